@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "base/format.h"
 #include "platform/controller/controller.h"
-#include "platform/core/step/incremental_scheduler.h"
+#include "platform/core/step/starting/incremental_scheduler.h"
 #include "platform/core/step/step.h"
 #include "platform/host/keys.h"
 #include "platform/store/sql_store.h"

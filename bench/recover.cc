@@ -28,13 +28,13 @@
 #include <ATen/ops/tanh.h>
 #include <torch/nn/module.h>
 
-#include "base/files.h"
 #include "base/format.h"
+#include "base/os/files.h"
 #include "comm/rendezvous/server.h"
 #include "net/crypto.h"
-#include "train/batch.h"
 #include "train/checkpoint/checkpointer.h"
-#include "train/optimizer.h"
+#include "train/data/batch.h"
+#include "train/optimizer/optimizer.h"
 #include "train/recovery/recovery.h"
 
 namespace lockstep {

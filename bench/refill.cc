@@ -24,14 +24,14 @@
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <torch/nn/module.h>
 
-#include "base/files.h"
 #include "base/format.h"
+#include "base/os/files.h"
 #include "comm/rendezvous/server.h"
 #include "comm/torch/connect.h"
 #include "net/crypto.h"
-#include "train/optimizer.h"
+#include "train/data/sampler.h"
+#include "train/optimizer/optimizer.h"
 #include "train/recovery/restore_replacements.h"
-#include "train/sampler.h"
 
 namespace lockstep {
 namespace {

@@ -15,7 +15,7 @@ set(sanitizer_fuzz ${sanitizer_asan} -fsanitize=fuzzer-no-link)
 # one at a time (comm_algorithm).
 set(tests_with_threads "^(base|net|comm|platform)_.*test$")
 set(tests_without_threads
-    "^(comm_(algorithm|choice|cost|flight_report|reduction|simulated)|platform_(core_.*|api|controller|host|insight|item|spool|store))_")
+    "^(comm_(algorithm|choice|cost|reduction|simulated)|platform_(core_.*|api|controller|host|insight|spool|store))_")
 
 if(LOCKSTEP_CHECK)
   if(NOT LOCKSTEP_CHECK MATCHES "^(asan|tsan|clang|fuzz)$" OR NOT CMAKE_CXX_COMPILER_ID STREQUAL Clang)
@@ -183,10 +183,15 @@ function(first_includes result)
   set(${result} ${all} PARENT_SCOPE)
 endfunction()
 
-# The library of the layer whose folder, or its detail/, contains a header.
-function(layer_of header result)
-  get_filename_component(folder ${header} DIRECTORY)
-  string(REGEX REPLACE "/detail$" "" folder "${folder}")
-  string(REPLACE "/" "_" target "ls_${folder}")
-  set(${result} ${target} PARENT_SCOPE)
+# The library of the layer to which a source below src/ belongs; empty if there is none.
+function(layer_of source result)
+  get_filename_component(folder ${source} DIRECTORY)
+  while(folder AND NOT folder IN_LIST LOCKSTEP_LAYERS)
+    get_filename_component(folder ${folder} DIRECTORY)
+  endwhile()
+  set(${result})
+  if(folder)
+    string(REPLACE "/" "_" ${result} "ls_${folder}")
+  endif()
+  set(${result} ${${result}} PARENT_SCOPE)
 endfunction()

@@ -1,14 +1,19 @@
 # layer(NAME [DEPS layers...] [USES dependencies...])
 #
-# A folder of src/ is a layer and a static library: its *.cc (and those of its detail/), without the
-# folders below it that are layers themselves. DEPS are the layers it may include, USES the
-# third-party libraries; tools/check_layers holds the sources to both. The *_test.cc and *_fuzz.cc
+# A folder of src/ is a layer and a static library: its *.cc and those of its subfolders, without the
+# subfolders that are layers themselves. DEPS are the layers it may include, USES the third-party
+# libraries; tools/check_layers holds the sources to both. The *_test.cc and *_fuzz.cc
 # (base/fuzz_for_test.h) beside them become one test program, build/tests/NAME_test, with '/' as '_'.
 function(layer name)
   cmake_parse_arguments(LAYER "" "" "DEPS;USES" ${ARGN})
   string(REPLACE "/" "_" target "ls_${name}")
   set(folder ${CMAKE_SOURCE_DIR}/src/${name})
-  file(GLOB sources CONFIGURE_DEPENDS ${folder}/*.cc ${folder}/detail/*.cc)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${folder}/*.cc)
+  foreach(inner ${LOCKSTEP_LAYERS})
+    if(inner MATCHES "^${name}/")
+      list(FILTER sources EXCLUDE REGEX "^${CMAKE_SOURCE_DIR}/src/${inner}/")
+    endif()
+  endforeach()
   if(LOCKSTEP_CHECK)
     # In a batch a source may rely on the includes of other sources. This build reverses the order,
     # because a missing include is rarely hidden in both orders.
@@ -56,3 +61,8 @@ if(LOCKSTEP_BATCHES)
   # A source of a batch may shadow a private name of another source.
   list(REMOVE_ITEM LOCKSTEP_WARNINGS -Wshadow)
 endif()
+
+# The names of all layers.
+file(STRINGS ${CMAKE_SOURCE_DIR}/src/CMakeLists.txt LOCKSTEP_LAYERS REGEX "^layer\\(")
+list(TRANSFORM LOCKSTEP_LAYERS REPLACE "^layer\\(([^ )]+).*$" "\\1")
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/CMakeLists.txt)

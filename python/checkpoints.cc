@@ -14,15 +14,15 @@
 #include <pybind11/stl.h>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 
-#include "base/environment.h"
+#include "base/os/environment.h"
 #include "base/units.h"
 #include "bound_model.h"
 #include "outcome.h"
 #include "train.h"
 #include "train/checkpoint/checkpointer.h"
-#include "train/checkpoint/format/safetensors.h"
+#include "train/checkpoint/format/tensor_file/safetensors.h"
 #include "train/checkpoint/resume.h"
-#include "train/sampler.h"
+#include "train/data/sampler.h"
 
 namespace lockstep {
 namespace {

@@ -20,10 +20,10 @@
 #include "outcome.h"
 #include "train.h"
 #include "train/autograd_engine.h"
-#include "train/batch.h"
-#include "train/first_error.h"
-#include "train/resumable_optimizer.h"
-#include "train/sampler.h"
+#include "train/data/batch.h"
+#include "train/data/sampler.h"
+#include "train/engine/first_error.h"
+#include "train/optimizer/resumable_optimizer.h"
 
 namespace lockstep {
 namespace {

@@ -18,7 +18,7 @@
 #include "comm/torch/connect.h"
 #include "outcome.h"
 #include "train/autograd_engine.h"
-#include "train/mesh.h"
+#include "train/group/mesh.h"
 #include "train/policy.h"
 
 namespace lockstep {

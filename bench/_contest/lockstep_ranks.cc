@@ -21,8 +21,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/environment.h"
-#include "base/spawn.h"
+#include "base/os/environment.h"
+#include "base/os/spawn.h"
 #include "comm/collective/communicator.h"
 #include "comm/fabric/address/network_options.h"
 #include "comm/reduction/reduction.h"

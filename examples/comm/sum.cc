@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <span>
 
-#include "comm/start/join.h"
+#include "comm/collective/start/join.h"
 
 using namespace lockstep;
 

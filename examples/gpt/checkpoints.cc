@@ -5,8 +5,8 @@
 #include <string>
 #include <utility>
 
-#include "base/environment.h"
 #include "base/log.h"
+#include "base/os/environment.h"
 #include "checkpoint_notes.h"
 #include "report/fault/fault.h"
 #include "train/checkpoint/resume.h"

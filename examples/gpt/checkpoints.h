@@ -12,7 +12,7 @@
 #include "report/reporter.h"
 #include "train/checkpoint/checkpoint_interval.h"
 #include "train/checkpoint/checkpointer.h"
-#include "train/comm.h"
+#include "train/group/comm.h"
 
 namespace lockstep::gpt {
 

@@ -6,7 +6,7 @@
 
 #include "base/result.h"
 #include "base/units.h"
-#include "train/mesh.h"
+#include "train/group/mesh.h"
 #include "train/recovery/recovery.h"
 
 namespace lockstep::gpt {

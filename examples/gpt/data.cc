@@ -6,8 +6,8 @@
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/stack.h>
 
-#include "base/files.h"
 #include "base/format.h"
+#include "base/os/files.h"
 
 namespace lockstep::gpt {
 namespace {

@@ -20,12 +20,12 @@
 #include "model.h"
 #include "progress.h"
 #include "report/reporter.h"
-#include "train/batch.h"
-#include "train/mesh.h"
-#include "train/optimizer.h"
+#include "train/data/batch.h"
+#include "train/data/sampler.h"
+#include "train/group/mesh.h"
+#include "train/optimizer/optimizer.h"
 #include "train/policy.h"
 #include "train/recovery/recovery.h"
-#include "train/sampler.h"
 #include "train/shard.h"
 
 namespace lockstep::gpt {

@@ -4,11 +4,11 @@
 #include <span>
 #include <string_view>
 
-#include "apps/exit_codes.h"
-#include "apps/help_text.h"
-#include "apps/subcommand.h"
-#include "apps/terminal.h"
-#include "apps/usage.h"
+#include "apps/cli/exit_codes.h"
+#include "apps/cli/help_text.h"
+#include "apps/cli/subcommand.h"
+#include "apps/cli/terminal.h"
+#include "apps/cli/usage.h"
 #include "text/nearest.h"
 
 using namespace lockstep;

@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "base/files.h"
 #include "base/format.h"
+#include "base/os/files.h"
 #include "base/random.h"
 #include "base/result.h"
 #include "base/temporary_folder_for_test.h"

@@ -9,7 +9,7 @@
 
 #include <gtest/gtest.h>
 
-#include "base/files.h"
+#include "base/os/files.h"
 #include "base/random.h"
 #include "map/map_file.h"
 #include "map/tree.h"

@@ -9,7 +9,7 @@
 
 #include "base/format.h"
 #include "map/query.h"
-#include "text/table.h"
+#include "text/display/table.h"
 
 namespace lockstep {
 namespace {

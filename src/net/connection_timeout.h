@@ -3,7 +3,7 @@
 
 #include <chrono>
 
-#include "base/environment.h"
+#include "base/os/environment.h"
 #include "base/result.h"
 #include "base/units.h"
 

@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "base/fd.h"
+#include "base/os/fd.h"
 #include "base/result.h"
 
 namespace lockstep {

@@ -6,7 +6,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
-#include "base/fd.h"
+#include "base/os/fd.h"
 
 namespace lockstep {
 namespace {

@@ -11,7 +11,7 @@
 #include <string_view>
 
 #include "base/clock.h"
-#include "base/fd.h"
+#include "base/os/fd.h"
 #include "base/result.h"
 
 namespace lockstep {

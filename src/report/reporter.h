@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "base/fd.h"
 #include "base/mutex.h"
+#include "base/os/fd.h"
 #include "base/units.h"
 #include "report/fault/fault.h"
 

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "base/format.h"
-#include "sim/timeline.h"
+#include "sim/world/timeline.h"
 
 namespace lockstep::sim {
 

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "platform/store/history_store.h"
-#include "sim/crash_points.h"
-#include "sim/seeded_random.h"
+#include "sim/faults/crash_points.h"
+#include "sim/faults/seeded_random.h"
 
 namespace lockstep::sim {
 

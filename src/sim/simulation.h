@@ -13,13 +13,13 @@
 #include <optional>
 #include <string>
 
-#include "sim/deadline_checker.h"
-#include "sim/fault_injector.h"
-#include "sim/invariant_checker.h"
-#include "sim/operators.h"
-#include "sim/queue_promise_checker.h"
+#include "sim/checks/deadline_checker.h"
+#include "sim/checks/invariant_checker.h"
+#include "sim/checks/queue_promise_checker.h"
+#include "sim/faults/fault_injector.h"
 #include "sim/sim_history.h"
-#include "sim/users.h"
+#include "sim/world/operators.h"
+#include "sim/world/users.h"
 
 namespace lockstep::sim {
 

@@ -1,5 +1,5 @@
 // A suspended agent (SIGSTOP) sends no report and applies no command: its node is lost and killed,
-// and the run goes on elsewhere. sim/deadline_checker.h checks the time limits.
+// and the run goes on elsewhere. sim/checks/deadline_checker.h checks the time limits.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

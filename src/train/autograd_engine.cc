@@ -13,7 +13,7 @@
 
 #include "base/check.h"
 #include "base/format.h"
-#include "train/gradient_norm.h"
+#include "train/optimizer/gradient_norm.h"
 
 namespace lockstep {
 namespace {

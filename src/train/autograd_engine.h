@@ -23,8 +23,8 @@
 #include <ATen/core/Tensor.h>
 
 #include "base/result.h"
-#include "train/mesh.h"
-#include "train/optimizer.h"
+#include "train/group/mesh.h"
+#include "train/optimizer/optimizer.h"
 #include "train/policy.h"
 #include "train/shard.h"
 

@@ -4,8 +4,8 @@
 #include <limits>
 
 #include "base/format.h"
-#include "train/gradient_reducer.h"
-#include "train/parameter_gatherer.h"
+#include "train/engine/parameter_gatherer.h"
+#include "train/gradient/gradient_reducer.h"
 
 namespace lockstep {
 namespace {

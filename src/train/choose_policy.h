@@ -8,9 +8,9 @@
 
 #include "base/result.h"
 #include "base/units.h"
-#include "train/layout.h"
+#include "train/engine/layout.h"
+#include "train/group/rank_placement.h"
 #include "train/policy.h"
-#include "train/rank_placement.h"
 
 namespace lockstep {
 

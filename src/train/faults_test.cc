@@ -9,7 +9,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "base/fd.h"
+#include "base/os/fd.h"
 #include "base/temporary_folder_for_test.h"
 #include "comm/group/fault.h"
 

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "train/blocks.h"
-#include "train/layout.h"
-#include "train/non_finite_detector.h"
+#include "train/engine/blocks.h"
+#include "train/engine/layout.h"
+#include "train/gradient/non_finite_detector.h"
 
 namespace lockstep {
 

@@ -22,7 +22,7 @@
 
 #include "base/format.h"
 #include "train/choose_policy.h"
-#include "train/optimizer.h"
+#include "train/optimizer/optimizer.h"
 #include "train/shard.h"
 
 namespace lockstep::overlap_test {

@@ -6,7 +6,7 @@
 #include <ATen/core/Tensor.h>
 #include <gtest/gtest.h>
 
-#include "train/optimizer.h"
+#include "train/optimizer/optimizer.h"
 #include "train/ranks_for_test.h"
 #include "train/trainings_for_test.h"
 

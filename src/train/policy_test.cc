@@ -8,7 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "train/layout.h"
+#include "train/engine/layout.h"
 #include "train/ranks_for_test.h"
 #include "train/shard.h"
 #include "train/trainings_for_test.h"

@@ -20,7 +20,7 @@
 #include "base/format.h"
 #include "base/mutex.h"
 #include "comm/flight/label.h"
-#include "train/mesh.h"
+#include "train/group/mesh.h"
 
 namespace lockstep::ranks_for_test {
 

@@ -11,7 +11,7 @@
 #include "base/format.h"
 #include "base/log.h"
 #include "train/choose_policy.h"
-#include "train/device_memory.h"
+#include "train/engine/device_memory.h"
 #include "train/names.h"
 
 namespace lockstep {

@@ -19,7 +19,7 @@
 
 #include "base/format.h"
 #include "comm/flight/label.h"
-#include "train/optimizer.h"
+#include "train/optimizer/optimizer.h"
 #include "train/ranks_for_test.h"
 
 namespace lockstep::shard_test {

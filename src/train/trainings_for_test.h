@@ -18,7 +18,7 @@
 #include <torch/nn/module.h>
 
 #include "base/format.h"
-#include "train/optimizer.h"
+#include "train/optimizer/optimizer.h"
 #include "train/shard.h"
 
 namespace lockstep::trainings_for_test {

@@ -196,9 +196,12 @@ def test_a_folder_without_a_layer_is_refused(tree: Tree) -> None:
     assert "src/data is no layer" in tree.finding()
 
 
-def test_a_folder_below_a_layer_is_no_part_of_it_unless_it_is_its_detail(tree: Tree) -> None:
-    tree.write("src/comm/fabric/ring.cc", "")
-    assert "src/comm/fabric is no layer" in tree.finding()
+def test_a_folder_below_a_layer_belongs_to_it_unless_it_has_a_line_of_its_own(tree: Tree) -> None:
+    tree.write("src/comm/fabric/ring.cc", '#include "net/http.h"', '#include "train/unit.h"')
+    tree.write("src/train/unit.h", "")
+    assert '"train/unit.h" is of layer train, which is not in the DEPS of comm' in tree.finding()
+    tree.write("src/other/ring.cc", "")
+    assert any("src/other is no layer" in finding for finding in tree.findings())
 
 
 def test_unknown_names_in_a_layer_line_are_refused(tree: Tree) -> None:

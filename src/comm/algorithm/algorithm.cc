@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/format.h"
-#include "comm/algorithm/flat_all_reduce.h"
+#include "comm/algorithm/links/flat_all_reduce.h"
 #include "comm/reduction/reduction.h"
 
 namespace lockstep {

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "comm/algorithm/flat_all_reduce.h"
+#include "comm/algorithm/links/flat_all_reduce.h"
 
 namespace lockstep {
 namespace {

@@ -21,9 +21,9 @@
 #include "base/format.h"
 #include "base/random.h"
 #include "comm/algorithm/collective_call.h"
-#include "comm/algorithm/flat_all_reduce.h"
-#include "comm/algorithm/host_group.h"
-#include "comm/algorithm/message_exchange.h"
+#include "comm/algorithm/exchange/message_exchange.h"
+#include "comm/algorithm/host/host_group.h"
+#include "comm/algorithm/links/flat_all_reduce.h"
 #include "comm/fabric/shm/host_shared_memory.h"
 
 namespace lockstep::testing_groups {

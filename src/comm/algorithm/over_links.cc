@@ -1,12 +1,12 @@
 #include "comm/algorithm/over_links.h"
 
 #include "base/check.h"
-#include "comm/algorithm/double_tree.h"
-#include "comm/algorithm/flat_all_reduce.h"
-#include "comm/algorithm/halving_doubling.h"
-#include "comm/algorithm/recursive_doubling.h"
-#include "comm/algorithm/ring_all_reduce.h"
-#include "comm/algorithm/ring_broadcast.h"
+#include "comm/algorithm/links/double_tree.h"
+#include "comm/algorithm/links/flat_all_reduce.h"
+#include "comm/algorithm/links/halving_doubling.h"
+#include "comm/algorithm/links/recursive_doubling.h"
+#include "comm/algorithm/ring/ring_all_reduce.h"
+#include "comm/algorithm/ring/ring_broadcast.h"
 
 namespace lockstep {
 

@@ -3,8 +3,8 @@
 
 #include "base/result.h"
 #include "comm/algorithm/algorithm.h"
-#include "comm/algorithm/buffer_parts.h"
-#include "comm/algorithm/message_exchange.h"
+#include "comm/algorithm/exchange/buffer_parts.h"
+#include "comm/algorithm/exchange/message_exchange.h"
 #include "comm/reduction/types.h"
 
 namespace lockstep {

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "base/check.h"
-#include "comm/algorithm/ring.h"
+#include "comm/algorithm/ring/ring.h"
 #include "comm/choice/pieces.h"
 #include "comm/fabric/link.h"
 

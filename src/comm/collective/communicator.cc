@@ -3,9 +3,9 @@
 #include <cstdlib>
 #include <optional>
 
-#include "base/environment.h"
-#include "base/fork_guard.h"
 #include "base/format.h"
+#include "base/os/environment.h"
+#include "base/os/fork_guard.h"
 #include "comm/algorithm/algorithm.h"
 #include "comm/choice/tuned.h"
 #include "comm/collective/progress_engine.h"

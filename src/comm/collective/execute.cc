@@ -3,9 +3,9 @@
 #include <cstring>
 
 #include "comm/algorithm/execute_plan.h"
-#include "comm/algorithm/host_copy.h"
-#include "comm/algorithm/host_group.h"
-#include "comm/algorithm/host_reduce.h"
+#include "comm/algorithm/host/host_copy.h"
+#include "comm/algorithm/host/host_group.h"
+#include "comm/algorithm/host/host_reduce.h"
 #include "comm/reduction/reduction.h"
 
 namespace lockstep {

@@ -4,7 +4,7 @@
 
 #include "base/result.h"
 #include "comm/algorithm/collective_call.h"
-#include "comm/algorithm/message_exchange.h"
+#include "comm/algorithm/exchange/message_exchange.h"
 #include "comm/choice/plan_chooser.h"
 
 namespace lockstep {

@@ -8,9 +8,9 @@
 
 #include "base/clock.h"
 #include "base/format.h"
+#include "comm/flight/diagnosis/diagnosis.h"
 #include "comm/flight/log.h"
 #include "comm/flight/summary.h"
-#include "comm/flight/verdict/diagnosis.h"
 
 namespace lockstep {
 namespace {

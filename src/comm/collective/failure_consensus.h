@@ -21,8 +21,8 @@
 
 #include "base/result.h"
 #include "comm/fabric/endpoint/endpoint.h"
+#include "comm/flight/diagnosis/group.h"
 #include "comm/flight/recorder.h"
-#include "comm/flight/verdict/group.h"
 
 namespace lockstep {
 

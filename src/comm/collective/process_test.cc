@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/fd.h"
+#include "base/os/fd.h"
 #include "comm/collective/communicator.h"
 #include "comm/fabric/cut_connections_for_test.h"
 #include "comm/flight/label.h"

@@ -27,11 +27,11 @@
 #include <vector>
 
 #include "base/mutex.h"
-#include "comm/algorithm/adaptive_spin.h"
 #include "comm/algorithm/algorithm.h"
 #include "comm/algorithm/collective_call.h"
-#include "comm/algorithm/host_group.h"
-#include "comm/algorithm/message_exchange.h"
+#include "comm/algorithm/exchange/adaptive_spin.h"
+#include "comm/algorithm/exchange/message_exchange.h"
+#include "comm/algorithm/host/host_group.h"
 #include "comm/choice/plan_chooser.h"
 #include "comm/collective/call_mode.h"
 #include "comm/collective/failure_consensus.h"

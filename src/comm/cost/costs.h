@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/environment.h"
+#include "base/os/environment.h"
 #include "base/result.h"
 #include "base/units.h"
 #include "map/map.h"

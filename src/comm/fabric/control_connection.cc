@@ -5,7 +5,7 @@
 #include <sys/socket.h>
 
 #include "base/format.h"
-#include "base/processes.h"
+#include "base/os/processes.h"
 #include "comm/rendezvous/frame.h"
 
 namespace lockstep {

@@ -7,7 +7,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "base/fd.h"
+#include "base/os/fd.h"
 #include "base/result.h"
 
 namespace lockstep {

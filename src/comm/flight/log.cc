@@ -10,9 +10,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/files.h"
 #include "base/format.h"
-#include "base/processes.h"
+#include "base/os/files.h"
+#include "base/os/processes.h"
 #include "comm/flight/process_identity.h"
 
 namespace lockstep {

@@ -6,8 +6,8 @@
 
 #include <sys/stat.h>
 
-#include "base/files.h"
 #include "base/format.h"
+#include "base/os/files.h"
 
 namespace lockstep {
 namespace {

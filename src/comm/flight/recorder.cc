@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "base/check.h"
-#include "base/environment.h"
 #include "base/log.h"
+#include "base/os/environment.h"
 #include "comm/flight/label.h"
 #include "comm/flight/process_identity.h"
 

@@ -1,6 +1,6 @@
 #include "comm/flight/ticks.h"
 
-#include "base/files.h"
+#include "base/os/files.h"
 
 namespace lockstep {
 namespace {

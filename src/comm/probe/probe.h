@@ -3,8 +3,8 @@
 #pragma once
 
 #include "base/result.h"
+#include "comm/collective/start/join.h"
 #include "comm/probe/measure.h"
-#include "comm/start/join.h"
 #include "map/map.h"
 
 namespace lockstep {

@@ -11,9 +11,9 @@
 #include "comm/algorithm/collective_call.h"
 #include "comm/choice/predict.h"
 #include "comm/choice/tuned.h"
+#include "comm/collective/start/join.h"
 #include "comm/cost/costs.h"
 #include "comm/probe/measure.h"
-#include "comm/start/join.h"
 
 namespace lockstep {
 

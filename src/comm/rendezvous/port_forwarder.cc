@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "base/check.h"
-#include "base/fd.h"
 #include "base/log.h"
+#include "base/os/fd.h"
 #include "comm/rendezvous/client.h"
 #include "comm/rendezvous/relay.h"
 

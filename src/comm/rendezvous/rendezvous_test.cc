@@ -7,8 +7,8 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 
-#include "base/fd.h"
 #include "base/log.h"
+#include "base/os/fd.h"
 #include "comm/rendezvous/client.h"
 #include "comm/rendezvous/frame.h"
 #include "comm/rendezvous/local.h"

@@ -7,11 +7,11 @@
 #include <gtest/gtest.h>
 
 #include "base/format.h"
-#include "comm/algorithm/double_tree.h"
+#include "comm/algorithm/links/double_tree.h"
 #include "comm/algorithm/over_links.h"
-#include "comm/algorithm/ring_all_gather.h"
-#include "comm/algorithm/ring_reduce.h"
-#include "comm/algorithm/ring_reduce_scatter.h"
+#include "comm/algorithm/ring/ring_all_gather.h"
+#include "comm/algorithm/ring/ring_reduce.h"
+#include "comm/algorithm/ring/ring_reduce_scatter.h"
 #include "comm/choice/predict.h"
 #include "comm/reduction/types.h"
 #include "comm/simulated/network.h"

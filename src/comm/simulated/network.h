@@ -33,7 +33,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "comm/algorithm/message_exchange.h"
+#include "comm/algorithm/exchange/message_exchange.h"
 #include "comm/cost/costs.h"
 #include "comm/fabric/link.h"
 

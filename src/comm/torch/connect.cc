@@ -11,10 +11,10 @@
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include "base/clock.h"
-#include "base/environment.h"
-#include "base/files.h"
 #include "base/format.h"
 #include "base/mutex.h"
+#include "base/os/environment.h"
+#include "base/os/files.h"
 #include "comm/collective/communicator.h"
 #include "comm/fabric/address/network_options.h"
 #include "comm/rendezvous/client.h"

@@ -12,8 +12,8 @@
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <unistd.h>
 
-#include "base/files.h"
 #include "base/format.h"
+#include "base/os/files.h"
 #include "comm/rendezvous/server.h"
 #include "comm/torch/backend_group.h"
 #include "comm/torch/store_rendezvous.h"

@@ -16,8 +16,8 @@
 #include <hwloc.h>
 #include <unistd.h>
 
-#include "base/files.h"
 #include "base/format.h"
+#include "base/os/files.h"
 #include "map/discover/nvidia.h"
 
 namespace lockstep {

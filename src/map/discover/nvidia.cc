@@ -8,8 +8,8 @@
 
 #include <unistd.h>
 
-#include "base/files.h"
 #include "base/format.h"
+#include "base/os/files.h"
 
 namespace lockstep {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "net/http.h"
+#include "net/http/http.h"
 
 namespace lockstep::detail {
 

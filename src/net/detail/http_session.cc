@@ -12,7 +12,7 @@
 #include "base/format.h"
 #include "base/log.h"
 #include "net/detail/await.h"
-#include "net/url.h"
+#include "net/http/url.h"
 
 namespace lockstep {
 

@@ -17,7 +17,7 @@
 #include "net/detail/chunked.h"
 #include "net/detail/request_head.h"
 #include "net/detail/watchdog.h"
-#include "net/http_server.h"
+#include "net/http/http_server.h"
 
 namespace lockstep {
 

@@ -13,8 +13,8 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 
-#include "base/fd.h"
-#include "net/http_server.h"
+#include "base/os/fd.h"
+#include "net/http/http_server.h"
 #include "net/loop.h"
 
 namespace lockstep {

@@ -4,7 +4,7 @@
 #include <charconv>
 
 #include "base/format.h"
-#include "net/url.h"
+#include "net/http/url.h"
 
 namespace lockstep::detail {
 

@@ -9,12 +9,12 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include "base/file_limit.h"
-#include "base/file_lock.h"
-#include "base/files.h"
 #include "base/log.h"
+#include "base/os/file_limit.h"
+#include "base/os/file_lock.h"
+#include "base/os/files.h"
 #include "platform/agent/agent_loop.h"
-#include "platform/agent/http_daemon_link.h"
+#include "platform/agent/link/http_daemon_link.h"
 #include "platform/host/node_files.h"
 #include "text/convert.h"
 

@@ -6,7 +6,7 @@
 #include <filesystem>
 
 #include "base/result.h"
-#include "platform/agent/daemon_link.h"
+#include "platform/agent/link/daemon_link.h"
 #include "platform/engine/launch_spec.h"
 
 namespace lockstep {

@@ -19,11 +19,11 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/fd.h"
-#include "base/files.h"
 #include "base/format.h"
 #include "base/mutex.h"
-#include "base/processes.h"
+#include "base/os/fd.h"
+#include "base/os/files.h"
+#include "base/os/processes.h"
 #include "base/temporary_folder_for_test.h"
 #include "platform/agent/agent.h"
 #include "platform/core/model/command.h"

@@ -11,17 +11,17 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include "base/files.h"
 #include "base/log.h"
+#include "base/os/files.h"
 #include "base/steady_clock.h"
 #include "comm/fabric/address/network_options.h"
 #include "comm/fabric/address/port_range.h"
 #include "comm/flight/memory.h"
 #include "net/crypto.h"
-#include "net/url.h"
-#include "platform/agent/flight_packing.h"
-#include "platform/agent/network_errors.h"
-#include "platform/agent/rank_binding.h"
+#include "net/http/url.h"
+#include "platform/agent/link/flight_packing.h"
+#include "platform/agent/ranks/rank_binding.h"
+#include "platform/agent/watch/network_errors.h"
 #include "platform/host/log_rotation.h"
 
 namespace lockstep {

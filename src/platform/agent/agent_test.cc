@@ -3,14 +3,14 @@
 #include <gmock/gmock.h>
 #include <netinet/in.h>
 
-#include "base/files.h"
 #include "base/format.h"
+#include "base/os/files.h"
 #include "base/steady_clock.h"
 #include "comm/rendezvous/client.h"
 #include "map/discover/discover.h"
 #include "net/crypto.h"
 #include "platform/agent/agent_for_test.h"
-#include "platform/agent/rank_binding.h"
+#include "platform/agent/ranks/rank_binding.h"
 
 namespace lockstep {
 namespace {

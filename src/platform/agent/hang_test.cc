@@ -1,8 +1,8 @@
 // Ranks that hang, and daemons that refuse calls.
 #include <gmock/gmock.h>
 
-#include "base/files.h"
 #include "base/format.h"
+#include "base/os/files.h"
 #include "platform/agent/agent_for_test.h"
 
 namespace lockstep {

@@ -14,15 +14,15 @@
 #include <sys/un.h>
 
 #include "base/clock.h"
-#include "base/fd.h"
-#include "base/files.h"
+#include "base/os/fd.h"
+#include "base/os/files.h"
 #include "base/steady_clock.h"
 #include "base/temporary_folder_for_test.h"
-#include "platform/agent/progress_watch.h"
-#include "platform/agent/rank_output.h"
-#include "platform/agent/rank_processes.h"
-#include "platform/agent/report_socket.h"
-#include "platform/agent/socket_folder.h"
+#include "platform/agent/ranks/rank_output.h"
+#include "platform/agent/ranks/rank_processes.h"
+#include "platform/agent/ranks/report_socket.h"
+#include "platform/agent/ranks/socket_folder.h"
+#include "platform/agent/watch/progress_watch.h"
 #include "platform/host/node_files.h"
 
 namespace lockstep {

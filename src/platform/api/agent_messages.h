@@ -8,7 +8,7 @@
 
 #include "platform/core/model/attempt.h"
 #include "platform/core/model/command.h"
-#include "platform/item/telemetry_item.h"
+#include "platform/spool/telemetry_item.h"
 #include "text/record.h"
 
 namespace lockstep::api {

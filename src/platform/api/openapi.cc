@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "net/http.h"
+#include "net/http/http.h"
 #include "platform/api/error.h"
 #include "platform/api/paths.h"
 #include "platform/api/routes.h"

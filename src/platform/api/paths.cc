@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "net/url.h"
+#include "net/http/url.h"
 
 namespace lockstep::api {
 namespace {

@@ -4,11 +4,11 @@
 #include <optional>
 #include <utility>
 
-#include "base/files.h"
+#include "base/os/files.h"
 #include "base/units.h"
 #include "net/crypto.h"
-#include "net/http_client.h"
-#include "net/url.h"
+#include "net/http/http_client.h"
+#include "net/http/url.h"
 #include "platform/api/error.h"
 #include "platform/api/json.h"
 #include "platform/api/paths.h"

@@ -6,9 +6,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "base/files.h"
+#include "base/os/files.h"
 #include "base/temporary_folder_for_test.h"
-#include "net/http_server.h"
+#include "net/http/http_server.h"
 #include "net/loop.h"
 #include "net/socket.h"
 #include "platform/api/proof.h"

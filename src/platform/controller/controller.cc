@@ -4,12 +4,12 @@
 #include <utility>
 #include <vector>
 
-#include "base/files.h"
 #include "base/log.h"
+#include "base/os/files.h"
 #include "comm/cost/costs.h"
 #include "map/query.h"
-#include "platform/core/step/attempt_end.h"
-#include "platform/core/step/reason_text.h"
+#include "platform/core/step/ending/attempt_end.h"
+#include "platform/core/step/ending/reason_text.h"
 #include "platform/host/node_files.h"
 
 namespace lockstep {

@@ -5,9 +5,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/file_lock.h"
-#include "base/files.h"
 #include "base/format.h"
+#include "base/os/file_lock.h"
+#include "base/os/files.h"
 #include "text/convert.h"
 #include "text/exact.h"
 #include "text/json.h"

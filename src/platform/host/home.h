@@ -11,7 +11,7 @@
 #include <optional>
 #include <string>
 
-#include "base/environment.h"
+#include "base/os/environment.h"
 #include "base/result.h"
 #include "base/units.h"
 #include "platform/host/file_systems.h"

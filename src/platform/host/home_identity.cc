@@ -8,8 +8,8 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include "base/files.h"
 #include "base/format.h"
+#include "base/os/files.h"
 #include "text/convert.h"
 #include "text/json.h"
 #include "text/record.h"

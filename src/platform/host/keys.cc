@@ -4,7 +4,7 @@
 
 #include <sys/stat.h>
 
-#include "base/files.h"
+#include "base/os/files.h"
 #include "platform/host/home.h"
 
 namespace lockstep {

@@ -4,7 +4,7 @@
 
 #include <unistd.h>
 
-#include "base/files.h"
+#include "base/os/files.h"
 
 namespace lockstep {
 namespace {

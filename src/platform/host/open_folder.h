@@ -3,7 +3,7 @@
 
 #include <filesystem>
 
-#include "base/fd.h"
+#include "base/os/fd.h"
 
 namespace lockstep {
 

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "base/files.h"
+#include "base/os/files.h"
 #include "base/temporary_folder_for_test.h"
 
 namespace lockstep {

@@ -24,7 +24,7 @@
 #include "base/result.h"
 #include "base/units.h"
 #include "platform/core/model/ids.h"
-#include "platform/item/telemetry_item.h"
+#include "platform/spool/telemetry_item.h"
 #include "platform/store/database.h"
 
 namespace lockstep::insight {

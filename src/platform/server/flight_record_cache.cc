@@ -2,8 +2,8 @@
 
 #include <chrono>
 
-#include "base/files.h"
 #include "base/log.h"
+#include "base/os/files.h"
 #include "text/convert.h"
 
 namespace lockstep {

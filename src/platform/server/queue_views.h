@@ -6,8 +6,8 @@
 #include "platform/api/orphan_messages.h"
 #include "platform/api/queue_messages.h"
 #include "platform/core/model/state.h"
-#include "platform/core/step/dry_run.h"
-#include "platform/core/step/incremental_scheduler.h"
+#include "platform/core/step/starting/dry_run.h"
+#include "platform/core/step/starting/incremental_scheduler.h"
 
 namespace lockstep {
 

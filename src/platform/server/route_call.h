@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "net/http_server.h"
+#include "net/http/http_server.h"
 #include "platform/api/json.h"
 #include "platform/api/routes.h"
 #include "platform/core/model/ids.h"

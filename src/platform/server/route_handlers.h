@@ -1,7 +1,7 @@
 // RouteHandlers: one handler for each route. They answer at once, or leave the answer to LongPolls.
 #pragma once
 
-#include "net/http_server.h"
+#include "net/http/http_server.h"
 #include "platform/server/flight_record_cache.h"
 #include "platform/server/long_polls.h"
 #include "platform/server/route_call.h"

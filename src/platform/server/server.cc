@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/log.h"
-#include "net/http_server.h"
+#include "net/http/http_server.h"
 #include "platform/api/error.h"
 #include "platform/api/paths.h"
 #include "platform/api/routes.h"

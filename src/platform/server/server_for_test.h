@@ -16,9 +16,9 @@
 
 #include <gtest/gtest.h>
 
-#include "base/files.h"
+#include "base/os/files.h"
 #include "base/temporary_folder_for_test.h"
-#include "net/http_client.h"
+#include "net/http/http_client.h"
 #include "platform/api/paths.h"
 #include "platform/api/routes.h"
 #include "platform/server/server.h"

@@ -12,7 +12,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "net/http_client.h"
+#include "net/http/http_client.h"
 #include "platform/api/error.h"
 #include "platform/api/openapi.h"
 #include "platform/api/proof.h"

@@ -8,7 +8,7 @@
 #include "platform/core/model/event.h"
 #include "platform/core/model/state.h"
 #include "platform/core/sched/plan.h"
-#include "platform/core/step/incremental_scheduler.h"
+#include "platform/core/step/starting/incremental_scheduler.h"
 #include "platform/insight/insight.h"
 
 namespace lockstep {

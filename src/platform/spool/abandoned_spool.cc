@@ -8,7 +8,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "base/files.h"
+#include "base/os/files.h"
 #include "platform/spool/detail/line.h"
 
 namespace lockstep {

@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/files.h"
 #include "base/log.h"
+#include "base/os/files.h"
 #include "platform/spool/detail/line.h"
 
 namespace lockstep {

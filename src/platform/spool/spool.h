@@ -31,10 +31,10 @@
 #include <string_view>
 #include <vector>
 
-#include "base/fd.h"
+#include "base/os/fd.h"
 #include "base/result.h"
 #include "base/units.h"
-#include "platform/item/telemetry_item.h"
+#include "platform/spool/telemetry_item.h"
 
 namespace lockstep {
 

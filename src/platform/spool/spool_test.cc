@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
-#include "base/files.h"
+#include "base/os/files.h"
 #include "base/temporary_folder_for_test.h"
 #include "platform/spool/abandoned_spool.h"
 

@@ -9,11 +9,11 @@
 #include <sys/stat.h>
 
 #include "base/check.h"
-#include "base/fd.h"
-#include "base/file_lock.h"
-#include "base/files.h"
 #include "base/format.h"
 #include "base/log.h"
+#include "base/os/fd.h"
+#include "base/os/file_lock.h"
+#include "base/os/files.h"
 #include "platform/host/home.h"
 #include "platform/store/detail/sql_error.h"
 #include "platform/store/migrations.h"

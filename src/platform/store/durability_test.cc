@@ -10,8 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/fd.h"
-#include "base/files.h"
+#include "base/os/fd.h"
+#include "base/os/files.h"
 #include "base/random.h"
 #include "base/temporary_folder_for_test.h"
 #include "platform/store/sql_store.h"

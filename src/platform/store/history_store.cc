@@ -2,8 +2,8 @@
 
 #include <sys/random.h>
 
-#include "base/files.h"
 #include "base/format.h"
+#include "base/os/files.h"
 #include "text/convert.h"
 
 namespace lockstep {

@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "base/files.h"
+#include "base/os/files.h"
 #include "base/temporary_folder_for_test.h"
 #include "platform/store/memory_store_for_test.h"
 #include "platform/store/migrations.h"

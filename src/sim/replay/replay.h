@@ -20,7 +20,7 @@
 
 #include "base/id.h"
 #include "base/result.h"
-#include "sim/trace/job_trace.h"
+#include "sim/replay/job_trace.h"
 
 namespace lockstep::sim {
 

@@ -11,7 +11,7 @@
 
 #include "base/result.h"
 #include "platform/core/sched/policy.h"
-#include "sim/trace/job_trace.h"
+#include "sim/replay/job_trace.h"
 
 namespace lockstep::sim {
 

@@ -4,7 +4,7 @@
 
 #include "base/format.h"
 #include "net/crypto.h"
-#include "text/svg_chart.h"
+#include "text/display/svg_chart.h"
 
 namespace lockstep::sim {
 namespace {

@@ -10,8 +10,8 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
-#include "base/files.h"
 #include "base/format.h"
+#include "base/os/files.h"
 #include "train/checkpoint/format/import_export.h"
 #include "train/checkpoint/load.h"
 #include "train/checkpoint/training_for_test.h"

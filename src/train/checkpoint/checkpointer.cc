@@ -8,10 +8,10 @@
 #include <utility>
 
 #include "base/check.h"
-#include "base/files.h"
 #include "base/format.h"
 #include "base/log.h"
-#include "train/checkpoint/format/unfinished.h"
+#include "base/os/files.h"
+#include "train/checkpoint/format/writer/unfinished.h"
 #include "train/checkpoint/persist.h"
 #include "train/checkpoint/random_state.h"
 #include "train/checkpoint/text_collectives.h"

@@ -27,11 +27,11 @@
 
 #include "base/result.h"
 #include "base/units.h"
-#include "train/checkpoint/format/fence.h"
+#include "train/checkpoint/format/writer/fence.h"
 #include "train/checkpoint/save_plan.h"
 #include "train/checkpoint/snapshot.h"
 #include "train/checkpoint/state.h"
-#include "train/comm.h"
+#include "train/group/comm.h"
 
 namespace lockstep {
 

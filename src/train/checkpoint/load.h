@@ -6,7 +6,7 @@
 
 #include "base/result.h"
 #include "train/checkpoint/format/saved_checkpoint.h"
-#include "train/owned_tensor.h"
+#include "train/engine/owned_tensor.h"
 
 namespace lockstep {
 

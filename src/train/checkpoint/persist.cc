@@ -5,13 +5,13 @@
 #include <utility>
 #include <vector>
 
-#include "base/files.h"
 #include "base/format.h"
+#include "base/os/files.h"
 #include "text/convert.h"
 #include "text/json.h"
-#include "train/checkpoint/format/data_file.h"
 #include "train/checkpoint/format/list_checkpoints.h"
-#include "train/checkpoint/format/unfinished.h"
+#include "train/checkpoint/format/tensor_file/data_file.h"
+#include "train/checkpoint/format/writer/unfinished.h"
 #include "train/checkpoint/text_collectives.h"
 
 namespace lockstep {

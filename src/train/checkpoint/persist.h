@@ -13,10 +13,10 @@
 #include <string>
 
 #include "base/result.h"
-#include "train/checkpoint/format/fence.h"
 #include "train/checkpoint/format/manifest.h"
+#include "train/checkpoint/format/writer/fence.h"
 #include "train/checkpoint/snapshot.h"
-#include "train/comm.h"
+#include "train/group/comm.h"
 
 namespace lockstep {
 

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "train/owned_tensor.h"
+#include "train/engine/owned_tensor.h"
 
 namespace lockstep {
 

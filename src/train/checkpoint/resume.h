@@ -9,9 +9,9 @@
 
 #include "base/result.h"
 #include "train/checkpoint/format/manifest.h"
-#include "train/optimizer.h"
-#include "train/owned_tensor.h"
-#include "train/sampler.h"
+#include "train/data/sampler.h"
+#include "train/engine/owned_tensor.h"
+#include "train/optimizer/optimizer.h"
 #include "train/shard.h"
 
 namespace lockstep {

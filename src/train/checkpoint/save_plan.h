@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "base/result.h"
-#include "train/checkpoint/format/write_assignment.h"
-#include "train/comm.h"
-#include "train/owned_tensor.h"
+#include "train/checkpoint/format/writer/write_assignment.h"
+#include "train/engine/owned_tensor.h"
+#include "train/group/comm.h"
 
 namespace lockstep {
 

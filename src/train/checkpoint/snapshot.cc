@@ -11,7 +11,7 @@
 
 #include "base/format.h"
 #include "comm/reduction/reduction.h"
-#include "train/checkpoint/format/data_file.h"
+#include "train/checkpoint/format/tensor_file/data_file.h"
 
 namespace lockstep {
 namespace {

@@ -11,12 +11,12 @@
 #include <c10/core/ScalarType.h>
 
 #include "base/result.h"
-#include "train/checkpoint/format/element_type.h"
-#include "train/optimizer.h"
-#include "train/owned_tensor.h"
-#include "train/sampler.h"
+#include "train/checkpoint/format/tensor_file/element_type.h"
+#include "train/data/sampler.h"
+#include "train/engine/owned_tensor.h"
+#include "train/engine/snapshot_copies.h"
+#include "train/optimizer/optimizer.h"
 #include "train/shard.h"
-#include "train/snapshot_copies.h"
 
 namespace lockstep {
 

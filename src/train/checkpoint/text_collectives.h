@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "train/comm.h"
+#include "train/group/comm.h"
 
 namespace lockstep {
 

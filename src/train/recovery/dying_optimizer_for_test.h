@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "train/resumable_optimizer.h"
+#include "train/optimizer/resumable_optimizer.h"
 #include "train/shard.h"
 
 namespace lockstep::doomed_for_test {

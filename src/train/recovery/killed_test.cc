@@ -27,18 +27,18 @@
 #include <torch/nn/module.h>
 #include <unistd.h>
 
-#include "base/files.h"
 #include "base/format.h"
+#include "base/os/files.h"
 #include "base/random.h"
 #include "comm/fabric/cut_connections_for_test.h"
 #include "comm/rendezvous/server.h"
 #include "net/crypto.h"
-#include "train/batch.h"
 #include "train/checkpoint/checkpointer.h"
 #include "train/checkpoint/format/layouts_for_test.h"
 #include "train/checkpoint/resume.h"
-#include "train/gradient_norm.h"
-#include "train/optimizer.h"
+#include "train/data/batch.h"
+#include "train/optimizer/gradient_norm.h"
+#include "train/optimizer/optimizer.h"
 #include "train/recovery/dying_optimizer_for_test.h"
 #include "train/recovery/processes_for_test.h"
 #include "train/recovery/recovery.h"

@@ -16,9 +16,9 @@
 
 #include "base/check.h"
 #include "base/clock.h"
-#include "base/fd.h"
-#include "base/files.h"
 #include "base/format.h"
+#include "base/os/fd.h"
+#include "base/os/files.h"
 #include "base/result.h"
 #include "net/socket.h"
 

@@ -10,11 +10,11 @@
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 
 #include "base/check.h"
-#include "base/environment.h"
-#include "base/files.h"
-#include "base/fork_guard.h"
 #include "base/format.h"
 #include "base/log.h"
+#include "base/os/environment.h"
+#include "base/os/files.h"
+#include "base/os/fork_guard.h"
 #include "comm/rendezvous/client.h"
 #include "comm/rendezvous/membership.h"
 #include "comm/torch/connect.h"

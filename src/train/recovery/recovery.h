@@ -32,10 +32,10 @@
 
 #include "base/result.h"
 #include "base/units.h"
-#include "train/mesh.h"
+#include "train/data/sampler.h"
+#include "train/group/mesh.h"
+#include "train/optimizer/resumable_optimizer.h"
 #include "train/recovery/recovery_plan.h"
-#include "train/resumable_optimizer.h"
-#include "train/sampler.h"
 #include "train/shard.h"
 
 namespace lockstep {

@@ -8,8 +8,8 @@
 #include <gtest/gtest.h>
 
 #include "base/format.h"
+#include "train/data/sampler.h"
 #include "train/ranks_for_test.h"
-#include "train/sampler.h"
 #include "train/trainings_for_test.h"
 
 namespace lockstep::refill_test {

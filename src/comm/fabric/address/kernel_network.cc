@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/fd.h"
+#include "base/os/fd.h"
 
 namespace lockstep {
 namespace {

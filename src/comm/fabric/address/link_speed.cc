@@ -3,7 +3,7 @@
 #include <charconv>
 #include <cstdint>
 
-#include "base/files.h"
+#include "base/os/files.h"
 
 namespace lockstep {
 

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "base/environment.h"
+#include "base/os/environment.h"
 #include "base/result.h"
 #include "comm/fabric/address/port_range.h"
 #include "net/connection_timeout.h"

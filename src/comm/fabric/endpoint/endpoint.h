@@ -22,7 +22,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "base/fork_guard.h"
+#include "base/os/fork_guard.h"
 #include "base/result.h"
 #include "comm/fabric/address/network_options.h"
 #include "comm/fabric/control_connection.h"

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <memory>
 
-#include "base/fd.h"
+#include "base/os/fd.h"
 #include "base/result.h"
 
 namespace lockstep {

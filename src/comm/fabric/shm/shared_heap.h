@@ -13,8 +13,8 @@
 
 #include <sys/types.h>
 
-#include "base/fd.h"
 #include "base/mutex.h"
+#include "base/os/fd.h"
 #include "base/result.h"
 #include "base/units.h"
 #include "comm/fabric/shm/mapping.h"

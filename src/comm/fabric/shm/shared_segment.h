@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "base/fd.h"
+#include "base/os/fd.h"
 #include "base/result.h"
 #include "comm/fabric/link.h"
 #include "comm/fabric/shm/mapping.h"

@@ -13,7 +13,7 @@
 #include <memory>
 #include <string>
 
-#include "base/fd.h"
+#include "base/os/fd.h"
 #include "base/result.h"
 #include "comm/fabric/doorbell.h"
 #include "comm/fabric/link.h"

@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "base/fd.h"
-#include "base/fork_guard.h"
+#include "base/os/fd.h"
+#include "base/os/fork_guard.h"
 #include "comm/fabric/address/port_range.h"
 #include "comm/fabric/tcp/tcp_link.h"
 #include "comm/fabric/transport.h"

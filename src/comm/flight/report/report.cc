@@ -1,8 +1,8 @@
 #include "comm/flight/report/report.h"
 
-#include "comm/flight/verdict/diagnosis.h"
-#include "comm/flight/verdict/slow_link.h"
-#include "comm/flight/verdict/straggler.h"
+#include "comm/flight/diagnosis/diagnosis.h"
+#include "comm/flight/diagnosis/slow_link.h"
+#include "comm/flight/diagnosis/straggler.h"
 
 namespace lockstep {
 namespace {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "comm/flight/verdict/group.h"
+#include "comm/flight/diagnosis/group.h"
 #include "text/record.h"
 
 namespace lockstep {

@@ -3,9 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "comm/flight/diagnosis/logs_for_test.h"
 #include "comm/flight/report/table.h"
 #include "comm/flight/report/trace.h"
-#include "comm/flight/verdict/logs_for_test.h"
 #include "text/convert.h"
 
 namespace lockstep {

@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "base/format.h"
-#include "comm/flight/verdict/flight_text.h"
+#include "comm/flight/diagnosis/flight_text.h"
 
 namespace lockstep {
 namespace {

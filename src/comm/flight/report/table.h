@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "comm/flight/verdict/group.h"
-#include "text/table.h"
+#include "comm/flight/diagnosis/group.h"
+#include "text/display/table.h"
 
 namespace lockstep {
 

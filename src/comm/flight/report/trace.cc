@@ -6,8 +6,8 @@
 #include <tuple>
 
 #include "base/format.h"
+#include "comm/flight/diagnosis/flight_text.h"
 #include "comm/flight/report/report.h"  // IWYU pragma: keep (names of states)
-#include "comm/flight/verdict/flight_text.h"
 #include "text/convert.h"
 
 namespace lockstep {

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "comm/flight/verdict/group.h"
+#include "comm/flight/diagnosis/group.h"
 #include "text/json.h"
 
 namespace lockstep {

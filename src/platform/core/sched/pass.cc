@@ -1,7 +1,7 @@
 #include "platform/core/sched/pass.h"
 
+#include "platform/core/sched/queue/wait_reasons.h"
 #include "platform/core/sched/scheduler.h"
-#include "platform/core/sched/wait_reasons.h"
 
 namespace lockstep {
 namespace {

@@ -10,8 +10,8 @@
 #include "base/random.h"
 #include "platform/core/sched/cluster_for_test.h"
 #include "platform/core/sched/pass.h"
+#include "platform/core/sched/queue/waiting_list.h"
 #include "platform/core/sched/scheduler.h"
-#include "platform/core/sched/waiting_list.h"
 
 namespace lockstep {
 namespace {

@@ -8,16 +8,16 @@
 #include <span>
 #include <utility>
 
-#include "platform/core/sched/accounts.h"
-#include "platform/core/sched/allocated_runs.h"
-#include "platform/core/sched/debug_share.h"
-#include "platform/core/sched/evictions.h"
-#include "platform/core/sched/preemptions.h"
-#include "platform/core/sched/relocations.h"
-#include "platform/core/sched/reservation.h"
-#include "platform/core/sched/start_estimates.h"
-#include "platform/core/sched/wait_reasons.h"
-#include "platform/core/sched/waiting_list.h"
+#include "platform/core/sched/capacity/allocated_runs.h"
+#include "platform/core/sched/preempt/evictions.h"
+#include "platform/core/sched/preempt/preemptions.h"
+#include "platform/core/sched/preempt/relocations.h"
+#include "platform/core/sched/queue/accounts.h"
+#include "platform/core/sched/queue/debug_share.h"
+#include "platform/core/sched/queue/reservation.h"
+#include "platform/core/sched/queue/start_estimates.h"
+#include "platform/core/sched/queue/wait_reasons.h"
+#include "platform/core/sched/queue/waiting_list.h"
 
 namespace lockstep {
 

@@ -3,12 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "platform/core/sched/capacity/fragmentation.h"
+#include "platform/core/sched/capacity/host_loss_limits.h"
 #include "platform/core/sched/cluster_for_test.h"
-#include "platform/core/sched/dependencies.h"
-#include "platform/core/sched/fair_share.h"
-#include "platform/core/sched/fragmentation.h"
-#include "platform/core/sched/host_loss_limits.h"
 #include "platform/core/sched/pass.h"
+#include "platform/core/sched/queue/dependencies.h"
+#include "platform/core/sched/queue/fair_share.h"
 
 namespace lockstep {
 namespace {

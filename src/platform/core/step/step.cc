@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "platform/core/step/draft.h"
-#include "platform/core/step/event_handlers.h"
+#include "platform/core/step/handlers/draft.h"
+#include "platform/core/step/handlers/event_handlers.h"
 
 namespace lockstep {
 namespace {

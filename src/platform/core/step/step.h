@@ -16,7 +16,7 @@
 #include "base/result.h"
 #include "platform/core/model/event.h"
 #include "platform/core/model/state.h"
-#include "platform/core/step/incremental_scheduler.h"
+#include "platform/core/step/starting/incremental_scheduler.h"
 
 namespace lockstep {
 

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "platform/core/step/dry_run.h"
+#include "platform/core/step/starting/dry_run.h"
 #include "platform/core/step/step_world_for_test.h"
 
 namespace lockstep {

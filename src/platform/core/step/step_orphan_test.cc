@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "platform/core/step/reason_text.h"
+#include "platform/core/step/ending/reason_text.h"
 #include "platform/core/step/step_world_for_test.h"
 
 namespace lockstep {

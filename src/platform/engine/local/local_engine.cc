@@ -8,11 +8,11 @@
 #include <fcntl.h>
 #include <sys/random.h>
 
-#include "base/environment.h"
-#include "base/fd.h"
-#include "base/file_lock.h"
-#include "base/files.h"
-#include "base/spawn.h"
+#include "base/os/environment.h"
+#include "base/os/fd.h"
+#include "base/os/file_lock.h"
+#include "base/os/files.h"
+#include "base/os/spawn.h"
 #include "platform/host/home.h"
 #include "platform/host/node_files.h"
 #include "text/convert.h"

@@ -10,9 +10,9 @@
 #include <poll.h>
 #include <sys/stat.h>
 
-#include "base/fd.h"
-#include "base/files.h"
-#include "base/processes.h"
+#include "base/os/fd.h"
+#include "base/os/files.h"
+#include "base/os/processes.h"
 #include "base/temporary_folder_for_test.h"
 #include "platform/engine/local/eventually_for_test.h"
 #include "platform/host/node_files.h"

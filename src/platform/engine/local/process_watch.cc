@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mutex.h"
-#include "base/processes.h"
+#include "base/os/processes.h"
 
 namespace lockstep {
 namespace {

@@ -3,7 +3,7 @@
 // environment the kernel locks its memory, and a hanging process may hold that lock forever.
 //
 // Each program is read once. The result is cached by process, start time and address of the
-// environment (base/processes.h). So a scan costs one line of /proc for each process of the
+// environment (base/os/processes.h). So a scan costs one line of /proc for each process of the
 // machine, and a process that clears its environment keeps the mark of its first scan.
 //
 // A process that cannot be read within two seconds is given up: it gets the marks of its parent and

@@ -18,10 +18,10 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/files.h"
 #include "base/mutex.h"
-#include "base/processes.h"
-#include "base/spawn.h"
+#include "base/os/files.h"
+#include "base/os/processes.h"
+#include "base/os/spawn.h"
 #include "base/temporary_folder_for_test.h"
 #include "platform/engine/local/eventually_for_test.h"
 

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "base/result.h"
-#include "platform/item/telemetry_item.h"
+#include "platform/spool/telemetry_item.h"
 
 namespace lockstep::spool {
 

@@ -14,17 +14,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/fd.h"
-#include "base/files.h"
 #include "base/format.h"
+#include "base/os/fd.h"
+#include "base/os/files.h"
 #include "text/json.h"
-#include "train/checkpoint/format/data_file.h"
-#include "train/checkpoint/format/fence.h"
 #include "train/checkpoint/format/list_checkpoints.h"
-#include "train/checkpoint/format/safetensors.h"
-#include "train/checkpoint/format/torch_file.h"
-#include "train/checkpoint/format/unfinished.h"
-#include "train/checkpoint/format/zip_file.h"
+#include "train/checkpoint/format/tensor_file/data_file.h"
+#include "train/checkpoint/format/tensor_file/safetensors.h"
+#include "train/checkpoint/format/tensor_file/torch_file.h"
+#include "train/checkpoint/format/tensor_file/zip_file.h"
+#include "train/checkpoint/format/writer/fence.h"
+#include "train/checkpoint/format/writer/unfinished.h"
 
 namespace lockstep {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "base/format.h"
 #include "train/checkpoint/format/layouts_for_test.h"
-#include "train/checkpoint/format/safetensors.h"
+#include "train/checkpoint/format/tensor_file/safetensors.h"
 
 namespace lockstep {
 namespace {

@@ -13,13 +13,13 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "base/files.h"
+#include "base/os/files.h"
 #include "base/temporary_folder_for_test.h"
-#include "train/checkpoint/format/data_file.h"
-#include "train/checkpoint/format/fence.h"
 #include "train/checkpoint/format/saved_checkpoint.h"
-#include "train/checkpoint/format/unfinished.h"
-#include "train/checkpoint/format/write_assignment.h"
+#include "train/checkpoint/format/tensor_file/data_file.h"
+#include "train/checkpoint/format/writer/fence.h"
+#include "train/checkpoint/format/writer/unfinished.h"
+#include "train/checkpoint/format/writer/write_assignment.h"
 
 namespace lockstep::layouts_for_test {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <charconv>
 
-#include "base/files.h"
 #include "base/format.h"
+#include "base/os/files.h"
 
 namespace lockstep {
 

@@ -7,7 +7,7 @@
 #include "text/convert.h"
 #include "text/json.h"
 #include "train/checkpoint/format/consistency.h"
-#include "train/checkpoint/format/hash.h"
+#include "train/checkpoint/format/tensor_file/hash.h"
 
 namespace lockstep {
 namespace {

@@ -16,7 +16,7 @@
 
 #include "base/result.h"
 #include "text/record.h"
-#include "train/checkpoint/format/element_type.h"
+#include "train/checkpoint/format/tensor_file/element_type.h"
 
 namespace lockstep {
 

@@ -5,11 +5,11 @@
 #include <utility>
 
 #include "base/check.h"
-#include "base/files.h"
 #include "base/format.h"
 #include "base/log.h"
-#include "train/checkpoint/format/data_file.h"
+#include "base/os/files.h"
 #include "train/checkpoint/format/list_checkpoints.h"
+#include "train/checkpoint/format/tensor_file/data_file.h"
 
 namespace lockstep {
 namespace {

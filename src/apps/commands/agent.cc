@@ -1,0 +1,16 @@
+#include "platform/agent/agent.h"
+
+#include "apps/cli/subcommand.h"
+
+namespace lockstep {
+
+// `lockstep agent LAUNCH_FILE`: started by engines, not by people.
+void add_agent(CLI::App& app, Action& action) {
+  auto* command = app.add_subcommand("agent", "Run one node of an attempt (engines call this)");
+  command->group("");
+  auto file = std::make_shared<std::string>();
+  command->add_option("launch_file", *file, "the node's launch.json")->required();
+  command->callback([&action, file] { action = [file] { return run_agent(*file); }; });
+}
+
+}  // namespace lockstep

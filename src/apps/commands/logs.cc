@@ -1,0 +1,89 @@
+#include <limits>
+#include <memory>
+
+#include "apps/cli/exit_codes.h"
+#include "apps/cli/subcommand.h"
+#include "apps/cli/terminal.h"
+#include "apps/daemon/own_daemon.h"
+#include "apps/run/follow.h"
+#include "base/utf8.h"
+#include "platform/api/json.h"
+
+namespace lockstep {
+namespace {
+
+constexpr std::int64_t kRankMax = std::numeric_limits<int>::max();
+constexpr std::int64_t kTailMax = 10'000;  // the daemon's maximum for one answer
+
+struct LogsFlags {
+  std::string run;
+  std::optional<int> rank;
+  std::optional<int> tail;
+  bool follow = false;
+  bool json = false;
+};
+
+void print_page(const api::LogPage& page, bool with_rank, bool json) {
+  if (!json) return print_lines(page.lines, with_rank);
+  for (const api::LogLine& line : page.lines) print_buffered(dump_json(to_json(line)));
+  flush();
+}
+
+// Goes to standard error, because an unfinished line may still change.
+void print_unfinished(const api::LogPage& page, bool with_rank) {
+  for (const api::LogLine& line : page.unfinished)
+    print_to_stderr(format("{} (unfinished)", escape_controls(log_text(line, with_rank))));
+}
+
+Result<int> show_logs(const LogsFlags& flags) {
+  RunId id = TRY(run_argument(flags.run));
+  Client client = TRY(connect_to_daemon());
+  api::RunView run = TRY(client.run(id));
+  TRY(check_rank(run, flags.rank));
+  bool with_rank = rank_count(run.spec) > 1 && !flags.rank;
+  api::LogsQuery query{.after = 0, .rank = flags.rank, .tail = flags.tail};
+  while (true) {
+    api::LogPage page = TRY(client.logs(id, query));
+    print_page(page, with_rank, flags.json);
+    bool all = page.lines.empty() || query.tail;
+    if (all && !flags.follow && !flags.json) print_unfinished(page, with_rank);
+    query.after = page.next;
+    query.tail.reset();
+    if (all) break;
+  }
+  if (!flags.follow) return kDone;
+  const auto farewell = "\n" + reattach_hint(run.id);
+  InterruptHandler interrupt(farewell);
+  auto end = TRY(follow(client, id, {.rank = flags.rank, .after = query.after}));
+  if (!end) print_to_stderr(farewell);
+  return kDone;
+}
+
+}  // namespace
+
+// `lockstep logs RUN [-f] [--rank R] [--tail N]`: the output of the ranks.
+void add_logs(CLI::App& app, Action& action) {
+  auto* command = app.add_subcommand("logs", "Print what the ranks of a run wrote");
+  auto flags = std::make_shared<LogsFlags>();
+  add_run_argument(*command, flags->run);
+  auto* follow =
+      command->add_flag("-f,--follow", flags->follow, "stay until the run ends; Ctrl-C leaves");
+  command->add_option("--rank", flags->rank, "only this rank's lines")
+      ->check(whole_number(0, kRankMax));
+  command->add_option("--tail", flags->tail, "only the last lines, at most 10000")
+      ->check(whole_number(1, kTailMax));
+  command->add_flag("--json", flags->json, "one JSON object a line")->excludes(follow);
+  command->footer(
+      "All that is kept is printed, page by page, oldest first. A line of a run with several "
+      "ranks\n"
+      "begins with its rank's number. A line that has no end yet, such as a progress bar, is drawn "
+      "over\nas it changes; where output is not a terminal, it goes to standard error. On a "
+      "terminal "
+      "control\ncharacters are spelled out, such as ^[ for ESC.\n\n"
+      "Examples:\n"
+      "  lockstep logs demo/42 --tail 20 --follow\n"
+      "  lockstep logs demo/42 --rank 3 | grep -i error");
+  command->callback([&action, flags] { action = [flags] { return show_logs(*flags); }; });
+}
+
+}  // namespace lockstep

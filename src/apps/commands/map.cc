@@ -1,0 +1,93 @@
+#include "map/map.h"
+
+#include <charconv>
+#include <memory>
+
+#include "apps/cli/exit_codes.h"
+#include "apps/cli/subcommand.h"
+#include "apps/cli/terminal.h"
+#include "apps/daemon/own_daemon.h"
+#include "base/os/files.h"
+#include "map/map_file.h"
+#include "map/query.h"
+#include "map/tree.h"
+#include "text/json.h"
+#include "text/record.h"
+
+namespace lockstep {
+namespace {
+
+struct MapFlags {
+  std::string file;
+  std::vector<std::string> between;
+  bool json = false;
+  bool yaml = false;
+};
+
+Result<ClusterMap> cluster_map(const MapFlags& flags) {
+  if (!flags.file.empty()) return parse_map(TRY(read_file(flags.file)), flags.file);
+  Client client = TRY(connect_to_daemon());
+  return map_from_json(TRY(client.map()));
+}
+
+std::string without_end(std::string lines) {
+  while (lines.ends_with('\n')) lines.pop_back();
+  return lines;
+}
+
+// HOST:DEVICE; a host alone means its first device.
+Result<DeviceRef> device_argument(const std::string& words) {
+  const std::size_t colon = words.find(':');
+  DeviceRef device{words.substr(0, colon)};
+  if (colon == std::string::npos) return device;
+  const char* end = words.data() + words.size();
+  const auto read = std::from_chars(words.data() + colon + 1, end, device.index);
+  if (read.ec == std::errc() && read.ptr == end) return device;
+  return Error{Code::invalid,
+               format("--between {}: write HOST or HOST:DEVICE, such as node-1:0", words)};
+}
+
+Result<std::string> way_between(const ClusterMap& map, const std::vector<std::string>& ends) {
+  const DeviceRef from = TRY(device_argument(ends.at(0))), to = TRY(device_argument(ends.at(1)));
+  const Level level = TRY(common_level(map, from, to));
+  return format("nearest in common: {}\nlink: {}", name_of(level),
+                text(TRY(link_between(map, from, to))));
+}
+
+Result<std::string> shown(const ClusterMap& map, const MapFlags& flags) {
+  if (!flags.between.empty()) return way_between(map, flags.between);
+  if (flags.json) return dump_json(map_to_json(map), Indent::two);
+  return without_end(flags.yaml ? dump_map(map) : text(map));
+}
+
+}  // namespace
+
+// `lockstep map [--file cluster.yaml]`: the cluster as a tree; with a file, checks it without a
+// daemon.
+void add_map(CLI::App& app, Action& action) {
+  auto* command = app.add_subcommand("map", "Print the map of the cluster as a tree");
+  auto flags = std::make_shared<MapFlags>();
+  command
+      ->add_option("--file", flags->file, "print and check this file instead of the daemon's map")
+      ->type_name(kFileValue);
+  auto* json = command->add_flag("--json", flags->json, "print JSON");
+  auto* yaml =
+      command->add_flag("--yaml", flags->yaml, "print a file that --file reads, to begin from")
+          ->excludes(json);
+  command->add_option("--between", flags->between, "print the link between two hosts or devices")
+      ->type_name("HOST[:DEVICE]")
+      ->expected(2)
+      ->excludes(json, yaml);
+  command->footer(
+      "Examples:\n"
+      "  lockstep map --yaml > cluster.yaml\n"
+      "  lockstep map --file cluster.yaml --between node-1 node-2:3");
+  command->callback([&action, flags] {
+    action = [flags]() -> Result<int> {
+      print(TRY(shown(TRY(cluster_map(*flags)), *flags)));
+      return kDone;
+    };
+  });
+}
+
+}  // namespace lockstep

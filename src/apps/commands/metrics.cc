@@ -1,0 +1,60 @@
+#include <limits>
+#include <memory>
+
+#include "apps/cli/exit_codes.h"
+#include "apps/cli/subcommand.h"
+#include "apps/cli/terminal.h"
+#include "apps/daemon/own_daemon.h"
+#include "apps/run/run_display.h"
+#include "platform/api/json.h"
+
+namespace lockstep {
+namespace {
+
+std::string nothing_logged(const RunId& id, const api::MetricsQuery& query) {
+  if (query.name)
+    return format("{0} has logged no metric '{1}'; `lockstep metrics {0}` lists them", text(id),
+                  *query.name);
+  if (query.rank)
+    return format("rank {1} of {0} has logged no metrics; `lockstep metrics {0}` shows all ranks",
+                  text(id), *query.rank);
+  return format("{} has logged no metrics; `lockstep.log({{\"loss\": x}}, step=n)` logs one",
+                text(id));
+}
+
+}  // namespace
+
+// `lockstep metrics RUN [--name M]`: every metric in one line, or all points as JSON.
+void add_metrics(CLI::App& app, Action& action) {
+  auto* command = app.add_subcommand("metrics", "Print the metrics that a run logged");
+  auto run = std::make_shared<std::string>();
+  auto query = std::make_shared<api::MetricsQuery>();
+  auto json = std::make_shared<bool>(false);
+  add_run_argument(*command, *run);
+  command->add_option("--name", query->name, "only this metric")->type_name("METRIC");
+  command->add_option("--rank", query->rank, "only what this rank logged")
+      ->check(whole_number(0, std::numeric_limits<int>::max()));
+  command->add_flag(
+      "--json", *json,
+      "print the points as JSON; of more than 10000 the first, last, least and greatest of each "
+      "stretch");
+  command->footer("Example:\n  lockstep metrics demo/42 --name loss");
+  command->callback([&action, run, query, json] {
+    action = [run, query, json]() -> Result<int> {
+      const RunId id = TRY(run_argument(*run));
+      Client client = TRY(connect_to_daemon());
+      TRY(check_rank(TRY(client.run(id)), query->rank));
+      api::SeriesList list = TRY(client.metrics(id, *query));
+      if (*json)
+        print(dump_json(to_json(list)));
+      else
+        print(list.series.empty() ? nothing_logged(id, *query) : metrics_table(list.series));
+      if (list.left_out > 0)
+        print_to_stderr(format("{} further series are left out; ask for them by --name or --rank",
+                               list.left_out));
+      return kDone;
+    };
+  });
+}
+
+}  // namespace lockstep

@@ -1,0 +1,77 @@
+#include "text/display/plot.h"
+
+#include <algorithm>
+#include <limits>
+#include <memory>
+
+#include <unistd.h>
+
+#include "apps/cli/exit_codes.h"
+#include "apps/cli/subcommand.h"
+#include "apps/cli/terminal.h"
+#include "apps/daemon/own_daemon.h"
+
+namespace lockstep {
+namespace {
+
+struct PlotFlags {
+  std::string run;
+  std::vector<std::string> names;
+  std::optional<int> rank;
+  bool log = false;
+  int height = 16;
+};
+
+// Draws only the lowest rank that logged a metric, unless one is chosen: four equal curves hide
+// each other.
+Result<std::vector<PlotSeries>> fetch(Client& client, const RunId& id, const PlotFlags& flags) {
+  std::vector<PlotSeries> plots;
+  for (const std::string& name : flags.names) {
+    api::SeriesList list = TRY(client.metrics(id, {.name = name, .rank = flags.rank}));
+    if (list.series.empty())
+      return Error{Code::not_found,
+                   format("{0} has logged no metric '{1}'; `lockstep metrics {0}` lists them",
+                          text(id), name)};
+    const auto& series = *std::ranges::min_element(list.series, {}, &api::Series::rank);
+    PlotSeries plot{.name = name};
+    for (const api::Point& point : series.points)
+      plot.points.push_back({static_cast<double>(point.step), point.value});
+    plots.push_back(std::move(plot));
+  }
+  return plots;
+}
+
+}  // namespace
+
+// `lockstep plot RUN [METRIC...]`: curves over steps, drawn in the terminal.
+void add_plot(CLI::App& app, Action& action) {
+  auto* command = app.add_subcommand("plot", "Draw metrics over steps in the terminal");
+  auto flags = std::make_shared<PlotFlags>();
+  add_run_argument(*command, flags->run);
+  command->add_option("metric", flags->names, "metrics to draw (default: loss)")
+      ->type_name("METRIC");
+  command->add_option("--rank", flags->rank, "what this rank logged")
+      ->check(whole_number(0, std::numeric_limits<int>::max()));
+  command->add_flag("--log", flags->log, "logarithmic y axis");
+  command->add_option("--height", flags->height, "lines")
+      ->capture_default_str()
+      ->check(whole_number(4, 200));
+  command->footer("Example:\n  lockstep plot demo/42 loss --log");
+  command->callback([&action, flags] {
+    action = [flags]() -> Result<int> {
+      if (flags->names.empty()) flags->names = {"loss"};
+      const RunId id = TRY(run_argument(flags->run));
+      Client client = TRY(connect_to_daemon());
+      TRY(check_rank(TRY(client.run(id)), flags->rank));
+      auto series = TRY(fetch(client, id, *flags));
+      print(plot(series, {.width = std::min(terminal_width(), 100),
+                          .height = flags->height,
+                          .log_y = flags->log,
+                          .colour = style_for(STDOUT_FILENO) == TableStyle::colour,
+                          .x_label = "step"}));
+      return kDone;
+    };
+  });
+}
+
+}  // namespace lockstep

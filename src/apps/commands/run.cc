@@ -1,0 +1,221 @@
+#include <limits>
+#include <memory>
+
+#include "apps/cli/exit_codes.h"
+#include "apps/cli/subcommand.h"
+#include "apps/cli/terminal.h"
+#include "apps/daemon/own_daemon.h"
+#include "apps/run/follow.h"
+#include "apps/run/origin.h"
+#include "apps/run/run_display.h"
+#include "apps/run/spec.h"
+#include "apps/run/start_estimate.h"
+#include "base/clock.h"
+#include "platform/api/json.h"
+
+namespace lockstep {
+namespace {
+
+// The model refuses values that are too large and reports the limit.
+constexpr std::int64_t kMost = std::numeric_limits<int>::max();
+
+constexpr auto kInterrupted = "interrupted; `lockstep ps` shows whether the run was submitted";
+
+struct RunCommandOptions {
+  RunFlags flags;
+  std::string request_id;
+  bool detach = false;
+  bool plan = false;
+  bool json = false;
+};
+
+// Repeats the call as often as needed: the request id makes sure that the run is made once.
+Result<api::RunView> submit(Client& client, const RunSpec& spec, const std::string& request_id) {
+  const api::SubmitRequest request{
+      .spec = spec,
+      .origin = origin_of(spec.working_folder),
+      .request_id = request_id.empty() ? new_request_id() : request_id};
+  bool sent = false;
+  auto run = retry_while_away(client, [&] {
+    auto submitted = client.submit(request);
+    sent |= client.was_sent();
+    return submitted;
+  });
+  if (run) return run;
+  if (InterruptHandler::requested()) return Error{Code::cancelled, kInterrupted};
+  const Error& error = run.error();
+  if (error.code != Code::unavailable && error.code != Code::timeout) return run;
+  return Error{error.code,
+               sent ? format("{}; it is not known whether the run was submitted: `lockstep ps` "
+                             "shows it once the daemon answers, and the same command with "
+                             "--request-id {} submits it at most once",
+                             error.message, request.request_id)
+                    : format("{}; the run was not submitted", error.message)};
+}
+
+std::string places_text(const api::PlanView& plan) {
+  std::vector<std::string> placements;
+  for (const api::PlacementView& placement : plan.places)
+    placements.push_back(format("{} ({})", placement.host, joined(placement.devices, ", ")));
+  return joined(placements, ", ");
+}
+
+std::string preempted_text(const api::PreemptedView& one) {
+  std::vector<std::string> hosts;
+  for (const api::PlacementView& placement : one.to) hosts.push_back(placement.host);
+  const std::string where = hosts.empty() ? "" : " to " + joined(hosts, ", ");
+  // An evicted run may have no checkpoint.
+  const bool saved = one.cause != Cause::evicted;
+  return format(
+      "\n{} would be {} from {}{}, and go on {}", one.run, name_of(one.cause), one.from, where,
+      saved ? "from its last checkpoint" : "later, from its last checkpoint if it has written one");
+}
+
+std::string plan_text(const api::PlanView& plan, const RunSpec& spec) {
+  const Time now = SystemClock().now();
+  std::string lines =
+      plan.starts ? format("{} would start at once on {}", size_text(spec), places_text(plan))
+                  : format("{} would wait: it {}", size_text(spec), plan.reason);
+  if (!plan.starts && plan.expected_start)
+    lines +=
+        format("\nIt would start {}; {}", start_text(*plan.expected_start, plan.latest_start, now),
+               runs_ahead_text(plan.ahead));
+  for (const api::PreemptedView& one : plan.preempted) lines += preempted_text(one);
+  return lines + "\nNothing was submitted";
+}
+
+Result<int> show_plan(const RunCommandOptions& choice) {
+  const RunSpec spec = TRY(spec_of(choice.flags));
+  Client client = TRY(connect_to_daemon());
+  const auto plan =
+      TRY(client.plan({.spec = spec, .origin = origin_of(spec.working_folder), .request_id = {}}));
+  print(choice.json ? dump_json(to_json(plan), Indent::two) : plan_text(plan, spec));
+  return kDone;
+}
+
+Result<int> submit_and_follow(const RunCommandOptions& choice) {
+  RunSpec spec = TRY(spec_of(choice.flags));
+  Client client = TRY(connect_to_daemon());
+  // From here on the run may exist before this command knows its name.
+  InterruptHandler interrupt(format("\nlockstep: {}", kInterrupted), kCancelled);
+  const api::RunView run = TRY(submit(client, spec, choice.request_id));
+  if (choice.json) {
+    print(dump_json(to_json(run), Indent::two));
+    return kDone;
+  }
+  if (choice.detach) {
+    print(run.id);
+    print_to_stderr(reattach_hint(run.id));
+    return kDone;
+  }
+  print_to_stderr(format("submitted {} ({}) on {}; Ctrl-C detaches, the run goes on", run.id,
+                         run.name, size_text(spec)));
+  const auto detached = "\ndetached: " + reattach_hint(run.id);
+  interrupt.set_message(detached);
+  auto end = TRY(follow(client, TRY(parse_run_id(run.id)), {}));
+  if (end) return exit_code_for(*end);
+  print_to_stderr(detached);
+  return kDone;
+}
+
+}  // namespace
+
+// `lockstep run [options] -- PROGRAM ARGUMENTS` or `lockstep run run.yaml`.
+void add_run(CLI::App& app, Action& action) {
+  auto* command = app.add_subcommand("run", "Run a program on one or more nodes and follow it");
+  auto choice = std::make_shared<RunCommandOptions>();
+  RunFlags& flags = choice->flags;
+  command->add_option("command", flags.arguments, "after --: program and arguments; or run.yaml")
+      ->type_name(kProgramValue);
+  command->add_option("-n,--nodes", flags.nodes, "hosts to run on (default 1)")
+      ->check(whole_number(1, kMost));
+  command->add_option("-g,--devices", flags.devices, "devices a node, one rank each (default 1)")
+      ->check(whole_number(1, kMost));
+  command->add_option("--cores", flags.cores, "CPU cores of its own on each node (default 0: any)")
+      ->check(whole_number(0, kMost));
+  command->add_option("--memory", flags.memory, "main memory on each node, such as 64GiB")
+      ->type_name("SIZE");
+  command->add_option("--device-kind", flags.device_kind, "only devices of this kind")
+      ->type_name(joined(all_names<DeviceKind>(), "|"));
+  command
+      ->add_option("--device-memory", flags.device_memory,
+                   "memory that each device has at least, such as 40GiB")
+      ->type_name("SIZE");
+  command->add_option("--name", flags.name, "what to call it (default: the program's name)");
+  command->add_option("--project", flags.project, "project it belongs to (default: default)");
+  command
+      ->add_option("--timeout", flags.timeout,
+                   "running time after which it is stopped (default 1h)")
+      ->type_name("DURATION");
+  command
+      ->add_option("--hang-after", flags.hang_after,
+                   "without progress for so long, a rank that reported some counts as lost "
+                   "(default 30m; 0s: never)")
+      ->type_name("DURATION");
+  command
+      ->add_option("--on-failure", flags.on_failure,
+                   "when a rank is killed: restart from the last checkpoint, or, of a program that "
+                   "can, shrink to the ranks left or wait for another (default restart)")
+      ->type_name(joined(all_names<OnFailure>(), "|"));
+  command
+      ->add_option("--retries", flags.retries,
+                   "attempts after the program's own non-zero exit (default 0)")
+      ->check(whole_number(0, kMost));
+  command
+      ->add_option("--rank-loss-retries", flags.rank_loss_retries,
+                   "attempts in a row after a rank or a host was lost, or a rank hung; a newer "
+                   "checkpoint begins the count again (default 3)")
+      ->check(whole_number(0, kMost));
+  command->add_option("--env", flags.env, "NAME=VALUE, or NAME for its value here; repeatable")
+      ->type_name("NAME[=VALUE]")
+      ->allow_extra_args(false);
+  command
+      ->add_option("--checkpoint-folder", flags.checkpoint_folder,
+                   "the same on every node (default: in the daemon's folder)")
+      ->type_name(kFolderValue);
+  command
+      ->add_option("--class", flags.run_class,
+                   "debug: at most 1h on one node, starts soon; preemptible: gives its devices "
+                   "back when another run asks (default normal)")
+      ->type_name("debug|normal|preemptible");
+  command
+      ->add_option("--priority", flags.priority,
+                   "from -100 to 100: a higher one starts first in its project (default 0)")
+      ->check(whole_number(-kPriorityMax, kPriorityMax));
+  command->add_option("--after", flags.after, "start once this run has succeeded; repeatable")
+      ->type_name(kRunValue)
+      ->allow_extra_args(false);
+  command
+      ->add_option("--not-before", flags.not_before,
+                   "start no earlier: 2026-11-22T12:00:00Z, or 2h from now")
+      ->type_name("TIME");
+  command->add_flag("--stay", flags.stays,
+                    "neither move nor pause it for others, though it writes checkpoints");
+  command
+      ->add_option("--request-id", choice->request_id,
+                   "names this submission: the same command with the same id makes no second run")
+      ->type_name("ID");
+  auto* plan = command->add_flag("--plan", choice->plan,
+                                 "print where and when it would start, and submit nothing");
+  command->add_flag("-d,--detach", choice->detach, "print the run's id and return at once")
+      ->excludes(plan);
+  command->add_flag("--json", choice->json, "print the submitted run as JSON and return at once");
+  command->footer(
+      "Each rank finds RANK, LOCAL_RANK, WORLD_SIZE, LOCAL_WORLD_SIZE, GROUP_RANK, MASTER_ADDR "
+      "and\nMASTER_PORT as torchrun sets them, and LOCKSTEP_CHECKPOINT_DIR. A rank or node that is "
+      "lost\ncosts no retry: the run goes on by itself, at most three times.\n\n"
+      "Examples:\n"
+      "  lockstep run -n 2 -g 2 --timeout 30m -- python train.py --epochs 3\n"
+      "  lockstep run run.yaml\n\n"
+      "run.yaml:\n"
+      "  name: first\n"
+      "  nodes: 2\n"
+      "  devices: 2\n"
+      "  timeout: 30m\n"
+      "  command: [python, train.py, --epochs, \"3\"]");
+  command->callback([&action, choice] {
+    action = [choice] { return choice->plan ? show_plan(*choice) : submit_and_follow(*choice); };
+  });
+}
+
+}  // namespace lockstep

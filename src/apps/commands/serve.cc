@@ -1,0 +1,199 @@
+#include <filesystem>
+#include <memory>
+
+#include <signal.h>
+#include <unistd.h>
+
+#include "apps/cli/exit_codes.h"
+#include "apps/cli/subcommand.h"
+#include "apps/cli/terminal.h"
+#include "apps/daemon/own_daemon.h"
+#include "apps/daemon/run_daemon.h"
+#include "apps/daemon/serve_config.h"
+#include "apps/run/run_display.h"
+#include "base/clock.h"
+#include "base/format.h"
+#include "base/units.h"
+#include "text/exact.h"
+
+namespace lockstep {
+namespace {
+
+constexpr std::int64_t kPortMax = 65535;
+constexpr auto kStopTimeout = std::chrono::seconds(15);
+constexpr auto kSignTimeout = std::chrono::seconds(2);
+
+struct ServeFlags {
+  ServeConfig config;
+  std::string keep_logs;
+  bool again = false;
+  bool listen_given = false;
+  bool detach = false;
+  bool stop = false;
+};
+
+// Checked before a detached start, so that the user sees the error; the daemon's own store checks
+// it too.
+Result<void> check_free(const Home& home) {
+  if (!is_served(home)) return {};
+  auto daemon = read_daemon_file(home.daemon_file());
+  return Error{Code::already_exists,
+               format("a daemon already serves {}{}; end it with `lockstep serve --stop`, or "
+                      "choose another folder by LOCKSTEP_HOME",
+                      home.folder.string(), daemon ? " at " + daemon->url : "")};
+}
+
+Result<ServeConfig> serve_config_of(const ServeFlags& flags, const Home& home) {
+  if (!flags.again) return flags.config;
+  ServeConfig served = TRY(last_serve_config(home));
+  if (flags.listen_given) served.listen = flags.config.listen;
+  return served;
+}
+
+Result<int> serve(const ServeFlags& flags) {
+  Home home = TRY(find_home());
+  TRY(prepare_home(home));
+  TRY(check_free(home));
+  return run_daemon(home, TRY(serve_config_of(flags, home)));
+}
+
+std::string start_message(const Home& home, const Client& client) {
+  const auto file = read_daemon_file(home.daemon_file());
+  const bool for_others = file && !file->network_url.empty() && file->network_url != client.url();
+  return format("the daemon serves at {}{}; its folder is {}; `lockstep serve --stop` ends it",
+                client.url(), for_others ? ", for other machines at " + file->network_url : "",
+                home.folder.string());
+}
+
+Result<int> serve_detached(const ServeFlags& flags) {
+  Home home = TRY(find_home());
+  TRY(prepare_home(home));
+  TRY(check_free(home));
+  const ServeConfig served = TRY(serve_config_of(flags, home));
+  TRY(check_map(served));
+  std::vector<std::string> words = {"--listen", served.listen, "--port", format("{}", served.port)};
+  words.insert(words.end(), {"--keep-logs", exact_text(served.keep_logs)});
+  if (!served.hosts.empty()) words.insert(words.end(), {"--hosts", served.hosts});
+  if (!served.map_file.empty()) words.insert(words.end(), {"--map", served.map_file});
+  for (const std::string& name : served.names) words.insert(words.end(), {"--name", name});
+  Client client = TRY(start_daemon(home, words));
+  if (auto warning = listen_warning(served)) print_to_stderr("lockstep: " + *warning);
+  print(start_message(home, client));
+  print_notices(TRY(client.version()).notices);
+  return kDone;
+}
+
+Result<Duration> keep_logs_of(const ServeFlags& flags) {
+  auto kept = parse_duration(flags.keep_logs);
+  if (!kept) return std::move(kept).error().with_context("--keep-logs");
+  return kept;
+}
+
+// The process that holds the folder's locks, whatever the daemon's file says. A daemon that has
+// just started writes its id there in a moment.
+Result<std::int64_t> daemon_process(const Home& home) {
+  for (Deadline deadline = Deadline::after(kSignTimeout); is_served(home); ::usleep(20'000)) {
+    if (const auto pid = daemon_pid_of(home)) return *pid;
+    if (deadline.passed())
+      return Error{Code::unavailable,
+                   format("a daemon holds {}, but is no process of this machine; end it where it "
+                          "runs",
+                          home.folder.string())};
+  }
+  if (const auto there = daemon_elsewhere(home)) return daemon_elsewhere_error(home, *there);
+  return Error{Code::not_found, "no daemon is running with the home " + home.folder.string()};
+}
+
+// Tells other machines that no daemon runs, and where its state is.
+void mark_daemon_stopped(const Home& home) {
+  if (!home.pointer) return;
+  auto file = read_daemon_file(*home.pointer);
+  if (!file) return;
+  file->pid = 0;
+  file->network_url.clear();
+  file->token.clear();
+  if (auto written = write_pointer(home, *file); !written)
+    print_to_stderr("lockstep: other machines are not told that the daemon ended: " +
+                    written.error().message);
+}
+
+// Stops the daemon, not the runs: their agents go on and wait for the next daemon.
+Result<int> stop_daemon() {
+  Home home = TRY(find_home());
+  const std::int64_t daemon = TRY(daemon_process(home));
+  if (::kill(static_cast<pid_t>(daemon), SIGTERM) != 0 && errno != ESRCH)
+    return os_error(format("stopping the daemon (process {})", daemon), errno);
+  WaitingLine waiting;
+  for (Deadline deadline = Deadline::after(kStopTimeout); daemon_pid_of(home) == daemon;
+       ::usleep(20'000)) {
+    if (deadline.passed())
+      return Error{Code::timeout,
+                   format("the daemon (process {}) did not end within {}; see {}", daemon,
+                          text(Duration(kStopTimeout)), home.log_file().string())};
+    waiting.show("waiting for the daemon to end");
+  }
+  mark_daemon_stopped(home);
+  print(format("stopped the daemon (process {})", daemon));
+  return kDone;
+}
+
+}  // namespace
+
+// `lockstep serve [--hosts 2x2 | --map FILE | --again] [--detach | --stop]`: the daemon.
+void add_serve(CLI::App& app, Action& action) {
+  auto* command =
+      app.add_subcommand("serve", "Run the daemon, or start or stop it in the background");
+  auto flags = std::make_shared<ServeFlags>();
+  auto* hosts = command
+                    ->add_option("--hosts", flags->config.hosts,
+                                 "present this machine as H hosts of D devices each, such as 2x2")
+                    ->type_name("HxD");
+  auto* map = command
+                  ->add_option("--map", flags->config.map_file,
+                               "the cluster as a file (default: this machine, discovered)")
+                  ->type_name(kFileValue)
+                  ->excludes(hosts);
+  auto* listen = command->add_option("--listen", flags->config.listen, "address to listen on")
+                     ->type_name("ADDRESS")
+                     ->capture_default_str();
+  auto* names = command
+                    ->add_option("--name", flags->config.names,
+                                 "a name by which callers reach that address; may be repeated")
+                    ->type_name("NAME");
+  auto* port = command->add_option("--port", flags->config.port, "port; 0: any free one")
+                   ->capture_default_str()
+                   ->check(whole_number(0, kPortMax));
+  auto* keep_logs =
+      command
+          ->add_option(
+              "--keep-logs", flags->keep_logs,
+              "keep a run's lines and its ranks' files so long after its end (default: 30d)")
+          ->type_name("DURATION");
+  command
+      ->add_flag("--again", flags->again,
+                 "with the hosts, the port and, without --listen, the address of this folder's "
+                 "last daemon")
+      ->excludes(hosts, map, names, port, keep_logs);
+  auto* detach =
+      command->add_flag("-d,--detach", flags->detach, "start it in the background and return");
+  command->add_flag("--stop", flags->stop, "end the daemon in the background; runs go on")
+      ->excludes(detach);
+  command->footer(
+      "Without a daemon the first command that needs one starts it.\n\n"
+      "Examples:\n"
+      "  lockstep serve --hosts 2x2 --detach\n"
+      "  lockstep serve --stop");
+  command->callback([&action, flags, listen] {
+    action = [flags, listen]() -> Result<int> {
+      if (flags->stop) return stop_daemon();
+      flags->listen_given = listen->count() > 0;
+      if (!flags->keep_logs.empty()) flags->config.keep_logs = TRY(keep_logs_of(*flags));
+      // The daemon may be started again from another folder.
+      auto& file = flags->config.map_file;
+      if (!file.empty()) file = std::filesystem::absolute(file);
+      return flags->detach ? serve_detached(*flags) : serve(*flags);
+    };
+  });
+}
+
+}  // namespace lockstep

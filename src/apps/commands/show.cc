@@ -1,0 +1,32 @@
+#include <memory>
+
+#include "apps/cli/exit_codes.h"
+#include "apps/cli/subcommand.h"
+#include "apps/cli/terminal.h"
+#include "apps/daemon/own_daemon.h"
+#include "apps/run/run_display.h"
+#include "platform/api/json.h"
+
+namespace lockstep {
+
+// `lockstep show RUN`: the spec, the state, and every attempt with its nodes and ranks.
+void add_show(CLI::App& app, Action& action) {
+  auto* command =
+      app.add_subcommand("show", "Show a run: attempts, nodes, ranks, metrics, checkpoints");
+  auto run = std::make_shared<std::string>();
+  auto json = std::make_shared<bool>(false);
+  add_run_argument(*command, *run);
+  command->add_flag("--json", *json, "print JSON");
+  command->footer("Example:\n  lockstep show demo/42");
+  command->callback([&action, run, json] {
+    action = [run, json]() -> Result<int> {
+      const RunId id = TRY(run_argument(*run));
+      Client client = TRY(connect_to_daemon());
+      api::RunView view = TRY(client.run(id));
+      print(*json ? dump_json(to_json(view), Indent::two) : run_details(view));
+      return kDone;
+    };
+  });
+}
+
+}  // namespace lockstep

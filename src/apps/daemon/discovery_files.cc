@@ -1,0 +1,65 @@
+#include "apps/daemon/discovery_files.h"
+
+#include <chrono>
+
+#include <unistd.h>
+
+#include "base/format.h"
+#include "base/log.h"
+#include "base/os/files.h"
+#include "net/http/url.h"
+
+namespace lockstep {
+namespace {
+
+constexpr auto kLookInterval = std::chrono::seconds(1);
+
+DaemonFile daemon_file_of(const Home& home, const ServeConfig& served, int port) {
+  const Machine here = this_machine();
+  const auto url_at = [&](const std::string& host) {
+    return host.empty() ? "" : "http://" + Url{host, port}.authority();
+  };
+  return {.url = url_at(own_host(served)),
+          .pid = ::getpid(),
+          .version = LOCKSTEP_VERSION,
+          .host = here.host,
+          .machine = here.id,
+          .boot = here.boot,
+          .folder = home.folder.string(),
+          .since = std::chrono::floor<std::chrono::seconds>(SystemClock().now()),
+          .network_url = url_at(network_host(served))};
+}
+
+}  // namespace
+
+Result<DiscoveryFiles> DiscoveryFiles::write(const Home& home, const ServeConfig& served,
+                                             int port) {
+  const DaemonFile file = daemon_file_of(home, served, port);
+  DiscoveryFiles made(home.daemon_file(), {{home.served_file(), serve_config_text(served)},
+                                           {home.daemon_file(), daemon_file_text(file)}});
+  for (const auto& [path, content] : made.files_) TRY(write_file(path, content));
+  if (auto written = write_pointer(home, file); !written)
+    LS_LOG(warning, "other machines are not told where the daemon is: {}", written.error().message);
+  LS_LOG(info, "serving {} at {}{}", home.folder.string(), file.url,
+         file.network_url.empty() ? "" : ", for other machines at " + file.network_url);
+  return made;
+}
+
+void DiscoveryFiles::restore() {
+  if (!next_check_.passed()) return;
+  next_check_ = Deadline::after(kLookInterval);
+  for (const auto& [path, content] : files_) {
+    const auto found = read_file(path);
+    if (found && *found == content) continue;
+    const auto written = write_file(path, content);
+    if (written)
+      LS_LOG(warning, "{} was removed or changed; it is made again", path.string());
+    else if (!warned_)
+      LS_LOG(warning, "{} was removed or changed: {}", path.string(), written.error().message);
+    warned_ = !written;
+  }
+}
+
+void DiscoveryFiles::remove() const { ::unlink(daemon_file_.c_str()); }
+
+}  // namespace lockstep

@@ -1,0 +1,37 @@
+// DiscoveryFiles: the files by which commands and agents find a running daemon, restored when they
+// are damaged.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "apps/daemon/serve_config.h"
+#include "base/clock.h"
+#include "base/result.h"
+#include "platform/host/home.h"
+
+namespace lockstep {
+
+class DiscoveryFiles {
+ public:
+  // From here on commands and agents find the daemon, which listens on this port.
+  static Result<DiscoveryFiles> write(const Home& home, const ServeConfig& served, int port);
+
+  // Restores files that were removed or damaged; checks once a second. Call it at each tick.
+  void restore();
+  void remove() const;
+
+ private:
+  DiscoveryFiles(std::filesystem::path daemon_file,
+                 std::vector<std::pair<std::filesystem::path, std::string>> files)
+      : daemon_file_(std::move(daemon_file)), files_(std::move(files)) {}
+
+  std::filesystem::path daemon_file_;
+  std::vector<std::pair<std::filesystem::path, std::string>> files_;  // with their content
+  Deadline next_check_ = Deadline::after(Duration(0));
+  bool warned_ = false;  // of a file that cannot be written
+};
+
+}  // namespace lockstep

@@ -1,0 +1,231 @@
+#include "apps/daemon/run_daemon.h"
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <iterator>
+#include <memory>
+#include <utility>
+
+#include <signal.h>
+#include <unistd.h>
+
+#include "apps/cli/exit_codes.h"
+#include "apps/daemon/discovery_files.h"
+#include "apps/daemon/own_daemon.h"
+#include "base/clock.h"
+#include "base/format.h"
+#include "base/log.h"
+#include "base/os/file_limit.h"
+#include "base/os/files.h"
+#include "base/steady_clock.h"
+#include "net/loop.h"
+#include "platform/client/client.h"
+#include "platform/controller/controller.h"
+#include "platform/engine/local/local_engine.h"
+#include "platform/host/home_identity.h"
+#include "platform/host/keys.h"
+#include "platform/host/log_rotation.h"
+#include "platform/insight/insight.h"
+#include "platform/server/janitor/janitor.h"
+#include "platform/server/server.h"
+#include "platform/store/history_store.h"
+#include "platform/store/sql_store.h"
+
+namespace lockstep {
+namespace {
+
+constexpr auto kTick = std::chrono::milliseconds(200);
+
+// The resources of the daemon: the store and keys of its folder, the cluster, and the engine that
+// starts agents.
+struct DaemonContext {
+  std::unique_ptr<Database> database;
+  Keys keys;
+  ClusterMap map;
+  LocalEngine engine;
+  SystemClock clock{};
+  MonotonicClock steady{};
+  SqlStore store{*database};
+  HistoryFile history;
+  HomeIdentity home_place;
+  insight::Insight insight{*database};
+};
+
+// True if the daemon of the original home answers, although its folder cannot be found.
+bool original_answers(const Home& home) {
+  const auto file = read_daemon_file(home.daemon_file());
+  auto token = read_file(home.token_file(), 4096);
+  if (!file || !token) return false;
+  while (token->ends_with('\n')) token->pop_back();
+  return Client(file->url, *std::move(token)).version().has_value();
+}
+
+// A copy has the names and keys of the original: its daemon would take over the original's nodes.
+Result<HomeIdentity> check_home_is_original(const Home& home) {
+  const HomeIdentity identity = TRY(home_identity_of(home));
+  if (identity == HomeIdentity::same) return identity;
+  const auto copy_of = [&](const std::string& original) {
+    return Error{Code::denied,
+                 format("{} is a copy of {}, to which the runs belong; set LOCKSTEP_HOME to that, "
+                        "or end its daemon and remove it if the copy is to take its place",
+                        home.folder.string(), original)};
+  };
+  if (const auto original = TRY(original_home_of(home))) return copy_of(original->string());
+  if (original_answers(home)) return copy_of("a folder whose daemon runs");
+  return identity;
+}
+
+// Opens the database first, since it locks the folder: if two daemons start at once, one of them
+// makes the keys.
+Result<DaemonContext> open_context(const Home& home, const ServeConfig& served) {
+  auto database = TRY(Database::open(home.store()));
+  const HomeIdentity identity = TRY(check_home_is_original(home));
+  ::unlink(home.daemon_file().c_str());  // of a killed daemon; its process id may be in use again
+  Keys keys = TRY(Keys::open(home.folder));
+  ClusterMap map = TRY(cluster_map(served));
+  LocalEngine engine = TRY(LocalEngine::open(TRY(own_program()), home.folder));
+  return DaemonContext{.database = std::move(database),
+                       .keys = std::move(keys),
+                       .map = std::move(map),
+                       .engine = std::move(engine),
+                       .history = HistoryFile(home.stores_file()),
+                       .home_place = identity};
+}
+
+ControllerSetup controller_setup(DaemonContext& ground, const Home& home) {
+  return {.store = ground.store,
+          .history = ground.history,
+          .engine = ground.engine,
+          .clock = ground.clock,
+          .steady = ground.steady,
+          .keys = ground.keys,
+          .map = ground.map,
+          .home = home.folder,
+          .home_is_copy = ground.home_place == HomeIdentity::copied};
+}
+
+JanitorSetup janitor_setup(DaemonContext& ground, const Controller& controller, const Home& home,
+                           const ServeConfig& served) {
+  return {.state = controller.state(),
+          .insight = ground.insight,
+          .database = *ground.database,
+          .clock = ground.clock,
+          .steady = ground.steady,
+          .home = home.folder,
+          .token_of = [&ground](const NodeName& node) { return ground.engine.token(node); },
+          .keep_logs = served.keep_logs};
+}
+
+ServerSetup server_setup(DaemonContext& ground, Controller& controller, const Janitor& janitor,
+                         const Home& home, const ServeConfig& served) {
+  return {.controller = controller,
+          .insight = ground.insight,
+          .keys = ground.keys,
+          .clock = ground.clock,
+          .home = home,
+          .version = LOCKSTEP_VERSION,
+          .host = served.listen,
+          .host_names = served.names,
+          .port = served.port,
+          .troubles = [&] {
+            auto all = controller.troubles();
+            std::ranges::move(janitor.troubles(), std::back_inserter(all));
+            if (auto placed = ground.database->check_file_status(); !placed)
+              all.push_back(placed.error().message);
+            return all;
+          }};
+}
+
+// The periodic work of the daemon: a tick for its runs, then a small part of the cleanup.
+struct MaintenanceLoop {
+  Loop& loop;
+  Controller& controller;
+  Janitor& janitor;
+  const Database& database;
+  DiscoveryFiles& announcement;
+  std::filesystem::path log;
+  std::function<void()> stop;
+  bool misplaced = false;
+  Timer tick_timer{}, act_timer{};
+};
+
+// The effects for a large gang take a while: the loop serves other events in between.
+void act_in_slices(MaintenanceLoop& ticking) {
+  if (ticking.controller.execute_effects())
+    ticking.act_timer = ticking.loop.after(Duration(0), [&] { act_in_slices(ticking); });
+}
+
+// Another database has the name of ours: a daemon that opens it writes the same files.
+bool database_was_replaced(const MaintenanceLoop& ticking) {
+  return ticking.database.file_status() == Database::FileStatus::replaced;
+}
+
+// Logs this at once, since no commit may come for a long time.
+void log_database_place(MaintenanceLoop& ticking) {
+  const auto placed = ticking.database.check_file_status();
+  if (!placed && !ticking.misplaced) LS_LOG(error, "{}", placed.error().message);
+  if (placed && ticking.misplaced) LS_LOG(info, "the database is back in its place");
+  ticking.misplaced = !placed;
+}
+
+void run_ticks(MaintenanceLoop& ticking) {
+  if (database_was_replaced(ticking)) return ticking.stop();
+  // First, so that an exception, which the loop logs, does not stop the ticks.
+  ticking.tick_timer = ticking.loop.after(kTick, [&] { run_ticks(ticking); });
+  log_database_place(ticking);
+  ticking.announcement.restore();
+  ticking.controller.tick();
+  act_in_slices(ticking);
+  ticking.janitor.run_slice();
+  if (auto bounded = rotate_own_log(ticking.log, kDaemonLogMax); !bounded)
+    LS_LOG(warning, "beginning a new log: {}", bounded.error().message);
+}
+
+}  // namespace
+
+Result<int> run_daemon(const Home& home, const ServeConfig& served) {
+  set_log_name("daemon");
+  if (auto raised = raise_file_limit(); !raised) {
+    if (raised.error().code == Code::exhausted) return std::move(raised).error();
+    LS_LOG(warning, "{}", raised.error().message);
+  }
+
+  DaemonContext ground = TRY(open_context(home, served));
+  const auto controller = TRY(Controller::open(controller_setup(ground, home)));
+  TRY(record_home_identity(home));  // by now, a copy's store has another generation
+  Janitor janitor(janitor_setup(ground, *controller, home, served));
+  controller->subscribe([&](const RunId& run, std::int64_t) { janitor.queue_ended_nodes(run); });
+
+  Loop loop;
+  const auto started =
+      Server::start(loop, server_setup(ground, *controller, janitor, home, served));
+  if (!started) return listen_error(started.error(), served);
+  Server& server = **started;
+  DiscoveryFiles announcement = TRY(DiscoveryFiles::write(home, served, server.port()));
+  if (auto warning = listen_warning(served)) LS_LOG(warning, "{}", *warning);
+
+  const auto end = [&] { server.stop([&] { loop.stop(); }); };
+  MaintenanceLoop ticking{.loop = loop,
+                          .controller = *controller,
+                          .janitor = janitor,
+                          .database = *ground.database,
+                          .announcement = announcement,
+                          .log = home.log_file(),
+                          .stop = end};
+  run_ticks(ticking);
+  loop.on_signals({SIGTERM, SIGINT}, [&](int) { end(); });
+  loop.run();
+
+  if (database_was_replaced(ticking))
+    return Error{Code::internal,
+                 format("{} was replaced by another file: the daemon ends, agents and ranks go on; "
+                        "the next command starts a daemon that takes up what is there now",
+                        home.store().string())};
+  announcement.remove();
+  LS_LOG(info, "stopped; agents and ranks go on");
+  return kDone;
+}
+
+}  // namespace lockstep

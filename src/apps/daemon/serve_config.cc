@@ -1,0 +1,118 @@
+#include "apps/daemon/serve_config.h"
+
+#include <set>
+#include <string>
+
+#include "base/format.h"
+#include "base/os/files.h"
+#include "comm/fabric/address/kernel_network.h"
+#include "map/discover/discover.h"
+#include "map/grid.h"
+#include "map/map_file.h"
+#include "map/query.h"
+#include "net/http/url.h"
+#include "net/socket.h"
+#include "text/convert.h"
+#include "text/json.h"
+
+namespace lockstep {
+namespace {
+
+// The only engine starts nodes on this machine, whatever the map says of their hosts. So a host's
+// address must be this machine's, so that its ranks are reached where they run.
+Result<void> check_is_here(const ClusterMap& map, const std::string& file) {
+  std::set<std::string> known;
+  for (const Host* host : hosts(map)) {
+    const std::string& address = address_of(*host);
+    if (!known.insert(address).second) continue;
+    const auto bound = Listener::tcp(address, 0);
+    if (bound || bound.error().code == Code::exhausted) continue;  // no free port: it is ours
+    return Error{Code::invalid,
+                 format("{}: the host '{}' is at {}, which is not this machine, and nodes can be "
+                        "started on this machine alone; leave the host out, or give it the "
+                        "address 127.0.0.1 to have this machine stand for it",
+                        file, host->id, address)};
+  }
+  return {};
+}
+
+bool is_ipv6(const std::string& address) { return address.find(':') != std::string::npos; }
+
+bool listens_to_all(const ServeConfig& served) {
+  return served.listen == "0.0.0.0" || served.listen == "::";
+}
+
+Result<ClusterMap> map_of_file(const std::string& file) {
+  ClusterMap map = TRY(parse_map(TRY(read_file(file)), file));
+  TRY(check_is_here(map, file));
+  return map;
+}
+
+}  // namespace
+
+Result<ServeConfig> last_serve_config(const Home& home) {
+  auto content = read_file(home.served_file());
+  if (!content && content.error().code == Code::not_found) return ServeConfig{};
+  auto read = [&]() -> Result<ServeConfig> {
+    return from_json<ServeConfig>(TRY(parse_json(TRY(content))));
+  };
+  auto served = read();
+  if (!served)
+    return Error{Code::corrupt,
+                 format("{} is damaged ({}), so it is not known which hosts the last daemon had; "
+                        "give them again, such as `lockstep serve --hosts 2x2 --detach`, or remove "
+                        "the file to serve this machine as it is",
+                        home.served_file().string(), served.error().message)};
+  return served;
+}
+
+std::string serve_config_text(const ServeConfig& served) {
+  return dump_json(to_json(served)) + "\n";
+}
+
+Result<ClusterMap> cluster_map(const ServeConfig& served) {
+  if (!served.map_file.empty()) return map_of_file(served.map_file);
+  ClusterMap machine = TRY(discover_local());
+  if (served.hosts.empty()) return machine;
+  return split_host(machine, TRY(parse_host_grid(served.hosts)));
+}
+
+Result<void> check_map(const ServeConfig& served) {
+  if (!served.map_file.empty()) TRY(map_of_file(served.map_file));
+  if (!served.hosts.empty()) TRY(parse_host_grid(served.hosts));
+  return {};
+}
+
+std::string own_host(const ServeConfig& served) {
+  if (!listens_to_all(served)) return served.listen;
+  return is_ipv6(served.listen) ? "::1" : "127.0.0.1";
+}
+
+std::string network_host(const ServeConfig& served) {
+  if (is_loopback(served.listen)) return "";
+  if (!served.names.empty()) return served.names.front();
+  if (!listens_to_all(served)) return served.listen;
+  for (const InterfaceAddress& own : KernelNetwork().local_addresses()) {
+    const bool of_one_link = own.address.find('%') != std::string::npos;
+    const bool reached = is_ipv6(served.listen) || !is_ipv6(own.address);
+    if (own.up && !own.loopback && !of_one_link && reached) return own.address;
+  }
+  return "";
+}
+
+Error listen_error(const Error& error, const ServeConfig& served) {
+  const bool taken = served.port != 0 && error.code == Code::already_exists;
+  const Code code = error.code == Code::exhausted ? error.code : Code::invalid;
+  return {code, format("{}; choose another {}", error.message,
+                       taken ? "by --port, or 0 for any that is free" : "by --listen")};
+}
+
+std::optional<std::string> listen_warning(const ServeConfig& served) {
+  if (is_loopback(served.listen)) return std::nullopt;
+  return format(
+      "{} can be reached from other machines, and HTTP is not encrypted: whoever is on the way can "
+      "read the tokens; use a network that you trust",
+      served.listen);
+}
+
+}  // namespace lockstep

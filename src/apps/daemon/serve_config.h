@@ -1,0 +1,59 @@
+// ServeConfig: the cluster and the address of a daemon, from the arguments of `lockstep serve`, and
+// stored in the home.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/units.h"
+#include "map/map.h"
+#include "platform/host/home.h"
+#include "platform/server/janitor/janitor.h"
+#include "text/record.h"
+
+namespace lockstep {
+
+// The cluster that the daemon serves, and its address. The home stores it, so that a daemon that a
+// command starts after a crash serves the same cluster.
+struct ServeConfig {
+  std::string hosts, map_file;
+  std::string listen = "127.0.0.1";
+  std::vector<std::string> names;
+  int port = 0;
+  Duration keep_logs = kKeepLogs;
+
+  static constexpr auto fields() {
+    return record<ServeConfig>(
+        field("hosts", &ServeConfig::hosts, "the grid that this machine presents"),
+        field("map", &ServeConfig::map_file, "the cluster's file"),
+        field("listen", &ServeConfig::listen, "address to listen on"),
+        field("names", &ServeConfig::names, "further names of that address"),
+        field("port", &ServeConfig::port, "port; 0: any free one"),
+        field("keep_logs", &ServeConfig::keep_logs, "lines, after a run's end"));
+  }
+};
+
+// The configuration of the last daemon of this home, if there was one.
+Result<ServeConfig> last_serve_config(const Home& home);
+// The text of the file that stores it for the next daemon.
+std::string serve_config_text(const ServeConfig& served);
+
+// The cluster of the map file; else this machine, or the grid of hosts that --hosts simulates on
+// it.
+Result<ClusterMap> cluster_map(const ServeConfig& served);
+// Checks that the background daemon would only report in its log.
+Result<void> check_map(const ServeConfig& served);
+
+// The reason why the daemon cannot listen, and a remedy.
+Error listen_error(const Error& error, const ServeConfig& served);
+// The host by which this machine's own commands reach the daemon, and the one for other machines: a
+// given name, or an address. The second is empty if it listens to this machine alone, or has no
+// address for others.
+std::string own_host(const ServeConfig& served);
+std::string network_host(const ServeConfig& served);
+// A warning if other machines on the network can reach the daemon's port.
+std::optional<std::string> listen_warning(const ServeConfig& served);
+
+}  // namespace lockstep

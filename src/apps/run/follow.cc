@@ -1,0 +1,171 @@
+#include "apps/run/follow.h"
+
+#include <string_view>
+#include <utility>
+
+#include <signal.h>
+#include <unistd.h>
+
+#include "apps/cli/terminal.h"
+#include "apps/daemon/own_daemon.h"
+#include "apps/run/run_display.h"
+
+namespace lockstep {
+namespace {
+
+volatile sig_atomic_t interrupted = 0;
+
+// The message and exit code of the signal handler; set while no handler is installed.
+std::string_view exit_message;
+int last_code = kDone;
+
+// Uses only functions that are safe in a signal handler.
+void on_interrupt(int) {
+  if (interrupted != 0) {
+    [[maybe_unused]] auto written =
+        ::write(STDERR_FILENO, exit_message.data(), exit_message.size());
+    ::_exit(last_code);
+  }
+  interrupted = 1;
+}
+
+// Limits the time between Ctrl-C and the reaction to it.
+constexpr auto kWait = std::chrono::seconds(1);
+
+// Prints each state of the run once, and the time in that state while the run waits for its ranks.
+class StateReporter {
+ public:
+  explicit StateReporter(bool wanted) : enabled_(wanted) {}
+
+  // True if report() would print something new.
+  bool would_report(const api::RunView& run) const {
+    return enabled_ && state_line(run) != last_reported_;
+  }
+  void report(const api::RunView& run) {
+    if (!enabled_) return;
+    if (std::string line = state_line(run); line != last_reported_) {
+      clear_line();
+      waiting_.emplace();
+      print_to_stderr(line);
+      last_reported_ = std::move(line);
+    }
+    if (run.state == RunState::queued || run.state == RunState::starting)
+      waiting_->show(format("still {}", text(run.state)));
+  }
+  // Call before other lines are printed.
+  void clear_line() {
+    if (waiting_) waiting_->wipe();
+  }
+
+ private:
+  bool enabled_;
+  std::string last_reported_;
+  std::optional<WaitingLine> waiting_;  // since the last state change
+};
+
+}  // namespace
+
+InterruptHandler::InterruptHandler(std::string words, int code)
+    : message_(std::move(words) + "\n") {
+  interrupted = 0;
+  exit_message = message_;
+  last_code = code;
+  struct sigaction action{};
+  action.sa_handler = on_interrupt;
+  ::sigaction(SIGINT, &action, nullptr);
+}
+InterruptHandler::~InterruptHandler() { ::signal(SIGINT, SIG_DFL); }
+
+// The handler must not run while the message changes.
+void InterruptHandler::set_message(std::string words, int code) {
+  sigset_t interrupt, before;
+  sigemptyset(&interrupt);
+  sigaddset(&interrupt, SIGINT);
+  ::sigprocmask(SIG_BLOCK, &interrupt, &before);
+  message_ = std::move(words) + "\n";
+  exit_message = message_;
+  last_code = code;
+  ::sigprocmask(SIG_SETMASK, &before, nullptr);
+}
+
+bool InterruptHandler::requested() { return interrupted != 0; }
+
+void reconnect(Client& client) {
+  ::usleep(200'000);
+  auto home = Home::find();
+  if (!home) return;
+  if (auto found = Client::open(*home)) client = *std::move(found);
+}
+
+std::string log_text(const api::LogLine& line, bool with_rank) {
+  return with_rank ? format("[{}] {}", line.rank, line.text) : line.text;
+}
+
+std::string reattach_hint(const std::string& run) {
+  return format(
+      "{0} goes on. `lockstep logs -f {0}` or `lockstep watch {0}` comes back to it, "
+      "`lockstep stop {0}` ends it.",
+      run);
+}
+
+std::string state_line(const api::RunView& run) { return format("{} {}", run.id, state_text(run)); }
+
+void print_lines(const std::vector<api::LogLine>& lines, bool with_rank) {
+  for (const api::LogLine& line : lines)
+    print_buffered(escaped_for(STDOUT_FILENO, log_text(line, with_rank)));
+  flush();
+}
+
+std::string unfinished_text(const api::LogPage& page, bool with_rank) {
+  if (page.unfinished.empty()) return "";
+  const api::LogLine& first = page.unfinished.front();
+  if (page.unfinished.size() == 1) return log_text(first, with_rank);
+  return format("[{}, {} more] {}", first.rank, page.unfinished.size() - 1, first.text);
+}
+
+Result<std::optional<api::RunView>> wait_for_end(Client& client, const RunId& id) {
+  WaitingLine waiting;
+  std::int64_t version = -1;
+  while (!InterruptHandler::requested()) {
+    api::RunView run =
+        TRY(retry_while_away(client, [&] { return client.run(id, version, kWait); }));
+    if (run.ended) return std::optional(std::move(run));
+    version = run.version;
+    waiting.show(state_line(run));
+  }
+  return std::optional<api::RunView>();
+}
+
+Result<std::optional<api::RunView>> follow(Client& client, const RunId& id,
+                                           const FollowOptions& options) {
+  StateReporter states(options.show_states);
+  LiveLine live;
+  api::LogsQuery query{.after = options.after,
+                       .rank = options.rank,
+                       .tail = {},
+                       .wait_seconds = in_seconds(kWait),
+                       .unfinished = 0};
+  while (!InterruptHandler::requested()) {
+    api::RunView run = TRY(retry_while_away(client, [&] { return client.run(id); }));
+    if (states.would_report(run)) live.wipe();
+    states.report(run);
+    api::LogPage page = TRY(retry_while_away(client, [&] { return client.logs(id, query); }));
+    bool with_rank = rank_count(run.spec) > 1 && !options.rank;
+    if (!page.lines.empty()) {
+      states.clear_line();
+      live.wipe();
+    }
+    print_lines(page.lines, with_rank);
+    query.after = page.next;
+    query.unfinished = page.unfinished_version;
+    live.show(unfinished_text(page, with_rank));
+    if (!page.ended) continue;
+    live.wipe();
+    api::RunView end = TRY(retry_while_away(client, [&] { return client.run(id); }));
+    states.report(end);
+    return std::optional(std::move(end));
+  }
+  return std::optional<api::RunView>();
+}
+
+}  // namespace lockstep

@@ -1,0 +1,62 @@
+#include "apps/run/origin.h"
+
+#include <array>
+#include <cstdio>
+#include <string>
+
+#include <pwd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/format.h"
+
+namespace lockstep {
+namespace {
+
+struct CommandOutput {
+  std::string first_line;
+  bool succeeded = false;
+};
+
+// Quotes any text as one word of a shell.
+std::string quoted(const std::string& word) {
+  std::string result = "'";
+  for (char c : word) result += c == '\'' ? "'\\''" : std::string(1, c);
+  return result + "'";
+}
+
+// timeout(1) limits it: in a large tree on a slow file system git may take minutes.
+CommandOutput run_git(const std::filesystem::path& folder, const std::string& question) {
+  const std::string command =
+      format("GIT_OPTIONAL_LOCKS=0 timeout -k 1 2 git -C {} {} </dev/null 2>/dev/null",
+             quoted(folder.string()), question);
+  FILE* pipe = ::popen(command.c_str(), "re");
+  if (pipe == nullptr) return {};
+  CommandOutput said;
+  std::array<char, 256> buffer{};
+  if (std::fgets(buffer.data(), buffer.size(), pipe) != nullptr) said.first_line = buffer.data();
+  const bool more = std::fgetc(pipe) != EOF;  // then SIGPIPE may end it, because its reader is gone
+  const int status = ::pclose(pipe);
+  said.succeeded = more || (WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  while (said.first_line.ends_with('\n')) said.first_line.pop_back();
+  return said;
+}
+
+}  // namespace
+
+std::string user_name() {
+  const passwd* user = ::getpwuid(::getuid());
+  return user == nullptr ? format("{}", ::getuid()) : user->pw_name;
+}
+
+Origin origin_of(const std::filesystem::path& working_folder) {
+  Origin origin{.user = user_name(), .git_commit = "", .git_dirty = false};
+  const CommandOutput commit = run_git(working_folder, "rev-parse HEAD");
+  if (!commit.succeeded) return origin;
+  origin.git_commit = commit.first_line;
+  const CommandOutput changes = run_git(working_folder, "status --porcelain --untracked-files=no");
+  origin.git_dirty = !changes.succeeded || !changes.first_line.empty();
+  return origin;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,248 @@
+#include "apps/run/run_display.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+
+#include <unistd.h>
+
+#include "apps/cli/terminal.h"
+#include "apps/run/start_estimate.h"
+#include "base/clock.h"
+#include "text/display/table.h"
+#include "text/shell_words.h"
+
+namespace lockstep {
+namespace {
+
+constexpr auto kNoticeable = std::chrono::minutes(1);
+constexpr std::size_t kEventsShown = 20;
+constexpr std::size_t kNameWidth = 40;
+constexpr std::size_t kLateShown = 8;
+
+std::string in_whole_seconds(Duration duration) {
+  return text(Duration(std::chrono::floor<std::chrono::seconds>(duration)));
+}
+
+std::string stall_text(const api::RunView& run) {
+  auto silent = without_progress(run, SystemClock().now());
+  return silent ? format(", none since {}", in_whole_seconds(*silent)) : "";
+}
+
+// Shortens the name, which may have 200 bytes.
+std::string short_name(const std::string& name) {
+  return display_width(name) > kNameWidth ? fit_to_width(name, kNameWidth) : name;
+}
+
+// "rank 2 is stopped (SIGSTOP or a debugger) for 12s".
+std::string late_rank_text(const api::LateRank& late, Time now) {
+  const std::string time =
+      late.since ? in_whole_seconds(std::max(Duration(0), now - *late.since)) : "";
+  const std::string lasting = time.empty() ? "" : " for " + time;
+  if (late.state == RankState::exited)
+    return format("rank {} exited with code {} before the others", late.rank, late.code);
+  if (late.state == RankState::killed)
+    return format("rank {} was killed by signal {}", late.rank, late.code);
+  if (late.activity == Activity::stopped)
+    return format("rank {} is stopped (SIGSTOP or a debugger){}", late.rank, lasting);
+  if (late.activity == Activity::blocked)
+    return format("rank {} is blocked in the kernel (a disk, a network file system or a driver){}",
+                  late.rank, lasting);
+  return format("rank {} has made no progress{}", late.rank, lasting);
+}
+
+// The reason why the run waits or ended. For a running run: the rank that the others wait for, or
+// that it seems to make no progress.
+std::string reason_of(const api::RunView& run, Time now) {
+  const auto silent = without_progress(run, now);
+  const auto silence = silent ? format("no progress for {}", in_whole_seconds(*silent)) : "";
+  if (run.late.empty()) return silent ? silence : run.reason;
+  auto words = late_rank_text(run.late.front(), now);
+  if (run.late.size() > 1) words += format(", and {} more", run.late.size() - 1);
+  return silent ? words + "; " + silence : words;
+}
+
+std::string step_of(const api::RunView& run) {
+  if (!run.progress) return "-";
+  return run.progress->steps > 0 ? format("{}/{}", run.progress->step, run.progress->steps)
+                                 : format("{}", run.progress->step);
+}
+
+std::string latest(const api::RunView& run, const std::string& name) {
+  auto found = run.latest.find(name);
+  return found == run.latest.end() ? "-" : human_number(found->second);
+}
+
+std::string seconds(double count) { return text(from_seconds(count)); }
+
+std::string end_of(const api::RankView& rank) {
+  if (rank.state == RankState::exited) return format("exited with code {}", rank.code);
+  if (rank.state == RankState::killed) return format("killed by signal {}", rank.code);
+  return std::string(text(rank.state));
+}
+
+// The newest events; --json has all.
+std::string event_lines(const std::vector<AuditEntry>& events) {
+  const std::size_t left_out = events.size() - std::min(events.size(), kEventsShown);
+  std::string lines;
+  if (left_out > 0) lines += format("event       {} earlier ones: --json\n", left_out);
+  for (auto event = events.begin() + static_cast<std::ptrdiff_t>(left_out); event != events.end();
+       ++event)
+    lines += format("event       {} {}{}\n", moment_text(event->time), event->what,
+                    event->by.empty() ? "" : " by " + event->by);
+  return lines;
+}
+
+// If a host is slow, usually several of its ranks are late.
+std::string late_lines(const std::vector<api::LateRank>& late) {
+  const Time now = SystemClock().now();
+  std::string lines;
+  for (std::size_t i = 0; i < std::min(late.size(), kLateShown); ++i)
+    lines += format("waits for   {} on host {}\n", late_rank_text(late[i], now), late[i].host);
+  if (late.size() > kLateShown)
+    lines += format("waits for   {} more: --json\n", late.size() - kLateShown);
+  return lines;
+}
+
+std::string rank_line(const api::RankView& rank) {
+  std::string line = format("\n    rank {}  process {}  {}", rank.rank, rank.pid, end_of(rank));
+  if (rank.step >= 0) line += format(", step {}", rank.step);
+  if (rank.stalled_since)
+    line += format(", no progress since {}",
+                   text(std::chrono::floor<std::chrono::seconds>(*rank.stalled_since)));
+  if (rank.restarts > 0)
+    line += format(", started again {} time{}", rank.restarts, rank.restarts == 1 ? "" : "s");
+  if (rank.state != RankState::running) return line;
+  const bool odd = rank.activity == Activity::stopped || rank.activity == Activity::blocked;
+  if (rank.stalled_since || odd) line += format(", its process is {}", text(rank.activity));
+  if (odd && rank.activity_since)
+    line +=
+        format(" since {}", text(std::chrono::floor<std::chrono::seconds>(*rank.activity_since)));
+  return line;
+}
+
+std::string attempt_lines(const api::AttemptView& attempt) {
+  std::string lines = format("attempt {}   {}", attempt.epoch, text(attempt.state));
+  if (attempt.cause != Cause::none) lines += format(", {}", text(attempt.cause));
+  if (!attempt.reason.empty()) lines += ": " + attempt.reason;
+  for (const api::NodeView& node : attempt.nodes) {
+    lines += format("\n  node {} on {}: {} (agent {})", node.index, node.host, text(node.state),
+                    node.agent_pid);
+    if (!node.message.empty()) lines += ": " + node.message;
+    for (const api::RankView& rank : node.ranks) lines += rank_line(rank);
+  }
+  return lines + "\n";
+}
+
+}  // namespace
+
+std::string fit_to_terminal(const Table& table) {
+  const bool narrow = is_terminal(STDOUT_FILENO);
+  std::string words =
+      table.text(narrow ? static_cast<std::size_t>(terminal_width()) : 0, style_for(STDOUT_FILENO));
+  while (words.ends_with('\n')) words.pop_back();
+  return words;
+}
+
+std::optional<Duration> without_progress(const api::RunView& run, Time now) {
+  if (run.state != RunState::running || !run.progress) return std::nullopt;
+  // The progress of an earlier attempt does not count for this one.
+  const Time since =
+      std::max(run.progress->time,
+               run.attempts.empty() ? Time{} : run.attempts.back().started.value_or(now));
+  return now - since < kNoticeable ? std::nullopt : std::optional<Duration>(now - since);
+}
+
+std::string state_text(const api::RunView& run) {
+  const std::string state(text(run.state));
+  if (run.reason.empty()) return state;
+  const bool is_over =
+      !run.attempts.empty() && run.attempts.back().cause != Cause::none && !run.ended;
+  // The reason of the previous attempt's end.
+  const bool again = run.state == RunState::starting && run.attempts.size() > 1 && !is_over;
+  if (again) return format("{} again ({})", state, run.reason);
+  return format("{}: {}", state, run.reason);
+}
+
+std::string size_text(const RunSpec& spec) {
+  const auto rest = spec.remainder == 0 ? "" : format(" and one with {}", spec.remainder);
+  return format("{} node{} x {} device{}{}", spec.nodes, spec.nodes == 1 ? "" : "s", spec.devices,
+                spec.devices == 1 ? "" : "s", rest);
+}
+
+std::string trouble_lines(const std::vector<std::string>& troubles) {
+  std::string lines;
+  for (const std::string& trouble : troubles)
+    lines += format("the daemon has a problem: {}\n", trouble);
+  return lines;
+}
+
+std::string runs_table(const std::vector<api::RunView>& runs) {
+  Table table({"RUN", "NAME", "STATE", "NODES", "DEVICES", "STEP", "LOSS", "RUNNING", "SUBMITTED",
+               "REASON"});
+  Time now = SystemClock().now();
+  for (const api::RunView& run : runs)
+    table.add({run.id, short_name(run.name), std::string(text(run.state)),
+               format("{}", run.spec.nodes), format("{}", run.spec.devices), step_of(run),
+               latest(run, "loss"), seconds(std::floor(run.running_seconds)),
+               age(run.submitted, now), reason_of(run, now)});
+  return fit_to_terminal(table);
+}
+
+std::string run_details(const api::RunView& run) {
+  std::string lines =
+      trouble_lines(run.troubles) + format("{}   {}   {}", run.id, run.name, state_text(run));
+  lines += format("\ncommand     {}\nfolder      {}\nsize        {}\n",
+                  shell_words(run.spec.command), run.spec.working_folder, size_text(run.spec));
+  lines += format("running     {} of at most {}\n", seconds(run.running_seconds),
+                  text(run.spec.timeout));
+  lines += format("submitted   {} by {}\n",
+                  text(std::chrono::floor<std::chrono::seconds>(run.submitted)), run.origin.user);
+  if (!run.origin.git_commit.empty())
+    lines += format("code        {}{}\n", run.origin.git_commit.substr(0, 12),
+                    run.origin.git_dirty ? ", with uncommitted changes" : "");
+  if (run.spec.run_class != RunClass::normal || run.priority != 0)
+    lines += format("class       {}, priority {}\n", name_of(run.spec.run_class), run.priority);
+  if (run.share != 100)
+    lines +=
+        format("share       its time limit counts {} % in the queue, by what its project uses\n",
+               run.share);
+  if (run.expected_start)
+    lines += format("starts      {}{}\n",
+                    start_text(*run.expected_start, run.latest_start, SystemClock().now()),
+                    run.blocker ? format(", behind {}", *run.blocker) : "");
+  lines += late_lines(run.late);
+  lines += format("retries     {} of {} losses, {} of {} failures\n", run.losses,
+                  run.spec.rank_loss_retries, run.user_exits, run.spec.retries);
+  if (run.moves > 0) lines += format("moves       {} of {}\n", run.moves, kMovesMax);
+  if (run.progress) lines += format("step        {}{}\n", step_of(run), stall_text(run));
+  for (const auto& [name, value] : run.latest)
+    lines += format("metric      {} {}\n", name, human_number(value));
+  lines += format("checkpoints {} in {}\n", run.checkpoints.size(), run.checkpoint_folder);
+  lines += event_lines(run.events);
+  for (const api::AttemptView& attempt : run.attempts) lines += attempt_lines(attempt);
+  lines.pop_back();
+  return lines;
+}
+
+std::string metrics_table(const std::vector<api::Series>& series) {
+  Table table({"METRIC", "RANK", "POINTS", "FIRST", "LAST", "MIN", "MAX", "LAST STEP"});
+  for (const api::Series& one : series) {
+    if (one.points.empty()) continue;
+    std::vector<double> numbers;
+    for (const api::Point& point : one.points)
+      if (!std::isnan(point.value)) numbers.push_back(point.value);
+    auto [least, most] = std::ranges::minmax_element(numbers);
+    table.add({one.name, format("{}", one.rank), format("{}", one.total),
+               human_number(one.points.front().value), human_number(one.points.back().value),
+               numbers.empty() ? "-" : human_number(*least),
+               numbers.empty() ? "-" : human_number(*most), format("{}", one.points.back().step)});
+  }
+  return fit_to_terminal(table);
+}
+
+void print_notices(const std::vector<std::string>& notices) {
+  for (const std::string& notice : notices) print_to_stderr("lockstep: " + notice);
+}
+
+}  // namespace lockstep

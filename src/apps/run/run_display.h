@@ -1,0 +1,31 @@
+// Runs in the terminal: tables and details, as text.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "platform/api/messages.h"
+#include "text/display/table.h"
+
+namespace lockstep {
+
+// The time since the last progress of a running run, if it is a minute or more.
+std::optional<Duration> without_progress(const api::RunView& run, Time now);
+// "running", "failed: rank 3 exited with code 1"; with the reason if a run ends or starts again.
+std::string state_text(const api::RunView& run);
+// "2 nodes x 1 device".
+std::string size_text(const RunSpec& spec);
+// Shortens the table to the width of the terminal, if there is one.
+std::string fit_to_terminal(const Table& table);
+// Errors inside the daemon, one line each, printed before the requested output; empty if there are
+// none.
+std::string trouble_lines(const std::vector<std::string>& troubles);
+std::string runs_table(const std::vector<api::RunView>& runs);
+std::string run_details(const api::RunView& run);
+std::string metrics_table(const std::vector<api::Series>& series);
+
+// Prints notices for operators to standard error, a line each.
+void print_notices(const std::vector<std::string>& notices);
+
+}  // namespace lockstep

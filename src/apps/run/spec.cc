@@ -1,0 +1,216 @@
+#include "apps/run/spec.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <filesystem>
+#include <string_view>
+
+#include "apps/cli/subcommand.h"
+#include "apps/run/startable.h"
+#include "base/clock.h"
+#include "base/os/environment.h"
+#include "base/os/files.h"
+#include "platform/api/json.h"
+#include "text/document.h"
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The other variables of the submitter's environment that a program needs. --env passes more.
+constexpr std::array<std::string_view, 3> kInherited = {"PYTHONPATH", "LD_LIBRARY_PATH", "TMPDIR"};
+constexpr std::size_t kFileMax = 4 << 20;
+constexpr std::string_view kExample =
+    "it needs at least a line such as `command: [python, train.py]`";
+
+Error invalid(std::string message) { return {Code::invalid, std::move(message)}; }
+
+bool is_run_file(const std::string& word) {
+  return word.ends_with(".yaml") || word.ends_with(".yml");
+}
+
+Result<fs::path> current_folder() {
+  std::error_code failure;
+  fs::path folder = fs::current_path(failure);
+  if (!failure) return folder;
+  return Error{Code::not_found, format("the current folder cannot be named ({}); change to another",
+                                       failure.message())};
+}
+
+Result<std::string> read_run_file(const std::string& path) {
+  std::error_code failure;
+  auto status = fs::status(path, failure);
+  if (!fs::exists(status))
+    return Error{Code::not_found, format("there is no file {}; `lockstep help run` shows how one "
+                                         "looks",
+                                         path)};
+  if (!fs::is_regular_file(status)) return invalid(path + " is not a file that describes a run");
+  std::string words = TRY(read_file(path, kFileMax));
+  if (words.find('\0') != std::string::npos)
+    return invalid(path + " is not a text file; a run is described in YAML");
+  return words;
+}
+
+Result<void> check_shape(const Document& document) {
+  if (document.value.is_null())
+    return invalid(format("{}: the file is empty; {}", document.name, kExample));
+  if (!document.value.is_object())
+    return invalid(format("{}:1: a run is described by named fields; {}", document.name, kExample));
+  auto command = document.value.find("command");
+  if (command == document.value.end())
+    return invalid(format("{}: names no command; {}", document.name, kExample));
+  if (command->is_string())
+    return invalid(
+        format("{}:{}: command: expected a list, one word each, got {}; write "
+               "`command: [python, train.py]`",
+               document.name, document.line_of("/command").value_or(1), dump_json(*command)));
+  return {};
+}
+
+// The model's message begins with the name of the field; a user of a file also needs the line.
+Error with_file_line(const Error& error, const Document& document) {
+  std::string field = error.message.substr(0, error.message.find(':'));
+  auto line = document.lines.find("/" + field);
+  if (line == document.lines.end()) return Error{error.code, document.name + ": " + error.message};
+  return Error{error.code, format("{}:{}: {}", document.name, line->second, error.message)};
+}
+
+// Relative folders in a file are relative to the file's folder.
+void make_absolute(std::string& folder, const fs::path& base) {
+  if (!folder.empty()) folder = (base / folder).lexically_normal().string();
+}
+
+// Resolves links, too: two names of one folder are recognized nowhere else, since the daemon does
+// not access file systems that may hang.
+void resolve(std::string& folder, const fs::path& base) {
+  make_absolute(folder, base);
+  if (folder.empty()) return;
+  std::error_code failed;
+  const auto found = fs::weakly_canonical(folder, failed);
+  if (!failed) folder = found.string();
+}
+
+Result<RunSpec> spec_from_file(const std::string& path) {
+  Document document = TRY(parse_yaml(TRY(read_run_file(path)), path));
+  TRY(check_shape(document));
+  RunSpec spec = TRY(from_document<RunSpec>(document));
+  fs::path folder = (TRY(current_folder()) / path).parent_path();
+  make_absolute(spec.working_folder, folder);
+  resolve(spec.checkpoint_folder, folder);
+  if (auto checked = check(spec); !checked) return with_file_line(checked.error(), document);
+  return spec;
+}
+
+Result<RunSpec> spec_from_arguments(const std::vector<std::string>& words) {
+  if (words.empty())
+    return invalid(
+        "nothing to run; write `lockstep run -- PROGRAM ARGUMENTS` or `lockstep run run.yaml`");
+  if (!is_run_file(words[0])) {
+    RunSpec spec;
+    spec.command = words;
+    return spec;
+  }
+  if (words.size() == 1) return spec_from_file(words[0]);
+  return invalid(
+      format("{} describes a run and takes no arguments, got '{}'; write them into its "
+             "command",
+             words[0], words[1]));
+}
+
+Result<RunClass> class_option(const std::string& words) {
+  auto run_class = parse_name<RunClass>(words);
+  return run_class ? run_class : std::move(run_class).error().with_context("--class");
+}
+
+// 2026-11-22T12:00:00Z, or 2h from now.
+Result<Time> moment_option(const std::string& words) {
+  if (const auto pause = parse_duration(words)) return SystemClock().now() + *pause;
+  if (const auto moment = parse_time(words)) return moment;
+  return invalid(
+      format("--not-before {}: write a moment such as 2026-11-22T12:00:00Z, or how long "
+             "from now, such as 2h",
+             words));
+}
+
+Result<Bytes> bytes_option(std::string_view option, const std::string& words) {
+  auto bytes = parse_bytes(words);
+  return bytes ? bytes : std::move(bytes).error().with_context(option);
+}
+
+Result<void> apply_needs(const RunFlags& flags, Needs& needs) {
+  if (flags.cores) needs.cores = *flags.cores;
+  if (flags.memory) needs.memory = TRY(bytes_option("--memory", *flags.memory));
+  if (flags.device_memory)
+    needs.device_memory = TRY(bytes_option("--device-memory", *flags.device_memory));
+  if (!flags.device_kind) return {};
+  auto kind = parse_name<DeviceKind>(*flags.device_kind);
+  if (!kind) return std::move(kind).error().with_context("--device-kind");
+  needs.kind = *kind;
+  return {};
+}
+
+Result<void> apply_flags(const RunFlags& flags, RunSpec& spec) {
+  if (flags.project) spec.project = *flags.project;
+  if (flags.name) spec.name = *flags.name;
+  if (flags.nodes) spec.nodes = *flags.nodes;
+  if (flags.devices) spec.devices = *flags.devices;
+  if (flags.retries) spec.retries = *flags.retries;
+  if (flags.rank_loss_retries) spec.rank_loss_retries = *flags.rank_loss_retries;
+  if (flags.timeout) spec.timeout = TRY(duration_option("--timeout", *flags.timeout));
+  if (flags.run_class) spec.run_class = TRY(class_option(*flags.run_class));
+  if (flags.priority) spec.priority = *flags.priority;
+  if (flags.stays) spec.stays = true;
+  if (!flags.after.empty()) spec.after = flags.after;
+  if (flags.not_before) spec.not_before = TRY(moment_option(*flags.not_before));
+  TRY(apply_needs(flags, spec.needs));
+  for (std::string& run : spec.after) run = text(TRY(run_argument(run)));
+  if (flags.hang_after) spec.hang_after = TRY(duration_option("--hang-after", *flags.hang_after));
+  if (flags.on_failure) {
+    auto choice = parse_name<OnFailure>(*flags.on_failure);
+    if (!choice) return std::move(choice).error().with_context("--on-failure");
+    spec.on_failure = *choice;
+  }
+  if (flags.checkpoint_folder) {
+    spec.checkpoint_folder = *flags.checkpoint_folder;
+    resolve(spec.checkpoint_folder, TRY(current_folder()));
+  }
+  return {};
+}
+
+// --env K=V, or --env K for the submitter's own value.
+Result<void> add_env_options(const std::vector<std::string>& settings, RunSpec& spec) {
+  for (const std::string& setting : settings) {
+    auto equals = setting.find('=');
+    std::string name = setting.substr(0, equals);
+    const char* own = std::getenv(name.c_str());
+    if (name.empty() || (equals == std::string::npos && own == nullptr))
+      return invalid(
+          format("--env {}: write NAME=VALUE, or the NAME of a variable that is set", setting));
+    spec.env[name] = equals == std::string::npos ? own : setting.substr(equals + 1);
+  }
+  return {};
+}
+
+void add_inherited(RunSpec& spec) {
+  for (const auto& [name, value] : own_environment())
+    if (is_user_variable(name) || std::ranges::find(kInherited, name) != kInherited.end())
+      spec.env.emplace(name, value);
+}
+
+}  // namespace
+
+Result<RunSpec> spec_of(const RunFlags& flags) {
+  RunSpec spec = TRY(spec_from_arguments(flags.arguments));
+  TRY(apply_flags(flags, spec));
+  if (spec.working_folder.empty()) spec.working_folder = TRY(current_folder()).string();
+  if (spec.name.empty()) spec.name = fs::path(spec.command[0]).stem().string();
+  TRY(add_env_options(flags.env, spec));
+  add_inherited(spec);
+  TRY(check(spec));
+  TRY(check_startable(spec));
+  return spec;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,49 @@
+// Starts a program: fork and exec, in one function.
+//
+// The child inherits only what is named here: input from /dev/null, output and errors in one file
+// or pipe, no other file open, default signal handling and an empty signal mask, a given
+// environment and folder. The call returns once the program runs. If it cannot run, the error names
+// what is missing (program, folder, permission to execute) and no process is left.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <sys/types.h>
+
+#include "base/os/environment.h"
+#include "base/os/fd.h"
+#include "base/result.h"
+
+namespace lockstep {
+
+struct ProcessSpec {
+  // Not empty; a name without '/' is looked up in the environment's PATH.
+  std::vector<std::string> command;
+  Environment environment;  // all of it
+  std::filesystem::path folder;
+  int output = -1;  // for standard output and error, so that their order is kept; borrowed
+  // The processors for it, numbered as in sched_setaffinity; empty: those of its parent.
+  std::vector<int> processors{};
+};
+
+// How the child's lifetime depends on its parent.
+enum class ProcessLifetime {
+  ends_with_thread,  // leads a process group; killed when the calling *thread* ends
+  own_session,       // leads a session: outlives the terminal and its starter
+};
+
+// The caller must reap the child.
+Result<pid_t> spawn(const ProcessSpec& program, ProcessLifetime lifetime);
+
+// Starts it in its own session. It is no child of this process: init reaps it.
+Result<void> spawn_detached(const ProcessSpec& program);
+
+// Two ends; neither is inherited by programs.
+struct Pipe {
+  Fd read, write;
+};
+Result<Pipe> make_pipe();
+
+}  // namespace lockstep

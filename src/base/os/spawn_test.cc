@@ -1,0 +1,157 @@
+#include "base/os/spawn.h"
+
+#include <csignal>
+#include <cstdlib>
+#include <string>
+#include <thread>
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sched.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/os/files.h"
+
+namespace lockstep {
+namespace {
+
+// All output until every writer is gone.
+std::string read_all(const Fd& pipe) {
+  std::string all;
+  char buffer[256];
+  for (ssize_t n = 0; (n = ::read(pipe.get(), buffer, sizeof buffer)) > 0;)
+    all.append(buffer, static_cast<std::size_t>(n));
+  return all;
+}
+
+ProcessSpec shell(std::string script, const Pipe& pipe) {
+  return {.command = {"sh", "-c", std::move(script)},
+          .environment = {{"PATH", "/usr/bin:/bin"}, {"COLOR", "blue"}},
+          .folder = "/",
+          .output = pipe.write.get()};
+}
+
+// The program's output until its end, for which this waits.
+std::string said_by(const std::string& script,
+                    ProcessLifetime bond = ProcessLifetime::ends_with_thread) {
+  Pipe pipe = make_pipe().value();
+  const pid_t pid = spawn(shell(script, pipe), bond).value();
+  pipe.write.reset();
+  std::string all = read_all(pipe.read);
+  ::waitpid(pid, nullptr, 0);
+  return all;
+}
+
+TEST(Spawn, AProgramHasTheFolderEnvironmentAndOutputThatItWasGiven) {
+  EXPECT_EQ(said_by("pwd; echo $COLOR >&2; echo ${HOME-none}; cat"), "/\nblue\nnone\n");
+}
+
+TEST(Spawn, AProgramRunsOnTheProcessorsThatItWasGiven) {
+  cpu_set_t usable;
+  ASSERT_EQ(::sched_getaffinity(0, sizeof usable, &usable), 0);
+  int last = CPU_SETSIZE - 1;
+  while (!CPU_ISSET(last, &usable)) --last;
+  Pipe pipe = make_pipe().value();
+  ProcessSpec program = shell("grep Cpus_allowed_list /proc/self/status", pipe);
+  program.processors = {last};
+  const pid_t pid = spawn(program, ProcessLifetime::ends_with_thread).value();
+  pipe.write.reset();
+  EXPECT_EQ(read_all(pipe.read), "Cpus_allowed_list:\t" + std::to_string(last) + "\n");
+  ::waitpid(pid, nullptr, 0);
+  program.processors = {CPU_SETSIZE};
+  EXPECT_EQ(spawn(program, ProcessLifetime::ends_with_thread).error().code, Code::invalid);
+}
+
+TEST(Spawn, AProgramFindsNothingOpenThatItsStarterHas) {
+  const Fd leaky(::open("/dev/null", O_RDONLY));  // not close-on-exec, as libraries open theirs
+  EXPECT_EQ(said_by("exec ls /proc/self/fd"), "0\n1\n2\n3\n");  // 3 is that of ls itself
+}
+
+TEST(Spawn, ItsOutputMayBeOneOfTheStandardFilesOfItsStarter) {
+  Pipe pipe = make_pipe().value();
+  const Fd kept(::fcntl(1, F_DUPFD_CLOEXEC, 3));
+  ::dup3(pipe.write.get(), 1, O_CLOEXEC);
+  ProcessSpec program = shell("echo heard", pipe);
+  program.output = 1;
+  const auto pid = spawn(program, ProcessLifetime::ends_with_thread);
+  ::dup2(kept.get(), 1);
+  pipe.write.reset();
+  EXPECT_EQ(read_all(pipe.read), "heard\n");
+  ::waitpid(pid.value(), nullptr, 0);
+}
+
+TEST(Spawn, SignalsAreAsFromTheShellWhateverTheStarterDoesWithThem) {
+  ::signal(SIGUSR1, SIG_IGN);
+  sigset_t set, before;
+  sigemptyset(&set);
+  sigaddset(&set, SIGTERM);
+  ::pthread_sigmask(SIG_BLOCK, &set, &before);
+  EXPECT_EQ(said_by("grep -E '^Sig(Blk|Ign)' /proc/self/status"),
+            "SigBlk:\t0000000000000000\nSigIgn:\t0000000000000000\n");
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  ::signal(SIGUSR1, SIG_DFL);
+}
+
+TEST(Spawn, ABoundChildLeadsAGroupAndDiesWithTheThreadThatStartedIt) {
+  Pipe pipe = make_pipe().value();
+  pid_t pid = 0;
+  std::thread([&] {
+    pid = spawn(shell("exec sleep 600", pipe), ProcessLifetime::ends_with_thread).value();
+  }).join();
+  int status = 0;
+  ASSERT_EQ(::waitpid(pid, &status, 0), pid);
+  EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+  const std::string said = said_by("echo $$ $(ps -o pgid= -p $$)");
+  EXPECT_EQ(said.substr(0, said.find(' ')) + "\n", said.substr(said.find(' ') + 1));
+}
+
+TEST(Spawn, ASessionOfItsOwnOutlivesItsStartersTerminal) {
+  const std::string said = said_by("echo $$ $(ps -o sid= -p $$)", ProcessLifetime::own_session);
+  EXPECT_EQ(said.substr(0, said.find(' ')) + "\n", said.substr(said.find(' ') + 1));
+}
+
+TEST(Spawn, ADetachedProgramIsNobodysChildHere) {
+  Pipe pipe = make_pipe().value();
+  ASSERT_TRUE(spawn_detached(shell("echo $PPID; exec sleep 0", pipe)));
+  pipe.write.reset();
+  EXPECT_NE(read_all(pipe.read), format("{}\n", ::getpid()));
+  EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG), -1);
+}
+
+TEST(Spawn, WhatIsMissingIsNamedAndNoProcessIsLeft) {
+  const auto folder = std::filesystem::temp_directory_path() / format("spawn-{}", ::getpid());
+  ASSERT_TRUE(make_folders(folder));
+  const auto plain = folder / "plain", text = folder / "text";
+  ASSERT_TRUE(write_file(plain, "no program"));
+  ASSERT_TRUE(write_file(text, "no program", 0700));
+  struct Case {
+    std::string program, folder, words;
+  };
+  const Case cases[] = {
+      {"no-such-program", "/", "no program 'no-such-program' in PATH (/bin)"},
+      {plain, "/", plain.string() + ": Permission denied"},
+      {text, "/", "not a program of this machine; name its interpreter"},
+      {"/bin/true", "/no/such/folder", "working folder /no/such/folder: No such"}};
+  for (const Case& c : cases) {
+    const ProcessSpec program{
+        .command = {c.program}, .environment = {{"PATH", "/bin"}}, .folder = c.folder, .output = 1};
+    const auto bound = spawn(program, ProcessLifetime::ends_with_thread);
+    ASSERT_FALSE(bound) << c.program;
+    EXPECT_NE(bound.error().message.find(c.words), std::string::npos) << bound.error().message;
+    const auto detached = spawn_detached(program);
+    ASSERT_FALSE(detached) << c.program;
+    EXPECT_EQ(detached.error().message, bound.error().message);
+  }
+  EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG), -1);
+  std::filesystem::remove_all(folder);
+}
+
+TEST(Spawn, TheOwnEnvironmentIsWhatThisProcessHas) {
+  ::setenv("SPAWN_TEST", "a=b", 1);
+  EXPECT_EQ(own_environment().at("SPAWN_TEST"), "a=b");
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,136 @@
+#include "comm/collective/start/launched_rank.h"
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <sstream>
+#include <vector>
+
+#include <unistd.h>
+
+#include "base/format.h"
+#include "base/os/files.h"
+#include "net/crypto.h"
+
+namespace lockstep {
+namespace {
+
+// The variables of one launcher; empty if it does not have them.
+struct LauncherVariables {
+  const char* launcher;
+  const char* rank;
+  const char* size;
+  const char* local_size;                // ranks on this host
+  const char* nodes;                     // hosts
+  std::vector<const char*> job;          // the variables that together identify the job
+  std::vector<const char*> must_be_set;  // else the variables are those of another launcher
+};
+
+const std::vector<LauncherVariables>& known_launchers() {
+  static const auto* all = new std::vector<LauncherVariables>{
+      {"lockstep run",
+       "RANK",
+       "WORLD_SIZE",
+       "LOCAL_WORLD_SIZE",
+       "",
+       {"LOCKSTEP_ATTEMPT"},
+       {"LOCKSTEP_ATTEMPT"}},
+      {"torchrun",
+       "RANK",
+       "WORLD_SIZE",
+       "LOCAL_WORLD_SIZE",
+       "",
+       {"MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT"},
+       {}},
+      {"mpirun of Open MPI",
+       "OMPI_COMM_WORLD_RANK",
+       "OMPI_COMM_WORLD_SIZE",
+       "OMPI_COMM_WORLD_LOCAL_SIZE",
+       "",
+       {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"},
+       {}},
+      {"mpiexec of MPICH", "PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS", "", {}, {}},
+      {"srun",
+       "SLURM_PROCID",
+       "SLURM_NTASKS",
+       "",
+       "SLURM_STEP_NUM_NODES",
+       {"SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_RESTART_COUNT"},
+       {"SLURM_STEP_ID"}},
+  };
+  return *all;
+}
+
+std::optional<std::string> value_of(const Environment& environment, std::string_view name) {
+  const auto found = environment.find(std::string(name));
+  if (found == environment.end() || found->second.empty()) return std::nullopt;
+  return found->second;
+}
+
+Result<int> number_in(const Environment& environment, const char* name) {
+  const auto value = value_of(environment, name);
+  if (!value) return Error{Code::invalid, format("{} is not set", name)};
+  int number = 0;
+  const auto* const end = value->data() + value->size();
+  const auto [stop, failure] = std::from_chars(value->data(), end, number);
+  if (failure != std::errc() || stop != end || number < 0)
+    return Error{Code::invalid, format("{} must be a number, got '{}'", name, *value)};
+  return number;
+}
+
+bool matches_environment(const LauncherVariables& dialect, const Environment& environment) {
+  if (!value_of(environment, dialect.rank)) return false;
+  for (const auto* name : dialect.must_be_set)
+    if (!value_of(environment, name)) return false;
+  return true;
+}
+
+Result<LaunchedRank> read(const LauncherVariables& dialect, const Environment& environment,
+                          const std::string& parent) {
+  LaunchedRank launch;
+  launch.launcher = dialect.launcher;
+  launch.rank = TRY(number_in(environment, dialect.rank));
+  launch.size = TRY(number_in(environment, dialect.size));
+  if (launch.rank >= launch.size)
+    return Error{Code::invalid, format("{} {} is not below {} {}", dialect.rank, launch.rank,
+                                       dialect.size, launch.size)};
+  const auto is = [&](const char* name, int number) {
+    const auto value = number_in(environment, name);
+    return value && *value == number;
+  };
+  launch.one_host = is(dialect.local_size, launch.size) || is(dialect.nodes, 1);
+  std::string named;
+  for (const auto* name : dialect.job) named += value_of(environment, name).value_or("") + "/";
+  if (named.find_first_not_of('/') == std::string::npos) {
+    if (!launch.one_host)
+      return Error{Code::invalid,
+                   format("{} does not name its job, by which ranks on several hosts could find "
+                          "each other: set MASTER_ADDR, RANK and WORLD_SIZE, or use lockstep run",
+                          dialect.launcher)};
+    named = parent;
+  }
+  launch.job = sha256_hex(format("{}:{}:{}", dialect.launcher, launch.size, named)).substr(0, 16);
+  return launch;
+}
+
+}  // namespace
+
+Result<LaunchedRank> launched_rank_of(const Environment& environment, const std::string& parent) {
+  for (const auto& dialect : known_launchers())
+    if (matches_environment(dialect, environment)) return read(dialect, environment, parent);
+  return Error{Code::invalid,
+               "no launcher has said which rank this is: start it by lockstep run, torchrun, "
+               "mpirun or srun, or set RANK and WORLD_SIZE"};
+}
+
+// Process ids are reused; with its start time a process is identified uniquely. proc(5): the start
+// time is the twentieth field after the program's name, which may contain spaces.
+Result<LaunchedRank> own_launched_rank() {
+  const auto stat = read_file(format("/proc/{}/stat", ::getppid())).value_or("");
+  std::istringstream fields(stat.substr(std::min(stat.size(), stat.rfind(')') + 1)));
+  std::string started;
+  for (int field = 0; field < 20; ++field) fields >> started;
+  return launched_rank_of(own_environment(), format("{}-{}", ::getppid(), started));
+}
+
+}  // namespace lockstep

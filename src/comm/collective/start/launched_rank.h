@@ -1,0 +1,28 @@
+// LaunchedRank: this process's rank, the number of ranks, and the job, from a launcher's
+// environment. Known: lockstep run and torchrun (RANK, WORLD_SIZE), Open MPI's mpirun
+// (OMPI_COMM_WORLD_RANK), MPICH's mpiexec and others with Hydra (PMI_RANK), Slurm's srun
+// (SLURM_PROCID). The innermost launcher counts: mpirun within a Slurm job is mpirun.
+#pragma once
+
+#include <string>
+
+#include "base/os/environment.h"
+#include "base/result.h"
+
+namespace lockstep {
+
+struct LaunchedRank {
+  std::string launcher;  // "mpirun of Open MPI"
+  int rank = 0;
+  int size = 1;
+  bool one_host = false;  // the launcher declares that all ranks are on this host
+  std::string job;        // equal on all ranks of one start, and unique; valid as a file name
+};
+
+// parent: identifies the process that started this one, for launchers that do not identify their
+// job.
+Result<LaunchedRank> launched_rank_of(const Environment& environment, const std::string& parent);
+// For this process.
+Result<LaunchedRank> own_launched_rank();
+
+}  // namespace lockstep

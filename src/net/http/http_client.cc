@@ -1,0 +1,248 @@
+#include "net/http/http_client.h"
+
+#include <array>
+#include <chrono>
+#include <optional>
+#include <utility>
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/write.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/core/tcp_stream.hpp>
+#include <boost/beast/http/parser.hpp>
+#include <boost/beast/http/read.hpp>
+#include <boost/beast/http/string_body.hpp>
+#include <poll.h>
+
+#include "base/format.h"
+#include "net/detail/await.h"
+
+namespace lockstep {
+
+namespace asio = boost::asio;
+namespace beast = boost::beast;
+using asio::ip::tcp;
+using boost::system::error_code;
+
+namespace {
+
+constexpr auto kWaitingEvery = std::chrono::milliseconds(200);
+
+Result<void> check_call(const HttpCall& call) {
+  if (!is_token(call.method))
+    return Error{Code::invalid, format("'{}' is not an HTTP method", call.method)};
+  if (!call.target.starts_with('/') || !is_field_value(call.target) ||
+      call.target.find_first_of(" \t") != std::string::npos)
+    return Error{Code::invalid, format("'{}' is not an encoded path", call.target)};
+  for (const auto& [name, value] : call.headers)
+    if (!is_token(name) || !is_field_value(value))
+      return Error{Code::invalid, format("the header '{}' cannot be sent", name)};
+  return {};
+}
+
+bool is_repeatable(const HttpCall& call) {
+  return call.repeatable || call.method == "GET" || call.method == "HEAD" || call.method == "PUT" ||
+         call.method == "DELETE";
+}
+
+std::string head_of(const HttpCall& call, const Url& server) {
+  std::string head =
+      format("{} {} HTTP/1.1\r\nHost: {}\r\n", call.method, call.target, server.authority());
+  if (!call.body.empty() || call.method == "POST" || call.method == "PUT")
+    head += format("Content-Length: {}\r\n", call.body.size());
+  for (const auto& [name, value] : call.headers) head += format("{}: {}\r\n", name, value);
+  return head + "\r\n";
+}
+
+}  // namespace
+
+struct HttpClient::Impl {
+  // One attempt of a call. `no_byte`: it failed before any byte of an answer came.
+  struct CallOutcome {
+    Result<HttpResponse> answer = Error{Code::internal, "the call did not end"};
+    bool failed_before_answer = false;
+  };
+
+  Impl(Url server_arg, Bytes answer_max_arg, std::optional<ConnectionHandshake> greeting_arg)
+      : server(std::move(server_arg)),
+        answer_max(answer_max_arg),
+        connection_handshake(std::move(greeting_arg)) {}
+
+  Url server;
+  Bytes answer_max;
+  std::optional<ConnectionHandshake> connection_handshake;
+  asio::io_context context{1};
+  std::optional<beast::tcp_stream> stream;  // kept between calls
+  bool sent = false;
+  std::function<void(Duration)> on_waiting;
+
+  Result<HttpResponse> call(const HttpCall& call, const Deadline& deadline);
+  CallOutcome try_once(const HttpCall& call, const Deadline& deadline);
+  void run_context();
+  asio::awaitable<CallOutcome> exchange(const HttpCall& call, const Deadline& deadline);
+  asio::awaitable<error_code> connect();
+  asio::awaitable<CallOutcome> handshake();
+  asio::awaitable<CallOutcome> send(const HttpCall& call);
+  asio::awaitable<CallOutcome> read_answer(const HttpCall& call);
+  bool has_live_stream();
+  CallOutcome fail(std::string_view act, error_code error, bool no_byte);
+};
+
+// If an idle connection has readable data, the server has closed it (or it is out of step).
+bool HttpClient::Impl::has_live_stream() {
+  if (!stream) return false;
+  pollfd readable{.fd = stream->socket().native_handle(), .events = POLLIN, .revents = 0};
+  if (::poll(&readable, 1, 0) == 0) return true;
+  stream.reset();
+  return false;
+}
+
+HttpClient::Impl::CallOutcome HttpClient::Impl::fail(std::string_view act, error_code error,
+                                                     bool no_byte) {
+  stream.reset();
+  const std::string what = format("{} http://{}", act, server.authority());
+  if (error == beast::error::timeout) return {Error{Code::timeout, what + ": no answer in time"}};
+  if (error == beast::http::error::body_limit || error == beast::http::error::header_limit)
+    return {Error{Code::exhausted, what + ": the answer is larger than we take"}};
+  if (error == beast::http::error::end_of_stream || error == beast::http::error::partial_message ||
+      error == asio::error::eof)
+    return {Error{Code::unavailable, what + ": the connection was closed in mid-answer"}, no_byte};
+  if (error.category() == beast::http::make_error_code(beast::http::error::bad_chunk).category())
+    return {Error{Code::corrupt, format("{}: the answer is not HTTP: {}", what, error.message())}};
+  return {Error{Code::unavailable, format("{}: {}", what, error.message())}, no_byte};
+}
+
+Result<HttpResponse> HttpClient::Impl::call(const HttpCall& call, const Deadline& deadline) {
+  sent = false;
+  TRY(check_call(call));
+  const bool reused = has_live_stream();
+  CallOutcome first = try_once(call, deadline);
+  if (!first.failed_before_answer || !reused || !is_repeatable(call))
+    return std::move(first.answer);
+  return try_once(call, deadline).answer;
+}
+
+HttpClient::Impl::CallOutcome HttpClient::Impl::try_once(const HttpCall& call,
+                                                         const Deadline& deadline) {
+  CallOutcome outcome;
+  context.restart();
+  asio::co_spawn(context, exchange(call, deadline), [&](std::exception_ptr, CallOutcome value) {
+    outcome = std::move(value);  // the value from above, if something threw (no memory)
+  });
+  run_context();
+  if (!outcome.answer && outcome.answer.error().code == Code::internal) stream.reset();
+  return outcome;
+}
+
+void HttpClient::Impl::run_context() {
+  if (!on_waiting) {
+    context.run();
+    return;
+  }
+  const auto begun = std::chrono::steady_clock::now();
+  while (context.run_for(kWaitingEvery), !context.stopped())
+    on_waiting(std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - begun));
+}
+
+asio::awaitable<error_code> HttpClient::Impl::connect() {
+  error_code error;
+  const auto address = asio::ip::make_address(server.host, error);
+  const auto port = static_cast<unsigned short>(server.port);
+  if (!error) {
+    auto [failure] = co_await stream->async_connect(tcp::endpoint(address, port), kAwait);
+    error = failure;
+  } else {
+    tcp::resolver resolver(context);
+    auto [failure, endpoints] =
+        co_await resolver.async_resolve(server.host, std::to_string(port), kAwait);
+    if (failure) co_return failure;
+    auto [refused, endpoint] = co_await stream->async_connect(endpoints, kAwait);
+    error = refused;
+  }
+  if (error) co_return error;
+  stream->socket().set_option(tcp::no_delay(true), error);
+  co_return error_code();
+}
+
+asio::awaitable<HttpClient::Impl::CallOutcome> HttpClient::Impl::exchange(
+    const HttpCall& call, const Deadline& deadline) {
+  const bool fresh = !stream;
+  if (fresh) stream.emplace(context);
+  stream->expires_at(deadline.at());
+  if (fresh) {
+    const error_code error = co_await connect();
+    if (error) co_return fail("connecting to", error, true);
+    if (connection_handshake) {
+      CallOutcome greeted = co_await handshake();
+      if (!greeted.answer) co_return greeted;
+    }
+  }
+  sent = true;
+  co_return co_await send(call);
+}
+
+asio::awaitable<HttpClient::Impl::CallOutcome> HttpClient::Impl::handshake() {
+  const HttpCall call = connection_handshake->call();
+  CallOutcome greeted = co_await send(call);
+  if (!greeted.answer) co_return greeted;
+  if (auto judged = connection_handshake->verify(*greeted.answer); !judged) {
+    stream.reset();
+    co_return CallOutcome{std::move(judged).error()};
+  }
+  // Another connection may reach another server.
+  if (!stream) co_return fail("greeting", asio::error::eof, false);
+  co_return greeted;
+}
+
+asio::awaitable<HttpClient::Impl::CallOutcome> HttpClient::Impl::send(const HttpCall& call) {
+  const std::string head = head_of(call, server);
+  const std::array<asio::const_buffer, 2> parts = {asio::buffer(head), asio::buffer(call.body)};
+  auto [error, size] = co_await asio::async_write(*stream, parts, kAwait);
+  if (error == beast::error::timeout) co_return fail("calling", error, false);
+  // A server that refuses a body answers and stops reading, so that sending fails: the answer is
+  // still readable.
+  CallOutcome outcome = co_await read_answer(call);
+  if (error && !outcome.answer && outcome.failed_before_answer)
+    co_return fail("calling", error, true);
+  co_return outcome;
+}
+
+asio::awaitable<HttpClient::Impl::CallOutcome> HttpClient::Impl::read_answer(const HttpCall& call) {
+  beast::flat_buffer buffer;
+  beast::http::response_parser<beast::http::string_body> parser;
+  parser.header_limit(64 << 10);
+  parser.body_limit(static_cast<std::uint64_t>(answer_max.count()));
+  if (call.method == "HEAD") parser.skip(true);
+  auto [error, size] = co_await beast::http::async_read(*stream, buffer, parser, kAwait);
+  if (error) co_return fail("calling", error, size == 0 && !parser.got_some());
+  auto message = parser.release();
+  HttpResponse answer{.status = static_cast<int>(message.result_int()),
+                      .content_type = std::string(message[beast::http::field::content_type]),
+                      .body = std::move(message.body()),
+                      .headers = {}};
+  for (const auto& field : message)
+    answer.headers.add(std::string(field.name_string()), std::string(field.value()));
+  if (!message.keep_alive() || buffer.size() > 0) stream.reset();
+  co_return CallOutcome{std::move(answer)};
+}
+
+HttpClient::HttpClient(Url server, Bytes answer_max, std::optional<ConnectionHandshake> greeting)
+    : impl_(std::make_unique<Impl>(std::move(server), answer_max, std::move(greeting))) {}
+HttpClient::HttpClient(HttpClient&&) noexcept = default;
+HttpClient& HttpClient::operator=(HttpClient&&) noexcept = default;
+HttpClient::~HttpClient() = default;
+
+Result<HttpResponse> HttpClient::call(const HttpCall& call, const Deadline& deadline) {
+  return impl_->call(call, deadline);
+}
+
+bool HttpClient::was_sent() const { return impl_->sent; }
+
+void HttpClient::on_waiting(std::function<void(Duration)> callback) {
+  impl_->on_waiting = std::move(callback);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,251 @@
+#include "platform/agent/link/heartbeat_sender.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cmath>
+#include <memory>
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/units.h"
+
+namespace lockstep {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr Bytes kBatch = 512_KiB;
+constexpr Duration kCallMax = seconds(10);  // beyond the time for which the answer may be delayed
+constexpr Duration kBackoffFirst = milliseconds(50);
+constexpr Duration kBackoffMax = seconds(1);
+constexpr Duration kNewCommandDelay =
+    milliseconds(50);  // a new command changes the status; the changes join the next call
+constexpr Duration kOrphanInterval = seconds(5);
+
+// Bounded: the number comes from outside.
+Duration grace_of(double value) {
+  if (!std::isfinite(value)) return kGracePeriod;
+  return from_seconds(std::clamp(value, 0.0, 86'400.0));
+}
+
+Duration backoff(int failures) {
+  return std::min(kBackoffMax, kBackoffFirst * (1 << std::min(failures - 1, 10)));
+}
+
+bool is_refusal(const Error& error) {
+  return error.code == Code::denied || error.code == Code::not_found;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<HeartbeatSender>> HeartbeatSender::start(DaemonLink& link, Spool spool,
+                                                                const api::Heartbeat& status,
+                                                                Times times,
+                                                                PackFlight pack_flight) {
+  Fd woken(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!woken) return os_error("making an eventfd", errno);
+  std::unique_ptr<HeartbeatSender> messenger(new HeartbeatSender(
+      link, std::move(spool), status, times, std::move(pack_flight), std::move(woken)));
+  messenger->thread_ = std::thread([raw = messenger.get()] { raw->send_loop(); });
+  return messenger;
+}
+
+HeartbeatSender::HeartbeatSender(DaemonLink& link, Spool spool, const api::Heartbeat& status,
+                                 Times times, PackFlight pack_flight, Fd woken)
+    : link_(link),
+      times_(times),
+      pack_flight_(std::move(pack_flight)),
+      wake_fd_(std::move(woken)),
+      spool_(std::move(spool)),
+      status_(status) {}
+
+HeartbeatSender::~HeartbeatSender() {
+  {
+    Lock lock(mutex_);
+    ending_ = true;
+    changed_.notify_all();
+  }
+  if (thread_.joinable()) thread_.join();
+}
+
+void HeartbeatSender::set_status(const api::Heartbeat& status) {
+  Lock lock(mutex_);
+  if (status == status_) return;  // a rank that does not end is killed repeatedly
+  status_ = status;
+  ++version_;
+  changed_.notify_all();
+}
+
+void HeartbeatSender::set_step(int rank, std::int64_t step) {
+  const Lock lock(mutex_);
+  for (Rank& each : status_.ranks)
+    if (each.rank == rank) each.step = std::max(each.step, step);
+}
+
+void HeartbeatSender::add(TelemetryItem item) {
+  Lock lock(mutex_);
+  auto added = spool_.add(std::move(item));
+  if (added || std::exchange(disk_failed_, true)) return;
+  LS_LOG(error, "{}: what does not fit is lost for the daemon", added.error().message);
+}
+
+DaemonOrders HeartbeatSender::orders() const {
+  Lock lock(mutex_);
+  return orders_;
+}
+
+bool HeartbeatSender::all_delivered() const {
+  Lock lock(mutex_);
+  return spool_.empty() && version_answered_ == version_ && !flight_wanted_;
+}
+
+Duration HeartbeatSender::time_since_answer() const {
+  Lock lock(mutex_);
+  return std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - last_answer_);
+}
+
+void HeartbeatSender::clear_wake() {
+  std::uint64_t count = 0;
+  [[maybe_unused]] auto n = ::read(wake_fd_.get(), &count, sizeof count);
+}
+
+void HeartbeatSender::wake() {
+  std::uint64_t one = 1;
+  [[maybe_unused]] auto n = ::write(wake_fd_.get(), &one, sizeof one);
+}
+
+void HeartbeatSender::send_loop() {
+  while (true) {
+    const auto begun = Deadline::after(times_.heartbeat_interval);
+    api::Heartbeat call;
+    bool with_flight = false;
+    {
+      Lock lock(mutex_);
+      if (ending_ || orders_.refused) return;
+      call = next_heartbeat();
+      with_flight = flight_wanted_ && suspect_item_count_ == 0;
+    }
+    if (with_flight) call.flight = pack_flight_();
+    auto answer = link_.heartbeat(call, Deadline::after(times_.heartbeat_interval + kCallMax));
+    if (answer)
+      handle_answer(*answer, with_flight);
+    else
+      handle_failure(answer.error());
+    if (!wait_for_next_call(begun.remaining())) return;
+  }
+}
+
+api::Heartbeat HeartbeatSender::next_heartbeat() {
+  api::Heartbeat call = status_;
+  call.items.clear();
+  if (!orphaned_) call.items = spool_.batch(kBatch, items_max_);
+  items_sent_ = call.items.size();
+  if (items_sent_ > 0) oldest_ = call.items.front().sequence;
+  send_again_ = !call.items.empty() && !spool_.ends_with(call.items.back().sequence);
+  call.known_command = orders_.command.kind;
+  const bool hurries = send_again_ || suspect_item_count_ > 0 || flight_wanted_ || orphaned_;
+  call.wait_seconds = hurries ? 0 : in_seconds(times_.heartbeat_interval);
+  version_sent_ = version_;
+  return call;
+}
+
+void HeartbeatSender::handle_answer(const api::HeartbeatAnswer& answer, bool brought_flight) {
+  Lock lock(mutex_);
+  if (failures_ > 0) LS_LOG(info, "the daemon answers again");
+  failures_ = 0;
+  refusal_end_.reset();
+  version_answered_ = version_sent_;
+  if (answer.orphaned) return handle_orphan_answer(answer);
+  last_answer_ = std::chrono::steady_clock::now();
+  send_again_ = send_again_ &&
+                answer.acknowledged > acknowledged_;  // otherwise it would be the same call again
+  if (std::exchange(orphaned_, false)) {
+    LS_LOG(info, "the daemon's store knows this node again");
+    send_again_ = true;
+  }
+  acknowledged_ = answer.acknowledged;
+  spool_.acknowledge(answer.acknowledged);
+  if (suspect_item_count_ > 0) narrow_item_search();
+  flight_wanted_ = answer.flight_wanted;
+  if (flight_wanted_ && !brought_flight) send_again_ = true;
+  apply_command(answer);
+}
+
+void HeartbeatSender::apply_command(const api::HeartbeatAnswer& answer) {
+  Command command{.kind = answer.command,
+                  .master_address = answer.master_address,
+                  .master_port = answer.master_port,
+                  .rendezvous = answer.rendezvous,
+                  .grace = grace_of(answer.grace_seconds)};
+  command_changed_ = command != orders_.command;
+  if (command_changed_) LS_LOG(info, "the daemon says {}", text(answer.command));
+  orders_.command = std::move(command);
+  wake();
+}
+
+// The daemon decides nothing about an orphan: time_since_answer() keeps growing, and only an
+// operator's `stop` is an order.
+void HeartbeatSender::handle_orphan_answer(const api::HeartbeatAnswer& answer) {
+  if (!std::exchange(orphaned_, true))
+    LS_LOG(warning,
+           "the daemon's store does not know this node: its ranks go on, and what they "
+           "say is kept here, until the node is adopted or stopped");
+  send_again_ = false;
+  if (answer.command == CommandKind::stop) apply_command(answer);
+}
+
+void HeartbeatSender::handle_failure(const Error& error) {
+  Lock lock(mutex_);
+  if (begin_item_search(error)) return;
+  if (failures_++ == 0) LS_LOG(warning, "the daemon: {}", error.message);
+  if (!is_refusal(error)) return refusal_end_.reset();
+  if (!refusal_end_) refusal_end_ = Deadline::after(times_.refusal_limit);
+  if (!refusal_end_->passed()) return;
+  LS_LOG(warning, "the daemon refuses this node: {}", error.message);
+  orders_.refused = true;
+  wake();
+}
+
+// The next call goes without items: it shows whether the items are the cause.
+bool HeartbeatSender::begin_item_search(const Error& error) {
+  if (error.code != Code::invalid || items_sent_ == 0) return false;
+  suspect_item_count_ = items_sent_;
+  items_max_ = 0;
+  refusal_message_ = error.message;
+  failures_ = 0;
+  refusal_end_.reset();
+  send_again_ = true;
+  return true;
+}
+
+// The daemon accepted the call. Without items: the status is valid. With items: none of these is
+// the cause.
+void HeartbeatSender::narrow_item_search() {
+  if (items_sent_ == 0 && suspect_item_count_ == 1) {
+    LS_LOG(warning, "the daemon refuses item {}, which is left out: {}", oldest_, refusal_message_);
+    spool_.reject(oldest_, refusal_message_);
+    suspect_item_count_ = 0;
+  }
+  suspect_item_count_ -= std::min(suspect_item_count_, items_sent_);
+  items_max_ = suspect_item_count_ == 0 ? kAll : std::max<std::size_t>(1, suspect_item_count_ / 2);
+  send_again_ = true;
+}
+
+// Waits until the time is up or, while the daemon answers, for a change. False at the end.
+bool HeartbeatSender::wait_for_next_call(Duration duration) {
+  Lock lock(mutex_);
+  if (failures_ > 0) duration = backoff(failures_);
+  if (std::exchange(command_changed_, false)) duration = std::max(duration, kNewCommandDelay);
+  if (orphaned_ && failures_ == 0) duration = kOrphanInterval;
+  const auto until = Deadline::after(duration);
+  while (!ending_ && !until.passed() &&
+         (failures_ > 0 || (version_sent_ == version_ && !send_again_)))
+    changed_.wait_until(mutex_, until);
+  return !ending_;
+}
+
+}  // namespace lockstep

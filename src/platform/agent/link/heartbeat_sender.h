@@ -1,0 +1,128 @@
+// HeartbeatSender: the agent's communication with the daemon, on its own thread.
+//
+// The loop sets the node's status (set_status) and adds items (add). orders() returns the daemon's
+// commands; wake_fd() becomes readable when they change. A status change is sent at once, items at
+// most every 200 ms. The daemon delays an answer while it has no new command, but at most for that
+// time too: then the single connection is free for the next event.
+//
+// While the daemon is away, calls are repeated with increasing pauses up to one second, and items
+// wait in the spool. A refusal (the node is fenced, or its run was deleted) counts only after
+// several repeats: after a crash another program may briefly answer on the daemon's port.
+//
+// Flight records of the ranks go with the next call whenever the daemon's answer requests them,
+// once per request. This thread packs them, so the loop does not wait.
+//
+// A call that the daemon finds invalid would block all later items if it were repeated. So the
+// status is sent alone. If that is accepted, ever smaller halves of the refused items follow until
+// one item is left, which is replaced by a line that reports it. A status that is refused alone is
+// repeated as if the daemon were away.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "base/mutex.h"
+#include "base/os/fd.h"
+#include "platform/agent/link/daemon_link.h"
+#include "platform/api/messages.h"
+#include "platform/core/model/command.h"
+#include "platform/spool/spool.h"
+#include "platform/spool/telemetry_item.h"
+
+namespace lockstep {
+
+// The daemon's orders, as of its last answer.
+struct DaemonOrders {
+  Command command;
+  bool refused = false;  // the daemon no longer knows this node
+};
+
+class HeartbeatSender {
+ public:
+  using PackFlight = std::function<api::FlightDelivery()>;
+
+  struct Times {
+    Duration heartbeat_interval;  // between calls
+    Duration refusal_limit;       // how long refusals must last until they count
+  };
+
+  // Only the sender's thread uses `link` and `pack_flight`.
+  static Result<std::unique_ptr<HeartbeatSender>> start(DaemonLink& link, Spool spool,
+                                                        const api::Heartbeat& status, Times times,
+                                                        PackFlight pack_flight);
+  // Ends the thread, which may take as long as a call in progress.
+  ~HeartbeatSender();
+
+  // Sets the status of the node; items in it are ignored.
+  void set_status(const api::Heartbeat& status);
+  // Sets the step of a rank. It goes with the next call and triggers none.
+  void set_step(int rank, std::int64_t step);
+  void add(TelemetryItem item);
+
+  DaemonOrders orders() const;
+  // True if everything set and added so far was acknowledged, and all requested records were sent.
+  bool all_delivered() const;
+  // Time since the daemon's last answer.
+  Duration time_since_answer() const;
+  int wake_fd() const { return wake_fd_.get(); }
+  // Makes wake_fd() unreadable until the next change.
+  void clear_wake();
+
+ private:
+  HeartbeatSender(DaemonLink& link, Spool spool, const api::Heartbeat& status, Times times,
+                  PackFlight pack_flight, Fd woken);
+  void send_loop();
+  api::Heartbeat next_heartbeat() LS_REQUIRES(mutex_);
+  void handle_answer(const api::HeartbeatAnswer& answer, bool brought_flight);
+  void handle_orphan_answer(const api::HeartbeatAnswer& answer) LS_REQUIRES(mutex_);
+  void apply_command(const api::HeartbeatAnswer& answer) LS_REQUIRES(mutex_);
+  void handle_failure(const Error& error);
+  bool begin_item_search(const Error& error) LS_REQUIRES(mutex_);
+  void narrow_item_search() LS_REQUIRES(mutex_);
+  bool wait_for_next_call(Duration duration);
+  void wake();
+
+  // Constant after construction.
+  DaemonLink& link_;
+  const Times times_;
+  const PackFlight pack_flight_;
+  Fd wake_fd_;
+
+  mutable Mutex mutex_;  // guards what follows
+  Condition changed_;
+  Spool spool_ LS_GUARDED_BY(mutex_);
+  api::Heartbeat status_ LS_GUARDED_BY(mutex_);
+  std::int64_t version_ LS_GUARDED_BY(mutex_) = 1;           // counts set_status()
+  std::int64_t version_sent_ LS_GUARDED_BY(mutex_) = 0;      // the version in the call in progress
+  std::int64_t version_answered_ LS_GUARDED_BY(mutex_) = 0;  // the last acknowledged version
+  std::int64_t acknowledged_ LS_GUARDED_BY(mutex_) = 0;
+  DaemonOrders orders_ LS_GUARDED_BY(mutex_);
+  // The daemon's store does not know the node: its agent continues as if no daemon existed.
+  bool orphaned_ LS_GUARDED_BY(mutex_) = false;
+  bool command_changed_ LS_GUARDED_BY(mutex_) = false;  // the last answer brought a new command
+  bool ending_ LS_GUARDED_BY(mutex_) = false;
+  bool send_again_ LS_GUARDED_BY(mutex_) = false;  // items that did not fit into the call wait
+  bool flight_wanted_ LS_GUARDED_BY(mutex_) = false;
+  int failures_ LS_GUARDED_BY(mutex_) = 0;                     // in a row
+  std::optional<Deadline> refusal_end_ LS_GUARDED_BY(mutex_);  // of refusals without a break
+  std::chrono::steady_clock::time_point last_answer_ LS_GUARDED_BY(mutex_) =
+      std::chrono::steady_clock::now();
+  bool disk_failed_ LS_GUARDED_BY(mutex_) = false;
+
+  // The search for an item that the daemon refuses; suspect_item_count_ 0: none is running.
+  static constexpr auto kAll = std::numeric_limits<std::size_t>::max();
+  std::size_t items_max_ LS_GUARDED_BY(mutex_) = kAll;        // in the next call
+  std::size_t items_sent_ LS_GUARDED_BY(mutex_) = 0;          // in the call in progress
+  std::size_t suspect_item_count_ LS_GUARDED_BY(mutex_) = 0;  // number of oldest items
+  std::int64_t oldest_ LS_GUARDED_BY(mutex_) = 0;             // sequence of the first of them
+  std::string refusal_message_ LS_GUARDED_BY(mutex_);
+
+  std::thread thread_;
+};
+
+}  // namespace lockstep

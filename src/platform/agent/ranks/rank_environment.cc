@@ -1,0 +1,66 @@
+#include "platform/agent/ranks/rank_environment.h"
+
+#include <filesystem>
+#include <utility>
+
+#include "base/format.h"
+#include "base/os/environment.h"
+#include "net/http/url.h"
+#include "platform/host/node_files.h"
+
+namespace lockstep {
+Environment base_environment() {
+  Environment base = own_environment();
+  std::erase_if(base, [](const auto& variable) { return !is_user_variable(variable.first); });
+  base["TERM"] = "dumb";
+  return base;
+}
+
+Environment rank_environment(const LaunchSpec& launch, const NodeId& node, int local_rank,
+                             const RankLaunchInfo& info, Environment base) {
+  Environment result = std::move(base);
+  for (const auto& [name, value] : launch.env) result[name] = value;
+  // Ranks share the cores; each library would use all of them.
+  if (!launch.env.contains("OMP_NUM_THREADS")) result["OMP_NUM_THREADS"] = "1";
+  if (!launch.env.contains("LOCKSTEP_FABRIC_PROVIDER")) result["LOCKSTEP_FABRIC_PROVIDER"] = "tcp";
+  // Gloo would listen on the network, without a secret.
+  if (is_loopback(launch.address) && !launch.env.contains("GLOO_SOCKET_IFNAME"))
+    result["GLOO_SOCKET_IFNAME"] = "lo";
+  // The address by which other hosts reach this one in the map, unless the user names an interface.
+  if (!launch.env.contains("LOCKSTEP_INTERFACE")) result["LOCKSTEP_ADDRESS"] = launch.address;
+  if (!launch.env.contains("LOCKSTEP_FLIGHT_DIR"))
+    result["LOCKSTEP_FLIGHT_DIR"] = info.flight_folder;
+  // A rank's `lockstep` commands talk to the daemon of its own run.
+  if (!launch.env.contains("LOCKSTEP_HOME"))
+    result["LOCKSTEP_HOME"] = std::filesystem::path(launch.daemon_file).parent_path().string();
+  if (launch.gpus) result["CUDA_VISIBLE_DEVICES"] = joined(launch.devices, ",");
+
+  result["RANK"] = format("{}", launch.first_rank + local_rank);
+  result["LOCAL_RANK"] = format("{}", local_rank);
+  result["WORLD_SIZE"] = format("{}", launch.world_size);
+  result["LOCAL_WORLD_SIZE"] = format("{}", launch.devices.size());
+  result["GROUP_RANK"] = format("{}", node.index);
+  result["MASTER_ADDR"] = info.master_address;
+  result["MASTER_PORT"] = format("{}", info.master_port);
+  if (info.store_port)
+    result["LOCKSTEP_TORCH_STORE"] =
+        format("{} {} {}", info.master_address, info.master_port, info.store_port);
+
+  result["LOCKSTEP_STORE"] = launch.generation;
+  result["LOCKSTEP_RUN"] = text(node.attempt.run);
+  result["LOCKSTEP_ATTEMPT"] = text(node.attempt);
+  result["LOCKSTEP_EPOCH"] = format("{}", node.attempt.epoch);
+  result["LOCKSTEP_NODE"] = format("{}", node.index);
+  result["LOCKSTEP_HOST_ID"] = launch.host;
+  result["LOCKSTEP_SECRET_FILE"] = info.secret_file;
+  result["LOCKSTEP_RENDEZVOUS"] = info.rendezvous;
+  result["LOCKSTEP_REPORT"] = info.report_socket;
+  if (launch.on_failure != OnFailure::restart)
+    result["LOCKSTEP_ON_FAILURE"] = std::string(name_of(launch.on_failure));
+  if (info.is_restart) result["LOCKSTEP_REPLACES"] = "1";
+  result["LOCKSTEP_CHECKPOINT_DIR"] = launch.checkpoint_folder;
+  result[std::string(kNodeToken)] = info.token;
+  return result;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,32 @@
+// The environment of a rank: docs/design/agent.md lists the variables.
+#pragma once
+
+#include <string>
+
+#include "base/os/environment.h"
+#include "platform/core/model/ids.h"
+#include "platform/engine/launch_spec.h"
+
+namespace lockstep {
+
+// The agent's data for a rank, besides the launch.
+struct RankLaunchInfo {
+  std::string master_address;
+  int master_port = 0;
+  int store_port = 0;      // of torch's store on this host's loopback; 0: it is at MASTER_ADDR
+  std::string rendezvous;  // host:port
+  std::string secret_file;
+  std::string report_socket;  // of this rank
+  std::string token;          // LOCKSTEP_NODE_TOKEN
+  std::string flight_folder;
+  bool is_restart = false;  // the rank was killed, and this process replaces it
+};
+
+// The variables of the agent's own environment that any program needs; the rest is not passed on.
+Environment base_environment();
+
+// Lockstep's own variables take precedence over the user's (launch.env), and those over `base`.
+Environment rank_environment(const LaunchSpec& launch, const NodeId& node, int local_rank,
+                             const RankLaunchInfo& info, Environment base);
+
+}  // namespace lockstep

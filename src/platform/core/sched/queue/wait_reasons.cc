@@ -1,0 +1,309 @@
+#include "platform/core/sched/queue/wait_reasons.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "base/format.h"
+#include "platform/core/sched/queue/debug_share.h"
+#include "platform/core/sched/queue/reservation.h"
+
+namespace lockstep {
+namespace {
+
+std::string count_of(std::int64_t n, std::string_view thing) {
+  return format("{} {}{}", n, thing, n == 1 ? "" : "s");
+}
+
+// Small numbers as words.
+std::string small_number_text(int n) {
+  constexpr std::string_view kWords[] = {"two", "three", "four"};
+  return n >= 2 && n <= 4 ? std::string(kWords[n - 2]) : format("{}", n);
+}
+
+// How many hosts have enough free devices for one of its nodes. If the gang must stay in one pod:
+// of the pod with most of them.
+int fitting_hosts(const FreeCapacity& capacity, const Gang& gang) {
+  const int devices = gang.shape.devices;
+  if (gang.scope == PlacementScope::several_pods) return capacity.all_hosts_with(devices);
+  int most = 0;
+  for (int pod = 0; pod < capacity.table().pod_count(); ++pod)
+    most = std::max(most, capacity.hosts_with(pod, devices));
+  return most;
+}
+
+// Text after the devices of one node: ", 4 cores and 8 GiB".
+std::string describe_needs(const Needs& needs) {
+  std::string result;
+  const auto add = [&](const std::string& more) { result += ", " + more; };
+  if (needs.kind) add(format("of kind {}", *needs.kind == DeviceKind::gpu ? "gpu" : "core"));
+  if (needs.device_memory > Bytes(0)) add(text(needs.device_memory) + " on each of them");
+  if (needs.cores > 0) add(count_of(needs.cores, "free core"));
+  if (needs.memory > Bytes(0)) add(text(needs.memory) + " of free memory");
+  return result;
+}
+
+std::string describe_gang(const HostTable& table, const Gang& gang) {
+  const auto& [nodes, devices, remainder, needs] = gang.shape;
+  const bool gathers = nodes > 1 || remainder > 0;
+  return format("{} with {} free {}{}{}{}", count_of(nodes, "host"), devices,
+                devices == 1 ? "device" : "devices", describe_needs(needs),
+                remainder == 0 ? "" : format(" and one with {}", remainder),
+                gathers && gang.scope == PlacementScope::one_pod && table.pod_count() > 1
+                    ? " in one pod"
+                    : "");
+}
+
+class WaitExplainer {
+ public:
+  WaitExplainer(const SchedulingPolicy& policy, const DeviceAllocator& allocator,
+                const Accounts& accounts, WaitingList& waiting, AllocatedRuns& allocated_runs,
+                Time now, const std::optional<ReservedStart>& first)
+      : policy_(policy),
+        device_allocator_(allocator),
+        free_capacity_(allocator.free_capacity()),
+        accounts_(accounts),
+        waiting_(waiting),
+        allocated_runs_(allocated_runs),
+        now_(now),
+        first_(first),
+        by_shape_(waiting.count_by_shape().size()),
+        fits_by_shape_(waiting.count_by_shape().size()) {}
+
+  std::vector<WaitingRun> explain_all() {
+    std::vector<WaitingRun> all;
+    const auto entries = waiting_.entries();
+    all.reserve(entries.size());
+    const auto look = [&](const Entry& entry) {
+      explain(entry, all.emplace_back());
+      return true;
+    };
+    visit_in_queue_order(
+        entries, [&](const Entry& entry) { return has_room_in_debug_share(entry); }, look);
+    return all;
+  }
+
+ private:
+  using Entry = WaitingList::Entry;
+
+  // The parts that runs of one shape have in common.
+  struct ShapeReason {
+    std::optional<RunId> blocker;
+    std::optional<Time> start;
+    WaitingReason reason;
+  };
+
+  bool has_room_in_debug_share(const Entry& entry) const {
+    return debug_share_has_room(policy_, free_capacity_.table(), allocated_runs_,
+                                waiting_.gang(entry).shape);
+  }
+  void explain(const Entry& entry, WaitingRun& waiting);
+  void by_limit(const Entry& entry, const Accounts::ExceededLimit& refusal,
+                WaitingRun& waiting) const;
+  std::string closed_hosts(const Gang& gang) const;
+  void behind_head(const Entry& entry, WaitingRun& waiting);
+  const WaitingReason& could_delay(Duration limit);
+  bool fits(const Entry& entry);
+  const ShapeReason& shape_reason(const Entry& entry);
+  ReservedStart start_of(const Entry& entry) const;
+  std::string describe_wait(const Gang& gang, const RunId& blocker) const;
+
+  const SchedulingPolicy& policy_;
+  const DeviceAllocator& device_allocator_;
+  const FreeCapacity& free_capacity_;
+  const Accounts& accounts_;
+  WaitingList& waiting_;
+  AllocatedRuns& allocated_runs_;
+  const Time now_;
+  const std::optional<ReservedStart>& first_;
+  std::vector<std::optional<ShapeReason>> by_shape_;
+  std::vector<std::optional<bool>> fits_by_shape_;  // as of now
+  std::optional<RunId> head_;
+  // Reason for runs behind the head; and for those that could delay it, by their time limit.
+  WaitingReason behind_head_reason_;
+  std::map<Duration, WaitingReason> delaying_;
+};
+
+void WaitExplainer::explain(const Entry& entry, WaitingRun& waiting) {
+  waiting.run.project = waiting_.project(entry);
+  waiting.run.number = entry.number;
+  const Gang& gang = waiting_.gang(entry);
+  if (gang.scope == PlacementScope::impossible) {
+    waiting.reason = WaitingReason(gang_too_large(free_capacity_.table(), gang.shape).message);
+    return;
+  }
+  if (gang.scope == PlacementScope::hosts_closed) {
+    waiting.reason = WaitingReason(closed_hosts(gang));
+    return;
+  }
+  if (const auto refusal = accounts_.exceeded_limit(entry.account, device_count(gang.shape)))
+    return by_limit(entry, *refusal, waiting);
+  if (head_ && policy_.backfill_mode != BackfillMode::greedy) return behind_head(entry, waiting);
+  const ShapeReason& found = shape_reason(entry);
+  head_ = waiting.run;
+  behind_head_reason_ = WaitingReason(format("waits behind {} in the queue", text(waiting.run)));
+  delaying_.clear();
+  waiting.blocker = found.blocker;
+  waiting.reason = found.reason;
+  waiting.expected_start = found.start;
+}
+
+// It waits for the first time at which enough devices of its project, or user, are freed.
+void WaitExplainer::by_limit(const Entry& entry, const Accounts::ExceededLimit& refusal,
+                             WaitingRun& waiting) const {
+  const std::int64_t needs = device_count(waiting_.gang(entry).shape);
+  const std::string who =
+      format("{} {}", refusal.by_user ? "user" : "project", accounts_.principal_name(refusal));
+  if (needs > refusal.limit) {
+    waiting.reason = WaitingReason(format("needs {}, and {} may hold {} at once",
+                                          count_of(needs, "device"), who, refusal.limit));
+    return;
+  }
+  std::int64_t held = refusal.devices_used;
+  for (const auto& [end, allocated_run, _] : allocated_runs_.by_end()) {
+    if (allocated_run->is_move_destination ||
+        !accounts_.applies_to(refusal, allocated_run->account))
+      continue;
+    held -= device_count(*allocated_run);
+    if (held + needs > refusal.limit) continue;
+    waiting.blocker = allocated_run->run;
+    waiting.expected_start = end;
+    break;
+  }
+  waiting.reason =
+      WaitingReason(format("needs {}, and {} holds {} of the {} that it may hold at once",
+                           count_of(needs, "device"), who, refusal.devices_used, refusal.limit));
+}
+
+// "vm-0 is cordoned (by root: its fan is loud), 1 more host is cordoned or drained"
+std::string WaitExplainer::closed_hosts(const Gang& gang) const {
+  const HostTable& table = free_capacity_.table();
+  std::string names;
+  int count = 0;
+  for (int host = 0; host < table.host_count(); ++host) {
+    if (device_allocator_.is_open(host) || ++count > 1) continue;
+    names = format("{} is {}", table.names[as_index(host)],
+                   displayed_host_state(device_allocator_.state(host)));
+    if (!device_allocator_.state_reason(host).empty())
+      names += format(" ({})", device_allocator_.state_reason(host));
+  }
+  if (count > 1)
+    names += format(", {} {} cordoned or drained, too", count_of(count - 1, "more host"),
+                    count == 2 ? "is" : "are");
+  return format("needs {}: {}", describe_gang(table, gang), names);
+}
+
+void WaitExplainer::behind_head(const Entry& entry, WaitingRun& waiting) {
+  const bool refused = policy_.backfill_mode == BackfillMode::easy && fits(entry);
+  waiting.blocker = head_;
+  waiting.reason = refused ? could_delay(entry.time_limit) : behind_head_reason_;
+}
+
+// Users specify few different time limits.
+const WaitingReason& WaitExplainer::could_delay(Duration limit) {
+  WaitingReason& known = delaying_[limit];
+  if (known.empty())
+    known = WaitingReason(format("waits behind {}, which it could delay by running for up to {}",
+                                 text(*head_), text(limit)));
+  return known;
+}
+
+bool WaitExplainer::fits(const Entry& entry) {
+  auto& known = fits_by_shape_[as_index(entry.shape)];
+  if (!known) known = device_allocator_.fits(waiting_.gang(entry));
+  return *known;
+}
+
+const WaitExplainer::ShapeReason& WaitExplainer::shape_reason(const Entry& entry) {
+  auto& known = by_shape_[as_index(entry.shape)];
+  if (known) return *known;
+  const Gang& gang = waiting_.gang(entry);
+  known.emplace();
+  if (fits(entry)) {  // the capacity has changed since the last decision
+    known->reason = WaitingReason("waits for the next pass over the queue");
+    return *known;
+  }
+  const ReservedStart found = start_of(entry);
+  known->blocker = found.blocker;
+  known->start = found.start;
+  known->reason = WaitingReason(describe_wait(gang, *found.blocker));
+  return *known;
+}
+
+ReservedStart WaitExplainer::start_of(const Entry& entry) const {
+  RunId run = waiting_.run(entry);
+  if (first_ && first_->run == run) return *first_;
+  // Only the first head evicts runs.
+  const bool evicts =
+      entry.tier != WaitingList::kPreemptibleTier && policy_.backfill_mode != BackfillMode::greedy;
+  const Reservation reservation(free_capacity_, waiting_.gang(entry), Duration{}, allocated_runs_,
+                                evicts ? std::optional(now_) : std::nullopt);
+  return {std::move(run), reservation.start(), reservation.blocker()};
+}
+
+std::string WaitExplainer::describe_wait(const Gang& gang, const RunId& blocker) const {
+  const int have = fitting_hosts(device_allocator_.free_capacity_for(gang.shape.needs), gang);
+  return format("waits for {}: needs {}, {} {} them", text(blocker),
+                describe_gang(free_capacity_.table(), gang), have, have == 1 ? "has" : "have");
+}
+
+}  // namespace
+
+std::vector<WaitingRun> explain_waiting(const SchedulingPolicy& policy,
+                                        const DeviceAllocator& allocator, const Accounts& accounts,
+                                        WaitingList& waiting, AllocatedRuns& allocated_runs,
+                                        Time now, const std::optional<ReservedStart>& first) {
+  return WaitExplainer(policy, allocator, accounts, waiting, allocated_runs, now, first)
+      .explain_all();
+}
+
+namespace {
+
+// Among the gangs that fit on the empty map and have at most as many devices in total, the one with
+// the most devices. Ties: the one with as many devices on a node, else the one on the fewest hosts.
+// Without a remainder.
+std::optional<Shape> nearest_that_fits(const HostTable& table, const Shape& asked) {
+  const FreeCapacity empty = restricted_to(asked.needs, FreeCapacity(table));
+  std::optional<Shape> nearest;
+  for (int devices = table.devices_per_host_max; devices > 0; --devices) {
+    const std::int64_t wished = device_count(asked) / devices;
+    const int hosts = empty.all_hosts_with(devices);
+    const Shape shape{static_cast<int>(std::min<std::int64_t>(wished, hosts)), devices, 0,
+                      asked.needs};
+    if (shape.nodes == 0) continue;
+    const auto more = device_count(shape) - (nearest ? device_count(*nearest) : 0);
+    if (more > 0 || (more == 0 && devices == asked.devices)) nearest = shape;
+  }
+  return nearest;
+}
+
+std::string what_would_fit(const HostTable& table, const Shape& asked) {
+  const auto nearest = nearest_that_fits(table, asked);
+  if (!nearest) return "ask for less, or see `lockstep map`";
+  return format("--nodes {} --devices {} would fit; `lockstep map` shows it", nearest->nodes,
+                nearest->devices);
+}
+
+}  // namespace
+
+Error gang_too_large(const HostTable& table, const Shape& shape) {
+  const int hosts = table.host_count();
+  if (shape.nodes > 1 && hosts == 1)
+    return {Code::invalid,
+            format("the map has 1 host; start the daemon with `lockstep serve --hosts {}x{}` to "
+                   "present this machine as {}",
+                   shape.nodes, shape.devices, small_number_text(shape.nodes))};
+  if (shape.needs != Needs{})
+    return {Code::invalid,
+            format("needs {} with {} each{}, and the map has no such hosts, or too few; {}",
+                   count_of(shape.nodes, "host"), count_of(shape.devices, "device"),
+                   describe_needs(shape.needs), what_would_fit(table, shape))};
+  return {Code::invalid,
+          format("needs {} with {} each, but the map has {} with {} in all, at most {} on one; {}",
+                 count_of(shape.nodes, "host"), count_of(shape.devices, "device"),
+                 count_of(hosts, "host"), count_of(table.devices, "device"),
+                 table.devices_per_host_max, what_would_fit(table, shape))};
+}
+
+}  // namespace lockstep

@@ -1,0 +1,31 @@
+// Why runs wait, for which run, and until when.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "base/result.h"
+#include "platform/core/sched/capacity/allocated_runs.h"
+#include "platform/core/sched/queue/waiting_list.h"
+
+namespace lockstep {
+
+// When a head starts, and the run whose end allows it (Reservation).
+struct ReservedStart {
+  RunId run;
+  Time start{};
+  std::optional<RunId> blocker;
+};
+
+// For each waiting run, in queue order, after a decision at `now`. Only heads and runs that exceed
+// a limit have a start; estimate_starts() returns those of the others. `first`: what is known
+// already about the first head.
+std::vector<WaitingRun> explain_waiting(const SchedulingPolicy& policy,
+                                        const DeviceAllocator& allocator, const Accounts& accounts,
+                                        WaitingList& waiting, AllocatedRuns& allocated_runs,
+                                        Time now, const std::optional<ReservedStart>& first);
+
+// The error for a shape that is too large for the map: what the map has, and the nearest that fits.
+Error gang_too_large(const HostTable& table, const Shape& shape);
+
+}  // namespace lockstep

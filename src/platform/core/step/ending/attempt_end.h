@@ -1,0 +1,82 @@
+// The end of attempts: what starts it, which cause is kept, when the attempt is over, and what
+// happens to the run.
+#pragma once
+
+#include <string>
+
+#include "platform/core/step/handlers/draft.h"
+
+namespace lockstep {
+
+// Upper bounds for everything that the platform waits for.
+inline constexpr Duration kFirstCallLimit = std::chrono::seconds(60);  // launch to first heartbeat
+inline constexpr Duration kReadyLimit = std::chrono::minutes(5);     // until all ranks are started
+inline constexpr Duration kSilenceLimit = std::chrono::seconds(30);  // between heartbeats
+inline constexpr Duration kStopMargin = std::chrono::seconds(5);     // after the grace period
+inline constexpr Duration kReconnectLimit = std::chrono::seconds(15);   // for all agents
+inline constexpr Duration kLogDeliveryLimit = std::chrono::minutes(5);  // to send the last logs
+inline constexpr Duration kStuckLimit = std::chrono::minutes(1);        // while draining
+inline constexpr Duration kEndSkewMax = std::chrono::seconds(20);  // after the first end of a rank
+// From a lost connection to the attempt's end: time for the rank at fault to report its own end. An
+// agent ends its other ranks itself after 5 s without a report.
+inline constexpr Duration kFaultReportLimit = std::chrono::seconds(3);
+inline constexpr Duration kKillInterval = std::chrono::seconds(5);  // between kills of a node
+inline constexpr Duration kBackOffLimit = std::chrono::minutes(1);  // of the pause before a retry
+
+// Begins to end the attempt, for this reason. Does nothing if it drains already.
+void begin_draining(Draft& draft, const AttemptId& attempt, Cause cause, std::string reason);
+
+// Begins draining if a rank of the attempt has failed or hangs. If the attempt drains because of
+// its ranks, sets the cause to the current diagnosis. A peer that fails because another rank was
+// killed or hangs does not hide that, in whatever order they are reported (diagnosis.h). Nor does a
+// peer that fails because an agent ended the others at their time limit, or because it waited too
+// long for the rest of the gang.
+void update_cause(Draft& draft, const AttemptId& attempt);
+
+// True if the node's agent ended its ranks because the agent received a signal.
+bool stopped_by_signal(const Node& node);
+// The reason in that case: "host b shuts down, or takes its devices back: ...".
+std::string node_stop_reason(const Node& node);
+
+// True if the node's agent ended its ranks at their time limit. The agent counts from their start
+// by a clock that is never set. The daemon cannot know that time: the report of the start can be
+// late, and the attempt's age includes the start-up time and changes of the daemon's clock.
+bool stopped_by_timeout(const Node& node);
+// The reason in that case.
+std::string timeout_reason(const Run& run);
+
+// True if all ranks of the gang had run until `until`, as far as is known, when an agent found its
+// time limit reached. It is known if its node is the only one, if the daemon counted the same time,
+// if a rank completed a step (which needs all ranks), or if all of them ended at that time.
+bool all_ranks_ran_until(const Run& run, const Attempt& attempt,
+                         const std::vector<const Node*>& nodes, Time until);
+// By the agents' clocks: true if the node's ranks ended so long after an agent had ended its own
+// ranks that they did not run together.
+bool ranks_ended_late(const Node& node, const std::vector<const Node*>& nodes);
+// The reason of an attempt whose ranks never ran together, because the ranks of this node did not
+// start.
+std::string not_started_reason(const Node& node);
+
+// Marks the node as lost, for this reason. The reason replaces a failure of other ranks if the last
+// heartbeat of the node was before draining began: then the node failed first. The loss counts for
+// the host unless `blame` excludes it.
+enum class HostBlame { counted, not_counted };
+void mark_node_lost(Draft& draft, const NodeId& node, Cause cause, std::string reason,
+                    HostBlame blame = HostBlame::counted);
+
+// Requests a forced kill of the node, unless one was requested a moment ago.
+void kill_node(Draft& draft, const NodeId& node);
+
+// No process of the node is left. If this was the attempt's last node, the attempt ends, and the
+// run ends or is queued again.
+void release_node(Draft& draft, const NodeId& node);
+
+// Ends a run that has no live attempt.
+void end_run(Run& run, RunState state, std::string reason, Time now);
+
+// Describes the run's next attempt after one with this cause: "attempt 3 follows after 2s and goes
+// on from the last checkpoint (retry 2 of 3)". It mentions a checkpoint only if one was reported. A
+// resumed run has used no retry yet.
+std::string describe_next_attempt(const Draft& draft, const Run& run, Cause cause, Duration pause);
+
+}  // namespace lockstep

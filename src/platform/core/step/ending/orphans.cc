@@ -1,0 +1,209 @@
+#include "platform/core/step/ending/orphans.h"
+
+#include <algorithm>
+#include <set>
+
+#include "base/format.h"
+#include "platform/core/model/command.h"
+#include "platform/core/step/ending/attempt_end.h"
+#include "platform/core/step/ending/reason_text.h"
+#include "platform/core/step/handlers/event_handlers.h"
+#include "platform/core/step/starting/preconditions.h"
+
+namespace lockstep {
+namespace {
+
+// An orphan calls every 5 s; after that its ranks have the grace period.
+constexpr Duration kStopLimit = std::chrono::seconds(5) + kGracePeriod + kStopMargin;
+
+// Marks known orphans that the engine no longer lists.
+void mark_missing_terminated(Draft& draft, const std::vector<Orphan>& seen) {
+  for (const auto& [name, orphan] : draft.orphans.all()) {
+    const bool is_there = std::ranges::find(seen, name, &Orphan::id) != seen.end();
+    if (!is_there) draft.orphans.edit(name).terminated = true;
+  }
+}
+
+// Stop requests by operators and reports of agents are kept.
+void merge_orphan(Draft& draft, const Orphan& seen) {
+  const Orphan* known = draft.orphans.find(seen.id);
+  if (!known) {
+    draft.orphans.add(seen);
+  } else if (known->has_agent != seen.has_agent || known->attempt_record != seen.attempt_record ||
+             known->devices != seen.devices) {
+    Orphan& orphan = draft.orphans.edit(seen.id);
+    orphan.has_agent = seen.has_agent;
+    orphan.attempt_record = seen.attempt_record;
+    orphan.devices = seen.devices;
+    orphan.expected_end = seen.expected_end;
+  }
+}
+
+// Runs of the same name wait for the orphans, or no longer.
+void update_same_name_runs(Draft& draft) {
+  std::set<RunId> names;
+  for (const auto& [name, orphan] : draft.orphans.changed()) names.insert(name.id.attempt.run);
+  for (const RunId& id : names)
+    if (const Run* run = draft.runs.find(id); run && run->state == RunState::queued)
+      set_wait_reason(draft, draft.runs.edit(id));
+}
+
+Result<std::vector<const Orphan*>> require_orphans(const Draft& draft, const RunId& run) {
+  auto found = draft.orphans_of(run);
+  if (!found.empty()) return found;
+  return Error{Code::not_found,
+               format("no run {} of another store goes on here; `lockstep orphan ls` lists them",
+                      text(run))};
+}
+
+Error cannot_adopt(const RunId& run, const std::string& why) {
+  return {Code::invalid, format("{} cannot be adopted: {}; `lockstep orphan stop {}` ends it",
+                                text(run), why, text(run))};
+}
+
+// The store may have no other run of that name, and no attempt as new as this one.
+Result<void> check_same_name_run(const Draft& draft, const Orphan& orphan) {
+  const AttemptId& attempt = orphan.id.id.attempt;
+  const Run* run = draft.runs.find(attempt.run);
+  if (!run) return {};
+  if (run->generation != orphan.attempt_record->run_generation)
+    return cannot_adopt(run->id, "this store has another run of that name");
+  if (const Attempt* live = draft.live_attempt(run->id))
+    return cannot_adopt(run->id, format("its attempt {} goes on, too", live->id.epoch));
+  if (run->epoch >= attempt.epoch)
+    return cannot_adopt(run->id,
+                        format("this store has made attempt {} of it already", run->epoch));
+  return {};
+}
+
+bool overlaps(const std::vector<HostDevices>& placement, const std::string& host,
+              const std::vector<int>& devices) {
+  return std::ranges::any_of(placement, [&](const HostDevices& host_devices) {
+    return host_devices.host == host &&
+           std::ranges::find_first_of(host_devices.devices, devices) != host_devices.devices.end();
+  });
+}
+
+// The run, of this store or not, that holds devices of the attempt. An ended node of the attempt
+// may have given its devices up.
+std::optional<std::string> find_conflicting_run(const Draft& draft, const RunId& own,
+                                                const std::vector<HostDevices>& placement) {
+  for (const RunId& run : draft.open_runs())
+    if (const Attempt* attempt = draft.live_attempt(run))
+      for (const Node* node : draft.nodes_of(attempt->id))
+        if (overlaps(placement, node->host, node->devices)) return text(run);
+  for (const auto& [name, orphan] : draft.orphans.all())
+    if (!orphan.terminated && name.id.attempt.run != own &&
+        overlaps(placement, orphan.devices.host, orphan.devices.devices))
+      return "orphan " + text(name.id.attempt.run);
+  return std::nullopt;
+}
+
+Result<void> check_adoptable(const Draft& draft, const std::vector<const Orphan*>& orphans) {
+  const Orphan& first = *orphans.front();
+  const RunId& run = first.id.id.attempt.run;
+  for (const Orphan* orphan : orphans) {
+    if (orphan->id.attempt() != first.id.attempt())
+      return cannot_adopt(run, "several attempts of it go on here");
+    if (!orphan->attempt_record)
+      return cannot_adopt(run, "its launch file, which tells what it is, cannot be read");
+    if (orphan->stop_requested_at) return cannot_adopt(run, "it is being stopped");
+  }
+  TRY(check_same_name_run(draft, first));
+  if (const auto conflicting_run = find_conflicting_run(draft, run, first.attempt_record->devices))
+    return cannot_adopt(run, format("{} holds devices that it uses", *conflicting_run));
+  return {};
+}
+
+Run& find_or_add_run(Draft& draft, const RunId& id, const AttemptRecord& record) {
+  if (draft.runs.find(id)) return draft.runs.edit(id);
+  Run run;
+  run.id = id;
+  run.generation = record.run_generation;
+  run.spec = record.spec;
+  run.origin = record.origin;
+  run.submitted = record.submitted;
+  return draft.runs.add(std::move(run));
+}
+
+// Its nodes count as launched: the daemon detects missing ones as for any attempt.
+void add_attempt(Draft& draft, const AttemptName& name, const AttemptRecord& record) {
+  for (const HostDevices& host_devices : record.devices) {
+    Node node;
+    node.id = {name.id, static_cast<int>(&host_devices - record.devices.data())};
+    node.host = host_devices.host;
+    node.devices = host_devices.devices;
+    node.last_heartbeat = draft.now();
+    draft.nodes.add(std::move(node));
+  }
+  Attempt attempt;
+  attempt.id = name.id;
+  attempt.generation = name.generation;
+  attempt.created = draft.now();  // its agents have as much time to call as those of a new attempt
+  draft.attempts.add(std::move(attempt));
+}
+
+}  // namespace
+
+Result<void> record_orphan_report(Draft& draft, const NodeReport& report) {
+  const NodeName name{report.generation, report.node};
+  const bool ended = !report.ranks.empty() && std::ranges::all_of(report.ranks, [](const Rank& r) {
+    return r.state != RankState::running;
+  });
+  if (draft.orphans.find(name)->ended != ended) draft.orphans.edit(name).ended = ended;
+  return {};
+}
+
+void check_orphans(Draft& draft) {
+  for (const auto& [name, orphan] : draft.orphans.all()) {
+    if (!orphan.stop_requested_at || orphan.terminated) continue;
+    const bool had_time = draft.now() - *orphan.stop_requested_at >= kStopLimit;
+    if (!had_time && !orphan.ended && orphan.has_agent) continue;
+    if (orphan.kill_requested_at && draft.now() - *orphan.kill_requested_at < kKillInterval)
+      continue;
+    draft.orphans.edit(name).kill_requested_at = draft.now();
+    draft.add_effect(KillOrphan{name});
+  }
+}
+
+Result<void> handle_event(Draft& draft, const OrphansListed& event) {
+  mark_missing_terminated(draft, event.orphans);
+  for (const Orphan& orphan : event.orphans) merge_orphan(draft, orphan);
+  update_same_name_runs(draft);
+  return {};
+}
+
+// A second stop is no error.
+Result<void> handle_event(Draft& draft, const StopOrphan& event) {
+  for (const Orphan* orphan : TRY(require_orphans(draft, event.run)))
+    if (!orphan->stop_requested_at) draft.orphans.edit(orphan->id).stop_requested_at = draft.now();
+  return {};
+}
+
+Result<void> handle_event(Draft& draft, const AdoptOrphan& event) {
+  const auto orphans = TRY(require_orphans(draft, event.run));
+  TRY(check_adoptable(draft, orphans));
+  const AttemptName name = orphans.front()->id.attempt();
+  const AttemptRecord record = *orphans.front()->attempt_record;
+  Run& run = find_or_add_run(draft, event.run, record);
+  run.state = RunState::starting;
+  run.epoch = name.id.epoch;
+  run.reason = "adopted from another store";
+  run.queued = record.queued;
+  run.time_used = record.time_used;
+  run.user_exits = record.user_exits;
+  run.losses = record.losses;
+  run.moves = record.moves;
+  run.fair_share_used = record.fair_share_used;
+  run.priority = record.priority;
+  run.ended.reset();
+  run.not_before.reset();
+  run.held.reset();
+  run.awaits_dependencies = run.stop_requested = false;
+  add_audit_entry(run.audit, {.time = draft.now(), .by = one_line(event.by), .what = run.reason});
+  add_attempt(draft, name, record);
+  for (const Orphan* orphan : orphans) draft.orphans.edit(orphan->id).terminated = true;
+  return {};
+}
+
+}  // namespace lockstep

@@ -1,0 +1,127 @@
+#include "platform/core/step/handlers/draft.h"
+
+#include <algorithm>
+#include <iterator>
+#include <limits>
+
+#include "base/format.h"
+
+namespace lockstep {
+namespace {
+
+bool differs(const Attempt* before, const Attempt& after) { return !before || *before != after; }
+
+bool differs(const Node* before, const Node& after) {
+  return !before || has_material_change(*before, after);
+}
+
+template <class RowId, class Row>
+std::int64_t count_new(const Overlay<RowId, Row>& rows) {
+  return std::ranges::count_if(rows.changed(),
+                               [&](const auto& entry) { return !rows.original(entry.first); });
+}
+
+template <class RowId, class Row>
+void collect(const Overlay<RowId, Row>& rows, std::vector<Change>& changes) {
+  for (const auto& [id, row] : rows.changed()) {
+    const Row* before = rows.original(id);
+    if (!before || *before != row) changes.emplace_back(row);
+  }
+}
+
+}  // namespace
+
+std::vector<RunId> Draft::open_runs() const {
+  std::set<RunId> open = state_.open;
+  for (const auto& [id, run] : runs.changed()) {
+    if (is_final(run.state))
+      open.erase(id);
+    else
+      open.insert(id);
+  }
+  return {open.begin(), open.end()};
+}
+
+Result<const Run*> Draft::require_run(const RunId& id) const {
+  if (const Run* run = runs.find(id)) return run;
+  return Error{Code::not_found, format("there is no run {}; `lockstep ps` lists them", text(id))};
+}
+
+std::vector<const Orphan*> Draft::orphans_of(const RunId& run) const {
+  std::vector<const Orphan*> found;
+  const auto add = [&](const Orphan* orphan) {
+    if (orphan && !orphan->terminated && orphan->id.id.attempt.run == run) found.push_back(orphan);
+  };
+  for (const auto& [name, orphan] : state_.orphans) add(orphans.find(name));
+  for (const auto& [name, orphan] : orphans.changed())
+    if (!orphans.original(name)) add(&orphan);
+  return found;
+}
+
+const Attempt* Draft::live_attempt(const RunId& id) const {
+  const Run* run = runs.find(id);
+  const Attempt* attempt = run ? attempts.find({id, run->epoch}) : nullptr;
+  return attempt && attempt->state != AttemptState::ended ? attempt : nullptr;
+}
+
+std::vector<const Node*> Draft::nodes_of(const AttemptId& attempt) const {
+  std::vector<const Node*> all;  // indices count from 0 without gaps
+  for (int index = 0;; ++index) {
+    const Node* node = nodes.find({attempt, index});
+    if (!node) return all;
+    all.push_back(node);
+  }
+}
+
+const Run* Draft::run_of_request(const std::string& request_id) const {
+  const auto found = state_.requests.find(request_id);
+  return found == state_.requests.end() ? nullptr : runs.find(found->second);
+}
+
+std::map<std::string, Usage> Draft::usage() const {
+  auto usage = state_.usage;
+  for (const auto& [id, run] : runs.changed()) {
+    if (const Run* before = runs.original(id)) add_usage(usage[id.project], *before, -1);
+    add_usage(usage[id.project], run);
+  }
+  return usage;
+}
+
+RunId Draft::next_run_id(const std::string& project) const {
+  const auto newest_of = [&](const std::map<RunId, Run>& rows) -> std::int64_t {
+    const auto after = rows.upper_bound({project, std::numeric_limits<std::int64_t>::max()});
+    if (after == rows.begin()) return 0;
+    const RunId& last = std::prev(after)->first;
+    return last.project == project ? last.number : 0;
+  };
+  const auto given = state_.numbers.find(project);
+  return {project, std::max({newest_of(state_.runs), newest_of(runs.changed()),
+                             given == state_.numbers.end() ? 0 : given->second}) +
+                       1};
+}
+
+Outcome Draft::finish() {
+  std::set<RunId> touched;
+  for (const auto& [id, run] : runs.changed())
+    if (!runs.original(id) || *runs.original(id) != run) touched.insert(id);
+  for (const auto& [id, attempt] : attempts.changed())
+    if (differs(attempts.original(id), attempt)) touched.insert(id.run);
+  for (const auto& [id, node] : nodes.changed())
+    if (differs(nodes.original(id), node)) touched.insert(id.attempt.run);
+  for (const RunId& id : touched) ++runs.edit(id).version;
+
+  Outcome outcome;
+  collect(runs, outcome.changes);
+  collect(attempts, outcome.changes);
+  collect(nodes, outcome.changes);
+  collect(hosts, outcome.changes);
+  collect(limits, outcome.changes);
+  collect(orphans, outcome.changes);
+  if (const auto created = count_new(runs) + count_new(attempts); created > 0)
+    outcome.changes.emplace_back(StoreRow{state_.store.generation, state_.store.issued + created});
+  if (clock && clock != state_.clock) outcome.changes.emplace_back(*clock);
+  outcome.effects = std::move(effects_);
+  return outcome;
+}
+
+}  // namespace lockstep

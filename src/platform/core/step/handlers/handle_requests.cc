@@ -1,0 +1,118 @@
+// Requests of users: submit, stop and resume a run.
+#include "base/format.h"
+#include "platform/core/sched/pass.h"
+#include "platform/core/step/ending/attempt_end.h"
+#include "platform/core/step/ending/reason_text.h"
+#include "platform/core/step/handlers/event_handlers.h"
+#include "platform/core/step/starting/preconditions.h"
+#include "platform/core/step/starting/project_share.h"
+
+namespace lockstep {
+namespace {
+
+Result<void> check_resumable(const Run& run) {
+  if (run.state == RunState::succeeded)
+    return Error{Code::invalid, format("{} has succeeded, so there is nothing to resume; submit a "
+                                       "new run with `lockstep run`",
+                                       text(run.id))};
+  if (!is_final(run.state))
+    return Error{Code::invalid,
+                 format("{} has not ended, it is {}; `lockstep stop {}` ends it, and once it has "
+                        "ended it can be resumed",
+                        text(run.id), text(run.state), text(run.id))};
+  return {};
+}
+
+PendingRun fit_request_of(const RunId& id, const RunSpec& spec) {
+  return {.run = id,
+          .nodes = spec.nodes,
+          .devices = spec.devices,
+          .remainder = spec.remainder,
+          .needs = spec.needs};
+}
+
+// A repeated request id must be for the same run.
+Result<void> check_same(const Run& run, const SubmitRun& repeat) {
+  if (run.spec == repeat.spec) return {};
+  return Error{Code::invalid,
+               format("request_id: '{}' has submitted {}, which is another run than this one; "
+                      "choose a new id for each run",
+                      repeat.request_id, text(run.id))};
+}
+
+// A run that is larger than the limit of its project or user would wait forever.
+Result<void> check_limits(const Draft& draft, const RunSpec& spec, const Origin& origin) {
+  const int devices = rank_count(spec);
+  for (const LimitId& id :
+       {LimitId{LimitScope::project, spec.project}, LimitId{LimitScope::user, origin.user}}) {
+    const LimitRow* limit = draft.limits.find(id);
+    if (!limit || !limit->devices || devices <= *limit->devices) continue;
+    return Error{Code::invalid,
+                 format("needs {} devices, and the {} may hold {} at once; ask for less, or see "
+                        "`lockstep limits`",
+                        devices, text(id), *limit->devices)};
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<void> handle_event(Draft& draft, const SubmitRun& event) {
+  if (const Run* known = draft.run_of_request(event.request_id)) return check_same(*known, event);
+  if (!event.request_id.empty()) TRY(check_name("request_id", event.request_id));
+  TRY(check(event.spec));
+  TRY(check_dependencies(draft, event.spec));
+  TRY(check_limits(draft, event.spec, event.origin));
+  Run run;
+  run.id = draft.next_run_id(event.spec.project);
+  TRY(check_checkpoint_folder(draft, run.id, event.spec, event.runs_in_same_folder));
+  run.generation = draft.generation();
+  TRY(check_fits(draft.map(), fit_request_of(run.id, event.spec)));
+  run.spec = event.spec;
+  run.origin = event.origin;
+  run.request_id = event.request_id;
+  run.submitted = draft.now();
+  run.queued = draft.now();
+  run.fair_share_used = fair_share_used_by(draft, run.id.project);
+  run.priority = event.spec.priority;
+  init_preconditions(draft, run);
+  draft.runs.add(std::move(run));
+  return {};
+}
+
+// No change if the run has ended or is being stopped: a second stop is no error.
+Result<void> handle_event(Draft& draft, const StopRun& event) {
+  const Run* found = TRY(draft.require_run(event.run));
+  if (is_final(found->state) || found->stop_requested) return {};
+  const auto reason =
+      event.reason.empty() ? std::string("stopped") : "stopped: " + one_line(event.reason);
+  Run& run = draft.runs.edit(event.run);
+  run.stop_requested = true;
+  if (const Attempt* attempt = draft.live_attempt(event.run))
+    begin_draining(draft, attempt->id, Cause::cancelled, reason);
+  else
+    end_run(run, RunState::cancelled, reason, draft.now());
+  return {};
+}
+
+// The time limit and the retries start again.
+Result<void> handle_event(Draft& draft, const ResumeRun& event) {
+  const Run& found = *TRY(draft.require_run(event.run));
+  TRY(check_resumable(found));
+  TRY(check_fits(draft.map(), fit_request_of(found.id, found.spec)));
+  TRY(check_checkpoint_folder(draft, found.id, found.spec, event.runs_in_same_folder));
+  Run& run = draft.runs.edit(event.run);
+  run.fair_share_used = fair_share_used_by(draft, run.id.project);
+  run.state = RunState::queued;
+  run.queued = draft.now();
+  run.ended.reset();
+  run.time_used = Duration(0);
+  run.user_exits = 0;
+  run.losses = 0;
+  run.moves = 0;
+  run.stop_requested = false;
+  init_preconditions(draft, run);
+  return {};
+}
+
+}  // namespace lockstep

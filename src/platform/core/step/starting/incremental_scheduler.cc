@@ -1,0 +1,305 @@
+#include "platform/core/step/starting/incremental_scheduler.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "platform/core/step/ending/attempt_end.h"
+#include "platform/core/step/handlers/draft.h"
+#include "platform/core/step/starting/attempt_placement.h"
+
+namespace lockstep {
+
+static_assert(kReadyLimit + kLogDeliveryLimit + kSilenceLimit + kKillInterval < kOverheadMax);
+
+namespace {
+
+// The rest of its time limit after its attempts so far.
+Duration limit_of(const Run& run) { return run.spec.timeout - run.time_used; }
+
+// Runs with an edited row that affects scheduling. Nodes never move to other devices.
+std::set<RunId> edited_runs(const Draft& draft) {
+  std::set<RunId> edited;
+  for (const auto& [id, run] : draft.runs.changed()) edited.insert(id);
+  for (const auto& [id, attempt] : draft.attempts.changed()) edited.insert(id.run);
+  return edited;
+}
+
+}  // namespace
+
+// A run that lost an attempt keeps its place in the queue.
+PendingRun pending_run_of(const Run& run) {
+  return {.run = run.id,
+          .nodes = run.spec.nodes,
+          .devices = run.spec.devices,
+          .remainder = run.spec.remainder,
+          .arrived = run.queued,
+          .time_limit = limit_of(run),
+          .time_used = run.time_used,
+          .priority = run.priority,
+          .run_class = run.spec.run_class,
+          .user = run.origin.user,
+          .fair_share_used = run.fair_share_used,
+          .needs = run.spec.needs};
+}
+
+// A gang holds all its devices until the last of its nodes is released. Its expected end counts
+// from its placement: so it does not change with time alone, and decisions stand until the next
+// event. A draining run may end at any moment.
+//
+// The permission to move or pause it depends on reports, not on the current time. It must have
+// written a checkpoint where it runs; to be paused, one after it had run there long enough.
+Allocation allocation_of(const Run& run, const Attempt& attempt,
+                         const std::vector<const Node*>& nodes, const SchedulingPolicy& policy) {
+  const bool goes_on = attempt.last_checkpoint && !attempt.draining && !run.spec.stays;
+  Allocation allocation{.run = run.id,
+                        .devices = {},
+                        .expected_end = attempt.draining.value_or(attempt.created + limit_of(run)),
+                        .moves_left = goes_on ? std::max(0, kMovesMax - run.moves) : 0,
+                        .started = attempt.created,
+                        .run_class = run.spec.run_class,
+                        .user = run.origin.user,
+                        .needs = run.spec.needs,
+                        .may_pause = goes_on && *attempt.last_checkpoint - *attempt.started >=
+                                                    policy.checkpoint_interval,
+                        .arrived = run.queued,
+                        .timeout = run.spec.timeout,
+                        .fair_share_used = run.fair_share_used,
+                        .priority = run.priority,
+                        .leaving = attempt.draining.has_value(),
+                        .last_checkpoint = attempt.last_checkpoint,
+                        .move_destination = attempt.move_destination,
+                        .time_limit = limit_of(run)};
+  for (const Node* node : nodes) allocation.devices.push_back({node->host, node->devices});
+  return allocation;
+}
+
+std::map<RunId, Allocation> orphan_allocations_of(const std::map<NodeName, Orphan>& orphans) {
+  std::map<RunId, Allocation> allocations;
+  for (const auto& [name, orphan] : orphans) {
+    if (orphan.terminated || orphan.devices.host.empty()) continue;
+    const RunId allocation_id = orphan_allocation_id(name.id.attempt.run);
+    Allocation& allocation = allocations[allocation_id];
+    allocation.run = allocation_id;
+    allocation.devices.push_back(orphan.devices);
+    allocation.expected_end = std::max(allocation.expected_end, orphan.expected_end);
+    if (!orphan.attempt_record) continue;
+    allocation.started = orphan.attempt_record->created;
+    allocation.needs = orphan.attempt_record->spec.needs;
+  }
+  return allocations;
+}
+
+OperatorSettings operator_settings_of(const std::map<std::string, HostRow>& hosts,
+                                      const std::map<LimitId, LimitRow>& limits) {
+  OperatorSettings settings;
+  for (const auto& [id, host] : hosts)
+    if (host.state != HostState::open) settings.hosts.push_back({id, host.state, host.reason});
+  for (const auto& [id, limit] : limits) {
+    if (!limit.devices) continue;
+    auto& of_scope = id.scope == LimitScope::project ? settings.limits.project_devices
+                                                     : settings.limits.user_devices;
+    of_scope[id.name] = *limit.devices;
+  }
+  return settings;
+}
+
+void IncrementalScheduler::reset() {
+  scheduler_.reset();
+  inputs_.clear();
+  orphan_allocations_.clear();
+  invalidate_results();
+}
+
+void IncrementalScheduler::invalidate_results() {
+  waiting_.reset();
+  start_times_.reset();
+}
+
+bool IncrementalScheduler::sync(const Draft& draft) {
+  last_event_at_ = draft.now();
+  if (!scheduler_) {
+    load_rows(draft);
+    return true;
+  }
+  bool differs = sync_operator_settings(draft);
+  const auto edited = edited_runs(draft);
+  if (edited.empty() && draft.orphans.changed().empty()) return differs;
+  remove_orphans();
+  for (const RunId& run : edited) differs = sync(draft, run) || differs;
+  return sync_orphans(draft) || differs;
+}
+
+// They are added last each time. If a run and an orphan hold the same devices, for whatever reason,
+// the orphan keeps them when the run ends.
+void IncrementalScheduler::remove_orphans() {
+  for (const auto& [allocation_id, allocation] : orphan_allocations_)
+    scheduler_->remove_allocation(allocation_id);
+}
+
+bool IncrementalScheduler::sync_orphans(const Draft& draft) {
+  auto current = orphan_allocations_of(draft.orphans.all());
+  const bool differs = current != orphan_allocations_;
+  orphan_allocations_ = std::move(current);
+  for (const auto& [allocation_id, allocation] : orphan_allocations_)
+    scheduler_->add_allocation(allocation);
+  if (differs) invalidate_results();
+  return differs;
+}
+
+void IncrementalScheduler::load_rows(const Draft& draft) {
+  scheduler_.emplace(draft.map(), policy_);
+  const OperatorSettings settings = operator_settings_of(draft.hosts.all(), draft.limits.all());
+  for (const auto& [host, state, why] : settings.hosts) scheduler_->set_host(host, state, why);
+  limits_ = settings.limits;
+  scheduler_->set_limits(limits_);
+  for (const RunId& run : draft.open_runs()) sync(draft, run);
+  sync_orphans(draft);
+}
+
+bool IncrementalScheduler::sync_operator_settings(const Draft& draft) {
+  for (const auto& [id, host] : draft.hosts.changed())
+    scheduler_->set_host(id, host.state, host.reason);
+  if (!draft.limits.changed().empty()) {
+    limits_ = operator_settings_of({}, draft.limits.all()).limits;
+    scheduler_->set_limits(limits_);
+  }
+  const bool differ = !draft.hosts.changed().empty() || !draft.limits.changed().empty();
+  if (differ) invalidate_results();
+  return differ;
+}
+
+bool IncrementalScheduler::sync(const Draft& draft, const RunId& run) {
+  SchedulerInput now = input_of(draft, run);
+  SchedulerInput& before = inputs_[run];
+  const bool differs = before != now;
+  const bool matters = affects_schedule(before) || affects_schedule(now);
+  if (differs) {
+    update(run, before, now);
+    invalidate_results();
+  }
+  if (std::holds_alternative<std::monostate>(now))
+    inputs_.erase(run);
+  else
+    before = std::move(now);
+  return differs && matters;
+}
+
+// A held run gets eligible when a user releases it. A run with an orphan of the same name gets
+// eligible when an operator has stopped or adopted the orphan.
+IncrementalScheduler::SchedulerInput IncrementalScheduler::input_of(const Draft& draft,
+                                                                    const RunId& id) const {
+  const Run& run = *draft.runs.find(id);
+  if (const Attempt* attempt = draft.live_attempt(id))
+    return allocation_of(run, *attempt, draft.nodes_of(attempt->id), policy_);
+  if (!draft.orphans_of(id).empty()) return {};
+  if (waits_for_devices(run)) return pending_run_of(run);
+  if (run.state == RunState::queued && !run.held) return IneligibleRun{pending_run_of(run)};
+  return {};
+}
+
+void IncrementalScheduler::update(const RunId& run, const SchedulerInput& before,
+                                  const SchedulerInput& now) {
+  const auto* held = std::get_if<Allocation>(&before);
+  const auto* holds = std::get_if<Allocation>(&now);
+  if (held && holds) {
+    Allocation sooner = *held;
+    sooner.expected_end = holds->expected_end;
+    if (sooner == *holds) return scheduler_->set_expected_end(run, holds->expected_end);
+  }
+  if (held) scheduler_->remove_allocation(run);
+  if (std::holds_alternative<PendingRun>(before)) scheduler_->remove_pending(run);
+  if (holds) scheduler_->add_allocation(*holds);
+  if (const auto* pending = std::get_if<PendingRun>(&now)) scheduler_->add_pending(*pending);
+}
+
+void IncrementalScheduler::schedule(Draft& draft) {
+  scheduled_at_ = draft.now();
+  Plan plan = scheduler_->schedule(scheduled_at_);
+  preempt(draft, plan);
+  for (Placement& placement : plan.placements) start(draft, std::move(placement));
+  if (reason_updates_ == ReasonUpdates::on_demand) return;
+  for (const WaitingRun& waiting : this->waiting())
+    if (draft.runs.find(waiting.run)->reason != waiting.reason)  // an edit copies the row
+      draft.runs.edit(waiting.run).reason = waiting.reason;
+}
+
+// The scheduler itself counts them as leaving, and reserves the devices of their destination.
+void IncrementalScheduler::preempt(Draft& draft, Plan& plan) {
+  const auto beneficiary_of = [&](const RunId& run) {
+    const auto found = plan.preempted_for.find(run);
+    return found == plan.preempted_for.end() ? std::nullopt : std::optional(found->second);
+  };
+  std::vector<PreemptionNotice> notices;
+  for (const RunId& run : plan.evictions) notices.push_back({run, {}, beneficiary_of(run)});
+  for (Move& move : plan.moves)
+    notices.push_back({move.run, std::move(move.devices), beneficiary_of(move.run)});
+  for (const PreemptionNotice& notice : notices) {
+    preempt_run(draft, notice);
+    inputs_[notice.run] = input_of(draft, notice.run);
+  }
+  if (!notices.empty()) invalidate_results();
+}
+
+// The scheduler itself counts the devices as allocated to it.
+void IncrementalScheduler::start(Draft& draft, Placement placement) {
+  const RunId run = placement.run;
+  start_attempt(draft, std::move(placement));
+  inputs_[run] = input_of(draft, run);
+  invalidate_results();
+}
+
+const std::vector<WaitingRun>& IncrementalScheduler::waiting() const {
+  if (!waiting_) waiting_ = scheduler_ ? scheduler_->waiting() : std::vector<WaitingRun>();
+  return *waiting_;
+}
+
+// In the order of waiting().
+LatestStartInput IncrementalScheduler::latest_start_input() const {
+  LatestStartInput open{.limits = limits_};
+  for (const WaitingRun& one : waiting())
+    open.waiting.push_back(&std::get<PendingRun>(inputs_.at(one.run)));
+  for (const auto& [run, input] : inputs_) {
+    if (const auto* later = std::get_if<IneligibleRun>(&input))
+      open.ineligible.push_back(&later->run);
+    if (const auto* allocation = std::get_if<Allocation>(&input))
+      open.allocations.push_back(allocation);
+  }
+  return open;
+}
+
+// The bounds also become invalid with time: when a run exceeds its expected end.
+const std::vector<StartTimes>& IncrementalScheduler::start_times() const {
+  if (!start_times_) compute_start_times();
+  if (bounds_valid_until_ < last_event_at_)
+    for (StartTimes& times : *start_times_) times.latest.reset();
+  return *start_times_;
+}
+
+void IncrementalScheduler::compute_start_times() const {
+  start_times_.emplace();
+  bounds_valid_until_ = Time::max();
+  if (!scheduler_) return;
+  const LatestStartInput open = latest_start_input();
+  for (const Allocation* allocation : open.allocations)
+    bounds_valid_until_ =
+        std::min(bounds_valid_until_, allocation->expected_end + policy_.overhead);
+  if (!orphan_allocations_.empty())
+    bounds_valid_until_ = Time::min();  // they end only when an operator handles them
+  const auto estimates = scheduler_->start_estimates();
+  const auto bounds = latest_start_times(policy_, waiting(), open, scheduled_at_);
+  for (std::size_t i = 0; i < estimates.size(); ++i) {
+    // The expected start of a head includes preemptions for it, which the estimate does not know.
+    const auto expected = waiting()[i].expected_start ? waiting()[i].expected_start : estimates[i];
+    start_times_->push_back({expected, bounds[i]});
+  }
+}
+
+std::vector<Allocation> IncrementalScheduler::allocations() const {
+  std::vector<Allocation> held;
+  for (const auto& [run, input] : inputs_)
+    if (const auto* allocation = std::get_if<Allocation>(&input)) held.push_back(*allocation);
+  return held;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,118 @@
+// IncrementalScheduler: the scheduler that steps keep from one to the next. Its input comes from
+// the rows, and each step updates it only with the rows that the event changed. So the cost of a
+// step depends on what its event changes, not on the number of rows. An event that changes no input
+// needs no scheduling pass.
+//
+//   IncrementalScheduler scheduler;                      // empty
+//   Outcome outcome = TRY(step(scheduler, state, event, now));
+//   if (!store(outcome)) scheduler.reset();              // it had applied these changes
+//
+// An empty one reads all rows at the next step and decides the same.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <variant>
+#include <vector>
+
+#include "platform/core/model/state.h"
+#include "platform/core/sched/queue/latest_start.h"
+#include "platform/core/sched/scheduler.h"
+
+namespace lockstep {
+
+class Draft;
+
+// The longest time that a run holds devices beyond its time limit, while the daemon can reach its
+// agents: to start its ranks, to end them and to send the last logs (attempt_end.h).
+inline constexpr Duration kOverheadMax = std::chrono::minutes(11);
+
+// The policy of the platform. It does not preempt at once: agents first receive a command and their
+// ranks have to end before devices are free.
+constexpr SchedulingPolicy step_policy() {
+  SchedulingPolicy policy = policies::kOursWithMoves;
+  policy.preempts_at_once = false;
+  policy.overhead = kOverheadMax;
+  return policy;
+}
+
+// Input of the scheduler, from rows.
+PendingRun pending_run_of(const Run& run);
+Allocation allocation_of(const Run& run, const Attempt& attempt,
+                         const std::vector<const Node*>& nodes,
+                         const SchedulingPolicy& policy = step_policy());
+// All orphans of a run as one allocation.
+std::map<RunId, Allocation> orphan_allocations_of(const std::map<NodeName, Orphan>& orphans);
+OperatorSettings operator_settings_of(const std::map<std::string, HostRow>& hosts,
+                                      const std::map<LimitId, LimitRow>& limits);
+
+class IncrementalScheduler {
+ public:
+  // each_pass: every pass writes the wait reason of every waiting run into its row. The cost grows
+  // with the number of waiting runs. on_demand: only waiting() returns the reasons.
+  enum class ReasonUpdates { each_pass, on_demand };
+
+  explicit IncrementalScheduler(const SchedulingPolicy& policy = step_policy(),
+                                ReasonUpdates reasons = ReasonUpdates::each_pass)
+      : policy_(policy), reason_updates_(reasons) {}
+
+  // Forgets all rows; the next step reads them again.
+  void reset();
+  // Updates the scheduler with the changes of the draft. True if it may now decide otherwise.
+  bool sync(const Draft& draft);
+  // Starts runs that fit, preempts runs for others, and writes the wait reasons of the rest.
+  void schedule(Draft& draft);
+
+  // Runs that wait for devices, in queue order, as of the last pass; empty before the first.
+  const std::vector<WaitingRun>& waiting() const;
+  // When these runs start, in the same order: an estimate and a bound (sched/latest_start.h).
+  // Computed on request and cached until the next event changes something.
+  const std::vector<StartTimes>& start_times() const;
+  // The first waiting run that fits on the map.
+  std::optional<RunId> head() const { return scheduler_ ? scheduler_->head() : std::nullopt; }
+  // The allocations of all runs, ordered by run id.
+  std::vector<Allocation> allocations() const;
+
+ private:
+  // A run that waits for something else first: the scheduler does not have it.
+  struct IneligibleRun {
+    PendingRun run;
+    bool operator==(const IneligibleRun&) const = default;
+  };
+  // The scheduler's input for a run.
+  using SchedulerInput = std::variant<std::monostate, IneligibleRun, PendingRun, Allocation>;
+
+  // True if the scheduler gets this input.
+  static bool affects_schedule(const SchedulerInput& input) {
+    return std::holds_alternative<PendingRun>(input) || std::holds_alternative<Allocation>(input);
+  }
+
+  SchedulerInput input_of(const Draft& draft, const RunId& run) const;
+  LatestStartInput latest_start_input() const;
+  void invalidate_results();
+  void load_rows(const Draft& draft);
+  bool sync(const Draft& draft, const RunId& run);
+  bool sync_operator_settings(const Draft& draft);
+  void remove_orphans();
+  bool sync_orphans(const Draft& draft);
+  void update(const RunId& run, const SchedulerInput& before, const SchedulerInput& now);
+  void preempt(Draft& draft, Plan& plan);
+  void start(Draft& draft, Placement placement);
+  void compute_start_times() const;
+
+  const SchedulingPolicy policy_;
+  const ReasonUpdates reason_updates_;
+  std::optional<Scheduler> scheduler_;  // none: empty, see reset()
+  std::map<RunId, SchedulerInput> inputs_;
+  std::map<RunId, Allocation>
+      orphan_allocations_;  // by orphan_allocation_id(): allocations in the scheduler
+  Limits limits_;
+  Time scheduled_at_{};   // time of the last pass
+  Time last_event_at_{};  // time of the last event
+  // Computed on request.
+  mutable std::optional<std::vector<WaitingRun>> waiting_;
+  mutable std::optional<std::vector<StartTimes>> start_times_;
+  mutable Time bounds_valid_until_{};  // after it some run exceeds its expected end
+};
+
+}  // namespace lockstep

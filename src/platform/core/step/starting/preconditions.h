@@ -1,0 +1,28 @@
+// Preconditions: what a queued run waits for besides devices. It is held, starts after other runs
+// or at a later time, or pauses between two attempts. The scheduler does not have it until then, so
+// it blocks no other run. Its place in the queue is that of its arrival.
+#pragma once
+
+#include "platform/core/step/handlers/draft.h"
+
+namespace lockstep {
+
+// The wait reason of such runs until the next pass.
+inline constexpr std::string_view kWaitsForPass = "waits for the next pass over the queue";
+
+// For a run that was submitted or resumed: sets the preconditions that are not met yet.
+void init_preconditions(const Draft& draft, Run& run);
+// Sets the run's reason to why it waits.
+void set_wait_reason(const Draft& draft, Run& run);
+// At a tick: clears the preconditions that are met now. Cancels the run if a dependency has ended
+// without success.
+void check_preconditions(Draft& draft, const RunId& run);
+
+// Checks that the run can depend on these runs.
+Result<void> check_dependencies(const Draft& draft, const RunSpec& spec);
+// `same_folder`: runs that have not ended and write to the run's checkpoint folder. Each of them
+// must depend on the run, or the run on it.
+Result<void> check_checkpoint_folder(const Draft& draft, const RunId& id, const RunSpec& spec,
+                                     const std::vector<RunId>& same_folder);
+
+}  // namespace lockstep

@@ -1,0 +1,24 @@
+// Nodes and runs that the janitor has to clean up, from the controller's state alone. Pure.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "platform/core/model/state.h"
+
+namespace lockstep {
+
+// No process of the node is left, and none will be started again.
+bool attempt_has_ended(const State& state, const NodeId& node);
+
+// The nodes of the run's newest attempt that have ended, in order.
+std::vector<NodeId> last_ended_nodes(const State& state, const RunId& run);
+
+// The node after `after`, which need not exist any more, or the first one; empty at the end.
+std::optional<NodeId> next_node(const State& state, const std::optional<NodeId>& after);
+
+// True if the run ended longer ago than `keep`. A run that was resumed and has not ended again is
+// not old.
+bool is_old(const Run& run, Time now, Duration keep);
+
+}  // namespace lockstep

@@ -1,0 +1,363 @@
+#include "platform/server/janitor/janitor.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/os/file_lock.h"
+#include "base/os/files.h"
+#include "base/temporary_folder_for_test.h"
+#include "platform/host/node_files.h"
+#include "platform/server/janitor/cleanup_candidates.h"
+#include "platform/spool/spool.h"
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+const RunId kRun{"demo", 1};
+const NodeId kNode{{kRun, 1}, 0};
+constexpr Duration kDay = std::chrono::hours(24);
+
+class SetClock : public Clock, public SteadyClock {
+ public:
+  Time now() const override { return kBeginning + passed_ + set_by_; }
+  Duration since_boot() const override { return passed_; }
+  std::string boot_id() const override { return "first"; }
+  void pass(Duration duration) { passed_ += duration; }
+  void set(Duration by) { set_by_ += by; }
+
+ private:
+  static constexpr Time kBeginning{Duration(1'790'000'000'000'000)};
+  Duration passed_{}, set_by_{};
+};
+
+class JanitorTest : public ::testing::Test {
+ protected:
+  JanitorTest() { add_node(kNode, AttemptState::ended); }
+
+  void add_node(const NodeId& id, AttemptState attempt_state) {
+    const AttemptId& attempt = id.attempt;
+    auto& run = state_.runs[attempt.run];
+    run.id = attempt.run;
+    run.epoch = attempt.epoch;
+    run.state = attempt_state == AttemptState::ended ? RunState::failed : RunState::running;
+    if (is_final(run.state)) run.ended = clock_.now();
+    state_.attempts[attempt].id = attempt;
+    state_.attempts[attempt].state = attempt_state;
+    Node node;
+    node.id = id;
+    state_.nodes[id] = node;
+  }
+
+  NodeFiles files(const NodeId& node = kNode) const { return {node_folder(home_, {"", node})}; }
+  // The socket folders of the token; each test has its own token, so no folder of the machine
+  // matches.
+  fs::path sockets(const NodeId& node = kNode) const { return socket_folders(token(node)).back(); }
+  std::string token(const NodeId& node) const { return home_.path().string() + ":" + text(node); }
+
+  // Creates all files that a killed agent leaves; its spool has these lines, from the first
+  // sequence on.
+  void leave(const NodeId& node, const std::vector<std::string>& lines) {
+    const NodeFiles left = files(node);
+    ASSERT_TRUE(make_folders(left.flight()));
+    ASSERT_TRUE(write_file(left.flight() / "rank-0.world.flight", "x"));
+    for (const auto& file :
+         {left.launch_file(), left.secret(), left.lock(), left.agent_log(),
+          fs::path(left.agent_log().string() + ".1"), left.delivered_flight(), left.rank_log(0),
+          left.rank_log(17), fs::path(left.rank_log(17).string() + ".1"),
+          fs::path(left.spool().string() + ".tmp")})
+      ASSERT_TRUE(write_file(file, "x"));
+    ASSERT_TRUE(make_folders(sockets(node)));
+    ASSERT_TRUE(write_file(report_socket(sockets(node), 0), ""));
+    auto spool = Spool::open(left.spool(), {});
+    for (const auto& line : lines) ASSERT_TRUE(spool->add({.text = line}));
+  }
+  std::vector<std::string> lines(const RunId& run = kRun) {
+    std::vector<std::string> texts;
+    const auto page = insight_.log(run, {.rank = {}}).value();
+    for (const auto& line : page.lines) texts.push_back(line.text);
+    return texts;
+  }
+  std::vector<std::string> names_in(const fs::path& folder) {
+    std::vector<std::string> names;
+    const auto found = list_folder(folder).value_or(std::vector<fs::path>());
+    for (const auto& path : found) names.push_back(path.filename().string());
+    return names;
+  }
+
+  std::unique_ptr<Janitor> janitor() {
+    return std::make_unique<Janitor>(
+        JanitorSetup{.state = state_,
+                     .insight = insight_,
+                     .database = *database_,
+                     .clock = clock_,
+                     .steady = clock_,
+                     .home = home_,
+                     .token_of = [this](const NodeName& node) { return token(node.id); }});
+  }
+  // Runs slices until the node's launch file is gone.
+  void work(Janitor& janitor, const NodeId& node = kNode) {
+    for (Deadline deadline = Deadline::after(std::chrono::seconds(10));
+         fs::exists(files(node).launch_file()); ::usleep(1000)) {
+      ASSERT_FALSE(deadline.passed());
+      janitor.run_slice();
+    }
+  }
+
+  const TemporaryFolder home_;
+  SetClock clock_;
+  State state_;
+  std::unique_ptr<Database> database_ = Database::in_memory().value();
+  insight::Insight insight_{*database_};
+};
+
+TEST_F(JanitorTest, WhatAKilledAgentLeftIsStoredAndThenRemoved) {
+  leave(kNode, {"one", "two"});
+  auto janitor = this->janitor();
+  work(*janitor);
+  EXPECT_THAT(lines(), ElementsAre("one", "two"));
+  EXPECT_THAT(names_in(files().folder),
+              ElementsAre("agent.lock", "agent.log", "agent.log.1", "flight", "flight.json",
+                          "rank-0.log", "rank-17.log", "rank-17.log.1"));
+  EXPECT_FALSE(fs::exists(sockets()));
+}
+
+TEST_F(JanitorTest, SocketsGoEvenIfTheRunsFolderWasRemovedByHand) {
+  leave(kNode, {"one"});
+  fs::remove_all(files().folder);
+  auto janitor = this->janitor();
+  janitor->queue_ended_nodes(kRun);
+  for (Deadline deadline = Deadline::after(std::chrono::seconds(10));
+       fs::exists(sockets()) && !deadline.passed(); ::usleep(1000))
+    janitor->run_slice();
+  EXPECT_FALSE(fs::exists(sockets()));
+}
+
+TEST_F(JanitorTest, WhatTheDaemonHadStoredAlreadyCountsOnce) {
+  leave(kNode, {"one", "two", "three"});
+  const std::vector<TelemetryItem> sent = {{.sequence = 1, .text = "one"},
+                                           {.sequence = 2, .text = "two"}};
+  ASSERT_TRUE(insight_.ingest(kNode, sent));
+  auto janitor = this->janitor();
+  work(*janitor);
+  EXPECT_THAT(lines(), ElementsAre("one", "two", "three"));
+}
+
+TEST_F(JanitorTest, ALargeSpoolTakesManySlicesAndAKillBetweenThemLosesAndDoublesNothing) {
+  std::vector<std::string> said;
+  for (int i = 0; i < 200; ++i) said.push_back(std::string(5000, 'x') + std::to_string(i));
+  leave(kNode, said);
+  for (std::size_t stored = 0; fs::exists(files().launch_file());) {
+    auto janitor = this->janitor();  // the next daemon's
+    for (Deadline deadline = Deadline::after(std::chrono::seconds(10));
+         lines().size() == stored && fs::exists(files().launch_file()); ::usleep(1000)) {
+      ASSERT_FALSE(deadline.passed());
+      janitor->run_slice();
+    }
+    EXPECT_LT(lines().size(), stored + 60);  // a slice takes 256 KiB, not all
+    stored = lines().size();
+  }
+  EXPECT_EQ(lines(), said);
+}
+
+TEST_F(JanitorTest, ASweepCutShortAtAnyPointIsEndedByTheNext) {
+  for (int cut = 0; cut < 4; ++cut) {
+    leave(kNode, {});
+    if (cut > 0) fs::remove(files().spool());
+    if (cut > 1) fs::remove(files().secret());
+    if (cut > 2) fs::remove_all(sockets());
+    auto janitor = this->janitor();
+    work(*janitor);
+    EXPECT_FALSE(fs::exists(files().spool()));
+    EXPECT_FALSE(fs::exists(files().secret()));
+    EXPECT_FALSE(fs::exists(sockets()));
+  }
+}
+
+TEST_F(JanitorTest, ANodeThatMayStillRunIsLeftAlone) {
+  const NodeId live{{{"demo", 2}, 1}, 0};
+  add_node(live, AttemptState::draining);
+  const NodeId unknown{{{"demo", 3}, 1}, 0};
+  leave(live, {"line"});
+  leave(unknown, {"line"});
+  leave(kNode, {});
+  auto janitor = this->janitor();
+  work(*janitor);
+  for (int i = 0; i < 10; ++i) janitor->run_slice();
+  for (const NodeId& node : {live, unknown}) {
+    EXPECT_TRUE(fs::exists(files(node).launch_file()));
+    EXPECT_TRUE(fs::exists(files(node).spool()));
+    EXPECT_TRUE(fs::exists(sockets(node)));
+    EXPECT_THAT(lines(node.attempt.run), IsEmpty());
+    fs::remove_all(sockets(node));
+  }
+}
+
+TEST_F(JanitorTest, ANodeWhoseAgentHoldsItsLockIsLeftAlone) {
+  leave(kNode, {"line"});
+  auto lock = try_lock(files().lock()).value();
+  ASSERT_TRUE(lock);
+  auto janitor = this->janitor();
+  for (int i = 0; i < 10; ++i) janitor->run_slice();
+  EXPECT_TRUE(fs::exists(files().launch_file()));
+  lock.reset();
+  clock_.pass(std::chrono::hours(2));
+  work(*janitor);
+  EXPECT_THAT(lines(), ElementsAre("line"));
+}
+
+TEST_F(JanitorTest, ARunThatEndsIsSeenToAtOnce) {
+  auto janitor = this->janitor();
+  for (int i = 0; i < 10; ++i) janitor->run_slice();  // the scan has ended, the next is in an hour
+  const NodeId later{{{"demo", 2}, 1}, 0};
+  add_node(later, AttemptState::ended);
+  leave(later, {"line"});
+  janitor->run_slice();
+  EXPECT_TRUE(fs::exists(files(later).launch_file()));
+  janitor->queue_ended_nodes({"demo", 2});
+  work(*janitor, later);
+  EXPECT_THAT(lines({"demo", 2}), ElementsAre("line"));
+}
+
+TEST_F(JanitorTest, AnAttemptThatEndedBeforeALiveOneIsSeenToAtOnce) {
+  auto janitor = this->janitor();
+  for (int i = 0; i < 10; ++i) janitor->run_slice();
+  leave(kNode, {"line"});
+  add_node({{kRun, 2}, 0}, AttemptState::running);
+  janitor->queue_ended_nodes(kRun);
+  work(*janitor);
+  EXPECT_THAT(lines(), ElementsAre("line"));
+}
+
+TEST_F(JanitorTest, WhatFailsIsTriedAgainLater) {
+  leave(kNode, {"line"});
+  ASSERT_TRUE(
+      database_->execute("create trigger full before insert on spools "
+                         "begin select raise(abort, 'no space'); end"));
+  auto janitor = this->janitor();
+  for (int i = 0; i < 200; ++i, ::usleep(1000)) janitor->run_slice();
+  EXPECT_TRUE(fs::exists(files().spool()));
+  EXPECT_THAT(lines(), IsEmpty());
+  ASSERT_TRUE(database_->execute("drop trigger full"));
+  clock_.pass(std::chrono::minutes(2));
+  work(*janitor);
+  EXPECT_THAT(lines(), ElementsAre("line"));
+}
+
+TEST_F(JanitorTest, OldLinesAndFilesGoAndCheckpointsStay) {
+  leave(kNode, {"line"});
+  const fs::path checkpoint = run_folder(home_, "", kRun) / "checkpoints" / "step-10" / "data";
+  ASSERT_TRUE(make_folders(checkpoint.parent_path()));
+  ASSERT_TRUE(write_file(checkpoint, "weights"));
+  auto janitor = this->janitor();
+  work(*janitor);
+  clock_.pass(29 * kDay);
+  for (int i = 0; i < 10; ++i) janitor->run_slice();
+  EXPECT_THAT(lines(), SizeIs(1));
+  EXPECT_TRUE(fs::exists(files().rank_log(17)));
+  clock_.pass(2 * kDay);
+  for (int i = 0; i < 10; ++i) janitor->run_slice();
+  EXPECT_THAT(lines(), ElementsAre(AllOf(HasSubstr("1 lines"), HasSubstr("removed"))));
+  EXPECT_FALSE(fs::exists(files().folder.parent_path()));
+  EXPECT_TRUE(fs::exists(checkpoint));
+}
+
+TEST_F(JanitorTest, AClockThatIsSetForwardByAMonthAndRightAgainRemovesNothing) {
+  leave(kNode, {"line"});
+  auto janitor = this->janitor();
+  work(*janitor);
+  clock_.pass(kClockTrusted);
+  clock_.set(31 * kDay);
+  const auto rounds = [&](int hours) {
+    for (int i = 0; i < hours; ++i) {
+      clock_.pass(std::chrono::hours(1));
+      for (int slice = 0; slice < 10; ++slice) janitor->run_slice();
+    }
+  };
+  rounds(5);
+  janitor = this->janitor();  // the next daemon's
+  rounds(5);
+  clock_.set(-31 * kDay);
+  rounds(24);
+  EXPECT_THAT(lines(), ElementsAre("line"));
+  EXPECT_TRUE(fs::exists(files().rank_log(17)));
+}
+
+TEST_F(JanitorTest, ARunThatWentOnAgainIsNotOld) {
+  auto run = state_.runs.at(kRun);
+  EXPECT_FALSE(is_old(run, clock_.now() + kDay, kDay));
+  EXPECT_TRUE(is_old(run, clock_.now() + kDay + Duration(1), kDay));
+  run.state = RunState::queued;  // resumed
+  EXPECT_FALSE(is_old(run, clock_.now() + 100 * kDay, kDay));
+}
+
+TEST_F(JanitorTest, AStoreWithMuchUnusedSpaceGetsSmaller) {
+  const fs::path file = home_ / "store" / "lockstep.db";
+  const auto database = Database::open(file).value();
+  insight::Insight insight(*database);
+  std::vector<TelemetryItem> items;
+  for (int i = 1; i <= 200; ++i) items.push_back({.sequence = i, .text = std::string(30'000, 'x')});
+  ASSERT_TRUE(insight.ingest(kNode, items));
+  while (insight.expire_log(kRun).value()) continue;
+  ASSERT_GT(database->unused().value(), 4_MiB);
+  Janitor janitor({.state = state_,
+                   .insight = insight,
+                   .database = *database,
+                   .clock = clock_,
+                   .steady = clock_,
+                   .home = home_,
+                   .token_of = [this](const NodeName& node) { return token(node.id); },
+                   .unused_most = 1_MiB});
+  for (int i = 0; i < 5000 && database->unused().value() > 1_MiB; ++i) janitor.run_slice();
+  EXPECT_LE(database->unused().value(), 1_MiB);
+}
+
+// The log lines during its lifetime.
+class LogLines {
+ public:
+  LogLines() {
+    set_log_sink([this](LogLevel, std::string_view line) { lines.emplace_back(line); });
+  }
+  ~LogLines() { set_log_sink({}); }
+  std::vector<std::string> lines;
+};
+
+TEST_F(JanitorTest, WhatFailsIsSaidOnceForEachCauseAndTheRestGoesOn) {
+  leave(kNode, {"a line"});
+  for (const auto* table : {"drop table summaries", "drop table points", "drop table series"})
+    ASSERT_TRUE(database_->execute(table));
+  LogLines log;
+  const auto janitor = this->janitor();
+  work(*janitor);
+  for (int i = 0; i < 50; ++i) janitor->run_slice();
+  EXPECT_THAT(log.lines, ElementsAre(HasSubstr("summing up metrics: ")));
+  EXPECT_THAT(janitor->troubles(), ElementsAre(HasSubstr("summing up metrics: ")));
+  clock_.pass(std::chrono::minutes(1));
+  for (int i = 0; i < 50; ++i) janitor->run_slice();
+  EXPECT_THAT(log.lines, SizeIs(2));
+  EXPECT_FALSE(fs::exists(files().launch_file()));
+}
+
+TEST_F(JanitorTest, LinesThatCannotBeRemovedAreComplainedOf) {
+  leave(kNode, {"a line"});
+  const auto janitor = this->janitor();
+  work(*janitor);
+  for (int i = 0; i < 10; ++i) janitor->run_slice();  // to the end of its first scan
+  ASSERT_TRUE(database_->execute("drop table log_chunks"));
+  clock_.pass(31 * kDay);
+  LogLines log;
+  for (int i = 0; i < 50; ++i) janitor->run_slice();
+  EXPECT_THAT(janitor->troubles(), ElementsAre(HasSubstr("removing the lines of old runs: ")));
+  EXPECT_THAT(log.lines, SizeIs(1));
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,46 @@
+#include "platform/server/janitor/spool_importer.h"
+
+#include <system_error>
+
+#include "base/log.h"
+
+namespace lockstep {
+namespace {
+
+constexpr Bytes kBatch = 256_KiB;
+
+}  // namespace
+
+Result<bool> SpoolImporter::import_slice() {
+  if (!ready_ && !TRY(open_spool())) return false;
+  return store_batch();
+}
+
+// False while the file is read.
+Result<bool> SpoolImporter::open_spool() {
+  if (!opening_.valid()) try {
+      opening_ =
+          std::async(std::launch::async, [this] { spool_.emplace(AbandonedSpool::open(file_)); });
+    } catch (const std::system_error& e) {
+      return os_error("starting a thread", e.code().value());
+    }
+  if (opening_.wait_for(std::chrono::seconds(0)) != std::future_status::ready) return false;
+  if (!*spool_) return spool_->error();
+  stored_sequence_ = TRY(insight_.ingest(node_, {}));
+  ready_ = true;
+  return true;
+}
+
+Result<bool> SpoolImporter::store_batch() {
+  AbandonedSpool& spool = **spool_;
+  const std::vector<TelemetryItem> items = TRY(spool.batch(stored_sequence_, kBatch));
+  if (items.empty()) {
+    if (const std::int64_t broken = spool.broken_lines(); broken > 0)
+      LS_LOG(warning, "{}: {} items of its spool are damaged", text(node_), broken);
+    return true;
+  }
+  stored_sequence_ = TRY(insight_.ingest(node_, items));
+  return false;
+}
+
+}  // namespace lockstep

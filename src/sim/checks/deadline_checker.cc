@@ -1,0 +1,129 @@
+#include "sim/checks/deadline_checker.h"
+
+#include <algorithm>
+
+namespace lockstep::sim {
+namespace {
+
+using std::chrono::minutes;
+using std::chrono::seconds;
+
+// From docs/design/platform.md.
+constexpr Duration kSilence = seconds(30);              // of an agent, until its node is lost
+constexpr Duration kFirstCall = minutes(1);             // of one that never called
+constexpr Duration kStopPatience = seconds(15);         // to `stop`, until force is used
+constexpr Duration kLeftoverDetectionMax = seconds(2);  // at what an agent that died has left
+constexpr Duration kReportAgainMax = seconds(15);       // all agents, before a time-out is decided
+// Limit for the end of a stopped process: an agent may obey the stop and be suspended before it
+// exits.
+constexpr Duration kEnd = kStopPatience + kSilence + kKillInterval;
+// An orphan that is to end: its agents call every 5 s.
+constexpr Duration kOrphanEnd = seconds(5) + kStopPatience + kKillInterval;
+// Ticks come once a second.
+constexpr Duration kMargin = seconds(2);
+constexpr Duration kCheckGapMax = seconds(3);  // between two checks: the daemon was away meanwhile
+
+}  // namespace
+
+void DeadlineChecker::check(bool well) {
+  const Duration now = context_.timeline.now();
+  const bool broke = !well || now - checked_ > kCheckGapMax;
+  checked_ = now;
+  if (broke) well_ = now;
+  for (const RunId& run : durable_.open)
+    if (const Attempt* attempt = live_attempt(durable_, run))
+      check_attempt(*attempt, durable_.runs.at(run));
+  check_orphans();
+}
+
+void DeadlineChecker::check_orphans() const {
+  for (const auto& [attempt, asked] : truth_.stopped_orphans())
+    if (truth_.is_alive(attempt) && time_since(context_.clock.at(asked)) >= kOrphanEnd + kMargin)
+      context_.report_violation(format("{} of another store is to end for {}, and has not",
+                                       text(attempt), text(time_since(context_.clock.at(asked)))));
+}
+
+Duration DeadlineChecker::time_since(Time moment) const {
+  return context_.clock.now() - std::max(moment, context_.clock.at(well_));
+}
+
+void DeadlineChecker::check_attempt(const Attempt& attempt, const Run& run) {
+  for (const Node* node : nodes_of(durable_, attempt.id)) {
+    if (node->state == NodeState::released) continue;
+    check_silence(*node);
+    check_kill(attempt, *node);
+  }
+  check_start(attempt);
+  check_time_out(attempt, run);
+  check_end(attempt);
+}
+
+void DeadlineChecker::check_silence(const Node& node) {
+  if (node.state == NodeState::lost || truth_.has_reported_all_ends(name_of(durable_, node.id)))
+    return;
+  const bool called = node.state != NodeState::allocated;
+  const Time created = durable_.attempts.at(node.id.attempt).created;
+  const Duration silent = time_since(
+      std::max(created, truth_.last_report_time(name_of(durable_, node.id)).value_or(created)));
+  if (silent >= (called ? kSilence : kFirstCall) + kMargin)
+    context_.report_violation(format("{} is silent for {}, and counts as {}", text(node.id),
+                                     text(silent), text(node.state)));
+}
+
+// False for an adopted node that has not called yet.
+bool DeadlineChecker::has_lost_agent(const Node& node) const {
+  if (node.state == NodeState::allocated) return false;
+  const auto ended = truth_.agent_ended(name_of(durable_, node.id));
+  const Time created = durable_.attempts.at(node.id.attempt).created;
+  return ended && time_since(std::max(created, *ended)) >= kLeftoverDetectionMax + kMargin;
+}
+
+// Nodes that must be killed: lost ones, those without an agent, those that do not obey, and those
+// that have reported everything and do not exit. The time counts from the adoption of an adopted
+// attempt.
+bool DeadlineChecker::is_to_be_killed(const Attempt& attempt, const Node& node) const {
+  if (!truth_.is_alive(name_of(durable_, node.id))) return false;
+  if (node.state == NodeState::lost || has_lost_agent(node)) return true;
+  if (!attempt.draining || time_since(*attempt.draining) < kStopPatience + kMargin) return false;
+  if (truth_.has_ranks(node)) return true;
+  const Time heard = truth_.last_report_time(name_of(durable_, node.id)).value_or(attempt.created);
+  return time_since(std::max(attempt.created, heard)) >= kSilence + kMargin;
+}
+
+void DeadlineChecker::check_kill(const Attempt& attempt, const Node& node) {
+  if (!is_to_be_killed(attempt, node)) return;
+  const auto killed = truth_.last_kill_time(name_of(durable_, node.id));
+  const Duration ago = time_since(std::max(attempt.created, killed.value_or(Time{})));
+  if (ago >= kKillInterval + kMargin)
+    context_.report_violation(format("{} is {} and to be killed, and was not for {}", text(node.id),
+                                     text(node.state), text(ago)));
+}
+
+void DeadlineChecker::check_start(const Attempt& attempt) {
+  if (attempt.state >= AttemptState::running ||
+      time_since(attempt.created) < kStartTimeLimit + kMargin)
+    return;
+  context_.report_violation(format("{} is {} for {}", text(attempt.id), text(attempt.state),
+                                   text(time_since(attempt.created))));
+}
+
+// Agents enforce the time-out too, unless the daemon could not tell them that it counts.
+void DeadlineChecker::check_time_out(const Attempt& attempt, const Run& run) {
+  if (attempt.state != AttemptState::running || time_since(Time{}) < kReportAgainMax + kMargin)
+    return;
+  const bool heard = std::ranges::any_of(nodes_of(durable_, attempt.id), [&](const Node* node) {
+    return truth_.last_report_time(name_of(durable_, node->id)) >= context_.clock.at(well_);
+  });
+  const Duration used = run.time_used + (context_.clock.now() - *attempt.started);
+  if (heard && used >= run.spec.timeout)
+    context_.report_violation(format("{} runs on after {}, its time-out is {}", text(attempt.id),
+                                     text(used), text(run.spec.timeout)));
+}
+
+void DeadlineChecker::check_end(const Attempt& attempt) {
+  if (!attempt.draining || time_since(*attempt.draining) < kEnd + kMargin) return;
+  context_.report_violation(format("{} is to end for {}, and has not", text(attempt.id),
+                                   text(time_since(*attempt.draining))));
+}
+
+}  // namespace lockstep::sim

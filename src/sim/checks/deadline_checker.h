@@ -1,0 +1,49 @@
+// DeadlineChecker: the limits within which the daemon must keep its promises, counted from the
+// moment when no fault prevents that. It checks them after the daemon's ticks.
+//
+// Time does not count while anything but an agent or a rank is faulty: the daemon was away or busy,
+// its disk is full, its engine is slow or cannot list, messages get lost, killed processes do not
+// end. A clock that jumps is no excuse. The daemon must handle agents that die or are suspended.
+#pragma once
+
+#include <chrono>
+
+#include "platform/core/model/state.h"
+#include "sim/checks/ground_truth.h"
+#include "sim/sim_context.h"
+
+namespace lockstep::sim {
+
+// Between two kills of a node, as docs/design/platform.md promises.
+inline constexpr Duration kKillInterval = std::chrono::seconds(5);
+
+class DeadlineChecker {
+ public:
+  DeadlineChecker(SimContext& context, const GroundTruth& truth, const State& durable)
+      : context_(context), truth_(truth), durable_(durable) {}
+
+  // Call after a tick. `well`: no fault is active.
+  void check(bool well);
+
+ private:
+  void check_attempt(const Attempt& attempt, const Run& run);
+  void check_orphans() const;
+  void check_start(const Attempt& attempt);
+  void check_silence(const Node& node);
+  void check_kill(const Attempt& attempt, const Node& node);
+  void check_time_out(const Attempt& attempt, const Run& run);
+  void check_end(const Attempt& attempt);
+  bool is_to_be_killed(const Attempt& attempt, const Node& node) const;
+  bool has_lost_agent(const Node& node) const;
+  // The time since that moment, or the time without a fault if that is shorter.
+  Duration time_since(Time moment) const;
+
+  SimContext& context_;
+  const GroundTruth& truth_;
+  const State& durable_;
+  // On the timeline:
+  Duration checked_{};  // the last time
+  Duration well_{};     // since then
+};
+
+}  // namespace lockstep::sim

@@ -1,0 +1,72 @@
+// QueuePromiseChecker: the promises to waiting runs, checked after the daemon's ticks. No run waits
+// longer than it has to, and its reported position and start are correct.
+//
+// A run starts no later than any start that was reported, unless an assumption of the bound is
+// broken: the daemon is away or cannot act; a host, a limit, a priority or a hold is changed; a run
+// exceeds its time limit; or a run comes that may pass it: one that was submitted, resumed or
+// interrupted.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "platform/core/model/state.h"
+#include "platform/core/step/starting/incremental_scheduler.h"
+#include "sim/checks/scheduling_oracle.h"
+#include "sim/sim_context.h"
+
+namespace lockstep::sim {
+
+class QueuePromiseChecker {
+ public:
+  // overhead: the overhead of the policy.
+  QueuePromiseChecker(SimContext& context, const ClusterMap& map, Duration overhead)
+      : context_(context), oracle_(map), overhead_(overhead) {}
+
+  // After a tick that could be stored.
+  void check(const State& state, const IncrementalScheduler& queue);
+  // After each tick. `well`: no fault hinders the daemon.
+  void check_latest_starts(const State& state, const IncrementalScheduler& queue, bool well);
+
+ private:
+  void check_preconditions(const CommitView& rows, const Run& run);
+  void check_order(const State& state, const std::vector<WaitingRun>& reported,
+                   const QueueSnapshot& snapshot);
+  void check_overtaking(const State& state, const std::vector<RunId>& order);
+  void check_start(const std::vector<WaitingRun>& reported, const QueueSnapshot& snapshot);
+
+  // The state of a run that is compared between two ticks.
+  struct LastState {
+    bool waits = false;  // and is not held
+    std::int64_t epoch = 0;
+    int priority = 0;
+    bool operator==(const LastState&) const = default;
+  };
+  // On the timeline.
+  struct Promise {
+    Duration latest{};
+    Duration key{};      // the greatest of the runs ahead, and its own
+    Duration longest{};  // limit of the others
+  };
+  Duration on_timeline(Time moment) const { return moment - context_.clock.at(Duration(0)); }
+  Duration key_of(const Run& run) const;
+  bool assumptions_broken(const State& state, bool well);
+  bool any_run_outlives_end(const State& state);
+  bool is_unchanged(const Run& run) const;
+  void drop_promises_passed_by_new_runs(const State& state);
+  void check_kept(const State& state);
+  void record_promises(const State& state, const IncrementalScheduler& queue);
+
+  SimContext& context_;
+  const SchedulingOracle oracle_;
+  const Duration overhead_;
+  Duration checked_{};  // on the timeline
+  std::map<RunId, LastState> last_states_;
+  std::map<std::string, HostState> hosts_;
+  std::map<LimitId, LimitRow> limits_;
+  std::map<AttemptId, Duration> ends_;  // on the timeline: the earliest that promises count on
+  std::map<RunId, Promise> promises_;
+};
+
+}  // namespace lockstep::sim

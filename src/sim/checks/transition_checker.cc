@@ -1,0 +1,337 @@
+#include "sim/checks/transition_checker.h"
+
+#include <algorithm>
+#include <csignal>
+#include <set>
+#include <tuple>
+
+#include "sim/checks/deadline_checker.h"
+
+namespace lockstep::sim {
+namespace {
+
+using std::chrono::seconds;
+
+// From docs/design/platform.md: none before the first retry, then 2 s, 4 s, up to a minute.
+Duration pause_before(int retry) {
+  if (retry <= 1) return Duration(0);
+  return std::min<Duration>(seconds(60), seconds(1 << std::min(retry - 1, 10)));
+}
+
+bool cause_may_change(Cause cause, Cause to) {
+  if (is_preemption(cause)) return to == Cause::ok;
+  return cause == Cause::user_exit || cause == Cause::rank_lost || cause == Cause::hung;
+}
+
+template <class CommitView, class Id>
+auto row(const CommitView& rows, const Id& id) -> decltype(&rows.begin()->second) {
+  const auto found = rows.find(id);
+  return found == rows.end() ? nullptr : &found->second;
+}
+
+// The attempt of the run that ends in this commit; null if none does.
+template <class Attempts>
+const Attempt* ended_in(const Attempts& attempts, const Run& before) {
+  const auto found = attempts.find(AttemptId{before.id, before.epoch});
+  if (found == attempts.end()) return nullptr;
+  return found->second->state == AttemptState::ended ? found->second : nullptr;
+}
+
+}  // namespace
+
+void TransitionChecker::check_commit(const Commit& commit) {
+  for (const auto& [id, node] : commit.nodes) check_node(*node);
+  for (const auto& [id, attempt] : commit.attempts) check_attempt(commit, *attempt);
+  for (const auto& [id, run] : commit.runs) check_run(commit, *run);
+  for (const auto& [id, host] : commit.hosts) check_host(*host);
+  check_queue_order(commit);
+  check_versions(commit);
+}
+
+// The clock was set, or is read for the first time: only moments may change, and the durations
+// between them stay.
+void TransitionChecker::check_clock_change(const Commit& commit) {
+  const Duration by = durable_.clock ? commit.clock->zero - durable_.clock->zero : Duration(0);
+  for (const auto& [id, after] : commit.runs) {
+    Run expected = durable_.runs.at(id);
+    expected.version = after->version;
+    expected.queued += by;
+    if (expected.started) *expected.started += by;
+    if (expected.not_before && expected.not_before != expected.spec.not_before)
+      *expected.not_before += by;
+    if (*after != expected) context_.report_violation(text(id) + " changes as the clock is set");
+  }
+  for (const auto& [id, after] : commit.attempts) {
+    Attempt expected = durable_.attempts.at(id);
+    expected.created += by;
+    for (auto* moment :
+         {&expected.started, &expected.draining, &expected.ended, &expected.last_checkpoint})
+      if (*moment) **moment += by;
+    if (*after != expected) context_.report_violation(text(id) + " changes as the clock is set");
+  }
+  for (const auto& [id, after] : commit.nodes) {
+    const Node& before = durable_.nodes.at(id);
+    if (after->state != before.state || after->last_heartbeat != before.last_heartbeat + by)
+      context_.report_violation(text(id) + " changes as the clock is set");
+  }
+}
+
+// --- Nodes and ranks ---
+
+void TransitionChecker::check_node(const Node& after) {
+  const Node* before = row(durable_.nodes, after.id);
+  if (!before) return;
+  if (before->host != after.host || before->devices != after.devices)
+    context_.report_violation(text(after.id) + " is moved to other devices");
+  if (before->kill_requested_at && after.kill_requested_at != before->kill_requested_at &&
+      *after.kill_requested_at - *before->kill_requested_at < kKillInterval)
+    context_.report_violation(text(after.id) + " is killed again at once");
+  const bool ends = before->state == NodeState::lost && after.state == NodeState::released;
+  if (before->state == NodeState::released || (after.state < before->state && !ends))
+    context_.report_violation(
+        format("{} was {} and is {}", text(after.id), text(before->state), text(after.state)));
+  check_ranks(*before, after);
+}
+
+void TransitionChecker::check_ranks(const Node& before, const Node& after) {
+  for (const Rank& was : before.ranks) {
+    const auto is = std::ranges::find(after.ranks, was.rank, &Rank::rank);
+    if (is == after.ranks.end())
+      context_.report_violation(format("rank {} of {} is forgotten", was.rank, text(after.id)));
+    else if (was.state != RankState::running && *is != was)
+      context_.report_violation(
+          format("rank {} of {} had ended and changes", was.rank, text(after.id)));
+  }
+}
+
+// --- Attempts ---
+
+void TransitionChecker::check_attempt(const Commit& commit, const Attempt& after) {
+  if (const Attempt* before = row(durable_.attempts, after.id))
+    check_moves(*before, after);
+  else
+    check_new_attempt(commit, after);
+}
+
+void TransitionChecker::check_moves(const Attempt& before, const Attempt& after) {
+  if (before.state == AttemptState::ended || after.state < before.state)
+    context_.report_violation(
+        format("{} was {} and is {}", text(after.id), text(before.state), text(after.state)));
+  check_moments(before, after);
+  if (before.cause != Cause::none && before.cause != after.cause &&
+      !cause_may_change(before.cause, after.cause))
+    context_.report_violation(format("{} ended with cause {}, and now it is {}", text(after.id),
+                                     text(before.cause), text(after.cause)));
+}
+
+// Recorded times are set when the event happens, and do not change.
+void TransitionChecker::check_moments(const Attempt& before, const Attempt& after) {
+  if ((before.started && before.started != after.started) ||
+      (before.draining && before.draining != after.draining) || before.created != after.created)
+    context_.report_violation(text(after.id) + " changes when it began");
+  const Time now = context_.clock.now();
+  if ((after.started && !before.started && after.started != now) ||
+      (after.draining && !before.draining && after.draining != now))
+    context_.report_violation(text(after.id) +
+                              " is said to have begun at another time than it did");
+}
+
+// An adopted attempt continues: it began long ago.
+void TransitionChecker::check_new_attempt(const Commit& commit, const Attempt& attempt) {
+  const auto run = commit.runs.find(attempt.id.run);
+  if (run == commit.runs.end() || run->second->epoch != attempt.id.epoch)
+    return context_.report_violation(text(attempt.id) + " begins without its run");
+  if (adopts(durable_, commit, attempt.id.run)) return;
+  if (run->second->stop_requested)
+    context_.report_violation(text(attempt.id) + " begins though its run is to stop");
+  check_pause(commit, *run->second, attempt);
+  check_preconditions(commit, *run->second, attempt);
+}
+
+// The pause between attempts of one run, unless a user resumed the run between them.
+void TransitionChecker::check_pause(const Commit& commit, const Run& run, const Attempt& attempt) {
+  const AttemptId id{run.id, attempt.id.epoch - 1};
+  const auto ends = commit.attempts.find(id);
+  const Attempt* before = ends == commit.attempts.end() ? row(durable_.attempts, id) : ends->second;
+  if (!before || !before->ended || run.queued >= *before->ended) return;
+  if (is_preemption(before->cause)) return;
+  const int retry = before->cause == Cause::user_exit ? run.user_exits : run.losses;
+  if (pause_before(retry) > Duration(0) && attempt.created - *before->ended < pause_before(retry))
+    context_.report_violation(format("{} follows after {}, retry {} is to wait {}",
+                                     text(attempt.id), text(attempt.created - *before->ended),
+                                     retry, text(pause_before(retry))));
+}
+
+// The conditions besides devices that the run waits for.
+void TransitionChecker::check_preconditions(const Commit& commit, const Run& run,
+                                            const Attempt& attempt) {
+  if (run.held) context_.report_violation(text(attempt.id) + " begins though its run is held");
+  // A moment that has passed stays so when the clock is set back.
+  if (run.spec.not_before && attempt.created < *run.spec.not_before &&
+      !context_.clock.was_set_back())
+    context_.report_violation(
+        format("{} begins before {}", text(attempt.id), text(*run.spec.not_before)));
+  // A run of another store started there, after its predecessor had succeeded.
+  if (run.generation != durable_.store.generation) return;
+  if (const Run* before = unfinished_predecessor(CommitView(durable_, commit), run))
+    context_.report_violation(format("{} begins, and {}, after which it was to start, is {}",
+                                     text(attempt.id), text(before->id), text(before->state)));
+}
+
+// A run that starts was ahead of the others, or delays none of them. A run in its pause is skipped.
+void TransitionChecker::check_queue_order(const Commit& commit) {
+  if (commit.attempts.empty() && commit.hosts.empty() && commit.limits.empty()) return;
+  const QueueSnapshot after = queue_snapshot_of(durable_, commit);
+  if (auto wrong = oracle_.check_starts(after)) context_.report_violation(std::move(*wrong));
+  if (auto late = oracle_.check_head_not_delayed(queue_snapshot_of(durable_, {}), after,
+                                                 context_.clock.now()))
+    context_.report_violation(std::move(*late));
+}
+
+// --- Runs ---
+
+void TransitionChecker::check_run(const Commit& commit, const Run& after) {
+  if (const Run* before = row(durable_.runs, after.id)) check_known_run(commit, *before, after);
+}
+
+void TransitionChecker::check_known_run(const Commit& commit, const Run& before, const Run& after) {
+  if (before.spec != after.spec || before.submitted != after.submitted)
+    context_.report_violation(text(after.id) + " is not what was submitted any more");
+  if (after.version != before.version + 1)
+    context_.report_violation(
+        format("{} goes from version {} to {}", text(after.id), before.version, after.version));
+  if (adopts(durable_, commit, after.id)) return;
+  if (is_final(before.state)) return check_resumed(after);
+  if (after.queued != before.queued || after.fair_share_used != before.fair_share_used)
+    context_.report_violation(text(after.id) + " loses its turn");
+  if (before.stop_requested && !after.stop_requested)
+    context_.report_violation(text(after.id) + " forgets that it is to stop");
+  const Attempt* ended = ended_in(commit.attempts, before);
+  check_charge(before, after, ended);
+  check_retries(before, after, ended);
+  check_audit(before, after);
+  if (is_final(after.state)) check_end(commit, after, ended);
+}
+
+// Each change of a run by a user or operator is recorded with its author.
+void TransitionChecker::check_audit(const Run& before, const Run& after) {
+  const bool changed =
+      after.priority != before.priority || (after.held != before.held && !is_final(after.state));
+  if (changed && after.audit == before.audit)
+    context_.report_violation(text(after.id) +
+                              " is held, released or brought forward, and nobody did it");
+}
+
+// The same for changes of a host.
+void TransitionChecker::check_host(const HostRow& after) {
+  const HostRow* before = row(durable_.hosts, after.id);
+  const HostState state = before ? before->state : HostState::open;
+  if (after.state != state && (before ? before->audit == after.audit : after.audit.empty()))
+    context_.report_violation(
+        format("{} was {} and is {}, and nobody did it", after.id, text(state), text(after.state)));
+}
+
+void TransitionChecker::check_resumed(const Run& after) {
+  if (after.time_used != Duration(0) || after.losses != 0 || after.user_exits != 0 ||
+      after.moves != 0 || after.stop_requested ||
+      (after.not_before && after.not_before != after.spec.not_before))
+    context_.report_violation(text(after.id) +
+                              " is resumed without its whole time and all its retries");
+  if (after.queued != context_.clock.now())
+    context_.report_violation(text(after.id) + " is resumed and does not stand at the queue's end");
+}
+
+// An attempt uses up the time that its ranks ran.
+void TransitionChecker::check_charge(const Run& before, const Run& after, const Attempt* ended) {
+  const auto [least, most] =
+      ended ? times_.charge_for(*ended, before.spec) : RunningTimes::Bounds();
+  const Duration charge = after.time_used - before.time_used;
+  if (charge < least || charge > most)
+    context_.report_violation(
+        format("{} is charged {}, its ranks ran for {} at least and {} at most", text(after.id),
+               text(charge), text(least), text(most)));
+}
+
+// True if its newest checkpoint is further than those of the attempts before it.
+bool TransitionChecker::made_progress(const Attempt& ended) const {
+  if (!ended.last_checkpoint_step) return false;
+  for (const auto& [id, attempt] : durable_.attempts)
+    if (id.run == ended.id.run && id.epoch < ended.id.epoch &&
+        attempt.last_checkpoint_step >= ended.last_checkpoint_step)
+      return false;
+  return true;
+}
+
+// True if a rank was killed by its program at the same step as in the attempt before.
+bool TransitionChecker::crashed_again(const Commit& commit, const Attempt& ended) const {
+  std::set<std::tuple<int, int, std::int64_t>> crashes;
+  const auto crash_of = [](const Rank& rank) {
+    return std::tuple(rank.rank, rank.code, rank.step);
+  };
+  const auto crashed = [](const Rank& rank) {
+    return rank.state == RankState::killed && (rank.code == SIGSEGV || rank.code == SIGABRT);
+  };
+  const AttemptId before{ended.id.run, ended.id.epoch - 1};
+  for (const Node* node : nodes_of(durable_, before))
+    for (const Rank& rank : node->ranks)
+      if (crashed(rank)) crashes.insert(crash_of(rank));
+  for (const Node* node : nodes_of(durable_, ended.id)) {
+    const auto changed = commit.nodes.find(node->id);
+    for (const Rank& rank : (changed == commit.nodes.end() ? node : changed->second)->ranks)
+      if (crashed(rank) && crashes.contains(crash_of(rank))) return true;
+  }
+  return false;
+}
+
+// An attempt also uses up a retry if another follows it, except a preempted one. A newer checkpoint
+// resets the count of losses.
+void TransitionChecker::check_retries(const Run& before, const Run& after, const Attempt* ended) {
+  const bool retried = ended && !is_final(after.state) && !is_preemption(ended->cause);
+  const int exits = retried && ended->cause == Cause::user_exit ? 1 : 0;
+  const bool lost = ended && ended->cause != Cause::user_exit && !is_preemption(ended->cause);
+  const int losses =
+      (lost && retried && made_progress(*ended) ? 0 : before.losses) + (lost && retried ? 1 : 0);
+  if (after.user_exits != before.user_exits + exits || after.losses != losses)
+    context_.report_violation(format("{} had used {} and {} retries; after {} it is {} and {}",
+                                     text(after.id), before.user_exits, before.losses,
+                                     retried ? text(ended->cause) : "no retry", after.user_exits,
+                                     after.losses));
+}
+
+// A run that ends has the state that matches its last attempt.
+void TransitionChecker::check_end(const Commit& commit, const Run& run, const Attempt* ended) {
+  const Cause cause = ended ? ended->cause : Cause::cancelled;
+  const bool exited = cause == Cause::user_exit;
+  const bool spent = exited ? run.user_exits == run.spec.retries
+                            : run.losses == run.spec.rank_loss_retries ||
+                                  (cause == Cause::rank_lost && !made_progress(*ended) &&
+                                   crashed_again(commit, *ended));
+  const auto gave_up = [&] {
+    return !ended && failed_predecessor(CommitView(durable_, commit), run);
+  };
+  const bool right =
+      run.state == RunState::succeeded   ? cause == Cause::ok
+      : run.state == RunState::cancelled ? run.stop_requested || gave_up()
+      : run.state == RunState::timed_out
+          ? cause == Cause::timeout || run.time_used >= run.spec.timeout
+          : spent && cause != Cause::ok && cause != Cause::timeout && !is_preemption(cause);
+  if (!right)
+    context_.report_violation(format("{} ends as {} after cause {}, with {} and {} retries used",
+                                     text(run.id), text(run.state), text(cause), run.user_exits,
+                                     run.losses));
+}
+
+// Every change of a run reaches its watchers, because it increases the version.
+void TransitionChecker::check_versions(const Commit& commit) {
+  std::set<RunId> changed;
+  for (const auto& [id, attempt] : commit.attempts) changed.insert(id.run);
+  for (const auto& [id, node] : commit.nodes) {
+    const Node* before = row(durable_.nodes, id);
+    if (!before || has_material_change(*before, *node)) changed.insert(id.attempt.run);
+  }
+  for (const RunId& id : changed)
+    if (!commit.runs.contains(id))
+      context_.report_violation(text(id) + " changes, but not its version");
+}
+
+}  // namespace lockstep::sim

@@ -1,0 +1,53 @@
+// TransitionChecker checks that each change of the rows may follow the rows before it. Recorded
+// states, queue positions, requests, retries, pauses and running times must be consistent, whatever
+// happens in the simulation.
+#pragma once
+
+#include "platform/core/model/state.h"
+#include "sim/checks/scheduling_oracle.h"
+#include "sim/sim_context.h"
+#include "sim/world/commit.h"
+#include "sim/world/running_times.h"
+
+namespace lockstep::sim {
+
+class TransitionChecker {
+ public:
+  TransitionChecker(SimContext& context, const State& durable, const RunningTimes& times,
+                    const ClusterMap& map)
+      : context_(context), durable_(durable), times_(times), oracle_(map) {}
+
+  // The rows are about to become durable.
+  void check_commit(const Commit& commit);
+  // Likewise of rows whose moments move with the clock.
+  void check_clock_change(const Commit& commit);
+
+ private:
+  void check_node(const Node& after);
+  void check_ranks(const Node& before, const Node& after);
+  void check_attempt(const Commit& commit, const Attempt& after);
+  void check_moves(const Attempt& before, const Attempt& after);
+  void check_moments(const Attempt& before, const Attempt& after);
+  void check_new_attempt(const Commit& commit, const Attempt& attempt);
+  void check_pause(const Commit& commit, const Run& run, const Attempt& attempt);
+  void check_preconditions(const Commit& commit, const Run& run, const Attempt& attempt);
+  void check_queue_order(const Commit& commit);
+  void check_run(const Commit& commit, const Run& after);
+  void check_known_run(const Commit& commit, const Run& before, const Run& after);
+  void check_charge(const Run& before, const Run& after, const Attempt* ended);
+  bool made_progress(const Attempt& ended) const;
+  bool crashed_again(const Commit& commit, const Attempt& ended) const;
+  void check_retries(const Run& before, const Run& after, const Attempt* ended);
+  void check_end(const Commit& commit, const Run& after, const Attempt* ended);
+  void check_resumed(const Run& after);
+  void check_audit(const Run& before, const Run& after);
+  void check_host(const HostRow& after);
+  void check_versions(const Commit& commit);
+
+  SimContext& context_;
+  const State& durable_;
+  const RunningTimes& times_;
+  const SchedulingOracle oracle_;
+};
+
+}  // namespace lockstep::sim

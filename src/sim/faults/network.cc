@@ -1,0 +1,95 @@
+#include "sim/faults/network.h"
+
+#include <algorithm>
+
+namespace lockstep::sim {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr Duration kFast = milliseconds(1);
+constexpr Duration kSlow = milliseconds(20);
+constexpr Duration kReportDelayMax = seconds(40);  // at most; well beyond the moment of giving up
+constexpr Duration kDuplicateDelayMax =
+    std::chrono::minutes(5);                     // likewise: attempts may have ended by then
+constexpr Duration kAgentTimeout = seconds(10);  // of the agent, as platform/agent has it
+
+}  // namespace
+
+NetworkPartition Network::partition_of(const std::string& host) const {
+  const auto found = partitions_.find(host);
+  return found == partitions_.end() ? NetworkPartition::none : found->second;
+}
+
+// Duplicated messages must do no harm; lost or late ones may cost the run an attempt.
+Duration Network::delay(const NodeReport& report) {
+  if (!random_.percent(faults_.delayed_percent)) return random_.from_to(kFast, kSlow);
+  const Duration delay = track_late_message(random_.from_to(kSlow, kReportDelayMax));
+  truth_.mark_disturbed({report.generation, report.node.attempt});
+  context_.trace("network", "a word between {} and the daemon takes {}", text(report.node),
+                 text(delay));
+  return delay;
+}
+
+Duration Network::track_late_message(Duration delay) {
+  late_until_ = std::max(late_until_, context_.timeline.now() + delay);
+  return delay;
+}
+
+bool Network::is_well() const {
+  const bool fair =
+      faults_.lost_percent == 0 && faults_.duplicated_percent == 0 && faults_.delayed_percent == 0;
+  return fair && !answers_lost_ && partitions_.empty() && context_.timeline.now() >= late_until_;
+}
+
+void Network::drop(const NodeReport& report, std::string_view what) {
+  truth_.mark_disturbed({report.generation, report.node.attempt});
+  context_.trace("network", "{} {} is lost", what, text(report.node));
+}
+
+void Network::call(const std::string& host, const NodeReport& report, OnAnswer hear) {
+  const CallId call = ++calls_;
+  pending_calls_.emplace(call, std::move(hear));
+  answer_later(call, kAgentTimeout, Error{Code::timeout, "no answer"});
+  if (random_.percent(faults_.lost_percent)) return drop(report, "a word of");
+  const auto deliver_later = [&](Duration after) {
+    context_.timeline.after(after, [=, this] { deliver(call, host, report); });
+  };
+  deliver_later(delay(report));
+  if (random_.percent(faults_.duplicated_percent))
+    deliver_later(track_late_message(random_.from_to(kFast, kDuplicateDelayMax)));
+}
+
+void Network::deliver(CallId call, const std::string& host, const NodeReport& report) {
+  const NetworkPartition cut = partition_of(host);
+  if (cut == NetworkPartition::reports || cut == NetworkPartition::both)
+    return drop(report, "a word of");
+  daemon_.when_free([=, this] { deliver_to_daemon(call, host, report); });
+}
+
+void Network::deliver_to_daemon(CallId call, const std::string& host, const NodeReport& report) {
+  truth_.report_arrived(report);
+  const Duration arrived = context_.timeline.now();
+  auto answer = daemon_.report(report);  // which may take its time
+  if (answer) truth_.report_accepted(report, arrived);
+  if (answer) truth_.check_answer(report, *answer);
+  const NetworkPartition cut = partition_of(host);
+  if (cut == NetworkPartition::answers || random_.percent(faults_.lost_percent))
+    return drop(report, "the answer to");
+  if (answers_lost_)
+    return context_.trace("network", "the answer to {} is lost", text(report.node));
+  answer_later(call, delay(report), std::move(answer));
+}
+
+void Network::answer_later(CallId call, Duration delay, Result<Command> answer) {
+  context_.timeline.after(delay, [this, call, answer = std::move(answer)] {
+    const auto found = pending_calls_.find(call);
+    if (found == pending_calls_.end()) return;
+    const OnAnswer hear = std::move(found->second);
+    pending_calls_.erase(found);
+    hear(answer);
+  });
+}
+
+}  // namespace lockstep::sim

@@ -1,0 +1,83 @@
+// Network: carries agents' reports to the daemon and its answers back, and the daemon's calls to
+// the hosts. Messages may be lost, duplicated, late and out of order; hosts may be partitioned.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+
+#include "platform/core/model/command.h"
+#include "platform/core/model/event.h"
+#include "sim/checks/ground_truth.h"
+#include "sim/faults/seeded_random.h"
+#include "sim/sim_context.h"
+
+namespace lockstep::sim {
+
+// Chances in percent, independent for each message.
+struct NetworkFaults {
+  int lost_percent = 0;  // the report or, as often, its answer
+  int duplicated_percent = 0;
+  int delayed_percent = 0;
+};
+
+enum class NetworkPartition { none, reports, answers, both };
+constexpr auto enum_names(NetworkPartition) {
+  return names<NetworkPartition>({{NetworkPartition::none, "none"},
+                                  {NetworkPartition::reports, "words"},
+                                  {NetworkPartition::answers, "answers"},
+                                  {NetworkPartition::both, "both ways"}});
+}
+
+class Network {
+ public:
+  struct DaemonCallbacks {
+    std::function<Result<Command>(const NodeReport&)> report;
+    // Runs the act once the daemon is not busy.
+    std::function<void(std::function<void()> act)> when_free;
+  };
+  using OnAnswer = std::function<void(Result<Command>)>;
+
+  Network(SimContext& context, GroundTruth& truth, std::uint64_t seed, DaemonCallbacks daemon)
+      : context_(context), truth_(truth), random_(seed, "network"), daemon_(std::move(daemon)) {}
+
+  // `hear` is called once, later: with the answer, or with an error.
+  void call(const std::string& host, const NodeReport& report, OnAnswer hear);
+
+  void set_faults(NetworkFaults weather) { faults_ = weather; }
+  // While it is set, every report arrives and no answer does.
+  void set_answers_lost(bool mute) { answers_lost_ = mute; }
+  // All messages arrive in time.
+  bool is_well() const;
+  // True if the daemon reaches the host, for example to start an agent.
+  bool can_reach(const std::string& host) const {
+    return partition_of(host) == NetworkPartition::none;
+  }
+  void partition(const std::string& host, NetworkPartition cut) { partitions_[host] = cut; }
+  void heal(const std::string& host) { partitions_.erase(host); }
+
+ private:
+  using CallId = std::int64_t;
+
+  NetworkPartition partition_of(const std::string& host) const;
+  Duration delay(const NodeReport& report);
+  Duration track_late_message(Duration delay);
+  void drop(const NodeReport& report, std::string_view what);
+  void deliver(CallId call, const std::string& host, const NodeReport& report);
+  void deliver_to_daemon(CallId call, const std::string& host, const NodeReport& report);
+  void answer_later(CallId call, Duration delay, Result<Command> answer);
+
+  SimContext& context_;
+  GroundTruth& truth_;
+  SeededRandom random_;
+  const DaemonCallbacks daemon_;
+  NetworkFaults faults_;
+  bool answers_lost_ = false;
+  Duration late_until_{};  // on the timeline: until then late messages are in flight
+  std::map<std::string, NetworkPartition> partitions_;
+  CallId calls_ = 0;
+  std::map<CallId, OnAnswer>
+      pending_calls_;  // calls without an answer yet; removed when the caller gives up
+};
+
+}  // namespace lockstep::sim

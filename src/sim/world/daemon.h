@@ -1,0 +1,81 @@
+// Daemon: the real Controller with the environment that the real daemon gives it: ticks, callers,
+// crashes and a service manager that restarts it.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "platform/controller/controller.h"
+#include "sim/faults/crash_points.h"
+#include "sim/faults/seeded_random.h"
+
+namespace lockstep::sim {
+
+class Daemon {
+ public:
+  // The time between a crash and the restart.
+  using Downtime = std::function<Duration()>;
+
+  Daemon(SimContext& context, CrashPoints& crash_points, ControllerSetup setup, Downtime downtime)
+      : context_(context),
+        crash_points_(crash_points),
+        setup_(std::move(setup)),
+        downtime_(std::move(downtime)) {}
+
+  void start();
+  // Takes effect at once, even while the daemon waits for its engine.
+  void crash(const std::string& where);
+  // Suspends the daemon for that long, as on a machine that sleeps: it answers no call.
+  void suspend(Duration duration);
+  bool is_serving() const {
+    return controller_ != nullptr && !busy_ && context_.timeline.now() >= suspended_until_;
+  }
+  // Null while the daemon is dead.
+  const State* state() const { return controller_ ? &controller_->state() : nullptr; }
+  const IncrementalScheduler* queue() const {
+    return controller_ ? &controller_->scheduler() : nullptr;
+  }
+
+  // Runs `act` at once, or when the current call has returned. A connected agent waits that long
+  // for its answer.
+  void when_free(std::function<void()> act);
+  // A client's calls. They return an error while the daemon does not serve or if it crashes during
+  // the call. After an error the call may or may not have taken effect.
+  Result<Command> report(const NodeReport& report);
+  Result<RunId> submit(const RunSpec& spec, const std::string& request_id, const Origin& by = {});
+  Result<void> stop(const RunId& run);
+  Result<void> resume(const RunId& run);
+  // As Controller::change().
+  Result<void> change(const Event& event);
+
+  // Called after each tick that took no time, so that all due decisions are made, if the daemon
+  // knows which agents run.
+  void on_tick(std::function<void()> look) { on_tick_ = std::move(look); }
+
+ private:
+  template <class Act>
+  auto call_controller(Act act) -> decltype(act(std::declval<Controller&>()));
+  // A call into the controller. The daemon serves no other call meanwhile.
+  template <class Act>
+  auto run_busy(Act act) -> decltype(act());
+  void run_waiting();
+  bool restart_if_crashed();
+  void tick(std::int64_t crash_points);
+  void act_on_decisions(std::int64_t crash_points);
+
+  SimContext& context_;
+  CrashPoints& crash_points_;
+  const ControllerSetup setup_;
+  const Downtime downtime_;
+  std::function<void()> on_tick_;
+  std::unique_ptr<Controller> controller_;
+  Duration suspended_until_{};  // from this moment on
+  bool busy_ = false;           // a call into the controller has not returned
+  std::vector<std::function<void()>> waiting_;
+  std::int64_t incarnation_ = 0;  // ticks of earlier ones are void
+};
+
+}  // namespace lockstep::sim

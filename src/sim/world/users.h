@@ -1,0 +1,55 @@
+// Users submit runs of all kinds, with scheduling options, and sometimes stop or resume one.
+#pragma once
+
+#include <array>
+#include <string_view>
+#include <vector>
+
+#include "sim/checks/ground_truth.h"
+#include "sim/faults/seeded_random.h"
+#include "sim/world/daemon.h"
+#include "sim/world/program.h"
+
+namespace lockstep::sim {
+
+inline constexpr std::array<std::string_view, 3> kUserNames = {"ann", "bob", "eve"};
+inline constexpr std::array<std::string_view, 2> kProjects = {"demo", "other"};
+
+class Users {
+ public:
+  Users(SimContext& context, Daemon& daemon, GroundTruth& truth, std::uint64_t seed)
+      : context_(context), daemon_(daemon), truth_(truth), random_(seed, "users") {}
+
+  // Within `span` from now they submit `runs` runs and change their minds now and then.
+  void begin(int runs, Duration span);
+
+ private:
+  // The options that users know, chosen by the seed.
+  struct Habits {
+    bool hurry = false;  // all come within a few minutes
+    bool classes = false;
+    bool priorities = false;
+    bool order = false;    // some runs follow others
+    bool moments = false;  // or start at a moment of their own
+  };
+
+  void submit_later(Duration span);
+  void submit(const RunSpec& spec, const Origin& by, const std::string& request_id);
+  void stop_or_resume_any_run();
+  Result<void> stop(const RunId& run);
+  Result<void> resume(const RunId& run);
+  RunSpec any_spec();
+  void add_scheduling_options(RunSpec& spec);
+  Program any_program();
+
+  SimContext& context_;
+  Daemon& daemon_;
+  GroundTruth& truth_;
+  SeededRandom random_;
+  Habits habits_;
+  std::vector<RunId> submitted_runs_;
+  int requests_ = 0;
+  int specs_ = 0;
+};
+
+}  // namespace lockstep::sim

@@ -1,0 +1,16 @@
+// The memory that a rank has for its training.
+#pragma once
+
+#include <c10/core/Device.h>
+
+#include "base/result.h"
+#include "base/units.h"
+#include "train/group/rank_placement.h"
+
+namespace lockstep {
+
+// For a GPU all of its memory; on a CPU a rank's share of the host's main memory, or of the
+// container's limit.
+Result<Bytes> memory_per_rank(at::Device device, const RankPlacement& placement);
+
+}  // namespace lockstep

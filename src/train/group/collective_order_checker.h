@@ -1,0 +1,46 @@
+// CollectiveOrderChecker: checks that the ranks of a shard group issue the same collectives. Ranks
+// whose control flow differs would gather different units at the same time: with wrong numbers, or
+// without end. So in the first step a small exchange that describes the action precedes each
+// action. In later steps actions are only recorded. At the step's end, before any optimizer steps,
+// the ranks compare a checksum of their actions. If ranks differ, all of them get an error with the
+// action of each rank.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "train/group/mesh.h"
+
+namespace lockstep {
+
+class CollectiveOrderChecker {
+ public:
+  enum class OrderedAction { gather, reduce, finish };
+
+  // names: of the units, for the error. A group of one does not communicate.
+  CollectiveOrderChecker(const Mesh& mesh, std::vector<std::string> names);
+
+  // In the first step, waits for the group's other ranks.
+  Result<void> record_action(OrderedAction action, int unit);
+  // The step is over; waits for the others.
+  Result<void> finish();
+
+ private:
+  // The actions of a step that can be named; a training without steps records no more.
+  static constexpr std::size_t kRecordedMax = 65'536;
+
+  Result<void> find_difference();
+  std::string describe(std::int64_t action) const;
+  Error order_error(const std::vector<std::int64_t>& actions) const;
+
+  Comm group_;
+  std::vector<int> ranks_;  // the group's, in the world
+  std::vector<std::string> names_;
+  bool first_step_ = true;
+  std::vector<std::int64_t> actions_;  // of this step
+  std::uint64_t sum_ = 0;              // of all of them
+};
+
+}  // namespace lockstep
