@@ -204,6 +204,16 @@ def test_a_folder_below_a_layer_belongs_to_it_unless_it_has_a_line_of_its_own(tr
     assert any("src/other is no layer" in finding for finding in tree.findings())
 
 
+@pytest.mark.parametrize("loop", ["for (auto& [name, run] : runs_)", "auto first = runs_.begin()"])
+def test_the_core_may_look_up_in_a_hashed_container_but_not_iterate(tree: Tree, loop: str) -> None:
+    hashed = "boost::unordered_flat_map<std::string, int> runs_;"
+    tree.write("src/platform/core/model/state.h", "", hashed)
+    tree.write("src/platform/core/model/state.cc", "", "auto one = runs_.find(name);")
+    assert tree.findings() == []
+    tree.write("src/platform/core/model/state.cc", "", loop)
+    assert "iterates over the hashed runs_" in tree.finding()
+
+
 def test_unknown_names_in_a_layer_line_are_refused(tree: Tree) -> None:
     tree.write("src/CMakeLists.txt", LAYERS.replace("comm USES torch", "comm nett USES torch zlib"))
     assert [line.split(";")[0] for line in tree.findings()] == [

@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "base/format.h"
-#include "base/radix.h"
 #include "text/csv.h"
 
 namespace lockstep::sim {
@@ -179,8 +178,7 @@ void rebase_times(std::vector<Job>& jobs) {
   const auto earlier = [](const Job& a, const Job& b) {
     return std::pair(a.submitted, a.line) < std::pair(b.submitted, b.line);
   };
-  const auto second = [](const Job& job) { return ordered_bits(job.submitted.count()); };
-  sort_by_prefix(jobs, second, earlier);
+  std::ranges::sort(jobs, earlier);
   const Seconds first = jobs.front().submitted;
   for (Job& job : jobs) job.submitted -= first;
 }

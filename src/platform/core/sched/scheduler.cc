@@ -36,16 +36,11 @@ class Scheduler::Impl {
   void add_pending(const PendingRun& pending) {
     waiting_.add(pending, accounts_.account_id(pending.run.project, pending.user));
   }
-  void reserve(std::size_t waiting, std::size_t allocated) {
-    waiting_.reserve(waiting);
-    allocated_runs_.reserve(allocated);
-  }
   void remove_pending(const RunId& run) {
     cached_head_.reset();
     waiting_.remove(run);
   }
   void add_allocation(const Allocation& allocation);
-  void prefetch(const Allocation& allocation, bool far) const;
   void set_expected_end(const RunId& run, Time expected_end);
   void remove_allocation(const RunId& run);
   void set_host(const std::string& name, HostState state, std::string why);
@@ -197,11 +192,6 @@ void Scheduler::Impl::add_allocation(const Allocation& allocation) {
         allocated_run, device_allocator_.allocate(allocation.move_destination, allocation.needs),
         allocation.expected_end + allocation.time_limit));
   allocated_runs_.add(std::move(allocated_run));
-}
-
-void Scheduler::Impl::prefetch(const Allocation& allocation, bool far) const {
-  if (!far) return device_allocator_.prefetch(allocation.devices);
-  for (const HostDevices& host_devices : allocation.devices) table_.prefetch(host_devices.host);
 }
 
 void Scheduler::Impl::set_expected_end(const RunId& run, Time expected_end) {
@@ -599,14 +589,8 @@ Scheduler::Scheduler(Scheduler&&) noexcept = default;
 Scheduler& Scheduler::operator=(Scheduler&&) noexcept = default;
 
 void Scheduler::add_pending(const PendingRun& pending) { impl_->add_pending(pending); }
-void Scheduler::reserve(std::size_t waiting, std::size_t allocated) {
-  impl_->reserve(waiting, allocated);
-}
 void Scheduler::remove_pending(const RunId& run) { impl_->remove_pending(run); }
 void Scheduler::add_allocation(const Allocation& allocation) { impl_->add_allocation(allocation); }
-void Scheduler::prefetch(const Allocation& allocation, bool far) const {
-  impl_->prefetch(allocation, far);
-}
 void Scheduler::set_expected_end(const RunId& run, Time expected_end) {
   impl_->set_expected_end(run, expected_end);
 }

@@ -36,15 +36,10 @@ class Scheduler {
   // Adds a run to the queue; it must neither wait nor hold devices. A run that the map can never
   // hold is allowed: it blocks no other run, and waiting() gives the reason.
   void add_pending(const PendingRun& pending);
-  // Prepares for so many runs that are added to wait, and to hold devices.
-  void reserve(std::size_t waiting, std::size_t allocated);
   // Removes a waiting run that has not started (its user stopped it).
   void remove_pending(const RunId& run);
   // Adds a run with devices that schedule() did not place (after a restart). It must not wait.
   void add_allocation(const Allocation& allocation);
-  // Prefetches the state of the run's hosts, because the run is about to be added. `far` prefetches
-  // the index instead.
-  void prefetch(const Allocation& allocation, bool far) const;
   // Changes the expected end of a run.
   void set_expected_end(const RunId& run, Time expected_end);
   // Frees all devices of the run, and those reserved for it at its destination.

@@ -68,19 +68,9 @@ HostAllocations DeviceAllocator::allocate(std::span<const HostDevices> slices, c
   return taken;
 }
 
-void DeviceAllocator::prefetch(std::span<const HostDevices> slices) const {
-  for (const HostDevices& host_devices : slices) {
-    const auto host = table_.first_candidate(host_devices.host);
-    if (!host) continue;
-    __builtin_prefetch(&table_.names[as_index(*host)]);
-    __builtin_prefetch(&device_ranges_[as_index(*host)]);
-    free_capacity_.prefetch(*host);
-  }
-}
-
 void DeviceAllocator::deallocate(const HostAllocations& taken) {
   for (const HostAllocation& part : taken) {
-    part.devices.for_each([&](int device) { allocated_[device_index(part.host, device)] = false; });
+    for (const int device : part.devices) allocated_[device_index(part.host, device)] = false;
     free_capacity_.add_back(part.host, resources_of(part));
   }
 }
@@ -89,7 +79,8 @@ std::vector<HostDevices> DeviceAllocator::with_host_names(const HostAllocations&
   std::vector<HostDevices> slices;
   slices.reserve(taken.size());
   for (const HostAllocation& part : taken)
-    slices.push_back({table_.names[as_index(part.host)], part.devices.indices()});
+    slices.push_back({table_.names[as_index(part.host)],
+                      std::vector<int>(part.devices.begin(), part.devices.end())});
   return slices;
 }
 
@@ -110,7 +101,7 @@ HostAllocation DeviceAllocator::allocate_lowest(int host, const NodeResources& l
   for (int device = 0; missing > 0; ++device) {
     if (allocated_[device_index(host, device)]) continue;
     allocated_[device_index(host, device)] = true;
-    taken.devices.add(device);
+    taken.devices.push_back(device);
     --missing;
   }
   free_capacity_.subtract(host, load);
@@ -124,7 +115,7 @@ HostAllocation DeviceAllocator::mark_allocated(int host, std::span<const int> de
   for (int device : devices) {
     if (device < 0 || device >= capacity || allocated_[device_index(host, device)]) continue;
     allocated_[device_index(host, device)] = true;
-    taken.devices.add(device);
+    taken.devices.push_back(device);
   }
   return taken;
 }

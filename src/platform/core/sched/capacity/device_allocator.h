@@ -33,8 +33,6 @@ class DeviceAllocator {
   // Allocates these devices, except those that the map lacks or that are not free.
   HostAllocations allocate(std::span<const HostDevices> slices, const Needs& needs);
   void deallocate(const HostAllocations& taken);
-  // These devices will be allocated soon; the data of their hosts may not be in the cache.
-  void prefetch(std::span<const HostDevices> slices) const;
   std::vector<HostDevices> with_host_names(const HostAllocations& taken) const;
 
   // `why` is one clause for users.

@@ -27,8 +27,6 @@ class FreeCapacity {
   void restrict_to(const Needs& needs);
 
   bool is_eligible(int host) const { return counts_host(host); }
-  // The host's row will be changed soon.
-  void prefetch(int host) const { __builtin_prefetch(&free_[as_index(host)]); }
   // Also counts hosts that are not eligible.
   bool has_free(int host, int devices) const { return free_[as_index(host)] >= devices; }
   int free(int host) const { return counts_host(host) ? free_[as_index(host)] : 0; }

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "map/map.h"
-#include "platform/core/sched/capacity/slot_index.h"
+#include "platform/core/sched/capacity/name_map.h"
 #include "platform/core/sched/plan.h"
 
 namespace lockstep {
@@ -34,11 +34,6 @@ struct HostTable {
 
   explicit HostTable(const ClusterMap& map);
   std::optional<int> find(std::string_view host) const;
-  // The first candidate of find(), if any. prefetch() announces a call of it.
-  std::optional<int> first_candidate(std::string_view host) const {
-    return by_name_.first_candidate(hash_of(host));
-  }
-  void prefetch(std::string_view host) const { by_name_.prefetch(hash_of(host)); }
   int host_count() const { return static_cast<int>(names.size()); }
   int pod_count() const { return static_cast<int>(pods.size()); }
 
@@ -53,7 +48,7 @@ struct HostTable {
  private:
   void add(const Host& host);
 
-  SlotIndex by_name_;
+  NameMap<int> by_name_;
 };
 
 // The requirements of a run. Runs of the same shape fit the same hosts.

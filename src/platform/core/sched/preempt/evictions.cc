@@ -37,7 +37,7 @@ bool is_victim(const SchedulingPolicy& policy, const AllocatedRun& allocated_run
 VictimsByHost victims_of(const HostTable& table, AllocatedRuns& allocated_runs,
                          const SchedulingPolicy& policy, const VictimCriteria& victims, Time now) {
   VictimsByHost by_host(table.names.size());
-  for (const auto& [end, allocated_run, _] : allocated_runs.by_end()) {
+  for (const auto& [end, allocated_run] : allocated_runs.by_end()) {
     if (!is_victim(policy, *allocated_run, victims, now)) continue;
     const Duration loss = device_count(*allocated_run) * lost_time(policy, *allocated_run, now);
     for (const HostAllocation& taken : allocated_run->allocations)

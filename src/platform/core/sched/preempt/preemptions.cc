@@ -13,7 +13,7 @@ FreeCapacity capacity_after_leaving(const DeviceAllocator& allocator,
                                     AllocatedRuns& allocated_runs) {
   FreeCapacity capacity = allocator.free_capacity();
   if (allocated_runs.leaving() == 0) return capacity;
-  for (const auto& [end, allocated_run, _] : allocated_runs.by_end())
+  for (const auto& [end, allocated_run] : allocated_runs.by_end())
     if (allocated_run->leaving)
       for (const HostAllocation& taken : allocated_run->allocations)
         capacity.add_back(taken.host, resources_of(taken));
@@ -79,7 +79,7 @@ std::vector<Relocation> find_moves_off_drained_hosts(const DeviceAllocator& allo
   std::vector<Relocation> moves;
   if (allocator.drained_hosts().empty()) return moves;
   FreeCapacity capacity = allocator.free_capacity();
-  for (const auto& [end, allocated_run, _] : allocated_runs.by_end()) {
+  for (const auto& [end, allocated_run] : allocated_runs.by_end()) {
     if (!is_movable(*allocated_run, now)) continue;
     if (allocator.state(allocated_run->allocations.front().host) != HostState::drained) continue;
     const Gang one{shape_of(*allocated_run), PlacementScope::one_pod};

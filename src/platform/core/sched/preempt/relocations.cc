@@ -20,7 +20,7 @@ std::vector<std::vector<const AllocatedRun*>> movable_runs(const HostTable& tabl
                                                            AllocatedRuns& allocated_runs,
                                                            Time now) {
   std::vector<std::vector<const AllocatedRun*>> by_host(table.names.size());
-  for (const auto& [end, allocated_run, _] : allocated_runs.by_end()) {
+  for (const auto& [end, allocated_run] : allocated_runs.by_end()) {
     if (!is_movable(*allocated_run, now)) continue;
     const std::size_t host = as_index(allocated_run->allocations.front().host);
     if (devices_of(allocated_run) < table.capacity[host]) by_host[host].push_back(allocated_run);

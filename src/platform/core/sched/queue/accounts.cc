@@ -3,11 +3,9 @@
 namespace lockstep {
 
 std::size_t Accounts::Principals::principal_index(std::string_view name) {
-  const std::size_t hash = hash_of(name);
-  const auto is_it = [&](int slot) { return all[static_cast<std::size_t>(slot)].name == name; };
-  if (const auto known = by_name.find(hash, is_it)) return static_cast<std::size_t>(*known);
-  by_name.add(hash, static_cast<int>(all.size()));
-  all.push_back({std::string(name), hash});
+  if (const auto known = by_name.find(name); known != by_name.end()) return known->second;
+  by_name.emplace(name, all.size());
+  all.push_back({std::string(name)});
   return all.size() - 1;
 }
 
@@ -17,14 +15,16 @@ void Accounts::Principals::set(const std::map<std::string, int>& limits) {
 }
 
 Accounts::AccountId Accounts::account_id(std::string_view project, std::string_view user) {
-  const std::pair account(projects_.principal_index(project), users_.principal_index(user));
-  const std::size_t hash = hash_of(projects_.all[account.first].hash, account.second);
-  const auto is_it = [&](int slot) { return accounts_[static_cast<std::size_t>(slot)] == account; };
-  if (const auto known = account_ids_.find(hash, is_it)) return *known;
-  const auto number = static_cast<AccountId>(accounts_.size());
-  account_ids_.add(hash, number);
-  accounts_.push_back(account);
-  return number;
+  const ProjectAndUser account(projects_.principal_index(project), users_.principal_index(user));
+  const auto next = static_cast<AccountId>(accounts_.size());
+  const auto [known, is_new] = account_ids_.emplace(account, next);
+  if (is_new) accounts_.push_back(account);
+  return known->second;
+}
+
+std::optional<std::size_t> Accounts::project_number(std::string_view project) const {
+  const auto known = projects_.by_name.find(project);
+  return known == projects_.by_name.end() ? std::nullopt : std::optional(known->second);
 }
 
 void Accounts::set(const Limits& limits) {
@@ -34,7 +34,7 @@ void Accounts::set(const Limits& limits) {
 }
 
 void Accounts::change_usage(AccountId account, std::int64_t devices) {
-  const auto& [project, user] = accounts_[static_cast<std::size_t>(account)];
+  const auto& [project, user] = at(account);
   projects_.all[project].devices_used += devices;
   users_.all[user].devices_used += devices;
 }
@@ -42,7 +42,7 @@ void Accounts::change_usage(AccountId account, std::int64_t devices) {
 std::optional<Accounts::ExceededLimit> Accounts::exceeded_limit(AccountId account,
                                                                 std::int64_t devices) const {
   if (!limited_) return std::nullopt;
-  const auto& [project, user] = accounts_[static_cast<std::size_t>(account)];
+  const auto& [project, user] = at(account);
   const Principal& project_principal = projects_.all[project];
   const Principal& user_principal = users_.all[user];
   const auto refuses = [&](const Principal& principal) {
@@ -61,8 +61,8 @@ std::optional<Accounts::ExceededLimit> Accounts::exceeded_limit(AccountId accoun
 bool Accounts::allows_both(AccountId first, std::int64_t devices, AccountId second,
                            std::int64_t more) const {
   if (!limited_) return true;
-  const auto& [project, user] = accounts_[static_cast<std::size_t>(first)];
-  const auto& [their_project, their_user] = accounts_[static_cast<std::size_t>(second)];
+  const auto& [project, user] = at(first);
+  const auto& [their_project, their_user] = at(second);
   const auto allows = [&](const Principal& principal, bool shared) {
     return !principal.limit ||
            principal.devices_used + devices + (shared ? more : 0) <= *principal.limit;
@@ -76,7 +76,7 @@ const std::string& Accounts::principal_name(const ExceededLimit& refusal) const 
 }
 
 bool Accounts::applies_to(const ExceededLimit& refusal, AccountId account) const {
-  const auto& [project, user] = accounts_[static_cast<std::size_t>(account)];
+  const auto& [project, user] = at(account);
   return refusal.principal == (refusal.by_user ? user : project);
 }
 

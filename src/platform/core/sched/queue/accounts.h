@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "platform/core/sched/capacity/slot_index.h"
+#include "platform/core/sched/capacity/name_map.h"
 #include "platform/core/sched/plan.h"
 
 namespace lockstep {
@@ -20,10 +20,10 @@ class Accounts {
   using AccountId = int;
   AccountId account_id(std::string_view project, std::string_view user);
   const std::string& project(AccountId account) const { return project_of(account).name; }
-  std::size_t project_hash(AccountId account) const { return project_of(account).hash; }
-  const std::string& user(AccountId account) const {
-    return users_.all[accounts_[static_cast<std::size_t>(account)].second].name;
-  }
+  // A number for each project; none for a project without an account or a limit.
+  std::size_t project_number(AccountId account) const { return at(account).first; }
+  std::optional<std::size_t> project_number(std::string_view project) const;
+  const std::string& user(AccountId account) const { return users_.all[at(account).second].name; }
 
   void set(const Limits& limits);
   void add_usage(AccountId account, std::int64_t devices) { change_usage(account, devices); }
@@ -51,25 +51,27 @@ class Accounts {
  private:
   struct Principal {
     std::string name;
-    std::size_t hash = 0;  // of the name
     std::int64_t devices_used = 0;
     std::optional<std::int64_t> limit{};
   };
   struct Principals {
     std::vector<Principal> all;
-    SlotIndex by_name;
+    NameMap<std::size_t> by_name;
     std::size_t principal_index(std::string_view name);
     void set(const std::map<std::string, int>& limits);
   };
 
-  const Principal& project_of(AccountId account) const {
-    return projects_.all[accounts_[static_cast<std::size_t>(account)].first];
+  using ProjectAndUser = std::pair<std::size_t, std::size_t>;  // positions in `all`
+
+  const ProjectAndUser& at(AccountId account) const {
+    return accounts_[static_cast<std::size_t>(account)];
   }
+  const Principal& project_of(AccountId account) const { return projects_.all[at(account).first]; }
   void change_usage(AccountId account, std::int64_t devices);
 
   Principals projects_, users_;
-  std::vector<std::pair<std::size_t, std::size_t>> accounts_;  // project and user
-  SlotIndex account_ids_;
+  std::vector<ProjectAndUser> accounts_;
+  std::map<ProjectAndUser, AccountId> account_ids_;
   bool limited_ = false;
 };
 

@@ -7,19 +7,6 @@
 
 namespace lockstep {
 
-namespace {
-
-// The runs are scattered in memory: while some are released, the next ones are prefetched.
-void prefetch_allocated_runs(std::span<const AllocatedRuns::End> ends, std::size_t i) {
-  constexpr std::size_t kNear = 4, kFar = 8;
-  if (i + kFar >= ends.size()) return;
-  __builtin_prefetch(&ends[i + kFar].allocated_run->allocations);
-  const HostAllocations& taken = ends[i + kNear].allocated_run->allocations;
-  if (taken.size() > 1) __builtin_prefetch(taken.data());
-}
-
-}  // namespace
-
 // The start or end of an earlier head.
 struct Reservation::HeadEvent {
   Time time{};
@@ -29,16 +16,17 @@ struct Reservation::HeadEvent {
 
 // Future events in the order of time.
 struct Reservation::Future {
-  std::span<const AllocatedRuns::End> ends;
+  const AllocatedRuns::Ends& ends;
   std::span<const Reservation> earlier;
   std::vector<HeadEvent> events = head_events(earlier);
   // The hosts of the earlier heads, once they have started.
   std::vector<std::vector<int>> head_hosts = std::vector<std::vector<int>>(earlier.size());
-  std::size_t end = 0, change = 0;
-  bool evicted = false;  // all evictable runs have left
+  AllocatedRuns::Ends::const_iterator end = ends.begin();  // the next one
+  std::size_t change = 0;                                  // the next one
+  bool evicted = false;                                    // all evictable runs have left
 
   Time next() const {
-    const Time allocated_run = end < ends.size() ? ends[end].time : Time::max();
+    const Time allocated_run = end != ends.end() ? end->time : Time::max();
     return change < events.size() ? std::min(allocated_run, events[change].time) : allocated_run;
   }
 };
@@ -60,20 +48,19 @@ Reservation::Reservation(const FreeCapacity& capacity, const Gang& head, Duratio
 void Reservation::evict(Future& ahead, Time when) {
   start_ = when;
   blocker_.reset();
-  for (std::size_t i = ahead.end; i < ahead.ends.size(); ++i)
-    if (is_evictable(*ahead.ends[i].allocated_run)) release(*ahead.ends[i].allocated_run);
+  for (auto end = ahead.end; end != ahead.ends.end(); ++end)
+    if (is_evictable(*end->allocated_run)) release(*end->allocated_run);
   ahead.evicted = true;
 }
 
 // Processes all events of the next time: ends come before starts.
 void Reservation::advance_to_next_end(Future& ahead) {
   auto& [ends, earlier, changes, head_hosts, end, next, evicted] = ahead;
-  LS_CHECK(end < ends.size() || next < changes.size());  // the head fits when all have ended
+  LS_CHECK(end != ends.end() || next < changes.size());  // the head fits when all have ended
   start_ = ahead.next();
   blocker_.reset();
-  for (; end < ends.size() && ends[end].time == start_; ++end) {
-    prefetch_allocated_runs(ends, end);
-    const AllocatedRun& allocated_run = *ends[end].allocated_run;
+  for (; end != ends.end() && end->time == start_; ++end) {
+    const AllocatedRun& allocated_run = *end->allocated_run;
     if (!evicted || !is_evictable(allocated_run)) release(allocated_run);
   }
   for (; next < changes.size() && changes[next].time <= start_; ++next) {

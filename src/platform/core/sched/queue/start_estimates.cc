@@ -13,7 +13,7 @@ namespace {
 // A cluster whose time advances only as far as the next run needs it.
 class FutureCluster {
  public:
-  FutureCluster(const FreeCapacity& capacity, AllocatedRuns& allocated_runs, Time now)
+  FutureCluster(const FreeCapacity& capacity, const AllocatedRuns& allocated_runs, Time now)
       : free_capacity_(capacity), ends_(allocated_runs.by_end()), now_(now) {}
 
   // Places the run at the first time from here on at which it fits, for its time limit.
@@ -50,17 +50,17 @@ class FutureCluster {
 
   void evict() {
     if (std::exchange(evicted_, true)) return;
-    for (std::size_t i = next_; i < ends_.size(); ++i)
-      if (is_evictable(*ends_[i].allocated_run)) release(*ends_[i].allocated_run);
+    for (auto end = next_; end != ends_.end(); ++end)
+      if (is_evictable(*end->allocated_run)) release(*end->allocated_run);
   }
 
   // Advances to the next end: a run fits when all have ended.
   void advance_to_next_end() {
-    LS_CHECK(next_ < ends_.size() || !placed_.empty());
+    LS_CHECK(next_ != ends_.end() || !placed_.empty());
     const bool of_placed =
-        next_ == ends_.size() || (!placed_.empty() && placed_.top().first < ends_[next_].time);
+        next_ == ends_.end() || (!placed_.empty() && placed_.top().first < next_->time);
     if (!of_placed) {
-      const auto& [time, allocated_run, number] = ends_[next_++];
+      const auto& [time, allocated_run] = *next_++;
       now_ = std::max(now_, time);
       if (!evicted_ || !is_evictable(*allocated_run)) release(*allocated_run);
       return;
@@ -74,8 +74,8 @@ class FutureCluster {
   }
 
   FreeCapacity free_capacity_;
-  std::span<const AllocatedRuns::End> ends_;  // of the runs that hold devices now
-  std::size_t next_ = 0;                      // index of the next end
+  const AllocatedRuns::Ends& ends_;  // of the runs that hold devices now
+  AllocatedRuns::Ends::const_iterator next_ = ends_.begin();
   std::vector<PlacedGang> placed_gangs_;
   std::priority_queue<End, std::vector<End>, std::greater<>> placed_;
   bool evicted_ = false;

@@ -161,7 +161,7 @@ void WaitExplainer::by_limit(const Entry& entry, const Accounts::ExceededLimit& 
     return;
   }
   std::int64_t held = refusal.devices_used;
-  for (const auto& [end, allocated_run, _] : allocated_runs_.by_end()) {
+  for (const auto& [end, allocated_run] : allocated_runs_.by_end()) {
     if (allocated_run->is_move_destination ||
         !accounts_.applies_to(refusal, allocated_run->account))
       continue;

@@ -9,21 +9,6 @@
 #include <utility>
 
 namespace lockstep {
-namespace {
-
-// Runs are mostly added in the order of their numbers.
-constexpr std::int64_t kPrefetchRunsAhead = 16;
-
-// Shapes with equal nodes and devices rarely differ in their needs.
-std::size_t hash_of_shape(const Shape& shape) {
-  constexpr std::uint64_t kPrime = 1'000'003;
-  const std::uint64_t sizes = static_cast<std::uint64_t>(shape.nodes) * kPrime +
-                              static_cast<std::uint64_t>(shape.remainder);
-  return hash_of(sizes, static_cast<std::uint64_t>(shape.devices));
-}
-
-}  // namespace
-
 std::int64_t order_key(const SchedulingPolicy& policy, Time arrived, Duration timeout, int share) {
   const Duration since = arrived.time_since_epoch();
   switch (policy.order) {
@@ -41,11 +26,7 @@ std::int64_t order_key(const SchedulingPolicy& policy, Time arrived, Duration ti
 
 WaitingList::WaitingList(const HostTable& table, const Accounts& accounts,
                          const SchedulingPolicy& policy)
-    : policy_(policy),
-      accounts_(accounts),
-      empty_(table),
-      open_(empty_),
-      entries_(StartsFirst{this}) {}
+    : policy_(policy), accounts_(accounts), empty_(table), open_(empty_) {}
 
 bool WaitingList::StartsFirst::operator()(const Entry& a, const Entry& b) const {
   if (a.tier != b.tier) return a.tier < b.tier;
@@ -74,23 +55,11 @@ int WaitingList::tier_of(RunClass run_class) const {
   return run_class == RunClass::debug && policy_.debug_share_percent > 0 ? kDebugTier : kNormalTier;
 }
 
-std::uint64_t WaitingList::StartsFirst::prefix(const Entry& entry) {
-  constexpr int kKeyBits = 60;
-  constexpr std::int64_t kKeyMost = (std::int64_t{1} << (kKeyBits - 1)) - 1;
-  const auto key = std::clamp(entry.key, -kKeyMost, kKeyMost) + kKeyMost;
-  return static_cast<std::uint64_t>(entry.tier) << kKeyBits | static_cast<std::uint64_t>(key);
-}
-
 std::optional<int> WaitingList::find(const RunId& run) const {
-  return by_run_.find(hash_of(run), [&](int slot) {
-    const Entry& entry = rows_[as_index(slot)].entry;
-    return entry.number == run.number && accounts_.project(entry.account) == run.project;
-  });
-}
-
-// The hash of run(entry).
-std::size_t WaitingList::hash_of_run(const Entry& entry) const {
-  return hash_of(accounts_.project_hash(entry.account), static_cast<std::uint64_t>(entry.number));
+  const auto project = accounts_.project_number(run.project);
+  if (!project) return std::nullopt;
+  const auto found = by_run_.find({*project, run.number});
+  return found == by_run_.end() ? std::nullopt : std::optional(found->second);
 }
 
 int WaitingList::take_slot() {
@@ -115,25 +84,16 @@ void WaitingList::add(const PendingRun& pending, Accounts::AccountId account) {
                     .shape = shape,
                     .slot = slot,
                     .account = account};
-  // Assigned field by field: a temporary would be copied before its fields are written, which takes
-  // a sixth longer.
-  Row& row = rows_[as_index(slot)];
-  row.entry = entry;
-  row.time_used = pending.time_used;
-  row.fair_share_used = pending.fair_share_used;
-  row.priority = pending.priority;
-  row.moves_left = pending.moves_left;
-  row.run_class = pending.run_class;
-  row.may_pause = pending.may_pause;
-  const bool is_new = by_run_.add_new(hash_of_run(entry), slot, [&](int other) {
-    const Entry& known = rows_[as_index(other)].entry;
-    return known.number == pending.run.number &&
-           accounts_.project(known.account) == pending.run.project;
-  });
+  rows_[as_index(slot)] = {.entry = entry,
+                           .time_used = pending.time_used,
+                           .fair_share_used = pending.fair_share_used,
+                           .priority = pending.priority,
+                           .moves_left = pending.moves_left,
+                           .run_class = pending.run_class,
+                           .may_pause = pending.may_pause};
+  const bool is_new = by_run_.emplace(key_of(entry), slot).second;
   LS_CHECK(is_new);
-  entries_.add(entry);
-  by_run_.prefetch(hash_of(accounts_.project_hash(account),
-                           static_cast<std::uint64_t>(pending.run.number + kPrefetchRunsAhead)));
+  entries_.push_back(entry);
   with_priority_ += int{pending.priority != 0};
   keys_decide_ = keys_decide_ && with_priority_ == 0;
   priorities_applied_ = priorities_applied_ && with_priority_ == 0;
@@ -158,24 +118,34 @@ PendingRun WaitingList::pending_run(const Entry& entry) const {
           .needs = shape.needs};
 }
 
-void WaitingList::reserve(std::size_t count) {
-  rows_.reserve(rows_.size() + count);
-  by_run_.reserve(count);
-  entries_.reserve(count);
-}
-
 void WaitingList::remove(const RunId& run) {
   const auto slot = find(run);
   LS_CHECK(slot.has_value());
+  sort_added();
   const Entry entry = rows_[as_index(*slot)].entry;
-  entries_.remove(entry);
+  const auto found = std::ranges::lower_bound(entries_, entry, StartsFirst{this});
+  LS_CHECK(found != entries_.end() && found->slot == *slot);
+  entries_.erase(found);
+  sorted_ = entries_.size();
   remove_row(entry);
 }
 
 std::span<const WaitingList::Entry> WaitingList::entries() {
+  sort_added();
   if (!priorities_applied_) apply_priorities();
   priorities_applied_ = true;
-  return entries_.items();
+  return entries_;
+}
+
+// Sorts the added entries and merges them. Most of them go near the back.
+void WaitingList::sort_added() {
+  if (sorted_ == entries_.size()) return;
+  const StartsFirst less{this};
+  const auto added = entries_.begin() + static_cast<std::ptrdiff_t>(sorted_);
+  std::sort(added, entries_.end(), less);
+  std::inplace_merge(std::upper_bound(entries_.begin(), added, *added, less), added, entries_.end(),
+                     less);
+  sorted_ = entries_.size();
 }
 
 // Moves each run behind those of its project and tier that have a higher priority: it takes the
@@ -187,7 +157,7 @@ void WaitingList::apply_priorities() {
   const auto key_group_of = [&](const Entry& entry) {
     return TierAndProject(entry.tier, accounts_.project(entry.account));
   };
-  for (const Entry& entry : entries_.items()) {
+  for (const Entry& entry : entries_) {
     const std::int64_t own = own_key(row(entry));
     auto& key = latest[key_group_of(entry)].try_emplace(row(entry).priority, own).first->second;
     key = std::max(key, own);
@@ -195,36 +165,46 @@ void WaitingList::apply_priorities() {
   for (auto& [key_group, keys] : latest)
     for (auto key = keys.begin(); key != keys.end(); ++key)
       if (key != keys.begin()) key->second = std::max(key->second, std::prev(key)->second);
-  entries_.update_all([&](Entry& entry) {
+  for (Entry& entry : entries_) {
     const auto& keys = latest.at(key_group_of(entry));
     Row& row = rows_[as_index(entry.slot)];
     const auto same = keys.find(row.priority);
     entry.key = own_key(row);
     if (same != keys.begin()) entry.key = std::max(entry.key, std::prev(same)->second);
     row.entry = entry;
-  });
+  }
+  std::ranges::sort(entries_, StartsFirst{this});
   keys_decide_ = with_priority_ == 0;
 }
 
 void WaitingList::remove_at(const std::vector<std::size_t>& positions) {
-  for (std::size_t position : positions) remove_row(entries_.items()[position]);
-  entries_.remove_at(positions);
+  if (positions.empty()) return;
+  LS_CHECK(sorted_ == entries_.size());
+  for (std::size_t position : positions) remove_row(entries_[position]);
+  const auto at = [&](std::size_t position) {
+    return entries_.begin() + static_cast<std::ptrdiff_t>(position);
+  };
+  auto kept = at(positions.front());
+  for (std::size_t i = 0; i < positions.size(); ++i) {
+    const std::size_t next = i + 1 < positions.size() ? positions[i + 1] : entries_.size();
+    kept = std::move(at(positions[i] + 1), at(next), kept);
+  }
+  entries_.erase(kept, entries_.end());
+  sorted_ = entries_.size();
 }
 
 void WaitingList::remove_row(const Entry& entry) {
   priorities_applied_ = priorities_applied_ && with_priority_ == 0;
   with_priority_ -= int{row(entry).priority != 0};
-  by_run_.remove(hash_of_run(entry), entry.slot);
+  by_run_.erase(key_of(entry));
   free_slots_.push_back(entry.slot);
   if (--counts_[as_index(entry.shape)] > 0) return;
-  by_shape_.remove(hash_of_shape(gang(entry).shape), entry.shape);
+  by_shape_.erase(gang(entry).shape);
   free_shapes_.push_back(entry.shape);
 }
 
 int WaitingList::shape_number(const Shape& shape) {
-  const std::size_t hash = hash_of_shape(shape);
-  const auto is_it = [&](int known) { return gangs_[as_index(known)].shape == shape; };
-  if (const auto known = by_shape_.find(hash, is_it)) return *known;
+  if (const auto known = by_shape_.find(shape); known != by_shape_.end()) return known->second;
   int number = static_cast<int>(gangs_.size());
   if (free_shapes_.empty()) {
     gangs_.emplace_back();
@@ -234,7 +214,7 @@ int WaitingList::shape_number(const Shape& shape) {
     free_shapes_.pop_back();
   }
   gangs_[as_index(number)] = {shape, scope_for(shape)};
-  by_shape_.add(hash, number);
+  by_shape_.emplace(shape, number);
   return number;
 }
 

@@ -1,15 +1,18 @@
 // WaitingList: the waiting runs in queue order. The pass iterates over one array of plain numbers;
-// it looks up everything else of a run on demand. The accounts store names once: a hundred thousand
-// runs take thirteen megabytes.
+// it looks up everything else of a run on demand. The accounts store names once.
 #pragma once
 
 #include <cstddef>
+#include <map>
+#include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
+#include <boost/container_hash/hash.hpp>
+#include <boost/unordered/unordered_flat_map.hpp>
+
 #include "platform/core/sched/capacity/free_capacity.h"
-#include "platform/core/sched/capacity/slot_index.h"
-#include "platform/core/sched/capacity/sorted_items.h"
 #include "platform/core/sched/policy.h"
 #include "platform/core/sched/queue/accounts.h"
 
@@ -43,8 +46,6 @@ class WaitingList {
   WaitingList& operator=(const WaitingList&) = delete;
 
   void add(const PendingRun& pending, Accounts::AccountId account);
-  // Prepares for so many add() calls.
-  void reserve(std::size_t count);
   void remove(const RunId& run);
   bool contains(const RunId& run) const { return find(run).has_value(); }
   std::size_t size() const { return rows_.size() - free_slots_.size(); }
@@ -76,11 +77,14 @@ class WaitingList {
   struct StartsFirst {
     const WaitingList* list;
     bool operator()(const Entry& a, const Entry& b) const;
-    static std::uint64_t prefix(const Entry& entry);
   };
 
   const Row& row(const Entry& entry) const { return rows_[as_index(entry.slot)]; }
-  std::size_t hash_of_run(const Entry& entry) const;
+  // The project's number in the accounts, and the run's number in the project.
+  using RunKey = std::pair<std::size_t, std::int64_t>;
+  RunKey key_of(const Entry& entry) const {
+    return {accounts_.project_number(entry.account), entry.number};
+  }
   std::int64_t own_key(const Row& row) const;
   std::optional<int> find(const RunId& run) const;
   int tier_of(RunClass run_class) const;
@@ -89,6 +93,7 @@ class WaitingList {
   int shape_number(const Shape& shape);
   PlacementScope scope_for(const Shape& shape) const;
   void remove_row(const Entry& entry);
+  void sort_added();
 
   const SchedulingPolicy policy_;
   const Accounts& accounts_;
@@ -96,13 +101,14 @@ class WaitingList {
   FreeCapacity open_;         // without allocations; closed hosts are closed
   std::vector<Row> rows_;     // by slot
   std::vector<int> free_slots_;
-  SlotIndex by_run_;         // slots
-  std::vector<Gang> gangs_;  // by shape number
-  std::vector<int> counts_;  // by shape number
+  boost::unordered_flat_map<RunKey, int, boost::hash<RunKey>> by_run_;  // slots
+  std::vector<Gang> gangs_;                                             // by shape number
+  std::vector<int> counts_;                                             // by shape number
   std::vector<int> free_shapes_;
-  SlotIndex by_shape_;  // shape numbers of waiting runs
-  SortedItems<Entry, StartsFirst> entries_;
-  int with_priority_ = 0;  // runs whose priority is not 0
+  std::map<Shape, int> by_shape_;  // shape numbers of waiting runs
+  std::vector<Entry> entries_;
+  std::size_t sorted_ = 0;  // entries in order; those behind them were added since
+  int with_priority_ = 0;   // runs whose priority is not 0
   // No run has had a priority since the last apply_priorities(): every key is the run's own.
   bool keys_decide_ = true;
   bool priorities_applied_ = true;
