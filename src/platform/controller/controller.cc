@@ -95,11 +95,10 @@ std::vector<std::vector<int>> islands_of(const Host& host, const std::vector<int
 
 Controller::Controller(ControllerSetup setup, State state, StoreHistory history)
     : setup_(std::move(setup)),
-      state_(std::move(state)),
+      decider_(std::move(state), setup_.policy),
       history_(std::move(history)),
-      scheduler_(setup_.policy),
       boot_(setup_.steady.boot_id()),
-      costs_(costs_text(state_.map)),
+      costs_(costs_text(decider_.state().map)),
       problem_log_(setup_.clock) {}
 
 Result<std::unique_ptr<Controller>> Controller::open(ControllerSetup setup) {
@@ -119,7 +118,7 @@ Result<std::unique_ptr<Controller>> Controller::open(ControllerSetup setup) {
 
 // A new store, or an older copy that was restored, gets a new generation.
 Result<void> Controller::identify_store() {
-  const std::int64_t missing = missing_from_store(state_.store, history_);
+  const std::int64_t missing = missing_from_store(state().store, history_);
   if (missing > 0) {
     older_copy_notice_ = format(
         "the store is an older copy: {} {} made since, of which it knows nothing; what is made "
@@ -131,13 +130,13 @@ Result<void> Controller::identify_store() {
     LS_LOG(info,
            "the daemon's folder was put back from a copy, or moved to another file system: what is "
            "made from now on gets other names");
-  if (missing > 0 || setup_.home_is_copy || state_.store.generation.empty()) {
+  if (missing > 0 || setup_.home_is_copy || state().store.generation.empty()) {
     const StoreRow named{setup_.history.new_generation(), 0};
     TRY(commit({named}));
-    apply(state_, named);
+    decider_.set_store(named);
   }
-  record_issued(history_, state_);
-  state_.numbers = history_.numbers;
+  record_issued(history_, state());
+  decider_.set_run_numbers(history_.numbers);
   save_history();
   return {};
 }
@@ -182,7 +181,7 @@ Result<void> Controller::connect_to_engine() {
   pause_ = std::clamp(pause_ * 2, kEngineRetryFirst, kEngineRetryMax);
   if (!there) return {};
   TRY(update_orphans(*there));
-  state_.engine_has_listed = true;
+  decider_.set_engine_has_listed();
   launch_missing_nodes(*there);
   ready_ = true;
   return resume_listening();
@@ -193,12 +192,12 @@ Result<void> Controller::connect_to_engine() {
 // Exceptions: nodes that have started and ended, which an older copy may not know; and nodes that
 // conflict with an orphan.
 void Controller::launch_missing_nodes(const std::vector<RunningNode>& there) {
-  for_each_live_node(state_, [&](const Attempt& attempt, const Node& node) {
+  for_each_live_node(state(), [&](const Attempt& attempt, const Node& node) {
     if (node.state != NodeState::allocated || !is_to_start(&attempt, node.id)) return;
-    if (attempt.generation != state_.store.generation || conflicts_with_orphan(state_, node))
+    if (attempt.generation != state().store.generation || conflicts_with_orphan(state(), node))
       return;
     if (launching_.contains(node.id)) return;  // placed since then, when a report came
-    const NodeName name = name_of(state_, node.id);
+    const NodeName name = name_of(state(), node.id);
     if (std::ranges::find(there, name, &RunningNode::node) != there.end()) return;
     if (setup_.engine.has_started(name)) return;
     launching_.insert(node.id);
@@ -213,17 +212,17 @@ Result<void> Controller::update_orphans(const std::vector<RunningNode>& there) {
   OrphansListed seen;
   bool changed = false;
   for (const RunningNode& present : there) {
-    if (has_node(state_, present.node)) continue;
-    const auto known = state_.orphans.find(present.node);
-    const bool is_new = known == state_.orphans.end() || !state_.engine_has_listed;
+    if (has_node(state(), present.node)) continue;
+    const auto known = state().orphans.find(present.node);
+    const bool is_new = known == state().orphans.end() || !state().engine_has_listed;
     seen.orphans.push_back(is_new ? orphan_of(present) : known->second);
     changed = changed || is_new || known->second.has_agent != present.has_agent;
     seen.orphans.back().has_agent = present.has_agent;
   }
-  if (!changed && seen.orphans.size() == state_.orphans.size()) return {};
-  const std::size_t before = state_.orphans.size();
+  if (!changed && seen.orphans.size() == state().orphans.size()) return {};
+  const std::size_t before = state().orphans.size();
   TRY(process_event(seen));
-  if (state_.orphans.size() != before) log_orphans();
+  if (state().orphans.size() != before) log_orphans();
   return {};
 }
 
@@ -245,7 +244,7 @@ Orphan Controller::orphan_of(const RunningNode& present) const {
     return orphan;
   }
   orphan.devices.host = launch->host;
-  if (const Host* host = find_host(state_.map, launch->host))
+  if (const Host* host = find_host(state().map, launch->host))
     for (int device = 0; std::cmp_less(device, device_count(*host)); ++device)
       orphan.devices.devices.push_back(device);
   orphan.expected_end = setup_.clock.now() + launch->time_left;
@@ -253,13 +252,13 @@ Orphan Controller::orphan_of(const RunningNode& present) const {
 }
 
 std::vector<std::string> Controller::notices() const {
-  auto lines = describe_orphans(state_);
+  auto lines = describe_orphans(state());
   if (!older_copy_notice_.empty()) lines.insert(lines.begin(), older_copy_notice_);
   return lines;
 }
 
 void Controller::log_orphans() const {
-  const auto words = describe_orphans(state_);
+  const auto words = describe_orphans(state());
   for (const std::string& line : words) LS_LOG(warning, "{}", line);
   if (words.empty()) LS_LOG(info, "no run of another store goes on here any more");
 }
@@ -285,15 +284,15 @@ Result<void> Controller::resume_listening() {
 // Called before each decision: if the clock was set, all stored times shift with it.
 Result<void> Controller::sync_clock() {
   const ClockRow clock{boot_, wall_time_at_boot(setup_.clock, setup_.steady)};
-  const auto by = clock_shift(state_.clock, clock);
+  const auto by = clock_shift(state().clock, clock);
   if (by == Duration(0)) return {};
-  const auto changes = TRY(commit_event(ClockChanged{clock}));
+  const Outcome outcome = TRY(commit_event(ClockChanged{clock}));
   if (by) {
     listening_since_ += *by;
     LS_LOG(warning, "the clock was set {} by {}; no time limit is shortened or lengthened by that",
            *by > Duration(0) ? "forward" : "back", text(*by > Duration(0) ? *by : -*by));
   }
-  notify_watchers(changes);
+  notify_watchers(outcome.changes);
   return {};
 }
 
@@ -302,14 +301,10 @@ Result<void> Controller::sync_clock() {
 Result<RunId> Controller::submit(RunSpec spec, Origin origin, const std::string& request_id) {
   TRY(check_ready());
   auto shared = runs_in_same_folder(spec.checkpoint_folder);
-  const auto changes = TRY(
+  const Outcome outcome = TRY(
       process_event(SubmitRun{std::move(spec), std::move(origin), request_id, std::move(shared)}));
-  if (const auto earlier = state_.requests.find(request_id); earlier != state_.requests.end())
-    return earlier->second;
-  // The new run is the only row with version 1.
-  for (const Change& change : changes)
-    if (const Run* run = std::get_if<Run>(&change); run && run->version == 1) return run->id;
-  return Error{Code::internal, "the run was not made"};
+  LS_CHECK(outcome.submitted.has_value());
+  return *outcome.submitted;
 }
 
 Result<void> Controller::stop(const RunId& run, const std::string& reason) {
@@ -320,8 +315,8 @@ Result<void> Controller::stop(const RunId& run, const std::string& reason) {
 
 Result<void> Controller::resume(const RunId& run) {
   TRY(check_ready());
-  const auto found = state_.runs.find(run);
-  TRY(process_event(ResumeRun{run, found == state_.runs.end()
+  const auto found = state().runs.find(run);
+  TRY(process_event(ResumeRun{run, found == state().runs.end()
                                        ? std::vector<RunId>()
                                        : runs_in_same_folder(checkpoint_folder(found->second))}));
   return {};
@@ -337,7 +332,7 @@ Result<void> Controller::apply_operator_event(const Event& event) {
 }
 
 Result<DryRunResult> Controller::plan(const RunSpec& spec, const Origin& origin) const {
-  return dry_run(state_, {spec, origin, {}, runs_in_same_folder(spec.checkpoint_folder)},
+  return dry_run(state(), {spec, origin, {}, runs_in_same_folder(spec.checkpoint_folder)},
                  setup_.clock.now());
 }
 
@@ -347,8 +342,8 @@ Result<Command> Controller::report(const NodeReport& report) {
   heard.listening_since = listening_since_;
   TRY(process_event(heard));
   const NodeName name{report.generation, report.node};
-  const Command command = command_for(state_, name);
-  if (command.orphaned && !state_.orphans.contains(name)) unlisted_orphan_called_ = true;
+  const Command command = command_for(state(), name);
+  if (command.orphaned && !state().orphans.contains(name)) unlisted_orphan_called_ = true;
   return command;
 }
 
@@ -389,50 +384,50 @@ std::vector<RunId> Controller::runs_in_same_folder(const fs::path& folder) const
     return failed || below.empty() || *below.begin() == ".." ? normal : resolved / below;
   };
   std::vector<RunId> found;
-  for (const RunId& id : state_.open)
-    if (plain(checkpoint_folder(state_.runs.at(id))) == plain(folder)) found.push_back(id);
+  for (const RunId& id : state().open)
+    if (plain(checkpoint_folder(state().runs.at(id))) == plain(folder)) found.push_back(id);
   return found;
 }
 
-Result<std::vector<Change>> Controller::process_event(const Event& event) {
-  auto changes = TRY(process_event_quietly(event));
+Result<Outcome> Controller::process_event(const Event& event) {
+  auto outcome = TRY(process_event_quietly(event));
   execute_effects();
-  notify_watchers(changes);
-  return changes;
+  notify_watchers(outcome.changes);
+  return outcome;
 }
 
-Result<std::vector<Change>> Controller::process_event_quietly(const Event& event) {
+Result<Outcome> Controller::process_event_quietly(const Event& event) {
   TRY(sync_clock());
   return commit_event(event);
 }
 
 // Persists and applies the changes, and queues the effects.
-Result<std::vector<Change>> Controller::commit_event(const Event& event) {
-  Outcome outcome = TRY(step(scheduler_, state_, event, setup_.clock.now()));
+Result<Outcome> Controller::commit_event(const Event& event) {
+  Outcome outcome = TRY(decider_.propose(event, setup_.clock.now()));
   save_run_numbers(outcome.changes);
-  TRY(commit(outcome.changes));
-  for (const Change& change : outcome.changes) apply(state_, change);
+  if (auto committed = commit(outcome.changes); !committed) {
+    decider_.discard();
+    return committed.error();
+  }
+  decider_.accept(outcome.changes);
   const auto names_are_new = [](const Change& change) {
     return std::holds_alternative<StoreRow>(change);
   };
   if (std::ranges::any_of(outcome.changes, names_are_new)) {
     record_issued(history_, outcome.changes);
-    state_.numbers = history_.numbers;
+    decider_.set_run_numbers(history_.numbers);
     save_history();
   }
   for (const Effect& effect : outcome.effects)
     if (const auto* launch = std::get_if<LaunchNode>(&effect)) launching_.insert(launch->node);
   effects_.insert(effects_.end(), outcome.effects.begin(), outcome.effects.end());
-  return std::move(outcome.changes);
+  return outcome;
 }
 
 Result<void> Controller::commit(const std::vector<Change>& changes) {
   if (changes.empty()) return {};
   auto committed = setup_.store.commit(changes);
-  if (!committed) {
-    commit_failed_ = true;
-    scheduler_.reset();
-  }
+  if (!committed) commit_failed_ = true;
   record_store_result(committed);
   return committed;
 }
@@ -470,10 +465,10 @@ bool Controller::execute_effects() {
 }
 
 void Controller::execute(const LaunchNode& effect) {
-  const auto node = state_.nodes.find(effect.node);
-  LS_CHECK(node != state_.nodes.end(), "{}", text(effect.node));
+  const auto node = state().nodes.find(effect.node);
+  LS_CHECK(node != state().nodes.end(), "{}", text(effect.node));
   // Stopped meanwhile: the node terminated without a launch.
-  if (!is_to_start(live_attempt(state_, effect.node.attempt.run), effect.node)) {
+  if (!is_to_start(live_attempt(state(), effect.node.attempt.run), effect.node)) {
     launching_.erase(effect.node);
     return;
   }
@@ -484,19 +479,19 @@ void Controller::execute(const LaunchNode& effect) {
   // If that cannot be stored, a later tick finds the node terminated: it is not in the engine's
   // list.
   const bool ours = launched.error().code == Code::exhausted;
-  if (auto changes =
+  if (auto outcome =
           process_event_quietly(LaunchFailed{effect.node, launched.error().message, ours}))
-    notify_watchers(*changes);
+    notify_watchers(outcome->changes);
 }
 
 Result<void> Controller::launch(const Node& node) {
-  const Run& run = state_.runs.at(node.id.attempt.run);
+  const Run& run = state().runs.at(node.id.attempt.run);
   // A folder that the user chose may be visible only to the nodes.
   if (run.spec.checkpoint_folder.empty()) TRY(make_folders(checkpoint_folder(run)));
   return setup_.engine.launch(launch_spec_of(node));
 }
 
-void Controller::execute(const KillNode& effect) { kill(name_of(state_, effect.node)); }
+void Controller::execute(const KillNode& effect) { kill(name_of(state(), effect.node)); }
 void Controller::execute(const KillOrphan& effect) { kill(effect.node); }
 
 void Controller::kill(const NodeName& node) {
@@ -514,8 +509,8 @@ void Controller::kill(const NodeName& node) {
 bool Controller::engine_poll_is_due() const {
   if (!last_engine_poll_ || setup_.steady.since_boot() - *last_engine_poll_ >= kEnginePollInterval)
     return true;
-  return std::ranges::any_of(state_.open, [&](const RunId& run) {
-    const Attempt* attempt = live_attempt(state_, run);
+  return std::ranges::any_of(state().open, [&](const RunId& run) {
+    const Attempt* attempt = live_attempt(state(), run);
     return attempt && attempt->state == AttemptState::draining;
   });
 }
@@ -534,15 +529,15 @@ Result<std::vector<RunningNode>> Controller::list_engine_nodes() {
 void Controller::poll_engine() {
   if (!engine_poll_is_due()) return;
   std::vector<NodeId> awaited;
-  for_each_live_node(state_, [&](const Attempt&, const Node& node) {
+  for_each_live_node(state(), [&](const Attempt&, const Node& node) {
     if (!launching_.contains(node.id)) awaited.push_back(node.id);
   });
-  if (awaited.empty() && state_.orphans.empty() && !unlisted_orphan_called_) return;
+  if (awaited.empty() && state().orphans.empty() && !unlisted_orphan_called_) return;
   const auto there = list_engine_nodes();
   if (!there) return;
   (void)update_orphans(*there);  // after a failed commit it comes again
   for (const NodeId& node : awaited) {
-    const auto found = std::ranges::find(*there, name_of(state_, node), &RunningNode::node);
+    const auto found = std::ranges::find(*there, name_of(state(), node), &RunningNode::node);
     if (found == there->end())
       (void)process_event(NodeTerminated{node});
     else if (!found->has_agent)
@@ -551,13 +546,13 @@ void Controller::poll_engine() {
 }
 
 LaunchSpec Controller::launch_spec_of(const Node& node) const {
-  const NodeName name = name_of(state_, node.id);
-  const Run& run = state_.runs.at(node.id.attempt.run);
-  const Host* host = find_host(state_.map, node.host);
+  const NodeName name = name_of(state(), node.id);
+  const Run& run = state().runs.at(node.id.attempt.run);
+  const Host* host = find_host(state().map, node.host);
   LaunchSpec launch;
   launch.node = text(node.id);
   launch.generation = name.generation;
-  launch.attempt = record_of(state_, node.id.attempt);
+  launch.attempt = record_of(state(), node.id.attempt);
   launch.host = node.host;
   launch.address = host ? address_of(*host) : node.host;
   const auto all = host ? devices(*host) : std::vector<const Device*>{};
@@ -593,7 +588,7 @@ void Controller::notify_watchers(const std::vector<Change>& changes) const {
     if (auto run = std::visit([](const auto& row) { return run_of(row); }, change))
       touched.insert(std::move(*run));
   for (const RunId& run : touched)
-    for (const Watcher& watcher : watchers_) watcher(run, state_.runs.at(run).version);
+    for (const Watcher& watcher : watchers_) watcher(run, state().runs.at(run).version);
 }
 
 }  // namespace lockstep

@@ -34,6 +34,7 @@
 #include "platform/core/model/event.h"
 #include "platform/core/model/state.h"
 #include "platform/core/sched/policy.h"
+#include "platform/core/step/decider.h"
 #include "platform/core/step/starting/dry_run.h"
 #include "platform/core/step/starting/incremental_scheduler.h"
 #include "platform/core/step/step.h"
@@ -90,10 +91,10 @@ class Controller {
   // well. True: effects are left, so call it again after other work of the loop.
   bool execute_effects();
 
-  const State& state() const { return state_; }
+  const State& state() const { return decider_.state(); }
   // The waiting runs and the allocations, as of the last pass; empty before the engine's first
   // answer.
-  const IncrementalScheduler& scheduler() const { return scheduler_; }
+  const IncrementalScheduler& scheduler() const { return decider_.scheduler(); }
   // The engine has listed its nodes.
   bool is_ready() const { return ready_; }
   // Current failures, one line each, for operators.
@@ -121,9 +122,9 @@ class Controller {
   void log_orphans() const;
   Result<void> resume_listening();
   Result<void> check_ready() const;
-  Result<std::vector<Change>> process_event(const Event& event);
-  Result<std::vector<Change>> process_event_quietly(const Event& event);
-  Result<std::vector<Change>> commit_event(const Event& event);
+  Result<Outcome> process_event(const Event& event);
+  Result<Outcome> process_event_quietly(const Event& event);
+  Result<Outcome> commit_event(const Event& event);
   Result<void> commit(const std::vector<Change>& changes);
   void record_store_result(const Result<void>& stored);
   void probe_store();
@@ -139,13 +140,12 @@ class Controller {
   void notify_watchers(const std::vector<Change>& changes) const;
 
   ControllerSetup setup_;
-  State state_;
+  Decider decider_;
   StoreHistory history_;
-  bool history_saved_ = false;      // in its current state
-  std::string older_copy_notice_;   // set if the store is an older copy
-  IncrementalScheduler scheduler_;  // for state_
-  const std::string boot_;          // boot id of the machine
-  std::string costs_;  // costs of communication, for the ranks; empty: the map has none
+  bool history_saved_ = false;     // in its current state
+  std::string older_copy_notice_;  // set if the store is an older copy
+  const std::string boot_;         // boot id of the machine
+  std::string costs_;              // costs of communication, for the ranks; empty: the map has none
   std::vector<Watcher> watchers_;
   std::deque<Effect> effects_;  // committed, not yet carried out
   std::set<NodeId> launching_;  // committed, but the launch not tried yet: missing in the list does

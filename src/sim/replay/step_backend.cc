@@ -22,6 +22,12 @@ RunSpec spec_of(const PendingRun& pending) {
   return spec;
 }
 
+State empty_state(const ClusterMap& map) {
+  State state;
+  state.map = map;
+  return state;
+}
+
 // All ranks of the node have this state.
 NodeReport report_of(const Node& node, int first_rank, RankState state) {
   NodeReport report;
@@ -43,9 +49,7 @@ NodeReport report_of(const Node& node, int first_rank, RankState state) {
 StepBackend::StepBackend(const ClusterMap& map, const SchedulingPolicy& policy,
                          std::vector<PendingRun> pending_runs)
     : pending_runs_(std::move(pending_runs)),
-      queue_(policy, IncrementalScheduler::ReasonUpdates::on_demand) {
-  state_.map = map;
-}
+      decider_(empty_state(map), policy, IncrementalScheduler::ReasonUpdates::on_demand) {}
 
 Result<Decision> StepBackend::decide(Seconds now, std::span<const JobId> ended,
                                      std::span<const JobId> arrived) {
@@ -59,7 +63,7 @@ Result<Decision> StepBackend::decide(Seconds now, std::span<const JobId> ended,
       decision.started.emplace_back(launch->node.attempt.run.number - 1);
   const auto more = TRY(apply_events(reports_after(effects), now));
   LS_CHECK(more.empty(), "agents that say that they run had somebody started");
-  if (const auto head = queue_.head()) decision.head = JobId(head->number - 1);
+  if (const auto head = decider_.scheduler().head()) decision.head = JobId(head->number - 1);
   return decision;
 }
 
@@ -70,8 +74,8 @@ void StepBackend::add_arrival(Events& events, JobId job) const {
 }
 
 void StepBackend::add_end(Events& events, JobId job) const {
-  const Run& run = state_.runs.at(pending_run_of_job(pending_runs_, job).run);
-  const auto nodes = nodes_of(state_, {run.id, run.epoch});
+  const Run& run = decider_.state().runs.at(pending_run_of_job(pending_runs_, job).run);
+  const auto nodes = nodes_of(decider_.state(), {run.id, run.epoch});
   for (const Node* node : nodes)
     events.emplace_back(report_of(*node, node->id.index * run.spec.devices, RankState::exited));
   for (const Node* node : nodes) events.emplace_back(NodeTerminated{node->id});
@@ -82,16 +86,16 @@ StepBackend::Events StepBackend::reports_after(const std::vector<Effect>& effect
   for (const Effect& effect : effects) {
     const auto* launch = std::get_if<LaunchNode>(&effect);
     LS_CHECK(launch != nullptr, "a job is to be ended by force");
-    const Node& node = state_.nodes.at(launch->node);
-    const RunSpec& spec = state_.runs.at(launch->node.attempt.run).spec;
+    const Node& node = decider_.state().nodes.at(launch->node);
+    const RunSpec& spec = decider_.state().runs.at(launch->node.attempt.run).spec;
     events.emplace_back(report_of(node, node.id.index * spec.devices, RankState::running));
   }
   return events;
 }
 
 Result<std::vector<Effect>> StepBackend::apply_events(const Events& events, Seconds now) {
-  Outcome outcome = TRY(step(queue_, state_, events, Time(now)));
-  for (const Change& change : outcome.changes) apply(state_, change);
+  Outcome outcome = TRY(decider_.propose(events, Time(now)));
+  decider_.accept(outcome.changes);
   return std::move(outcome.effects);
 }
 

@@ -1,7 +1,7 @@
-// StepBackend: the platform's whole decision, step() with its queue over rows in memory. Its agents
-// obey within the second of the request: a launch runs at once, and a job that ends is gone at
-// once. So its only difference from the pass alone (pass_backend.h) is the code around the pass,
-// and the schedules must be equal.
+// StepBackend: the platform's whole decision, on rows in memory. Its agents obey within the second
+// of the request: a launch runs at once, and a job that ends is gone at once. So its only
+// difference from the pass alone (pass_backend.h) is the code around the pass, and the schedules
+// must be equal.
 //
 // All events of a second are one batch, decided once. There are no ticks: time alone starts no run,
 // and nothing is late here.
@@ -12,7 +12,7 @@
 #include <span>
 #include <vector>
 
-#include "platform/core/step/step.h"
+#include "platform/core/step/decider.h"
 #include "sim/replay/replay.h"
 
 namespace lockstep::sim {
@@ -36,8 +36,7 @@ class StepBackend : public ReplayBackend {
   Result<std::vector<Effect>> apply_events(const Events& events, Seconds now);
 
   const std::vector<PendingRun> pending_runs_;
-  IncrementalScheduler queue_;
-  State state_;
+  Decider decider_;
 };
 
 }  // namespace lockstep::sim

@@ -11,6 +11,7 @@
 #include "base/random.h"
 #include "map/query.h"
 #include "platform/core/sched/pass.h"
+#include "platform/core/step/decider.h"
 #include "platform/core/step/step_world_for_test.h"
 
 namespace lockstep {
@@ -36,15 +37,16 @@ class Chaos {
   void step_once() {
     world_.now += Duration(static_cast<std::int64_t>(random_.below(calm_ ? 1'000'000 : 4'000'000)));
     const Event event = any_event();
-    const State before = world_.state;
-    auto outcome = step(queue_, world_.state, event, world_.now);
+    auto outcome = decider_.propose(event, world_.now);
     IncrementalScheduler from_nothing(chaos_policy());
-    auto again = step(from_nothing, before, event, world_.now);
+    auto again = step(from_nothing, world_.state, event, world_.now);
     ASSERT_EQ(outcome.has_value(), again.has_value());
     if (!outcome) return;
-    ASSERT_EQ(outcome->changes, again->changes) << "kept and from nothing decide differently";
+    ASSERT_EQ(outcome->changes, again->changes)
+        << "the decider and step() from nothing decide differently";
     ASSERT_EQ(outcome->effects, again->effects);
-    if (below(40) == 0) return queue_.reset();  // it could not be stored, so it did not happen
+    if (below(40) == 0) return;  // it could not be stored, so it did not happen
+    decider_.accept(outcome->changes);
     for (const Change& change : outcome->changes) {
       apply(world_.state, change);
       journal_.push_back(change);
@@ -276,7 +278,7 @@ class Chaos {
     EXPECT_TRUE(plan.evictions.empty() && plan.moves.empty()) << "one could have been asked to go";
     for (const WaitingRun& waiting : plan.waiting)
       EXPECT_EQ(world_.state.runs.at(waiting.run).reason, waiting.reason);
-    EXPECT_EQ(queue_.waiting(), plan.waiting);
+    EXPECT_EQ(decider_.scheduler().waiting(), plan.waiting);
   }
 
   void check_live(const Attempt& attempt, int count, std::set<std::pair<std::string, int>>& held) {
@@ -327,7 +329,7 @@ class Chaos {
   }
 
   World world_{with_cores(map_of(4, 3))};
-  IncrementalScheduler queue_{chaos_policy()};
+  Decider decider_{world_.state, chaos_policy()};
   std::vector<Change> journal_;
   std::set<NodeId> launched_;
   std::map<RunId, std::int64_t> versions_;

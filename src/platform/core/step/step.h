@@ -3,13 +3,14 @@
 // unknown run, a malformed report). It uses no clock, thread, socket or file. A list of events and
 // times replays every decision.
 //
-// States of a run (see core/model; the rules are in docs/design/platform.md):
+// States of a run (see core/model; the rules are in docs/design/attempts.md):
 //   queued > starting > running > succeeded | failed | timed_out | cancelled
 //      ^________________|  a lost rank or node, or a retry
 // States of its attempt:
 //   reserved > launching > running > draining > ended
 #pragma once
 
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -24,10 +25,12 @@ struct Outcome {
   std::vector<Change> changes;  // each row at most once: runs, attempts, nodes, hosts, limits,
                                 // store, orphans, clock
   std::vector<Effect> effects;  // to be carried out once the changes are durable
+  // The run of the last SubmitRun: the new one, or the earlier one of the same request id.
+  std::optional<RunId> submitted{};
 };
 
-// The scheduler must have seen all changes so far, or been reset; afterwards it includes the new
-// ones.
+// For Decider (decider.h): the scheduler must have seen all changes so far, or been reset;
+// afterwards it includes the new ones.
 Result<Outcome> step(IncrementalScheduler& scheduler, const State& state, const Event& event,
                      Time now);
 // Several events at one time, decided as one: one refusal refuses all.

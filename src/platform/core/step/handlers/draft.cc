@@ -121,6 +121,7 @@ Outcome Draft::finish() {
     outcome.changes.emplace_back(StoreRow{state_.store.generation, state_.store.issued + created});
   if (clock && clock != state_.clock) outcome.changes.emplace_back(*clock);
   outcome.effects = std::move(effects_);
+  outcome.submitted = submitted_;
   return outcome;
 }
 

@@ -105,12 +105,14 @@ class Draft {
   RunId next_run_id(const std::string& project) const;
 
   void add_effect(Effect effect) { effects_.push_back(std::move(effect)); }
+  void set_submitted(const RunId& run) { submitted_ = run; }
   Outcome finish();
 
  private:
   const State& state_;
   const Time now_;
   std::vector<Effect> effects_;
+  std::optional<RunId> submitted_;
 };
 
 }  // namespace lockstep

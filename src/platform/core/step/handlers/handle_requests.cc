@@ -58,7 +58,10 @@ Result<void> check_limits(const Draft& draft, const RunSpec& spec, const Origin&
 }  // namespace
 
 Result<void> handle_event(Draft& draft, const SubmitRun& event) {
-  if (const Run* known = draft.run_of_request(event.request_id)) return check_same(*known, event);
+  if (const Run* known = draft.run_of_request(event.request_id)) {
+    draft.set_submitted(known->id);
+    return check_same(*known, event);
+  }
   if (!event.request_id.empty()) TRY(check_name("request_id", event.request_id));
   TRY(check(event.spec));
   TRY(check_dependencies(draft, event.spec));
@@ -76,6 +79,7 @@ Result<void> handle_event(Draft& draft, const SubmitRun& event) {
   run.fair_share_used = fair_share_used_by(draft, run.id.project);
   run.priority = event.spec.priority;
   init_preconditions(draft, run);
+  draft.set_submitted(run.id);
   draft.runs.add(std::move(run));
   return {};
 }
