@@ -21,7 +21,7 @@ LAST = ("tests/cluster/*", "python/*")
 
 # Programs in Python without a suffix.
 SCRIPTS = tuple(
-    f"tools/check_{name}" for name in ("layers", "names", "language", "tidy", "generated")
+    f"tools/check_{name}" for name in ("layers", "names", "language", "docs", "tidy", "generated")
 )
 
 
@@ -85,6 +85,7 @@ def quick_checks() -> list[Program]:
         Check("check layers", [str(ROOT / "tools/check_layers")]),
         Check("check names", [str(ROOT / "tools/check_names")]),
         Check("check language", [str(ROOT / "tools/check_language")]),
+        Check("check docs", [str(ROOT / "tools/check_docs")]),
         Check("check format", [str(ROOT / "tools/check_format")]),
         Check("check generated", [str(PYTHON), str(ROOT / "tools/check_generated")]),
         Check("check python lint", [*ruff, *typed, *linted, *SCRIPTS]),

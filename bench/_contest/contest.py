@@ -26,7 +26,8 @@ SIZES = [8, 64, KIB, 4 * KIB, 16 * KIB, 64 * KIB, 256 * KIB, MIB, 4 * MIB, 16 * 
 LATENCY_SIZES = [8, 64, KIB, 4 * KIB]
 QUICK_SIZES = [8, 64 * KIB, MIB]
 # From this size on no cache holds the buffers, so memory is the limit. An all-gather stores its
-# results past the cache earlier, unless its ranks share one (src/comm/algorithm/host/host_store_mode.h).
+# results past the cache earlier, unless its ranks share one
+# (src/comm/algorithm/host/host_store_mode.h).
 LIMITED = {"all_reduce": 64 * MIB, "reduce_scatter": 64 * MIB, "all_gather": 4 * MIB}
 
 LOAD_MAX = 0.7  # above, other programs use the machine

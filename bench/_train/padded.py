@@ -71,8 +71,8 @@ def rows(engine: Runner, alone: Runner, payload: float) -> Iterator[Row]:
 
 
 def formula(job: Job) -> int:
-    """Bytes a rank: parameters, gradients, units under way (docs/design/train.md), and one more;
-    and what backward needs of forward: the inputs of each layer."""
+    """Bytes a rank: parameters, gradients, units in flight (docs/design/gradients.md) and one more,
+    and the inputs of each layer, which backward needs."""
     size = SIZES[job.size]
     under_way = GATHERED + REDUCED if job.shard_ranks > 1 else 0
     units = (under_way + 1) * size.bytes // size.blocks

@@ -1,5 +1,5 @@
 """The daemon's store is moved away or put back from an older copy, under runs that go on:
-docs/design/platform.md, "Identity of a store"."""
+docs/design/store.md, "Identity of a store"."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 // Every route, declared once and completely: method, path, caller, query, the records of request
 // and answer, and its errors. The server dispatches and parses calls by it, the client calls by it,
-// and OpenAPI is generated from it (openapi.h). docs/design/api.md explains how to add one.
+// and OpenAPI is generated from it (openapi.h). docs/howto/add-a-route.md explains how to add one.
 #pragma once
 
 #include <array>

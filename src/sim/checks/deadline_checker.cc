@@ -8,7 +8,7 @@ namespace {
 using std::chrono::minutes;
 using std::chrono::seconds;
 
-// From docs/design/platform.md.
+// From docs/design/attempts.md.
 constexpr Duration kSilence = seconds(30);              // of an agent, until its node is lost
 constexpr Duration kFirstCall = minutes(1);             // of one that never called
 constexpr Duration kStopPatience = seconds(15);         // to `stop`, until force is used

@@ -14,7 +14,7 @@
 
 namespace lockstep::sim {
 
-// Between two kills of a node, as docs/design/platform.md promises.
+// Between two kills of a node, as docs/design/attempts.md promises.
 inline constexpr Duration kKillInterval = std::chrono::seconds(5);
 
 class DeadlineChecker {

@@ -12,7 +12,7 @@ namespace {
 
 using std::chrono::seconds;
 
-// From docs/design/platform.md: none before the first retry, then 2 s, 4 s, up to a minute.
+// From docs/design/attempts.md: none before the first retry, then 2 s, 4 s, up to a minute.
 Duration pause_before(int retry) {
   if (retry <= 1) return Duration(0);
   return std::min<Duration>(seconds(60), seconds(1 << std::min(retry - 1, 10)));

@@ -18,7 +18,7 @@
 
 namespace lockstep::sim {
 
-// All ranks run within this time after their attempt was made (docs/design/platform.md).
+// All ranks run within this time after their attempt was made (docs/design/attempts.md).
 inline constexpr Duration kStartTimeLimit = std::chrono::minutes(5);
 
 class RunningTimes {

@@ -1,4 +1,4 @@
-// The environment of a rank: docs/design/agent.md lists the variables.
+// The environment of a rank: docs/design/rank-interface.md lists the variables.
 #pragma once
 
 #include <string>

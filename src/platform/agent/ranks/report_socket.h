@@ -1,7 +1,7 @@
 // ReportSocket: the socket on which one rank reports metrics, progress and checkpoints to its
-// agent, one JSON object a line (docs/design/agent.md). Each rank has its own socket, so reports
-// need no sender. Unreadable lines are counted and skipped: a broken reporter must not affect the
-// data of others.
+// agent, one JSON object a line (docs/design/rank-interface.md). Each rank has its own socket, so
+// reports need no sender. Unreadable lines are counted and skipped: a broken reporter must not
+// affect the data of others.
 #pragma once
 
 #include <cstdint>

@@ -75,8 +75,8 @@ struct SchedulingPolicy {
   Duration restart_time = std::chrono::minutes(2);
 };
 
-// Named as in the literature and docs/design/scheduler.md. With limits that are the true running
-// times, kEasy and kShortest are the policies with exact estimates.
+// Named as in the literature and docs/design/scheduler-internals.md. With limits that are the true
+// running times, kEasy and kShortest are the policies with exact estimates.
 namespace policies {
 inline constexpr SchedulingPolicy kFifo{.order = QueueOrder::arrival,
                                         .backfill_mode = BackfillMode::none};
