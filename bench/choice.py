@@ -56,7 +56,7 @@ def main() -> None:
 
 def read_arguments() -> tuple[argparse.Namespace, Grid]:
     parser = parser_of(__doc__)
-    parser.add_argument("--starts", type=int, help="how often the ranks are started anew")
+    parser.add_argument("--starts", type=int, help="how often the ranks are started")
     given = parser.parse_args()
     if given.starts is not None and given.starts < 1:
         parser.error("--starts: 1 at least")

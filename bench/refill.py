@@ -50,7 +50,7 @@ class RendezvousProcess(Closeable):
         assert self._process.stdout is not None
         reply = self._process.stdout.readline().split()
         if len(reply) != 2:
-            raise Failed("the meeting place did not start")
+            raise Failed("the rendezvous did not start")
         self.address = f"{host.address}:{reply[1]}"
 
     def close(self) -> None:
@@ -119,7 +119,7 @@ def row(network: Network, ranks_a_host: int, given: argparse.Namespace) -> dict[
     got = filled[0][0]
     return {
         "bench": "refill",
-        "case": "a newcomer's state",
+        "case": "a replacement's state",
         "replicas": len(network.hosts),
         "ranks_a_host": ranks_a_host,
         "rate": given.rate,

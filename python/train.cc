@@ -183,7 +183,7 @@ void bind_train(py::module& module) {
           "mean",
           [](BoundModel& bound, double value) {
             auto& world = bound.mesh().world();
-            return value_of(world.all_reduce(value, Reduction::sum, "a mean")) / world.size();
+            return value_of(world.all_reduce(value, ReduceOp::sum, "a mean")) / world.size();
           },
           ReleaseGil())
       .def(

@@ -215,7 +215,7 @@ NetworkOptions network_of(const std::string& meeting_host) {
 [[noreturn]] void run_rank(const Group& group, int rank, int ports) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   std::uint16_t port = 0;
-  if (::read(ports, &port, sizeof port) != sizeof port) exit_with_error("no meeting place");
+  if (::read(ports, &port, sizeof port) != sizeof port) exit_with_error("no rendezvous");
   const auto& meeting_host = group.hosts.front().address;
   enter_network(group.hosts[group.host_of(rank)]);
   auto meeting_place =

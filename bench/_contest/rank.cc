@@ -137,7 +137,7 @@ int connected(const std::string& path) {
   std::ranges::copy(path, address.sun_path);
   const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
-    exit_with_error("nobody listens on " + path);
+    exit_with_error("no rank listens on " + path);
   return fd;
 }
 

@@ -76,7 +76,7 @@ Result<void> Checkpoints::save(std::int64_t step, const ShardedModel& model,
   }
   if (is_refused(stalled.error())) return stalled.error();
   // Every rank has the same error.
-  if (prints_) LS_LOG(error, "{}; training goes on without it", stalled.error().message);
+  if (prints_) LS_LOG(error, "{}; training continues without it", stalled.error().message);
   return {};
 }
 

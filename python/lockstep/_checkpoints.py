@@ -81,7 +81,7 @@ class Checkpoints:
 
         Args:
             keep: the number of newest checkpoints that are kept.
-            group: for messages of these ranks while the training goes on; by default one is made.
+            group: for messages of these ranks while the training continues; by default one is made.
             write: True claims the folder now, False never, and save() raises. By default the first
                 save claims it; in a run with LOCKSTEP_CHECKPOINT_DIR as the folder this call does.
 

@@ -95,7 +95,7 @@ class _Agent:
         if self._dropped == 1:
             _warn(
                 f"the agent at {self._path} took no report within {_WAIT_MAX:g} s ({reason}); "
-                "reports are dropped until it does, training goes on"
+                "reports are dropped until it does, training continues"
             )
 
 
@@ -169,7 +169,7 @@ def progress(step: int, steps: int) -> None:
 def checkpoint(step: int, path: str | os.PathLike[str]) -> None:
     """Reports that the checkpoint of ``step`` is complete, in the file or folder ``path``.
 
-    A path that does not exist is not reported: there is a warning, and training goes on.
+    A path that does not exist is not reported: there is a warning, and training continues.
 
     Raises:
         TypeError: the step is not an integer, or the path not a path.

@@ -84,7 +84,7 @@ class Training:
             self._recovery.configure(str(checkpoints or ""), rescale)
         elif os.environ.get("LOCKSTEP_ON_FAILURE") in ("shrink", "wait") and dist.is_initialized():
             raise ValueError(
-                "torch.distributed's groups end when a rank dies, and nobody goes on: leave "
+                "torch.distributed's groups end when a rank dies, and no rank continues: leave "
                 "init_process_group out, lockstep.shard connects the ranks"
             )
         self._done = self._last = 0

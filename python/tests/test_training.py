@@ -199,7 +199,7 @@ def meeting_place(secret: str) -> Iterator[int]:
     process = fork.Process(target=hold, args=(theirs,), daemon=True)
     process.start()
     try:
-        assert ours.poll(20), "the meeting place did not start"
+        assert ours.poll(20), "the rendezvous did not start"
         yield ours.recv()
     finally:
         process.kill()

@@ -207,7 +207,7 @@ void Reporter::drop() {
     first = dropped_++ == 0;
   }
   if (first)
-    LS_LOG(warning, "the agent at {} does not take reports: they are dropped; training goes on",
+    LS_LOG(warning, "the agent at {} does not take reports: they are dropped; training continues",
            options_.socket.string());
 }
 

@@ -73,10 +73,10 @@ TEST(Faults, ReachTheAgentUnlessARecoveryFollows) {
   clear_deferred_fault();
   EXPECT_FALSE(report_deferred_fault());
   EXPECT_EQ(agent.heard(), "");
-  report_fault({Code::peer_lost, "the meeting place is out of reach"}, 0);
+  report_fault({Code::peer_lost, "the rendezvous is out of reach"}, 0);
   EXPECT_EQ(agent.heard(),
             "{\"kind\":\"fault\",\"fault\":\"connection_lost\",\"rank\":0,"
-            "\"text\":\"the meeting place is out of reach\"}\n");
+            "\"text\":\"the rendezvous is out of reach\"}\n");
 }
 
 }  // namespace

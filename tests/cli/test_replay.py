@@ -79,7 +79,7 @@ def test_people_get_a_table(five_jobs: Path) -> None:
     assert done.returncode == 0
     assert done.stdout.startswith("fifo on 2 hosts with 4 devices, 2 a pod: 5 jobs in 58m 20s\n")
     assert "second half" in done.stdout
-    assert "idle while somebody waits" in done.stdout
+    assert "idle while a job waits" in done.stdout
     assert done.stderr == ""
 
 

@@ -76,7 +76,7 @@ def test_a_checkpoint_on_a_full_disk_fails_by_name_and_leaves_the_one_before_it_
     run = cluster.submit(*words, "100000")
     wait_until("a checkpoint is there", lambda: cluster.show(run)["checkpoints"])
     said = refusal(disk, cluster, run)
-    assert re.search(rf"saving {folder}/step-\d+: .*training goes on without it", said), said
+    assert re.search(rf"saving {folder}/step-\d+: .*training continues without it", said), said
     assert cluster.show(run)["state"] == "running"
     cluster.ok("stop", run)
 

@@ -55,7 +55,7 @@ def test_a_run_of_another_store_goes_on_until_an_operator_ends_it(
     ranks = [rank["pid"] for rank in cluster.running_ranks(run)]
     move_away(cluster, tmp_path / "old")
     told = cluster.command("serve", "--hosts", "2x2", "--detach")
-    line = "a run of another store goes on here: act/1 (2 devices on"
+    line = "a run of another store is active here: act/1 (2 devices on"
     assert line in told.stderr
     for words in (["ps"], ["queue"], ["version"]):
         assert line in cluster.command(*words).stderr

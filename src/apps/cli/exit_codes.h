@@ -31,7 +31,7 @@ inline constexpr std::array<ExitCode, 7> kExitCodes = {{
     {kNoDaemon, "the daemon cannot be reached, or did not answer in time"},
     {kTimedOut, "the run used up its time-out"},
     {kCancelled, "the run was stopped"},
-    {kBrokenPipe, "nobody reads the output any more, as in `lockstep logs 1 | head`"},
+    {kBrokenPipe, "the reader of the output has ended, as in `lockstep logs 1 | head`"},
 }};
 
 int exit_code_for(const Error& error);

@@ -185,7 +185,7 @@ void add_flight(CLI::App& app, Action& action) {
   auto flags = std::make_shared<FlightFlags>();
   command
       ->add_option("run", flags->where,
-                   "a run, or the folder where LOCKSTEP_FLIGHT_DIR told ranks to record")
+                   "a run, or the folder LOCKSTEP_FLIGHT_DIR in which ranks record")
       ->required()
       ->type_name(kRunValue);
   command->add_option("--last", flags->last, "show this number of the newest collectives")

@@ -37,7 +37,8 @@ void add_hold(CLI::App& app, Action& action) {
   command->add_option("--reason", flags->reason, "why; shown with the run")->type_name("TEXT");
   command->add_flag("--json", flags->json, "print JSON");
   command->footer(
-      "They stay where they stand, and keep nobody waiting; `lockstep release` lets them start.\n\n"
+      "They keep their place in the queue, and no run waits for them; `lockstep release` lets them "
+      "start.\n\n"
       "Example:\n  lockstep hold demo/42 --reason \"the data set is being replaced\"");
   command->callback([&action, flags] { action = [flags] { return hold(*flags); }; });
 }

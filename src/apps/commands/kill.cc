@@ -63,7 +63,7 @@ void add_kill(CLI::App& app, Action& action) {
       ->type_name("KILL|TERM|STOP|CONT|USR1")
       ->capture_default_str();
   command->footer(
-      "The run goes on by itself after a rank that was killed. A rank that is stopped hangs.\n\n"
+      "The run continues by itself after a rank was killed. A rank that is stopped hangs.\n\n"
       "Example:\n"
       "  lockstep kill demo/42 --rank 1");
   command->callback([&action, run, rank, signal] {

@@ -106,7 +106,8 @@ void add_limits(CLI::App& app, Action& action) {
   command->add_flag("--yes", flags->yes, "with --devices 0: no run of it is to start any more");
   command->add_flag("--json", flags->json, "print JSON");
   command->footer(
-      "A run that would exceed a limit waits, and no other run waits for it; what runs goes on.\n"
+      "A run that would exceed a limit waits, and no other run waits for it. Active runs "
+      "continue.\n"
       "A weight counts for runs that are submitted from then on.\n\n"
       "Examples:\n"
       "  lockstep limits\n"

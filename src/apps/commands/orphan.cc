@@ -23,7 +23,7 @@ struct OrphanFlags {
 };
 
 std::string orphans_text(const api::OrphanList& list) {
-  if (list.orphans.empty()) return "no run of another store goes on here";
+  if (list.orphans.empty()) return "no run of another store is active here";
   Table table({"RUN", "ATTEMPT", "NAME", "USER", "STATE", "HOSTS", "DEVICES", "ENDS", "COMMAND"});
   const Time now = SystemClock().now();
   for (const api::OrphanView& orphan : list.orphans)

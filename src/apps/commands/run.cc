@@ -108,7 +108,7 @@ Result<int> submit_and_follow(const RunCommandOptions& choice) {
     print_to_stderr(reattach_hint(run.id));
     return kDone;
   }
-  print_to_stderr(format("submitted {} ({}) on {}; Ctrl-C detaches, the run goes on", run.id,
+  print_to_stderr(format("submitted {} ({}) on {}; Ctrl-C detaches, the run continues", run.id,
                          run.name, size_text(spec)));
   const auto detached = "\ndetached: " + reattach_hint(run.id);
   interrupt.set_message(detached);
@@ -203,7 +203,7 @@ void add_run(CLI::App& app, Action& action) {
   command->footer(
       "Each rank finds RANK, LOCAL_RANK, WORLD_SIZE, LOCAL_WORLD_SIZE, GROUP_RANK, MASTER_ADDR "
       "and\nMASTER_PORT as torchrun sets them, and LOCKSTEP_CHECKPOINT_DIR. A rank or node that is "
-      "lost\ncosts no retry: the run goes on by itself, at most three times.\n\n"
+      "lost\ncosts no retry: the run continues by itself, at most three times.\n\n"
       "Examples:\n"
       "  lockstep run -n 2 -g 2 --timeout 30m -- python train.py --epochs 3\n"
       "  lockstep run run.yaml\n\n"

@@ -113,7 +113,7 @@ void mark_daemon_stopped(const Home& home) {
   file->network_url.clear();
   file->token.clear();
   if (auto written = write_pointer(home, *file); !written)
-    print_to_stderr("lockstep: other machines are not told that the daemon ended: " +
+    print_to_stderr("lockstep: the file that tells other machines of the daemon was not removed: " +
                     written.error().message);
 }
 

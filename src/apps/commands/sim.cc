@@ -131,7 +131,7 @@ std::string as_text(const SimReport& report) {
   });
   for (const auto& [name, member] :
        {std::pair("devices held", &PartMetrics::utilization),
-        std::pair("idle while somebody waits", &PartMetrics::idle_waiting),
+        std::pair("idle while a job waits", &PartMetrics::idle_waiting),
         std::pair("enough free, but scattered", &PartMetrics::scattered)})
     add_row(table, name, report, [&](const PartMetrics& part) { return percent(part.*member); });
   std::string lines =

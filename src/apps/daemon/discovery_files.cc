@@ -39,7 +39,7 @@ Result<DiscoveryFiles> DiscoveryFiles::write(const Home& home, const ServeConfig
                                            {home.daemon_file(), daemon_file_text(file)}});
   for (const auto& [path, content] : made.files_) TRY(write_file(path, content));
   if (auto written = write_pointer(home, file); !written)
-    LS_LOG(warning, "other machines are not told where the daemon is: {}", written.error().message);
+    LS_LOG(warning, "other machines cannot find the daemon: {}", written.error().message);
   LS_LOG(info, "serving {} at {}{}", home.folder.string(), file.url,
          file.network_url.empty() ? "" : ", for other machines at " + file.network_url);
   return made;

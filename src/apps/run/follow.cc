@@ -103,7 +103,7 @@ std::string log_text(const api::LogLine& line, bool with_rank) {
 
 std::string reattach_hint(const std::string& run) {
   return format(
-      "{0} goes on. `lockstep logs -f {0}` or `lockstep watch {0}` comes back to it, "
+      "{0} continues. `lockstep logs -f {0}` or `lockstep watch {0}` comes back to it, "
       "`lockstep stop {0}` ends it.",
       run);
 }

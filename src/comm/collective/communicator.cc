@@ -296,8 +296,7 @@ OperationFuture Communicator::recv(std::span<std::byte> buffer, int peer, int ta
 
 OperationFuture Communicator::recv_from_any(std::span<std::byte> buffer, int tag, int& source) {
   auto checked = impl_->check_tag(tag);
-  if (checked && size() == 1)
-    checked = invalid("in a group of one there is nobody to receive from");
+  if (checked && size() == 1) checked = invalid("a group of one has no rank to receive from");
   if (!checked) return OperationFuture::completed(std::move(checked));
   return impl_->engine().recv(buffer, kAnyPeer, tag, &source);
 }

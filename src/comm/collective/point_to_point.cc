@@ -197,7 +197,7 @@ Result<void> PointToPoint::take_data(int peer, const IncomingMessage& message) {
   const std::size_t bytes = message.header.payload;
   if (found == state.receiving.end() || bytes == 0 ||
       bytes > found->second.call.buffer.size() - found->second.received)
-    return broken_protocol(endpoint_.peer(peer), "data that nobody asked for");
+    return broken_protocol(endpoint_.peer(peer), "data that no call receives");
   auto& receiving = found->second;
   std::memcpy(receiving.call.buffer.data() + receiving.received, message.payload, bytes);
   receiving.received += bytes;

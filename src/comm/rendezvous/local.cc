@@ -17,7 +17,7 @@ Result<std::string> LocalRendezvous::get(std::string_view key, Deadline deadline
   Lock lock(mutex_);
   for (;;) {
     if (const auto entry = entries_.find(key); entry != entries_.end()) return entry->second;
-    if (deadline.passed()) return Error{Code::timeout, format("nobody has set '{}' in time", key)};
+    if (deadline.passed()) return Error{Code::timeout, format("no rank has set '{}' in time", key)};
     changed_.wait_until(mutex_, deadline);
   }
 }

@@ -103,9 +103,10 @@ Result<Membership::MemberList> Membership::agree_on_members(std::string_view mes
   TRY(set_tombstone(next + 1));
   auto sent = rendezvous_->set(member_key(next, member_), encode_message(message));
   if (!sent && sent.error().code == Code::already_exists)
-    return Error{Code::denied, format("the others count member {} as gone and went on without it: "
-                                      "was its connection to the meeting place cut?",
-                                      member_)};
+    return Error{Code::denied,
+                 format("the others count member {} as lost and continued without it: "
+                        "was its connection to the rendezvous cut?",
+                        member_)};
   TRY(std::move(sent));
   MemberList members;
   for (int member : members_) members[member] = TRY(message_of(next, member, deadline));
@@ -129,7 +130,7 @@ Result<Membership::MemberList> Membership::wait_for_replacements(MemberList memb
     }
     message = decode_replacement_message(TRY(std::move(value)));
     if (!message)
-      return Error{Code::timeout, format("nobody came in place of member {} in time", member)};
+      return Error{Code::timeout, format("no replacement of member {} came in time", member)};
   }
   members_.clear();
   for (const auto& [member, message] : members) members_.push_back(member);

@@ -253,7 +253,7 @@ class RendezvousServer::Impl {
   // After the response, all data comes from the port; after the request, all data goes there.
   void begin_forwarding(Connection& one, const std::string& number) {
     if (forward_to_ == 0)
-      return reply(one, number, Error{Code::invalid, "this meeting place forwards nothing"});
+      return reply(one, number, Error{Code::invalid, "this rendezvous forwards nothing"});
     reply(one, number, Result<void>());
     one.relay = Relay{.near = std::move(one.socket),
                       .far = {},

@@ -294,7 +294,7 @@ class Network {
       if (rank->fiber().ended()) continue;
       if (!deadlock_error_)
         deadlock_error_ =
-            Error{Code::timeout, format("the ranks wait for each other for ever: rank {} {}",
+            Error{Code::timeout, format("the ranks wait for each other forever: rank {} {}",
                                         rank->rank(), rank->waits_for())};
       rank->fiber().resume();
     }

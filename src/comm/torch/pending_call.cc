@@ -120,10 +120,11 @@ Result<void> PendingCall::wait_and_finish() {
 Result<void> PendingCall::wait_and_finish_until(Deadline deadline, Duration timeout) {
   spin_until_ready(*this, deadline);
   if (!ready() && !wait_until_ready(*this, deadline))
-    return Error{Code::timeout,
-                 format("{} was not done within {}; it goes on: wait longer, or see which rank is "
-                        "behind",
-                        operation_, text(timeout))};
+    return Error{
+        Code::timeout,
+        format("{} was not done within {}; it continues: wait longer, or see which rank is "
+               "behind",
+               operation_, text(timeout))};
   return wait_and_finish();
 }
 

@@ -94,7 +94,7 @@ struct Heartbeat {
         required(field("state", &Heartbeat::state, "how far the node is")),
         field("address", &Heartbeat::address, "where other nodes reach it"),
         field("master_port", &Heartbeat::master_port, "reserved for the ranks"),
-        field("rendezvous_port", &Heartbeat::rendezvous_port, "the meeting place's port"),
+        field("rendezvous_port", &Heartbeat::rendezvous_port, "the rendezvous's port"),
         field("agent_pid", &Heartbeat::agent_pid, "the agent's process id"),
         field("stop_reason", &Heartbeat::stop_reason, "why it ends its ranks without a command"),
         field("message", &Heartbeat::message, "what went wrong, if anything"),
@@ -129,14 +129,14 @@ struct HeartbeatAnswer {
         field("acknowledged", &HeartbeatAnswer::acknowledged, "items up to here are durable"),
         field("master_address", &HeartbeatAnswer::master_address, "MASTER_ADDR"),
         field("master_port", &HeartbeatAnswer::master_port, "MASTER_PORT"),
-        field("rendezvous", &HeartbeatAnswer::rendezvous, "host:port of the meeting place"),
+        field("rendezvous", &HeartbeatAnswer::rendezvous, "host:port of the rendezvous"),
         field("grace_seconds", &HeartbeatAnswer::grace_seconds, "between signal and kill"),
         field("flight_wanted", &HeartbeatAnswer::flight_wanted,
               "the next call is to bring what the ranks recorded of their collectives"),
-        field(
-            "orphaned", &HeartbeatAnswer::orphaned,
-            "the daemon's store does not know the node: it goes on by itself, keeps its items and "
-            "calls every few seconds"));
+        field("orphaned", &HeartbeatAnswer::orphaned,
+              "the daemon's store does not know the node: it continues by itself, keeps its items "
+              "and "
+              "calls every few seconds"));
   }
 };
 

@@ -208,7 +208,7 @@ struct RankView {
         field("activity_since", &RankView::activity_since, "since when it is blocked or stopped"),
         field("fault", &RankView::fault, "why it had to end, as it said itself"),
         field("fault_rank", &RankView::fault_rank, "the global rank at fault; -1: not known"),
-        field("fault_text", &RankView::fault_text, "its words"),
+        field("fault_text", &RankView::fault_text, "its text"),
         field("restarts", &RankView::restarts, "how often its agent has started it again"));
   }
 };

@@ -35,10 +35,10 @@ std::string target_of(std::string_view pattern, const std::vector<std::string>& 
       target += segment;
       continue;
     }
-    LS_CHECK(word != parameters.end(), "{} has more places than words", pattern);
+    LS_CHECK(word != parameters.end(), "{} has more parameters than values", pattern);
     target += percent_encode(*word++);
   }
-  LS_CHECK(word == parameters.end(), "{} has fewer places than words", pattern);
+  LS_CHECK(word == parameters.end(), "{} has fewer parameters than values", pattern);
   char mark = '?';
   for (const auto& [name, value] : query) {
     target += mark + name + '=' + percent_encode(value);

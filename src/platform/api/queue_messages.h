@@ -214,11 +214,11 @@ struct HostView {
         field("id", &HostView::id, "the host's id in the map"),
         field("pod", &HostView::pod, "the pod's name"),
         field("state", &HostView::state,
-              "open; avoided: only if nothing else has room; closed and drained: to nobody new"),
+              "open; avoided: only if no other host fits; closed and drained: to no new run"),
         field("reason", &HostView::reason, "why it is not open"),
         field("since", &HostView::since, "in that state; absent: always"),
         field("devices", &HostView::devices, "that it has"),
-        field("free", &HostView::free, "of them held by nobody"),
+        field("free", &HostView::free, "of them held by no run"),
         field("runs", &HostView::runs, "the runs that hold devices there"),
         field("events", &HostView::events, "what was changed of it, oldest first"));
   }

@@ -260,7 +260,7 @@ std::vector<std::string> Controller::notices() const {
 void Controller::log_orphans() const {
   const auto words = describe_orphans(state());
   for (const std::string& line : words) LS_LOG(warning, "{}", line);
-  if (words.empty()) LS_LOG(info, "no run of another store goes on here any more");
+  if (words.empty()) LS_LOG(info, "no run of another store is active here any more");
 }
 
 Result<void> Controller::check_ready() const {

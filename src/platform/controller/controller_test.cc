@@ -319,7 +319,7 @@ TEST_F(StoresTest, ARunOfAnotherStoreGoesOnAndHoldsItsDevices) {
   EXPECT_EQ(controller_->state().orphans.at(orphan).devices, (HostDevices{"a", {0, 1}}));
   EXPECT_THAT(
       controller_->notices(),
-      ElementsAre(HasSubstr("a run of another store goes on here: demo/1 (2 devices on a)")));
+      ElementsAre(HasSubstr("a run of another store is active here: demo/1 (2 devices on a)")));
   const RunId next = controller_->submit(spec_of(1, 2), {}).value();
   EXPECT_EQ(engine_.launches.back().host, "b");
   tick(std::chrono::minutes(10));

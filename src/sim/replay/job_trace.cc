@@ -47,7 +47,7 @@ struct Cell {
   std::string_view value;
 
   Error error(std::string_view expected) const {
-    return {Code::invalid, format("{}:{}: column '{}': '{}' is not {}; mend or drop the row",
+    return {Code::invalid, format("{}:{}: column '{}': '{}' is not {}; correct or remove the row",
                                   csv.name(), row.line, column, value, expected)};
   }
 };

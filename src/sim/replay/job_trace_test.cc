@@ -80,7 +80,7 @@ TEST(JobTrace, AValueThatCannotBeIsRefusedWithItsPlaceAndWhatWasExpected) {
     const std::string error =
         error_of(format("submitted,duration,devices\n0,1,1\n{}\n", wrong.row));
     EXPECT_THAT(error, StartsWith(wrong.begin));
-    EXPECT_THAT(error, HasSubstr("; mend or drop the row"));
+    EXPECT_THAT(error, HasSubstr("; correct or remove the row"));
   }
 }
 

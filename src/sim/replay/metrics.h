@@ -53,7 +53,7 @@ struct PartMetrics {
         field("slowdown", &PartMetrics::slowdown, "mean of stay over duration, at least 1"),
         field("utilization", &PartMetrics::utilization, "share of the devices' time that is held"),
         field("idle_waiting", &PartMetrics::idle_waiting,
-              "share of the devices' time that is idle while somebody waits"),
+              "share of the devices' time that is idle while a job waits"),
         field("scattered", &PartMetrics::scattered,
               "share of the time in which the head waits though enough devices are free in all"));
   }

@@ -126,7 +126,7 @@ TEST(Schedule, ThePictureShowsWhatIsHeldAndWhatIdles) {
   const std::string svg = usage_svg(kReplayed, kDevices, "fifo");
   EXPECT_THAT(svg, HasSubstr(">fifo<"));
   EXPECT_THAT(svg, HasSubstr(">held<"));
-  EXPECT_THAT(svg, HasSubstr(">idle while somebody waits<"));
+  EXPECT_THAT(svg, HasSubstr(">idle while a job waits<"));
   EXPECT_THAT(svg, HasSubstr(">% of the devices<"));
 }
 

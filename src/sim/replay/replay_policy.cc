@@ -18,12 +18,12 @@ struct Named {
 
 constexpr std::array kBases = {
     Named{"fifo", policies::kFifo, "first come, first served; the head of the queue blocks"},
-    Named{"fifo-greedy", policies::kFifoGreedy, "the same, but whoever fits starts"},
+    Named{"fifo-greedy", policies::kFifoGreedy, "the same, but any job that fits starts"},
     Named{"easy", policies::kEasy, "fifo, and a run that does not delay the head may pass it"},
     Named{"easy-sjbf", policies::kEasyShortest, "easy, the shortest behind the head first"},
     Named{"sjf", policies::kShortest, "the shortest that fits starts"},
     Named{"sjf-strict", policies::kShortestStrict, "the shortest first; the head blocks"},
-    Named{"ours", policies::kOurs, "aged20x72, over the queue until nobody starts"},
+    Named{"ours", policies::kOurs, "aged20x72, over the queue until no job starts"},
     Named{"ours-moves", policies::kOursWithMoves,
           "aged20; small jobs move or pause for debug jobs and large ones: the daemon's"},
 };

@@ -84,7 +84,7 @@ std::string schedule_csv(const JobTrace& trace, const ReplayResult& replayed) {
 std::string usage_svg(const ReplayResult& replayed, int devices, std::string_view title) {
   const auto& moments = replayed.moments;
   UsageSeries held("held", moments.back().at);
-  UsageSeries idle("idle while somebody waits", moments.back().at);
+  UsageSeries idle("idle while a job waits", moments.back().at);
   for (std::size_t i = 0; i + 1 < moments.size(); ++i) {
     const double share = 100.0 * moments[i].allocated_devices / devices;
     held.add(moments[i].at, moments[i + 1].at, share);

@@ -36,10 +36,12 @@ class Choice {
       refuse(listed.step, checkpoint.error());
     }
     if (refused_.empty()) return std::string();
-    return Error{Code::corrupt,
-                 format("{} has checkpoints, but none can be read: {}; to begin anew, move them "
-                        "away",
-                        folder_.string(), joined(refused_, "; "))};
+    return Error{
+        Code::corrupt,
+        format(
+            "{} has checkpoints, but none can be read: {}; to begin again from nothing, move them "
+            "away",
+            folder_.string(), joined(refused_, "; "))};
   }
 
   void refuse(std::int64_t step, const Error& error) {

@@ -127,7 +127,7 @@ void GradientReducer::start_hop2(Unit& unit) {
   const auto& slice = unit.gradient_slice();
   hop2_.push_back(slice.numel() < shard.numel()
                       ? mesh_.replicate().reduce_scatter(slice, shard, gradients_label(unit))
-                      : mesh_.replicate().all_reduce(shard, Reduction::sum, gradients_label(unit)));
+                      : mesh_.replicate().all_reduce(shard, ReduceOp::sum, gradients_label(unit)));
 }
 
 void GradientReducer::end() {

@@ -37,7 +37,7 @@ Result<void> CollectiveOrderChecker::record_action(OrderedAction action, int uni
   if (actions_.size() < kRecordedMax) actions_.push_back(code);
   sum_ = (sum_ ^ static_cast<std::uint64_t>(code)) * 1099511628211u;  // as FNV-1a
   if (!first_step_) return {};
-  const auto codes = TRY(group_.all_gather(code, "the roll call"));
+  const auto codes = TRY(group_.all_gather(code, "the check of the order of collectives"));
   if (all_equal(codes)) return {};
   return order_error(codes);
 }
@@ -46,7 +46,7 @@ Result<void> CollectiveOrderChecker::finish() {
   if (group_.size() == 1) return {};
   const bool first = std::exchange(first_step_, false);
   const auto mine = first ? kFinish : static_cast<std::int64_t>(sum_);
-  const auto sums = TRY(group_.all_gather(mine, "the roll call"));
+  const auto sums = TRY(group_.all_gather(mine, "the check of the order of collectives"));
   if (!all_equal(sums)) {
     if (first) return order_error(sums);
     return find_difference();
@@ -59,12 +59,12 @@ Result<void> CollectiveOrderChecker::finish() {
 // Compares one action of all ranks after the other, up to the first that differs. It runs only when
 // an error is certain, so its time does not matter.
 Result<void> CollectiveOrderChecker::find_difference() {
-  const auto lengths =
-      TRY(group_.all_gather(static_cast<std::int64_t>(actions_.size()), "the roll call"));
+  const auto lengths = TRY(group_.all_gather(static_cast<std::int64_t>(actions_.size()),
+                                             "the check of the order of collectives"));
   const auto longest = static_cast<std::size_t>(*std::max_element(lengths.begin(), lengths.end()));
   for (std::size_t i = 0; i < longest; ++i) {
-    const auto actions =
-        TRY(group_.all_gather(i < actions_.size() ? actions_[i] : kFinish, "the roll call"));
+    const auto actions = TRY(group_.all_gather(i < actions_.size() ? actions_[i] : kFinish,
+                                               "the check of the order of collectives"));
     if (!all_equal(actions)) return order_error(actions);
   }
   return Error{Code::invalid, format("{} do not run the same units in the same order; run every "

@@ -22,16 +22,26 @@ namespace {
 
 constexpr int kTag = 0;  // of what one rank sends another
 
-c10d::ReduceOp::RedOpType c10d_name(Reduction reduction) {
-  switch (reduction) {
-    case Reduction::sum:
+c10d::ReduceOp::RedOpType c10d_name(ReduceOp op) {
+  switch (op) {
+    case ReduceOp::sum:
       return c10d::ReduceOp::SUM;
-    case Reduction::maximum:
-      return c10d::ReduceOp::MAX;
-    case Reduction::minimum:
+    case ReduceOp::min:
       return c10d::ReduceOp::MIN;
+    case ReduceOp::max:
+      return c10d::ReduceOp::MAX;
+    case ReduceOp::product:
+      return c10d::ReduceOp::PRODUCT;
+    case ReduceOp::average:
+      return c10d::ReduceOp::AVG;
+    case ReduceOp::bit_and:
+      return c10d::ReduceOp::BAND;
+    case ReduceOp::bit_or:
+      return c10d::ReduceOp::BOR;
+    case ReduceOp::bit_xor:
+      return c10d::ReduceOp::BXOR;
   }
-  check_failed("the reduction is known", "");
+  check_failed("the operation is known", "");
 }
 
 // The first line only: c10 adds a C++ stack to its messages.
@@ -158,11 +168,11 @@ Transfer Comm::start(std::string_view verb, std::string_view label, const at::Te
   return transfer;
 }
 
-Transfer Comm::all_reduce(at::Tensor tensor, Reduction reduction, std::string_view label) {
+Transfer Comm::all_reduce(at::Tensor tensor, ReduceOp op, std::string_view label) {
   if (!group_) return {};
   return start("all-reduce", label, tensor, [&] {
     c10d::AllreduceOptions options;
-    options.reduceOp = c10d_name(reduction);
+    options.reduceOp = c10d_name(op);
     std::vector<at::Tensor> tensors{std::move(tensor)};
     return (*group_)->allreduce(tensors, options);
   });
@@ -240,10 +250,10 @@ void Comm::leave() {
   }
 }
 
-Result<double> Comm::all_reduce(double value, Reduction reduction, std::string_view label) {
+Result<double> Comm::all_reduce(double value, ReduceOp op, std::string_view label) {
   if (!group_) return value;
   auto tensor = at::full({1}, value, at::TensorOptions(device_).dtype(at::kDouble));
-  TRY(all_reduce(tensor, reduction, label).wait());
+  TRY(all_reduce(tensor, op, label).wait());
   return tensor.item<double>();
 }
 

@@ -256,7 +256,7 @@ int Recovery::generation() const { return impl_->generation(); }
 Result<void> Recovery::Impl::find_slots(const RecoverableTraining& training) {
   auto& mesh = training.model.mesh();
   const auto slot = mesh.replicate().rank() * mesh.shard().size() + mesh.shard().rank();
-  const auto slots_by_rank = TRY(mesh.world().all_gather(slot, "the ranks' seats"));
+  const auto slots_by_rank = TRY(mesh.world().all_gather(slot, "the ranks' slots"));
   slots.resize(slots_by_rank.size());
   for (std::size_t rank = 0; rank < slots_by_rank.size(); ++rank)
     slots.at(static_cast<std::size_t>(slots_by_rank[rank])) = static_cast<std::int64_t>(rank);
@@ -475,9 +475,10 @@ Result<std::int64_t> Recovery::Impl::restore_from_checkpoint(const RecoverableTr
   optimizer.set_decided_steps(plan->decided_steps);
   const auto step = TRY(resume(options.checkpoint_folder, model, resumed, sampler));
   if (step > 0) return step;
-  return Error{Code::not_found, format("what was lost nobody else holds, and {} has no checkpoint "
-                                       "yet",
-                                       options.checkpoint_folder.string())};
+  return Error{Code::not_found,
+               format("no other rank holds the lost state, and {} has no checkpoint "
+                      "yet",
+                      options.checkpoint_folder.string())};
 }
 
 // Describes the change for the log; empty without one. Relative to the initial size, so that

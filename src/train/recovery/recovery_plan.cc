@@ -115,7 +115,7 @@ class SlotTable {
 Result<RecoveryPlan> begin_plan(const MemberStates& states, const MemberState& before) {
   if (before.shards < 1 || before.slots.empty() ||
       before.slots.size() % static_cast<std::size_t>(before.shards) != 0)
-    return Error{Code::corrupt, "a member told seats that are no replicas"};
+    return Error{Code::corrupt, "a member reported slots that are no replicas"};
   RecoveryPlan plan;
   plan.shards = static_cast<int>(before.shards);
   TRY(find_last_step(states, plan));

@@ -175,7 +175,7 @@ struct Rank {
         field("activity_since", &Rank::activity_since, "since when it is blocked or stopped"),
         field("fault", &Rank::fault, "why it must end, as it said itself"),
         field("fault_rank", &Rank::fault_rank, "the global rank at fault; -1: it did not know"),
-        field("fault_text", &Rank::fault_text, "its words"),
+        field("fault_text", &Rank::fault_text, "its text"),
         field("restarts", &Rank::restarts, "how often its agent has started it again"));
   }
 };

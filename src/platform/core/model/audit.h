@@ -20,7 +20,7 @@ struct AuditEntry {
 
   static constexpr auto fields() {
     return record<AuditEntry>(field("time", &AuditEntry::time, "when"),
-                              field("by", &AuditEntry::by, "who; empty: Lockstep itself"),
+                              field("by", &AuditEntry::by, "the user; empty: Lockstep itself"),
                               field("what", &AuditEntry::what, "what was done, one line"));
   }
 };

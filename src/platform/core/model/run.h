@@ -90,7 +90,7 @@ struct RunSpec {
               "folder for checkpoints, the same on every node; empty: chosen by the daemon"),
         field("class", &RunSpec::run_class,
               "debug: at most 1h on one node, starts soon; normal; preemptible: on devices that "
-              "nobody else asks for, until somebody does"),
+              "no other run requests, until one does"),
         field("priority", &RunSpec::priority,
               "from -100 to 100; among the runs of the project a higher one starts first"),
         field("after", &RunSpec::after, "runs that are to have succeeded before it starts"),

@@ -284,10 +284,11 @@ TEST_F(OrphanTest, LetsTheRunOfItsNameStartOnceItIsGone) {
 
 TEST_F(OrphanTest, IsToldToOperatorsWithWhatTheyCanDo) {
   see({orphan(act_)});
-  EXPECT_THAT(describe_orphans(world.state),
-              ElementsAre("a run of another store goes on here: act/1 (2 devices on a); `lockstep "
-                          "orphan stop act/1` ends it, `lockstep orphan adopt act/1` takes it "
-                          "over"));
+  EXPECT_THAT(
+      describe_orphans(world.state),
+      ElementsAre("a run of another store is active here: act/1 (2 devices on a); `lockstep "
+                  "orphan stop act/1` ends it, `lockstep orphan adopt act/1` takes it "
+                  "over"));
 }
 
 TEST_F(OrphanTest, NoRunStartsBeforeTheEngineHasSaidWhatIsThere) {

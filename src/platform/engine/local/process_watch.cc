@@ -322,13 +322,12 @@ Result<std::set<std::string>> ProcessWatch::marks() {
     shared_->changed.wait_until(shared_->mutex, deadline);
   if (shared_->done > 0 && std::chrono::steady_clock::now() - shared_->done_at < kScanAgeMax)
     return shared_->present_marks();
-  return Error{
-      Code::unavailable,
-      shared_->reading
-          ? format("process {} does not let its environment be read, so nobody knows which "
-                   "processes are left; end it, or what holds it up",
-                   shared_->reading->process.pid)
-          : std::string("the machine is too busy to look at its processes")};
+  return Error{Code::unavailable,
+               shared_->reading
+                   ? format("the environment of process {} cannot be read, so it is unknown which "
+                            "processes are left; end it, or what holds it up",
+                            shared_->reading->process.pid)
+                   : std::string("the machine is too busy to look at its processes")};
 }
 
 void ProcessWatch::expect(const std::string& mark) {

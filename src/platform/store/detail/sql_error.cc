@@ -33,7 +33,7 @@ Error sql_error(const std::string& file, int result, int os_errno, std::string_v
   const int primary = result & 0xff;  // the higher bits give the place in SQLite
   if (is_full(primary, os_errno))
     return {Code::exhausted,
-            format("{}: no space is left; make room in {} and it goes on by itself", file,
+            format("{}: no space is left; make room in {} and it continues by itself", file,
                    folder_of(file))};
   switch (primary) {
     case SQLITE_BUSY:

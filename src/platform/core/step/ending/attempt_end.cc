@@ -297,7 +297,7 @@ std::string describe_next_attempt(const Draft& draft, const Run& run, Cause caus
   if (pauses || !saved) result += " follows";
   if (pauses) result += " after " + short_text(pause);
   if (pauses && saved) result += " and";
-  if (saved) result += " goes on from the last checkpoint";
+  if (saved) result += " continues from the last checkpoint";
   const auto [used, allowed] = retry_budget_of(run, cause);
   if (used > 0) result += format(" (retry {} of {})", used, allowed);
   return result;

@@ -52,7 +52,7 @@ Result<std::vector<const Orphan*>> require_orphans(const Draft& draft, const Run
   auto found = draft.orphans_of(run);
   if (!found.empty()) return found;
   return Error{Code::not_found,
-               format("no run {} of another store goes on here; `lockstep orphan ls` lists them",
+               format("no run {} of another store is active here; `lockstep orphan ls` lists them",
                       text(run))};
 }
 
@@ -69,7 +69,7 @@ Result<void> check_same_name_run(const Draft& draft, const Orphan& orphan) {
   if (run->generation != orphan.attempt_record->run_generation)
     return cannot_adopt(run->id, "this store has another run of that name");
   if (const Attempt* live = draft.live_attempt(run->id))
-    return cannot_adopt(run->id, format("its attempt {} goes on, too", live->id.epoch));
+    return cannot_adopt(run->id, format("its attempt {} is active, too", live->id.epoch));
   if (run->epoch >= attempt.epoch)
     return cannot_adopt(run->id,
                         format("this store has made attempt {} of it already", run->epoch));

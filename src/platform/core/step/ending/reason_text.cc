@@ -47,7 +47,7 @@ std::vector<std::string> describe_orphans(const State& state) {
                               ? "devices that are not known"
                               : format("{} device{} on {}", count, count == 1 ? "" : "s", host));
     lines.push_back(
-        format("a run of another store goes on here: {} ({}); `lockstep orphan stop {}` "
+        format("a run of another store is active here: {} ({}); `lockstep orphan stop {}` "
                "ends it, `lockstep orphan adopt {}` takes it over",
                text(run), joined(locations, ", "), text(run), text(run)));
   }

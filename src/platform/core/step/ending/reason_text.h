@@ -21,7 +21,7 @@ std::string signal_name(int number);
 // "SIGKILL", or "signal 40".
 std::string short_signal_name(int number);
 // For operators: what another store has started here and which commands handle it, a line for each
-// run. "1 run of another store goes on here: act/1 (2 devices on vm-0); ..."
+// run. "1 run of another store is active here: act/1 (2 devices on vm-0); ..."
 std::vector<std::string> describe_orphans(const State& state);
 // Makes text from outside fit into a line: no line ends, at most 300 bytes.
 std::string one_line(std::string_view input);

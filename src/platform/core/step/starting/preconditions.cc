@@ -28,7 +28,7 @@ const Run* blocking_dependency(const Draft& draft, const RunSpec& spec) {
 
 std::string orphan_wait_reason(const RunId& run) {
   return format(
-      "{} of another store goes on here; `lockstep orphan adopt {}` takes it over, "
+      "{} of another store is active here; `lockstep orphan adopt {}` takes it over, "
       "`lockstep orphan stop {}` ends it",
       text(run), text(run), text(run));
 }
