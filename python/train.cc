@@ -124,13 +124,10 @@ std::pair<bool, double> agree_on_step(BoundModel& bound, std::optional<double> c
   return {step.taken, step.gradient_norm};
 }
 
-}  // namespace
+using PythonModel = py::class_<BoundModel>;
 
-void bind_train(py::module& module) {
-  module.def("shard", &create, py::arg("module"), py::arg("group"), py::arg("own"),
-             py::arg("policy"), py::arg("blocks"), py::arg("values_to_come"));
-  py::class_<BoundModel>(module, "ShardedModel")
-      .def_property_readonly("policy", &policy_text)
+void bind_facts(PythonModel& model) {
+  model.def_property_readonly("policy", &policy_text)
       .def_property_readonly(
           "recomputes",
           [](const BoundModel& bound) { return bound.engine->model().policy().recompute; })
@@ -142,7 +139,11 @@ void bind_train(py::module& module) {
       .def("slices_are_whole",
            [](const BoundModel& bound) { return bound.engine->slices_are_whole(); })
       .def("state", &owned_state)
-      .def("check", [](const BoundModel& bound) { value_of(bound.engine->check()); })
+      .def("check", [](const BoundModel& bound) { value_of(bound.engine->check()); });
+}
+
+void bind_step(PythonModel& model) {
+  model
       .def(
           "pre_forward",
           [](BoundModel& bound, int block, const std::vector<at::Tensor>& inputs) {
@@ -178,7 +179,11 @@ void bind_train(py::module& module) {
       .def(
           "end_step", [](BoundModel& bound) { value_of(bound.engine->end_step()); }, ReleaseGil())
       // True if a transfer has failed since sharding or the last recovery.
-      .def("has_failed", [](BoundModel& bound) { return !bound.engine->model().status(); })
+      .def("has_failed", [](BoundModel& bound) { return !bound.engine->model().status(); });
+}
+
+void bind_communication(PythonModel& model) {
+  model
       .def(
           "mean",
           [](BoundModel& bound, double value) {
@@ -204,6 +209,17 @@ void bind_train(py::module& module) {
           "sync_parameters",
           [](BoundModel& bound) { value_of(bound.engine->model().sync_parameters()); },
           ReleaseGil());
+}
+
+}  // namespace
+
+void bind_train(py::module& module) {
+  module.def("shard", &create, py::arg("module"), py::arg("group"), py::arg("own"),
+             py::arg("policy"), py::arg("blocks"), py::arg("values_to_come"));
+  PythonModel model(module, "ShardedModel");
+  bind_facts(model);
+  bind_step(model);
+  bind_communication(model);
 }
 
 }  // namespace lockstep
