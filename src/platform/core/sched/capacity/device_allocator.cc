@@ -1,6 +1,5 @@
 #include "platform/core/sched/capacity/device_allocator.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "platform/core/sched/capacity/choose_hosts.h"
