@@ -14,14 +14,14 @@ namespace lockstep {
 namespace {
 
 // Equal for all groups of one process.
-using Process = std::tuple<std::string, std::string, int, std::uint64_t>;
+using ProcessKey = std::tuple<std::string, std::string, int, std::uint64_t>;
 
-Process process_of(const FlightLog& log) {
+ProcessKey process_of(const FlightLog& log) {
   return {log.host, log.pid_space, log.pid, log.process_start};
 }
 
-std::map<Process, const FlightLog*> processes_in(const std::vector<FlightGroup>& groups) {
-  std::map<Process, const FlightLog*> processes;
+std::map<ProcessKey, const FlightLog*> processes_in(const std::vector<FlightGroup>& groups) {
+  std::map<ProcessKey, const FlightLog*> processes;
   for (const FlightGroup& group : groups)
     for (const FlightLog& log : group.logs) processes.emplace(process_of(log), &log);
   return processes;
