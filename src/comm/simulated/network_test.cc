@@ -99,7 +99,7 @@ TEST(SimulatedNetwork, AConnectionTakesWhatTheSlotsOfBothEndsAndTheKernelsHold) 
   const auto stuck = run_ahead(most + 1, 8 * 1024);
   ASSERT_FALSE(stuck);
   EXPECT_EQ(stuck.error().message,
-            "the ranks wait for each other for ever: rank 0 waits for rank 1 to take message 0");
+            "the ranks wait for each other forever: rank 0 waits for rank 1 to take message 0");
 }
 
 TEST(SimulatedNetwork, WithCreditsAConnectionTakesWhatTheReceiversSlotsHold) {
@@ -145,7 +145,7 @@ TEST(SimulatedNetwork, RanksThatWaitForEachOtherAreNamed) {
   });
   EXPECT_EQ(run.error().code, Code::timeout);
   EXPECT_EQ(run.error().message,
-            "the ranks wait for each other for ever: rank 0 waits for rank 1 to send piece 7");
+            "the ranks wait for each other forever: rank 0 waits for rank 1 to send piece 7");
 }
 
 TEST(SimulatedNetwork, ARanksErrorIsTheRuns) {
