@@ -3,11 +3,9 @@
 // step depends on what its event changes, not on the number of rows. An event that changes no input
 // needs no scheduling pass.
 //
-//   IncrementalScheduler scheduler;                      // empty
-//   Outcome outcome = TRY(step(scheduler, state, event, now));
-//   if (!store(outcome)) scheduler.reset();              // it had applied these changes
-//
-// An empty one reads all rows at the next step and decides the same.
+// A Decider (core/step/decider.h) keeps one beside the state and resets it when a proposal is
+// discarded, because it had applied these changes. After a reset it reads all rows at the next step
+// and decides the same.
 #pragma once
 
 #include <map>
