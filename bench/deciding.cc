@@ -15,7 +15,7 @@
 #include "platform/host/keys.h"
 #include "platform/store/sql_store.h"
 
-namespace lockstep {
+namespace lockstep::bench {
 namespace {
 
 constexpr int kRuns = 10'000;
@@ -37,22 +37,22 @@ void show(const char* what, const char* unit, double ours) {
 }
 
 // As many hosts as runs run, each just large enough for one.
-ClusterMap full_map() {
-  ClusterMap map;
-  Leaf& leaf = map.pods.emplace_back().leaves.emplace_back();
+map::ClusterMap full_map() {
+  map::ClusterMap map;
+  map::Leaf& leaf = map.pods.emplace_back().leaves.emplace_back();
   for (int i = 0; i < kRunning; ++i) {
-    Host& host = leaf.hosts.emplace_back();
+    map::Host& host = leaf.hosts.emplace_back();
     host.id = format("host-{}", i);
     host.address = "10.0.0.1";
-    Island& island = host.islands.emplace_back();
+    map::Island& island = host.islands.emplace_back();
     for (int number = 0; number < kRanks; ++number)
-      island.devices.push_back({DeviceKind::gpu, number, {}, false});
+      island.devices.push_back({map::DeviceKind::gpu, number, {}, false});
   }
   return map;
 }
 
-Run run_numbered(int number) {
-  Run run;
+model::Run run_numbered(int number) {
+  model::Run run;
   run.id = {"bench", number};
   run.spec.project = "bench";
   run.spec.name = format("experiment-{}", number);
@@ -66,21 +66,22 @@ Run run_numbered(int number) {
   return run;
 }
 
-Attempt attempt_of(const Run& run, AttemptState state) {
-  Attempt attempt;
+model::Attempt attempt_of(const model::Run& run, model::AttemptState state) {
+  model::Attempt attempt;
   attempt.id = {run.id, 1};
   attempt.state = state;
   attempt.created = attempt.started.emplace(run.submitted);
-  if (state == AttemptState::ended) {
-    attempt.cause = Cause::ok;
+  if (state == model::AttemptState::ended) {
+    attempt.cause = model::Cause::ok;
     attempt.reason = "all 4 ranks exited with code 0";
     attempt.draining = attempt.ended = run.submitted + std::chrono::minutes(30);
   }
   return attempt;
 }
 
-Node node_of(const Attempt& attempt, const std::string& host, NodeState state) {
-  Node node;
+model::Node node_of(const model::Attempt& attempt, const std::string& host,
+                    model::NodeState state) {
+  model::Node node;
   node.id = {attempt.id, 0};
   node.host = host;
   node.state = state;
@@ -91,30 +92,31 @@ Node node_of(const Attempt& attempt, const std::string& host, NodeState state) {
   for (int i = 0; i < kRanks; ++i) {
     node.devices.push_back(i);
     node.ranks.push_back({.rank = i, .local_rank = i, .pid = 5000 + i});
-    if (state == NodeState::released) {
-      node.ranks.back().state = RankState::exited;
+    if (state == model::NodeState::released) {
+      node.ranks.back().state = model::RankState::exited;
       node.ranks.back().ended = attempt.ended;
     }
   }
   return node;
 }
 
-void add_started(std::vector<Change>& rows, Run run, int host) {
+void add_started(std::vector<model::Change>& rows, model::Run run, int host) {
   const bool ended = host < 0;
   run.epoch = 1;
   run.started = run.submitted;
-  run.state = ended ? RunState::succeeded : RunState::running;
+  run.state = ended ? model::RunState::succeeded : model::RunState::running;
   if (ended) run.ended = run.submitted + std::chrono::minutes(30);
-  const Attempt attempt = attempt_of(run, ended ? AttemptState::ended : AttemptState::running);
+  const model::Attempt attempt =
+      attempt_of(run, ended ? model::AttemptState::ended : model::AttemptState::running);
   rows.emplace_back(run);
   rows.emplace_back(attempt);
   rows.emplace_back(node_of(attempt, format("host-{}", ended ? 0 : host),
-                            ended ? NodeState::released : NodeState::running));
+                            ended ? model::NodeState::released : model::NodeState::running));
 }
 
 // Most have ended; the youngest wait.
-std::vector<Change> many_rows(int running, int queued) {
-  std::vector<Change> rows;
+std::vector<model::Change> many_rows(int running, int queued) {
+  std::vector<model::Change> rows;
   for (int number = 1; number <= kRuns; ++number) {
     const int behind = kRuns - number;
     if (behind < queued)
@@ -125,10 +127,10 @@ std::vector<Change> many_rows(int running, int queued) {
   return rows;
 }
 
-NodeReport heartbeat_of(const Node& node) {
+model::NodeReport heartbeat_of(const model::Node& node) {
   return {.node = node.id,
           .generation = {},
-          .state = NodeState::running,
+          .state = model::NodeState::running,
           .address = node.address,
           .master_port = node.master_port,
           .rendezvous_port = node.rendezvous_port,
@@ -138,82 +140,87 @@ NodeReport heartbeat_of(const Node& node) {
 }
 
 void time_events() {
-  State state;
+  model::State state;
   state.map = full_map();
-  for (const Change& row : many_rows(kRunning, kQueued)) apply(state, row);
-  const auto apply_all = [&](const Outcome& outcome) {
-    for (const Change& change : outcome.changes) apply(state, change);
+  for (const model::Change& row : many_rows(kRunning, kQueued)) model::apply(state, row);
+  const auto apply_all = [&](const step::Outcome& outcome) {
+    for (const model::Change& change : outcome.changes) model::apply(state, change);
   };
-  apply_all(step(state, DaemonStarted{}, kNow).value());  // every run gets its reason to wait
-  std::vector<Event> heartbeats;
-  for (const RunId& run : state.open)
-    if (const Attempt* attempt = live_attempt(state, run))
-      heartbeats.emplace_back(heartbeat_of(*nodes_of(state, attempt->id).front()));
-  const auto time = [&](const char* what, const std::vector<Event>& events, int times) {
+  apply_all(step::step(state, model::DaemonStarted{}, kNow)
+                .value());  // every run gets its reason to wait
+  std::vector<model::Event> heartbeats;
+  for (const model::RunId& run : state.open)
+    if (const model::Attempt* attempt = model::live_attempt(state, run))
+      heartbeats.emplace_back(heartbeat_of(*model::nodes_of(state, attempt->id).front()));
+  const auto time = [&](const char* what, const std::vector<model::Event>& events, int times) {
     const double took = seconds_of([&] {
       for (int i = 0; i < times; ++i)
-        for (const Event& event : events) apply_all(step(state, event, kNow).value());
+        for (const model::Event& event : events) apply_all(step::step(state, event, kNow).value());
     });
     show(what, "us", took / times / static_cast<double>(events.size()) * 1e6);
   };
   time("heartbeat, 50 of 10,000 runs run and 200 wait", heartbeats, 100);
-  time("tick, the same", {Tick{}}, 1000);
-  time("pass over the queue, the same", {DaemonStarted{}}, 100);
+  time("tick, the same", {model::Tick{}}, 1000);
+  time("pass over the queue, the same", {model::DaemonStarted{}}, 100);
 }
 
 // The times that `queue` and `why` need: an estimate and a bound of each waiting run's start.
 void time_start_times() {
-  State state;
+  model::State state;
   state.map = full_map();
-  for (const Change& row : many_rows(kRunning, kRuns - kRunning)) apply(state, row);
-  IncrementalScheduler queue;
-  LS_CHECK(step(queue, state, DaemonStarted{}, kNow).has_value());
+  for (const model::Change& row : many_rows(kRunning, kRuns - kRunning)) model::apply(state, row);
+  step::IncrementalScheduler queue;
+  LS_CHECK(step::step(queue, state, model::DaemonStarted{}, kNow).has_value());
   std::size_t asked = 0;
   show("start times of 9,950 that wait", "s",
        seconds_of([&] { asked = queue.start_times().size(); }));
   LS_CHECK(asked == kRuns - kRunning);
 }
 
-class NoEngine : public Engine {
+class NoEngine : public engine::Engine {
  public:
-  Result<void> launch(const LaunchSpec&) override { return {}; }
-  Result<void> kill(const NodeName&) override { return {}; }
-  Result<LaunchSpec> read_launch_spec(const NodeName&) override { return LaunchSpec(); }
-  bool has_started(const NodeName&) override { return false; }
-  Result<std::vector<RunningNode>> list() override { return std::vector<RunningNode>(); }
+  Result<void> launch(const engine::LaunchSpec&) override { return {}; }
+  Result<void> kill(const model::NodeName&) override { return {}; }
+  Result<engine::LaunchSpec> read_launch_spec(const model::NodeName&) override {
+    return engine::LaunchSpec();
+  }
+  bool has_started(const model::NodeName&) override { return false; }
+  Result<std::vector<engine::RunningNode>> list() override {
+    return std::vector<engine::RunningNode>();
+  }
 };
 
-void open_controller(Store& store, const std::filesystem::path& folder) {
+void open_controller(store::Store& store, const std::filesystem::path& folder) {
   NoEngine engine;
   const SystemClock clock;
-  HistoryFile history(folder / "stores.json");
+  store::HistoryFile history(folder / "stores.json");
   const MonotonicClock steady;
-  auto controller = Controller::open({.store = store,
-                                      .history = history,
-                                      .engine = engine,
-                                      .clock = clock,
-                                      .steady = steady,
-                                      .keys = Keys::open(folder / "home").value(),
-                                      .map = full_map(),
-                                      .home = folder / "home"});
+  auto controller = controller::Controller::open({.store = store,
+                                                  .history = history,
+                                                  .engine = engine,
+                                                  .clock = clock,
+                                                  .steady = steady,
+                                                  .keys = host::Keys::open(folder / "home").value(),
+                                                  .map = full_map(),
+                                                  .home = folder / "home"});
   LS_CHECK(controller.value()->state().runs.size() == kRuns);
 }
 
 void time_start(const std::filesystem::path& folder) {
   {
-    auto database = Database::open(folder / "lockstep.db").value();
-    SqlStore store(*database);
+    auto database = store::Database::open(folder / "lockstep.db").value();
+    store::SqlStore store(*database);
     LS_CHECK(store.commit(many_rows(0, 0)).has_value());
   }
   show("start of a daemon with 10,000 ended runs in its store", "s", seconds_of([&] {
-         auto database = Database::open(folder / "lockstep.db").value();
-         SqlStore store(*database);
+         auto database = store::Database::open(folder / "lockstep.db").value();
+         store::SqlStore store(*database);
          open_controller(store, folder);
        }));
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::bench
 
 int main(int argc, char** argv) {
   if (argc != 2) {
@@ -221,8 +228,8 @@ int main(int argc, char** argv) {
     return 2;
   }
   const std::filesystem::path folder = std::filesystem::path(argv[1]) / "deciding";
-  lockstep::time_events();
-  lockstep::time_start_times();
-  lockstep::time_start(folder);
+  lockstep::bench::time_events();
+  lockstep::bench::time_start_times();
+  lockstep::bench::time_start(folder);
   std::filesystem::remove_all(folder);
 }

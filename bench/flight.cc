@@ -12,7 +12,7 @@
 #include "comm/flight/label.h"
 #include "comm/flight/recorder.h"
 
-namespace lockstep {
+namespace lockstep::bench {
 namespace {
 
 constexpr int kRounds = 9;
@@ -44,10 +44,10 @@ void print_row(const char* what, double ours, double limit) {
 }
 
 void measure() {
-  FlightRecorder recorder({0, GroupRanks::world(2), "bench", "host"}, {kNames, {}, {}});
-  const FlightLabel label("layers.7");
+  comm::FlightRecorder recorder({0, comm::GroupRanks::world(2), "bench", "host"}, {kNames, {}, {}});
+  const comm::FlightLabel label("layers.7");
   std::uint64_t sum = 0;
-  const auto& clock = TickClock::get();
+  const auto& clock = comm::TickClock::get();
   const double reading = nanoseconds_of([&](std::uint64_t) { sum += clock.now(); });
   const double blocking = nanoseconds_of([&](std::uint64_t i) {
     recorder.mark_ended(recorder.record_started({.sequence = i, .bytes = 4096}), true, 4096);
@@ -63,6 +63,6 @@ void measure() {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::bench
 
-int main() { lockstep::measure(); }
+int main() { lockstep::bench::measure(); }

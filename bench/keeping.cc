@@ -12,7 +12,7 @@
 #include "platform/insight/insight.h"
 #include "platform/store/sql_store.h"
 
-namespace lockstep {
+namespace lockstep::bench {
 namespace {
 
 using insight::Insight;
@@ -43,7 +43,7 @@ void show(const char* what, const char* unit, double ours, const Durations& took
   std::fflush(stdout);
 }
 
-const RunId kRun{"bench", 1};
+const model::RunId kRun{"bench", 1};
 
 // As an agent makes it of what a busy rank writes: lines of some eighty bytes.
 std::string text_of_lines(int lines) {
@@ -54,26 +54,28 @@ std::string text_of_lines(int lines) {
   return text;
 }
 
-void store_lines(Database& database) {
+void store_lines(store::Database& database) {
   Insight insight(database);
   constexpr int kItems = 400, kLines = 800;
-  std::vector<TelemetryItem> items;
+  std::vector<spool::TelemetryItem> items;
   for (int i = 0; i < kItems; ++i)
-    items.push_back({.sequence = i + 1, .kind = TelemetryKind::log, .text = text_of_lines(kLines)});
+    items.push_back(
+        {.sequence = i + 1, .kind = spool::TelemetryKind::log, .text = text_of_lines(kLines)});
   Durations took;
   add(took, [&] { (void)insight.ingest({{kRun, 1}, 0}, items).value(); });
   show("lines stored in one transaction", "lines/s", kItems * kLines / took.wall, took);
 }
 
 // A rank that prints without end: the longest call, once the oldest lines are dropped.
-void overflow(Database& database) {
+void overflow(store::Database& database) {
   Insight insight(database);
-  std::vector<TelemetryItem> items(8, {.kind = TelemetryKind::log, .text = text_of_lines(800)});
+  std::vector<spool::TelemetryItem> items(
+      8, {.kind = spool::TelemetryKind::log, .text = text_of_lines(800)});
   double longest = 0;
   Durations all;
   std::int64_t sequence = 400;
   for (std::int64_t bytes = 0; bytes < 1 << 30; bytes += 8 * (64 << 10)) {
-    for (TelemetryItem& item : items) item.sequence = ++sequence;
+    for (spool::TelemetryItem& item : items) item.sequence = ++sequence;
     Durations took;
     add(took, [&] { (void)insight.ingest({{kRun, 1}, 0}, items).value(); });
     longest = std::max(longest, took.wall);
@@ -89,14 +91,15 @@ void overflow(Database& database) {
 }
 
 // `steps` steps of `series` metrics, `at_once` steps a call.
-void store_points(Database& database, const RunId& run, int steps, int series, int at_once,
-                  const char* what) {
+void store_points(store::Database& database, const model::RunId& run, int steps, int series,
+                  int at_once, const char* what) {
   Insight insight(database);
   Durations took;
   for (int step = 0; step < steps;) {
-    std::vector<TelemetryItem> items;
+    std::vector<spool::TelemetryItem> items;
     for (int i = 0; i < at_once && step < steps; ++i, ++step) {
-      TelemetryItem item{.sequence = step + 1, .kind = TelemetryKind::metrics, .step = step};
+      spool::TelemetryItem item{
+          .sequence = step + 1, .kind = spool::TelemetryKind::metrics, .step = step};
       for (int s = 0; s < series; ++s)
         item.values[format("metric-{:02}", s)] = std::sin(step * 0.001 * s) + s;
       items.push_back(std::move(item));
@@ -107,7 +110,7 @@ void store_points(Database& database, const RunId& run, int steps, int series, i
   show(what, "points/s", 1.0 * steps * series / took.wall, took);
 }
 
-void query(Database& database, const RunId& run, const char* what) {
+void query(store::Database& database, const model::RunId& run, const char* what) {
   Insight insight(database);
   std::size_t points = 0;
   Durations took;
@@ -118,8 +121,8 @@ void query(Database& database, const RunId& run, const char* what) {
   show(format("{}, {} points in the answer", what, points).c_str(), "ms", took.wall * 1e3, took);
 }
 
-void add_run(std::int64_t number, std::vector<Change>& rows) {
-  Run run;
+void add_run(std::int64_t number, std::vector<model::Change>& rows) {
+  model::Run run;
   run.id = {"bench", number};
   run.spec.project = "bench";
   run.spec.name = "a run of some length";
@@ -127,29 +130,29 @@ void add_run(std::int64_t number, std::vector<Change>& rows) {
   run.spec.env = {{"PYTHONPATH", "/home/ann/src"}, {"MODE", "full"}};
   run.spec.working_folder = "/home/ann/src/model";
   run.origin = {"ann", "0123456789abcdef0123456789abcdef01234567", true};
-  run.state = RunState::succeeded;
+  run.state = model::RunState::succeeded;
   run.epoch = 1;
-  Attempt attempt;
+  model::Attempt attempt;
   attempt.id = {run.id, 1};
-  attempt.state = AttemptState::ended;
-  attempt.cause = Cause::ok;
-  Node node;
+  attempt.state = model::AttemptState::ended;
+  attempt.cause = model::Cause::ok;
+  model::Node node;
   node.id = {attempt.id, 0};
   node.host = "host-1";
   node.devices = {0, 1, 2, 3};
-  node.state = NodeState::released;
+  node.state = model::NodeState::released;
   for (int number_of_rank = 0; number_of_rank < 4; ++number_of_rank) {
-    Rank rank;
+    model::Rank rank;
     rank.rank = rank.local_rank = number_of_rank;
-    rank.state = RankState::exited;
+    rank.state = model::RankState::exited;
     node.ranks.push_back(rank);
   }
   rows.insert(rows.end(), {run, attempt, node});
 }
 
-void load(Database& database) {
-  SqlStore store(database);
-  std::vector<Change> rows;
+void load(store::Database& database) {
+  store::SqlStore store(database);
+  std::vector<model::Change> rows;
   for (std::int64_t number = 1; number <= 10'000; ++number) add_run(number, rows);
   (void)store.commit(rows);
   Durations took;
@@ -160,7 +163,7 @@ void load(Database& database) {
 int measure(const std::filesystem::path& folder) {
   const auto file = folder / "bench-keeping" / "lockstep.db";
   std::filesystem::remove_all(file.parent_path());
-  auto database = Database::open(file).value();
+  auto database = store::Database::open(file).value();
   load(*database);
   store_lines(*database);
   store_points(*database, {"bench", 2}, 1000, 50, 1, "points stored, one step of 50 a call");
@@ -175,12 +178,12 @@ int measure(const std::filesystem::path& folder) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::bench
 
 int main(int count, char** words) {
   if (count != 2) {
     std::fputs("usage: bench_keeping FOLDER\n", stderr);
     return 2;
   }
-  return lockstep::measure(words[1]);
+  return lockstep::bench::measure(words[1]);
 }

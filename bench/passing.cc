@@ -12,7 +12,7 @@
 #include "platform/core/sched/pass.h"
 #include "platform/core/sched/scheduler.h"
 
-namespace lockstep {
+namespace lockstep::bench {
 namespace {
 
 constexpr int kHostsInAPod = 16;
@@ -39,12 +39,12 @@ void show(const std::string& what, const char* unit, double ours) {
   std::fflush(stdout);
 }
 
-ClusterMap map_of(int pods) {
-  ClusterMap map;
+map::ClusterMap map_of(int pods) {
+  map::ClusterMap map;
   for (int p = 0; p < pods; ++p) {
-    Leaf& leaf = map.pods.emplace_back().leaves.emplace_back();
+    map::Leaf& leaf = map.pods.emplace_back().leaves.emplace_back();
     for (int h = 0; h < kHostsInAPod; ++h) {
-      Host& host = leaf.hosts.emplace_back();
+      map::Host& host = leaf.hosts.emplace_back();
       host.id = format("host-{}-{}", p, h);
       host.islands.emplace_back().devices.resize(kDevices);
     }
@@ -53,7 +53,7 @@ ClusterMap map_of(int pods) {
 }
 
 // As public traces have them: mostly of one device, a few gangs; limits from minutes to days.
-PendingRun any_want(Random& random, int number) {
+sched::PendingRun any_want(Random& random, int number) {
   constexpr int kSizes[] = {1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 4, 4, 8, 8, 16, 32, 64, 128};
   const int size = kSizes[random.below(std::size(kSizes))];
   return {.run = {"bench", number},
@@ -66,47 +66,49 @@ PendingRun any_want(Random& random, int number) {
 // A full cluster: the runs on it, and as many waiting runs.
 struct Load {
   Load(int pods, int waiting) : map(map_of(pods)) {
-    Scheduler scheduler(map, policies::kOurs);
-    std::vector<PendingRun> pending_runs;
+    sched::Scheduler scheduler(map, sched::policies::kOurs);
+    std::vector<sched::PendingRun> pending_runs;
     for (int number = 1; std::ssize(queue) < waiting; ++number) {
-      const PendingRun pending = any_want(random, number);
+      const sched::PendingRun pending = any_want(random, number);
       pending_runs.push_back(pending);
       scheduler.add_pending(pending);
       if (number % waiting != 0) continue;
-      for (Placement& start : scheduler.schedule(kNow).placements) {
-        const PendingRun& begun = pending_runs[static_cast<std::size_t>(start.run.number - 1)];
+      for (sched::Placement& start : scheduler.schedule(kNow).placements) {
+        const sched::PendingRun& begun =
+            pending_runs[static_cast<std::size_t>(start.run.number - 1)];
         const Duration run_for = begun.time_limit * static_cast<int>(1 + random.below(100)) / 100;
         held.push_back({start.run, std::move(start.devices), kNow + run_for});
       }
       queue.clear();
-      for (const WaitingRun& run : scheduler.waiting())
+      for (const sched::WaitingRun& run : scheduler.waiting())
         queue.push_back(pending_runs[static_cast<std::size_t>(run.run.number - 1)]);
     }
     queue.resize(static_cast<std::size_t>(waiting));
-    std::ranges::sort(queue, {}, &PendingRun::run);  // in the controller's order
-    std::ranges::sort(held, {}, &Allocation::run);
+    std::ranges::sort(queue, {}, &sched::PendingRun::run);  // in the controller's order
+    std::ranges::sort(held, {}, &sched::Allocation::run);
   }
 
   Random random{7};
-  ClusterMap map;
-  std::vector<PendingRun> queue;
-  std::vector<Allocation> held;
+  map::ClusterMap map;
+  std::vector<sched::PendingRun> queue;
+  std::vector<sched::Allocation> held;
 };
 
 double from_nothing(const Load& load) {
-  return seconds_of([&] { schedule_once(load.map, policies::kOurs, load.queue, load.held, kNow); });
+  return seconds_of(
+      [&] { sched::schedule_once(load.map, sched::policies::kOurs, load.queue, load.held, kNow); });
 }
 
 // One run ends or one comes, and a decision follows.
 double after_one_event(Load& load) {
-  Scheduler scheduler(load.map, policies::kOurs);
-  for (const Allocation& allocation : load.held) scheduler.add_allocation(allocation);
-  for (const PendingRun& pending : load.queue) scheduler.add_pending(pending);
+  sched::Scheduler scheduler(load.map, sched::policies::kOurs);
+  for (const sched::Allocation& allocation : load.held) scheduler.add_allocation(allocation);
+  for (const sched::PendingRun& pending : load.queue) scheduler.add_pending(pending);
   scheduler.schedule(kNow);
   std::vector<double> times;
   for (int event = 0; event < kEvents; ++event) {
-    const PendingRun pending = any_want(load.random, 10'000'000 + event);
-    const RunId ending = load.held[load.random.below(load.held.size())].run;
+    const sched::PendingRun pending = any_want(load.random, 10'000'000 + event);
+    const model::RunId ending = load.held[load.random.below(load.held.size())].run;
     times.push_back(seconds_of([&] {
       if (event % 2 == 0)
         scheduler.add_pending(pending);
@@ -116,7 +118,7 @@ double after_one_event(Load& load) {
     }));
     if (event % 2 == 1)
       std::erase_if(load.held,
-                    [&](const Allocation& allocation) { return allocation.run == ending; });
+                    [&](const sched::Allocation& allocation) { return allocation.run == ending; });
   }
   double sum = 0;
   for (double time : times) sum += time;
@@ -148,6 +150,6 @@ void measure() {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::bench
 
-int main() { lockstep::measure(); }
+int main() { lockstep::bench::measure(); }

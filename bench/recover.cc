@@ -37,7 +37,7 @@
 #include "train/optimizer/optimizer.h"
 #include "train/recovery/recovery.h"
 
-namespace lockstep {
+namespace lockstep::bench {
 namespace {
 
 constexpr std::int64_t kWidth = 384;
@@ -124,16 +124,16 @@ class Rank {
   }
 
   Result<void> run() {
-    auto options = TRY(recovery_options_from_environment());
+    auto options = TRY(train::recovery_options_from_environment());
     const char* folder = std::getenv("LOCKSTEP_CHECKPOINT_DIR");
     folder_ = folder ? folder : "";
     options.checkpoint_folder = folder_;
-    recovery_ = TRY(Recovery::start(options));
+    recovery_ = TRY(train::Recovery::start(options));
     const bool alone = std::getenv("LOCKSTEP_RENDEZVOUS") == nullptr;
-    auto mesh = alone ? Mesh::single() : TRY(recovery_->mesh());
-    const auto policy = TRY(parse_policy(policy_, mesh.world_size()));
-    model_ = TRY(shard(net_, mesh, policy, net_.blocks(), recovery_->initial_values()));
-    optimizer_ = TRY(Optimizer::create(*model_, {.learning_rate = 1e-3, .clip_norm = 1.0}));
+    auto mesh = alone ? train::Mesh::single() : TRY(recovery_->mesh());
+    const auto policy = TRY(train::parse_policy(policy_, mesh.world_size()));
+    model_ = TRY(train::shard(net_, mesh, policy, net_.blocks(), recovery_->initial_values()));
+    optimizer_ = TRY(train::Optimizer::create(*model_, {.learning_rate = 1e-3, .clip_norm = 1.0}));
     if (recovery_->is_replacement())
       step_ = TRY(recovery_->complete_replacement(training())).step;
     else
@@ -148,7 +148,7 @@ class Rank {
   }
 
  private:
-  RecoverableTraining training() {
+  train::RecoverableTraining training() {
     return {*model_, *optimizer_, sampler_, [this] { return open_checkpoints(); }};
   }
 
@@ -156,8 +156,10 @@ class Rank {
     checkpoints_.reset();
     if (folder_.empty()) return {};
     auto group = TRY(recovery_->new_group(std::chrono::minutes(5)));
-    const Writer writer{.run = "demo/1", .attempt = 1, .recoveries = recovery_->generation()};
-    checkpoints_ = TRY(Checkpointer::open({.folder = folder_, .writer = writer}, std::move(group)));
+    const train::Writer writer{
+        .run = "demo/1", .attempt = 1, .recoveries = recovery_->generation()};
+    checkpoints_ =
+        TRY(train::Checkpointer::open({.folder = folder_, .writer = writer}, std::move(group)));
     return {};
   }
 
@@ -166,7 +168,8 @@ class Rank {
     auto& mesh = model_->mesh();
     kill_.start_timer(step_);
     double sum = 0;
-    const auto parts = TRY(micro_batches_of({kBatch, kAtOnce}, mesh.rank(), mesh.world_size()));
+    const auto parts =
+        TRY(train::micro_batches_of({kBatch, kAtOnce}, mesh.rank(), mesh.world_size()));
     for (const auto& part : parts) {
       std::vector<at::Tensor> samples;
       for (const auto sample : sampler_.peek(part.begin, part.end))
@@ -175,12 +178,12 @@ class Rank {
       for (const auto& layer : net_.layers) x = (*model_)(*layer, x);
       const auto loss = x.square().mean() * part.weight;
       sum += loss.item<double>() / static_cast<double>(parts.size());
-      TRY(model_->backward(loss, &part == &parts.back() ? Sync::now : Sync::later));
+      TRY(model_->backward(loss, &part == &parts.back() ? train::Sync::now : train::Sync::later));
     }
     kill_.kill_at("hop2", step_);
     TRY(model_->finish_gradients());
     const double loss =
-        TRY(mesh.world().all_reduce(sum, ReduceOp::sum, "loss")) / mesh.world_size();
+        TRY(mesh.world().all_reduce(sum, comm::ReduceOp::sum, "loss")) / mesh.world_size();
     kill_.kill_at("norm", step_);
     TRY(optimizer_->step());
     kill_.kill_at("optimizer", step_);
@@ -188,7 +191,7 @@ class Rank {
     ++step_;
     if (mesh.rank() == 0) print_to_stderr(format("step {} {:.9g} {:.6f}", step_, loss, now()));
     if (!checkpoints_ || step_ % kSaveEvery != 0) return {};
-    TRY(checkpoints_->save(state_of(step_, *model_, *optimizer_, sampler_)));
+    TRY(checkpoints_->save(train::state_of(step_, *model_, *optimizer_, sampler_)));
     kill_.kill_at("snapshot", step_ - 1);
     if (kill_.point != "persist") return {};
     std::this_thread::sleep_for(kill_.delay);
@@ -213,17 +216,17 @@ class Rank {
   const PlannedKill kill_;
   std::filesystem::path folder_;
   Net net_;
-  Sampler sampler_ = Sampler::create(100'000, kBatch, 3).value();
-  std::unique_ptr<Recovery> recovery_;
-  std::unique_ptr<ShardedModel> model_;
-  std::unique_ptr<Optimizer> optimizer_;
-  std::unique_ptr<Checkpointer> checkpoints_;
+  train::Sampler sampler_ = train::Sampler::create(100'000, kBatch, 3).value();
+  std::unique_ptr<train::Recovery> recovery_;
+  std::unique_ptr<train::ShardedModel> model_;
+  std::unique_ptr<train::Optimizer> optimizer_;
+  std::unique_ptr<train::Checkpointer> checkpoints_;
   std::int64_t step_ = 0;
 };
 
 int serve() {
-  const auto secret = Secret::from_hex(read_file(std::getenv("LOCKSTEP_SECRET_FILE")).value());
-  auto server = RendezvousServer::start("127.0.0.1", 0, secret.value()).value();
+  const auto secret = net::Secret::from_hex(read_file(std::getenv("LOCKSTEP_SECRET_FILE")).value());
+  auto server = comm::RendezvousServer::start("127.0.0.1", 0, secret.value()).value();
   print_to_stderr(format("port {}", server->port()));
   for (std::string line; std::getline(std::cin, line);) {
   }
@@ -240,11 +243,11 @@ int train(int argc, char** argv) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::bench
 
 int main(int argc, char** argv) {
-  if (argc == 2 && std::strcmp(argv[1], "serve") == 0) return lockstep::serve();
-  if (argc >= 4 && std::strcmp(argv[1], "train") == 0) return lockstep::train(argc, argv);
+  if (argc == 2 && std::strcmp(argv[1], "serve") == 0) return lockstep::bench::serve();
+  if (argc >= 4 && std::strcmp(argv[1], "train") == 0) return lockstep::bench::train(argc, argv);
   std::fputs("bench/recover.py starts this program\n", stderr);
   return 2;
 }

@@ -15,7 +15,7 @@
 
 #include <time.h>
 
-namespace lockstep {
+namespace lockstep::bench {
 namespace {
 
 constexpr std::size_t kSmall = 64 * 1024, kLarge = 64 * 1024 * 1024;
@@ -38,7 +38,7 @@ Buffer buffer_of(std::size_t bytes) {
 }
 
 struct Case {
-  DataType type;
+  comm::DataType type;
   std::size_t bytes;  // of each buffer
   std::vector<std::byte*> destinations;
   std::vector<const std::byte*> sources;
@@ -78,10 +78,11 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-void measure(const Case& buffers, InstructionSet set) {
+void measure(const Case& buffers, comm::InstructionSet set) {
   const auto ours = [&] {
-    reduce_with(set, buffers.destinations, buffers.sources, buffers.bytes / size_of(buffers.type),
-                {buffers.type, ReduceOp::sum});
+    comm::reduce_with(set, buffers.destinations, buffers.sources,
+                      buffers.bytes / comm::size_of(buffers.type),
+                      {buffers.type, comm::ReduceOp::sum});
   };
   const auto limit = [&] { copy_through(buffers); };
   std::vector<double> our_rates, limit_rates;
@@ -104,10 +105,11 @@ void measure_all() {
   std::vector<Buffer> memory;
   for (int i = 0; i < 8; ++i) memory.push_back(buffer_of(kLarge));
   for (const auto bytes : {kSmall, kLarge})
-    for (const auto type : {DataType::float32, DataType::bfloat16, DataType::float16})
+    for (const auto type :
+         {comm::DataType::float32, comm::DataType::bfloat16, comm::DataType::float16})
       for (const auto sources : kSources)
         for (const auto destinations : {std::size_t{1}, sources})
-          for (const auto set : instruction_sets()) {
+          for (const auto set : comm::instruction_sets()) {
             Case buffers = {type, bytes, {}, {}};
             for (std::size_t k = 0; k < sources; ++k) buffers.sources.push_back(memory[k].get());
             for (std::size_t k = 0; k < destinations; ++k)
@@ -117,6 +119,6 @@ void measure_all() {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::bench
 
-int main() { lockstep::measure_all(); }
+int main() { lockstep::bench::measure_all(); }

@@ -33,7 +33,7 @@
 #include "train/optimizer/optimizer.h"
 #include "train/recovery/restore_replacements.h"
 
-namespace lockstep {
+namespace lockstep::bench {
 namespace {
 
 constexpr int kBlocks = 8;
@@ -61,7 +61,7 @@ class Net : public torch::nn::Module {
 };
 
 // All tensors that a replacement gets.
-std::vector<at::Tensor> state_of(const ShardedModel& model, Optimizer& optimizer) {
+std::vector<at::Tensor> state_of(const train::ShardedModel& model, train::Optimizer& optimizer) {
   std::vector<at::Tensor> state;
   for (const auto& unit : model.units()) state.push_back(unit.master());
   const auto moments = optimizer.flat_state().value();
@@ -70,8 +70,8 @@ std::vector<at::Tensor> state_of(const ShardedModel& model, Optimizer& optimizer
 }
 
 // The last replica's rank of the first shard comes in place of another.
-RecoveryPlan plan_of(const Mesh& mesh) {
-  RecoveryPlan plan;
+train::RecoveryPlan plan_of(const train::Mesh& mesh) {
+  train::RecoveryPlan plan;
   plan.shards = mesh.shard().size();
   plan.slots.resize(static_cast<std::size_t>(mesh.world_size()));
   std::iota(plan.slots.begin(), plan.slots.end(), 0);
@@ -81,20 +81,20 @@ RecoveryPlan plan_of(const Mesh& mesh) {
 
 Result<void> measure_refills(const std::string& policy, std::int64_t bytes, int rounds) {
   const at::NoGradGuard no_grad;
-  auto mesh = TRY(Mesh::replicas(TRY(connect_from_environment())));
+  auto mesh = TRY(train::Mesh::replicas(TRY(comm::connect_from_environment())));
   Net net(bytes / static_cast<std::int64_t>(sizeof(float)));
-  const auto parsed = TRY(parse_policy(policy, mesh.world_size()));
-  const auto model = TRY(shard(net, std::move(mesh), parsed, net.blocks));
-  const auto optimizer = TRY(Optimizer::create(*model, {}));
-  auto sampler = TRY(Sampler::create(1000, 1, 1));
+  const auto parsed = TRY(train::parse_policy(policy, mesh.world_size()));
+  const auto model = TRY(train::shard(net, std::move(mesh), parsed, net.blocks));
+  const auto optimizer = TRY(train::Optimizer::create(*model, {}));
+  auto sampler = TRY(train::Sampler::create(1000, 1, 1));
   const auto state = state_of(*model, *optimizer);
   const auto plan = plan_of(model->mesh());
   const bool is_replacement = plan.replacements.front() == model->mesh().rank();
   for (int round = 1; round <= rounds; ++round) {
     for (const auto& tensor : state) tensor.fill_(is_replacement ? 0 : round);
-    TRY(model->mesh().world().all_reduce(0, ReduceOp::sum, "all begin"));
+    TRY(model->mesh().world().all_reduce(0, comm::ReduceOp::sum, "all begin"));
     const auto begin = std::chrono::steady_clock::now();
-    TRY(restore_replacements(plan, {*model, *optimizer, sampler}));
+    TRY(train::restore_replacements(plan, {*model, *optimizer, sampler}));
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
     std::int64_t got = 0;
     for (const auto& tensor : state) {
@@ -108,8 +108,8 @@ Result<void> measure_refills(const std::string& policy, std::int64_t bytes, int 
 }
 
 int serve(const std::string& address) {
-  const auto secret = Secret::from_hex(read_file(std::getenv("LOCKSTEP_SECRET_FILE")).value());
-  auto server = RendezvousServer::start(address, 0, secret.value()).value();
+  const auto secret = net::Secret::from_hex(read_file(std::getenv("LOCKSTEP_SECRET_FILE")).value());
+  auto server = comm::RendezvousServer::start(address, 0, secret.value()).value();
   print_to_stderr(format("port {}", server->port()));
   for (std::string line; std::getline(std::cin, line);) {
   }
@@ -124,12 +124,12 @@ int rank(const std::string& policy, std::int64_t mib, int rounds) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::bench
 
 int main(int argc, char** argv) {
-  if (argc == 3 && std::strcmp(argv[1], "serve") == 0) return lockstep::serve(argv[2]);
+  if (argc == 3 && std::strcmp(argv[1], "serve") == 0) return lockstep::bench::serve(argv[2]);
   if (argc == 5 && std::strcmp(argv[1], "rank") == 0)
-    return lockstep::rank(argv[2], std::atol(argv[3]), std::atoi(argv[4]));
+    return lockstep::bench::rank(argv[2], std::atol(argv[3]), std::atoi(argv[4]));
   std::fputs("bench/refill.py starts this program\n", stderr);
   return 2;
 }

@@ -25,7 +25,7 @@
 #include "comm/rendezvous/client.h"
 #include "comm/rendezvous/server.h"
 
-namespace lockstep {
+namespace lockstep::bench {
 namespace {
 
 using namespace std::chrono_literals;
@@ -50,7 +50,7 @@ std::int64_t contribution(int rank, std::uint64_t call, std::size_t index) {
 // Numbers, lent or the process's own.
 class NumberBuffer {
  public:
-  NumberBuffer(Communicator& group, std::size_t count, bool lent) : count_(count) {
+  NumberBuffer(comm::Communicator& group, std::size_t count, bool lent) : count_(count) {
     if (lent)
       allocated_ =
           group.allocate(Bytes(static_cast<std::int64_t>(count * sizeof(std::int64_t)))).value();
@@ -65,13 +65,13 @@ class NumberBuffer {
 
  private:
   std::size_t count_;
-  Buffer allocated_;
+  comm::Buffer allocated_;
   std::vector<std::int64_t> own_;
 };
 
 class Member {
  public:
-  Member(Communicator& group, std::uint64_t seed) : group_(group), random_(seed) {}
+  Member(comm::Communicator& group, std::uint64_t seed) : group_(group), random_(seed) {}
 
   // Until a call fails, which it does when a rank is killed.
   Error run_until_failure() {
@@ -89,7 +89,8 @@ class Member {
     const auto elements = static_cast<std::size_t>(
         random_.below(2) == 0 ? random_.below(600) : random_.below(kElementsMax));
     const bool lent = random_.below(2) == 0;
-    const auto mode = random_.below(2) == 0 ? CallMode::blocking : CallMode::nonblocking;
+    const auto mode =
+        random_.below(2) == 0 ? comm::CallMode::blocking : comm::CallMode::nonblocking;
     const int root = static_cast<int>(random_.below(ranks()));
     switch (kind) {
       case 0:
@@ -120,14 +121,15 @@ class Member {
             3, format("call {}: element {} is {}, not {}", calls_, i, numbers[i], expected(i)));
   }
 
-  Result<void> all_reduce(std::size_t count, bool lent, CallMode mode) {
+  Result<void> all_reduce(std::size_t count, bool lent, comm::CallMode mode) {
     NumberBuffer numbers(group_, count, lent);
     fill(numbers.all());
-    TRY(group_.all_reduce(numbers.bytes(), DataType::int64, ReduceOp::sum, mode).wait());
+    TRY(group_.all_reduce(numbers.bytes(), comm::DataType::int64, comm::ReduceOp::sum, mode)
+            .wait());
     expect(numbers.all(), [&](std::size_t i) { return sum(i); });
     return {};
   }
-  Result<void> all_gather(std::size_t block, bool lent, CallMode mode) {
+  Result<void> all_gather(std::size_t block, bool lent, comm::CallMode mode) {
     NumberBuffer input(group_, block, lent), output(group_, block * ranks(), lent);
     fill(input.all());
     TRY(group_.all_gather(input.bytes(), output.bytes(), mode).wait());
@@ -136,31 +138,33 @@ class Member {
     });
     return {};
   }
-  Result<void> broadcast(std::size_t count, bool lent, CallMode mode, int root) {
+  Result<void> broadcast(std::size_t count, bool lent, comm::CallMode mode, int root) {
     NumberBuffer numbers(group_, count, lent);
     if (group_.rank() == root) fill(numbers.all());
     TRY(group_.broadcast(numbers.bytes(), root, mode).wait());
     expect(numbers.all(), [&](std::size_t i) { return contribution(root, calls_, i); });
     return {};
   }
-  Result<void> reduce_scatter(std::size_t block, bool lent, CallMode mode) {
+  Result<void> reduce_scatter(std::size_t block, bool lent, comm::CallMode mode) {
     NumberBuffer input(group_, block * ranks(), lent), output(group_, block, lent);
     fill(input.all());
-    TRY(group_.reduce_scatter(input.bytes(), output.bytes(), DataType::int64, ReduceOp::sum, mode)
+    TRY(group_
+            .reduce_scatter(input.bytes(), output.bytes(), comm::DataType::int64,
+                            comm::ReduceOp::sum, mode)
             .wait());
     const auto first = static_cast<std::size_t>(group_.rank()) * block;
     expect(output.all(), [&](std::size_t i) { return sum(first + i); });
     return {};
   }
 
-  Communicator& group_;
+  comm::Communicator& group_;
   Random random_;
   std::uint64_t calls_ = 0;
 };
 
 class Process {
  public:
-  explicit Process(Secret secret) : secret_(std::move(secret)) {}
+  explicit Process(net::Secret secret) : secret_(std::move(secret)) {}
 
   void execute(const std::string& line) {
     std::istringstream words(line);
@@ -174,21 +178,21 @@ class Process {
 
  private:
   void serve() {
-    server_ = RendezvousServer::start("127.0.0.1", 0, secret_).value();
+    server_ = comm::RendezvousServer::start("127.0.0.1", 0, secret_).value();
     print_to_stderr(format("port {}", server_->port()));
   }
 
   void join(std::istringstream& words) {
     int port = 0;
     std::string name, host;
-    CommunicatorOptions options{.secret = secret_, .timeout = 30s};
+    comm::CommunicatorOptions options{.secret = secret_, .timeout = 30s};
     words >> port >> name >> options.rank >> options.size >> host;
     options.host_id = host;
     options.group = name;
-    auto rendezvous = RendezvousClient::connect("127.0.0.1", static_cast<std::uint16_t>(port),
-                                                secret_, Deadline::after(10s));
+    auto rendezvous = comm::RendezvousClient::connect("127.0.0.1", static_cast<std::uint16_t>(port),
+                                                      secret_, Deadline::after(10s));
     if (!rendezvous) return print_to_stderr("failed " + rendezvous.error().message);
-    auto group = Communicator::create(options, **rendezvous);
+    auto group = comm::Communicator::create(options, **rendezvous);
     if (!group) return print_to_stderr("failed " + group.error().message);
     group_ = std::move(*group);
     print_to_stderr("joined");
@@ -201,20 +205,20 @@ class Process {
     print_to_stderr("left");
   }
 
-  const Secret secret_;
-  std::unique_ptr<RendezvousServer> server_;
-  std::unique_ptr<Communicator> group_;
+  const net::Secret secret_;
+  std::unique_ptr<comm::RendezvousServer> server_;
+  std::unique_ptr<comm::Communicator> group_;
 };
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::bench
 
 int main() {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   std::string line;
   std::getline(std::cin, line);  // the secret, which no command line shows
-  auto secret = lockstep::Secret::from_hex(line);
+  auto secret = lockstep::net::Secret::from_hex(line);
   if (!secret) return 2;
-  lockstep::Process process(*std::move(secret));
+  lockstep::bench::Process process(*std::move(secret));
   while (std::getline(std::cin, line)) process.execute(line);
 }

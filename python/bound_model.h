@@ -6,16 +6,16 @@
 #include "train/autograd_engine.h"
 #include "train/recovery/recovery.h"
 
-namespace lockstep {
+namespace lockstep::python {
 
 struct BoundModel {
-  std::unique_ptr<AutogradEngine> engine;
+  std::unique_ptr<train::AutogradEngine> engine;
 
-  Mesh& mesh() { return engine->model().mesh(); }
+  train::Mesh& mesh() { return engine->model().mesh(); }
 };
 
 struct BoundRecovery {
-  std::unique_ptr<Recovery> recovery;
+  std::unique_ptr<train::Recovery> recovery;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::python

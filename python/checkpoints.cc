@@ -24,7 +24,7 @@
 #include "train/checkpoint/resume.h"
 #include "train/data/sampler.h"
 
-namespace lockstep {
+namespace lockstep::python {
 namespace {
 
 namespace py = pybind11;
@@ -35,8 +35,9 @@ using OptimizerTensor = std::tuple<std::string, std::size_t, at::Tensor>;
 
 constexpr Duration kSavingBound = std::chrono::minutes(30);
 
-std::vector<OwnedTensor> owned(const BoundModel& model, const std::vector<OptimizerTensor>& slots) {
-  std::vector<OwnedTensor> tensors;
+std::vector<train::OwnedTensor> owned(const BoundModel& model,
+                                      const std::vector<OptimizerTensor>& slots) {
+  std::vector<train::OwnedTensor> tensors;
   for (const auto& [name, parameter, tensor] : slots)
     tensors.push_back(model.engine->owned_like(name, parameter, tensor.view(-1)));
   return tensors;
@@ -44,11 +45,11 @@ std::vector<OwnedTensor> owned(const BoundModel& model, const std::vector<Optimi
 
 // The thread that saves may need Python's lock: no caller waits for it while holding that lock.
 struct BoundCheckpointer {
-  explicit BoundCheckpointer(std::unique_ptr<Checkpointer> opened)
+  explicit BoundCheckpointer(std::unique_ptr<train::Checkpointer> opened)
       : checkpointer(std::move(opened)) {}
   BoundCheckpointer(const BoundCheckpointer&) = delete;
   BoundCheckpointer& operator=(const BoundCheckpointer&) = delete;
-  std::unique_ptr<Checkpointer> checkpointer;
+  std::unique_ptr<train::Checkpointer> checkpointer;
 
   ~BoundCheckpointer() {
     const py::gil_scoped_release give_up_lock;
@@ -59,40 +60,40 @@ struct BoundCheckpointer {
 using SavedCallback = std::function<void(std::int64_t, const std::string&)>;
 using RejectedCallback = std::function<void(const std::string& fault, const std::string& why)>;
 
-std::unique_ptr<BoundCheckpointer> open(const std::string& folder, ClaimTime claim_time,
-                                        std::int64_t recoveries, int keep, Comm group,
+std::unique_ptr<BoundCheckpointer> open(const std::string& folder, train::ClaimTime claim_time,
+                                        std::int64_t recoveries, int keep, train::Comm group,
                                         const SavedCallback& saved,
                                         const RejectedCallback& kept_out) {
   const py::gil_scoped_release give_up_lock;
-  CheckpointOptions options;
+  train::CheckpointOptions options;
   options.folder = folder;
-  options.writer = writer_from_environment(own_environment(), recoveries);
+  options.writer = train::writer_from_environment(own_environment(), recoveries);
   options.claim_time = claim_time;
   options.keep = keep;
-  options.on_rejected = [kept_out](Fault fault, const std::string& why) {
+  options.on_rejected = [kept_out](report::Fault fault, const std::string& why) {
     kept_out(std::string(name_of(fault)), why);
   };
   options.on_saved = [saved](std::int64_t step, const std::filesystem::path& path) {
     saved(step, path.string());
   };
-  auto checkpointer = value_of(Checkpointer::open(std::move(options), std::move(group)));
+  auto checkpointer = value_of(train::Checkpointer::open(std::move(options), std::move(group)));
   // Not before: the thread could not end without Python's lock.
   return std::make_unique<BoundCheckpointer>(std::move(checkpointer));
 }
 
 std::unique_ptr<BoundCheckpointer> open_over(
-    const std::string& folder, ClaimTime claim_time, std::int64_t recoveries, int keep,
+    const std::string& folder, train::ClaimTime claim_time, std::int64_t recoveries, int keep,
     const std::optional<c10::intrusive_ptr<c10d::ProcessGroup>>& group, const SavedCallback& saved,
     const RejectedCallback& kept_out) {
-  return open(folder, claim_time, recoveries, keep, group ? Comm(*group, kSavingBound) : Comm(),
-              saved, kept_out);
+  return open(folder, claim_time, recoveries, keep,
+              group ? train::Comm(*group, kSavingBound) : train::Comm(), saved, kept_out);
 }
 
 double save(BoundCheckpointer& bound, const BoundModel& model, std::int64_t step,
             const std::string& optimizer, std::int64_t optimizer_steps,
-            const std::vector<OptimizerTensor>& slots, const Sampler& sampler,
+            const std::vector<OptimizerTensor>& slots, const train::Sampler& sampler,
             const std::map<std::string, std::string>& notes) {
-  TrainingState state;
+  train::TrainingState state;
   state.step = step;
   state.optimizer = optimizer;
   state.optimizer_steps = optimizer_steps;
@@ -104,7 +105,7 @@ double save(BoundCheckpointer& bound, const BoundModel& model, std::int64_t step
   return std::chrono::duration<double>(value_of(bound.checkpointer->save(state))).count();
 }
 
-std::vector<std::string> names_of(const Manifest& manifest) {
+std::vector<std::string> names_of(const train::Manifest& manifest) {
   std::vector<std::string> names;
   for (const auto& tensor : manifest.tensors) names.push_back(tensor.name);
   return names;
@@ -114,10 +115,10 @@ std::vector<std::string> names_of(const Manifest& manifest) {
 std::int64_t resume_from(
     const std::string& folder, BoundModel& model, const std::string& optimizer,
     const std::function<std::vector<OptimizerTensor>(const std::vector<std::string>&)>& slots,
-    const std::function<void(std::int64_t)>& set_steps, Sampler& sampler) {
-  const OptimizerCallbacks resumed{
+    const std::function<void(std::int64_t)>& set_steps, train::Sampler& sampler) {
+  const train::OptimizerCallbacks resumed{
       optimizer,
-      [&](const Manifest& manifest) -> Result<std::vector<OwnedTensor>> {
+      [&](const train::Manifest& manifest) -> Result<std::vector<train::OwnedTensor>> {
         try {
           return owned(model, slots(names_of(manifest)));
         } catch (const std::exception& exception) {  // from Python
@@ -125,7 +126,7 @@ std::int64_t resume_from(
         }
       },
       set_steps};
-  return value_of(resume(folder, model.engine->model(), resumed, sampler));
+  return value_of(train::resume(folder, model.engine->model(), resumed, sampler));
 }
 
 using PythonSafeTensor =
@@ -133,7 +134,7 @@ using PythonSafeTensor =
 
 std::vector<PythonSafeTensor> safetensors_header(const std::string& words, std::int64_t bytes) {
   std::vector<PythonSafeTensor> tensors;
-  for (const auto& one : value_of(parse_safetensors(words, bytes)).tensors)
+  for (const auto& one : value_of(train::parse_safetensors(words, bytes)).tensors)
     tensors.emplace_back(one.name, std::string(name_of(one.type)), one.shape, one.begin, one.end);
   return tensors;
 }
@@ -141,10 +142,10 @@ std::vector<PythonSafeTensor> safetensors_header(const std::string& words, std::
 }  // namespace
 
 void bind_checkpoints(py::module& module) {
-  py::enum_<ClaimTime>(module, "ClaimTime")
-      .value("at_save", ClaimTime::at_save)
-      .value("at_open", ClaimTime::at_open)
-      .value("never", ClaimTime::never);
+  py::enum_<train::ClaimTime>(module, "ClaimTime")
+      .value("at_save", train::ClaimTime::at_save)
+      .value("at_open", train::ClaimTime::at_open)
+      .value("never", train::ClaimTime::never);
   py::class_<BoundCheckpointer>(module, "Checkpointer")
       .def("save", &save, ReleaseGil())
       .def(
@@ -153,18 +154,19 @@ void bind_checkpoints(py::module& module) {
   module.def("open_checkpointer", &open);  // over our own connections
   module.def("open_checkpointer", &open_over);
   module.def("resume", &resume_from, ReleaseGil());
-  py::class_<Sampler>(module, "Sampler")
+  py::class_<train::Sampler>(module, "Sampler")
       .def(py::init([](std::int64_t samples, std::int64_t global_batch, std::uint64_t seed) {
-        return value_of(Sampler::create(samples, global_batch, seed));
+        return value_of(train::Sampler::create(samples, global_batch, seed));
       }))
-      .def("next", [](Sampler& sampler, int rank,
+      .def("next", [](train::Sampler& sampler, int rank,
                       int ranks) { return value_of(sampler.next(rank, ranks)); })
-      .def_property_readonly("seed", [](const Sampler& sampler) { return sampler.state().seed; })
-      .def("advance", &Sampler::advance)
-      .def_property_readonly("global_batch", &Sampler::global_batch)
+      .def_property_readonly("seed",
+                             [](const train::Sampler& sampler) { return sampler.state().seed; })
+      .def("advance", &train::Sampler::advance)
+      .def_property_readonly("global_batch", &train::Sampler::global_batch)
       .def_property_readonly("cursor",
-                             [](const Sampler& sampler) { return sampler.state().cursor; });
+                             [](const train::Sampler& sampler) { return sampler.state().cursor; });
   module.def("safetensors_header", &safetensors_header);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::python

@@ -18,42 +18,42 @@
 #include "train.h"
 #include "train/faults.h"
 
-namespace lockstep {
+namespace lockstep::python {
 namespace {
 
 c10::intrusive_ptr<c10d::Backend> create_backend(const c10::intrusive_ptr<c10d::Store>& store,
                                                  int rank, int size,
                                                  std::chrono::milliseconds timeout,
                                                  std::string group, std::vector<int> global_ranks) {
-  enable_fault_reports();
+  train::enable_fault_reports();
   // torch lists no ranks for the group of all.
-  auto members =
-      global_ranks.empty() ? GroupRanks::world(size) : GroupRanks{"", std::move(global_ranks)};
-  auto backend = connect_through_store(store, {.rank = rank,
-                                               .size = size,
-                                               .group = std::move(group),
-                                               .members = std::move(members),
-                                               .timeout = timeout});
-  if (!backend) raise(backend.error());
+  auto members = global_ranks.empty() ? comm::GroupRanks::world(size)
+                                      : comm::GroupRanks{"", std::move(global_ranks)};
+  auto backend = comm::connect_through_store(store, {.rank = rank,
+                                                     .size = size,
+                                                     .group = std::move(group),
+                                                     .members = std::move(members),
+                                                     .timeout = timeout});
+  if (!backend) comm::raise(backend.error());
   return *std::move(backend);
 }
 
 // Sets this thread's label, for lockstep.label; returns the label before.
 pybind11::bytes set_label(const pybind11::bytes& label) {
-  const auto before = FlightLabel::exchange(FlightLabel::encode(std::string(label)));
+  const auto before = comm::FlightLabel::exchange(comm::FlightLabel::encode(std::string(label)));
   const auto* const words = reinterpret_cast<const char*>(before.data());
-  return pybind11::bytes(words, ::strnlen(words, FlightLabel::kBytes));
+  return pybind11::bytes(words, ::strnlen(words, comm::FlightLabel::kBytes));
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::python
 
 PYBIND11_MODULE(_lockstep, module) {
   using GiveUpLock = pybind11::call_guard<pybind11::gil_scoped_release>;
-  module.def("create_backend", &lockstep::create_backend, GiveUpLock());
-  module.def("set_label", &lockstep::set_label);
-  module.def("shutdown_all", &lockstep::BackendGroup::leave_all, GiveUpLock());
-  lockstep::bind_train(module);
-  lockstep::bind_recovery(module);
-  lockstep::bind_checkpoints(module);
+  module.def("create_backend", &lockstep::python::create_backend, GiveUpLock());
+  module.def("set_label", &lockstep::python::set_label);
+  module.def("shutdown_all", &lockstep::comm::BackendGroup::leave_all, GiveUpLock());
+  lockstep::python::bind_train(module);
+  lockstep::python::bind_recovery(module);
+  lockstep::python::bind_checkpoints(module);
 }

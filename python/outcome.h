@@ -8,13 +8,13 @@
 #include "base/result.h"
 #include "comm/torch/work.h"
 
-namespace lockstep {
+namespace lockstep::python {
 
 // ValueError for an invalid request, else torch.distributed.DistBackendError.
 [[noreturn]] inline void raise_to_python(const Error& error) {
   if (error.code == Code::invalid || error.code == Code::already_exists)
     throw pybind11::value_error(error.message);
-  raise_failure(error);
+  comm::raise_failure(error);
 }
 
 template <class T>
@@ -23,4 +23,4 @@ T value_of(Result<T> result) {
   if constexpr (!std::is_void_v<T>) return *std::move(result);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::python

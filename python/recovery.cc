@@ -25,7 +25,7 @@
 #include "train/engine/first_error.h"
 #include "train/optimizer/resumable_optimizer.h"
 
-namespace lockstep {
+namespace lockstep::python {
 namespace {
 
 namespace py = pybind11;
@@ -34,10 +34,10 @@ using ReleaseGil = py::call_guard<py::gil_scoped_release>;
 
 // An optimizer of torch's: the model has the decisions, and slots, an object of Python's
 // lockstep._checkpoints, has the state. Called without Python's lock.
-class PythonOptimizer : public ResumableOptimizer {
+class PythonOptimizer : public train::ResumableOptimizer {
  public:
   // Both must outlive it.
-  PythonOptimizer(AutogradEngine& engine, const py::object& slots)
+  PythonOptimizer(train::AutogradEngine& engine, const py::object& slots)
       : engine_(engine), state_(slots) {}
 
   std::int64_t decided_steps() const override { return engine_.decided_steps(); }
@@ -66,8 +66,8 @@ class PythonOptimizer : public ResumableOptimizer {
   void set_steps(std::int64_t steps) override {
     note(call_python([&] { state_.attr("set_steps")(steps); }));
   }
-  Result<std::vector<NamedTensor>> flat_state() override {
-    std::vector<NamedTensor> state;
+  Result<std::vector<train::NamedTensor>> flat_state() override {
+    std::vector<train::NamedTensor> state;
     TRY(call_python([&] {
       for (auto& [name, parameter, tensor] :
            state_.attr("tensors")().cast<std::vector<StateTensor>>())
@@ -75,8 +75,9 @@ class PythonOptimizer : public ResumableOptimizer {
     }));
     return state;
   }
-  Result<std::vector<OwnedTensor>> make_state(const std::vector<std::string>& names) override {
-    std::vector<OwnedTensor> state;
+  Result<std::vector<train::OwnedTensor>> make_state(
+      const std::vector<std::string>& names) override {
+    std::vector<train::OwnedTensor> state;
     TRY(call_python([&] {
       for (auto& [name, parameter, tensor] :
            state_.attr("make_state")(names).cast<std::vector<StateTensor>>())
@@ -109,32 +110,33 @@ class PythonOptimizer : public ResumableOptimizer {
   }
   void note(Result<void> outcome) const { error_.note(std::move(outcome)); }
 
-  AutogradEngine& engine_;
+  train::AutogradEngine& engine_;
   const py::object& state_;
   mutable std::string method_;
-  mutable FirstError error_;
+  mutable train::FirstError error_;
 };
 
 std::unique_ptr<BoundRecovery> start() {
   auto bound = std::make_unique<BoundRecovery>();
-  bound->recovery = value_of(Recovery::start(value_of(recovery_options_from_environment())));
+  bound->recovery =
+      value_of(train::Recovery::start(value_of(train::recovery_options_from_environment())));
   return bound;
 }
 
 void configure(BoundRecovery& bound, const std::string& checkpoints, bool rescale) {
   auto& options = bound.recovery->options();
   options.checkpoint_folder = checkpoints;
-  options.batch_scaling = rescale ? BatchScaling::rescaled : BatchScaling::fixed;
+  options.batch_scaling = rescale ? train::BatchScaling::rescaled : train::BatchScaling::fixed;
 }
 
-void begin_step(BoundRecovery& bound, std::int64_t step, BoundModel& model, Sampler& sampler,
+void begin_step(BoundRecovery& bound, std::int64_t step, BoundModel& model, train::Sampler& sampler,
                 const py::object& slots) {
   PythonOptimizer stepper(*model.engine, slots);
   value_of(bound.recovery->begin_step(step, {model.engine->model(), stepper, sampler}));
 }
 
-RecoveryOutcome complete(BoundRecovery& bound, BoundModel& model, Sampler& sampler,
-                         const py::object& slots) {
+train::RecoveryOutcome complete(BoundRecovery& bound, BoundModel& model, train::Sampler& sampler,
+                                const py::object& slots) {
   PythonOptimizer stepper(*model.engine, slots);
   auto done =
       value_of(bound.recovery->complete_replacement({model.engine->model(), stepper, sampler}));
@@ -143,13 +145,13 @@ RecoveryOutcome complete(BoundRecovery& bound, BoundModel& model, Sampler& sampl
 }
 
 // The engine's error is more precise than the exception.
-Error cause_of(const AutogradEngine& engine, const std::string& message) {
+Error cause_of(const train::AutogradEngine& engine, const std::string& message) {
   const auto status = engine.model().status();
   return status ? Error{Code::peer_lost, message} : status.error();
 }
 
-RecoveryOutcome recover(BoundRecovery& bound, BoundModel& model, Sampler& sampler,
-                        const py::object& slots, const std::string& message) {
+train::RecoveryOutcome recover(BoundRecovery& bound, BoundModel& model, train::Sampler& sampler,
+                               const py::object& slots, const std::string& message) {
   auto& engine = *model.engine;
   const auto cause = cause_of(engine, message);
   PythonOptimizer stepper(engine, slots);
@@ -162,11 +164,10 @@ RecoveryOutcome recover(BoundRecovery& bound, BoundModel& model, Sampler& sample
 }
 
 // This rank's parts of the next batch, with the weight of each one's mean loss in a sum over them.
-std::vector<std::pair<std::vector<std::int64_t>, double>> share_of_sampler(const Sampler& sampler,
-                                                                           std::int64_t at_once,
-                                                                           BoundModel& model) {
-  const auto parts = value_of(micro_batches_of({sampler.global_batch(), at_once},
-                                               model.mesh().rank(), model.mesh().world_size()));
+std::vector<std::pair<std::vector<std::int64_t>, double>> share_of_sampler(
+    const train::Sampler& sampler, std::int64_t at_once, BoundModel& model) {
+  const auto parts = value_of(train::micro_batches_of(
+      {sampler.global_batch(), at_once}, model.mesh().rank(), model.mesh().world_size()));
   std::vector<std::pair<std::vector<std::int64_t>, double>> shares;
   for (const auto& [begin, end, weight] : parts)
     shares.emplace_back(sampler.peek(begin, end), weight / static_cast<double>(parts.size()));
@@ -174,20 +175,20 @@ std::vector<std::pair<std::vector<std::int64_t>, double>> share_of_sampler(const
 }
 
 // The server that an agent runs for its attempt: for tests, and for launchers without an agent.
-std::unique_ptr<RendezvousServer> meeting_place(const std::string& host,
-                                                const std::string& secret) {
-  return value_of(RendezvousServer::start(host, 0, value_of(Secret::from_hex(secret))));
+std::unique_ptr<comm::RendezvousServer> meeting_place(const std::string& host,
+                                                      const std::string& secret) {
+  return value_of(comm::RendezvousServer::start(host, 0, value_of(net::Secret::from_hex(secret))));
 }
 
 }  // namespace
 
 void bind_recovery(py::module& module) {
-  py::class_<Comm>(module, "Comm");
-  py::class_<RecoveryOutcome>(module, "RecoveryOutcome")
-      .def_readonly("leaves", &RecoveryOutcome::leaves)
-      .def_readonly("step", &RecoveryOutcome::step)
-      .def_readonly("description", &RecoveryOutcome::description)
-      .def_readonly("reports", &RecoveryOutcome::reports);
+  py::class_<train::Comm>(module, "Comm");
+  py::class_<train::RecoveryOutcome>(module, "RecoveryOutcome")
+      .def_readonly("leaves", &train::RecoveryOutcome::leaves)
+      .def_readonly("step", &train::RecoveryOutcome::step)
+      .def_readonly("description", &train::RecoveryOutcome::description)
+      .def_readonly("reports", &train::RecoveryOutcome::reports);
   py::class_<BoundRecovery>(module, "Recovery")
       .def(py::init(&start), ReleaseGil())
       .def_property_readonly(
@@ -207,10 +208,10 @@ void bind_recovery(py::module& module) {
       .def("begin_step", &begin_step, ReleaseGil())
       .def("complete_replacement", &complete, ReleaseGil())
       .def("recover", &recover, ReleaseGil());
-  py::class_<RendezvousServer>(module, "RendezvousServer")
+  py::class_<comm::RendezvousServer>(module, "RendezvousServer")
       .def(py::init(&meeting_place), ReleaseGil())
-      .def_property_readonly("port", &RendezvousServer::port);
+      .def_property_readonly("port", &comm::RendezvousServer::port);
   module.def("micro_batches_of", &share_of_sampler);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::python

@@ -21,7 +21,7 @@
 #include "train/group/mesh.h"
 #include "train/policy.h"
 
-namespace lockstep {
+namespace lockstep::python {
 namespace {
 
 namespace py = pybind11;
@@ -61,11 +61,11 @@ class Mirror {
 };
 
 // Made from a group of torch's, or from our own connections.
-Mesh mesh_of(const std::optional<c10::intrusive_ptr<c10d::ProcessGroup>>& group,
-             BoundRecovery* own) {
+train::Mesh mesh_of(const std::optional<c10::intrusive_ptr<c10d::ProcessGroup>>& group,
+                    BoundRecovery* own) {
   if (own != nullptr) return value_of(own->recovery->mesh());
-  if (!group) return Mesh::single();
-  return value_of(Mesh::replicas(*group));
+  if (!group) return train::Mesh::single();
+  return value_of(train::Mesh::replicas(*group));
 }
 
 std::unique_ptr<BoundModel> create(
@@ -83,11 +83,12 @@ std::unique_ptr<BoundModel> create(
   }
   const py::gil_scoped_release give_up_lock;
   auto mesh = mesh_of(group, own);
-  const auto parsed = value_of(parse_policy(policy, mesh.world_size()));
+  const auto parsed = value_of(train::parse_policy(policy, mesh.world_size()));
   auto bound = std::make_unique<BoundModel>();
-  bound->engine = value_of(AutogradEngine::create(
-      std::move(root), std::move(mesh), parsed, std::move(parts),
-      values_to_come ? InitialValues::deferred : InitialValues::broadcast_from_rank_0));
+  bound->engine = value_of(
+      train::AutogradEngine::create(std::move(root), std::move(mesh), parsed, std::move(parts),
+                                    values_to_come ? train::InitialValues::deferred
+                                                   : train::InitialValues::broadcast_from_rank_0));
   return bound;
 }
 
@@ -158,8 +159,8 @@ void bind_step(PythonModel& model) {
           ReleaseGil())
       .def("set_sync",
            [](BoundModel& bound, bool sync) {
-             const bool before = bound.engine->sync() == Sync::now;
-             bound.engine->set_sync(sync ? Sync::now : Sync::later);
+             const bool before = bound.engine->sync() == train::Sync::now;
+             bound.engine->set_sync(sync ? train::Sync::now : train::Sync::later);
              return before;
            })
       .def("take_wait_time",
@@ -188,7 +189,7 @@ void bind_communication(PythonModel& model) {
           "mean",
           [](BoundModel& bound, double value) {
             auto& world = bound.mesh().world();
-            return value_of(world.all_reduce(value, ReduceOp::sum, "a mean")) / world.size();
+            return value_of(world.all_reduce(value, comm::ReduceOp::sum, "a mean")) / world.size();
           },
           ReleaseGil())
       .def(
@@ -222,4 +223,4 @@ void bind_train(py::module& module) {
   bind_communication(model);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::python

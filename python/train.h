@@ -3,10 +3,10 @@
 
 #include <torch/csrc/utils/pybind.h>
 
-namespace lockstep {
+namespace lockstep::python {
 
 void bind_train(pybind11::module& module);
 void bind_recovery(pybind11::module& module);
 void bind_checkpoints(pybind11::module& module);
 
-}  // namespace lockstep
+}  // namespace lockstep::python

@@ -83,7 +83,6 @@ def quick_checks() -> list[Program]:
     linted = [name for name in ("bench", "examples", "tests") if any((ROOT / name).rglob("*.py"))]
     return [
         Check("check layers", [str(ROOT / "tools/check_layers")]),
-        Check("check names", [str(ROOT / "tools/check_names")]),
         Check("check language", [str(ROOT / "tools/check_language")]),
         Check("check docs", [str(ROOT / "tools/check_docs")]),
         Check("check format", [str(ROOT / "tools/check_format")]),

@@ -30,31 +30,31 @@
 #include "comm/rendezvous/server.h"
 #include "rank.h"
 
-namespace lockstep::contest {
+namespace lockstep::bench::contest {
 namespace {
 
 using namespace std::chrono_literals;
 
 // Waits for one of our calls, in the same way for all of the contest.
-void finish(const OperationFuture& call) {
+void finish(const comm::OperationFuture& call) {
   if (const auto result = call.wait(); !result) exit_with_error(result.error().message);
 }
 
 // One rank's groups: one for each algorithm, over all ranks, created when it is first requested.
 class GroupsByAlgorithm {
  public:
-  GroupsByAlgorithm(CommunicatorOptions options, Rendezvous& meeting_place)
+  GroupsByAlgorithm(comm::CommunicatorOptions options, comm::Rendezvous& meeting_place)
       : options_(std::move(options)), rendezvous_(meeting_place) {
     select("");
   }
 
-  Communicator& selected() const { return *selected_; }
+  comm::Communicator& selected() const { return *selected_; }
   void select(const std::string& way) {
     auto& group = groups_[way];
     if (!group) {
       options_.group = "world" + way;
       options_.algorithm = way.substr(0, way.find('#'));
-      auto created = Communicator::create(options_, rendezvous_);
+      auto created = comm::Communicator::create(options_, rendezvous_);
       if (!created) exit_with_error(created.error().message);
       group = std::move(*created);
     }
@@ -62,10 +62,10 @@ class GroupsByAlgorithm {
   }
 
  private:
-  CommunicatorOptions options_;
-  Rendezvous& rendezvous_;
-  std::map<std::string, std::unique_ptr<Communicator>> groups_;
-  Communicator* selected_ = nullptr;
+  comm::CommunicatorOptions options_;
+  comm::Rendezvous& rendezvous_;
+  std::map<std::string, std::unique_ptr<comm::Communicator>> groups_;
+  comm::Communicator* selected_ = nullptr;
 };
 
 class Member : public Contestant {
@@ -74,11 +74,11 @@ class Member : public Contestant {
   int rank() const override { return communicator().rank(); }
   int ranks() const override { return communicator().size(); }
   void select_algorithm(const std::string& way) override { groups_.select(way); }
-  void barrier() override { finish(communicator().barrier(CallMode::blocking)); }
+  void barrier() override { finish(communicator().barrier(comm::CallMode::blocking)); }
   std::optional<std::uint64_t> wire_bytes() const override { return communicator().wire_bytes(); }
 
  protected:
-  Communicator& communicator() const { return groups_.selected(); }
+  comm::Communicator& communicator() const { return groups_.selected(); }
 
  private:
   GroupsByAlgorithm& groups_;
@@ -93,18 +93,19 @@ class Staged : public Member {
     return {memory_.get(), floats};
   }
   void all_reduce(std::span<float> buffer) override {
-    finish(communicator().all_reduce(std::as_writable_bytes(buffer), DataType::float32,
-                                     ReduceOp::sum, CallMode::blocking));
+    finish(communicator().all_reduce(std::as_writable_bytes(buffer), comm::DataType::float32,
+                                     comm::ReduceOp::sum, comm::CallMode::blocking));
   }
   void reduce_scatter(std::span<float> input, std::span<float> output) override {
     finish(communicator().reduce_scatter(std::as_bytes(input), std::as_writable_bytes(output),
-                                         DataType::float32, ReduceOp::sum, CallMode::blocking));
+                                         comm::DataType::float32, comm::ReduceOp::sum,
+                                         comm::CallMode::blocking));
   }
   void all_gather(std::span<float> output) override {
     const std::size_t block = output.size() / static_cast<std::size_t>(ranks());
     const auto own = output.subspan(static_cast<std::size_t>(rank()) * block, block);
     finish(communicator().all_gather(std::as_bytes(own), std::as_writable_bytes(output),
-                                     CallMode::blocking));
+                                     comm::CallMode::blocking));
   }
 
  private:
@@ -123,7 +124,7 @@ class ZeroCopy : public Staged {
   }
 
  private:
-  Buffer memory_;
+  comm::Buffer memory_;
 };
 
 // Every input is read once and every result written once by some rank. Here each rank does its
@@ -135,19 +136,20 @@ class Memory final : public ZeroCopy {
   // n blocks read and n written: a slice of every rank's buffer, and the sum to the same blocks.
   void all_reduce(std::span<float> buffer) override {
     const auto blocks = blocks_of(buffer);
-    move(blocks, {blocks.begin(), blocks.end()}, buffer.size(), StoreMode::cached);
+    move(blocks, {blocks.begin(), blocks.end()}, buffer.size(), comm::StoreMode::cached);
   }
   // n blocks read, one written.
   void reduce_scatter(std::span<float> input, std::span<float> output) override {
     const auto blocks = blocks_of(input);
-    move({as_bytes(output)}, {blocks.begin(), blocks.end()}, input.size(), StoreMode::non_temporal);
+    move({as_bytes(output)}, {blocks.begin(), blocks.end()}, input.size(),
+         comm::StoreMode::non_temporal);
   }
   // One block read, n - 1 written.
   void all_gather(std::span<float> output) override {
     auto blocks = blocks_of(output);
     const std::byte* const source = blocks.back();
     blocks.pop_back();
-    if (!blocks.empty()) move(blocks, {source}, output.size(), StoreMode::non_temporal);
+    if (!blocks.empty()) move(blocks, {source}, output.size(), comm::StoreMode::non_temporal);
   }
 
  private:
@@ -162,9 +164,9 @@ class Memory final : public ZeroCopy {
     return blocks;
   }
   void move(const std::vector<std::byte*>& to, const std::vector<const std::byte*>& from,
-            std::size_t floats, StoreMode stores) const {
-    reduce(to, from, floats / static_cast<std::size_t>(ranks()),
-           {DataType::float32, ReduceOp::sum, 1, stores});
+            std::size_t floats, comm::StoreMode stores) const {
+    comm::reduce(to, from, floats / static_cast<std::size_t>(ranks()),
+                 {comm::DataType::float32, comm::ReduceOp::sum, 1, stores});
   }
 };
 
@@ -183,7 +185,7 @@ struct Group {
   int ranks;
   std::string path, socket;
   std::vector<HostNamespace> hosts;
-  Secret secret = Secret::random();
+  net::Secret secret = net::Secret::random();
 
   std::size_t host_of(int rank) const {
     return static_cast<std::size_t>(rank) * hosts.size() / static_cast<std::size_t>(ranks);
@@ -205,8 +207,8 @@ std::unique_ptr<Contestant> contestant_on(const std::string& path, GroupsByAlgor
 }
 
 // The options of the environment, so that a user can try another provider.
-NetworkOptions network_of(const std::string& meeting_host) {
-  auto network = network_options_from_environment(own_environment());
+comm::NetworkOptions network_of(const std::string& meeting_host) {
+  auto network = comm::network_options_from_environment(own_environment());
   if (!network) exit_with_error(network.error().message);
   network->rendezvous_host = meeting_host;
   return *network;
@@ -219,7 +221,7 @@ NetworkOptions network_of(const std::string& meeting_host) {
   const auto& meeting_host = group.hosts.front().address;
   enter_network(group.hosts[group.host_of(rank)]);
   auto meeting_place =
-      RendezvousClient::connect(meeting_host, port, group.secret, Deadline::after(10s));
+      comm::RendezvousClient::connect(meeting_host, port, group.secret, Deadline::after(10s));
   if (!meeting_place) exit_with_error(meeting_place.error().message);
   {
     GroupsByAlgorithm groups({.rank = rank,
@@ -241,7 +243,7 @@ int run(const Group& group) {
     if (::fork() == 0) run_rank(group, rank, ports.read.get());
   const auto& meeting_host = group.hosts.front();
   enter_network(meeting_host);
-  const auto server = RendezvousServer::start(meeting_host.address, 0, group.secret).value();
+  const auto server = comm::RendezvousServer::start(meeting_host.address, 0, group.secret).value();
   const std::uint16_t port = server->port();
   for (int rank = 0; rank < group.ranks; ++rank)
     LS_CHECK(::write(ports.write.get(), &port, sizeof port) == sizeof port);
@@ -251,10 +253,10 @@ int run(const Group& group) {
 }
 
 }  // namespace
-}  // namespace lockstep::contest
+}  // namespace lockstep::bench::contest
 
 int main(int argc, char** argv) {
-  using namespace lockstep::contest;
+  using namespace lockstep::bench::contest;
   const std::vector<std::string> words(argv + 1, argv + argc);
   const int ranks = words.empty() ? 0 : std::atoi(words[0].c_str());
   if (words.size() < 3 || ranks < 1)

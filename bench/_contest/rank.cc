@@ -10,7 +10,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-namespace lockstep::contest {
+namespace lockstep::bench::contest {
 namespace {
 
 // Whole numbers, so that sums are exact in any order, and different at elements close to each
@@ -171,4 +171,4 @@ PlainMemory plain_memory(std::size_t floats) {
   return PlainMemory(static_cast<float*>(memory));
 }
 
-}  // namespace lockstep::contest
+}  // namespace lockstep::bench::contest

@@ -22,7 +22,7 @@
 #include <span>
 #include <string>
 
-namespace lockstep::contest {
+namespace lockstep::bench::contest {
 
 [[noreturn]] void exit_with_error(const std::string& reason);
 
@@ -64,4 +64,4 @@ struct FreeDeleter {
 using PlainMemory = std::unique_ptr<float[], FreeDeleter>;
 PlainMemory plain_memory(std::size_t floats);
 
-}  // namespace lockstep::contest
+}  // namespace lockstep::bench::contest

@@ -9,7 +9,7 @@
 using namespace lockstep;
 
 Result<void> run() {
-  const auto joined = TRY(join({.timeout = std::chrono::seconds(60)}));
+  const auto joined = TRY(comm::join({.timeout = std::chrono::seconds(60)}));
   auto& world = *joined.world;
 
   // Buffers in the communicator's memory need no copy within a host.
@@ -17,7 +17,10 @@ Result<void> run() {
   const std::span values(reinterpret_cast<float*>(buffer.data()), (4 << 20) / sizeof(float));
   for (auto& value : values) value = static_cast<float>(world.rank() + 1);
 
-  TRY(world.all_reduce(buffer.span(), DataType::float32, ReduceOp::sum, CallMode::blocking).wait());
+  TRY(world
+          .all_reduce(buffer.span(), comm::DataType::float32, comm::ReduceOp::sum,
+                      comm::CallMode::blocking)
+          .wait());
 
   if (world.rank() == 0)
     std::printf("%d ranks: 1 + ... + %d = %g\n", world.size(), world.size(),

@@ -21,36 +21,36 @@ bool is_refused(const Error& error) {
 
 }  // namespace
 
-Result<Checkpoints> Checkpoints::open(const TrainOptions& options, Comm group,
-                                      std::int64_t recoveries, Reporter& reporter) {
+Result<Checkpoints> Checkpoints::open(const TrainOptions& options, train::Comm group,
+                                      std::int64_t recoveries, report::Reporter& reporter) {
   Checkpoints checkpoints;
   checkpoints.folder_ = options.checkpoints;
   checkpoints.model_ = options.model;
   checkpoints.every_ = options.checkpoint_every;
   checkpoints.prints_ = group.rank() == 0;
   if (options.checkpoints.empty()) return checkpoints;
-  CheckpointOptions saving;
+  train::CheckpointOptions saving;
   saving.folder = options.checkpoints;
-  saving.writer = writer_from_environment(own_environment(), recoveries);
-  saving.claim_time = ClaimTime::at_open;
+  saving.writer = train::writer_from_environment(own_environment(), recoveries);
+  saving.claim_time = train::ClaimTime::at_open;
   saving.on_saved = [&reporter](std::int64_t step, const std::filesystem::path& path) {
     reporter.checkpoint(step, path);
   };
-  saving.on_rejected = [&reporter](Fault fault, const std::string& why) {
+  saving.on_rejected = [&reporter](report::Fault fault, const std::string& why) {
     reporter.fault(fault, -1, why);
   };
   const int ranks = group.size();
-  checkpoints.writer_ = TRY(Checkpointer::open(std::move(saving), std::move(group)));
+  checkpoints.writer_ = TRY(train::Checkpointer::open(std::move(saving), std::move(group)));
   if (checkpoints.prints_)
-    checkpoints.cadence_.emplace(mean_time_between_failures(ranks),
+    checkpoints.cadence_.emplace(train::mean_time_between_failures(ranks),
                                  std::chrono::steady_clock::now());
   return checkpoints;
 }
 
-Result<std::int64_t> Checkpoints::resume(ShardedModel& model, Optimizer& optimizer,
-                                         Sampler& sampler) {
+Result<std::int64_t> Checkpoints::resume(train::ShardedModel& model, train::Optimizer& optimizer,
+                                         train::Sampler& sampler) {
   if (folder_.empty()) return std::int64_t{0};
-  const auto step = TRY(lockstep::resume(folder_, model, optimizer, sampler));
+  const auto step = TRY(train::resume(folder_, model, optimizer, sampler));
   if (prints_ && step > 0) {
     std::printf("resuming from step %ld\n", static_cast<long>(step));
     std::fflush(stdout);
@@ -64,10 +64,10 @@ bool Checkpoints::due(std::int64_t step) const {
   return cadence_ && cadence_->due(std::chrono::steady_clock::now());
 }
 
-Result<void> Checkpoints::save(std::int64_t step, const ShardedModel& model,
-                               const Optimizer& optimizer, const Sampler& sampler) {
+Result<void> Checkpoints::save(std::int64_t step, const train::ShardedModel& model,
+                               const train::Optimizer& optimizer, const train::Sampler& sampler) {
   if (!writer_) return {};
-  auto state = state_of(step, model, optimizer, sampler);
+  auto state = train::state_of(step, model, optimizer, sampler);
   state.notes = notes_of(model_);
   const auto stalled = writer_->save(state);
   if (stalled) {

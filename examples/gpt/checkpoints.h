@@ -23,18 +23,19 @@ class Checkpoints {
 
   // Claims the folder for the run's attempt and its number of recoveries. Without a folder nothing
   // is saved. group: all ranks, with separate connections, for the background thread.
-  static Result<Checkpoints> open(const TrainOptions& options, Comm group, std::int64_t recoveries,
-                                  Reporter& reporter);
+  static Result<Checkpoints> open(const TrainOptions& options, train::Comm group,
+                                  std::int64_t recoveries, report::Reporter& reporter);
 
   // Resumes from the newest intact checkpoint; returns the step after which to continue.
-  Result<std::int64_t> resume(ShardedModel& model, Optimizer& optimizer, Sampler& sampler);
+  Result<std::int64_t> resume(train::ShardedModel& model, train::Optimizer& optimizer,
+                              train::Sampler& sampler);
   // True if this rank wants a save after this step: every so many steps, or, on rank 0, when the
   // interval is over. If one rank wants it, all must save after the same step.
   bool due(std::int64_t step) const;
   // Begins a save. A failure of the save before is printed and ignored, unless another training
   // writes to the folder: then this one must end.
-  Result<void> save(std::int64_t step, const ShardedModel& model, const Optimizer& optimizer,
-                    const Sampler& sampler);
+  Result<void> save(std::int64_t step, const train::ShardedModel& model,
+                    const train::Optimizer& optimizer, const train::Sampler& sampler);
   Result<void> finish();
 
  private:
@@ -44,8 +45,8 @@ class Checkpoints {
   ModelOptions model_;
   std::int64_t every_ = 0;  // steps; 0: by time
   bool prints_ = false;
-  std::unique_ptr<Checkpointer> writer_;       // null: nothing is saved
-  std::optional<CheckpointInterval> cadence_;  // on rank 0
+  std::unique_ptr<train::Checkpointer> writer_;       // null: nothing is saved
+  std::optional<train::CheckpointInterval> cadence_;  // on rank 0
 };
 
 }  // namespace lockstep::gpt

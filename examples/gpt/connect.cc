@@ -82,22 +82,22 @@ Result<c10::intrusive_ptr<c10d::ProcessGroup>> connect_gloo(Duration bound) {
 
 }  // namespace
 
-Result<Ranks> Ranks::start(const std::string& backend, RecoveryOptions options) {
+Result<Ranks> Ranks::start(const std::string& backend, train::RecoveryOptions options) {
   Ranks ranks;
   ranks.gloo_ = backend == "gloo";
-  if (ranks.gloo_) options.on_failure = RecoveryMode::restart;
-  ranks.recovery_ = TRY(Recovery::start(options));
+  if (ranks.gloo_) options.on_failure = train::RecoveryMode::restart;
+  ranks.recovery_ = TRY(train::Recovery::start(options));
   return ranks;
 }
 
-Result<Mesh> Ranks::mesh() {
+Result<train::Mesh> Ranks::mesh() {
   if (!gloo_) return recovery_->mesh();
-  return Mesh::replicas(TRY(connect_gloo(kConnectTimeout)), kConnectTimeout);
+  return train::Mesh::replicas(TRY(connect_gloo(kConnectTimeout)), kConnectTimeout);
 }
 
-Result<Comm> Ranks::new_group(Duration bound) {
+Result<train::Comm> Ranks::new_group(Duration bound) {
   if (!gloo_) return recovery_->new_group(bound);
-  return Comm(TRY(connect_gloo(bound)), bound);
+  return train::Comm(TRY(connect_gloo(bound)), bound);
 }
 
 }  // namespace lockstep::gpt

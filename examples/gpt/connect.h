@@ -16,18 +16,18 @@ namespace lockstep::gpt {
 class Ranks {
  public:
   // Gloo does not support recovery.
-  static Result<Ranks> start(const std::string& backend, RecoveryOptions options);
+  static Result<Ranks> start(const std::string& backend, train::RecoveryOptions options);
 
   // Each call makes new connections; all ranks call them equally often.
-  Result<Mesh> mesh();
+  Result<train::Mesh> mesh();
   // For communication outside of the training. bound: of the call and every transfer.
-  Result<Comm> new_group(Duration bound);
+  Result<train::Comm> new_group(Duration bound);
 
-  Recovery& recovery() { return *recovery_; }
+  train::Recovery& recovery() { return *recovery_; }
 
  private:
   bool gloo_ = false;
-  std::unique_ptr<Recovery> recovery_;
+  std::unique_ptr<train::Recovery> recovery_;
 };
 
 }  // namespace lockstep::gpt

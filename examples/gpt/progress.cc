@@ -19,7 +19,7 @@ void say(const std::string& line) {
 
 }  // namespace
 
-ProgressPrinter::ProgressPrinter(Reporter& reporter, int rank, std::int64_t first,
+ProgressPrinter::ProgressPrinter(report::Reporter& reporter, int rank, std::int64_t first,
                                  std::int64_t steps, std::int64_t bytes_a_step)
     : reporter_(reporter),
       prints_(rank == 0),

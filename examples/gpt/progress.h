@@ -13,7 +13,7 @@ namespace lockstep::gpt {
 class ProgressPrinter {
  public:
   // Only rank 0 reports, for all ranks. first: the step after which the training begins.
-  ProgressPrinter(Reporter& reporter, int rank, std::int64_t first, std::int64_t steps,
+  ProgressPrinter(report::Reporter& reporter, int rank, std::int64_t first, std::int64_t steps,
                   std::int64_t bytes_a_step);
 
   // loss and held_out: means over all ranks.
@@ -32,7 +32,7 @@ class ProgressPrinter {
  private:
   using Clock = std::chrono::steady_clock;
 
-  Reporter& reporter_;
+  report::Reporter& reporter_;
   bool prints_;
   std::int64_t first_;
   std::int64_t steps_;

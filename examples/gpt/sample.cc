@@ -17,10 +17,10 @@
 namespace lockstep::gpt {
 namespace {
 
-Result<std::vector<OwnedTensor>> parameters_of(const Gpt& model) {
-  std::vector<OwnedTensor> parameters;
+Result<std::vector<train::OwnedTensor>> parameters_of(const Gpt& model) {
+  std::vector<train::OwnedTensor> parameters;
   for (const auto& item : model.named_parameters())
-    parameters.push_back(TRY(whole("parameter/" + item.key(), item.value())));
+    parameters.push_back(TRY(train::whole("parameter/" + item.key(), item.value())));
   return parameters;
 }
 
@@ -38,11 +38,11 @@ char draw(const Gpt& model, const std::string& text, double temperature, at::Gen
 }  // namespace
 
 Result<void> sample(const SampleOptions& options) {
-  const auto checkpoint = TRY(newest_checkpoint(options.checkpoints));
+  const auto checkpoint = TRY(train::newest_checkpoint(options.checkpoints));
   const Gpt model(TRY(options_of(checkpoint.manifest().notes)));
   const auto parameters = TRY(parameters_of(model));
-  TRY(check_fits(checkpoint.manifest(), parameters));
-  TRY(load(checkpoint, parameters));
+  TRY(train::check_fits(checkpoint.manifest(), parameters));
+  TRY(train::load(checkpoint, parameters));
 
   const at::NoGradGuard no_grad;
   auto random = at::detail::createCPUGenerator(options.seed);

@@ -41,9 +41,9 @@ std::atomic<bool> told_to_stop = false;
 // after the same step.
 class StepNews {
  public:
-  StepNews(Comm& world, double loss, bool save) : ranks_(world.size()) {
+  StepNews(train::Comm& world, double loss, bool save) : ranks_(world.size()) {
     sums_ = at::tensor({loss, told_to_stop ? 1.0 : 0.0, save ? 1.0 : 0.0}, at::kDouble);
-    transfer_ = world.all_reduce(sums_, ReduceOp::sum, "the step's results");
+    transfer_ = world.all_reduce(sums_, comm::ReduceOp::sum, "the step's results");
   }
   Result<void> wait() { return transfer_.wait(); }
   double loss() const { return sums_[0].item<double>() / ranks_; }
@@ -53,7 +53,7 @@ class StepNews {
  private:
   int ranks_;
   at::Tensor sums_;
-  Transfer transfer_;
+  train::Transfer transfer_;
 };
 
 // Linear up to the peak, then a cosine down to a twentieth of it.
@@ -68,14 +68,14 @@ double learning_rate(const TrainOptions& options, std::int64_t step) {
 }
 
 // Gathers each block's parameters while it runs.
-at::Tensor loss_of(const Gpt& model, ShardedModel& sharded, const at::Tensor& bytes,
+at::Tensor loss_of(const Gpt& model, train::ShardedModel& sharded, const at::Tensor& bytes,
                    const at::Tensor& next) {
   return model.loss(bytes, next,
                     [&](const Block& block, const at::Tensor& x) { return sharded(block, x); });
 }
 
 // The mean over windows that are evenly spaced over the held-out text, divided among the ranks.
-Result<double> held_out_loss(const Gpt& model, ShardedModel& sharded, const Text& text) {
+Result<double> held_out_loss(const Gpt& model, train::ShardedModel& sharded, const Text& text) {
   const at::NoGradGuard no_grad;
   auto& world = sharded.mesh().world();
   const auto context = model.options().context;
@@ -87,16 +87,16 @@ Result<double> held_out_loss(const Gpt& model, ShardedModel& sharded, const Text
   const auto batch = text.batch(starts, context);
   const double sum =
       TRY(world.all_reduce(loss_of(model, sharded, batch.bytes, batch.next).item<double>(),
-                           ReduceOp::sum, "the held-out loss"));
+                           comm::ReduceOp::sum, "the held-out loss"));
   return sum / world.size();
 }
 
 // Forward and backward of one rank's share in parts; the exchange of StepNews overlaps with the
 // last. The gradient is the mean over all ranks' samples, for any distribution of samples. save:
 // true if this rank wants a checkpoint of the step.
-Result<StepNews> compute_gradients(const Gpt& model, ShardedModel& sharded, const Text& text,
-                                   const Sampler& sampler, const std::vector<MicroBatch>& parts,
-                                   bool save) {
+Result<StepNews> compute_gradients(const Gpt& model, train::ShardedModel& sharded, const Text& text,
+                                   const train::Sampler& sampler,
+                                   const std::vector<train::MicroBatch>& parts, bool save) {
   std::optional<StepNews> news;
   double sum = 0;
   for (const auto& part : parts) {
@@ -105,7 +105,7 @@ Result<StepNews> compute_gradients(const Gpt& model, ShardedModel& sharded, cons
     const auto loss = loss_of(model, sharded, batch.bytes, batch.next) * part.weight;
     sum += loss.item<double>() / static_cast<double>(parts.size());
     if (last) news.emplace(sharded.mesh().world(), sum, save);
-    TRY(sharded.backward(loss, last ? Sync::now : Sync::later));
+    TRY(sharded.backward(loss, last ? train::Sync::now : train::Sync::later));
   }
   TRY(sharded.finish_gradients());
   return *std::move(news);
@@ -119,8 +119,8 @@ Result<void> check_batch(const TrainOptions& options, int ranks) {
              options.batch, ranks, options.micro_steps)};
 }
 
-OptimizerOptions optimizer_options(const TrainOptions& options) {
-  return {.method = AdamW{.beta2 = 0.98, .weight_decay = options.weight_decay},
+train::OptimizerOptions optimizer_options(const TrainOptions& options) {
+  return {.method = train::AdamW{.beta2 = 0.98, .weight_decay = options.weight_decay},
           .learning_rate = options.learning_rate,
           .clip_norm = options.clip_norm};
 }
@@ -140,7 +140,7 @@ class Run {
   Result<void> turn();
   Result<void> step();
   Result<bool> recover(const Error& cause);
-  RecoverableTraining training() {
+  train::RecoverableTraining training() {
     return {*sharded_, *optimizer_, *sampler_, [this] { return open_checkpoints(); }};
   }
   std::int64_t bytes_a_step() const { return sampler_->global_batch() * options_.model.context; }
@@ -149,10 +149,10 @@ class Run {
   Gpt model_;
   std::optional<Corpus> corpus_;
   std::optional<Ranks> ranks_;
-  std::optional<Sampler> sampler_;
-  std::unique_ptr<Reporter> reporter_;
-  std::unique_ptr<ShardedModel> sharded_;
-  std::unique_ptr<Optimizer> optimizer_;
+  std::optional<train::Sampler> sampler_;
+  std::unique_ptr<report::Reporter> reporter_;
+  std::unique_ptr<train::ShardedModel> sharded_;
+  std::unique_ptr<train::Optimizer> optimizer_;
   std::optional<Checkpoints> checkpoints_;
   std::optional<ProgressPrinter> progress_;
   std::int64_t at_once_ = 1;  // windows that a rank computes at once
@@ -164,28 +164,29 @@ class Run {
 
 Result<std::unique_ptr<Run>> Run::start(const TrainOptions& options) {
   std::unique_ptr<Run> run(new Run(options));
-  auto recovery = TRY(recovery_options_from_environment());
+  auto recovery = TRY(train::recovery_options_from_environment());
   recovery.checkpoint_folder = options.checkpoints;
-  recovery.batch_scaling = options.rescale_batch ? BatchScaling::rescaled : BatchScaling::fixed;
+  recovery.batch_scaling =
+      options.rescale_batch ? train::BatchScaling::rescaled : train::BatchScaling::fixed;
   run->ranks_ = TRY(Ranks::start(options.backend, recovery));
   auto mesh = TRY(run->ranks_->mesh());
   TRY(check_batch(options, mesh.world_size()));
   run->at_once_ = options.batch / (mesh.world_size() * options.micro_steps);
   run->corpus_ = TRY(read_corpus(options.data, options.model.context));
-  run->sampler_ = TRY(Sampler::create(run->corpus_->train.windows(options.model.context),
-                                      options.batch, options.seed));
-  const auto policy = TRY(parse_policy(options.policy, mesh.world_size()));
-  run->sharded_ = TRY(shard(run->model_, mesh, policy, run->model_.blocks(),
-                            run->ranks_->recovery().initial_values()));
-  run->optimizer_ = TRY(Optimizer::create(*run->sharded_, optimizer_options(options)));
-  run->reporter_ = Reporter::from_environment(WithoutAgent::discard);
+  run->sampler_ = TRY(train::Sampler::create(run->corpus_->train.windows(options.model.context),
+                                             options.batch, options.seed));
+  const auto policy = TRY(train::parse_policy(options.policy, mesh.world_size()));
+  run->sharded_ = TRY(train::shard(run->model_, mesh, policy, run->model_.blocks(),
+                                   run->ranks_->recovery().initial_values()));
+  run->optimizer_ = TRY(train::Optimizer::create(*run->sharded_, optimizer_options(options)));
+  run->reporter_ = report::Reporter::from_environment(report::WithoutAgent::discard);
   return run;
 }
 
 Result<void> Run::open_checkpoints() {
   checkpoints_.reset();  // waits for the save in flight
   const bool none = options_.checkpoints.empty();
-  auto group = none ? Comm() : TRY(ranks_->new_group(Checkpoints::kSaveTimeout));
+  auto group = none ? train::Comm() : TRY(ranks_->new_group(Checkpoints::kSaveTimeout));
   const auto recoveries = ranks_->recovery().generation();
   checkpoints_ = TRY(Checkpoints::open(options_, std::move(group), recoveries, *reporter_));
   return {};
@@ -230,8 +231,8 @@ Result<void> Run::turn() {
 
 Result<void> Run::step() {
   auto& mesh = sharded_->mesh();
-  const auto parts =
-      TRY(micro_batches_of({sampler_->global_batch(), at_once_}, mesh.rank(), mesh.world_size()));
+  const auto parts = TRY(train::micro_batches_of({sampler_->global_batch(), at_once_}, mesh.rank(),
+                                                 mesh.world_size()));
   auto news = TRY(compute_gradients(model_, *sharded_, corpus_->train, *sampler_, parts,
                                     checkpoints_->due(step_ + 1)));
   optimizer_->set_learning_rate(learning_rate(options_, step_));

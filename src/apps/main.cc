@@ -12,6 +12,7 @@
 #include "text/nearest.h"
 
 using namespace lockstep;
+using namespace lockstep::cli;
 
 namespace {
 

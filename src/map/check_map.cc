@@ -8,7 +8,7 @@
 
 #include "base/format.h"
 
-namespace lockstep {
+namespace lockstep::map {
 namespace {
 
 constexpr std::size_t kLongestId = 128;
@@ -170,7 +170,7 @@ class Checker {
         return there.error(
             format("the host has {} {} already; number devices apart by 'first', or "
                    "say 'shared: true'",
-                   name_of(device.kind), device.number));
+                   lockstep::name_of(device.kind), device.number));
     }
     return {};
   }
@@ -184,4 +184,4 @@ Result<void> check_at(const ClusterMap& map, const JsonLocation& root) {
   return Checker().check_map(map, root);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::map

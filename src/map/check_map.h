@@ -5,9 +5,9 @@
 #include "map/map.h"
 #include "text/convert.h"
 
-namespace lockstep {
+namespace lockstep::map {
 
 // `root` is the location of the map itself.
 Result<void> check_at(const ClusterMap& map, const JsonLocation& root);
 
-}  // namespace lockstep
+}  // namespace lockstep::map

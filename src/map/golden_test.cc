@@ -14,7 +14,7 @@
 #include "map/map_file.h"
 #include "map/tree.h"
 
-namespace lockstep {
+namespace lockstep::map {
 namespace {
 
 namespace fs = std::filesystem;
@@ -70,4 +70,4 @@ INSTANTIATE_TEST_SUITE_P(ClusterMap, Golden, testing::ValuesIn(cases()), [](cons
 });
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::map

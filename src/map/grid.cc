@@ -8,7 +8,7 @@
 #include "base/format.h"
 #include "map/query.h"
 
-namespace lockstep {
+namespace lockstep::map {
 namespace {
 
 std::optional<int> parse_count(std::string_view input, int most) {
@@ -93,4 +93,4 @@ Result<ClusterMap> split_host(const ClusterMap& one_host, const HostGrid& grid) 
   return ClusterMap{one_host.name, {}, {Pod{"pod-0", {}, {std::move(leaf)}}}};
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::map

@@ -8,7 +8,7 @@
 #include "base/result.h"
 #include "map/map.h"
 
-namespace lockstep {
+namespace lockstep::map {
 
 struct HostGrid {
   int hosts = 1;
@@ -32,4 +32,4 @@ Result<HostGrid> parse_host_grid(std::string_view input, const GridLimits& limit
 // part of the machine's memory and cores, and at least one core.
 Result<ClusterMap> split_host(const ClusterMap& one_host, const HostGrid& grid);
 
-}  // namespace lockstep
+}  // namespace lockstep::map

@@ -3,7 +3,7 @@
 #include "base/format.h"
 #include "map/check_map.h"
 
-namespace lockstep {
+namespace lockstep::map {
 namespace {
 
 constexpr int kLargestGroup = 1024;
@@ -45,4 +45,4 @@ Result<Island> Island::from_form(const IslandForm& form) {
 
 Result<void> check(const ClusterMap& map) { return check_at(map, JsonLocation()); }
 
-}  // namespace lockstep
+}  // namespace lockstep::map

@@ -15,7 +15,7 @@
 #include "base/units.h"
 #include "text/record.h"
 
-namespace lockstep {
+namespace lockstep::map {
 
 // One direction, for one pair that uses the link alone.
 struct LinkSpeed {
@@ -216,4 +216,4 @@ struct ClusterMap {
 // every level; the ids of hosts are well-formed (they become file names) and unique.
 Result<void> check(const ClusterMap& map);
 
-}  // namespace lockstep
+}  // namespace lockstep::map

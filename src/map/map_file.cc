@@ -10,7 +10,7 @@
 #include "text/convert.h"
 #include "text/document.h"
 
-namespace lockstep {
+namespace lockstep::map {
 namespace {
 
 // A device without a number gets the number after the last of its kind on the host.
@@ -104,4 +104,4 @@ Result<ClusterMap> map_from_json(const Json& json) {
   return finish(TRY(from_json<ClusterMap>(json)), JsonLocation());
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::map

@@ -8,7 +8,7 @@
 #include "map/map.h"
 #include "text/json.h"
 
-namespace lockstep {
+namespace lockstep::map {
 
 // YAML (or JSON); checked. Errors name file, line and field: "cluster.yaml:14:
 // pods[0].leaves[1].hosts[2].to_leaf.bandwidth: '10 parsecs' is not a bandwidth; write ...".
@@ -29,4 +29,4 @@ Result<RewrittenMap> rewrite_measured(std::string_view input, std::string_view f
 Json map_to_json(const ClusterMap& map);
 Result<ClusterMap> map_from_json(const Json& json);
 
-}  // namespace lockstep
+}  // namespace lockstep::map

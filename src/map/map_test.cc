@@ -8,7 +8,7 @@
 #include "map/query.h"
 #include "map/tree.h"
 
-namespace lockstep {
+namespace lockstep::map {
 namespace {
 
 using ::testing::AllOf;
@@ -127,7 +127,7 @@ TEST(File, NumbersThatAreLeftOpenGoOn) {
           .value();
   std::string numbers;
   for (const Device* device : devices(*find_host(map, "a")))
-    numbers += format("{}{} ", name_of(device->kind), device->number);
+    numbers += format("{}{} ", lockstep::name_of(device->kind), device->number);
   EXPECT_EQ(numbers, "gpu0 gpu1 core0 gpu2 gpu3 ");
 }
 
@@ -257,4 +257,4 @@ TEST(Tree, OneHostIsShownWithoutLinksToNobody) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::map

@@ -6,7 +6,7 @@
 #include "base/format.h"
 #include "text/nearest.h"
 
-namespace lockstep {
+namespace lockstep::map {
 namespace {
 
 struct HostPath {
@@ -134,4 +134,4 @@ Result<LinkSpeed> link_between(const ClusterMap& map, const DeviceRef& a, const 
   return link_of(map, from.host, to.host);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::map

@@ -9,7 +9,7 @@
 #include "base/result.h"
 #include "map/map.h"
 
-namespace lockstep {
+namespace lockstep::map {
 
 // From near to far: the smallest unit that two devices have in common.
 enum class Level { device, island, host, leaf, pod, cluster };
@@ -49,4 +49,4 @@ Result<Level> common_level(const ClusterMap& map, const DeviceRef& a, const Devi
 // with itself: no latency, no bandwidth.
 Result<LinkSpeed> link_between(const ClusterMap& map, const DeviceRef& a, const DeviceRef& b);
 
-}  // namespace lockstep
+}  // namespace lockstep::map

@@ -11,7 +11,7 @@
 #include "map/query.h"
 #include "text/display/table.h"
 
-namespace lockstep {
+namespace lockstep::map {
 namespace {
 
 struct Branches {
@@ -195,8 +195,8 @@ std::string text(const ClusterMap& map, TreeStyle style) {
 
 std::string text(const LinkSpeed& link) {
   if (!link.bandwidth && !link.latency) return "unknown";
-  return format("{}, {}", link.bandwidth ? text(*link.bandwidth) : "unknown bandwidth",
-                link.latency ? text(*link.latency) : "unknown latency");
+  return format("{}, {}", link.bandwidth ? lockstep::text(*link.bandwidth) : "unknown bandwidth",
+                link.latency ? lockstep::text(*link.latency) : "unknown latency");
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::map

@@ -5,7 +5,7 @@
 
 #include "map/map.h"
 
-namespace lockstep {
+namespace lockstep::map {
 
 enum class TreeStyle { utf8, ascii };
 
@@ -15,4 +15,4 @@ std::string text(const ClusterMap& map, TreeStyle style = TreeStyle::utf8);
 // "10.0 Gbit/s, 5us"; "unknown".
 std::string text(const LinkSpeed& link);
 
-}  // namespace lockstep
+}  // namespace lockstep::map

@@ -6,7 +6,7 @@
 
 #include "base/check.h"
 
-namespace lockstep {
+namespace lockstep::net {
 namespace {
 
 constexpr std::size_t kMost = std::numeric_limits<int>::max() / 2;  // OpenSSL counts in int
@@ -37,4 +37,4 @@ std::optional<std::vector<std::byte>> from_base64(std::string_view text) {
   return bytes;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::net

@@ -8,10 +8,10 @@
 #include <string_view>
 #include <vector>
 
-namespace lockstep {
+namespace lockstep::net {
 
 std::string to_base64(std::span<const std::byte> bytes);
 // Nothing unless it is an output of to_base64: the encoding is one to one.
 std::optional<std::vector<std::byte>> from_base64(std::string_view text);
 
-}  // namespace lockstep
+}  // namespace lockstep::net

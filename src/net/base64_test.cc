@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace lockstep {
+namespace lockstep::net {
 namespace {
 
 std::string encoded(std::string_view words) { return to_base64(std::as_bytes(std::span(words))); }
@@ -33,4 +33,4 @@ TEST(Base64, WhatItNeverWritesItDoesNotRead) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::net

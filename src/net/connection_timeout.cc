@@ -2,7 +2,7 @@
 
 #include "base/format.h"
 
-namespace lockstep {
+namespace lockstep::net {
 namespace {
 
 constexpr auto kConnectionTimeoutVariable = "LOCKSTEP_CONNECTION_TIMEOUT";
@@ -21,4 +21,4 @@ Result<Duration> connection_timeout_from(const Environment& environment) {
                                      kConnectionTimeoutVariable, found->second)};
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::net

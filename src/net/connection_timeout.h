@@ -7,11 +7,11 @@
 #include "base/result.h"
 #include "base/units.h"
 
-namespace lockstep {
+namespace lockstep::net {
 
 inline constexpr Duration kConnectionTimeout = std::chrono::seconds(5);
 
 // LOCKSTEP_CONNECTION_TIMEOUT: one second to an hour; kConnectionTimeout if it is not set.
 Result<Duration> connection_timeout_from(const Environment& environment);
 
-}  // namespace lockstep
+}  // namespace lockstep::net

@@ -8,7 +8,7 @@
 
 #include "net/socket.h"
 
-namespace lockstep {
+namespace lockstep::net {
 namespace {
 
 using namespace std::chrono_literals;
@@ -56,4 +56,4 @@ TEST(Silence, IsWhatTheKernelWatchesALifelineFor) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::net

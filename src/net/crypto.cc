@@ -9,7 +9,7 @@
 
 #include "base/check.h"
 
-namespace lockstep {
+namespace lockstep::net {
 namespace {
 
 std::string hex_of(const unsigned char* bytes, std::size_t count) {
@@ -91,4 +91,4 @@ bool equal_constant_time(std::string_view a, std::string_view b) {
   return a.size() == b.size() && CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::net

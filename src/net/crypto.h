@@ -9,7 +9,7 @@
 
 #include "base/result.h"
 
-namespace lockstep {
+namespace lockstep::net {
 
 // 32 secret bytes. There is no formatter for it, so it reaches no log or message by accident; hex()
 // is for the file of mode 0600 and for the HMACs derived from it.
@@ -39,4 +39,4 @@ std::string random_hex(int bytes);
 // Takes as long for a near miss as for a far one, so that timing reveals nothing.
 bool equal_constant_time(std::string_view a, std::string_view b);
 
-}  // namespace lockstep
+}  // namespace lockstep::net

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace lockstep {
+namespace lockstep::net {
 namespace {
 
 TEST(Secret, SurvivesTheWayThroughItsHexDigits) {
@@ -44,4 +44,4 @@ TEST(Crypto, RandomNamesDiffer) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::net

@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "net/detail/loop_impl.h"
 
-namespace lockstep {
+namespace lockstep::net {
 
 namespace asio = boost::asio;
 
@@ -77,4 +77,4 @@ void Loop::on_signals(std::initializer_list<int> signals, std::function<void(int
   impl_->signals.push_back(std::move(set));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::net

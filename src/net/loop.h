@@ -8,7 +8,7 @@
 
 #include "base/units.h"
 
-namespace lockstep {
+namespace lockstep::net {
 
 // A pending callback. After its destruction or cancellation the callback does not run. Used on the
 // loop's thread only; may outlive the loop.
@@ -56,4 +56,4 @@ class Loop {
   std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::net

@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-namespace lockstep {
+namespace lockstep::net {
 namespace {
 
 using std::chrono::milliseconds;
@@ -91,4 +91,4 @@ TEST(Loop, SignalsBecomeCalls) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::net

@@ -5,7 +5,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
-namespace lockstep {
+namespace lockstep::net {
 namespace {
 
 Result<Fd> bind_any(int family) {
@@ -42,4 +42,4 @@ Result<ReservedPort> ReservedPort::open() {
   return ReservedPort(std::move(*socket), number);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::net

@@ -13,7 +13,7 @@
 #include "base/os/fd.h"
 #include "base/result.h"
 
-namespace lockstep {
+namespace lockstep::net {
 
 class ReservedPort {
  public:
@@ -27,4 +27,4 @@ class ReservedPort {
   std::uint16_t number_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::net

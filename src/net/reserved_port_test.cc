@@ -8,7 +8,7 @@
 
 #include "base/os/fd.h"
 
-namespace lockstep {
+namespace lockstep::net {
 namespace {
 
 Fd listener(int family, int port, bool reuse) {
@@ -47,4 +47,4 @@ TEST(ReservedPort, NobodyIsGivenItByChance) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::net

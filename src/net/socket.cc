@@ -19,7 +19,7 @@
 
 #include "base/format.h"
 
-namespace lockstep {
+namespace lockstep::net {
 namespace {
 
 struct Address {
@@ -280,4 +280,4 @@ std::string text(const HostPort& address) {
   return format("{}{}{}:{}", bracket ? "[" : "", address.host, bracket ? "]" : "", address.port);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::net

@@ -14,7 +14,7 @@
 #include "base/os/fd.h"
 #include "base/result.h"
 
-namespace lockstep {
+namespace lockstep::net {
 
 class Socket {
  public:
@@ -76,4 +76,4 @@ std::string text(const HostPort& address);
 // Waits until one of POLLIN / POLLOUT in `events` holds; timeout at the deadline.
 Result<void> wait_ready(int fd, short events, Deadline deadline, std::string_view what);
 
-}  // namespace lockstep
+}  // namespace lockstep::net

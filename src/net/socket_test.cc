@@ -12,7 +12,7 @@
 #include "net/crypto.h"
 #include "net/reserved_port.h"
 
-namespace lockstep {
+namespace lockstep::net {
 namespace {
 
 Deadline in_time() { return Deadline::after(std::chrono::seconds(10)); }
@@ -106,4 +106,4 @@ TEST(HostPort, BothFormsComeBack) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::net

@@ -16,7 +16,7 @@
 #include "text/convert.h"
 #include "text/json.h"
 
-namespace lockstep {
+namespace lockstep::report {
 namespace {
 
 // How soon the background thread detects, during a wait, that the reporter is to stop.
@@ -211,4 +211,4 @@ void Reporter::drop() {
            options_.socket.string());
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::report

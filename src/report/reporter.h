@@ -20,7 +20,7 @@
 #include "base/units.h"
 #include "report/fault/fault.h"
 
-namespace lockstep {
+namespace lockstep::report {
 
 struct Metric {
   std::string name;
@@ -88,4 +88,4 @@ class Reporter {
   std::thread thread_;  // last: it uses the rest
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::report

@@ -14,7 +14,7 @@
 #include "base/temporary_folder_for_test.h"
 #include "text/json.h"
 
-namespace lockstep {
+namespace lockstep::report {
 namespace {
 
 // Replaces the agent: a listening socket in a separate folder.
@@ -157,4 +157,4 @@ TEST(Reporter, WithoutAnAgentNothingIsPrintedIfAskedSo) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::report

@@ -58,7 +58,7 @@ class CrashScenario {
     scenario_.stop_and_wait("endless");
     scenario_.submit(SimScenario::spec_of("paused", 1, 2), {.steps = 60});
     scenario_.stop_and_wait("paused", [this] { scenario_.resume("paused"); });
-    RunSpec held = SimScenario::spec_of("held", 2, 1);
+    model::RunSpec held = SimScenario::spec_of("held", 2, 1);
     held.hang_after = seconds(15);
     scenario_.submit(held, {.steps = 60});
     scenario_.suspend_rank("held", 1);
@@ -92,14 +92,14 @@ class CrashScenario {
 };
 
 // `causes`: of its attempts.
-void expect_end(const SimScenario& story, const std::string& name, RunState state,
-                const std::vector<Cause>& causes) {
+void expect_end(const SimScenario& story, const std::string& name, model::RunState state,
+                const std::vector<model::Cause>& causes) {
   SCOPED_TRACE(name);
-  const Run& run = story.run(name);
+  const model::Run& run = story.run(name);
   EXPECT_EQ(text(run.state), text(state)) << run.reason;
   ASSERT_EQ(run.epoch, std::ssize(causes)) << run.reason;
   for (std::int64_t epoch = 1; epoch <= run.epoch; ++epoch) {
-    const Cause cause = causes[static_cast<std::size_t>(epoch) - 1];
+    const model::Cause cause = causes[static_cast<std::size_t>(epoch) - 1];
     EXPECT_EQ(text(story.attempt(name, epoch).cause), text(cause));
   }
 }
@@ -116,11 +116,13 @@ TEST_P(EachBoundary, EndsTheStoryAsIfTheDaemonHadLived) {
     const SimulationOutcome verdict = story.world().result();
     ASSERT_FALSE(verdict.violation) << *verdict.violation;
     ASSERT_EQ(story.world().durable().runs.size(), 5u);
-    expect_end(story, "gang", RunState::succeeded, {Cause::rank_lost, Cause::ok});
-    expect_end(story, "next", RunState::succeeded, {Cause::ok});
-    expect_end(story, "endless", RunState::cancelled, {Cause::cancelled});
-    expect_end(story, "paused", RunState::succeeded, {Cause::cancelled, Cause::ok});
-    expect_end(story, "held", RunState::succeeded, {Cause::hung, Cause::ok});
+    expect_end(story, "gang", model::RunState::succeeded,
+               {model::Cause::rank_lost, model::Cause::ok});
+    expect_end(story, "next", model::RunState::succeeded, {model::Cause::ok});
+    expect_end(story, "endless", model::RunState::cancelled, {model::Cause::cancelled});
+    expect_end(story, "paused", model::RunState::succeeded,
+               {model::Cause::cancelled, model::Cause::ok});
+    expect_end(story, "held", model::RunState::succeeded, {model::Cause::hung, model::Cause::ok});
     EXPECT_THAT(story.attempt("held", 1).reason, HasSubstr("rank 1 on host b hangs"));
     ASSERT_FALSE(HasFailure());
   }

@@ -14,21 +14,23 @@ namespace {
 using ::testing::AnyOf;
 using ::testing::HasSubstr;
 
-class StoreWrapper : public Store {
+class StoreWrapper : public store::Store {
  public:
-  explicit StoreWrapper(Store& real) : real_(real) {}
-  Result<State> load() override { return real_.load(); }
-  Result<void> commit(std::span<const Change> changes) override { return real_.commit(changes); }
+  explicit StoreWrapper(store::Store& real) : real_(real) {}
+  Result<model::State> load() override { return real_.load(); }
+  Result<void> commit(std::span<const model::Change> changes) override {
+    return real_.commit(changes);
+  }
   Result<void> check_writable() override { return real_.check_writable(); }
 
  protected:
-  Store& real_;
+  store::Store& real_;
 };
 
 class LosesACommit : public StoreWrapper {
  public:
   using StoreWrapper::StoreWrapper;
-  Result<void> commit(std::span<const Change> changes) override {
+  Result<void> commit(std::span<const model::Change> changes) override {
     if (++commits_ % 20 == 0) return {};
     return real_.commit(changes);
   }
@@ -40,33 +42,33 @@ class LosesACommit : public StoreWrapper {
 class StoresHalf : public StoreWrapper {
  public:
   using StoreWrapper::StoreWrapper;
-  Result<void> commit(std::span<const Change> changes) override {
+  Result<void> commit(std::span<const model::Change> changes) override {
     if (changes.size() < 4) return real_.commit(changes);
     TRY(real_.commit(changes.first(changes.size() - 1)));
     return Error{Code::unavailable, "torn"};
   }
 };
 
-class EngineWrapper : public Engine {
+class EngineWrapper : public engine::Engine {
  public:
-  EngineWrapper(Engine& real, Hosts& hosts) : real_(real), hosts_(hosts) {}
-  Result<void> launch(const LaunchSpec& launch) override { return real_.launch(launch); }
-  Result<void> kill(const NodeName& node) override { return real_.kill(node); }
-  Result<LaunchSpec> read_launch_spec(const NodeName& node) override {
+  EngineWrapper(engine::Engine& real, Hosts& hosts) : real_(real), hosts_(hosts) {}
+  Result<void> launch(const engine::LaunchSpec& launch) override { return real_.launch(launch); }
+  Result<void> kill(const model::NodeName& node) override { return real_.kill(node); }
+  Result<engine::LaunchSpec> read_launch_spec(const model::NodeName& node) override {
     return real_.read_launch_spec(node);
   }
-  bool has_started(const NodeName& node) override { return real_.has_started(node); }
-  Result<std::vector<RunningNode>> list() override { return real_.list(); }
+  bool has_started(const model::NodeName& node) override { return real_.has_started(node); }
+  Result<std::vector<engine::RunningNode>> list() override { return real_.list(); }
 
  protected:
-  Engine& real_;
+  engine::Engine& real_;
   Hosts& hosts_;
 };
 
 class LaunchesTwice : public EngineWrapper {
  public:
   using EngineWrapper::EngineWrapper;
-  Result<void> launch(const LaunchSpec& launch) override {
+  Result<void> launch(const engine::LaunchSpec& launch) override {
     TRY(real_.launch(launch));
     return hosts_.start(launch);
   }
@@ -75,7 +77,7 @@ class LaunchesTwice : public EngineWrapper {
 class LaunchesNothing : public EngineWrapper {
  public:
   using EngineWrapper::EngineWrapper;
-  Result<void> launch(const LaunchSpec& launch) override {
+  Result<void> launch(const engine::LaunchSpec& launch) override {
     return launch.nodes == 1 ? Result<void>() : real_.launch(launch);
   }
 };
@@ -83,7 +85,7 @@ class LaunchesNothing : public EngineWrapper {
 class ForgetsALiveNode : public EngineWrapper {
  public:
   using EngineWrapper::EngineWrapper;
-  Result<std::vector<RunningNode>> list() override {
+  Result<std::vector<engine::RunningNode>> list() override {
     auto nodes = TRY(real_.list());
     if (++looks_ % 50 == 0 && !nodes.empty()) nodes.pop_back();
     return nodes;
@@ -96,22 +98,22 @@ class ForgetsALiveNode : public EngineWrapper {
 class RemembersTheDead : public EngineWrapper {
  public:
   using EngineWrapper::EngineWrapper;
-  Result<std::vector<RunningNode>> list() override {
-    for (const RunningNode& present : TRY(real_.list())) seen_.insert(present.node);
-    std::vector<RunningNode> all;
-    for (const NodeName& node : seen_) all.push_back({node});
+  Result<std::vector<engine::RunningNode>> list() override {
+    for (const engine::RunningNode& present : TRY(real_.list())) seen_.insert(present.node);
+    std::vector<engine::RunningNode> all;
+    for (const model::NodeName& node : seen_) all.push_back({node});
     return all;
   }
 
  private:
-  std::set<NodeName> seen_;
+  std::set<model::NodeName> seen_;
 };
 
 class KillsAnother : public EngineWrapper {
  public:
   using EngineWrapper::EngineWrapper;
-  Result<void> kill(const NodeName& node) override {
-    for (const RunningNode& other : TRY(real_.list()))
+  Result<void> kill(const model::NodeName& node) override {
+    for (const engine::RunningNode& other : TRY(real_.list()))
       if (other.node != node) return real_.kill(other.node);
     return {};
   }
@@ -120,22 +122,22 @@ class KillsAnother : public EngineWrapper {
 class KillsNobody : public EngineWrapper {
  public:
   using EngineWrapper::EngineWrapper;
-  Result<void> kill(const NodeName&) override { return {}; }
+  Result<void> kill(const model::NodeName&) override { return {}; }
 };
 
 template <class Broken>
-std::function<Store&(Store&)> with_store() {
-  return [kept = std::make_shared<std::unique_ptr<Broken>>()](Store& real) -> Store& {
+std::function<store::Store&(store::Store&)> with_store() {
+  return [kept = std::make_shared<std::unique_ptr<Broken>>()](store::Store& real) -> store::Store& {
     return *(*kept = std::make_unique<Broken>(real));
   };
 }
 
 template <class Broken>
-std::function<Engine&(Engine&, Hosts&)> with_engine() {
-  return
-      [kept = std::make_shared<std::unique_ptr<Broken>>()](Engine& real, Hosts& hosts) -> Engine& {
-        return *(*kept = std::make_unique<Broken>(real, hosts));
-      };
+std::function<engine::Engine&(engine::Engine&, Hosts&)> with_engine() {
+  return [kept = std::make_shared<std::unique_ptr<Broken>>()](engine::Engine& real,
+                                                              Hosts& hosts) -> engine::Engine& {
+    return *(*kept = std::make_unique<Broken>(real, hosts));
+  };
 }
 
 // The violation that the first failing seed reports.

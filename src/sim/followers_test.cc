@@ -11,8 +11,8 @@ using std::chrono::minutes;
 using std::chrono::seconds;
 using ::testing::HasSubstr;
 
-RunSpec follower_of(const std::vector<std::string>& others) {
-  RunSpec spec = SimScenario::spec_of("follower", 1, 1);
+model::RunSpec follower_of(const std::vector<std::string>& others) {
+  model::RunSpec spec = SimScenario::spec_of("follower", 1, 1);
   spec.after = others;
   return spec;
 }
@@ -27,7 +27,7 @@ TEST(AFollower, StartsOnceAllHaveSucceededThoughTheDaemonDies) {
   world.advance(seconds(12), [] { return false; });
   EXPECT_THAT(story.run("follower").reason, HasSubstr("default/2 has succeeded"));
   world.daemon().crash("while somebody waits for another");
-  world.advance(minutes(5), [&] { return story.is("follower", RunState::succeeded); });
+  world.advance(minutes(5), [&] { return story.is("follower", model::RunState::succeeded); });
   world.run_to_rest();
   ASSERT_FALSE(world.result().violation) << *world.result().violation;
   EXPECT_EQ(story.run("follower").epoch, 1);
@@ -38,11 +38,11 @@ TEST(AFollower, DoesNotWaitForTheOthersOnceOneHasFailed) {
   Simulation& world = story.world();
   world.begin();
   story.submit(SimScenario::spec_of("slow", 1, 1), {.steps = 100});
-  RunSpec failing = SimScenario::spec_of("failing", 1, 1);
+  model::RunSpec failing = SimScenario::spec_of("failing", 1, 1);
   story.submit(failing,
                {.steps = 5, .fault = ProgramFault::exits, .fault_step = 2, .faulty_attempts = 1});
   story.submit(follower_of({"default/1", "default/2"}), {.steps = 5});
-  world.advance(minutes(1), [&] { return story.is("follower", RunState::cancelled); });
+  world.advance(minutes(1), [&] { return story.is("follower", model::RunState::cancelled); });
   EXPECT_EQ(text(story.run("follower").state), "cancelled");
   EXPECT_EQ(text(story.run("slow").state), "running");
   EXPECT_THAT(story.run("follower").reason, HasSubstr("default/2, after which it was to start"));

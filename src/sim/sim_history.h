@@ -7,13 +7,13 @@
 
 namespace lockstep::sim {
 
-class SimHistory : public HistoryStore {
+class SimHistory : public store::HistoryStore {
  public:
   SimHistory(const CrashPoints& crash_points, std::uint64_t seed)
       : crash_points_(crash_points), random_(seed, "generations") {}
 
-  Result<StoreHistory> load() override { return history_; }
-  Result<void> store(const StoreHistory& history) override {
+  Result<model::StoreHistory> load() override { return history_; }
+  Result<void> store(const model::StoreHistory& history) override {
     if (!crash_points_.alive()) return Error{Code::unavailable, "the daemon is dead"};
     history_ = history;
     return {};
@@ -25,7 +25,7 @@ class SimHistory : public HistoryStore {
  private:
   const CrashPoints& crash_points_;
   SeededRandom random_;
-  StoreHistory history_;
+  model::StoreHistory history_;
   int named_ = 0;
 };
 

@@ -10,14 +10,14 @@
 
 namespace lockstep::sim {
 
-inline ClusterMap two_hosts() {
-  ClusterMap map;
-  Leaf& leaf = map.pods.emplace_back().leaves.emplace_back();
+inline map::ClusterMap two_hosts() {
+  map::ClusterMap map;
+  map::Leaf& leaf = map.pods.emplace_back().leaves.emplace_back();
   for (auto id : {"a", "b"}) {
-    Host& host = leaf.hosts.emplace_back();
+    map::Host& host = leaf.hosts.emplace_back();
     host.id = id;
     for (int number : {0, 1})
-      host.islands.emplace_back().devices.push_back({DeviceKind::gpu, number, {}, false});
+      host.islands.emplace_back().devices.push_back({map::DeviceKind::gpu, number, {}, false});
   }
   return map;
 }
@@ -28,8 +28,8 @@ class SimScenario {
       : world_({.map = two_hosts(), .downtime = std::move(absence)}) {}
 
   // The spec of a submission, without the program.
-  static RunSpec spec_of(const std::string& name, int nodes, int devices) {
-    RunSpec spec;
+  static model::RunSpec spec_of(const std::string& name, int nodes, int devices) {
+    model::RunSpec spec;
     spec.name = name;
     spec.nodes = nodes;
     spec.devices = devices;
@@ -37,7 +37,7 @@ class SimScenario {
     return spec;
   }
   // A user that gets no answer repeats the request under the same id.
-  void submit(RunSpec spec, Program program) {
+  void submit(model::RunSpec spec, Program program) {
     program.checkpoint_every = 2;
     spec.command = command_of(program);
     until_done([this, spec] { return world_.daemon().submit(spec, spec.name).has_value(); });
@@ -46,8 +46,8 @@ class SimScenario {
   // and waits until the run has ended. `then` follows.
   void stop_and_wait(const std::string& name, std::function<void()> then = [] {}) {
     until_done([this, name, then = std::move(then), obeyed = false]() mutable {
-      if (!obeyed && is(name, RunState::running)) obeyed = stop(run(name).id);
-      const bool ended = known(name) && is_final(run(name).state);
+      if (!obeyed && is(name, model::RunState::running)) obeyed = stop(run(name).id);
+      const bool ended = known(name) && model::is_final(run(name).state);
       if (ended) then();
       return ended;
     });
@@ -55,7 +55,7 @@ class SimScenario {
   // If the run is open again, the request succeeded, even if its answer was lost.
   void resume(const std::string& name) {
     until_done([this, id = run(name).id] {
-      if (!is_final(world_.durable().runs.at(id).state)) return true;
+      if (!model::is_final(world_.durable().runs.at(id).state)) return true;
       world_.truth().resume_requested(id);
       const bool resumed = world_.daemon().resume(id).has_value();
       world_.truth().resume_request_done(id);
@@ -76,12 +76,12 @@ class SimScenario {
   void suspend_agent(const std::string& name, int node) {
     until_done([this, name, node] {
       if (!has_stepped(name)) return false;
-      suspend_agent_now(name, node, Cause::node_lost);
+      suspend_agent_now(name, node, model::Cause::node_lost);
       return true;
     });
   }
   // The agent must exist. The attempt must end because of this.
-  void suspend_agent_now(const std::string& name, int node, Cause cause) {
+  void suspend_agent_now(const std::string& name, int node, model::Cause cause) {
     Agent& agent = *agent_of(name, node);
     const std::string who = format("node {} on host {}", node, agent.host());
     world_.truth().record_fault(agent.name().attempt(), {{cause}, who});
@@ -90,7 +90,7 @@ class SimScenario {
   // The agent of the first attempt's node; it must exist.
   std::shared_ptr<Agent> agent_of(const std::string& name, int node) {
     for (const auto& [id, agent] : world_.hosts().agents())
-      if (agent->node() == NodeId{{run(name).id, 1}, node}) return agent;
+      if (agent->node() == model::NodeId{{run(name).id, 1}, node}) return agent;
     LS_CHECK(false, "there is no agent of {}, node {}", name, node);
   }
   // Repeats the act every second.
@@ -104,22 +104,22 @@ class SimScenario {
     return std::ranges::any_of(world_.durable().runs,
                                [&](const auto& entry) { return entry.second.spec.name == name; });
   }
-  bool is(const std::string& name, RunState state) const {
+  bool is(const std::string& name, model::RunState state) const {
     return known(name) && run(name).state == state;
   }
   // The run must exist.
-  const Run& run(const std::string& name) const {
+  const model::Run& run(const std::string& name) const {
     for (const auto& [id, run] : world_.durable().runs)
       if (run.spec.name == name) return run;
     LS_CHECK(false, "there is no run {}", name);
   }
-  const Attempt& attempt(const std::string& name, std::int64_t epoch) const {
+  const model::Attempt& attempt(const std::string& name, std::int64_t epoch) const {
     return world_.durable().attempts.at({run(name).id, epoch});
   }
   Simulation& world() { return world_; }
 
  private:
-  bool stop(const RunId& run) {
+  bool stop(const model::RunId& run) {
     world_.truth().stop_requested(run);
     if (!world_.daemon().stop(run)) return false;
     world_.truth().check_stop_acknowledged(run);
@@ -128,8 +128,8 @@ class SimScenario {
   // Its first attempt.
   bool has_stepped(const std::string& name) const {
     if (!known(name)) return false;
-    const auto nodes = nodes_of(world_.durable(), {run(name).id, 1});
-    return !nodes.empty() && std::ranges::all_of(nodes, [](const Node* node) {
+    const auto nodes = model::nodes_of(world_.durable(), {run(name).id, 1});
+    return !nodes.empty() && std::ranges::all_of(nodes, [](const model::Node* node) {
       return !node->ranks.empty() && node->ranks.front().step >= 1;
     });
   }

@@ -16,27 +16,27 @@ constexpr int kRunsMin = 8;
 constexpr int kRunsMax = 20;
 
 // One or two pods with four to eight hosts in all, of one kind or of several.
-ClusterMap any_map(SeededRandom random) {
-  ClusterMap map;
+map::ClusterMap any_map(SeededRandom random) {
+  map::ClusterMap map;
   const int pods = random.from_to(1, 2);
   const int devices = random.from_to(2, 4);
   for (int pod = 0; pod < pods; ++pod) {
-    Leaf& leaf = map.pods.emplace_back().leaves.emplace_back();
+    map::Leaf& leaf = map.pods.emplace_back().leaves.emplace_back();
     const int count = random.from_to(4 / pods, 8 / pods);
     for (int i = 0; i < count; ++i) {
-      Host& host = leaf.hosts.emplace_back();
+      map::Host& host = leaf.hosts.emplace_back();
       host.id = format("{}{}", static_cast<char>('a' + pod), i);
       const int more = random.percent(20) ? 1 : 0;
       for (int number = 0; number < devices + more; ++number)
-        host.islands.emplace_back().devices.push_back({DeviceKind::gpu, number, {}, false});
+        host.islands.emplace_back().devices.push_back({map::DeviceKind::gpu, number, {}, false});
     }
   }
   return map;
 }
 
 // The daemon's policy with shorter checkpoint intervals, since runs take about a minute.
-SchedulingPolicy simulated_policy() {
-  SchedulingPolicy policy = step_policy();
+sched::SchedulingPolicy simulated_policy() {
+  sched::SchedulingPolicy policy = step::step_policy();
   policy.checkpoint_interval = std::chrono::seconds(20);
   policy.restart_time = std::chrono::seconds(5);
   policy.overhead = std::chrono::seconds(30);  // most agents take less
@@ -44,8 +44,9 @@ SchedulingPolicy simulated_policy() {
 }
 
 // Fixed secrets, because the simulation has none to protect.
-Keys simulated_keys() {
-  return Keys::from_values(Secret::from_hex(std::string(2 * Secret::kBytes, '5')).value(), "token");
+host::Keys simulated_keys() {
+  return host::Keys::from_values(
+      net::Secret::from_hex(std::string(2 * net::Secret::kBytes, '5')).value(), "token");
 }
 
 }  // namespace
@@ -57,7 +58,7 @@ Simulation::Simulation(const SimulationSetup& setup)
       truth_(context_, durable_, map_, simulated_policy().checkpoint_interval),
       training_(context_, truth_, setup.seed),
       network_(context_, truth_, setup.seed,
-               {[this](const NodeReport& report) { return daemon_.report(report); },
+               {[this](const model::NodeReport& report) { return daemon_.report(report); },
                 [this](auto act) { daemon_.when_free(std::move(act)); }}),
       hosts_(map_, {context_, network_, training_, truth_}, setup.seed),
       history_(crash_points_, setup.seed),
@@ -100,7 +101,7 @@ void Simulation::run_to_rest() {
   faults_.stop_and_undo();
   operators_.stop_and_undo();
   if (!advance(kRestTimeMax, [this] { return is_idle(); }) && !context_.violation())
-    for (const RunId& run : durable_.open)
+    for (const model::RunId& run : durable_.open)
       context_.report_violation(format(
           "{} has not ended {} after the last fault; it is {}: {}", text(run), text(kRestTimeMax),
           text(durable_.runs.at(run).state), durable_.runs.at(run).reason));
@@ -144,7 +145,7 @@ void Simulation::after_tick() {
 
 // The controller's rows must change only with a commit; this is checked every few events.
 void Simulation::after_event() {
-  const State* state = daemon_.state();
+  const model::State* state = daemon_.state();
   if (std::exchange(store_replacements_, store_.replaced()) != store_.replaced())
     invariants_.store_replaced();
   if (!state) return;
@@ -161,7 +162,8 @@ SimulationOutcome Simulation::result() const {
   outcome.crashes = crash_points_.crashes();
   outcome.runs = static_cast<int>(durable_.runs.size());
   outcome.attempts = static_cast<int>(durable_.attempts.size());
-  for (const auto& [id, run] : durable_.runs) outcome.succeeded += run.state == RunState::succeeded;
+  for (const auto& [id, run] : durable_.runs)
+    outcome.succeeded += run.state == model::RunState::succeeded;
   return outcome;
 }
 

@@ -26,12 +26,12 @@ namespace lockstep::sim {
 struct SimulationSetup {
   std::uint64_t seed = 1;
   TraceSink trace{};
-  std::optional<ClusterMap> map{};       // absent: one chosen by the seed
+  std::optional<map::ClusterMap> map{};  // absent: one chosen by the seed
   std::function<Duration()> downtime{};  // of a daemon that died; empty: chosen by the seed
   // Let tests put a wrapper between the controller and the simulated store or engine, to check that
   // its errors are found. The returned object must outlive the simulation.
-  std::function<Store&(Store&)> wrap_store{};
-  std::function<Engine&(Engine&, Hosts&)> wrap_engine{};
+  std::function<store::Store&(store::Store&)> wrap_store{};
+  std::function<engine::Engine&(engine::Engine&, Hosts&)> wrap_engine{};
 };
 
 struct SimulationOutcome {
@@ -66,7 +66,7 @@ class Simulation {
   Hosts& hosts() { return hosts_; }
   Network& network() { return network_; }
   SimEngine& engine() { return engine_; }
-  const State& durable() const { return durable_; }
+  const model::State& durable() const { return durable_; }
   void begin();
   bool advance(Duration most, const std::function<bool()>& done);
   void run_to_rest();
@@ -80,8 +80,8 @@ class Simulation {
 
   const std::uint64_t seed_;
   SimContext context_;
-  State durable_;
-  ClusterMap map_;
+  model::State durable_;
+  map::ClusterMap map_;
   CrashPoints crash_points_{context_};
   GroundTruth truth_;
   Training training_;

@@ -29,7 +29,7 @@ TEST_P(AGangWithALateNode, WaitsForItNoLongerThanItMay) {
   story.submit(SimScenario::spec_of("run", 2, 1), {.steps = 10});
   world.advance(minutes(1), [&] { return world.hosts().agents().size() == 2; });
   story.agent_of("run", 1)->set_start_delay(GetParam().late);
-  world.advance(hours(1), [&] { return story.is("run", RunState::succeeded); });
+  world.advance(hours(1), [&] { return story.is("run", model::RunState::succeeded); });
   world.run_to_rest();
   ASSERT_FALSE(world.result().violation) << *world.result().violation;
   EXPECT_EQ(story.run("run").epoch, GetParam().attempts);
@@ -47,8 +47,8 @@ struct Alone {
   std::ptrdiff_t begun;  // nodes, when the daemon goes away
   Duration absence;
   int steps;  // of a second each, in two minutes
-  RunState end;
-  std::vector<Cause> causes;  // of the attempts
+  model::RunState end;
+  std::vector<model::Cause> causes;  // of the attempts
 };
 
 class AGangLeftAlone : public testing::TestWithParam<Alone> {};
@@ -57,7 +57,7 @@ TEST_P(AGangLeftAlone, KeepsItsTimeOutAndLosesNoTimeBeforeItIsWhole) {
   const Alone& alone = GetParam();
   SimScenario story([&] { return alone.absence; });
   Simulation& world = story.world();
-  RunSpec spec = SimScenario::spec_of("run", 2, 1);
+  model::RunSpec spec = SimScenario::spec_of("run", 2, 1);
   spec.timeout = minutes(2);
   world.begin();
   story.submit(spec, {.steps = alone.steps, .reports_steps = false});
@@ -78,15 +78,18 @@ TEST_P(AGangLeftAlone, KeepsItsTimeOutAndLosesNoTimeBeforeItIsWhole) {
 }
 INSTANTIATE_TEST_SUITE_P(
     Gangs, AGangLeftAlone,
-    testing::Values(Alone{"WholeForGood", 2, hours(1), 1000, RunState::timed_out, {Cause::timeout}},
-                    Alone{"WholeAndDoneInTime", 2, hours(1), 100, RunState::succeeded, {Cause::ok}},
-                    Alone{"HalfForAWhile", 1, minutes(6), 100, RunState::succeeded, {Cause::ok}},
-                    Alone{"HalfForGood",
-                          1,
-                          hours(1),
-                          100,
-                          RunState::succeeded,
-                          {Cause::launch_failed, Cause::ok}}),
+    testing::Values(
+        Alone{
+            "WholeForGood", 2, hours(1), 1000, model::RunState::timed_out, {model::Cause::timeout}},
+        Alone{
+            "WholeAndDoneInTime", 2, hours(1), 100, model::RunState::succeeded, {model::Cause::ok}},
+        Alone{"HalfForAWhile", 1, minutes(6), 100, model::RunState::succeeded, {model::Cause::ok}},
+        Alone{"HalfForGood",
+              1,
+              hours(1),
+              100,
+              model::RunState::succeeded,
+              {model::Cause::launch_failed, model::Cause::ok}}),
     [](const auto& alone) { return std::string(alone.param.name); });
 
 }  // namespace

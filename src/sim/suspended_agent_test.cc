@@ -32,7 +32,7 @@ TEST_P(AStoppedAgent, CostsItsAttemptAndNothingElse) {
     timeline.after(seconds(10) + GetParam().dies_after,
                    [&] { world.daemon().crash("while an agent stands still"); });
   const bool ended =
-      world.advance(minutes(5), [&] { return story.is("run", RunState::succeeded); });
+      world.advance(minutes(5), [&] { return story.is("run", model::RunState::succeeded); });
   world.run_to_rest();
   ASSERT_FALSE(world.result().violation) << *world.result().violation;
   EXPECT_TRUE(ended);
@@ -47,8 +47,8 @@ TEST(AnAgentThatNeverCalls, IsGivenUpAfterAMinute) {
   Simulation& world = story.world();
   world.begin();
   story.submit(SimScenario::spec_of("run", 1, 1), {.steps = 10});
-  story.suspend_agent_now("run", 0, Cause::launch_failed);
-  world.advance(minutes(5), [&] { return story.is("run", RunState::succeeded); });
+  story.suspend_agent_now("run", 0, model::Cause::launch_failed);
+  world.advance(minutes(5), [&] { return story.is("run", model::RunState::succeeded); });
   world.run_to_rest();
   ASSERT_FALSE(world.result().violation) << *world.result().violation;
   EXPECT_THAT(story.attempt("run", 1).reason, HasSubstr("did not call within 1m"));

@@ -24,7 +24,7 @@ class AStoppedRank : public testing::TestWithParam<Hang> {
  protected:
   // Two nodes with a rank each; `then` injects the fault of rank 1.
   void run_scenario(std::function<void(Agent&)> then) {
-    RunSpec spec = SimScenario::spec_of("run", 2, 1);
+    model::RunSpec spec = SimScenario::spec_of("run", 2, 1);
     spec.hang_after = GetParam().hang_after;
     story_.world().begin();
     story_.submit(spec, {.steps = 40, .step_timeout = GetParam().patience});
@@ -49,10 +49,10 @@ TEST_P(AStoppedRank, EndsItsAttemptAsHungAndTheNextGoesOn) {
   });
   EXPECT_GT(stopped, Duration(0));
   ASSERT_FALSE(story_.world().result().violation) << *story_.world().result().violation;
-  EXPECT_EQ(story_.attempt("run", 1).cause, Cause::hung);
+  EXPECT_EQ(story_.attempt("run", 1).cause, model::Cause::hung);
   EXPECT_THAT(story_.attempt("run", 1).reason, HasSubstr("rank 1 on host b hangs"));
   EXPECT_THAT(story_.attempt("run", 1).reason, HasSubstr("its process is stopped"));
-  EXPECT_EQ(story_.run("run").state, RunState::succeeded) << story_.run("run").reason;
+  EXPECT_EQ(story_.run("run").state, model::RunState::succeeded) << story_.run("run").reason;
   EXPECT_EQ(story_.run("run").epoch, 2);
   EXPECT_EQ(story_.run("run").losses, 1);
 }
@@ -62,7 +62,7 @@ TEST_P(AStoppedRank, ThatGoesOnInTimeCostsNothing) {
     timeline().after(seconds(5), [kept = agent.shared_from_this()] { kept->resume_rank(0); });
   });
   ASSERT_FALSE(story_.world().result().violation) << *story_.world().result().violation;
-  EXPECT_EQ(story_.run("run").state, RunState::succeeded) << story_.run("run").reason;
+  EXPECT_EQ(story_.run("run").state, model::RunState::succeeded) << story_.run("run").reason;
   EXPECT_EQ(story_.run("run").epoch, 1);
 }
 
@@ -73,20 +73,20 @@ class ARankThatWasFoundStopped : public testing::TestWithParam<bool> {};
 TEST_P(ARankThatWasFoundStopped, IsToBlameThoughItGoesOnBeforeItsAgentIsToldToStop) {
   SimScenario story([] { return seconds(1); });
   Simulation& world = story.world();
-  RunSpec spec = SimScenario::spec_of("run", 1, 2);
+  model::RunSpec spec = SimScenario::spec_of("run", 1, 2);
   spec.hang_after = Duration(0);
   world.begin();
   story.submit(spec, {.steps = 40, .exits_on_peer_loss = GetParam(), .step_timeout = seconds(15)});
   story.suspend_rank("run", 1, [&](Agent&) {
     world.context().timeline.after(seconds(14), [&] { world.network().set_answers_lost(true); });
     story.until_done([&] {
-      if (story.attempt("run", 1).cause != Cause::hung) return false;
+      if (story.attempt("run", 1).cause != model::Cause::hung) return false;
       story.agent_of("run", 0)->resume_rank(1);
       world.network().set_answers_lost(false);
       return true;
     });
   });
-  world.advance(minutes(20), [&] { return story.is("run", RunState::succeeded); });
+  world.advance(minutes(20), [&] { return story.is("run", model::RunState::succeeded); });
   world.run_to_rest();
   ASSERT_FALSE(world.result().violation) << *world.result().violation;
   EXPECT_EQ(text(story.attempt("run", 1).cause), "hung");
@@ -103,7 +103,7 @@ INSTANTIATE_TEST_SUITE_P(AndItsPeers, ARankThatWasFoundStopped, testing::Bool(),
 TEST(ANodeThatEndsItsRanksForAHang, HasNotTimedOutThoughTheClockWasSetForwardAsTheyStarted) {
   SimScenario story([] { return minutes(4); });
   Simulation& world = story.world();
-  RunSpec spec = SimScenario::spec_of("run", 1, 1);
+  model::RunSpec spec = SimScenario::spec_of("run", 1, 1);
   spec.hang_after = seconds(30);
   spec.timeout = minutes(10);
   world.begin();
@@ -118,7 +118,7 @@ TEST(ANodeThatEndsItsRanksForAHang, HasNotTimedOutThoughTheClockWasSetForwardAsT
       return true;
     });
   });
-  world.advance(minutes(20), [&] { return story.is("run", RunState::succeeded); });
+  world.advance(minutes(20), [&] { return story.is("run", model::RunState::succeeded); });
   world.run_to_rest();
   ASSERT_FALSE(world.result().violation) << *world.result().violation;
   EXPECT_EQ(text(story.attempt("run", 1).cause), "node_lost");

@@ -459,13 +459,15 @@ Json json_schema() {
 }  // namespace lockstep
 
 // Converting a large record costs seconds of compilation. If several sources need it, their common
-// header has LS_DECLARE_CONVERSION(T) in namespace lockstep, and one source has
-// LS_DEFINE_CONVERSION(T).
-#define LS_DECLARE_CONVERSION(T)                                                       \
-  extern template Json to_json<T>(const T&);                                           \
-  extern template Result<T> convert_detail::read<T>(const Json&, const JsonLocation&); \
-  extern template Json json_schema<T>();
-#define LS_DEFINE_CONVERSION(T)                                                 \
-  template Json to_json<T>(const T&);                                           \
-  template Result<T> convert_detail::read<T>(const Json&, const JsonLocation&); \
-  template Json json_schema<T>();
+// header has LS_DECLARE_CONVERSION(T) outside all namespaces, with T's full name, and one source
+// has LS_DEFINE_CONVERSION(T).
+#define LS_DECLARE_CONVERSION(T)                                         \
+  extern template lockstep::Json lockstep::to_json<T>(const T&);         \
+  extern template lockstep::Result<T> lockstep::convert_detail::read<T>( \
+      const lockstep::Json&, const lockstep::JsonLocation&);             \
+  extern template lockstep::Json lockstep::json_schema<T>();
+#define LS_DEFINE_CONVERSION(T)                                                                  \
+  template lockstep::Json lockstep::to_json<T>(const T&);                                        \
+  template lockstep::Result<T> lockstep::convert_detail::read<T>(const lockstep::Json&,          \
+                                                                 const lockstep::JsonLocation&); \
+  template lockstep::Json lockstep::json_schema<T>();

@@ -15,7 +15,7 @@
 #include "base/format.h"
 #include "train/optimizer/gradient_norm.h"
 
-namespace lockstep {
+namespace lockstep::train {
 namespace {
 
 // Reports errors as exceptions, the only form that autograd supports.
@@ -290,4 +290,4 @@ OwnedTensor AutogradEngine::owned_like(const std::string& name, std::size_t para
           /*stable_between_steps=*/true};
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::train

@@ -32,7 +32,7 @@ namespace torch::nn {
 class Module;
 }
 
-namespace lockstep {
+namespace lockstep::train {
 
 // Used by one thread at a time.
 class AutogradEngine {
@@ -130,4 +130,4 @@ class AutogradEngine {
   std::vector<SwappedParameter> swapped_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::train

@@ -12,7 +12,7 @@
 #include "train/shard.h"
 #include "train/trainings_for_test.h"
 
-namespace lockstep::bytes_test {
+namespace lockstep::train::bytes_test {
 namespace {
 
 using ranks_for_test::Call;
@@ -26,7 +26,7 @@ using trainings_for_test::Training;
 
 std::string label_of(const Call& call) {
   const auto* text = reinterpret_cast<const char*>(call.label.data());
-  return {text, ::strnlen(text, FlightLabel::kBytes)};
+  return {text, ::strnlen(text, comm::FlightLabel::kBytes)};
 }
 
 // The bytes that this rank sent for parameters and gradients, by the first word of the group's
@@ -102,4 +102,4 @@ TEST(Bytes, TheReplicasSumEachUnitOnceAStep) {
 }
 
 }  // namespace
-}  // namespace lockstep::bytes_test
+}  // namespace lockstep::train::bytes_test

@@ -7,13 +7,13 @@
 #include "train/engine/parameter_gatherer.h"
 #include "train/gradient/gradient_reducer.h"
 
-namespace lockstep {
+namespace lockstep::train {
 namespace {
 
 std::string parts(const MemoryEstimate& estimate) {
   return format("parameters {}, gradients {}, optimizer {}, under way {}",
-                text(estimate.parameters), text(estimate.gradients), text(estimate.optimizer),
-                text(estimate.in_flight));
+                lockstep::text(estimate.parameters), lockstep::text(estimate.gradients),
+                lockstep::text(estimate.optimizer), lockstep::text(estimate.in_flight));
 }
 
 }  // namespace
@@ -73,23 +73,25 @@ Result<PolicyChoice> choose_policy(const Policy& asked,
     const auto policy = with_group_size(asked, size);
     const auto estimate = estimate_memory(Layout::build(parameters, policy, {0, size}), policy);
     if (estimate.total() <= limit)
-      return PolicyChoice{policy,
-                          format("policy auto: {}, {}: {} of {} a rank ({}; a quarter is left for "
-                                 "activations){}",
-                                 text(policy, ranks), placement.describe_groups(size),
-                                 text(estimate.total()), text(memory), parts(estimate), smaller)};
-    smaller = format("; {} would take {}", text(policy, ranks), text(estimate.total()));
+      return PolicyChoice{
+          policy, format("policy auto: {}, {}: {} of {} a rank ({}; a quarter is left for "
+                         "activations){}",
+                         text(policy, ranks), placement.describe_groups(size),
+                         lockstep::text(estimate.total()), lockstep::text(memory), parts(estimate),
+                         smaller)};
+    smaller = format("; {} would take {}", text(policy, ranks), lockstep::text(estimate.total()));
     if (estimate.total() < least) {
       least = estimate.total();
-      nearest = format("{} takes {} ({})", text(policy, ranks), text(least), parts(estimate));
+      nearest =
+          format("{} takes {} ({})", text(policy, ranks), lockstep::text(least), parts(estimate));
     }
   }
   return Error{Code::exhausted,
                format("policy auto: nothing fits into three quarters of {} a rank; the nearest, "
                       "{}: {}",
-                      text(memory), nearest,
+                      lockstep::text(memory), nearest,
                       blocks ? "use more ranks, smaller blocks, or state the memory (auto:80GiB)"
                              : "name the module's blocks, so that its parameters can be divided")};
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::train

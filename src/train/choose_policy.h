@@ -12,7 +12,7 @@
 #include "train/group/rank_placement.h"
 #include "train/policy.h"
 
-namespace lockstep {
+namespace lockstep::train {
 
 // The memory of a rank, without activations.
 struct MemoryEstimate {
@@ -42,4 +42,4 @@ Result<PolicyChoice> choose_policy(const Policy& asked,
                                    const std::vector<ParameterSpec>& parameters,
                                    const RankPlacement& placement, Bytes memory, bool blocks);
 
-}  // namespace lockstep
+}  // namespace lockstep::train

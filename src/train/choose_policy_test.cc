@@ -13,7 +13,7 @@
 #include "train/ranks_for_test.h"
 #include "train/shard.h"
 
-namespace lockstep::choose_test {
+namespace lockstep::train::choose_test {
 namespace {
 
 using ranks_for_test::Rank;
@@ -161,4 +161,4 @@ TEST(Choice, OfThoseThatARankJoinsIsKeptWithoutACollective) {
 }
 
 }  // namespace
-}  // namespace lockstep::choose_test
+}  // namespace lockstep::train::choose_test

@@ -8,12 +8,12 @@
 #include "comm/group/fault.h"
 #include "report/reporter.h"
 
-namespace lockstep {
+namespace lockstep::train {
 namespace {
 
 class FaultReporter {
  public:
-  void on_fault(const GroupFault& fault) {
+  void on_fault(const comm::GroupFault& fault) {
     {
       Lock lock(mutex_);
       if (!first_) first_ = fault;  // later faults are mostly its consequences
@@ -29,19 +29,21 @@ class FaultReporter {
     Lock lock(mutex_);
     first_.reset();
   }
-  std::optional<GroupFault> first() const {
+  std::optional<comm::GroupFault> first() const {
     Lock lock(mutex_);
     return first_;
   }
-  void send(const GroupFault& fault) {
-    const bool lost = fault.kind == GroupFault::Kind::connection_lost;
-    reporter_->fault(lost ? Fault::connection_lost : Fault::timed_out, fault.rank, fault.text);
+  void send(const comm::GroupFault& fault) {
+    const bool lost = fault.kind == comm::GroupFault::Kind::connection_lost;
+    reporter_->fault(lost ? report::Fault::connection_lost : report::Fault::timed_out, fault.rank,
+                     fault.text);
   }
 
  private:
-  const std::unique_ptr<Reporter> reporter_ = Reporter::from_environment(WithoutAgent::discard);
+  const std::unique_ptr<report::Reporter> reporter_ =
+      report::Reporter::from_environment(report::WithoutAgent::discard);
   mutable Mutex mutex_;  // guards what follows
-  std::optional<GroupFault> first_ LS_GUARDED_BY(mutex_);
+  std::optional<comm::GroupFault> first_ LS_GUARDED_BY(mutex_);
   bool deferred_ LS_GUARDED_BY(mutex_) = false;
 };
 
@@ -54,7 +56,8 @@ FaultReporter& fault_reporter() {
 
 void enable_fault_reports() {
   static const bool once = [] {
-    set_fault_listener([](const GroupFault& fault) { fault_reporter().on_fault(fault); });
+    comm::set_fault_listener(
+        [](const comm::GroupFault& fault) { fault_reporter().on_fault(fault); });
     return true;
   }();
   (void)once;
@@ -64,7 +67,7 @@ void defer_fault_reports() { fault_reporter().defer(); }
 
 void clear_deferred_fault() {
   fault_reporter().clear();
-  clear_faults();
+  comm::clear_faults();
 }
 
 bool report_deferred_fault() {
@@ -74,14 +77,14 @@ bool report_deferred_fault() {
 }
 
 void report_fault(const Error& error, int rank) {
-  const auto kind =
-      error.code == Code::timeout ? GroupFault::Kind::timed_out : GroupFault::Kind::connection_lost;
+  const auto kind = error.code == Code::timeout ? comm::GroupFault::Kind::timed_out
+                                                : comm::GroupFault::Kind::connection_lost;
   fault_reporter().send({kind, rank, error.message});
 }
 
 bool has_lost_connection() {
   const auto fault = fault_reporter().first();
-  return fault && fault->kind == GroupFault::Kind::connection_lost;
+  return fault && fault->kind == comm::GroupFault::Kind::connection_lost;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::train

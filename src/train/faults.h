@@ -7,7 +7,7 @@
 
 #include "base/result.h"
 
-namespace lockstep {
+namespace lockstep::train {
 
 // From now on; a second call does nothing.
 void enable_fault_reports();
@@ -23,4 +23,4 @@ void report_fault(const Error& error, int rank);
 // True if the deferred fault is a lost connection.
 bool has_lost_connection();
 
-}  // namespace lockstep
+}  // namespace lockstep::train

@@ -13,10 +13,10 @@
 #include "base/temporary_folder_for_test.h"
 #include "comm/group/fault.h"
 
-namespace lockstep {
+namespace lockstep::train {
 namespace {
 
-using Kind = GroupFault::Kind;
+using Kind = comm::GroupFault::Kind;
 
 // Replaces the agent; the process reports to it from then on.
 class Agent {
@@ -51,7 +51,7 @@ TEST(Faults, ReachTheAgentUnlessARecoveryFollows) {
   enable_fault_reports();
   enable_fault_reports();
   EXPECT_EQ(agent.heard(), "");
-  notify_fault_listener({Kind::connection_lost, 2, "lost the connection to rank 2"});
+  comm::notify_fault_listener({Kind::connection_lost, 2, "lost the connection to rank 2"});
   EXPECT_EQ(agent.heard(),
             "{\"kind\":\"fault\",\"fault\":\"connection_lost\",\"rank\":2,"
             "\"text\":\"lost the connection to rank 2\"}\n");
@@ -60,10 +60,10 @@ TEST(Faults, ReachTheAgentUnlessARecoveryFollows) {
   defer_fault_reports();
   clear_deferred_fault();
   EXPECT_FALSE(has_lost_connection());
-  notify_fault_listener({Kind::connection_lost, 3, "recovered from"});
+  comm::notify_fault_listener({Kind::connection_lost, 3, "recovered from"});
   EXPECT_TRUE(has_lost_connection());
   clear_deferred_fault();
-  notify_fault_listener({Kind::timed_out, 1, "rank 1 is late"});
+  comm::notify_fault_listener({Kind::timed_out, 1, "rank 1 is late"});
   EXPECT_EQ(agent.heard(), "");
   EXPECT_TRUE(report_deferred_fault());
   EXPECT_EQ(agent.heard(),
@@ -80,4 +80,4 @@ TEST(Faults, ReachTheAgentUnlessARecoveryFollows) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::train

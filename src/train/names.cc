@@ -4,7 +4,7 @@
 
 #include "base/format.h"
 
-namespace lockstep {
+namespace lockstep::train {
 namespace {
 
 std::string unit_name(const Layout& layout, const Blocks& blocks, std::size_t unit) {
@@ -46,4 +46,4 @@ std::string checked_value_name(const Layout& layout, const Blocks& blocks,
                 unit_name(layout, blocks, static_cast<std::size_t>(value.index)));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::train

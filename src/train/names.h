@@ -8,7 +8,7 @@
 #include "train/engine/layout.h"
 #include "train/gradient/non_finite_detector.h"
 
-namespace lockstep {
+namespace lockstep::train {
 
 // "unit 3 (layers.5)", "unit 4 (of the root)"; by unit.
 std::vector<std::string> unit_names(const Layout& layout, const Blocks& blocks);
@@ -17,4 +17,4 @@ std::vector<std::string> unit_names(const Layout& layout, const Blocks& blocks);
 std::string checked_value_name(const Layout& layout, const Blocks& blocks,
                                const NonFiniteDetector::CheckedValue& value);
 
-}  // namespace lockstep
+}  // namespace lockstep::train

@@ -25,7 +25,7 @@
 #include "train/optimizer/optimizer.h"
 #include "train/shard.h"
 
-namespace lockstep::overlap_test {
+namespace lockstep::train::overlap_test {
 namespace {
 
 constexpr int kRanks = 4;
@@ -321,9 +321,10 @@ TEST(Memory, IsTheFormulasAndOneUnitMoreAtMost) {
     const Bytes unit(static_cast<std::int64_t>(block_bytes(width)));
     EXPECT_GE(Bytes(meter->now()), least) << policy;
     EXPECT_LE(Bytes(meter->most()), need.total() + unit)
-        << policy << ": " << text(Bytes(meter->most())) << " of " << text(need.total() + unit);
+        << policy << ": " << lockstep::text(Bytes(meter->most())) << " of "
+        << lockstep::text(need.total() + unit);
   }
 }
 
 }  // namespace
-}  // namespace lockstep::overlap_test
+}  // namespace lockstep::train::overlap_test

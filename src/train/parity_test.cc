@@ -10,7 +10,7 @@
 #include "train/ranks_for_test.h"
 #include "train/trainings_for_test.h"
 
-namespace lockstep::parity_test {
+namespace lockstep::train::parity_test {
 namespace {
 
 using ranks_for_test::Rank;
@@ -50,8 +50,8 @@ TEST_P(Parity, FourRanksEqualOneProcessInEveryPolicy) {
       for (int step = 0; step < steps; ++step) TRY(training->step(step, parts));
       const auto [most, held] = compare(*training, expected);
       EXPECT_LT(most, 1e-10) << policy << ", rank " << self.rank;
-      const double all = TRY(self.mesh.world().all_reduce(static_cast<double>(held), ReduceOp::sum,
-                                                          "what the ranks hold"));
+      const double all = TRY(self.mesh.world().all_reduce(
+          static_cast<double>(held), comm::ReduceOp::sum, "what the ranks hold"));
       const int copies = kRanks / TRY(policy_of(policy, kRanks)).optimizer;
       EXPECT_EQ(all, static_cast<double>(copies * elements_of(expected))) << policy;
     }
@@ -128,4 +128,4 @@ TEST(Gradient, OfAParameterThatSomeRanksDoNotUseIsTheSameInEveryPolicy) {
 }
 
 }  // namespace
-}  // namespace lockstep::parity_test
+}  // namespace lockstep::train::parity_test

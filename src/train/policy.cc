@@ -5,7 +5,7 @@
 
 #include "base/format.h"
 
-namespace lockstep {
+namespace lockstep::train {
 namespace {
 
 constexpr std::string_view kNames = "ddp, zero1, zero2, zero3, mics:P, mics:P+opt or auto";
@@ -127,9 +127,10 @@ Result<void> check(const Policy& policy, int world_size) {
                                        "away",
                                        text(policy, world_size))};
   if (policy.bucket <= 0_B || policy.first_bucket <= 0_B)
-    return Error{Code::invalid, format("bucket sizes must be positive, got {} and {}",
-                                       text(policy.bucket), text(policy.first_bucket))};
+    return Error{Code::invalid,
+                 format("bucket sizes must be positive, got {} and {}",
+                        lockstep::text(policy.bucket), lockstep::text(policy.first_bucket))};
   return {};
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::train

@@ -11,7 +11,7 @@
 #include "base/result.h"
 #include "base/units.h"
 
-namespace lockstep {
+namespace lockstep::train {
 
 // parameters is 1 or equals gradients; optimizer equals gradients or is all ranks; each divides the
 // next.
@@ -45,4 +45,4 @@ std::string text(const Policy& policy, int world_size);
 // Checks that the sizes fit together and divide the world size; the error says which do.
 Result<void> check(const Policy& policy, int world_size);
 
-}  // namespace lockstep
+}  // namespace lockstep::train

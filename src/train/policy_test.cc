@@ -13,7 +13,7 @@
 #include "train/shard.h"
 #include "train/trainings_for_test.h"
 
-namespace lockstep::policy_test {
+namespace lockstep::train::policy_test {
 namespace {
 
 using ranks_for_test::Rank;
@@ -111,4 +111,4 @@ TEST(Layout, EachRankOwnsOneSliceOfEachUnitAndTogetherTheyOwnAll) {
 }
 
 }  // namespace
-}  // namespace lockstep::policy_test
+}  // namespace lockstep::train::policy_test

@@ -22,13 +22,13 @@
 #include "comm/flight/label.h"
 #include "train/group/mesh.h"
 
-namespace lockstep::ranks_for_test {
+namespace lockstep::train::ranks_for_test {
 
 // A collective that began on this rank.
 struct Call {
   std::string group;  // "world", or the name of a part of it: "shards of replica 1"
   std::string what;   // "all-reduce"
-  FlightLabel::Words label;
+  comm::FlightLabel::Words label;
   std::int64_t elements;  // of the largest tensor
   std::int64_t bytes;     // that a ring sends from this rank
 };
@@ -81,7 +81,7 @@ class RecordingBackend : public c10d::Backend {
   // Elements of each all-reduce, in the order in which they began.
   std::vector<std::int64_t> all_reduce_sizes() const;
   // The labels of the calls in the flight record.
-  std::vector<FlightLabel::Words> labels() const;
+  std::vector<comm::FlightLabel::Words> labels() const;
   // Waits until so many all-reduces are complete; false if that takes too long.
   bool wait_for_completed(std::size_t count, Duration bound);
 
@@ -101,7 +101,7 @@ class RecordingBackend : public c10d::Backend {
   void note(const std::string& what, const at::Tensor& tensor, int rounds) {
     const auto bytes = static_cast<std::int64_t>(tensor.nbytes());
     const Lock lock(log_->mutex);
-    log_->calls.push_back({group_, what, FlightLabel::current(), tensor.numel(),
+    log_->calls.push_back({group_, what, comm::FlightLabel::current(), tensor.numel(),
                            rounds * bytes * (getSize() - 1) / getSize()});
   }
 
@@ -163,8 +163,8 @@ inline std::vector<std::int64_t> RecordingBackend::all_reduce_sizes() const {
   return elements;
 }
 
-inline std::vector<FlightLabel::Words> RecordingBackend::labels() const {
-  std::vector<FlightLabel::Words> labels;
+inline std::vector<comm::FlightLabel::Words> RecordingBackend::labels() const {
+  std::vector<comm::FlightLabel::Words> labels;
   for (const auto& call : calls())
     if (call.what == "all-reduce") labels.push_back(call.label);
   return labels;
@@ -204,4 +204,4 @@ inline std::string run_as_ranks(int size, const std::function<Result<void>(Rank&
   return std::accumulate(failures.begin(), failures.end(), std::string());
 }
 
-}  // namespace lockstep::ranks_for_test
+}  // namespace lockstep::train::ranks_for_test

@@ -6,7 +6,7 @@
 
 #include "train/shard.h"
 
-namespace lockstep {
+namespace lockstep::train {
 
 Result<void> ShardedModel::reshard(Mesh mesh, const Policy& policy) {
   const at::NoGradGuard no_grad;
@@ -31,4 +31,4 @@ Result<void> ShardedModel::reshard(Mesh mesh, const Policy& policy) {
   return {};
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::train

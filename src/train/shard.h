@@ -53,7 +53,7 @@
 #include "train/group/mesh.h"
 #include "train/policy.h"
 
-namespace lockstep {
+namespace lockstep::train {
 
 enum class Sync {
   later,  // more micro-steps of this step follow
@@ -243,4 +243,4 @@ Result<std::unique_ptr<ShardedModel>> shard(
     const std::vector<torch::nn::Module*>& blocks = {},
     InitialValues values = InitialValues::broadcast_from_rank_0);
 
-}  // namespace lockstep
+}  // namespace lockstep::train

@@ -22,7 +22,7 @@
 #include "train/optimizer/optimizer.h"
 #include "train/ranks_for_test.h"
 
-namespace lockstep::shard_test {
+namespace lockstep::train::shard_test {
 namespace {
 
 using ranks_for_test::Rank;
@@ -191,9 +191,9 @@ TEST(Shard, AccumulationReducesOnceAStepInTheOrderOfUnits) {
     std::vector<std::int64_t> sizes;
     for (const auto& unit : model->layout().units) sizes.push_back(unit.elements);
     EXPECT_EQ(self.backend->all_reduce_sizes(), sizes);
-    std::vector<FlightLabel::Words> labels;
+    std::vector<comm::FlightLabel::Words> labels;
     for (std::size_t i = 0; i < sizes.size(); ++i)
-      labels.push_back(FlightLabel::encode(format("gradients of unit {}", i)));
+      labels.push_back(comm::FlightLabel::encode(format("gradients of unit {}", i)));
     EXPECT_EQ(self.backend->labels(), labels);
     return {};
   });
@@ -340,4 +340,4 @@ TEST(Layout, ABucketBeginsNoModuleThatItCannotHold) {
 }
 
 }  // namespace
-}  // namespace lockstep::shard_test
+}  // namespace lockstep::train::shard_test

@@ -21,7 +21,7 @@
 #include "train/optimizer/optimizer.h"
 #include "train/shard.h"
 
-namespace lockstep::trainings_for_test {
+namespace lockstep::train::trainings_for_test {
 
 inline constexpr int kRanks = 4;
 inline constexpr int kBatch = 12;
@@ -213,4 +213,4 @@ inline std::size_t trainable_units(const ShardedModel& model) {
       std::count_if(units.begin(), units.end(), [](const Unit& unit) { return unit.trainable(); }));
 }
 
-}  // namespace lockstep::trainings_for_test
+}  // namespace lockstep::train::trainings_for_test

@@ -225,3 +225,26 @@ def test_unknown_names_in_a_layer_line_are_refused(tree: Tree) -> None:
 def test_a_path_that_does_not_start_at_src_is_refused(tree: Tree) -> None:
     tree.write("src/comm/flat.cc", '#include "ring.h"')
     assert "write the path from src/" in tree.finding()
+
+
+def test_a_layer_is_in_the_namespace_of_its_name(tree: Tree) -> None:
+    tree.write("src/base/result.cc", "namespace lockstep {")
+    tree.write("src/comm/links.cc", "namespace lockstep::comm {", "namespace lockstep::comm::x {")
+    tree.write("src/platform/core/model/run.cc", "namespace lockstep::model {")
+    assert tree.findings() == []
+    tree.write("src/comm/links.cc", "namespace lockstep {")
+    assert tree.finding() == (
+        "src/comm/links.cc:1: comm is in namespace lockstep::comm; write that"
+    )
+
+
+def test_a_layer_adds_nothing_to_the_namespace_of_another(tree: Tree) -> None:
+    tree.write("src/comm/links.cc", "namespace lockstep::comm {}", "namespace lockstep::net {")
+    assert tree.finding() == (
+        "src/comm/links.cc:2: namespace lockstep::net belongs to another layer; move the code there"
+    )
+
+
+def test_a_layer_may_describe_a_type_of_base_where_base_is(tree: Tree) -> None:
+    tree.write("src/net/code.h", "namespace lockstep {", "}", "namespace lockstep::net {")
+    assert tree.findings() == []

@@ -1,10 +1,9 @@
-"""The checks beside the tests: names, generated files, clang-tidy's choice, and the runner."""
+"""The checks beside the tests: generated files, clang-tidy's choice, and the runner."""
 
 from __future__ import annotations
 
 import importlib.machinery
 import importlib.util
-import subprocess
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -33,54 +32,6 @@ def script(name: str) -> ModuleType:
 def write(root: Path, path: str, text: str) -> None:
     (root / path).parent.mkdir(parents=True, exist_ok=True)
     (root / path).write_text(text)
-
-
-def names(root: Path) -> list[str]:
-    ended = subprocess.run(
-        [ROOT / "tools/check_names", root], capture_output=True, text=True, check=False
-    )
-    assert ended.stderr == ""
-    assert ended.returncode == (1 if ended.stdout else 0)
-    return ended.stdout.splitlines()
-
-
-def test_a_type_that_two_files_define_is_found_in_the_second(tmp_path: Path) -> None:
-    write(tmp_path, "src/net/port.h", "namespace lockstep {\nstruct Port {\n};\n}\n")
-    write(tmp_path, "src/agent/port.cc", "namespace lockstep {\n\nclass Port final : Base {};\n}\n")
-    assert names(tmp_path) == [
-        "src/net/port.h:2: lockstep::Port is defined in src/agent/port.cc:3 too; rename one of them"
-    ]
-
-
-@pytest.mark.parametrize(
-    "other",
-    [
-        "namespace lockstep {\nnamespace {\nstruct Port {};\n}\n}\n",
-        "namespace lockstep::wire {\nstruct Port {};\n}\n",
-        "namespace lockstep {\nstruct Port;\nPort open();\n}\n",
-        "namespace lockstep {\nstruct Host {\n  struct Port {};\n};\n}\n",
-        "namespace lockstep {\nstruct Port::Impl : Base {};\n}\n",
-        "namespace lockstep {\n// struct Port {};\nvoid open() { struct Port {}; }\n}\n",
-    ],
-    ids=["unnamed", "elsewhere", "declared", "nested", "member", "comment and local"],
-)
-def test_what_is_another_type_or_none_may_have_the_name(tmp_path: Path, other: str) -> None:
-    write(tmp_path, "src/net/port.h", "namespace lockstep {\nstruct Port {};\n}\n")
-    write(tmp_path, "src/agent/port.cc", other)
-    assert names(tmp_path) == []
-
-
-def test_what_is_one_files_own_has_one_meaning_in_a_layer(tmp_path: Path) -> None:
-    own = "namespace lockstep {{\nnamespace {{\nconstexpr int {} = 3;\nclass {} {{}};\n}}\n}}\n"
-    write(tmp_path, "src/net/a.cc", own.format("kTries", "Reader"))
-    write(tmp_path, "src/net/detail/b.cc", own.format("kTries", "Writer"))
-    write(tmp_path, "src/net/c.cc", own.format("kTurns", "Reader"))
-    write(tmp_path, "src/net/a_test.cc", own.format("kTries", "Reader"))
-    write(tmp_path, "src/agent/a.cc", own.format("kTries", "Reader"))
-    assert names(tmp_path) == [
-        "src/net/c.cc:4: Reader of net is defined in src/net/a.cc:4 too; rename one of them",
-        "src/net/detail/b.cc:3: kTries of net is defined in src/net/a.cc:3 too; rename one of them",
-    ]
 
 
 def test_a_generated_file_that_its_program_would_write_otherwise_is_shown_and_fixed(

@@ -4,7 +4,7 @@
 
 #include "apps/cli/subcommand.h"
 
-namespace lockstep {
+namespace lockstep::cli {
 namespace {
 
 std::vector<std::string> split(std::string_view words, char separator) {
@@ -57,4 +57,4 @@ std::vector<CommandNode> cli_tree(const CLI::App& app) {
   return commands;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::cli

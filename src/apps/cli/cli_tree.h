@@ -7,7 +7,7 @@
 
 #include <CLI/CLI.hpp>
 
-namespace lockstep {
+namespace lockstep::cli {
 
 enum class ValueKind { none, other, run, host, program, file, folder, command, choice };
 
@@ -28,4 +28,4 @@ struct CommandNode {
 // The visible commands, in the order of the help.
 std::vector<CommandNode> cli_tree(const CLI::App& app);
 
-}  // namespace lockstep
+}  // namespace lockstep::cli

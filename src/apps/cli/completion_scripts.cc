@@ -2,7 +2,7 @@
 
 #include "base/format.h"
 
-namespace lockstep {
+namespace lockstep::cli {
 namespace {
 
 std::vector<std::string> names_of(const std::vector<CommandNode>& commands) {
@@ -264,4 +264,4 @@ std::string fish_completion(const std::vector<CommandNode>& commands) {
   return script;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::cli

@@ -6,7 +6,7 @@
 
 #include "apps/cli/cli_tree.h"
 
-namespace lockstep {
+namespace lockstep::cli {
 
 // Hidden: `lockstep complete-runs BEGINNING` prints the runs that begin so.
 inline constexpr auto kCompleteRuns = "complete-runs";
@@ -17,4 +17,4 @@ std::string bash_completion(const std::vector<CommandNode>& commands);
 std::string zsh_completion(const std::vector<CommandNode>& commands);
 std::string fish_completion(const std::vector<CommandNode>& commands);
 
-}  // namespace lockstep
+}  // namespace lockstep::cli

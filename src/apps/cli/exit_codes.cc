@@ -2,7 +2,7 @@
 
 #include "base/format.h"
 
-namespace lockstep {
+namespace lockstep::cli {
 
 int exit_code_for(const Error& error) {
   switch (error.code) {
@@ -26,9 +26,9 @@ int exit_code_for(const Error& error) {
 }
 
 int exit_code_for(const api::RunView& run) {
-  if (run.state == RunState::succeeded) return kDone;
-  if (run.state == RunState::timed_out) return kTimedOut;
-  if (run.state == RunState::cancelled) return kCancelled;
+  if (run.state == model::RunState::succeeded) return kDone;
+  if (run.state == model::RunState::timed_out) return kTimedOut;
+  if (run.state == model::RunState::cancelled) return kCancelled;
   return kFailed;
 }
 
@@ -39,4 +39,4 @@ std::string exit_codes_text() {
   return lines;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::cli

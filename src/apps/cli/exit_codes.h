@@ -9,7 +9,7 @@
 #include "base/result.h"
 #include "platform/api/messages.h"
 
-namespace lockstep {
+namespace lockstep::cli {
 
 inline constexpr int kDone = 0;
 inline constexpr int kFailed = 1;
@@ -39,4 +39,4 @@ int exit_code_for(const api::RunView& run);
 // The table as lines of text.
 std::string exit_codes_text();
 
-}  // namespace lockstep
+}  // namespace lockstep::cli

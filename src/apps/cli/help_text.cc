@@ -7,7 +7,7 @@
 
 #include "base/format.h"
 
-namespace lockstep {
+namespace lockstep::cli {
 namespace {
 
 constexpr std::size_t kWidth = 80;
@@ -126,4 +126,4 @@ std::string HelpText::make_help(const CLI::App* app, std::string, CLI::AppFormat
   return (app->get_parent() == nullptr ? overview(*app) : command_page(*app)) + "\n";
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::cli

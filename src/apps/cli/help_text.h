@@ -5,7 +5,7 @@
 
 #include <CLI/CLI.hpp>
 
-namespace lockstep {
+namespace lockstep::cli {
 
 // `lockstep help`.
 std::string overview(const CLI::App& app);
@@ -19,4 +19,4 @@ class HelpText : public CLI::Formatter {
                         CLI::AppFormatMode mode) const override;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::cli

@@ -2,12 +2,12 @@
 
 #include <charconv>
 
-namespace lockstep {
+namespace lockstep::cli {
 
-Result<RunId> run_argument(const std::string& words) {
+Result<model::RunId> run_argument(const std::string& words) {
   if (!words.empty() && words.find_first_not_of("0123456789") == std::string::npos)
-    return parse_run_id("default/" + words);
-  return parse_run_id(words);
+    return model::parse_run_id("default/" + words);
+  return model::parse_run_id(words);
 }
 
 CLI::Option* add_run_argument(CLI::App& command, std::string& words) {
@@ -17,8 +17,8 @@ CLI::Option* add_run_argument(CLI::App& command, std::string& words) {
       ->type_name(kRunValue);
 }
 
-Result<std::vector<RunId>> run_arguments(const std::vector<std::string>& words) {
-  std::vector<RunId> runs;
+Result<std::vector<model::RunId>> run_arguments(const std::vector<std::string>& words) {
+  std::vector<model::RunId> runs;
   for (const std::string& word : words) runs.push_back(TRY(run_argument(word)));
   return runs;
 }
@@ -42,7 +42,7 @@ CLI::Validator whole_number(std::int64_t least, std::int64_t most) {
 }
 
 Result<void> check_rank(const api::RunView& run, std::optional<int> rank) {
-  int ranks = rank_count(run.spec);
+  int ranks = model::rank_count(run.spec);
   if (!rank || (*rank >= 0 && *rank < ranks)) return {};
   return Error{Code::not_found,
                format("{} has no rank {}; its ranks are 0 to {}", run.id, *rank, ranks - 1)};
@@ -53,4 +53,4 @@ Result<Duration> duration_option(std::string_view option, const std::string& wor
   return duration ? duration : std::move(duration).error().with_context(option);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::cli

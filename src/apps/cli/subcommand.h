@@ -13,7 +13,7 @@
 #include "base/result.h"
 #include "platform/api/messages.h"
 
-namespace lockstep {
+namespace lockstep::cli {
 
 // Set by the chosen subcommand; returns the program's exit code.
 using Action = std::function<Result<int>()>;
@@ -58,11 +58,11 @@ void add_watch(CLI::App& app, Action& action);
 void add_why(CLI::App& app, Action& action);
 
 // A run in the notation of users: demo/42, or 42 in the project `default`.
-Result<RunId> run_argument(const std::string& words);
+Result<model::RunId> run_argument(const std::string& words);
 // The positional argument that run_argument reads.
 CLI::Option* add_run_argument(CLI::App& command, std::string& words);
 // Several runs, and the argument for them. All are read before any action.
-Result<std::vector<RunId>> run_arguments(const std::vector<std::string>& words);
+Result<std::vector<model::RunId>> run_arguments(const std::vector<std::string>& words);
 CLI::Option* add_run_arguments(CLI::App& command, std::vector<std::string>& words);
 // Validates a number; the message names the expected range.
 CLI::Validator whole_number(std::int64_t least, std::int64_t most);
@@ -71,4 +71,4 @@ Result<void> check_rank(const api::RunView& run, std::optional<int> rank);
 // Like parse_duration; errors name the option.
 Result<Duration> duration_option(std::string_view option, const std::string& words);
 
-}  // namespace lockstep
+}  // namespace lockstep::cli

@@ -14,7 +14,7 @@
 #include "base/units.h"
 #include "base/utf8.h"
 
-namespace lockstep {
+namespace lockstep::cli {
 namespace {
 
 constexpr std::int64_t kQuietSeconds = 1;
@@ -132,4 +132,4 @@ void WaitingLine::wipe() {
   visible_ = false;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::cli

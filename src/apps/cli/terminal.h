@@ -9,7 +9,7 @@
 #include "base/units.h"
 #include "text/display/table.h"
 
-namespace lockstep {
+namespace lockstep::cli {
 
 bool is_terminal(int fd);
 // Columns of standard output's terminal; else $COLUMNS, else 80.
@@ -80,4 +80,4 @@ class WaitingLine {
   bool visible_ = false;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::cli

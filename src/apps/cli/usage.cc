@@ -11,7 +11,7 @@
 #include "base/utf8.h"
 #include "text/nearest.h"
 
-namespace lockstep {
+namespace lockstep::cli {
 namespace {
 
 // Null if the command has no such option.
@@ -126,4 +126,4 @@ std::string usage_error(const CLI::App& app, const CLI::ParseError& error,
                 name.empty() ? "" : " ", name);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::cli

@@ -8,7 +8,7 @@
 
 #include "base/result.h"
 
-namespace lockstep {
+namespace lockstep::cli {
 
 // Arguments are stored and shown as UTF-8: refuses and names others.
 Result<void> check_utf8_arguments(std::span<char* const> words);
@@ -17,4 +17,4 @@ Result<void> check_utf8_arguments(std::span<char* const> words);
 std::string usage_error(const CLI::App& app, const CLI::ParseError& error,
                         std::span<char* const> words);
 
-}  // namespace lockstep
+}  // namespace lockstep::cli

@@ -2,7 +2,7 @@
 
 #include "apps/cli/subcommand.h"
 
-namespace lockstep {
+namespace lockstep::cli {
 
 // `lockstep agent LAUNCH_FILE`: started by engines, not by people.
 void add_agent(CLI::App& app, Action& action) {
@@ -10,7 +10,7 @@ void add_agent(CLI::App& app, Action& action) {
   command->group("");
   auto file = std::make_shared<std::string>();
   command->add_option("launch_file", *file, "the node's launch.json")->required();
-  command->callback([&action, file] { action = [file] { return run_agent(*file); }; });
+  command->callback([&action, file] { action = [file] { return agent::run_agent(*file); }; });
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::cli

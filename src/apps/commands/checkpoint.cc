@@ -20,7 +20,7 @@
 #include "train/checkpoint/format/list_checkpoints.h"
 #include "train/checkpoint/format/saved_checkpoint.h"
 
-namespace lockstep {
+namespace lockstep::cli {
 namespace {
 
 namespace fs = std::filesystem;
@@ -43,11 +43,11 @@ Result<void> check_exists(const fs::path& folder) {
 }
 
 // The checkpoint at this path, or the newest complete one of a folder.
-Result<SavedCheckpoint> checkpoint_at(const fs::path& where) {
+Result<train::SavedCheckpoint> checkpoint_at(const fs::path& where) {
   TRY(check_exists(where));
   const auto path = (where / "").parent_path();  // without a '/' at its end
-  if (!step_of(path.filename().string())) return newest_checkpoint(path);
-  auto checkpoint = SavedCheckpoint::open(path);
+  if (!train::step_of(path.filename().string())) return train::newest_checkpoint(path);
+  auto checkpoint = train::SavedCheckpoint::open(path);
   if (!checkpoint) return std::move(checkpoint).error().with_context(path.string());
   return checkpoint;
 }
@@ -71,11 +71,11 @@ struct ListedReport {
   }
 };
 
-ListedReport report_of(const ListedCheckpoint& listed) {
+ListedReport report_of(const train::ListedCheckpoint& listed) {
   ListedReport report;
   report.step = listed.step;
   report.path = listed.path.string();
-  const auto checkpoint = SavedCheckpoint::open(listed.path);
+  const auto checkpoint = train::SavedCheckpoint::open(listed.path);
   if (!checkpoint) {
     report.problem = checkpoint.error().message;
     return report;
@@ -99,7 +99,7 @@ std::string table_of(const std::vector<ListedReport>& reports) {
 Result<int> list(const CheckpointFlags& flags) {
   TRY(check_exists(flags.where));
   std::vector<ListedReport> reports;
-  for (const auto& listed : TRY(list_checkpoints(flags.where)))
+  for (const auto& listed : TRY(train::list_checkpoints(flags.where)))
     reports.push_back(report_of(listed));
   if (flags.json) {
     print(dump_json(to_json(reports), Indent::two));
@@ -139,7 +139,7 @@ Result<int> show(const CheckpointFlags& flags) {
 class ProgressReport {
  public:
   explicit ProgressReport(std::string_view act) : action_(act) {}
-  ProgressCallback progress_callback() {
+  train::ProgressCallback progress_callback() {
     return [this](Bytes done) { line_.show(format("{}, {} so far", action_, text(done))); };
   }
 
@@ -158,14 +158,15 @@ Result<int> verify(const CheckpointFlags& flags) {
   return kDone;
 }
 
-using Export = std::function<Result<ImportExportSummary>(
-    const SavedCheckpoint& checkpoint, const fs::path& file, const ProgressCallback& watch)>;
+using Export = std::function<Result<train::ImportExportSummary>(
+    const train::SavedCheckpoint& checkpoint, const fs::path& file,
+    const train::ProgressCallback& watch)>;
 
 // The format follows from the suffix of the file, as in programs that read it.
 Result<Export> export_to(const fs::path& file) {
   const auto end = file.extension();
-  if (end == ".safetensors") return Export(export_safetensors);
-  if (end == ".pt" || end == ".pth" || end == ".bin") return Export(export_torch);
+  if (end == ".safetensors") return Export(train::export_safetensors);
+  if (end == ".pt" || end == ".pth" || end == ".bin") return Export(train::export_torch);
   return Error{Code::invalid,
                format("checkpoint export: the name {} does not say which format to write: let it "
                       "end in .safetensors, or in .pt, .pth or .bin for torch.load",
@@ -193,8 +194,8 @@ Result<int> export_model(const CheckpointFlags& flags) {
 }
 
 Result<int> import_model(const CheckpointFlags& flags) {
-  const auto done = TRY(
-      import_safetensors(flags.where, flags.to, ProgressReport("importing").progress_callback()));
+  const auto done = TRY(train::import_safetensors(flags.where, flags.to,
+                                                  ProgressReport("importing").progress_callback()));
   print(
       format("{} tensors of {}, {}, are in {}: a training with that checkpoint folder begins "
              "with them",
@@ -258,4 +259,4 @@ void add_checkpoint(CLI::App& app, Action& action) {
   command->callback([&action, flags] { action = [flags] { return act_on(*flags); }; });
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::cli

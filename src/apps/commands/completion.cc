@@ -8,7 +8,7 @@
 #include "apps/cli/terminal.h"
 #include "apps/daemon/own_daemon.h"
 
-namespace lockstep {
+namespace lockstep::cli {
 namespace {
 
 constexpr int kRunsMax = 200;
@@ -38,7 +38,7 @@ Result<int> print_runs(const std::string& beginning) {
   ::alarm(kTimeoutSeconds);
   auto home = find_home();
   if (!home) return kDone;
-  auto client = Client::open(*home);
+  auto client = client::Client::open(*home);
   if (!client) return kDone;
   auto list = client->runs({.project = {}, .state = {}, .limit = kRunsMax});
   if (!list) return kDone;
@@ -55,7 +55,7 @@ Result<int> print_hosts() {
   ::alarm(kTimeoutSeconds);
   auto home = find_home();
   if (!home) return kDone;
-  auto client = Client::open(*home);
+  auto client = client::Client::open(*home);
   if (!client) return kDone;
   auto list = client->hosts();
   if (!list) return kDone;
@@ -101,4 +101,4 @@ void add_completion(CLI::App& app, Action& action) {
   add_complete_hosts(app, action);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::cli

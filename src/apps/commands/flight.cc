@@ -27,7 +27,7 @@
 #include "platform/host/node_files.h"
 #include "text/convert.h"
 
-namespace lockstep {
+namespace lockstep::cli {
 namespace {
 
 struct FlightFlags {
@@ -37,51 +37,52 @@ struct FlightFlags {
   bool json = false;
 };
 
-std::string as_text(const FlightGroup& group, std::size_t newest, FlightTime now) {
+std::string as_text(const comm::FlightGroup& group, std::size_t newest, comm::FlightTime now) {
   std::string heading =
       group.name.starts_with("world")
           ? format("group {}, {} {}", group.name, group.size, group.size == 1 ? "rank" : "ranks")
           : group.name;
-  heading += format(": {}\n", diagnose(group, now));
-  for (const Straggler& one : find_stragglers(group)) heading += text(one) + "\n";
-  for (const SlowLink& one : find_slow_links(group)) heading += text(one) + "\n";
-  const Table table = flight_table(group, newest, now);
+  heading += format(": {}\n", comm::diagnose(group, now));
+  for (const comm::Straggler& one : comm::find_stragglers(group)) heading += text(one) + "\n";
+  for (const comm::SlowLink& one : comm::find_slow_links(group)) heading += text(one) + "\n";
+  const Table table = comm::flight_table(group, newest, now);
   return table.empty() ? heading : format("{}\n{}", heading, table.text(0));
 }
 
-std::string as_json(const std::vector<FlightGroup>& groups, const std::vector<Error>& refused,
-                    std::size_t newest, FlightTime now) {
-  FlightReport report;
+std::string as_json(const std::vector<comm::FlightGroup>& groups, const std::vector<Error>& refused,
+                    std::size_t newest, comm::FlightTime now) {
+  comm::FlightReport report;
   report.viewed_at = std::chrono::time_point_cast<Duration>(now);
-  report.held_up_by = root_cause_ranks(groups);
-  for (const FlightGroup& group : groups)
-    report.groups.push_back(flight_report(group, newest, now));
+  report.held_up_by = comm::root_cause_ranks(groups);
+  for (const comm::FlightGroup& group : groups)
+    report.groups.push_back(comm::flight_report(group, newest, now));
   for (const Error& error : refused) report.refused.push_back(error.message);
   return dump_json(to_json(report), Indent::two);
 }
 
-void add(FlightFolder more, FlightFolder& all) {
+void add(comm::FlightFolder more, comm::FlightFolder& all) {
   std::ranges::move(more.logs, std::back_inserter(all.logs));
   std::ranges::move(more.refused, std::back_inserter(all.refused));
 }
 
-Result<FlightLog> log_of(const api::FlightRecord& record, const api::NodeView& node) {
-  const auto bytes = from_base64(record.bytes);
+Result<comm::FlightLog> log_of(const api::FlightRecord& record, const api::NodeView& node) {
+  const auto bytes = net::from_base64(record.bytes);
   if (!bytes) return Error{Code::corrupt, "a record did not come as base64"};
-  FlightLog log = TRY(parse_flight(*bytes));
-  const bool is_gone = node.state == NodeState::released || node.state == NodeState::lost;
-  log.process = record.ended || is_gone ? ProcessState::ended : ProcessState::runs;
+  comm::FlightLog log = TRY(comm::parse_flight(*bytes));
+  const bool is_gone =
+      node.state == model::NodeState::released || node.state == model::NodeState::lost;
+  log.process = record.ended || is_gone ? comm::ProcessState::ended : comm::ProcessState::runs;
   return log;
 }
 
 // The records of nodes on other machines, as their agents deliver them to the daemon.
 class FlightDeliveries {
  public:
-  FlightDeliveries(Client& client, const RunId& id) : client_(client), id_(id) {}
+  FlightDeliveries(client::Client& client, const model::RunId& id) : client_(client), id_(id) {}
 
-  FlightFolder of_node(const api::NodeView& node) {
+  comm::FlightFolder of_node(const api::NodeView& node) {
     const auto where = format("node {} on {}", node.index, node.host);
-    FlightFolder folder;
+    comm::FlightFolder folder;
     auto came = client_.flight(id_, {node.index, asked_, in_seconds(deadline_.remaining())});
     if (!came) {
       folder.refused.push_back(std::move(came).error().with_context(where));
@@ -110,8 +111,8 @@ class FlightDeliveries {
  private:
   static constexpr Duration kTimeout = std::chrono::seconds(5);  // in all
 
-  Client& client_;
-  const RunId id_;
+  client::Client& client_;
+  const model::RunId id_;
   const Deadline deadline_ = Deadline::after(kTimeout);
   std::optional<Time> asked_;
   std::vector<Error> missing_;
@@ -119,19 +120,19 @@ class FlightDeliveries {
 
 // The records of the newest attempt: files of nodes on this machine, and deliveries of the agents
 // of other nodes.
-Result<FlightFolder> records_of(const RunId& id) {
-  Client client = TRY(connect_to_daemon());
+Result<comm::FlightFolder> records_of(const model::RunId& id) {
+  client::Client client = TRY(connect_to_daemon());
   const api::RunView run = TRY(client.run(id));
   if (run.attempts.empty())
     return Error{Code::not_found, format("{} has not started yet", text(id))};
   const auto& attempt = run.attempts.back();
-  const auto home = TRY(Home::find()).folder;
+  const auto home = TRY(host::Home::find()).folder;
   FlightDeliveries deliveries(client, id);
-  FlightFolder all;
+  comm::FlightFolder all;
   for (const auto& node : attempt.nodes) {
-    const NodeFiles files{
-        node_folder(home, {attempt.generation, {{id, attempt.epoch}, node.index}})};
-    auto here = read_flight_folder(files.flight());
+    const host::NodeFiles files{
+        host::node_folder(home, {attempt.generation, {{id, attempt.epoch}, node.index}})};
+    auto here = comm::read_flight_folder(files.flight());
     if (!here && here.error().code != Code::not_found) return std::move(here).error();
     add(here ? *std::move(here) : deliveries.of_node(node), all);
   }
@@ -141,37 +142,38 @@ Result<FlightFolder> records_of(const RunId& id) {
   }
   return Error{
       Code::not_found,
-      format("{} left no records of collectives: its ranks made none with Lockstep, or "
-             "their machines were lost with them, in {}",
-             text(id),
-             (run_folder(home, attempt.generation, id) / "attempt-N/node-N/flight").string())};
+      format(
+          "{} left no records of collectives: its ranks made none with Lockstep, or "
+          "their machines were lost with them, in {}",
+          text(id),
+          (host::run_folder(home, attempt.generation, id) / "attempt-N/node-N/flight").string())};
 }
 
-Result<FlightFolder> records_in(const std::string& where) {
+Result<comm::FlightFolder> records_in(const std::string& where) {
   std::error_code ignored;
-  if (std::filesystem::is_directory(where, ignored)) return read_flight_folder(where);
+  if (std::filesystem::is_directory(where, ignored)) return comm::read_flight_folder(where);
   auto run = run_argument(where);
-  if (!run && where.find_first_of("./") == 0) return read_flight_folder(where);  // its error
+  if (!run && where.find_first_of("./") == 0) return comm::read_flight_folder(where);  // its error
   return records_of(TRY(std::move(run)));
 }
 
 Result<int> show_flight(const FlightFlags& flags) {
-  FlightFolder folder = TRY(records_in(flags.where));
+  comm::FlightFolder folder = TRY(records_in(flags.where));
   if (folder.logs.empty()) return folder.refused.front();
   for (const Error& error : folder.refused)
     print_to_stderr(format("lockstep: left out: {}", error.message));
-  const FlightTime now = viewed_at(folder.logs, std::chrono::system_clock::now());
-  const auto groups = flight_groups(std::move(folder.logs));
+  const comm::FlightTime now = comm::viewed_at(folder.logs, std::chrono::system_clock::now());
+  const auto groups = comm::flight_groups(std::move(folder.logs));
   const auto newest = static_cast<std::size_t>(flags.last);
   if (!flags.trace.empty())
-    TRY(write_file(flags.trace, dump_json(flight_trace(groups, now)), 0644));
+    TRY(write_file(flags.trace, dump_json(comm::flight_trace(groups, now)), 0644));
   if (flags.json) {
     print(as_json(groups, folder.refused, newest, now));
     return kDone;
   }
-  if (const auto holdup = describe_stall_across_groups(groups); !holdup.empty())
+  if (const auto holdup = comm::describe_stall_across_groups(groups); !holdup.empty())
     print(holdup + "\n");
-  for (const FlightGroup& group : groups) print(as_text(group, newest, now));
+  for (const comm::FlightGroup& group : groups) print(as_text(group, newest, now));
   return kDone;
 }
 
@@ -201,4 +203,4 @@ void add_flight(CLI::App& app, Action& action) {
   command->callback([&action, flags] { action = [flags] { return show_flight(*flags); }; });
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::cli

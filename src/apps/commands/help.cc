@@ -6,7 +6,7 @@
 #include "apps/cli/terminal.h"
 #include "text/nearest.h"
 
-namespace lockstep {
+namespace lockstep::cli {
 namespace {
 
 constexpr std::string_view kExitCodesTopic = "exit-codes";
@@ -47,4 +47,4 @@ void add_help(CLI::App& app, Action& action) {
       [&app, &action, topic] { action = [&app, topic] { return show_help(app, *topic); }; });
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::cli

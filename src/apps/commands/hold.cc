@@ -8,7 +8,7 @@
 #include "apps/run/origin.h"
 #include "platform/api/json.h"
 
-namespace lockstep {
+namespace lockstep::cli {
 namespace {
 
 struct HoldFlags {
@@ -18,9 +18,9 @@ struct HoldFlags {
 };
 
 Result<int> hold(const HoldFlags& flags) {
-  const std::vector<RunId> runs = TRY(run_arguments(flags.runs));
-  Client client = TRY(connect_to_daemon());
-  for (const RunId& id : runs) {
+  const std::vector<model::RunId> runs = TRY(run_arguments(flags.runs));
+  client::Client client = TRY(connect_to_daemon());
+  for (const model::RunId& id : runs) {
     const auto run = TRY(client.hold(id, {.by = user_name(), .reason = flags.reason}));
     print(flags.json ? dump_json(to_json(run), Indent::two) : state_line(run));
   }
@@ -43,4 +43,4 @@ void add_hold(CLI::App& app, Action& action) {
   command->callback([&action, flags] { action = [flags] { return hold(*flags); }; });
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::cli

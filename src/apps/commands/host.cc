@@ -12,7 +12,7 @@
 #include "platform/api/json.h"
 #include "text/display/table.h"
 
-namespace lockstep {
+namespace lockstep::cli {
 namespace {
 
 constexpr auto kVerbs = "ls|cordon|drain|release";
@@ -26,17 +26,18 @@ struct HostFlags {
 
 struct Verb {
   std::string_view name;
-  HostState state;
+  model::HostState state;
 };
-constexpr std::array<Verb, 3> kChanges = {
-    {{"cordon", HostState::closed}, {"drain", HostState::drained}, {"release", HostState::open}}};
+constexpr std::array<Verb, 3> kChanges = {{{"cordon", model::HostState::closed},
+                                           {"drain", model::HostState::drained},
+                                           {"release", model::HostState::open}}};
 
 std::string hosts_table(const api::HostList& list) {
   Table table({"HOST", "POD", "STATE", "FREE", "DEVICES", "RUNS", "SINCE", "REASON"});
   const Time now = SystemClock().now();
   for (const api::HostView& host : list.hosts)
     table.add({host.id, host.pod.empty() ? "-" : host.pod,
-               std::string(displayed_host_state(host.state)), format("{}", host.free),
+               std::string(model::displayed_host_state(host.state)), format("{}", host.free),
                format("{}", host.devices), host.runs.empty() ? "-" : joined(host.runs, " "),
                host.since ? age(*host.since, now) : "-", host.reason});
   return fit_to_terminal(table);
@@ -49,7 +50,7 @@ void show(const api::HostList& list, bool json) {
 Result<int> list_hosts(const HostFlags& flags) {
   if (!flags.reason.empty())
     return Error{Code::invalid, "host ls changes nothing: leave out --reason"};
-  Client client = TRY(connect_to_daemon());
+  client::Client client = TRY(connect_to_daemon());
   api::HostList list = TRY(client.hosts());
   for (const std::string& name : flags.hosts)
     if (std::ranges::find(list.hosts, name, &api::HostView::id) == list.hosts.end())
@@ -63,11 +64,11 @@ Result<int> list_hosts(const HostFlags& flags) {
   return kDone;
 }
 
-Result<int> change_hosts(const HostFlags& flags, HostState state) {
+Result<int> change_hosts(const HostFlags& flags, model::HostState state) {
   if (flags.hosts.empty())
     return Error{Code::invalid,
                  format("host {}: name a host; `lockstep host ls` lists them", flags.verb)};
-  Client client = TRY(connect_to_daemon());
+  client::Client client = TRY(connect_to_daemon());
   api::HostList list;
   for (const std::string& host : flags.hosts)
     list = TRY(
@@ -110,4 +111,4 @@ void add_host(CLI::App& app, Action& action) {
   command->callback([&action, flags] { action = [flags] { return act_on(*flags); }; });
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::cli

@@ -9,7 +9,7 @@
 #include "base/os/processes.h"
 #include "platform/host/node_files.h"
 
-namespace lockstep {
+namespace lockstep::cli {
 namespace {
 
 struct RankProcess {
@@ -22,7 +22,7 @@ Result<RankProcess> find_rank(const api::RunView& run, int rank) {
     const api::AttemptView& attempt = run.attempts.back();
     for (const api::NodeView& node : attempt.nodes)
       for (const api::RankView& view : node.ranks)
-        if (view.rank == rank && view.state == RankState::running)
+        if (view.rank == rank && view.state == model::RankState::running)
           return RankProcess{format("{}.{}/{}", run.id, attempt.epoch, node.index),
                              static_cast<pid_t>(view.pid)};
   }
@@ -33,7 +33,7 @@ Result<RankProcess> find_rank(const api::RunView& run, int rank) {
 // The rank may be on another machine, or may have ended so that another process has its id. The
 // process environment shows this (the token is INSTALLATION:NODE).
 Result<void> check_is_here(const RankProcess& target) {
-  auto token = environment_variable_of(target.process, kNodeToken);
+  auto token = environment_variable_of(target.process, host::kNodeToken);
   if (token && token->ends_with(":" + target.node)) return {};
   return Error{Code::not_found, format("process {} of {} does not run on this machine (any more)",
                                        target.process, target.node)};
@@ -69,8 +69,8 @@ void add_kill(CLI::App& app, Action& action) {
   command->callback([&action, run, rank, signal] {
     action = [run, rank, signal]() -> Result<int> {
       int number = TRY(signal_number(*signal));
-      const RunId id = TRY(run_argument(*run));
-      Client client = TRY(connect_to_daemon());
+      const model::RunId id = TRY(run_argument(*run));
+      client::Client client = TRY(connect_to_daemon());
       api::RunView view = TRY(client.run(id));
       TRY(check_rank(view, *rank));
       RankProcess target = TRY(find_rank(view, *rank));
@@ -84,4 +84,4 @@ void add_kill(CLI::App& app, Action& action) {
   });
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::cli

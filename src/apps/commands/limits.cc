@@ -9,7 +9,7 @@
 #include "platform/api/json.h"
 #include "text/display/table.h"
 
-namespace lockstep {
+namespace lockstep::cli {
 namespace {
 
 constexpr int kLimitDevicesMax = 100'000'000;
@@ -29,7 +29,7 @@ std::string limits_text(const api::LimitList& list) {
   for (const api::LimitView& limit : list.limits)
     table.add({std::string(text(limit.scope)), limit.name,
                limit.devices ? format("{}", *limit.devices) : "-", format("{}", limit.held),
-               limit.scope == LimitScope::project ? format("{}", limit.weight) : "-"});
+               limit.scope == model::LimitScope::project ? format("{}", limit.weight) : "-"});
   return fit_to_terminal(table);
 }
 
@@ -44,7 +44,7 @@ Result<std::optional<api::LimitRequest>> limit_request_of(const LimitFlags& flag
     return Error{Code::invalid,
                  "limits: say the limit with --devices, --lift it, or give a --weight"};
   api::LimitRequest request;
-  request.scope = flags.project ? LimitScope::project : LimitScope::user;
+  request.scope = flags.project ? model::LimitScope::project : model::LimitScope::user;
   request.name = flags.project ? *flags.project : *flags.user;
   request.devices = flags.devices;
   request.weight = flags.weight;
@@ -52,7 +52,7 @@ Result<std::optional<api::LimitRequest>> limit_request_of(const LimitFlags& flag
 }
 
 // A mistyped name would lift no limit without a message.
-Result<void> check_has_limit(Client& client, const api::LimitRequest& wish) {
+Result<void> check_has_limit(client::Client& client, const api::LimitRequest& wish) {
   const api::LimitList list = TRY(client.limits());
   const auto is_meant = [&](const api::LimitView& limit) {
     return limit.scope == wish.scope && limit.name == wish.name && limit.devices;
@@ -70,7 +70,7 @@ Result<int> limits(const LimitFlags& flags) {
                  format("limits: with 0 devices no run of the {} '{}' starts any more until the "
                         "limit is lifted; add --yes if that is meant",
                         text(wish->scope), wish->name)};
-  Client client = TRY(connect_to_daemon());
+  client::Client client = TRY(connect_to_daemon());
   if (flags.lift && wish) TRY(check_has_limit(client, *wish));
   const api::LimitList list = wish ? TRY(client.set_limit(*wish)) : TRY(client.limits());
   print(flags.json ? dump_json(to_json(list), Indent::two) : limits_text(list));
@@ -100,7 +100,7 @@ void add_limits(CLI::App& app, Action& action) {
       ->add_option("--weight", flags->weight,
                    "the project has a right to W times as much as others (1)")
       ->type_name("W")
-      ->check(whole_number(1, kWeightMax))
+      ->check(whole_number(1, model::kWeightMax))
       ->excludes(user)
       ->excludes(lift);
   command->add_flag("--yes", flags->yes, "with --devices 0: no run of it is to start any more");
@@ -116,4 +116,4 @@ void add_limits(CLI::App& app, Action& action) {
   command->callback([&action, flags] { action = [flags] { return limits(*flags); }; });
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::cli

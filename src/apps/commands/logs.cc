@@ -9,7 +9,7 @@
 #include "base/utf8.h"
 #include "platform/api/json.h"
 
-namespace lockstep {
+namespace lockstep::cli {
 namespace {
 
 constexpr std::int64_t kRankMax = std::numeric_limits<int>::max();
@@ -36,11 +36,11 @@ void print_unfinished(const api::LogPage& page, bool with_rank) {
 }
 
 Result<int> show_logs(const LogsFlags& flags) {
-  RunId id = TRY(run_argument(flags.run));
-  Client client = TRY(connect_to_daemon());
+  model::RunId id = TRY(run_argument(flags.run));
+  client::Client client = TRY(connect_to_daemon());
   api::RunView run = TRY(client.run(id));
   TRY(check_rank(run, flags.rank));
-  bool with_rank = rank_count(run.spec) > 1 && !flags.rank;
+  bool with_rank = model::rank_count(run.spec) > 1 && !flags.rank;
   api::LogsQuery query{.after = 0, .rank = flags.rank, .tail = flags.tail};
   while (true) {
     api::LogPage page = TRY(client.logs(id, query));
@@ -86,4 +86,4 @@ void add_logs(CLI::App& app, Action& action) {
   command->callback([&action, flags] { action = [flags] { return show_logs(*flags); }; });
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::cli

@@ -14,7 +14,7 @@
 #include "text/json.h"
 #include "text/record.h"
 
-namespace lockstep {
+namespace lockstep::cli {
 namespace {
 
 struct MapFlags {
@@ -24,10 +24,10 @@ struct MapFlags {
   bool yaml = false;
 };
 
-Result<ClusterMap> cluster_map(const MapFlags& flags) {
-  if (!flags.file.empty()) return parse_map(TRY(read_file(flags.file)), flags.file);
-  Client client = TRY(connect_to_daemon());
-  return map_from_json(TRY(client.map()));
+Result<map::ClusterMap> cluster_map(const MapFlags& flags) {
+  if (!flags.file.empty()) return map::parse_map(TRY(read_file(flags.file)), flags.file);
+  client::Client client = TRY(connect_to_daemon());
+  return map::map_from_json(TRY(client.map()));
 }
 
 std::string without_end(std::string lines) {
@@ -36,9 +36,9 @@ std::string without_end(std::string lines) {
 }
 
 // HOST:DEVICE; a host alone means its first device.
-Result<DeviceRef> device_argument(const std::string& words) {
+Result<map::DeviceRef> device_argument(const std::string& words) {
   const std::size_t colon = words.find(':');
-  DeviceRef device{words.substr(0, colon)};
+  map::DeviceRef device{words.substr(0, colon)};
   if (colon == std::string::npos) return device;
   const char* end = words.data() + words.size();
   const auto read = std::from_chars(words.data() + colon + 1, end, device.index);
@@ -47,17 +47,18 @@ Result<DeviceRef> device_argument(const std::string& words) {
                format("--between {}: write HOST or HOST:DEVICE, such as node-1:0", words)};
 }
 
-Result<std::string> way_between(const ClusterMap& map, const std::vector<std::string>& ends) {
-  const DeviceRef from = TRY(device_argument(ends.at(0))), to = TRY(device_argument(ends.at(1)));
-  const Level level = TRY(common_level(map, from, to));
+Result<std::string> way_between(const map::ClusterMap& map, const std::vector<std::string>& ends) {
+  const map::DeviceRef from = TRY(device_argument(ends.at(0))),
+                       to = TRY(device_argument(ends.at(1)));
+  const map::Level level = TRY(map::common_level(map, from, to));
   return format("nearest in common: {}\nlink: {}", name_of(level),
-                text(TRY(link_between(map, from, to))));
+                text(TRY(map::link_between(map, from, to))));
 }
 
-Result<std::string> shown(const ClusterMap& map, const MapFlags& flags) {
+Result<std::string> shown(const map::ClusterMap& map, const MapFlags& flags) {
   if (!flags.between.empty()) return way_between(map, flags.between);
-  if (flags.json) return dump_json(map_to_json(map), Indent::two);
-  return without_end(flags.yaml ? dump_map(map) : text(map));
+  if (flags.json) return dump_json(map::map_to_json(map), Indent::two);
+  return without_end(flags.yaml ? map::dump_map(map) : text(map));
 }
 
 }  // namespace
@@ -90,4 +91,4 @@ void add_map(CLI::App& app, Action& action) {
   });
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::cli

@@ -8,10 +8,10 @@
 #include "apps/run/run_display.h"
 #include "platform/api/json.h"
 
-namespace lockstep {
+namespace lockstep::cli {
 namespace {
 
-std::string nothing_logged(const RunId& id, const api::MetricsQuery& query) {
+std::string nothing_logged(const model::RunId& id, const api::MetricsQuery& query) {
   if (query.name)
     return format("{0} has logged no metric '{1}'; `lockstep metrics {0}` lists them", text(id),
                   *query.name);
@@ -41,8 +41,8 @@ void add_metrics(CLI::App& app, Action& action) {
   command->footer("Example:\n  lockstep metrics demo/42 --name loss");
   command->callback([&action, run, query, json] {
     action = [run, query, json]() -> Result<int> {
-      const RunId id = TRY(run_argument(*run));
-      Client client = TRY(connect_to_daemon());
+      const model::RunId id = TRY(run_argument(*run));
+      client::Client client = TRY(connect_to_daemon());
       TRY(check_rank(TRY(client.run(id)), query->rank));
       api::SeriesList list = TRY(client.metrics(id, *query));
       if (*json)
@@ -57,4 +57,4 @@ void add_metrics(CLI::App& app, Action& action) {
   });
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::cli

@@ -11,7 +11,7 @@
 #include "platform/api/json.h"
 #include "text/display/table.h"
 
-namespace lockstep {
+namespace lockstep::cli {
 namespace {
 
 constexpr auto kActions = "ls|adopt|stop";
@@ -42,12 +42,12 @@ void show(const api::OrphanList& list, bool json) {
 Result<int> list_orphans(const OrphanFlags& flags) {
   if (!flags.runs.empty())
     return Error{Code::invalid, "orphan ls: lists all of them: leave out the run"};
-  Client client = TRY(connect_to_daemon());
+  client::Client client = TRY(connect_to_daemon());
   show(TRY(client.orphans()), flags.json);
   return kDone;
 }
 
-Result<std::vector<RunId>> named_runs(const OrphanFlags& flags) {
+Result<std::vector<model::RunId>> named_runs(const OrphanFlags& flags) {
   if (flags.runs.empty())
     return Error{Code::invalid, format("orphan {}: name a run; `lockstep orphan ls` lists those "
                                        "that there are",
@@ -57,8 +57,8 @@ Result<std::vector<RunId>> named_runs(const OrphanFlags& flags) {
 
 Result<int> adopt(const OrphanFlags& flags) {
   const auto runs = TRY(named_runs(flags));
-  Client client = TRY(connect_to_daemon());
-  for (const RunId& run : runs) {
+  client::Client client = TRY(connect_to_daemon());
+  for (const model::RunId& run : runs) {
     const api::RunView view = TRY(client.adopt_orphan(run, {.by = user_name()}));
     print(flags.json ? dump_json(to_json(view), Indent::two)
                      : format("adopted {}; `lockstep show {}` shows it", view.id, view.id));
@@ -68,13 +68,13 @@ Result<int> adopt(const OrphanFlags& flags) {
 
 Result<int> stop(const OrphanFlags& flags) {
   const auto runs = TRY(named_runs(flags));
-  Client client = TRY(connect_to_daemon());
+  client::Client client = TRY(connect_to_daemon());
   api::OrphanList list;
-  for (const RunId& run : runs) list = TRY(client.stop_orphan(run, {.by = user_name()}));
+  for (const model::RunId& run : runs) list = TRY(client.stop_orphan(run, {.by = user_name()}));
   if (flags.json)
     show(list, true);
   else
-    for (const RunId& run : runs)
+    for (const model::RunId& run : runs)
       print(format("{} is asked to end; `lockstep orphan ls` shows when it is gone", text(run)));
   return kDone;
 }
@@ -109,4 +109,4 @@ void add_orphan(CLI::App& app, Action& action) {
   command->callback([&action, flags] { action = [flags] { return act_on(*flags); }; });
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::cli

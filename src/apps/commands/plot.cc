@@ -11,7 +11,7 @@
 #include "apps/cli/terminal.h"
 #include "apps/daemon/own_daemon.h"
 
-namespace lockstep {
+namespace lockstep::cli {
 namespace {
 
 struct PlotFlags {
@@ -24,7 +24,8 @@ struct PlotFlags {
 
 // Draws only the lowest rank that logged a metric, unless one is chosen: four equal curves hide
 // each other.
-Result<std::vector<PlotSeries>> fetch(Client& client, const RunId& id, const PlotFlags& flags) {
+Result<std::vector<PlotSeries>> fetch(client::Client& client, const model::RunId& id,
+                                      const PlotFlags& flags) {
   std::vector<PlotSeries> plots;
   for (const std::string& name : flags.names) {
     api::SeriesList list = TRY(client.metrics(id, {.name = name, .rank = flags.rank}));
@@ -60,8 +61,8 @@ void add_plot(CLI::App& app, Action& action) {
   command->callback([&action, flags] {
     action = [flags]() -> Result<int> {
       if (flags->names.empty()) flags->names = {"loss"};
-      const RunId id = TRY(run_argument(flags->run));
-      Client client = TRY(connect_to_daemon());
+      const model::RunId id = TRY(run_argument(flags->run));
+      client::Client client = TRY(connect_to_daemon());
       TRY(check_rank(TRY(client.run(id)), flags->rank));
       auto series = TRY(fetch(client, id, *flags));
       print(plot(series, {.width = std::min(terminal_width(), 100),
@@ -74,4 +75,4 @@ void add_plot(CLI::App& app, Action& action) {
   });
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::cli

@@ -8,7 +8,7 @@
 #include "apps/run/origin.h"
 #include "platform/api/json.h"
 
-namespace lockstep {
+namespace lockstep::cli {
 namespace {
 
 struct PriorityFlags {
@@ -18,8 +18,8 @@ struct PriorityFlags {
 };
 
 Result<int> set_priority(const PriorityFlags& flags) {
-  const RunId id = TRY(run_argument(flags.run));
-  Client client = TRY(connect_to_daemon());
+  const model::RunId id = TRY(run_argument(flags.run));
+  client::Client client = TRY(connect_to_daemon());
   const auto run = TRY(client.priority(id, {.by = user_name(), .priority = flags.priority}));
   print(flags.json ? dump_json(to_json(run), Indent::two)
                    : format("{} has priority {}", run.id, run.priority));
@@ -37,10 +37,10 @@ void add_priority(CLI::App& app, Action& action) {
   command->add_option("priority", flags->priority, "from -100 to 100; 0 unless set")
       ->required()
       ->type_name("N")
-      ->check(whole_number(-kPriorityMax, kPriorityMax));
+      ->check(whole_number(-model::kPriorityMax, model::kPriorityMax));
   command->add_flag("--json", flags->json, "print JSON");
   command->footer("Example:\n  lockstep priority demo/42 10");
   command->callback([&action, flags] { action = [flags] { return set_priority(*flags); }; });
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::cli

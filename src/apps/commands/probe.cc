@@ -13,7 +13,7 @@
 #include "text/convert.h"
 #include "text/display/table.h"
 
-namespace lockstep {
+namespace lockstep::cli {
 namespace {
 
 struct ProbeFlags {
@@ -26,7 +26,7 @@ struct ProbeFlags {
 struct ProbeReport {
   int hosts = 1;
   int ranks = 1;
-  Measured measured;
+  map::Measured measured;
 
   static constexpr auto fields() {
     return record<ProbeReport>(field("hosts", &ProbeReport::hosts, "on which ranks were"),
@@ -37,14 +37,15 @@ struct ProbeReport {
 
 std::string microseconds(double value) { return format("{:.2f} us", value); }
 
-void add_level(Table& table, std::string_view name, const std::optional<MeasuredLevel>& level) {
+void add_level(Table& table, std::string_view name,
+               const std::optional<map::MeasuredLevel>& level) {
   if (!level) return;
   table.add({std::string(name), microseconds(level->latency_us), microseconds(level->overhead_us),
              format("{:.2f} Gbit/s", level->gbit_per_second)});
 }
 
-std::string as_text(const ProbeResult& probed) {
-  const Measured& measured = probed.measured;
+std::string as_text(const comm::ProbeResult& probed) {
+  const map::Measured& measured = probed.measured;
   Table table({"messages", "latency", "overhead", "bandwidth"});
   add_level(table, "within a host", measured.within_host);
   add_level(table, "between hosts", measured.between_hosts);
@@ -62,14 +63,14 @@ std::string as_text(const ProbeResult& probed) {
   return lines;
 }
 
-Costs costs_of(const Measured& measured) {
-  ClusterMap map;
+comm::Costs costs_of(const map::Measured& measured) {
+  map::ClusterMap map;
   map.measured = measured;
-  return costs_of(map);
+  return comm::costs_of(map);
 }
 
 // Values that this probe could not measure keep their value in the file, and so do tuned values.
-void take(const Measured& found, Measured& measured) {
+void take(const map::Measured& found, map::Measured& measured) {
   if (found.within_host) measured.within_host = found.within_host;
   if (found.between_hosts) {
     measured.between_hosts = found.between_hosts;
@@ -83,18 +84,20 @@ Result<int> show_probe(const ProbeFlags& flags) {
   WaitingLine line;
   const auto progress = [&](std::string_view what) { line.show(what); };
   const auto joined = TRY(join_launched_ranks());
-  const ProbeResult probed = TRY(joined ? probe(*joined, progress) : probe_this_host(progress));
+  const comm::ProbeResult probed =
+      TRY(joined ? comm::probe(*joined, progress) : comm::probe_this_host(progress));
   line.wipe();
   if (joined && joined->world->rank() != 0) return kDone;
   if (flags.words)
-    print(encode_costs(costs_of(probed.measured)));
+    print(comm::encode_costs(costs_of(probed.measured)));
   else if (flags.json)
     print(
         dump_json(to_json(ProbeReport{probed.hosts, probed.ranks, probed.measured}), Indent::two));
   else
     print(as_text(probed));
   if (!flags.write.empty())
-    TRY(update_measured(flags.write, [&](Measured& measured) { take(probed.measured, measured); }));
+    TRY(update_measured(flags.write,
+                        [&](map::Measured& measured) { take(probed.measured, measured); }));
   return kDone;
 }
 
@@ -121,4 +124,4 @@ void add_probe(CLI::App& app, Action& action) {
   command->callback([&action, flags] { action = [flags] { return show_probe(*flags); }; });
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::cli

@@ -7,7 +7,7 @@
 #include "apps/run/run_display.h"
 #include "platform/api/json.h"
 
-namespace lockstep {
+namespace lockstep::cli {
 namespace {
 
 std::string nothing_found(const api::RunsQuery& query) {
@@ -29,7 +29,7 @@ void add_ps(CLI::App& app, Action& action) {
   command->add_option("--project", query->project, "only runs of this project")
       ->type_name("PROJECT");
   command->add_option("--state", *state, "only runs in this state")
-      ->type_name(joined(all_names<RunState>(), "|"));
+      ->type_name(joined(all_names<model::RunState>(), "|"));
   command->add_option("--limit", query->limit, "show at most this number of runs")
       ->capture_default_str()
       ->check(whole_number(1, 1000));
@@ -37,8 +37,8 @@ void add_ps(CLI::App& app, Action& action) {
   command->footer("Example:\n  lockstep ps --state running");
   command->callback([&action, query, state, json] {
     action = [query, state, json]() -> Result<int> {
-      if (*state) query->state = TRY(parse_name<RunState>(**state));
-      Client client = TRY(connect_to_daemon());
+      if (*state) query->state = TRY(parse_name<model::RunState>(**state));
+      client::Client client = TRY(connect_to_daemon());
       api::RunList list = TRY(client.runs(*query));
       if (*json)
         print(dump_json(to_json(list), Indent::two));
@@ -51,4 +51,4 @@ void add_ps(CLI::App& app, Action& action) {
   });
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::cli

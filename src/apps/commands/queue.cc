@@ -8,7 +8,7 @@
 #include "apps/run/start_estimate.h"
 #include "platform/api/json.h"
 
-namespace lockstep {
+namespace lockstep::cli {
 namespace {
 
 std::string queue_table(const api::QueueView& queue) {
@@ -54,7 +54,7 @@ void add_queue(CLI::App& app, Action& action) {
       "Example:\n  lockstep queue\n  lockstep queue --json");
   command->callback([&action, query, json] {
     action = [query, json]() -> Result<int> {
-      Client client = TRY(connect_to_daemon());
+      client::Client client = TRY(connect_to_daemon());
       const api::QueueView queue = TRY(client.queue(*query));
       print(*json ? dump_json(to_json(queue), Indent::two)
                   : trouble_lines(queue.troubles) + queue_text(queue));
@@ -64,4 +64,4 @@ void add_queue(CLI::App& app, Action& action) {
   });
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::cli

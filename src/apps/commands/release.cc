@@ -8,13 +8,13 @@
 #include "apps/run/origin.h"
 #include "platform/api/json.h"
 
-namespace lockstep {
+namespace lockstep::cli {
 namespace {
 
 Result<int> release(const std::vector<std::string>& words, bool json) {
-  const std::vector<RunId> runs = TRY(run_arguments(words));
-  Client client = TRY(connect_to_daemon());
-  for (const RunId& id : runs) {
+  const std::vector<model::RunId> runs = TRY(run_arguments(words));
+  client::Client client = TRY(connect_to_daemon());
+  for (const model::RunId& id : runs) {
     const auto run = TRY(client.release(id, {.by = user_name()}));
     print(json ? dump_json(to_json(run), Indent::two) : state_line(run));
   }
@@ -35,4 +35,4 @@ void add_release(CLI::App& app, Action& action) {
       [&action, runs, json] { action = [runs, json] { return release(*runs, *json); }; });
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::cli

@@ -6,7 +6,7 @@
 #include "apps/daemon/own_daemon.h"
 #include "apps/run/follow.h"
 
-namespace lockstep {
+namespace lockstep::cli {
 namespace {
 
 struct ResumeFlags {
@@ -15,12 +15,12 @@ struct ResumeFlags {
 };
 
 // The last line of the earlier attempts: these were shown before, or `lockstep logs` shows them.
-Result<std::int64_t> last_line(Client& client, const RunId& id) {
+Result<std::int64_t> last_line(client::Client& client, const model::RunId& id) {
   return TRY(client.logs(id, {.after = 0, .rank = {}, .tail = 1})).next;
 }
 
-Result<int> resume_and_follow(const RunId& id) {
-  Client client = TRY(connect_to_daemon());
+Result<int> resume_and_follow(const model::RunId& id) {
+  client::Client client = TRY(connect_to_daemon());
   const std::int64_t after = TRY(last_line(client, id));
   InterruptHandler interrupt(
       format("\nlockstep: interrupted; `lockstep show {}` tells how it stands", text(id)),
@@ -35,12 +35,12 @@ Result<int> resume_and_follow(const RunId& id) {
 }
 
 Result<int> resume(const ResumeFlags& flags) {
-  const std::vector<RunId> runs = TRY(run_arguments(flags.runs));
+  const std::vector<model::RunId> runs = TRY(run_arguments(flags.runs));
   if (flags.follow && runs.size() > 1)
     return Error{Code::invalid, "--follow follows one run; leave it out, or name one run"};
   if (flags.follow) return resume_and_follow(runs.front());
-  Client client = TRY(connect_to_daemon());
-  for (const RunId& id : runs) print(state_line(TRY(client.resume(id))));
+  client::Client client = TRY(connect_to_daemon());
+  for (const model::RunId& id : runs) print(state_line(TRY(client.resume(id))));
   return kDone;
 }
 
@@ -61,4 +61,4 @@ void add_resume(CLI::App& app, Action& action) {
   command->callback([&action, flags] { action = [flags] { return resume(*flags); }; });
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::cli

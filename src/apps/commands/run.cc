@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "platform/api/json.h"
 
-namespace lockstep {
+namespace lockstep::cli {
 namespace {
 
 // The model refuses values that are too large and reports the limit.
@@ -30,11 +30,12 @@ struct RunCommandOptions {
 };
 
 // Repeats the call as often as needed: the request id makes sure that the run is made once.
-Result<api::RunView> submit(Client& client, const RunSpec& spec, const std::string& request_id) {
+Result<api::RunView> submit(client::Client& client, const model::RunSpec& spec,
+                            const std::string& request_id) {
   const api::SubmitRequest request{
       .spec = spec,
       .origin = origin_of(spec.working_folder),
-      .request_id = request_id.empty() ? new_request_id() : request_id};
+      .request_id = request_id.empty() ? client::new_request_id() : request_id};
   bool sent = false;
   auto run = retry_while_away(client, [&] {
     auto submitted = client.submit(request);
@@ -65,13 +66,13 @@ std::string preempted_text(const api::PreemptedView& one) {
   for (const api::PlacementView& placement : one.to) hosts.push_back(placement.host);
   const std::string where = hosts.empty() ? "" : " to " + joined(hosts, ", ");
   // An evicted run may have no checkpoint.
-  const bool saved = one.cause != Cause::evicted;
+  const bool saved = one.cause != model::Cause::evicted;
   return format(
       "\n{} would be {} from {}{}, and go on {}", one.run, name_of(one.cause), one.from, where,
       saved ? "from its last checkpoint" : "later, from its last checkpoint if it has written one");
 }
 
-std::string plan_text(const api::PlanView& plan, const RunSpec& spec) {
+std::string plan_text(const api::PlanView& plan, const model::RunSpec& spec) {
   const Time now = SystemClock().now();
   std::string lines =
       plan.starts ? format("{} would start at once on {}", size_text(spec), places_text(plan))
@@ -85,8 +86,8 @@ std::string plan_text(const api::PlanView& plan, const RunSpec& spec) {
 }
 
 Result<int> show_plan(const RunCommandOptions& choice) {
-  const RunSpec spec = TRY(spec_of(choice.flags));
-  Client client = TRY(connect_to_daemon());
+  const model::RunSpec spec = TRY(spec_of(choice.flags));
+  client::Client client = TRY(connect_to_daemon());
   const auto plan =
       TRY(client.plan({.spec = spec, .origin = origin_of(spec.working_folder), .request_id = {}}));
   print(choice.json ? dump_json(to_json(plan), Indent::two) : plan_text(plan, spec));
@@ -94,8 +95,8 @@ Result<int> show_plan(const RunCommandOptions& choice) {
 }
 
 Result<int> submit_and_follow(const RunCommandOptions& choice) {
-  RunSpec spec = TRY(spec_of(choice.flags));
-  Client client = TRY(connect_to_daemon());
+  model::RunSpec spec = TRY(spec_of(choice.flags));
+  client::Client client = TRY(connect_to_daemon());
   // From here on the run may exist before this command knows its name.
   InterruptHandler interrupt(format("\nlockstep: {}", kInterrupted), kCancelled);
   const api::RunView run = TRY(submit(client, spec, choice.request_id));
@@ -112,7 +113,7 @@ Result<int> submit_and_follow(const RunCommandOptions& choice) {
                          run.name, size_text(spec)));
   const auto detached = "\ndetached: " + reattach_hint(run.id);
   interrupt.set_message(detached);
-  auto end = TRY(follow(client, TRY(parse_run_id(run.id)), {}));
+  auto end = TRY(follow(client, TRY(model::parse_run_id(run.id)), {}));
   if (end) return exit_code_for(*end);
   print_to_stderr(detached);
   return kDone;
@@ -136,7 +137,7 @@ void add_run(CLI::App& app, Action& action) {
   command->add_option("--memory", flags.memory, "main memory on each node, such as 64GiB")
       ->type_name("SIZE");
   command->add_option("--device-kind", flags.device_kind, "only devices of this kind")
-      ->type_name(joined(all_names<DeviceKind>(), "|"));
+      ->type_name(joined(all_names<map::DeviceKind>(), "|"));
   command
       ->add_option("--device-memory", flags.device_memory,
                    "memory that each device has at least, such as 40GiB")
@@ -156,7 +157,7 @@ void add_run(CLI::App& app, Action& action) {
       ->add_option("--on-failure", flags.on_failure,
                    "when a rank is killed: restart from the last checkpoint, or, of a program that "
                    "can, shrink to the ranks left or wait for another (default restart)")
-      ->type_name(joined(all_names<OnFailure>(), "|"));
+      ->type_name(joined(all_names<model::OnFailure>(), "|"));
   command
       ->add_option("--retries", flags.retries,
                    "attempts after the program's own non-zero exit (default 0)")
@@ -181,7 +182,7 @@ void add_run(CLI::App& app, Action& action) {
   command
       ->add_option("--priority", flags.priority,
                    "from -100 to 100: a higher one starts first in its project (default 0)")
-      ->check(whole_number(-kPriorityMax, kPriorityMax));
+      ->check(whole_number(-model::kPriorityMax, model::kPriorityMax));
   command->add_option("--after", flags.after, "start once this run has succeeded; repeatable")
       ->type_name(kRunValue)
       ->allow_extra_args(false);
@@ -218,4 +219,4 @@ void add_run(CLI::App& app, Action& action) {
   });
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::cli

@@ -16,7 +16,7 @@
 #include "base/units.h"
 #include "text/exact.h"
 
-namespace lockstep {
+namespace lockstep::cli {
 namespace {
 
 constexpr std::int64_t kPortMax = 65535;
@@ -34,16 +34,16 @@ struct ServeFlags {
 
 // Checked before a detached start, so that the user sees the error; the daemon's own store checks
 // it too.
-Result<void> check_free(const Home& home) {
-  if (!is_served(home)) return {};
-  auto daemon = read_daemon_file(home.daemon_file());
+Result<void> check_free(const host::Home& home) {
+  if (!host::is_served(home)) return {};
+  auto daemon = host::read_daemon_file(home.daemon_file());
   return Error{Code::already_exists,
                format("a daemon already serves {}{}; end it with `lockstep serve --stop`, or "
                       "choose another folder by LOCKSTEP_HOME",
                       home.folder.string(), daemon ? " at " + daemon->url : "")};
 }
 
-Result<ServeConfig> serve_config_of(const ServeFlags& flags, const Home& home) {
+Result<ServeConfig> serve_config_of(const ServeFlags& flags, const host::Home& home) {
   if (!flags.again) return flags.config;
   ServeConfig served = TRY(last_serve_config(home));
   if (flags.listen_given) served.listen = flags.config.listen;
@@ -51,14 +51,14 @@ Result<ServeConfig> serve_config_of(const ServeFlags& flags, const Home& home) {
 }
 
 Result<int> serve(const ServeFlags& flags) {
-  Home home = TRY(find_home());
+  host::Home home = TRY(find_home());
   TRY(prepare_home(home));
   TRY(check_free(home));
   return run_daemon(home, TRY(serve_config_of(flags, home)));
 }
 
-std::string start_message(const Home& home, const Client& client) {
-  const auto file = read_daemon_file(home.daemon_file());
+std::string start_message(const host::Home& home, const client::Client& client) {
+  const auto file = host::read_daemon_file(home.daemon_file());
   const bool for_others = file && !file->network_url.empty() && file->network_url != client.url();
   return format("the daemon serves at {}{}; its folder is {}; `lockstep serve --stop` ends it",
                 client.url(), for_others ? ", for other machines at " + file->network_url : "",
@@ -66,7 +66,7 @@ std::string start_message(const Home& home, const Client& client) {
 }
 
 Result<int> serve_detached(const ServeFlags& flags) {
-  Home home = TRY(find_home());
+  host::Home home = TRY(find_home());
   TRY(prepare_home(home));
   TRY(check_free(home));
   const ServeConfig served = TRY(serve_config_of(flags, home));
@@ -76,7 +76,7 @@ Result<int> serve_detached(const ServeFlags& flags) {
   if (!served.hosts.empty()) words.insert(words.end(), {"--hosts", served.hosts});
   if (!served.map_file.empty()) words.insert(words.end(), {"--map", served.map_file});
   for (const std::string& name : served.names) words.insert(words.end(), {"--name", name});
-  Client client = TRY(start_daemon(home, words));
+  client::Client client = TRY(start_daemon(home, words));
   if (auto warning = listen_warning(served)) print_to_stderr("lockstep: " + *warning);
   print(start_message(home, client));
   print_notices(TRY(client.version()).notices);
@@ -91,40 +91,41 @@ Result<Duration> keep_logs_of(const ServeFlags& flags) {
 
 // The process that holds the folder's locks, whatever the daemon's file says. A daemon that has
 // just started writes its id there in a moment.
-Result<std::int64_t> daemon_process(const Home& home) {
-  for (Deadline deadline = Deadline::after(kSignTimeout); is_served(home); ::usleep(20'000)) {
-    if (const auto pid = daemon_pid_of(home)) return *pid;
+Result<std::int64_t> daemon_process(const host::Home& home) {
+  for (Deadline deadline = Deadline::after(kSignTimeout); host::is_served(home); ::usleep(20'000)) {
+    if (const auto pid = host::daemon_pid_of(home)) return *pid;
     if (deadline.passed())
       return Error{Code::unavailable,
                    format("a daemon holds {}, but is no process of this machine; end it where it "
                           "runs",
                           home.folder.string())};
   }
-  if (const auto there = daemon_elsewhere(home)) return daemon_elsewhere_error(home, *there);
+  if (const auto there = host::daemon_elsewhere(home))
+    return host::daemon_elsewhere_error(home, *there);
   return Error{Code::not_found, "no daemon is running with the home " + home.folder.string()};
 }
 
 // Tells other machines that no daemon runs, and where its state is.
-void mark_daemon_stopped(const Home& home) {
+void mark_daemon_stopped(const host::Home& home) {
   if (!home.pointer) return;
-  auto file = read_daemon_file(*home.pointer);
+  auto file = host::read_daemon_file(*home.pointer);
   if (!file) return;
   file->pid = 0;
   file->network_url.clear();
   file->token.clear();
-  if (auto written = write_pointer(home, *file); !written)
+  if (auto written = host::write_pointer(home, *file); !written)
     print_to_stderr("lockstep: the file that tells other machines of the daemon was not removed: " +
                     written.error().message);
 }
 
 // Stops the daemon, not the runs: their agents go on and wait for the next daemon.
 Result<int> stop_daemon() {
-  Home home = TRY(find_home());
+  host::Home home = TRY(find_home());
   const std::int64_t daemon = TRY(daemon_process(home));
   if (::kill(static_cast<pid_t>(daemon), SIGTERM) != 0 && errno != ESRCH)
     return os_error(format("stopping the daemon (process {})", daemon), errno);
   WaitingLine waiting;
-  for (Deadline deadline = Deadline::after(kStopTimeout); daemon_pid_of(home) == daemon;
+  for (Deadline deadline = Deadline::after(kStopTimeout); host::daemon_pid_of(home) == daemon;
        ::usleep(20'000)) {
     if (deadline.passed())
       return Error{Code::timeout,
@@ -196,4 +197,4 @@ void add_serve(CLI::App& app, Action& action) {
   });
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::cli

@@ -7,7 +7,7 @@
 #include "apps/run/run_display.h"
 #include "platform/api/json.h"
 
-namespace lockstep {
+namespace lockstep::cli {
 
 // `lockstep show RUN`: the spec, the state, and every attempt with its nodes and ranks.
 void add_show(CLI::App& app, Action& action) {
@@ -20,8 +20,8 @@ void add_show(CLI::App& app, Action& action) {
   command->footer("Example:\n  lockstep show demo/42");
   command->callback([&action, run, json] {
     action = [run, json]() -> Result<int> {
-      const RunId id = TRY(run_argument(*run));
-      Client client = TRY(connect_to_daemon());
+      const model::RunId id = TRY(run_argument(*run));
+      client::Client client = TRY(connect_to_daemon());
       api::RunView view = TRY(client.run(id));
       print(*json ? dump_json(to_json(view), Indent::two) : run_details(view));
       return kDone;
@@ -29,4 +29,4 @@ void add_show(CLI::App& app, Action& action) {
   });
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::cli

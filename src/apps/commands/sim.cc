@@ -19,7 +19,7 @@
 #include "text/convert.h"
 #include "text/display/table.h"
 
-namespace lockstep::sim {
+namespace lockstep::cli {
 namespace {
 
 constexpr std::size_t kTraceBytesMax = 1u << 30;
@@ -50,7 +50,7 @@ struct SimReport {
   std::int64_t moves = 0, lost_device_s = 0;
   std::int64_t sum_of_starts_s = 0, sum_of_ends_s = 0;
   std::string sha;
-  std::vector<PartMetrics> parts;
+  std::vector<sim::PartMetrics> parts;
 
   static constexpr auto fields() {
     return record<SimReport>(
@@ -72,8 +72,8 @@ struct SimReport {
   }
 };
 
-SimReport report_of(const SimFlags& flags, const ReplayCluster& cluster, const JobTrace& trace,
-                    const ReplayResult& replayed) {
+SimReport report_of(const SimFlags& flags, const sim::ReplayCluster& cluster,
+                    const sim::JobTrace& trace, const sim::ReplayResult& replayed) {
   SimReport report;
   report.trace = flags.trace;
   report.policy = flags.policy;
@@ -84,13 +84,13 @@ SimReport report_of(const SimFlags& flags, const ReplayCluster& cluster, const J
   report.jobs = std::ssize(trace.jobs);
   report.window_s = trace.window().count();
   report.makespan_s = replayed.moments.back().at.count();
-  for (const JobOutcome& job : replayed.jobs) report.moves += job.moves;
+  for (const sim::JobOutcome& job : replayed.jobs) report.moves += job.moves;
   report.lost_device_s = replayed.lost.count();
-  const ScheduleSums sums = sums_of(replayed);
+  const sim::ScheduleSums sums = sim::sums_of(replayed);
   report.sum_of_starts_s = sums.starts_s;
   report.sum_of_ends_s = sums.ends_s;
   report.sha = sums.sha;
-  report.parts = metrics_of(trace, replayed, cluster.all_devices(), cluster.devices);
+  report.parts = sim::metrics_of(trace, replayed, cluster.all_devices(), cluster.devices);
   return report;
 }
 
@@ -106,34 +106,36 @@ std::string percent(std::optional<double> share) {
 template <class Say>
 void add_row(Table& table, std::string name, const SimReport& report, Say say_of) {
   std::vector<std::string> row = {std::move(name)};
-  for (const PartMetrics& part : report.parts) row.push_back(say_of(part));
+  for (const sim::PartMetrics& part : report.parts) row.push_back(say_of(part));
   table.add(std::move(row));
 }
 
 template <class Value>
 void add_durations(Table& table, std::string name, const SimReport& report,
-                   Value PartMetrics::* member) {
+                   Value sim::PartMetrics::* member) {
   add_row(table, std::move(name), report,
-          [&](const PartMetrics& part) { return duration(part.*member); });
+          [&](const sim::PartMetrics& part) { return duration(part.*member); });
 }
 
 std::string as_text(const SimReport& report) {
   Table table({"", "whole", "first half", "second half"});
-  add_row(table, "jobs", report, [](const PartMetrics& part) { return format("{}", part.jobs); });
-  add_durations(table, "wait, mean", report, &PartMetrics::mean_wait_s);
-  add_durations(table, "wait, median", report, &PartMetrics::median_wait_s);
-  add_durations(table, "wait, 95 %", report, &PartMetrics::p95_wait_s);
-  add_durations(table, "wait of gangs, mean", report, &PartMetrics::gang_wait_s);
-  add_durations(table, "wait of gangs, 95 %", report, &PartMetrics::gang_p95_wait_s);
-  add_durations(table, "submission to end, mean", report, &PartMetrics::mean_stay_s);
-  add_row(table, "slowdown", report, [](const PartMetrics& part) {
+  add_row(table, "jobs", report,
+          [](const sim::PartMetrics& part) { return format("{}", part.jobs); });
+  add_durations(table, "wait, mean", report, &sim::PartMetrics::mean_wait_s);
+  add_durations(table, "wait, median", report, &sim::PartMetrics::median_wait_s);
+  add_durations(table, "wait, 95 %", report, &sim::PartMetrics::p95_wait_s);
+  add_durations(table, "wait of gangs, mean", report, &sim::PartMetrics::gang_wait_s);
+  add_durations(table, "wait of gangs, 95 %", report, &sim::PartMetrics::gang_p95_wait_s);
+  add_durations(table, "submission to end, mean", report, &sim::PartMetrics::mean_stay_s);
+  add_row(table, "slowdown", report, [](const sim::PartMetrics& part) {
     return part.slowdown ? format("{:.2f}", *part.slowdown) : "-";
   });
   for (const auto& [name, member] :
-       {std::pair("devices held", &PartMetrics::utilization),
-        std::pair("idle while a job waits", &PartMetrics::idle_waiting),
-        std::pair("enough free, but scattered", &PartMetrics::scattered)})
-    add_row(table, name, report, [&](const PartMetrics& part) { return percent(part.*member); });
+       {std::pair("devices held", &sim::PartMetrics::utilization),
+        std::pair("idle while a job waits", &sim::PartMetrics::idle_waiting),
+        std::pair("enough free, but scattered", &sim::PartMetrics::scattered)})
+    add_row(table, name, report,
+            [&](const sim::PartMetrics& part) { return percent(part.*member); });
   std::string lines =
       format("{} on {} hosts with {} devices, {} a pod: {} job{} in {}\n\n", report.policy,
              report.hosts, report.devices, report.pod, report.jobs, report.jobs == 1 ? "" : "s",
@@ -145,57 +147,60 @@ std::string as_text(const SimReport& report) {
   return lines + format("\nschedule {}", report.sha);
 }
 
-Result<JobTrace> read_trace(const SimFlags& flags) {
-  JobTrace trace = TRY(parse_job_trace(TRY(read_file(flags.trace, kTraceBytesMax)), flags.trace));
+Result<sim::JobTrace> read_trace(const SimFlags& flags) {
+  sim::JobTrace trace =
+      TRY(sim::parse_job_trace(TRY(read_file(flags.trace, kTraceBytesMax)), flags.trace));
   if (!flags.half.empty())
-    trace = TRY(half_of(trace, flags.half == kFirstHalf ? Half::first : Half::second));
+    trace =
+        TRY(sim::half_of(trace, flags.half == kFirstHalf ? sim::Half::first : sim::Half::second));
   const auto most = static_cast<std::size_t>(flags.jobs);
   if (most > 0 && most < trace.jobs.size()) trace.jobs.resize(most);
   return trace;
 }
 
-Result<ReplayCluster> read_cluster(const SimFlags& flags) {
-  auto grid = parse_host_grid(flags.hosts, {.each = kHostsMax, .devices = kDevicesMax});
+Result<sim::ReplayCluster> read_cluster(const SimFlags& flags) {
+  auto grid = map::parse_host_grid(flags.hosts, {.each = kHostsMax, .devices = kDevicesMax});
   if (!grid) return std::move(grid).error().with_context("--hosts");
-  return ReplayCluster{grid->hosts, grid->devices, std::min(flags.pod, grid->hosts)};
+  return sim::ReplayCluster{grid->hosts, grid->devices, std::min(flags.pod, grid->hosts)};
 }
 
-Result<void> write_files(const SimFlags& flags, const ReplayCluster& cluster, const JobTrace& trace,
-                         const ReplayResult& replayed) {
-  if (!flags.schedule.empty()) TRY(write_file(flags.schedule, schedule_csv(trace, replayed), 0644));
+Result<void> write_files(const SimFlags& flags, const sim::ReplayCluster& cluster,
+                         const sim::JobTrace& trace, const sim::ReplayResult& replayed) {
+  if (!flags.schedule.empty())
+    TRY(write_file(flags.schedule, sim::schedule_csv(trace, replayed), 0644));
   if (flags.svg.empty()) return {};
   const std::string title =
       format("{} on {} devices, {} jobs", flags.policy, cluster.all_devices(), trace.jobs.size());
-  return write_file(flags.svg, usage_svg(replayed, cluster.all_devices(), title), 0644);
+  return write_file(flags.svg, sim::usage_svg(replayed, cluster.all_devices(), title), 0644);
 }
 
-std::unique_ptr<ReplayBackend> backend_of(const SimFlags& flags, const ClusterMap& map,
-                                          const SchedulingPolicy& policy,
-                                          std::vector<PendingRun> pending_runs) {
+std::unique_ptr<sim::ReplayBackend> backend_of(const SimFlags& flags, const map::ClusterMap& map,
+                                               const sched::SchedulingPolicy& policy,
+                                               std::vector<sched::PendingRun> pending_runs) {
   if (flags.through == kThroughStep)
-    return std::make_unique<StepBackend>(map, policy, std::move(pending_runs));
-  return std::make_unique<PassBackend>(map, policy, std::move(pending_runs));
+    return std::make_unique<sim::StepBackend>(map, policy, std::move(pending_runs));
+  return std::make_unique<sim::PassBackend>(map, policy, std::move(pending_runs));
 }
 
-Result<ReplayResult> replay_with_progress(const SimFlags& flags, const JobTrace& trace,
-                                          const ReplayPolicy& policy,
-                                          const ReplayCluster& cluster) {
-  const ClusterMap map = map_of(cluster);
-  const auto limits = limits_of(trace, policy.estimates);
-  const auto pending_runs = pending_runs_of(trace, limits, cluster.devices);
-  TRY(check_all_fit(trace, pending_runs, map));
+Result<sim::ReplayResult> replay_with_progress(const SimFlags& flags, const sim::JobTrace& trace,
+                                               const sim::ReplayPolicy& policy,
+                                               const sim::ReplayCluster& cluster) {
+  const map::ClusterMap map = sim::map_of(cluster);
+  const auto limits = sim::limits_of(trace, policy.estimates);
+  const auto pending_runs = sim::pending_runs_of(trace, limits, cluster.devices);
+  TRY(sim::check_all_fit(trace, pending_runs, map));
   const auto backend = backend_of(flags, map, policy.policy, pending_runs);
   WaitingLine line;
-  return replay(trace, cluster.all_devices(), *backend, [&](std::size_t ended) {
+  return sim::replay(trace, cluster.all_devices(), *backend, [&](std::size_t ended) {
     line.show(format("{} of {} jobs have ended", ended, trace.jobs.size()));
   });
 }
 
 Result<int> simulate(const SimFlags& flags) {
-  const ReplayPolicy policy = TRY(parse_policy(flags.policy));
-  const ReplayCluster cluster = TRY(read_cluster(flags));
-  const JobTrace trace = TRY(read_trace(flags));
-  const ReplayResult replayed = TRY(replay_with_progress(flags, trace, policy, cluster));
+  const sim::ReplayPolicy policy = TRY(sim::parse_policy(flags.policy));
+  const sim::ReplayCluster cluster = TRY(read_cluster(flags));
+  const sim::JobTrace trace = TRY(read_trace(flags));
+  const sim::ReplayResult replayed = TRY(replay_with_progress(flags, trace, policy, cluster));
   const SimReport report = report_of(flags, cluster, trace, replayed);
   print(flags.json ? dump_json(to_json(report), Indent::two) : as_text(report));
   TRY(write_files(flags, cluster, trace, replayed));
@@ -212,12 +217,12 @@ CLI::Validator either(std::string_view one, std::string_view other) {
 
 std::string footer() {
   std::string lines = "Policies, and what may stand behind their names:\n";
-  for (const PolicyNamePart& word : policy_name_parts())
+  for (const sim::PolicyNamePart& word : sim::policy_name_parts())
     lines += format("  {:<12} {}\n", word.name, word.about);
   lines +=
       "\n"
       "A trace is CSV with a header that has one of these, other columns are ignored:\n";
-  for (const std::string& form : trace_formats()) lines += "  " + form + "\n";
+  for (const std::string& form : sim::trace_formats()) lines += "  " + form + "\n";
   return lines +
          "\n"
          "Examples:\n"
@@ -226,14 +231,10 @@ std::string footer() {
 }
 
 }  // namespace
-}  // namespace lockstep::sim
-
-namespace lockstep {
-
 // `lockstep sim --trace FILE --policy NAME`: replays a job trace with a scheduling policy.
 void add_sim(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand("sim", "Replay a trace of jobs under a policy of scheduling");
-  auto flags = std::make_shared<sim::SimFlags>();
+  auto flags = std::make_shared<SimFlags>();
   command->add_option("--trace", flags->trace, "CSV: when jobs came, how long and how large")
       ->required()
       ->type_name(kFileValue);
@@ -248,18 +249,18 @@ void add_sim(CLI::App& app, Action& action) {
   command->add_option("--pod", flags->pod, "hosts in each pod; a gang stays inside one")
       ->type_name("HOSTS")
       ->capture_default_str()
-      ->check(whole_number(1, sim::kHostsMax));
+      ->check(whole_number(1, kHostsMax));
   command
       ->add_option("--through", flags->through,
                    "what decides: the pass alone, or the daemon's whole step around it")
       ->type_name("WHAT")
       ->capture_default_str()
-      ->check(sim::either(sim::kThroughPass, sim::kThroughStep));
+      ->check(either(kThroughPass, kThroughStep));
   command
       ->add_option("--half", flags->half,
                    "replay only the jobs of this half of the trace's time, on an empty cluster")
       ->type_name("WHICH")
-      ->check(sim::either(sim::kFirstHalf, sim::kSecondHalf));
+      ->check(either(kFirstHalf, kSecondHalf));
   command->add_option("--jobs", flags->jobs, "replay only the first N jobs; without: all")
       ->type_name("COUNT")
       ->check(whole_number(1, std::numeric_limits<int>::max()));
@@ -269,8 +270,8 @@ void add_sim(CLI::App& app, Action& action) {
   command->add_option("--svg", flags->svg, "draw how the devices were used over time")
       ->type_name(kFileValue);
   command->add_flag("--json", flags->json, "print JSON");
-  command->footer(sim::footer());
-  command->callback([&action, flags] { action = [flags] { return sim::simulate(*flags); }; });
+  command->footer(footer());
+  command->callback([&action, flags] { action = [flags] { return simulate(*flags); }; });
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::cli

@@ -6,7 +6,7 @@
 #include "apps/daemon/own_daemon.h"
 #include "apps/run/follow.h"
 
-namespace lockstep {
+namespace lockstep::cli {
 namespace {
 
 constexpr auto kNoLongerWaiting = "no longer waiting; the runs are being stopped";
@@ -18,9 +18,9 @@ struct StopFlags {
 };
 
 // Reports each run once it has ended, in the order of the arguments.
-Result<int> await_all(Client& client, const std::vector<RunId>& runs) {
+Result<int> await_all(client::Client& client, const std::vector<model::RunId>& runs) {
   InterruptHandler interrupt(format("\nlockstep: {}", kNoLongerWaiting), kCancelled);
-  for (const RunId& id : runs) {
+  for (const model::RunId& id : runs) {
     auto end = TRY(wait_for_end(client, id));
     if (!end) return Error{Code::cancelled, kNoLongerWaiting};
     print(state_line(*end));
@@ -29,9 +29,9 @@ Result<int> await_all(Client& client, const std::vector<RunId>& runs) {
 }
 
 Result<int> stop(const StopFlags& flags) {
-  const std::vector<RunId> runs = TRY(run_arguments(flags.runs));
-  Client client = TRY(connect_to_daemon());
-  for (const RunId& id : runs) {
+  const std::vector<model::RunId> runs = TRY(run_arguments(flags.runs));
+  client::Client client = TRY(connect_to_daemon());
+  for (const model::RunId& id : runs) {
     api::RunView run = TRY(client.stop(id, {.reason = flags.reason}));
     if (!flags.wait) print(run.ended ? state_line(run) : run.id + " stopping");
   }
@@ -52,4 +52,4 @@ void add_stop(CLI::App& app, Action& action) {
   command->callback([&action, flags] { action = [flags] { return stop(*flags); }; });
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::cli

@@ -17,7 +17,7 @@
 #include "text/convert.h"
 #include "text/display/table.h"
 
-namespace lockstep {
+namespace lockstep::cli {
 namespace {
 
 constexpr std::string_view kAllOperations = "all";
@@ -76,10 +76,10 @@ struct TuneReport {
   }
 };
 
-double in_us(Seconds seconds) { return seconds.count() * 1e6; }
+double in_us(comm::Seconds seconds) { return seconds.count() * 1e6; }
 
-TuneReport report_of(Operation operation, const GroupShape& group,
-                     const std::vector<TunedSize>& sizes) {
+TuneReport report_of(comm::Operation operation, const comm::GroupShape& group,
+                     const std::vector<comm::TunedSize>& sizes) {
   TuneReport report{std::string(text(operation)), group.hosts, group.ranks, {}};
   for (const auto& size : sizes) {
     SizeReport one{static_cast<std::int64_t>(size.bytes), size.ratio(), {}};
@@ -112,9 +112,9 @@ std::string as_text(const TuneReport& report) {
   return lines;
 }
 
-Result<Operation> operation_argument(const std::string& words) {
+Result<comm::Operation> operation_argument(const std::string& words) {
   std::vector<std::string_view> known;
-  for (const auto operation : kTunedOperations) {
+  for (const auto operation : comm::kTunedOperations) {
     if (text(operation) == words) return operation;
     known.push_back(text(operation));
   }
@@ -123,12 +123,13 @@ Result<Operation> operation_argument(const std::string& words) {
                                      words, joined(known, ", "))};
 }
 
-Result<std::vector<Operation>> operations_argument(const TuneFlags& flags) {
-  const auto fallback = flags.write.empty() ? text(Operation::all_reduce) : kAllOperations;
+Result<std::vector<comm::Operation>> operations_argument(const TuneFlags& flags) {
+  const auto fallback = flags.write.empty() ? text(comm::Operation::all_reduce) : kAllOperations;
   const std::string words = flags.operation.value_or(std::string(fallback));
   if (words == kAllOperations)
-    return std::vector<Operation>(std::begin(kTunedOperations), std::end(kTunedOperations));
-  return std::vector<Operation>{TRY(operation_argument(words))};
+    return std::vector<comm::Operation>(std::begin(comm::kTunedOperations),
+                                        std::end(comm::kTunedOperations));
+  return std::vector<comm::Operation>{TRY(operation_argument(words))};
 }
 
 Result<std::vector<std::size_t>> bytes_argument(const std::string& words) {
@@ -147,16 +148,17 @@ Result<std::vector<std::size_t>> bytes_argument(const std::string& words) {
   return sizes;
 }
 
-Result<Costs> costs_for(const TuneFlags& flags) {
-  if (flags.map.empty()) return Costs{};
-  return costs_of(TRY(parse_map(TRY(read_file(flags.map)), flags.map)));
+Result<comm::Costs> costs_for(const TuneFlags& flags) {
+  if (flags.map.empty()) return comm::Costs{};
+  return comm::costs_of(TRY(map::parse_map(TRY(read_file(flags.map)), flags.map)));
 }
 
 // The requested sizes of one operation.
-Result<std::vector<std::size_t>> sizes_for(const TuneFlags& flags, Operation operation, int ranks) {
+Result<std::vector<std::size_t>> sizes_for(const TuneFlags& flags, comm::Operation operation,
+                                           int ranks) {
   if (!flags.bytes)
     return flags.write.empty() ? std::vector<std::size_t>{1 << 10, 64 << 10, 1 << 20, 16 << 20}
-                               : tuned_sizes(operation, ranks);
+                               : comm::tuned_sizes(operation, ranks);
   return bytes_argument(*flags.bytes);
 }
 
@@ -170,20 +172,21 @@ void show(const TuneFlags& flags, const std::vector<TuneReport>& reports) {
   }
 }
 
-Result<int> show_predicted(const TuneFlags& flags, const std::vector<Operation>& operations) {
+Result<int> show_predicted(const TuneFlags& flags, const std::vector<comm::Operation>& operations) {
   if (!flags.write.empty() || flags.words)
     return Error{Code::invalid,
                  "alone nothing is measured, and there is nothing to keep: "
                  "lockstep run -n 2 -- lockstep tune --write FILE"};
   if (flags.hosts * flags.ranks < 2 || flags.hosts < 2)
     return Error{Code::invalid, "--hosts 1: within one host there is nothing to choose"};
-  const GroupShape group{flags.hosts * flags.ranks, flags.hosts, flags.ranks, flags.ranks};
+  const comm::GroupShape group{flags.hosts * flags.ranks, flags.hosts, flags.ranks, flags.ranks};
   const auto costs = TRY(costs_for(flags));
-  TRY(check_tuned(costs.tuned));
+  TRY(comm::check_tuned(costs.tuned));
   std::vector<TuneReport> reports;
   for (const auto operation : operations) {
     const auto sizes = TRY(sizes_for(flags, operation, group.ranks));
-    reports.push_back(report_of(operation, group, predict_all(operation, sizes, group, costs)));
+    reports.push_back(
+        report_of(operation, group, comm::predict_all(operation, sizes, group, costs)));
   }
   show(flags, reports);
   print_to_stderr(
@@ -194,30 +197,30 @@ Result<int> show_predicted(const TuneFlags& flags, const std::vector<Operation>&
 }
 
 // Only rank 0 calls this, because it alone prints: it saves the new measurements.
-Result<void> save_tuning(const TuneFlags& flags, Costs costs,
-                         const std::vector<TunedRange>& found) {
-  costs.tuned = merge_tuned(costs.tuned, found);
-  if (flags.words) print(encode_costs(costs));
+Result<void> save_tuning(const TuneFlags& flags, comm::Costs costs,
+                         const std::vector<map::TunedRange>& found) {
+  costs.tuned = comm::merge_tuned(costs.tuned, found);
+  if (flags.words) print(comm::encode_costs(costs));
   if (flags.write.empty()) return {};
-  return update_measured(flags.write, [&](Measured& measured) {
-    measured.tuned = merge_tuned(measured.tuned, found);
+  return update_measured(flags.write, [&](map::Measured& measured) {
+    measured.tuned = comm::merge_tuned(measured.tuned, found);
   });
 }
 
-Result<int> show_measured(const TuneFlags& flags, const JoinedWorld& joined,
-                          const std::vector<Operation>& operations) {
-  const auto group = shape_of(joined.world->hosts());
+Result<int> show_measured(const TuneFlags& flags, const comm::JoinedWorld& joined,
+                          const std::vector<comm::Operation>& operations) {
+  const auto group = comm::shape_of(joined.world->hosts());
   if (group.hosts == 1)
     return Error{Code::invalid, "all ranks are on one host, where there is nothing to choose"};
   WaitingLine line;
   std::vector<TuneReport> reports;
-  std::vector<TunedRange> found;
+  std::vector<map::TunedRange> found;
   for (const auto operation : operations) {
     const auto sizes = TRY(sizes_for(flags, operation, group.ranks));
     const auto tuned =
-        TRY(tune(joined, operation, sizes, [&](std::string_view what) { line.show(what); }));
+        TRY(comm::tune(joined, operation, sizes, [&](std::string_view what) { line.show(what); }));
     reports.push_back(report_of(operation, group, tuned));
-    const auto ranges = tuned_ranges(operation, group, select_tuned_calls(tuned));
+    const auto ranges = comm::tuned_ranges(operation, group, comm::select_tuned_calls(tuned));
     found.insert(found.end(), ranges.begin(), ranges.end());
   }
   line.wipe();
@@ -274,4 +277,4 @@ void add_tune(CLI::App& app, Action& action) {
   command->callback([&action, flags] { action = [flags] { return show_tune(*flags); }; });
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::cli

@@ -6,7 +6,7 @@
 #include "platform/api/json.h"
 #include "text/json.h"
 
-namespace lockstep {
+namespace lockstep::cli {
 
 // `lockstep version`: the versions of this program and of a running daemon (it starts none), with
 // errors of that call.
@@ -45,4 +45,4 @@ void add_version(CLI::App& app, Action& action) {
   });
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::cli

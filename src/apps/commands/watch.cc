@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "text/display/plot.h"
 
-namespace lockstep {
+namespace lockstep::cli {
 namespace {
 
 // The interval between lines if the output is no terminal and cannot be redrawn.
@@ -89,8 +89,8 @@ class StateChangePrinter {
 };
 
 Result<int> watch(const std::string& words) {
-  RunId id = TRY(run_argument(words));
-  Client client = TRY(connect_to_daemon());
+  model::RunId id = TRY(run_argument(words));
+  client::Client client = TRY(connect_to_daemon());
   const auto farewell = "\n" + reattach_hint(words);
   InterruptHandler interrupt(farewell);
   bool live = is_terminal(STDOUT_FILENO);
@@ -101,7 +101,7 @@ Result<int> watch(const std::string& words) {
     api::RunView run = TRY(retry_while_away(client, [&] { return client.run(id); }));
     turns.report(run, live);
     if (run.ended) return exit_code_for(run);
-    if (run.progress && run.state == RunState::running && (live || next_line.passed())) {
+    if (run.progress && run.state == model::RunState::running && (live || next_line.passed())) {
       std::string line = status(run, pace, terminal_width());
       if (live)
         std::fputs(("\r\033[K" + line).c_str(), stdout), std::fflush(stdout);
@@ -127,4 +127,4 @@ void add_watch(CLI::App& app, Action& action) {
   command->callback([&action, run] { action = [run] { return watch(*run); }; });
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::cli

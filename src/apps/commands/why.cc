@@ -8,7 +8,7 @@
 #include "apps/run/start_estimate.h"
 #include "platform/api/json.h"
 
-namespace lockstep {
+namespace lockstep::cli {
 namespace {
 
 // The rows that are drawn; further ones are counted.
@@ -17,7 +17,7 @@ constexpr std::size_t kAllocationsMax = 12, kBeforeMax = 8;
 // The output of `--json`.
 struct WhyReport {
   std::string run;
-  RunState state = RunState::queued;
+  model::RunState state = model::RunState::queued;
   std::string sentence;
   std::optional<std::string> blocker;
   std::optional<Time> expected_start;
@@ -55,7 +55,7 @@ std::string waiting_sentence(const api::RunView& run, std::int64_t ahead, Time n
 
 std::string sentence_of(const api::RunView& run, const api::AllocationView* holds,
                         std::int64_t ahead, Time now) {
-  if (run.state == RunState::queued) return waiting_sentence(run, ahead, now);
+  if (run.state == model::RunState::queued) return waiting_sentence(run, ahead, now);
   std::string state = format("{} is {}", run.id, text(run.state));
   if (run.ended)
     return format("{} has ended: {}{}{}", run.id, text(run.state), run.reason.empty() ? "" : ", ",
@@ -133,8 +133,8 @@ std::string timeline_of(const WhyReport& report, Time now) {
 }
 
 Result<int> why(const std::string& words, bool json) {
-  const RunId id = TRY(run_argument(words));
-  Client client = TRY(connect_to_daemon());
+  const model::RunId id = TRY(run_argument(words));
+  client::Client client = TRY(connect_to_daemon());
   const api::RunView run = TRY(client.run(id));
   const api::QueueView queue = TRY(client.queue({.limit = 10'000}));
   const WhyReport report = report_of(run, queue);
@@ -143,7 +143,7 @@ Result<int> why(const std::string& words, bool json) {
     return kDone;
   }
   print(report.sentence);
-  if (run.state == RunState::queued && !run.held && !report.allocations.empty())
+  if (run.state == model::RunState::queued && !run.held && !report.allocations.empty())
     print("\n" + timeline_of(report, queue.time));
   return kDone;
 }
@@ -161,4 +161,4 @@ void add_why(CLI::App& app, Action& action) {
   command->callback([&action, run, json] { action = [run, json] { return why(*run, *json); }; });
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::cli

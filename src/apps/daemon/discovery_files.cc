@@ -9,15 +9,15 @@
 #include "base/os/files.h"
 #include "net/http/url.h"
 
-namespace lockstep {
+namespace lockstep::cli {
 namespace {
 
 constexpr auto kLookInterval = std::chrono::seconds(1);
 
-DaemonFile daemon_file_of(const Home& home, const ServeConfig& served, int port) {
-  const Machine here = this_machine();
+host::DaemonFile daemon_file_of(const host::Home& home, const ServeConfig& served, int port) {
+  const host::Machine here = host::this_machine();
   const auto url_at = [&](const std::string& host) {
-    return host.empty() ? "" : "http://" + Url{host, port}.authority();
+    return host.empty() ? "" : "http://" + net::Url{host, port}.authority();
   };
   return {.url = url_at(own_host(served)),
           .pid = ::getpid(),
@@ -32,13 +32,13 @@ DaemonFile daemon_file_of(const Home& home, const ServeConfig& served, int port)
 
 }  // namespace
 
-Result<DiscoveryFiles> DiscoveryFiles::write(const Home& home, const ServeConfig& served,
+Result<DiscoveryFiles> DiscoveryFiles::write(const host::Home& home, const ServeConfig& served,
                                              int port) {
-  const DaemonFile file = daemon_file_of(home, served, port);
+  const host::DaemonFile file = daemon_file_of(home, served, port);
   DiscoveryFiles made(home.daemon_file(), {{home.served_file(), serve_config_text(served)},
-                                           {home.daemon_file(), daemon_file_text(file)}});
+                                           {home.daemon_file(), host::daemon_file_text(file)}});
   for (const auto& [path, content] : made.files_) TRY(write_file(path, content));
-  if (auto written = write_pointer(home, file); !written)
+  if (auto written = host::write_pointer(home, file); !written)
     LS_LOG(warning, "other machines cannot find the daemon: {}", written.error().message);
   LS_LOG(info, "serving {} at {}{}", home.folder.string(), file.url,
          file.network_url.empty() ? "" : ", for other machines at " + file.network_url);
@@ -62,4 +62,4 @@ void DiscoveryFiles::restore() {
 
 void DiscoveryFiles::remove() const { ::unlink(daemon_file_.c_str()); }
 
-}  // namespace lockstep
+}  // namespace lockstep::cli

@@ -12,12 +12,12 @@
 #include "base/result.h"
 #include "platform/host/home.h"
 
-namespace lockstep {
+namespace lockstep::cli {
 
 class DiscoveryFiles {
  public:
   // From here on commands and agents find the daemon, which listens on this port.
-  static Result<DiscoveryFiles> write(const Home& home, const ServeConfig& served, int port);
+  static Result<DiscoveryFiles> write(const host::Home& home, const ServeConfig& served, int port);
 
   // Restores files that were removed or damaged; checks once a second. Call it at each tick.
   void restore();
@@ -34,4 +34,4 @@ class DiscoveryFiles {
   bool warned_ = false;  // of a file that cannot be written
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::cli

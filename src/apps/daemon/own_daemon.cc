@@ -22,7 +22,7 @@
 #include "base/os/spawn.h"
 #include "net/http/url.h"
 
-namespace lockstep {
+namespace lockstep::cli {
 namespace {
 
 constexpr auto kDaemonStart = std::chrono::seconds(15);
@@ -38,7 +38,7 @@ std::string last_log_line(const std::filesystem::path& path) {
 }
 
 // The daemon outlives this terminal, and its output goes to the home's log.
-Result<pid_t> spawn_daemon(const std::vector<std::string>& words, const Home& home) {
+Result<pid_t> spawn_daemon(const std::vector<std::string>& words, const host::Home& home) {
   Fd log = TRY(open_file(home.log_file(), O_WRONLY | O_CREAT | O_APPEND));
   ProcessSpec program{.command = words,
                       .environment = own_environment(),
@@ -58,9 +58,9 @@ Code exit_error_code(int status) {
 }
 
 // Prints a message to standard error while an answer is late.
-Result<Client> open_client(const Home& home) {
+Result<client::Client> open_client(const host::Home& home) {
   const auto waiting = std::make_shared<WaitingLine>(NonTerminalOutput::once);
-  return Client::open(home, [waiting](const std::optional<LateAnswer>& late) {
+  return client::Client::open(home, [waiting](const std::optional<client::LateAnswer>& late) {
     if (late)
       waiting->show(format("waiting for the daemon at {} to answer", late->url), late->waited);
     else
@@ -70,14 +70,14 @@ Result<Client> open_client(const Home& home) {
 
 // Waits for the daemon's answer while a process holds the folder: it may have just started, or may
 // rewrite its lost file in a moment. Nothing if no process holds it.
-Result<std::optional<Client>> await_daemon(const Home& home) {
+Result<std::optional<client::Client>> await_daemon(const host::Home& home) {
   WaitingLine waiting;
-  for (Deadline deadline = Deadline::after(kDaemonStart); is_served(home); ::usleep(20'000)) {
-    auto client = Client::open(home);
+  for (Deadline deadline = Deadline::after(kDaemonStart); host::is_served(home); ::usleep(20'000)) {
+    auto client = client::Client::open(home);
     if (client) return std::optional(*std::move(client));
     if (client.error().code == Code::timeout) return std::move(client).error();
     if (deadline.passed()) {
-      const auto pid = daemon_pid_of(home);
+      const auto pid = host::daemon_pid_of(home);
       return Error{Code::unavailable,
                    format("a daemon{} holds {}, but cannot be reached: {}; see {}, or end it by "
                           "`lockstep serve --stop`",
@@ -86,11 +86,11 @@ Result<std::optional<Client>> await_daemon(const Home& home) {
     }
     waiting.show("waiting for the daemon to answer");
   }
-  return std::optional<Client>();
+  return std::optional<client::Client>();
 }
 
 // A rank must not start a daemon: it would be a process of the rank, and end with it.
-Result<void> check_outside_rank(const Home& home) {
+Result<void> check_outside_rank(const host::Home& home) {
   const char* run = std::getenv("LOCKSTEP_RUN");
   if (run == nullptr) return {};
   return Error{Code::unavailable,
@@ -101,13 +101,13 @@ Result<void> check_outside_rank(const Home& home) {
 
 // A daemon that a command starts serves the same cluster as the last one, but listens to this
 // machine alone.
-Result<std::vector<std::string>> restart_arguments(const Home& home) {
+Result<std::vector<std::string>> restart_arguments(const host::Home& home) {
   const ServeConfig last = TRY(last_serve_config(home));
-  if (is_loopback(last.listen)) return std::vector<std::string>{"--again"};
+  if (net::is_loopback(last.listen)) return std::vector<std::string>{"--again"};
   return std::vector<std::string>{"--again", "--listen", ServeConfig{}.listen};
 }
 
-std::string start_message(const Home& home, const Client& started, bool narrower) {
+std::string start_message(const host::Home& home, const client::Client& started, bool narrower) {
   std::string words =
       format("started the daemon on this machine ({}, {}); `lockstep serve --stop` ends it",
              started.url(), home.folder.string());
@@ -119,7 +119,7 @@ std::string start_message(const Home& home, const Client& started, bool narrower
 }
 
 // The last daemon was killed, or its file is damaged while none runs.
-void remove_damaged_file(const Home& home, const Error& error) {
+void remove_damaged_file(const host::Home& home, const Error& error) {
   if (error.code != Code::corrupt) return;
   print_to_stderr(
       format("lockstep: {}; no daemon runs, so it is removed and one is started", error.message));
@@ -128,11 +128,12 @@ void remove_damaged_file(const Home& home, const Error& error) {
 
 // The daemon writes its pointer at its start and does not access the shared file system later,
 // since that may hang.
-void restore_pointer(const Home& home) {
-  if (!home.pointer || read_daemon_file(*home.pointer) || daemon_elsewhere(home)) return;
-  const auto file = read_daemon_file(home.daemon_file());
-  if (!file || !is_served(home)) return;
-  const auto written = write_pointer(home, *file);
+void restore_pointer(const host::Home& home) {
+  if (!home.pointer || host::read_daemon_file(*home.pointer) || host::daemon_elsewhere(home))
+    return;
+  const auto file = host::read_daemon_file(home.daemon_file());
+  if (!file || !host::is_served(home)) return;
+  const auto written = host::write_pointer(home, *file);
   print_to_stderr(format("lockstep: {} was missing or damaged; {}", home.pointer->string(),
                          written ? "it is made again" : written.error().message));
 }
@@ -146,8 +147,8 @@ Result<std::string> own_program() {
   return path.string();
 }
 
-Result<Home> find_home() {
-  Home home = TRY(Home::find());
+Result<host::Home> find_home() {
+  host::Home home = TRY(host::Home::find());
   std::error_code failure;
   auto status = std::filesystem::status(home.folder, failure);
   bool may_come = status.type() == std::filesystem::file_type::not_found &&
@@ -156,14 +157,15 @@ Result<Home> find_home() {
     return Error{Code::invalid,
                  format("{} cannot be the daemon's folder ({}); choose another by LOCKSTEP_HOME",
                         home.folder.string(), failure ? failure.message() : "it is not a folder")};
-  TRY(check_private(home));
+  TRY(host::check_private(home));
   restore_pointer(home);
   return home;
 }
 
-Result<void> prepare_home(const Home& home) {
-  if (const auto there = daemon_elsewhere(home)) return daemon_elsewhere_error(home, *there);
-  auto made = make_home_folder(home);
+Result<void> prepare_home(const host::Home& home) {
+  if (const auto there = host::daemon_elsewhere(home))
+    return host::daemon_elsewhere_error(home, *there);
+  auto made = host::make_home_folder(home);
   if (made && ::access(home.folder.c_str(), W_OK | X_OK) != 0)
     made = os_error("writing to " + home.folder.string(), errno);
   if (made || made.error().code == Code::exhausted) return made;
@@ -173,15 +175,17 @@ Result<void> prepare_home(const Home& home) {
   return Error{Code::invalid, std::move(words)};
 }
 
-Result<Client> start_daemon(const Home& home, const std::vector<std::string>& arguments) {
+Result<client::Client> start_daemon(const host::Home& home,
+                                    const std::vector<std::string>& arguments) {
   TRY(prepare_home(home));
   std::vector<std::string> words = {TRY(own_program()), "serve"};
   words.insert(words.end(), arguments.begin(), arguments.end());
   pid_t child = TRY(spawn_daemon(words, home));
   WaitingLine waiting;
   for (Deadline deadline = Deadline::after(kDaemonStart); !deadline.passed(); ::usleep(20'000)) {
-    auto file = read_daemon_file(home.daemon_file());  // may be another daemon's
-    if (auto client = Client::open(home); client && file && file->pid == child) return client;
+    auto file = host::read_daemon_file(home.daemon_file());  // may be another daemon's
+    if (auto client = client::Client::open(home); client && file && file->pid == child)
+      return client;
     int status = 0;
     if (::waitpid(child, &status, WNOHANG) == child)
       return Error{exit_error_code(status),
@@ -193,31 +197,31 @@ Result<Client> start_daemon(const Home& home, const std::vector<std::string>& ar
                                      text(Duration(kDaemonStart)), home.log_file().string())};
 }
 
-Result<std::optional<Client>> find_running_daemon(const Home& home) {
+Result<std::optional<client::Client>> find_running_daemon(const host::Home& home) {
   auto client = open_client(home);
   if (client) return std::optional(*std::move(client));
   if (client.error().code == Code::timeout) return std::move(client).error();
-  if (daemon_elsewhere(home)) return std::move(client).error();
+  if (host::daemon_elsewhere(home)) return std::move(client).error();
   return await_daemon(home);
 }
 
-Result<Client> connect_to_daemon() {
-  Home home = TRY(find_home());
+Result<client::Client> connect_to_daemon() {
+  host::Home home = TRY(find_home());
   auto client = open_client(home);
   const bool may_start =
       !client && (client.error().code == Code::unavailable || client.error().code == Code::corrupt);
-  if (!may_start || daemon_elsewhere(home)) return client;
+  if (!may_start || host::daemon_elsewhere(home)) return client;
   if (auto found = TRY(await_daemon(home))) return *std::move(found);
   TRY(check_outside_rank(home));
   remove_damaged_file(home, client.error());
   const auto again = TRY(restart_arguments(home));
   auto begun = start_daemon(home, again);
   // Another command started a daemon at the same moment: ours found the folder locked and exited.
-  if (!begun && is_served(home))
+  if (!begun && host::is_served(home))
     if (auto found = TRY(await_daemon(home))) return *std::move(found);
-  Client started = TRY(std::move(begun));
+  client::Client started = TRY(std::move(begun));
   print_to_stderr(start_message(home, started, again.size() > 1));
   return started;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::cli

@@ -9,25 +9,26 @@
 #include "platform/client/client.h"
 #include "platform/host/home.h"
 
-namespace lockstep {
+namespace lockstep::cli {
 
 // The daemon's folder, which may not exist yet. Refuses a path that cannot become one, and a folder
 // that other users may write to. Writes a missing or damaged pointer to it again while its daemon
 // runs.
-Result<Home> find_home();
+Result<host::Home> find_home();
 // The daemon's client. If no daemon runs, starts the user's own on this machine and reports that on
 // standard error. Never starts one from a rank, nor if a daemon of another machine serves the home.
-Result<Client> connect_to_daemon();
+Result<client::Client> connect_to_daemon();
 // The client of a running daemon, and nothing if none runs: starts none. Waits for a daemon that is
 // starting or rewrites its file; prints a message to standard error if its answer is late.
-Result<std::optional<Client>> find_running_daemon(const Home& home);
+Result<std::optional<client::Client>> find_running_daemon(const host::Home& home);
 // Creates the daemon's folder if it is missing. Fails if a daemon could not write to it, or if a
 // daemon of another machine serves this home.
-Result<void> prepare_home(const Home& home);
+Result<void> prepare_home(const host::Home& home);
 // Starts `lockstep serve` with these further arguments, detached. Returns when it answers; an error
 // contains its last log line.
-Result<Client> start_daemon(const Home& home, const std::vector<std::string>& arguments);
+Result<client::Client> start_daemon(const host::Home& home,
+                                    const std::vector<std::string>& arguments);
 // The path of the running program.
 Result<std::string> own_program();
 
-}  // namespace lockstep
+}  // namespace lockstep::cli

@@ -33,7 +33,7 @@
 #include "platform/store/history_store.h"
 #include "platform/store/sql_store.h"
 
-namespace lockstep {
+namespace lockstep::cli {
 namespace {
 
 constexpr auto kTick = std::chrono::milliseconds(200);
@@ -41,60 +41,60 @@ constexpr auto kTick = std::chrono::milliseconds(200);
 // The resources of the daemon: the store and keys of its folder, the cluster, and the engine that
 // starts agents.
 struct DaemonContext {
-  std::unique_ptr<Database> database;
-  Keys keys;
-  ClusterMap map;
-  LocalEngine engine;
+  std::unique_ptr<store::Database> database;
+  host::Keys keys;
+  map::ClusterMap map;
+  engine::LocalEngine engine;
   SystemClock clock{};
   MonotonicClock steady{};
-  SqlStore store{*database};
-  HistoryFile history;
-  HomeIdentity home_place;
+  store::SqlStore store{*database};
+  store::HistoryFile history;
+  host::HomeIdentity home_place;
   insight::Insight insight{*database};
 };
 
 // True if the daemon of the original home answers, although its folder cannot be found.
-bool original_answers(const Home& home) {
-  const auto file = read_daemon_file(home.daemon_file());
+bool original_answers(const host::Home& home) {
+  const auto file = host::read_daemon_file(home.daemon_file());
   auto token = read_file(home.token_file(), 4096);
   if (!file || !token) return false;
   while (token->ends_with('\n')) token->pop_back();
-  return Client(file->url, *std::move(token)).version().has_value();
+  return client::Client(file->url, *std::move(token)).version().has_value();
 }
 
 // A copy has the names and keys of the original: its daemon would take over the original's nodes.
-Result<HomeIdentity> check_home_is_original(const Home& home) {
-  const HomeIdentity identity = TRY(home_identity_of(home));
-  if (identity == HomeIdentity::same) return identity;
+Result<host::HomeIdentity> check_home_is_original(const host::Home& home) {
+  const host::HomeIdentity identity = TRY(host::home_identity_of(home));
+  if (identity == host::HomeIdentity::same) return identity;
   const auto copy_of = [&](const std::string& original) {
     return Error{Code::denied,
                  format("{} is a copy of {}, to which the runs belong; set LOCKSTEP_HOME to that, "
                         "or end its daemon and remove it if the copy is to take its place",
                         home.folder.string(), original)};
   };
-  if (const auto original = TRY(original_home_of(home))) return copy_of(original->string());
+  if (const auto original = TRY(host::original_home_of(home))) return copy_of(original->string());
   if (original_answers(home)) return copy_of("a folder whose daemon runs");
   return identity;
 }
 
 // Opens the database first, since it locks the folder: if two daemons start at once, one of them
 // makes the keys.
-Result<DaemonContext> open_context(const Home& home, const ServeConfig& served) {
-  auto database = TRY(Database::open(home.store()));
-  const HomeIdentity identity = TRY(check_home_is_original(home));
+Result<DaemonContext> open_context(const host::Home& home, const ServeConfig& served) {
+  auto database = TRY(store::Database::open(home.store()));
+  const host::HomeIdentity identity = TRY(check_home_is_original(home));
   ::unlink(home.daemon_file().c_str());  // of a killed daemon; its process id may be in use again
-  Keys keys = TRY(Keys::open(home.folder));
-  ClusterMap map = TRY(cluster_map(served));
-  LocalEngine engine = TRY(LocalEngine::open(TRY(own_program()), home.folder));
+  host::Keys keys = TRY(host::Keys::open(home.folder));
+  map::ClusterMap map = TRY(cluster_map(served));
+  engine::LocalEngine engine = TRY(engine::LocalEngine::open(TRY(own_program()), home.folder));
   return DaemonContext{.database = std::move(database),
                        .keys = std::move(keys),
                        .map = std::move(map),
                        .engine = std::move(engine),
-                       .history = HistoryFile(home.stores_file()),
+                       .history = store::HistoryFile(home.stores_file()),
                        .home_place = identity};
 }
 
-ControllerSetup controller_setup(DaemonContext& ground, const Home& home) {
+controller::ControllerSetup controller_setup(DaemonContext& ground, const host::Home& home) {
   return {.store = ground.store,
           .history = ground.history,
           .engine = ground.engine,
@@ -103,23 +103,24 @@ ControllerSetup controller_setup(DaemonContext& ground, const Home& home) {
           .keys = ground.keys,
           .map = ground.map,
           .home = home.folder,
-          .home_is_copy = ground.home_place == HomeIdentity::copied};
+          .home_is_copy = ground.home_place == host::HomeIdentity::copied};
 }
 
-JanitorSetup janitor_setup(DaemonContext& ground, const Controller& controller, const Home& home,
-                           const ServeConfig& served) {
+server::JanitorSetup janitor_setup(DaemonContext& ground, const controller::Controller& controller,
+                                   const host::Home& home, const ServeConfig& served) {
   return {.state = controller.state(),
           .insight = ground.insight,
           .database = *ground.database,
           .clock = ground.clock,
           .steady = ground.steady,
           .home = home.folder,
-          .token_of = [&ground](const NodeName& node) { return ground.engine.token(node); },
+          .token_of = [&ground](const model::NodeName& node) { return ground.engine.token(node); },
           .keep_logs = served.keep_logs};
 }
 
-ServerSetup server_setup(DaemonContext& ground, Controller& controller, const Janitor& janitor,
-                         const Home& home, const ServeConfig& served) {
+server::ServerSetup server_setup(DaemonContext& ground, controller::Controller& controller,
+                                 const server::Janitor& janitor, const host::Home& home,
+                                 const ServeConfig& served) {
   return {.controller = controller,
           .insight = ground.insight,
           .keys = ground.keys,
@@ -140,15 +141,15 @@ ServerSetup server_setup(DaemonContext& ground, Controller& controller, const Ja
 
 // The periodic work of the daemon: a tick for its runs, then a small part of the cleanup.
 struct MaintenanceLoop {
-  Loop& loop;
-  Controller& controller;
-  Janitor& janitor;
-  const Database& database;
+  net::Loop& loop;
+  controller::Controller& controller;
+  server::Janitor& janitor;
+  const store::Database& database;
   DiscoveryFiles& announcement;
   std::filesystem::path log;
   std::function<void()> stop;
   bool misplaced = false;
-  Timer tick_timer{}, act_timer{};
+  net::Timer tick_timer{}, act_timer{};
 };
 
 // The effects for a large gang take a while: the loop serves other events in between.
@@ -159,7 +160,7 @@ void act_in_slices(MaintenanceLoop& ticking) {
 
 // Another database has the name of ours: a daemon that opens it writes the same files.
 bool database_was_replaced(const MaintenanceLoop& ticking) {
-  return ticking.database.file_status() == Database::FileStatus::replaced;
+  return ticking.database.file_status() == store::Database::FileStatus::replaced;
 }
 
 // Logs this at once, since no commit may come for a long time.
@@ -179,13 +180,13 @@ void run_ticks(MaintenanceLoop& ticking) {
   ticking.controller.tick();
   act_in_slices(ticking);
   ticking.janitor.run_slice();
-  if (auto bounded = rotate_own_log(ticking.log, kDaemonLogMax); !bounded)
+  if (auto bounded = host::rotate_own_log(ticking.log, host::kDaemonLogMax); !bounded)
     LS_LOG(warning, "beginning a new log: {}", bounded.error().message);
 }
 
 }  // namespace
 
-Result<int> run_daemon(const Home& home, const ServeConfig& served) {
+Result<int> run_daemon(const host::Home& home, const ServeConfig& served) {
   set_log_name("daemon");
   if (auto raised = raise_file_limit(); !raised) {
     if (raised.error().code == Code::exhausted) return std::move(raised).error();
@@ -193,16 +194,17 @@ Result<int> run_daemon(const Home& home, const ServeConfig& served) {
   }
 
   DaemonContext ground = TRY(open_context(home, served));
-  const auto controller = TRY(Controller::open(controller_setup(ground, home)));
-  TRY(record_home_identity(home));  // by now, a copy's store has another generation
-  Janitor janitor(janitor_setup(ground, *controller, home, served));
-  controller->subscribe([&](const RunId& run, std::int64_t) { janitor.queue_ended_nodes(run); });
+  const auto controller = TRY(controller::Controller::open(controller_setup(ground, home)));
+  TRY(host::record_home_identity(home));  // by now, a copy's store has another generation
+  server::Janitor janitor(janitor_setup(ground, *controller, home, served));
+  controller->subscribe(
+      [&](const model::RunId& run, std::int64_t) { janitor.queue_ended_nodes(run); });
 
-  Loop loop;
+  net::Loop loop;
   const auto started =
-      Server::start(loop, server_setup(ground, *controller, janitor, home, served));
+      server::Server::start(loop, server_setup(ground, *controller, janitor, home, served));
   if (!started) return listen_error(started.error(), served);
-  Server& server = **started;
+  server::Server& server = **started;
   DiscoveryFiles announcement = TRY(DiscoveryFiles::write(home, served, server.port()));
   if (auto warning = listen_warning(served)) LS_LOG(warning, "{}", *warning);
 
@@ -228,4 +230,4 @@ Result<int> run_daemon(const Home& home, const ServeConfig& served) {
   return kDone;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::cli

@@ -6,10 +6,10 @@
 #include "base/result.h"
 #include "platform/host/home.h"
 
-namespace lockstep {
+namespace lockstep::cli {
 
 // Serves until SIGTERM or SIGINT; returns the program's exit code. Agents and ranks go on. Fails
 // while another daemon holds the home.
-Result<int> run_daemon(const Home& home, const ServeConfig& served);
+Result<int> run_daemon(const host::Home& home, const ServeConfig& served);
 
-}  // namespace lockstep
+}  // namespace lockstep::cli

@@ -15,17 +15,17 @@
 #include "text/convert.h"
 #include "text/json.h"
 
-namespace lockstep {
+namespace lockstep::cli {
 namespace {
 
 // The only engine starts nodes on this machine, whatever the map says of their hosts. So a host's
 // address must be this machine's, so that its ranks are reached where they run.
-Result<void> check_is_here(const ClusterMap& map, const std::string& file) {
+Result<void> check_is_here(const map::ClusterMap& map, const std::string& file) {
   std::set<std::string> known;
-  for (const Host* host : hosts(map)) {
-    const std::string& address = address_of(*host);
+  for (const map::Host* host : map::hosts(map)) {
+    const std::string& address = map::address_of(*host);
     if (!known.insert(address).second) continue;
-    const auto bound = Listener::tcp(address, 0);
+    const auto bound = net::Listener::tcp(address, 0);
     if (bound || bound.error().code == Code::exhausted) continue;  // no free port: it is ours
     return Error{Code::invalid,
                  format("{}: the host '{}' is at {}, which is not this machine, and nodes can be "
@@ -42,15 +42,15 @@ bool listens_to_all(const ServeConfig& served) {
   return served.listen == "0.0.0.0" || served.listen == "::";
 }
 
-Result<ClusterMap> map_of_file(const std::string& file) {
-  ClusterMap map = TRY(parse_map(TRY(read_file(file)), file));
+Result<map::ClusterMap> map_of_file(const std::string& file) {
+  map::ClusterMap map = TRY(map::parse_map(TRY(read_file(file)), file));
   TRY(check_is_here(map, file));
   return map;
 }
 
 }  // namespace
 
-Result<ServeConfig> last_serve_config(const Home& home) {
+Result<ServeConfig> last_serve_config(const host::Home& home) {
   auto content = read_file(home.served_file());
   if (!content && content.error().code == Code::not_found) return ServeConfig{};
   auto read = [&]() -> Result<ServeConfig> {
@@ -70,16 +70,16 @@ std::string serve_config_text(const ServeConfig& served) {
   return dump_json(to_json(served)) + "\n";
 }
 
-Result<ClusterMap> cluster_map(const ServeConfig& served) {
+Result<map::ClusterMap> cluster_map(const ServeConfig& served) {
   if (!served.map_file.empty()) return map_of_file(served.map_file);
-  ClusterMap machine = TRY(discover_local());
+  map::ClusterMap machine = TRY(map::discover_local());
   if (served.hosts.empty()) return machine;
-  return split_host(machine, TRY(parse_host_grid(served.hosts)));
+  return map::split_host(machine, TRY(map::parse_host_grid(served.hosts)));
 }
 
 Result<void> check_map(const ServeConfig& served) {
   if (!served.map_file.empty()) TRY(map_of_file(served.map_file));
-  if (!served.hosts.empty()) TRY(parse_host_grid(served.hosts));
+  if (!served.hosts.empty()) TRY(map::parse_host_grid(served.hosts));
   return {};
 }
 
@@ -89,10 +89,10 @@ std::string own_host(const ServeConfig& served) {
 }
 
 std::string network_host(const ServeConfig& served) {
-  if (is_loopback(served.listen)) return "";
+  if (net::is_loopback(served.listen)) return "";
   if (!served.names.empty()) return served.names.front();
   if (!listens_to_all(served)) return served.listen;
-  for (const InterfaceAddress& own : KernelNetwork().local_addresses()) {
+  for (const comm::InterfaceAddress& own : comm::KernelNetwork().local_addresses()) {
     const bool of_one_link = own.address.find('%') != std::string::npos;
     const bool reached = is_ipv6(served.listen) || !is_ipv6(own.address);
     if (own.up && !own.loopback && !of_one_link && reached) return own.address;
@@ -108,11 +108,11 @@ Error listen_error(const Error& error, const ServeConfig& served) {
 }
 
 std::optional<std::string> listen_warning(const ServeConfig& served) {
-  if (is_loopback(served.listen)) return std::nullopt;
+  if (net::is_loopback(served.listen)) return std::nullopt;
   return format(
       "{} can be reached from other machines, and HTTP is not encrypted: whoever is on the way can "
       "read the tokens; use a network that you trust",
       served.listen);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::cli

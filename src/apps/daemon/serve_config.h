@@ -13,7 +13,7 @@
 #include "platform/server/janitor/janitor.h"
 #include "text/record.h"
 
-namespace lockstep {
+namespace lockstep::cli {
 
 // The cluster that the daemon serves, and its address. The home stores it, so that a daemon that a
 // command starts after a crash serves the same cluster.
@@ -22,7 +22,7 @@ struct ServeConfig {
   std::string listen = "127.0.0.1";
   std::vector<std::string> names;
   int port = 0;
-  Duration keep_logs = kKeepLogs;
+  Duration keep_logs = server::kKeepLogs;
 
   static constexpr auto fields() {
     return record<ServeConfig>(
@@ -36,13 +36,13 @@ struct ServeConfig {
 };
 
 // The configuration of the last daemon of this home, if there was one.
-Result<ServeConfig> last_serve_config(const Home& home);
+Result<ServeConfig> last_serve_config(const host::Home& home);
 // The text of the file that stores it for the next daemon.
 std::string serve_config_text(const ServeConfig& served);
 
 // The cluster of the map file; else this machine, or the grid of hosts that --hosts simulates on
 // it.
-Result<ClusterMap> cluster_map(const ServeConfig& served);
+Result<map::ClusterMap> cluster_map(const ServeConfig& served);
 // Checks that the background daemon would only report in its log.
 Result<void> check_map(const ServeConfig& served);
 
@@ -56,4 +56,4 @@ std::string network_host(const ServeConfig& served);
 // A warning if other machines on the network can reach the daemon's port.
 std::optional<std::string> listen_warning(const ServeConfig& served);
 
-}  // namespace lockstep
+}  // namespace lockstep::cli

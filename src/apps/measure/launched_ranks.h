@@ -6,10 +6,10 @@
 #include "base/result.h"
 #include "comm/collective/start/join.h"
 
-namespace lockstep {
+namespace lockstep::cli {
 
 // Joins the ranks that a launcher started. Returns nothing if no launcher started this process or
 // if it is the only rank. Waits at most a minute for the other ranks.
-Result<std::optional<JoinedWorld>> join_launched_ranks();
+Result<std::optional<comm::JoinedWorld>> join_launched_ranks();
 
-}  // namespace lockstep
+}  // namespace lockstep::cli

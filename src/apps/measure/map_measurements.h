@@ -7,7 +7,7 @@
 #include "base/result.h"
 #include "map/map.h"
 
-namespace lockstep {
+namespace lockstep::cli {
 
 // Refuses a file that could not be updated, before seconds go into a measurement.
 Result<void> check_measured_file(const std::string& file);
@@ -15,6 +15,6 @@ Result<void> check_measured_file(const std::string& file);
 // Writes the measurements of the file after `change` has updated them; all else stays. Prints a
 // message.
 Result<void> update_measured(const std::string& file,
-                             const std::function<void(Measured& measured)>& change);
+                             const std::function<void(map::Measured& measured)>& change);
 
-}  // namespace lockstep
+}  // namespace lockstep::cli

@@ -10,7 +10,7 @@
 #include "apps/daemon/own_daemon.h"
 #include "apps/run/run_display.h"
 
-namespace lockstep {
+namespace lockstep::cli {
 namespace {
 
 volatile sig_atomic_t interrupted = 0;
@@ -49,7 +49,7 @@ class StateReporter {
       print_to_stderr(line);
       last_reported_ = std::move(line);
     }
-    if (run.state == RunState::queued || run.state == RunState::starting)
+    if (run.state == model::RunState::queued || run.state == model::RunState::starting)
       waiting_->show(format("still {}", text(run.state)));
   }
   // Call before other lines are printed.
@@ -90,11 +90,11 @@ void InterruptHandler::set_message(std::string words, int code) {
 
 bool InterruptHandler::requested() { return interrupted != 0; }
 
-void reconnect(Client& client) {
+void reconnect(client::Client& client) {
   ::usleep(200'000);
-  auto home = Home::find();
+  auto home = host::Home::find();
   if (!home) return;
-  if (auto found = Client::open(*home)) client = *std::move(found);
+  if (auto found = client::Client::open(*home)) client = *std::move(found);
 }
 
 std::string log_text(const api::LogLine& line, bool with_rank) {
@@ -123,7 +123,7 @@ std::string unfinished_text(const api::LogPage& page, bool with_rank) {
   return format("[{}, {} more] {}", first.rank, page.unfinished.size() - 1, first.text);
 }
 
-Result<std::optional<api::RunView>> wait_for_end(Client& client, const RunId& id) {
+Result<std::optional<api::RunView>> wait_for_end(client::Client& client, const model::RunId& id) {
   WaitingLine waiting;
   std::int64_t version = -1;
   while (!InterruptHandler::requested()) {
@@ -136,7 +136,7 @@ Result<std::optional<api::RunView>> wait_for_end(Client& client, const RunId& id
   return std::optional<api::RunView>();
 }
 
-Result<std::optional<api::RunView>> follow(Client& client, const RunId& id,
+Result<std::optional<api::RunView>> follow(client::Client& client, const model::RunId& id,
                                            const FollowOptions& options) {
   StateReporter states(options.show_states);
   LiveLine live;
@@ -150,7 +150,7 @@ Result<std::optional<api::RunView>> follow(Client& client, const RunId& id,
     if (states.would_report(run)) live.wipe();
     states.report(run);
     api::LogPage page = TRY(retry_while_away(client, [&] { return client.logs(id, query); }));
-    bool with_rank = rank_count(run.spec) > 1 && !options.rank;
+    bool with_rank = model::rank_count(run.spec) > 1 && !options.rank;
     if (!page.lines.empty()) {
       states.clear_line();
       live.wipe();
@@ -168,4 +168,4 @@ Result<std::optional<api::RunView>> follow(Client& client, const RunId& id,
   return std::optional<api::RunView>();
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::cli

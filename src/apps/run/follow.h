@@ -12,7 +12,7 @@
 #include "base/result.h"
 #include "platform/client/client.h"
 
-namespace lockstep {
+namespace lockstep::cli {
 
 // While one lives, the first Ctrl-C sets a flag instead of ending the program. The second ends it
 // at once, whatever it waits for, with this message on standard error and this exit code.
@@ -31,12 +31,12 @@ class InterruptHandler {
 };
 
 // Waits a moment, then connects `client` to the current daemon, if there is one.
-void reconnect(Client& client);
+void reconnect(client::Client& client);
 
 // Returns the call's answer. While the daemon is away or does not answer (it may be restarted; runs
 // go on without it), repeats the call, for a minute at most and until Ctrl-C.
 template <class Call>
-auto retry_while_away(Client& client, Call call) -> decltype(call()) {
+auto retry_while_away(client::Client& client, Call call) -> decltype(call()) {
   WaitingLine waiting(NonTerminalOutput::once);
   for (Deadline deadline = Deadline::after(std::chrono::minutes(1));; reconnect(client)) {
     auto answer = call();
@@ -55,11 +55,11 @@ struct FollowOptions {
 
 // Waits until the run has ended and returns its final state; nothing after Ctrl-C. The caller must
 // hold an InterruptHandler.
-Result<std::optional<api::RunView>> wait_for_end(Client& client, const RunId& id);
+Result<std::optional<api::RunView>> wait_for_end(client::Client& client, const model::RunId& id);
 
 // Prints lines until the run has ended, and returns its final state; nothing after Ctrl-C. The
 // caller must hold an InterruptHandler.
-Result<std::optional<api::RunView>> follow(Client& client, const RunId& id,
+Result<std::optional<api::RunView>> follow(client::Client& client, const model::RunId& id,
                                            const FollowOptions& options);
 
 // One line as `logs` prints it: "[3] text" where a run has several ranks.
@@ -78,4 +78,4 @@ std::string unfinished_text(const api::LogPage& page, bool with_rank);
 // "demo/1 failed: rank 3 exited with code 1", with its progress; for people.
 std::string state_line(const api::RunView& run);
 
-}  // namespace lockstep
+}  // namespace lockstep::cli

@@ -10,7 +10,7 @@
 
 #include "base/format.h"
 
-namespace lockstep {
+namespace lockstep::cli {
 namespace {
 
 struct CommandOutput {
@@ -49,8 +49,8 @@ std::string user_name() {
   return user == nullptr ? format("{}", ::getuid()) : user->pw_name;
 }
 
-Origin origin_of(const std::filesystem::path& working_folder) {
-  Origin origin{.user = user_name(), .git_commit = "", .git_dirty = false};
+model::Origin origin_of(const std::filesystem::path& working_folder) {
+  model::Origin origin{.user = user_name(), .git_commit = "", .git_dirty = false};
   const CommandOutput commit = run_git(working_folder, "rev-parse HEAD");
   if (!commit.succeeded) return origin;
   origin.git_commit = commit.first_line;
@@ -59,4 +59,4 @@ Origin origin_of(const std::filesystem::path& working_folder) {
   return origin;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::cli

@@ -6,13 +6,13 @@
 
 #include "platform/core/model/run.h"
 
-namespace lockstep {
+namespace lockstep::cli {
 
 // The user of this process.
 std::string user_name();
 
 // Asks git about the run's working folder, for at most two seconds a call. If the changes of the
 // tree are not known by then, it counts as changed.
-Origin origin_of(const std::filesystem::path& working_folder);
+model::Origin origin_of(const std::filesystem::path& working_folder);
 
-}  // namespace lockstep
+}  // namespace lockstep::cli

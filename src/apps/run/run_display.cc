@@ -12,7 +12,7 @@
 #include "text/display/table.h"
 #include "text/shell_words.h"
 
-namespace lockstep {
+namespace lockstep::cli {
 namespace {
 
 constexpr auto kNoticeable = std::chrono::minutes(1);
@@ -39,13 +39,13 @@ std::string late_rank_text(const api::LateRank& late, Time now) {
   const std::string time =
       late.since ? in_whole_seconds(std::max(Duration(0), now - *late.since)) : "";
   const std::string lasting = time.empty() ? "" : " for " + time;
-  if (late.state == RankState::exited)
+  if (late.state == model::RankState::exited)
     return format("rank {} exited with code {} before the others", late.rank, late.code);
-  if (late.state == RankState::killed)
+  if (late.state == model::RankState::killed)
     return format("rank {} was killed by signal {}", late.rank, late.code);
-  if (late.activity == Activity::stopped)
+  if (late.activity == model::Activity::stopped)
     return format("rank {} is stopped (SIGSTOP or a debugger){}", late.rank, lasting);
-  if (late.activity == Activity::blocked)
+  if (late.activity == model::Activity::blocked)
     return format("rank {} is blocked in the kernel (a disk, a network file system or a driver){}",
                   late.rank, lasting);
   return format("rank {} has made no progress{}", late.rank, lasting);
@@ -76,13 +76,13 @@ std::string latest(const api::RunView& run, const std::string& name) {
 std::string seconds(double count) { return text(from_seconds(count)); }
 
 std::string end_of(const api::RankView& rank) {
-  if (rank.state == RankState::exited) return format("exited with code {}", rank.code);
-  if (rank.state == RankState::killed) return format("killed by signal {}", rank.code);
+  if (rank.state == model::RankState::exited) return format("exited with code {}", rank.code);
+  if (rank.state == model::RankState::killed) return format("killed by signal {}", rank.code);
   return std::string(text(rank.state));
 }
 
 // The newest events; --json has all.
-std::string event_lines(const std::vector<AuditEntry>& events) {
+std::string event_lines(const std::vector<model::AuditEntry>& events) {
   const std::size_t left_out = events.size() - std::min(events.size(), kEventsShown);
   std::string lines;
   if (left_out > 0) lines += format("event       {} earlier ones: --json\n", left_out);
@@ -112,8 +112,9 @@ std::string rank_line(const api::RankView& rank) {
                    text(std::chrono::floor<std::chrono::seconds>(*rank.stalled_since)));
   if (rank.restarts > 0)
     line += format(", started again {} time{}", rank.restarts, rank.restarts == 1 ? "" : "s");
-  if (rank.state != RankState::running) return line;
-  const bool odd = rank.activity == Activity::stopped || rank.activity == Activity::blocked;
+  if (rank.state != model::RankState::running) return line;
+  const bool odd =
+      rank.activity == model::Activity::stopped || rank.activity == model::Activity::blocked;
   if (rank.stalled_since || odd) line += format(", its process is {}", text(rank.activity));
   if (odd && rank.activity_since)
     line +=
@@ -123,7 +124,7 @@ std::string rank_line(const api::RankView& rank) {
 
 std::string attempt_lines(const api::AttemptView& attempt) {
   std::string lines = format("attempt {}   {}", attempt.epoch, text(attempt.state));
-  if (attempt.cause != Cause::none) lines += format(", {}", text(attempt.cause));
+  if (attempt.cause != model::Cause::none) lines += format(", {}", text(attempt.cause));
   if (!attempt.reason.empty()) lines += ": " + attempt.reason;
   for (const api::NodeView& node : attempt.nodes) {
     lines += format("\n  node {} on {}: {} (agent {})", node.index, node.host, text(node.state),
@@ -145,7 +146,7 @@ std::string fit_to_terminal(const Table& table) {
 }
 
 std::optional<Duration> without_progress(const api::RunView& run, Time now) {
-  if (run.state != RunState::running || !run.progress) return std::nullopt;
+  if (run.state != model::RunState::running || !run.progress) return std::nullopt;
   // The progress of an earlier attempt does not count for this one.
   const Time since =
       std::max(run.progress->time,
@@ -157,14 +158,14 @@ std::string state_text(const api::RunView& run) {
   const std::string state(text(run.state));
   if (run.reason.empty()) return state;
   const bool is_over =
-      !run.attempts.empty() && run.attempts.back().cause != Cause::none && !run.ended;
+      !run.attempts.empty() && run.attempts.back().cause != model::Cause::none && !run.ended;
   // The reason of the previous attempt's end.
-  const bool again = run.state == RunState::starting && run.attempts.size() > 1 && !is_over;
+  const bool again = run.state == model::RunState::starting && run.attempts.size() > 1 && !is_over;
   if (again) return format("{} again ({})", state, run.reason);
   return format("{}: {}", state, run.reason);
 }
 
-std::string size_text(const RunSpec& spec) {
+std::string size_text(const model::RunSpec& spec) {
   const auto rest = spec.remainder == 0 ? "" : format(" and one with {}", spec.remainder);
   return format("{} node{} x {} device{}{}", spec.nodes, spec.nodes == 1 ? "" : "s", spec.devices,
                 spec.devices == 1 ? "" : "s", rest);
@@ -201,7 +202,7 @@ std::string run_details(const api::RunView& run) {
   if (!run.origin.git_commit.empty())
     lines += format("code        {}{}\n", run.origin.git_commit.substr(0, 12),
                     run.origin.git_dirty ? ", with uncommitted changes" : "");
-  if (run.spec.run_class != RunClass::normal || run.priority != 0)
+  if (run.spec.run_class != model::RunClass::normal || run.priority != 0)
     lines += format("class       {}, priority {}\n", name_of(run.spec.run_class), run.priority);
   if (run.share != 100)
     lines +=
@@ -214,7 +215,7 @@ std::string run_details(const api::RunView& run) {
   lines += late_lines(run.late);
   lines += format("retries     {} of {} losses, {} of {} failures\n", run.losses,
                   run.spec.rank_loss_retries, run.user_exits, run.spec.retries);
-  if (run.moves > 0) lines += format("moves       {} of {}\n", run.moves, kMovesMax);
+  if (run.moves > 0) lines += format("moves       {} of {}\n", run.moves, model::kMovesMax);
   if (run.progress) lines += format("step        {}{}\n", step_of(run), stall_text(run));
   for (const auto& [name, value] : run.latest)
     lines += format("metric      {} {}\n", name, human_number(value));
@@ -245,4 +246,4 @@ void print_notices(const std::vector<std::string>& notices) {
   for (const std::string& notice : notices) print_to_stderr("lockstep: " + notice);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::cli

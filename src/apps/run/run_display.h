@@ -8,14 +8,14 @@
 #include "platform/api/messages.h"
 #include "text/display/table.h"
 
-namespace lockstep {
+namespace lockstep::cli {
 
 // The time since the last progress of a running run, if it is a minute or more.
 std::optional<Duration> without_progress(const api::RunView& run, Time now);
 // "running", "failed: rank 3 exited with code 1"; with the reason if a run ends or starts again.
 std::string state_text(const api::RunView& run);
 // "2 nodes x 1 device".
-std::string size_text(const RunSpec& spec);
+std::string size_text(const model::RunSpec& spec);
 // Shortens the table to the width of the terminal, if there is one.
 std::string fit_to_terminal(const Table& table);
 // Errors inside the daemon, one line each, printed before the requested output; empty if there are
@@ -28,4 +28,4 @@ std::string metrics_table(const std::vector<api::Series>& series);
 // Prints notices for operators to standard error, a line each.
 void print_notices(const std::vector<std::string>& notices);
 
-}  // namespace lockstep
+}  // namespace lockstep::cli

@@ -14,7 +14,7 @@
 #include "platform/api/json.h"
 #include "text/document.h"
 
-namespace lockstep {
+namespace lockstep::cli {
 namespace {
 
 namespace fs = std::filesystem;
@@ -92,23 +92,23 @@ void resolve(std::string& folder, const fs::path& base) {
   if (!failed) folder = found.string();
 }
 
-Result<RunSpec> spec_from_file(const std::string& path) {
+Result<model::RunSpec> spec_from_file(const std::string& path) {
   Document document = TRY(parse_yaml(TRY(read_run_file(path)), path));
   TRY(check_shape(document));
-  RunSpec spec = TRY(from_document<RunSpec>(document));
+  model::RunSpec spec = TRY(from_document<model::RunSpec>(document));
   fs::path folder = (TRY(current_folder()) / path).parent_path();
   make_absolute(spec.working_folder, folder);
   resolve(spec.checkpoint_folder, folder);
-  if (auto checked = check(spec); !checked) return with_file_line(checked.error(), document);
+  if (auto checked = model::check(spec); !checked) return with_file_line(checked.error(), document);
   return spec;
 }
 
-Result<RunSpec> spec_from_arguments(const std::vector<std::string>& words) {
+Result<model::RunSpec> spec_from_arguments(const std::vector<std::string>& words) {
   if (words.empty())
     return invalid(
         "nothing to run; write `lockstep run -- PROGRAM ARGUMENTS` or `lockstep run run.yaml`");
   if (!is_run_file(words[0])) {
-    RunSpec spec;
+    model::RunSpec spec;
     spec.command = words;
     return spec;
   }
@@ -119,8 +119,8 @@ Result<RunSpec> spec_from_arguments(const std::vector<std::string>& words) {
              words[0], words[1]));
 }
 
-Result<RunClass> class_option(const std::string& words) {
-  auto run_class = parse_name<RunClass>(words);
+Result<model::RunClass> class_option(const std::string& words) {
+  auto run_class = parse_name<model::RunClass>(words);
   return run_class ? run_class : std::move(run_class).error().with_context("--class");
 }
 
@@ -139,19 +139,19 @@ Result<Bytes> bytes_option(std::string_view option, const std::string& words) {
   return bytes ? bytes : std::move(bytes).error().with_context(option);
 }
 
-Result<void> apply_needs(const RunFlags& flags, Needs& needs) {
+Result<void> apply_needs(const RunFlags& flags, model::Needs& needs) {
   if (flags.cores) needs.cores = *flags.cores;
   if (flags.memory) needs.memory = TRY(bytes_option("--memory", *flags.memory));
   if (flags.device_memory)
     needs.device_memory = TRY(bytes_option("--device-memory", *flags.device_memory));
   if (!flags.device_kind) return {};
-  auto kind = parse_name<DeviceKind>(*flags.device_kind);
+  auto kind = parse_name<map::DeviceKind>(*flags.device_kind);
   if (!kind) return std::move(kind).error().with_context("--device-kind");
   needs.kind = *kind;
   return {};
 }
 
-Result<void> apply_flags(const RunFlags& flags, RunSpec& spec) {
+Result<void> apply_flags(const RunFlags& flags, model::RunSpec& spec) {
   if (flags.project) spec.project = *flags.project;
   if (flags.name) spec.name = *flags.name;
   if (flags.nodes) spec.nodes = *flags.nodes;
@@ -168,7 +168,7 @@ Result<void> apply_flags(const RunFlags& flags, RunSpec& spec) {
   for (std::string& run : spec.after) run = text(TRY(run_argument(run)));
   if (flags.hang_after) spec.hang_after = TRY(duration_option("--hang-after", *flags.hang_after));
   if (flags.on_failure) {
-    auto choice = parse_name<OnFailure>(*flags.on_failure);
+    auto choice = parse_name<model::OnFailure>(*flags.on_failure);
     if (!choice) return std::move(choice).error().with_context("--on-failure");
     spec.on_failure = *choice;
   }
@@ -180,7 +180,7 @@ Result<void> apply_flags(const RunFlags& flags, RunSpec& spec) {
 }
 
 // --env K=V, or --env K for the submitter's own value.
-Result<void> add_env_options(const std::vector<std::string>& settings, RunSpec& spec) {
+Result<void> add_env_options(const std::vector<std::string>& settings, model::RunSpec& spec) {
   for (const std::string& setting : settings) {
     auto equals = setting.find('=');
     std::string name = setting.substr(0, equals);
@@ -193,7 +193,7 @@ Result<void> add_env_options(const std::vector<std::string>& settings, RunSpec& 
   return {};
 }
 
-void add_inherited(RunSpec& spec) {
+void add_inherited(model::RunSpec& spec) {
   for (const auto& [name, value] : own_environment())
     if (is_user_variable(name) || std::ranges::find(kInherited, name) != kInherited.end())
       spec.env.emplace(name, value);
@@ -201,16 +201,16 @@ void add_inherited(RunSpec& spec) {
 
 }  // namespace
 
-Result<RunSpec> spec_of(const RunFlags& flags) {
-  RunSpec spec = TRY(spec_from_arguments(flags.arguments));
+Result<model::RunSpec> spec_of(const RunFlags& flags) {
+  model::RunSpec spec = TRY(spec_from_arguments(flags.arguments));
   TRY(apply_flags(flags, spec));
   if (spec.working_folder.empty()) spec.working_folder = TRY(current_folder()).string();
   if (spec.name.empty()) spec.name = fs::path(spec.command[0]).stem().string();
   TRY(add_env_options(flags.env, spec));
   add_inherited(spec);
-  TRY(check(spec));
+  TRY(model::check(spec));
   TRY(check_startable(spec));
   return spec;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::cli

@@ -8,7 +8,7 @@
 #include "base/result.h"
 #include "platform/core/model/run.h"
 
-namespace lockstep {
+namespace lockstep::cli {
 
 struct RunFlags {
   std::vector<std::string> arguments;  // the command, or one file
@@ -24,6 +24,6 @@ struct RunFlags {
 // The spec of the file, if one is given, with the flags' values over its own, and with the
 // submitter's environment variables that a program needs. Checked as far as possible here: errors
 // name the file's line or the flag, or say that the command names no program.
-Result<RunSpec> spec_of(const RunFlags& flags);
+Result<model::RunSpec> spec_of(const RunFlags& flags);
 
-}  // namespace lockstep
+}  // namespace lockstep::cli

@@ -5,7 +5,7 @@
 #include "base/format.h"
 #include "text/display/table.h"
 
-namespace lockstep {
+namespace lockstep::cli {
 namespace {
 
 constexpr int kLineMin = 20;
@@ -102,4 +102,4 @@ std::string timeline_text(const std::vector<TimelineRow>& rows, Time now, int wi
   return lines;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::cli

@@ -8,7 +8,7 @@
 
 #include "base/units.h"
 
-namespace lockstep {
+namespace lockstep::cli {
 
 // "in 1h 3m", "any moment" for a moment that has passed, "-" for none.
 std::string when_text(const std::optional<Time>& moment, Time now);
@@ -32,4 +32,4 @@ struct TimelineRow {
 // its ends above.
 std::string timeline_text(const std::vector<TimelineRow>& rows, Time now, int width);
 
-}  // namespace lockstep
+}  // namespace lockstep::cli

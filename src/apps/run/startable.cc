@@ -7,7 +7,7 @@
 #include "base/format.h"
 #include "base/os/environment.h"
 
-namespace lockstep {
+namespace lockstep::cli {
 namespace {
 
 namespace fs = std::filesystem;
@@ -51,7 +51,7 @@ Error not_in_path(const std::string& name, const fs::path& folder) {
 
 }  // namespace
 
-Result<void> check_startable(const RunSpec& spec) {
+Result<void> check_startable(const model::RunSpec& spec) {
   const fs::path folder = spec.working_folder;
   const std::string& name = spec.command.front();
   TRY(check_folder(folder));
@@ -60,4 +60,4 @@ Result<void> check_startable(const RunSpec& spec) {
   return not_in_path(name, folder);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::cli

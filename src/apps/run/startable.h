@@ -5,10 +5,10 @@
 #include "base/result.h"
 #include "platform/core/model/run.h"
 
-namespace lockstep {
+namespace lockstep::cli {
 
 // The working folder must exist, and the command's first word must be a program: a path below the
 // working folder, or a name in the run's PATH. For clusters whose nodes share this machine's files.
-Result<void> check_startable(const RunSpec& spec);
+Result<void> check_startable(const model::RunSpec& spec);
 
-}  // namespace lockstep
+}  // namespace lockstep::cli

@@ -6,7 +6,7 @@
 #include "comm/algorithm/links/flat_all_reduce.h"
 #include "comm/reduction/reduction.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 constexpr std::string_view kHierarchical = ",hierarchical";
@@ -123,4 +123,4 @@ std::vector<CallPlan> fitting_plans(Operation operation, std::size_t bytes,
   return plans;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -12,7 +12,7 @@
 #include "base/result.h"
 #include "comm/algorithm/collective_call.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 enum class Algorithm : std::uint8_t {
   flat,                // flat_all_reduce.h
@@ -61,4 +61,4 @@ bool fits(const CallPlan& plan, Operation operation, std::size_t bytes, const Gr
 std::vector<CallPlan> fitting_plans(Operation operation, std::size_t bytes,
                                     const GroupShape& group);
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -5,7 +5,7 @@
 
 #include "comm/algorithm/links/flat_all_reduce.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 using ::testing::AllOf;
@@ -77,4 +77,4 @@ TEST(CallPlan, FlatIsForWhatOneMessageHolds) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -4,7 +4,7 @@
 
 #include "base/format.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 std::string_view text(Operation operation) {
   switch (operation) {
@@ -77,4 +77,4 @@ std::string call_text(const MessageHeader& header) {
   }
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

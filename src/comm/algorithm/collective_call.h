@@ -11,7 +11,7 @@
 #include "comm/fabric/link.h"
 #include "comm/reduction/types.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 enum class Operation : std::uint8_t {
   all_reduce,
@@ -53,4 +53,4 @@ bool same_call(const MessageHeader& a, const MessageHeader& b);
 // "all_reduce #17 (float32 sum, 4096 bytes)", "broadcast #3 (root 1, 10 bytes)"
 std::string call_text(const MessageHeader& header);
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

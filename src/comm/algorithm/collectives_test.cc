@@ -12,7 +12,7 @@
 #include "comm/algorithm/in_memory_group_for_test.h"
 #include "comm/reduction/serial_for_test.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 using namespace testing_groups;
@@ -592,4 +592,4 @@ TEST(GroupsByAlgorithm, InterleavedFromASeedAnswerAsEachAlone) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::comm

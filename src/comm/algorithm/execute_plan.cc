@@ -17,7 +17,7 @@
 #include "comm/algorithm/ring/ring_reduce_scatter.h"
 #include "comm/reduction/types.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 Result<void> execute_hierarchical(Algorithm between, MessageExchange& exchange,
@@ -81,4 +81,4 @@ Result<void> execute_plan(const CallPlan& plan, MessageExchange& exchange,
                            : execute_over_links(plan.algorithm, exchange, call);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -6,9 +6,9 @@
 #include "comm/algorithm/collective_call.h"
 #include "comm/algorithm/exchange/message_exchange.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 Result<void> execute_plan(const CallPlan& plan, MessageExchange& exchange,
                           const CollectiveCall& call);
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

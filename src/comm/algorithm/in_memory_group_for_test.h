@@ -26,7 +26,7 @@
 #include "comm/algorithm/links/flat_all_reduce.h"
 #include "comm/fabric/shm/host_shared_memory.h"
 
-namespace lockstep::testing_groups {
+namespace lockstep::comm::testing_groups {
 
 class TurnScheduler {
  public:
@@ -278,4 +278,4 @@ class InMemoryGroup {
   std::vector<std::unique_ptr<Rank>> ranks_;
 };
 
-}  // namespace lockstep::testing_groups
+}  // namespace lockstep::comm::testing_groups

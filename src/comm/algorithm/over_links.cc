@@ -8,7 +8,7 @@
 #include "comm/algorithm/ring/ring_all_reduce.h"
 #include "comm/algorithm/ring/ring_broadcast.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 Result<void> all_reduce_over_links(Algorithm algorithm, MessageExchange& exchange,
                                    BufferParts& parts, DataType type, ReduceOp op) {
@@ -36,4 +36,4 @@ Result<void> broadcast_over_links(Algorithm algorithm, MessageExchange& exchange
   return ring_broadcast(exchange, parts, root);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

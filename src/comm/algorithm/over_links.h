@@ -7,11 +7,11 @@
 #include "comm/algorithm/exchange/message_exchange.h"
 #include "comm/reduction/types.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 Result<void> all_reduce_over_links(Algorithm algorithm, MessageExchange& exchange,
                                    BufferParts& parts, DataType type, ReduceOp op);
 Result<void> broadcast_over_links(Algorithm algorithm, MessageExchange& exchange,
                                   BufferParts& parts, int root);
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

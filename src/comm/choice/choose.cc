@@ -8,7 +8,7 @@
 #include "comm/choice/predict.h"
 #include "comm/choice/tuned.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 // The relative error of predictions. One message in ten arrives late.
@@ -79,4 +79,4 @@ CallPlan choose(Operation operation, std::size_t bytes, const GroupShape& group,
   return plans[best];
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -11,7 +11,7 @@
 #include "comm/algorithm/collective_call.h"
 #include "comm/cost/costs.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 // Returns the tuned plan; else the cheapest plan that fits. Each plan may cost up to a tenth more
 // than predicted. A plan that is not hierarchical but could be costs 15 % more, because a
@@ -23,4 +23,4 @@ namespace lockstep {
 CallPlan choose(Operation operation, std::size_t bytes, const GroupShape& group, const Costs& costs,
                 std::optional<std::size_t> piece_bytes = std::nullopt);
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -19,7 +19,7 @@
 #include "comm/cost/costs.h"
 #include "comm/fabric/link.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 // The processor cost of one received byte and one sent byte, through both kernels and the slots, as
 // a multiple of the cost to reduce a byte. Measured over TCP.
@@ -43,4 +43,4 @@ inline std::size_t piece_bytes_between_hosts(const Costs& costs,
   return std::clamp(times * least, least, kSlotBytes);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

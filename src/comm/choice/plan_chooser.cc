@@ -2,7 +2,7 @@
 
 #include "comm/choice/choose.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 CallPlan PlanChooser::plan_for(Operation operation, std::size_t bytes) {
   constexpr std::size_t kSpread = 0x9e3779b97f4a7c15;  // for sizes that differ in any of their bits
@@ -16,4 +16,4 @@ CallPlan PlanChooser::plan_for(Operation operation, std::size_t bytes) {
   return known->plan;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -11,7 +11,7 @@
 #include "comm/algorithm/collective_call.h"
 #include "comm/cost/costs.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 class PlanChooser {
  public:
@@ -37,4 +37,4 @@ class PlanChooser {
   std::array<std::optional<CachedPlan>, 64> cache_;  // by operation and bytes; the last one wins
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -4,7 +4,7 @@
 
 #include "comm/choice/choose.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 constexpr GroupShape kGroup{8, 4, 2, 2};
@@ -26,4 +26,4 @@ TEST(PlanChooser, TakesWhatIsForcedWhereverItFits) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::comm

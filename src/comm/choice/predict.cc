@@ -9,7 +9,7 @@
 #include "comm/choice/pieces.h"
 #include "comm/fabric/link.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 // Some standard libraries return an unsigned number.
@@ -316,4 +316,4 @@ Seconds predict(const CallPlan& plan, Operation operation, std::size_t bytes,
                      : Model(group, costs, piece_bytes).time(plan.algorithm, operation, share));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

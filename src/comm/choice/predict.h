@@ -46,7 +46,7 @@
 #include "comm/algorithm/collective_call.h"
 #include "comm/cost/costs.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 using Seconds = std::chrono::duration<double>;
 
@@ -56,4 +56,4 @@ Seconds predict(const CallPlan& plan, Operation operation, std::size_t bytes,
                 const GroupShape& group, const Costs& costs,
                 std::optional<std::size_t> piece_bytes = std::nullopt);
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

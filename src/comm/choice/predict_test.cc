@@ -12,7 +12,7 @@
 #include "comm/choice/pieces.h"
 #include "comm/fabric/link.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 constexpr Operation kReductions[] = {Operation::all_reduce, Operation::reduce_scatter,
@@ -263,4 +263,4 @@ TEST(Choose, ChangesFewTimesOverAllSizes) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -7,10 +7,10 @@
 
 #include "base/format.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
-bool are_of_the_same_calls(const TunedRange& a, const TunedRange& b) {
+bool are_of_the_same_calls(const map::TunedRange& a, const map::TunedRange& b) {
   return a.operation == b.operation && a.hosts == b.hosts && a.ranks == b.ranks;
 }
 
@@ -21,9 +21,9 @@ Bytes middle(std::size_t a, std::size_t b) {
 }  // namespace
 
 std::optional<CallPlan> tuned_plan(Operation operation, std::size_t bytes, const GroupShape& group,
-                                   std::span<const TunedRange> tuned) {
-  const TunedRange* nearest = nullptr;
-  for (const TunedRange& range : tuned) {
+                                   std::span<const map::TunedRange> tuned) {
+  const map::TunedRange* nearest = nullptr;
+  for (const map::TunedRange& range : tuned) {
     if (range.operation != text(operation) || range.hosts != group.hosts ||
         range.ranks != group.ranks || static_cast<std::size_t>(range.up_to.count()) < bytes)
       continue;
@@ -35,17 +35,17 @@ std::optional<CallPlan> tuned_plan(Operation operation, std::size_t bytes, const
   return *plan;
 }
 
-Result<void> check_tuned(std::span<const TunedRange> tuned) {
-  for (const TunedRange& range : tuned)
+Result<void> check_tuned(std::span<const map::TunedRange> tuned) {
+  for (const map::TunedRange& range : tuned)
     if (auto plan = parse_plan(range.plan); !plan)
-      return std::move(plan).error().with_context(
-          format("what was tuned for {} of up to {}", range.operation, text(range.up_to)));
+      return std::move(plan).error().with_context(format(
+          "what was tuned for {} of up to {}", range.operation, lockstep::text(range.up_to)));
   return {};
 }
 
-std::vector<TunedRange> tuned_ranges(Operation operation, const GroupShape& group,
-                                     std::span<const TunedCall> calls) {
-  std::vector<TunedRange> ranges;
+std::vector<map::TunedRange> tuned_ranges(Operation operation, const GroupShape& group,
+                                          std::span<const TunedCall> calls) {
+  std::vector<map::TunedRange> ranges;
   for (std::size_t i = 0; i < calls.size(); ++i) {
     const bool is_last = i + 1 == calls.size();
     if (!is_last && calls[i].plan == calls[i + 1].plan) continue;
@@ -57,15 +57,16 @@ std::vector<TunedRange> tuned_ranges(Operation operation, const GroupShape& grou
   return ranges;
 }
 
-std::vector<TunedRange> merge_tuned(std::span<const TunedRange> before,
-                                    std::span<const TunedRange> found) {
-  std::vector<TunedRange> all;
-  for (const TunedRange& range : before)
-    if (std::ranges::none_of(
-            found, [&](const TunedRange& other) { return are_of_the_same_calls(range, other); }))
+std::vector<map::TunedRange> merge_tuned(std::span<const map::TunedRange> before,
+                                         std::span<const map::TunedRange> found) {
+  std::vector<map::TunedRange> all;
+  for (const map::TunedRange& range : before)
+    if (std::ranges::none_of(found, [&](const map::TunedRange& other) {
+          return are_of_the_same_calls(range, other);
+        }))
       all.push_back(range);
   all.insert(all.end(), found.begin(), found.end());
   return all;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -5,7 +5,7 @@
 #include "comm/choice/choose.h"
 #include "comm/choice/plan_chooser.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 constexpr GroupShape kEight{8, 4, 2, 2};
@@ -59,7 +59,7 @@ TEST(Tuned, WhatIsForcedGoesBeforeWhatWasTuned) {
 
 TEST(Tuned, PlansThatThereAreNotAreRefusedWithThoseThatThereAre) {
   EXPECT_TRUE(check_tuned(tuned_costs().tuned));
-  const TunedRange wrong{"all_reduce", 4, 8, 4_KiB, "star"};
+  const map::TunedRange wrong{"all_reduce", 4, 8, 4_KiB, "star"};
   const auto checked = check_tuned(std::span(&wrong, 1));
   EXPECT_EQ(checked.error().code, Code::invalid);
   EXPECT_TRUE(
@@ -72,21 +72,21 @@ TEST(Tuned, RangesEndInTheMiddleBetweenSizesWithDifferentPlans) {
   const CallPlan flat{Algorithm::flat, false}, ring{Algorithm::ring, true};
   const std::vector<TunedCall> calls = {
       {64, flat}, {1 << 10, flat}, {16 << 10, ring}, {64 << 10, ring}, {1 << 20, ring}};
-  const std::vector<TunedRange> expected = {{"all_reduce", 4, 8, 4_KiB, "flat"},
-                                            {"all_reduce", 4, 8, 1_MiB, "ring,hierarchical"}};
+  const std::vector<map::TunedRange> expected = {{"all_reduce", 4, 8, 4_KiB, "flat"},
+                                                 {"all_reduce", 4, 8, 1_MiB, "ring,hierarchical"}};
   EXPECT_EQ(tuned_ranges(kAllReduce, kEight, calls), expected);
   EXPECT_TRUE(tuned_ranges(kAllReduce, kEight, {}).empty());
 }
 
 TEST(Tuned, WhatWasFoundReplacesWhatWasKnownOfTheSameCallsOnly) {
-  const TunedRange here{"all_reduce", 4, 8, 1_MiB, "ring"};
-  const TunedRange other_group{"all_reduce", 2, 8, 1_MiB, "ring"};
-  const TunedRange other_call{"broadcast", 4, 8, 1_MiB, "ring"};
-  const TunedRange found{"all_reduce", 4, 8, 64_KiB, "double_tree"};
-  const std::vector<TunedRange> before = {here, other_group, other_call};
+  const map::TunedRange here{"all_reduce", 4, 8, 1_MiB, "ring"};
+  const map::TunedRange other_group{"all_reduce", 2, 8, 1_MiB, "ring"};
+  const map::TunedRange other_call{"broadcast", 4, 8, 1_MiB, "ring"};
+  const map::TunedRange found{"all_reduce", 4, 8, 64_KiB, "double_tree"};
+  const std::vector<map::TunedRange> before = {here, other_group, other_call};
   EXPECT_EQ(merge_tuned(before, std::span(&found, 1)),
-            (std::vector<TunedRange>{other_group, other_call, found}));
+            (std::vector<map::TunedRange>{other_group, other_call, found}));
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -1,6 +1,6 @@
 #include "comm/collective/buffer.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 Result<Buffer> Buffer::create(Bytes size) {
   if (size.count() < 0) return Error{Code::invalid, "a buffer's size must not be negative"};
@@ -14,4 +14,4 @@ Buffer::~Buffer() {
   if (!memory_.empty()) heap_->free(memory_);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -11,7 +11,7 @@
 #include "base/units.h"
 #include "comm/fabric/shm/shared_heap.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 class Buffer {
  public:
@@ -38,4 +38,4 @@ class Buffer {
   std::span<std::byte> memory_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -8,7 +8,7 @@
 #include "base/random.h"
 #include "comm/collective/thread_group_for_test.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 using namespace testing_groups;
@@ -479,4 +479,4 @@ INSTANTIATE_TEST_SUITE_P(
     name_of);
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::comm

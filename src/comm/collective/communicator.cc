@@ -12,7 +12,7 @@
 #include "comm/fabric/address/choose_address.h"
 #include "comm/fabric/address/link_speed.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 Error invalid(std::string message) { return {Code::invalid, std::move(message)}; }
@@ -40,7 +40,8 @@ Result<void> check_options(const CommunicatorOptions& options) {
     return invalid(format("{} members are named for a group of {} ranks",
                           options.members.ranks.size(), options.size));
   if (options.timeout.count() <= 0)
-    return invalid(format("the time-out must be positive, got {}", text(options.timeout)));
+    return invalid(
+        format("the time-out must be positive, got {}", lockstep::text(options.timeout)));
   return {};
 }
 
@@ -81,7 +82,7 @@ Result<void> check_algorithm(const CommunicatorOptions& options, Rendezvous& ren
 
 // The costs of the interface by which others reach this rank. If there is none, connecting reports
 // it.
-Costs assumed_costs(const NetworkOptions& network) {
+Costs costs_of_interface(const NetworkOptions& network) {
   const auto own = choose_address(network);
   return assumed_costs(own ? link_speed(own->interface) : std::nullopt);
 }
@@ -91,7 +92,7 @@ Result<void> publish_settings(const CommunicatorOptions& options, Rendezvous& re
                               const std::string& algorithm) {
   TRY(rendezvous.set(kAlgorithmVariable, algorithm));
   auto given = options.costs ? options.costs : TRY(costs_from_environment(own_environment()));
-  const Costs costs = given ? *std::move(given) : assumed_costs(options.network);
+  const Costs costs = given ? *std::move(given) : costs_of_interface(options.network);
   if (auto checked = check_tuned(costs.tuned); !checked)
     return std::move(checked).error().with_context(kCostsVariable);
   return rendezvous.set(kCostsVariable, encode_costs(costs));
@@ -307,4 +308,4 @@ void Communicator::abort(Error error) {
   if (!impl_->in_forked_child()) impl_->engine().abort(std::move(error));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -50,7 +50,7 @@
 #include "comm/rendezvous/rendezvous.h"
 #include "net/crypto.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 class Membership;
 
@@ -58,7 +58,7 @@ struct CommunicatorOptions {
   int rank = 0;
   int size = 1;
   std::string host_id = {};     // ranks with equal ids may share memory, others never do
-  Secret secret;                // of this attempt; every connection proves it
+  net::Secret secret;           // of this attempt; every connection proves it
   std::string group = "world";  // a key space in the rendezvous; a new name for each new group
   GroupRanks members = {};      // for messages; empty: all ranks of a run
   Duration timeout = std::chrono::minutes(10);
@@ -144,4 +144,4 @@ class Communicator {
   std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -2,7 +2,7 @@
 #include "comm/collective/thread_group_for_test.h"
 #include "comm/group/fault.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 using namespace testing_groups;
@@ -34,7 +34,7 @@ TEST(Communicator, BadArgumentsAreRefusedAndLeaveItUsable) {
 
 TEST(Communicator, BadOptionsAreRefused) {
   LocalRendezvous place;
-  const auto secret = Secret::random();
+  const auto secret = net::Secret::random();
   EXPECT_FALSE(Communicator::create({.rank = 2, .size = 2, .secret = secret}, place).has_value());
   EXPECT_FALSE(Communicator::create({.secret = secret, .group = ""}, place).has_value());
   EXPECT_FALSE(Communicator::create({.secret = secret, .timeout = 0us}, place).has_value());
@@ -44,7 +44,7 @@ TEST(Communicator, ARankThatNeverComesIsNamedAtTheTimeOut) {
   LocalRendezvous place;
   auto comm = Communicator::create({.rank = 0,
                                     .size = 2,
-                                    .secret = Secret::random(),
+                                    .secret = net::Secret::random(),
                                     .timeout = 100ms,
                                     .network = {.address = "127.0.0.1"}},
                                    place);
@@ -68,7 +68,7 @@ class ReadOnlyRendezvous : public Rendezvous {
 
 TEST(Communicator, AWrongSecretIsRefusedAndTheOthersMeet) {
   LocalRendezvous place;
-  const auto options = [](int rank, const Secret& secret) -> CommunicatorOptions {
+  const auto options = [](int rank, const net::Secret& secret) -> CommunicatorOptions {
     return {.rank = rank,
             .size = 2,
             .host_id = "a",
@@ -76,7 +76,7 @@ TEST(Communicator, AWrongSecretIsRefusedAndTheOthersMeet) {
             .timeout = 30s,
             .network = {.address = "127.0.0.1"}};
   };
-  const auto secret = Secret::random();
+  const auto secret = net::Secret::random();
   const auto live = [&](int rank) {
     const auto comm = Communicator::create(options(rank, secret), place);
     ASSERT_TRUE(comm.has_value()) << comm.error().message;
@@ -84,7 +84,7 @@ TEST(Communicator, AWrongSecretIsRefusedAndTheOthersMeet) {
   };
   std::thread other([&] { live(0); });
   ReadOnlyRendezvous listening(place);
-  const auto stranger = Communicator::create(options(1, Secret::random()), listening);
+  const auto stranger = Communicator::create(options(1, net::Secret::random()), listening);
   live(1);
   other.join();
   ASSERT_FALSE(stranger.has_value());
@@ -104,20 +104,21 @@ Error refusal_of(OptionsOf options_of) {
 }
 
 TEST(Communicator, AnUnknownProviderIsNamed) {
-  const auto refusal = refusal_of([secret = Secret::random()](int rank) -> CommunicatorOptions {
-    return {.rank = rank,
-            .size = 2,
-            .host_id = std::to_string(rank),
-            .secret = secret,
-            .timeout = 2s,
-            .network = {.provider = "carrier-pigeon", .address = "127.0.0.1"}};
-  });
+  const auto refusal =
+      refusal_of([secret = net::Secret::random()](int rank) -> CommunicatorOptions {
+        return {.rank = rank,
+                .size = 2,
+                .host_id = std::to_string(rank),
+                .secret = secret,
+                .timeout = 2s,
+                .network = {.provider = "carrier-pigeon", .address = "127.0.0.1"}};
+      });
   EXPECT_NE(refusal.message.find("carrier-pigeon"), std::string::npos) << refusal.message;
 }
 
 TEST(Communicator, AnUnknownAlgorithmIsRefusedWithTheNamesThereAre) {
   LocalRendezvous place;
-  auto comm = Communicator::create({.secret = Secret::random(), .algorithm = "rings"}, place);
+  auto comm = Communicator::create({.secret = net::Secret::random(), .algorithm = "rings"}, place);
   ASSERT_FALSE(comm.has_value());
   EXPECT_NE(comm.error().message.find("'rings'; there are flat, ring, "), std::string::npos)
       << comm.error().message;
@@ -125,7 +126,7 @@ TEST(Communicator, AnUnknownAlgorithmIsRefusedWithTheNamesThereAre) {
 
 TEST(Communicator, AllRanksTakeTheCostsOfRankZero) {
   LocalRendezvous place;
-  const auto secret = Secret::random();
+  const auto secret = net::Secret::random();
   std::vector<double> reductions(3);
   std::vector<std::thread> threads;
   for (int rank = 0; rank < 3; ++rank)
@@ -185,7 +186,7 @@ TEST(Communicator, CallsAreCarriedOutAsWasTunedForTheirSize) {
 
 TEST(Communicator, ATuningForAnAlgorithmThatThereIsNotIsRefusedByName) {
   LocalRendezvous place;
-  CommunicatorOptions options{.size = 2, .secret = Secret::random(), .costs = Costs{}};
+  CommunicatorOptions options{.size = 2, .secret = net::Secret::random(), .costs = Costs{}};
   options.costs->tuned = {{"all_reduce", 2, 2, 64_KiB, "rings"}};
   const auto comm = Communicator::create(std::move(options), place);
   ASSERT_FALSE(comm.has_value());
@@ -195,7 +196,7 @@ TEST(Communicator, ATuningForAnAlgorithmThatThereIsNotIsRefusedByName) {
 
 TEST(Communicator, RanksThatForceDifferentAlgorithmsAreNamedWhenTheyMeet) {
   LocalRendezvous place;
-  const auto secret = Secret::random();
+  const auto secret = net::Secret::random();
   std::vector<std::string> errors(3);
   std::vector<std::thread> threads;
   for (int rank = 0; rank < 3; ++rank)
@@ -396,7 +397,7 @@ TEST(Communicator, DestructionEndsWhatIsPending) {
 
 TEST(Communicator, TwoGroupsOfTheSameRanksDoNotMix) {
   LocalRendezvous place;
-  const auto secret = Secret::random();
+  const auto secret = net::Secret::random();
   const auto live = [&](int rank) {
     std::vector<std::unique_ptr<Communicator>> comms;
     for (const char* name : {"first", "second"})
@@ -426,7 +427,7 @@ TEST(Communicator, TwoGroupsOfTheSameRanksDoNotMix) {
 
 TEST(Communicator, ErrorsNameRanksByTheirNumbersInTheRunAndTheGroupByWhatItIs) {
   LocalRendezvous place;
-  const auto secret = Secret::random();
+  const auto secret = net::Secret::random();
   const auto make = [&](int rank) {
     return Communicator::create({.rank = rank,
                                  .size = 2,
@@ -477,4 +478,4 @@ TEST(Communicator, AllocatedMemoryIsZeroedAndWritable) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::comm

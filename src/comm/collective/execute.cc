@@ -8,7 +8,7 @@
 #include "comm/algorithm/host/host_reduce.h"
 #include "comm/reduction/reduction.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 // A group of one: its input is its output. (An average over one divides by one.)
@@ -44,4 +44,4 @@ Result<void> execute(MessageExchange& exchange, const CollectiveCall& call, Plan
   return execute_plan(chooser.plan_for(call.operation(), call.header.bytes), exchange, call);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -7,8 +7,8 @@
 #include "comm/algorithm/exchange/message_exchange.h"
 #include "comm/choice/plan_chooser.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 Result<void> execute(MessageExchange& exchange, const CollectiveCall& call, PlanChooser& chooser);
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -12,7 +12,7 @@
 #include "comm/flight/log.h"
 #include "comm/flight/summary.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 // The time for a rank to send its report, and for the deciding rank to send the failure reason.
@@ -164,4 +164,4 @@ FlightGroup FailureConsensus::failure_reports() const {
   return group;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

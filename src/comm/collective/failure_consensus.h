@@ -24,7 +24,7 @@
 #include "comm/flight/diagnosis/group.h"
 #include "comm/flight/recorder.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 class FailureConsensus {
  public:
@@ -57,4 +57,4 @@ class FailureConsensus {
   std::string own_report_;  // failure report
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

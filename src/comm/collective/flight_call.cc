@@ -7,7 +7,7 @@
 #include "comm/algorithm/collective_call.h"
 #include "comm/reduction/types.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 // Codes after the operations that a header can contain.
@@ -62,4 +62,4 @@ FlightCall flight_recv(std::size_t bytes, int peer, int tag) {
   return exchange_call(kRecv, bytes, peer, tag);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -6,7 +6,7 @@
 #include "comm/fabric/link.h"
 #include "comm/flight/recorder.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 // The names for the codes in headers.
 const FlightNames& flight_names();
@@ -16,4 +16,4 @@ FlightCall flight_send(std::size_t bytes, int peer, int tag);
 // peer may be kAnyPeer.
 FlightCall flight_recv(std::size_t bytes, int peer, int tag);
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

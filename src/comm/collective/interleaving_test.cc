@@ -7,7 +7,7 @@
 #include "base/random.h"
 #include "comm/collective/thread_group_for_test.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 using namespace testing_groups;
@@ -34,7 +34,7 @@ void on_all_ranks(Live live) {
 class OverlappingGroups {
  public:
   explicit OverlappingGroups(const GroupOptions& options) : members_(kRanks) {
-    const auto secret = Secret::random();
+    const auto secret = net::Secret::random();
     on_all_ranks([&](int rank) {
       for (const auto& [name, members] : kGroups) {
         const auto place = std::find(members.begin(), members.end(), rank) - members.begin();
@@ -145,4 +145,4 @@ TEST(Interleaving, AGroupWhoseCallWaitsForARankDelaysNoOther) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::comm

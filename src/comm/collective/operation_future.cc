@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/mutex.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 // A small collective ends within this time, and sleeping and waking up takes about as long.
@@ -95,4 +95,4 @@ void OperationPromise::complete(Result<void> result) const {
   state->complete(std::move(result));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -7,7 +7,7 @@
 
 #include "base/result.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 class OperationFuture {
  public:
@@ -45,4 +45,4 @@ class OperationPromise {
   std::shared_ptr<OperationFuture::State> state_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

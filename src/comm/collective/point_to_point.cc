@@ -6,7 +6,7 @@
 #include "base/format.h"
 #include "comm/algorithm/collective_call.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 constexpr auto kChannel = LinkChannel::point_to_point;
@@ -355,4 +355,4 @@ void PointToPoint::fail(const RecvCall& call, const Error& error) {
   fail(call, "recv from", 0, error);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

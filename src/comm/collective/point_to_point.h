@@ -26,7 +26,7 @@
 #include "comm/fabric/endpoint/endpoint.h"
 #include "comm/flight/recorder.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 inline constexpr std::size_t kEagerBytes = 4096;
 inline constexpr std::size_t kWindow = 256;
@@ -135,4 +135,4 @@ class PointToPoint {
   std::atomic<std::size_t> calls_ = 0;  // reserved and not ended
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -19,7 +19,7 @@
 #include "comm/rendezvous/client.h"
 #include "comm/rendezvous/server.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 using namespace std::chrono_literals;
@@ -44,7 +44,8 @@ void write_line(int fd, const std::string& line) {
 std::string read_line(int fd, Duration bound = 20s) {
   std::string line;
   const auto deadline = Deadline::after(bound);
-  for (char c = 0; wait_ready(fd, POLLIN, deadline, "reading a line") && ::read(fd, &c, 1) == 1;) {
+  for (char c = 0;
+       net::wait_ready(fd, POLLIN, deadline, "reading a line") && ::read(fd, &c, 1) == 1;) {
     if (c == '\n') return line;
     line += c;
   }
@@ -109,14 +110,15 @@ class Ranks {
     ::_exit(0);
   }
 
-  const Secret secret_ = Secret::random();
+  const net::Secret secret_ = net::Secret::random();
   std::vector<Pipe> reports_, orders_;
   std::vector<pid_t> pids_;
   std::unique_ptr<RendezvousServer> server_;
 };
 
 std::string words(const Result<void>& result) {
-  return result ? "ok" : format("{}: {}", text(result.error().code), result.error().message);
+  return result ? "ok"
+                : format("{}: {}", lockstep::text(result.error().code), result.error().message);
 }
 
 // The report that must be equal on all ranks: the error of a call that starts after the failure.
@@ -469,4 +471,4 @@ INSTANTIATE_TEST_SUITE_P(All, Processes, testing::Values(kOneHost, kThreeHosts),
                          [](const auto& one) { return one.index == 0 ? "shm" : "tcp"; });
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::comm

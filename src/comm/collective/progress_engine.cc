@@ -17,7 +17,7 @@
 #include "comm/collective/flight_call.h"
 #include "comm/group/fault.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 constexpr int kSpins = 100;
@@ -503,8 +503,8 @@ Error ProgressEngine::wait_error(int peer, bool in_time, WaitReason what) const 
   const auto name = text(endpoint_->peer(peer));
   if (in_time)
     return {Code::peer_lost, format("{} left the group while others were in a call", name)};
-  return {Code::timeout,
-          format("rank {} waited {} for {} {}", global_rank(), text(timeout_), name, text(what))};
+  return {Code::timeout, format("rank {} waited {} for {} {}", global_rank(),
+                                lockstep::text(timeout_), name, text(what))};
 }
 
 Error ProgressEngine::agree_on_failure(const Error& cause) {
@@ -569,4 +569,4 @@ void ProgressEngine::leave() {
   (void)drain_until([&] { return endpoint_->leave_acknowledged(); });
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

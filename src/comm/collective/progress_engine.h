@@ -40,7 +40,7 @@
 #include "comm/fabric/endpoint/endpoint.h"
 #include "comm/flight/recorder.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 class ProgressEngine : private MessageExchange {
  public:
@@ -174,4 +174,4 @@ class ProgressEngine : private MessageExchange {
   std::thread thread_;  // last: it uses all of the above
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

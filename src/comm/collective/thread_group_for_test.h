@@ -14,7 +14,7 @@
 #include "comm/collective/communicator.h"
 #include "comm/rendezvous/local.h"
 
-namespace lockstep::testing_groups {
+namespace lockstep::comm::testing_groups {
 
 struct GroupOptions {
   std::vector<std::string> hosts;  // of each rank
@@ -41,7 +41,7 @@ inline GroupOptions two_hosts(int ranks) {
 class ThreadGroup {
  public:
   explicit ThreadGroup(GroupOptions options) : communicators_(options.hosts.size()) {
-    const auto secret = Secret::random();
+    const auto secret = net::Secret::random();
     on_all([&](int rank) {
       auto created = Communicator::create({.rank = rank,
                                            .size = size(),
@@ -87,4 +87,4 @@ std::span<std::byte> bytes_of(std::vector<T>& values) {
   return std::as_writable_bytes(std::span(values));
 }
 
-}  // namespace lockstep::testing_groups
+}  // namespace lockstep::comm::testing_groups

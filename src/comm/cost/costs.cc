@@ -11,24 +11,24 @@
 #include "base/format.h"
 #include "map/query.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 constexpr double kLongest = 60;  // seconds, of any constant
 
-LevelCost level_of(const MeasuredLevel& measured) {
+LevelCost level_of(const map::MeasuredLevel& measured) {
   return {measured.latency_us * 1e-6, measured.overhead_us * 1e-6,
           1 / (measured.gbit_per_second * 125e6)};
 }
 
 // The slowest path between two hosts of the map, as far as its links are declared. The latency of a
 // wire is added to the time that the two ends need for a message.
-void apply_declared_links(const ClusterMap& map, LevelCost& between) {
-  const auto all = hosts(map);
+void apply_declared_links(const map::ClusterMap& map, LevelCost& between) {
+  const auto all = map::hosts(map);
   std::optional<Bandwidth> least;
   std::optional<Duration> longest;
   for (std::size_t i = 1; i < all.size(); ++i) {
-    const auto link = link_between(map, {all.front()->id, 0}, {all[i]->id, 0});
+    const auto link = map::link_between(map, {all.front()->id, 0}, {all[i]->id, 0});
     if (!link) return;
     if (link->bandwidth) least = std::min(least.value_or(*link->bandwidth), *link->bandwidth);
     if (link->latency) longest = std::max(longest.value_or(*link->latency), *link->latency);
@@ -80,14 +80,14 @@ class FieldReader {
   std::string_view rest_;
 };
 
-std::string encode_tuned_range(const TunedRange& range) {
+std::string encode_tuned_range(const map::TunedRange& range) {
   return format("; {} {} {} {} {}", range.operation, range.hosts, range.ranks, range.up_to.count(),
                 range.plan);
 }
 
-std::optional<TunedRange> parse_tuned_range(std::string_view line) {
+std::optional<map::TunedRange> parse_tuned_range(std::string_view line) {
   FieldReader fields(line);
-  TunedRange range;
+  map::TunedRange range;
   range.operation = fields.text_field();
   const auto hosts = fields.number_field<int>(), ranks = fields.number_field<int>();
   const auto bytes = fields.number_field<std::int64_t>();
@@ -113,7 +113,7 @@ std::optional<Costs> parse_cost_constants(std::string_view line) {
 
 }  // namespace
 
-Costs costs_of(const ClusterMap& map) {
+Costs costs_of(const map::ClusterMap& map) {
   Costs costs;
   apply_declared_links(map, costs.between_hosts);
   if (!map.measured) return costs;
@@ -135,7 +135,7 @@ Costs assumed_costs(std::optional<Bandwidth> link_speed) {
 
 std::string encode_costs(const Costs& costs) {
   std::string costs_text = joined(numbers_of(costs), " ");
-  for (const TunedRange& range : costs.tuned) costs_text += encode_tuned_range(range);
+  for (const map::TunedRange& range : costs.tuned) costs_text += encode_tuned_range(range);
   return costs_text;
 }
 
@@ -161,4 +161,4 @@ Result<std::optional<Costs>> costs_from_environment(const Environment& environme
   return std::optional(*std::move(costs));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -18,7 +18,7 @@
 #include "base/units.h"
 #include "map/map.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 // A single message of b bytes takes latency + b * per_byte from one rank's memory to the other's.
 struct LevelCost {
@@ -36,13 +36,13 @@ struct Costs {
   LevelCost within_host{1e-6, 0.3e-6, 1 / 10e9};
   LevelCost between_hosts{25e-6, 7e-6, 1 / 1.18e9};  // TCP; 10 Gbit/s, less headers
   double reduction = 1 / 8e9;                        // gamma: seconds a byte reduced
-  std::vector<TunedRange> tuned = {};                // comm/choice/tuned.h understands the names
+  std::vector<map::TunedRange> tuned = {};           // comm/choice/tuned.h understands the names
   bool operator==(const Costs&) const = default;
 };
 
 // The measured costs of the map. Else, between hosts, those of its declared links where given; else
 // the defaults.
-Costs costs_of(const ClusterMap& map);
+Costs costs_of(const map::ClusterMap& map);
 
 // The costs without measurements: the defaults, between hosts at the speed of the interface if
 // known, less headers.
@@ -57,4 +57,4 @@ Result<Costs> parse_costs(std::string_view costs_text);
 inline constexpr std::string_view kCostsVariable = "LOCKSTEP_COSTS";
 Result<std::optional<Costs>> costs_from_environment(const Environment& environment);
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -4,20 +4,20 @@
 
 #include "map/map_file.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
-ClusterMap map_of(const std::string& before_pods, const std::string& to_leaf = "{}") {
-  return parse_map(before_pods + R"(
+map::ClusterMap map_of(const std::string& before_pods, const std::string& to_leaf = "{}") {
+  return map::parse_map(before_pods + R"(
 pods:
   - leaves:
       - hosts:
           - {id: a, to_leaf: )" +
-                       to_leaf + R"(, islands: [{devices: [{kind: core}]}]}
+                            to_leaf + R"(, islands: [{devices: [{kind: core}]}]}
           - {id: b, to_leaf: )" +
-                       to_leaf + R"(, islands: [{devices: [{kind: core}]}]}
+                            to_leaf + R"(, islands: [{devices: [{kind: core}]}]}
 )",
-                   "lab.yaml")
+                        "lab.yaml")
       .value();
 }
 
@@ -67,7 +67,7 @@ measured:
     - {operation: all_reduce, hosts: 4, ranks: 8, up_to: 16 KiB, plan: recursive_doubling}
     - {operation: all_reduce, hosts: 4, ranks: 8, up_to: 64 MiB, plan: "ring,hierarchical"})"));
   ASSERT_EQ(costs.tuned.size(), 2u);
-  EXPECT_EQ(costs.tuned[1], (TunedRange{"all_reduce", 4, 8, 64_MiB, "ring,hierarchical"}));
+  EXPECT_EQ(costs.tuned[1], (map::TunedRange{"all_reduce", 4, 8, 64_MiB, "ring,hierarchical"}));
   EXPECT_TRUE(
       encode_costs(costs).ends_with("; all_reduce 4 8 16384 recursive_doubling"
                                     "; all_reduce 4 8 67108864 ring,hierarchical"))
@@ -103,4 +103,4 @@ TEST(Costs, AreThoseOfTheEnvironment) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::comm

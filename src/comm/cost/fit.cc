@@ -5,7 +5,7 @@
 
 #include "base/check.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 // Sums over the sizes, each weighted by 1 / seconds^2.
@@ -53,4 +53,4 @@ double latency_of(const LinearFit& line, const Timings& smallest) {
   return line.intercept > 0 ? std::min(line.intercept, lone) : lone;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-namespace lockstep {
+namespace lockstep::comm {
 
 // The durations of several messages of one size.
 struct Timings {
@@ -30,4 +30,4 @@ LinearFit fit_line(std::span<const Timings> sizes);
 // line that large messages bend: up, or down to zero, as on a busy machine.
 double latency_of(const LinearFit& line, const Timings& smallest);
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

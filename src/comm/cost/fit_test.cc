@@ -4,7 +4,7 @@
 
 #include "base/random.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 std::vector<Timings> timed(double latency, double per_byte) {
@@ -64,4 +64,4 @@ TEST(Fit, TimesOfZeroAreTaken) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::comm

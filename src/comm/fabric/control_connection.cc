@@ -8,7 +8,7 @@
 #include "base/os/processes.h"
 #include "comm/rendezvous/frame.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 // A message is small; if a connection's kernel buffer is full for this long, the peer does not
@@ -99,7 +99,7 @@ Result<Peer> parse_peer(std::string_view frame) {
   return Peer{rank, fields[1], TRY(parse_number<std::int64_t>(fields[2])), rank};
 }
 
-PeerProcess::PeerProcess(const Socket& socket) {
+PeerProcess::PeerProcess(const net::Socket& socket) {
   ucred peer{};
   socklen_t bytes = sizeof peer;
   const bool known = ::getsockopt(socket.fd(), SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0;
@@ -144,4 +144,4 @@ ControlMessage ControlConnection::close() {
   return {peer_has_left_ ? ControlMessage::Kind::closed : ControlMessage::Kind::lost};
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -19,7 +19,7 @@
 #include "comm/fabric/link.h"
 #include "net/socket.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 // A rank, for messages and for the choice of a link.
 struct Peer {
@@ -61,7 +61,7 @@ inline constexpr std::size_t kFailureReportLimit = 16 * 1024;
 // The process at the other end of a Unix socket; of any other socket, none is known.
 class PeerProcess {
  public:
-  explicit PeerProcess(const Socket& socket);
+  explicit PeerProcess(const net::Socket& socket);
   // True only if it is certain.
   bool has_ended() const;
 
@@ -72,11 +72,11 @@ class PeerProcess {
 
 class ControlConnection {
  public:
-  ControlConnection(Socket socket, Peer peer)
+  ControlConnection(net::Socket socket, Peer peer)
       : socket_(std::move(socket)), peer_(std::move(peer)), process_(socket_) {}
 
   const Peer& peer() const { return peer_; }
-  Socket& socket() { return socket_; }
+  net::Socket& socket() { return socket_; }
   int fd() const { return socket_.fd(); }
   // True if the peer's process is known to have ended.
   bool peer_has_died() const { return process_.has_ended(); }
@@ -91,7 +91,7 @@ class ControlConnection {
  private:
   ControlMessage close();
 
-  Socket socket_;
+  net::Socket socket_;
   Peer peer_;
   PeerProcess process_;
   std::string received_;
@@ -99,4 +99,4 @@ class ControlConnection {
   bool closed_ = false;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -7,6 +7,7 @@
 #include "comm/rendezvous/frame.h"
 
 using namespace lockstep;
+using namespace lockstep::comm;
 
 namespace {
 
@@ -26,7 +27,7 @@ LS_FUZZ(lifeline,
   (void)parse_peer(input);
   int ends[2];
   LS_CHECK(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) == 0);
-  ControlConnection line(Socket(Fd(ends[0])), Peer{1, "b", 77, 1});
+  ControlConnection line(net::Socket(Fd(ends[0])), Peer{1, "b", 77, 1});
   {
     const Fd stranger(ends[1]);
     [[maybe_unused]] const auto sent = ::write(stranger.get(), input.data(), input.size());

@@ -15,7 +15,7 @@
 
 #include "comm/rendezvous/frame.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 using Kind = ControlMessage::Kind;
@@ -27,8 +27,8 @@ class ControlConnectionTest : public testing::Test {
   void connect() {
     int ends[2];
     ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends), 0);
-    line = std::make_unique<ControlConnection>(Socket(Fd(ends[0])), Peer{1, "b", 77, 1});
-    other = std::make_unique<ControlConnection>(Socket(Fd(ends[1])), Peer{0, "a", 76, 0});
+    line = std::make_unique<ControlConnection>(net::Socket(Fd(ends[0])), Peer{1, "b", 77, 1});
+    other = std::make_unique<ControlConnection>(net::Socket(Fd(ends[1])), Peer{0, "a", 76, 0});
   }
   void send(const std::string& bytes) {
     ASSERT_TRUE(other->socket().send_all(std::as_bytes(std::span(bytes)),
@@ -108,23 +108,23 @@ TEST(PeerProcess, HasEndedOnlyWhenItIsNoMore) {
   const pid_t child = ::fork();
   if (child == 0) {
     ::alarm(30);
-    const auto listener = Listener::unix_socket(name);
+    const auto listener = net::Listener::unix_socket(name);
     [[maybe_unused]] const auto wrote = ::write(called[1], "l", 1);
     for (;;) ::pause();
   }
   char byte = 0;
   ASSERT_EQ(::read(called[0], &byte, 1), 1);
-  const auto socket = Socket::connect_unix(name, Deadline::after(std::chrono::seconds(10)));
+  const auto socket = net::Socket::connect_unix(name, Deadline::after(std::chrono::seconds(10)));
   ASSERT_TRUE(socket);
   const PeerProcess peer(*socket);
   EXPECT_FALSE(peer.has_ended());
   ::kill(child, SIGKILL);
   ::waitpid(child, nullptr, 0);
   EXPECT_TRUE(peer.has_ended());
-  EXPECT_FALSE(PeerProcess(Socket()).has_ended()) << "none is known";
+  EXPECT_FALSE(PeerProcess(net::Socket()).has_ended()) << "none is known";
   ::close(called[0]);
   ::close(called[1]);
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -9,7 +9,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
-namespace lockstep {
+namespace lockstep::comm {
 
 inline bool is_connected_to_other_than(int fd, std::uint16_t kept_port) {
   sockaddr_storage peer{};
@@ -29,4 +29,4 @@ inline void cut_connections(std::uint16_t kept_port) {
   }
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -10,7 +10,7 @@
 #include "base/os/fd.h"
 #include "base/result.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 class Doorbell {
  public:
@@ -36,4 +36,4 @@ class Doorbell {
   Fd fd_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

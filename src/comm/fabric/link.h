@@ -16,7 +16,7 @@
 #include <cstdint>
 #include <optional>
 
-namespace lockstep {
+namespace lockstep::comm {
 
 enum class LinkChannel : std::uint8_t { collective, point_to_point };
 inline constexpr LinkChannel kLinkChannels[] = {LinkChannel::collective,
@@ -89,4 +89,4 @@ class Link {
   virtual void notify(LinkChannel channel) = 0;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

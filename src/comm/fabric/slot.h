@@ -6,10 +6,10 @@
 
 #include "comm/fabric/link.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 inline constexpr std::size_t kPayloadOffset = 64;
 inline constexpr std::size_t kHeaderOffset = kPayloadOffset - sizeof(MessageHeader);
 inline constexpr std::size_t kSlotSpace = kPayloadOffset + kSlotBytes;
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

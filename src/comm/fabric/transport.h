@@ -5,7 +5,7 @@
 #include "base/result.h"
 #include "base/units.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 class Transport {
  public:
@@ -32,4 +32,4 @@ class Transport {
   virtual Duration max_sleep() const = 0;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

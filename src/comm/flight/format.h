@@ -15,7 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace lockstep::flight_format {
+namespace lockstep::comm::flight_format {
 
 inline constexpr char kMagic[8] = {'L', 'S', 'F', 'L', 'I', 'G', 'H', 'T'};
 inline constexpr std::uint32_t kFormat = 2;
@@ -95,4 +95,4 @@ static_assert(sizeof(Header<std::uint64_t>) <= kHeaderBytes);
 static_assert(sizeof(Header<SharedWord>) == sizeof(Header<std::uint64_t>));
 inline constexpr std::size_t kFileBytes = kHeaderBytes + kSlots * sizeof(Slot<SharedWord>);
 
-}  // namespace lockstep::flight_format
+}  // namespace lockstep::comm::flight_format

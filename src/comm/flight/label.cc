@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 constinit thread_local FlightLabel::Words current_label{};
@@ -27,4 +27,4 @@ FlightLabel::Words FlightLabel::encode(std::string_view label) noexcept {
   return encoded;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace lockstep {
+namespace lockstep::comm {
 
 class FlightLabel {
  public:
@@ -31,4 +31,4 @@ class FlightLabel {
   const Words outer_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -15,7 +15,7 @@
 #include "base/os/processes.h"
 #include "comm/flight/process_identity.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 namespace fs = std::filesystem;
@@ -376,4 +376,4 @@ Result<FlightFolder> read_flight_folder(const fs::path& folder) {
              kFlightFileExtension, kFlightFolderVariable, folder.string())};
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -16,7 +16,7 @@
 #include "comm/flight/recorder.h"
 #include "comm/group/wait_reason.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 using Nanoseconds = std::chrono::nanoseconds;
 // UTC by the clock of the host that wrote it, so only as exact as the hosts' clocks agree.
@@ -104,4 +104,4 @@ struct FlightFolder {
 // none.
 Result<FlightFolder> read_flight_folder(const std::filesystem::path& folder);
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

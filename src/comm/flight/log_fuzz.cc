@@ -3,6 +3,7 @@
 #include "comm/flight/log.h"
 
 using namespace lockstep;
+using namespace lockstep::comm;
 
 namespace {
 

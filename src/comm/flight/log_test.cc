@@ -13,7 +13,7 @@
 
 #include "base/temporary_folder_for_test.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 namespace fs = std::filesystem;
@@ -178,4 +178,4 @@ TEST_F(FlightFiles, ThatAreNotThereAreRefusedWithTheRemedy) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -11,7 +11,7 @@
 #include "base/format.h"
 #include "base/os/files.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 namespace fs = std::filesystem;
@@ -93,4 +93,4 @@ FlightMemory::~FlightMemory() {
   if (data_ != nullptr) ::munmap(data_, bytes_);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -9,7 +9,7 @@
 
 #include "base/result.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 // The variable that names the folder.
 inline constexpr auto kFlightFolderVariable = "LOCKSTEP_FLIGHT_DIR";
@@ -41,4 +41,4 @@ class FlightMemory {
   std::size_t bytes_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -9,7 +9,7 @@
 
 #include "comm/group/wait_reason.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 // For one thread; it allocates nothing.
 class PeerWaits {
@@ -57,4 +57,4 @@ class PeerWaits {
   Sums rest_;  // never reported
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

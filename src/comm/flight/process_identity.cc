@@ -9,7 +9,7 @@
 #include "base/format.h"
 #include "base/os/files.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 // The index in /proc/PID/stat after the program's name, which may contain any character. The state
@@ -39,4 +39,4 @@ std::string pid_space() {
   return format("{}:{}", *boot, space.st_ino);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -6,7 +6,7 @@
 
 #include <sys/types.h>
 
-namespace lockstep {
+namespace lockstep::comm {
 
 // The start time, in the kernel's clock ticks since boot; 0 when there is no such process, or it is
 // a zombie.
@@ -14,4 +14,4 @@ std::uint64_t process_start(pid_t pid);
 // The scope in which a pid identifies a process: this boot and this namespace. Empty when unknown.
 std::string pid_space();
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -17,7 +17,7 @@
 #include "comm/flight/label.h"
 #include "comm/flight/process_identity.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 using namespace flight_format;
@@ -310,4 +310,4 @@ std::vector<std::byte> FlightRecorder::snapshot() const {
   return copy;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -32,7 +32,7 @@
 #include "comm/group/group_ranks.h"
 #include "comm/group/wait_reason.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 // Names by code, at most 32 of 16 bytes each.
 struct FlightNames {
@@ -130,4 +130,4 @@ class FlightRecorder {
   const Slot* waiter_ = nullptr;  // the operation of waits_
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -20,7 +20,7 @@
 #include "comm/flight/log.h"
 #include "comm/flight/ticks.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 namespace fs = std::filesystem;
@@ -319,4 +319,4 @@ TEST(FlightFileName, IsOneForEachGroup) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -8,7 +8,7 @@
 #include "comm/flight/format.h"
 #include "comm/flight/recorder.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 using namespace flight_format;
@@ -102,4 +102,4 @@ std::size_t operations_in_excerpt(std::size_t bytes) {
   return bytes < kHeaderBytes ? 0 : (bytes - kHeaderBytes) / sizeof(PlainSlot);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

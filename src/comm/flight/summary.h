@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-namespace lockstep {
+namespace lockstep::comm {
 
 // The newest collectives, the oldest sends and receives that have not succeeded, and the newest of
 // all that have.
@@ -27,4 +27,4 @@ std::vector<std::byte> flight_excerpt(std::span<const std::byte> record, std::si
 // The number of operations in an excerpt of this size; 0: none, and no header either.
 std::size_t operations_in_excerpt(std::size_t bytes);
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -7,7 +7,7 @@
 
 #include "comm/flight/log.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 using testing::ElementsAre;
@@ -70,4 +70,4 @@ TEST_F(FlightBrief, HasTheOldestExchangesUnderWayAndTheNewestThatEnded) {
 TEST_F(FlightBrief, OfNothingIsARecordOfNothing) { EXPECT_THAT(brief().operations, IsEmpty()); }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::comm

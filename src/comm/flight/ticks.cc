@@ -2,7 +2,7 @@
 
 #include "base/os/files.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 using std::chrono::steady_clock;
@@ -52,4 +52,4 @@ TickClock::TickClock() {
 #endif
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

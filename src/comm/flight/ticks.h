@@ -11,7 +11,7 @@
 #include <x86intrin.h>
 #endif
 
-namespace lockstep {
+namespace lockstep::comm {
 
 class TickClock {
  public:
@@ -52,4 +52,4 @@ ClockReading best_clock_reading(int tries, std::uint64_t good_enough, Read read)
   return best;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

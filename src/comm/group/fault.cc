@@ -4,7 +4,7 @@
 
 #include "base/mutex.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 struct FaultListenerState {
@@ -45,4 +45,4 @@ void clear_faults() {
   fault_listener_state().first.reset();
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

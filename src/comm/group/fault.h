@@ -9,7 +9,7 @@
 #include <optional>
 #include <string>
 
-namespace lockstep {
+namespace lockstep::comm {
 
 struct GroupFault {
   enum class Kind { connection_lost, timed_out };
@@ -30,4 +30,4 @@ void notify_fault_listener(const GroupFault& fault);
 std::optional<GroupFault> first_fault();
 void clear_faults();
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

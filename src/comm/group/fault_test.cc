@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 TEST(GroupFaults, TheFirstStaysTheCurrentOneUntilItIsForgotten) {
@@ -29,4 +29,4 @@ TEST(GroupFaults, AreNotKeptWhereNothingListens) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::comm

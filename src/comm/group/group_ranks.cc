@@ -7,7 +7,7 @@
 
 #include "base/format.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 constexpr std::size_t kNamed = 8;        // with more ranks
@@ -111,4 +111,4 @@ std::optional<std::vector<int>> parse_rank_ranges(std::string_view runs, int siz
   return ranks;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace lockstep {
+namespace lockstep::comm {
 
 struct GroupRanks {
   std::string name;        // for people: "shard 1"; empty: a group that the user's program made
@@ -33,4 +33,4 @@ std::string to_rank_ranges(const std::vector<int>& ranks);
 // Nullopt unless these are `size` ranks, none of them negative or as large as `limit`.
 std::optional<std::vector<int>> parse_rank_ranges(std::string_view runs, int size, int limit);
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 TEST(GroupRanks, AreCalledByWhatTheGroupIsAndByTheRanksOfTheRun) {
@@ -41,4 +41,4 @@ TEST(Runs, ThatMakeNoSenseAreRefused) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::comm

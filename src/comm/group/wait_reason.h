@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace lockstep {
+namespace lockstep::comm {
 
 enum class WaitReason : std::uint8_t { enter_call, reach_barrier, receive_data, send_data };
 
@@ -23,4 +23,4 @@ constexpr std::string_view text(WaitReason what) {
   return "";
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

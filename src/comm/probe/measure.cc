@@ -11,7 +11,7 @@
 #include "comm/cost/fit.h"
 #include "comm/reduction/reduction.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 // A message larger than a slot is sent in pieces, as collectives send it.
@@ -122,7 +122,8 @@ Result<LevelCost> measure_messages(Communicator& pair, const ProbeProgress& prog
   ExchangeTimer exchanges(pair, buffer);
   std::vector<Timings> sizes;
   for (const auto bytes : kSizes) {
-    progress(format("measuring messages of {}", text(Bytes(static_cast<std::int64_t>(bytes)))));
+    progress(format("measuring messages of {}",
+                    lockstep::text(Bytes(static_cast<std::int64_t>(bytes)))));
     sizes.push_back(TRY(exchanges.timed(bytes)));
   }
   const LinearFit line = fit_line(sizes);
@@ -168,4 +169,4 @@ Result<double> measure_reduction(Communicator& group) {
   return per_byte[0];
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

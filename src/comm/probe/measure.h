@@ -8,7 +8,7 @@
 #include "comm/collective/communicator.h"
 #include "comm/cost/costs.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 // Called often, with a description of the current measurement.
 using ProbeProgress = std::function<void(std::string_view)>;
@@ -33,4 +33,4 @@ Result<LevelCost> measure_concurrent_messages(Communicator& flat, Communicator& 
 // result is the slowest rank's, on all.
 Result<double> measure_reduction(Communicator& group);
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

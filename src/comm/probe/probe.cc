@@ -11,17 +11,17 @@
 #include "comm/rendezvous/local.h"
 #include "net/crypto.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 constexpr std::size_t kWaysMost = 4, kHostsAtOnce = 4;
 constexpr auto kAloneTimeout = std::chrono::seconds(20);
 
-std::optional<MeasuredLevel> measured_level(const std::optional<LevelCost>& cost) {
+std::optional<map::MeasuredLevel> measured_level(const std::optional<LevelCost>& cost) {
   constexpr double kLeastPerByte = 1e-13;  // the resolution of the clock
   if (!cost) return std::nullopt;
-  return MeasuredLevel{cost->latency * 1e6, cost->overhead * 1e6,
-                       1 / std::max(cost->per_byte, kLeastPerByte) / 125e6};
+  return map::MeasuredLevel{cost->latency * 1e6, cost->overhead * 1e6,
+                            1 / std::max(cost->per_byte, kLeastPerByte) / 125e6};
 }
 
 double gbyte_per_second(double seconds_per_byte) {
@@ -127,7 +127,7 @@ class ProbeRun {
   const ProbeProgress& progress_;
 };
 
-Result<ProbeResult> probe_as(int rank, LocalRendezvous& meeting_place, const Secret& secret,
+Result<ProbeResult> probe_as(int rank, LocalRendezvous& meeting_place, const net::Secret& secret,
                              const ProbeProgress& progress) {
   const auto pair = TRY(Communicator::create({.rank = rank,
                                               .size = 2,
@@ -151,7 +151,7 @@ Result<ProbeResult> probe(const JoinedWorld& joined, const ProbeProgress& progre
 
 Result<ProbeResult> probe_this_host(const ProbeProgress& progress) {
   LocalRendezvous meeting_place;
-  const auto secret = Secret::random();
+  const auto secret = net::Secret::random();
   // A failure of one thread ends the other, too.
   std::thread other([&] { (void)probe_as(1, meeting_place, secret, [](std::string_view) {}); });
   auto first = probe_as(0, meeting_place, secret, progress);
@@ -159,4 +159,4 @@ Result<ProbeResult> probe_this_host(const ProbeProgress& progress) {
   return first;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -7,10 +7,10 @@
 #include "comm/probe/measure.h"
 #include "map/map.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 struct ProbeResult {
-  Measured measured;  // constants that could not be measured are empty
+  map::Measured measured;  // constants that could not be measured are empty
   int hosts = 1;
   int ranks = 2;
 };
@@ -24,4 +24,4 @@ Result<ProbeResult> probe(const JoinedWorld& joined, const ProbeProgress& progre
 // Two threads that share memory as two processes of a host do.
 Result<ProbeResult> probe_this_host(const ProbeProgress& progress);
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

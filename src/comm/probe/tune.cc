@@ -11,7 +11,7 @@
 #include "comm/choice/choose.h"
 #include "comm/cost/fit.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 // A turn is this long because many networks permit a burst that is faster than the sustained rate
@@ -260,4 +260,4 @@ Result<std::vector<TunedSize>> tune(const JoinedWorld& joined, Operation operati
   return tuned;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

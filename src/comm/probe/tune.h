@@ -15,7 +15,7 @@
 #include "comm/cost/costs.h"
 #include "comm/probe/measure.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 // The operations with more than one plan.
 inline constexpr Operation kTunedOperations[] = {Operation::all_reduce, Operation::reduce_scatter,
@@ -59,4 +59,4 @@ Result<std::vector<TunedSize>> tune(const JoinedWorld& joined, Operation operati
                                     std::span<const std::size_t> sizes,
                                     const ProbeProgress& progress);
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

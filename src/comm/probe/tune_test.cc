@@ -4,7 +4,7 @@
 
 #include "comm/choice/choose.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 constexpr CallPlan kRing{Algorithm::ring, false}, kTree{Algorithm::double_tree, false};
@@ -59,4 +59,4 @@ TEST(Tune, AWholeTuningIsOfSixtyFourMebibytesInAllAtMost) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::comm

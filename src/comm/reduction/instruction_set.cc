@@ -6,7 +6,7 @@
 
 #include "base/log.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 std::vector<InstructionSet> find_instruction_sets() {
@@ -72,4 +72,4 @@ InstructionSet chosen_instruction_set() {
   return chosen;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -8,7 +8,7 @@
 
 #include "base/result.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 enum class InstructionSet : std::uint8_t {
   plain,   // the compiler's baseline: SSE2 on x86-64
@@ -27,4 +27,4 @@ Result<InstructionSet> choose_instruction_set(std::optional<std::string_view> wa
 // unknown name in LOCKSTEP_SIMD only causes a warning: a slower sum is no reason to end a run.
 InstructionSet chosen_instruction_set();
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 constexpr InstructionSet kOfAnOldProcessor[] = {InstructionSet::plain, InstructionSet::avx2};
@@ -31,4 +31,4 @@ TEST(InstructionSet, EveryProcessorHasThePlainOneAndTheBestOneIsTheLast) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -29,7 +29,7 @@
 
 #include "comm/reduction/kernels.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 // `count` numbers that one instruction processes; with one number it is just a T.
 template <class T, int count>
@@ -386,4 +386,4 @@ class Kernels {
   }
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -6,7 +6,7 @@
 #include "comm/reduction/store_mode.h"
 #include "comm/reduction/types.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 // The arguments of reduce(), for a kernel of that type and operation.
 struct Operands {
@@ -37,4 +37,4 @@ extern const KernelTable kPlainKernels;
 extern const KernelTable kAvx2Kernels;
 extern const KernelTable kAvx512Kernels;
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

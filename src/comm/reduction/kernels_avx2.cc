@@ -7,7 +7,7 @@
 
 #include "comm/reduction/kernel_templates.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 struct Avx2 {
@@ -35,5 +35,5 @@ struct Avx2 {
 
 constinit const KernelTable kAvx2Kernels = Kernels<Avx2>::table();
 
-}  // namespace lockstep
+}  // namespace lockstep::comm
 #endif

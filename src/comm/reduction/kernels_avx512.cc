@@ -7,7 +7,7 @@
 
 #include "comm/reduction/kernel_templates.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 // Uses the masked forms with all lanes: g++ 12 warns that the other forms in its header read
@@ -39,5 +39,5 @@ struct Avx512 {
 
 constinit const KernelTable kAvx512Kernels = Kernels<Avx512>::table();
 
-}  // namespace lockstep
+}  // namespace lockstep::comm
 #endif

@@ -7,7 +7,7 @@
 
 #include "comm/reduction/kernel_templates.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 struct Plain {
@@ -29,4 +29,4 @@ struct Plain {
 
 constinit const KernelTable kPlainKernels = Kernels<Plain>::table();
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -13,7 +13,7 @@
 #include "comm/reduction/reduction.h"
 #include "comm/reduction/serial_for_test.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 constexpr std::byte kUntouched{0x5a};
@@ -230,4 +230,4 @@ TEST(Kernels, NothingIsTouchedWhenThereIsNothing) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::comm

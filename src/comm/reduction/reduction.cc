@@ -5,7 +5,7 @@
 #include "base/check.h"
 #include "comm/reduction/kernels.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 const KernelTable& kernels_of(InstructionSet set) {
@@ -67,4 +67,4 @@ void finish(std::byte* data, std::size_t count, DataType type, ReduceOp op, int 
   reduce({&data, 1}, {&source, 1}, count, {type, op, ranks});
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

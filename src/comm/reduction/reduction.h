@@ -17,7 +17,7 @@
 #include "comm/reduction/store_mode.h"
 #include "comm/reduction/types.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 inline constexpr std::size_t kReductionOperands = 64;  // sources, and destinations, at most
 
@@ -54,4 +54,4 @@ void combine(std::byte* out, const std::byte* a, const std::byte* b, std::size_t
 // The last step of a reduction over `ranks`: divides by it for the average.
 void finish(std::byte* data, std::size_t count, DataType type, ReduceOp op, int ranks);
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -8,7 +8,7 @@
 
 #include <gtest/gtest.h>
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 template <class T>
@@ -118,4 +118,4 @@ TEST(ReductionDeathTest, AnAverageOfIntegersIsOurMistake) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -10,7 +10,7 @@
 
 #include "comm/reduction/reduction.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 using Memory = std::vector<std::byte>;
 
@@ -96,4 +96,4 @@ inline Memory serial(const std::vector<Memory>& sources, const ReductionSpec& re
   return {};
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -5,8 +5,8 @@
 
 #include <cstdint>
 
-namespace lockstep {
+namespace lockstep::comm {
 
 enum class StoreMode : std::uint8_t { cached, non_temporal };
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

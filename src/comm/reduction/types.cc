@@ -1,6 +1,6 @@
 #include "comm/reduction/types.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 std::size_t size_of(DataType type) {
   switch (type) {
@@ -78,4 +78,4 @@ std::string_view text(ReduceOp op) {
   return "unknown reduction";
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace lockstep {
+namespace lockstep::comm {
 
 enum class DataType : std::uint8_t { uint8, int32, int64, float16, bfloat16, float32, float64 };
 enum class ReduceOp : std::uint8_t {
@@ -32,4 +32,4 @@ bool is_defined(ReduceOp op, DataType type);
 std::string_view text(DataType type);
 std::string_view text(ReduceOp op);
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

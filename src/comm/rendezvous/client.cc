@@ -7,7 +7,7 @@
 #include "comm/rendezvous/frame.h"
 #include "comm/rendezvous/handshake.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 // A response is at most an entry, and a set waits for no other client.
@@ -16,10 +16,10 @@ constexpr auto kSetBound = std::chrono::seconds(30);
 // Until the server listens, each try is one packet to the server's host.
 constexpr auto kRetryPause = std::chrono::milliseconds(50);
 
-Result<Socket> connect_with_retries(const std::string& host, std::uint16_t port,
-                                    Deadline deadline) {
+Result<net::Socket> connect_with_retries(const std::string& host, std::uint16_t port,
+                                         Deadline deadline) {
   for (;;) {
-    auto socket = Socket::connect_tcp(host, port, deadline);
+    auto socket = net::Socket::connect_tcp(host, port, deadline);
     if (socket || socket.error().code != Code::unavailable || deadline.passed()) return socket;
     std::this_thread::sleep_for(std::min<Duration>(kRetryPause, deadline.remaining()));
   }
@@ -36,10 +36,10 @@ std::string_view doing(char verb) {
 
 Result<std::unique_ptr<RendezvousClient>> RendezvousClient::connect(const std::string& host,
                                                                     std::uint16_t port,
-                                                                    Secret secret,
+                                                                    net::Secret secret,
                                                                     Deadline deadline,
                                                                     Duration connection_timeout) {
-  const auto server = "the rendezvous at " + text(HostPort{host, port});
+  const auto server = "the rendezvous at " + text(net::HostPort{host, port});
   auto socket = connect_with_retries(host, port, deadline);
   if (!socket) return std::move(socket).error().with_context("reaching " + server);
   socket->set_keepalive(connection_timeout);
@@ -49,14 +49,14 @@ Result<std::unique_ptr<RendezvousClient>> RendezvousClient::connect(const std::s
 }
 
 Result<std::unique_ptr<RendezvousClient>> RendezvousClient::connect(const std::string& address,
-                                                                    Secret secret,
+                                                                    net::Secret secret,
                                                                     Deadline deadline,
                                                                     Duration connection_timeout) {
-  const auto host_port = TRY(parse_host_port(address));
+  const auto host_port = TRY(net::parse_host_port(address));
   return connect(host_port.host, host_port.port, std::move(secret), deadline, connection_timeout);
 }
 
-Result<Relay> RendezvousClient::connect_forwarded(const std::string& address, Secret secret,
+Result<Relay> RendezvousClient::connect_forwarded(const std::string& address, net::Secret secret,
                                                   Deadline deadline, Duration connection_timeout) {
   const auto client = TRY(connect(address, std::move(secret), deadline, connection_timeout));
   TRY(client->request('F', "the way to torch's store", {}, deadline));
@@ -91,7 +91,7 @@ Result<std::string> RendezvousClient::request(char verb, std::string_view key,
     for (;;) {
       auto answer = TRY(try_receive_response());
       if (!answer) {
-        TRY(wait_ready(socket_.fd(), POLLIN, deadline, "waiting for an answer"));
+        TRY(net::wait_ready(socket_.fd(), POLLIN, deadline, "waiting for an answer"));
         continue;
       }
       if (answer->front() == number) return *std::move(answer);
@@ -102,9 +102,9 @@ Result<std::string> RendezvousClient::request(char verb, std::string_view key,
   auto answer = exchange();
   if (!answer) return std::move(answer).error().with_context(what);
   if ((*answer)[1] == "ok") return (*answer)[2];
-  const auto code = (*answer)[1] == text(Code::already_exists) ? Code::already_exists
-                    : (*answer)[1] == text(Code::exhausted)    ? Code::exhausted
-                                                               : Code::invalid;
+  const auto code = (*answer)[1] == lockstep::text(Code::already_exists) ? Code::already_exists
+                    : (*answer)[1] == lockstep::text(Code::exhausted)    ? Code::exhausted
+                                                                         : Code::invalid;
   return Error{code, (*answer)[2]}.with_context(what);
 }
 
@@ -143,4 +143,4 @@ Result<std::optional<RendezvousClient::Response>> RendezvousClient::try_receive_
   }
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

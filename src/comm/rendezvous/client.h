@@ -15,7 +15,7 @@
 #include "net/crypto.h"
 #include "net/socket.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 class RendezvousClient : public Rendezvous {
  public:
@@ -23,18 +23,18 @@ class RendezvousClient : public Rendezvous {
   // Retries until the deadline while the server does not listen yet. `denied` when the server's
   // secret differs.
   static Result<std::unique_ptr<RendezvousClient>> connect(
-      const std::string& host, std::uint16_t port, Secret secret, Deadline deadline,
-      Duration connection_timeout = kConnectionTimeout);
+      const std::string& host, std::uint16_t port, net::Secret secret, Deadline deadline,
+      Duration connection_timeout = net::kConnectionTimeout);
   // address: "host:port", as in LOCKSTEP_RENDEZVOUS.
   static Result<std::unique_ptr<RendezvousClient>> connect(
-      const std::string& address, Secret secret, Deadline deadline,
-      Duration connection_timeout = kConnectionTimeout);
+      const std::string& address, net::Secret secret, Deadline deadline,
+      Duration connection_timeout = net::kConnectionTimeout);
 
   // Connects to the port to which the server forwards (RendezvousServer). The caller adds the near
   // side.
-  static Result<Relay> connect_forwarded(const std::string& address, Secret secret,
+  static Result<Relay> connect_forwarded(const std::string& address, net::Secret secret,
                                          Deadline deadline,
-                                         Duration connection_timeout = kConnectionTimeout);
+                                         Duration connection_timeout = net::kConnectionTimeout);
 
   Result<void> set(std::string_view key, std::string_view value) override;
   Result<std::string> get(std::string_view key, Deadline deadline) override;
@@ -52,7 +52,7 @@ class RendezvousClient : public Rendezvous {
   int fd() const { return socket_.fd(); }
 
  private:
-  RendezvousClient(Socket socket, std::string server)
+  RendezvousClient(net::Socket socket, std::string server)
       : socket_(std::move(socket)), server_(std::move(server)) {}
   Result<std::string> request(char verb, std::string_view key, std::string_view value,
                               Deadline deadline);
@@ -60,7 +60,7 @@ class RendezvousClient : public Rendezvous {
   using Response = std::vector<std::string>;
   Result<std::optional<Response>> try_receive_response();
 
-  Socket socket_;
+  net::Socket socket_;
   std::string received_;      // the start of the next frame
   std::string watch_number_;  // the number of the request
   std::deque<std::string> watched_keys_;
@@ -68,4 +68,4 @@ class RendezvousClient : public Rendezvous {
   std::uint64_t requests_ = 0;  // numbers them, to distinguish a late response from the awaited one
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

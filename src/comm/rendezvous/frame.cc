@@ -4,7 +4,7 @@
 
 #include "base/format.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 constexpr std::size_t kLengthBytes = 4;
@@ -37,12 +37,12 @@ std::string framed(std::string_view content) {
   return length_text(content.size()) + std::string(content);
 }
 
-Result<void> send_frame(Socket& socket, std::string_view content, Deadline deadline) {
+Result<void> send_frame(net::Socket& socket, std::string_view content, Deadline deadline) {
   const auto frame = framed(content);
   return socket.send_all(std::as_bytes(std::span(frame)), deadline);
 }
 
-Result<std::string> recv_frame(Socket& socket, Deadline deadline, std::size_t limit) {
+Result<std::string> recv_frame(net::Socket& socket, Deadline deadline, std::size_t limit) {
   std::string head(kLengthBytes, '\0');
   TRY(socket.recv_all(writable(head), deadline));
   const auto length = parse_length(head);
@@ -82,4 +82,4 @@ Result<std::vector<std::string>> split_fields(std::string_view joined, std::size
   return fields;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -11,16 +11,17 @@
 #include "base/result.h"
 #include "net/socket.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 // The maximum for a handshake or a short exchange.
 inline constexpr std::size_t kFrameLimit = 64 * 1024;
 
 // Four bytes of length (big-endian), then the content.
 std::string framed(std::string_view content);
-Result<void> send_frame(Socket& socket, std::string_view content, Deadline deadline);
+Result<void> send_frame(net::Socket& socket, std::string_view content, Deadline deadline);
 // `corrupt` when the frame is larger than the limit.
-Result<std::string> recv_frame(Socket& socket, Deadline deadline, std::size_t limit = kFrameLimit);
+Result<std::string> recv_frame(net::Socket& socket, Deadline deadline,
+                               std::size_t limit = kFrameLimit);
 
 // Removes and returns the first complete frame of `buffer`; nullopt while it is incomplete.
 Result<std::optional<std::string>> take_frame(std::string& buffer, std::size_t limit);
@@ -30,4 +31,4 @@ std::string join_fields(const std::vector<std::string>& fields);
 // `corrupt` when their number is not `count`.
 Result<std::vector<std::string>> split_fields(std::string_view joined, std::size_t count);
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -3,6 +3,7 @@
 #include "comm/rendezvous/frame.h"
 
 using namespace lockstep;
+using namespace lockstep::comm;
 
 LS_FUZZ(frames, {framed("hello") + framed(join_fields({"set", "key", std::string("\0\xff", 2)})),
                  framed(""), framed(join_fields({"", "", ""}))}) {

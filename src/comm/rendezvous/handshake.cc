@@ -2,16 +2,16 @@
 
 #include "comm/rendezvous/frame.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 constexpr std::string_view kMagic = "lockstep-1";
 constexpr int kNonceBytes = 16;
 
-std::string proof_of(const Secret& secret, std::string side, const std::string& purpose,
+std::string proof_of(const net::Secret& secret, std::string side, const std::string& purpose,
                      const std::string& client_nonce, const std::string& server_nonce) {
-  return hmac_sha256_hex(secret,
-                         join_fields({std::move(side), purpose, client_nonce, server_nonce}));
+  return net::hmac_sha256_hex(secret,
+                              join_fields({std::move(side), purpose, client_nonce, server_nonce}));
 }
 
 Error refused(std::string_view who) {
@@ -28,24 +28,25 @@ Result<std::string> ServerHandshake::challenge(std::string_view hello) {
   if (fields[0] != kMagic)
     return Error{Code::denied, "the caller is not a Lockstep process of this version"};
   client_nonce_ = fields[1];
-  server_nonce_ = random_hex(kNonceBytes);
+  server_nonce_ = net::random_hex(kNonceBytes);
   return join_fields(
       {server_nonce_, proof_of(secret_, "server", purpose_, client_nonce_, server_nonce_)});
 }
 
 Result<void> ServerHandshake::check(std::string_view proof) const {
-  if (!equal_constant_time(proof,
-                           proof_of(secret_, "client", purpose_, client_nonce_, server_nonce_)))
+  if (!net::equal_constant_time(
+          proof, proof_of(secret_, "client", purpose_, client_nonce_, server_nonce_)))
     return refused("the caller");
   return {};
 }
 
-Result<void> handshake_as_client(Socket& socket, const Secret& secret, const std::string& purpose,
-                                 Deadline deadline) {
-  const auto nonce = random_hex(kNonceBytes);
+Result<void> handshake_as_client(net::Socket& socket, const net::Secret& secret,
+                                 const std::string& purpose, Deadline deadline) {
+  const auto nonce = net::random_hex(kNonceBytes);
   TRY(send_frame(socket, join_fields({std::string(kMagic), nonce}), deadline));
   const auto challenge = TRY(split_fields(TRY(recv_frame(socket, deadline)), 2));
-  if (!equal_constant_time(challenge[1], proof_of(secret, "server", purpose, nonce, challenge[0])))
+  if (!net::equal_constant_time(challenge[1],
+                                proof_of(secret, "server", purpose, nonce, challenge[0])))
     return refused("the other side");
   TRY(send_frame(socket, proof_of(secret, "client", purpose, nonce, challenge[0]), deadline));
   const auto result = TRY(recv_frame(socket, deadline));
@@ -53,8 +54,8 @@ Result<void> handshake_as_client(Socket& socket, const Secret& secret, const std
   return {};
 }
 
-Result<void> handshake_as_server(Socket& socket, const Secret& secret, const std::string& purpose,
-                                 Deadline deadline) {
+Result<void> handshake_as_server(net::Socket& socket, const net::Secret& secret,
+                                 const std::string& purpose, Deadline deadline) {
   ServerHandshake handshake(secret, purpose);
   const auto challenge = TRY(handshake.challenge(TRY(recv_frame(socket, deadline))));
   TRY(send_frame(socket, challenge, deadline));
@@ -65,4 +66,4 @@ Result<void> handshake_as_server(Socket& socket, const Secret& secret, const std
   return checked;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -19,18 +19,18 @@
 #include "net/crypto.h"
 #include "net/socket.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 class ServerHandshake {
  public:
-  ServerHandshake(Secret secret, std::string purpose)
+  ServerHandshake(net::Secret secret, std::string purpose)
       : secret_(std::move(secret)), purpose_(std::move(purpose)) {}
   Result<std::string> challenge(std::string_view hello);
   // `denied` when the client does not know the secret.
   Result<void> check(std::string_view proof) const;
 
  private:
-  Secret secret_;
+  net::Secret secret_;
   std::string purpose_;
   std::string client_nonce_, server_nonce_;
 };
@@ -38,9 +38,9 @@ class ServerHandshake {
 inline constexpr std::string_view kWelcome = "welcome";
 
 // The whole exchange over a connection. `denied` when the other side's secret is another.
-Result<void> handshake_as_client(Socket& socket, const Secret& secret, const std::string& purpose,
-                                 Deadline deadline);
-Result<void> handshake_as_server(Socket& socket, const Secret& secret, const std::string& purpose,
-                                 Deadline deadline);
+Result<void> handshake_as_client(net::Socket& socket, const net::Secret& secret,
+                                 const std::string& purpose, Deadline deadline);
+Result<void> handshake_as_server(net::Socket& socket, const net::Secret& secret,
+                                 const std::string& purpose, Deadline deadline);
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

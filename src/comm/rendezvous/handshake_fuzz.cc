@@ -4,6 +4,7 @@
 #include "comm/rendezvous/handshake.h"
 
 using namespace lockstep;
+using namespace lockstep::comm;
 
 namespace {
 
@@ -13,7 +14,7 @@ const std::string kHello = join_fields({"lockstep-1", std::string(32, 'a')});
 
 // A client without the secret: its hello, and any bytes instead of a proof.
 LS_FUZZ(handshake, {framed(kHello) + std::string(64, 'f'), framed(kHello), ""}) {
-  static const Secret secret = Secret::random();
+  static const net::Secret secret = net::Secret::random();
   std::string rest(input);
   const auto hello = take_frame(rest, kFrameLimit);
   if (!hello || !*hello) return;

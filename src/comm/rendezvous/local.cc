@@ -2,7 +2,7 @@
 
 #include "base/format.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 Result<void> LocalRendezvous::set(std::string_view key, std::string_view value) {
   Lock lock(mutex_);
@@ -22,4 +22,4 @@ Result<std::string> LocalRendezvous::get(std::string_view key, Deadline deadline
   }
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -6,7 +6,7 @@
 #include "base/mutex.h"
 #include "comm/rendezvous/rendezvous.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 // Safe to use from all threads.
 class LocalRendezvous : public Rendezvous {
@@ -20,4 +20,4 @@ class LocalRendezvous : public Rendezvous {
   std::map<std::string, std::string, std::less<>> entries_ LS_GUARDED_BY(mutex_);
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -7,7 +7,7 @@
 #include "base/format.h"
 #include "net/crypto.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 // A value is a sign and a text.
@@ -35,7 +35,7 @@ std::optional<std::string> decode_message(const std::string& value) {
 constexpr std::size_t kNonceDigits = 16;
 
 std::string encode_replacement_message(std::string_view message) {
-  return encode_message(Secret::random().hex().substr(0, kNonceDigits) + std::string(message));
+  return encode_message(net::Secret::random().hex().substr(0, kNonceDigits) + std::string(message));
 }
 
 std::optional<std::string> decode_replacement_message(const std::string& value) {
@@ -71,7 +71,7 @@ Result<Membership> Membership::join(std::unique_ptr<RendezvousClient> rendezvous
 // tombstone is set first: a death between the two then leaves a generation without the member.
 Result<bool> Membership::try_initial_join() {
   TRY(set_tombstone(1));
-  const auto joined = rendezvous_->set(joined_key(member_), Secret::random().hex());
+  const auto joined = rendezvous_->set(joined_key(member_), net::Secret::random().hex());
   if (!joined && joined.error().code == Code::already_exists) return false;
   TRY(joined);
   return true;
@@ -189,4 +189,4 @@ Result<void> Membership::claim_vacancy(std::string_view message, Deadline deadli
   }
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -37,7 +37,7 @@
 #include "base/result.h"
 #include "comm/rendezvous/client.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 // For one thread.
 class Membership {
@@ -109,4 +109,4 @@ struct Membership::JoinedReplacement {
   std::optional<MemberList> members;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -12,7 +12,7 @@
 #include "comm/rendezvous/server.h"
 #include "net/socket.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 Deadline in_time() { return Deadline::after(std::chrono::seconds(10)); }
@@ -32,7 +32,7 @@ class RendezvousForTest {
   }
 
  private:
-  Secret secret_ = Secret::random();
+  net::Secret secret_ = net::Secret::random();
   std::unique_ptr<RendezvousServer> server_ =
       RendezvousServer::start("127.0.0.1", 0, secret_).value();
 };
@@ -70,7 +70,7 @@ std::string next_news(RendezvousClient& listener) {
   for (;;) {
     const auto news = listener.next_watched_key().value();
     if (news) return *news;
-    if (!wait_ready(listener.fd(), POLLIN, in_time(), "news")) return "none";
+    if (!net::wait_ready(listener.fd(), POLLIN, in_time(), "news")) return "none";
   }
 }
 
@@ -150,7 +150,8 @@ TEST(Membership, AllReadTheSameThoughMembersDieMeanwhile) {
 Error loss(Membership& self) {
   for (;;) {
     if (auto checked = self.check(); !checked) return checked.error();
-    if (auto ready = wait_ready(self.fd(), POLLIN, in_time(), "news"); !ready) return ready.error();
+    if (auto ready = net::wait_ready(self.fd(), POLLIN, in_time(), "news"); !ready)
+      return ready.error();
   }
 }
 
@@ -297,4 +298,4 @@ TEST(Membership, WhereNoReplacementComesAllSaySo) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::comm

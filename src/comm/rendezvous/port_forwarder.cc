@@ -16,7 +16,7 @@
 #include "comm/rendezvous/client.h"
 #include "comm/rendezvous/relay.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 // The other connections of this host wait for this time: they lead to the same server.
@@ -30,7 +30,7 @@ constexpr auto kAcceptAgain = std::chrono::seconds(1);
 
 class PortForwarder::Impl {
  public:
-  Impl(Listener listener, Fd stop, std::string rendezvous, Secret secret,
+  Impl(net::Listener listener, Fd stop, std::string rendezvous, net::Secret secret,
        Duration connection_timeout)
       : listener_(std::move(listener)),
         stop_(std::move(stop)),
@@ -76,19 +76,19 @@ class PortForwarder::Impl {
     }
   }
 
-  Result<void> connect(Socket near) {
+  Result<void> connect(net::Socket near) {
     auto relay = TRY(RendezvousClient::connect_forwarded(
         rendezvous_, secret_, Deadline::after(kConnectBound), connection_timeout_));
-    near.set_keepalive(kConnectionTimeout);
+    near.set_keepalive(net::kConnectionTimeout);
     relay.near = std::move(near);
     relays_.push_back(std::move(relay));
     return {};
   }
 
-  Listener listener_;
+  net::Listener listener_;
   Fd stop_;
   const std::string rendezvous_;
-  const Secret secret_;
+  const net::Secret secret_;
   const Duration connection_timeout_;
   // Used only by the thread.
   Deadline accept_after_ = Deadline::after(Duration(0));
@@ -100,9 +100,10 @@ PortForwarder::PortForwarder(std::unique_ptr<Impl> impl) : impl_(std::move(impl)
 PortForwarder::~PortForwarder() = default;
 std::uint16_t PortForwarder::port() const { return impl_->port(); }
 
-Result<std::unique_ptr<PortForwarder>> PortForwarder::start(std::string rendezvous, Secret secret,
+Result<std::unique_ptr<PortForwarder>> PortForwarder::start(std::string rendezvous,
+                                                            net::Secret secret,
                                                             Duration connection_timeout) {
-  auto listener = Listener::tcp("127.0.0.1", 0);
+  auto listener = net::Listener::tcp("127.0.0.1", 0);
   if (!listener)
     return std::move(listener).error().with_context("opening the way to torch's store");
   Fd stop(::eventfd(0, EFD_CLOEXEC));
@@ -112,4 +113,4 @@ Result<std::unique_ptr<PortForwarder>> PortForwarder::start(std::string rendezvo
   return std::unique_ptr<PortForwarder>(new PortForwarder(std::move(impl)));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -13,7 +13,7 @@
 #include "net/connection_timeout.h"
 #include "net/crypto.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 class PortForwarder {
  public:
@@ -21,7 +21,8 @@ class PortForwarder {
   // connection cannot be made there is closed, and the log has the reason. connection_timeout: the
   // connection timeout of the rendezvous host.
   static Result<std::unique_ptr<PortForwarder>> start(
-      std::string rendezvous, Secret secret, Duration connection_timeout = kConnectionTimeout);
+      std::string rendezvous, net::Secret secret,
+      Duration connection_timeout = net::kConnectionTimeout);
   ~PortForwarder();  // ends the thread and all connections
 
   std::uint16_t port() const;
@@ -32,4 +33,4 @@ class PortForwarder {
   std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

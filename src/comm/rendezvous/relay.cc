@@ -5,13 +5,13 @@
 
 #include <sys/socket.h>
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 // In one direction; then the loop serves other connections.
 constexpr int kChunksAtOnce = 4;
 
-bool send_some(const Socket& to, std::string& held) {
+bool send_some(const net::Socket& to, std::string& held) {
   while (!held.empty()) {
     const auto sent = ::send(to.fd(), held.data(), held.size(), MSG_NOSIGNAL);
     if (sent < 0) return errno == EAGAIN || errno == EINTR;
@@ -21,7 +21,7 @@ bool send_some(const Socket& to, std::string& held) {
 }
 
 // Reads only when all is sent, so a slow receiver slows its sender.
-bool forward_one_way(Socket& from, const Socket& to, std::string& held) {
+bool forward_one_way(net::Socket& from, const net::Socket& to, std::string& held) {
   for (int i = 0; i < kChunksAtOnce; ++i) {
     if (!send_some(to, held)) return false;
     if (!held.empty()) return true;
@@ -52,4 +52,4 @@ bool Relay::forward() {
   return forward_one_way(near, far, to_far) && forward_one_way(far, near, to_near);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

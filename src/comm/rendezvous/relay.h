@@ -9,10 +9,10 @@
 
 #include "net/socket.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 struct Relay {
-  Socket near, far;
+  net::Socket near, far;
   std::string to_near, to_far;  // what is not sent yet
 
   // Adds the events to poll for before the next forward().
@@ -23,4 +23,4 @@ struct Relay {
   bool forward();
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

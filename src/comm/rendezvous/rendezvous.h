@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 class Rendezvous {
  public:
@@ -36,4 +36,4 @@ class PrefixedRendezvous : public Rendezvous {
   std::string prefix_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -15,14 +15,14 @@
 #include "comm/rendezvous/server.h"
 #include "net/reserved_port.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 Deadline soon() { return Deadline::after(std::chrono::seconds(10)); }
 Deadline at_once() { return Deadline::after(std::chrono::milliseconds(20)); }
 
 struct ServerForTest {
-  Secret secret = Secret::random();
+  net::Secret secret = net::Secret::random();
   std::unique_ptr<RendezvousServer> server;
 
   explicit ServerForTest(RendezvousLimits limits = {})
@@ -55,7 +55,7 @@ TEST(Rendezvous, AMissingKeyIsNamedAtTheDeadlineAndTheClientGoesOn) {
 TEST(Rendezvous, AWrongSecretIsRefusedOnBothSides) {
   ServerForTest place;
   auto client =
-      RendezvousClient::connect("127.0.0.1", place.server->port(), Secret::random(), soon());
+      RendezvousClient::connect("127.0.0.1", place.server->port(), net::Secret::random(), soon());
   ASSERT_FALSE(client.has_value());
   EXPECT_EQ(client.error().code, Code::denied);
   EXPECT_NE(client.error().message.find("secret"), std::string::npos);
@@ -63,7 +63,7 @@ TEST(Rendezvous, AWrongSecretIsRefusedOnBothSides) {
 
 TEST(Rendezvous, AStrangerThatProvesNothingGetsNoAnswerToARequest) {
   ServerForTest place;
-  auto stranger = Socket::connect_tcp("127.0.0.1", place.server->port(), soon()).value();
+  auto stranger = net::Socket::connect_tcp("127.0.0.1", place.server->port(), soon()).value();
   ASSERT_TRUE(send_frame(stranger, join_fields({"1", "S", "key", "value"}), soon()).has_value());
   EXPECT_FALSE(recv_frame(stranger, soon()).has_value());
 }
@@ -119,9 +119,9 @@ TEST(Rendezvous, WithoutAFreeFileDescriptorTheServerRestsAndThenGoesOn) {
 }
 
 TEST(Rendezvous, NobodyListeningEndsAtTheDeadline) {
-  auto reserved = ReservedPort::open().value();
+  auto reserved = net::ReservedPort::open().value();
   auto client =
-      RendezvousClient::connect("127.0.0.1", reserved.number(), Secret::random(), at_once());
+      RendezvousClient::connect("127.0.0.1", reserved.number(), net::Secret::random(), at_once());
   ASSERT_FALSE(client.has_value());
   EXPECT_EQ(client.error().code, Code::unavailable);
 }
@@ -145,4 +145,4 @@ TEST(Frames, FieldsComeApartAgainAndOthersAreRefused) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -18,7 +18,7 @@
 #include "comm/rendezvous/relay.h"
 #include "net/socket.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 constexpr auto kHandshakeBound = std::chrono::seconds(10);
@@ -46,12 +46,12 @@ struct Tombstone {
 struct Connection {
   enum class Stage { hello, proof, open };
 
-  Connection(Socket accepted, Secret secret)
+  Connection(net::Socket accepted, net::Secret secret)
       : socket(std::move(accepted)),
         handshake(std::move(secret), "rendezvous"),
         handshake_end(Deadline::after(kHandshakeBound)) {}
 
-  Socket socket;
+  net::Socket socket;
   ServerHandshake handshake;
   Deadline handshake_end;
   Stage stage = Stage::hello;
@@ -65,7 +65,7 @@ struct Connection {
 };
 
 // True if the peer has not closed it; unread data does not matter.
-bool is_open(const Socket& socket) {
+bool is_open(const net::Socket& socket) {
   pollfd one{socket.fd(), POLLRDHUP, 0};
   return ::poll(&one, 1, 0) == 0;
 }
@@ -74,7 +74,8 @@ bool is_open(const Socket& socket) {
 
 class RendezvousServer::Impl {
  public:
-  Impl(Listener listener, Fd stop, Secret secret, RendezvousLimits limits, std::uint16_t forward_to)
+  Impl(net::Listener listener, Fd stop, net::Secret secret, RendezvousLimits limits,
+       std::uint16_t forward_to)
       : listener_(std::move(listener)),
         stop_(std::move(stop)),
         secret_(std::move(secret)),
@@ -167,10 +168,10 @@ class RendezvousServer::Impl {
   // Nothing is read before the port listens, but the response to the request is sent.
   bool forward(Relay& relay) const {
     if (!relay.far) {
-      auto far = Socket::connect_tcp("127.0.0.1", forward_to_, Deadline::after(kForwardAgain));
+      auto far = net::Socket::connect_tcp("127.0.0.1", forward_to_, Deadline::after(kForwardAgain));
       if (!far) return relay.send_near() && is_open(relay.near);
       relay.far = std::move(*far);
-      relay.far.set_keepalive(kConnectionTimeout);
+      relay.far.set_keepalive(net::kConnectionTimeout);
     }
     return relay.forward();
   }
@@ -287,8 +288,9 @@ class RendezvousServer::Impl {
 
   Result<void> store(const std::string& key, const std::string& value) {
     if (key.size() + value.size() > static_cast<std::size_t>(limits_.entry.count()))
-      return Error{Code::exhausted, format("'{}' and its value have {} bytes, the limit is {}", key,
-                                           key.size() + value.size(), text(limits_.entry))};
+      return Error{Code::exhausted,
+                   format("'{}' and its value have {} bytes, the limit is {}", key,
+                          key.size() + value.size(), lockstep::text(limits_.entry))};
     if (const auto entry = entries_.find(key); entry != entries_.end()) {
       if (entry->second == value) return {};
       return Error{Code::already_exists, format("key '{}' is set already to another value", key)};
@@ -310,7 +312,7 @@ class RendezvousServer::Impl {
   }
 
   static void reply(Connection& one, const std::string& number, const Result<void>& outcome) {
-    reply(one, number, outcome ? "ok" : text(outcome.error().code),
+    reply(one, number, outcome ? "ok" : lockstep::text(outcome.error().code),
           outcome ? "" : std::string_view(outcome.error().message));
   }
 
@@ -319,9 +321,9 @@ class RendezvousServer::Impl {
     one.unsent += framed(join_fields({number, std::string(status), std::string(value)}));
   }
 
-  Listener listener_;
+  net::Listener listener_;
   Fd stop_;
-  const Secret secret_;
+  const net::Secret secret_;
   const RendezvousLimits limits_;
   const std::uint16_t forward_to_;
   // Used only by the thread.
@@ -337,10 +339,11 @@ RendezvousServer::~RendezvousServer() = default;
 std::uint16_t RendezvousServer::port() const { return impl_->port(); }
 
 Result<std::unique_ptr<RendezvousServer>> RendezvousServer::start(const std::string& host,
-                                                                  std::uint16_t port, Secret secret,
+                                                                  std::uint16_t port,
+                                                                  net::Secret secret,
                                                                   RendezvousLimits limits,
                                                                   std::uint16_t forward_to) {
-  auto listener = Listener::tcp(host, port);
+  auto listener = net::Listener::tcp(host, port);
   if (!listener) return std::move(listener).error().with_context("opening the rendezvous");
   Fd stop(::eventfd(0, EFD_CLOEXEC));
   if (!stop) return os_error("making an eventfd", errno);
@@ -349,4 +352,4 @@ Result<std::unique_ptr<RendezvousServer>> RendezvousServer::start(const std::str
   return std::unique_ptr<RendezvousServer>(new RendezvousServer(std::move(impl)));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -19,21 +19,21 @@
 #include "net/connection_timeout.h"
 #include "net/crypto.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 struct RendezvousLimits {
   std::size_t connections = 4096;
   std::size_t entries = 1 << 20;
   Bytes entry = 64_KiB;  // key and value together
   Duration connection_timeout =
-      kConnectionTimeout;  // of a client's host; after it the client counts as gone
+      net::kConnectionTimeout;  // of a client's host; after it the client counts as gone
 };
 
 class RendezvousServer {
  public:
   // port 0: a free one. forward_to: the port on loopback; 0: nothing is forwarded.
   static Result<std::unique_ptr<RendezvousServer>> start(const std::string& host,
-                                                         std::uint16_t port, Secret secret,
+                                                         std::uint16_t port, net::Secret secret,
                                                          RendezvousLimits limits = {},
                                                          std::uint16_t forward_to = 0);
   ~RendezvousServer();  // ends the thread and all connections
@@ -46,4 +46,4 @@ class RendezvousServer {
   std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

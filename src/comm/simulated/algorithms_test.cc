@@ -16,7 +16,7 @@
 #include "comm/reduction/types.h"
 #include "comm/simulated/network.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 Costs costs_of_a_cluster() {
@@ -223,4 +223,4 @@ TEST(SimulatedAlgorithms, BlocksOf512RanksArriveWhereTheyBelong) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::comm

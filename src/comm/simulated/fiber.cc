@@ -17,7 +17,7 @@
 #endif
 #endif
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 std::size_t page() { return static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)); }
@@ -134,4 +134,4 @@ bool Fiber::ended() const { return impl_->ended(); }
 void Fiber::resume() { impl_->resume(); }
 void Fiber::yield() { impl_->yield(); }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -10,7 +10,7 @@
 
 #include "base/result.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 // Memory for many stacks, each with a guard page below it. Unused pages take no memory.
 class FiberStacks {
@@ -49,4 +49,4 @@ class Fiber {
   std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

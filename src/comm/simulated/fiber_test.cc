@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 constexpr std::size_t kStack = 64 * 1024;
@@ -68,4 +68,4 @@ TEST(FiberDeathTest, AStackThatOverflowsHitsItsGuard) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -13,7 +13,7 @@
 #include "base/format.h"
 #include "comm/simulated/fiber.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 using Picoseconds = std::int64_t;
@@ -404,4 +404,4 @@ Result<SimulationResult> simulate(const SimulatedCluster& shape,
   return Network(shape).run(body);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -37,7 +37,7 @@
 #include "comm/cost/costs.h"
 #include "comm/fabric/link.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 struct SimulatedCluster {
   int hosts = 1;
@@ -60,4 +60,4 @@ struct SimulationResult {
 Result<SimulationResult> simulate(const SimulatedCluster& shape,
                                   const std::function<Result<void>(MessageExchange&)>& body);
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

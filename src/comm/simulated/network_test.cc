@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 // 1 us on the wire and 2 us at each end; one byte per nanosecond.
@@ -165,4 +165,4 @@ TEST(SimulatedNetwork, AMessageThatIsNotTheOneExpectedIsAnError) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::comm

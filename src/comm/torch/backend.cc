@@ -14,7 +14,7 @@
 #include "comm/torch/tensors.h"
 #include "comm/torch/work.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 using std::chrono::milliseconds;
@@ -304,4 +304,4 @@ Backend::WorkPtr Backend::barrier(const c10d::BarrierOptions& options) {
   return start(c10d::OpType::BARRIER, std::move(parts));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

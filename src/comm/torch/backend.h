@@ -28,7 +28,7 @@
 #include "comm/torch/backend_group.h"
 #include "comm/torch/pending_call.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 // For a group whose ranks connect again after a death; its subgroups use the same. ConnectOptions
 // has the details.
@@ -158,4 +158,4 @@ class Backend : public c10d::Backend {
   std::map<std::thread::id, CallParts> batches_ LS_GUARDED_BY(batches_mutex_);
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

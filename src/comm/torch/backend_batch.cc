@@ -6,7 +6,7 @@
 #include "comm/torch/backend.h"
 #include "comm/torch/work.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 Backend::WorkPtr Backend::start(c10d::OpType type, CallParts parts) {
   if (parts.mode == CallMode::nonblocking)
@@ -59,4 +59,4 @@ std::optional<CallParts> Backend::take_batch() {
   return std::move(batch.mapped());
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

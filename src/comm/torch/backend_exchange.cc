@@ -10,7 +10,7 @@
 #include "comm/torch/backend.h"
 #include "comm/torch/tensors.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 using Tensors = Backend::Tensors;
@@ -217,4 +217,4 @@ Backend::WorkPtr Backend::receive(Tensors& tensors, int tag, BeginRecv begin_rec
   return start(c10d::OpType::RECV, std::move(parts));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

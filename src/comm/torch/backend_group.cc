@@ -6,7 +6,7 @@
 
 #include <unistd.h>
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 struct Registry {
@@ -63,4 +63,4 @@ void BackendGroup::leave_all() {
     if (const auto group = each.lock()) group->leave();
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -11,7 +11,7 @@
 #include "comm/collective/communicator.h"
 #include "comm/torch/completion_thread.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 class BackendGroup {
  public:
@@ -39,4 +39,4 @@ class BackendGroup {
   std::shared_ptr<Communicator> communicator_ LS_GUARDED_BY(mutex_);
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -6,7 +6,7 @@
 
 #include <unistd.h>
 
-namespace lockstep {
+namespace lockstep::comm {
 
 CachingAllocator::CachingAllocator() : pid_(::getpid()) {}
 
@@ -85,4 +85,4 @@ Bytes CachingAllocator::cached_bytes() {
   return cached_bytes_;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -19,7 +19,7 @@
 #include "base/units.h"
 #include "comm/collective/buffer.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 class CachingAllocator : public std::enable_shared_from_this<CachingAllocator> {
  public:
@@ -49,4 +49,4 @@ class CachingAllocator : public std::enable_shared_from_this<CachingAllocator> {
   Bytes allocated_bytes_max_ LS_GUARDED_BY(mutex_) = Bytes(0);
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -4,7 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 constexpr Bytes kSize = 8_KiB;
@@ -70,4 +70,4 @@ TEST(CachingAllocator, OfAForkedChildIsNotItsParents) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-namespace lockstep {
+namespace lockstep::comm {
 
 void CompletionThread::complete_when_ready(
     const std::shared_ptr<CompletionThread>& completion_thread, std::shared_ptr<PendingCall> call,
@@ -72,4 +72,4 @@ void CompletionThread::stop() {
     thread.join();
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -18,7 +18,7 @@
 #include "base/mutex.h"
 #include "comm/torch/pending_call.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 class CompletionThread {
  public:
@@ -55,4 +55,4 @@ class CompletionThread {
   Condition changed_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

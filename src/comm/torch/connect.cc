@@ -22,7 +22,7 @@
 #include "comm/torch/store_rendezvous.h"
 #include "net/crypto.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 using std::chrono::milliseconds;
@@ -56,28 +56,28 @@ Result<std::string> host_id() {
 }
 
 // Nullopt if the environment names no file.
-Result<std::optional<Secret>> secret_from_file() {
+Result<std::optional<net::Secret>> secret_from_file() {
   const auto path = variable("LOCKSTEP_SECRET_FILE");
-  if (!path) return std::optional<Secret>();
+  if (!path) return std::optional<net::Secret>();
   auto content = read_file(*path);
   if (!content) return std::move(content).error().with_context("reading LOCKSTEP_SECRET_FILE");
-  auto secret = Secret::from_hex(*content);
+  auto secret = net::Secret::from_hex(*content);
   if (!secret)
     return std::move(secret).error().with_context(format("LOCKSTEP_SECRET_FILE {}", *path));
-  return std::optional<Secret>(*std::move(secret));
+  return std::optional<net::Secret>(*std::move(secret));
 }
 
-Result<Secret> secret_of_group(Rendezvous& rendezvous, int rank, const Deadline& deadline) {
+Result<net::Secret> secret_of_group(Rendezvous& rendezvous, int rank, const Deadline& deadline) {
   if (auto secret = TRY(secret_from_file())) return *std::move(secret);
   if (rank == 0) {
-    const Secret secret = Secret::random();
+    const net::Secret secret = net::Secret::random();
     TRY(rendezvous.set("secret", secret.hex()));
     return secret;
   }
-  return Secret::from_hex(TRY(rendezvous.get("secret", deadline)));
+  return net::Secret::from_hex(TRY(rendezvous.get("secret", deadline)));
 }
 
-Result<c10::intrusive_ptr<Backend>> connect(const ConnectOptions& options, Secret secret,
+Result<c10::intrusive_ptr<Backend>> connect(const ConnectOptions& options, net::Secret secret,
                                             Rendezvous& rendezvous) {
   CommunicatorOptions communicator{
       .rank = options.rank,
@@ -165,8 +165,9 @@ Result<c10::intrusive_ptr<Backend>> connect_at(const std::string& address, Conne
     return Error{Code::invalid, "LOCKSTEP_RENDEZVOUS is set, but LOCKSTEP_SECRET_FILE is not"};
   const auto bound =
       options.rendezvous_timeout > Duration(0) ? options.rendezvous_timeout : options.timeout;
-  auto client = TRY(RendezvousClient::connect(address, *secret, Deadline::after(bound),
-                                              TRY(connection_timeout_from(own_environment()))));
+  auto client =
+      TRY(RendezvousClient::connect(address, *secret, Deadline::after(bound),
+                                    TRY(net::connection_timeout_from(own_environment()))));
   // The rendezvous outlives a group: the next one of this process needs another name.
   const int number = count_connection(options.generation);
   if (options.generation > 0) options.group += format("-g{}", options.generation);
@@ -229,4 +230,4 @@ Result<c10::intrusive_ptr<c10d::ProcessGroup>> connect_from_environment(Duration
   return group_of(std::move(backend), std::move(store));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -17,7 +17,7 @@ class ProcessGroup;
 class Store;
 }  // namespace c10d
 
-namespace lockstep {
+namespace lockstep::comm {
 
 class Membership;
 
@@ -58,4 +58,4 @@ Result<c10::intrusive_ptr<c10d::ProcessGroup>> process_group_at_rendezvous(
 Result<c10::intrusive_ptr<c10d::ProcessGroup>> connect_from_environment(
     Duration timeout = std::chrono::minutes(10));
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -21,7 +21,7 @@
 #include "net/reserved_port.h"
 #include "net/socket.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 using std::chrono::milliseconds;
@@ -137,7 +137,7 @@ TEST_F(ConnectFromEnvironment, AMeetingPlaceWithoutItsSecretIsRefused) {
 
 TEST_F(ConnectFromEnvironment, RanksMeetAtTheAgentsMeetingPlace) {
   const auto file = testing::TempDir() + format("lockstep-secret-{}", getpid());
-  const Secret secret = Secret::random();
+  const net::Secret secret = net::Secret::random();
   // The server has a thread, so the ranks are forked before it. They retry until it listens, on a
   // port that they receive through a pipe.
   int port_pipe[2];
@@ -165,14 +165,14 @@ TEST_F(ConnectFromEnvironment, RanksMeetAtTheAgentsMeetingPlace) {
 
 bool listens(std::uint16_t port, Deadline deadline) {
   while (!deadline.passed())
-    if (Socket::connect_tcp("127.0.0.1", port, deadline)) return true;
+    if (net::Socket::connect_tcp("127.0.0.1", port, deadline)) return true;
   return false;
 }
 
 // The last rank still reads the addresses when rank 0 is connected to all. Each group is dropped
 // earlier on some ranks than on others, while the first ranks already connect for the next one.
 TEST_F(ConnectFromEnvironment, RanksMeetAtRankZerosStoreAlsoWhenOneComesLate) {
-  const auto port = ReservedPort::open().value();
+  const auto port = net::ReservedPort::open().value();
   ::setenv("MASTER_ADDR", "127.0.0.1", 1);
   ::setenv("MASTER_PORT", std::to_string(port.number()).c_str(), 1);
   std::vector<pid_t> children;
@@ -195,7 +195,7 @@ bool a_forked_child_leaves() {
 
 TEST_F(ConnectFromEnvironment, AForkedChildLeavesNothingAndHangsNowhere) {
   ::setenv("MASTER_ADDR", "127.0.0.1", 1);
-  const auto port = ReservedPort::open().value();
+  const auto port = net::ReservedPort::open().value();
   ::setenv("MASTER_PORT", std::to_string(port.number()).c_str(), 1);
   ::setenv("WORLD_SIZE", "2", 1);
   int go[2];
@@ -227,4 +227,4 @@ TEST_F(ConnectFromEnvironment, AForkedChildLeavesNothingAndHangsNowhere) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -13,7 +13,7 @@
 #include "base/format.h"
 #include "comm/torch/tensors.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 // Most waits are short: before it waits for a signal, the caller polls for as long as a signal
@@ -124,7 +124,7 @@ Result<void> PendingCall::wait_and_finish_until(Deadline deadline, Duration time
         Code::timeout,
         format("{} was not done within {}; it continues: wait longer, or see which rank is "
                "behind",
-               operation_, text(timeout))};
+               operation_, lockstep::text(timeout))};
   return wait_and_finish();
 }
 
@@ -155,4 +155,4 @@ void PendingCall::release() {
   memory.swap(memory_);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

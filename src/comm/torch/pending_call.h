@@ -19,7 +19,7 @@
 #include "comm/collective/call_mode.h"
 #include "comm/collective/operation_future.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 struct CallParts {
   std::string_view operation;  // "all_reduce", for errors: text with static lifetime
@@ -77,4 +77,4 @@ class PendingCall {
   std::vector<at::Tensor> memory_ LS_GUARDED_BY(mutex_);
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

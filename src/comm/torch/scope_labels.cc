@@ -7,7 +7,7 @@
 
 #include "comm/flight/label.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 struct Scope : at::ObserverContext {
@@ -40,4 +40,4 @@ void label_by_scopes() {
       at::RecordFunctionCallback(begin, end).scopes({at::RecordScope::USER_SCOPE}));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -4,7 +4,7 @@
 
 #include <string_view>
 
-namespace lockstep {
+namespace lockstep::comm {
 
 // "FSDP::all_gather (layers.7)" gives "layers.7"; other names, of the program itself or of torch's
 // optimizers, are used unchanged.
@@ -13,4 +13,4 @@ std::string_view label_of_scope(std::string_view scope);
 // From now on in this process; calling it again has no effect. It costs time only in such scopes.
 void label_by_scopes();
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

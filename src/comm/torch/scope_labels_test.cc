@@ -5,7 +5,7 @@
 
 #include "comm/flight/label.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 TEST(ScopeLabels, AreTheUnitOfFsdpAndOfOthersTheWholeName) {
@@ -34,4 +34,4 @@ TEST(ScopeLabels, LastAsLongAsTheScope) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::comm

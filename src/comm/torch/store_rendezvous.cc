@@ -7,7 +7,7 @@
 
 #include "base/format.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 using std::chrono::milliseconds;
@@ -46,4 +46,4 @@ Result<std::string> StoreRendezvous::get(std::string_view key, Deadline deadline
                       reason(error))};
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

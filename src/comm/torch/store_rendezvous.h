@@ -8,7 +8,7 @@
 
 #include "comm/rendezvous/rendezvous.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 // The message of an exception of c10d, in one line, without its stack trace.
 std::string reason(const std::exception& error);
@@ -29,4 +29,4 @@ class StoreRendezvous : public Rendezvous {
   const std::string prefix_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

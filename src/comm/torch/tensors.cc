@@ -11,7 +11,7 @@
 
 #include "base/format.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 using RedOpType = c10d::ReduceOp::RedOpType;
@@ -184,4 +184,4 @@ std::span<std::byte> bytes(const at::Tensor& tensor) {
   return {static_cast<std::byte*>(tensor.mutable_data_ptr()), tensor.nbytes()};
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

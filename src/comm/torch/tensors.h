@@ -13,7 +13,7 @@
 
 #include "comm/reduction/types.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 // How a reduction of tensors of one type is executed.
 struct TensorReduction {
@@ -56,4 +56,4 @@ at::Tensor stacked_rows(const std::vector<at::Tensor>& tensors);
 // The memory of a contiguous tensor.
 std::span<std::byte> bytes(const at::Tensor& tensor);
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

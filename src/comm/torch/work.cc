@@ -6,7 +6,7 @@
 #include <ATen/core/jit_type.h>
 #include <c10/util/Exception.h>
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 std::exception_ptr as_exception(const Error& error) {
@@ -100,4 +100,4 @@ c10::intrusive_ptr<c10::ivalue::Future> Work::getFuture() {
   return future;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

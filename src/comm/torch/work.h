@@ -13,7 +13,7 @@
 #include "comm/torch/completion_thread.h"
 #include "comm/torch/pending_call.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 // Raises torch's exception for it: ValueError for invalid arguments, else DistBackendError.
 [[noreturn]] void raise(const Error& error);
@@ -51,4 +51,4 @@ class Work : public c10d::Work {
   c10::intrusive_ptr<c10::ivalue::Future> future_ LS_GUARDED_BY(future_mutex_);
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

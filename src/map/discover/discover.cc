@@ -20,7 +20,7 @@
 #include "base/os/files.h"
 #include "map/discover/nvidia.h"
 
-namespace lockstep {
+namespace lockstep::map {
 namespace {
 
 struct TopologyCloser {
@@ -170,7 +170,8 @@ Result<std::vector<int>> processors_of(DeviceKind kind, std::span<const int> dev
   Bitmap units(hwloc_bitmap_alloc());
   for (const int device : devices) {
     if (device < 0 || std::cmp_greater_equal(device, known.size()))
-      return Error{Code::not_found, format("this machine has no {} {}", name_of(kind), device)};
+      return Error{Code::not_found,
+                   format("this machine has no {} {}", lockstep::name_of(kind), device)};
     const auto object = known[static_cast<std::size_t>(device)];
     hwloc_bitmap_or(units.get(), units.get(),
                     hwloc_get_non_io_ancestor_obj(topology.get(), object)->cpuset);
@@ -183,4 +184,4 @@ Result<std::vector<int>> processors_of(DeviceKind kind, std::span<const int> dev
   return processors;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::map

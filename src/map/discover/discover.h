@@ -8,7 +8,7 @@
 #include "base/result.h"
 #include "map/map.h"
 
-namespace lockstep {
+namespace lockstep::map {
 
 // A map of one host. Its devices are its NVIDIA GPUs (numbered by PCI address) or, without any, the
 // cores that this process may use (affinity and cgroup limits count; two threads of a core are one
@@ -26,4 +26,4 @@ Result<std::vector<int>> processors_of(DeviceKind kind, std::span<const int> dev
 // The id of this boot of the machine, as the kernel gives it; equal in all its containers.
 Result<std::string> boot_id();
 
-}  // namespace lockstep
+}  // namespace lockstep::map

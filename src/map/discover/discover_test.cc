@@ -14,7 +14,7 @@
 #include "map/query.h"
 #include "map/tree.h"
 
-namespace lockstep {
+namespace lockstep::map {
 namespace {
 
 using ::testing::HasSubstr;
@@ -75,4 +75,4 @@ TEST(Discover, WhatIsFoundSurvivesItsFileAndCanBePresentedAsSeveralHosts) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::map

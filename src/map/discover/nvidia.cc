@@ -11,7 +11,7 @@
 #include "base/format.h"
 #include "base/os/files.h"
 
-namespace lockstep {
+namespace lockstep::map {
 namespace {
 
 namespace fs = std::filesystem;
@@ -75,4 +75,4 @@ std::vector<NvidiaGpu> usable_nvidia_gpus(const fs::path& root) {
   return gpus;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::map

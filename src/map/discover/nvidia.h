@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace lockstep {
+namespace lockstep::map {
 
 struct NvidiaGpu {
   std::string pci;  // "0000:01:00.0"; empty: the driver's list is not accessible
@@ -17,4 +17,4 @@ struct NvidiaGpu {
 // CUDA_DEVICE_ORDER=PCI_BUS_ID. `root` is "/", or a folder that a test made.
 std::vector<NvidiaGpu> usable_nvidia_gpus(const std::filesystem::path& root = "/");
 
-}  // namespace lockstep
+}  // namespace lockstep::map

@@ -5,7 +5,7 @@
 #include "base/os/files.h"
 #include "base/temporary_folder_for_test.h"
 
-namespace lockstep {
+namespace lockstep::map {
 namespace {
 
 // A folder that looks like the root of a machine.
@@ -53,4 +53,4 @@ TEST(Nvidia, WhereTheDriverShowsNoListDeviceFilesCount) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::map

@@ -4,8 +4,8 @@
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
-namespace lockstep {
+namespace lockstep::net {
 
 inline constexpr auto kAwait = boost::asio::as_tuple(boost::asio::use_awaitable);
 
-}  // namespace lockstep
+}  // namespace lockstep::net

@@ -5,7 +5,7 @@
 
 #include "net/http/http.h"
 
-namespace lockstep::detail {
+namespace lockstep::net::detail {
 
 namespace {
 
@@ -76,4 +76,4 @@ ChunkedDecoder::State ChunkedDecoder::end_line(std::string_view line) {
   return State::more;
 }
 
-}  // namespace lockstep::detail
+}  // namespace lockstep::net::detail

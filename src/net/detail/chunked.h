@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-namespace lockstep::detail {
+namespace lockstep::net::detail {
 
 class ChunkedDecoder {
  public:
@@ -34,4 +34,4 @@ class ChunkedDecoder {
   std::uint64_t total_ = 0;  // of all chunks begun
 };
 
-}  // namespace lockstep::detail
+}  // namespace lockstep::net::detail

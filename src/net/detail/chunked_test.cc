@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace lockstep::detail {
+namespace lockstep::net::detail {
 namespace {
 
 using State = ChunkedDecoder::State;
@@ -61,4 +61,4 @@ TEST(Chunked, ABodyOverTheLimitIsRefusedBeforeItComes) {
 }
 
 }  // namespace
-}  // namespace lockstep::detail
+}  // namespace lockstep::net::detail

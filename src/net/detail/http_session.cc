@@ -14,7 +14,7 @@
 #include "net/detail/await.h"
 #include "net/http/url.h"
 
-namespace lockstep {
+namespace lockstep::net {
 
 namespace asio = boost::asio;
 namespace beast = boost::beast;
@@ -169,7 +169,7 @@ HttpSession::Next HttpSession::examine_head(std::string_view bytes) {
   auto target = parse_request_target(head_.target);
   if (!target) return refuse(400, target.error().message);
   if (head_.content_length > static_cast<std::uint64_t>(core_->options.body_max.count()))
-    return refuse(413, format("the body is over {}", text(core_->options.body_max)));
+    return refuse(413, format("the body is over {}", lockstep::text(core_->options.body_max)));
   request_ = {.method = head_.method,
               .target = head_.target,
               .path = std::move(target->path),
@@ -235,7 +235,7 @@ std::optional<HttpSession::Next> HttpSession::take_body(detail::ChunkedDecoder& 
     case detail::ChunkedDecoder::State::too_large:
       break;
   }
-  return refuse(413, format("the body is over {}", text(core_->options.body_max)));
+  return refuse(413, format("the body is over {}", lockstep::text(core_->options.body_max)));
 }
 
 asio::awaitable<HttpResponse> HttpSession::handle(bool& gone) {
@@ -309,4 +309,4 @@ asio::awaitable<void> HttpSession::linger() {
   }
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::net

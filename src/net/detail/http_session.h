@@ -19,7 +19,7 @@
 #include "net/detail/watchdog.h"
 #include "net/http/http_server.h"
 
-namespace lockstep {
+namespace lockstep::net {
 
 class HttpSession;
 
@@ -115,4 +115,4 @@ class HttpSession {
   std::weak_ptr<Responder::Exchange> exchange_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::net

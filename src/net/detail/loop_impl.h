@@ -10,7 +10,7 @@
 
 #include "net/loop.h"
 
-namespace lockstep {
+namespace lockstep::net {
 
 struct Loop::Impl {
   boost::asio::io_context context{1};
@@ -19,4 +19,4 @@ struct Loop::Impl {
   std::vector<std::unique_ptr<boost::asio::signal_set>> signals;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::net

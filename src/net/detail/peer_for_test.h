@@ -17,7 +17,7 @@
 #include "net/http/http_server.h"
 #include "net/loop.h"
 
-namespace lockstep {
+namespace lockstep::net {
 
 // Its Loop runs until the end of the test.
 class ServerThread {
@@ -95,4 +95,4 @@ class RawCaller {
   Fd fd_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::net

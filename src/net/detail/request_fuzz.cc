@@ -4,6 +4,7 @@
 #include "net/detail/request_head.h"
 
 using namespace lockstep;
+using namespace lockstep::net;
 
 LS_FUZZ(request,
         {"GET /api/v1/runs?state=running HTTP/1.1\r\nHost: localhost:8080\r\n\r\n",

@@ -6,7 +6,7 @@
 #include "base/format.h"
 #include "net/http/url.h"
 
-namespace lockstep::detail {
+namespace lockstep::net::detail {
 
 namespace {
 
@@ -154,4 +154,4 @@ Failure parse_request_head(std::string_view bytes, const HeadLimits& limits, Req
   return read_expectation(head);
 }
 
-}  // namespace lockstep::detail
+}  // namespace lockstep::net::detail

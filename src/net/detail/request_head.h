@@ -18,7 +18,7 @@
 #include "base/result.h"
 #include "net/http/http.h"
 
-namespace lockstep::detail {
+namespace lockstep::net::detail {
 
 struct HeadLimits {
   std::size_t line_max = 8 << 10;
@@ -54,4 +54,4 @@ std::optional<HeadError> find_early_error(std::string_view bytes, std::size_t se
 std::optional<HeadError> parse_request_head(std::string_view bytes, const HeadLimits& limits,
                                             RequestHead& head);
 
-}  // namespace lockstep::detail
+}  // namespace lockstep::net::detail

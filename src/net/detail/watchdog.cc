@@ -1,6 +1,6 @@
 #include "net/detail/watchdog.h"
 
-namespace lockstep::detail {
+namespace lockstep::net::detail {
 
 using boost::system::error_code;
 
@@ -30,4 +30,4 @@ void Watchdog::stop() {
   state_->timer.expires_at(std::chrono::steady_clock::time_point::max());
 }
 
-}  // namespace lockstep::detail
+}  // namespace lockstep::net::detail

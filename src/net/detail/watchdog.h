@@ -9,7 +9,7 @@
 
 #include "base/units.h"
 
-namespace lockstep::detail {
+namespace lockstep::net::detail {
 
 class Watchdog {
  public:
@@ -38,4 +38,4 @@ class Watchdog {
   std::shared_ptr<State> state_;
 };
 
-}  // namespace lockstep::detail
+}  // namespace lockstep::net::detail

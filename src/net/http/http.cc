@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace lockstep {
+namespace lockstep::net {
 
 namespace {
 
@@ -100,4 +100,4 @@ bool is_field_value(std::string_view value) {
   });
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::net

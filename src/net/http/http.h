@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-namespace lockstep {
+namespace lockstep::net {
 
 // In the order of arrival; names compare without regard to case.
 class Headers {
@@ -58,4 +58,4 @@ bool is_token(std::string_view word);
 // True if a header may have that value: no control characters but tab.
 bool is_field_value(std::string_view value);
 
-}  // namespace lockstep
+}  // namespace lockstep::net

@@ -20,7 +20,7 @@
 #include "base/format.h"
 #include "net/detail/await.h"
 
-namespace lockstep {
+namespace lockstep::net {
 
 namespace asio = boost::asio;
 namespace beast = boost::beast;
@@ -245,4 +245,4 @@ void HttpClient::on_waiting(std::function<void(Duration)> callback) {
   impl_->on_waiting = std::move(callback);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::net

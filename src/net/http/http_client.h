@@ -14,7 +14,7 @@
 #include "net/http/http.h"
 #include "net/http/url.h"
 
-namespace lockstep {
+namespace lockstep::net {
 
 struct HttpCall {
   std::string method = "GET";
@@ -56,4 +56,4 @@ class HttpClient {
   std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::net

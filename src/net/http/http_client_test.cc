@@ -12,7 +12,7 @@
 #include "net/detail/peer_for_test.h"
 #include "net/reserved_port.h"
 
-namespace lockstep {
+namespace lockstep::net {
 namespace {
 
 using std::chrono::milliseconds;
@@ -263,4 +263,4 @@ TEST(HttpClient, DoesNotSendWhatWouldBecomeAnotherRequest) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::net

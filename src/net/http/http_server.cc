@@ -14,7 +14,7 @@
 #include "net/detail/loop_impl.h"
 #include "net/http/url.h"
 
-namespace lockstep {
+namespace lockstep::net {
 
 namespace asio = boost::asio;
 using asio::ip::tcp;
@@ -200,4 +200,4 @@ void HttpServer::stop(Duration grace, std::function<void()> stopped) {
   core_->grace = core_->loop->after(grace, [core = core_.get()] { core->close_all(); });
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::net

@@ -17,7 +17,7 @@
 #include "net/http/http.h"
 #include "net/loop.h"
 
-namespace lockstep {
+namespace lockstep::net {
 
 struct HttpServerOptions {
   std::string host = "127.0.0.1";  // an address of this machine
@@ -90,4 +90,4 @@ class HttpServer {
   std::shared_ptr<Core> core_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::net

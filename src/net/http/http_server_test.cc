@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "net/detail/peer_for_test.h"
 
-namespace lockstep {
+namespace lockstep::net {
 namespace {
 
 using std::chrono::milliseconds;
@@ -460,4 +460,4 @@ TEST(HttpServer, APortInUseIsSaid) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::net

@@ -9,7 +9,7 @@
 #include "base/format.h"
 #include "base/utf8.h"
 
-namespace lockstep {
+namespace lockstep::net {
 
 namespace {
 
@@ -183,4 +183,4 @@ bool is_loopback(const std::string& address) {
   return ::inet_pton(AF_INET6, address.c_str(), &v6) == 1 && IN6_IS_ADDR_LOOPBACK(&v6);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::net

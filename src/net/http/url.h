@@ -8,7 +8,7 @@
 
 #include "base/result.h"
 
-namespace lockstep {
+namespace lockstep::net {
 
 struct RequestTarget {
   std::vector<std::string> path;
@@ -40,4 +40,4 @@ Result<std::string> host_of(std::string_view authority);
 // An address that no other machine reaches: 127.0.0.0/8 or ::1. False for a name.
 bool is_loopback(const std::string& address);
 
-}  // namespace lockstep
+}  // namespace lockstep::net

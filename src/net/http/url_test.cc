@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace lockstep {
+namespace lockstep::net {
 namespace {
 
 using testing::ElementsAre;
@@ -68,4 +68,4 @@ TEST(Url, AnAddressThatOthersReachIsNotLoopback) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::net

@@ -18,21 +18,21 @@
 #include "platform/host/node_files.h"
 #include "text/convert.h"
 
-namespace lockstep {
+namespace lockstep::agent {
 namespace {
 
 using std::filesystem::path;
 
-Result<LaunchSpec> read_launch(const path& file) {
-  auto read = [&]() -> Result<LaunchSpec> {
-    return from_json<LaunchSpec>(TRY(parse_json(TRY(read_file(file)))));
+Result<engine::LaunchSpec> read_launch(const path& file) {
+  auto read = [&]() -> Result<engine::LaunchSpec> {
+    return from_json<engine::LaunchSpec>(TRY(parse_json(TRY(read_file(file)))));
   };
   auto launch = read();
   if (!launch) return std::move(launch).error().with_context(file.string());
   return launch;
 }
 
-Result<void> check(const LaunchSpec& launch) {
+Result<void> check(const engine::LaunchSpec& launch) {
   if (launch.command.empty()) return Error{Code::invalid, "the launch names no command"};
   if (launch.devices.empty()) return Error{Code::invalid, "the launch has no devices"};
   return {};
@@ -58,14 +58,14 @@ void set_signals() {
 
 // The engine sets the token in the agent's environment; an agent started by hand uses the node's
 // folder.
-std::string token_of(const LaunchSpec& launch) {
-  const char* token = std::getenv(std::string(kNodeToken).c_str());
+std::string token_of(const engine::LaunchSpec& launch) {
+  const char* token = std::getenv(std::string(host::kNodeToken).c_str());
   return token != nullptr && *token != '\0' ? token : launch.node_folder;
 }
 
-Result<void> become_agent(const LaunchSpec& launch) {
+Result<void> become_agent(const engine::LaunchSpec& launch) {
   ::setsid();  // fails if the engine did so already
-  TRY(redirect(NodeFiles{launch.node_folder}.agent_log()));
+  TRY(redirect(host::NodeFiles{launch.node_folder}.agent_log()));
   set_log_name("agent " + launch.node);
   set_signals();
   if (auto raised = raise_file_limit(); !raised) LS_LOG(warning, "{}", raised.error().message);
@@ -73,7 +73,7 @@ Result<void> become_agent(const LaunchSpec& launch) {
   return {};
 }
 
-Result<void> serve(const LaunchSpec& launch, const NodeId& node, DaemonLink& link) {
+Result<void> serve(const engine::LaunchSpec& launch, const model::NodeId& node, DaemonLink& link) {
   LS_LOG(info, "pid {} on host {}", ::getpid(), launch.host);
   auto loop = TRY(AgentLoop::open(launch, node, token_of(launch), link));
   loop->run();
@@ -82,11 +82,11 @@ Result<void> serve(const LaunchSpec& launch, const NodeId& node, DaemonLink& lin
 
 }  // namespace
 
-Result<int> run_agent(const LaunchSpec& launch, DaemonLink& link) {
+Result<int> run_agent(const engine::LaunchSpec& launch, DaemonLink& link) {
   TRY(check(launch));
-  NodeId node = TRY(parse_node_id(launch.node));
+  model::NodeId node = TRY(model::parse_node_id(launch.node));
   TRY(make_folders(launch.node_folder));
-  Fd lock = TRY(try_lock(NodeFiles{launch.node_folder}.lock()));
+  Fd lock = TRY(try_lock(host::NodeFiles{launch.node_folder}.lock()));
   if (!lock) return 0;
   TRY(become_agent(launch));
   if (auto served = serve(launch, node, link); !served) {
@@ -97,10 +97,10 @@ Result<int> run_agent(const LaunchSpec& launch, DaemonLink& link) {
 }
 
 Result<int> run_agent(const path& launch_file) {
-  LaunchSpec launch = TRY(read_launch(launch_file));
-  NodeId node = TRY(parse_node_id(launch.node));
+  engine::LaunchSpec launch = TRY(read_launch(launch_file));
+  model::NodeId node = TRY(model::parse_node_id(launch.node));
   HttpDaemonLink link(launch.daemon_file, {launch.generation, node.attempt}, launch.token);
   return run_agent(launch, link);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::agent

@@ -9,7 +9,7 @@
 #include "platform/agent/link/daemon_link.h"
 #include "platform/engine/launch_spec.h"
 
-namespace lockstep {
+namespace lockstep::agent {
 
 // `lockstep agent LAUNCH_FILE`: makes this process the agent (own session, log in agent.log) and
 // returns the program's exit code once the daemon sends `leave`. Returns 0 at once if another
@@ -17,6 +17,6 @@ namespace lockstep {
 Result<int> run_agent(const std::filesystem::path& launch_file);
 
 // The same with the caller's link to the daemon.
-Result<int> run_agent(const LaunchSpec& launch, DaemonLink& link);
+Result<int> run_agent(const engine::LaunchSpec& launch, DaemonLink& link);
 
-}  // namespace lockstep
+}  // namespace lockstep::agent

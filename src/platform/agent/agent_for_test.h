@@ -29,7 +29,7 @@
 #include "platform/core/model/command.h"
 #include "text/convert.h"
 
-namespace lockstep {
+namespace lockstep::agent {
 
 inline constexpr Duration kPatience = std::chrono::seconds(30);
 
@@ -125,7 +125,7 @@ class FakeDaemon {
     Lock lock(mutex_);
     return last_;
   }
-  std::vector<TelemetryItem> items() {
+  std::vector<spool::TelemetryItem> items() {
     Lock lock(mutex_);
     return items_;
   }
@@ -133,13 +133,13 @@ class FakeDaemon {
   std::string lines(int rank) {
     std::string all;
     for (const auto& item : items())
-      if (item.kind == TelemetryKind::log && item.rank == rank) all += item.text + "\n";
+      if (item.kind == spool::TelemetryKind::log && item.rank == rank) all += item.text + "\n";
     return all;
   }
   std::vector<std::string> events() {
     std::vector<std::string> all;
     for (const auto& item : items())
-      if (item.kind == TelemetryKind::event) all.push_back(item.text);
+      if (item.kind == spool::TelemetryKind::event) all.push_back(item.text);
     return all;
   }
   bool has_line_with(const std::string& words) { return lines(0).find(words) != std::string::npos; }
@@ -214,7 +214,7 @@ class FakeDaemon {
     answer.grace_seconds = grace_;
     if (heartbeat->flight) flight_wanted_ = false;
     if (heartbeat->flight) flight_ = heartbeat->flight;
-    const bool at_end = flight_at_end_ && answer.command == CommandKind::leave && !flight_;
+    const bool at_end = flight_at_end_ && answer.command == model::CommandKind::leave && !flight_;
     answer.flight_wanted = flight_wanted_ || at_end;
     return dump_json(to_json(answer));
   }
@@ -223,15 +223,15 @@ class FakeDaemon {
     last_ = heartbeat;
     ++orphan_calls_;
     orphan_items_ += heartbeat.items.size();
-    return dump_json(
-        to_json(api::HeartbeatAnswer{.command = stop_ ? CommandKind::stop : CommandKind::none,
-                                     .acknowledged = 0,
-                                     .master_address = {},
-                                     .master_port = 0,
-                                     .rendezvous = {},
-                                     .grace_seconds = grace_,
-                                     .flight_wanted = false,
-                                     .orphaned = true}));
+    return dump_json(to_json(
+        api::HeartbeatAnswer{.command = stop_ ? model::CommandKind::stop : model::CommandKind::none,
+                             .acknowledged = 0,
+                             .master_address = {},
+                             .master_port = 0,
+                             .rendezvous = {},
+                             .grace_seconds = grace_,
+                             .flight_wanted = false,
+                             .orphaned = true}));
   }
 
   bool is_poisoned(const api::Heartbeat& heartbeat) const LS_REQUIRES(mutex_) {
@@ -250,15 +250,16 @@ class FakeDaemon {
     }
   }
 
-  CommandKind command() const LS_REQUIRES(mutex_) {
-    const bool over = std::ranges::none_of(
-        last_.ranks, [](const Rank& rank) { return rank.state == RankState::running; });
-    if (over && (!last_.ranks.empty() || last_.state == NodeState::stopping))
-      return withholds_leave_ ? CommandKind::stop : CommandKind::leave;
-    if (stop_) return CommandKind::stop;
-    const bool starts =
-        last_.state == NodeState::ready || (last_.state == NodeState::running && !whole_);
-    return starts ? CommandKind::start : CommandKind::none;
+  model::CommandKind command() const LS_REQUIRES(mutex_) {
+    const bool over = std::ranges::none_of(last_.ranks, [](const model::Rank& rank) {
+      return rank.state == model::RankState::running;
+    });
+    if (over && (!last_.ranks.empty() || last_.state == model::NodeState::stopping))
+      return withholds_leave_ ? model::CommandKind::stop : model::CommandKind::leave;
+    if (stop_) return model::CommandKind::stop;
+    const bool starts = last_.state == model::NodeState::ready ||
+                        (last_.state == model::NodeState::running && !whole_);
+    return starts ? model::CommandKind::start : model::CommandKind::none;
   }
 
   Fd socket_;
@@ -280,7 +281,7 @@ class FakeDaemon {
   std::size_t orphan_items_ LS_GUARDED_BY(mutex_) = 0;
   std::string poison_ LS_GUARDED_BY(mutex_);
   api::Heartbeat last_ LS_GUARDED_BY(mutex_);
-  std::vector<TelemetryItem> items_ LS_GUARDED_BY(mutex_);
+  std::vector<spool::TelemetryItem> items_ LS_GUARDED_BY(mutex_);
   std::string trouble_ LS_GUARDED_BY(mutex_);
 };
 
@@ -348,9 +349,9 @@ class AgentTest : public testing::Test {
     return found;
   }
 
-  Rank rank(std::size_t local_rank) {
+  model::Rank rank(std::size_t local_rank) {
     const auto ranks = daemon_.last().ranks;
-    return local_rank < ranks.size() ? ranks[local_rank] : Rank{};
+    return local_rank < ranks.size() ? ranks[local_rank] : model::Rank{};
   }
 
   // Sends a report as the rank would, once the rank has printed its socket ("socket PATH").
@@ -383,9 +384,9 @@ class AgentTest : public testing::Test {
 
   const TemporaryFolder root_;
   std::string token_;
-  LaunchSpec launch_;
+  engine::LaunchSpec launch_;
   FakeDaemon daemon_;
   pid_t agent_ = 0;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::agent

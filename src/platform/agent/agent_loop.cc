@@ -24,7 +24,7 @@
 #include "platform/agent/watch/network_errors.h"
 #include "platform/host/log_rotation.h"
 
-namespace lockstep {
+namespace lockstep::agent {
 namespace {
 
 using std::chrono::hours;
@@ -65,27 +65,27 @@ bool passed(const std::optional<Deadline>& deadline) { return deadline && deadli
 // On a clock that does not jump.
 Duration moment() { return MonotonicClock().since_boot(); }
 
-ClockRow read_clock() {
+model::ClockRow read_clock() {
   const MonotonicClock steady;
   return {steady.boot_id(), wall_time_at_boot(SystemClock(), steady)};
 }
 
 // The folders of all nodes, as far as this host sees them: the nodes of an attempt have sibling
 // folders. Or the folder that the user has set.
-std::vector<std::filesystem::path> flight_folders(const LaunchSpec& launch) {
-  if (const auto named = launch.env.find(std::string(kFlightFolderVariable));
+std::vector<std::filesystem::path> flight_folders(const engine::LaunchSpec& launch) {
+  if (const auto named = launch.env.find(std::string(comm::kFlightFolderVariable));
       named != launch.env.end())
     return {named->second};
   const std::filesystem::path own = launch.node_folder;
-  std::vector<std::filesystem::path> folders = {NodeFiles{own}.flight()};
+  std::vector<std::filesystem::path> folders = {host::NodeFiles{own}.flight()};
   for (int node = 1; node < launch.nodes; ++node)
-    folders.push_back(NodeFiles{own.parent_path() / node_folder_name(node)}.flight());
+    folders.push_back(host::NodeFiles{own.parent_path() / host::node_folder_name(node)}.flight());
   return folders;
 }
 
-FlightSource flight_source_of(const LaunchSpec& launch) {
+FlightSource flight_source_of(const engine::LaunchSpec& launch) {
   return {.folder = flight_folders(launch).front(),
-          .is_shared = launch.env.contains(std::string(kFlightFolderVariable)),
+          .is_shared = launch.env.contains(std::string(comm::kFlightFolderVariable)),
           .first_rank = launch.first_rank,
           .ranks = static_cast<int>(launch.devices.size()),
           .since = SystemClock().now()};
@@ -100,9 +100,10 @@ Duration heartbeat_interval(int nodes) {
 
 // --- Getting ready ---
 
-Result<std::unique_ptr<AgentLoop>> AgentLoop::open(const LaunchSpec& launch, const NodeId& node,
-                                                   std::string token, DaemonLink& link) {
-  auto port = TRY(ReservedPort::open());
+Result<std::unique_ptr<AgentLoop>> AgentLoop::open(const engine::LaunchSpec& launch,
+                                                   const model::NodeId& node, std::string token,
+                                                   DaemonLink& link) {
+  auto port = TRY(net::ReservedPort::open());
   auto sockets = TRY(SocketFolder::create(token));
   auto signals = TRY(open_signals());
   std::unique_ptr<AgentLoop> loop(new AgentLoop(launch, node, std::move(token), std::move(port),
@@ -110,7 +111,7 @@ Result<std::unique_ptr<AgentLoop>> AgentLoop::open(const LaunchSpec& launch, con
   TRY(loop->write_secret());
   TRY(loop->open_rendezvous());
   TRY(loop->open_rank_streams());
-  auto spool = TRY(Spool::open(loop->own_files().spool(), {}));
+  auto spool = TRY(spool::Spool::open(loop->own_files().spool(), {}));
   loop->heartbeat_sender_ = TRY(HeartbeatSender::start(
       link, std::move(spool), loop->status(),
       {.heartbeat_interval = heartbeat_interval(launch.nodes),
@@ -119,8 +120,8 @@ Result<std::unique_ptr<AgentLoop>> AgentLoop::open(const LaunchSpec& launch, con
   return loop;
 }
 
-AgentLoop::AgentLoop(const LaunchSpec& launch, const NodeId& node, std::string token,
-                     ReservedPort port, SocketFolder sockets, Fd signals)
+AgentLoop::AgentLoop(const engine::LaunchSpec& launch, const model::NodeId& node, std::string token,
+                     net::ReservedPort port, SocketFolder sockets, Fd signals)
     : launch_(launch),
       node_(node),
       files_{launch.node_folder},
@@ -135,7 +136,7 @@ AgentLoop::AgentLoop(const LaunchSpec& launch, const NodeId& node, std::string t
 AgentLoop::~AgentLoop() { ::unlink(own_files().secret().c_str()); }
 
 std::filesystem::path AgentLoop::report_path(int local_rank) const {
-  return report_socket(sockets_.path(), launch_.first_rank + local_rank);
+  return host::report_socket(sockets_.path(), launch_.first_rank + local_rank);
 }
 
 Result<void> AgentLoop::write_secret() const {
@@ -144,12 +145,12 @@ Result<void> AgentLoop::write_secret() const {
 
 Result<void> AgentLoop::open_rendezvous() {
   if (node_.index != 0) return {};
-  const auto secret = TRY(Secret::from_hex(launch_.secret));
-  const auto network = TRY(network_options_from_environment(launch_.env));
-  rendezvous_ = TRY(on_free_port(launch_.address, network.ports, [&](std::uint16_t port) {
-    return RendezvousServer::start(launch_.address, port, secret,
-                                   {.connection_timeout = network.connection_timeout},
-                                   port_.number());
+  const auto secret = TRY(net::Secret::from_hex(launch_.secret));
+  const auto network = TRY(comm::network_options_from_environment(launch_.env));
+  rendezvous_ = TRY(comm::on_free_port(launch_.address, network.ports, [&](std::uint16_t port) {
+    return comm::RendezvousServer::start(launch_.address, port, secret,
+                                         {.connection_timeout = network.connection_timeout},
+                                         port_.number());
   }));
   return {};
 }
@@ -157,11 +158,11 @@ Result<void> AgentLoop::open_rendezvous() {
 // The port of torch's store on this host's loopback: rank 0's own, or that of the forwarder. 0 if
 // MASTER_ADDR is loopback itself.
 Result<int> AgentLoop::open_store() {
-  if (is_loopback(start_command_.master_address)) return 0;
+  if (net::is_loopback(start_command_.master_address)) return 0;
   if (node_.index == 0) return port_.number();
-  forwarder_ = TRY(
-      PortForwarder::start(start_command_.rendezvous, TRY(Secret::from_hex(launch_.secret)),
-                           TRY(network_options_from_environment(launch_.env)).connection_timeout));
+  forwarder_ = TRY(comm::PortForwarder::start(
+      start_command_.rendezvous, TRY(net::Secret::from_hex(launch_.secret)),
+      TRY(comm::network_options_from_environment(launch_.env)).connection_timeout));
   return forwarder_->port();
 }
 
@@ -170,7 +171,7 @@ Result<void> AgentLoop::open_rank_streams() {
     const int rank = launch_.first_rank + local;
     auto log = [this, rank, local](std::string lines) {
       scan_for_faults(local, lines);
-      heartbeat_sender_->add({.kind = TelemetryKind::log,
+      heartbeat_sender_->add({.kind = spool::TelemetryKind::log,
                               .rank = rank,
                               .time = SystemClock().now(),
                               .text = std::move(lines)});
@@ -187,7 +188,7 @@ Result<void> AgentLoop::open_rank_streams() {
   return {};
 }
 
-void AgentLoop::handle_report(int local_rank, TelemetryItem item) {
+void AgentLoop::handle_report(int local_rank, spool::TelemetryItem item) {
   ranks_.record_progress(local_rank, item.step, moment());
   if (phase_ == Phase::running) start_running_time();
   heartbeat_sender_->set_step(item.rank, item.step);
@@ -268,7 +269,7 @@ void AgentLoop::read_signals() {
   while (::read(signals_.get(), &info, sizeof info) == sizeof info) {
     if (info.ssi_signo == SIGCHLD) continue;
     LS_LOG(warning, "the agent got signal {}", info.ssi_signo);
-    begin_stop(StopReason::signal,
+    begin_stop(model::StopReason::signal,
                format("the agent was asked to end by signal {}", info.ssi_signo));
   }
   read_all_streams();
@@ -287,7 +288,7 @@ void AgentLoop::scan_for_faults(int local_rank, std::string_view lines) {
   while (!lines.empty()) {
     const auto end = std::min(lines.find('\n'), lines.size());
     const auto line = lines.substr(0, end);
-    if (const Fault fault = network_fault_in(line); fault != Fault::none)
+    if (const report::Fault fault = network_fault_in(line); fault != report::Fault::none)
       ranks_.record_printed_fault(local_rank, fault, line, moment());
     lines.remove_prefix(std::min(lines.size(), end + 1));
   }
@@ -296,24 +297,24 @@ void AgentLoop::scan_for_faults(int local_rank, std::string_view lines) {
 void AgentLoop::apply_orders() {
   heartbeat_sender_->clear_wake();
   orders_ = heartbeat_sender_->orders();
-  const Command& command = orders_.command;
-  const bool leave = orders_.refused || command.kind == CommandKind::leave;
+  const model::Command& command = orders_.command;
+  const bool leave = orders_.refused || command.kind == model::CommandKind::leave;
   if (leave && !std::exchange(exit_ordered_, true)) exit_deadline_ = Deadline::after(kLastItemsMax);
   if (leave && phase_ < Phase::cleaning_up) return kill_ranks();
-  if (command.kind == CommandKind::start || command.kind == CommandKind::stop)
+  if (command.kind == model::CommandKind::start || command.kind == model::CommandKind::stop)
     grace_ = command.grace;
-  if (command.kind == CommandKind::start && phase_ == Phase::running) await_other_nodes();
-  if (command.kind == CommandKind::start && phase_ == Phase::waiting) start_ranks(command);
-  if (command.kind == CommandKind::none && phase_ == Phase::running) grant_full_time_limit();
-  if (command.kind == CommandKind::stop) begin_stop(StopReason::none, "");
+  if (command.kind == model::CommandKind::start && phase_ == Phase::running) await_other_nodes();
+  if (command.kind == model::CommandKind::start && phase_ == Phase::waiting) start_ranks(command);
+  if (command.kind == model::CommandKind::none && phase_ == Phase::running) grant_full_time_limit();
+  if (command.kind == model::CommandKind::stop) begin_stop(model::StopReason::none, "");
 }
 
 void AgentLoop::check_deadlines() {
   if (next_log_check_.passed()) limit_log_size();
   if (passed(flush_)) flush_output();
   if (passed(next_unfinished_report_)) report_unfinished();
-  if (passed(time_out_)) begin_stop(StopReason::timeout, "time-out");
-  if (passed(unattended_stop_)) begin_stop(StopReason::none, "");
+  if (passed(time_out_)) begin_stop(model::StopReason::timeout, "time-out");
+  if (passed(unattended_stop_)) begin_stop(model::StopReason::none, "");
   if (phase_ == Phase::stopping && passed(next_kill_)) kill_ranks();
   if (phase_ == Phase::cleaning_up && passed(next_leftover_check_)) kill_leftovers();
   if (phase_ == Phase::running) check_progress();
@@ -323,7 +324,7 @@ void AgentLoop::check_deadlines() {
 
 void AgentLoop::limit_log_size() {
   next_log_check_ = Deadline::after(kLogCheckInterval);
-  if (auto bounded = rotate_own_log(own_files().agent_log(), kAgentLogMax); !bounded)
+  if (auto bounded = host::rotate_own_log(own_files().agent_log(), host::kAgentLogMax); !bounded)
     LS_LOG(warning, "beginning a new log: {}", bounded.error().message);
 }
 
@@ -331,11 +332,11 @@ void AgentLoop::limit_log_size() {
 // they do not hold devices for nothing.
 void AgentLoop::check_progress() {
   if (ranks_.update_stalled(moment())) report_status();
-  const Rank* rank = ranks_.first_stalled();
+  const model::Rank* rank = ranks_.first_stalled();
   if (rank == nullptr ||
       heartbeat_sender_->time_since_answer() < std::min(launch_.hang_after, kUnattendedHangLimit))
     return;
-  begin_stop(StopReason::no_progress,
+  begin_stop(model::StopReason::no_progress,
              format("rank {} has made no progress since step {}, and the daemon does not answer",
                     rank->rank, rank->step));
 }
@@ -358,12 +359,12 @@ void AgentLoop::check_stragglers() {
 bool AgentLoop::may_exit() const {
   if (phase_ != Phase::ended) return false;
   if (orders_.refused || passed(exit_deadline_)) return true;
-  return orders_.command.kind == CommandKind::leave && heartbeat_sender_->all_delivered();
+  return orders_.command.kind == model::CommandKind::leave && heartbeat_sender_->all_delivered();
 }
 
 // --- Ranks ---
 
-void AgentLoop::start_ranks(const Command& command) {
+void AgentLoop::start_ranks(const model::Command& command) {
   start_command_ = command;
   for (std::size_t i = 0; i < rank_streams_.size(); ++i) {
     auto started = start_rank(rank_streams_[i], static_cast<int>(i));
@@ -371,11 +372,11 @@ void AgentLoop::start_ranks(const Command& command) {
     LS_LOG(error, "rank {}: {}", rank_streams_[i].rank, started.error().message);
     phase_ = Phase::running;  // as far as possible
     message_ = format("rank {}: {}", rank_streams_[i].rank, started.error().message);
-    state_ = NodeState::stopping;
+    state_ = model::NodeState::stopping;
     return kill_ranks();
   }
   phase_ = Phase::running;
-  state_ = NodeState::running;
+  state_ = model::NodeState::running;
   if (node_.index == 0 && launch_.world_size > 1)
     stragglers_.emplace(flight_folders(launch_), launch_.straggler_check_interval);
   await_other_nodes();
@@ -438,7 +439,7 @@ Result<void> AgentLoop::start_rank(RankStreams& source, int local_rank) {
 
 // The other ranks wait for it, so the rank stays `running` for the daemon.
 void AgentLoop::restart_killed() {
-  while (const Rank* killed = ranks_.first_killed()) {
+  while (const model::Rank* killed = ranks_.first_killed()) {
     if (restarts_ >= kRankRestartsMax) return;
     ++restarts_;
     auto& source = rank_streams_[static_cast<std::size_t>(killed->local_rank)];
@@ -449,7 +450,7 @@ void AgentLoop::restart_killed() {
         killed->rank, killed->code, restarts_, kRankRestartsMax);
     LS_LOG(warning, "{}", description);
     add_event(killed->rank, description);
-    heartbeat_sender_->add({.kind = TelemetryKind::log,
+    heartbeat_sender_->add({.kind = spool::TelemetryKind::log,
                             .rank = killed->rank,
                             .time = SystemClock().now(),
                             .text = "lockstep: " + description});
@@ -464,7 +465,7 @@ void AgentLoop::restart_killed() {
 }
 
 void AgentLoop::add_event(int rank, std::string description) {
-  heartbeat_sender_->add({.kind = TelemetryKind::event,
+  heartbeat_sender_->add({.kind = spool::TelemetryKind::event,
                           .rank = rank,
                           .time = SystemClock().now(),
                           .text = std::move(description)});
@@ -472,12 +473,12 @@ void AgentLoop::add_event(int rank, std::string description) {
 
 // If the run ends with the rank, the cause of its attempt reports it instead.
 void AgentLoop::report_killed() {
-  for (const Rank& rank : ranks_.ranks()) {
-    if (!ended_badly(rank) || rank.state != RankState::killed) continue;
+  for (const model::Rank& rank : ranks_.ranks()) {
+    if (!model::ended_badly(rank) || rank.state != model::RankState::killed) continue;
     RankStreams& source = rank_streams_[static_cast<std::size_t>(rank.local_rank)];
     if (std::exchange(source.kill_reported, true)) continue;
     add_event(rank.rank, format("rank {} was killed by signal {}", rank.rank, rank.code));
-    if (auto secret = Secret::from_hex(launch_.secret);
+    if (auto secret = net::Secret::from_hex(launch_.secret);
         secret && !start_command_.rendezvous.empty())
       failure_notifier_.send(start_command_.rendezvous, *secret, rank.rank);
   }
@@ -486,14 +487,14 @@ void AgentLoop::report_killed() {
 // True if the failure of a rank ends all ranks. With OnFailure::shrink the others continue without
 // a killed one while any of them runs.
 bool AgentLoop::failure_ends_all() const {
-  if (launch_.on_failure == OnFailure::shrink) return ranks_.any_failed();
+  if (launch_.on_failure == model::OnFailure::shrink) return ranks_.any_failed();
   return ranks_.any_ended_badly();
 }
 
 // Repeated calls have no effect.
-void AgentLoop::begin_stop(StopReason reason, std::string message) {
-  if (phase_ >= Phase::stopping && state_ == NodeState::stopping) return;
-  state_ = NodeState::stopping;
+void AgentLoop::begin_stop(model::StopReason reason, std::string message) {
+  if (phase_ >= Phase::stopping && state_ == model::NodeState::stopping) return;
+  state_ = model::NodeState::stopping;
   stop_reason_ = reason;
   if (!message.empty()) message_ = std::move(message);
   time_out_.reset();
@@ -524,8 +525,8 @@ void AgentLoop::kill_ranks() {
 
 // Some ranks have ended, or there are none.
 void AgentLoop::handle_ended_ranks() {
-  if (phase_ == Phase::running && launch_.on_failure == OnFailure::wait) restart_killed();
-  if (phase_ == Phase::running && launch_.on_failure != OnFailure::restart) report_killed();
+  if (phase_ == Phase::running && launch_.on_failure == model::OnFailure::wait) restart_killed();
+  if (phase_ == Phase::running && launch_.on_failure != model::OnFailure::restart) report_killed();
   if (phase_ == Phase::running && !unattended_stop_ && failure_ends_all())
     unattended_stop_ = Deadline::after(kUnattendedStopDelay);
   if (phase_ == Phase::running && ranks_.any_ended_badly()) ranks_.update_activities();
@@ -630,4 +631,4 @@ api::Heartbeat AgentLoop::status() const {
   return status;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::agent

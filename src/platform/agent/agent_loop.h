@@ -34,14 +34,15 @@
 #include "platform/host/node_files.h"
 #include "platform/host/open_folder.h"
 
-namespace lockstep {
+namespace lockstep::agent {
 
 class AgentLoop {
  public:
   // Opens the ports, sockets and files of the node. SIGCHLD, SIGTERM and SIGINT must be blocked in
   // all threads; `token` marks the node's processes. `launch` and `link` must outlive the loop.
-  static Result<std::unique_ptr<AgentLoop>> open(const LaunchSpec& launch, const NodeId& node,
-                                                 std::string token, DaemonLink& link);
+  static Result<std::unique_ptr<AgentLoop>> open(const engine::LaunchSpec& launch,
+                                                 const model::NodeId& node, std::string token,
+                                                 DaemonLink& link);
   ~AgentLoop();
 
   // Runs until the daemon sends `leave`.
@@ -58,19 +59,19 @@ class AgentLoop {
     bool kill_reported = false;  // as an event of the run
   };
 
-  AgentLoop(const LaunchSpec& launch, const NodeId& node, std::string token, ReservedPort port,
-            SocketFolder sockets, Fd signals);
+  AgentLoop(const engine::LaunchSpec& launch, const model::NodeId& node, std::string token,
+            net::ReservedPort port, SocketFolder sockets, Fd signals);
   Result<void> open_rendezvous();
   Result<int> open_store();
   Result<void> open_rank_streams();
   Result<void> write_secret() const;
-  NodeFiles own_files() const { return {folder_.path()}; }
+  host::NodeFiles own_files() const { return {folder_.path()}; }
   std::filesystem::path report_path(int local_rank) const;
 
   void run_once();
   Duration poll_timeout() const;
   void read_streams(RankStreams& source);
-  void handle_report(int local_rank, TelemetryItem item);
+  void handle_report(int local_rank, spool::TelemetryItem item);
   void handle_report(int local_rank, const FaultReport& report);
   void read_signals();
   void apply_orders();
@@ -83,7 +84,7 @@ class AgentLoop {
   void limit_log_size();
   bool may_exit() const;
 
-  void start_ranks(const Command& command);
+  void start_ranks(const model::Command& command);
   ProcessSpec program_of(int local_rank, bool is_restart) const;
   Result<void> start_rank(RankStreams& source, int local_rank);
   void restart_killed();
@@ -94,7 +95,7 @@ class AgentLoop {
   void start_running_time();
   void grant_full_time_limit();
   // message: the reason, for users; empty if a command requested the stop.
-  void begin_stop(StopReason reason, std::string message);
+  void begin_stop(model::StopReason reason, std::string message);
   void kill_ranks();
   void handle_ended_ranks();
   void kill_leftovers();
@@ -107,18 +108,19 @@ class AgentLoop {
   bool streams_closed() const;
 
   // Constant after construction.
-  const LaunchSpec& launch_;
-  const NodeId node_;
-  const NodeFiles files_;    // the paths that ranks get
-  const OpenFolder folder_;  // the same folder, for the agent itself
+  const engine::LaunchSpec& launch_;
+  const model::NodeId node_;
+  const host::NodeFiles files_;    // the paths that ranks get
+  const host::OpenFolder folder_;  // the same folder, for the agent itself
   const std::string token_;
 
-  ReservedPort port_;
+  net::ReservedPort port_;
   SocketFolder sockets_;
   Fd signals_;
-  const ClockRow clock_;  // for reported times; not read again when the wall clock is set
-  std::unique_ptr<RendezvousServer> rendezvous_;  // on node 0
-  std::unique_ptr<PortForwarder> forwarder_;  // on other nodes, where MASTER_ADDR is not loopback
+  const model::ClockRow clock_;  // for reported times; not read again when the wall clock is set
+  std::unique_ptr<comm::RendezvousServer> rendezvous_;  // on node 0
+  std::unique_ptr<comm::PortForwarder>
+      forwarder_;       // on other nodes, where MASTER_ADDR is not loopback
   int store_port_ = 0;  // port of torch's store on loopback, as in RankLaunchInfo
   std::vector<RankStreams> rank_streams_;  // by local rank
   RankProcesses ranks_;
@@ -128,14 +130,14 @@ class AgentLoop {
   FailureNotifier failure_notifier_;
 
   Phase phase_ = Phase::waiting;
-  NodeState state_ = NodeState::ready;
-  StopReason stop_reason_ = StopReason::none;
+  model::NodeState state_ = model::NodeState::ready;
+  model::StopReason stop_reason_ = model::StopReason::none;
   std::string message_;
   DaemonOrders orders_;
-  Command start_command_;  // with which the ranks were started
-  int restarts_ = 0;       // how often ranks were restarted
+  model::Command start_command_;  // with which the ranks were started
+  int restarts_ = 0;              // how often ranks were restarted
   bool exit_ordered_ = false;
-  Duration grace_ = kGracePeriod;
+  Duration grace_ = model::kGracePeriod;
   std::optional<Deadline> running_end_;             // once the ranks of all nodes run
   std::optional<Deadline> time_out_;                // of the running time, or of the wait for nodes
   std::optional<Deadline> unattended_stop_;         // a rank failed and no command came
@@ -151,4 +153,4 @@ class AgentLoop {
   std::optional<Deadline> exit_deadline_;        // when to exit without `leave`
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::agent

@@ -12,7 +12,7 @@
 #include "platform/agent/agent_for_test.h"
 #include "platform/agent/ranks/rank_binding.h"
 
-namespace lockstep {
+namespace lockstep::agent {
 namespace {
 
 using std::chrono::milliseconds;
@@ -97,8 +97,8 @@ std::string processors_allowed() {
 }
 
 TEST_F(AgentTest, RanksRunOnTheProcessorsOfTheirIslands) {
-  const auto first = processors_of(DeviceKind::core, std::vector{0});
-  const auto second = processors_of(DeviceKind::core, std::vector{1});
+  const auto first = map::processors_of(map::DeviceKind::core, std::vector{0});
+  const auto second = map::processors_of(map::DeviceKind::core, std::vector{1});
   if (!second) GTEST_SKIP() << second.error().message;
   launch_.devices = {0, 1};
   launch_.islands = {{0}, {1}};
@@ -157,10 +157,10 @@ TEST_F(AgentTest, ExitCodesAndSignalsAreReportedAsTheyWere) {
   ASSERT_EQ(finish(), 0);
   auto last = daemon_.last();
   ASSERT_EQ(last.ranks.size(), 3u);
-  EXPECT_EQ(last.ranks[0].state, RankState::exited);
+  EXPECT_EQ(last.ranks[0].state, model::RankState::exited);
   EXPECT_EQ(last.ranks[0].code, 0);
   EXPECT_EQ(last.ranks[1].code, 3);
-  EXPECT_EQ(last.ranks[2].state, RankState::killed);
+  EXPECT_EQ(last.ranks[2].state, model::RankState::killed);
   EXPECT_EQ(last.ranks[2].code, SIGSEGV);
   for (const auto& rank : last.ranks) {
     EXPECT_FALSE(rank.signalled_by_agent);
@@ -198,7 +198,7 @@ TEST_F(AgentTest, ProgramsThatCannotBeStartedAreNamed) {
     FakeDaemon daemon;
     start(daemon);
     EXPECT_EQ(finish(), 0);
-    EXPECT_EQ(daemon.last().state, NodeState::stopping);
+    EXPECT_EQ(daemon.last().state, model::NodeState::stopping);
     EXPECT_NE(daemon.last().message.find(c.words), std::string::npos) << daemon.last().message;
   }
 }
@@ -251,8 +251,8 @@ TEST_F(AgentTest, ARankThatIgnoresTheSignalIsKilledAfterTheGrace) {
   daemon_.order_stop();
   ASSERT_EQ(finish(), 0);
   auto last = daemon_.last();
-  EXPECT_EQ(last.state, NodeState::stopping);
-  EXPECT_EQ(last.ranks[0].state, RankState::killed);
+  EXPECT_EQ(last.state, model::NodeState::stopping);
+  EXPECT_EQ(last.ranks[0].state, model::RankState::killed);
   EXPECT_EQ(last.ranks[0].code, SIGKILL);
   EXPECT_TRUE(last.ranks[0].signalled_by_agent);
   EXPECT_TRUE(marked().empty());
@@ -338,7 +338,7 @@ TEST_F(AgentTest, TheTimeOutIsKeptWhileTheDaemonIsAway) {
   daemon_.set(DaemonBehavior::up);
   ASSERT_EQ(finish(), 0);
   const auto last = daemon_.last();
-  EXPECT_EQ(last.stop_reason, StopReason::timeout);
+  EXPECT_EQ(last.stop_reason, model::StopReason::timeout);
   EXPECT_EQ(last.ranks[0].code, SIGTERM);
   EXPECT_EQ(last.ranks[1].code, SIGKILL);
   for (const auto& rank : last.ranks) EXPECT_TRUE(rank.signalled_by_agent);
@@ -360,7 +360,7 @@ TEST_F(AgentTest, TheRunningTimeCountsFromWhenAllNodesRunThoughTheDaemonGoesAway
   daemon_.set_all_nodes_running(true);
   daemon_.set(DaemonBehavior::up);
   ASSERT_EQ(finish(), 0);
-  EXPECT_EQ(daemon_.last().stop_reason, StopReason::timeout);
+  EXPECT_EQ(daemon_.last().stop_reason, model::StopReason::timeout);
 }
 
 TEST_F(AgentTest, TheTimeOutIsKeptWhereNobodySaidThatAllNodesRunButARankReports) {
@@ -374,7 +374,7 @@ TEST_F(AgentTest, TheTimeOutIsKeptWhereNobodySaidThatAllNodesRunButARankReports)
   ASSERT_TRUE(eventually([&] { return marked().empty(); }));
   daemon_.set(DaemonBehavior::up);
   ASSERT_EQ(finish(), 0);
-  EXPECT_EQ(daemon_.last().stop_reason, StopReason::timeout);
+  EXPECT_EQ(daemon_.last().stop_reason, model::StopReason::timeout);
 }
 
 // It reports nothing and is a node of a gang: it never learns that the others run.
@@ -385,13 +385,13 @@ TEST_F(AgentTest, TheTimeOutIsKeptThoughTheDaemonGoesForGoodAsAGangStartsThatRep
   daemon_.set_all_nodes_running(false);
   shell("exec sleep 600");
   start();
-  ASSERT_TRUE(eventually([&] { return daemon_.last().state == NodeState::running; }));
+  ASSERT_TRUE(eventually([&] { return daemon_.last().state == model::NodeState::running; }));
   daemon_.set(DaemonBehavior::away);
   const Time last_start = daemon_.answered();
   ASSERT_TRUE(eventually([&] { return marked().empty(); }));
   daemon_.set(DaemonBehavior::up);
   ASSERT_EQ(finish(), 0);
-  EXPECT_EQ(daemon_.last().stop_reason, StopReason::timeout);
+  EXPECT_EQ(daemon_.last().stop_reason, model::StopReason::timeout);
   EXPECT_GT(*rank(0).ended - last_start, milliseconds(690));
 }
 
@@ -412,7 +412,7 @@ TEST_F(AgentTest, ARankThatReportsLateWithTheDaemonGoneEndsNoLaterThanTheWaitFor
   ASSERT_TRUE(eventually([&] { return marked().empty(); }));
   daemon_.set(DaemonBehavior::up);
   ASSERT_EQ(finish(), 0);
-  EXPECT_EQ(daemon_.last().stop_reason, StopReason::timeout);
+  EXPECT_EQ(daemon_.last().stop_reason, model::StopReason::timeout);
   EXPECT_LT(*rank(0).ended, reported + seconds(4));
 }
 
@@ -423,25 +423,25 @@ TEST_F(AgentTest, NoTimeCountsWhileTheDaemonSaysThatOtherNodesHaveNotBegun) {
   daemon_.set_all_nodes_running(false);
   shell("exec sleep 600");
   start();
-  ASSERT_TRUE(eventually([&] { return daemon_.last().state == NodeState::running; }));
+  ASSERT_TRUE(eventually([&] { return daemon_.last().state == model::NodeState::running; }));
   const int calls = daemon_.calls();
   ASSERT_TRUE(eventually([&] { return daemon_.calls() >= calls + 16; }));  // 200 ms between two
-  EXPECT_EQ(daemon_.last().state, NodeState::running);
+  EXPECT_EQ(daemon_.last().state, model::NodeState::running);
   daemon_.set_all_nodes_running(true);
   ASSERT_EQ(finish(), 0);
-  EXPECT_EQ(daemon_.last().stop_reason, StopReason::timeout);
+  EXPECT_EQ(daemon_.last().stop_reason, model::StopReason::timeout);
 }
 
 TEST_F(AgentTest, ARefusalThatPassesEndsNothing) {
   shell("until test -e go; do sleep 0.01; done; echo over");
   start();
-  ASSERT_TRUE(eventually([&] { return daemon_.last().state == NodeState::running; }));
+  ASSERT_TRUE(eventually([&] { return daemon_.last().state == model::NodeState::running; }));
   daemon_.set(DaemonBehavior::refusing);
   ASSERT_TRUE(eventually([&] { return daemon_.refusals() >= 5; }));
   daemon_.set(DaemonBehavior::up);
   ASSERT_TRUE(write_file(root_ / "go", ""));
   EXPECT_EQ(finish(), 0);
-  EXPECT_EQ(rank(0).state, RankState::exited);
+  EXPECT_EQ(rank(0).state, model::RankState::exited);
   EXPECT_EQ(daemon_.lines(0), "over\n");
 }
 
@@ -462,7 +462,7 @@ TEST_F(AgentTest, AnOrphanGoesOnAndDeliversAllOnceItsStoreKnowsIt) {
   daemon_.set(DaemonBehavior::orphaning);
   ASSERT_TRUE(eventually([&] { return daemon_.orphan_calls() > 0; }));
   ASSERT_TRUE(write_file(root_ / "go", ""));
-  ASSERT_TRUE(eventually([&] { return rank(0).state == RankState::exited; }));
+  ASSERT_TRUE(eventually([&] { return rank(0).state == model::RankState::exited; }));
   const std::size_t sent = daemon_.orphan_items();
   EXPECT_FALSE(daemon_.has_line_with("two"));
   daemon_.set(DaemonBehavior::up);
@@ -477,7 +477,7 @@ TEST_F(AgentTest, AnOrphanStopsWhenItIsTold) {
   ASSERT_TRUE(eventually([&] { return daemon_.has_line_with("one"); }));
   daemon_.set(DaemonBehavior::orphaning);
   daemon_.order_stop();
-  ASSERT_TRUE(eventually([&] { return rank(0).state == RankState::killed; }));
+  ASSERT_TRUE(eventually([&] { return rank(0).state == model::RankState::killed; }));
   EXPECT_TRUE(rank(0).signalled_by_agent);
   daemon_.set(DaemonBehavior::up);
   EXPECT_EQ(finish(), 0);
@@ -489,9 +489,9 @@ TEST_F(AgentTest, ADeadRankIsToldWhileOthersRun) {
   start();
   ASSERT_TRUE(eventually([&] {
     auto last = daemon_.last();
-    return last.ranks.size() == 2 && last.ranks[1].state == RankState::killed;
+    return last.ranks.size() == 2 && last.ranks[1].state == model::RankState::killed;
   }));
-  EXPECT_EQ(daemon_.last().ranks[0].state, RankState::running);
+  EXPECT_EQ(daemon_.last().ranks[0].state, model::RankState::running);
   daemon_.order_stop();
   ASSERT_EQ(finish(), 0);
   EXPECT_TRUE(daemon_.last().ranks[0].signalled_by_agent);
@@ -500,20 +500,20 @@ TEST_F(AgentTest, ADeadRankIsToldWhileOthersRun) {
 
 TEST_F(AgentTest, OthersThatGoOnWithoutAKilledRankComeToTheirEnd) {
   launch_.devices = {0, 1};
-  launch_.on_failure = OnFailure::shrink;
+  launch_.on_failure = model::OnFailure::shrink;
   shell(
       "echo on $LOCKSTEP_ON_FAILURE; if [ $RANK = 1 ]; then kill -KILL $$; fi; "
       "while [ ! -e go ]; do sleep 0.05; done");
   start();
   const auto killed = [&] {
     const auto last = daemon_.last();
-    return last.ranks.size() == 2 && last.ranks[1].state == RankState::killed;
+    return last.ranks.size() == 2 && last.ranks[1].state == model::RankState::killed;
   };
   ASSERT_TRUE(eventually(killed));
   // The others learn at the rendezvous that it was killed, even if it had not joined them.
-  const auto place = RendezvousClient::connect(
+  const auto place = comm::RendezvousClient::connect(
       "127.0.0.1", static_cast<std::uint16_t>(daemon_.last().rendezvous_port),
-      Secret::from_hex(launch_.secret).value(), Deadline::after(seconds(10)));
+      net::Secret::from_hex(launch_.secret).value(), Deadline::after(seconds(10)));
   ASSERT_TRUE(place) << place.error().message;
   EXPECT_EQ((*place)->get("crew/1/1", Deadline::after(seconds(10))).value(), "-");
   // Longer than an agent waits for a command before it ends the others on its own.
@@ -523,8 +523,8 @@ TEST_F(AgentTest, OthersThatGoOnWithoutAKilledRankComeToTheirEnd) {
   ASSERT_EQ(finish(), 0);
   const auto ranks = daemon_.last().ranks;
   ASSERT_EQ(ranks.size(), 2u);
-  EXPECT_EQ(ranks[1].state, RankState::killed);
-  EXPECT_EQ(ranks[0].state, RankState::exited);
+  EXPECT_EQ(ranks[1].state, model::RankState::killed);
+  EXPECT_EQ(ranks[0].state, model::RankState::exited);
   EXPECT_EQ(ranks[0].code, 0);
   EXPECT_TRUE(daemon_.has_line_with("on shrink"));
   EXPECT_THAT(daemon_.events(), ElementsAre(AllOf(HasSubstr("rank 1"), HasSubstr("signal 9"))));
@@ -532,17 +532,17 @@ TEST_F(AgentTest, OthersThatGoOnWithoutAKilledRankComeToTheirEnd) {
 
 TEST_F(AgentTest, ARankThatIsWaitedForIsStartedAgainThreeTimesAtMost) {
   launch_.devices = {0, 1};
-  launch_.on_failure = OnFailure::wait;
+  launch_.on_failure = model::OnFailure::wait;
   shell(
       "echo rank $RANK replaces $LOCKSTEP_REPLACES.; if [ $RANK = 0 ]; then exec sleep 600; fi; "
       "echo x >> tries; if [ $(wc -l < tries) -lt 6 ]; then kill -KILL $$; fi");
   start();
   ASSERT_TRUE(eventually([&] {
     const auto last = daemon_.last();
-    return last.ranks.size() == 2 && last.ranks[1].state == RankState::killed;
+    return last.ranks.size() == 2 && last.ranks[1].state == model::RankState::killed;
   }));
   EXPECT_EQ(read_file(root_ / "tries").value(), "x\nx\nx\nx\n");
-  EXPECT_EQ(daemon_.last().ranks[0].state, RankState::running);
+  EXPECT_EQ(daemon_.last().ranks[0].state, model::RankState::running);
   daemon_.order_stop();
   ASSERT_EQ(finish(), 0);
   const auto said = daemon_.lines(1);
@@ -570,13 +570,13 @@ TEST_F(AgentTest, WhatARankReportsBecomesItems) {
   ASSERT_TRUE(write_file(root_ / "go", ""));
   ASSERT_EQ(finish(), 0);
   auto items = daemon_.items();
-  auto of_kind = [&](TelemetryKind kind) {
-    return *std::ranges::find(items, kind, &TelemetryItem::kind);
+  auto of_kind = [&](spool::TelemetryKind kind) {
+    return *std::ranges::find(items, kind, &spool::TelemetryItem::kind);
   };
-  EXPECT_TRUE(std::isnan(of_kind(TelemetryKind::metrics).values.at("loss")));
-  EXPECT_EQ(of_kind(TelemetryKind::checkpoint).text, "/c/step-100");
-  EXPECT_EQ(of_kind(TelemetryKind::event).text, "rank 3 died");
-  EXPECT_EQ(of_kind(TelemetryKind::event).step, 7);
+  EXPECT_TRUE(std::isnan(of_kind(spool::TelemetryKind::metrics).values.at("loss")));
+  EXPECT_EQ(of_kind(spool::TelemetryKind::checkpoint).text, "/c/step-100");
+  EXPECT_EQ(of_kind(spool::TelemetryKind::event).text, "rank 3 died");
+  EXPECT_EQ(of_kind(spool::TelemetryKind::event).step, 7);
   EXPECT_NE(agent_log().find("rank 0 reported a line that cannot be read"), std::string::npos);
   EXPECT_FALSE(std::filesystem::exists(path(socket_path).parent_path()));
 }
@@ -607,11 +607,11 @@ TEST_F(AgentTest, AnEndedNodeWaitsForTheDaemonsLeave) {
   shell("exit 0");
   daemon_.withhold_leave();
   start();
-  ASSERT_TRUE(eventually([&] { return daemon_.last().state == NodeState::stopping; }));
+  ASSERT_TRUE(eventually([&] { return daemon_.last().state == model::NodeState::stopping; }));
   EXPECT_EQ(::waitpid(agent_, nullptr, WNOHANG), 0);
   ::kill(agent_, SIGKILL);
   finish();
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::agent

@@ -5,7 +5,7 @@
 #include "base/os/files.h"
 #include "platform/agent/agent_for_test.h"
 
-namespace lockstep {
+namespace lockstep::agent {
 namespace {
 
 using std::chrono::milliseconds;
@@ -26,10 +26,10 @@ TEST_F(AgentTest, ARankThatFallsSilentIsToldWithItsStepAndWhatAllRanksDo) {
   report(0, R"({"kind":"progress","step":7,"steps":9})");
   ASSERT_TRUE(eventually([&] { return rank(0).stalled_since.has_value(); }));
   EXPECT_EQ(rank(0).step, 7);
-  EXPECT_EQ(rank(0).activity, Activity::sleeping);
-  EXPECT_EQ(rank(0).state, RankState::running);
+  EXPECT_EQ(rank(0).activity, model::Activity::sleeping);
+  EXPECT_EQ(rank(0).state, model::RankState::running);
   EXPECT_FALSE(rank(1).stalled_since);  // it never reported
-  EXPECT_EQ(rank(1).activity, Activity::stopped);
+  EXPECT_EQ(rank(1).activity, model::Activity::stopped);
   EXPECT_EQ(rank(1).step, -1);
 
   // On a busy machine it may stall again before the report arrives, with a new time.
@@ -62,14 +62,14 @@ TEST_F(AgentTest, WhatRanksDoIsSeenWhenOneEndsBadlyAndBeforeAnySignal) {
   start();
   ASSERT_TRUE(eventually([&] { return has_stopped_process() && is_asleep(2, "sleep"); }));
   ASSERT_TRUE(write_file(root_ / "go", ""));
-  ASSERT_TRUE(eventually([&] { return rank(0).state == RankState::exited; }));
-  EXPECT_EQ(rank(1).activity, Activity::stopped);  // of the shell's child
-  EXPECT_EQ(rank(2).activity, Activity::sleeping);
+  ASSERT_TRUE(eventually([&] { return rank(0).state == model::RankState::exited; }));
+  EXPECT_EQ(rank(1).activity, model::Activity::stopped);  // of the shell's child
+  EXPECT_EQ(rank(2).activity, model::Activity::sleeping);
   daemon_.order_stop();
   ASSERT_EQ(finish(), 0);
-  EXPECT_EQ(rank(1).state, RankState::killed);
+  EXPECT_EQ(rank(1).state, model::RankState::killed);
   EXPECT_TRUE(rank(1).signalled_by_agent);
-  EXPECT_EQ(rank(1).activity, Activity::stopped);
+  EXPECT_EQ(rank(1).activity, model::Activity::stopped);
 }
 
 TEST_F(AgentTest, AHungNodeEndsByItselfWhileTheDaemonIsAway) {
@@ -96,8 +96,8 @@ TEST_F(AgentTest, AFaultIsToldWithTheEndOfItsRank) {
   report(0, R"({"kind":"fault","fault":"connection_lost","rank":2,"text":"lost rank 2"})");
   ASSERT_TRUE(eventually([&] { return agent_log().find("connection_lost") != std::string::npos; }));
   ASSERT_TRUE(write_file(root_ / "go", ""));
-  ASSERT_TRUE(eventually([&] { return rank(0).state == RankState::exited; }));
-  EXPECT_EQ(rank(0).fault, Fault::connection_lost);
+  ASSERT_TRUE(eventually([&] { return rank(0).state == model::RankState::exited; }));
+  EXPECT_EQ(rank(0).fault, report::Fault::connection_lost);
   EXPECT_EQ(rank(0).fault_rank, 2);
   EXPECT_EQ(rank(0).fault_text, "lost rank 2");
   daemon_.order_stop();
@@ -112,12 +112,12 @@ TEST_F(AgentTest, AFaultIsForgottenWhenItsRankTakesAFurtherStep) {
   report(0, R"({"kind":"metrics","step":8,"values":{"loss":1}})");
   ASSERT_TRUE(eventually([&] {
     return std::ranges::any_of(daemon_.items(),
-                               [](const TelemetryItem& item) { return item.step == 8; });
+                               [](const spool::TelemetryItem& item) { return item.step == 8; });
   }));
   daemon_.order_stop();
   ASSERT_EQ(finish(), 0);
   EXPECT_EQ(rank(0).step, 8);
-  EXPECT_EQ(rank(0).fault, Fault::none);
+  EXPECT_EQ(rank(0).fault, report::Fault::none);
 }
 
 // --- Calls that the daemon refuses ---
@@ -131,7 +131,7 @@ TEST_F(AgentTest, ALineThatTheDaemonFindsInvalidHoldsUpNobodyElses) {
              "exec sleep 600",
              joined(said, " ")));
   start();
-  ASSERT_TRUE(eventually([&] { return daemon_.last().state == NodeState::running; }));
+  ASSERT_TRUE(eventually([&] { return daemon_.last().state == model::NodeState::running; }));
   daemon_.set(DaemonBehavior::away);
   for (const auto& line : said) {  // each becomes an item
     ASSERT_TRUE(write_file(root_ / line, ""));
@@ -155,7 +155,7 @@ TEST_F(AgentTest, AStatusThatTheDaemonFindsInvalidNeitherSpinsNorStopsTheTimeOut
   launch_.time_left = milliseconds(1500);
   shell("exec sleep 600");
   start();
-  ASSERT_TRUE(eventually([&] { return daemon_.last().state == NodeState::running; }));
+  ASSERT_TRUE(eventually([&] { return daemon_.last().state == model::NodeState::running; }));
   daemon_.set(DaemonBehavior::answering_invalid);
   const Time begun = SystemClock().now();
   ASSERT_TRUE(eventually([&] { return marked().empty() && daemon_.refusals() >= 3; }));
@@ -163,8 +163,8 @@ TEST_F(AgentTest, AStatusThatTheDaemonFindsInvalidNeitherSpinsNorStopsTheTimeOut
   EXPECT_LE(daemon_.refusals(), 12 + in_seconds(SystemClock().now() - begun));
   daemon_.set(DaemonBehavior::up);
   ASSERT_EQ(finish(), 0);
-  EXPECT_EQ(daemon_.last().stop_reason, StopReason::timeout);
+  EXPECT_EQ(daemon_.last().stop_reason, model::StopReason::timeout);
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::agent

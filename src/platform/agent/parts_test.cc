@@ -25,7 +25,7 @@
 #include "platform/agent/watch/progress_watch.h"
 #include "platform/host/node_files.h"
 
-namespace lockstep {
+namespace lockstep::agent {
 namespace {
 
 using std::chrono::minutes;
@@ -203,7 +203,7 @@ class Sockets : public Parts {
  protected:
   Sockets() { ::setenv("XDG_RUNTIME_DIR", folder_.path().c_str(), 1); }
   ~Sockets() override { ::unsetenv("XDG_RUNTIME_DIR"); }
-  std::filesystem::path expected() const { return socket_folders("a-token").front(); }
+  std::filesystem::path expected() const { return host::socket_folders("a-token").front(); }
 };
 
 TEST_F(Sockets, TheFolderHasTheNameThatFollowsFromTheTokenAndGoesWithItsOwner) {
@@ -246,7 +246,7 @@ TEST(ReportLine, ValuesMayBeNotANumberOrInfinite) {
       R"({"kind":"metrics","step":12,"time_us":1790000000000001,"values":{"a":"NaN","b":"-Infinity","c":2}})",
       3);
   ASSERT_TRUE(said) << said.error().message;
-  auto* item = std::get_if<TelemetryItem>(&*said);
+  auto* item = std::get_if<spool::TelemetryItem>(&*said);
   ASSERT_TRUE(item);
   EXPECT_EQ(item->rank, 3);
   EXPECT_EQ(item->step, 12);
@@ -269,13 +269,14 @@ TEST(ReportLine, AFaultNamesTheRankAtFault) {
   const auto said = parse_report(
       R"({"kind":"fault","fault":"connection_lost","rank":2,"text":"lost rank 2"})", 0);
   ASSERT_TRUE(said) << said.error().message;
-  EXPECT_EQ(std::get<FaultReport>(*said), (FaultReport{Fault::connection_lost, 2, "lost rank 2"}));
+  EXPECT_EQ(std::get<FaultReport>(*said),
+            (FaultReport{report::Fault::connection_lost, 2, "lost rank 2"}));
 }
 
 TEST_F(Parts, ASpeakerThatEndsInTheMiddleOfALineHurtsNobody) {
-  std::vector<TelemetryItem> heard;
+  std::vector<spool::TelemetryItem> heard;
   auto reports = *ReportSocket::open(folder_ / "r", 0, [&](const RankReport& said) {
-    heard.push_back(std::get<TelemetryItem>(said));
+    heard.push_back(std::get<spool::TelemetryItem>(said));
   });
   for (std::string_view words :
        {R"({"kind":"metr)", "{\"kind\":\"progress\",\"step\":1,\"steps\":2}\nnonsense\n"}) {
@@ -291,9 +292,9 @@ TEST_F(Parts, ASpeakerThatEndsInTheMiddleOfALineHurtsNobody) {
 }
 
 TEST_F(Parts, WithoutAFreeFileDescriptorTheListenerIsLeftAloneForAWhile) {
-  std::vector<TelemetryItem> heard;
+  std::vector<spool::TelemetryItem> heard;
   auto reports = *ReportSocket::open(folder_ / "r", 0, [&](const RankReport& said) {
-    heard.push_back(std::get<TelemetryItem>(said));
+    heard.push_back(std::get<spool::TelemetryItem>(said));
   });
   const Fd speaker = connect_to(folder_ / "r");
   ASSERT_TRUE(write_all(speaker.get(), "{\"kind\":\"progress\",\"step\":1,\"steps\":2}\n"));
@@ -315,4 +316,4 @@ TEST_F(Parts, ASocketsPathThatIsTooLongIsRefused) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::agent

@@ -66,24 +66,24 @@ struct HeartbeatQuery {
 
 struct Heartbeat {
   std::string node;  // demo/42.2/0
-  NodeState state = NodeState::ready;
+  model::NodeState state = model::NodeState::ready;
   std::string address;
   int master_port = 0;
   int rendezvous_port = 0;
   std::int64_t agent_pid = 0;
-  StopReason stop_reason = StopReason::none;
+  model::StopReason stop_reason = model::StopReason::none;
   std::string message;
-  std::vector<Rank> ranks;
+  std::vector<model::Rank> ranks;
   // The times in `ranks` are those of a clock that is never set: the wall clock at the start of the
   // agent, plus the steady clock since then. No zero: sent by an older agent.
   std::string boot = {};
   std::optional<Time> clock_zero = {};
-  std::vector<TelemetryItem> items;
+  std::vector<spool::TelemetryItem> items;
   std::vector<UnfinishedLine> unfinished = {};  // current ones; never stored
   std::optional<FlightDelivery> flight;         // in the call after an answer that requested it
   // The command that the agent executes already: the answer waits until there is another, at most
   // this long.
-  CommandKind known_command = CommandKind::none;
+  model::CommandKind known_command = model::CommandKind::none;
   double wait_seconds = 0;
 
   bool operator==(const Heartbeat&) const = default;
@@ -114,7 +114,7 @@ struct Heartbeat {
 };
 
 struct HeartbeatAnswer {
-  CommandKind command = CommandKind::none;
+  model::CommandKind command = model::CommandKind::none;
   std::int64_t acknowledged = 0;  // items up to this sequence are durable
   std::string master_address;
   int master_port = 0;

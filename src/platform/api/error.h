@@ -23,7 +23,9 @@ constexpr auto enum_names(Code) {
                       {Code::internal, "internal"}});
 }
 
-namespace api {
+}  // namespace lockstep
+
+namespace lockstep::api {
 
 struct ErrorView {
   Code code = Code::internal;
@@ -52,5 +54,4 @@ std::string error_body(const Error& error);
 // The error in an answer with status 400 or above; its body may be anything.
 Error error_of(int status, std::string_view body);
 
-}  // namespace api
-}  // namespace lockstep
+}  // namespace lockstep::api

@@ -8,33 +8,29 @@
 #include "platform/api/queue_messages.h"
 #include "text/convert.h"  // IWYU pragma: export
 
-namespace lockstep {
-
-#define LS_MESSAGES(EACH)    \
-  EACH(ClusterMap)           \
-  EACH(RunSpec)              \
-  EACH(api::Health)          \
-  EACH(api::Heartbeat)       \
-  EACH(api::HeartbeatAnswer) \
-  EACH(api::HoldRequest)     \
-  EACH(api::HostList)        \
-  EACH(api::HostRequest)     \
-  EACH(api::LimitList)       \
-  EACH(api::LimitRequest)    \
-  EACH(api::LogLine)         \
-  EACH(api::LogPage)         \
-  EACH(api::PlanView)        \
-  EACH(api::PriorityRequest) \
-  EACH(api::QueueView)       \
-  EACH(api::ReleaseRequest)  \
-  EACH(api::ResumeRequest)   \
-  EACH(api::RunList)         \
-  EACH(api::RunView)         \
-  EACH(api::SeriesList)      \
-  EACH(api::StopRequest)     \
-  EACH(api::SubmitRequest)   \
-  EACH(api::Version)
+#define LS_MESSAGES(EACH)              \
+  EACH(lockstep::map::ClusterMap)      \
+  EACH(lockstep::model::RunSpec)       \
+  EACH(lockstep::api::Health)          \
+  EACH(lockstep::api::Heartbeat)       \
+  EACH(lockstep::api::HeartbeatAnswer) \
+  EACH(lockstep::api::HoldRequest)     \
+  EACH(lockstep::api::HostList)        \
+  EACH(lockstep::api::HostRequest)     \
+  EACH(lockstep::api::LimitList)       \
+  EACH(lockstep::api::LimitRequest)    \
+  EACH(lockstep::api::LogLine)         \
+  EACH(lockstep::api::LogPage)         \
+  EACH(lockstep::api::PlanView)        \
+  EACH(lockstep::api::PriorityRequest) \
+  EACH(lockstep::api::QueueView)       \
+  EACH(lockstep::api::ReleaseRequest)  \
+  EACH(lockstep::api::ResumeRequest)   \
+  EACH(lockstep::api::RunList)         \
+  EACH(lockstep::api::RunView)         \
+  EACH(lockstep::api::SeriesList)      \
+  EACH(lockstep::api::StopRequest)     \
+  EACH(lockstep::api::SubmitRequest)   \
+  EACH(lockstep::api::Version)
 
 LS_MESSAGES(LS_DECLARE_CONVERSION)
-
-}  // namespace lockstep

@@ -59,7 +59,7 @@ struct Health {
 
 struct RunsQuery {
   std::optional<std::string> project;
-  std::optional<RunState> state;
+  std::optional<model::RunState> state;
   int limit = 50;
 
   static constexpr auto fields() {
@@ -163,8 +163,8 @@ struct MetricsQuery {
 };
 
 struct SubmitRequest {
-  RunSpec spec;
-  Origin origin;
+  model::RunSpec spec;
+  model::Origin origin;
   std::string request_id{};  // a new one for each run, the same for repeated calls
 
   static constexpr auto fields() {
@@ -181,13 +181,13 @@ struct RankView {
   int rank = 0;
   int local_rank = 0;
   std::int64_t pid = 0;
-  RankState state = RankState::running;
+  model::RankState state = model::RankState::running;
   int code = 0;
   std::int64_t step = -1;
-  Activity activity = Activity::unknown;
+  model::Activity activity = model::Activity::unknown;
   std::optional<Time> stalled_since{};
   std::optional<Time> activity_since{};
-  Fault fault = Fault::none;
+  report::Fault fault = report::Fault::none;
   int fault_rank = -1;
   std::string fault_text;
   int restarts = 0;
@@ -217,9 +217,9 @@ struct RankView {
 struct LateRank {
   int rank = 0;
   std::string host;
-  RankState state = RankState::running;
+  model::RankState state = model::RankState::running;
   int code = 0;
-  Activity activity = Activity::unknown;
+  model::Activity activity = model::Activity::unknown;
   std::int64_t step = -1;
   std::optional<Time> since{};
 
@@ -238,7 +238,7 @@ struct LateRank {
 struct NodeView {
   int index = 0;
   std::string host;
-  NodeState state = NodeState::allocated;
+  model::NodeState state = model::NodeState::allocated;
   std::string address;
   std::int64_t agent_pid = 0;
   std::string message;
@@ -258,8 +258,8 @@ struct NodeView {
 struct AttemptView {
   std::int64_t epoch = 0;
   std::string generation;
-  AttemptState state = AttemptState::reserved;
-  Cause cause = Cause::none;
+  model::AttemptState state = model::AttemptState::reserved;
+  model::Cause cause = model::Cause::none;
   std::string reason;
   Time created{};
   std::optional<Time> started;
@@ -311,7 +311,7 @@ struct RunView {
   std::string id;  // demo/42
   std::string generation;
   std::string name;
-  RunState state = RunState::queued;
+  model::RunState state = model::RunState::queued;
   std::string reason;
   std::optional<std::string> blocker;
   std::optional<Time> expected_start;
@@ -320,8 +320,8 @@ struct RunView {
   int share = 100;
   bool held = false;
   std::int64_t version = 0;
-  RunSpec spec;  // values of `env` are hidden
-  Origin origin;
+  model::RunSpec spec;  // values of `env` are hidden
+  model::Origin origin;
   Time submitted{};
   std::optional<Time> started;
   std::optional<Time> ended;
@@ -335,7 +335,7 @@ struct RunView {
   std::optional<Progress> progress;
   std::map<std::string, double> latest;    // last value of each metric
   std::vector<Checkpoint> checkpoints;     // oldest first; empty in lists
-  std::vector<AuditEntry> events;          // empty in lists
+  std::vector<model::AuditEntry> events;   // empty in lists
   std::vector<std::string> troubles = {};  // of the daemon; empty in lists
 
   static constexpr auto fields() {

@@ -151,7 +151,7 @@ Json responses() {
   std::ranges::sort(statuses);
   Json all = Json::object();
   for (int status : statuses)
-    all[format("{}", status)] = {{"description", text_of(status_text(status))},
+    all[format("{}", status)] = {{"description", text_of(net::status_text(status))},
                                  {"content", json_content(reference("schemas", "Error"))}};
   return all;
 }

@@ -71,8 +71,8 @@ TEST(OpenApi, WhatAgentsSayAndHearIsSaidByItsNames) {
   EXPECT_THAT(names_of(heartbeat["ranks"]["items"]["properties"]["state"]),
               ElementsAre("running", "exited", "killed", "lost"));
   EXPECT_EQ(names_of(heartbeat["ranks"]["items"]["properties"]["activity"]).size(),
-            all_names<Activity>().size());
-  EXPECT_EQ(names_of(heartbeat["state"]).size(), all_names<NodeState>().size());
+            all_names<model::Activity>().size());
+  EXPECT_EQ(names_of(heartbeat["state"]).size(), all_names<model::NodeState>().size());
   EXPECT_THAT(names_of(heartbeat["known_command"]), ElementsAre("none", "start", "stop", "leave"));
   EXPECT_EQ(schemas["HeartbeatAnswer"]["properties"]["command"]["enum"],
             heartbeat["known_command"]["enum"]);
@@ -82,7 +82,8 @@ TEST(OpenApi, AnAnswerHasAllItsFieldsAndARequestWhatItNeeds) {
   const Json schemas = openapi()["components"]["schemas"];
   EXPECT_EQ(schemas["RunView"]["required"].size(), schemas["RunView"]["properties"].size());
   EXPECT_EQ(schemas["SubmitRequest"]["required"], Json::array({"spec"}));
-  EXPECT_EQ(schemas["RunView"]["properties"]["state"]["enum"].size(), all_names<RunState>().size());
+  EXPECT_EQ(schemas["RunView"]["properties"]["state"]["enum"].size(),
+            all_names<model::RunState>().size());
 }
 
 TEST(OpenApi, OnlyHealthIsForAnyone) {

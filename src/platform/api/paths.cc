@@ -36,12 +36,12 @@ std::string target_of(std::string_view pattern, const std::vector<std::string>& 
       continue;
     }
     LS_CHECK(word != parameters.end(), "{} has more parameters than values", pattern);
-    target += percent_encode(*word++);
+    target += net::percent_encode(*word++);
   }
   LS_CHECK(word == parameters.end(), "{} has fewer parameters than values", pattern);
   char mark = '?';
   for (const auto& [name, value] : query) {
-    target += mark + name + '=' + percent_encode(value);
+    target += mark + name + '=' + net::percent_encode(value);
     mark = '&';
   }
   return target;

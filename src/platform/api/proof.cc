@@ -16,7 +16,7 @@ bool is_letter_or_digit(char c) {
 
 }  // namespace
 
-std::string new_nonce() { return random_hex(kNonceBytes); }
+std::string new_nonce() { return net::random_hex(kNonceBytes); }
 
 Result<void> check_nonce(std::string_view nonce) {
   if (nonce.size() >= 16 && nonce.size() <= 128 && std::ranges::all_of(nonce, is_letter_or_digit))
@@ -26,8 +26,8 @@ Result<void> check_nonce(std::string_view nonce) {
 
 std::string daemon_proof(std::string_view token, int port, std::string_view nonce) {
   // A token may have any length, a key may not.
-  const Secret key = Secret::from_hex(sha256_hex(token)).value();
-  return hmac_sha256_hex(key, format("daemon at port {}: {}", port, nonce));
+  const net::Secret key = net::Secret::from_hex(net::sha256_hex(token)).value();
+  return net::hmac_sha256_hex(key, format("daemon at port {}: {}", port, nonce));
 }
 
 }  // namespace lockstep::api

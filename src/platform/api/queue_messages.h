@@ -28,7 +28,7 @@ struct WaitingView {
   std::string run;
   std::string name;
   std::string user;
-  RunClass run_class = RunClass::normal;
+  model::RunClass run_class = model::RunClass::normal;
   int priority = 0;
   int nodes = 1;
   int devices = 1;
@@ -123,7 +123,7 @@ struct PlacementView {
 
 struct PreemptedView {
   std::string run;
-  Cause cause = Cause::none;
+  model::Cause cause = model::Cause::none;
   std::string from;
   std::vector<PlacementView> to;
 
@@ -192,7 +192,7 @@ struct PriorityRequest {
   static constexpr auto fields() {
     return record<PriorityRequest>(
         field("by", &PriorityRequest::by, "the user who asks"),
-        required(between(-kPriorityMax, kPriorityMax,
+        required(between(-model::kPriorityMax, model::kPriorityMax,
                          field("priority", &PriorityRequest::priority,
                                "among the runs of its project a higher one starts first"))));
   }
@@ -201,13 +201,13 @@ struct PriorityRequest {
 struct HostView {
   std::string id;
   std::string pod;
-  HostState state = HostState::open;
+  model::HostState state = model::HostState::open;
   std::string reason;
   std::optional<Time> since;
   int devices = 0;
   int free = 0;
   std::vector<std::string> runs;
-  std::vector<AuditEntry> events;
+  std::vector<model::AuditEntry> events;
 
   static constexpr auto fields() {
     return record<HostView>(
@@ -234,7 +234,7 @@ struct HostList {
 
 struct HostRequest {
   std::string host;
-  HostState state = HostState::open;
+  model::HostState state = model::HostState::open;
   std::string by;
   std::string reason;
 
@@ -249,7 +249,7 @@ struct HostRequest {
 };
 
 struct LimitView {
-  LimitScope scope = LimitScope::project;
+  model::LimitScope scope = model::LimitScope::project;
   std::string name;
   std::optional<int> devices;
   int held = 0;
@@ -277,7 +277,7 @@ struct LimitList {
 };
 
 struct LimitRequest {
-  LimitScope scope = LimitScope::project;
+  model::LimitScope scope = model::LimitScope::project;
   std::string name;
   std::optional<int> devices;
   std::optional<int> weight;
@@ -289,7 +289,7 @@ struct LimitRequest {
         between(0, 100'000'000,
                 field("devices", &LimitRequest::devices,
                       "that it may hold at once; absent, without a weight: as many as there are")),
-        between(1, kWeightMax,
+        between(1, model::kWeightMax,
                 field("weight", &LimitRequest::weight,
                       "of a project; without `devices` its limit stays as it is")));
   }

@@ -103,7 +103,7 @@ inline constexpr TypedRoute<None, None, Json> kOpenapi{
 inline constexpr TypedRoute<None, None, Version> kVersion{
     "GET", "/api/v1/version", Caller::user,           RouteErrors::none,
     "",    "Version",         "version of the daemon"};
-inline constexpr TypedRoute<None, None, ClusterMap> kMap{
+inline constexpr TypedRoute<None, None, map::ClusterMap> kMap{
     "GET", "/api/v1/map", Caller::user, RouteErrors::none, "", "Map", "the map of the cluster"};
 inline constexpr TypedRoute<None, SubmitRequest, RunView> kSubmit{
     "POST",          "/api/v1/runs", Caller::user,  RouteErrors::storage_full,

@@ -15,7 +15,7 @@
 #include "platform/api/proof.h"
 #include "platform/api/routes.h"
 
-namespace lockstep {
+namespace lockstep::client {
 namespace {
 
 // In addition to the time for which the server may delay the answer.
@@ -23,13 +23,13 @@ constexpr Duration kPatience = std::chrono::seconds(30);
 constexpr Duration kLate = std::chrono::seconds(1);
 constexpr Bytes kAnswerMax = 64_MiB;
 
-std::vector<std::string> run_path_parameters(const RunId& id) {
+std::vector<std::string> run_path_parameters(const model::RunId& id) {
   return {id.project, format("{}", id.number)};
 }
 
 // A stored Url may be invalid: a daemon file may be damaged.
-Url url_or_nowhere(const std::string& words) {
-  return parse_url(words).value_or(Url{.host = "127.0.0.1", .port = 1});
+net::Url url_or_nowhere(const std::string& words) {
+  return net::parse_url(words).value_or(net::Url{.host = "127.0.0.1", .port = 1});
 }
 
 // The daemon has proven its identity, so it has another version, or its answer was manipulated.
@@ -37,7 +37,7 @@ Error unreadable(const Error& error, const std::string& url) {
   return {Code::corrupt, format("the answer of {}: {}", url, error.message)};
 }
 
-Result<Json> json_of(const HttpResponse& answer, const std::string& url) {
+Result<Json> json_of(const net::HttpResponse& answer, const std::string& url) {
   if (answer.status >= 400) return api::error_of(answer.status, answer.body);
   auto json = parse_json(answer.body);
   if (!json) return unreadable(json.error(), url);
@@ -52,16 +52,16 @@ Result<Answer> answer_in(const Json& json) {
 
 }  // namespace
 
-std::string new_request_id() { return random_hex(16); }
+std::string new_request_id() { return net::random_hex(16); }
 
 class Client::Connection {
  public:
-  Connection(std::string url, std::string token, std::optional<AttemptName> attempt)
+  Connection(std::string url, std::string token, std::optional<model::AttemptName> attempt)
       : url_(std::move(url)),
         token_(std::move(token)),
         attempt_(std::move(attempt)),
         http_(url_or_nowhere(url_), kAnswerMax,
-              ConnectionHandshake{
+              net::ConnectionHandshake{
                   .call = [this] { return proof_call(); },
                   .verify = [this](const auto& answer) { return check_proof(answer); }}) {}
 
@@ -95,10 +95,10 @@ class Client::Connection {
                                       const typename Route::Query& query,
                                       const typename Route::Request& request,
                                       const Deadline& deadline) {
-    HttpCall call{.method = std::string(route.method),
-                  .target = api::target_of(route.path, words, to_query(query)),
-                  // A heartbeat's items are numbered, so a repeat has no effect.
-                  .repeatable = route.caller == api::Caller::agent};
+    net::HttpCall call{.method = std::string(route.method),
+                       .target = api::target_of(route.path, words, to_query(query)),
+                       // A heartbeat's items are numbered, so a repeat has no effect.
+                       .repeatable = route.caller == api::Caller::agent};
     if (route.caller != api::Caller::anyone) call.headers.add("Authorization", "Bearer " + token_);
     if (route.request.schema != nullptr) {
       call.headers.add("Content-Type", "application/json");
@@ -112,7 +112,7 @@ class Client::Connection {
     if (!called && called.error().code == Code::timeout && !daemon_.empty())
       return Error{Code::timeout,
                    format("{} does not answer; it may be stopped or overloaded", daemon_)};
-    const HttpResponse answer = TRY(std::move(called));
+    const net::HttpResponse answer = TRY(std::move(called));
     auto read = answer_in<typename Route::Answer>(TRY(json_of(answer, url_)));
     if (!read) return unreadable(read.error(), url_);
     return read;
@@ -128,7 +128,7 @@ class Client::Connection {
   }
 
  private:
-  HttpCall proof_call() {
+  net::HttpCall proof_call() {
     nonce_ = api::new_nonce();
     api::HealthQuery query{.nonce = nonce_, .attempt = {}, .generation = {}};
     if (attempt_) {
@@ -138,18 +138,18 @@ class Client::Connection {
     return {.target = api::target_of(api::kHealth.path, {}, to_query(query))};
   }
 
-  Result<void> check_proof(const HttpResponse& answer) const {
+  Result<void> check_proof(const net::HttpResponse& answer) const {
     const auto json = json_of(answer, url_);
     const auto health = json ? answer_in<api::Health>(*json) : Result<api::Health>(json.error());
     const std::string right = api::daemon_proof(token_, url_or_nowhere(url_).port, nonce_);
-    if (health && equal_constant_time(health->proof.value_or(""), right)) return {};
+    if (health && net::equal_constant_time(health->proof.value_or(""), right)) return {};
     return Error{Code::unavailable,
                  format("what answers at {} is not the daemon that was started there", url_)};
   }
 
   const std::string url_;
   const std::string token_;
-  const std::optional<AttemptName> attempt_;
+  const std::optional<model::AttemptName> attempt_;
   std::string nonce_;   // of the connection that is being opened
   std::string daemon_;  // its name in errors
   WhenLate when_late_;
@@ -157,10 +157,10 @@ class Client::Connection {
   bool late_ = false;
   bool unanswered_ = false;  // of the last call
   bool sent_ = false;        // true if at least a part of the call was sent
-  HttpClient http_;
+  net::HttpClient http_;
 };
 
-Client::Client(std::string url, std::string token, std::optional<AttemptName> attempt)
+Client::Client(std::string url, std::string token, std::optional<model::AttemptName> attempt)
     : connection_(
           std::make_unique<Connection>(std::move(url), std::move(token), std::move(attempt))) {}
 Client::Client(Client&&) noexcept = default;
@@ -168,7 +168,7 @@ Client& Client::operator=(Client&&) noexcept = default;
 Client::~Client() = default;
 
 // The daemon of another machine, if it listens for others and its pointer contains the token.
-Result<Client> Client::open_elsewhere(const Home& home, const DaemonFile& there,
+Result<Client> Client::open_elsewhere(const host::Home& home, const host::DaemonFile& there,
                                       WhenLate when_late) {
   if (!there.network_url.empty() && !there.token.empty()) {
     Client client(there.network_url, there.token);
@@ -176,13 +176,13 @@ Result<Client> Client::open_elsewhere(const Home& home, const DaemonFile& there,
         format("the daemon on {} at {}", there.machine, there.network_url), std::move(when_late));
     if (client.health()) return client;
   }
-  return daemon_elsewhere_error(home, there);
+  return host::daemon_elsewhere_error(home, there);
 }
 
-Result<Client> Client::open(const Home& home, WhenLate when_late) {
-  if (const auto there = daemon_elsewhere(home))
+Result<Client> Client::open(const host::Home& home, WhenLate when_late) {
+  if (const auto there = host::daemon_elsewhere(home))
     return open_elsewhere(home, *there, std::move(when_late));
-  auto file = read_daemon_file(home.daemon_file());
+  auto file = host::read_daemon_file(home.daemon_file());
   if (!file && file.error().code == Code::not_found)
     return Error{Code::unavailable,
                  format("no daemon is running with the home {}", home.folder.string())};
@@ -242,28 +242,29 @@ Result<api::RunList> Client::runs(const api::RunsQuery& query) {
   return connection_->call(api::kRuns, {}, query);
 }
 
-Result<api::RunView> Client::run(const RunId& id, std::int64_t after_version, Duration wait) {
+Result<api::RunView> Client::run(const model::RunId& id, std::int64_t after_version,
+                                 Duration wait) {
   return connection_->call(api::kRun, run_path_parameters(id), {after_version, in_seconds(wait)},
                            {}, wait);
 }
 
-Result<api::RunView> Client::stop(const RunId& id, const api::StopRequest& request) {
+Result<api::RunView> Client::stop(const model::RunId& id, const api::StopRequest& request) {
   return change(api::kStop, run_path_parameters(id), request);
 }
 
-Result<api::RunView> Client::resume(const RunId& id) {
+Result<api::RunView> Client::resume(const model::RunId& id) {
   return change(api::kResume, run_path_parameters(id), {});
 }
 
-Result<api::RunView> Client::hold(const RunId& id, const api::HoldRequest& request) {
+Result<api::RunView> Client::hold(const model::RunId& id, const api::HoldRequest& request) {
   return change(api::kHold, run_path_parameters(id), request);
 }
 
-Result<api::RunView> Client::release(const RunId& id, const api::ReleaseRequest& request) {
+Result<api::RunView> Client::release(const model::RunId& id, const api::ReleaseRequest& request) {
   return change(api::kRelease, run_path_parameters(id), request);
 }
 
-Result<api::RunView> Client::priority(const RunId& id, const api::PriorityRequest& request) {
+Result<api::RunView> Client::priority(const model::RunId& id, const api::PriorityRequest& request) {
   return change(api::kPriority, run_path_parameters(id), request);
 }
 
@@ -289,31 +290,33 @@ Result<api::LimitList> Client::set_limit(const api::LimitRequest& request) {
 
 Result<api::OrphanList> Client::orphans() { return connection_->call(api::kOrphans); }
 
-Result<api::OrphanList> Client::stop_orphan(const RunId& id, const api::OrphanRequest& request) {
+Result<api::OrphanList> Client::stop_orphan(const model::RunId& id,
+                                            const api::OrphanRequest& request) {
   return connection_->call(api::kStopOrphan, run_path_parameters(id), {}, request);
 }
 
-Result<api::RunView> Client::adopt_orphan(const RunId& id, const api::OrphanRequest& request) {
+Result<api::RunView> Client::adopt_orphan(const model::RunId& id,
+                                          const api::OrphanRequest& request) {
   return connection_->call(api::kAdoptOrphan, run_path_parameters(id), {}, request);
 }
 
-Result<api::LogPage> Client::logs(const RunId& id, const api::LogsQuery& query) {
+Result<api::LogPage> Client::logs(const model::RunId& id, const api::LogsQuery& query) {
   return connection_->call(api::kLogs, run_path_parameters(id), query, {},
                            from_seconds(query.wait_seconds));
 }
 
-Result<api::FlightView> Client::flight(const RunId& id, const api::FlightQuery& query) {
+Result<api::FlightView> Client::flight(const model::RunId& id, const api::FlightQuery& query) {
   return connection_->call(api::kFlight, run_path_parameters(id), query, {},
                            from_seconds(query.wait_seconds));
 }
 
-Result<api::SeriesList> Client::metrics(const RunId& id, const api::MetricsQuery& query) {
+Result<api::SeriesList> Client::metrics(const model::RunId& id, const api::MetricsQuery& query) {
   return connection_->call(api::kMetrics, run_path_parameters(id), query);
 }
 
 Result<api::HeartbeatAnswer> Client::heartbeat(const api::Heartbeat& heartbeat,
                                                const Deadline& deadline) {
-  const NodeId node = TRY(parse_node_id(heartbeat.node));
+  const model::NodeId node = TRY(model::parse_node_id(heartbeat.node));
   std::vector<std::string> words = run_path_parameters(node.attempt.run);
   words.push_back(format("{}", node.attempt.epoch));
   words.push_back(format("{}", node.index));
@@ -321,4 +324,4 @@ Result<api::HeartbeatAnswer> Client::heartbeat(const api::Heartbeat& heartbeat,
                            deadline);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::client

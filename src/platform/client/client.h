@@ -15,7 +15,7 @@
 #include "platform/host/home.h"
 #include "text/json.h"
 
-namespace lockstep {
+namespace lockstep::client {
 
 // A unique id for SubmitRequest::request_id.
 std::string new_request_id();
@@ -33,10 +33,11 @@ class Client {
   // For users: reads the daemon's address and the user's token from `home`. Code::unavailable if no
   // daemon answers, Code::timeout if one exists but does not answer, Code::corrupt if the file with
   // its address cannot be read.
-  static Result<Client> open(const Home& home, WhenLate when_late = {});
+  static Result<Client> open(const host::Home& home, WhenLate when_late = {});
   // With a user's token, or that of the attempt. The server at the url must prove that it knows the
   // token before the token is sent. Otherwise each call fails with Code::unavailable.
-  Client(std::string url, std::string token, std::optional<AttemptName> attempt = std::nullopt);
+  Client(std::string url, std::string token,
+         std::optional<model::AttemptName> attempt = std::nullopt);
   Client(Client&&) noexcept;
   Client& operator=(Client&&) noexcept;
   ~Client();
@@ -53,12 +54,13 @@ class Client {
   Result<api::RunView> submit(api::SubmitRequest request);
   Result<api::RunList> runs(const api::RunsQuery& query);
   // With `wait`, answers once the run's version is greater than after_version.
-  Result<api::RunView> run(const RunId& id, std::int64_t after_version = -1, Duration wait = {});
-  Result<api::RunView> stop(const RunId& id, const api::StopRequest& request);
-  Result<api::RunView> resume(const RunId& id);
-  Result<api::RunView> hold(const RunId& id, const api::HoldRequest& request);
-  Result<api::RunView> release(const RunId& id, const api::ReleaseRequest& request);
-  Result<api::RunView> priority(const RunId& id, const api::PriorityRequest& request);
+  Result<api::RunView> run(const model::RunId& id, std::int64_t after_version = -1,
+                           Duration wait = {});
+  Result<api::RunView> stop(const model::RunId& id, const api::StopRequest& request);
+  Result<api::RunView> resume(const model::RunId& id);
+  Result<api::RunView> hold(const model::RunId& id, const api::HoldRequest& request);
+  Result<api::RunView> release(const model::RunId& id, const api::ReleaseRequest& request);
+  Result<api::RunView> priority(const model::RunId& id, const api::PriorityRequest& request);
   Result<api::QueueView> queue(const api::QueueQuery& query);
   // A dry run: submits nothing.
   Result<api::PlanView> plan(const api::SubmitRequest& request);
@@ -67,16 +69,16 @@ class Client {
   Result<api::LimitList> limits();
   Result<api::LimitList> set_limit(const api::LimitRequest& request);
   Result<api::OrphanList> orphans();
-  Result<api::OrphanList> stop_orphan(const RunId& id, const api::OrphanRequest& request);
-  Result<api::RunView> adopt_orphan(const RunId& id, const api::OrphanRequest& request);
-  Result<api::LogPage> logs(const RunId& id, const api::LogsQuery& query);
-  Result<api::FlightView> flight(const RunId& id, const api::FlightQuery& query);
-  Result<api::SeriesList> metrics(const RunId& id, const api::MetricsQuery& query);
+  Result<api::OrphanList> stop_orphan(const model::RunId& id, const api::OrphanRequest& request);
+  Result<api::RunView> adopt_orphan(const model::RunId& id, const api::OrphanRequest& request);
+  Result<api::LogPage> logs(const model::RunId& id, const api::LogsQuery& query);
+  Result<api::FlightView> flight(const model::RunId& id, const api::FlightQuery& query);
+  Result<api::SeriesList> metrics(const model::RunId& id, const api::MetricsQuery& query);
   // Answers, or fails at the deadline, which must be later than heartbeat.wait_seconds.
   Result<api::HeartbeatAnswer> heartbeat(const api::Heartbeat& heartbeat, const Deadline& deadline);
 
  private:
-  static Result<Client> open_elsewhere(const Home& home, const DaemonFile& there,
+  static Result<Client> open_elsewhere(const host::Home& home, const host::DaemonFile& there,
                                        WhenLate when_late);
 
   class Connection;
@@ -86,4 +88,4 @@ class Client {
   std::unique_ptr<Connection> connection_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::client

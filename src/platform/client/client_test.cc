@@ -14,7 +14,7 @@
 #include "platform/api/proof.h"
 #include "text/convert.h"
 
-namespace lockstep {
+namespace lockstep::client {
 namespace {
 
 namespace fs = std::filesystem;
@@ -31,31 +31,31 @@ class ClientTest : public ::testing::Test {
   }
 
   Client client() { return Client(server_.url(), token_); }
-  HttpResponse proof(const std::string& nonce) const {
+  net::HttpResponse proof(const std::string& nonce) const {
     Json health = to_json(api::Health{.proof = api::daemon_proof(token_, server_.port(), nonce)});
     health.update(says_more_);
     return {.content_type = "application/json", .body = dump_json(health)};
   }
-  HttpResponse next_answer() {
+  net::HttpResponse next_answer() {
     bodies_.push_back(heard_.body);
-    return refusals_-- > 0 ? HttpResponse{.status = 503} : answer_;
+    return refusals_-- > 0 ? net::HttpResponse{.status = 503} : answer_;
   }
   void answer(Json json) {
     answer_ = {.content_type = "application/json", .body = dump_json(json)};
   }
 
   const TemporaryFolder folder_;
-  const Home home_{folder_};
+  const host::Home home_{folder_};
   std::string token_ = "t0ken";
   bool knows_token_ = true;
   Json says_more_ = Json::object();  // if it proves itself
-  HttpResponse answer_{.body = "{}"};
+  net::HttpResponse answer_{.body = "{}"};
   int refusals_ = 0;                 // so many calls get 503 first
-  HttpRequest heard_;                // the last request; read after its answer came
+  net::HttpRequest heard_;           // the last request; read after its answer came
   std::vector<std::string> bodies_;  // of all calls except greetings
-  Loop loop_;
-  HttpServer server_ =
-      HttpServer::start(loop_, {}, [this](HttpRequest request, Responder responder) {
+  net::Loop loop_;
+  net::HttpServer server_ =
+      net::HttpServer::start(loop_, {}, [this](net::HttpRequest request, net::Responder responder) {
         heard_ = std::move(request);
         const auto nonce = heard_.query.find("nonce");
         const bool greets = nonce != heard_.query.end() && knows_token_;
@@ -65,7 +65,7 @@ class ClientTest : public ::testing::Test {
 };
 
 TEST_F(ClientTest, OpensTheDaemonOfAHomeAndShowsItsToken) {
-  ASSERT_TRUE(write_daemon_file(home_.daemon_file(), {server_.url(), 1, "1"}));
+  ASSERT_TRUE(host::write_daemon_file(home_.daemon_file(), {server_.url(), 1, "1"}));
   ASSERT_TRUE(write_file(home_.token_file(), token_ + "\n"));
   answer(to_json(api::Health{}));
   auto client = Client::open(home_);
@@ -79,14 +79,14 @@ TEST_F(ClientTest, OpensTheDaemonOfAHomeAndShowsItsToken) {
 
 // Listens and never answers, as a daemon that was stopped by SIGSTOP.
 TEST_F(ClientTest, ALateAnswerIsToldOfAndWhatWasNotSentIsKnown) {
-  auto silent = Listener::tcp("127.0.0.1", 0).value();
+  auto silent = net::Listener::tcp("127.0.0.1", 0).value();
   const auto url = format("http://127.0.0.1:{}", silent.port());
-  ASSERT_TRUE(write_daemon_file(home_.daemon_file(), {url, 4711, "1"}));
+  ASSERT_TRUE(host::write_daemon_file(home_.daemon_file(), {url, 4711, "1"}));
   ASSERT_TRUE(write_file(home_.token_file(), token_ + "\n"));
   std::vector<std::optional<LateAnswer>> told;
   const auto opened = Client::open(home_, [&](const std::optional<LateAnswer>& late) {
     told.push_back(late);
-    if (told.size() == 1) silent = Listener::tcp("127.0.0.1", 0).value();  // gives up
+    if (told.size() == 1) silent = net::Listener::tcp("127.0.0.1", 0).value();  // gives up
   });
   EXPECT_FALSE(opened);
   ASSERT_GE(told.size(), 2u);
@@ -104,18 +104,19 @@ TEST_F(ClientTest, AChangeThatWasNotSentChangedNothingAndOneWithoutAnswerMayHave
 
 TEST_F(ClientTest, WithoutADaemonOpeningSaysSo) {
   EXPECT_EQ(Client::open(home_).error().code, Code::unavailable);
-  ASSERT_TRUE(write_daemon_file(home_.daemon_file(), {"http://127.0.0.1:1", 1, "1"}));
+  ASSERT_TRUE(host::write_daemon_file(home_.daemon_file(), {"http://127.0.0.1:1", 1, "1"}));
   ASSERT_TRUE(write_file(home_.token_file(), token_ + "\n"));
   EXPECT_EQ(Client::open(home_).error().code, Code::unavailable);
 }
 
 TEST_F(ClientTest, AStrangerAtTheAddressOfADaemonThatDiedCountsAsNoDaemon) {
-  ASSERT_TRUE(write_daemon_file(home_.daemon_file(), {server_.url(), 1, "1"}));
+  ASSERT_TRUE(host::write_daemon_file(home_.daemon_file(), {server_.url(), 1, "1"}));
   ASSERT_TRUE(write_file(home_.token_file(), token_ + "\n"));
   knows_token_ = false;
-  for (const HttpResponse& stranger :
-       {HttpResponse{.status = 404, .body = "<html>"}, HttpResponse{.body = R"({"status":"ok"})"},
-        HttpResponse{.body = R"({"status":"ok","proof":"00"})"}}) {
+  for (const net::HttpResponse& stranger :
+       {net::HttpResponse{.status = 404, .body = "<html>"},
+        net::HttpResponse{.body = R"({"status":"ok"})"},
+        net::HttpResponse{.body = R"({"status":"ok","proof":"00"})"}}) {
     answer_ = stranger;
     EXPECT_EQ(Client::open(home_).error().code, Code::unavailable);
   }
@@ -138,7 +139,7 @@ TEST_F(ClientTest, AProofOfAnotherPortIsNone) {
 
 TEST_F(ClientTest, AnAgentAsksForAProofUnderItsAttemptsToken) {
   knows_token_ = false;
-  Client agent(server_.url(), token_, AttemptName{"0f5c", {{"demo", 42}, 2}});
+  Client agent(server_.url(), token_, model::AttemptName{"0f5c", {{"demo", 42}, 2}});
   EXPECT_FALSE(agent.health());
   EXPECT_EQ(heard_.query["attempt"], "demo/42.2");
   EXPECT_EQ(heard_.query["generation"], "0f5c");
@@ -205,7 +206,7 @@ TEST_F(ClientTest, ADaemonThatSaysMoreThanIsKnownIsUnderstood) {
   heartbeat.node = "demo/42.2/1";
   const auto heard = client().heartbeat(heartbeat, Deadline::after(std::chrono::seconds(5)));
   ASSERT_TRUE(heard) << heard.error().message;
-  EXPECT_EQ(heard->command, CommandKind::start);
+  EXPECT_EQ(heard->command, model::CommandKind::start);
   EXPECT_EQ(heard->acknowledged, 5);
 
   api::RunView view;
@@ -246,4 +247,4 @@ TEST_F(ClientTest, ASubmissionThatMayHaveBeenHeardIsRepeatedOnceUnderTheSameId) 
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::client

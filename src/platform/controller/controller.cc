@@ -12,7 +12,7 @@
 #include "platform/core/step/ending/reason_text.h"
 #include "platform/host/node_files.h"
 
-namespace lockstep {
+namespace lockstep::controller {
 namespace {
 
 namespace fs = std::filesystem;
@@ -34,50 +34,50 @@ constexpr Duration kProbeInterval = std::chrono::seconds(5);
 // Subjects of failure messages.
 constexpr auto kStore = "store", kHistory = "history", kEngine = "engine", kKill = "kill";
 
-bool is_to_start(const Attempt* attempt, const NodeId& node) {
-  return attempt && attempt->id == node.attempt && attempt->state < AttemptState::draining;
+bool is_to_start(const model::Attempt* attempt, const model::NodeId& node) {
+  return attempt && attempt->id == node.attempt && attempt->state < model::AttemptState::draining;
 }
 
 // The run whose watchers are notified of the row.
-std::optional<RunId> run_of(const Run& row) { return row.id; }
-std::optional<RunId> run_of(const Attempt& row) { return row.id.run; }
-std::optional<RunId> run_of(const Node& row) { return row.id.attempt.run; }
-std::optional<RunId> run_of(const HostRow&) { return std::nullopt; }
-std::optional<RunId> run_of(const LimitRow&) { return std::nullopt; }
-std::optional<RunId> run_of(const StoreRow&) { return std::nullopt; }
-std::optional<RunId> run_of(const Orphan&) { return std::nullopt; }
-std::optional<RunId> run_of(const ClockRow&) { return std::nullopt; }
+std::optional<model::RunId> run_of(const model::Run& row) { return row.id; }
+std::optional<model::RunId> run_of(const model::Attempt& row) { return row.id.run; }
+std::optional<model::RunId> run_of(const model::Node& row) { return row.id.attempt.run; }
+std::optional<model::RunId> run_of(const model::HostRow&) { return std::nullopt; }
+std::optional<model::RunId> run_of(const model::LimitRow&) { return std::nullopt; }
+std::optional<model::RunId> run_of(const model::StoreRow&) { return std::nullopt; }
+std::optional<model::RunId> run_of(const model::Orphan&) { return std::nullopt; }
+std::optional<model::RunId> run_of(const model::ClockRow&) { return std::nullopt; }
 
 // Calls visit(node) for each node that still holds devices.
 template <class Visit>
-void for_each_live_node(const State& state, Visit&& visit) {
-  for (const RunId& run : state.open)
-    if (const Attempt* attempt = live_attempt(state, run))
-      for (const Node* node : nodes_of(state, attempt->id))
-        if (node->state != NodeState::released) visit(*attempt, *node);
+void for_each_live_node(const model::State& state, Visit&& visit) {
+  for (const model::RunId& run : state.open)
+    if (const model::Attempt* attempt = model::live_attempt(state, run))
+      for (const model::Node* node : model::nodes_of(state, attempt->id))
+        if (node->state != model::NodeState::released) visit(*attempt, *node);
 }
 
 // True if an orphan has the name of the node's run, or a device of the node.
-bool conflicts_with_orphan(const State& state, const Node& node) {
+bool conflicts_with_orphan(const model::State& state, const model::Node& node) {
   return std::ranges::any_of(state.orphans, [&](const auto& entry) {
-    const HostDevices& slice = entry.second.devices;
+    const model::HostDevices& slice = entry.second.devices;
     return entry.first.id.attempt.run == node.id.attempt.run ||
            (slice.host == node.host &&
             std::ranges::find_first_of(slice.devices, node.devices) != slice.devices.end());
   });
 }
 
-std::string costs_text(const ClusterMap& map) {
-  const Costs costs = costs_of(map);
-  return costs == Costs{} ? "" : encode_costs(costs);
+std::string costs_text(const map::ClusterMap& map) {
+  const comm::Costs costs = comm::costs_of(map);
+  return costs == comm::Costs{} ? "" : comm::encode_costs(costs);
 }
 
 // For each of these devices all devices of its island, by their numbers on the machine.
-std::vector<std::vector<int>> islands_of(const Host& host, const std::vector<int>& indices) {
+std::vector<std::vector<int>> islands_of(const map::Host& host, const std::vector<int>& indices) {
   std::vector<std::vector<int>> by_device;
-  for (const Island& island : host.islands) {
+  for (const map::Island& island : host.islands) {
     std::vector<int> numbers;
-    for (const Device& device : island.devices) {
+    for (const map::Device& device : island.devices) {
       if (device.shared) return {};
       numbers.push_back(device.number);
     }
@@ -93,7 +93,7 @@ std::vector<std::vector<int>> islands_of(const Host& host, const std::vector<int
 
 }  // namespace
 
-Controller::Controller(ControllerSetup setup, State state, StoreHistory history)
+Controller::Controller(ControllerSetup setup, model::State state, model::StoreHistory history)
     : setup_(std::move(setup)),
       decider_(std::move(state), setup_.policy),
       history_(std::move(history)),
@@ -102,11 +102,11 @@ Controller::Controller(ControllerSetup setup, State state, StoreHistory history)
       problem_log_(setup_.clock) {}
 
 Result<std::unique_ptr<Controller>> Controller::open(ControllerSetup setup) {
-  TRY(check(setup.map));
-  State state = TRY(setup.store.load());
+  TRY(map::check(setup.map));
+  model::State state = TRY(setup.store.load());
   state.map = setup.map;
   state.engine_has_listed = false;
-  StoreHistory history = TRY(setup.history.load());
+  model::StoreHistory history = TRY(setup.history.load());
   auto controller = std::unique_ptr<Controller>(
       new Controller(std::move(setup), std::move(state), std::move(history)));
   TRY(controller->identify_store());
@@ -118,7 +118,7 @@ Result<std::unique_ptr<Controller>> Controller::open(ControllerSetup setup) {
 
 // A new store, or an older copy that was restored, gets a new generation.
 Result<void> Controller::identify_store() {
-  const std::int64_t missing = missing_from_store(state().store, history_);
+  const std::int64_t missing = model::missing_from_store(state().store, history_);
   if (missing > 0) {
     older_copy_notice_ = format(
         "the store is an older copy: {} {} made since, of which it knows nothing; what is made "
@@ -131,11 +131,11 @@ Result<void> Controller::identify_store() {
            "the daemon's folder was put back from a copy, or moved to another file system: what is "
            "made from now on gets other names");
   if (missing > 0 || setup_.home_is_copy || state().store.generation.empty()) {
-    const StoreRow named{setup_.history.new_generation(), 0};
+    const model::StoreRow named{setup_.history.new_generation(), 0};
     TRY(commit({named}));
     decider_.set_store(named);
   }
-  record_issued(history_, state());
+  model::record_issued(history_, state());
   decider_.set_run_numbers(history_.numbers);
   save_history();
   return {};
@@ -158,12 +158,12 @@ void Controller::save_history() {
 
 // Called before runs are stored. Otherwise, if the daemon died between the two and the store was
 // moved away, another store would reuse their numbers.
-void Controller::save_run_numbers(const std::vector<Change>& changes) {
+void Controller::save_run_numbers(const std::vector<model::Change>& changes) {
   bool new_ones = false;
-  for (const Change& change : changes) {
-    const Run* run = std::get_if<Run>(&change);
+  for (const model::Change& change : changes) {
+    const model::Run* run = std::get_if<model::Run>(&change);
     if (!run || run->id.number <= history_.numbers[run->id.project]) continue;
-    record_issued(history_, {&change, 1});
+    model::record_issued(history_, {&change, 1});
     new_ones = true;
   }
   if (new_ones) save_history();
@@ -191,28 +191,28 @@ Result<void> Controller::connect_to_engine() {
 // are launched now that are allocated, have not reported and are not in the engine's list.
 // Exceptions: nodes that have started and ended, which an older copy may not know; and nodes that
 // conflict with an orphan.
-void Controller::launch_missing_nodes(const std::vector<RunningNode>& there) {
-  for_each_live_node(state(), [&](const Attempt& attempt, const Node& node) {
-    if (node.state != NodeState::allocated || !is_to_start(&attempt, node.id)) return;
+void Controller::launch_missing_nodes(const std::vector<engine::RunningNode>& there) {
+  for_each_live_node(state(), [&](const model::Attempt& attempt, const model::Node& node) {
+    if (node.state != model::NodeState::allocated || !is_to_start(&attempt, node.id)) return;
     if (attempt.generation != state().store.generation || conflicts_with_orphan(state(), node))
       return;
     if (launching_.contains(node.id)) return;  // placed since then, when a report came
-    const NodeName name = name_of(state(), node.id);
-    if (std::ranges::find(there, name, &RunningNode::node) != there.end()) return;
+    const model::NodeName name = name_of(state(), node.id);
+    if (std::ranges::find(there, name, &engine::RunningNode::node) != there.end()) return;
     if (setup_.engine.has_started(name)) return;
     launching_.insert(node.id);
-    effects_.push_back(LaunchNode{node.id});
+    effects_.push_back(model::LaunchNode{node.id});
   });
 }
 
 // --- Orphans ---
 
-Result<void> Controller::update_orphans(const std::vector<RunningNode>& there) {
+Result<void> Controller::update_orphans(const std::vector<engine::RunningNode>& there) {
   unlisted_orphan_called_ = false;
-  OrphansListed seen;
+  model::OrphansListed seen;
   bool changed = false;
-  for (const RunningNode& present : there) {
-    if (has_node(state(), present.node)) continue;
+  for (const engine::RunningNode& present : there) {
+    if (model::has_node(state(), present.node)) continue;
     const auto known = state().orphans.find(present.node);
     const bool is_new = known == state().orphans.end() || !state().engine_has_listed;
     seen.orphans.push_back(is_new ? orphan_of(present) : known->second);
@@ -227,8 +227,8 @@ Result<void> Controller::update_orphans(const std::vector<RunningNode>& there) {
 }
 
 // From its launch record. A node without a record is assumed to use its whole host.
-Orphan Controller::orphan_of(const RunningNode& present) const {
-  Orphan orphan{
+model::Orphan Controller::orphan_of(const engine::RunningNode& present) const {
+  model::Orphan orphan{
       .id = present.node, .has_agent = present.has_agent, .attempt_record = {}, .devices = {}};
   const auto launch = setup_.engine.read_launch_spec(present.node);
   if (!launch) {
@@ -244,21 +244,21 @@ Orphan Controller::orphan_of(const RunningNode& present) const {
     return orphan;
   }
   orphan.devices.host = launch->host;
-  if (const Host* host = find_host(state().map, launch->host))
-    for (int device = 0; std::cmp_less(device, device_count(*host)); ++device)
+  if (const map::Host* host = map::find_host(state().map, launch->host))
+    for (int device = 0; std::cmp_less(device, map::device_count(*host)); ++device)
       orphan.devices.devices.push_back(device);
   orphan.expected_end = setup_.clock.now() + launch->time_left;
   return orphan;
 }
 
 std::vector<std::string> Controller::notices() const {
-  auto lines = describe_orphans(state());
+  auto lines = step::describe_orphans(state());
   if (!older_copy_notice_.empty()) lines.insert(lines.begin(), older_copy_notice_);
   return lines;
 }
 
 void Controller::log_orphans() const {
-  const auto words = describe_orphans(state());
+  const auto words = step::describe_orphans(state());
   for (const std::string& line : words) LS_LOG(warning, "{}", line);
   if (words.empty()) LS_LOG(info, "no run of another store is active here any more");
 }
@@ -273,7 +273,7 @@ Result<void> Controller::check_ready() const {
 
 // Agents could not reach the daemon, and can from now on.
 Result<void> Controller::resume_listening() {
-  TRY(process_event(DaemonStarted{}));
+  TRY(process_event(model::DaemonStarted{}));
   ticked_ = setup_.steady.since_boot();  // it may be suspended before its first tick
   listening_since_ = setup_.clock.now();
   return {};
@@ -283,10 +283,10 @@ Result<void> Controller::resume_listening() {
 
 // Called before each decision: if the clock was set, all stored times shift with it.
 Result<void> Controller::sync_clock() {
-  const ClockRow clock{boot_, wall_time_at_boot(setup_.clock, setup_.steady)};
-  const auto by = clock_shift(state().clock, clock);
+  const model::ClockRow clock{boot_, wall_time_at_boot(setup_.clock, setup_.steady)};
+  const auto by = model::clock_shift(state().clock, clock);
   if (by == Duration(0)) return {};
-  const Outcome outcome = TRY(commit_event(ClockChanged{clock}));
+  const step::Outcome outcome = TRY(commit_event(model::ClockChanged{clock}));
   if (by) {
     listening_since_ += *by;
     LS_LOG(warning, "the clock was set {} by {}; no time limit is shortened or lengthened by that",
@@ -298,51 +298,53 @@ Result<void> Controller::sync_clock() {
 
 // --- Events ---
 
-Result<RunId> Controller::submit(RunSpec spec, Origin origin, const std::string& request_id) {
+Result<model::RunId> Controller::submit(model::RunSpec spec, model::Origin origin,
+                                        const std::string& request_id) {
   TRY(check_ready());
   auto shared = runs_in_same_folder(spec.checkpoint_folder);
-  const Outcome outcome = TRY(
-      process_event(SubmitRun{std::move(spec), std::move(origin), request_id, std::move(shared)}));
+  const step::Outcome outcome = TRY(process_event(
+      model::SubmitRun{std::move(spec), std::move(origin), request_id, std::move(shared)}));
   LS_CHECK(outcome.submitted.has_value());
   return *outcome.submitted;
 }
 
-Result<void> Controller::stop(const RunId& run, const std::string& reason) {
+Result<void> Controller::stop(const model::RunId& run, const std::string& reason) {
   TRY(check_ready());
-  TRY(process_event(StopRun{run, reason}));
+  TRY(process_event(model::StopRun{run, reason}));
   return {};
 }
 
-Result<void> Controller::resume(const RunId& run) {
+Result<void> Controller::resume(const model::RunId& run) {
   TRY(check_ready());
   const auto found = state().runs.find(run);
-  TRY(process_event(ResumeRun{run, found == state().runs.end()
-                                       ? std::vector<RunId>()
+  TRY(process_event(model::ResumeRun{
+      run, found == state().runs.end() ? std::vector<model::RunId>()
                                        : runs_in_same_folder(checkpoint_folder(found->second))}));
   return {};
 }
 
-Result<void> Controller::apply_operator_event(const Event& event) {
+Result<void> Controller::apply_operator_event(const model::Event& event) {
   TRY(check_ready());
   TRY(process_event(event));
-  if (const auto* stop = std::get_if<StopOrphan>(&event))
+  if (const auto* stop = std::get_if<model::StopOrphan>(&event))
     LS_LOG(info, "{} has {} end, a run of another store", stop->by.empty() ? "a user" : stop->by,
            text(stop->run));
   return {};
 }
 
-Result<DryRunResult> Controller::plan(const RunSpec& spec, const Origin& origin) const {
-  return dry_run(state(), {spec, origin, {}, runs_in_same_folder(spec.checkpoint_folder)},
-                 setup_.clock.now());
+Result<step::DryRunResult> Controller::plan(const model::RunSpec& spec,
+                                            const model::Origin& origin) const {
+  return step::dry_run(state(), {spec, origin, {}, runs_in_same_folder(spec.checkpoint_folder)},
+                       setup_.clock.now());
 }
 
-Result<Command> Controller::report(const NodeReport& report) {
+Result<model::Command> Controller::report(const model::NodeReport& report) {
   TRY(sync_clock());
-  NodeReport heard = report;
+  model::NodeReport heard = report;
   heard.listening_since = listening_since_;
   TRY(process_event(heard));
-  const NodeName name{report.generation, report.node};
-  const Command command = command_for(state(), name);
+  const model::NodeName name{report.generation, report.node};
+  const model::Command command = model::command_for(state(), name);
   if (command.orphaned && !state().orphans.contains(name)) unlisted_orphan_called_ = true;
   return command;
 }
@@ -363,17 +365,17 @@ void Controller::tick() {
   // While the engine blocked, no agent could reach the daemon.
   if (setup_.steady.since_boot() - now >= kStandstill && !resume_listening()) return;
   if (!sync_clock()) return;
-  (void)process_event(Tick{listening_since_});
+  (void)process_event(model::Tick{listening_since_});
 }
 
-fs::path Controller::checkpoint_folder(const Run& run) const {
+fs::path Controller::checkpoint_folder(const model::Run& run) const {
   if (!run.spec.checkpoint_folder.empty()) return run.spec.checkpoint_folder;
-  return run_folder(setup_.home, run.generation, run.id) / "checkpoints";
+  return host::run_folder(setup_.home, run.generation, run.id) / "checkpoints";
 }
 
 // The runs that have not ended and write there, by the paths alone: a lookup in a user's file
 // system may hang. `lockstep run` resolves symbolic links before it submits.
-std::vector<RunId> Controller::runs_in_same_folder(const fs::path& folder) const {
+std::vector<model::RunId> Controller::runs_in_same_folder(const fs::path& folder) const {
   if (folder.empty()) return {};
   const fs::path home = setup_.home.lexically_normal();
   std::error_code failed;
@@ -383,48 +385,49 @@ std::vector<RunId> Controller::runs_in_same_folder(const fs::path& folder) const
     const fs::path below = normal.lexically_relative(home);
     return failed || below.empty() || *below.begin() == ".." ? normal : resolved / below;
   };
-  std::vector<RunId> found;
-  for (const RunId& id : state().open)
+  std::vector<model::RunId> found;
+  for (const model::RunId& id : state().open)
     if (plain(checkpoint_folder(state().runs.at(id))) == plain(folder)) found.push_back(id);
   return found;
 }
 
-Result<Outcome> Controller::process_event(const Event& event) {
+Result<step::Outcome> Controller::process_event(const model::Event& event) {
   auto outcome = TRY(process_event_quietly(event));
   execute_effects();
   notify_watchers(outcome.changes);
   return outcome;
 }
 
-Result<Outcome> Controller::process_event_quietly(const Event& event) {
+Result<step::Outcome> Controller::process_event_quietly(const model::Event& event) {
   TRY(sync_clock());
   return commit_event(event);
 }
 
 // Persists and applies the changes, and queues the effects.
-Result<Outcome> Controller::commit_event(const Event& event) {
-  Outcome outcome = TRY(decider_.propose(event, setup_.clock.now()));
+Result<step::Outcome> Controller::commit_event(const model::Event& event) {
+  step::Outcome outcome = TRY(decider_.propose(event, setup_.clock.now()));
   save_run_numbers(outcome.changes);
   if (auto committed = commit(outcome.changes); !committed) {
     decider_.discard();
     return committed.error();
   }
   decider_.accept(outcome.changes);
-  const auto names_are_new = [](const Change& change) {
-    return std::holds_alternative<StoreRow>(change);
+  const auto names_are_new = [](const model::Change& change) {
+    return std::holds_alternative<model::StoreRow>(change);
   };
   if (std::ranges::any_of(outcome.changes, names_are_new)) {
-    record_issued(history_, outcome.changes);
+    model::record_issued(history_, outcome.changes);
     decider_.set_run_numbers(history_.numbers);
     save_history();
   }
-  for (const Effect& effect : outcome.effects)
-    if (const auto* launch = std::get_if<LaunchNode>(&effect)) launching_.insert(launch->node);
+  for (const model::Effect& effect : outcome.effects)
+    if (const auto* launch = std::get_if<model::LaunchNode>(&effect))
+      launching_.insert(launch->node);
   effects_.insert(effects_.end(), outcome.effects.begin(), outcome.effects.end());
   return outcome;
 }
 
-Result<void> Controller::commit(const std::vector<Change>& changes) {
+Result<void> Controller::commit(const std::vector<model::Change>& changes) {
   if (changes.empty()) return {};
   auto committed = setup_.store.commit(changes);
   if (!committed) commit_failed_ = true;
@@ -456,7 +459,7 @@ bool Controller::execute_effects() {
   if (!ready_) return false;
   const Duration begun = setup_.steady.since_boot();
   while (!effects_.empty()) {
-    const Effect effect = std::move(effects_.front());
+    const model::Effect effect = std::move(effects_.front());
     effects_.pop_front();
     std::visit([&](const auto& what) { execute(what); }, effect);
     if (setup_.steady.since_boot() - begun >= kExecuteSlice) break;
@@ -464,11 +467,11 @@ bool Controller::execute_effects() {
   return !effects_.empty();
 }
 
-void Controller::execute(const LaunchNode& effect) {
+void Controller::execute(const model::LaunchNode& effect) {
   const auto node = state().nodes.find(effect.node);
   LS_CHECK(node != state().nodes.end(), "{}", text(effect.node));
   // Stopped meanwhile: the node terminated without a launch.
-  if (!is_to_start(live_attempt(state(), effect.node.attempt.run), effect.node)) {
+  if (!is_to_start(model::live_attempt(state(), effect.node.attempt.run), effect.node)) {
     launching_.erase(effect.node);
     return;
   }
@@ -480,21 +483,21 @@ void Controller::execute(const LaunchNode& effect) {
   // list.
   const bool ours = launched.error().code == Code::exhausted;
   if (auto outcome =
-          process_event_quietly(LaunchFailed{effect.node, launched.error().message, ours}))
+          process_event_quietly(model::LaunchFailed{effect.node, launched.error().message, ours}))
     notify_watchers(outcome->changes);
 }
 
-Result<void> Controller::launch(const Node& node) {
-  const Run& run = state().runs.at(node.id.attempt.run);
+Result<void> Controller::launch(const model::Node& node) {
+  const model::Run& run = state().runs.at(node.id.attempt.run);
   // A folder that the user chose may be visible only to the nodes.
   if (run.spec.checkpoint_folder.empty()) TRY(make_folders(checkpoint_folder(run)));
   return setup_.engine.launch(launch_spec_of(node));
 }
 
-void Controller::execute(const KillNode& effect) { kill(name_of(state(), effect.node)); }
-void Controller::execute(const KillOrphan& effect) { kill(effect.node); }
+void Controller::execute(const model::KillNode& effect) { kill(name_of(state(), effect.node)); }
+void Controller::execute(const model::KillOrphan& effect) { kill(effect.node); }
 
-void Controller::kill(const NodeName& node) {
+void Controller::kill(const model::NodeName& node) {
   const auto killed = setup_.engine.kill(node);
   if (killed) {
     problem_log_.clear(kKill);
@@ -509,13 +512,13 @@ void Controller::kill(const NodeName& node) {
 bool Controller::engine_poll_is_due() const {
   if (!last_engine_poll_ || setup_.steady.since_boot() - *last_engine_poll_ >= kEnginePollInterval)
     return true;
-  return std::ranges::any_of(state().open, [&](const RunId& run) {
-    const Attempt* attempt = live_attempt(state(), run);
-    return attempt && attempt->state == AttemptState::draining;
+  return std::ranges::any_of(state().open, [&](const model::RunId& run) {
+    const model::Attempt* attempt = model::live_attempt(state(), run);
+    return attempt && attempt->state == model::AttemptState::draining;
   });
 }
 
-Result<std::vector<RunningNode>> Controller::list_engine_nodes() {
+Result<std::vector<engine::RunningNode>> Controller::list_engine_nodes() {
   last_engine_poll_ = setup_.steady.since_boot();
   auto there = setup_.engine.list();
   if (there && problem_log_.clear(kEngine)) LS_LOG(info, "the engine says again what runs");
@@ -528,67 +531,68 @@ Result<std::vector<RunningNode>> Controller::list_engine_nodes() {
 // Handles terminated nodes and exited agents.
 void Controller::poll_engine() {
   if (!engine_poll_is_due()) return;
-  std::vector<NodeId> awaited;
-  for_each_live_node(state(), [&](const Attempt&, const Node& node) {
+  std::vector<model::NodeId> awaited;
+  for_each_live_node(state(), [&](const model::Attempt&, const model::Node& node) {
     if (!launching_.contains(node.id)) awaited.push_back(node.id);
   });
   if (awaited.empty() && state().orphans.empty() && !unlisted_orphan_called_) return;
   const auto there = list_engine_nodes();
   if (!there) return;
   (void)update_orphans(*there);  // after a failed commit it comes again
-  for (const NodeId& node : awaited) {
-    const auto found = std::ranges::find(*there, name_of(state(), node), &RunningNode::node);
+  for (const model::NodeId& node : awaited) {
+    const auto found =
+        std::ranges::find(*there, name_of(state(), node), &engine::RunningNode::node);
     if (found == there->end())
-      (void)process_event(NodeTerminated{node});
+      (void)process_event(model::NodeTerminated{node});
     else if (!found->has_agent)
-      (void)process_event(AgentExited{node});
+      (void)process_event(model::AgentExited{node});
   }
 }
 
-LaunchSpec Controller::launch_spec_of(const Node& node) const {
-  const NodeName name = name_of(state(), node.id);
-  const Run& run = state().runs.at(node.id.attempt.run);
-  const Host* host = find_host(state().map, node.host);
-  LaunchSpec launch;
+engine::LaunchSpec Controller::launch_spec_of(const model::Node& node) const {
+  const model::NodeName name = name_of(state(), node.id);
+  const model::Run& run = state().runs.at(node.id.attempt.run);
+  const map::Host* host = map::find_host(state().map, node.host);
+  engine::LaunchSpec launch;
   launch.node = text(node.id);
   launch.generation = name.generation;
-  launch.attempt = record_of(state(), node.id.attempt);
+  launch.attempt = model::record_of(state(), node.id.attempt);
   launch.host = node.host;
-  launch.address = host ? address_of(*host) : node.host;
-  const auto all = host ? devices(*host) : std::vector<const Device*>{};
+  launch.address = host ? map::address_of(*host) : node.host;
+  const auto all = host ? map::devices(*host) : std::vector<const map::Device*>{};
   for (int index : node.devices) {
     const auto i = static_cast<std::size_t>(index);
     launch.devices.push_back(i < all.size() ? all[i]->number : index);
-    launch.gpus = i < all.size() && all[i]->kind == DeviceKind::gpu;
+    launch.gpus = i < all.size() && all[i]->kind == map::DeviceKind::gpu;
   }
   if (host) launch.islands = islands_of(*host, node.devices);
   launch.first_rank = node.id.index * run.spec.devices;
-  launch.world_size = rank_count(run.spec);
-  launch.nodes = node_count(run.spec);
+  launch.world_size = model::rank_count(run.spec);
+  launch.nodes = model::node_count(run.spec);
   launch.command = run.spec.command;
   launch.env = run.spec.env;
   if (!costs_.empty())
-    launch.env.emplace(kCostsVariable, costs_);  // a user's own value has precedence
+    launch.env.emplace(comm::kCostsVariable, costs_);  // a user's own value has precedence
   launch.working_folder = run.spec.working_folder;
   launch.checkpoint_folder = checkpoint_folder(run).string();
-  launch.node_folder = node_folder(setup_.home, name).string();
+  launch.node_folder = host::node_folder(setup_.home, name).string();
   launch.daemon_file = (setup_.home / "daemon.json").string();
   launch.token = setup_.keys.agent_token(name.attempt());
   launch.secret = setup_.keys.attempt_secret(name.attempt());
   launch.hang_after = run.spec.hang_after;
   launch.on_failure = run.spec.on_failure;
   launch.time_left = run.spec.timeout - run.time_used;
-  launch.start_limit = kReadyLimit;
+  launch.start_limit = step::kReadyLimit;
   return launch;
 }
 
-void Controller::notify_watchers(const std::vector<Change>& changes) const {
-  std::set<RunId> touched;
-  for (const Change& change : changes)
+void Controller::notify_watchers(const std::vector<model::Change>& changes) const {
+  std::set<model::RunId> touched;
+  for (const model::Change& change : changes)
     if (auto run = std::visit([](const auto& row) { return run_of(row); }, change))
       touched.insert(std::move(*run));
-  for (const RunId& run : touched)
+  for (const model::RunId& run : touched)
     for (const Watcher& watcher : watchers_) watcher(run, state().runs.at(run).version);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::controller

@@ -43,25 +43,25 @@
 #include "platform/store/history_store.h"
 #include "platform/store/store.h"
 
-namespace lockstep {
+namespace lockstep::controller {
 
 struct ControllerSetup {
-  Store& store;  // these four outlive the controller
-  HistoryStore& history;
-  Engine& engine;
+  store::Store& store;  // these four outlive the controller
+  store::HistoryStore& history;
+  engine::Engine& engine;
   const Clock& clock;
   const SteadyClock& steady;
-  Keys keys;
-  ClusterMap map;              // of the cluster, as it is now
+  host::Keys keys;
+  map::ClusterMap map;         // of the cluster, as it is now
   std::filesystem::path home;  // the daemon's folder, absolute
-  SchedulingPolicy policy = step_policy();
+  sched::SchedulingPolicy policy = step::step_policy();
   bool home_is_copy = false;  // the folder is not the one that was served last: maybe an older copy
 };
 
 class Controller {
  public:
   // Called after a run, its attempt or a node of it changed. It may call state(), nothing else.
-  using Watcher = std::function<void(const RunId& run, std::int64_t version)>;
+  using Watcher = std::function<void(const model::RunId& run, std::int64_t version)>;
 
   // Loads the state and continues open work as soon as the engine has listed its nodes: launches
   // nodes that were reserved but not started.
@@ -69,21 +69,22 @@ class Controller {
 
   // If a run was submitted with this request id before, returns that run, so that a client can
   // repeat a call after a lost answer. Fails if the spec differs. Empty: repeats are not detected.
-  Result<RunId> submit(RunSpec spec, Origin origin, const std::string& request_id = {});
+  Result<model::RunId> submit(model::RunSpec spec, model::Origin origin,
+                              const std::string& request_id = {});
   // No effect on a run that has ended.
-  Result<void> stop(const RunId& run, const std::string& reason);
+  Result<void> stop(const model::RunId& run, const std::string& reason);
   // Queues the run again, with its whole time limit and all its retries. Fails unless it failed,
   // timed out or was cancelled.
-  Result<void> resume(const RunId& run);
+  Result<void> resume(const model::RunId& run);
   // Requests by users and operators for waiting runs, hosts and limits: HoldRun, ReleaseRun,
   // SetPriority, SetHost, SetLimit, SetWeight; and StopOrphan, AdoptOrphan.
-  Result<void> apply_operator_event(const Event& event);
+  Result<void> apply_operator_event(const model::Event& event);
   // Dry run: where the run would start if it were submitted now, and what would be preempted.
   // Changes nothing.
-  Result<DryRunResult> plan(const RunSpec& spec, const Origin& origin) const;
+  Result<step::DryRunResult> plan(const model::RunSpec& spec, const model::Origin& origin) const;
   // Handles an agent's heartbeat; returns the agent's command. Reports of ended attempts get
   // `leave`.
-  Result<Command> report(const NodeReport& report);
+  Result<model::Command> report(const model::NodeReport& report);
   // Advances the time. Call it about every 200 ms; it asks the engine which nodes have terminated.
   // After a long gap no agent counts as silent, because the daemon could not receive heartbeats.
   void tick();
@@ -91,10 +92,10 @@ class Controller {
   // well. True: effects are left, so call it again after other work of the loop.
   bool execute_effects();
 
-  const State& state() const { return decider_.state(); }
+  const model::State& state() const { return decider_.state(); }
   // The waiting runs and the allocations, as of the last pass; empty before the engine's first
   // answer.
-  const IncrementalScheduler& scheduler() const { return decider_.scheduler(); }
+  const step::IncrementalScheduler& scheduler() const { return decider_.scheduler(); }
   // The engine has listed its nodes.
   bool is_ready() const { return ready_; }
   // Current failures, one line each, for operators.
@@ -104,54 +105,54 @@ class Controller {
   void subscribe(Watcher watcher) { watchers_.push_back(std::move(watcher)); }
 
   // The run's checkpoint folder: from its spec, or below the daemon's folder.
-  std::filesystem::path checkpoint_folder(const Run& run) const;
+  std::filesystem::path checkpoint_folder(const model::Run& run) const;
 
  private:
-  std::vector<RunId> runs_in_same_folder(const std::filesystem::path& folder) const;
-  Controller(ControllerSetup setup, State state, StoreHistory history);
+  std::vector<model::RunId> runs_in_same_folder(const std::filesystem::path& folder) const;
+  Controller(ControllerSetup setup, model::State state, model::StoreHistory history);
 
   Result<void> identify_store();
   void save_history();
-  void save_run_numbers(const std::vector<Change>& changes);
+  void save_run_numbers(const std::vector<model::Change>& changes);
   Result<void> sync_clock();
   bool engine_retry_is_due() const;
   Result<void> connect_to_engine();
-  void launch_missing_nodes(const std::vector<RunningNode>& there);
-  Result<void> update_orphans(const std::vector<RunningNode>& there);
-  Orphan orphan_of(const RunningNode& present) const;
+  void launch_missing_nodes(const std::vector<engine::RunningNode>& there);
+  Result<void> update_orphans(const std::vector<engine::RunningNode>& there);
+  model::Orphan orphan_of(const engine::RunningNode& present) const;
   void log_orphans() const;
   Result<void> resume_listening();
   Result<void> check_ready() const;
-  Result<Outcome> process_event(const Event& event);
-  Result<Outcome> process_event_quietly(const Event& event);
-  Result<Outcome> commit_event(const Event& event);
-  Result<void> commit(const std::vector<Change>& changes);
+  Result<step::Outcome> process_event(const model::Event& event);
+  Result<step::Outcome> process_event_quietly(const model::Event& event);
+  Result<step::Outcome> commit_event(const model::Event& event);
+  Result<void> commit(const std::vector<model::Change>& changes);
   void record_store_result(const Result<void>& stored);
   void probe_store();
-  void execute(const LaunchNode& effect);
-  void execute(const KillNode& effect);
-  void execute(const KillOrphan& effect);
-  void kill(const NodeName& node);
-  Result<void> launch(const Node& node);
+  void execute(const model::LaunchNode& effect);
+  void execute(const model::KillNode& effect);
+  void execute(const model::KillOrphan& effect);
+  void kill(const model::NodeName& node);
+  Result<void> launch(const model::Node& node);
   bool engine_poll_is_due() const;
   void poll_engine();
-  Result<std::vector<RunningNode>> list_engine_nodes();
-  LaunchSpec launch_spec_of(const Node& node) const;
-  void notify_watchers(const std::vector<Change>& changes) const;
+  Result<std::vector<engine::RunningNode>> list_engine_nodes();
+  engine::LaunchSpec launch_spec_of(const model::Node& node) const;
+  void notify_watchers(const std::vector<model::Change>& changes) const;
 
   ControllerSetup setup_;
-  Decider decider_;
-  StoreHistory history_;
+  step::Decider decider_;
+  model::StoreHistory history_;
   bool history_saved_ = false;     // in its current state
   std::string older_copy_notice_;  // set if the store is an older copy
   const std::string boot_;         // boot id of the machine
   std::string costs_;              // costs of communication, for the ranks; empty: the map has none
   std::vector<Watcher> watchers_;
-  std::deque<Effect> effects_;  // committed, not yet carried out
-  std::set<NodeId> launching_;  // committed, but the launch not tried yet: missing in the list does
-                                // not mean terminated
-  bool ready_ = false;          // the engine has listed its nodes
-  Time listening_since_{};      // without a break
+  std::deque<model::Effect> effects_;  // committed, not yet carried out
+  std::set<model::NodeId> launching_;  // committed, but the launch not tried yet: missing in the
+                                       // list does not mean terminated
+  bool ready_ = false;                 // the engine has listed its nodes
+  Time listening_since_{};             // without a break
   bool unlisted_orphan_called_ =
       false;  // an agent of an unlisted orphan has called since the last poll of the engine
   bool commit_failed_ = false;  // since the last tick; may have been the commit of a report
@@ -164,4 +165,4 @@ class Controller {
   RateLimitedLog problem_log_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::controller

@@ -10,7 +10,7 @@
 #include "platform/store/memory_store_for_test.h"
 #include "platform/store/sql_store.h"
 
-namespace lockstep {
+namespace lockstep::controller {
 namespace {
 
 namespace fs = std::filesystem;
@@ -41,34 +41,37 @@ class SetClock : public Clock, public SteadyClock {
 };
 
 // An engine whose processes are names in a set.
-class FakeEngine : public Engine {
+class FakeEngine : public engine::Engine {
  public:
   explicit FakeEngine(SetClock& set_clock) : clock(set_clock) {}
-  Result<void> launch(const LaunchSpec& launch) override {
+  Result<void> launch(const engine::LaunchSpec& launch) override {
     clock.time += launch_time;
     if (refuse_launch) return Error{Code::unavailable, "no more processes"};
-    const NodeId node = parse_node_id(launch.node).value();
+    const model::NodeId node = model::parse_node_id(launch.node).value();
     launches.push_back(launch);
     there.insert({launch.generation, node});
     return {};
   }
-  Result<void> kill(const NodeName& node) override {
+  Result<void> kill(const model::NodeName& node) override {
     kills.push_back(node.id);
     if (!lose_kills) there.erase(node);
     return {};
   }
-  Result<LaunchSpec> read_launch_spec(const NodeName& node) override {
-    for (const LaunchSpec& launch : launches)
+  Result<engine::LaunchSpec> read_launch_spec(const model::NodeName& node) override {
+    for (const engine::LaunchSpec& launch : launches)
       if (launch.generation == node.generation && launch.node == text(node.id)) return launch;
     return Error{Code::not_found, "there is no launch file"};
   }
-  bool has_started(const NodeName& node) override { return read_launch_spec(node).has_value(); }
-  Result<std::vector<RunningNode>> list() override {
+  bool has_started(const model::NodeName& node) override {
+    return read_launch_spec(node).has_value();
+  }
+  Result<std::vector<engine::RunningNode>> list() override {
     ++looks;
     if (while_listing) while_listing();
     if (refuse_list) return Error{Code::unavailable, "cannot look"};
-    std::vector<RunningNode> present;
-    for (const NodeName& node : there) present.push_back({node, !agentless.contains(node.id)});
+    std::vector<engine::RunningNode> present;
+    for (const model::NodeName& node : there)
+      present.push_back({node, !agentless.contains(node.id)});
     return present;
   }
 
@@ -79,27 +82,27 @@ class FakeEngine : public Engine {
   int looks = 0;
   SetClock& clock;
   Duration launch_time{};
-  std::set<NodeName> there;
-  std::set<NodeId> agentless;
-  std::vector<LaunchSpec> launches;
-  std::vector<NodeId> kills;
+  std::set<model::NodeName> there;
+  std::set<model::NodeId> agentless;
+  std::vector<engine::LaunchSpec> launches;
+  std::vector<model::NodeId> kills;
 };
 
-ClusterMap two_hosts() {
-  ClusterMap map;
-  Leaf& leaf = map.pods.emplace_back().leaves.emplace_back();
+map::ClusterMap two_hosts() {
+  map::ClusterMap map;
+  map::Leaf& leaf = map.pods.emplace_back().leaves.emplace_back();
   for (auto id : {"a", "b"}) {
-    Host& host = leaf.hosts.emplace_back();
+    map::Host& host = leaf.hosts.emplace_back();
     host.id = id;
     host.address = std::string("10.0.0.") + id;
     for (int number : {4, 5})
-      host.islands.emplace_back().devices.push_back({DeviceKind::gpu, number, {}, false});
+      host.islands.emplace_back().devices.push_back({map::DeviceKind::gpu, number, {}, false});
   }
   return map;
 }
 
-RunSpec spec_of(int nodes, int devices) {
-  RunSpec spec;
+model::RunSpec spec_of(int nodes, int devices) {
+  model::RunSpec spec;
   spec.project = "demo";
   spec.command = {"train"};
   spec.nodes = nodes;
@@ -116,18 +119,18 @@ class ControllerTest : public ::testing::Test {
   void restart() {
     controller_.reset();
     controller_ = Controller::open({*used_store_, history_, engine_, clock_, clock_,
-                                    Keys::open(home_).value(), two_hosts(), home_})
+                                    host::Keys::open(home_).value(), two_hosts(), home_})
                       .value();
   }
-  const lockstep::Run& run(const RunId& id) { return controller_->state().runs.at(id); }
-  std::vector<NodeId> nodes(const RunId& id) {
-    std::vector<NodeId> ids;
-    for (const Node* node : nodes_of(controller_->state(), {id, run(id).epoch}))
+  const model::Run& run(const model::RunId& id) { return controller_->state().runs.at(id); }
+  std::vector<model::NodeId> nodes(const model::RunId& id) {
+    std::vector<model::NodeId> ids;
+    for (const model::Node* node : model::nodes_of(controller_->state(), {id, run(id).epoch}))
       ids.push_back(node->id);
     return ids;
   }
-  NodeReport word(const NodeId& node, NodeState state) {
-    NodeReport report;
+  model::NodeReport word(const model::NodeId& node, model::NodeState state) {
+    model::NodeReport report;
     report.node = node;
     report.state = state;
     report.address = "10.0.0.1";
@@ -135,9 +138,10 @@ class ControllerTest : public ::testing::Test {
     report.rendezvous_port = 5000;
     return report;
   }
-  NodeReport with_rank(const NodeId& node, RankState state, int code = 0, bool by_us = false) {
-    auto report = word(node, NodeState::running);
-    Rank rank;
+  model::NodeReport with_rank(const model::NodeId& node, model::RankState state, int code = 0,
+                              bool by_us = false) {
+    auto report = word(node, model::NodeState::running);
+    model::Rank rank;
     rank.rank = node.index;
     rank.state = state;
     rank.code = code;
@@ -145,7 +149,9 @@ class ControllerTest : public ::testing::Test {
     report.ranks = {rank};
     return report;
   }
-  Command report(const NodeReport& report) { return controller_->report(report).value(); }
+  model::Command report(const model::NodeReport& report) {
+    return controller_->report(report).value();
+  }
   void tick(Duration after = std::chrono::milliseconds(1200)) {
     clock_.time += after;
     controller_->tick();
@@ -153,37 +159,38 @@ class ControllerTest : public ::testing::Test {
 
   const TemporaryFolder home_;
   SetClock clock_;
-  MemoryHistory history_;
+  store::MemoryHistory history_;
   FakeEngine engine_{clock_};
-  MemoryStore store_;
-  Store* used_store_ = &store_;
+  store::MemoryStore store_;
+  store::Store* used_store_ = &store_;
   std::unique_ptr<Controller> controller_;
 };
 
 TEST_F(ControllerTest, LaunchesCarryTheCostsThatWereMeasuredUnlessTheUserHasHisOwn) {
-  ClusterMap map = two_hosts();
+  map::ClusterMap map = two_hosts();
   map.measured.emplace().between_hosts = {20, 5, 0.8};
   controller_.reset();
   controller_ = Controller::open({store_, history_, engine_, clock_, clock_,
-                                  Keys::open(home_).value(), map, home_})
+                                  host::Keys::open(home_).value(), map, home_})
                     .value();
   auto spec = spec_of(1, 1);
   ASSERT_TRUE(controller_->submit(spec, {}));
-  EXPECT_EQ(engine_.launches.back().env.at("LOCKSTEP_COSTS"), encode_costs(costs_of(map)));
+  EXPECT_EQ(engine_.launches.back().env.at("LOCKSTEP_COSTS"),
+            comm::encode_costs(comm::costs_of(map)));
   spec.env = {{"LOCKSTEP_COSTS", "mine"}};
   ASSERT_TRUE(controller_->submit(spec, {}));
   EXPECT_EQ(engine_.launches.back().env, spec.env);
 }
 
 TEST_F(ControllerTest, LaunchesNameNoIslandsOfAHostThatHasOne) {
-  ClusterMap map = two_hosts();
-  for (Host& host : map.pods[0].leaves[0].hosts) {
+  map::ClusterMap map = two_hosts();
+  for (map::Host& host : map.pods[0].leaves[0].hosts) {
     host.islands[0].devices.push_back(host.islands[1].devices[0]);
     host.islands.pop_back();
   }
   controller_.reset();
   controller_ = Controller::open({store_, history_, engine_, clock_, clock_,
-                                  Keys::open(home_).value(), map, home_})
+                                  host::Keys::open(home_).value(), map, home_})
                     .value();
   ASSERT_TRUE(controller_->submit(spec_of(1, 2), {}));
   EXPECT_TRUE(engine_.launches.back().islands.empty());
@@ -192,10 +199,10 @@ TEST_F(ControllerTest, LaunchesNameNoIslandsOfAHostThatHasOne) {
 TEST_F(ControllerTest, LaunchesCarryAllThatAnAgentNeeds) {
   auto spec = spec_of(2, 2);
   spec.env = {{"A", "b"}};
-  const RunId id = controller_->submit(spec, {}).value();
+  const model::RunId id = controller_->submit(spec, {}).value();
   EXPECT_EQ(text(id), "demo/1");
   ASSERT_EQ(engine_.launches.size(), 2u);
-  const LaunchSpec& launch = engine_.launches[1];
+  const engine::LaunchSpec& launch = engine_.launches[1];
   EXPECT_EQ(launch.node, "demo/1.1/1");
   EXPECT_EQ(launch.host, "b");
   EXPECT_EQ(launch.address, "10.0.0.b");
@@ -212,7 +219,7 @@ TEST_F(ControllerTest, LaunchesCarryAllThatAnAgentNeeds) {
   EXPECT_TRUE(fs::is_directory(launch.checkpoint_folder));
   EXPECT_EQ(launch.node_folder, (home_ / "runs/demo/1/attempt-1/node-1").string());
   EXPECT_EQ(launch.daemon_file, (home_ / "daemon.json").string());
-  const Keys keys = Keys::open(home_).value();
+  const host::Keys keys = host::Keys::open(home_).value();
   EXPECT_EQ(launch.token, keys.agent_token({"", {id, 1}}));
   EXPECT_EQ(launch.secret, keys.attempt_secret({"", {id, 1}}));
   EXPECT_EQ(launch.time_left, spec.timeout);
@@ -222,10 +229,10 @@ TEST_F(ControllerTest, LaunchesCarryAllThatAnAgentNeeds) {
 TEST_F(ControllerTest, AFolderIsTheSameHoweverItsPathIsWrittenAndWhoeverHasItByDefault) {
   auto late = spec_of(1, 1);
   late.not_before = clock_.time + std::chrono::hours(1);
-  const RunId by_default = controller_->submit(late, {}).value();
+  const model::RunId by_default = controller_->submit(late, {}).value();
   auto chosen = late;
   chosen.checkpoint_folder = "/data/gpt";
-  const RunId first = controller_->submit(chosen, {}).value();
+  const model::RunId first = controller_->submit(chosen, {}).value();
   const auto refusal = [&](const std::string& folder) {
     auto spec = late;
     spec.checkpoint_folder = folder;
@@ -255,7 +262,7 @@ class StoresTest : public ControllerTest {
     history_.generations = {std::string(16, 'a'), std::string(16, 'b'), std::string(16, 'c')};
     restart();
   }
-  void restart_on(Store& store) {
+  void restart_on(store::Store& store) {
     used_store_ = &store;
     restart();
   }
@@ -269,21 +276,21 @@ TEST_F(StoresTest, ARestartKeepsTheGeneration) {
 }
 
 TEST_F(StoresTest, AnotherStoreGivesNoNumberFolderOrTokenAgain) {
-  const RunId first = controller_->submit(spec_of(1, 1), {}).value();
-  const LaunchSpec before = engine_.launches.back();
+  const model::RunId first = controller_->submit(spec_of(1, 1), {}).value();
+  const engine::LaunchSpec before = engine_.launches.back();
   EXPECT_EQ(before.generation, std::string(16, 'a'));
   EXPECT_EQ(before.checkpoint_folder,
             (home_ / "runs" / std::string(16, 'a') / "demo/1/checkpoints").string());
   engine_.there.clear();
-  MemoryStore empty;
+  store::MemoryStore empty;
   restart_on(empty);
-  const RunId second = controller_->submit(spec_of(1, 1), {}).value();
+  const model::RunId second = controller_->submit(spec_of(1, 1), {}).value();
   EXPECT_EQ(text(second), "demo/2");
   history_.history.numbers.clear();  // the file is lost, too
-  MemoryStore third;
+  store::MemoryStore third;
   restart_on(third);
   ASSERT_EQ(controller_->submit(spec_of(1, 1), {}).value(), first);
-  const LaunchSpec after = engine_.launches.back();
+  const engine::LaunchSpec after = engine_.launches.back();
   EXPECT_EQ(after.node, before.node);
   EXPECT_NE(after.generation, before.generation);
   EXPECT_NE(after.token, before.token);
@@ -293,34 +300,34 @@ TEST_F(StoresTest, AnotherStoreGivesNoNumberFolderOrTokenAgain) {
 }
 
 TEST_F(StoresTest, AnOlderCopyGoesOnUnderAnotherGenerationWithWhatItKnows) {
-  const RunId known = controller_->submit(spec_of(1, 1), {}).value();
-  MemoryStore copy = store_;
+  const model::RunId known = controller_->submit(spec_of(1, 1), {}).value();
+  store::MemoryStore copy = store_;
   ASSERT_TRUE(controller_->submit(spec_of(1, 1), {}));
   restart_on(copy);
-  EXPECT_EQ(controller_->state().store, (StoreRow{std::string(16, 'b'), 0}));
+  EXPECT_EQ(controller_->state().store, (model::StoreRow{std::string(16, 'b'), 0}));
   EXPECT_EQ(run(known).generation, std::string(16, 'a'));
   EXPECT_EQ(text(controller_->submit(spec_of(1, 1), {}).value()), "demo/3");
   // The agent that the copy knows continues.
-  NodeReport ready = word(nodes(known)[0], NodeState::ready);
+  model::NodeReport ready = word(nodes(known)[0], model::NodeState::ready);
   ready.generation = std::string(16, 'a');
-  EXPECT_EQ(report(ready).kind, CommandKind::start);
+  EXPECT_EQ(report(ready).kind, model::CommandKind::start);
   // A copy that lacks nothing is the store itself.
-  MemoryStore same = copy;
+  store::MemoryStore same = copy;
   restart_on(same);
   EXPECT_EQ(controller_->state().store.generation, std::string(16, 'b'));
 }
 
 TEST_F(StoresTest, ARunOfAnotherStoreGoesOnAndHoldsItsDevices) {
   ASSERT_TRUE(controller_->submit(spec_of(1, 2), {}));
-  const NodeName orphan{std::string(16, 'a'), {{{"demo", 1}, 1}, 0}};
-  MemoryStore empty;
+  const model::NodeName orphan{std::string(16, 'a'), {{{"demo", 1}, 1}, 0}};
+  store::MemoryStore empty;
   restart_on(empty);
   ASSERT_TRUE(controller_->state().orphans.contains(orphan));
-  EXPECT_EQ(controller_->state().orphans.at(orphan).devices, (HostDevices{"a", {0, 1}}));
+  EXPECT_EQ(controller_->state().orphans.at(orphan).devices, (model::HostDevices{"a", {0, 1}}));
   EXPECT_THAT(
       controller_->notices(),
       ElementsAre(HasSubstr("a run of another store is active here: demo/1 (2 devices on a)")));
-  const RunId next = controller_->submit(spec_of(1, 2), {}).value();
+  const model::RunId next = controller_->submit(spec_of(1, 2), {}).value();
   EXPECT_EQ(engine_.launches.back().host, "b");
   tick(std::chrono::minutes(10));
   tick();
@@ -330,12 +337,12 @@ TEST_F(StoresTest, ARunOfAnotherStoreGoesOnAndHoldsItsDevices) {
 
 TEST_F(StoresTest, AnOrphanEndsWhenAnOperatorWantsItAndIsSeenToGo) {
   ASSERT_TRUE(controller_->submit(spec_of(1, 2), {}));
-  MemoryStore empty;
+  store::MemoryStore empty;
   restart_on(empty);
-  ASSERT_TRUE(controller_->apply_operator_event(StopOrphan{{"demo", 1}, "root"}));
-  NodeReport stopping = word({{{"demo", 1}, 1}, 0}, NodeState::running);
+  ASSERT_TRUE(controller_->apply_operator_event(model::StopOrphan{{"demo", 1}, "root"}));
+  model::NodeReport stopping = word({{{"demo", 1}, 1}, 0}, model::NodeState::running);
   stopping.generation = std::string(16, 'a');
-  EXPECT_EQ(report(stopping).kind, CommandKind::stop);
+  EXPECT_EQ(report(stopping).kind, model::CommandKind::stop);
   for (int i = 0; i < 30; ++i) tick();
   EXPECT_THAT(engine_.kills, Contains(stopping.node));
   EXPECT_TRUE(controller_->state().orphans.empty());
@@ -344,24 +351,25 @@ TEST_F(StoresTest, AnOrphanEndsWhenAnOperatorWantsItAndIsSeenToGo) {
 
 TEST_F(StoresTest, ARestartedDaemonStillKnowsThatAnOrphanIsToEnd) {
   ASSERT_TRUE(controller_->submit(spec_of(1, 2), {}));
-  MemoryStore empty;
+  store::MemoryStore empty;
   restart_on(empty);
-  ASSERT_TRUE(controller_->apply_operator_event(StopOrphan{{"demo", 1}, "root"}));
+  ASSERT_TRUE(controller_->apply_operator_event(model::StopOrphan{{"demo", 1}, "root"}));
   restart_on(empty);
-  NodeReport stopping = word({{{"demo", 1}, 1}, 0}, NodeState::running);
+  model::NodeReport stopping = word({{{"demo", 1}, 1}, 0}, model::NodeState::running);
   stopping.generation = std::string(16, 'a');
-  EXPECT_EQ(report(stopping).kind, CommandKind::stop);
-  EXPECT_EQ(controller_->state().orphans.begin()->second.devices, (HostDevices{"a", {0, 1}}));
+  EXPECT_EQ(report(stopping).kind, model::CommandKind::stop);
+  EXPECT_EQ(controller_->state().orphans.begin()->second.devices,
+            (model::HostDevices{"a", {0, 1}}));
   for (int i = 0; i < 30; ++i) tick();
   EXPECT_TRUE(controller_->state().orphans.empty());
 }
 
 // The copy was made between the commit of the attempt and its agent's first call.
 TEST_F(StoresTest, ACopyThatLacksNothingLaunchesNothingAgainUnderItsName) {
-  MemoryStore store;
+  store::MemoryStore store;
   restart_on(store);
   ASSERT_TRUE(controller_->submit(spec_of(1, 1), {}));
-  MemoryStore copy = store;
+  store::MemoryStore copy = store;
   const std::size_t launches = engine_.launches.size();
   engine_.there.clear();
   restart_on(copy);
@@ -383,10 +391,10 @@ TEST_F(StoresTest, AnOrphanIsAdoptedByWhatItWasLaunchedWith) {
   auto spec = spec_of(2, 1);
   spec.env = {{"A", "b"}};
   ASSERT_TRUE(controller_->submit(spec, {"ann", "", false}));
-  MemoryStore empty;
+  store::MemoryStore empty;
   restart_on(empty);
   const std::size_t launches = engine_.launches.size();
-  ASSERT_TRUE(controller_->apply_operator_event(AdoptOrphan{{"demo", 1}, "root"}));
+  ASSERT_TRUE(controller_->apply_operator_event(model::AdoptOrphan{{"demo", 1}, "root"}));
   EXPECT_EQ(run({"demo", 1}).spec, spec);
   EXPECT_EQ(run({"demo", 1}).origin.user, "ann");
   EXPECT_EQ(controller_->checkpoint_folder(run({"demo", 1})),
@@ -397,10 +405,10 @@ TEST_F(StoresTest, AnOrphanIsAdoptedByWhatItWasLaunchedWith) {
 }
 
 TEST_F(StoresTest, AnAgentThatCallsBeforeItWasListedIsLookedFor) {
-  MemoryStore empty;
+  store::MemoryStore empty;
   restart_on(empty);
-  const NodeName late{std::string(16, 'a'), {{{"demo", 1}, 1}, 0}};
-  NodeReport call = word(late.id, NodeState::running);
+  const model::NodeName late{std::string(16, 'a'), {{{"demo", 1}, 1}, 0}};
+  model::NodeReport call = word(late.id, model::NodeState::running);
   call.generation = late.generation;
   engine_.there.insert(late);
   report(call);
@@ -409,12 +417,12 @@ TEST_F(StoresTest, AnAgentThatCallsBeforeItWasListedIsLookedFor) {
 }
 
 TEST_F(StoresTest, AnAgentOfAnotherStoreNeverBecomesARunOfThisOne) {
-  const RunId id = controller_->submit(spec_of(1, 1), {}).value();
-  NodeReport stale = word(nodes(id)[0], NodeState::ready);
+  const model::RunId id = controller_->submit(spec_of(1, 1), {}).value();
+  model::NodeReport stale = word(nodes(id)[0], model::NodeState::ready);
   stale.generation = std::string(16, 'd');
   report(stale);
-  EXPECT_EQ(run(id).state, RunState::starting);
-  EXPECT_EQ(controller_->state().nodes.at(stale.node).state, NodeState::allocated);
+  EXPECT_EQ(run(id).state, model::RunState::starting);
+  EXPECT_EQ(controller_->state().nodes.at(stale.node).state, model::NodeState::allocated);
 }
 
 TEST_F(StoresTest, AHistoryThatCannotBeKeptIsSaidAndTriedAgain) {
@@ -440,56 +448,56 @@ class LifeTest : public ControllerTest, public ::testing::WithParamInterface<int
   void point() {
     if (points_++ == GetParam()) restart();
   }
-  void start_all(const RunId& id) {
-    for (const NodeId& node : nodes(id)) {
-      report(word(node, NodeState::ready));
+  void start_all(const model::RunId& id) {
+    for (const model::NodeId& node : nodes(id)) {
+      report(word(node, model::NodeState::ready));
       point();
     }
-    for (const NodeId& node : nodes(id)) {
-      EXPECT_EQ(report(word(node, NodeState::ready)).kind, CommandKind::start);
-      report(with_rank(node, RankState::running));
+    for (const model::NodeId& node : nodes(id)) {
+      EXPECT_EQ(report(word(node, model::NodeState::ready)).kind, model::CommandKind::start);
+      report(with_rank(node, model::RankState::running));
       point();
     }
-    EXPECT_EQ(run(id).state, RunState::running);
+    EXPECT_EQ(run(id).state, model::RunState::running);
   }
-  void leave_all(const RunId& id) {
-    for (const NodeId& node : nodes(id)) {
-      EXPECT_EQ(controller_->report(word(node, NodeState::running)).value().kind,
-                CommandKind::leave);
+  void leave_all(const model::RunId& id) {
+    for (const model::NodeId& node : nodes(id)) {
+      EXPECT_EQ(controller_->report(word(node, model::NodeState::running)).value().kind,
+                model::CommandKind::leave);
       engine_.there.erase({"", node});
       point();
     }
     tick();
     point();
   }
-  std::unique_ptr<Database> database_ = Database::in_memory().value();
-  SqlStore sql_store_{*database_};
+  std::unique_ptr<store::Database> database_ = store::Database::in_memory().value();
+  store::SqlStore sql_store_{*database_};
   int points_ = 0;
 };
 
 TEST_P(LifeTest, EndsTheSameWhereverTheDaemonIsRestartedAndNothingIsLaunchedTwice) {
-  const RunId id = controller_->submit(spec_of(2, 1), {}).value();
+  const model::RunId id = controller_->submit(spec_of(2, 1), {}).value();
   point();
   start_all(id);
   const auto first = nodes(id);
-  report(with_rank(first[1], RankState::killed, 9));
+  report(with_rank(first[1], model::RankState::killed, 9));
   point();
-  EXPECT_EQ(report(word(first[0], NodeState::running)).kind, CommandKind::stop);
-  report(with_rank(first[0], RankState::killed, 15, true));
+  EXPECT_EQ(report(word(first[0], model::NodeState::running)).kind, model::CommandKind::stop);
+  report(with_rank(first[0], model::RankState::killed, 15, true));
   point();
   leave_all(id);
   EXPECT_EQ(run(id).epoch, 2);
   start_all(id);
-  for (const NodeId& node : nodes(id)) {
-    report(with_rank(node, RankState::exited, 0));
+  for (const model::NodeId& node : nodes(id)) {
+    report(with_rank(node, model::RankState::exited, 0));
     point();
   }
   leave_all(id);
-  EXPECT_EQ(run(id).state, RunState::succeeded);
+  EXPECT_EQ(run(id).state, model::RunState::succeeded);
   EXPECT_EQ(run(id).losses, 1);
-  EXPECT_EQ(controller_->state().attempts.at({id, 1}).cause, Cause::rank_lost);
+  EXPECT_EQ(controller_->state().attempts.at({id, 1}).cause, model::Cause::rank_lost);
   std::vector<std::string> launched;
-  for (const LaunchSpec& launch : engine_.launches) launched.push_back(launch.node);
+  for (const engine::LaunchSpec& launch : engine_.launches) launched.push_back(launch.node);
   EXPECT_THAT(launched, ElementsAre("demo/1.1/0", "demo/1.1/1", "demo/1.2/0", "demo/1.2/1"));
   EXPECT_TRUE(engine_.kills.empty());
   EXPECT_EQ(points_, kPoints) << "each point is tried";
@@ -498,7 +506,7 @@ INSTANTIATE_TEST_SUITE_P(EachPoint, LifeTest, ::testing::Range(0, kPoints));
 
 TEST_F(ControllerTest, WhatWasPlacedButNotLaunchedIsLaunchedAfterARestart) {
   engine_.refuse_list = true;
-  const RunId id = controller_->submit(spec_of(2, 1), {}).value();
+  const model::RunId id = controller_->submit(spec_of(2, 1), {}).value();
   engine_.refuse_list = false;
   // As if the daemon had died after its commit, before the second launch.
   engine_.launches.pop_back();
@@ -512,9 +520,9 @@ TEST_F(ControllerTest, WhatWasPlacedButNotLaunchedIsLaunchedAfterARestart) {
 
 TEST_F(ControllerTest, ALaunchThatFailsIsTriedAgainUntilTheRunFails) {
   engine_.refuse_launch = true;
-  const RunId id = controller_->submit(spec_of(2, 1), {}).value();
+  const model::RunId id = controller_->submit(spec_of(2, 1), {}).value();
   for (int i = 0; i < 30; ++i) tick();
-  EXPECT_EQ(run(id).state, RunState::failed);
+  EXPECT_EQ(run(id).state, model::RunState::failed);
   EXPECT_EQ(run(id).epoch, 4);
   EXPECT_THAT(run(id).reason, HasSubstr("no more processes"));
 }
@@ -523,7 +531,7 @@ TEST_F(ControllerTest, ARequestIdStandsForItsRunInTheNextDaemonToo) {
   store_.fail_with(Error{Code::exhausted, "disk full"});
   EXPECT_FALSE(controller_->submit(spec_of(1, 1), {}, "3f-a"));
   store_.fail_with(std::nullopt);
-  const RunId id = controller_->submit(spec_of(1, 1), {}, "3f-a").value();
+  const model::RunId id = controller_->submit(spec_of(1, 1), {}, "3f-a").value();
   EXPECT_EQ(controller_->submit(spec_of(1, 1), {}, "3f-a").value(), id);
   restart();
   EXPECT_EQ(controller_->submit(spec_of(1, 1), {}, "3f-a").value(), id);
@@ -544,17 +552,17 @@ TEST_F(ControllerTest, NothingIsDoneThatCouldNotBeStored) {
 TEST_F(ControllerTest, WhatATickCouldNotStoreTheNextOneDecidesAgain) {
   auto spec = spec_of(1, 1);
   spec.timeout = std::chrono::seconds(20);
-  const RunId id = controller_->submit(spec, {}).value();
-  report(with_rank(nodes(id)[0], RankState::running));
+  const model::RunId id = controller_->submit(spec, {}).value();
+  report(with_rank(nodes(id)[0], model::RankState::running));
   store_.fail_with(Error{Code::exhausted, "disk full"});
   tick(std::chrono::seconds(21));
-  EXPECT_EQ(run(id).state, RunState::running);
+  EXPECT_EQ(run(id).state, model::RunState::running);
   store_.fail_with(std::nullopt);
   for (int i = 0; i < 15; ++i) {  // agents had time to report an earlier end
-    report(with_rank(nodes(id)[0], RankState::running));
+    report(with_rank(nodes(id)[0], model::RankState::running));
     tick();
   }
-  EXPECT_EQ(live_attempt(controller_->state(), id)->cause, Cause::timeout);
+  EXPECT_EQ(model::live_attempt(controller_->state(), id)->cause, model::Cause::timeout);
 }
 
 // The log lines during its lifetime.
@@ -568,14 +576,14 @@ class LogLines {
 };
 
 TEST_F(ControllerTest, AFullDiskIsSaidOnceAMinuteAndCostsNoRunOnceThereIsRoom) {
-  const RunId id = controller_->submit(spec_of(1, 1), {}).value();
-  report(with_rank(nodes(id)[0], RankState::running));
+  const model::RunId id = controller_->submit(spec_of(1, 1), {}).value();
+  report(with_rank(nodes(id)[0], model::RankState::running));
   const std::string words = "/x/lockstep.db: no space is left; make room in /x";
   LogLines log;
   store_.fail_with(Error{Code::exhausted, words});
   for (int i = 0; i < 300; ++i) {  // five minutes
     tick(std::chrono::seconds(1));
-    (void)controller_->report(with_rank(nodes(id)[0], RankState::running));
+    (void)controller_->report(with_rank(nodes(id)[0], model::RankState::running));
   }
   EXPECT_GE(log.lines.size(), 4u);
   EXPECT_LE(log.lines.size(), 5u);
@@ -583,9 +591,9 @@ TEST_F(ControllerTest, AFullDiskIsSaidOnceAMinuteAndCostsNoRunOnceThereIsRoom) {
   EXPECT_EQ(controller_->submit(spec_of(1, 1), {}).error().code, Code::exhausted);
   store_.fail_with(std::nullopt);
   tick();
-  report(with_rank(nodes(id)[0], RankState::running));
+  report(with_rank(nodes(id)[0], model::RankState::running));
   EXPECT_THAT(log.lines.back(), HasSubstr("takes changes again"));
-  EXPECT_EQ(run(id).state, RunState::running);
+  EXPECT_EQ(run(id).state, model::RunState::running);
   EXPECT_EQ(run(id).epoch, 1);
   EXPECT_THAT(engine_.kills, ElementsAre());
   EXPECT_TRUE(controller_->submit(spec_of(1, 1), {}));
@@ -604,13 +612,13 @@ TEST_F(ControllerTest, WithNothingToStoreItIsSeenSoonThatThereIsRoomAgain) {
 }
 
 TEST_F(ControllerTest, ANodeThatWasNotKilledWhenTheDaemonDiedIsKilledByTheNext) {
-  const RunId id = controller_->submit(spec_of(1, 1), {}).value();
-  const NodeId node = nodes(id)[0];
-  report(with_rank(node, RankState::running));
+  const model::RunId id = controller_->submit(spec_of(1, 1), {}).value();
+  const model::NodeId node = nodes(id)[0];
+  report(with_rank(node, model::RankState::running));
   engine_.lose_kills = true;  // as if the daemon had died between commit and kill
   for (int i = 0; i < 30; ++i) tick(std::chrono::seconds(1));
   EXPECT_THAT(engine_.kills, ElementsAre(node));
-  EXPECT_EQ(live_attempt(controller_->state(), id)->cause, Cause::node_lost);
+  EXPECT_EQ(model::live_attempt(controller_->state(), id)->cause, model::Cause::node_lost);
   engine_.lose_kills = false;
   restart();
   for (int i = 0; i < 6; ++i) tick(std::chrono::seconds(1));
@@ -621,13 +629,13 @@ TEST_F(ControllerTest, ANodeThatWasNotKilledWhenTheDaemonDiedIsKilledByTheNext) 
 TEST_F(ControllerTest, AResumedRunHasItsWholeTimeLeft) {
   auto spec = spec_of(1, 1);
   spec.hang_after = std::chrono::minutes(5);
-  const RunId id = controller_->submit(spec, {}).value();
-  report(with_rank(nodes(id)[0], RankState::running));
+  const model::RunId id = controller_->submit(spec, {}).value();
+  report(with_rank(nodes(id)[0], model::RankState::running));
   clock_.time += std::chrono::seconds(20);
   ASSERT_TRUE(controller_->stop(id, ""));
   engine_.there.clear();
   tick();
-  ASSERT_EQ(run(id).state, RunState::cancelled);
+  ASSERT_EQ(run(id).state, model::RunState::cancelled);
   ASSERT_TRUE(controller_->resume(id));
   EXPECT_EQ(engine_.launches.back().node, "demo/1.2/0");
   EXPECT_EQ(engine_.launches.back().time_left, spec.timeout);
@@ -636,25 +644,25 @@ TEST_F(ControllerTest, AResumedRunHasItsWholeTimeLeft) {
 }
 
 TEST_F(ControllerTest, AnEngineThatCannotLookLosesNobody) {
-  const RunId id = controller_->submit(spec_of(1, 1), {}).value();
-  report(with_rank(nodes(id)[0], RankState::running));
+  const model::RunId id = controller_->submit(spec_of(1, 1), {}).value();
+  report(with_rank(nodes(id)[0], model::RankState::running));
   engine_.refuse_list = true;
   tick();
-  EXPECT_EQ(run(id).state, RunState::running);
+  EXPECT_EQ(run(id).state, model::RunState::running);
   engine_.refuse_list = false;
   engine_.there.clear();
   tick();
-  EXPECT_EQ(controller_->state().attempts.at({id, 1}).cause, Cause::node_lost);
+  EXPECT_EQ(controller_->state().attempts.at({id, 1}).cause, model::Cause::node_lost);
 }
 
 TEST_F(ControllerTest, ADaemonWhoseEngineCannotLookAnswersHearsAgentsAndStartsNothing) {
-  const RunId id = controller_->submit(spec_of(2, 1), {}).value();
-  report(word(nodes(id)[0], NodeState::ready));
+  const model::RunId id = controller_->submit(spec_of(2, 1), {}).value();
+  report(word(nodes(id)[0], model::NodeState::ready));
   engine_.there.erase({"", nodes(id)[1]});  // as if the daemon had died before its launch
   engine_.launches.pop_back();
   engine_.refuse_list = true;
   restart();
-  EXPECT_EQ(run(id).state, RunState::starting);
+  EXPECT_EQ(run(id).state, model::RunState::starting);
   for (const auto& refused : {controller_->submit(spec_of(1, 1), {}).error(),
                               controller_->stop(id, "").error(), controller_->resume(id).error()}) {
     EXPECT_EQ(refused.code, Code::unavailable);
@@ -662,7 +670,7 @@ TEST_F(ControllerTest, ADaemonWhoseEngineCannotLookAnswersHearsAgentsAndStartsNo
   }
   EXPECT_THAT(controller_->troubles(), ElementsAre(HasSubstr("cannot look")));
   for (int i = 0; i < 120; ++i) {
-    EXPECT_EQ(report(word(nodes(id)[0], NodeState::ready)).kind, CommandKind::none);
+    EXPECT_EQ(report(word(nodes(id)[0], model::NodeState::ready)).kind, model::CommandKind::none);
     tick(std::chrono::seconds(1));
   }
   EXPECT_EQ(engine_.launches.size(), 1u);
@@ -686,7 +694,7 @@ TEST_F(ControllerTest, AnEngineThatCannotLookAtTheStartIsAskedEverMoreSeldom) {
 
 TEST_F(ControllerTest, ManyLaunchesAreTriedInTurnsSoThatOthersAreAnsweredInBetween) {
   engine_.launch_time = std::chrono::milliseconds(30);
-  const RunId id = controller_->submit(spec_of(2, 1), {}).value();
+  const model::RunId id = controller_->submit(spec_of(2, 1), {}).value();
   ASSERT_EQ(engine_.launches.size(), 1u);
   EXPECT_EQ(engine_.launches[0].node, "demo/1.1/0");
   EXPECT_TRUE(controller_->state().runs.contains(id));
@@ -699,7 +707,7 @@ TEST_F(ControllerTest, ManyLaunchesAreTriedInTurnsSoThatOthersAreAnsweredInBetwe
 
 TEST_F(ControllerTest, WhatWaitsForItsTurnIsNotTakenForGoneAndSurvivesARestart) {
   engine_.launch_time = std::chrono::milliseconds(30);
-  const RunId id = controller_->submit(spec_of(2, 1), {}).value();
+  const model::RunId id = controller_->submit(spec_of(2, 1), {}).value();
   ASSERT_EQ(engine_.launches.size(), 1u);
   restart();
   ASSERT_EQ(engine_.launches.size(), 2u);
@@ -710,31 +718,31 @@ TEST_F(ControllerTest, WhatWaitsForItsTurnIsNotTakenForGoneAndSurvivesARestart) 
 
 TEST_F(ControllerTest, ARunThatIsStoppedBeforeItsTurnStartsNoFurtherNode) {
   engine_.launch_time = std::chrono::milliseconds(30);
-  const RunId id = controller_->submit(spec_of(2, 1), {}).value();
+  const model::RunId id = controller_->submit(spec_of(2, 1), {}).value();
   ASSERT_TRUE(controller_->stop(id, ""));
   EXPECT_EQ(engine_.launches.size(), 1u);
   engine_.there.clear();
   for (int i = 0; i < 3; ++i) tick();
-  EXPECT_EQ(run(id).state, RunState::cancelled);
+  EXPECT_EQ(run(id).state, model::RunState::cancelled);
   EXPECT_EQ(engine_.launches.size(), 1u);
 }
 
 TEST_F(ControllerTest, WhatADeadAgentLeftIsKilledAtOnce) {
-  const RunId id = controller_->submit(spec_of(1, 1), {}).value();
-  const NodeId node = nodes(id)[0];
-  report(with_rank(node, RankState::running));
+  const model::RunId id = controller_->submit(spec_of(1, 1), {}).value();
+  const model::NodeId node = nodes(id)[0];
+  report(with_rank(node, model::RankState::running));
   engine_.agentless.insert(node);
   tick();
   EXPECT_THAT(engine_.kills, ElementsAre(node));
-  EXPECT_EQ(controller_->state().attempts.at({id, 1}).cause, Cause::node_lost);
+  EXPECT_EQ(controller_->state().attempts.at({id, 1}).cause, model::Cause::node_lost);
   tick();
   EXPECT_EQ(run(id).epoch, 2);
 }
 
 // The machine lost power, and was switched on again much later.
 TEST_F(ControllerTest, TheTimeThatTheDaemonWasAwayIsNotChargedToARunWhoseNodesDiedMeanwhile) {
-  const RunId id = controller_->submit(spec_of(1, 1), {}).value();
-  const auto word = with_rank(nodes(id)[0], RankState::running);
+  const model::RunId id = controller_->submit(spec_of(1, 1), {}).value();
+  const auto word = with_rank(nodes(id)[0], model::RankState::running);
   report(word);
   for (int i = 0; i < 4; ++i) {
     tick(std::chrono::seconds(10));
@@ -745,36 +753,36 @@ TEST_F(ControllerTest, TheTimeThatTheDaemonWasAwayIsNotChargedToARunWhoseNodesDi
   restart();
   tick();
   EXPECT_EQ(run(id).epoch, 2);
-  EXPECT_EQ(run(id).state, RunState::starting);
+  EXPECT_EQ(run(id).state, model::RunState::starting);
   EXPECT_EQ(run(id).time_used, Duration(std::chrono::seconds(40)));
 }
 
 TEST_F(ControllerTest, ADaemonThatStoodStillTakesNobodyForSilent) {
-  const RunId id = controller_->submit(spec_of(1, 1), {}).value();
-  report(with_rank(nodes(id)[0], RankState::running));
+  const model::RunId id = controller_->submit(spec_of(1, 1), {}).value();
+  report(with_rank(nodes(id)[0], model::RankState::running));
   tick();
   tick(std::chrono::minutes(20));
-  EXPECT_EQ(run(id).state, RunState::running);
+  EXPECT_EQ(run(id).state, model::RunState::running);
   EXPECT_THAT(engine_.kills, ElementsAre());
   for (int i = 0; i < 30; ++i) tick();
   EXPECT_THAT(run(id).reason, HasSubstr("was silent for 30s"));
 }
 
 TEST_F(ControllerTest, ADaemonThatStoodStillBeforeItsFirstTickTakesNobodyForSilent) {
-  const RunId id = controller_->submit(spec_of(1, 1), {}).value();
-  report(with_rank(nodes(id)[0], RankState::running));
+  const model::RunId id = controller_->submit(spec_of(1, 1), {}).value();
+  report(with_rank(nodes(id)[0], model::RankState::running));
   restart();
   tick(std::chrono::seconds(90));
-  EXPECT_EQ(run(id).state, RunState::running);
+  EXPECT_EQ(run(id).state, model::RunState::running);
   EXPECT_THAT(engine_.kills, ElementsAre());
 }
 
 TEST_F(ControllerTest, AnEngineThatTakesItsTimeMakesNobodySilent) {
-  const RunId id = controller_->submit(spec_of(1, 1), {}).value();
-  report(with_rank(nodes(id)[0], RankState::running));
+  const model::RunId id = controller_->submit(spec_of(1, 1), {}).value();
+  report(with_rank(nodes(id)[0], model::RankState::running));
   engine_.while_listing = [this] { clock_.time += std::chrono::seconds(40); };
   tick();
-  EXPECT_EQ(run(id).state, RunState::running);
+  EXPECT_EQ(run(id).state, model::RunState::running);
   EXPECT_THAT(engine_.kills, ElementsAre());
   engine_.while_listing = {};
   for (int i = 0; i < 31; ++i) tick(std::chrono::seconds(1));
@@ -782,8 +790,8 @@ TEST_F(ControllerTest, AnEngineThatTakesItsTimeMakesNobodySilent) {
 }
 
 TEST_F(ControllerTest, AClockThatIsSetBackHidesNoSilenceAndNoEnd) {
-  const RunId id = controller_->submit(spec_of(1, 1), {}).value();
-  report(with_rank(nodes(id)[0], RankState::running));
+  const model::RunId id = controller_->submit(spec_of(1, 1), {}).value();
+  report(with_rank(nodes(id)[0], model::RankState::running));
   tick();
   clock_.set(-std::chrono::hours(1));
   for (int i = 0; i < 31; ++i) tick(std::chrono::seconds(1));
@@ -809,7 +817,7 @@ class AClockThatIsSet : public ControllerTest, public testing::WithParamInterfac
     clock_.set(by);
     if (GetParam()) restart();
   }
-  NodeReport with_rank(const NodeId& node, RankState state, int code = 0) {
+  model::NodeReport with_rank(const model::NodeId& node, model::RankState state, int code = 0) {
     auto report = ControllerTest::with_rank(node, state, code);
     report.generation = std::string(16, 'a');
     return report;
@@ -822,8 +830,8 @@ INSTANTIATE_TEST_SUITE_P(Daemon, AClockThatIsSet, testing::Bool(), [](const auto
 TEST_P(AClockThatIsSet, ForwardByAMonthEndsNoRunBeforeItsTime) {
   auto spec = spec_of(1, 1);
   spec.timeout = std::chrono::minutes(10);
-  const RunId id = controller_->submit(spec, {}).value();
-  const auto word = with_rank(nodes(id)[0], RankState::running);
+  const model::RunId id = controller_->submit(spec, {}).value();
+  const auto word = with_rank(nodes(id)[0], model::RankState::running);
   const auto live = [&](int seconds) {
     for (int i = 0; i < seconds; ++i) {
       report(word);
@@ -835,9 +843,9 @@ TEST_P(AClockThatIsSet, ForwardByAMonthEndsNoRunBeforeItsTime) {
   live(60);
   set(-std::chrono::hours(24 * 30));
   live(60);
-  EXPECT_EQ(run(id).state, RunState::running);
+  EXPECT_EQ(run(id).state, model::RunState::running);
   EXPECT_THAT(engine_.kills, ElementsAre());
-  report(with_rank(nodes(id)[0], RankState::exited, 0));
+  report(with_rank(nodes(id)[0], model::RankState::exited, 0));
   engine_.there.clear();
   tick();
   EXPECT_EQ(run(id).time_used, Duration(std::chrono::seconds(180)));
@@ -846,21 +854,21 @@ TEST_P(AClockThatIsSet, ForwardByAMonthEndsNoRunBeforeItsTime) {
 TEST_P(AClockThatIsSet, BackByAnHourDelaysNoRetryAndNoKill) {
   auto spec = spec_of(1, 1);
   spec.retries = 5;
-  const RunId id = controller_->submit(spec, {}).value();
+  const model::RunId id = controller_->submit(spec, {}).value();
   const auto fail = [&] {
-    const NodeId node = nodes(id)[0];
-    report(with_rank(node, RankState::running));
-    report(with_rank(node, RankState::exited, 1));
+    const model::NodeId node = nodes(id)[0];
+    report(with_rank(node, model::RankState::running));
+    report(with_rank(node, model::RankState::exited, 1));
     engine_.there.clear();
     tick(Duration(1));
   };
   fail();
   fail();  // the third attempt comes after a pause of two seconds
-  ASSERT_EQ(run(id).state, RunState::queued);
+  ASSERT_EQ(run(id).state, model::RunState::queued);
   set(-std::chrono::hours(1));
   for (int i = 0; i < 3; ++i) tick(std::chrono::seconds(1));
   ASSERT_EQ(run(id).epoch, 3);
-  report(with_rank(nodes(id)[0], RankState::running));
+  report(with_rank(nodes(id)[0], model::RankState::running));
   engine_.lose_kills = true;
   ASSERT_TRUE(controller_->stop(id, ""));
   for (int i = 0; i < 20; ++i) tick(std::chrono::seconds(1));
@@ -873,12 +881,12 @@ TEST_P(AClockThatIsSet, BackByAnHourDelaysNoRetryAndNoKill) {
 }
 
 TEST_F(ControllerTest, AfterAnotherBootNothingWaitsForAMomentOfAClockThatWasSetBack) {
-  const RunId id = controller_->submit(spec_of(1, 1), {}).value();
-  report(with_rank(nodes(id)[0], RankState::running));
+  const model::RunId id = controller_->submit(spec_of(1, 1), {}).value();
+  report(with_rank(nodes(id)[0], model::RankState::running));
   controller_.reset();
   clock_.set(-std::chrono::hours(1));
   clock_.boot = "second";
-  engine_.agentless.insert(nodes_of(store_.load().value(), {id, 1}).front()->id);
+  engine_.agentless.insert(model::nodes_of(store_.load().value(), {id, 1}).front()->id);
   restart();
   for (int i = 0; i < 3; ++i) tick();
   EXPECT_EQ(run(id).epoch, 2);
@@ -886,33 +894,33 @@ TEST_F(ControllerTest, AfterAnotherBootNothingWaitsForAMomentOfAClockThatWasSetB
 }
 
 TEST_F(ControllerTest, AStopThatIsNotObeyedEndsByForce) {
-  const RunId id = controller_->submit(spec_of(1, 1), {}).value();
-  const NodeId node = nodes(id)[0];
-  report(with_rank(node, RankState::running));
+  const model::RunId id = controller_->submit(spec_of(1, 1), {}).value();
+  const model::NodeId node = nodes(id)[0];
+  report(with_rank(node, model::RankState::running));
   ASSERT_TRUE(controller_->stop(id, "enough"));
-  EXPECT_EQ(report(with_rank(node, RankState::running)).kind, CommandKind::stop);
+  EXPECT_EQ(report(with_rank(node, model::RankState::running)).kind, model::CommandKind::stop);
   for (int i = 0; i < 2; ++i) tick(std::chrono::milliseconds(7500));
   EXPECT_THAT(engine_.kills, ElementsAre(node));
   tick();
-  EXPECT_EQ(run(id).state, RunState::cancelled);
+  EXPECT_EQ(run(id).state, model::RunState::cancelled);
   EXPECT_THAT(run(id).reason, AllOf(HasSubstr("stopped"), HasSubstr("enough")));
 }
 
 TEST_F(ControllerTest, WatchersHearOfEachChange) {
   std::vector<std::int64_t> versions;
-  controller_->subscribe([&](const RunId& id, std::int64_t version) {
+  controller_->subscribe([&](const model::RunId& id, std::int64_t version) {
     EXPECT_EQ(version, controller_->state().runs.at(id).version);
     versions.push_back(version);
   });
-  const RunId id = controller_->submit(spec_of(1, 1), {}).value();
-  report(with_rank(nodes(id)[0], RankState::running));
+  const model::RunId id = controller_->submit(spec_of(1, 1), {}).value();
+  report(with_rank(nodes(id)[0], model::RankState::running));
   tick();
   EXPECT_THAT(versions, ElementsAre(1, 2));
 }
 
 TEST_F(ControllerTest, AgentsOfUnknownNodesGoOn) {
-  const Command command = report(word({{{"demo", 9}, 1}, 0}, NodeState::ready));
-  EXPECT_EQ(command.kind, CommandKind::none);
+  const model::Command command = report(word({{{"demo", 9}, 1}, 0}, model::NodeState::ready));
+  EXPECT_EQ(command.kind, model::CommandKind::none);
   EXPECT_TRUE(command.orphaned);
 }
 
@@ -921,4 +929,4 @@ TEST_F(ControllerTest, UnknownRunsCannotBeStopped) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::controller

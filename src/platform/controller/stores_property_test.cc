@@ -16,7 +16,7 @@
 #include "platform/store/memory_history_for_test.h"
 #include "platform/store/memory_store_for_test.h"
 
-namespace lockstep {
+namespace lockstep::controller {
 namespace {
 
 using std::chrono::milliseconds;
@@ -36,7 +36,7 @@ class StoppedClock : public Clock, public SteadyClock {
   Time time = kBeginning;
 };
 
-class CountingHistory : public MemoryHistory {
+class CountingHistory : public store::MemoryHistory {
  public:
   std::string new_generation() override { return format("{:016x}", ++made_); }
 
@@ -44,14 +44,14 @@ class CountingHistory : public MemoryHistory {
   int made_ = 0;
 };
 
-ClusterMap map_of_three_hosts() {
-  ClusterMap map;
-  Leaf& leaf = map.pods.emplace_back().leaves.emplace_back();
+map::ClusterMap map_of_three_hosts() {
+  map::ClusterMap map;
+  map::Leaf& leaf = map.pods.emplace_back().leaves.emplace_back();
   for (auto id : {"a", "b", "c"}) {
-    Host& host = leaf.hosts.emplace_back();
+    map::Host& host = leaf.hosts.emplace_back();
     host.id = id;
     for (int number : {0, 1})
-      host.islands.emplace_back().devices.push_back({DeviceKind::gpu, number, {}, false});
+      host.islands.emplace_back().devices.push_back({map::DeviceKind::gpu, number, {}, false});
   }
   return map;
 }
@@ -59,16 +59,16 @@ ClusterMap map_of_three_hosts() {
 // One agent with its ranks.
 struct Agent {
   enum class Phase { waiting, running, ended };
-  LaunchSpec launch;
+  engine::LaunchSpec launch;
   Phase phase = Phase::waiting;
   bool stopped = false;  // by command
   bool lost = false;     // a rank was killed from outside
 };
 
-class World : public Engine {
+class World : public engine::Engine {
  public:
   explicit World(int seed) : dice_(static_cast<unsigned>(seed)), seed_(seed) {
-    use(std::make_unique<MemoryStore>());
+    use(std::make_unique<store::MemoryStore>());
   }
 
   void live() {
@@ -77,9 +77,9 @@ class World : public Engine {
       go_on();
     }
     for (int step = 0; step < kStepsToRest && !failed() && !at_rest(); ++step) {
-      std::set<RunId> runs;
+      std::set<model::RunId> runs;
       for (const auto& [name, orphan] : orphans()) runs.insert(name.id.attempt.run);
-      for (const RunId& run : runs) handle_orphan(run);
+      for (const model::RunId& run : runs) handle_orphan(run);
       go_on();
     }
     EXPECT_TRUE(failed() || at_rest()) << "seed " << seed_ << ": some run never ends";
@@ -87,8 +87,8 @@ class World : public Engine {
 
   // --- The engine ---
 
-  Result<void> launch(const LaunchSpec& launch) override {
-    const NodeName name{launch.generation, parse_node_id(launch.node).value()};
+  Result<void> launch(const engine::LaunchSpec& launch) override {
+    const model::NodeName name{launch.generation, model::parse_node_id(launch.node).value()};
     if (agents_.contains(name)) return {};
     const auto known = folders_.emplace(name, launch.node_folder);
     EXPECT_TRUE(known.first->second == launch.node_folder);
@@ -109,20 +109,23 @@ class World : public Engine {
         << where() << text(name) << " is launched again";
     return {};
   }
-  Result<void> kill(const NodeName& name) override {
-    EXPECT_TRUE(has_node(controller_->state(), name) || wanted_.contains(name.id.attempt.run))
+  Result<void> kill(const model::NodeName& name) override {
+    EXPECT_TRUE(model::has_node(controller_->state(), name) ||
+                wanted_.contains(name.id.attempt.run))
         << where() << text(name) << " is killed unasked";
     agents_.erase(name);
     return {};
   }
-  Result<LaunchSpec> read_launch_spec(const NodeName& name) override {
+  Result<engine::LaunchSpec> read_launch_spec(const model::NodeName& name) override {
     const auto launched = launched_.find(name);
     if (launched == launched_.end()) return Error{Code::not_found, "it was never launched"};
     return launched->second;
   }
-  bool has_started(const NodeName& node) override { return read_launch_spec(node).has_value(); }
-  Result<std::vector<RunningNode>> list() override {
-    std::vector<RunningNode> present;
+  bool has_started(const model::NodeName& node) override {
+    return read_launch_spec(node).has_value();
+  }
+  Result<std::vector<engine::RunningNode>> list() override {
+    std::vector<engine::RunningNode> present;
     for (const auto& [name, agent] : agents_) present.push_back({name});
     return present;
   }
@@ -131,7 +134,9 @@ class World : public Engine {
   int any(int below) { return static_cast<int>(dice_() % static_cast<unsigned>(below)); }
   static bool failed() { return ::testing::Test::HasFailure(); }
   std::string where() const { return format("seed {}: ", seed_); }
-  const std::map<NodeName, Orphan>& orphans() const { return controller_->state().orphans; }
+  const std::map<model::NodeName, model::Orphan>& orphans() const {
+    return controller_->state().orphans;
+  }
   bool at_rest() const { return controller_->state().open.empty() && agents_.empty(); }
 
   void restart() {
@@ -140,7 +145,7 @@ class World : public Engine {
                                     map_of_three_hosts(), "/nowhere"})
                       .value();
   }
-  void use(std::unique_ptr<MemoryStore> store) {
+  void use(std::unique_ptr<store::MemoryStore> store) {
     store_ = std::move(store);
     wanted_.clear();
     restart();
@@ -158,10 +163,10 @@ class World : public Engine {
         if (copies_.size() < 8) copies_.push_back(*store_);
         return;
       case 5:
-        if (any(4) == 0) use(std::make_unique<MemoryStore>());
+        if (any(4) == 0) use(std::make_unique<store::MemoryStore>());
         return;
       case 6:
-        if (any(2) == 0 && !copies_.empty()) use(std::make_unique<MemoryStore>(some_copy()));
+        if (any(2) == 0 && !copies_.empty()) use(std::make_unique<store::MemoryStore>(some_copy()));
         return;
       case 7:
         clock_.time += seconds(any(20));
@@ -175,12 +180,12 @@ class World : public Engine {
     }
   }
 
-  const MemoryStore& some_copy() {
+  const store::MemoryStore& some_copy() {
     return copies_[static_cast<std::size_t>(any(static_cast<int>(copies_.size())))];
   }
 
   void submit() {
-    RunSpec spec;
+    model::RunSpec spec;
     spec.project = any(2) ? "demo" : "act";
     spec.command = {format("program-{}", ++submitted_)};
     spec.nodes = 1 + any(2);
@@ -192,12 +197,13 @@ class World : public Engine {
     EXPECT_TRUE(numbers_.insert(*run).second) << where() << text(*run) << " is given again";
   }
 
-  void handle_orphan(RunId run) {
+  void handle_orphan(model::RunId run) {
     if (any(2)) {
       wanted_.insert(run);
-      EXPECT_TRUE(controller_->apply_operator_event(StopOrphan{run, "root"}));
+      EXPECT_TRUE(controller_->apply_operator_event(model::StopOrphan{run, "root"}));
     } else {
-      (void)controller_->apply_operator_event(AdoptOrphan{run, "root"});  // refused if it conflicts
+      (void)controller_->apply_operator_event(
+          model::AdoptOrphan{run, "root"});  // refused if it conflicts
     }
   }
 
@@ -211,10 +217,10 @@ class World : public Engine {
 
   // Some of the agents call, and time passes.
   void go_on() {
-    std::vector<NodeName> names;
+    std::vector<model::NodeName> names;
     for (const auto& [name, agent] : agents_)
       if (any(4)) names.push_back(name);
-    for (const NodeName& name : names) call(name);
+    for (const model::NodeName& name : names) call(name);
     clock_.time += milliseconds(200 + any(2000));
     controller_->tick();
     while (controller_->execute_effects()) {
@@ -223,39 +229,40 @@ class World : public Engine {
       if (agent.phase == Agent::Phase::running && any(60) == 0) agent.phase = Agent::Phase::ended;
   }
 
-  void call(const NodeName& name) {
+  void call(const model::NodeName& name) {
     Agent& agent = agents_.at(name);
     const auto command = controller_->report(report_of(name, agent));
     ASSERT_TRUE(command) << where() << command.error().message;
     if (!agents_.contains(name)) return;
-    const bool leaves = command->kind == CommandKind::leave;
+    const bool leaves = command->kind == model::CommandKind::leave;
     EXPECT_FALSE(leaves && command->orphaned) << where() << text(name) << " is sent away";
-    if (command->kind == CommandKind::start && agent.phase == Agent::Phase::waiting)
+    if (command->kind == model::CommandKind::start && agent.phase == Agent::Phase::waiting)
       agent.phase = Agent::Phase::running;
-    if (command->kind == CommandKind::stop) {
+    if (command->kind == model::CommandKind::stop) {
       agent.stopped = agent.stopped || agent.phase != Agent::Phase::ended;
       agent.phase = Agent::Phase::ended;
     }
     if (leaves) agents_.erase(name);
   }
 
-  static NodeReport report_of(const NodeName& name, const Agent& agent) {
-    NodeReport report;
+  static model::NodeReport report_of(const model::NodeName& name, const Agent& agent) {
+    model::NodeReport report;
     report.node = name.id;
     report.generation = name.generation;
     report.address = "10.0.0.1";
     report.master_port = 4000;
     report.rendezvous_port = 5000;
-    report.state = agent.stopped                          ? NodeState::stopping
-                   : agent.phase == Agent::Phase::waiting ? NodeState::ready
-                                                          : NodeState::running;
+    report.state = agent.stopped                          ? model::NodeState::stopping
+                   : agent.phase == Agent::Phase::waiting ? model::NodeState::ready
+                                                          : model::NodeState::running;
     if (agent.phase == Agent::Phase::waiting) return report;
     for (std::size_t local = 0; local < agent.launch.devices.size(); ++local) {
-      Rank& rank = report.ranks.emplace_back();
+      model::Rank& rank = report.ranks.emplace_back();
       rank.local_rank = static_cast<int>(local);
       rank.rank = agent.launch.first_rank + rank.local_rank;
       if (agent.phase == Agent::Phase::running) continue;
-      rank.state = agent.lost || agent.stopped ? RankState::killed : RankState::exited;
+      rank.state =
+          agent.lost || agent.stopped ? model::RankState::killed : model::RankState::exited;
       rank.code = agent.lost ? 9 : agent.stopped ? 15 : 0;
       rank.signalled_by_agent = agent.stopped;
     }
@@ -266,14 +273,15 @@ class World : public Engine {
   const int seed_;
   StoppedClock clock_;
   CountingHistory history_;
-  const Keys keys_ = Keys::from_values(Secret::from_hex(std::string(64, '5')).value(), "token");
-  std::unique_ptr<MemoryStore> store_;
-  std::vector<MemoryStore> copies_;
-  std::map<NodeName, Agent> agents_;
-  std::map<NodeName, LaunchSpec> launched_;
-  std::map<NodeName, std::string> folders_;  // of all nodes ever launched
-  std::set<RunId> numbers_;                  // that were ever given
-  std::set<RunId> wanted_;                   // orphans that this store was asked to stop
+  const host::Keys keys_ =
+      host::Keys::from_values(net::Secret::from_hex(std::string(64, '5')).value(), "token");
+  std::unique_ptr<store::MemoryStore> store_;
+  std::vector<store::MemoryStore> copies_;
+  std::map<model::NodeName, Agent> agents_;
+  std::map<model::NodeName, engine::LaunchSpec> launched_;
+  std::map<model::NodeName, std::string> folders_;  // of all nodes ever launched
+  std::set<model::RunId> numbers_;                  // that were ever given
+  std::set<model::RunId> wanted_;                   // orphans that this store was asked to stop
   int submitted_ = 0;
   std::unique_ptr<Controller> controller_;
 };
@@ -287,4 +295,4 @@ TEST(StoreMode, MayBeMovedAndPutBackUnderRunsThatGoOn) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::controller

@@ -9,11 +9,11 @@
 #include "platform/core/model/ids.h"
 #include "platform/engine/launch_spec.h"
 
-namespace lockstep {
+namespace lockstep::engine {
 
 // A node with at least one process.
 struct RunningNode {
-  NodeName node;
+  model::NodeName node;
   // False: the agent was launched and is certainly not among the processes. May be false for an
   // agent that was just launched.
   bool has_agent = true;
@@ -29,14 +29,14 @@ class Engine {
   // error. After the return, list() has the node until no process of it is left.
   virtual Result<void> launch(const LaunchSpec& launch) = 0;
   // Kills all processes of the node; returns at once, list() shows when they are gone.
-  virtual Result<void> kill(const NodeName& node) = 0;
+  virtual Result<void> kill(const model::NodeName& node) = 0;
   // The launch spec of the node, also after its end, while its folder is kept. An error if it was
   // not launched or the file cannot be read.
-  virtual Result<LaunchSpec> read_launch_spec(const NodeName& node) = 0;
+  virtual Result<LaunchSpec> read_launch_spec(const model::NodeName& node) = 0;
   // True if an agent of the node ever ran. It may have ended since.
-  virtual bool has_started(const NodeName& node) = 0;
+  virtual bool has_started(const model::NodeName& node) = 0;
   // In the order of the nodes.
   virtual Result<std::vector<RunningNode>> list() = 0;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::engine

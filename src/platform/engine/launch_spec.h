@@ -12,13 +12,13 @@
 #include "platform/core/model/run.h"
 #include "text/record.h"
 
-namespace lockstep {
+namespace lockstep::engine {
 
 struct LaunchSpec {
   std::string node;        // demo/42.2/0
   std::string generation;  // of its attempt: LOCKSTEP_STORE
   // Record with which another store may adopt it; absent: launched by an older Lockstep.
-  std::optional<AttemptRecord> attempt;
+  std::optional<model::AttemptRecord> attempt;
   std::string host;     // the map's host id: LOCKSTEP_HOST_ID
   std::string address;  // where other nodes reach this host
   std::vector<int>
@@ -40,7 +40,7 @@ struct LaunchSpec {
   std::string secret;       // the attempt's, 64 hex digits
   Duration hang_after{};    // without progress of a rank that has reported; zero: never
   Duration time_left{};     // running time that is left; the agent enforces it, too
-  OnFailure on_failure = OnFailure::restart;  // when a rank is killed
+  model::OnFailure on_failure = model::OnFailure::restart;  // when a rank is killed
   Duration start_limit{};  // time after the first `start` by which the ranks of all nodes run, or
                            // never will
   Duration straggler_check_interval = std::chrono::seconds(30);  // between scans for stragglers
@@ -79,4 +79,4 @@ struct LaunchSpec {
   }
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::engine

@@ -4,7 +4,7 @@
 
 #include <sys/vfs.h>
 
-namespace lockstep {
+namespace lockstep::host {
 namespace {
 
 namespace fs = std::filesystem;
@@ -42,4 +42,4 @@ std::string shared_file_system_of(const fs::path& path) {
   return "";
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::host

@@ -8,7 +8,7 @@
 #include <functional>
 #include <string>
 
-namespace lockstep {
+namespace lockstep::host {
 
 // The name of the shared file system with this magic number (statfs), such as "NFS"; empty for a
 // local one. FUSE counts as shared: the storage behind it is unknown.
@@ -20,4 +20,4 @@ std::string shared_file_system_of(const std::filesystem::path& path);
 // shared_file_system_of(), or a replacement of a test.
 using SharedFileSystemLookup = std::function<std::string(const std::filesystem::path&)>;
 
-}  // namespace lockstep
+}  // namespace lockstep::host

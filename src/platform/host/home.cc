@@ -12,7 +12,7 @@
 #include "text/exact.h"
 #include "text/json.h"
 
-namespace lockstep {
+namespace lockstep::host {
 namespace {
 
 namespace fs = std::filesystem;
@@ -148,4 +148,4 @@ Error daemon_elsewhere_error(const Home& home, const DaemonFile& there) {
              state, there.host, source.string())};
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::host

@@ -18,7 +18,7 @@
 #include "platform/host/machine.h"
 #include "text/record.h"
 
-namespace lockstep {
+namespace lockstep::host {
 
 // The inputs of Home::find().
 struct HomeSearch {
@@ -101,4 +101,4 @@ std::optional<DaemonFile> daemon_elsewhere(const Home& home, const Machine& here
 // Error for a command that cannot reach that daemon: where it runs, and what to do.
 Error daemon_elsewhere_error(const Home& home, const DaemonFile& there);
 
-}  // namespace lockstep
+}  // namespace lockstep::host

@@ -14,7 +14,7 @@
 #include "text/json.h"
 #include "text/record.h"
 
-namespace lockstep {
+namespace lockstep::host {
 namespace {
 
 namespace fs = std::filesystem;
@@ -94,4 +94,4 @@ Result<void> record_home_identity(const Home& home) {
   return write_file(file_of(home), dump_json(to_json(place)) + "\n");
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::host

@@ -11,7 +11,7 @@
 #include "base/result.h"
 #include "platform/host/home.h"
 
-namespace lockstep {
+namespace lockstep::host {
 
 enum class HomeIdentity {
   same,    // the folder that was served last, under any path
@@ -25,4 +25,4 @@ Result<std::optional<std::filesystem::path>> original_home_of(const Home& home);
 // Records this folder as the one that is served.
 Result<void> record_home_identity(const Home& home);
 
-}  // namespace lockstep
+}  // namespace lockstep::host

@@ -5,7 +5,7 @@
 #include "base/os/files.h"
 #include "base/temporary_folder_for_test.h"
 
-namespace lockstep {
+namespace lockstep::host {
 namespace {
 
 namespace fs = std::filesystem;
@@ -60,4 +60,4 @@ TEST_F(PlaceTest, ADamagedFileIsNamed) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::host

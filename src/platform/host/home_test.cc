@@ -9,7 +9,7 @@
 #include "base/os/files.h"
 #include "base/temporary_folder_for_test.h"
 
-namespace lockstep {
+namespace lockstep::host {
 namespace {
 
 namespace fs = std::filesystem;
@@ -176,4 +176,4 @@ TEST(SharedFileSystem, OfAPathThatIsNotThereIsItsParents) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::host

@@ -7,7 +7,7 @@
 #include "base/os/files.h"
 #include "platform/host/home.h"
 
-namespace lockstep {
+namespace lockstep::host {
 namespace {
 
 namespace fs = std::filesystem;
@@ -39,35 +39,35 @@ Result<std::string> read_or_make(const fs::path& path, const std::string& fresh)
 Result<Keys> Keys::open(const fs::path& folder) {
   const Home home{folder};
   TRY(make_home_folder(home));
-  const auto digits = TRY(read_or_make(home.key_file(), Secret::random().hex()));
-  auto key = Secret::from_hex(digits);
+  const auto digits = TRY(read_or_make(home.key_file(), net::Secret::random().hex()));
+  auto key = net::Secret::from_hex(digits);
   if (!key) return std::move(key).error().with_context("reading " + home.key_file().string());
-  auto token = TRY(read_or_make(home.token_file(), random_hex(kTokenBytes)));
+  auto token = TRY(read_or_make(home.token_file(), net::random_hex(kTokenBytes)));
   if (token.size() < 2 * kTokenBytes)
     return Error{Code::corrupt, format("{} is too short to be a token; remove it to get a new one",
                                        home.token_file().string())};
   return Keys(*std::move(key), std::move(token));
 }
 
-Keys Keys::from_values(const Secret& key, std::string user_token) {
+Keys Keys::from_values(const net::Secret& key, std::string user_token) {
   return Keys(key, std::move(user_token));
 }
 
 // The label keeps tokens and secrets apart: no name begins with a label.
-std::string Keys::agent_token(const AttemptName& attempt) const {
-  return hmac_sha256_hex(key_, "agent:" + text(attempt));
+std::string Keys::agent_token(const model::AttemptName& attempt) const {
+  return net::hmac_sha256_hex(key_, "agent:" + text(attempt));
 }
 
-std::string Keys::attempt_secret(const AttemptName& attempt) const {
-  return hmac_sha256_hex(key_, "attempt:" + text(attempt));
+std::string Keys::attempt_secret(const model::AttemptName& attempt) const {
+  return net::hmac_sha256_hex(key_, "attempt:" + text(attempt));
 }
 
-bool Keys::is_agent_token(const AttemptName& attempt, std::string_view token) const {
-  return equal_constant_time(agent_token(attempt), token);
+bool Keys::is_agent_token(const model::AttemptName& attempt, std::string_view token) const {
+  return net::equal_constant_time(agent_token(attempt), token);
 }
 
 bool Keys::is_user_token(std::string_view token) const {
-  return equal_constant_time(user_token_, token);
+  return net::equal_constant_time(user_token_, token);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::host

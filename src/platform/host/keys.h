@@ -13,7 +13,7 @@
 #include "net/crypto.h"
 #include "platform/core/model/ids.h"
 
-namespace lockstep {
+namespace lockstep::host {
 
 class Keys {
  public:
@@ -21,23 +21,23 @@ class Keys {
   // missing. Fails if others may read the files or write to the folder.
   static Result<Keys> open(const std::filesystem::path& folder);
   // From existing values, without files.
-  static Keys from_values(const Secret& key, std::string user_token);
+  static Keys from_values(const net::Secret& key, std::string user_token);
 
   // The token that the attempt's agents send with every call; 64 hex digits.
-  std::string agent_token(const AttemptName& attempt) const;
+  std::string agent_token(const model::AttemptName& attempt) const;
   // The secret that the attempt's ranks share: LOCKSTEP_SECRET_FILE; 64 hex digits.
-  std::string attempt_secret(const AttemptName& attempt) const;
+  std::string attempt_secret(const model::AttemptName& attempt) const;
 
   const std::string& user_token() const { return user_token_; }
   // Both take the same time wherever the token differs.
-  bool is_agent_token(const AttemptName& attempt, std::string_view token) const;
+  bool is_agent_token(const model::AttemptName& attempt, std::string_view token) const;
   bool is_user_token(std::string_view token) const;
 
  private:
-  Keys(Secret key, std::string user_token) : key_(key), user_token_(std::move(user_token)) {}
+  Keys(net::Secret key, std::string user_token) : key_(key), user_token_(std::move(user_token)) {}
 
-  Secret key_;
+  net::Secret key_;
   std::string user_token_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::host

@@ -7,7 +7,7 @@
 #include "base/os/files.h"
 #include "base/temporary_folder_for_test.h"
 
-namespace lockstep {
+namespace lockstep::host {
 namespace {
 
 namespace fs = std::filesystem;
@@ -17,7 +17,7 @@ class KeysTest : public ::testing::Test {
  protected:
   const TemporaryFolder folder_;
   const fs::path home_ = folder_ / "home";
-  AttemptName first_{"0f5c", {{"demo", 1}, 1}};
+  model::AttemptName first_{"0f5c", {{"demo", 1}, 1}};
 };
 
 TEST_F(KeysTest, AreTheSameAfterARestart) {
@@ -29,8 +29,8 @@ TEST_F(KeysTest, AreTheSameAfterARestart) {
 
 TEST_F(KeysTest, DifferByAttemptPurposeAndDaemon) {
   const auto keys = Keys::open(home_).value();
-  const AttemptName second{"0f5c", {{"demo", 1}, 2}};
-  const AttemptName of_another_store{"1a2b", first_.id};
+  const model::AttemptName second{"0f5c", {{"demo", 1}, 2}};
+  const model::AttemptName of_another_store{"1a2b", first_.id};
   EXPECT_EQ(keys.attempt_secret(first_).size(), 64u);
   EXPECT_NE(keys.attempt_secret(first_), keys.attempt_secret(second));
   EXPECT_NE(keys.attempt_secret(first_), keys.attempt_secret(of_another_store));
@@ -77,4 +77,4 @@ TEST_F(KeysTest, KnowTheTokensOfUserAndAgent) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::host

@@ -9,7 +9,7 @@
 #include "base/os/fd.h"
 #include "base/os/files.h"
 
-namespace lockstep {
+namespace lockstep::host {
 namespace {
 
 namespace fs = std::filesystem;
@@ -44,4 +44,4 @@ Result<void> rotate_own_log(const fs::path& log, Bytes most) {
   return {};
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::host

@@ -7,7 +7,7 @@
 #include "base/result.h"
 #include "base/units.h"
 
-namespace lockstep {
+namespace lockstep::host {
 
 inline constexpr Bytes kDaemonLogMax = 16_MiB;
 inline constexpr Bytes kAgentLogMax = 1_MiB;  // one for each node
@@ -19,4 +19,4 @@ Result<void> rotate_own_log(const std::filesystem::path& log, Bytes most);
 // NAME.1
 std::filesystem::path rotated_log(const std::filesystem::path& log);
 
-}  // namespace lockstep
+}  // namespace lockstep::host

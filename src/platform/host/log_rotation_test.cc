@@ -12,7 +12,7 @@
 #include "base/os/files.h"
 #include "base/temporary_folder_for_test.h"
 
-namespace lockstep {
+namespace lockstep::host {
 namespace {
 
 namespace fs = std::filesystem;
@@ -56,4 +56,4 @@ TEST_F(OwnLogTest, AFileThatStandardErrorDoesNotGoToIsNotTouched) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::host

@@ -6,7 +6,7 @@
 
 #include "base/os/files.h"
 
-namespace lockstep {
+namespace lockstep::host {
 namespace {
 
 std::string line_of(const char* path) {
@@ -27,4 +27,4 @@ Machine this_machine() {
           .boot = line_of("/proc/sys/kernel/random/boot_id")};
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::host

@@ -3,7 +3,7 @@
 
 #include <string>
 
-namespace lockstep {
+namespace lockstep::host {
 
 struct Machine {
   std::string host;  // its name
@@ -13,4 +13,4 @@ struct Machine {
 
 Machine this_machine();
 
-}  // namespace lockstep
+}  // namespace lockstep::host

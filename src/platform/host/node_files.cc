@@ -8,7 +8,7 @@
 #include "base/format.h"
 #include "net/crypto.h"
 
-namespace lockstep {
+namespace lockstep::host {
 namespace {
 
 namespace fs = std::filesystem;
@@ -25,11 +25,11 @@ std::vector<std::string> bases() {
 
 }  // namespace
 
-fs::path run_folder(const fs::path& home, const std::string& generation, const RunId& run) {
+fs::path run_folder(const fs::path& home, const std::string& generation, const model::RunId& run) {
   return home / "runs" / generation / run.project / format("{}", run.number);
 }
 
-fs::path node_folder(const fs::path& home, const NodeName& node) {
+fs::path node_folder(const fs::path& home, const model::NodeName& node) {
   const auto& [attempt, index] = node.id;
   return run_folder(home, node.generation, attempt.run) / format("attempt-{}", attempt.epoch) /
          node_folder_name(index);
@@ -41,7 +41,7 @@ fs::path NodeFiles::rank_log(int rank) const { return folder / format("rank-{}.l
 
 std::vector<fs::path> socket_folders(std::string_view token) {
   const std::string name =
-      format("lockstep-{}-{}", ::geteuid(), sha256_hex(token).substr(0, kDigestDigits));
+      format("lockstep-{}-{}", ::geteuid(), net::sha256_hex(token).substr(0, kDigestDigits));
   std::vector<fs::path> folders;
   for (const std::string& base : bases()) {
     fs::path folder = fs::path(base) / name;
@@ -55,4 +55,4 @@ fs::path report_socket(const fs::path& folder, int rank) {
   return folder / format("rank-{}", rank);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::host

@@ -9,7 +9,7 @@
 
 #include "platform/core/model/ids.h"
 
-namespace lockstep {
+namespace lockstep::host {
 
 // In the environment of the agent and of its descendants: <installation>:<generation>:<node>.
 inline constexpr std::string_view kNodeToken = "LOCKSTEP_NODE_TOKEN";
@@ -18,8 +18,8 @@ inline constexpr std::string_view kNodeToken = "LOCKSTEP_NODE_TOKEN";
 // of another store. A run's checkpoints are in the folder of its own generation, an attempt's nodes
 // in that of the attempt's generation.
 std::filesystem::path run_folder(const std::filesystem::path& home, const std::string& generation,
-                                 const RunId& run);
-std::filesystem::path node_folder(const std::filesystem::path& home, const NodeName& node);
+                                 const model::RunId& run);
+std::filesystem::path node_folder(const std::filesystem::path& home, const model::NodeName& node);
 // Its last part: the nodes of an attempt have sibling folders.
 std::string node_folder_name(int index);
 
@@ -47,4 +47,4 @@ std::vector<std::filesystem::path> socket_folders(std::string_view token);
 // In such a folder.
 std::filesystem::path report_socket(const std::filesystem::path& folder, int rank);
 
-}  // namespace lockstep
+}  // namespace lockstep::host

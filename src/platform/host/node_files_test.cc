@@ -8,7 +8,7 @@
 
 #include "base/format.h"
 
-namespace lockstep {
+namespace lockstep::host {
 namespace {
 
 // Sets $XDG_RUNTIME_DIR for a test, and restores it afterwards.
@@ -25,7 +25,7 @@ class SocketFoldersTest : public ::testing::Test {
 };
 
 TEST(NodeFiles, ANodesFolderIsFoundByItsName) {
-  const NodeName node{"0f5c", parse_node_id("demo/42.2/1").value()};
+  const model::NodeName node{"0f5c", model::parse_node_id("demo/42.2/1").value()};
   EXPECT_EQ(node_folder("/home/x", node), "/home/x/runs/0f5c/demo/42/attempt-2/node-1");
   // Created before stores had generations.
   EXPECT_EQ(node_folder("/home/x", {"", node.id}), "/home/x/runs/demo/42/attempt-2/node-1");
@@ -65,4 +65,4 @@ TEST_F(SocketFoldersTest, AreInTmpAloneWithoutARuntimeFolder) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::host

@@ -9,7 +9,7 @@
 #include "base/format.h"
 #include "base/os/files.h"
 
-namespace lockstep {
+namespace lockstep::host {
 
 OpenFolder::OpenFolder(std::filesystem::path path) : path_(std::move(path)) {
   if (auto folder = open_file(path_, O_PATH | O_DIRECTORY)) folder_ = *std::move(folder);
@@ -24,4 +24,4 @@ std::filesystem::path OpenFolder::path() const {
   return link;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::host

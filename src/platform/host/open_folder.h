@@ -5,7 +5,7 @@
 
 #include "base/os/fd.h"
 
-namespace lockstep {
+namespace lockstep::host {
 
 class OpenFolder {
  public:
@@ -20,4 +20,4 @@ class OpenFolder {
   Fd folder_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::host

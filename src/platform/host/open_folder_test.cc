@@ -5,7 +5,7 @@
 #include "base/os/files.h"
 #include "base/temporary_folder_for_test.h"
 
-namespace lockstep {
+namespace lockstep::host {
 namespace {
 
 namespace fs = std::filesystem;
@@ -31,4 +31,4 @@ TEST(OpenFolder, IsTheOneOfItsPathOnceItWasRemoved) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::host

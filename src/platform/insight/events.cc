@@ -21,18 +21,19 @@ std::string single_line(std::string_view input, std::size_t most) {
 }  // namespace
 
 // Writes only the events that are kept, even if one call brings very many.
-Result<void> Insight::put_events(const NodeId& node, std::span<const TelemetryItem> items) {
-  std::vector<const TelemetryItem*> told;
-  for (const TelemetryItem& item : items)
-    if (item.kind == TelemetryKind::event) told.push_back(&item);
+Result<void> Insight::put_events(const model::NodeId& node,
+                                 std::span<const spool::TelemetryItem> items) {
+  std::vector<const spool::TelemetryItem*> told;
+  for (const spool::TelemetryItem& item : items)
+    if (item.kind == spool::TelemetryKind::event) told.push_back(&item);
   if (told.empty()) return {};
-  const RunId& run = node.attempt.run;
+  const model::RunId& run = node.attempt.run;
   const auto found = TRY(database_.rows<std::int64_t>(
       "select coalesce(max(event), 0) from events where project = :project and number = :number",
       run.project, run.number));
   const std::int64_t newest = std::get<0>(found.at(0)) + std::ssize(told);
   std::int64_t event = newest - std::ssize(told);
-  for (const TelemetryItem* item : told)
+  for (const spool::TelemetryItem* item : told)
     if (++event > newest - limits_.events)
       TRY(database_.execute(
           "insert into events (project, number, event, epoch, rank, step, time, text) values "
@@ -44,7 +45,7 @@ Result<void> Insight::put_events(const NodeId& node, std::span<const TelemetryIt
       run.project, run.number, newest - limits_.events);
 }
 
-Result<std::vector<RunEvent>> Insight::events(const RunId& run) {
+Result<std::vector<RunEvent>> Insight::events(const model::RunId& run) {
   std::vector<RunEvent> events;
   for (auto& [event, epoch, rank, step, time, text] :
        TRY((database_.rows<std::int64_t, std::int64_t, int, std::int64_t, Time, std::string>(

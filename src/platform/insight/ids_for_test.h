@@ -3,9 +3,9 @@
 
 #include "platform/core/model/ids.h"
 
-namespace lockstep {
+namespace lockstep::insight {
 
-inline const RunId kRun{"demo", 1};
-inline const NodeId kNode{{kRun, 1}, 0};
+inline const model::RunId kRun{"demo", 1};
+inline const model::NodeId kNode{{kRun, 1}, 0};
 
-}  // namespace lockstep
+}  // namespace lockstep::insight

@@ -12,34 +12,35 @@ namespace {
 
 // How many old chunks are removed for the new ones of a call: more than came, so that the log
 // shrinks below a lowered limit, and few enough for one call.
-std::int64_t chunks_to_cut(std::span<const TelemetryItem> items) {
+std::int64_t chunks_to_cut(std::span<const spool::TelemetryItem> items) {
   return 64 + 2 * static_cast<std::int64_t>(items.size());
 }
 
 // Adds a line of Lockstep to the log of the rank that it is about.
-Result<void> append_note(Database& database, RunCounters& counters, std::int64_t epoch,
-                         const TelemetryItem& about, const std::string& text,
+Result<void> append_note(store::Database& database, RunCounters& counters, std::int64_t epoch,
+                         const spool::TelemetryItem& about, const std::string& text,
                          const Limits& limits) {
-  const TelemetryItem note{.rank = about.rank, .time = about.time, .text = text};
+  const spool::TelemetryItem note{.rank = about.rank, .time = about.time, .text = text};
   return append_lines(database, counters, epoch, note, limits.line);
 }
 
 }  // namespace
 
-Result<std::int64_t> Insight::ingest(const NodeId& node, std::span<const TelemetryItem> items) {
-  if (std::ranges::adjacent_find(items, std::ranges::greater_equal(), &TelemetryItem::sequence) !=
-      items.end())
+Result<std::int64_t> Insight::ingest(const model::NodeId& node,
+                                     std::span<const spool::TelemetryItem> items) {
+  if (std::ranges::adjacent_find(items, std::ranges::greater_equal(),
+                                 &spool::TelemetryItem::sequence) != items.end())
     return Error{Code::invalid, "items of " + text(node) + " must come by ascending sequence"};
   const std::int64_t stored = TRY(stored_sequence(node));
-  const auto fresh = std::ranges::upper_bound(items, stored, {}, &TelemetryItem::sequence);
-  const std::span<const TelemetryItem> rest(fresh, items.end());
+  const auto fresh = std::ranges::upper_bound(items, stored, {}, &spool::TelemetryItem::sequence);
+  const std::span<const spool::TelemetryItem> rest(fresh, items.end());
   if (rest.empty()) return stored;
   auto done = database_.transaction([&] { return put(node, rest); });
   if (!done) return std::move(done).error().with_context("storing what " + text(node) + " sent");
   return rest.back().sequence;
 }
 
-Result<std::int64_t> Insight::stored_sequence(const NodeId& node) {
+Result<std::int64_t> Insight::stored_sequence(const model::NodeId& node) {
   const auto& [attempt, index] = node;
   const auto found = TRY(database_.rows<std::int64_t>(
       "select sequence from spools where project = :project and number = :number and "
@@ -48,11 +49,11 @@ Result<std::int64_t> Insight::stored_sequence(const NodeId& node) {
   return found.empty() ? 0 : std::get<0>(found[0]);
 }
 
-Result<void> Insight::put(const NodeId& node, std::span<const TelemetryItem> items) {
+Result<void> Insight::put(const model::NodeId& node, std::span<const spool::TelemetryItem> items) {
   const auto& [attempt, index] = node;
   RunCounters counters = TRY(find_or_create_counters(database_, attempt.run));
   PointsWriter points(database_, attempt.run, attempt.epoch, counters, limits_);
-  for (const TelemetryItem& item : items) TRY(put(node, item, counters, points));
+  for (const spool::TelemetryItem& item : items) TRY(put(node, item, counters, points));
   TRY(put_step_from_metrics(node, items));
   TRY(put_events(node, items));
   TRY(points.finish());
@@ -67,26 +68,26 @@ Result<void> Insight::put(const NodeId& node, std::span<const TelemetryItem> ite
       attempt.run.project, attempt.run.number, attempt.epoch, index, items.back().sequence);
 }
 
-Result<void> Insight::put(const NodeId& node, const TelemetryItem& item, RunCounters& counters,
-                          PointsWriter& points) {
+Result<void> Insight::put(const model::NodeId& node, const spool::TelemetryItem& item,
+                          RunCounters& counters, PointsWriter& points) {
   switch (item.kind) {
-    case TelemetryKind::log:
+    case spool::TelemetryKind::log:
       return append_lines(database_, counters, node.attempt.epoch, item, limits_.line);
-    case TelemetryKind::metrics:
+    case spool::TelemetryKind::metrics:
       return points.add(item);
-    case TelemetryKind::progress:
+    case spool::TelemetryKind::progress:
       return put_progress(node, item);
-    case TelemetryKind::checkpoint:
+    case spool::TelemetryKind::checkpoint:
       return put_checkpoint(node, item);
-    case TelemetryKind::event:
+    case spool::TelemetryKind::event:
       return {};  // all at once
   }
   LS_CHECK(false, "kind {}", static_cast<int>(item.kind));
   return {};
 }
 
-Result<void> Insight::put_progress(const NodeId& node, const TelemetryItem& item) {
-  const RunId& run = node.attempt.run;
+Result<void> Insight::put_progress(const model::NodeId& node, const spool::TelemetryItem& item) {
+  const model::RunId& run = node.attempt.run;
   return database_.execute(
       "insert into progress (project, number, epoch, step, steps, time) values (:project, "
       ":number, :epoch, :step, :steps, :time) on conflict do update set epoch = excluded.epoch, "
@@ -98,14 +99,14 @@ Result<void> Insight::put_progress(const NodeId& node, const TelemetryItem& item
 
 // For a program that reports no progress, the steps of its metrics count; its own reports take
 // precedence.
-Result<void> Insight::put_step_from_metrics(const NodeId& node,
-                                            std::span<const TelemetryItem> items) {
-  const TelemetryItem* newest = nullptr;
-  for (const TelemetryItem& item : items)
-    if (item.kind == TelemetryKind::metrics && (!newest || item.step >= newest->step))
+Result<void> Insight::put_step_from_metrics(const model::NodeId& node,
+                                            std::span<const spool::TelemetryItem> items) {
+  const spool::TelemetryItem* newest = nullptr;
+  for (const spool::TelemetryItem& item : items)
+    if (item.kind == spool::TelemetryKind::metrics && (!newest || item.step >= newest->step))
       newest = &item;
   if (!newest) return {};
-  const RunId& run = node.attempt.run;
+  const model::RunId& run = node.attempt.run;
   return database_.execute(
       "insert into progress (project, number, epoch, step, steps, time) values (:project, "
       ":number, :epoch, :step, 0, :time) on conflict do update set epoch = excluded.epoch, "
@@ -114,8 +115,8 @@ Result<void> Insight::put_step_from_metrics(const NodeId& node,
       run.project, run.number, node.attempt.epoch, newest->step, newest->time);
 }
 
-Result<void> Insight::put_checkpoint(const NodeId& node, const TelemetryItem& item) {
-  const RunId& run = node.attempt.run;
+Result<void> Insight::put_checkpoint(const model::NodeId& node, const spool::TelemetryItem& item) {
+  const model::RunId& run = node.attempt.run;
   return database_.execute(
       "insert into checkpoints (project, number, step, epoch, path, time) values (:project, "
       ":number, :step, :epoch, :path, :time) on conflict do update set epoch = excluded.epoch, "

@@ -120,51 +120,55 @@ struct RunCounters;
 
 class Insight {
  public:
-  explicit Insight(Database& database, const Limits& limits = {})  // the database must outlive this
+  explicit Insight(store::Database& database,
+                   const Limits& limits = {})  // the database must outlive this
       : database_(database), limits_(limits) {}
 
   // Stores the new items of the batch, all or nothing, and returns the highest durable sequence of
   // the node. An empty batch only returns that; an unordered batch is an error. Metric values
   // beyond a limit are rejected individually; the run's log reports the first one and each tenth
   // power of their number.
-  Result<std::int64_t> ingest(const NodeId& node, std::span<const TelemetryItem> items);
+  Result<std::int64_t> ingest(const model::NodeId& node,
+                              std::span<const spool::TelemetryItem> items);
 
   // Lines after a cursor, up to the limit or 4 MiB. If older lines were removed, a line of Lockstep
   // gives their number.
-  Result<LogPage> log(const RunId& run, const LogQuery& query);
+  Result<LogPage> log(const model::RunId& run, const LogQuery& query);
   // The last lines of the run, oldest first, up to 4 MiB.
-  Result<std::vector<Line>> log_tail(const RunId& run, std::int64_t lines,
+  Result<std::vector<Line>> log_tail(const model::RunId& run, std::int64_t lines,
                                      std::optional<int> rank = std::nullopt);
   // Removes the run's lines permanently, some at a time; true while some are left.
-  Result<bool> expire_log(const RunId& run);
+  Result<bool> expire_log(const model::RunId& run);
   // Continues the work that very large calls left, some at a time; true while there is more.
   Result<bool> summarize_pending();
 
   // By name and rank, without series that have no points after `after_step`. The cost depends on
   // the requested number of points, not on the stored number.
-  Result<SeriesPage> series(const RunId& run, const SeriesQuery& query = {});
+  Result<SeriesPage> series(const model::RunId& run, const SeriesQuery& query = {});
   // One for each of the runs; the number of queries does not depend on the number of runs. Contains
   // the first 1,000 metrics of a run by name, fewer for many runs: 20,000 over all.
-  Result<std::map<RunId, RunSummary>> summaries(std::span<const RunId> runs);
-  Result<RunSummary> summary(const RunId& run);
+  Result<std::map<model::RunId, RunSummary>> summaries(std::span<const model::RunId> runs);
+  Result<RunSummary> summary(const model::RunId& run);
   // By step; the last 1,000.
-  Result<std::vector<Checkpoint>> checkpoints(const RunId& run);
+  Result<std::vector<Checkpoint>> checkpoints(const model::RunId& run);
   // In the order of arrival. If older events were removed, the first one gives their number.
-  Result<std::vector<RunEvent>> events(const RunId& run);
+  Result<std::vector<RunEvent>> events(const model::RunId& run);
 
  private:
-  Result<void> add_progress(const std::string& wanted, std::map<RunId, RunSummary>& summaries);
-  Result<void> add_latest(const std::string& wanted, std::map<RunId, RunSummary>& summaries);
-  Result<std::int64_t> stored_sequence(const NodeId& node);
-  Result<void> put(const NodeId& node, std::span<const TelemetryItem> items);
-  Result<void> put(const NodeId& node, const TelemetryItem& item, RunCounters& counters,
-                   PointsWriter& points);
-  Result<void> put_progress(const NodeId& node, const TelemetryItem& item);
-  Result<void> put_step_from_metrics(const NodeId& node, std::span<const TelemetryItem> items);
-  Result<void> put_checkpoint(const NodeId& node, const TelemetryItem& item);
-  Result<void> put_events(const NodeId& node, std::span<const TelemetryItem> items);
+  Result<void> add_progress(const std::string& wanted,
+                            std::map<model::RunId, RunSummary>& summaries);
+  Result<void> add_latest(const std::string& wanted, std::map<model::RunId, RunSummary>& summaries);
+  Result<std::int64_t> stored_sequence(const model::NodeId& node);
+  Result<void> put(const model::NodeId& node, std::span<const spool::TelemetryItem> items);
+  Result<void> put(const model::NodeId& node, const spool::TelemetryItem& item,
+                   RunCounters& counters, PointsWriter& points);
+  Result<void> put_progress(const model::NodeId& node, const spool::TelemetryItem& item);
+  Result<void> put_step_from_metrics(const model::NodeId& node,
+                                     std::span<const spool::TelemetryItem> items);
+  Result<void> put_checkpoint(const model::NodeId& node, const spool::TelemetryItem& item);
+  Result<void> put_events(const model::NodeId& node, std::span<const spool::TelemetryItem> items);
 
-  Database& database_;
+  store::Database& database_;
   Limits limits_;
 };
 

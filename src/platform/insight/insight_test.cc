@@ -15,14 +15,17 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-const NodeId kLater{{kRun, 2}, 0};  // the same node index in the second attempt
+const model::NodeId kLater{{kRun, 2}, 0};  // the same node index in the second attempt
 
-TelemetryItem log_item(std::int64_t sequence, std::string text, int rank = 0) {
-  return {.sequence = sequence, .kind = TelemetryKind::log, .rank = rank, .text = std::move(text)};
-}
-TelemetryItem loss(std::int64_t sequence, std::int64_t step, double value, int rank = 0) {
+spool::TelemetryItem log_item(std::int64_t sequence, std::string text, int rank = 0) {
   return {.sequence = sequence,
-          .kind = TelemetryKind::metrics,
+          .kind = spool::TelemetryKind::log,
+          .rank = rank,
+          .text = std::move(text)};
+}
+spool::TelemetryItem loss(std::int64_t sequence, std::int64_t step, double value, int rank = 0) {
+  return {.sequence = sequence,
+          .kind = spool::TelemetryKind::metrics,
           .rank = rank,
           .step = step,
           .values = {{"loss", value}}};
@@ -30,7 +33,7 @@ TelemetryItem loss(std::int64_t sequence, std::int64_t step, double value, int r
 
 class InsightTest : public ::testing::Test {
  protected:
-  std::int64_t ingest(const NodeId& node, std::vector<TelemetryItem> items) {
+  std::int64_t ingest(const model::NodeId& node, std::vector<spool::TelemetryItem> items) {
     return insight_.ingest(node, items).value();
   }
   std::vector<std::string> lines(const LogQuery& query = {}) {
@@ -49,7 +52,7 @@ class InsightTest : public ::testing::Test {
     return values;
   }
 
-  std::unique_ptr<Database> database_ = Database::in_memory().value();
+  std::unique_ptr<store::Database> database_ = store::Database::in_memory().value();
   Insight insight_{*database_};
 };
 
@@ -62,7 +65,7 @@ TEST_F(InsightTest, WhatIsSentTwiceIsStoredOnce) {
 
 TEST_F(InsightTest, ABatchOutOfOrderIsRefused) {
   for (const std::int64_t second : {1, 2}) {
-    const std::vector<TelemetryItem> items = {log_item(2, "two"), log_item(second, "one")};
+    const std::vector<spool::TelemetryItem> items = {log_item(2, "two"), log_item(second, "one")};
     EXPECT_EQ(insight_.ingest(kNode, items).error().code, Code::invalid);
   }
   EXPECT_EQ(ingest(kNode, {}), 0);
@@ -80,8 +83,8 @@ TEST_F(InsightTest, ABatchThatFailsLeavesNothing) {
   ASSERT_TRUE(
       database_->execute("create trigger no before insert on checkpoints "
                          "begin select raise(abort, 'disk on fire'); end"));
-  const std::vector<TelemetryItem> batch = {log_item(1, "a"),
-                                            {.sequence = 2, .kind = TelemetryKind::checkpoint}};
+  const std::vector<spool::TelemetryItem> batch = {
+      log_item(1, "a"), {.sequence = 2, .kind = spool::TelemetryKind::checkpoint}};
   const auto failed = insight_.ingest(kNode, batch);
   ASSERT_FALSE(failed);
   EXPECT_THAT(failed.error().message, HasSubstr("disk on fire"));
@@ -149,7 +152,7 @@ TEST_F(InsightTest, SeriesAreFoundByNameRankAndStep) {
 
 TEST_F(InsightTest, TheLatestValueIsThatOfTheLowestRankOfEachName) {
   ingest(kNode, {loss(1, 1, 1.5, 7), loss(2, 1, 1.0, 3)});
-  std::vector<TelemetryItem> many;
+  std::vector<spool::TelemetryItem> many;
   for (int i = 0; i < 1200; ++i) {
     many.push_back(loss(10 + i, 1, i));
     many.back().values = {{"z" + std::to_string(10'000 + i), i}};
@@ -162,14 +165,16 @@ TEST_F(InsightTest, TheLatestValueIsThatOfTheLowestRankOfEachName) {
 }
 
 TEST_F(InsightTest, AThousandRunsAreSummedUpInAsManyQueriesAsOne) {
-  std::vector<RunId> runs;
+  std::vector<model::RunId> runs;
   for (int number = 1; number <= 1000; ++number) {
-    const RunId& run = runs.emplace_back(RunId{number % 2 == 0 ? "even" : "odd", number});
+    const model::RunId& run =
+        runs.emplace_back(model::RunId{number % 2 == 0 ? "even" : "odd", number});
     if (number % 10 != 0)
-      ingest({{run, 1}, 0}, {{.sequence = 1, .kind = TelemetryKind::progress, .step = number},
-                             loss(2, number, number * 0.5)});
+      ingest({{run, 1}, 0},
+             {{.sequence = 1, .kind = spool::TelemetryKind::progress, .step = number},
+              loss(2, number, number * 0.5)});
   }
-  const auto statements_for = [&](std::span<const RunId> some) {
+  const auto statements_for = [&](std::span<const model::RunId> some) {
     const auto before = database_->statements_run();
     EXPECT_EQ(insight_.summaries(some).value().size(), some.size());
     return database_->statements_run() - before;
@@ -183,10 +188,10 @@ TEST_F(InsightTest, AThousandRunsAreSummedUpInAsManyQueriesAsOne) {
 }
 
 TEST_F(InsightTest, RunsAreSummedUpByTheFewerMetricsTheMoreOfThemThereAre) {
-  TelemetryItem many{.sequence = 1, .kind = TelemetryKind::metrics};
+  spool::TelemetryItem many{.sequence = 1, .kind = spool::TelemetryKind::metrics};
   for (int i = 100; i < 200; ++i) many.values[format("m{}", i)] = i;
   ingest(kNode, {many});
-  std::vector<RunId> runs = {kRun};
+  std::vector<model::RunId> runs = {kRun};
   for (int number = 2; number <= 400; ++number) runs.push_back({"demo", number});
   const auto latest = insight_.summaries(runs).value().at(kRun).latest;
   EXPECT_EQ(latest.size(), 50u);
@@ -195,9 +200,9 @@ TEST_F(InsightTest, RunsAreSummedUpByTheFewerMetricsTheMoreOfThemThereAre) {
 }
 
 TEST_F(InsightTest, OfManyCheckpointsTheLastAreShown) {
-  std::vector<TelemetryItem> many;
+  std::vector<spool::TelemetryItem> many;
   for (int i = 1; i <= 1100; ++i)
-    many.push_back({.sequence = i, .kind = TelemetryKind::checkpoint, .step = i});
+    many.push_back({.sequence = i, .kind = spool::TelemetryKind::checkpoint, .step = i});
   ingest(kNode, many);
   const auto checkpoints = insight_.checkpoints(kRun).value();
   ASSERT_EQ(checkpoints.size(), 1000u);
@@ -207,12 +212,12 @@ TEST_F(InsightTest, OfManyCheckpointsTheLastAreShown) {
 
 TEST_F(InsightTest, EventsAreKeptOnceInTheirOrderAsLines) {
   const auto event = [](std::int64_t sequence, std::string text) {
-    return TelemetryItem{.sequence = sequence,
-                         .kind = TelemetryKind::event,
-                         .rank = 3,
-                         .step = 41,
-                         .time = Time(std::chrono::seconds(5)),
-                         .text = std::move(text)};
+    return spool::TelemetryItem{.sequence = sequence,
+                                .kind = spool::TelemetryKind::event,
+                                .rank = 3,
+                                .step = 41,
+                                .time = Time(std::chrono::seconds(5)),
+                                .text = std::move(text)};
   };
   ingest(kNode, {event(1, "rank 1\ndied"), event(2, std::string(999, 'x') + "\u00e4")});
   ingest(kNode, {event(2, "again")});
@@ -226,9 +231,10 @@ TEST_F(InsightTest, EventsAreKeptOnceInTheirOrderAsLines) {
 }
 
 TEST_F(InsightTest, OfManyEventsTheNewestAreKeptAndItIsSaidHowManyAreNot) {
-  std::vector<TelemetryItem> many;
+  std::vector<spool::TelemetryItem> many;
   for (int i = 1; i <= 230; ++i)
-    many.push_back({.sequence = i, .kind = TelemetryKind::event, .text = format("event {}", i)});
+    many.push_back(
+        {.sequence = i, .kind = spool::TelemetryKind::event, .text = format("event {}", i)});
   ingest(kNode, many);
   const auto events = insight_.events(kRun).value();
   ASSERT_EQ(events.size(), 201u);
@@ -239,13 +245,15 @@ TEST_F(InsightTest, OfManyEventsTheNewestAreKeptAndItIsSaidHowManyAreNot) {
 
 TEST_F(InsightTest, ProgressAndCheckpointsAreThoseOfTheNewestAttempt) {
   EXPECT_EQ(insight_.summary(kRun).value().progress, std::nullopt);
-  ingest(kNode, {{.sequence = 1, .kind = TelemetryKind::progress, .step = 30, .steps = 400},
-                 {.sequence = 2, .kind = TelemetryKind::checkpoint, .step = 10, .text = "/c/10"},
-                 {.sequence = 3, .kind = TelemetryKind::checkpoint, .step = 20, .text = "/c/20"}});
+  ingest(kNode,
+         {{.sequence = 1, .kind = spool::TelemetryKind::progress, .step = 30, .steps = 400},
+          {.sequence = 2, .kind = spool::TelemetryKind::checkpoint, .step = 10, .text = "/c/10"},
+          {.sequence = 3, .kind = spool::TelemetryKind::checkpoint, .step = 20, .text = "/c/20"}});
   ingest(kLater,
-         {{.sequence = 1, .kind = TelemetryKind::progress, .step = 11, .steps = 400},
-          {.sequence = 2, .kind = TelemetryKind::checkpoint, .step = 20, .text = "/c/20b"}});
-  ingest(kNode, {{.sequence = 4, .kind = TelemetryKind::progress, .step = 31, .steps = 400}});
+         {{.sequence = 1, .kind = spool::TelemetryKind::progress, .step = 11, .steps = 400},
+          {.sequence = 2, .kind = spool::TelemetryKind::checkpoint, .step = 20, .text = "/c/20b"}});
+  ingest(kNode,
+         {{.sequence = 4, .kind = spool::TelemetryKind::progress, .step = 31, .steps = 400}});
   EXPECT_EQ(insight_.summary(kRun).value().progress->step, 11);
   const auto checkpoints = insight_.checkpoints(kRun).value();
   ASSERT_EQ(checkpoints.size(), 2u);
@@ -260,7 +268,7 @@ TEST_F(InsightTest, TheStepsOfMetricsTellHowFarAProgramIsThatDoesNotSay) {
   EXPECT_EQ(insight_.summary(kRun).value().progress->steps, 0);
   ingest(kLater, {loss(1, 5, 1.0)});
   EXPECT_EQ(insight_.summary(kRun).value().progress->step, 5);  // it continued from a checkpoint
-  ingest(kLater, {{.sequence = 2, .kind = TelemetryKind::progress, .step = 2, .steps = 10}});
+  ingest(kLater, {{.sequence = 2, .kind = spool::TelemetryKind::progress, .step = 2, .steps = 10}});
   ingest(kLater, {loss(3, 6, 1.0)});
   EXPECT_EQ(insight_.summary(kRun).value().progress->step, 2);
   EXPECT_EQ(insight_.summary(kRun).value().progress->steps, 10);

@@ -23,10 +23,10 @@ std::vector<std::string> texts(const std::vector<Line>& lines) {
 class LogTest : public ::testing::Test {
  protected:
   void say(Insight& insight, std::string text, int rank = 0) {
-    const std::vector<TelemetryItem> items = {{.sequence = ++sequence_,
-                                               .kind = TelemetryKind::log,
-                                               .rank = rank,
-                                               .text = std::move(text)}};
+    const std::vector<spool::TelemetryItem> items = {{.sequence = ++sequence_,
+                                                      .kind = spool::TelemetryKind::log,
+                                                      .rank = rank,
+                                                      .text = std::move(text)}};
     ASSERT_EQ(insight.ingest(kNode, items).value(), sequence_);
   }
   // Every line, page by page.
@@ -41,7 +41,7 @@ class LogTest : public ::testing::Test {
     }
   }
 
-  std::unique_ptr<Database> database_ = Database::in_memory().value();
+  std::unique_ptr<store::Database> database_ = store::Database::in_memory().value();
   Insight insight_{*database_};
   std::int64_t sequence_ = 0;
 };

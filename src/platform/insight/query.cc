@@ -25,26 +25,26 @@ constexpr Int kExpireAtOnce = 64;
 
 // [["demo",1],["demo",2]], which SQL reads as a table: a statement has a fixed number of
 // parameters.
-std::string json_of(std::span<const RunId> runs) {
+std::string json_of(std::span<const model::RunId> runs) {
   Json all = Json::array();
-  for (const RunId& run : runs) all.push_back(Json::array({run.project, run.number}));
+  for (const model::RunId& run : runs) all.push_back(Json::array({run.project, run.number}));
   return dump_json(all);
 }
 
 }  // namespace
 
-Result<LogPage> Insight::log(const RunId& run, const LogQuery& query) {
+Result<LogPage> Insight::log(const model::RunId& run, const LogQuery& query) {
   const auto counters = TRY(find_counters(database_, run));
   return counters ? lines_after(database_, *counters, query) : LogPage{};
 }
 
-Result<std::vector<Line>> Insight::log_tail(const RunId& run, std::int64_t lines,
+Result<std::vector<Line>> Insight::log_tail(const model::RunId& run, std::int64_t lines,
                                             std::optional<int> rank) {
   const auto counters = TRY(find_counters(database_, run));
   return counters ? last_lines(database_, *counters, lines, rank) : std::vector<Line>();
 }
 
-Result<bool> Insight::expire_log(const RunId& run) {
+Result<bool> Insight::expire_log(const model::RunId& run) {
   auto counters = TRY(find_counters(database_, run));
   if (!counters || counters->bytes == 0) return false;
   bool more = false;
@@ -57,7 +57,7 @@ Result<bool> Insight::expire_log(const RunId& run) {
 
 Result<bool> Insight::summarize_pending() { return summarize_some(database_); }
 
-Result<SeriesPage> Insight::series(const RunId& run, const SeriesQuery& query) {
+Result<SeriesPage> Insight::series(const model::RunId& run, const SeriesQuery& query) {
   const Int after = query.after_step.value_or(std::numeric_limits<Int>::min());
   const Int most = std::clamp<Int>(query.points, 1, kPointsMax);
   const auto rows = TRY(find_series(database_, run, query, std::min(kSeriesMax, most)));
@@ -71,22 +71,22 @@ Result<SeriesPage> Insight::series(const RunId& run, const SeriesQuery& query) {
   return page;
 }
 
-Result<std::map<RunId, RunSummary>> Insight::summaries(std::span<const RunId> runs) {
-  std::map<RunId, RunSummary> summaries;
-  for (const RunId& run : runs) summaries.try_emplace(run);
+Result<std::map<model::RunId, RunSummary>> Insight::summaries(std::span<const model::RunId> runs) {
+  std::map<model::RunId, RunSummary> summaries;
+  for (const model::RunId& run : runs) summaries.try_emplace(run);
   const std::string wanted = json_of(runs);
   TRY(add_progress(wanted, summaries));
   TRY(add_latest(wanted, summaries));
   return summaries;
 }
 
-Result<RunSummary> Insight::summary(const RunId& run) {
+Result<RunSummary> Insight::summary(const model::RunId& run) {
   return std::move(TRY(summaries({&run, 1})).at(run));
 }
 
 // `wanted`: json_of() the runs. `cross join` keeps its order: one lookup for each of them.
 Result<void> Insight::add_progress(const std::string& wanted,
-                                   std::map<RunId, RunSummary>& summaries) {
+                                   std::map<model::RunId, RunSummary>& summaries) {
   for (const auto& [project, number, epoch, step, steps, time] :
        TRY(database_.rows<Text, Int, Int, Int, Int, Time>(
            "select p.project, p.number, p.epoch, p.step, p.steps, p.time from "
@@ -100,7 +100,7 @@ Result<void> Insight::add_progress(const std::string& wanted,
 // Jumps from name to name by the index: a run of a thousand ranks has thousands of series and few
 // names.
 Result<void> Insight::add_latest(const std::string& wanted,
-                                 std::map<RunId, RunSummary>& summaries) {
+                                 std::map<model::RunId, RunSummary>& summaries) {
   const Int share = kLatestMax / std::max<Int>(1, std::ssize(summaries));
   for (auto& [project, number, name, value] :
        TRY((database_.rows<Text, Int, Text, std::optional<double>>(
@@ -121,7 +121,7 @@ Result<void> Insight::add_latest(const std::string& wanted,
   return {};
 }
 
-Result<std::vector<Checkpoint>> Insight::checkpoints(const RunId& run) {
+Result<std::vector<Checkpoint>> Insight::checkpoints(const model::RunId& run) {
   std::vector<Checkpoint> newest_first;
   for (auto& [step, epoch, path, time] : TRY(database_.rows<Int, Int, Text, Time>(
            "select step, epoch, path, time from checkpoints where project = :project and "

@@ -20,10 +20,10 @@ class SeriesTest : public ::testing::Test {
  protected:
   // Stores points at these steps in one call, and records the expected state.
   void log(const std::vector<std::pair<std::int64_t, double>>& points, std::int64_t epoch = 1) {
-    std::vector<TelemetryItem> items;
+    std::vector<spool::TelemetryItem> items;
     for (const auto& [step, value] : points) {
       items.push_back({.sequence = ++sequence_[epoch],
-                       .kind = TelemetryKind::metrics,
+                       .kind = spool::TelemetryKind::metrics,
                        .step = step,
                        .time = Time(Duration(step)),
                        .values = {{name_, value}}});
@@ -60,7 +60,7 @@ class SeriesTest : public ::testing::Test {
     }
   }
 
-  std::unique_ptr<Database> database_ = Database::in_memory().value();
+  std::unique_ptr<store::Database> database_ = store::Database::in_memory().value();
   Insight insight_{*database_};
   std::string name_ = "loss";
   std::map<std::int64_t, std::int64_t> sequence_;  // by epoch
@@ -140,9 +140,9 @@ TEST_F(SeriesTest, WhatOneCallLeftUnsummarizedIsDoneInSlices) {
 }
 
 TEST_F(SeriesTest, TheAllowanceIsSharedByTheSeriesOfTheAnswer) {
-  std::vector<TelemetryItem> items;
+  std::vector<spool::TelemetryItem> items;
   for (int step = 0; step < 500; ++step) {
-    items.push_back({.sequence = step + 1, .kind = TelemetryKind::metrics, .step = step});
+    items.push_back({.sequence = step + 1, .kind = spool::TelemetryKind::metrics, .step = step});
     for (int name = 0; name < 20; ++name) items.back().values[format("m{:02}", name)] = step;
   }
   ASSERT_TRUE(insight_.ingest({{kRun, 1}, 0}, items));
@@ -174,11 +174,11 @@ TEST_F(SeriesTest, StepsAtTheEndsOfTheNumbersAreNoSpecialCase) {
 class RefusalTest : public SeriesTest {
  protected:
   void log(Insight& insight, std::map<std::string, double> values) {
-    const std::vector<TelemetryItem> items = {{.sequence = ++last_,
-                                               .kind = TelemetryKind::metrics,
-                                               .rank = 3,
-                                               .step = last_,
-                                               .values = std::move(values)}};
+    const std::vector<spool::TelemetryItem> items = {{.sequence = ++last_,
+                                                      .kind = spool::TelemetryKind::metrics,
+                                                      .rank = 3,
+                                                      .step = last_,
+                                                      .values = std::move(values)}};
     ASSERT_EQ(insight.ingest({{kRun, 1}, 0}, items).value(), last_);
   }
   std::size_t series() { return insight_.series(kRun).value().series.size(); }

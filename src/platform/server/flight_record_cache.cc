@@ -6,7 +6,7 @@
 #include "base/os/files.h"
 #include "text/convert.h"
 
-namespace lockstep {
+namespace lockstep::server {
 namespace {
 
 constexpr Duration kRequestLifetime = std::chrono::seconds(30);
@@ -35,7 +35,7 @@ std::optional<Time> time_of(const std::map<Key, Time>& times, const Key& key) {
 
 }  // namespace
 
-Time FlightRecordCache::request(const AttemptId& attempt) {
+Time FlightRecordCache::request(const model::AttemptId& attempt) {
   prune();
   const Time now = clock_.now();
   const auto before = time_of(requested_, attempt);
@@ -43,34 +43,34 @@ Time FlightRecordCache::request(const AttemptId& attempt) {
   return requested_[attempt] = now;
 }
 
-bool FlightRecordCache::is_wanted(const Node& node) {
+bool FlightRecordCache::is_wanted(const model::Node& node) {
   const auto asked = time_of(requested_, node.id.attempt);
   if (asked && clock_.now() - *asked < kRequestLifetime && !has_since(node.id, *asked)) return true;
-  if (!all_ranks_ended(node) || complete_.contains(node.id)) return false;
+  if (!model::all_ranks_ended(node) || complete_.contains(node.id)) return false;
   if (!has_local_records(node.id)) return true;
   complete_.insert(node.id);
   return false;
 }
 
-void FlightRecordCache::store(const Node& node, const api::FlightDelivery& delivery) {
+void FlightRecordCache::store(const model::Node& node, const api::FlightDelivery& delivery) {
   prune();
   const Time now = clock_.now();
   delivered_[node.id] = now;
-  if (all_ranks_ended(node)) complete_.insert(node.id);
+  if (model::all_ranks_ended(node)) complete_.insert(node.id);
   if (delivery.records.empty()) return;  // the earlier delivery has more
-  const NodeFiles files = files_of(node.id);
+  const host::NodeFiles files = files_of(node.id);
   auto kept = make_folders(files.folder);
   if (kept)
     kept = write_file(files.delivered_flight(), dump_json(to_json(StoredDelivery{now, delivery})));
   if (!kept) LS_LOG(warning, "flight records of {}: {}", text(node.id), kept.error().message);
 }
 
-bool FlightRecordCache::has_since(const NodeId& node, Time asked) const {
+bool FlightRecordCache::has_since(const model::NodeId& node, Time asked) const {
   const auto delivered = time_of(delivered_, node);
   return delivered && *delivered >= asked;
 }
 
-Result<api::FlightView> FlightRecordCache::view(const Node& node, Time asked) const {
+Result<api::FlightView> FlightRecordCache::view(const model::Node& node, Time asked) const {
   api::FlightView view{.node = node.id.index,
                        .host = node.host,
                        .asked = asked,
@@ -89,11 +89,11 @@ Result<api::FlightView> FlightRecordCache::view(const Node& node, Time asked) co
   return view;
 }
 
-NodeFiles FlightRecordCache::files_of(const NodeId& node) const {
-  return {node_folder(home_, name_of(state_, node))};
+host::NodeFiles FlightRecordCache::files_of(const model::NodeId& node) const {
+  return {host::node_folder(home_, name_of(state_, node))};
 }
 
-bool FlightRecordCache::has_local_records(const NodeId& node) const {
+bool FlightRecordCache::has_local_records(const model::NodeId& node) const {
   const auto files = list_folder(files_of(node).flight());
   return files && !files->empty();
 }
@@ -104,4 +104,4 @@ void FlightRecordCache::prune() {
   if (complete_.size() > kKnownMost) complete_.clear();
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::server

@@ -15,37 +15,37 @@
 #include "platform/core/model/state.h"
 #include "platform/host/node_files.h"
 
-namespace lockstep {
+namespace lockstep::server {
 
 class FlightRecordCache {
  public:
   // `state` is the controller's. It and the clock must outlive the cache.
-  FlightRecordCache(const State& state, std::filesystem::path home, const Clock& clock)
+  FlightRecordCache(const model::State& state, std::filesystem::path home, const Clock& clock)
       : state_(state), home_(std::move(home)), clock_(clock) {}
 
   // Requests the records from agents of this attempt that call within half a minute. Returns the
   // time of the request: now, or that of another request within the last second.
-  Time request(const AttemptId& attempt);
+  Time request(const model::AttemptId& attempt);
   // True if the node's agent, which is calling, should deliver.
-  bool is_wanted(const Node& node);
+  bool is_wanted(const model::Node& node);
   // If the write fails, the records are lost, with a warning: the agent must not retry forever.
-  void store(const Node& node, const api::FlightDelivery& delivery);
+  void store(const model::Node& node, const api::FlightDelivery& delivery);
 
-  bool has_since(const NodeId& node, Time asked) const;
+  bool has_since(const model::NodeId& node, Time asked) const;
   // The newest delivery; a view without records if there is none.
-  Result<api::FlightView> view(const Node& node, Time asked) const;
+  Result<api::FlightView> view(const model::Node& node, Time asked) const;
 
  private:
-  NodeFiles files_of(const NodeId& node) const;
-  bool has_local_records(const NodeId& node) const;
+  host::NodeFiles files_of(const model::NodeId& node) const;
+  bool has_local_records(const model::NodeId& node) const;
   void prune();
 
-  const State& state_;
+  const model::State& state_;
   const std::filesystem::path home_;
   const Clock& clock_;
-  std::map<AttemptId, Time> requested_;
-  std::map<NodeId, Time> delivered_;
-  std::set<NodeId> complete_;  // all records have come, or are on this host
+  std::map<model::AttemptId, Time> requested_;
+  std::map<model::NodeId, Time> delivered_;
+  std::set<model::NodeId> complete_;  // all records have come, or are on this host
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::server

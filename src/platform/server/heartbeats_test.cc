@@ -18,7 +18,7 @@
 #include "platform/server/server_for_test.h"
 #include "text/json.h"
 
-namespace lockstep {
+namespace lockstep::server {
 namespace {
 
 using testing::ElementsAre;
@@ -150,11 +150,11 @@ TEST_F(ServerTest, AnAgentOfAnotherStoreGoesOnAndKeepsItsItems) {
   const Json body = {{"node", text(kNodeId)},   {"state", "ready"},
                      {"address", "10.0.0.1"},   {"master_port", 1000},
                      {"rendezvous_port", 1001}, {"items", {log(7, 0, "x")}}};
-  const HttpResponse response = call({.method = "POST",
-                                      .target = heartbeat_target() + "?generation=" + other,
-                                      .headers = {{"Content-Type", "application/json"}},
-                                      .body = dump_json(body)},
-                                     "Bearer " + keys_->agent_token({other, kNodeId.attempt}));
+  const net::HttpResponse response = call({.method = "POST",
+                                           .target = heartbeat_target() + "?generation=" + other,
+                                           .headers = {{"Content-Type", "application/json"}},
+                                           .body = dump_json(body)},
+                                          "Bearer " + keys_->agent_token({other, kNodeId.attempt}));
   ASSERT_EQ(response.status, 200) << response.body;
   const Json answer = parse_json(response.body).value();
   EXPECT_EQ(answer["orphaned"], true);
@@ -166,7 +166,7 @@ TEST_F(ServerTest, AnAgentOfAnotherStoreGoesOnAndKeepsItsItems) {
 
 TEST_F(ServerTest, ATokenIsOfOneGeneration) {
   submit();
-  const HttpResponse response =
+  const net::HttpResponse response =
       call({.method = "POST",
             .target = heartbeat_target() + "?generation=" + std::string(16, 'a'),
             .headers = {{"Content-Type", "application/json"}},
@@ -205,11 +205,11 @@ TEST_F(ServerTest, ABadHeartbeatIsRefusedByTheFieldAndTheNearestWord) {
                   "ranks[0].activity: 'sleping' is none of"),
         std::pair(heartbeat_with(R"(,"known_command":"halt")"),
                   "known_command: 'halt' is none of none, start, stop, leave")}) {
-    const HttpResponse response = call({.method = "POST",
-                                        .target = heartbeat_target(),
-                                        .headers = {{"Content-Type", "application/json"}},
-                                        .body = body},
-                                       token);
+    const net::HttpResponse response = call({.method = "POST",
+                                             .target = heartbeat_target(),
+                                             .headers = {{"Content-Type", "application/json"}},
+                                             .body = body},
+                                            token);
     EXPECT_EQ(response.status, 400) << body;
     EXPECT_THAT(api::error_of(400, response.body).message, HasSubstr(named));
   }
@@ -220,11 +220,11 @@ TEST_F(ServerTest, AnAgentIsHeardWhoseLinesCannotBeStored) {
   loop_.post([&] { EXPECT_TRUE(database_->execute("drop table log_chunks")); });
   Json body = {{"node", text(kNodeId)}, {"state", "ready"},        {"address", "10.0.0.1"},
                {"master_port", 1000},   {"rendezvous_port", 1001}, {"items", {log(1, 0, "one")}}};
-  const HttpResponse response = call({.method = "POST",
-                                      .target = heartbeat_target(),
-                                      .headers = {{"Content-Type", "application/json"}},
-                                      .body = dump_json(body)},
-                                     "Bearer " + keys_->agent_token({"", kNodeId.attempt}));
+  const net::HttpResponse response = call({.method = "POST",
+                                           .target = heartbeat_target(),
+                                           .headers = {{"Content-Type", "application/json"}},
+                                           .body = dump_json(body)},
+                                          "Bearer " + keys_->agent_token({"", kNodeId.attempt}));
   EXPECT_GE(response.status, 500) << response.body;
   EXPECT_EQ(get("/api/v1/runs/demo/1")["attempts"][0]["nodes"][0]["state"], "ready");
 }
@@ -286,4 +286,4 @@ TEST_F(ServerTest, RecordsThatAreOnItsOwnMachineAreNotWantedAtTheEnd) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::server

@@ -2,17 +2,17 @@
 
 #include <algorithm>
 
-namespace lockstep {
+namespace lockstep::server {
 
 namespace {
 
 // The current end of the run's lines, of all ranks: the lines after a tail begin here.
-Result<std::int64_t> last_cursor(insight::Insight& insight, const RunId& run) {
+Result<std::int64_t> last_cursor(insight::Insight& insight, const model::RunId& run) {
   const auto last = TRY(insight.log_tail(run, 1));
   return last.empty() ? 0 : last.back().cursor;
 }
 
-Result<insight::LogPage> lines_for(insight::Insight& insight, const RunId& run,
+Result<insight::LogPage> lines_for(insight::Insight& insight, const model::RunId& run,
                                    const api::LogsQuery& query) {
   if (!query.tail)
     return insight.log(run, {.after = query.after, .limit = query.limit, .rank = query.rank});
@@ -21,7 +21,7 @@ Result<insight::LogPage> lines_for(insight::Insight& insight, const RunId& run,
 
 }  // namespace
 
-Result<api::LogPage> log_page(insight::Insight& insight, const RunId& run,
+Result<api::LogPage> log_page(insight::Insight& insight, const model::RunId& run,
                               const api::LogsQuery& query, bool run_ended) {
   api::LogPage page;
   const insight::LogPage found = TRY(lines_for(insight, run, query));
@@ -35,4 +35,4 @@ Result<api::LogPage> log_page(insight::Insight& insight, const RunId& run,
   return page;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::server

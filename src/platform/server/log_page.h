@@ -4,9 +4,9 @@
 #include "platform/api/messages.h"
 #include "platform/insight/insight.h"
 
-namespace lockstep {
+namespace lockstep::server {
 
-Result<api::LogPage> log_page(insight::Insight& insight, const RunId& run,
+Result<api::LogPage> log_page(insight::Insight& insight, const model::RunId& run,
                               const api::LogsQuery& query, bool run_ended);
 
-}  // namespace lockstep
+}  // namespace lockstep::server

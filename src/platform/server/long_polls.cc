@@ -3,17 +3,17 @@
 #include <utility>
 #include <vector>
 
-namespace lockstep {
+namespace lockstep::server {
 
-void LongPolls::wait(const RunId& run, Duration patience, TryAnswer attempt) {
+void LongPolls::wait(const model::RunId& run, Duration patience, TryAnswer attempt) {
   const bool is_last = ended_ || patience <= Duration(0);
   if (attempt(is_last ? AttemptKind::last : AttemptKind::early) || is_last) return;
   const std::int64_t id = next_++;
-  Timer timer = loop_.after(patience, [this, id] { retry(id, AttemptKind::last); });
+  net::Timer timer = loop_.after(patience, [this, id] { retry(id, AttemptKind::last); });
   polls_.emplace(id, PendingPoll{run, std::move(attempt), std::move(timer)});
 }
 
-void LongPolls::notify(const RunId& run) {
+void LongPolls::notify(const model::RunId& run) {
   if (notified_.empty()) notify_timer_ = loop_.after(Duration(0), [this] { retry_notified(); });
   notified_.insert(run);
 }
@@ -39,4 +39,4 @@ void LongPolls::retry(std::int64_t id, AttemptKind turn) {
     polls_.insert(std::move(waiter));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::server

@@ -11,7 +11,7 @@
 #include "net/loop.h"
 #include "platform/core/model/ids.h"
 
-namespace lockstep {
+namespace lockstep::server {
 
 class LongPolls {
  public:
@@ -20,32 +20,32 @@ class LongPolls {
   // True: it has answered and is not called again.
   using TryAnswer = std::function<bool(AttemptKind)>;
 
-  explicit LongPolls(Loop& loop) : loop_(loop) {}
+  explicit LongPolls(net::Loop& loop) : loop_(loop) {}
 
   // Tries at once, then as described above. Without patience the first try is the last.
-  void wait(const RunId& run, Duration patience, TryAnswer attempt);
+  void wait(const model::RunId& run, Duration patience, TryAnswer attempt);
   // The run changed: its calls are tried again soon, together for several notifications, and never
   // inside this call.
-  void notify(const RunId& run);
+  void notify(const model::RunId& run);
   // Gives every call its last try now; later calls do not wait.
   void finish();
 
  private:
   struct PendingPoll {
-    RunId run;
+    model::RunId run;
     TryAnswer try_answer;
-    Timer timeout;
+    net::Timer timeout;
   };
 
   void retry_notified();
   void retry(std::int64_t id, AttemptKind turn);
 
-  Loop& loop_;
+  net::Loop& loop_;
   bool ended_ = false;
   std::int64_t next_ = 0;
   std::map<std::int64_t, PendingPoll> polls_;
-  std::set<RunId> notified_;
-  Timer notify_timer_;
+  std::set<model::RunId> notified_;
+  net::Timer notify_timer_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::server

@@ -7,15 +7,15 @@
 
 #include "base/clock.h"
 
-namespace lockstep {
+namespace lockstep::server {
 namespace {
 
 using std::chrono::hours;
 using std::chrono::milliseconds;
 using Turn = LongPolls::AttemptKind;
 
-const RunId kRun{"demo", 1};
-const RunId kOther{"demo", 2};
+const model::RunId kRun{"demo", 1};
+const model::RunId kOther{"demo", 2};
 
 class WaitingTest : public ::testing::Test {
  protected:
@@ -28,7 +28,7 @@ class WaitingTest : public ::testing::Test {
   }
   // Runs until there were so many tries, and for a while in which no more may come.
   void run_until(std::size_t turns) {
-    Timer timer;
+    net::Timer timer;
     const auto bound = Deadline::after(std::chrono::seconds(10));
     const std::function<void()> look = [&] {
       const bool over = turns_.size() + inner_.size() >= turns || bound.passed();
@@ -38,7 +38,7 @@ class WaitingTest : public ::testing::Test {
     loop_.run();
   }
 
-  Loop loop_;
+  net::Loop loop_;
   LongPolls waiting_{loop_};
   std::string turns_, inner_;
 };
@@ -94,4 +94,4 @@ TEST_F(WaitingTest, TheEndAnswersAllAndNobodyWaitsAfterIt) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::server

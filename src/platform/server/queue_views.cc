@@ -5,31 +5,31 @@
 
 #include "map/query.h"
 
-namespace lockstep {
+namespace lockstep::server {
 namespace {
 
 // A run that holds devices, and which.
 struct RunAllocation {
-  const Run* run = nullptr;
-  const Attempt* attempt = nullptr;
-  std::vector<const Node*> nodes;
+  const model::Run* run = nullptr;
+  const model::Attempt* attempt = nullptr;
+  std::vector<const model::Node*> nodes;
 };
 
-std::vector<RunAllocation> run_allocations(const State& state) {
+std::vector<RunAllocation> run_allocations(const model::State& state) {
   std::vector<RunAllocation> allocations;
-  for (const RunId& id : state.open)
-    if (const Attempt* attempt = live_attempt(state, id))
-      allocations.push_back({&state.runs.at(id), attempt, nodes_of(state, attempt->id)});
+  for (const model::RunId& id : state.open)
+    if (const model::Attempt* attempt = model::live_attempt(state, id))
+      allocations.push_back({&state.runs.at(id), attempt, model::nodes_of(state, attempt->id)});
   return allocations;
 }
 
-Duration timeout_left(const Run& run) { return run.spec.timeout - run.time_used; }
+Duration timeout_left(const model::Run& run) { return run.spec.timeout - run.time_used; }
 
 api::AllocationView holder_view(const RunAllocation& holds) {
   api::AllocationView view;
   view.run = text(holds.run->id);
   view.name = holds.run->spec.name;
-  for (const Node* node : holds.nodes) view.hosts.push_back(node->host);
+  for (const model::Node* node : holds.nodes) view.hosts.push_back(node->host);
   view.devices = holds.run->spec.devices;
   view.since = holds.attempt->created;
   view.expected_end =
@@ -39,10 +39,10 @@ api::AllocationView holder_view(const RunAllocation& holds) {
 }
 
 // The view of an orphan's allocation.
-api::AllocationView holder_view(const Allocation& allocation) {
+api::AllocationView holder_view(const sched::Allocation& allocation) {
   api::AllocationView view;
   view.run = text(allocation.run);
-  for (const HostDevices& host_devices : allocation.devices)
+  for (const model::HostDevices& host_devices : allocation.devices)
     view.hosts.push_back(host_devices.host);
   view.devices = static_cast<int>(allocation.devices.front().devices.size());
   view.since = allocation.started;
@@ -50,7 +50,7 @@ api::AllocationView holder_view(const Allocation& allocation) {
   return view;
 }
 
-api::WaitingView waiting_view(const Run& run) {
+api::WaitingView waiting_view(const model::Run& run) {
   return {.run = text(run.id),
           .name = run.spec.name,
           .user = run.origin.user,
@@ -67,7 +67,8 @@ api::WaitingView waiting_view(const Run& run) {
           .held = run.held.has_value()};
 }
 
-api::WaitingView waiting_view(const Run& run, const WaitingRun& waiting, const StartTimes& starts) {
+api::WaitingView waiting_view(const model::Run& run, const sched::WaitingRun& waiting,
+                              const sched::StartTimes& starts) {
   auto view = waiting_view(run);
   if (waiting.blocker) view.blocker = text(*waiting.blocker);
   view.expected_start = starts.expected;
@@ -76,62 +77,64 @@ api::WaitingView waiting_view(const Run& run, const WaitingRun& waiting, const S
 }
 
 // Queued runs that the scheduler does not have yet, by their arrival.
-std::vector<const Run*> waiting_outside_queue(const State& state,
-                                              const IncrementalScheduler& scheduler) {
-  std::set<RunId> in_order;
-  for (const WaitingRun& waiting : scheduler.waiting()) in_order.insert(waiting.run);
-  std::vector<const Run*> others;
-  for (const RunId& id : state.open)
-    if (const Run& run = state.runs.at(id); run.state == RunState::queued && !in_order.contains(id))
+std::vector<const model::Run*> waiting_outside_queue(const model::State& state,
+                                                     const step::IncrementalScheduler& scheduler) {
+  std::set<model::RunId> in_order;
+  for (const sched::WaitingRun& waiting : scheduler.waiting()) in_order.insert(waiting.run);
+  std::vector<const model::Run*> others;
+  for (const model::RunId& id : state.open)
+    if (const model::Run& run = state.runs.at(id);
+        run.state == model::RunState::queued && !in_order.contains(id))
       others.push_back(&run);
-  std::ranges::stable_sort(others, {}, &Run::queued);
+  std::ranges::stable_sort(others, {}, &model::Run::queued);
   return others;
 }
 
-std::vector<api::PlacementView> place_views(const std::vector<HostDevices>& devices) {
+std::vector<api::PlacementView> place_views(const std::vector<model::HostDevices>& devices) {
   std::vector<api::PlacementView> views;
-  for (const HostDevices& host_devices : devices)
+  for (const model::HostDevices& host_devices : devices)
     views.push_back({host_devices.host, host_devices.devices});
   return views;
 }
 
 // A run that holds devices of a host, or has them reserved there.
 struct RunDevices {
-  RunId run;
+  model::RunId run;
   int devices = 0;
 };
-std::map<std::string, std::vector<RunDevices>> shares_by_host(const State& state) {
+std::map<std::string, std::vector<RunDevices>> shares_by_host(const model::State& state) {
   std::map<std::string, std::vector<RunDevices>> shares;
   for (const RunAllocation& holds : run_allocations(state)) {
-    for (const Node* node : holds.nodes)
+    for (const model::Node* node : holds.nodes)
       shares[node->host].push_back({holds.run->id, static_cast<int>(node->devices.size())});
-    for (const HostDevices& host_devices : holds.attempt->move_destination)
+    for (const model::HostDevices& host_devices : holds.attempt->move_destination)
       shares[host_devices.host].push_back(
           {holds.run->id, static_cast<int>(host_devices.devices.size())});
   }
   for (const auto& [name, orphan] : state.orphans)
-    shares[orphan.devices.host].push_back({orphan_allocation_id(name.id.attempt.run),
+    shares[orphan.devices.host].push_back({model::orphan_allocation_id(name.id.attempt.run),
                                            static_cast<int>(orphan.devices.devices.size())});
   return shares;
 }
 
-std::string_view state_of(const std::vector<const Orphan*>& nodes) {
+std::string_view state_of(const std::vector<const model::Orphan*>& nodes) {
   const auto any = [&](auto is_so) { return std::ranges::any_of(nodes, is_so); };
-  if (any([](const Orphan* node) { return node->stop_requested_at.has_value(); }))
+  if (any([](const model::Orphan* node) { return node->stop_requested_at.has_value(); }))
     return "stopping";
-  if (any([](const Orphan* node) { return !node->has_agent; })) return "lost";
-  return any([](const Orphan* node) { return !node->ended; }) ? "running" : "ended";
+  if (any([](const model::Orphan* node) { return !node->has_agent; })) return "lost";
+  return any([](const model::Orphan* node) { return !node->ended; }) ? "running" : "ended";
 }
 
 // All nodes of one attempt.
-api::OrphanView orphan_view(const AttemptName& name, const std::vector<const Orphan*>& nodes) {
+api::OrphanView orphan_view(const model::AttemptName& name,
+                            const std::vector<const model::Orphan*>& nodes) {
   api::OrphanView view;
   view.run = text(name.id.run);
   view.attempt = name.id.epoch;
   view.generation = name.generation;
   view.state = state_of(nodes);
   view.adoptable = true;
-  for (const Orphan* node : nodes) {
+  for (const model::Orphan* node : nodes) {
     if (!node->devices.host.empty()) view.hosts.push_back(node->devices.host);
     view.devices += static_cast<int>(node->devices.devices.size());
     view.adoptable = view.adoptable && node->attempt_record && !node->stop_requested_at;
@@ -147,19 +150,19 @@ api::OrphanView orphan_view(const AttemptName& name, const std::vector<const Orp
 
 }  // namespace
 
-api::QueueView queue_view(const State& state, const IncrementalScheduler& scheduler, int limit,
-                          Time now) {
+api::QueueView queue_view(const model::State& state, const step::IncrementalScheduler& scheduler,
+                          int limit, Time now) {
   api::QueueView view;
   view.time = now;
   const auto& waiting = scheduler.waiting();
   for (std::size_t i = 0; i < waiting.size(); ++i)
     view.waiting.push_back(
         waiting_view(state.runs.at(waiting[i].run), waiting[i], scheduler.start_times()[i]));
-  for (const Run* run : waiting_outside_queue(state, scheduler))
+  for (const model::Run* run : waiting_outside_queue(state, scheduler))
     view.waiting.push_back(waiting_view(*run));
   for (const RunAllocation& holds : run_allocations(state))
     view.allocations.push_back(holder_view(holds));
-  for (const auto& [allocation_id, allocation] : orphan_allocations_of(state.orphans))
+  for (const auto& [allocation_id, allocation] : step::orphan_allocations_of(state.orphans))
     view.allocations.push_back(holder_view(allocation));
   std::ranges::stable_sort(view.allocations, {}, &api::AllocationView::expected_end);
   const auto cut = [&](auto& list) {
@@ -172,11 +175,11 @@ api::QueueView queue_view(const State& state, const IncrementalScheduler& schedu
   return view;
 }
 
-api::PlanView plan_view(const DryRunResult& result) {
+api::PlanView plan_view(const step::DryRunResult& result) {
   api::PlanView view;
   view.starts = !result.devices.empty();
   view.places = place_views(result.devices);
-  for (const PreemptedRun& one : result.preempted)
+  for (const step::PreemptedRun& one : result.preempted)
     view.preempted.push_back({text(one.run), one.cause, one.from, place_views(one.destination)});
   view.reason = result.reason;
   if (result.blocker) view.blocker = text(*result.blocker);
@@ -186,15 +189,15 @@ api::PlanView plan_view(const DryRunResult& result) {
   return view;
 }
 
-api::HostList host_list(const State& state) {
+api::HostList host_list(const model::State& state) {
   auto there = shares_by_host(state);
   api::HostList list;
-  for (const Pod& pod : state.map.pods) {
-    for (const Host* host : hosts(pod)) {
+  for (const map::Pod& pod : state.map.pods) {
+    for (const map::Host* host : map::hosts(pod)) {
       auto& view = list.hosts.emplace_back();
       view.id = host->id;
       view.pod = pod.name;
-      view.devices = view.free = static_cast<int>(device_count(*host));
+      view.devices = view.free = static_cast<int>(map::device_count(*host));
       for (const RunDevices& share : there[host->id]) {
         view.free -= share.devices;
         view.runs.push_back(text(share.run));
@@ -210,8 +213,8 @@ api::HostList host_list(const State& state) {
   return list;
 }
 
-api::OrphanList orphan_list(const State& state) {
-  std::map<AttemptName, std::vector<const Orphan*>> attempts;
+api::OrphanList orphan_list(const model::State& state) {
+  std::map<model::AttemptName, std::vector<const model::Orphan*>> attempts;
   for (const auto& [name, orphan] : state.orphans) attempts[name.attempt()].push_back(&orphan);
   api::OrphanList list;
   for (const auto& [name, nodes] : attempts) list.orphans.push_back(orphan_view(name, nodes));
@@ -219,12 +222,12 @@ api::OrphanList orphan_list(const State& state) {
   return list;
 }
 
-api::LimitList limit_list(const State& state) {
-  std::map<LimitId, int> held;
+api::LimitList limit_list(const model::State& state) {
+  std::map<model::LimitId, int> held;
   for (const RunAllocation& holds : run_allocations(state)) {
-    const int devices = rank_count(holds.run->spec);
-    held[{LimitScope::project, holds.run->id.project}] += devices;
-    held[{LimitScope::user, holds.run->origin.user}] += devices;
+    const int devices = model::rank_count(holds.run->spec);
+    held[{model::LimitScope::project, holds.run->id.project}] += devices;
+    held[{model::LimitScope::user, holds.run->origin.user}] += devices;
   }
   api::LimitList list;
   for (const auto& [id, limit] : state.limits)
@@ -233,4 +236,4 @@ api::LimitList limit_list(const State& state) {
   return list;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::server

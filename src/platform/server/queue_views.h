@@ -9,14 +9,14 @@
 #include "platform/core/step/starting/dry_run.h"
 #include "platform/core/step/starting/incremental_scheduler.h"
 
-namespace lockstep {
+namespace lockstep::server {
 
 // At most `limit` waiting runs and `limit` allocations.
-api::QueueView queue_view(const State& state, const IncrementalScheduler& scheduler, int limit,
-                          Time now);
-api::PlanView plan_view(const DryRunResult& result);
-api::HostList host_list(const State& state);
-api::OrphanList orphan_list(const State& state);
-api::LimitList limit_list(const State& state);
+api::QueueView queue_view(const model::State& state, const step::IncrementalScheduler& scheduler,
+                          int limit, Time now);
+api::PlanView plan_view(const step::DryRunResult& result);
+api::HostList host_list(const model::State& state);
+api::OrphanList orphan_list(const model::State& state);
+api::LimitList limit_list(const model::State& state);
 
-}  // namespace lockstep
+}  // namespace lockstep::server

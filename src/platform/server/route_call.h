@@ -13,10 +13,10 @@
 #include "platform/api/routes.h"
 #include "platform/core/model/ids.h"
 
-namespace lockstep {
+namespace lockstep::server {
 
-HttpResponse json_response(const Json& json);
-HttpResponse error_response(const Error& error);
+net::HttpResponse json_response(const Json& json);
+net::HttpResponse error_response(const Error& error);
 
 // A call of the route `kRoute`, such as RouteCall<api::kStop>.
 template <const auto& kRoute>
@@ -30,7 +30,7 @@ struct RouteCall {
 
 // An error in a query or a body names the field; unknown fields are errors, too.
 template <const auto& kRoute>
-Result<RouteCall<kRoute>> read_route_call(const HttpRequest& request,
+Result<RouteCall<kRoute>> read_route_call(const net::HttpRequest& request,
                                           std::vector<std::string> path_parameters) {
   using Call = RouteCall<kRoute>;
   Call call{.path_parameters = std::move(path_parameters)};
@@ -49,8 +49,8 @@ Result<RouteCall<kRoute>> read_route_call(const HttpRequest& request,
 template <class Answer>
 class Reply {
  public:
-  explicit Reply(Responder responder)
-      : responder_(std::make_shared<Responder>(std::move(responder))) {}
+  explicit Reply(net::Responder responder)
+      : responder_(std::make_shared<net::Responder>(std::move(responder))) {}
 
   void send(const Result<Answer>& answer) const {
     responder_->send(answer ? json_response(to_json(*answer)) : error_response(answer.error()));
@@ -60,12 +60,12 @@ class Reply {
 
  private:
   // Shared because a std::function, which keeps it while it waits, must be copyable.
-  std::shared_ptr<Responder> responder_;
+  std::shared_ptr<net::Responder> responder_;
 };
 
 // {project}/{number} of a path; Code::not_found if it cannot be a run.
-Result<RunId> run_of(const std::vector<std::string>& parameters);
+Result<model::RunId> run_of(const std::vector<std::string>& parameters);
 // ... and {epoch} and {index}.
-Result<NodeId> node_of(const std::vector<std::string>& parameters);
+Result<model::NodeId> node_of(const std::vector<std::string>& parameters);
 
-}  // namespace lockstep
+}  // namespace lockstep::server

@@ -10,19 +10,19 @@
 #include "platform/server/log_page.h"
 #include "platform/server/queue_views.h"
 
-namespace lockstep {
+namespace lockstep::server {
 namespace {
 
 // The node has ended: no agent can deliver anything.
-bool has_left(const Node& node) {
-  return node.state == NodeState::released || node.state == NodeState::lost;
+bool has_left(const model::Node& node) {
+  return node.state == model::NodeState::released || node.state == model::NodeState::lost;
 }
 
 }  // namespace
 
 template <const auto& kRoute, auto kMethod>
-void RouteHandlers::handle(const HttpRequest& request, std::vector<std::string> path_parameters,
-                           Responder responder) {
+void RouteHandlers::handle(const net::HttpRequest& request,
+                           std::vector<std::string> path_parameters, net::Responder responder) {
   using Call = RouteCall<kRoute>;
   const Reply<typename Call::Route::Answer> reply(std::move(responder));
   const auto call = read_route_call<kRoute>(request, std::move(path_parameters));
@@ -72,18 +72,19 @@ std::vector<std::string> RouteHandlers::troubles() const {
   return setup_.troubles ? setup_.troubles() : std::vector<std::string>();
 }
 
-Result<const Run*> RouteHandlers::find_run(const RunId& id) const {
+Result<const model::Run*> RouteHandlers::find_run(const model::RunId& id) const {
   const auto found = state().runs.find(id);
   if (found == state().runs.end())
     return Error{Code::not_found, format("there is no run {}; `lockstep ps` lists them", text(id))};
   return &found->second;
 }
 
-Result<api::RunView> RouteHandlers::view(const RunId& id) {
-  const Run& run = *TRY(find_run(id));
+Result<api::RunView> RouteHandlers::view(const model::RunId& id) {
+  const model::Run& run = *TRY(find_run(id));
   auto view = run_view(state(), run, TRY(setup_.insight.summary(id)),
                        setup_.controller.checkpoint_folder(run), setup_.clock.now());
-  if (run.state == RunState::queued) add_start_estimate(view, run, setup_.controller.scheduler());
+  if (run.state == model::RunState::queued)
+    add_start_estimate(view, run, setup_.controller.scheduler());
   view.events = event_views(run.audit, TRY(setup_.insight.events(id)));
   view.attempts = attempt_views(state(), id);
   view.checkpoints = checkpoint_views(TRY(setup_.insight.checkpoints(id)));
@@ -96,9 +97,10 @@ Result<api::Health> RouteHandlers::health(const RouteCall<api::kHealth>& call) {
   if (!call.query.nonce) return health;
   TRY(api::check_nonce(*call.query.nonce));
   const std::string token =
-      call.query.attempt ? setup_.keys.agent_token({call.query.generation.value_or(""),
-                                                    TRY(parse_attempt_id(*call.query.attempt))})
-                         : setup_.keys.user_token();
+      call.query.attempt
+          ? setup_.keys.agent_token({call.query.generation.value_or(""),
+                                     TRY(model::parse_attempt_id(*call.query.attempt))})
+          : setup_.keys.user_token();
   health.proof = api::daemon_proof(token, port_, *call.query.nonce);
   return health;
 }
@@ -113,7 +115,7 @@ Result<api::Version> RouteHandlers::version(const RouteCall<api::kVersion>&) {
                       .notices = setup_.controller.notices()};
 }
 
-Result<ClusterMap> RouteHandlers::map(const RouteCall<api::kMap>&) { return state().map; }
+Result<map::ClusterMap> RouteHandlers::map(const RouteCall<api::kMap>&) { return state().map; }
 
 Result<api::RunView> RouteHandlers::submit(const RouteCall<api::kSubmit>& call) {
   const api::SubmitRequest& request = call.request;
@@ -121,33 +123,34 @@ Result<api::RunView> RouteHandlers::submit(const RouteCall<api::kSubmit>& call) 
 }
 
 Result<api::RunView> RouteHandlers::stop(const RouteCall<api::kStop>& call) {
-  const RunId id = TRY(run_of(call.path_parameters));
+  const model::RunId id = TRY(run_of(call.path_parameters));
   TRY(setup_.controller.stop(id, call.request.reason));
   return view(id);
 }
 
 Result<api::RunView> RouteHandlers::resume(const RouteCall<api::kResume>& call) {
-  const RunId id = TRY(run_of(call.path_parameters));
+  const model::RunId id = TRY(run_of(call.path_parameters));
   TRY(setup_.controller.resume(id));
   return view(id);
 }
 
 Result<api::RunView> RouteHandlers::hold(const RouteCall<api::kHold>& call) {
-  const RunId id = TRY(run_of(call.path_parameters));
-  TRY(setup_.controller.apply_operator_event(HoldRun{id, call.request.by, call.request.reason}));
+  const model::RunId id = TRY(run_of(call.path_parameters));
+  TRY(setup_.controller.apply_operator_event(
+      model::HoldRun{id, call.request.by, call.request.reason}));
   return view(id);
 }
 
 Result<api::RunView> RouteHandlers::release(const RouteCall<api::kRelease>& call) {
-  const RunId id = TRY(run_of(call.path_parameters));
-  TRY(setup_.controller.apply_operator_event(ReleaseRun{id, call.request.by}));
+  const model::RunId id = TRY(run_of(call.path_parameters));
+  TRY(setup_.controller.apply_operator_event(model::ReleaseRun{id, call.request.by}));
   return view(id);
 }
 
 Result<api::RunView> RouteHandlers::priority(const RouteCall<api::kPriority>& call) {
-  const RunId id = TRY(run_of(call.path_parameters));
+  const model::RunId id = TRY(run_of(call.path_parameters));
   TRY(setup_.controller.apply_operator_event(
-      SetPriority{id, call.request.priority, call.request.by}));
+      model::SetPriority{id, call.request.priority, call.request.by}));
   return view(id);
 }
 
@@ -170,7 +173,7 @@ Result<api::HostList> RouteHandlers::list_hosts(const RouteCall<api::kHosts>&) {
 Result<api::HostList> RouteHandlers::set_host(const RouteCall<api::kSetHost>& call) {
   const api::HostRequest& request = call.request;
   TRY(setup_.controller.apply_operator_event(
-      SetHost{request.host, request.state, request.by, request.reason}));
+      model::SetHost{request.host, request.state, request.by, request.reason}));
   return host_list(state());
 }
 
@@ -180,13 +183,13 @@ Result<api::LimitList> RouteHandlers::limits(const RouteCall<api::kLimits>&) {
 
 Result<api::LimitList> RouteHandlers::set_limit(const RouteCall<api::kSetLimit>& call) {
   const api::LimitRequest& request = call.request;
-  if (request.weight && request.scope != LimitScope::project)
+  if (request.weight && request.scope != model::LimitScope::project)
     return Error{Code::invalid, "weight: only projects have one"};
   if (request.devices || !request.weight)
     TRY(setup_.controller.apply_operator_event(
-        SetLimit{{request.scope, request.name}, request.devices}));
+        model::SetLimit{{request.scope, request.name}, request.devices}));
   if (request.weight)
-    TRY(setup_.controller.apply_operator_event(SetWeight{request.name, *request.weight}));
+    TRY(setup_.controller.apply_operator_event(model::SetWeight{request.name, *request.weight}));
   return limit_list(state());
 }
 
@@ -196,24 +199,24 @@ Result<api::OrphanList> RouteHandlers::orphans(const RouteCall<api::kOrphans>&) 
 
 Result<api::OrphanList> RouteHandlers::stop_orphan(const RouteCall<api::kStopOrphan>& call) {
   TRY(setup_.controller.apply_operator_event(
-      StopOrphan{TRY(run_of(call.path_parameters)), call.request.by}));
+      model::StopOrphan{TRY(run_of(call.path_parameters)), call.request.by}));
   return orphan_list(state());
 }
 
 Result<api::RunView> RouteHandlers::adopt_orphan(const RouteCall<api::kAdoptOrphan>& call) {
-  const RunId id = TRY(run_of(call.path_parameters));
-  TRY(setup_.controller.apply_operator_event(AdoptOrphan{id, call.request.by}));
+  const model::RunId id = TRY(run_of(call.path_parameters));
+  TRY(setup_.controller.apply_operator_event(model::AdoptOrphan{id, call.request.by}));
   return view(id);
 }
 
 // Newest first.
-std::vector<const Run*> RouteHandlers::find_runs(const api::RunsQuery& query) const {
-  std::vector<const Run*> found;
+std::vector<const model::Run*> RouteHandlers::find_runs(const api::RunsQuery& query) const {
+  std::vector<const model::Run*> found;
   for (const auto& [id, run] : state().runs)
     if (query.project.value_or(id.project) == id.project &&
         query.state.value_or(run.state) == run.state)
       found.push_back(&run);
-  std::ranges::stable_sort(found, std::ranges::greater(), [](const Run* run) {
+  std::ranges::stable_sort(found, std::ranges::greater(), [](const model::Run* run) {
     return std::pair(run->submitted, run->id.number);
   });
   found.resize(std::min(static_cast<std::size_t>(query.limit), found.size()));
@@ -222,11 +225,11 @@ std::vector<const Run*> RouteHandlers::find_runs(const api::RunsQuery& query) co
 
 Result<api::RunList> RouteHandlers::runs(const RouteCall<api::kRuns>& call) {
   const auto found = find_runs(call.query);
-  std::vector<RunId> ids;
-  for (const Run* run : found) ids.push_back(run->id);
+  std::vector<model::RunId> ids;
+  for (const model::Run* run : found) ids.push_back(run->id);
   auto summary = TRY(setup_.insight.summaries(ids));
   api::RunList list{.runs = {}, .troubles = troubles()};
-  for (const Run* run : found)
+  for (const model::Run* run : found)
     list.runs.push_back(run_view(state(), *run, std::move(summary.at(run->id)),
                                  setup_.controller.checkpoint_folder(*run), setup_.clock.now()));
   list.notices = setup_.controller.notices();
@@ -234,7 +237,7 @@ Result<api::RunList> RouteHandlers::runs(const RouteCall<api::kRuns>& call) {
 }
 
 Result<api::SeriesList> RouteHandlers::metrics(const RouteCall<api::kMetrics>& call) {
-  const RunId id = TRY(run_of(call.path_parameters));
+  const model::RunId id = TRY(run_of(call.path_parameters));
   TRY(find_run(id));
   const insight::SeriesQuery query{.name = call.query.name,
                                    .rank = call.query.rank,
@@ -247,7 +250,7 @@ Result<api::SeriesList> RouteHandlers::metrics(const RouteCall<api::kMetrics>& c
 
 Result<void> RouteHandlers::run(const RouteCall<api::kRun>& call,
                                 const Reply<api::RunView>& reply) {
-  const RunId id = TRY(run_of(call.path_parameters));
+  const model::RunId id = TRY(run_of(call.path_parameters));
   TRY(find_run(id));
   const auto look = [this, id, reply,
                      after = call.query.after_version](LongPolls::AttemptKind turn) {
@@ -263,11 +266,11 @@ Result<void> RouteHandlers::run(const RouteCall<api::kRun>& call,
 
 Result<void> RouteHandlers::logs(const RouteCall<api::kLogs>& call,
                                  const Reply<api::LogPage>& reply) {
-  const RunId id = TRY(run_of(call.path_parameters));
+  const model::RunId id = TRY(run_of(call.path_parameters));
   TRY(find_run(id));
   const auto look = [this, id, reply, query = call.query](LongPolls::AttemptKind turn) {
     const auto run = find_run(id);
-    auto page = log_page(setup_.insight, id, query, run && is_final((*run)->state));
+    auto page = log_page(setup_.insight, id, query, run && model::is_final((*run)->state));
     const std::int64_t version = unfinished_.version(id);
     const bool nothing_new = page && page->lines.empty() && !page->ended &&
                              query.unfinished.value_or(version) == version;
@@ -283,9 +286,9 @@ Result<void> RouteHandlers::logs(const RouteCall<api::kLogs>& call,
   return {};
 }
 
-Result<Node> RouteHandlers::newest_node(const RunId& run, int index) const {
-  const AttemptId attempt{run, TRY(find_run(run))->epoch};
-  const auto found = state().nodes.find(NodeId{attempt, index});
+Result<model::Node> RouteHandlers::newest_node(const model::RunId& run, int index) const {
+  const model::AttemptId attempt{run, TRY(find_run(run))->epoch};
+  const auto found = state().nodes.find(model::NodeId{attempt, index});
   if (found != state().nodes.end()) return found->second;
   return Error{Code::not_found, format("{} has no node {}", text(attempt), index)};
 }
@@ -293,8 +296,8 @@ Result<Node> RouteHandlers::newest_node(const RunId& run, int index) const {
 // The agent of an ended node that has reported delivers no more.
 Result<void> RouteHandlers::flight(const RouteCall<api::kFlight>& call,
                                    const Reply<api::FlightView>& reply) {
-  const RunId id = TRY(run_of(call.path_parameters));
-  const Node node = TRY(newest_node(id, call.query.node));
+  const model::RunId id = TRY(run_of(call.path_parameters));
+  const model::Node node = TRY(newest_node(id, call.query.node));
   const Time asked =
       call.query.after ? *call.query.after : flight_records_.request(node.id.attempt);
   const auto look = [this, node = node.id, asked, reply](LongPolls::AttemptKind turn) {
@@ -311,8 +314,8 @@ Result<void> RouteHandlers::flight(const RouteCall<api::kFlight>& call,
   return {};
 }
 
-bool RouteHandlers::is_flight_wanted(const NodeName& node) {
-  return has_node(state(), node) && flight_records_.is_wanted(state().nodes.at(node.id));
+bool RouteHandlers::is_flight_wanted(const model::NodeName& node) {
+  return model::has_node(state(), node) && flight_records_.is_wanted(state().nodes.at(node.id));
 }
 
 // First the report is handled, so that an agent does not count as silent because its lines cannot
@@ -321,22 +324,22 @@ bool RouteHandlers::is_flight_wanted(const NodeName& node) {
 Result<void> RouteHandlers::heartbeat(const RouteCall<api::kHeartbeat>& call,
                                       const Reply<api::HeartbeatAnswer>& reply) {
   const api::Heartbeat& heartbeat = call.request;
-  const NodeId node = TRY(node_of(call.path_parameters));
-  const NodeName name{call.query.generation.value_or(""), node};
+  const model::NodeId node = TRY(node_of(call.path_parameters));
+  const model::NodeName name{call.query.generation.value_or(""), node};
   if (heartbeat.node != text(node))
     return Error{Code::invalid,
                  format("node: '{}' is not the {} of the path", heartbeat.node, text(node))};
   TRY(setup_.controller.report(node_report(name, heartbeat)));
   const std::int64_t acknowledged = TRY(store_items(name, heartbeat));
-  if (heartbeat.flight && has_node(state(), name)) {
+  if (heartbeat.flight && model::has_node(state(), name)) {
     flight_records_.store(state().nodes.at(node), *heartbeat.flight);
     long_polls_.notify(node.attempt.run);
   }
-  if (has_node(state(), name) && unfinished_.update(state(), node, heartbeat.unfinished))
+  if (model::has_node(state(), name) && unfinished_.update(state(), node, heartbeat.unfinished))
     long_polls_.notify(node.attempt.run);
   const auto look = [this, node, name, acknowledged, reply,
                      known = heartbeat.known_command](LongPolls::AttemptKind turn) {
-    const Command command = command_for(state(), name);
+    const model::Command command = model::command_for(state(), name);
     const bool flight_wanted = is_flight_wanted(name);
     if (turn == LongPolls::AttemptKind::early && command.kind == known && !flight_wanted)
       return reply.is_abandoned();
@@ -351,13 +354,13 @@ Result<void> RouteHandlers::heartbeat(const RouteCall<api::kHeartbeat>& call,
 
 // Up to which sequence the node's items are durable. Items of an orphan belong to no run: its agent
 // keeps them.
-Result<std::int64_t> RouteHandlers::store_items(const NodeName& node,
+Result<std::int64_t> RouteHandlers::store_items(const model::NodeName& node,
                                                 const api::Heartbeat& heartbeat) {
-  const std::vector<TelemetryItem>& items = heartbeat.items;
-  if (!has_node(state(), node)) return 0;
+  const std::vector<spool::TelemetryItem>& items = heartbeat.items;
+  if (!model::has_node(state(), node)) return 0;
   const std::int64_t stored = TRY(setup_.insight.ingest(node.id, items));
   if (!items.empty()) long_polls_.notify(node.id.attempt.run);
   return stored;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::server

@@ -9,12 +9,12 @@
 #include "platform/server/unfinished_lines.h"
 #include "platform/server/views.h"
 
-namespace lockstep {
+namespace lockstep::server {
 
 class RouteHandlers {
  public:
-  using Handler = void (RouteHandlers::*)(const HttpRequest&,
-                                          std::vector<std::string> path_parameters, Responder);
+  using Handler = void (RouteHandlers::*)(const net::HttpRequest&,
+                                          std::vector<std::string> path_parameters, net::Responder);
   // Null only for a route without a handler.
   static Handler handler_for(const api::Route& route);
 
@@ -30,13 +30,13 @@ class RouteHandlers {
   // Parses the call by its declaration and passes it to the method, which either returns the answer
   // or keeps the Reply.
   template <const auto& kRoute, auto kMethod>
-  void handle(const HttpRequest& request, std::vector<std::string> path_parameters,
-              Responder responder);
+  void handle(const net::HttpRequest& request, std::vector<std::string> path_parameters,
+              net::Responder responder);
 
   Result<api::Health> health(const RouteCall<api::kHealth>& call);
   Result<Json> openapi(const RouteCall<api::kOpenapi>& call);
   Result<api::Version> version(const RouteCall<api::kVersion>& call);
-  Result<ClusterMap> map(const RouteCall<api::kMap>& call);
+  Result<map::ClusterMap> map(const RouteCall<api::kMap>& call);
   Result<api::RunView> submit(const RouteCall<api::kSubmit>& call);
   Result<api::RunList> runs(const RouteCall<api::kRuns>& call);
   Result<api::RunView> stop(const RouteCall<api::kStop>& call);
@@ -61,13 +61,13 @@ class RouteHandlers {
                          const Reply<api::HeartbeatAnswer>& reply);
 
   std::vector<std::string> troubles() const;
-  const State& state() const { return setup_.controller.state(); }
-  Result<const Run*> find_run(const RunId& id) const;
-  Result<api::RunView> view(const RunId& id);
-  std::vector<const Run*> find_runs(const api::RunsQuery& query) const;
-  Result<Node> newest_node(const RunId& run, int index) const;
-  bool is_flight_wanted(const NodeName& node);
-  Result<std::int64_t> store_items(const NodeName& node, const api::Heartbeat& heartbeat);
+  const model::State& state() const { return setup_.controller.state(); }
+  Result<const model::Run*> find_run(const model::RunId& id) const;
+  Result<api::RunView> view(const model::RunId& id);
+  std::vector<const model::Run*> find_runs(const api::RunsQuery& query) const;
+  Result<model::Node> newest_node(const model::RunId& run, int index) const;
+  bool is_flight_wanted(const model::NodeName& node);
+  Result<std::int64_t> store_items(const model::NodeName& node, const api::Heartbeat& heartbeat);
 
   const ServerSetup& setup_;  // owned by the server
   LongPolls& long_polls_;     // owned by the server
@@ -76,4 +76,4 @@ class RouteHandlers {
   int port_ = 0;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::server

@@ -12,7 +12,7 @@
 #include "platform/server/server_for_test.h"
 #include "text/json.h"
 
-namespace lockstep {
+namespace lockstep::server {
 namespace {
 
 using std::chrono::seconds;
@@ -45,11 +45,11 @@ TEST_F(ServerTest, ASubmissionMadeTwiceUnderOneIdAnswersTheSameRun) {
                   command, id);
   };
   const std::string body = with("train", "1f0e-77");
-  const HttpResponse first = call_as_user("POST", "/api/v1/runs", body);
+  const net::HttpResponse first = call_as_user("POST", "/api/v1/runs", body);
   ASSERT_EQ(first.status, 200) << first.body;
   EXPECT_EQ(parse_json(call_as_user("POST", "/api/v1/runs", body).body)->at("id"), "demo/1");
   EXPECT_EQ(get("/api/v1/runs")["runs"].size(), 1u);
-  const HttpResponse other = call_as_user("POST", "/api/v1/runs", with("rest", "1f0e-77"));
+  const net::HttpResponse other = call_as_user("POST", "/api/v1/runs", with("rest", "1f0e-77"));
   EXPECT_EQ(other.status, 400);
   EXPECT_THAT(other.body, HasSubstr("has submitted demo/1"));
   EXPECT_THAT(call_as_user("POST", "/api/v1/runs", with("train", "no name")).body,
@@ -75,7 +75,7 @@ TEST_F(ServerTest, AListOfManyRunsTakesNoMoreQueriesThanOneOfARun) {
 }
 
 TEST_F(ServerTest, ValuesOfTheEnvironmentAreNotShown) {
-  const HttpResponse response = call_as_user(
+  const net::HttpResponse response = call_as_user(
       "POST", "/api/v1/runs",
       R"({"spec":{"project":"demo","command":["a"],"working_folder":"/","env":{"KEY":"s3cret"}}})");
   ASSERT_EQ(response.status, 200) << response.body;
@@ -94,7 +94,7 @@ TEST_F(ServerTest, ARunThatWasCancelledIsResumed) {
   submit();  // waits for the first
   EXPECT_EQ(call_as_user("POST", "/api/v1/runs/demo/2/stop", "{}").status, 200);
   EXPECT_EQ(get("/api/v1/runs/demo/2")["state"], "cancelled");
-  const HttpResponse resumed = call_as_user("POST", "/api/v1/runs/demo/2/resume", "{}");
+  const net::HttpResponse resumed = call_as_user("POST", "/api/v1/runs/demo/2/resume", "{}");
   ASSERT_EQ(resumed.status, 200) << resumed.body;
   EXPECT_EQ(parse_json(resumed.body)->at("state"), "queued");
 }
@@ -214,7 +214,7 @@ TEST_F(ServerTest, WithoutAChangeAWaitEndsWithItsPatience) {
 
 TEST_F(ServerTest, AStoreThatFailsIsAnErrorAndNotARun) {
   loop_.post([&] { store_.fail_with(Error{Code::unavailable, "the disk is full"}); });
-  const HttpResponse response =
+  const net::HttpResponse response =
       call_as_user("POST", "/api/v1/runs", R"({"spec":{"command":["a"],"working_folder":"/"}})");
   EXPECT_EQ(response.status, 503);
   EXPECT_THAT(response.body, HasSubstr("the disk is full"));
@@ -222,4 +222,4 @@ TEST_F(ServerTest, AStoreThatFailsIsAnErrorAndNotARun) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::server

@@ -12,7 +12,7 @@
 #include "platform/server/long_polls.h"
 #include "platform/server/route_handlers.h"
 
-namespace lockstep {
+namespace lockstep::server {
 
 namespace {
 
@@ -32,7 +32,7 @@ bool takes(const api::Route& route, std::string_view method) {
   return route.method == method || (route.method == "GET" && method == "HEAD");
 }
 
-RouteMatch match_route(const HttpRequest& request) {
+RouteMatch match_route(const net::HttpRequest& request) {
   RouteMatch target;
   for (const api::Route* route : api::kRoutes) {
     if (!api::match_path(route->path, request.path, target.path_parameters)) continue;
@@ -46,31 +46,31 @@ RouteMatch match_route(const HttpRequest& request) {
   return target;
 }
 
-HttpResponse refusal_response(int status, std::string message) {
-  HttpResponse response = error_response({api::code_of(status), std::move(message)});
+net::HttpResponse refusal_response(int status, std::string message) {
+  net::HttpResponse response = error_response({api::code_of(status), std::move(message)});
   response.status = status;
   return response;
 }
 
-HttpResponse no_such_route(const HttpRequest& request, const RouteMatch& target) {
+net::HttpResponse no_such_route(const net::HttpRequest& request, const RouteMatch& target) {
   if (target.other_methods.empty())
     return refusal_response(404, format("there is no {}", request.target));
-  HttpResponse response =
+  net::HttpResponse response =
       refusal_response(405, format("{} takes {}", request.target, target.other_methods));
   response.headers.add("Allow", target.other_methods);
   return response;
 }
 
 // The token of `Authorization: Bearer TOKEN`; empty if there is none.
-std::string_view bearer_token(const HttpRequest& request) {
+std::string_view bearer_token(const net::HttpRequest& request) {
   constexpr std::string_view kScheme = "Bearer ";
   const auto header = request.headers.find("Authorization").value_or("");
   const std::string_view scheme = header.substr(0, kScheme.size());
-  return equal_ignoring_case(scheme, kScheme) ? header.substr(kScheme.size()) : "";
+  return net::equal_ignoring_case(scheme, kScheme) ? header.substr(kScheme.size()) : "";
 }
 
 // An agent's token is that of the attempt in the path, of the generation in the query.
-bool is_agent(const Keys& keys, const RouteMatch& target, const HttpRequest& request,
+bool is_agent(const host::Keys& keys, const RouteMatch& target, const net::HttpRequest& request,
               std::string_view token) {
   const auto node = node_of(target.path_parameters);
   const auto query = from_query<api::HeartbeatQuery>(request.query);
@@ -78,7 +78,7 @@ bool is_agent(const Keys& keys, const RouteMatch& target, const HttpRequest& req
          keys.is_agent_token({query->generation.value_or(""), node->attempt}, token);
 }
 
-bool may_call(const Keys& keys, const RouteMatch& target, const HttpRequest& request) {
+bool may_call(const host::Keys& keys, const RouteMatch& target, const net::HttpRequest& request) {
   const std::string_view token = bearer_token(request);
   switch (target.route->caller) {
     case api::Caller::anyone:
@@ -91,13 +91,14 @@ bool may_call(const Keys& keys, const RouteMatch& target, const HttpRequest& req
   return is_agent(keys, target, request, token);
 }
 
-bool is_json(const HttpRequest& request) {
+bool is_json(const net::HttpRequest& request) {
   const auto type = request.headers.find("Content-Type").value_or("");
-  return equal_ignoring_case(type.substr(0, type.find(';')), "application/json");
+  return net::equal_ignoring_case(type.substr(0, type.find(';')), "application/json");
 }
 
 // Checks the body's type and size, from the head alone.
-std::optional<HttpResponse> check_body(const HttpRequest& request, const api::Route& route) {
+std::optional<net::HttpResponse> check_body(const net::HttpRequest& request,
+                                            const api::Route& route) {
   if (route.request.schema == nullptr) {
     if (!request.has_body) return std::nullopt;
     return refusal_response(400, format("{} {} takes no body", request.method, request.target));
@@ -109,11 +110,12 @@ std::optional<HttpResponse> check_body(const HttpRequest& request, const api::Ro
 }
 
 // Refusals from the head alone.
-std::optional<HttpResponse> check_request_head(const Keys& keys, const HttpRequest& request) {
+std::optional<net::HttpResponse> check_request_head(const host::Keys& keys,
+                                                    const net::HttpRequest& request) {
   const RouteMatch target = match_route(request);
   if (target.route == nullptr) return no_such_route(request, target);
   if (!may_call(keys, target, request)) {
-    HttpResponse response = refusal_response(
+    net::HttpResponse response = refusal_response(
         401, "the call needs the daemon's token in its head: Authorization: Bearer TOKEN");
     response.headers.add("WWW-Authenticate", "Bearer");
     return response;
@@ -124,12 +126,12 @@ std::optional<HttpResponse> check_request_head(const Keys& keys, const HttpReque
 }  // namespace
 
 struct Server::Impl {
-  Impl(Loop& loop, ServerSetup setup_arg)
+  Impl(net::Loop& loop, ServerSetup setup_arg)
       : setup(std::move(setup_arg)),
         long_polls(std::make_shared<LongPolls>(loop)),
         handlers(setup, *long_polls) {}
 
-  void handle(const HttpRequest& request, Responder responder) {
+  void handle(const net::HttpRequest& request, net::Responder responder) {
     RouteMatch target = match_route(request);  // exists: check_request_head() accepted it
     (handlers.*RouteHandlers::handler_for(*target.route))(
         request, std::move(target.path_parameters), std::move(responder));
@@ -139,35 +141,35 @@ struct Server::Impl {
   // Shared with the controller's watcher, which cannot be removed.
   std::shared_ptr<LongPolls> long_polls;
   RouteHandlers handlers;
-  std::optional<HttpServer> http;
+  std::optional<net::HttpServer> http;
 };
 
 Server::Server(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Server::~Server() = default;
 
-Result<std::unique_ptr<Server>> Server::start(Loop& loop, ServerSetup setup) {
+Result<std::unique_ptr<Server>> Server::start(net::Loop& loop, ServerSetup setup) {
   for (const api::Route* route : api::kRoutes)
     LS_CHECK(RouteHandlers::handler_for(*route) != nullptr, "{} {} has no handler", route->method,
              route->path);
   auto impl = std::make_unique<Impl>(loop, std::move(setup));
   Impl& self = *impl;
-  const HttpServerOptions options{.host = self.setup.host,
-                                  .port = self.setup.port,
-                                  .host_names = self.setup.host_names,
-                                  .body_max = kBodyMax,
-                                  .connections_max = kConnectionsMax,
-                                  .refusal = refusal_response};
-  self.http.emplace(TRY(HttpServer::start(
+  const net::HttpServerOptions options{.host = self.setup.host,
+                                       .port = self.setup.port,
+                                       .host_names = self.setup.host_names,
+                                       .body_max = kBodyMax,
+                                       .connections_max = kConnectionsMax,
+                                       .refusal = refusal_response};
+  self.http.emplace(TRY(net::HttpServer::start(
       loop, options,
-      [&self](const HttpRequest& request, Responder responder) {
+      [&self](const net::HttpRequest& request, net::Responder responder) {
         self.handle(request, std::move(responder));
       },
-      [&self](const HttpRequest& request) {
+      [&self](const net::HttpRequest& request) {
         return check_request_head(self.setup.keys, request);
       })));
   self.handlers.set_port(self.http->port());
   self.setup.controller.subscribe(
-      [weak = std::weak_ptr(self.long_polls)](const RunId& run, std::int64_t) {
+      [weak = std::weak_ptr(self.long_polls)](const model::RunId& run, std::int64_t) {
         if (auto waiting = weak.lock()) waiting->notify(run);
       });
   return std::unique_ptr<Server>(new Server(std::move(impl)));
@@ -181,4 +183,4 @@ void Server::stop(std::function<void()> stopped) {
   impl_->http->stop(kStopGrace, std::move(stopped));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::server

@@ -18,14 +18,14 @@
 #include "platform/host/keys.h"
 #include "platform/insight/insight.h"
 
-namespace lockstep {
+namespace lockstep::server {
 
 struct ServerSetup {
-  Controller& controller;  // these four must outlive the server
+  controller::Controller& controller;  // these four must outlive the server
   insight::Insight& insight;
-  const Keys& keys;
+  const host::Keys& keys;
   const Clock& clock;
-  Home home;
+  host::Home home;
   std::string version;
   std::string host = "127.0.0.1";         // the address to listen on
   std::vector<std::string> host_names{};  // further names of the host in URLs
@@ -37,7 +37,7 @@ struct ServerSetup {
 class Server {
  public:
   // Listens at once, answers when the loop runs. The loop must outlive the server.
-  static Result<std::unique_ptr<Server>> start(Loop& loop, ServerSetup setup);
+  static Result<std::unique_ptr<Server>> start(net::Loop& loop, ServerSetup setup);
   ~Server();
 
   std::string url() const;
@@ -51,4 +51,4 @@ class Server {
   std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::server

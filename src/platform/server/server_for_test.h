@@ -27,60 +27,62 @@
 #include "platform/store/memory_store_for_test.h"
 #include "text/json.h"
 
-namespace lockstep {
+namespace lockstep::server {
 
-class FakeEngine : public Engine {
+class FakeEngine : public engine::Engine {
  public:
-  Result<void> launch(const LaunchSpec& launch) override {
-    nodes.push_back(parse_node_id(launch.node).value());
+  Result<void> launch(const engine::LaunchSpec& launch) override {
+    nodes.push_back(model::parse_node_id(launch.node).value());
     return {};
   }
-  Result<void> kill(const NodeName& node) override {
+  Result<void> kill(const model::NodeName& node) override {
     std::erase(nodes, node.id);
     return {};
   }
-  Result<LaunchSpec> read_launch_spec(const NodeName& node) override {
+  Result<engine::LaunchSpec> read_launch_spec(const model::NodeName& node) override {
     const auto found = launches.find(node);
     if (found == launches.end()) return Error{Code::not_found, "it has no launch file"};
     return found->second;
   }
-  bool has_started(const NodeName& node) override { return read_launch_spec(node).has_value(); }
-  Result<std::vector<RunningNode>> list() override {
-    std::vector<RunningNode> present;
-    for (const NodeId& node : nodes) present.push_back({{"", node}});
+  bool has_started(const model::NodeName& node) override {
+    return read_launch_spec(node).has_value();
+  }
+  Result<std::vector<engine::RunningNode>> list() override {
+    std::vector<engine::RunningNode> present;
+    for (const model::NodeId& node : nodes) present.push_back({{"", node}});
     for (const auto& [orphan, launch] : launches) present.push_back({orphan});
     return present;
   }
 
-  std::vector<NodeId> nodes;
-  std::map<NodeName, LaunchSpec> launches;  // of existing orphans
+  std::vector<model::NodeId> nodes;
+  std::map<model::NodeName, engine::LaunchSpec> launches;  // of existing orphans
 };
 
-inline ClusterMap one_host() {
-  ClusterMap map;
-  Host& host = map.pods.emplace_back().leaves.emplace_back().hosts.emplace_back();
+inline map::ClusterMap one_host() {
+  map::ClusterMap map;
+  map::Host& host = map.pods.emplace_back().leaves.emplace_back().hosts.emplace_back();
   host.id = "a";
   host.address = "10.0.0.1";
-  Island& island = host.islands.emplace_back();
-  for (int number : {0, 1}) island.devices.push_back({DeviceKind::gpu, number, {}, false});
+  map::Island& island = host.islands.emplace_back();
+  for (int number : {0, 1}) island.devices.push_back({map::DeviceKind::gpu, number, {}, false});
   return map;
 }
 
-inline const RunId kRunId{"demo", 1};
-inline const NodeId kNodeId{{kRunId, 1}, 0};
+inline const model::RunId kRunId{"demo", 1};
+inline const model::NodeId kNodeId{{kRunId, 1}, 0};
 
 class ServerTest : public ::testing::Test {
  protected:
   ServerTest() {
-    keys_.emplace(Keys::open(home_.folder).value());
-    controller_ = Controller::open({.store = store_,
-                                    .history = history_,
-                                    .engine = engine_,
-                                    .clock = clock_,
-                                    .steady = steady_,
-                                    .keys = *keys_,
-                                    .map = one_host(),
-                                    .home = home_.folder})
+    keys_.emplace(host::Keys::open(home_.folder).value());
+    controller_ = controller::Controller::open({.store = store_,
+                                                .history = history_,
+                                                .engine = engine_,
+                                                .clock = clock_,
+                                                .steady = steady_,
+                                                .keys = *keys_,
+                                                .map = one_host(),
+                                                .home = home_.folder})
                       .value();
     server_ = Server::start(loop_, {.controller = *controller_,
                                     .insight = insight_,
@@ -90,7 +92,7 @@ class ServerTest : public ::testing::Test {
                                     .version = "1.2.3",
                                     .troubles = [] { return std::vector<std::string>{"oh"}; }})
                   .value();
-    url_ = parse_url(server_->url()).value();
+    url_ = net::parse_url(server_->url()).value();
     user_token_ = read_file(home_.token_file()).value();
     user_token_.pop_back();
     thread_ = std::thread([this] { loop_.run(); });
@@ -100,12 +102,12 @@ class ServerTest : public ::testing::Test {
     thread_.join();
   }
 
-  HttpResponse call(HttpCall call, std::optional<std::string> authorization) {
+  net::HttpResponse call(net::HttpCall call, std::optional<std::string> authorization) {
     if (authorization) call.headers.add("Authorization", *authorization);
-    return HttpClient(url_).call(call, Deadline::after(std::chrono::seconds(20))).value();
+    return net::HttpClient(url_).call(call, Deadline::after(std::chrono::seconds(20))).value();
   }
   // With the user's token and all headers that a write needs.
-  HttpResponse call_as_user(std::string method, std::string target, std::string body = "") {
+  net::HttpResponse call_as_user(std::string method, std::string target, std::string body = "") {
     return call({.method = std::move(method),
                  .target = std::move(target),
                  .headers = {{"Content-Type", "application/json"}},
@@ -113,12 +115,12 @@ class ServerTest : public ::testing::Test {
                 "Bearer " + user_token_);
   }
   Json get(std::string target) {
-    const HttpResponse response = call_as_user("GET", std::move(target));
+    const net::HttpResponse response = call_as_user("GET", std::move(target));
     EXPECT_EQ(response.status, 200) << response.body;
     return parse_json(response.body).value();
   }
   void submit() {
-    const HttpResponse response =
+    const net::HttpResponse response =
         call_as_user("POST", "/api/v1/runs",
                      R"({"spec":{"project":"demo","name":"n","command":["train"],"devices":2,)"
                      R"("working_folder":"/"},"origin":{"user":"ann"}})");
@@ -128,11 +130,11 @@ class ServerTest : public ::testing::Test {
     Json body = {{"node", text(kNodeId)}, {"state", state},          {"address", "10.0.0.1"},
                  {"master_port", 1000},   {"rendezvous_port", 1001}, {"agent_pid", 7}};
     body.update(more);
-    const HttpResponse response = call({.method = "POST",
-                                        .target = heartbeat_target(),
-                                        .headers = {{"Content-Type", "application/json"}},
-                                        .body = dump_json(body)},
-                                       "Bearer " + keys_->agent_token({"", kNodeId.attempt}));
+    const net::HttpResponse response = call({.method = "POST",
+                                             .target = heartbeat_target(),
+                                             .headers = {{"Content-Type", "application/json"}},
+                                             .body = dump_json(body)},
+                                            "Bearer " + keys_->agent_token({"", kNodeId.attempt}));
     EXPECT_EQ(response.status, 200) << response.body;
     return parse_json(response.body).value();
   }
@@ -160,21 +162,21 @@ class ServerTest : public ::testing::Test {
   }
 
   const TemporaryFolder folder_;
-  const Home home_{folder_};
+  const host::Home home_{folder_};
   SystemClock clock_;
   MonotonicClock steady_;
-  MemoryStore store_;
-  MemoryHistory history_;
+  store::MemoryStore store_;
+  store::MemoryHistory history_;
   FakeEngine engine_;
-  std::unique_ptr<Database> database_ = Database::in_memory().value();
+  std::unique_ptr<store::Database> database_ = store::Database::in_memory().value();
   insight::Insight insight_{*database_};
-  std::optional<Keys> keys_;
-  std::unique_ptr<Controller> controller_;
-  Loop loop_;
+  std::optional<host::Keys> keys_;
+  std::unique_ptr<controller::Controller> controller_;
+  net::Loop loop_;
   std::unique_ptr<Server> server_;
-  Url url_;
+  net::Url url_;
   std::string user_token_;
   std::thread thread_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::server

@@ -20,7 +20,7 @@
 #include "platform/server/server_for_test.h"
 #include "text/json.h"
 
-namespace lockstep {
+namespace lockstep::server {
 namespace {
 
 using std::chrono::seconds;
@@ -38,7 +38,7 @@ TEST_F(ServerTest, EveryRouteButHealthIsRefusedWithoutItsToken) {
                                std::pair("{epoch}", "1"), std::pair("{index}", "0")})
       if (auto at = target.find(place); at != std::string::npos)
         target.replace(at, std::string_view(place).size(), word);
-    const HttpCall plain{.method = std::string(route.method), .target = target};
+    const net::HttpCall plain{.method = std::string(route.method), .target = target};
     if (route.caller == api::Caller::anyone) {
       EXPECT_EQ(call(plain, std::nullopt).status, 200) << route.path;
       continue;
@@ -56,7 +56,7 @@ TEST_F(ServerTest, EveryRouteButHealthIsRefusedWithoutItsToken) {
     wrong.push_back(route.caller == api::Caller::user ? agent : user);
     wrong.push_back("Bearer " + keys_->agent_token({"", {kRunId, 2}}));
     for (const auto& authorization : wrong) {
-      const HttpResponse response = call(plain, authorization);
+      const net::HttpResponse response = call(plain, authorization);
       EXPECT_EQ(response.status, 401) << route.path << " with " << authorization.value_or("none");
       EXPECT_EQ(api::error_of(response.status, response.body).code, Code::denied);
       EXPECT_EQ(response.headers.find("WWW-Authenticate"), "Bearer");
@@ -69,7 +69,7 @@ TEST_F(ServerTest, WhatItDoesNotKnowIsSaidAsJson) {
   EXPECT_EQ(call_as_user("GET", "/").status, 404);
   EXPECT_EQ(call_as_user("GET", "/api/v1/runs/demo/7").status, 404);
   EXPECT_EQ(call_as_user("GET", "/api/v1/runs/demo/seven").status, 404);
-  const HttpResponse wrong_method = call_as_user("DELETE", "/api/v1/runs");
+  const net::HttpResponse wrong_method = call_as_user("DELETE", "/api/v1/runs");
   EXPECT_EQ(wrong_method.status, 405);
   EXPECT_EQ(wrong_method.headers.find("Allow"), "POST, GET, HEAD");
   EXPECT_THAT(api::error_of(404, call_as_user("GET", "/api/v1/runs/demo/7").body).message,
@@ -86,7 +86,7 @@ TEST_F(ServerTest, WrongQueriesAndBodiesAreRefusedByName) {
         std::pair("/api/v1/runs/demo/1?wait=nan", "wait"),
         std::pair("/api/v1/runs/demo/1/logs?rank=-1", "rank"),
         std::pair("/api/v1/runs/demo/1/metrics?after_step=1e3", "after_step")}) {
-    const HttpResponse response = call_as_user("GET", target);
+    const net::HttpResponse response = call_as_user("GET", target);
     EXPECT_EQ(response.status, 400) << target;
     EXPECT_THAT(response.body, HasSubstr(name)) << target;
   }
@@ -114,7 +114,7 @@ TEST_F(ServerTest, ItProvesThatItKnowsTheTokens) {
 TEST_F(ServerTest, ItDescribesItself) { EXPECT_EQ(get("/api/openapi.json"), api::openapi()); }
 
 TEST_F(ServerTest, HeadIsGetWithoutTheBody) {
-  const HttpResponse head = call_as_user("HEAD", "/api/v1/version");
+  const net::HttpResponse head = call_as_user("HEAD", "/api/v1/version");
   EXPECT_EQ(head.status, 200);
   EXPECT_EQ(head.body, "");
 }
@@ -125,7 +125,7 @@ TEST_F(ServerTest, ABodyIsTakenOnlyWhereOneIsWanted) {
 }
 
 TEST_F(ServerTest, WhatHttpRefusesHasTheFormOfAllRefusals) {
-  const HttpResponse response = call_as_user("GET", "/api/v1/%2e%2e");
+  const net::HttpResponse response = call_as_user("GET", "/api/v1/%2e%2e");
   EXPECT_EQ(response.status, 400);
   EXPECT_EQ(response.content_type, "application/json");
   EXPECT_THAT(api::error_of(400, response.body).message, HasSubstr("'..'"));
@@ -146,9 +146,9 @@ TEST_F(ServerTest, ItStopsListening) {
   std::promise<void> stopped;
   loop_.post([&] { server_->stop([&] { stopped.set_value(); }); });
   ASSERT_EQ(stopped.get_future().wait_for(seconds(10)), std::future_status::ready);
-  EXPECT_EQ(HttpClient(url_).call({}, Deadline::after(seconds(10))).error().code,
+  EXPECT_EQ(net::HttpClient(url_).call({}, Deadline::after(seconds(10))).error().code,
             Code::unavailable);
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::server

@@ -3,21 +3,21 @@
 #include <algorithm>
 #include <utility>
 
-namespace lockstep {
+namespace lockstep::server {
 namespace {
 
 constexpr std::size_t kUnfinishedTextMax = 1024;
 
 // Its ranks have ended, or the node is unknown.
-bool has_ended(const State& state, const NodeId& node) {
+bool has_ended(const model::State& state, const model::NodeId& node) {
   const auto found = state.nodes.find(node);
-  return found == state.nodes.end() || found->second.state == NodeState::released ||
-         found->second.state == NodeState::lost;
+  return found == state.nodes.end() || found->second.state == model::NodeState::released ||
+         found->second.state == model::NodeState::lost;
 }
 
 }  // namespace
 
-bool UnfinishedLines::update(const State& state, const NodeId& node,
+bool UnfinishedLines::update(const model::State& state, const model::NodeId& node,
                              std::vector<api::UnfinishedLine> lines) {
   for (api::UnfinishedLine& line : lines)
     if (line.text.size() > kUnfinishedTextMax) line.text.resize(kUnfinishedTextMax);
@@ -39,7 +39,7 @@ bool UnfinishedLines::update(const State& state, const NodeId& node,
   return true;
 }
 
-std::vector<api::LogLine> UnfinishedLines::of(const State& state, const RunId& run,
+std::vector<api::LogLine> UnfinishedLines::of(const model::State& state, const model::RunId& run,
                                               std::optional<int> rank) const {
   std::vector<api::LogLine> lines;
   const auto found = runs_.find(run);
@@ -55,9 +55,9 @@ std::vector<api::LogLine> UnfinishedLines::of(const State& state, const RunId& r
   return lines;
 }
 
-std::int64_t UnfinishedLines::version(const RunId& run) const {
+std::int64_t UnfinishedLines::version(const model::RunId& run) const {
   const auto found = runs_.find(run);
   return found == runs_.end() ? 0 : found->second.version;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::server

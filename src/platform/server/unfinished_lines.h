@@ -11,25 +11,27 @@
 #include "platform/api/messages.h"
 #include "platform/core/model/state.h"
 
-namespace lockstep {
+namespace lockstep::server {
 
 class UnfinishedLines {
  public:
   // Replaces the lines of the node; true if they differ. Texts are cut to 1,024 bytes.
-  bool update(const State& state, const NodeId& node, std::vector<api::UnfinishedLine> lines);
+  bool update(const model::State& state, const model::NodeId& node,
+              std::vector<api::UnfinishedLine> lines);
   // The lines of the run's newest attempt, by rank, without nodes that have ended.
-  std::vector<api::LogLine> of(const State& state, const RunId& run, std::optional<int> rank) const;
+  std::vector<api::LogLine> of(const model::State& state, const model::RunId& run,
+                               std::optional<int> rank) const;
   // Changes with each change of the run's lines; 0: there are none.
-  std::int64_t version(const RunId& run) const;
+  std::int64_t version(const model::RunId& run) const;
 
  private:
   struct RunLines {
     std::int64_t version = 0;
-    std::map<NodeId, std::vector<api::UnfinishedLine>> nodes;
+    std::map<model::NodeId, std::vector<api::UnfinishedLine>> nodes;
   };
 
   std::int64_t changes_ = 0;
-  std::map<RunId, RunLines> runs_;
+  std::map<model::RunId, RunLines> runs_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::server

@@ -4,10 +4,10 @@
 
 #include "base/units.h"
 
-namespace lockstep {
+namespace lockstep::server {
 namespace {
 
-api::NodeView node_view(const Node& node) {
+api::NodeView node_view(const model::Node& node) {
   api::NodeView view{.index = node.id.index,
                      .host = node.host,
                      .state = node.state,
@@ -15,7 +15,7 @@ api::NodeView node_view(const Node& node) {
                      .agent_pid = node.agent_pid,
                      .message = node.message,
                      .ranks = {}};
-  for (const Rank& rank : node.ranks)
+  for (const model::Rank& rank : node.ranks)
     view.ranks.push_back({.rank = rank.rank,
                           .local_rank = rank.local_rank,
                           .pid = rank.pid,
@@ -32,7 +32,7 @@ api::NodeView node_view(const Node& node) {
   return view;
 }
 
-api::AttemptView attempt_view(const State& state, const Attempt& attempt) {
+api::AttemptView attempt_view(const model::State& state, const model::Attempt& attempt) {
   api::AttemptView view{.epoch = attempt.id.epoch,
                         .generation = attempt.generation,
                         .state = attempt.state,
@@ -42,41 +42,42 @@ api::AttemptView attempt_view(const State& state, const Attempt& attempt) {
                         .started = attempt.started,
                         .ended = attempt.ended,
                         .nodes = {}};
-  for (const Node* node : nodes_of(state, attempt.id)) view.nodes.push_back(node_view(*node));
+  for (const model::Node* node : model::nodes_of(state, attempt.id))
+    view.nodes.push_back(node_view(*node));
   return view;
 }
 
 // The environment contains keys to other services, and views end up in logs and tickets.
-RunSpec without_secrets(RunSpec spec) {
+model::RunSpec without_secrets(model::RunSpec spec) {
   for (auto& [name, value] : spec.env) value = "***";
   return spec;
 }
 
 // The time of ended attempts, and of the live one so far.
-double running_seconds(const State& state, const Run& run, Time now) {
+double running_seconds(const model::State& state, const model::Run& run, Time now) {
   Duration total = run.time_used;
-  if (const Attempt* attempt = live_attempt(state, run.id))
-    total += running_time(*attempt, nodes_of(state, attempt->id), now);
+  if (const model::Attempt* attempt = model::live_attempt(state, run.id))
+    total += model::running_time(*attempt, model::nodes_of(state, attempt->id), now);
   return in_seconds(total);
 }
 
 // Order of suspicion: stopped, blocked, gone, silent; 4: none of these.
-int suspicion_of(const Rank& rank) {
-  if (rank.state != RankState::running) return 2;
-  if (rank.activity_since) return rank.activity == Activity::stopped ? 0 : 1;
+int suspicion_of(const model::Rank& rank) {
+  if (rank.state != model::RankState::running) return 2;
+  if (rank.activity_since) return rank.activity == model::Activity::stopped ? 0 : 1;
   return rank.stalled_since ? 3 : 4;
 }
 
 // While any rank runs: when all have ended, none is late.
-std::vector<api::LateRank> late_ranks(const State& state, const RunId& run) {
-  const Attempt* attempt = live_attempt(state, run);
-  if (!attempt || attempt->state != AttemptState::running) return {};
+std::vector<api::LateRank> late_ranks(const model::State& state, const model::RunId& run) {
+  const model::Attempt* attempt = model::live_attempt(state, run);
+  if (!attempt || attempt->state != model::AttemptState::running) return {};
   std::vector<std::pair<int, api::LateRank>> found;
   bool any_runs = false;
-  for (const Node* node : nodes_of(state, attempt->id))
-    for (const Rank& rank : node->ranks) {
-      any_runs = any_runs || rank.state == RankState::running;
-      const auto since = rank.state == RankState::running
+  for (const model::Node* node : model::nodes_of(state, attempt->id))
+    for (const model::Rank& rank : node->ranks) {
+      any_runs = any_runs || rank.state == model::RankState::running;
+      const auto since = rank.state == model::RankState::running
                              ? rank.activity_since ? rank.activity_since : rank.stalled_since
                              : rank.ended;
       if (const int suspicion = suspicion_of(rank); suspicion < 4)
@@ -96,25 +97,25 @@ std::vector<api::LateRank> late_ranks(const State& state, const RunId& run) {
   return late;
 }
 
-std::optional<Time> newest_checkpoint(const std::vector<TelemetryItem>& items) {
+std::optional<Time> newest_checkpoint(const std::vector<spool::TelemetryItem>& items) {
   std::optional<Time> newest;
-  for (const TelemetryItem& item : items)
-    if (item.kind == TelemetryKind::checkpoint)
+  for (const spool::TelemetryItem& item : items)
+    if (item.kind == spool::TelemetryKind::checkpoint)
       newest = std::max(newest.value_or(item.time), item.time);
   return newest;
 }
 
-std::optional<std::int64_t> furthest_checkpoint(const std::vector<TelemetryItem>& items) {
+std::optional<std::int64_t> furthest_checkpoint(const std::vector<spool::TelemetryItem>& items) {
   std::optional<std::int64_t> furthest;
-  for (const TelemetryItem& item : items)
-    if (item.kind == TelemetryKind::checkpoint)
+  for (const spool::TelemetryItem& item : items)
+    if (item.kind == spool::TelemetryKind::checkpoint)
       furthest = std::max(furthest.value_or(item.step), item.step);
   return furthest;
 }
 
 }  // namespace
 
-api::RunView run_view(const State& state, const Run& run, insight::RunSummary summary,
+api::RunView run_view(const model::State& state, const model::Run& run, insight::RunSummary summary,
                       const std::filesystem::path& checkpoint_folder, Time now) {
   api::RunView view;
   view.id = text(run.id);
@@ -144,23 +145,24 @@ api::RunView run_view(const State& state, const Run& run, insight::RunSummary su
   return view;
 }
 
-void add_start_estimate(api::RunView& view, const Run& run, const IncrementalScheduler& scheduler) {
+void add_start_estimate(api::RunView& view, const model::Run& run,
+                        const step::IncrementalScheduler& scheduler) {
   const auto& waiting = scheduler.waiting();
-  const auto found = std::ranges::find(waiting, run.id, &WaitingRun::run);
+  const auto found = std::ranges::find(waiting, run.id, &sched::WaitingRun::run);
   if (found == waiting.end()) {
     view.expected_start = run.not_before;
     return;
   }
   if (found->blocker) view.blocker = text(*found->blocker);
-  const StartTimes& starts =
+  const sched::StartTimes& starts =
       scheduler.start_times()[static_cast<std::size_t>(found - waiting.begin())];
   view.expected_start = starts.expected;
   view.latest_start = starts.latest;
 }
 
-std::vector<api::AttemptView> attempt_views(const State& state, const RunId& run) {
+std::vector<api::AttemptView> attempt_views(const model::State& state, const model::RunId& run) {
   std::vector<api::AttemptView> views;
-  auto attempt = state.attempts.lower_bound(AttemptId{run, 0});
+  auto attempt = state.attempts.lower_bound(model::AttemptId{run, 0});
   for (; attempt != state.attempts.end() && attempt->first.run == run; ++attempt)
     views.push_back(attempt_view(state, attempt->second));
   return views;
@@ -176,11 +178,11 @@ std::vector<api::Checkpoint> checkpoint_views(std::vector<insight::Checkpoint> c
   return views;
 }
 
-std::vector<AuditEntry> event_views(std::vector<AuditEntry> audit,
-                                    std::vector<insight::RunEvent> events) {
+std::vector<model::AuditEntry> event_views(std::vector<model::AuditEntry> audit,
+                                           std::vector<insight::RunEvent> events) {
   for (auto& event : events)
     audit.push_back({.time = event.time, .by = "", .what = std::move(event.text)});
-  std::ranges::stable_sort(audit, {}, &AuditEntry::time);
+  std::ranges::stable_sort(audit, {}, &model::AuditEntry::time);
   return audit;
 }
 
@@ -198,8 +200,8 @@ api::SeriesList series_list(insight::SeriesPage page) {
   return list;
 }
 
-NodeReport node_report(const NodeName& node, const api::Heartbeat& heartbeat) {
-  std::optional<ClockRow> clock;
+model::NodeReport node_report(const model::NodeName& node, const api::Heartbeat& heartbeat) {
+  std::optional<model::ClockRow> clock;
   if (heartbeat.clock_zero) clock = {heartbeat.boot, *heartbeat.clock_zero};
   return {.node = node.id,
           .generation = node.generation,
@@ -216,7 +218,7 @@ NodeReport node_report(const NodeName& node, const api::Heartbeat& heartbeat) {
           .last_checkpoint_step = furthest_checkpoint(heartbeat.items)};
 }
 
-api::HeartbeatAnswer heartbeat_answer(const Command& command, std::int64_t acknowledged) {
+api::HeartbeatAnswer heartbeat_answer(const model::Command& command, std::int64_t acknowledged) {
   return {.command = command.kind,
           .acknowledged = acknowledged,
           .master_address = command.master_address,
@@ -226,4 +228,4 @@ api::HeartbeatAnswer heartbeat_answer(const Command& command, std::int64_t ackno
           .orphaned = command.orphaned};
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::server

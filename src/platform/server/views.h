@@ -11,23 +11,24 @@
 #include "platform/core/step/starting/incremental_scheduler.h"
 #include "platform/insight/insight.h"
 
-namespace lockstep {
+namespace lockstep::server {
 
 // The run's state, and the summary that its ranks reported; without its attempts and checkpoints,
 // which lists omit.
-api::RunView run_view(const State& state, const Run& run, insight::RunSummary summary,
+api::RunView run_view(const model::State& state, const model::Run& run, insight::RunSummary summary,
                       const std::filesystem::path& checkpoint_folder, Time now);
 // While it waits: the blocking run and the estimated start.
-void add_start_estimate(api::RunView& view, const Run& run, const IncrementalScheduler& scheduler);
-std::vector<api::AttemptView> attempt_views(const State& state, const RunId& run);
+void add_start_estimate(api::RunView& view, const model::Run& run,
+                        const step::IncrementalScheduler& scheduler);
+std::vector<api::AttemptView> attempt_views(const model::State& state, const model::RunId& run);
 std::vector<api::Checkpoint> checkpoint_views(std::vector<insight::Checkpoint> checkpoints);
 // Changes of a run by users, and events that its ranks and agents reported, by time.
-std::vector<AuditEntry> event_views(std::vector<AuditEntry> audit,
-                                    std::vector<insight::RunEvent> events);
+std::vector<model::AuditEntry> event_views(std::vector<model::AuditEntry> audit,
+                                           std::vector<insight::RunEvent> events);
 
 api::SeriesList series_list(insight::SeriesPage page);
 
-NodeReport node_report(const NodeName& node, const api::Heartbeat& heartbeat);
-api::HeartbeatAnswer heartbeat_answer(const Command& command, std::int64_t acknowledged);
+model::NodeReport node_report(const model::NodeName& node, const api::Heartbeat& heartbeat);
+api::HeartbeatAnswer heartbeat_answer(const model::Command& command, std::int64_t acknowledged);
 
-}  // namespace lockstep
+}  // namespace lockstep::server

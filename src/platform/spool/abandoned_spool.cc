@@ -11,7 +11,7 @@
 #include "base/os/files.h"
 #include "platform/spool/detail/line.h"
 
-namespace lockstep {
+namespace lockstep::spool {
 
 Result<AbandonedSpool> AbandonedSpool::open(const std::filesystem::path& file) {
   AbandonedSpool left(TRY(open_file(file, O_RDONLY)));
@@ -73,4 +73,4 @@ Result<std::vector<TelemetryItem>> AbandonedSpool::batch(std::int64_t after_sequ
   return items;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::spool

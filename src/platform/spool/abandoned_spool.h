@@ -14,7 +14,7 @@
 #include "base/units.h"
 #include "platform/spool/telemetry_item.h"
 
-namespace lockstep {
+namespace lockstep::spool {
 
 class AbandonedSpool {
  public:
@@ -44,4 +44,4 @@ class AbandonedSpool {
   std::int64_t broken_ = 0;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::spool

@@ -13,7 +13,7 @@
 #include "base/os/files.h"
 #include "platform/spool/detail/line.h"
 
-namespace lockstep {
+namespace lockstep::spool {
 namespace {
 
 constexpr std::string_view kReports = "metrics, progress, checkpoints, events";
@@ -271,4 +271,4 @@ Result<void> Spool::rewrite(const std::filesystem::path& temporary) {
   return {};
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::spool

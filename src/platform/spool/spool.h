@@ -36,7 +36,7 @@
 #include "base/units.h"
 #include "platform/spool/telemetry_item.h"
 
-namespace lockstep {
+namespace lockstep::spool {
 
 class Spool {
  public:
@@ -117,4 +117,4 @@ class Spool {
   std::int64_t rewrite_failed_ = 0;  // end_ at the last failed rewrite; 0: none failed
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::spool

@@ -13,7 +13,7 @@
 #include "base/temporary_folder_for_test.h"
 #include "platform/spool/abandoned_spool.h"
 
-namespace lockstep {
+namespace lockstep::spool {
 namespace {
 
 using ::testing::AllOf;
@@ -264,4 +264,4 @@ TEST_F(SpoolTest, NoFileAndAnEmptyOneAreToldApart) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::spool

@@ -10,7 +10,7 @@
 #include "base/units.h"
 #include "text/record.h"
 
-namespace lockstep {
+namespace lockstep::spool {
 
 enum class TelemetryKind { log, metrics, progress, checkpoint, event };
 constexpr auto enum_names(TelemetryKind) {
@@ -52,4 +52,4 @@ struct TelemetryItem {
 // Number of lines of a log item; 0 for others.
 int line_count(const TelemetryItem& item);
 
-}  // namespace lockstep
+}  // namespace lockstep::spool

@@ -7,7 +7,7 @@
 
 #include "text/convert.h"
 
-namespace lockstep {
+namespace lockstep::spool {
 namespace {
 
 using ::testing::AllOf;
@@ -47,4 +47,4 @@ TEST(Item, OfALogCountsItsLines) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::spool

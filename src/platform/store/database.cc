@@ -18,7 +18,7 @@
 #include "platform/store/detail/sql_error.h"
 #include "platform/store/migrations.h"
 
-namespace lockstep {
+namespace lockstep::store {
 namespace {
 
 namespace fs = std::filesystem;
@@ -148,7 +148,7 @@ struct Locks {
 Result<Locks> lock_both(const fs::path& file) {
   if (auto made = make_folders(file.parent_path()); !made) return unusable(made.error());
   Locks locks;
-  locks.folder = TRY(lock_file(Home{file.parent_path()}.lock_file()));
+  locks.folder = TRY(lock_file(host::Home{file.parent_path()}.lock_file()));
   TRY(record_lock_owner(locks.folder));
   locks.database = TRY(lock_file(file));
   // Contains the environments of runs, which may have secrets. SQLite's other files get the same
@@ -319,4 +319,4 @@ Result<void> Database::run(std::string_view sql, std::vector<SqlValue> args,
   return ran;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::store

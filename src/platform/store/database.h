@@ -28,7 +28,7 @@
 #include "base/result.h"
 #include "base/units.h"
 
-namespace lockstep {
+namespace lockstep::store {
 
 enum class SqlType { integer, real, text };
 
@@ -154,4 +154,4 @@ class Database {
   std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::store

@@ -16,7 +16,7 @@
 #include "base/temporary_folder_for_test.h"
 #include "platform/store/sql_store.h"
 
-namespace lockstep {
+namespace lockstep::store {
 namespace {
 
 namespace fs = std::filesystem;
@@ -24,14 +24,14 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-std::vector<Change> rows_of(std::int64_t version, std::size_t bytes = 10) {
-  Run run;
+std::vector<model::Change> rows_of(std::int64_t version, std::size_t bytes = 10) {
+  model::Run run;
   run.id = {"demo", 1};
   run.spec.project = "demo";
   run.version = version;
   run.reason = std::string(bytes, 'x');
   run.epoch = 1;
-  Attempt attempt;
+  model::Attempt attempt;
   attempt.id = {run.id, 1};
   attempt.reason = std::to_string(version);
   return {run, attempt};
@@ -39,7 +39,7 @@ std::vector<Change> rows_of(std::int64_t version, std::size_t bytes = 10) {
 
 // Checks that both rows are of one commit; returns its version, 0 if there is none.
 std::int64_t whole_version(Database& database) {
-  const State state = SqlStore(database).load().value();
+  const model::State state = SqlStore(database).load().value();
   if (state.runs.empty()) return 0;
   const auto version = state.runs.begin()->second.version;
   EXPECT_EQ(state.attempts.begin()->second.reason, std::to_string(version));
@@ -94,7 +94,7 @@ TEST_F(DurabilityTest, AFullDiskRefusesTheCommitWholeAndTakesItOnceThereIsRoom) 
     std::string refusal;
     for (int i = 0; i < 100 && refusal.empty(); ++i)
       if (auto done = store.commit(rows_of(1, 100'000)); !done)
-        refusal = std::string(text(done.error().code)) + " " + done.error().message;
+        refusal = std::string(lockstep::text(done.error().code)) + " " + done.error().message;
     if (refusal.empty()) return "no commit was refused";
     if (whole_version(**database) != 1) return "the refused commit left something";
     if (::ftruncate(ballast->get(), 0) != 0) return "ftruncate failed";
@@ -130,8 +130,9 @@ TEST_F(DurabilityTest, AFolderOfSomebodyElseIsNamedWithARemedy) {
   const auto words = in_child([&]() -> std::string {
     if (::setuid(65534) != 0) return "skip: becoming another user takes root";
     const auto refused = Database::open(file());
-    return refused ? "opened"
-                   : std::string(text(refused.error().code)) + " " + refused.error().message;
+    return refused
+               ? "opened"
+               : std::string(lockstep::text(refused.error().code)) + " " + refused.error().message;
   });
   if (words.starts_with("skip")) GTEST_SKIP() << words;
   EXPECT_THAT(words, AllOf(StartsWith("denied "), HasSubstr(folder_.path().string()),
@@ -217,4 +218,4 @@ TEST_F(DurabilityTest, WhatNothingUsesIsGivenBackInSlices) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::store

@@ -6,15 +6,15 @@
 #include "base/os/files.h"
 #include "text/convert.h"
 
-namespace lockstep {
+namespace lockstep::store {
 
 // A newer Lockstep may have written further fields.
-Result<StoreHistory> HistoryFile::load() {
+Result<model::StoreHistory> HistoryFile::load() {
   const auto words = read_file(file_);
-  if (!words && words.error().code == Code::not_found) return StoreHistory();
+  if (!words && words.error().code == Code::not_found) return model::StoreHistory();
   if (!words) return words.error();
   const auto json = parse_json(*words);
-  auto history = json ? from_json<StoreHistory>(*json, UnknownFields::ignore) : json.error();
+  auto history = json ? from_json<model::StoreHistory>(*json, UnknownFields::ignore) : json.error();
   if (history) return history;
   return Error{Code::corrupt,
                format("{} is damaged ({}); put back a copy of it, or remove it if the store beside "
@@ -22,7 +22,7 @@ Result<StoreHistory> HistoryFile::load() {
                       file_.string(), history.error().message)};
 }
 
-Result<void> HistoryFile::store(const StoreHistory& history) {
+Result<void> HistoryFile::store(const model::StoreHistory& history) {
   return write_file(file_, dump_json(to_json(history), Indent::two) + "\n");
 }
 
@@ -32,4 +32,4 @@ std::string HistoryFile::new_generation() {
   return format("{:016x}", number);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::store

@@ -7,16 +7,16 @@
 #include "base/result.h"
 #include "platform/core/model/history.h"
 
-namespace lockstep {
+namespace lockstep::store {
 
 class HistoryStore {
  public:
   virtual ~HistoryStore() = default;
 
   // Empty if nothing was stored yet.
-  virtual Result<StoreHistory> load() = 0;
+  virtual Result<model::StoreHistory> load() = 0;
   // Durable once it has returned.
-  virtual Result<void> store(const StoreHistory& history) = 0;
+  virtual Result<void> store(const model::StoreHistory& history) = 0;
   // 16 random hex digits.
   virtual std::string new_generation() = 0;
 };
@@ -26,12 +26,12 @@ class HistoryFile : public HistoryStore {
  public:
   explicit HistoryFile(std::filesystem::path file) : file_(std::move(file)) {}
 
-  Result<StoreHistory> load() override;
-  Result<void> store(const StoreHistory& history) override;
+  Result<model::StoreHistory> load() override;
+  Result<void> store(const model::StoreHistory& history) override;
   std::string new_generation() override;
 
  private:
   const std::filesystem::path file_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::store

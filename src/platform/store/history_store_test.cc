@@ -6,7 +6,7 @@
 #include "base/os/files.h"
 #include "base/temporary_folder_for_test.h"
 
-namespace lockstep {
+namespace lockstep::store {
 namespace {
 
 using ::testing::HasSubstr;
@@ -14,8 +14,8 @@ using ::testing::HasSubstr;
 TEST(HistoryFile, KeepsWhatItIsGiven) {
   const TemporaryFolder folder;
   HistoryFile file(folder / "stores.json");
-  EXPECT_EQ(file.load().value(), StoreHistory());
-  const StoreHistory history{.issued = {{"3f9c0a5e7d21b864", 7}}, .numbers = {{"demo", 12}}};
+  EXPECT_EQ(file.load().value(), model::StoreHistory());
+  const model::StoreHistory history{.issued = {{"3f9c0a5e7d21b864", 7}}, .numbers = {{"demo", 12}}};
   ASSERT_TRUE(file.store(history));
   EXPECT_EQ(HistoryFile(folder / "stores.json").load().value(), history);
 }
@@ -24,7 +24,7 @@ TEST(HistoryFile, NamesEachStoreAnew) {
   HistoryFile file("unused");
   const std::string one = file.new_generation();
   EXPECT_EQ(one.size(), 16u);
-  EXPECT_TRUE(check_generation(one));
+  EXPECT_TRUE(model::check_generation(one));
   EXPECT_NE(one, file.new_generation());
 }
 
@@ -38,4 +38,4 @@ TEST(HistoryFile, ThatIsDamagedIsRefusedWithTheRemedy) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::store

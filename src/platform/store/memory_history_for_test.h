@@ -8,12 +8,12 @@
 
 #include "platform/store/history_store.h"
 
-namespace lockstep {
+namespace lockstep::store {
 
 class MemoryHistory : public HistoryStore {
  public:
-  Result<StoreHistory> load() override { return history; }
-  Result<void> store(const StoreHistory& kept) override {
+  Result<model::StoreHistory> load() override { return history; }
+  Result<void> store(const model::StoreHistory& kept) override {
     if (failure) return *failure;
     history = kept;
     return {};
@@ -26,9 +26,9 @@ class MemoryHistory : public HistoryStore {
     return next;
   }
 
-  StoreHistory history;
+  model::StoreHistory history;
   std::vector<std::string> generations;  // the next ones
   std::optional<Error> failure;          // of store()
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::store

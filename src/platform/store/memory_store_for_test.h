@@ -6,17 +6,17 @@
 
 #include "platform/store/store.h"
 
-namespace lockstep {
+namespace lockstep::store {
 
 class MemoryStore : public Store {
  public:
-  Result<State> load() override {
-    drop_unstored_orphans(state_);
+  Result<model::State> load() override {
+    model::drop_unstored_orphans(state_);
     return state_;
   }
-  Result<void> commit(std::span<const Change> changes) override {
+  Result<void> commit(std::span<const model::Change> changes) override {
     if (failure_) return *failure_;
-    for (const Change& change : changes) apply(state_, change);
+    for (const model::Change& change : changes) model::apply(state_, change);
     ++commits_;
     return {};
   }
@@ -30,9 +30,9 @@ class MemoryStore : public Store {
   int commits() const { return commits_; }
 
  private:
-  State state_;
+  model::State state_;
   std::optional<Error> failure_;
   int commits_ = 0;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::store

@@ -6,7 +6,7 @@
 
 #include "platform/store/database.h"
 
-namespace lockstep {
+namespace lockstep::store {
 namespace {
 
 // Times are microseconds since 1970 in UTC, durations microseconds. Names of states are those of
@@ -287,4 +287,4 @@ Result<void> migrate(Database& database, int version) {
   return {};
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::store

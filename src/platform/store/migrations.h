@@ -4,7 +4,7 @@
 
 #include "base/result.h"
 
-namespace lockstep {
+namespace lockstep::store {
 
 class Database;
 
@@ -16,4 +16,4 @@ Result<int> schema_version_of(Database& database);
 // Applies the missing steps, each in one transaction.
 Result<void> migrate(Database& database, int version);
 
-}  // namespace lockstep
+}  // namespace lockstep::store

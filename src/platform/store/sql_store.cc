@@ -3,7 +3,7 @@
 #include "base/format.h"
 #include "text/convert.h"
 
-namespace lockstep {
+namespace lockstep::store {
 namespace {
 
 using MaybeTime = std::optional<Time>;
@@ -18,11 +18,11 @@ Result<T> from_json_text(const std::string& words) {
 }
 
 struct RankRow {
-  const NodeId& node;
+  const model::NodeId& node;
   int local_rank;
 };
 std::string text(const RankRow& row) {
-  return format("local rank {} of {}", row.local_rank, lockstep::text(row.node));
+  return format("local rank {} of {}", row.local_rank, model::text(row.node));
 }
 
 struct NamedRow {
@@ -43,7 +43,7 @@ std::optional<std::string> nullable(const std::string& words) {
   return words.empty() ? std::nullopt : std::optional(words);
 }
 
-Result<void> upsert(Database& db, const Run& run) {
+Result<void> upsert(Database& db, const model::Run& run) {
   return db.execute(
       "insert into runs (project, number, spec, origin, state, reason, version, epoch, submitted, "
       "queued, started, ended, charged, user_exits, losses, stop_requested, not_before, "
@@ -70,7 +70,7 @@ Result<void> upsert(Database& db, const Run& run) {
       json_text(run.audit), run.moves, run.fair_share_used, run.generation);
 }
 
-Result<void> upsert(Database& db, const HostRow& host) {
+Result<void> upsert(Database& db, const model::HostRow& host) {
   return db.execute(
       "insert into hosts (id, state, reason, since, audit, losses) values (:id, :state, :reason, "
       ":since, :audit, :losses) on conflict do update set state = excluded.state, reason = "
@@ -80,14 +80,14 @@ Result<void> upsert(Database& db, const HostRow& host) {
       json_text(host.losses));
 }
 
-Result<void> upsert(Database& db, const LimitRow& limit) {
+Result<void> upsert(Database& db, const model::LimitRow& limit) {
   return db.execute(
       "insert into limits (scope, name, devices, weight) values (:scope, :name, :devices, :weight) "
       "on conflict do update set devices = excluded.devices, weight = excluded.weight",
       text(limit.id.scope), limit.id.name, limit.devices, limit.weight);
 }
 
-Result<void> upsert(Database& db, const StoreRow& store) {
+Result<void> upsert(Database& db, const model::StoreRow& store) {
   return db.execute(
       "insert into store (place, generation, minted) values (1, :generation, :minted) "
       "on conflict do update set generation = excluded.generation, minted = excluded.minted",
@@ -95,7 +95,7 @@ Result<void> upsert(Database& db, const StoreRow& store) {
 }
 
 // Each daemon lists orphans itself; only stop requests are stored.
-Result<void> upsert(Database& db, const Orphan& orphan) {
+Result<void> upsert(Database& db, const model::Orphan& orphan) {
   if (orphan.terminated || !orphan.stop_requested_at)
     return db.execute("delete from orphans where node = :node", text(orphan.id));
   return db.execute(
@@ -104,14 +104,14 @@ Result<void> upsert(Database& db, const Orphan& orphan) {
       text(orphan.id), *orphan.stop_requested_at);
 }
 
-Result<void> upsert(Database& db, const ClockRow& clock) {
+Result<void> upsert(Database& db, const model::ClockRow& clock) {
   return db.execute(
       "insert into clock (only, boot, zero) values (1, :boot, :zero) "
       "on conflict do update set boot = excluded.boot, zero = excluded.zero",
       clock.boot, clock.zero);
 }
 
-Result<void> upsert(Database& db, const Attempt& attempt) {
+Result<void> upsert(Database& db, const model::Attempt& attempt) {
   return db.execute(
       "insert into attempts (project, number, epoch, state, cause, reason, created, started, "
       "draining, ended, saved, saved_step, moves_to, generation) values (:project, :number, "
@@ -127,7 +127,7 @@ Result<void> upsert(Database& db, const Attempt& attempt) {
       json_text(attempt.move_destination), attempt.generation);
 }
 
-Result<void> put_rank(Database& db, const NodeId& node, const Rank& rank) {
+Result<void> put_rank(Database& db, const model::NodeId& node, const model::Rank& rank) {
   return db.execute(
       "insert into ranks (project, number, epoch, node, local_rank, rank, pid, state, code, "
       "signalled_by_us, ended, step, stalled_since, activity, activity_since, fault, fault_rank, "
@@ -140,7 +140,7 @@ Result<void> put_rank(Database& db, const NodeId& node, const Rank& rank) {
       name_of(rank.fault), rank.fault_rank, rank.fault_text, rank.restarts);
 }
 
-Result<void> upsert(Database& db, const Node& node) {
+Result<void> upsert(Database& db, const model::Node& node) {
   const auto& [attempt, index] = node.id;
   TRY(db.execute(
       "insert into nodes (project, number, epoch, node, host, devices, state, address, "
@@ -160,11 +160,11 @@ Result<void> upsert(Database& db, const Node& node) {
       db.execute("delete from ranks where project = :project and number = :number and "
                  "epoch = :epoch and node = :node",
                  attempt.run.project, attempt.run.number, attempt.epoch, index));
-  for (const Rank& rank : node.ranks) TRY(put_rank(db, node.id, rank));
+  for (const model::Rank& rank : node.ranks) TRY(put_rank(db, node.id, rank));
   return {};
 }
 
-Result<void> load_runs(Database& db, State& state) {
+Result<void> load_runs(Database& db, model::State& state) {
   using Text = std::string;
   using Int = std::int64_t;
   for (auto& [project, number, spec, origin, run_state, reason, version, epoch, submitted, queued,
@@ -177,11 +177,11 @@ Result<void> load_runs(Database& db, State& state) {
            "queued, started, ended, charged, user_exits, losses, stop_requested, not_before, "
            "request_id, priority, held, awaits_others, audit, moves, share, generation from "
            "runs"))) {
-    Run run;
+    model::Run run;
     run.id = {project, number};
-    run.spec = TRY(column("spec", "runs", run.id, from_json_text<RunSpec>(spec)));
-    run.origin = TRY(column("origin", "runs", run.id, from_json_text<Origin>(origin)));
-    run.state = TRY(column("state", "runs", run.id, parse_name<RunState>(run_state)));
+    run.spec = TRY(column("spec", "runs", run.id, from_json_text<model::RunSpec>(spec)));
+    run.origin = TRY(column("origin", "runs", run.id, from_json_text<model::Origin>(origin)));
+    run.state = TRY(column("state", "runs", run.id, parse_name<model::RunState>(run_state)));
     run.reason = reason;
     run.version = version;
     run.epoch = epoch;
@@ -199,16 +199,16 @@ Result<void> load_runs(Database& db, State& state) {
     run.held = held;
     run.awaits_dependencies = awaits_dependencies;
     run.audit =
-        TRY(column("audit", "runs", run.id, from_json_text<std::vector<AuditEntry>>(audit)));
+        TRY(column("audit", "runs", run.id, from_json_text<std::vector<model::AuditEntry>>(audit)));
     run.moves = moves;
     run.fair_share_used = share;
     run.generation = generation;
-    apply(state, run);
+    model::apply(state, run);
   }
   return {};
 }
 
-Result<void> load_attempts(Database& db, State& state) {
+Result<void> load_attempts(Database& db, model::State& state) {
   using Text = std::string;
   using Int = std::int64_t;
   for (auto& [project, number, epoch, attempt_state, cause, reason, created, started, draining,
@@ -217,11 +217,11 @@ Result<void> load_attempts(Database& db, State& state) {
                    MaybeTime, std::optional<Int>, Text, Text>(
            "select project, number, epoch, state, cause, reason, created, started, draining, "
            "ended, saved, saved_step, moves_to, generation from attempts"))) {
-    Attempt attempt;
+    model::Attempt attempt;
     attempt.id = {{project, number}, epoch};
-    attempt.state =
-        TRY(column("state", "attempts", attempt.id, parse_name<AttemptState>(attempt_state)));
-    attempt.cause = TRY(column("cause", "attempts", attempt.id, parse_name<Cause>(cause)));
+    attempt.state = TRY(
+        column("state", "attempts", attempt.id, parse_name<model::AttemptState>(attempt_state)));
+    attempt.cause = TRY(column("cause", "attempts", attempt.id, parse_name<model::Cause>(cause)));
     attempt.reason = reason;
     attempt.created = created;
     attempt.started = started;
@@ -229,15 +229,16 @@ Result<void> load_attempts(Database& db, State& state) {
     attempt.ended = ended;
     attempt.last_checkpoint = saved;
     attempt.last_checkpoint_step = saved_step;
-    attempt.move_destination = TRY(column("moves_to", "attempts", attempt.id,
-                                          from_json_text<std::vector<HostDevices>>(moves_to)));
+    attempt.move_destination =
+        TRY(column("moves_to", "attempts", attempt.id,
+                   from_json_text<std::vector<model::HostDevices>>(moves_to)));
     attempt.generation = generation;
-    apply(state, attempt);
+    model::apply(state, attempt);
   }
   return {};
 }
 
-Result<void> load_nodes(Database& db, State& state) {
+Result<void> load_nodes(Database& db, model::State& state) {
   using Text = std::string;
   using Int = std::int64_t;
   for (auto& [project, number, epoch, index, host, devices, node_state, address, master_port,
@@ -246,27 +247,27 @@ Result<void> load_nodes(Database& db, State& state) {
                    MaybeTime>(
            "select project, number, epoch, node, host, devices, state, address, master_port, "
            "rendezvous_port, agent_pid, stop_reason, message, last_heard, killed from nodes"))) {
-    Node node;
+    model::Node node;
     node.id = {{{project, number}, epoch}, index};
     node.host = host;
     node.devices =
         TRY(column("devices", "nodes", node.id, from_json_text<std::vector<int>>(devices)));
-    node.state = TRY(column("state", "nodes", node.id, parse_name<NodeState>(node_state)));
+    node.state = TRY(column("state", "nodes", node.id, parse_name<model::NodeState>(node_state)));
     node.address = address;
     node.master_port = master_port;
     node.rendezvous_port = rendezvous_port;
     node.agent_pid = agent_pid;
     node.stop_reason =
-        TRY(column("stop_reason", "nodes", node.id, parse_name<StopReason>(stop_reason)));
+        TRY(column("stop_reason", "nodes", node.id, parse_name<model::StopReason>(stop_reason)));
     node.message = message;
     node.last_heartbeat = last_heartbeat;
     node.kill_requested_at = killed;
-    apply(state, node);
+    model::apply(state, node);
   }
   return {};
 }
 
-Result<void> load_ranks(Database& db, State& state) {
+Result<void> load_ranks(Database& db, model::State& state) {
   using Text = std::string;
   using Int = std::int64_t;
   for (auto& [project, number, epoch, index, local_rank, rank_number, pid, rank_state, code, ours,
@@ -278,89 +279,92 @@ Result<void> load_ranks(Database& db, State& state) {
            "signalled_by_us, ended, step, stalled_since, activity, activity_since, fault, "
            "fault_rank, fault_text, restarts from ranks order by project, number, epoch, node, "
            "local_rank"))) {
-    const NodeId node{{{project, number}, epoch}, index};
+    const model::NodeId node{{{project, number}, epoch}, index};
     const RankRow row{node, local_rank};
-    Rank rank;
+    model::Rank rank;
     rank.rank = rank_number;
     rank.local_rank = local_rank;
     rank.pid = pid;
-    rank.state = TRY(column("state", "ranks", row, parse_name<RankState>(rank_state)));
+    rank.state = TRY(column("state", "ranks", row, parse_name<model::RankState>(rank_state)));
     rank.code = code;
     rank.signalled_by_agent = ours;
     rank.ended = ended;
     rank.step = step;
     rank.stalled_since = stalled_since;
-    rank.activity = TRY(column("activity", "ranks", row, parse_name<Activity>(activity)));
+    rank.activity = TRY(column("activity", "ranks", row, parse_name<model::Activity>(activity)));
     rank.activity_since = activity_since;
-    rank.fault = TRY(column("fault", "ranks", row, parse_name<Fault>(fault)));
+    rank.fault = TRY(column("fault", "ranks", row, parse_name<report::Fault>(fault)));
     rank.fault_rank = fault_rank;
     rank.fault_text = fault_text;
     rank.restarts = restarts;
     const auto owner = state.nodes.find(node);
     if (owner == state.nodes.end())
       return Error{Code::corrupt, format("table ranks, {}: the table nodes has no {}", text(row),
-                                         lockstep::text(node))};
+                                         model::text(node))};
     owner->second.ranks.push_back(rank);
   }
   return {};
 }
 
-Result<void> load_hosts(Database& db, State& state) {
+Result<void> load_hosts(Database& db, model::State& state) {
   using Text = std::string;
   for (auto& [id, host_state, reason, since, audit, losses] :
        TRY(db.rows<Text, Text, Text, Time, Text, Text>(
            "select id, state, reason, since, audit, losses from hosts"))) {
-    HostRow host;
+    model::HostRow host;
     host.id = id;
-    host.state = TRY(column("state", "hosts", NamedRow{id}, parse_name<HostState>(host_state)));
+    host.state =
+        TRY(column("state", "hosts", NamedRow{id}, parse_name<model::HostState>(host_state)));
     host.reason = reason;
     host.since = since;
-    host.audit =
-        TRY(column("audit", "hosts", NamedRow{id}, from_json_text<std::vector<AuditEntry>>(audit)));
-    host.losses =
-        TRY(column("losses", "hosts", NamedRow{id}, from_json_text<std::vector<HostLoss>>(losses)));
-    apply(state, host);
+    host.audit = TRY(column("audit", "hosts", NamedRow{id},
+                            from_json_text<std::vector<model::AuditEntry>>(audit)));
+    host.losses = TRY(column("losses", "hosts", NamedRow{id},
+                             from_json_text<std::vector<model::HostLoss>>(losses)));
+    model::apply(state, host);
   }
   return {};
 }
 
-Result<void> load_limits(Database& db, State& state) {
+Result<void> load_limits(Database& db, model::State& state) {
   using Text = std::string;
   for (auto& [scope, name, devices, weight] : TRY(db.rows<Text, Text, std::optional<int>, int>(
            "select scope, name, devices, weight from limits"))) {
-    LimitRow limit;
-    limit.id.scope = TRY(column("scope", "limits", NamedRow{name}, parse_name<LimitScope>(scope)));
+    model::LimitRow limit;
+    limit.id.scope =
+        TRY(column("scope", "limits", NamedRow{name}, parse_name<model::LimitScope>(scope)));
     limit.id.name = name;
     limit.devices = devices;
     limit.weight = weight;
-    apply(state, limit);
+    model::apply(state, limit);
   }
   return {};
 }
 
 // Empty before the store's first daemon has set a generation.
-Result<void> load_store(Database& db, State& state) {
+Result<void> load_store(Database& db, model::State& state) {
   for (auto& [generation, issued] :
        TRY(db.rows<std::string, std::int64_t>("select generation, minted from store")))
     state.store = {generation, issued};
   return {};
 }
 
-Result<void> load_clock(Database& db, State& state) {
+Result<void> load_clock(Database& db, model::State& state) {
   for (auto& [boot, zero] : TRY(db.rows<std::string, Time>("select boot, zero from clock")))
-    apply(state, ClockRow{boot, zero});
+    model::apply(state, model::ClockRow{boot, zero});
   return {};
 }
 
-Result<void> load_orphans(Database& db, State& state) {
+Result<void> load_orphans(Database& db, model::State& state) {
   for (auto& [node, stopping] :
        TRY(db.rows<std::string, Time>("select node, stopping from orphans")))
-    apply(state, Orphan{.id = TRY(column("node", "orphans", NamedRow{node}, parse_node_name(node))),
-                        .stop_requested_at = stopping});
+    model::apply(state, model::Orphan{.id = TRY(column("node", "orphans", NamedRow{node},
+                                                       model::parse_node_name(node))),
+                                      .stop_requested_at = stopping});
   return {};
 }
 
-Result<void> load_all(Database& db, State& state) {
+Result<void> load_all(Database& db, model::State& state) {
   TRY(load_runs(db, state));
   TRY(load_attempts(db, state));
   TRY(load_nodes(db, state));
@@ -374,17 +378,17 @@ Result<void> load_all(Database& db, State& state) {
 
 }  // namespace
 
-Result<State> SqlStore::load() {
-  State state;
+Result<model::State> SqlStore::load() {
+  model::State state;
   auto loaded = load_all(database_, state);
   if (!loaded)
     return std::move(loaded).error().with_context("loading the runs from " + database_.name());
   return state;
 }
 
-Result<void> SqlStore::commit(std::span<const Change> changes) {
+Result<void> SqlStore::commit(std::span<const model::Change> changes) {
   return database_.transaction([&]() -> Result<void> {
-    for (const Change& change : changes)
+    for (const model::Change& change : changes)
       TRY(std::visit([&](const auto& row) { return upsert(database_, row); }, change));
     return {};
   });
@@ -395,4 +399,4 @@ Result<void> SqlStore::check_writable() {
       [&] { return database_.execute("update schema_version set version = version"); });
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::store

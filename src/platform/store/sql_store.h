@@ -4,18 +4,18 @@
 #include "platform/store/database.h"
 #include "platform/store/store.h"
 
-namespace lockstep {
+namespace lockstep::store {
 
 class SqlStore : public Store {
  public:
   explicit SqlStore(Database& database) : database_(database) {}  // must outlive the store
 
-  Result<State> load() override;
-  Result<void> commit(std::span<const Change> changes) override;
+  Result<model::State> load() override;
+  Result<void> commit(std::span<const model::Change> changes) override;
   Result<void> check_writable() override;
 
  private:
   Database& database_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::store

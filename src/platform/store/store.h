@@ -6,18 +6,18 @@
 #include "base/result.h"
 #include "platform/core/model/state.h"
 
-namespace lockstep {
+namespace lockstep::store {
 
 class Store {
  public:
   virtual ~Store() = default;
 
   // All rows; the map is not stored and stays empty.
-  virtual Result<State> load() = 0;
+  virtual Result<model::State> load() = 0;
   // All of the rows or none of them. Once it has returned, they survive a crash of the daemon.
-  virtual Result<void> commit(std::span<const Change> changes) = 0;
+  virtual Result<void> commit(std::span<const model::Change> changes) = 0;
   // Fails if a commit would fail now: it writes, but changes nothing.
   virtual Result<void> check_writable() = 0;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::store

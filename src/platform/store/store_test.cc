@@ -7,7 +7,7 @@
 #include "platform/store/migrations.h"
 #include "platform/store/sql_store.h"
 
-namespace lockstep {
+namespace lockstep::store {
 namespace {
 
 namespace fs = std::filesystem;
@@ -15,8 +15,8 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 // A run, its attempt and a node, with a value in every field.
-Run full_run() {
-  Run run;
+model::Run full_run() {
+  model::Run run;
   run.id = {"demo", 3};
   run.spec.project = "demo";
   run.spec.name = "it's \"quoted\"; drop table runs";
@@ -25,7 +25,7 @@ Run full_run() {
   run.spec.env = {{"A", "b"}};
   run.spec.timeout = Duration(90'000'001);
   run.origin = {"ann", "abc123", true};
-  run.state = RunState::running;
+  run.state = model::RunState::running;
   run.reason = "line";
   run.version = 7;
   run.epoch = 2;
@@ -38,7 +38,7 @@ Run full_run() {
   run.stop_requested = true;
   run.not_before = run.submitted + Duration(2);
   run.request_id = "0f3c";
-  run.spec.run_class = RunClass::debug;
+  run.spec.run_class = model::RunClass::debug;
   run.spec.after = {"demo/1"};
   run.spec.not_before = run.submitted;
   run.priority = -5;
@@ -50,11 +50,11 @@ Run full_run() {
   run.generation = "0f5c";
   return run;
 }
-Attempt full_attempt() {
-  Attempt attempt;
+model::Attempt full_attempt() {
+  model::Attempt attempt;
   attempt.id = {{"demo", 3}, 2};
-  attempt.state = AttemptState::draining;
-  attempt.cause = Cause::rank_lost;
+  attempt.state = model::AttemptState::draining;
+  attempt.cause = model::Cause::rank_lost;
   attempt.reason = "rank 3 on host b was killed by signal 9 (SIGKILL)";
   attempt.created = Time(Duration(10));
   attempt.started = Time(Duration(20));
@@ -65,45 +65,45 @@ Attempt full_attempt() {
   attempt.generation = "1a2b";
   return attempt;
 }
-Node full_node() {
-  Node node;
+model::Node full_node() {
+  model::Node node;
   node.id = {{{"demo", 3}, 2}, 1};
   node.host = "b";
   node.devices = {0, 2};
-  node.state = NodeState::running;
+  node.state = model::NodeState::running;
   node.address = "10.0.0.2";
   node.master_port = 1;
   node.rendezvous_port = 2;
   node.agent_pid = 5'000'000'000;
-  node.stop_reason = StopReason::signal;
+  node.stop_reason = model::StopReason::signal;
   node.message = "hm";
   node.last_heartbeat = Time(Duration(25));
   node.kill_requested_at = Time(Duration(26));
-  node.ranks = {
-      {2, 0, 77, RankState::running, 0, false, std::nullopt, 120, Time(Duration(23)),
-       Activity::stopped, Time(Duration(22)), Fault::timed_out, 1, "waited for rank 1", 2},
-      {3, 1, 78, RankState::killed, 9, true, Time(Duration(24))}};
+  node.ranks = {{2, 0, 77, model::RankState::running, 0, false, std::nullopt, 120,
+                 Time(Duration(23)), model::Activity::stopped, Time(Duration(22)),
+                 report::Fault::timed_out, 1, "waited for rank 1", 2},
+                {3, 1, 78, model::RankState::killed, 9, true, Time(Duration(24))}};
   return node;
 }
-HostRow full_host() {
+model::HostRow full_host() {
   return {"b",
-          HostState::drained,
+          model::HostState::drained,
           "by ann: loud",
           Time(Duration(7)),
           {{Time(Duration(7)), "", "x"}},
           {{"demo/1", Time(Duration(8))}}};
 }
-std::vector<Change> all_rows() {
+std::vector<model::Change> all_rows() {
   return {full_run(),
           full_attempt(),
           full_node(),
           full_host(),
-          LimitRow{{LimitScope::user, "ann"}, 16},
-          LimitRow{{LimitScope::project, "ann"}, std::nullopt, 3},
-          StoreRow{"3f9c0a5e7d21b864", 12}};
+          model::LimitRow{{model::LimitScope::user, "ann"}, 16},
+          model::LimitRow{{model::LimitScope::project, "ann"}, std::nullopt, 3},
+          model::StoreRow{"3f9c0a5e7d21b864", 12}};
 }
 
-void expect_same(const State& a, const State& b) {
+void expect_same(const model::State& a, const model::State& b) {
   EXPECT_EQ(a.runs, b.runs);
   EXPECT_EQ(a.attempts, b.attempts);
   EXPECT_EQ(a.nodes, b.nodes);
@@ -124,8 +124,8 @@ class StoreTest : public ::testing::Test {
 
 TEST_F(StoreTest, WhatWasCommittedIsThereAfterReopening) {
   const auto rows = all_rows();
-  State expected;
-  for (const Change& row : rows) apply(expected, row);
+  model::State expected;
+  for (const model::Change& row : rows) model::apply(expected, row);
   {
     auto database = open();
     ASSERT_TRUE(SqlStore(*database).commit(rows));
@@ -138,14 +138,15 @@ TEST_F(StoreTest, WhatWasCommittedIsThereAfterReopening) {
 TEST_F(StoreTest, OfAnOrphanOnlyThatItIsToEndIsKeptUntilItIsGone) {
   auto database = open();
   SqlStore store(*database);
-  Orphan ends{.id = {"1a2b3c4d5e6f7a8b", {{{"demo", 3}, 2}, 1}}, .devices = {"a", {0}}};
+  model::Orphan ends{.id = {"1a2b3c4d5e6f7a8b", {{{"demo", 3}, 2}, 1}}, .devices = {"a", {0}}};
   ends.stop_requested_at = Time(Duration(25));
-  Orphan goes_on{.id = {"", {{{"demo", 4}, 1}, 0}}, .devices = {"a", {1}}};
-  ASSERT_TRUE(store.commit(std::vector<Change>{ends, goes_on}));
-  const Orphan kept{.id = ends.id, .stop_requested_at = ends.stop_requested_at};
-  EXPECT_EQ(store.load().value().orphans, (std::map<NodeName, Orphan>{{ends.id, kept}}));
+  model::Orphan goes_on{.id = {"", {{{"demo", 4}, 1}, 0}}, .devices = {"a", {1}}};
+  ASSERT_TRUE(store.commit(std::vector<model::Change>{ends, goes_on}));
+  const model::Orphan kept{.id = ends.id, .stop_requested_at = ends.stop_requested_at};
+  EXPECT_EQ(store.load().value().orphans,
+            (std::map<model::NodeName, model::Orphan>{{ends.id, kept}}));
   ends.terminated = true;
-  ASSERT_TRUE(store.commit(std::vector<Change>{ends}));
+  ASSERT_TRUE(store.commit(std::vector<model::Change>{ends}));
   EXPECT_TRUE(store.load().value().orphans.empty());
 }
 
@@ -154,13 +155,13 @@ TEST_F(StoreTest, ARowIsReplacedByItsSuccessor) {
   SqlStore store(*database);
   ASSERT_TRUE(store.commit(all_rows()));
   auto run = full_run();
-  run.state = RunState::succeeded;
+  run.state = model::RunState::succeeded;
   run.ended = Time(Duration(40));
   run.not_before.reset();
   auto node = full_node();
-  node.ranks[0].state = RankState::exited;
+  node.ranks[0].state = model::RankState::exited;
   node.kill_requested_at.reset();
-  const std::vector<Change> later = {run, node};
+  const std::vector<model::Change> later = {run, node};
   ASSERT_TRUE(store.commit(later));
   const auto loaded = store.load().value();
   EXPECT_EQ(loaded.runs.at(run.id), run);
@@ -322,14 +323,15 @@ TEST_F(StoreTest, TwoRunsCannotHaveOneRequestId) {
   SqlStore store(*database);
   auto other = full_run();
   other.id.number = 4;
-  EXPECT_TRUE(store.commit(std::vector<Change>{full_run()}));
-  EXPECT_FALSE(store.commit(std::vector<Change>{other}));
+  EXPECT_TRUE(store.commit(std::vector<model::Change>{full_run()}));
+  EXPECT_FALSE(store.commit(std::vector<model::Change>{other}));
   other.request_id = "";
   auto third = other;
   third.id.number = 5;
-  EXPECT_TRUE(store.commit(std::vector<Change>{other, third})) << "none is no id";
+  EXPECT_TRUE(store.commit(std::vector<model::Change>{other, third})) << "none is no id";
   EXPECT_EQ(store.load().value().runs.size(), 3u);
-  EXPECT_EQ(store.load().value().requests, (std::map<std::string, RunId>{{"0f3c", {"demo", 3}}}));
+  EXPECT_EQ(store.load().value().requests,
+            (std::map<std::string, model::RunId>{{"0f3c", {"demo", 3}}}));
 }
 
 // Removes everything that files older than the fifth step lack; a new step adds its own removal
@@ -379,11 +381,11 @@ TEST_F(StoreTest, MigrationGoesOnFromWhereAFileStands) {
   }
   auto database = open();
   EXPECT_EQ(schema_version_of(*database).value(), schema_version_latest());
-  const State loaded = SqlStore(*database).load().value();
+  const model::State loaded = SqlStore(*database).load().value();
   EXPECT_EQ(loaded.runs.at(full_run().id).queued, full_run().submitted);
-  EXPECT_EQ(loaded.nodes.at(full_node().id).ranks.at(0).activity, Activity::unknown);
+  EXPECT_EQ(loaded.nodes.at(full_node().id).ranks.at(0).activity, model::Activity::unknown);
   EXPECT_TRUE(database->rows<std::int64_t>("select first from log_chunks").value().empty());
-  EXPECT_EQ(loaded.store, StoreRow()) << "its next daemon names it";
+  EXPECT_EQ(loaded.store, model::StoreRow()) << "its next daemon names it";
   EXPECT_EQ(loaded.attempts.at(full_attempt().id).generation, "");
 }
 
@@ -431,4 +433,4 @@ TEST_F(StoreTest, ErrorsOfSqlAreErrorsNotExceptions) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::store

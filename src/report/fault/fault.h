@@ -4,7 +4,7 @@
 
 #include "text/record.h"
 
-namespace lockstep {
+namespace lockstep::report {
 
 enum class Fault {
   none,
@@ -21,4 +21,4 @@ constexpr auto enum_names(Fault) {
                        {Fault::refused, "refused"}});
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::report

@@ -11,7 +11,7 @@ constexpr Duration kSlack = std::chrono::seconds(10);
 
 std::string describe_fault(const InjectedFault& fault) {
   std::vector<std::string> causes;
-  for (Cause cause : fault.causes) causes.emplace_back(text(cause));
+  for (model::Cause cause : fault.causes) causes.emplace_back(text(cause));
   return format("what befell it is {}{}{}", joined(causes, " or "),
                 fault.reason_part.empty() ? "" : " of ", fault.reason_part);
 }
@@ -20,38 +20,38 @@ std::string describe_fault(const InjectedFault& fault) {
 
 // Also records a fault of an attempt that the store does not know, because it may be adopted. A
 // fault of an ended attempt has no effect.
-void CauseChecker::record_fault(const AttemptName& id, InjectedFault fault) {
-  const Attempt* attempt = find_attempt(id);
-  if (attempt && attempt->state == AttemptState::ended) return;
+void CauseChecker::record_fault(const model::AttemptName& id, InjectedFault fault) {
+  const model::Attempt* attempt = find_attempt(id);
+  if (attempt && attempt->state == model::AttemptState::ended) return;
   fault.injected_at = context_.timeline.now();
   const bool first = faults_.emplace(id, std::move(fault)).second;
-  if (!first || (attempt && attempt->state == AttemptState::draining)) allow_any_cause(id);
+  if (!first || (attempt && attempt->state == model::AttemptState::draining)) allow_any_cause(id);
 }
 
 // Null if the store does not know it.
-const Attempt* CauseChecker::find_attempt(const AttemptName& id) const {
+const model::Attempt* CauseChecker::find_attempt(const model::AttemptName& id) const {
   const auto found = durable_.attempts.find(id.id);
   if (found == durable_.attempts.end() || found->second.generation != id.generation) return nullptr;
   return &found->second;
 }
 
-bool CauseChecker::matches(const Attempt& attempt, const InjectedFault& fault) {
+bool CauseChecker::matches(const model::Attempt& attempt, const InjectedFault& fault) {
   return fault.causes.contains(attempt.cause) &&
          attempt.reason.find(fault.reason_part) != std::string::npos;
 }
 
-bool CauseChecker::is_detected(const AttemptName& id, std::string_view words) const {
-  const Attempt* attempt = find_attempt(id);
+bool CauseChecker::is_detected(const model::AttemptName& id, std::string_view words) const {
+  const model::Attempt* attempt = find_attempt(id);
   const auto fault = faults_.find(id);
-  return attempt && attempt->state != AttemptState::ended && fault != faults_.end() &&
+  return attempt && attempt->state != model::AttemptState::ended && fault != faults_.end() &&
          matches(*attempt, fault->second) && attempt->reason.find(words) != std::string::npos;
 }
 
-void CauseChecker::record_rank_end(const AttemptName& attempt) {
+void CauseChecker::record_rank_end(const model::AttemptName& attempt) {
   first_rank_end_.try_emplace(attempt, context_.timeline.now());
 }
 
-void CauseChecker::check(const Attempt& attempt) const {
+void CauseChecker::check(const model::Attempt& attempt) const {
   if (any_cause_allowed_.contains(name_of(attempt))) return;
   const auto found = faults_.find(name_of(attempt));
   const InjectedFault* fault = found == faults_.end() ? nullptr : &found->second;
@@ -63,17 +63,17 @@ void CauseChecker::check(const Attempt& attempt) const {
 }
 
 // True for ends that other checks cover, and for a time-out that came first.
-bool CauseChecker::is_excused(const Attempt& attempt, const InjectedFault* fault) const {
-  if (attempt.cause == Cause::ok || attempt.cause == Cause::cancelled) return true;
-  if (is_preemption(attempt.cause)) return true;
-  if (attempt.cause != Cause::timeout || !time_is_up(attempt)) return false;
+bool CauseChecker::is_excused(const model::Attempt& attempt, const InjectedFault* fault) const {
+  if (attempt.cause == model::Cause::ok || attempt.cause == model::Cause::cancelled) return true;
+  if (model::is_preemption(attempt.cause)) return true;
+  if (attempt.cause != model::Cause::timeout || !time_is_up(attempt)) return false;
   const auto end = first_rank_end_.find(name_of(attempt));
   return !fault || end == first_rank_end_.end() ||
          end->second - fault->injected_at <= fault->detection_time_max;
 }
 
-bool CauseChecker::time_is_up(const Attempt& attempt) const {
-  const Run& run = durable_.runs.at(attempt.id.run);
+bool CauseChecker::time_is_up(const model::Attempt& attempt) const {
+  const model::Run& run = durable_.runs.at(attempt.id.run);
   const auto launched = launched_.find(name_of(attempt));
   const Time begin = launched == launched_.end()
                          ? attempt.created

@@ -12,23 +12,23 @@ namespace {
 struct FittingHosts {
   int nodes = 0;
   int remainders = 0;
-  void count(int free, const RunSpec& spec) {
+  void count(int free, const model::RunSpec& spec) {
     nodes += free >= spec.devices ? 1 : 0;
     remainders += free >= spec.remainder ? 1 : 0;
   }
-  bool holds(const RunSpec& spec) const {
+  bool holds(const model::RunSpec& spec) const {
     return nodes >= spec.nodes && (spec.remainder == 0 || remainders > spec.nodes);
   }
 };
 
 }  // namespace
 
-ClusterCapacity::ClusterCapacity(const ClusterMap& map) {
-  for (const Pod& pod : map.pods) {
-    for (const Host* host : lockstep::hosts(pod)) {
+ClusterCapacity::ClusterCapacity(const map::ClusterMap& map) {
+  for (const map::Pod& pod : map.pods) {
+    for (const map::Host* host : map::hosts(pod)) {
       hosts_.emplace(host->id, all_free_.size());
       pods_.push_back(pod_count_);
-      all_free_.push_back(static_cast<int>(lockstep::device_count(*host)));
+      all_free_.push_back(static_cast<int>(map::device_count(*host)));
     }
     ++pod_count_;
   }
@@ -40,14 +40,14 @@ std::optional<std::size_t> ClusterCapacity::find(const std::string& host) const 
   return found == hosts_.end() ? std::nullopt : std::optional(found->second);
 }
 
-bool ClusterCapacity::fits_in_a_pod(const RunSpec& spec, const FreeDevices& free) const {
+bool ClusterCapacity::fits_in_a_pod(const model::RunSpec& spec, const FreeDevices& free) const {
   std::vector<FittingHosts> pods(static_cast<std::size_t>(pod_count_));
   for (std::size_t host = 0; host < free.size(); ++host)
     pods[static_cast<std::size_t>(pods_[host])].count(free[host], spec);
   return std::ranges::any_of(pods, [&](const FittingHosts& pod) { return pod.holds(spec); });
 }
 
-bool ClusterCapacity::fits(const RunSpec& spec, const FreeDevices& free) const {
+bool ClusterCapacity::fits(const model::RunSpec& spec, const FreeDevices& free) const {
   if (stays_in_one_pod(spec)) return fits_in_a_pod(spec, free);
   FittingHosts all;
   for (const int devices : free) all.count(devices, spec);

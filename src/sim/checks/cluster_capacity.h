@@ -16,7 +16,7 @@ class ClusterCapacity {
  public:
   using FreeDevices = std::vector<int>;  // devices, by host
 
-  explicit ClusterCapacity(const ClusterMap& map);
+  explicit ClusterCapacity(const map::ClusterMap& map);
 
   std::optional<std::size_t> find(const std::string& host) const;
   int pod_of(std::size_t host) const { return pods_[host]; }
@@ -25,11 +25,11 @@ class ClusterCapacity {
   int device_count() const { return devices_; }
 
   // If some pod is large enough when it is empty, the gang stays in one pod.
-  bool stays_in_one_pod(const RunSpec& spec) const { return fits_in_a_pod(spec, all_free_); }
-  bool fits(const RunSpec& spec, const FreeDevices& free) const;
+  bool stays_in_one_pod(const model::RunSpec& spec) const { return fits_in_a_pod(spec, all_free_); }
+  bool fits(const model::RunSpec& spec, const FreeDevices& free) const;
 
  private:
-  bool fits_in_a_pod(const RunSpec& spec, const FreeDevices& free) const;
+  bool fits_in_a_pod(const model::RunSpec& spec, const FreeDevices& free) const;
 
   std::map<std::string, std::size_t> hosts_;  // by name
   std::vector<int> pods_;                     // by host

@@ -30,8 +30,8 @@ void DeadlineChecker::check(bool well) {
   const bool broke = !well || now - checked_ > kCheckGapMax;
   checked_ = now;
   if (broke) well_ = now;
-  for (const RunId& run : durable_.open)
-    if (const Attempt* attempt = live_attempt(durable_, run))
+  for (const model::RunId& run : durable_.open)
+    if (const model::Attempt* attempt = model::live_attempt(durable_, run))
       check_attempt(*attempt, durable_.runs.at(run));
   check_orphans();
 }
@@ -47,9 +47,9 @@ Duration DeadlineChecker::time_since(Time moment) const {
   return context_.clock.now() - std::max(moment, context_.clock.at(well_));
 }
 
-void DeadlineChecker::check_attempt(const Attempt& attempt, const Run& run) {
-  for (const Node* node : nodes_of(durable_, attempt.id)) {
-    if (node->state == NodeState::released) continue;
+void DeadlineChecker::check_attempt(const model::Attempt& attempt, const model::Run& run) {
+  for (const model::Node* node : model::nodes_of(durable_, attempt.id)) {
+    if (node->state == model::NodeState::released) continue;
     check_silence(*node);
     check_kill(attempt, *node);
   }
@@ -58,10 +58,11 @@ void DeadlineChecker::check_attempt(const Attempt& attempt, const Run& run) {
   check_end(attempt);
 }
 
-void DeadlineChecker::check_silence(const Node& node) {
-  if (node.state == NodeState::lost || truth_.has_reported_all_ends(name_of(durable_, node.id)))
+void DeadlineChecker::check_silence(const model::Node& node) {
+  if (node.state == model::NodeState::lost ||
+      truth_.has_reported_all_ends(name_of(durable_, node.id)))
     return;
-  const bool called = node.state != NodeState::allocated;
+  const bool called = node.state != model::NodeState::allocated;
   const Time created = durable_.attempts.at(node.id.attempt).created;
   const Duration silent = time_since(
       std::max(created, truth_.last_report_time(name_of(durable_, node.id)).value_or(created)));
@@ -71,8 +72,8 @@ void DeadlineChecker::check_silence(const Node& node) {
 }
 
 // False for an adopted node that has not called yet.
-bool DeadlineChecker::has_lost_agent(const Node& node) const {
-  if (node.state == NodeState::allocated) return false;
+bool DeadlineChecker::has_lost_agent(const model::Node& node) const {
+  if (node.state == model::NodeState::allocated) return false;
   const auto ended = truth_.agent_ended(name_of(durable_, node.id));
   const Time created = durable_.attempts.at(node.id.attempt).created;
   return ended && time_since(std::max(created, *ended)) >= kLeftoverDetectionMax + kMargin;
@@ -81,16 +82,17 @@ bool DeadlineChecker::has_lost_agent(const Node& node) const {
 // Nodes that must be killed: lost ones, those without an agent, those that do not obey, and those
 // that have reported everything and do not exit. The time counts from the adoption of an adopted
 // attempt.
-bool DeadlineChecker::is_to_be_killed(const Attempt& attempt, const Node& node) const {
+bool DeadlineChecker::is_to_be_killed(const model::Attempt& attempt,
+                                      const model::Node& node) const {
   if (!truth_.is_alive(name_of(durable_, node.id))) return false;
-  if (node.state == NodeState::lost || has_lost_agent(node)) return true;
+  if (node.state == model::NodeState::lost || has_lost_agent(node)) return true;
   if (!attempt.draining || time_since(*attempt.draining) < kStopPatience + kMargin) return false;
   if (truth_.has_ranks(node)) return true;
   const Time heard = truth_.last_report_time(name_of(durable_, node.id)).value_or(attempt.created);
   return time_since(std::max(attempt.created, heard)) >= kSilence + kMargin;
 }
 
-void DeadlineChecker::check_kill(const Attempt& attempt, const Node& node) {
+void DeadlineChecker::check_kill(const model::Attempt& attempt, const model::Node& node) {
   if (!is_to_be_killed(attempt, node)) return;
   const auto killed = truth_.last_kill_time(name_of(durable_, node.id));
   const Duration ago = time_since(std::max(attempt.created, killed.value_or(Time{})));
@@ -99,8 +101,8 @@ void DeadlineChecker::check_kill(const Attempt& attempt, const Node& node) {
                                      text(node.state), text(ago)));
 }
 
-void DeadlineChecker::check_start(const Attempt& attempt) {
-  if (attempt.state >= AttemptState::running ||
+void DeadlineChecker::check_start(const model::Attempt& attempt) {
+  if (attempt.state >= model::AttemptState::running ||
       time_since(attempt.created) < kStartTimeLimit + kMargin)
     return;
   context_.report_violation(format("{} is {} for {}", text(attempt.id), text(attempt.state),
@@ -108,19 +110,21 @@ void DeadlineChecker::check_start(const Attempt& attempt) {
 }
 
 // Agents enforce the time-out too, unless the daemon could not tell them that it counts.
-void DeadlineChecker::check_time_out(const Attempt& attempt, const Run& run) {
-  if (attempt.state != AttemptState::running || time_since(Time{}) < kReportAgainMax + kMargin)
+void DeadlineChecker::check_time_out(const model::Attempt& attempt, const model::Run& run) {
+  if (attempt.state != model::AttemptState::running ||
+      time_since(Time{}) < kReportAgainMax + kMargin)
     return;
-  const bool heard = std::ranges::any_of(nodes_of(durable_, attempt.id), [&](const Node* node) {
-    return truth_.last_report_time(name_of(durable_, node->id)) >= context_.clock.at(well_);
-  });
+  const bool heard =
+      std::ranges::any_of(model::nodes_of(durable_, attempt.id), [&](const model::Node* node) {
+        return truth_.last_report_time(name_of(durable_, node->id)) >= context_.clock.at(well_);
+      });
   const Duration used = run.time_used + (context_.clock.now() - *attempt.started);
   if (heard && used >= run.spec.timeout)
     context_.report_violation(format("{} runs on after {}, its time-out is {}", text(attempt.id),
                                      text(used), text(run.spec.timeout)));
 }
 
-void DeadlineChecker::check_end(const Attempt& attempt) {
+void DeadlineChecker::check_end(const model::Attempt& attempt) {
   if (!attempt.draining || time_since(*attempt.draining) < kEnd + kMargin) return;
   context_.report_violation(format("{} is to end for {}, and has not", text(attempt.id),
                                    text(time_since(*attempt.draining))));

@@ -19,28 +19,28 @@ inline constexpr Duration kKillInterval = std::chrono::seconds(5);
 
 class DeadlineChecker {
  public:
-  DeadlineChecker(SimContext& context, const GroundTruth& truth, const State& durable)
+  DeadlineChecker(SimContext& context, const GroundTruth& truth, const model::State& durable)
       : context_(context), truth_(truth), durable_(durable) {}
 
   // Call after a tick. `well`: no fault is active.
   void check(bool well);
 
  private:
-  void check_attempt(const Attempt& attempt, const Run& run);
+  void check_attempt(const model::Attempt& attempt, const model::Run& run);
   void check_orphans() const;
-  void check_start(const Attempt& attempt);
-  void check_silence(const Node& node);
-  void check_kill(const Attempt& attempt, const Node& node);
-  void check_time_out(const Attempt& attempt, const Run& run);
-  void check_end(const Attempt& attempt);
-  bool is_to_be_killed(const Attempt& attempt, const Node& node) const;
-  bool has_lost_agent(const Node& node) const;
+  void check_start(const model::Attempt& attempt);
+  void check_silence(const model::Node& node);
+  void check_kill(const model::Attempt& attempt, const model::Node& node);
+  void check_time_out(const model::Attempt& attempt, const model::Run& run);
+  void check_end(const model::Attempt& attempt);
+  bool is_to_be_killed(const model::Attempt& attempt, const model::Node& node) const;
+  bool has_lost_agent(const model::Node& node) const;
   // The time since that moment, or the time without a fault if that is shorter.
   Duration time_since(Time moment) const;
 
   SimContext& context_;
   const GroundTruth& truth_;
-  const State& durable_;
+  const model::State& durable_;
   // On the timeline:
   Duration checked_{};  // the last time
   Duration well_{};     // since then

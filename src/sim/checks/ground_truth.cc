@@ -12,19 +12,23 @@ constexpr Duration kHangDetectionMax = std::chrono::seconds(90);
 // From SIGTERM to a rank until its end by force.
 constexpr Duration kStopTime = std::chrono::seconds(11);
 
-int attempts_allowed(const RunSpec& spec) { return 1 + spec.retries + spec.rank_loss_retries; }
-
-AttemptName attempt_of(const LaunchSpec& launch) {
-  return {launch.generation, parse_node_id(launch.node).value().attempt};
+int attempts_allowed(const model::RunSpec& spec) {
+  return 1 + spec.retries + spec.rank_loss_retries;
 }
 
-NodeName node_of(const NodeReport& report) { return {report.generation, report.node}; }
+model::AttemptName attempt_of(const engine::LaunchSpec& launch) {
+  return {launch.generation, model::parse_node_id(launch.node).value().attempt};
+}
+
+model::NodeName node_of(const model::NodeReport& report) {
+  return {report.generation, report.node};
+}
 
 // True if two stores have the same rows of the run, except for the times of reports.
-bool same_rows(const State& one, const State& other, const RunId& id) {
+bool same_rows(const model::State& one, const model::State& other, const model::RunId& id) {
   const auto a = one.runs.find(id), b = other.runs.find(id);
   if (a == one.runs.end() || b == other.runs.end() || a->second != b->second) return false;
-  const auto live = [&](const State& state) { return live_attempt(state, id); };
+  const auto live = [&](const model::State& state) { return model::live_attempt(state, id); };
   if (!live(one) || !live(other)) return live(one) == live(other);
   return *live(one) == *live(other);
 }
@@ -52,7 +56,7 @@ void GroundTruth::process_ended(ProcessId id) {
   processes_.erase(found);
 }
 
-void GroundTruth::rank_began(const AttemptName& attempt, int rank) {
+void GroundTruth::rank_began(const model::AttemptName& attempt, int rank) {
   const Duration now = context_.timeline.now();
   GangStart& beginning = gang_starts_.try_emplace(attempt, GangStart{.first = now}).first->second;
   beginning.last = now;
@@ -69,37 +73,38 @@ void GroundTruth::rank_began(const AttemptName& attempt, int rank) {
 }
 
 // Another store may have told them, unknown to this one.
-void GroundTruth::check_gang_is_ready(const AttemptName& attempt) const {
+void GroundTruth::check_gang_is_ready(const model::AttemptName& attempt) const {
   if (was_adopted(attempt.id.run)) return;
-  if (!has_node(durable_, {attempt.generation, {attempt.id, 0}})) return;
-  for (const Node* node : nodes_of(durable_, attempt.id))
+  if (!model::has_node(durable_, {attempt.generation, {attempt.id, 0}})) return;
+  for (const model::Node* node : model::nodes_of(durable_, attempt.id))
     if (node->address.empty())
       context_.report_violation(
           format("ranks of {} start before {} is ready", text(attempt), text(node->id)));
 }
 
-void GroundTruth::rank_ended(const AttemptName& attempt, int rank, RankState state, int code) {
+void GroundTruth::rank_ended(const model::AttemptName& attempt, int rank, model::RankState state,
+                             int code) {
   ranks_[attempt.id.run].erase({attempt, rank});
-  if (state == RankState::exited && code == 0) exited_well_[attempt].insert(rank);
+  if (state == model::RankState::exited && code == 0) exited_well_[attempt].insert(rank);
   cause_checker_.record_rank_end(attempt);
   times_.rank_ended(attempt);
   if (suspended_ranks_[attempt].erase(rank) > 0) disturbed_.insert(attempt.id.run);
 }
 
-void GroundTruth::rank_suspended(const LaunchSpec& launch, int rank, bool has_stepped) {
-  const AttemptName attempt = attempt_of(launch);
+void GroundTruth::rank_suspended(const engine::LaunchSpec& launch, int rank, bool has_stepped) {
+  const model::AttemptName attempt = attempt_of(launch);
   suspended_ranks_[attempt].emplace(rank, context_.timeline.now());
   const bool watched = has_stepped && launch.hang_after > Duration(0);
   cause_checker_.record_fault(
       attempt,
-      {.causes = {Cause::hung},
+      {.causes = {model::Cause::hung},
        .reason_part = format("rank {} on host {}", rank, launch.host),
        .detection_time_max = watched ? launch.hang_after + kHangDetectionMax : Duration::max()});
 }
 
 // A suspended rank costs its run the time of the suspension and the step in progress.
-void GroundTruth::rank_resumed(const LaunchSpec& launch, int rank) {
-  const AttemptName attempt = attempt_of(launch);
+void GroundTruth::rank_resumed(const engine::LaunchSpec& launch, int rank) {
+  const model::AttemptName attempt = attempt_of(launch);
   const Program program = program_of(launch.command);
   Duration& sum = suspended_time_[attempt.id.run];
   sum += context_.timeline.now() - suspended_ranks_[attempt].at(rank) + 2 * program.step_time;
@@ -115,84 +120,84 @@ void GroundTruth::rank_resumed(const LaunchSpec& launch, int rank) {
 // --- Agents ---
 
 // A start within the limit costs nothing.
-void GroundTruth::start_delayed(const LaunchSpec& launch, Duration late) {
-  const NodeId node = parse_node_id(launch.node).value();
+void GroundTruth::start_delayed(const engine::LaunchSpec& launch, Duration late) {
+  const model::NodeId node = model::parse_node_id(launch.node).value();
   if (late < kStartTimeLimit) return;
-  record_fault(attempt_of(launch),
-               {{Cause::launch_failed}, format("node {} on host {}", node.index, launch.host)});
+  record_fault(attempt_of(launch), {{model::Cause::launch_failed},
+                                    format("node {} on host {}", node.index, launch.host)});
 }
 
-void GroundTruth::delayed_start_done(const LaunchSpec& launch, Duration late) {
-  const AttemptName attempt = attempt_of(launch);
+void GroundTruth::delayed_start_done(const engine::LaunchSpec& launch, Duration late) {
+  const model::AttemptName attempt = attempt_of(launch);
   if (late >= kStartTimeLimit && !cause_checker_.is_detected(attempt)) mark_disturbed(attempt);
 }
 
 // If the whole gang was there, the time-out ends the attempt.
-void GroundTruth::start_wait_timed_out(const LaunchSpec& launch) {
-  const AttemptName attempt = attempt_of(launch);
+void GroundTruth::start_wait_timed_out(const engine::LaunchSpec& launch) {
+  const model::AttemptName attempt = attempt_of(launch);
   if (gang_starts_.at(attempt).ranks < launch.world_size)
-    record_fault(attempt, {{Cause::launch_failed}});
+    record_fault(attempt, {{model::Cause::launch_failed}});
 }
 
-void GroundTruth::check_unattended_time(const LaunchSpec& launch, Duration alone) const {
+void GroundTruth::check_unattended_time(const engine::LaunchSpec& launch, Duration alone) const {
   if (alone <= kStartTimeLimit + launch.time_left + kStopTime) return;
   context_.report_violation(format("a rank of {} ran for {} without a daemon, and had {} left",
                                    launch.node, text(alone), text(launch.time_left)));
 }
 
 // The node may only be killed by force, and the attempt no longer depends on it.
-bool GroundTruth::is_abandoned(const NodeName& name) const {
+bool GroundTruth::is_abandoned(const model::NodeName& name) const {
   const auto node = durable_.nodes.find(name.id);
-  const Attempt* attempt = live_attempt(durable_, name.id.attempt.run);
+  const model::Attempt* attempt = model::live_attempt(durable_, name.id.attempt.run);
   if (node == durable_.nodes.end() || !attempt || name_of(*attempt) != name.attempt()) return true;
-  return node->second.state >= NodeState::released;
+  return node->second.state >= model::NodeState::released;
 }
 
-void GroundTruth::check_forced_end(const NodeName& id) const {
+void GroundTruth::check_forced_end(const model::NodeName& id) const {
   if (!is_abandoned(id))
     context_.report_violation(
         format("ranks of {} are ended by force, and were not asked to end", text(id)));
 }
 
 // Node 0 hosts the rendezvous, also while the ranks end in order.
-void GroundTruth::check_agent_exit(const NodeName& id) const {
+void GroundTruth::check_agent_exit(const model::NodeName& id) const {
   if (is_abandoned(id)) return;
-  for (const Node* node : nodes_of(durable_, id.id.attempt))
+  for (const model::Node* node : model::nodes_of(durable_, id.id.attempt))
     if (!is_abandoned({id.generation, node->id}) && has_ranks(*node))
       context_.report_violation(
           format("{} leaves while ranks of {} run", text(id), text(node->id)));
 }
 
-bool GroundTruth::has_agent(const NodeName& node) const {
+bool GroundTruth::has_agent(const model::NodeName& node) const {
   return std::ranges::any_of(processes_, [&](const auto& entry) {
     return entry.second.name() == node && entry.second.is_agent;
   });
 }
 
-std::optional<Time> GroundTruth::agent_ended(const NodeName& node) const {
+std::optional<Time> GroundTruth::agent_ended(const model::NodeName& node) const {
   return has_agent(node) ? std::nullopt : time_of(agent_end_times_, node);
 }
 
-bool GroundTruth::has_reported_all_ends(const NodeName& name) const {
+bool GroundTruth::has_reported_all_ends(const model::NodeName& name) const {
   return has_reported_all_ends(durable_, name);
 }
 
-bool GroundTruth::has_reported_all_ends(const State& store, const NodeName& name) {
-  if (!has_node(store, name)) return false;
+bool GroundTruth::has_reported_all_ends(const model::State& store, const model::NodeName& name) {
+  if (!model::has_node(store, name)) return false;
   const auto found = store.nodes.find(name.id);
-  const Node& node = found->second;
+  const model::Node& node = found->second;
   const bool over = std::ranges::none_of(
-      node.ranks, [](const Rank& rank) { return rank.state == RankState::running; });
+      node.ranks, [](const model::Rank& rank) { return rank.state == model::RankState::running; });
   const bool all = node.ranks.size() == node.devices.size();
-  return over && (all || node.state == NodeState::stopping);
+  return over && (all || node.state == model::NodeState::stopping);
 }
 
-int GroundTruth::checkpoint_of(const RunId& run) const {
+int GroundTruth::checkpoint_of(const model::RunId& run) const {
   const auto found = checkpoints_.find(run);
   return found == checkpoints_.end() ? 0 : found->second.first;
 }
 
-void GroundTruth::checkpointed(const AttemptName& attempt, int step) {
+void GroundTruth::checkpointed(const model::AttemptName& attempt, int step) {
   auto& [last, writer] = checkpoints_[attempt.id.run];
   if (last > 0 && launched_.at(attempt).order < launched_.at(writer).order)
     context_.report_violation(
@@ -207,11 +212,11 @@ void GroundTruth::checkpointed(const AttemptName& attempt, int step) {
 
 // Once for each node. A second launch is allowed only if the agent ended unreported while the
 // daemon was away: this looks the same as a launch that never happened.
-void GroundTruth::check_launch(const LaunchSpec& launch) {
-  const NodeName name{launch.generation, parse_node_id(launch.node).value()};
-  const NodeId& id = name.id;
+void GroundTruth::check_launch(const engine::LaunchSpec& launch) {
+  const model::NodeName name{launch.generation, model::parse_node_id(launch.node).value()};
+  const model::NodeId& id = name.id;
   const auto row = durable_.nodes.find(id);
-  const Attempt* attempt = live_attempt(durable_, id.attempt.run);
+  const model::Attempt* attempt = model::live_attempt(durable_, id.attempt.run);
   if (row == durable_.nodes.end() || !attempt || name_of(*attempt) != name.attempt())
     return context_.report_violation(
         format("{} is launched, but its attempt is not live", launch.node));
@@ -222,95 +227,97 @@ void GroundTruth::check_launch(const LaunchSpec& launch) {
       launched_.try_emplace(name.attempt(), LaunchRecord{.order = order}).first->second;
   launched.time_left = launch.time_left;
   const bool again = !launched.nodes.insert(id.index).second;
-  if (again && (row->second.state != NodeState::allocated || report_times_.contains(name)))
+  if (again && (row->second.state != model::NodeState::allocated || report_times_.contains(name)))
     context_.report_violation(format("{} is launched again after it was heard", launch.node));
   cause_checker_.record_launch(name.attempt());
   record_folder(id.attempt.run, launch.checkpoint_folder);
-  const Run& run = durable_.runs.at(id.attempt.run);
+  const model::Run& run = durable_.runs.at(id.attempt.run);
   if (const Duration left = run.spec.timeout - run.time_used; launch.time_left != left)
     context_.report_violation(format("{} is given {}, its run has {} left", launch.node,
                                      text(launch.time_left), text(left)));
 }
 
 // In the folder of a run, another run would find its checkpoints.
-void GroundTruth::record_folder(const RunId& run, const std::string& folder) {
+void GroundTruth::record_folder(const model::RunId& run, const std::string& folder) {
   const auto given = run_folders_.emplace(run, folder).first;
   if (given->second != folder)
     context_.report_violation(
         format("{} is the name of two runs, in {} and {}", text(run), given->second, folder));
 }
 
-bool GroundTruth::is_alive(const NodeName& node) const {
+bool GroundTruth::is_alive(const model::NodeName& node) const {
   return std::ranges::any_of(processes_,
                              [&](const auto& entry) { return entry.second.name() == node; });
 }
 
-bool GroundTruth::is_alive(const AttemptName& attempt) const {
+bool GroundTruth::is_alive(const model::AttemptName& attempt) const {
   return std::ranges::any_of(
       processes_, [&](const auto& entry) { return entry.second.name().attempt() == attempt; });
 }
 
 // The node must be in the store.
-bool GroundTruth::has_ranks(const Node& node) const {
+bool GroundTruth::has_ranks(const model::Node& node) const {
   const auto alive = ranks_.find(node.id.attempt.run);
   if (alive == ranks_.end()) return false;
-  const AttemptName attempt = name_of(durable_, node.id).attempt();
+  const model::AttemptName attempt = name_of(durable_, node.id).attempt();
   const int devices = durable_.runs.at(node.id.attempt.run).spec.devices;
   return std::ranges::any_of(alive->second, [&](const auto& rank) {
     return rank.first == attempt && rank.second / devices == node.id.index;
   });
 }
 
-std::optional<Time> GroundTruth::time_of(const std::map<NodeName, Duration>& times,
-                                         const NodeName& node) const {
+std::optional<Time> GroundTruth::time_of(const std::map<model::NodeName, Duration>& times,
+                                         const model::NodeName& node) const {
   const auto entry = times.find(node);
   return entry == times.end() ? std::nullopt : std::optional(context_.clock.at(entry->second));
 }
 
-void GroundTruth::check_kill(const NodeName& name) {
+void GroundTruth::check_kill(const model::NodeName& name) {
   kill_times_[name] = context_.timeline.now();
-  if (!has_node(durable_, name)) {
+  if (!model::has_node(durable_, name)) {
     if (!stoppable_orphans_.contains(name.attempt()))
       context_.report_violation(
           format("{} of another store is killed, and nobody asked for that", text(name)));
     return;
   }
-  const Attempt* attempt = live_attempt(durable_, name.id.attempt.run);
-  const bool goes_on =
-      attempt && name_of(*attempt) == name.attempt() && attempt->state != AttemptState::draining;
+  const model::Attempt* attempt = model::live_attempt(durable_, name.id.attempt.run);
+  const bool goes_on = attempt && name_of(*attempt) == name.attempt() &&
+                       attempt->state != model::AttemptState::draining;
   if (goes_on && has_agent(name))
     context_.report_violation(format("{} is killed while its attempt goes on", text(name.id)));
 }
 
 // A report sent by an agent that has died since hides the time of its death.
-void GroundTruth::report_arrived(const NodeReport& report) {
+void GroundTruth::report_arrived(const model::NodeReport& report) {
   if (!processes_.contains(report.agent_pid))
     cause_checker_.allow_any_cause(node_of(report).attempt());
   times_.report_arrived(report);
 }
 
 // Reports of nodes that are gone or given up have no effect.
-void GroundTruth::report_accepted(const NodeReport& report, Duration arrived) {
-  const NodeName node = node_of(report);
+void GroundTruth::report_accepted(const model::NodeReport& report, Duration arrived) {
+  const model::NodeName node = node_of(report);
   report_times_[node] = arrived;
   const auto row = durable_.nodes.find(node.id);
-  const bool counts = has_node(durable_, node) && row->second.state < NodeState::released;
+  const bool counts =
+      model::has_node(durable_, node) && row->second.state < model::NodeState::released;
   if (counts) times_.report_accepted(report, arrived);
 }
 
 // A node of another store continues as without a daemon, unless an operator asks to end it.
-void GroundTruth::check_answer(const NodeReport& report, const Command& command) const {
-  const NodeName node = node_of(report);
-  const bool ours = has_node(durable_, node);
-  const bool stops =
-      !ours && command.kind == CommandKind::stop && stoppable_orphans_.contains(node.attempt());
-  if (ours == command.orphaned || (!ours && command.kind != CommandKind::none && !stops))
+void GroundTruth::check_answer(const model::NodeReport& report,
+                               const model::Command& command) const {
+  const model::NodeName node = node_of(report);
+  const bool ours = model::has_node(durable_, node);
+  const bool stops = !ours && command.kind == model::CommandKind::stop &&
+                     stoppable_orphans_.contains(node.attempt());
+  if (ours == command.orphaned || (!ours && command.kind != model::CommandKind::none && !stops))
     context_.report_violation(format("{}, which is {}, is told to {}{}", text(node),
                                      ours ? "of this store" : "of another store",
                                      text(command.kind), command.orphaned ? " as an orphan" : ""));
 }
 
-void GroundTruth::check_commit(std::span<const Change> changes) {
+void GroundTruth::check_commit(std::span<const model::Change> changes) {
   const Commit commit = commit_of(changes);
   if (commit.clock) return transition_checker_.check_clock_change(commit);
   transition_checker_.check_commit(commit);
@@ -318,24 +325,24 @@ void GroundTruth::check_commit(std::span<const Change> changes) {
   for (const auto& [id, attempt] : commit.attempts) {
     check_name(commit, *attempt);
     check_preempted(*attempt);
-    if (attempt->state == AttemptState::ended) check_ended(*attempt);
-    if (attempt->state == AttemptState::ended && is_preemption(attempt->cause))
+    if (attempt->state == model::AttemptState::ended) check_ended(*attempt);
+    if (attempt->state == model::AttemptState::ended && model::is_preemption(attempt->cause))
       ++preemptions_[attempt->id.run];
-    if (attempt->state == AttemptState::ended && attempt->last_checkpoint_step)
+    if (attempt->state == model::AttemptState::ended && attempt->last_checkpoint_step)
       renewed_retries_[attempt->id.run] += durable_.runs.at(attempt->id.run).spec.rank_loss_retries;
   }
   for (const auto& [id, node] : commit.nodes) {
     if (!durable_.nodes.contains(id)) check_placement(commit, *node);
-    if (node->state == NodeState::released) check_release(*node);
+    if (node->state == model::NodeState::released) check_release(*node);
   }
   for (const auto& [id, run] : commit.runs) check_run(commit, *run);
 }
 
 // A new attempt has a name that never left the daemon, unless an operator adopts it. An adopted
 // attempt was launched under that name, and the time that its run had used by then is known.
-void GroundTruth::check_name(const Commit& commit, const Attempt& attempt) {
+void GroundTruth::check_name(const Commit& commit, const model::Attempt& attempt) {
   if (durable_.attempts.contains(attempt.id)) return;
-  const AttemptName name = name_of(attempt);
+  const model::AttemptName name = name_of(attempt);
   const auto launched = launched_.find(name);
   if (!adopts(durable_, commit, attempt.id.run)) {
     if (launched != launched_.end())
@@ -345,7 +352,7 @@ void GroundTruth::check_name(const Commit& commit, const Attempt& attempt) {
   if (!adoptable_.contains(attempt.id.run) || launched == launched_.end())
     return context_.report_violation(text(name) + " is adopted, and nobody asked for that");
   adopted_.insert(attempt.id.run);
-  const Run& run = *commit.runs.at(attempt.id.run);
+  const model::Run& run = *commit.runs.at(attempt.id.run);
   if (const Duration left = run.spec.timeout - run.time_used; launched->second.time_left != left)
     context_.report_violation(format("{} is adopted with {} left, and had {} when it was launched",
                                      text(name), text(left), text(launched->second.time_left)));
@@ -354,34 +361,35 @@ void GroundTruth::check_name(const Commit& commit, const Attempt& attempt) {
 }
 
 // Some of the work of that attempt must be saved on the shared disk.
-void GroundTruth::check_preempted(const Attempt& attempt) const {
-  if (attempt.cause != Cause::moved && attempt.cause != Cause::paused) return;
+void GroundTruth::check_preempted(const model::Attempt& attempt) const {
+  if (attempt.cause != model::Cause::moved && attempt.cause != model::Cause::paused) return;
   const auto saved = checkpoints_.find(attempt.id.run);
   if (saved == checkpoints_.end() || !checkpoint_writers_.contains(name_of(attempt)))
     context_.report_violation(format("{} is {}, and no checkpoint of it is there", text(attempt.id),
                                      text(attempt.cause)));
 }
 
-void GroundTruth::check_ended(const Attempt& attempt) const {
+void GroundTruth::check_ended(const model::Attempt& attempt) const {
   cause_checker_.check(attempt);
-  const Run& run = durable_.runs.at(attempt.id.run);
+  const model::Run& run = durable_.runs.at(attempt.id.run);
   const Duration used = run.time_used + times_.running_time(attempt, run.spec);
-  if (attempt.cause == Cause::timeout && used < run.spec.timeout)
+  if (attempt.cause == model::Cause::timeout && used < run.spec.timeout)
     context_.report_violation(
         format("{} has ended at its time-out of {}, and all its ranks ran for {}", text(attempt.id),
                text(run.spec.timeout), text(used)));
 }
 
-void GroundTruth::check_run(const Commit& commit, const Run& run) {
-  if (run.state == RunState::succeeded) check_success(run);
+void GroundTruth::check_run(const Commit& commit, const model::Run& run) {
+  if (run.state == model::RunState::succeeded) check_success(run);
   const auto before = durable_.runs.find(run.id);
   const bool known = before != durable_.runs.end();
   const bool adopted = adopts(durable_, commit, run.id);
-  const bool resumed = known && !adopted && is_final(before->second.state) && !is_final(run.state);
+  const bool resumed =
+      known && !adopted && model::is_final(before->second.state) && !model::is_final(run.state);
   if (resumed && !resumable_.contains(run.id))
     context_.report_violation(format("{} had ended, and nobody asked to resume it", text(run.id)));
   if (resumed) stoppable_.erase(run.id);
-  if (run.state == RunState::cancelled) check_cancelled(commit, run);
+  if (run.state == model::RunState::cancelled) check_cancelled(commit, run);
   if ((!known && !adopted) || resumed)
     allowed_attempts_[run.id] = (known ? before->second.epoch : 0) + attempts_allowed(run.spec);
   if (const auto most =
@@ -392,7 +400,7 @@ void GroundTruth::check_run(const Commit& commit, const Run& run) {
 }
 
 // Accepted reasons are a stop request and a failed predecessor.
-void GroundTruth::check_cancelled(const Commit& commit, const Run& run) {
+void GroundTruth::check_cancelled(const Commit& commit, const model::Run& run) {
   if (stoppable_.contains(run.id)) return;
   if (!failed_predecessor(CommitView(durable_, commit), run))
     return context_.report_violation(
@@ -400,25 +408,25 @@ void GroundTruth::check_cancelled(const Commit& commit, const Run& run) {
   mark_disturbed(run.id);
 }
 
-void GroundTruth::submission_acknowledged(const RunId& run) {
+void GroundTruth::submission_acknowledged(const model::RunId& run) {
   if (!acknowledged_runs_.insert(run).second)
     context_.report_violation(format("{} is given out twice", text(run)));
   record_folder(run, durable_.runs.at(run).spec.checkpoint_folder);
 }
 
-void GroundTruth::resume_requested(const RunId& run) {
+void GroundTruth::resume_requested(const model::RunId& run) {
   resumable_.insert(run);
   disturbed_.insert(run);
 }
 
-void GroundTruth::stop_requested(const RunId& run) {
+void GroundTruth::stop_requested(const model::RunId& run) {
   stoppable_.insert(run);
   mark_disturbed(run);
 }
 
-void GroundTruth::check_stop_acknowledged(const RunId& run) const {
-  const Run& row = durable_.runs.at(run);
-  if (!row.stop_requested && !is_final(row.state))
+void GroundTruth::check_stop_acknowledged(const model::RunId& run) const {
+  const model::Run& row = durable_.runs.at(run);
+  if (!row.stop_requested && !model::is_final(row.state))
     context_.report_violation(
         format("{} was promised to be stopped and is {}", text(run), text(row.state)));
 }
@@ -427,85 +435,87 @@ void GroundTruth::check_stop_acknowledged(const RunId& run) const {
 
 // All attempts that were ever launched under the run's name and that the store does not know. The
 // daemon may not know yet that they are gone.
-void GroundTruth::orphan_stop_requested(const RunId& run) {
+void GroundTruth::orphan_stop_requested(const model::RunId& run) {
   for (const auto& [attempt, launched] : launched_)
-    if (attempt.id.run == run && !has_node(durable_, {attempt.generation, {attempt.id, 0}})) {
+    if (attempt.id.run == run &&
+        !model::has_node(durable_, {attempt.generation, {attempt.id, 0}})) {
       stoppable_orphans_.insert(attempt);
       mark_disturbed(attempt);
     }
 }
 
-void GroundTruth::orphan_stop_acknowledged(const RunId& run) {
+void GroundTruth::orphan_stop_acknowledged(const model::RunId& run) {
   for (const auto& [id, process] : processes_)
-    if (process.node.attempt.run == run && !has_node(durable_, process.name()))
+    if (process.node.attempt.run == run && !model::has_node(durable_, process.name()))
       orphans_to_stop_.try_emplace(process.name().attempt(), context_.timeline.now());
 }
 
 // The promises of the replaced store end, unless this store knows of them too. A run that the two
 // stores know differently may end differently.
-void GroundTruth::store_replaced(const State& before) {
+void GroundTruth::store_replaced(const model::State& before) {
   times_.forget_reports();
   orphans_to_stop_.clear();
   // An agent that has reported everything may have met any fault since; this store waits for its
   // report.
   for (const auto& [id, node] : before.nodes)
-    if (const NodeName name = name_of(before, id);
+    if (const model::NodeName name = name_of(before, id);
         has_reported_all_ends(before, name) && !has_reported_all_ends(name))
       cause_checker_.allow_any_cause(name.attempt());
-  std::erase_if(acknowledged_runs_, [&](const RunId& run) { return !durable_.runs.contains(run); });
+  std::erase_if(acknowledged_runs_,
+                [&](const model::RunId& run) { return !durable_.runs.contains(run); });
   for (const auto& [id, attempt] : before.attempts)
-    if (attempt.state != AttemptState::ended &&
+    if (attempt.state != model::AttemptState::ended &&
         (attempt.draining || durable_.runs.contains(id.run)))
       if (!same_rows(before, durable_, id.run)) mark_disturbed(name_of(attempt));
-  for (const RunId& run : durable_.open) {
+  for (const model::RunId& run : durable_.open) {
     if (!same_rows(before, durable_, run)) mark_disturbed(run);
     if (durable_.runs.at(run).stop_requested) stoppable_.insert(run);
   }
 }
 
-void GroundTruth::check_placement(const Commit& commit, const Node& node) const {
-  const Attempt& attempt = *CommitView(durable_, commit).find(node.id.attempt);
+void GroundTruth::check_placement(const Commit& commit, const model::Node& node) const {
+  const model::Attempt& attempt = *CommitView(durable_, commit).find(node.id.attempt);
   for (const auto& [id, process] : processes_)
-    if (process.name() != NodeName{attempt.generation, node.id} && process.host == node.host &&
-        share_a_device(process.devices, node.devices))
+    if (process.name() != model::NodeName{attempt.generation, node.id} &&
+        process.host == node.host && share_a_device(process.devices, node.devices))
       context_.report_violation(format("{} is given devices on {} on which {} still lives",
                                        text(node.id), node.host, text(process.node)));
 }
 
-void GroundTruth::check_release(const Node& node) const {
+void GroundTruth::check_release(const model::Node& node) const {
   for (const auto& [id, process] : processes_)
     if (process.name() == name_of(durable_, node.id))
       context_.report_violation(
           format("{} is released while process {} of it lives", text(node.id), id));
 }
 
-void GroundTruth::check_success(const Run& run) const {
+void GroundTruth::check_success(const model::Run& run) const {
   const auto ended = exited_well_.find(name_of(durable_.attempts.at({run.id, run.epoch})));
   const std::size_t well = ended == exited_well_.end() ? 0 : ended->second.size();
-  if (std::cmp_not_equal(well, rank_count(run.spec)))
+  if (std::cmp_not_equal(well, model::rank_count(run.spec)))
     context_.report_violation(format("{} succeeded, but {} of its {} ranks exited with 0",
-                                     text(run.id), well, rank_count(run.spec)));
+                                     text(run.id), well, model::rank_count(run.spec)));
   if (const int steps = program_of(run.spec.command).steps; checkpoint_of(run.id) != steps)
     context_.report_violation(format("{} succeeded after {} of its {} steps", text(run.id),
                                      checkpoint_of(run.id), steps));
 }
 
-void GroundTruth::mark_disturbed(const RunId& run) {
+void GroundTruth::mark_disturbed(const model::RunId& run) {
   disturbed_.insert(run);
-  if (const Attempt* attempt = live_attempt(durable_, run))
+  if (const model::Attempt* attempt = model::live_attempt(durable_, run))
     cause_checker_.allow_any_cause(name_of(*attempt));
 }
 
-void GroundTruth::mark_disturbed(const AttemptName& attempt) {
+void GroundTruth::mark_disturbed(const model::AttemptName& attempt) {
   disturbed_.insert(attempt.id.run);
   cause_checker_.allow_any_cause(attempt);
 }
 
 void GroundTruth::mark_all_disturbed() {
-  for (const RunId& run : durable_.open) mark_disturbed(run);
+  for (const model::RunId& run : durable_.open) mark_disturbed(run);
 }
 
-void GroundTruth::record_fault(const AttemptName& attempt, InjectedFault fault) {
+void GroundTruth::record_fault(const model::AttemptName& attempt, InjectedFault fault) {
   disturbed_.insert(attempt.id.run);
   cause_checker_.record_fault(attempt, std::move(fault));
 }
@@ -514,7 +524,7 @@ void GroundTruth::check_final_state() const {
   for (const auto& [id, process] : processes_)
     context_.report_violation(
         format("process {} of {} is left on {}", id, text(process.node), process.host));
-  for (const RunId& run : acknowledged_runs_)
+  for (const model::RunId& run : acknowledged_runs_)
     if (!durable_.runs.contains(run))
       context_.report_violation(format("{} was promised and is not there", text(run)));
   for (const auto& [id, run] : durable_.runs) check_final_run(run);
@@ -523,32 +533,32 @@ void GroundTruth::check_final_state() const {
 // True if the time-out suffices for the first attempt. Agents count from the start of their ranks;
 // a daemon that is away at that moment makes some of the gang wait for the others, maybe for longer
 // than that.
-bool GroundTruth::timeout_suffices(const Run& run) const {
+bool GroundTruth::timeout_suffices(const model::Run& run) const {
   const auto first = durable_.attempts.find({run.id, 1});
   const auto began = first == durable_.attempts.end() ? gang_starts_.end()
                                                       : gang_starts_.find(name_of(first->second));
   const GangStart beginning = began == gang_starts_.end() ? GangStart{} : began->second;
-  if (beginning.ranks % rank_count(run.spec) != 0) return false;
+  if (beginning.ranks % model::rank_count(run.spec) != 0) return false;
   const auto held_up = suspended_time_.find(run.id);
   const Duration waited = beginning.last - beginning.first +
                           (held_up == suspended_time_.end() ? Duration(0) : held_up->second);
   return program_of(run.spec.command).whole_time() + waited + kOverhead < run.spec.timeout;
 }
 
-std::int64_t GroundTruth::preemptions_of(const RunId& run) const {
+std::int64_t GroundTruth::preemptions_of(const model::RunId& run) const {
   const auto found = preemptions_.find(run);
   return found == preemptions_.end() ? 0 : found->second;
 }
 
 // A run without a fault ends as its program does, at the first attempt, whatever happened to the
 // daemon.
-void GroundTruth::check_final_run(const Run& run) const {
+void GroundTruth::check_final_run(const model::Run& run) const {
   const Program program = program_of(run.spec.command);
   if (disturbed_.contains(run.id) || program.fault != ProgramFault::none) return;
   // A preempted run does some of its work twice.
   const std::int64_t more = preemptions_of(run.id);
-  if (more > 0 ? run.state == RunState::timed_out : !timeout_suffices(run)) return;
-  if (run.state != RunState::succeeded || run.epoch != 1 + more)
+  if (more > 0 ? run.state == model::RunState::timed_out : !timeout_suffices(run)) return;
+  if (run.state != model::RunState::succeeded || run.epoch != 1 + more)
     context_.report_violation(format("{} met no fault, yet {} in attempt {}: {}", text(run.id),
                                      text(run.state), run.epoch, run.reason));
 }

@@ -10,24 +10,27 @@
 namespace lockstep::sim {
 namespace {
 
-bool is_active(RunState state) { return state == RunState::starting || state == RunState::running; }
+bool is_active(model::RunState state) {
+  return state == model::RunState::starting || state == model::RunState::running;
+}
 
-bool holds(const Attempt& attempt) { return attempt.state != AttemptState::ended; }
+bool holds(const model::Attempt& attempt) { return attempt.state != model::AttemptState::ended; }
 
-std::vector<Allocation> holdings(const State& state, const SchedulingPolicy& policy) {
-  std::vector<Allocation> held;
-  for (const RunId& id : state.open)
-    if (const Attempt* attempt = live_attempt(state, id))
-      held.push_back(
-          allocation_of(state.runs.at(id), *attempt, nodes_of(state, attempt->id), policy));
-  for (auto& [name, allocation] : orphan_allocations_of(state.orphans))
+std::vector<sched::Allocation> holdings(const model::State& state,
+                                        const sched::SchedulingPolicy& policy) {
+  std::vector<sched::Allocation> held;
+  for (const model::RunId& id : state.open)
+    if (const model::Attempt* attempt = model::live_attempt(state, id))
+      held.push_back(step::allocation_of(state.runs.at(id), *attempt,
+                                         model::nodes_of(state, attempt->id), policy));
+  for (auto& [name, allocation] : step::orphan_allocations_of(state.orphans))
     held.push_back(std::move(allocation));
   return held;
 }
 
 }  // namespace
 
-void InvariantChecker::check(const State& state, const State& durable) {
+void InvariantChecker::check(const model::State& state, const model::State& durable) {
   if (state.runs != durable.runs || state.attempts != durable.attempts ||
       state.nodes != durable.nodes || state.open != durable.open ||
       state.requests != durable.requests || state.hosts != durable.hosts ||
@@ -39,8 +42,8 @@ void InvariantChecker::check(const State& state, const State& durable) {
   if (std::cmp_not_equal(std::ssize(state.requests) + adopted, state.runs.size()))
     context_.report_violation(
         "a run was made twice, though its user repeated himself under one id");
-  std::map<Device, NodeId> held;
-  std::map<RunId, int> live;
+  std::map<Device, model::NodeId> held;
+  std::map<model::RunId, int> live;
   for (const auto& [id, attempt] : state.attempts) {
     if (!holds(attempt)) continue;
     if (++live[id.run] > 1) context_.report_violation(text(id.run) + " has two live attempts");
@@ -56,71 +59,74 @@ void InvariantChecker::check(const State& state, const State& durable) {
   }
 }
 
-void InvariantChecker::check_run(const State& state, const Run& run) {
+void InvariantChecker::check_run(const model::State& state, const model::Run& run) {
   LastVersion& seen = last_versions_[run.id];
   if (run.epoch < seen.epoch || run.version < seen.version)
     context_.report_violation(text(run.id) + " went back to an earlier epoch or version");
   if (run.losses > run.spec.rank_loss_retries || run.user_exits > run.spec.retries)
     context_.report_violation(text(run.id) + " has used more retries than it has");
-  if (is_final(run.state) != run.ended.has_value() ||
-      is_final(run.state) == state.open.contains(run.id))
+  if (model::is_final(run.state) != run.ended.has_value() ||
+      model::is_final(run.state) == state.open.contains(run.id))
     context_.report_violation(text(run.id) + " is half ended");
   if (!is_active(run.state) && run.reason.empty())
     context_.report_violation(format("{} is {} without a reason", text(run.id), text(run.state)));
   seen = {run.epoch, run.version};
 }
 
-void InvariantChecker::check_gang(const State& state, const Run& run, const Attempt& attempt,
-                                  std::map<Device, NodeId>& held) {
+void InvariantChecker::check_gang(const model::State& state, const model::Run& run,
+                                  const model::Attempt& attempt,
+                                  std::map<Device, model::NodeId>& held) {
   if (attempt.id.epoch != run.epoch)
     context_.report_violation(
         format("{} lives, but the run is at epoch {}", text(attempt.id), run.epoch));
-  if ((attempt.state == AttemptState::draining) != (attempt.cause != Cause::none))
+  if ((attempt.state == model::AttemptState::draining) != (attempt.cause != model::Cause::none))
     context_.report_violation(format("{} is {} with cause {}", text(attempt.id),
                                      text(attempt.state), text(attempt.cause)));
-  const auto nodes = nodes_of(state, attempt.id);
+  const auto nodes = model::nodes_of(state, attempt.id);
   std::set<std::string> hosts;
-  for (const Node* node : nodes) {
+  for (const model::Node* node : nodes) {
     hosts.insert(node->host);
-    if (std::ssize(node->devices) != devices_on_node(run.spec, node->id.index))
+    if (std::ssize(node->devices) != model::devices_on_node(run.spec, node->id.index))
       context_.report_violation(text(node->id) + " has not the devices that it needs");
     record_allocation(node->host, node->devices, node->id, held);
   }
-  if (!attempt.move_destination.empty() && attempt.cause != Cause::moved)
+  if (!attempt.move_destination.empty() && attempt.cause != model::Cause::moved)
     context_.report_violation(text(attempt.id) +
                               " does not move, and devices are kept for it elsewhere");
-  for (const HostDevices& slice : attempt.move_destination)
+  for (const model::HostDevices& slice : attempt.move_destination)
     record_allocation(slice.host, slice.devices, {{run.id, run.epoch + 1}, 0}, held);
-  if (std::ssize(nodes) != node_count(run.spec) || hosts.size() != nodes.size())
+  if (std::ssize(nodes) != model::node_count(run.spec) || hosts.size() != nodes.size())
     context_.report_violation(format("{} has {} nodes on {} hosts, its gang is {}",
                                      text(attempt.id), nodes.size(), hosts.size(),
-                                     node_count(run.spec)));
+                                     model::node_count(run.spec)));
 }
 
 // Records the devices of a node, or those reserved for it.
 void InvariantChecker::record_allocation(const std::string& host, const std::vector<int>& devices,
-                                         const NodeId& node, std::map<Device, NodeId>& held) {
+                                         const model::NodeId& node,
+                                         std::map<Device, model::NodeId>& held) {
   for (int device : devices)
     if (const auto [other, free] = held.emplace(Device{host, device}, node); !free)
       context_.report_violation(format("device {} of {} is held by {} and {}", device, host,
                                        text(other->second), text(node)));
 }
 
-void InvariantChecker::check_queue(const State& state) {
+void InvariantChecker::check_queue(const model::State& state) {
   const Time now = context_.clock.now();
-  std::vector<PendingRun> pending_runs;
-  for (const RunId& id : state.open) {
-    const Run& run = state.runs.at(id);
-    if (!waits_for_devices(run) || !orphans_of(state, id).empty()) continue;
-    pending_runs.push_back(pending_run_of(run));
+  std::vector<sched::PendingRun> pending_runs;
+  for (const model::RunId& id : state.open) {
+    const model::Run& run = state.runs.at(id);
+    if (!model::waits_for_devices(run) || !model::orphans_of(state, id).empty()) continue;
+    pending_runs.push_back(step::pending_run_of(run));
   }
-  const Plan plan = schedule_once(state.map, policy_, pending_runs, holdings(state, policy_), now,
-                                  operator_settings_of(state.hosts, state.limits));
-  for (const RunId& run : plan.evictions)
+  const sched::Plan plan =
+      sched::schedule_once(state.map, policy_, pending_runs, holdings(state, policy_), now,
+                           step::operator_settings_of(state.hosts, state.limits));
+  for (const model::RunId& run : plan.evictions)
     context_.report_violation(format("{} is to make room, and was not asked to", text(run)));
-  for (const Move& move : plan.moves)
+  for (const sched::Move& move : plan.moves)
     context_.report_violation(format("{} is to move, and was not asked to", text(move.run)));
-  for (const Placement& placement : plan.placements)
+  for (const sched::Placement& placement : plan.placements)
     context_.report_violation(format("{} waits although it fits: {}", text(placement.run),
                                      state.runs.at(placement.run).reason));
 }

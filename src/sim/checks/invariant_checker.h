@@ -15,34 +15,35 @@ namespace lockstep::sim {
 
 class InvariantChecker {
  public:
-  InvariantChecker(SimContext& context, const GroundTruth& truth, const SchedulingPolicy& policy)
+  InvariantChecker(SimContext& context, const GroundTruth& truth,
+                   const sched::SchedulingPolicy& policy)
       : context_(context), truth_(truth), policy_(policy) {}
 
   // `state` is the controller's, `durable` is what a restart would load.
-  void check(const State& state, const State& durable);
+  void check(const model::State& state, const model::State& durable);
   // The new store may lack the rows of the replaced one, or have other versions of them.
   void store_replaced() { last_versions_.clear(); }
   // Call after a tick that could be stored. No run waits that could start, and no run must leave
   // without having been asked.
-  void check_queue(const State& state);
+  void check_queue(const model::State& state);
 
  private:
   using Device = std::pair<std::string, int>;  // host and index
 
-  void check_run(const State& state, const Run& run);
+  void check_run(const model::State& state, const model::Run& run);
   void record_allocation(const std::string& host, const std::vector<int>& devices,
-                         const NodeId& node, std::map<Device, NodeId>& held);
-  void check_gang(const State& state, const Run& run, const Attempt& attempt,
-                  std::map<Device, NodeId>& held);
+                         const model::NodeId& node, std::map<Device, model::NodeId>& held);
+  void check_gang(const model::State& state, const model::Run& run, const model::Attempt& attempt,
+                  std::map<Device, model::NodeId>& held);
 
   SimContext& context_;
   const GroundTruth& truth_;
-  const SchedulingPolicy policy_;
+  const sched::SchedulingPolicy policy_;
   struct LastVersion {
     std::int64_t epoch = 0;
     std::int64_t version = 0;
   };
-  std::map<RunId, LastVersion> last_versions_;
+  std::map<model::RunId, LastVersion> last_versions_;
 };
 
 }  // namespace lockstep::sim

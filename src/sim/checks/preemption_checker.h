@@ -13,22 +13,24 @@ namespace lockstep::sim {
 class PreemptionChecker {
  public:
   // interval: the time that a paused run has run at least, at its last checkpoint.
-  PreemptionChecker(SimContext& context, const State& durable, Duration interval)
+  PreemptionChecker(SimContext& context, const model::State& durable, Duration interval)
       : context_(context), durable_(durable), interval_(interval) {}
 
   // The rows are about to become durable.
   void check(const Commit& commit);
 
  private:
-  void check_attempt(const Commit& commit, const Attempt& after);
-  void check_preempted(const Commit& commit, const Run& run, const Attempt& attempt);
-  void check_move(const Commit& commit, const Run& run, const Attempt& attempt);
-  void check_beneficiary(const Commit& commit, const Run& run, const Attempt& attempt);
-  void check_next(const Commit& commit, const Attempt& ended);
-  void report_wrong_preemption(const Run& run, const Attempt& attempt, std::string_view why);
+  void check_attempt(const Commit& commit, const model::Attempt& after);
+  void check_preempted(const Commit& commit, const model::Run& run, const model::Attempt& attempt);
+  void check_move(const Commit& commit, const model::Run& run, const model::Attempt& attempt);
+  void check_beneficiary(const Commit& commit, const model::Run& run,
+                         const model::Attempt& attempt);
+  void check_next(const Commit& commit, const model::Attempt& ended);
+  void report_wrong_preemption(const model::Run& run, const model::Attempt& attempt,
+                               std::string_view why);
 
   SimContext& context_;
-  const State& durable_;
+  const model::State& durable_;
   const Duration interval_;
 };
 

@@ -11,8 +11,8 @@ using std::chrono::milliseconds;
 using std::chrono::minutes;
 using std::chrono::seconds;
 
-RunSpec spec_of(const std::string& name, int nodes, int devices, Duration timeout) {
-  RunSpec spec = SimScenario::spec_of(name, nodes, devices);
+model::RunSpec spec_of(const std::string& name, int nodes, int devices, Duration timeout) {
+  model::RunSpec spec = SimScenario::spec_of(name, nodes, devices);
   spec.timeout = timeout;
   return spec;
 }
@@ -24,7 +24,7 @@ void submit_for_move(SimScenario& story, Duration stop_time) {
   for (const char* name : {"one", "two"})
     story.submit(spec_of(name, 1, 1, minutes(10)), {.steps = 40, .stop_time = stop_time});
   story.until_done([&story] {
-    if (!story.is("short", RunState::succeeded)) return false;
+    if (!story.is("short", model::RunState::succeeded)) return false;
     story.submit(spec_of("whole", 1, 2, minutes(10)), {.steps = 5});
     return true;
   });
@@ -42,8 +42,8 @@ void submit_for_pause(SimScenario& story) {
 
 // A run on all devices, which is preemptible, and one that is not.
 void submit_for_eviction(SimScenario& story) {
-  RunSpec spec = spec_of("one", 2, 2, minutes(10));
-  spec.run_class = RunClass::preemptible;
+  model::RunSpec spec = spec_of("one", 2, 2, minutes(10));
+  spec.run_class = model::RunClass::preemptible;
   story.submit(spec, {.steps = 40});
   story.world().context().timeline.after(
       seconds(10), [&story] { story.submit(spec_of("whole", 1, 2, minutes(10)), {.steps = 5}); });
@@ -51,7 +51,7 @@ void submit_for_eviction(SimScenario& story) {
 
 struct PreemptionCase {
   const char* name;
-  Cause cause;
+  model::Cause cause;
   void (*submit)(SimScenario&);
   std::size_t runs;
   Duration downtime;  // of the daemon
@@ -60,23 +60,23 @@ struct PreemptionCase {
 class Departure : public testing::TestWithParam<PreemptionCase> {};
 
 // The attempts that were preempted.
-std::vector<const Attempt*> displaced(const State& state) {
-  std::vector<const Attempt*> found;
+std::vector<const model::Attempt*> displaced(const model::State& state) {
+  std::vector<const model::Attempt*> found;
   for (const auto& [id, attempt] : state.attempts)
-    if (is_preemption(attempt.cause)) found.push_back(&attempt);
+    if (model::is_preemption(attempt.cause)) found.push_back(&attempt);
   return found;
 }
 
 // A run that is paused for it may in turn have a run behind it paused.
-void expect_preemption(SimScenario& story, Cause cause) {
-  const State& state = story.world().durable();
+void expect_preemption(SimScenario& story, model::Cause cause) {
+  const model::State& state = story.world().durable();
   bool for_it = false;
-  for (const Attempt* attempt : displaced(state)) {
+  for (const model::Attempt* attempt : displaced(state)) {
     EXPECT_EQ(text(attempt->cause), text(cause));
-    const Run& run = state.runs.at(attempt->id.run);
+    const model::Run& run = state.runs.at(attempt->id.run);
     EXPECT_EQ(run.epoch, 2);
     EXPECT_EQ(run.losses + run.user_exits, 0);
-    EXPECT_EQ(run.moves, cause == Cause::moved ? 1 : 0);
+    EXPECT_EQ(run.moves, cause == model::Cause::moved ? 1 : 0);
     if (!attempt->reason.ends_with("to make room for " + text(story.run("whole").id))) continue;
     for_it = true;
     EXPECT_LT(story.attempt("whole", 1).created, *run.ended);
@@ -93,19 +93,21 @@ TEST(ARunThatMoves, BeginsElsewhereIfItsNextHostIsClosedMeanwhile) {
   submit_for_move(story, seconds(3));
   std::string closed;
   story.until_done([&] {
-    for (const Attempt* attempt : displaced(world.durable())) {
+    for (const model::Attempt* attempt : displaced(world.durable())) {
       closed = attempt->move_destination.front().host;
-      return world.daemon().change(SetHost{closed, HostState::closed, "ann", ""}).has_value();
+      return world.daemon()
+          .change(model::SetHost{closed, model::HostState::closed, "ann", ""})
+          .has_value();
     }
     return false;
   });
   world.advance(minutes(1), [&] { return !closed.empty(); });
   ASSERT_EQ(displaced(world.durable()).size(), 1u);
-  const RunId moved = displaced(world.durable()).front()->id.run;
+  const model::RunId moved = displaced(world.durable()).front()->id.run;
   const auto has_moved = [&] { return world.durable().runs.at(moved).epoch == 2; };
   ASSERT_TRUE(world.advance(minutes(1), has_moved));
   EXPECT_NE(world.durable().nodes.at({{moved, 2}, 0}).host, closed);
-  ASSERT_TRUE(world.daemon().change(SetHost{closed, HostState::open, "ann", ""}));
+  ASSERT_TRUE(world.daemon().change(model::SetHost{closed, model::HostState::open, "ann", ""}));
   world.run_to_rest();
   EXPECT_FALSE(world.result().violation) << *world.result().violation;
 }
@@ -130,14 +132,17 @@ TEST_P(Departure, CostsNoRetryThoughTheDaemonDies) {
     if (HasFailure()) return;
   }
 }
-INSTANTIATE_TEST_SUITE_P(
-    Plays, Departure,
-    testing::Values(
-        PreemptionCase{"AMove", Cause::moved, submit_for_quick_move, 4, milliseconds(100)},
-        PreemptionCase{"AMoveAmidAnAbsence", Cause::moved, submit_for_quick_move, 4, seconds(5)},
-        PreemptionCase{"APause", Cause::paused, submit_for_pause, 3, milliseconds(100)},
-        PreemptionCase{"AnEviction", Cause::evicted, submit_for_eviction, 2, milliseconds(100)}),
-    [](const auto& play) { return std::string(play.param.name); });
+INSTANTIATE_TEST_SUITE_P(Plays, Departure,
+                         testing::Values(PreemptionCase{"AMove", model::Cause::moved,
+                                                        submit_for_quick_move, 4,
+                                                        milliseconds(100)},
+                                         PreemptionCase{"AMoveAmidAnAbsence", model::Cause::moved,
+                                                        submit_for_quick_move, 4, seconds(5)},
+                                         PreemptionCase{"APause", model::Cause::paused,
+                                                        submit_for_pause, 3, milliseconds(100)},
+                                         PreemptionCase{"AnEviction", model::Cause::evicted,
+                                                        submit_for_eviction, 2, milliseconds(100)}),
+                         [](const auto& play) { return std::string(play.param.name); });
 
 }  // namespace
 }  // namespace lockstep::sim

@@ -13,18 +13,19 @@ namespace {
 constexpr int kTimeOutsYounger = 20;
 constexpr int kShareMax = 400;
 
-std::string names_of(const std::vector<RunId>& runs) {
+std::string names_of(const std::vector<model::RunId>& runs) {
   std::vector<std::string> names;
-  for (const RunId& run : runs) names.push_back(text(run));
+  for (const model::RunId& run : runs) names.push_back(text(run));
   return joined(names, ", ");
 }
 
 }  // namespace
 
-void QueuePromiseChecker::check(const State& state, const IncrementalScheduler& queue) {
+void QueuePromiseChecker::check(const model::State& state,
+                                const step::IncrementalScheduler& queue) {
   const Commit nothing;
   const CommitView rows(state, nothing);
-  for (const RunId& id : state.open) check_preconditions(rows, state.runs.at(id));
+  for (const model::RunId& id : state.open) check_preconditions(rows, state.runs.at(id));
   const QueueSnapshot snapshot = queue_snapshot_of(state, nothing);
   check_order(state, queue.waiting(), snapshot);
   check_start(queue.waiting(), snapshot);
@@ -33,14 +34,14 @@ void QueuePromiseChecker::check(const State& state, const IncrementalScheduler& 
 }
 
 // A run must not wait for a condition that is met or for one that can never be met.
-void QueuePromiseChecker::check_preconditions(const CommitView& rows, const Run& run) {
-  if (run.state != RunState::queued) return;
+void QueuePromiseChecker::check_preconditions(const CommitView& rows, const model::Run& run) {
+  if (run.state != model::RunState::queued) return;
   if (run.not_before && *run.not_before <= context_.clock.now())
     context_.report_violation(
         format("{} waits on though {} has come", text(run.id), text(*run.not_before)));
   if (!run.awaits_dependencies) return;
   // A predecessor that ended at this tick may have been visited after the run.
-  const Run* before = failed_predecessor(rows, run);
+  const model::Run* before = failed_predecessor(rows, run);
   if (before && *before->ended < context_.clock.now())
     context_.report_violation(format("{} waits for {}, which is {}", text(run.id), text(before->id),
                                      text(before->state)));
@@ -48,10 +49,11 @@ void QueuePromiseChecker::check_preconditions(const CommitView& rows, const Run&
     context_.report_violation(text(run.id) + " waits for others, and all have succeeded");
 }
 
-void QueuePromiseChecker::check_order(const State& state, const std::vector<WaitingRun>& reported,
+void QueuePromiseChecker::check_order(const model::State& state,
+                                      const std::vector<sched::WaitingRun>& reported,
                                       const QueueSnapshot& snapshot) {
-  std::vector<RunId> order;
-  for (const WaitingRun& waiting : reported) order.push_back(waiting.run);
+  std::vector<model::RunId> order;
+  for (const sched::WaitingRun& waiting : reported) order.push_back(waiting.run);
   if (const auto right = oracle_.order(snapshot); order != right)
     context_.report_violation(
         format("they stand as {}, and should as {}", names_of(order), names_of(right)));
@@ -60,10 +62,11 @@ void QueuePromiseChecker::check_order(const State& state, const std::vector<Wait
 
 // Runs of the same class may overtake only so far, unless a user of the project lowered the run's
 // priority.
-void QueuePromiseChecker::check_overtaking(const State& state, const std::vector<RunId>& order) {
+void QueuePromiseChecker::check_overtaking(const model::State& state,
+                                           const std::vector<model::RunId>& order) {
   for (std::size_t position = 0; position < order.size(); ++position) {
-    const Run& run = state.runs.at(order[position]);
-    const bool first_of_project = std::ranges::none_of(order, [&](const RunId& other) {
+    const model::Run& run = state.runs.at(order[position]);
+    const bool first_of_project = std::ranges::none_of(order, [&](const model::RunId& other) {
       return other.project == run.id.project && state.runs.at(other).priority > run.priority;
     });
     if (!first_of_project) continue;
@@ -71,7 +74,7 @@ void QueuePromiseChecker::check_overtaking(const State& state, const std::vector
       context_.report_violation(
           format("{} counts {} % of its time-out", text(run.id), run.fair_share_used));
     for (std::size_t ahead = 0; ahead < position; ++ahead) {
-      const Run& other = state.runs.at(order[ahead]);
+      const model::Run& other = state.runs.at(order[ahead]);
       if (other.spec.run_class != run.spec.run_class) continue;
       if (other.queued >
           run.queued + kTimeOutsYounger * run.spec.timeout * run.fair_share_used / 100)
@@ -81,11 +84,11 @@ void QueuePromiseChecker::check_overtaking(const State& state, const std::vector
   }
 }
 
-void QueuePromiseChecker::check_start(const std::vector<WaitingRun>& reported,
+void QueuePromiseChecker::check_start(const std::vector<sched::WaitingRun>& reported,
                                       const QueueSnapshot& snapshot) {
   const auto head = oracle_.head(snapshot);
   if (!head || head->start == Time{}) return;
-  const auto found = std::ranges::find(reported, head->run->id, &WaitingRun::run);
+  const auto found = std::ranges::find(reported, head->run->id, &sched::WaitingRun::run);
   if (found == reported.end()) return;
   if (found->expected_start != head->start)
     context_.report_violation(format(
@@ -95,35 +98,35 @@ void QueuePromiseChecker::check_start(const std::vector<WaitingRun>& reported,
 
 // --- No later than reported ---
 
-void QueuePromiseChecker::check_latest_starts(const State& state, const IncrementalScheduler& queue,
-                                              bool well) {
+void QueuePromiseChecker::check_latest_starts(const model::State& state,
+                                              const step::IncrementalScheduler& queue, bool well) {
   if (assumptions_broken(state, well)) promises_.clear();
   drop_promises_passed_by_new_runs(state);
   check_kept(state);
   last_states_.clear();
-  for (const RunId& id : state.open) {
-    const Run& run = state.runs.at(id);
-    const bool waits = run.state == RunState::queued && !run.held;
+  for (const model::RunId& id : state.open) {
+    const model::Run& run = state.runs.at(id);
+    const bool waits = run.state == model::RunState::queued && !run.held;
     last_states_[id] = {waits, run.epoch, run.priority};
   }
   if (well) record_promises(state, queue);
 }
 
-Duration QueuePromiseChecker::key_of(const Run& run) const {
+Duration QueuePromiseChecker::key_of(const model::Run& run) const {
   return on_timeline(run.queued) + kTimeOutsYounger * run.spec.timeout * run.fair_share_used / 100;
 }
 
-bool QueuePromiseChecker::assumptions_broken(const State& state, bool well) {
+bool QueuePromiseChecker::assumptions_broken(const model::State& state, bool well) {
   constexpr Duration kBreak = std::chrono::seconds(3);  // the daemon was away
   const Duration now = context_.timeline.now();
   bool broken = !well || now - std::exchange(checked_, now) > kBreak;
-  std::map<std::string, HostState> hosts;
+  std::map<std::string, model::HostState> hosts;
   for (const auto& [id, host] : state.hosts)
-    if (host.state != HostState::open) hosts[id] = host.state;
+    if (host.state != model::HostState::open) hosts[id] = host.state;
   broken = std::exchange(hosts_, std::move(hosts)) != hosts_ || broken;
   broken = std::exchange(limits_, state.limits) != limits_ || broken;
-  for (const RunId& id : state.open) {
-    const Run& run = state.runs.at(id);
+  for (const model::RunId& id : state.open) {
+    const model::Run& run = state.runs.at(id);
     if (const auto seen = last_states_.find(id); seen != last_states_.end())
       broken = broken || seen->second.priority != run.priority;
   }
@@ -133,12 +136,12 @@ bool QueuePromiseChecker::assumptions_broken(const State& state, bool well) {
 }
 
 // Also true if it begins to drain after the end that the promises assume.
-bool QueuePromiseChecker::any_run_outlives_end(const State& state) {
+bool QueuePromiseChecker::any_run_outlives_end(const model::State& state) {
   bool outlived = false;
-  std::map<AttemptId, Duration> ends;
-  for (const RunId& id : state.open) {
-    const Run& run = state.runs.at(id);
-    const Attempt* attempt = live_attempt(state, id);
+  std::map<model::AttemptId, Duration> ends;
+  for (const model::RunId& id : state.open) {
+    const model::Run& run = state.runs.at(id);
+    const model::Attempt* attempt = model::live_attempt(state, id);
     if (!attempt) continue;
     const Duration end = on_timeline(
         attempt->draining.value_or(attempt->created + run.spec.timeout - run.time_used));
@@ -151,37 +154,38 @@ bool QueuePromiseChecker::any_run_outlives_end(const State& state) {
 }
 
 // The run is as at the last check, or has started since.
-bool QueuePromiseChecker::is_unchanged(const Run& run) const {
+bool QueuePromiseChecker::is_unchanged(const model::Run& run) const {
   const auto seen = last_states_.find(run.id);
   if (seen == last_states_.end()) return false;
-  if (!seen->second.waits) return run.state != RunState::queued && run.epoch == seen->second.epoch;
-  return run.epoch == seen->second.epoch + (run.state == RunState::queued ? 0 : 1);
+  if (!seen->second.waits)
+    return run.state != model::RunState::queued && run.epoch == seen->second.epoch;
+  return run.epoch == seen->second.epoch + (run.state == model::RunState::queued ? 0 : 1);
 }
 
 // New runs that wait now or have started since, and did not wait when the promises were made.
-void QueuePromiseChecker::drop_promises_passed_by_new_runs(const State& state) {
-  for (const RunId& id : state.open) {
-    const Run& run = state.runs.at(id);
+void QueuePromiseChecker::drop_promises_passed_by_new_runs(const model::State& state) {
+  for (const model::RunId& id : state.open) {
+    const model::Run& run = state.runs.at(id);
     if (run.held || is_unchanged(run)) continue;
     std::erase_if(promises_, [&](const auto& entry) {
       const auto& [waits, reported] = entry;
       const bool has_priority =
           run.id.project == waits.project && run.priority > state.runs.at(waits).priority;
-      return run.spec.run_class != RunClass::normal || key_of(run) <= reported.key ||
+      return run.spec.run_class != model::RunClass::normal || key_of(run) <= reported.key ||
              has_priority || run.spec.timeout > reported.longest;
     });
   }
 }
 
-void QueuePromiseChecker::check_kept(const State& state) {
+void QueuePromiseChecker::check_kept(const model::State& state) {
   std::erase_if(promises_, [&](const auto& entry) {
     const auto& [id, reported] = entry;
-    const Run& run = state.runs.at(id);
+    const model::Run& run = state.runs.at(id);
     const std::int64_t epoch = last_states_.at(id).epoch;
     const bool starts = run.epoch > epoch;
     const Duration start =
         starts ? on_timeline(state.attempts.at({id, epoch + 1}).created) : context_.timeline.now();
-    const bool over = starts || run.state != RunState::queued || run.held;
+    const bool over = starts || run.state != model::RunState::queued || run.held;
     if ((starts || !over) && start > reported.latest)
       context_.report_violation(format("{} {} {} after the latest start that it was told", text(id),
                                        starts ? "starts" : "waits on",
@@ -190,20 +194,21 @@ void QueuePromiseChecker::check_kept(const State& state) {
   });
 }
 
-void QueuePromiseChecker::record_promises(const State& state, const IncrementalScheduler& queue) {
+void QueuePromiseChecker::record_promises(const model::State& state,
+                                          const step::IncrementalScheduler& queue) {
   const auto& waiting = queue.waiting();
   Duration key = Duration::min();
   for (std::size_t i = 0; i < waiting.size(); ++i) {
-    const RunId& id = waiting[i].run;
+    const model::RunId& id = waiting[i].run;
     key = std::max(key, key_of(state.runs.at(id)));
     const auto& latest = queue.start_times()[i].latest;
     if (!latest) continue;
     const auto known = promises_.find(id);
     if (known != promises_.end() && known->second.latest <= on_timeline(*latest)) continue;
     Duration longest{};
-    for (const RunId& other : state.open)
-      if (const Run& run = state.runs.at(other);
-          other != id && run.state == RunState::queued && !run.held)
+    for (const model::RunId& other : state.open)
+      if (const model::Run& run = state.runs.at(other);
+          other != id && run.state == model::RunState::queued && !run.held)
         longest = std::max(longest, run.spec.timeout - run.time_used);
     promises_[id] = {on_timeline(*latest), key, longest};
   }

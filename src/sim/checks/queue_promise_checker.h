@@ -21,20 +21,21 @@ namespace lockstep::sim {
 class QueuePromiseChecker {
  public:
   // overhead: the overhead of the policy.
-  QueuePromiseChecker(SimContext& context, const ClusterMap& map, Duration overhead)
+  QueuePromiseChecker(SimContext& context, const map::ClusterMap& map, Duration overhead)
       : context_(context), oracle_(map), overhead_(overhead) {}
 
   // After a tick that could be stored.
-  void check(const State& state, const IncrementalScheduler& queue);
+  void check(const model::State& state, const step::IncrementalScheduler& queue);
   // After each tick. `well`: no fault hinders the daemon.
-  void check_latest_starts(const State& state, const IncrementalScheduler& queue, bool well);
+  void check_latest_starts(const model::State& state, const step::IncrementalScheduler& queue,
+                           bool well);
 
  private:
-  void check_preconditions(const CommitView& rows, const Run& run);
-  void check_order(const State& state, const std::vector<WaitingRun>& reported,
+  void check_preconditions(const CommitView& rows, const model::Run& run);
+  void check_order(const model::State& state, const std::vector<sched::WaitingRun>& reported,
                    const QueueSnapshot& snapshot);
-  void check_overtaking(const State& state, const std::vector<RunId>& order);
-  void check_start(const std::vector<WaitingRun>& reported, const QueueSnapshot& snapshot);
+  void check_overtaking(const model::State& state, const std::vector<model::RunId>& order);
+  void check_start(const std::vector<sched::WaitingRun>& reported, const QueueSnapshot& snapshot);
 
   // The state of a run that is compared between two ticks.
   struct LastState {
@@ -50,23 +51,24 @@ class QueuePromiseChecker {
     Duration longest{};  // limit of the others
   };
   Duration on_timeline(Time moment) const { return moment - context_.clock.at(Duration(0)); }
-  Duration key_of(const Run& run) const;
-  bool assumptions_broken(const State& state, bool well);
-  bool any_run_outlives_end(const State& state);
-  bool is_unchanged(const Run& run) const;
-  void drop_promises_passed_by_new_runs(const State& state);
-  void check_kept(const State& state);
-  void record_promises(const State& state, const IncrementalScheduler& queue);
+  Duration key_of(const model::Run& run) const;
+  bool assumptions_broken(const model::State& state, bool well);
+  bool any_run_outlives_end(const model::State& state);
+  bool is_unchanged(const model::Run& run) const;
+  void drop_promises_passed_by_new_runs(const model::State& state);
+  void check_kept(const model::State& state);
+  void record_promises(const model::State& state, const step::IncrementalScheduler& queue);
 
   SimContext& context_;
   const SchedulingOracle oracle_;
   const Duration overhead_;
   Duration checked_{};  // on the timeline
-  std::map<RunId, LastState> last_states_;
-  std::map<std::string, HostState> hosts_;
-  std::map<LimitId, LimitRow> limits_;
-  std::map<AttemptId, Duration> ends_;  // on the timeline: the earliest that promises count on
-  std::map<RunId, Promise> promises_;
+  std::map<model::RunId, LastState> last_states_;
+  std::map<std::string, model::HostState> hosts_;
+  std::map<model::LimitId, model::LimitRow> limits_;
+  std::map<model::AttemptId, Duration>
+      ends_;  // on the timeline: the earliest that promises count on
+  std::map<model::RunId, Promise> promises_;
 };
 
 }  // namespace lockstep::sim

@@ -18,19 +18,21 @@ constexpr int kAging = 20;
 constexpr int kDebugSharePercent = 10;
 constexpr int kDebugShare = 0, kOrdinary = 1, kPreemptible = 2;
 
-Time key_of(const Run& run) {
+Time key_of(const model::Run& run) {
   return run.queued + kAging * run.spec.timeout * run.fair_share_used / 100;
 }
 
-bool is_debug(const Run& run) { return run.spec.run_class == RunClass::debug; }
+bool is_debug(const model::Run& run) { return run.spec.run_class == model::RunClass::debug; }
 
-bool is_preemptible(const Run& run) { return run.spec.run_class == RunClass::preemptible; }
-
-bool refuses_runs(HostState state) {
-  return state == HostState::closed || state == HostState::drained;
+bool is_preemptible(const model::Run& run) {
+  return run.spec.run_class == model::RunClass::preemptible;
 }
 
-Duration time_left(const Run& run) { return run.spec.timeout - run.time_used; }
+bool refuses_runs(model::HostState state) {
+  return state == model::HostState::closed || state == model::HostState::drained;
+}
+
+Duration time_left(const model::Run& run) { return run.spec.timeout - run.time_used; }
 
 Time end_of(const RunEntry& entry) {
   return entry.attempt->draining.value_or(entry.attempt->created + time_left(*entry.run));
@@ -40,7 +42,7 @@ Time end_of(const RunEntry& entry) {
 bool is_about_to_start(const RunEntry& entry) { return entry.starts && !entry.attempt; }
 
 bool is_in_queue(const RunEntry& entry) {
-  return is_about_to_start(entry) || waits_for_devices(*entry.run);
+  return is_about_to_start(entry) || model::waits_for_devices(*entry.run);
 }
 
 bool has_draining_attempt(const RunEntry& entry) {
@@ -48,44 +50,49 @@ bool has_draining_attempt(const RunEntry& entry) {
 }
 
 // True if the nodes are those that were reserved for its move.
-bool starts_at_move_target(const State& durable, const AttemptId& id,
-                           const std::vector<const Node*>& nodes) {
+bool starts_at_move_target(const model::State& durable, const model::AttemptId& id,
+                           const std::vector<const model::Node*>& nodes) {
   const auto found = durable.attempts.find(id);
   if (found == durable.attempts.end()) return false;
-  const Attempt& former = found->second;
-  return former.state != AttemptState::ended && former.cause == Cause::moved && !nodes.empty() &&
-         std::ranges::equal(former.move_destination, nodes, {}, &HostDevices::host, &Node::host);
+  const model::Attempt& former = found->second;
+  return former.state != model::AttemptState::ended && former.cause == model::Cause::moved &&
+         !nodes.empty() &&
+         std::ranges::equal(former.move_destination, nodes, {}, &model::HostDevices::host,
+                            &model::Node::host);
 }
 
-RunEntry run_entry_of(const CommitView& rows, const State& durable, const RunId& id) {
+RunEntry run_entry_of(const CommitView& rows, const model::State& durable, const model::RunId& id) {
   RunEntry entry{rows.find(id)};
-  const AttemptId newest{id, entry.run->epoch};
-  const Attempt* attempt = rows.find(newest);
-  if (!attempt || attempt->state == AttemptState::ended) return entry;
+  const model::AttemptId newest{id, entry.run->epoch};
+  const model::Attempt* attempt = rows.find(newest);
+  if (!attempt || attempt->state == model::AttemptState::ended) return entry;
   entry.attempt = attempt;
   const bool adopted = attempt->generation != durable.store.generation;
   entry.starts = !durable.attempts.contains(newest) && !adopted;
-  for (int index = 0; index < node_count(entry.run->spec); ++index)
-    if (const Node* node = rows.find(NodeId{newest, index})) entry.nodes.push_back(node);
+  for (int index = 0; index < model::node_count(entry.run->spec); ++index)
+    if (const model::Node* node = rows.find(model::NodeId{newest, index}))
+      entry.nodes.push_back(node);
   entry.moves = entry.starts && starts_at_move_target(durable, {id, newest.epoch - 1}, entry.nodes);
   return entry;
 }
 
 // True if the limit concerns the run.
-bool limit_applies_to(const LimitId& limit, const Run& run) {
-  return limit.name == (limit.scope == LimitScope::project ? run.spec.project : run.origin.user);
+bool limit_applies_to(const model::LimitId& limit, const model::Run& run) {
+  return limit.name ==
+         (limit.scope == model::LimitScope::project ? run.spec.project : run.origin.user);
 }
 
 // The first limit that the run would exceed if it held devices beside these runs, or exceeds as one
 // of them.
-const LimitId* exceeded_limit(const QueueSnapshot& snapshot,
-                              const std::vector<const RunEntry*>& allocated, const Run& run) {
+const model::LimitId* exceeded_limit(const QueueSnapshot& snapshot,
+                                     const std::vector<const RunEntry*>& allocated,
+                                     const model::Run& run) {
   for (const auto& [limit, most] : snapshot.limits) {
     if (!limit_applies_to(limit, run)) continue;
-    int held = rank_count(run.spec);
+    int held = model::rank_count(run.spec);
     for (const RunEntry* entry : allocated)
       if (entry->run != &run && limit_applies_to(limit, *entry->run))
-        held += rank_count(entry->run->spec);
+        held += model::rank_count(entry->run->spec);
     if (held > most) return &limit;
   }
   return nullptr;
@@ -104,9 +111,9 @@ QueueSnapshot before_starts(QueueSnapshot snapshot) {
 // In this commit it begins to move off a drained host, to any free devices.
 bool is_moved_off_drained_host(const QueueSnapshot& before, const QueueSnapshot& after,
                                const RunEntry& entry) {
-  if (!has_draining_attempt(entry) || entry.attempt->cause != Cause::moved) return false;
+  if (!has_draining_attempt(entry) || entry.attempt->cause != model::Cause::moved) return false;
   const auto host = after.hosts.find(entry.nodes.front()->host);
-  if (host == after.hosts.end() || host->second != HostState::drained) return false;
+  if (host == after.hosts.end() || host->second != model::HostState::drained) return false;
   return std::ranges::none_of(before.entries, [&](const RunEntry& former) {
     return former.run->id == entry.run->id && has_draining_attempt(former);
   });
@@ -119,14 +126,14 @@ std::vector<const RunEntry*> allocated_entries(const QueueSnapshot& snapshot) {
   return allocated;
 }
 
-bool has_orphans(const std::map<NodeName, Orphan>& orphans, const RunId& run) {
+bool has_orphans(const std::map<model::NodeName, model::Orphan>& orphans, const model::RunId& run) {
   return std::ranges::any_of(orphans,
                              [&](const auto& entry) { return entry.first.id.attempt.run == run; });
 }
 
 bool is_held(const std::vector<RunEntry>& entries, const std::string& host, int device) {
   return std::ranges::any_of(entries, [&](const RunEntry& entry) {
-    return std::ranges::any_of(entry.nodes, [&](const Node* node) {
+    return std::ranges::any_of(entry.nodes, [&](const model::Node* node) {
       return node->host == host && std::ranges::count(node->devices, device) > 0;
     });
   });
@@ -135,16 +142,17 @@ bool is_held(const std::vector<RunEntry>& entries, const std::string& host, int 
 // An orphan allocation ends with the last of its nodes. A device that a run of the store also holds
 // counts once.
 std::vector<std::shared_ptr<const OrphanAllocation>> orphan_allocations(
-    const std::map<NodeName, Orphan>& orphans, const std::vector<RunEntry>& entries) {
-  std::map<RunId, std::shared_ptr<OrphanAllocation>> found;
+    const std::map<model::NodeName, model::Orphan>& orphans, const std::vector<RunEntry>& entries) {
+  std::map<model::RunId, std::shared_ptr<OrphanAllocation>> found;
   for (const auto& [name, orphan] : orphans) {
     auto& allocation = found[name.id.attempt.run];
     if (!allocation) allocation = std::make_shared<OrphanAllocation>();
-    allocation->run.id = allocation->attempt.id.run = orphan_allocation_id(name.id.attempt.run);
-    allocation->run.state = RunState::running;
+    allocation->run.id = allocation->attempt.id.run =
+        model::orphan_allocation_id(name.id.attempt.run);
+    allocation->run.state = model::RunState::running;
     allocation->run.spec.timeout = Duration(0);
     allocation->attempt.created = std::max(allocation->attempt.created, orphan.expected_end);
-    Node& node = allocation->nodes.emplace_back();
+    model::Node& node = allocation->nodes.emplace_back();
     node.host = orphan.devices.host;
     for (int device : orphan.devices.devices)
       if (!is_held(entries, node.host, device)) node.devices.push_back(device);
@@ -156,7 +164,7 @@ std::vector<std::shared_ptr<const OrphanAllocation>> orphan_allocations(
 
 RunEntry run_entry_of(const OrphanAllocation& allocation) {
   RunEntry entry{.run = &allocation.run, .attempt = &allocation.attempt};
-  for (const Node& node : allocation.nodes) entry.nodes.push_back(&node);
+  for (const model::Node& node : allocation.nodes) entry.nodes.push_back(&node);
   return entry;
 }
 
@@ -170,11 +178,11 @@ bool same_orphans(const QueueSnapshot& one, const QueueSnapshot& other) {
 
 }  // namespace
 
-QueueSnapshot queue_snapshot_of(const State& durable, const Commit& commit) {
+QueueSnapshot queue_snapshot_of(const model::State& durable, const Commit& commit) {
   const CommitView rows(durable, commit);
   QueueSnapshot snapshot{.hosts = rows.hosts(), .limits = rows.limits()};
   const auto orphans = rows.orphans();
-  for (const RunId& id : rows.open()) {
+  for (const model::RunId& id : rows.open()) {
     RunEntry entry = run_entry_of(rows, durable, id);
     if (entry.attempt || !has_orphans(orphans, id)) snapshot.entries.push_back(std::move(entry));
   }
@@ -187,16 +195,16 @@ QueueSnapshot queue_snapshot_of(const State& durable, const Commit& commit) {
 // --- The order ---
 
 // Debug runs ahead of all other runs: those that wait while the debug share has room for them.
-std::set<RunId> SchedulingOracle::debug_share_runs(const QueueSnapshot& snapshot) const {
+std::set<model::RunId> SchedulingOracle::debug_share_runs(const QueueSnapshot& snapshot) const {
   int held = 0;
   for (const RunEntry& entry : snapshot.entries) {
     if (!is_debug(*entry.run) || !entry.attempt) continue;
     const bool twice = !entry.attempt->move_destination.empty();
-    held += rank_count(entry.run->spec) * (twice ? 2 : 1);
+    held += model::rank_count(entry.run->spec) * (twice ? 2 : 1);
   }
-  std::set<RunId> debug_runs;
+  std::set<model::RunId> debug_runs;
   for (const RunEntry& entry : snapshot.entries) {
-    const int then = held + rank_count(entry.run->spec);
+    const int then = held + model::rank_count(entry.run->spec);
     if (is_debug(*entry.run) && is_in_queue(entry) &&
         then * 100 <= capacity_.device_count() * kDebugSharePercent)
       debug_runs.insert(entry.run->id);
@@ -206,11 +214,11 @@ std::set<RunId> SchedulingOracle::debug_share_runs(const QueueSnapshot& snapshot
 
 // A run is behind those of its project with a higher priority: its key is the latest of their keys.
 SchedulingOracle::QueueKeys SchedulingOracle::queue_keys(const QueueSnapshot& snapshot) const {
-  const std::set<RunId> debug_runs = debug_share_runs(snapshot);
+  const std::set<model::RunId> debug_runs = debug_share_runs(snapshot);
   QueueKeys keys;
   for (const RunEntry& entry : snapshot.entries) {
     if (!is_in_queue(entry)) continue;
-    const Run& run = *entry.run;
+    const model::Run& run = *entry.run;
     Time key = key_of(run);
     for (const RunEntry& other : snapshot.entries)
       if (is_in_queue(other) && other.run->spec.project == run.spec.project &&
@@ -225,12 +233,12 @@ SchedulingOracle::QueueKeys SchedulingOracle::queue_keys(const QueueSnapshot& sn
   return keys;
 }
 
-std::vector<RunId> SchedulingOracle::order(const QueueSnapshot& snapshot) const {
+std::vector<model::RunId> SchedulingOracle::order(const QueueSnapshot& snapshot) const {
   const QueueKeys keys = queue_keys(snapshot);
-  std::vector<RunId> waiting;
+  std::vector<model::RunId> waiting;
   for (const RunEntry& entry : snapshot.entries)
-    if (waits_for_devices(*entry.run)) waiting.push_back(entry.run->id);
-  std::ranges::sort(waiting, {}, [&](const RunId& id) { return keys.at(id); });
+    if (model::waits_for_devices(*entry.run)) waiting.push_back(entry.run->id);
+  std::ranges::sort(waiting, {}, [&](const model::RunId& id) { return keys.at(id); });
   return waiting;
 }
 
@@ -243,12 +251,12 @@ std::vector<SchedulingOracle::TimedAllocation> SchedulingOracle::timed_allocatio
   for (const RunEntry* entry : allocated) {
     const auto& moves_to = entry->attempt->move_destination;
     TimedAllocation here{entry, end_of(*entry), moves_to.empty()};
-    for (const Node* node : entry->nodes)
+    for (const model::Node* node : entry->nodes)
       here.devices.emplace_back(node->host, static_cast<int>(node->devices.size()));
     allocations.push_back(std::move(here));
     if (moves_to.empty()) continue;
     TimedAllocation there{entry, end_of(*entry) + time_left(*entry->run), true};
-    for (const HostDevices& slice : moves_to)
+    for (const model::HostDevices& slice : moves_to)
       there.devices.emplace_back(slice.host, static_cast<int>(slice.devices.size()));
     allocations.push_back(std::move(there));
   }
@@ -276,7 +284,8 @@ ClusterCapacity::FreeDevices SchedulingOracle::free_devices(
 }
 
 // A gang that fits only with closed hosts blocks no other run.
-bool SchedulingOracle::can_be_placed(const QueueSnapshot& snapshot, const RunSpec& spec) const {
+bool SchedulingOracle::can_be_placed(const QueueSnapshot& snapshot,
+                                     const model::RunSpec& spec) const {
   return capacity_.fits(spec, free_devices(snapshot, {}));
 }
 
@@ -284,7 +293,8 @@ bool SchedulingOracle::can_be_placed(const QueueSnapshot& snapshot, const RunSpe
 // Time{} means now; nothing means never. If the run is not preemptible, preemptible
 // runs count as gone `behind` after the runs that already drain, because the run has them evicted
 // when its turn comes.
-std::optional<Time> SchedulingOracle::earliest_start(const QueueSnapshot& snapshot, const Run& run,
+std::optional<Time> SchedulingOracle::earliest_start(const QueueSnapshot& snapshot,
+                                                     const model::Run& run,
                                                      AllocatedEntries allocated,
                                                      Duration behind) const {
   ClusterCapacity::FreeDevices free = free_devices(snapshot, allocated);
@@ -314,13 +324,14 @@ std::optional<Time> SchedulingOracle::earliest_start(const QueueSnapshot& snapsh
 
 // The first waiting run of all tiers or of one tier. A run whose limit is already used up blocks no
 // other run, and a run that is about to start does not either.
-const Run* SchedulingOracle::first_waiting(const QueueSnapshot& snapshot, const QueueKeys& keys,
-                                           std::optional<int> tier) const {
+const model::Run* SchedulingOracle::first_waiting(const QueueSnapshot& snapshot,
+                                                  const QueueKeys& keys,
+                                                  std::optional<int> tier) const {
   const AllocatedEntries allocated = allocated_entries(snapshot);
-  const Run* first = nullptr;
+  const model::Run* first = nullptr;
   for (const RunEntry& entry : snapshot.entries) {
-    const Run& run = *entry.run;
-    if (!waits_for_devices(run)) continue;
+    const model::Run& run = *entry.run;
+    if (!model::waits_for_devices(run)) continue;
     if (tier && std::get<0>(keys.at(run.id)) != *tier) continue;
     if (first && keys.at(first->id) < keys.at(run.id)) continue;
     if (exceeded_limit(snapshot, allocated, run) || !can_be_placed(snapshot, run.spec)) continue;
@@ -330,7 +341,7 @@ const Run* SchedulingOracle::first_waiting(const QueueSnapshot& snapshot, const 
 }
 
 std::optional<SchedulingOracle::Head> SchedulingOracle::head(const QueueSnapshot& snapshot) const {
-  const Run* first = first_waiting(snapshot, queue_keys(snapshot));
+  const model::Run* first = first_waiting(snapshot, queue_keys(snapshot));
   if (!first) return std::nullopt;
   const auto start = earliest_start(snapshot, *first, allocated_entries(snapshot));
   return Head{first, start.value_or(Time::max())};
@@ -342,7 +353,8 @@ std::optional<std::string> SchedulingOracle::check_starts(const QueueSnapshot& s
   for (const RunEntry& entry : snapshot.entries) {
     if (!entry.starts || entry.moves) continue;
     if (auto wrong = check_placement(snapshot, entry)) return wrong;
-    if (const LimitId* limit = exceeded_limit(snapshot, allocated_entries(snapshot), *entry.run))
+    if (const model::LimitId* limit =
+            exceeded_limit(snapshot, allocated_entries(snapshot), *entry.run))
       return format("{} starts, and the {} holds more than it may", text(entry.run->id),
                     text(*limit));
   }
@@ -358,7 +370,7 @@ std::optional<std::string> SchedulingOracle::check_placement(const QueueSnapshot
   };
   std::set<int> pods;
   const std::string* avoided = nullptr;
-  for (const Node* node : entry.nodes) {
+  for (const model::Node* node : entry.nodes) {
     if (const auto host = capacity_.find(node->host)) pods.insert(capacity_.pod_of(*host));
     const auto state = snapshot.hosts.find(node->host);
     if (state == snapshot.hosts.end()) continue;
@@ -423,7 +435,8 @@ std::optional<std::string> SchedulingOracle::check_start(const QueueSnapshot& mo
                                                          const RunEntry& entry) const {
   const bool alone =
       is_preemptible(*entry.run) && std::ranges::none_of(moment.entries, has_draining_attempt);
-  const Run* head = alone ? first_waiting(moment, keys, kPreemptible) : first_waiting(moment, keys);
+  const model::Run* head =
+      alone ? first_waiting(moment, keys, kPreemptible) : first_waiting(moment, keys);
   if (!head || keys.at(entry.run->id) < keys.at(head->id)) return std::nullopt;
   if (would_exhaust_limit(moment, keys, *head)) return std::nullopt;
   const auto message = [&](std::string_view harm) {
@@ -452,7 +465,7 @@ std::optional<std::string> SchedulingOracle::check_head_not_delayed(const QueueS
   if (!same_orphans(before, then)) return std::nullopt;
   if (!was || !is || was->run->id != is->run->id || is->start <= std::max(was->start, now))
     return std::nullopt;
-  std::map<RunId, Time> ends;
+  std::map<model::RunId, Time> ends;
   for (const RunEntry* entry : allocated_entries(before)) ends[entry->run->id] = end_of(*entry);
   for (const RunEntry* entry : allocated_entries(then)) {
     const auto former = ends.find(entry->run->id);
@@ -473,13 +486,13 @@ std::optional<std::string> SchedulingOracle::check_head_not_delayed(const QueueS
 // preemptible run is not checked against other tiers, because they can have it evicted, unless an
 // attempt drains for one of them: then it must not use the devices that become free.
 Time SchedulingOracle::latest_end_for(const QueueSnapshot& snapshot, const QueueKeys& keys,
-                                      const Run& run) const {
+                                      const model::Run& run) const {
   const int own = std::get<0>(keys.at(run.id));
   const bool alone =
       own == kPreemptible && std::ranges::none_of(snapshot.entries, has_draining_attempt);
   Time bound = Time::max();
   for (int tier = alone ? own : kDebugShare; tier <= own; ++tier) {
-    const Run* first = first_waiting(snapshot, keys, tier);
+    const model::Run* first = first_waiting(snapshot, keys, tier);
     if (!first || first == &run) continue;
     const auto start = earliest_start(snapshot, *first, allocated_entries(snapshot));
     bound = std::min(bound, start.value_or(Time::max()));
@@ -489,13 +502,13 @@ Time SchedulingOracle::latest_end_for(const QueueSnapshot& snapshot, const Queue
 
 // True if the preemptible run would use up a limit that the project or user of a run ahead needs.
 bool SchedulingOracle::would_exhaust_limit(const QueueSnapshot& snapshot, const QueueKeys& keys,
-                                           const Run& run) const {
+                                           const model::Run& run) const {
   if (!is_preemptible(run)) return false;
   const RunEntry entry{&run};
   AllocatedEntries allocated = allocated_entries(snapshot);
   allocated.push_back(&entry);
   for (int tier = kDebugShare; tier < kPreemptible; ++tier)
-    if (const Run* first = first_waiting(snapshot, keys, tier);
+    if (const model::Run* first = first_waiting(snapshot, keys, tier);
         first && exceeded_limit(snapshot, allocated, *first))
       return true;
   return false;
@@ -507,8 +520,8 @@ std::optional<std::string> SchedulingOracle::check_no_run_idle(const QueueSnapsh
   const AllocatedEntries allocated = allocated_entries(snapshot);
   const ClusterCapacity::FreeDevices free = free_devices(snapshot, allocated);
   for (const RunEntry& entry : snapshot.entries) {
-    const Run& run = *entry.run;
-    if (!waits_for_devices(run) || exceeded_limit(snapshot, allocated, run)) continue;
+    const model::Run& run = *entry.run;
+    if (!model::waits_for_devices(run) || exceeded_limit(snapshot, allocated, run)) continue;
     if (!can_be_placed(snapshot, run.spec) || !capacity_.fits(run.spec, free)) continue;
     if (would_exhaust_limit(snapshot, keys, run)) continue;
     const Time bound = latest_end_for(snapshot, keys, run);

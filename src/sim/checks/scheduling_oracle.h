@@ -27,16 +27,16 @@ namespace lockstep::sim {
 
 // The devices that the orphans of one run hold, as the run of an attempt.
 struct OrphanAllocation {
-  Run run{};
-  Attempt attempt{};
-  std::vector<Node> nodes{};
+  model::Run run{};
+  model::Attempt attempt{};
+  std::vector<model::Node> nodes{};
 };
 
 // A run, and its allocation if an attempt of it lives.
 struct RunEntry {
-  const Run* run = nullptr;
-  const Attempt* attempt = nullptr;  // of a run that starts: null until its turn
-  std::vector<const Node*> nodes{};
+  const model::Run* run = nullptr;
+  const model::Attempt* attempt = nullptr;  // of a run that starts: null until its turn
+  std::vector<const model::Node*> nodes{};
   bool starts = false;  // in this commit
   bool moves = false;   // it starts where devices were reserved, without a place in the queue
 };
@@ -46,17 +46,17 @@ struct RunEntry {
 struct QueueSnapshot {
   std::vector<RunEntry> entries{};
   std::vector<std::shared_ptr<const OrphanAllocation>>
-      orphans{};                             // shared by copies, whose entries point there
-  std::map<std::string, HostState> hosts{};  // those that are not open
-  std::map<LimitId, int> limits{};
+      orphans{};                                    // shared by copies, whose entries point there
+  std::map<std::string, model::HostState> hosts{};  // those that are not open
+  std::map<model::LimitId, int> limits{};
 };
 
 // The rows after the commit, which starts some runs.
-QueueSnapshot queue_snapshot_of(const State& durable, const Commit& commit);
+QueueSnapshot queue_snapshot_of(const model::State& durable, const Commit& commit);
 
 class SchedulingOracle {
  public:
-  explicit SchedulingOracle(const ClusterMap& map) : capacity_(map) {}
+  explicit SchedulingOracle(const map::ClusterMap& map) : capacity_(map) {}
 
   // The first violation among the runs that start; empty if there is none.
   std::optional<std::string> check_starts(const QueueSnapshot& snapshot) const;
@@ -68,9 +68,9 @@ class SchedulingOracle {
   std::optional<std::string> check_no_run_idle(const QueueSnapshot& snapshot, Time now) const;
 
   // The runs that wait for devices, in queue order.
-  std::vector<RunId> order(const QueueSnapshot& snapshot) const;
+  std::vector<model::RunId> order(const QueueSnapshot& snapshot) const;
   struct Head {
-    const Run* run = nullptr;
+    const model::Run* run = nullptr;
     // The moment at which it fits; Time{} if it fits now.
     Time start{};
   };
@@ -78,8 +78,8 @@ class SchedulingOracle {
 
  private:
   // The priority tier, the key, then the order among equal keys. The smaller key is ahead.
-  using QueueKey = std::tuple<int, Time, int, int, Time, Time, RunId>;
-  using QueueKeys = std::map<RunId, QueueKey>;
+  using QueueKey = std::tuple<int, Time, int, int, Time, Time, model::RunId>;
+  using QueueKeys = std::map<model::RunId, QueueKey>;
   using AllocatedEntries = std::vector<const RunEntry*>;
   // Devices, and when they become free.
   struct TimedAllocation {
@@ -90,16 +90,16 @@ class SchedulingOracle {
   };
   static std::vector<TimedAllocation> timed_allocations(const AllocatedEntries& allocated);
 
-  std::set<RunId> debug_share_runs(const QueueSnapshot& snapshot) const;
+  std::set<model::RunId> debug_share_runs(const QueueSnapshot& snapshot) const;
   QueueKeys queue_keys(const QueueSnapshot& snapshot) const;
-  const Run* first_waiting(const QueueSnapshot& snapshot, const QueueKeys& keys,
-                           std::optional<int> tier = {}) const;
-  bool can_be_placed(const QueueSnapshot& snapshot, const RunSpec& spec) const;
+  const model::Run* first_waiting(const QueueSnapshot& snapshot, const QueueKeys& keys,
+                                  std::optional<int> tier = {}) const;
+  bool can_be_placed(const QueueSnapshot& snapshot, const model::RunSpec& spec) const;
   ClusterCapacity::FreeDevices free_devices(const QueueSnapshot& snapshot,
                                             const AllocatedEntries& allocated) const;
   void add_devices(const QueueSnapshot& snapshot, const TimedAllocation& allocation,
                    ClusterCapacity::FreeDevices& free, int sign) const;
-  std::optional<Time> earliest_start(const QueueSnapshot& snapshot, const Run& run,
+  std::optional<Time> earliest_start(const QueueSnapshot& snapshot, const model::Run& run,
                                      AllocatedEntries allocated, Duration behind = {}) const;
 
   std::optional<std::string> check_placement(const QueueSnapshot& snapshot,
@@ -112,8 +112,9 @@ class SchedulingOracle {
   std::optional<std::string> check_start(const QueueSnapshot& moment, const QueueKeys& keys,
                                          const RunEntry& entry) const;
   bool would_exhaust_limit(const QueueSnapshot& snapshot, const QueueKeys& keys,
-                           const Run& run) const;
-  Time latest_end_for(const QueueSnapshot& snapshot, const QueueKeys& keys, const Run& run) const;
+                           const model::Run& run) const;
+  Time latest_end_for(const QueueSnapshot& snapshot, const QueueKeys& keys,
+                      const model::Run& run) const;
 
   const ClusterCapacity capacity_;
 };

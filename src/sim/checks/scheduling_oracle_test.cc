@@ -17,16 +17,16 @@ using ::testing::HasSubstr;
 Time at(int minute) { return Time(minutes(minute)); }
 
 // Two pods: hosts a and b of two devices each; c of twenty.
-ClusterMap small_map() {
-  ClusterMap map;
+map::ClusterMap small_map() {
+  map::ClusterMap map;
   for (const auto& pod : {std::vector<std::pair<std::string, int>>{{"a", 2}, {"b", 2}},
                           std::vector<std::pair<std::string, int>>{{"c", 20}}}) {
-    Leaf& leaf = map.pods.emplace_back().leaves.emplace_back();
+    map::Leaf& leaf = map.pods.emplace_back().leaves.emplace_back();
     for (const auto& [name, devices] : pod) {
-      Host& host = leaf.hosts.emplace_back();
+      map::Host& host = leaf.hosts.emplace_back();
       host.id = name;
       for (int number = 0; number < devices; ++number)
-        host.islands.emplace_back().devices.push_back({DeviceKind::gpu, number, {}, false});
+        host.islands.emplace_back().devices.push_back({map::DeviceKind::gpu, number, {}, false});
     }
   }
   return map;
@@ -39,7 +39,7 @@ struct RunRequest {
   int came = 0;      // minute
   int timeout = 10;  // minutes
   int priority = 0;
-  RunClass run_class = RunClass::normal;
+  model::RunClass run_class = model::RunClass::normal;
   std::string project = "demo";
 };
 
@@ -47,35 +47,35 @@ struct RunRequest {
 class QueueBuilder {
  public:
   QueueBuilder& waits(const RunRequest& asks) {
-    add(asks, RunState::queued);
+    add(asks, model::RunState::queued);
     return *this;
   }
   QueueBuilder& holds(const RunRequest& asks, const std::vector<std::string>& hosts) {
-    give(add(asks, RunState::running), hosts, asks.came, false);
+    give(add(asks, model::RunState::running), hosts, asks.came, false);
     return *this;
   }
   QueueBuilder& starts(const RunRequest& asks, const std::vector<std::string>& hosts) {
-    give(add(asks, RunState::starting), hosts, 60, true);
+    give(add(asks, model::RunState::starting), hosts, 60, true);
     return *this;
   }
   // It drains since minute 59: to those other hosts, if there are any.
   QueueBuilder& leaves(const RunRequest& asks, const std::vector<std::string>& hosts,
                        const std::vector<std::string>& to = {}) {
-    RunEntry& claim = add(asks, RunState::running);
+    RunEntry& claim = add(asks, model::RunState::running);
     give(claim, hosts, asks.came, false);
-    Attempt& attempt = attempts_.back();
+    model::Attempt& attempt = attempts_.back();
     attempt.draining = at(59);
-    attempt.cause = to.empty() ? Cause::evicted : Cause::moved;
+    attempt.cause = to.empty() ? model::Cause::evicted : model::Cause::moved;
     for (const std::string& host : to)
       attempt.move_destination.push_back(
           {host, std::vector<int>(static_cast<std::size_t>(asks.devices))});
     return *this;
   }
-  QueueBuilder& closes(const std::string& host, HostState state) {
+  QueueBuilder& closes(const std::string& host, model::HostState state) {
     snapshot_.hosts[host] = state;
     return *this;
   }
-  QueueBuilder& limits(const LimitId& id, int devices) {
+  QueueBuilder& limits(const model::LimitId& id, int devices) {
     snapshot_.limits[id] = devices;
     return *this;
   }
@@ -88,7 +88,8 @@ class QueueBuilder {
   }
   std::vector<std::string> order() const {
     std::vector<std::string> names;
-    for (const RunId& id : SchedulingOracle(map_).order(snapshot_)) names.push_back(text(id));
+    for (const model::RunId& id : SchedulingOracle(map_).order(snapshot_))
+      names.push_back(text(id));
     return names;
   }
   std::string head_delay_since(const QueueBuilder& before) const {
@@ -98,8 +99,8 @@ class QueueBuilder {
   }
 
  private:
-  RunEntry& add(const RunRequest& asks, RunState state) {
-    Run& run = runs_.emplace_back();
+  RunEntry& add(const RunRequest& asks, model::RunState state) {
+    model::Run& run = runs_.emplace_back();
     run.id = {asks.project, asks.number};
     run.spec.project = asks.project;
     run.spec.nodes = asks.nodes;
@@ -113,23 +114,23 @@ class QueueBuilder {
     return snapshot_.entries.emplace_back(RunEntry{.run = &run});
   }
   void give(RunEntry& claim, const std::vector<std::string>& hosts, int minute, bool now) {
-    Attempt& attempt = attempts_.emplace_back();
+    model::Attempt& attempt = attempts_.emplace_back();
     attempt.id = {claim.run->id, 1};
     attempt.created = at(minute);
     claim.attempt = &attempt;
     claim.starts = now;
     for (const std::string& host : hosts) {
-      Node& node = nodes_.emplace_back();
+      model::Node& node = nodes_.emplace_back();
       node.host = host;
       node.devices.resize(static_cast<std::size_t>(claim.run->spec.devices));
       claim.nodes.push_back(&node);
     }
   }
 
-  const ClusterMap map_ = small_map();
-  std::list<Run> runs_;  // lists: entries point to their items
-  std::list<Attempt> attempts_;
-  std::list<Node> nodes_;
+  const map::ClusterMap map_ = small_map();
+  std::list<model::Run> runs_;  // lists: entries point to their items
+  std::list<model::Attempt> attempts_;
+  std::list<model::Node> nodes_;
   QueueSnapshot snapshot_;
 };
 
@@ -185,7 +186,7 @@ TEST(Turns, FindTheOrderInWhichEachWasRight) {
 
 TEST(Turns, LetPreemptibleRunsPassAnyHeadAndNobodyWithThem) {
   const RunRequest preemptible{
-      .number = 4, .came = 58, .timeout = 90, .run_class = RunClass::preemptible};
+      .number = 4, .came = 58, .timeout = 90, .run_class = model::RunClass::preemptible};
   EXPECT_EQ(with_a_head().starts(preemptible, {"b"}).wrong(), "nothing");
   QueueBuilder both = with_a_head();
   both.starts(preemptible, {"c"}).starts({.number = 5, .came = 58, .timeout = 11}, {"b"});
@@ -196,15 +197,17 @@ TEST(Turns, FindAPreemptibleRunThatTakesWhatIsVacatedForTheHead) {
   QueueBuilder cast;
   cast.leaves({.number = 1, .devices = 2, .came = 50, .timeout = 20}, {"a"});
   cast.waits({.number = 3, .nodes = 2, .devices = 2, .came = 55});
-  cast.starts({.number = 4, .came = 58, .timeout = 90, .run_class = RunClass::preemptible}, {"b"});
+  cast.starts({.number = 4, .came = 58, .timeout = 90, .run_class = model::RunClass::preemptible},
+              {"b"});
   EXPECT_THAT(cast.wrong(), AllOf(HasSubstr("demo/4 starts before demo/3"), HasSubstr("delays")));
 }
 
 TEST(Turns, FindAPreemptibleRunThatDelaysAnother) {
   QueueBuilder cast;
   cast.holds({.number = 1, .came = 50, .timeout = 20}, {"a"});
-  cast.waits({.number = 3, .nodes = 2, .devices = 2, .run_class = RunClass::preemptible});
-  cast.starts({.number = 4, .came = 58, .timeout = 90, .run_class = RunClass::preemptible}, {"b"});
+  cast.waits({.number = 3, .nodes = 2, .devices = 2, .run_class = model::RunClass::preemptible});
+  cast.starts({.number = 4, .came = 58, .timeout = 90, .run_class = model::RunClass::preemptible},
+              {"b"});
   EXPECT_THAT(cast.wrong(), AllOf(HasSubstr("demo/4 starts before demo/3"), HasSubstr("delays")));
 }
 
@@ -214,15 +217,15 @@ TEST(Turns, LetAnybodyPassAPreemptibleRunThatLeavesItsLimitToAHead) {
   cast.holds({.number = 1, .came = 50, .timeout = 20}, {"a"});
   cast.holds({.number = 7, .devices = 20, .came = 50, .timeout = 200, .project = "other"}, {"c"});
   cast.waits({.number = 6, .devices = 20, .came = 52});
-  cast.waits({.number = 3, .nodes = 2, .devices = 2, .run_class = RunClass::preemptible});
+  cast.waits({.number = 3, .nodes = 2, .devices = 2, .run_class = model::RunClass::preemptible});
   const RunRequest preemptible{.number = 4,
                                .came = 58,
                                .timeout = 90,
-                               .run_class = RunClass::preemptible,
+                               .run_class = model::RunClass::preemptible,
                                .project = "other"};
   cast.starts(preemptible, {"b"});
   EXPECT_THAT(cast.wrong(), AllOf(HasSubstr("other/4 starts before demo/3"), HasSubstr("delays")));
-  EXPECT_EQ(cast.limits({LimitScope::project, "demo"}, 22).wrong(), "nothing");
+  EXPECT_EQ(cast.limits({model::LimitScope::project, "demo"}, 22).wrong(), "nothing");
 }
 
 TEST(Turns, FindWhoStartsInstead) {
@@ -233,14 +236,14 @@ TEST(Turns, FindWhoStartsInstead) {
 
 TEST(Turns, LetAnybodyPassWhomALimitKeeps) {
   QueueBuilder cast = with_a_head();
-  cast.limits({LimitScope::project, "demo"}, 4);
+  cast.limits({model::LimitScope::project, "demo"}, 4);
   cast.starts({.number = 4, .came = 58, .timeout = 11, .project = "other"}, {"b"});
   EXPECT_EQ(cast.wrong(), "nothing");
 }
 
 TEST(Turns, FindWhoTakesWhatTheHeadMayStillHold) {
   QueueBuilder cast = with_a_head();
-  cast.limits({LimitScope::project, "demo"}, 5);
+  cast.limits({model::LimitScope::project, "demo"}, 5);
   cast.starts({.number = 4, .devices = 2, .came = 58, .timeout = 90}, {"c"});
   EXPECT_THAT(cast.wrong(), AllOf(HasSubstr("demo/4 starts before demo/3"), HasSubstr("delays")));
 }
@@ -248,25 +251,25 @@ TEST(Turns, FindWhoTakesWhatTheHeadMayStillHold) {
 TEST(Turns, FindWhoPassesItsLimit) {
   QueueBuilder cast;
   cast.holds({.number = 1}, {"a"}).starts({.number = 2, .devices = 2}, {"b"});
-  EXPECT_THAT(cast.limits({LimitScope::project, "demo"}, 2).wrong(),
+  EXPECT_THAT(cast.limits({model::LimitScope::project, "demo"}, 2).wrong(),
               AllOf(HasSubstr("demo/2 starts"), HasSubstr("project demo")));
-  EXPECT_EQ(cast.limits({LimitScope::project, "demo"}, 3).wrong(), "nothing");
+  EXPECT_EQ(cast.limits({model::LimitScope::project, "demo"}, 3).wrong(), "nothing");
 }
 
 TEST(Turns, FindWhoStartsOnAHostThatTakesNobody) {
   QueueBuilder cast;
   cast.starts({.number = 1}, {"a"});
-  EXPECT_THAT(cast.closes("a", HostState::drained).wrong(),
+  EXPECT_THAT(cast.closes("a", model::HostState::drained).wrong(),
               AllOf(HasSubstr("demo/1 starts on a"), HasSubstr("drained")));
-  EXPECT_THAT(cast.closes("a", HostState::closed).wrong(),
+  EXPECT_THAT(cast.closes("a", model::HostState::closed).wrong(),
               AllOf(HasSubstr("demo/1 starts on a"), HasSubstr("closed")));
 }
 
 TEST(Turns, FindWhoStartsOnAnAvoidedHostWithoutNeed) {
   QueueBuilder cast;
-  cast.starts({.number = 1}, {"a"}).closes("a", HostState::avoided);
+  cast.starts({.number = 1}, {"a"}).closes("a", model::HostState::avoided);
   EXPECT_THAT(cast.wrong(), AllOf(HasSubstr("demo/1 starts on a"), HasSubstr("avoided")));
-  cast.closes("b", HostState::drained).closes("c", HostState::closed);
+  cast.closes("b", model::HostState::drained).closes("c", model::HostState::closed);
   EXPECT_EQ(cast.wrong(), "nothing");
 }
 
@@ -279,7 +282,7 @@ TEST(Turns, FindAGangThatIsScatteredWithoutNeed) {
 
 TEST(Turns, LetNobodyBlockWhomOnlyClosedHostsCouldHold) {
   QueueBuilder cast;
-  cast.waits({.number = 1, .nodes = 2, .devices = 2}).closes("b", HostState::drained);
+  cast.waits({.number = 1, .nodes = 2, .devices = 2}).closes("b", model::HostState::drained);
   cast.starts({.number = 2, .came = 5, .timeout = 500}, {"a"});
   EXPECT_EQ(cast.wrong(), "nothing");
 }
@@ -287,10 +290,11 @@ TEST(Turns, LetNobodyBlockWhomOnlyClosedHostsCouldHold) {
 // Debug runs may hold two of the 24 devices.
 TEST(Turns, LetDebugRunsPassAsFarAsTheLaneGoes) {
   const RunRequest debug{
-      .number = 4, .devices = 2, .came = 58, .timeout = 50, .run_class = RunClass::debug};
+      .number = 4, .devices = 2, .came = 58, .timeout = 50, .run_class = model::RunClass::debug};
   EXPECT_EQ(with_a_head().starts(debug, {"b"}).wrong(), "nothing");
   QueueBuilder beyond = with_a_head();
-  beyond.holds({.number = 5, .came = 50, .timeout = 50, .run_class = RunClass::debug}, {"c"});
+  beyond.holds({.number = 5, .came = 50, .timeout = 50, .run_class = model::RunClass::debug},
+               {"c"});
   EXPECT_THAT(beyond.starts(debug, {"b"}).wrong(),
               AllOf(HasSubstr("demo/4 starts before demo/3"), HasSubstr("delays")));
 }
@@ -301,8 +305,11 @@ TEST(Turns, OrderByAgeAndTimeOutAndWithinAProjectByPriority) {
       .waits({.number = 2, .came = 150, .timeout = 2})                 // key 190
       .waits({.number = 3, .came = 0, .timeout = 30, .priority = 1})   // key 600
       .waits({.number = 1, .came = 0, .timeout = 20, .project = "x"})  // key 400
-      .waits(
-          {.number = 2, .came = 59, .timeout = 59, .run_class = RunClass::debug, .project = "x"});
+      .waits({.number = 2,
+              .came = 59,
+              .timeout = 59,
+              .run_class = model::RunClass::debug,
+              .project = "x"});
   EXPECT_THAT(cast.order(), ElementsAre("x/2", "x/1", "demo/3", "demo/2", "demo/1"));
 }
 
@@ -329,8 +336,8 @@ TEST(Turns, PutOffAHeadForWhoIsMovedOffADrainedHostAndForNoOtherMove) {
   QueueBuilder after = with_a_head();
   after.leaves(moved, {"c"}, {"b"});
   EXPECT_THAT(after.head_delay_since(before), HasSubstr("demo/3 was to start at"));
-  before.closes("c", HostState::drained);
-  after.closes("c", HostState::drained);
+  before.closes("c", model::HostState::drained);
+  after.closes("c", model::HostState::drained);
   EXPECT_EQ(after.head_delay_since(before), "nothing");
 }
 
@@ -343,7 +350,7 @@ TEST(Turns, PutOffAHeadForWhoStandsAheadOfItAndWhereAHostIsClosed) {
 // It ends at minute 560 by its time-out, but demo/3 has it evicted at minute 70.
 TEST(Turns, LetPreemptibleRunsPassAndNobodyByThat) {
   const RunRequest preemptible{
-      .number = 5, .came = 59, .timeout = 500, .run_class = RunClass::preemptible};
+      .number = 5, .came = 59, .timeout = 500, .run_class = model::RunClass::preemptible};
   EXPECT_EQ(with_a_head().starts(preemptible, {"b"}).wrong(), "nothing");
   EXPECT_EQ(with_a_head().starts(preemptible, {"b"}).head_delay_since(with_a_head()), "nothing");
   QueueBuilder both = with_a_head();
@@ -362,7 +369,7 @@ TEST(Turns, FindWhoWaitsThoughHeDelaysNobody) {
 
 TEST(Turns, FindAPreemptibleRunThatWaitsThoughItFitsUnlessSomebodyLeavesForAnother) {
   const RunRequest preemptible{
-      .number = 4, .came = 58, .timeout = 90, .run_class = RunClass::preemptible};
+      .number = 4, .came = 58, .timeout = 90, .run_class = model::RunClass::preemptible};
   EXPECT_THAT(with_a_head().waits(preemptible).idle(),
               AllOf(HasSubstr("demo/4"), HasSubstr("fits")));
   QueueBuilder leaving = with_a_head();
@@ -375,7 +382,8 @@ TEST(Turns, FindWhoWaitsThoughHeDelaysNeitherTheLaneNorTheHead) {
   QueueBuilder cast = with_a_head();
   cast.holds({.number = 2, .came = 50, .timeout = 30}, {"b"});
   cast.holds({.number = 6, .devices = 19, .came = 50, .timeout = 40}, {"c"});
-  cast.waits({.number = 5, .devices = 2, .came = 59, .timeout = 50, .run_class = RunClass::debug});
+  cast.waits(
+      {.number = 5, .devices = 2, .came = 59, .timeout = 50, .run_class = model::RunClass::debug});
   EXPECT_EQ(cast.idle(), "nobody");
   cast.waits({.number = 4, .came = 58, .timeout = 11});
   EXPECT_EQ(cast.idle(), "nobody");

@@ -18,9 +18,10 @@ Duration pause_before(int retry) {
   return std::min<Duration>(seconds(60), seconds(1 << std::min(retry - 1, 10)));
 }
 
-bool cause_may_change(Cause cause, Cause to) {
-  if (is_preemption(cause)) return to == Cause::ok;
-  return cause == Cause::user_exit || cause == Cause::rank_lost || cause == Cause::hung;
+bool cause_may_change(model::Cause cause, model::Cause to) {
+  if (model::is_preemption(cause)) return to == model::Cause::ok;
+  return cause == model::Cause::user_exit || cause == model::Cause::rank_lost ||
+         cause == model::Cause::hung;
 }
 
 template <class CommitView, class Id>
@@ -31,10 +32,10 @@ auto row(const CommitView& rows, const Id& id) -> decltype(&rows.begin()->second
 
 // The attempt of the run that ends in this commit; null if none does.
 template <class Attempts>
-const Attempt* ended_in(const Attempts& attempts, const Run& before) {
-  const auto found = attempts.find(AttemptId{before.id, before.epoch});
+const model::Attempt* ended_in(const Attempts& attempts, const model::Run& before) {
+  const auto found = attempts.find(model::AttemptId{before.id, before.epoch});
   if (found == attempts.end()) return nullptr;
-  return found->second->state == AttemptState::ended ? found->second : nullptr;
+  return found->second->state == model::AttemptState::ended ? found->second : nullptr;
 }
 
 }  // namespace
@@ -53,7 +54,7 @@ void TransitionChecker::check_commit(const Commit& commit) {
 void TransitionChecker::check_clock_change(const Commit& commit) {
   const Duration by = durable_.clock ? commit.clock->zero - durable_.clock->zero : Duration(0);
   for (const auto& [id, after] : commit.runs) {
-    Run expected = durable_.runs.at(id);
+    model::Run expected = durable_.runs.at(id);
     expected.version = after->version;
     expected.queued += by;
     if (expected.started) *expected.started += by;
@@ -62,7 +63,7 @@ void TransitionChecker::check_clock_change(const Commit& commit) {
     if (*after != expected) context_.report_violation(text(id) + " changes as the clock is set");
   }
   for (const auto& [id, after] : commit.attempts) {
-    Attempt expected = durable_.attempts.at(id);
+    model::Attempt expected = durable_.attempts.at(id);
     expected.created += by;
     for (auto* moment :
          {&expected.started, &expected.draining, &expected.ended, &expected.last_checkpoint})
@@ -70,7 +71,7 @@ void TransitionChecker::check_clock_change(const Commit& commit) {
     if (*after != expected) context_.report_violation(text(id) + " changes as the clock is set");
   }
   for (const auto& [id, after] : commit.nodes) {
-    const Node& before = durable_.nodes.at(id);
+    const model::Node& before = durable_.nodes.at(id);
     if (after->state != before.state || after->last_heartbeat != before.last_heartbeat + by)
       context_.report_violation(text(id) + " changes as the clock is set");
   }
@@ -78,27 +79,28 @@ void TransitionChecker::check_clock_change(const Commit& commit) {
 
 // --- Nodes and ranks ---
 
-void TransitionChecker::check_node(const Node& after) {
-  const Node* before = row(durable_.nodes, after.id);
+void TransitionChecker::check_node(const model::Node& after) {
+  const model::Node* before = row(durable_.nodes, after.id);
   if (!before) return;
   if (before->host != after.host || before->devices != after.devices)
     context_.report_violation(text(after.id) + " is moved to other devices");
   if (before->kill_requested_at && after.kill_requested_at != before->kill_requested_at &&
       *after.kill_requested_at - *before->kill_requested_at < kKillInterval)
     context_.report_violation(text(after.id) + " is killed again at once");
-  const bool ends = before->state == NodeState::lost && after.state == NodeState::released;
-  if (before->state == NodeState::released || (after.state < before->state && !ends))
+  const bool ends =
+      before->state == model::NodeState::lost && after.state == model::NodeState::released;
+  if (before->state == model::NodeState::released || (after.state < before->state && !ends))
     context_.report_violation(
         format("{} was {} and is {}", text(after.id), text(before->state), text(after.state)));
   check_ranks(*before, after);
 }
 
-void TransitionChecker::check_ranks(const Node& before, const Node& after) {
-  for (const Rank& was : before.ranks) {
-    const auto is = std::ranges::find(after.ranks, was.rank, &Rank::rank);
+void TransitionChecker::check_ranks(const model::Node& before, const model::Node& after) {
+  for (const model::Rank& was : before.ranks) {
+    const auto is = std::ranges::find(after.ranks, was.rank, &model::Rank::rank);
     if (is == after.ranks.end())
       context_.report_violation(format("rank {} of {} is forgotten", was.rank, text(after.id)));
-    else if (was.state != RankState::running && *is != was)
+    else if (was.state != model::RankState::running && *is != was)
       context_.report_violation(
           format("rank {} of {} had ended and changes", was.rank, text(after.id)));
   }
@@ -106,26 +108,26 @@ void TransitionChecker::check_ranks(const Node& before, const Node& after) {
 
 // --- Attempts ---
 
-void TransitionChecker::check_attempt(const Commit& commit, const Attempt& after) {
-  if (const Attempt* before = row(durable_.attempts, after.id))
+void TransitionChecker::check_attempt(const Commit& commit, const model::Attempt& after) {
+  if (const model::Attempt* before = row(durable_.attempts, after.id))
     check_moves(*before, after);
   else
     check_new_attempt(commit, after);
 }
 
-void TransitionChecker::check_moves(const Attempt& before, const Attempt& after) {
-  if (before.state == AttemptState::ended || after.state < before.state)
+void TransitionChecker::check_moves(const model::Attempt& before, const model::Attempt& after) {
+  if (before.state == model::AttemptState::ended || after.state < before.state)
     context_.report_violation(
         format("{} was {} and is {}", text(after.id), text(before.state), text(after.state)));
   check_moments(before, after);
-  if (before.cause != Cause::none && before.cause != after.cause &&
+  if (before.cause != model::Cause::none && before.cause != after.cause &&
       !cause_may_change(before.cause, after.cause))
     context_.report_violation(format("{} ended with cause {}, and now it is {}", text(after.id),
                                      text(before.cause), text(after.cause)));
 }
 
 // Recorded times are set when the event happens, and do not change.
-void TransitionChecker::check_moments(const Attempt& before, const Attempt& after) {
+void TransitionChecker::check_moments(const model::Attempt& before, const model::Attempt& after) {
   if ((before.started && before.started != after.started) ||
       (before.draining && before.draining != after.draining) || before.created != after.created)
     context_.report_violation(text(after.id) + " changes when it began");
@@ -137,7 +139,7 @@ void TransitionChecker::check_moments(const Attempt& before, const Attempt& afte
 }
 
 // An adopted attempt continues: it began long ago.
-void TransitionChecker::check_new_attempt(const Commit& commit, const Attempt& attempt) {
+void TransitionChecker::check_new_attempt(const Commit& commit, const model::Attempt& attempt) {
   const auto run = commit.runs.find(attempt.id.run);
   if (run == commit.runs.end() || run->second->epoch != attempt.id.epoch)
     return context_.report_violation(text(attempt.id) + " begins without its run");
@@ -149,13 +151,15 @@ void TransitionChecker::check_new_attempt(const Commit& commit, const Attempt& a
 }
 
 // The pause between attempts of one run, unless a user resumed the run between them.
-void TransitionChecker::check_pause(const Commit& commit, const Run& run, const Attempt& attempt) {
-  const AttemptId id{run.id, attempt.id.epoch - 1};
+void TransitionChecker::check_pause(const Commit& commit, const model::Run& run,
+                                    const model::Attempt& attempt) {
+  const model::AttemptId id{run.id, attempt.id.epoch - 1};
   const auto ends = commit.attempts.find(id);
-  const Attempt* before = ends == commit.attempts.end() ? row(durable_.attempts, id) : ends->second;
+  const model::Attempt* before =
+      ends == commit.attempts.end() ? row(durable_.attempts, id) : ends->second;
   if (!before || !before->ended || run.queued >= *before->ended) return;
-  if (is_preemption(before->cause)) return;
-  const int retry = before->cause == Cause::user_exit ? run.user_exits : run.losses;
+  if (model::is_preemption(before->cause)) return;
+  const int retry = before->cause == model::Cause::user_exit ? run.user_exits : run.losses;
   if (pause_before(retry) > Duration(0) && attempt.created - *before->ended < pause_before(retry))
     context_.report_violation(format("{} follows after {}, retry {} is to wait {}",
                                      text(attempt.id), text(attempt.created - *before->ended),
@@ -163,8 +167,8 @@ void TransitionChecker::check_pause(const Commit& commit, const Run& run, const 
 }
 
 // The conditions besides devices that the run waits for.
-void TransitionChecker::check_preconditions(const Commit& commit, const Run& run,
-                                            const Attempt& attempt) {
+void TransitionChecker::check_preconditions(const Commit& commit, const model::Run& run,
+                                            const model::Attempt& attempt) {
   if (run.held) context_.report_violation(text(attempt.id) + " begins though its run is held");
   // A moment that has passed stays so when the clock is set back.
   if (run.spec.not_before && attempt.created < *run.spec.not_before &&
@@ -173,7 +177,7 @@ void TransitionChecker::check_preconditions(const Commit& commit, const Run& run
         format("{} begins before {}", text(attempt.id), text(*run.spec.not_before)));
   // A run of another store started there, after its predecessor had succeeded.
   if (run.generation != durable_.store.generation) return;
-  if (const Run* before = unfinished_predecessor(CommitView(durable_, commit), run))
+  if (const model::Run* before = unfinished_predecessor(CommitView(durable_, commit), run))
     context_.report_violation(format("{} begins, and {}, after which it was to start, is {}",
                                      text(attempt.id), text(before->id), text(before->state)));
 }
@@ -190,48 +194,50 @@ void TransitionChecker::check_queue_order(const Commit& commit) {
 
 // --- Runs ---
 
-void TransitionChecker::check_run(const Commit& commit, const Run& after) {
-  if (const Run* before = row(durable_.runs, after.id)) check_known_run(commit, *before, after);
+void TransitionChecker::check_run(const Commit& commit, const model::Run& after) {
+  if (const model::Run* before = row(durable_.runs, after.id))
+    check_known_run(commit, *before, after);
 }
 
-void TransitionChecker::check_known_run(const Commit& commit, const Run& before, const Run& after) {
+void TransitionChecker::check_known_run(const Commit& commit, const model::Run& before,
+                                        const model::Run& after) {
   if (before.spec != after.spec || before.submitted != after.submitted)
     context_.report_violation(text(after.id) + " is not what was submitted any more");
   if (after.version != before.version + 1)
     context_.report_violation(
         format("{} goes from version {} to {}", text(after.id), before.version, after.version));
   if (adopts(durable_, commit, after.id)) return;
-  if (is_final(before.state)) return check_resumed(after);
+  if (model::is_final(before.state)) return check_resumed(after);
   if (after.queued != before.queued || after.fair_share_used != before.fair_share_used)
     context_.report_violation(text(after.id) + " loses its turn");
   if (before.stop_requested && !after.stop_requested)
     context_.report_violation(text(after.id) + " forgets that it is to stop");
-  const Attempt* ended = ended_in(commit.attempts, before);
+  const model::Attempt* ended = ended_in(commit.attempts, before);
   check_charge(before, after, ended);
   check_retries(before, after, ended);
   check_audit(before, after);
-  if (is_final(after.state)) check_end(commit, after, ended);
+  if (model::is_final(after.state)) check_end(commit, after, ended);
 }
 
 // Each change of a run by a user or operator is recorded with its author.
-void TransitionChecker::check_audit(const Run& before, const Run& after) {
-  const bool changed =
-      after.priority != before.priority || (after.held != before.held && !is_final(after.state));
+void TransitionChecker::check_audit(const model::Run& before, const model::Run& after) {
+  const bool changed = after.priority != before.priority ||
+                       (after.held != before.held && !model::is_final(after.state));
   if (changed && after.audit == before.audit)
     context_.report_violation(text(after.id) +
                               " is held, released or brought forward, and nobody did it");
 }
 
 // The same for changes of a host.
-void TransitionChecker::check_host(const HostRow& after) {
-  const HostRow* before = row(durable_.hosts, after.id);
-  const HostState state = before ? before->state : HostState::open;
+void TransitionChecker::check_host(const model::HostRow& after) {
+  const model::HostRow* before = row(durable_.hosts, after.id);
+  const model::HostState state = before ? before->state : model::HostState::open;
   if (after.state != state && (before ? before->audit == after.audit : after.audit.empty()))
     context_.report_violation(
         format("{} was {} and is {}, and nobody did it", after.id, text(state), text(after.state)));
 }
 
-void TransitionChecker::check_resumed(const Run& after) {
+void TransitionChecker::check_resumed(const model::Run& after) {
   if (after.time_used != Duration(0) || after.losses != 0 || after.user_exits != 0 ||
       after.moves != 0 || after.stop_requested ||
       (after.not_before && after.not_before != after.spec.not_before))
@@ -242,7 +248,8 @@ void TransitionChecker::check_resumed(const Run& after) {
 }
 
 // An attempt uses up the time that its ranks ran.
-void TransitionChecker::check_charge(const Run& before, const Run& after, const Attempt* ended) {
+void TransitionChecker::check_charge(const model::Run& before, const model::Run& after,
+                                     const model::Attempt* ended) {
   const auto [least, most] =
       ended ? times_.charge_for(*ended, before.spec) : RunningTimes::Bounds();
   const Duration charge = after.time_used - before.time_used;
@@ -253,7 +260,7 @@ void TransitionChecker::check_charge(const Run& before, const Run& after, const 
 }
 
 // True if its newest checkpoint is further than those of the attempts before it.
-bool TransitionChecker::made_progress(const Attempt& ended) const {
+bool TransitionChecker::made_progress(const model::Attempt& ended) const {
   if (!ended.last_checkpoint_step) return false;
   for (const auto& [id, attempt] : durable_.attempts)
     if (id.run == ended.id.run && id.epoch < ended.id.epoch &&
@@ -263,21 +270,21 @@ bool TransitionChecker::made_progress(const Attempt& ended) const {
 }
 
 // True if a rank was killed by its program at the same step as in the attempt before.
-bool TransitionChecker::crashed_again(const Commit& commit, const Attempt& ended) const {
+bool TransitionChecker::crashed_again(const Commit& commit, const model::Attempt& ended) const {
   std::set<std::tuple<int, int, std::int64_t>> crashes;
-  const auto crash_of = [](const Rank& rank) {
+  const auto crash_of = [](const model::Rank& rank) {
     return std::tuple(rank.rank, rank.code, rank.step);
   };
-  const auto crashed = [](const Rank& rank) {
-    return rank.state == RankState::killed && (rank.code == SIGSEGV || rank.code == SIGABRT);
+  const auto crashed = [](const model::Rank& rank) {
+    return rank.state == model::RankState::killed && (rank.code == SIGSEGV || rank.code == SIGABRT);
   };
-  const AttemptId before{ended.id.run, ended.id.epoch - 1};
-  for (const Node* node : nodes_of(durable_, before))
-    for (const Rank& rank : node->ranks)
+  const model::AttemptId before{ended.id.run, ended.id.epoch - 1};
+  for (const model::Node* node : model::nodes_of(durable_, before))
+    for (const model::Rank& rank : node->ranks)
       if (crashed(rank)) crashes.insert(crash_of(rank));
-  for (const Node* node : nodes_of(durable_, ended.id)) {
+  for (const model::Node* node : model::nodes_of(durable_, ended.id)) {
     const auto changed = commit.nodes.find(node->id);
-    for (const Rank& rank : (changed == commit.nodes.end() ? node : changed->second)->ranks)
+    for (const model::Rank& rank : (changed == commit.nodes.end() ? node : changed->second)->ranks)
       if (crashed(rank) && crashes.contains(crash_of(rank))) return true;
   }
   return false;
@@ -285,10 +292,13 @@ bool TransitionChecker::crashed_again(const Commit& commit, const Attempt& ended
 
 // An attempt also uses up a retry if another follows it, except a preempted one. A newer checkpoint
 // resets the count of losses.
-void TransitionChecker::check_retries(const Run& before, const Run& after, const Attempt* ended) {
-  const bool retried = ended && !is_final(after.state) && !is_preemption(ended->cause);
-  const int exits = retried && ended->cause == Cause::user_exit ? 1 : 0;
-  const bool lost = ended && ended->cause != Cause::user_exit && !is_preemption(ended->cause);
+void TransitionChecker::check_retries(const model::Run& before, const model::Run& after,
+                                      const model::Attempt* ended) {
+  const bool retried =
+      ended && !model::is_final(after.state) && !model::is_preemption(ended->cause);
+  const int exits = retried && ended->cause == model::Cause::user_exit ? 1 : 0;
+  const bool lost =
+      ended && ended->cause != model::Cause::user_exit && !model::is_preemption(ended->cause);
   const int losses =
       (lost && retried && made_progress(*ended) ? 0 : before.losses) + (lost && retried ? 1 : 0);
   if (after.user_exits != before.user_exits + exits || after.losses != losses)
@@ -299,22 +309,23 @@ void TransitionChecker::check_retries(const Run& before, const Run& after, const
 }
 
 // A run that ends has the state that matches its last attempt.
-void TransitionChecker::check_end(const Commit& commit, const Run& run, const Attempt* ended) {
-  const Cause cause = ended ? ended->cause : Cause::cancelled;
-  const bool exited = cause == Cause::user_exit;
+void TransitionChecker::check_end(const Commit& commit, const model::Run& run,
+                                  const model::Attempt* ended) {
+  const model::Cause cause = ended ? ended->cause : model::Cause::cancelled;
+  const bool exited = cause == model::Cause::user_exit;
   const bool spent = exited ? run.user_exits == run.spec.retries
                             : run.losses == run.spec.rank_loss_retries ||
-                                  (cause == Cause::rank_lost && !made_progress(*ended) &&
+                                  (cause == model::Cause::rank_lost && !made_progress(*ended) &&
                                    crashed_again(commit, *ended));
   const auto gave_up = [&] {
     return !ended && failed_predecessor(CommitView(durable_, commit), run);
   };
-  const bool right =
-      run.state == RunState::succeeded   ? cause == Cause::ok
-      : run.state == RunState::cancelled ? run.stop_requested || gave_up()
-      : run.state == RunState::timed_out
-          ? cause == Cause::timeout || run.time_used >= run.spec.timeout
-          : spent && cause != Cause::ok && cause != Cause::timeout && !is_preemption(cause);
+  const bool right = run.state == model::RunState::succeeded   ? cause == model::Cause::ok
+                     : run.state == model::RunState::cancelled ? run.stop_requested || gave_up()
+                     : run.state == model::RunState::timed_out
+                         ? cause == model::Cause::timeout || run.time_used >= run.spec.timeout
+                         : spent && cause != model::Cause::ok && cause != model::Cause::timeout &&
+                               !model::is_preemption(cause);
   if (!right)
     context_.report_violation(format("{} ends as {} after cause {}, with {} and {} retries used",
                                      text(run.id), text(run.state), text(cause), run.user_exits,
@@ -323,13 +334,13 @@ void TransitionChecker::check_end(const Commit& commit, const Run& run, const At
 
 // Every change of a run reaches its watchers, because it increases the version.
 void TransitionChecker::check_versions(const Commit& commit) {
-  std::set<RunId> changed;
+  std::set<model::RunId> changed;
   for (const auto& [id, attempt] : commit.attempts) changed.insert(id.run);
   for (const auto& [id, node] : commit.nodes) {
-    const Node* before = row(durable_.nodes, id);
-    if (!before || has_material_change(*before, *node)) changed.insert(id.attempt.run);
+    const model::Node* before = row(durable_.nodes, id);
+    if (!before || model::has_material_change(*before, *node)) changed.insert(id.attempt.run);
   }
-  for (const RunId& id : changed)
+  for (const model::RunId& id : changed)
     if (!commit.runs.contains(id))
       context_.report_violation(text(id) + " changes, but not its version");
 }

@@ -13,8 +13,8 @@ namespace lockstep::sim {
 
 class TransitionChecker {
  public:
-  TransitionChecker(SimContext& context, const State& durable, const RunningTimes& times,
-                    const ClusterMap& map)
+  TransitionChecker(SimContext& context, const model::State& durable, const RunningTimes& times,
+                    const map::ClusterMap& map)
       : context_(context), durable_(durable), times_(times), oracle_(map) {}
 
   // The rows are about to become durable.
@@ -23,29 +23,31 @@ class TransitionChecker {
   void check_clock_change(const Commit& commit);
 
  private:
-  void check_node(const Node& after);
-  void check_ranks(const Node& before, const Node& after);
-  void check_attempt(const Commit& commit, const Attempt& after);
-  void check_moves(const Attempt& before, const Attempt& after);
-  void check_moments(const Attempt& before, const Attempt& after);
-  void check_new_attempt(const Commit& commit, const Attempt& attempt);
-  void check_pause(const Commit& commit, const Run& run, const Attempt& attempt);
-  void check_preconditions(const Commit& commit, const Run& run, const Attempt& attempt);
+  void check_node(const model::Node& after);
+  void check_ranks(const model::Node& before, const model::Node& after);
+  void check_attempt(const Commit& commit, const model::Attempt& after);
+  void check_moves(const model::Attempt& before, const model::Attempt& after);
+  void check_moments(const model::Attempt& before, const model::Attempt& after);
+  void check_new_attempt(const Commit& commit, const model::Attempt& attempt);
+  void check_pause(const Commit& commit, const model::Run& run, const model::Attempt& attempt);
+  void check_preconditions(const Commit& commit, const model::Run& run,
+                           const model::Attempt& attempt);
   void check_queue_order(const Commit& commit);
-  void check_run(const Commit& commit, const Run& after);
-  void check_known_run(const Commit& commit, const Run& before, const Run& after);
-  void check_charge(const Run& before, const Run& after, const Attempt* ended);
-  bool made_progress(const Attempt& ended) const;
-  bool crashed_again(const Commit& commit, const Attempt& ended) const;
-  void check_retries(const Run& before, const Run& after, const Attempt* ended);
-  void check_end(const Commit& commit, const Run& after, const Attempt* ended);
-  void check_resumed(const Run& after);
-  void check_audit(const Run& before, const Run& after);
-  void check_host(const HostRow& after);
+  void check_run(const Commit& commit, const model::Run& after);
+  void check_known_run(const Commit& commit, const model::Run& before, const model::Run& after);
+  void check_charge(const model::Run& before, const model::Run& after, const model::Attempt* ended);
+  bool made_progress(const model::Attempt& ended) const;
+  bool crashed_again(const Commit& commit, const model::Attempt& ended) const;
+  void check_retries(const model::Run& before, const model::Run& after,
+                     const model::Attempt* ended);
+  void check_end(const Commit& commit, const model::Run& after, const model::Attempt* ended);
+  void check_resumed(const model::Run& after);
+  void check_audit(const model::Run& before, const model::Run& after);
+  void check_host(const model::HostRow& after);
   void check_versions(const Commit& commit);
 
   SimContext& context_;
-  const State& durable_;
+  const model::State& durable_;
   const RunningTimes& times_;
   const SchedulingOracle oracle_;
 };

@@ -126,7 +126,7 @@ void FaultInjector::record_agent_loss(const Agent& agent) {
   if (agent.is_stopping()) return components_.truth.mark_disturbed(agent.name().attempt());
   const auto who = format("node {} on host {}", agent.node().index, agent.host());
   components_.truth.record_fault(agent.name().attempt(),
-                                 {{Cause::node_lost, Cause::launch_failed}, who});
+                                 {{model::Cause::node_lost, model::Cause::launch_failed}, who});
 }
 
 // --- Faults of the daemon. None of these may cost a run anything. ---
@@ -245,7 +245,7 @@ void FaultInjector::restore_store_copy() {
     components_.context.trace("fault", "the store is copied");
     return components_.store.copy();
   }
-  const State other = store_random_.one_of(copies);
+  const model::State other = store_random_.one_of(copies);
   components_.daemon.crash("as its store is replaced");
   components_.context.trace("fault", "a copy is put back in the place of the store");
   components_.store.replace(other);
@@ -331,12 +331,13 @@ void FaultInjector::kill_rank() {
   if (!victim) return;
   Agent& agent = *victim->agent;
   const int rank = agent.launch().first_rank + victim->local_rank;
-  const AttemptName attempt = agent.name().attempt();
+  const model::AttemptName attempt = agent.name().attempt();
   components_.context.trace("fault", "rank {} of {} is killed", rank, text(attempt.id));
   if (agent.is_stopping())
     components_.truth.mark_disturbed(attempt);
   else
-    components_.truth.record_fault(attempt, {{Cause::rank_lost}, format("rank {} on host", rank)});
+    components_.truth.record_fault(attempt,
+                                   {{model::Cause::rank_lost}, format("rank {} on host", rank)});
   agent.kill_rank(victim->local_rank, SIGKILL);
 }
 
@@ -347,7 +348,7 @@ void FaultInjector::cut_connection() {
   Agent& agent = *victim->agent;
   const int rank = agent.launch().first_rank + victim->local_rank;
   const int other = (rank + agent.launch().world_size / 2) % agent.launch().world_size;
-  const AttemptName attempt = agent.name().attempt();
+  const model::AttemptName attempt = agent.name().attempt();
   components_.context.trace("fault", "the connection between ranks {} and {} of {} is cut", rank,
                             other, text(attempt.id));
   if (agent.is_stopping()) components_.truth.mark_disturbed(attempt);

@@ -23,7 +23,7 @@ NetworkPartition Network::partition_of(const std::string& host) const {
 }
 
 // Duplicated messages must do no harm; lost or late ones may cost the run an attempt.
-Duration Network::delay(const NodeReport& report) {
+Duration Network::delay(const model::NodeReport& report) {
   if (!random_.percent(faults_.delayed_percent)) return random_.from_to(kFast, kSlow);
   const Duration delay = track_late_message(random_.from_to(kSlow, kReportDelayMax));
   truth_.mark_disturbed({report.generation, report.node.attempt});
@@ -43,12 +43,12 @@ bool Network::is_well() const {
   return fair && !answers_lost_ && partitions_.empty() && context_.timeline.now() >= late_until_;
 }
 
-void Network::drop(const NodeReport& report, std::string_view what) {
+void Network::drop(const model::NodeReport& report, std::string_view what) {
   truth_.mark_disturbed({report.generation, report.node.attempt});
   context_.trace("network", "{} {} is lost", what, text(report.node));
 }
 
-void Network::call(const std::string& host, const NodeReport& report, OnAnswer hear) {
+void Network::call(const std::string& host, const model::NodeReport& report, OnAnswer hear) {
   const CallId call = ++calls_;
   pending_calls_.emplace(call, std::move(hear));
   answer_later(call, kAgentTimeout, Error{Code::timeout, "no answer"});
@@ -61,14 +61,15 @@ void Network::call(const std::string& host, const NodeReport& report, OnAnswer h
     deliver_later(track_late_message(random_.from_to(kFast, kDuplicateDelayMax)));
 }
 
-void Network::deliver(CallId call, const std::string& host, const NodeReport& report) {
+void Network::deliver(CallId call, const std::string& host, const model::NodeReport& report) {
   const NetworkPartition cut = partition_of(host);
   if (cut == NetworkPartition::reports || cut == NetworkPartition::both)
     return drop(report, "a word of");
   daemon_.when_free([=, this] { deliver_to_daemon(call, host, report); });
 }
 
-void Network::deliver_to_daemon(CallId call, const std::string& host, const NodeReport& report) {
+void Network::deliver_to_daemon(CallId call, const std::string& host,
+                                const model::NodeReport& report) {
   truth_.report_arrived(report);
   const Duration arrived = context_.timeline.now();
   auto answer = daemon_.report(report);  // which may take its time
@@ -82,7 +83,7 @@ void Network::deliver_to_daemon(CallId call, const std::string& host, const Node
   answer_later(call, delay(report), std::move(answer));
 }
 
-void Network::answer_later(CallId call, Duration delay, Result<Command> answer) {
+void Network::answer_later(CallId call, Duration delay, Result<model::Command> answer) {
   context_.timeline.after(delay, [this, call, answer = std::move(answer)] {
     const auto found = pending_calls_.find(call);
     if (found == pending_calls_.end()) return;

@@ -32,17 +32,17 @@ constexpr auto enum_names(NetworkPartition) {
 class Network {
  public:
   struct DaemonCallbacks {
-    std::function<Result<Command>(const NodeReport&)> report;
+    std::function<Result<model::Command>(const model::NodeReport&)> report;
     // Runs the act once the daemon is not busy.
     std::function<void(std::function<void()> act)> when_free;
   };
-  using OnAnswer = std::function<void(Result<Command>)>;
+  using OnAnswer = std::function<void(Result<model::Command>)>;
 
   Network(SimContext& context, GroundTruth& truth, std::uint64_t seed, DaemonCallbacks daemon)
       : context_(context), truth_(truth), random_(seed, "network"), daemon_(std::move(daemon)) {}
 
   // `hear` is called once, later: with the answer, or with an error.
-  void call(const std::string& host, const NodeReport& report, OnAnswer hear);
+  void call(const std::string& host, const model::NodeReport& report, OnAnswer hear);
 
   void set_faults(NetworkFaults weather) { faults_ = weather; }
   // While it is set, every report arrives and no answer does.
@@ -60,12 +60,12 @@ class Network {
   using CallId = std::int64_t;
 
   NetworkPartition partition_of(const std::string& host) const;
-  Duration delay(const NodeReport& report);
+  Duration delay(const model::NodeReport& report);
   Duration track_late_message(Duration delay);
-  void drop(const NodeReport& report, std::string_view what);
-  void deliver(CallId call, const std::string& host, const NodeReport& report);
-  void deliver_to_daemon(CallId call, const std::string& host, const NodeReport& report);
-  void answer_later(CallId call, Duration delay, Result<Command> answer);
+  void drop(const model::NodeReport& report, std::string_view what);
+  void deliver(CallId call, const std::string& host, const model::NodeReport& report);
+  void deliver_to_daemon(CallId call, const std::string& host, const model::NodeReport& report);
+  void answer_later(CallId call, Duration delay, Result<model::Command> answer);
 
   SimContext& context_;
   GroundTruth& truth_;

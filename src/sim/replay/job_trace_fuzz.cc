@@ -2,6 +2,7 @@
 #include "sim/replay/job_trace.h"
 
 using namespace lockstep;
+using namespace lockstep::sim;
 
 LS_FUZZ(job_trace,
         {"timestamp,duration,num_gpus\n2017-10-09 07:01:55,66.0,1\n2016-02-29 00:00:00,1e3,8\n",

@@ -18,21 +18,21 @@ struct ReplayCluster {
   int all_devices() const { return hosts * devices; }
 };
 
-ClusterMap map_of(const ReplayCluster& cluster);
+map::ClusterMap map_of(const ReplayCluster& cluster);
 
 // As many devices as the job asks for: on one host if they fit there, else on whole hosts, and the
 // remainder on one more. In the order of the trace, with arrivals and limits as the pass sees them.
-std::vector<PendingRun> pending_runs_of(const JobTrace& trace, std::span<const Seconds> limits,
-                                        int on_host);
+std::vector<sched::PendingRun> pending_runs_of(const JobTrace& trace,
+                                               std::span<const Seconds> limits, int on_host);
 
 // A job that the empty cluster could not hold, with its file and line.
-Result<void> check_all_fit(const JobTrace& trace, std::span<const PendingRun> pending_runs,
-                           const ClusterMap& map);
+Result<void> check_all_fit(const JobTrace& trace, std::span<const sched::PendingRun> pending_runs,
+                           const map::ClusterMap& map);
 
 class PassBackend : public ReplayBackend {
  public:
-  PassBackend(const ClusterMap& map, const SchedulingPolicy& policy,
-              std::vector<PendingRun> pending_runs)
+  PassBackend(const map::ClusterMap& map, const sched::SchedulingPolicy& policy,
+              std::vector<sched::PendingRun> pending_runs)
       : scheduler_(map, policy),
         policy_(policy),
         pending_runs_(std::move(pending_runs)),
@@ -42,15 +42,16 @@ class PassBackend : public ReplayBackend {
                           std::span<const JobId> arrived) override;
 
  private:
-  PendingRun& pending_run(const RunId& run);
-  Time& since(const RunId& run);
-  bool apply_plan(const Plan& plan, Time now, Decision& decision);
-  void interrupt(const RunId& run, Time now);
+  sched::PendingRun& pending_run(const model::RunId& run);
+  Time& since(const model::RunId& run);
+  bool apply_plan(const sched::Plan& plan, Time now, Decision& decision);
+  void interrupt(const model::RunId& run, Time now);
 
-  Scheduler scheduler_;
-  const SchedulingPolicy policy_;
-  std::vector<PendingRun> pending_runs_;  // current state, with the remaining limits and moves
-  std::vector<Time> since_;               // when the current executions began
+  sched::Scheduler scheduler_;
+  const sched::SchedulingPolicy policy_;
+  std::vector<sched::PendingRun>
+      pending_runs_;         // current state, with the remaining limits and moves
+  std::vector<Time> since_;  // when the current executions began
 };
 
 }  // namespace lockstep::sim

@@ -12,19 +12,20 @@ namespace {
 
 struct Named {
   std::string_view name;
-  SchedulingPolicy policy;
+  sched::SchedulingPolicy policy;
   std::string_view about;
 };
 
 constexpr std::array kBases = {
-    Named{"fifo", policies::kFifo, "first come, first served; the head of the queue blocks"},
-    Named{"fifo-greedy", policies::kFifoGreedy, "the same, but any job that fits starts"},
-    Named{"easy", policies::kEasy, "fifo, and a run that does not delay the head may pass it"},
-    Named{"easy-sjbf", policies::kEasyShortest, "easy, the shortest behind the head first"},
-    Named{"sjf", policies::kShortest, "the shortest that fits starts"},
-    Named{"sjf-strict", policies::kShortestStrict, "the shortest first; the head blocks"},
-    Named{"ours", policies::kOurs, "aged20x72, over the queue until no job starts"},
-    Named{"ours-moves", policies::kOursWithMoves,
+    Named{"fifo", sched::policies::kFifo, "first come, first served; the head of the queue blocks"},
+    Named{"fifo-greedy", sched::policies::kFifoGreedy, "the same, but any job that fits starts"},
+    Named{"easy", sched::policies::kEasy,
+          "fifo, and a run that does not delay the head may pass it"},
+    Named{"easy-sjbf", sched::policies::kEasyShortest, "easy, the shortest behind the head first"},
+    Named{"sjf", sched::policies::kShortest, "the shortest that fits starts"},
+    Named{"sjf-strict", sched::policies::kShortestStrict, "the shortest first; the head blocks"},
+    Named{"ours", sched::policies::kOurs, "aged20x72, over the queue until no job starts"},
+    Named{"ours-moves", sched::policies::kOursWithMoves,
           "aged20; small jobs move or pause for debug jobs and large ones: the daemon's"},
 };
 constexpr std::string_view kAged = "aged";
@@ -51,8 +52,9 @@ std::optional<int> whole(std::string_view words, int most) {
 }
 
 // "20" or "20x72".
-std::optional<SchedulingPolicy> parse_aged(std::string_view words) {
-  SchedulingPolicy policy{.order = QueueOrder::aged, .backfill_mode = BackfillMode::easy};
+std::optional<sched::SchedulingPolicy> parse_aged(std::string_view words) {
+  sched::SchedulingPolicy policy{.order = sched::QueueOrder::aged,
+                                 .backfill_mode = sched::BackfillMode::easy};
   const std::size_t cross = words.find('x');
   const auto aging = whole(words.substr(0, cross), kAgingMax);
   if (!aging) return std::nullopt;
@@ -64,7 +66,7 @@ std::optional<SchedulingPolicy> parse_aged(std::string_view words) {
   return policy;
 }
 
-std::optional<SchedulingPolicy> parse_base(std::string_view words) {
+std::optional<sched::SchedulingPolicy> parse_base(std::string_view words) {
   for (const Named& base : kBases)
     if (base.name == words) return base.policy;
   if (!words.starts_with(kAged)) return std::nullopt;
@@ -82,9 +84,10 @@ constexpr std::array kEndings = {
                  "lengths are known as users tell them, in steps from 5 min"},
     PolicySuffix{"-defrag", [](ReplayPolicy& policy) { policy.policy.moves = true; },
                  "small jobs are moved for a head that would fit"},
-    PolicySuffix{"-first", [](ReplayPolicy& policy) { policy.policy.fit = Fit::first; },
+    PolicySuffix{"-first", [](ReplayPolicy& policy) { policy.policy.fit = sched::Fit::first; },
                  "the lowest hosts that fit, not the best"},
-    PolicySuffix{"-fgd", [](ReplayPolicy& policy) { policy.policy.fit = Fit::fragmentation; },
+    PolicySuffix{"-fgd",
+                 [](ReplayPolicy& policy) { policy.policy.fit = sched::Fit::fragmentation; },
                  "those that leave the least fragments"},
 };
 

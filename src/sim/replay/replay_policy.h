@@ -19,7 +19,7 @@ enum class Estimates { exact, bucketed };
 
 struct ReplayPolicy {
   std::string name;
-  SchedulingPolicy policy;
+  sched::SchedulingPolicy policy;
   Estimates estimates = Estimates::exact;
 };
 

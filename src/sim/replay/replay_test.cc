@@ -35,7 +35,7 @@ template <class Decides = PassBackend>
 Result<ReplayResult> replayed_by(const std::string& policy_name, const JobTrace& trace,
                                  const ReplayCluster& cluster) {
   const ReplayPolicy policy = parse_policy(policy_name).value();
-  const ClusterMap map = map_of(cluster);
+  const map::ClusterMap map = map_of(cluster);
   const auto limits = limits_of(trace, policy.estimates);
   const auto wants = pending_runs_of(trace, limits, cluster.devices);
   TRY(check_all_fit(trace, wants, map));
@@ -235,15 +235,15 @@ TEST(Replay, TheWholeStepGivesTheScheduleOfThePassByItself) {
 }
 
 TEST(Policy, IsKnownByItsName) {
-  EXPECT_EQ(parse_policy("fifo").value().policy.backfill_mode, BackfillMode::none);
-  EXPECT_EQ(parse_policy("sjf").value().policy.order, QueueOrder::shortest);
+  EXPECT_EQ(parse_policy("fifo").value().policy.backfill_mode, sched::BackfillMode::none);
+  EXPECT_EQ(parse_policy("sjf").value().policy.order, sched::QueueOrder::shortest);
   const ReplayPolicy policy = parse_policy("aged15x72-est-defrag-first").value();
   EXPECT_EQ(policy.name, "aged15x72-est-defrag-first");
-  EXPECT_EQ(policy.policy.order, QueueOrder::aged);
+  EXPECT_EQ(policy.policy.order, sched::QueueOrder::aged);
   EXPECT_EQ(policy.policy.aging, 15);
   EXPECT_EQ(policy.policy.aging_cap, std::chrono::hours(72));
   EXPECT_TRUE(policy.policy.moves);
-  EXPECT_EQ(policy.policy.fit, Fit::first);
+  EXPECT_EQ(policy.policy.fit, sched::Fit::first);
   EXPECT_EQ(policy.estimates, Estimates::bucketed);
   EXPECT_EQ(parse_policy("aged20").value().policy.aging_cap, Duration(0));
   EXPECT_FALSE(parse_policy("easy").value().policy.moves);

@@ -64,8 +64,8 @@ ScheduleSums sums_of(const ReplayResult& replayed) {
     sums.starts_s += job.started.count();
     sums.ends_s += job.ended.count();
   }
-  sums.sha = sha256_hex(listed(replayed, &JobOutcome::started) + ";" +
-                        listed(replayed, &JobOutcome::ended))
+  sums.sha = net::sha256_hex(listed(replayed, &JobOutcome::started) + ";" +
+                             listed(replayed, &JobOutcome::ended))
                  .substr(0, kDigits);
   return sums;
 }

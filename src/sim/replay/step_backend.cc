@@ -7,12 +7,13 @@ namespace {
 
 constexpr int kAnyPort = 1;
 
-const PendingRun& pending_run_of_job(const std::vector<PendingRun>& pending_runs, JobId job) {
+const sched::PendingRun& pending_run_of_job(const std::vector<sched::PendingRun>& pending_runs,
+                                            JobId job) {
   return pending_runs[static_cast<std::size_t>(job.value())];
 }
 
-RunSpec spec_of(const PendingRun& pending) {
-  RunSpec spec;
+model::RunSpec spec_of(const sched::PendingRun& pending) {
+  model::RunSpec spec;
   spec.project = pending.run.project;
   spec.command = {"job"};
   spec.nodes = pending.nodes;
@@ -22,21 +23,21 @@ RunSpec spec_of(const PendingRun& pending) {
   return spec;
 }
 
-State empty_state(const ClusterMap& map) {
-  State state;
+model::State empty_state(const map::ClusterMap& map) {
+  model::State state;
   state.map = map;
   return state;
 }
 
 // All ranks of the node have this state.
-NodeReport report_of(const Node& node, int first_rank, RankState state) {
-  NodeReport report;
+model::NodeReport report_of(const model::Node& node, int first_rank, model::RankState state) {
+  model::NodeReport report;
   report.node = node.id;
-  report.state = NodeState::running;
+  report.state = model::NodeState::running;
   report.address = "simulated";
   report.master_port = report.rendezvous_port = kAnyPort;
   for (int local = 0; std::cmp_less(local, node.devices.size()); ++local) {
-    Rank& rank = report.ranks.emplace_back();
+    model::Rank& rank = report.ranks.emplace_back();
     rank.rank = first_rank + local;
     rank.local_rank = local;
     rank.state = state;
@@ -46,10 +47,10 @@ NodeReport report_of(const Node& node, int first_rank, RankState state) {
 
 }  // namespace
 
-StepBackend::StepBackend(const ClusterMap& map, const SchedulingPolicy& policy,
-                         std::vector<PendingRun> pending_runs)
+StepBackend::StepBackend(const map::ClusterMap& map, const sched::SchedulingPolicy& policy,
+                         std::vector<sched::PendingRun> pending_runs)
     : pending_runs_(std::move(pending_runs)),
-      decider_(empty_state(map), policy, IncrementalScheduler::ReasonUpdates::on_demand) {}
+      decider_(empty_state(map), policy, step::IncrementalScheduler::ReasonUpdates::on_demand) {}
 
 Result<Decision> StepBackend::decide(Seconds now, std::span<const JobId> ended,
                                      std::span<const JobId> arrived) {
@@ -58,8 +59,9 @@ Result<Decision> StepBackend::decide(Seconds now, std::span<const JobId> ended,
   for (const JobId job : arrived) add_arrival(events, job);
   const auto effects = TRY(apply_events(events, now));
   Decision decision;
-  for (const Effect& effect : effects)
-    if (const auto* launch = std::get_if<LaunchNode>(&effect); launch && launch->node.index == 0)
+  for (const model::Effect& effect : effects)
+    if (const auto* launch = std::get_if<model::LaunchNode>(&effect);
+        launch && launch->node.index == 0)
       decision.started.emplace_back(launch->node.attempt.run.number - 1);
   const auto more = TRY(apply_events(reports_after(effects), now));
   LS_CHECK(more.empty(), "agents that say that they run had somebody started");
@@ -70,31 +72,32 @@ Result<Decision> StepBackend::decide(Seconds now, std::span<const JobId> ended,
 // step() numbers runs in the order of submission, which is the order of the trace.
 void StepBackend::add_arrival(Events& events, JobId job) const {
   events.emplace_back(
-      SubmitRun{.spec = spec_of(pending_run_of_job(pending_runs_, job)), .origin = {}});
+      model::SubmitRun{.spec = spec_of(pending_run_of_job(pending_runs_, job)), .origin = {}});
 }
 
 void StepBackend::add_end(Events& events, JobId job) const {
-  const Run& run = decider_.state().runs.at(pending_run_of_job(pending_runs_, job).run);
-  const auto nodes = nodes_of(decider_.state(), {run.id, run.epoch});
-  for (const Node* node : nodes)
-    events.emplace_back(report_of(*node, node->id.index * run.spec.devices, RankState::exited));
-  for (const Node* node : nodes) events.emplace_back(NodeTerminated{node->id});
+  const model::Run& run = decider_.state().runs.at(pending_run_of_job(pending_runs_, job).run);
+  const auto nodes = model::nodes_of(decider_.state(), {run.id, run.epoch});
+  for (const model::Node* node : nodes)
+    events.emplace_back(
+        report_of(*node, node->id.index * run.spec.devices, model::RankState::exited));
+  for (const model::Node* node : nodes) events.emplace_back(model::NodeTerminated{node->id});
 }
 
-StepBackend::Events StepBackend::reports_after(const std::vector<Effect>& effects) const {
+StepBackend::Events StepBackend::reports_after(const std::vector<model::Effect>& effects) const {
   Events events;
-  for (const Effect& effect : effects) {
-    const auto* launch = std::get_if<LaunchNode>(&effect);
+  for (const model::Effect& effect : effects) {
+    const auto* launch = std::get_if<model::LaunchNode>(&effect);
     LS_CHECK(launch != nullptr, "a job is to be ended by force");
-    const Node& node = decider_.state().nodes.at(launch->node);
-    const RunSpec& spec = decider_.state().runs.at(launch->node.attempt.run).spec;
-    events.emplace_back(report_of(node, node.id.index * spec.devices, RankState::running));
+    const model::Node& node = decider_.state().nodes.at(launch->node);
+    const model::RunSpec& spec = decider_.state().runs.at(launch->node.attempt.run).spec;
+    events.emplace_back(report_of(node, node.id.index * spec.devices, model::RankState::running));
   }
   return events;
 }
 
-Result<std::vector<Effect>> StepBackend::apply_events(const Events& events, Seconds now) {
-  Outcome outcome = TRY(decider_.propose(events, Time(now)));
+Result<std::vector<model::Effect>> StepBackend::apply_events(const Events& events, Seconds now) {
+  step::Outcome outcome = TRY(decider_.propose(events, Time(now)));
   decider_.accept(outcome.changes);
   return std::move(outcome.effects);
 }

@@ -20,23 +20,23 @@ namespace lockstep::sim {
 class StepBackend : public ReplayBackend {
  public:
   // pending_runs: as pending_runs_of() makes them; step() decides what is not part of a run's spec.
-  StepBackend(const ClusterMap& map, const SchedulingPolicy& policy,
-              std::vector<PendingRun> pending_runs);
+  StepBackend(const map::ClusterMap& map, const sched::SchedulingPolicy& policy,
+              std::vector<sched::PendingRun> pending_runs);
 
   Result<Decision> decide(Seconds now, std::span<const JobId> ended,
                           std::span<const JobId> arrived) override;
 
  private:
-  using Events = std::vector<Event>;
+  using Events = std::vector<model::Event>;
 
   void add_arrival(Events& events, JobId job) const;
   void add_end(Events& events, JobId job) const;
   // The reports of the runs that were told to start.
-  Events reports_after(const std::vector<Effect>& effects) const;
-  Result<std::vector<Effect>> apply_events(const Events& events, Seconds now);
+  Events reports_after(const std::vector<model::Effect>& effects) const;
+  Result<std::vector<model::Effect>> apply_events(const Events& events, Seconds now);
 
-  const std::vector<PendingRun> pending_runs_;
-  Decider decider_;
+  const std::vector<sched::PendingRun> pending_runs_;
+  step::Decider decider_;
 };
 
 }  // namespace lockstep::sim

@@ -28,11 +28,12 @@ Duration back_off(int failures) {
 
 }  // namespace
 
-Agent::Agent(const AgentComponents& components, ProcessId id, LaunchSpec launch, OnExit on_exit)
+Agent::Agent(const AgentComponents& components, ProcessId id, engine::LaunchSpec launch,
+             OnExit on_exit)
     : components_(components),
       id_(id),
       launch_(std::move(launch)),
-      node_(parse_node_id(launch_.node).value()),
+      node_(model::parse_node_id(launch_.node).value()),
       clock_{components.context.clock.boot_id(),
              wall_time_at_boot(components.context.clock, components.context.clock)},
       program_(program_of(launch_.command)),
@@ -61,8 +62,8 @@ void Agent::resume() {
 
 std::vector<int> Agent::running_ranks() const {
   std::vector<int> running;
-  for (const Rank& rank : ranks_)
-    if (rank.state == RankState::running) running.push_back(rank.local_rank);
+  for (const model::Rank& rank : ranks_)
+    if (rank.state == model::RankState::running) running.push_back(rank.local_rank);
   return running;
 }
 
@@ -91,13 +92,14 @@ void Agent::send_heartbeat() {
   if (calling_) return;  // the report has been sent already
   calling_ = true;
   version_sent_ = report_version_;
-  components_.network.call(host(), report(), [weak = weak_from_this()](Result<Command> answer) {
-    if (const auto self = weak.lock())
-      self->run_unless_suspended([answer](Agent& agent) { agent.handle_answer(answer); });
-  });
+  components_.network.call(
+      host(), report(), [weak = weak_from_this()](Result<model::Command> answer) {
+        if (const auto self = weak.lock())
+          self->run_unless_suspended([answer](Agent& agent) { agent.handle_answer(answer); });
+      });
 }
 
-void Agent::handle_answer(const Result<Command>& answer) {
+void Agent::handle_answer(const Result<model::Command>& answer) {
   calling_ = false;
   if (!answer) return schedule_heartbeat(back_off(++failures_));
   failures_ = 0;
@@ -113,28 +115,28 @@ void Agent::handle_answer(const Result<Command>& answer) {
 }
 
 // Continues as without a daemon, unless the command is to stop.
-void Agent::handle_orphan_answer(const Command& command) {
-  if (command.kind == CommandKind::stop) {
+void Agent::handle_orphan_answer(const model::Command& command) {
+  if (command.kind == model::CommandKind::stop) {
     command_ = command;
     apply_command(command);
   }
   if (!calling_) schedule_heartbeat(kOrphanHeartbeatInterval);
 }
 
-void Agent::apply_command(const Command& command) {
+void Agent::apply_command(const model::Command& command) {
   if (starting_) return;
-  const bool leave = command.kind == CommandKind::leave;
+  const bool leave = command.kind == model::CommandKind::leave;
   if (leave && !signalled_ && !running_ranks().empty()) components_.truth.check_forced_end(name());
   if (leave && phase_ < Phase::cleaning_up) kill_ranks();
-  if (command.kind == CommandKind::start && phase_ == Phase::running) await_other_nodes();
-  if (command.kind == CommandKind::start && phase_ == Phase::waiting) begin_start();
-  if (command.kind == CommandKind::none && phase_ == Phase::running) grant_full_time_limit();
-  if (command.kind == CommandKind::stop) begin_stop(StopReason::none, "");
+  if (command.kind == model::CommandKind::start && phase_ == Phase::running) await_other_nodes();
+  if (command.kind == model::CommandKind::start && phase_ == Phase::waiting) begin_start();
+  if (command.kind == model::CommandKind::none && phase_ == Phase::running) grant_full_time_limit();
+  if (command.kind == model::CommandKind::stop) begin_stop(model::StopReason::none, "");
 }
 
 // True if every report was answered.
 bool Agent::may_exit() const {
-  return phase_ == Phase::ended && command_.kind == CommandKind::leave &&
+  return phase_ == Phase::ended && command_.kind == model::CommandKind::leave &&
          version_answered_ == report_version_;
 }
 
@@ -145,8 +147,8 @@ void Agent::exit() {
   on_exit_();
 }
 
-NodeReport Agent::report() const {
-  NodeReport report;
+model::NodeReport Agent::report() const {
+  model::NodeReport report;
   report.node = node_;
   report.generation = launch_.generation;
   report.state = state_;
@@ -175,20 +177,20 @@ void Agent::update_steps() {
                        progress.since_step >= launch_.hang_after;
   if (phase_ == Phase::running && progress.step >= 0) start_running_time();
   const bool known = has_hung_rank();
-  for (Rank& rank : ranks_) {
-    if (rank.state != RankState::running) continue;
+  for (model::Rank& rank : ranks_) {
+    if (rank.state != model::RankState::running) continue;
     rank.step = progress.step;
     rank.stalled_since.reset();
     if (stalled) rank.stalled_since = wall_time() - progress.since_step;
   }
   if (has_hung_rank() != known) update_activity();
   if (phase_ == Phase::running && has_hung_rank() && time_until_self_stop() <= Duration(0))
-    begin_stop(StopReason::no_progress, "a rank hangs, and the daemon does not answer");
+    begin_stop(model::StopReason::no_progress, "a rank hangs, and the daemon does not answer");
 }
 
 bool Agent::has_hung_rank() const {
-  return std::ranges::any_of(ranks_, [](const Rank& rank) {
-    return rank.state == RankState::running && rank.stalled_since.has_value();
+  return std::ranges::any_of(ranks_, [](const model::Rank& rank) {
+    return rank.state == model::RankState::running && rank.stalled_since.has_value();
   });
 }
 
@@ -201,7 +203,7 @@ Duration Agent::time_until_self_stop() const {
 void Agent::update_activity() {
   for (int local : running_ranks())
     ranks_.at(static_cast<std::size_t>(local)).activity =
-        suspended_ranks_.contains(local) ? Activity::stopped : Activity::sleeping;
+        suspended_ranks_.contains(local) ? model::Activity::stopped : model::Activity::sleeping;
   if (on_suspended_rank_seen_ && !suspended_ranks_.empty())
     std::exchange(on_suspended_rank_seen_, {})();
 }
@@ -226,15 +228,15 @@ void Agent::begin_start() {
 void Agent::start_ranks() {
   phase_ = Phase::running;
   started_ = components_.context.timeline.now();
-  state_ = NodeState::running;
+  state_ = model::NodeState::running;
   components_.context.trace("agent " + launch_.node, "starts {} ranks", launch_.devices.size());
   for (int local = 0; local < static_cast<int>(launch_.devices.size()); ++local) {
-    Rank& rank = ranks_.emplace_back();
+    model::Rank& rank = ranks_.emplace_back();
     rank.rank = launch_.first_rank + local;
     rank.local_rank = local;
     components_.truth.rank_began(name().attempt(), rank.rank);
   }
-  for (const Rank& rank : ranks_)
+  for (const model::Rank& rank : ranks_)
     components_.training.join(
         name().attempt(), rank.rank, launch_.world_size, program_,
         [this, local = rank.local_rank](RankEnd how) { end_rank(local, how); });
@@ -270,20 +272,20 @@ void Agent::set_timeout_at(Duration moment) {
   schedule(moment - components_.context.timeline.now(), [planned = ++timeout_plan_](Agent& agent) {
     if (agent.phase_ != Phase::running || agent.timeout_plan_ != planned) return;
     if (!agent.running_time_end_) agent.components_.truth.start_wait_timed_out(agent.launch_);
-    agent.begin_stop(StopReason::timeout, "time-out");
+    agent.begin_stop(model::StopReason::timeout, "time-out");
   });
 }
 
 // Repeated calls have no effect.
-void Agent::begin_stop(StopReason reason, std::string message) {
-  if (state_ == NodeState::stopping) return;
-  state_ = NodeState::stopping;
+void Agent::begin_stop(model::StopReason reason, std::string message) {
+  if (state_ == model::NodeState::stopping) return;
+  state_ = model::NodeState::stopping;
   stop_reason_ = reason;
   message_ = std::move(message);
   if (phase_ == Phase::running) {
     phase_ = Phase::stopping;
     signal_ranks(SIGTERM, program_.stop_time);
-    schedule(kGracePeriod, [](Agent& agent) {
+    schedule(model::kGracePeriod, [](Agent& agent) {
       if (agent.phase_ == Phase::stopping) agent.kill_ranks();
     });
   } else if (phase_ == Phase::waiting) {
@@ -303,12 +305,12 @@ void Agent::signal_ranks(int signal, Duration delay) {
   for (int local : running_ranks())
     components_.context.timeline.after(delay, [weak = weak_from_this(), local, signal] {
       if (const auto self = weak.lock())
-        self->end_rank(local, {.state = RankState::killed, .code = signal});
+        self->end_rank(local, {.state = model::RankState::killed, .code = signal});
     });
 }
 
 void Agent::kill_rank(int local_rank, int signal) {
-  end_rank(local_rank, {.state = RankState::killed, .code = signal});
+  end_rank(local_rank, {.state = model::RankState::killed, .code = signal});
 }
 
 void Agent::cut_connection(int local_rank, int from) {
@@ -316,8 +318,8 @@ void Agent::cut_connection(int local_rank, int from) {
 }
 
 void Agent::suspend_rank(int local_rank) {
-  const Rank& rank = ranks_.at(static_cast<std::size_t>(local_rank));
-  if (rank.state != RankState::running ||
+  const model::Rank& rank = ranks_.at(static_cast<std::size_t>(local_rank));
+  if (rank.state != model::RankState::running ||
       !suspended_ranks_.emplace(local_rank, std::nullopt).second)
     return;
   const bool has_stepped = components_.training.progress(name().attempt()).step >= 0;
@@ -337,9 +339,9 @@ void Agent::resume_rank(int local_rank) {
 }
 
 void Agent::end_rank(int local_rank, RankEnd how) {
-  Rank& rank = ranks_.at(static_cast<std::size_t>(local_rank));
-  if (rank.state != RankState::running) return;
-  const bool by_force = how.state == RankState::killed && how.code == SIGKILL;
+  model::Rank& rank = ranks_.at(static_cast<std::size_t>(local_rank));
+  if (rank.state != model::RankState::running) return;
+  const bool by_force = how.state == model::RankState::killed && how.code == SIGKILL;
   if (const auto standing = suspended_ranks_.find(local_rank); standing != suspended_ranks_.end()) {
     if (!by_force && !standing->second) standing->second = how;
     if (!by_force) return;
@@ -352,7 +354,7 @@ void Agent::end_rank(int local_rank, RankEnd how) {
   rank.fault_rank = how.fault_rank;
   rank.ended = wall_time();
   if (!signalled_) rank.stalled_since.reset();
-  const bool well = how.state == RankState::exited && how.code == 0;
+  const bool well = how.state == model::RankState::exited && how.code == 0;
   components_.context.trace("agent " + launch_.node, "rank {} {} {}{}", rank.rank, text(how.state),
                             how.code, signalled_ ? " after a signal of ours" : "");
   components_.truth.rank_ended(name().attempt(), rank.rank, how.state, how.code);
@@ -363,7 +365,7 @@ void Agent::end_rank(int local_rank, RankEnd how) {
   if (!well && !signalled_) update_activity();
   if (!well && !signalled_ && !std::exchange(rank_failed_, true))
     schedule(kSelfStopDelay, [](Agent& agent) {
-      if (agent.phase_ == Phase::running) agent.begin_stop(StopReason::none, "");
+      if (agent.phase_ == Phase::running) agent.begin_stop(model::StopReason::none, "");
     });
   handle_ended_ranks();
   report_status();
@@ -388,10 +390,10 @@ bool Agent::has_children() const {
 void Agent::kill() {
   phase_ = Phase::exited;
   suspended_ranks_.clear();
-  for (Rank& rank : ranks_) {
-    if (rank.state != RankState::running) continue;
-    rank.state = RankState::killed;
-    components_.truth.rank_ended(name().attempt(), rank.rank, RankState::killed, SIGKILL);
+  for (model::Rank& rank : ranks_) {
+    if (rank.state != model::RankState::running) continue;
+    rank.state = model::RankState::killed;
+    components_.truth.rank_ended(name().attempt(), rank.rank, model::RankState::killed, SIGKILL);
     components_.training.leave(name().attempt(), rank.rank, false);
   }
 }

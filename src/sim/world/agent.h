@@ -32,7 +32,7 @@ class Agent : public std::enable_shared_from_this<Agent> {
   using OnExit = std::function<void()>;
 
   // Calls `on_exit` when it exits on its own.
-  Agent(const AgentComponents& components, ProcessId id, LaunchSpec launch, OnExit on_exit);
+  Agent(const AgentComponents& components, ProcessId id, engine::LaunchSpec launch, OnExit on_exit);
 
   // Its first call happens after `delay`.
   void begin(Duration delay);
@@ -62,11 +62,11 @@ class Agent : public std::enable_shared_from_this<Agent> {
   }
 
   ProcessId id() const { return id_; }
-  const NodeId& node() const { return node_; }
-  NodeName name() const { return {launch_.generation, node_}; }
+  const model::NodeId& node() const { return node_; }
+  model::NodeName name() const { return {launch_.generation, node_}; }
   const std::string& host() const { return launch_.host; }
   const Program& program() const { return program_; }
-  const LaunchSpec& launch() const { return launch_; }
+  const engine::LaunchSpec& launch() const { return launch_; }
   std::vector<int> running_ranks() const;  // local numbers
   // True while it ends ranks that have not ended yet.
   bool is_stopping() const { return phase_ == Phase::stopping; }
@@ -86,12 +86,12 @@ class Agent : public std::enable_shared_from_this<Agent> {
   void report_status();
   void send_heartbeat();
   void schedule_heartbeat(Duration delay);
-  void handle_answer(const Result<Command>& answer);
-  void handle_orphan_answer(const Command& command);
-  void apply_command(const Command& command);
+  void handle_answer(const Result<model::Command>& answer);
+  void handle_orphan_answer(const model::Command& command);
+  void apply_command(const model::Command& command);
   bool may_exit() const;
   void exit();
-  NodeReport report() const;
+  model::NodeReport report() const;
   Time wall_time() const { return clock_.zero + components_.context.timeline.now(); }
 
   // Supervision of its ranks
@@ -107,7 +107,7 @@ class Agent : public std::enable_shared_from_this<Agent> {
   void start_running_time();
   void grant_full_time_limit();
   void set_timeout_at(Duration moment);
-  void begin_stop(StopReason reason, std::string message);
+  void begin_stop(model::StopReason reason, std::string message);
   void kill_ranks();
   void signal_ranks(int signal, Duration delay);
   void end_rank(int local_rank, RankEnd how);
@@ -115,17 +115,17 @@ class Agent : public std::enable_shared_from_this<Agent> {
 
   AgentComponents components_;
   const ProcessId id_;
-  const LaunchSpec launch_;
-  const NodeId node_;
-  const ClockRow clock_;  // the clock of its reports
+  const engine::LaunchSpec launch_;
+  const model::NodeId node_;
+  const model::ClockRow clock_;  // the clock of its reports
   const Program program_;
   const OnExit on_exit_;
 
   Phase phase_ = Phase::waiting;
-  NodeState state_ = NodeState::ready;
-  StopReason stop_reason_ = StopReason::none;
+  model::NodeState state_ = model::NodeState::ready;
+  model::StopReason stop_reason_ = model::StopReason::none;
   std::string message_;
-  std::vector<Rank> ranks_;
+  std::vector<model::Rank> ranks_;
   std::map<int, std::optional<RankEnd>>
       suspended_ranks_;       // local ranks, and how they end once resumed
   bool signalled_ = false;    // from here on, ranks end because of this agent's signal
@@ -142,7 +142,7 @@ class Agent : public std::enable_shared_from_this<Agent> {
   std::function<void()> on_suspended_rank_seen_;
   std::vector<std::function<void(Agent&)>> deferred_;  // events during a suspension
 
-  Command command_;
+  model::Command command_;
   bool calling_ = false;
   int failures_ = 0;                   // in a row
   Duration last_answer_{};             // on the timeline

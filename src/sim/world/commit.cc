@@ -10,54 +10,57 @@ namespace {
 // Adds each row to the map of its kind.
 struct Sorter {
   Commit& commit;
-  void operator()(const Run& run) const { commit.runs.emplace(run.id, &run); }
-  void operator()(const Attempt& attempt) const { commit.attempts.emplace(attempt.id, &attempt); }
-  void operator()(const Node& node) const { commit.nodes.emplace(node.id, &node); }
-  void operator()(const HostRow& host) const { commit.hosts.emplace(host.id, &host); }
-  void operator()(const ClockRow& clock) const { commit.clock = &clock; }
-  void operator()(const LimitRow& limit) const { commit.limits.emplace(limit.id, &limit); }
-  void operator()(const StoreRow&) const {}
-  void operator()(const Orphan& orphan) const { commit.orphans.emplace(orphan.id, &orphan); }
+  void operator()(const model::Run& run) const { commit.runs.emplace(run.id, &run); }
+  void operator()(const model::Attempt& attempt) const {
+    commit.attempts.emplace(attempt.id, &attempt);
+  }
+  void operator()(const model::Node& node) const { commit.nodes.emplace(node.id, &node); }
+  void operator()(const model::HostRow& host) const { commit.hosts.emplace(host.id, &host); }
+  void operator()(const model::ClockRow& clock) const { commit.clock = &clock; }
+  void operator()(const model::LimitRow& limit) const { commit.limits.emplace(limit.id, &limit); }
+  void operator()(const model::StoreRow&) const {}
+  void operator()(const model::Orphan& orphan) const { commit.orphans.emplace(orphan.id, &orphan); }
 };
 
-const Run* first_predecessor(const CommitView& rows, const Run& run,
-                             const std::function<bool(const Run&)>& is_meant) {
+const model::Run* first_predecessor(const CommitView& rows, const model::Run& run,
+                                    const std::function<bool(const model::Run&)>& is_meant) {
   for (const std::string& name : run.spec.after)
-    if (const Run* before = rows.find(parse_run_id(name).value()); before && is_meant(*before))
+    if (const model::Run* before = rows.find(model::parse_run_id(name).value());
+        before && is_meant(*before))
       return before;
   return nullptr;
 }
 
 }  // namespace
 
-Commit commit_of(std::span<const Change> changes) {
+Commit commit_of(std::span<const model::Change> changes) {
   Commit commit;
-  for (const Change& change : changes) std::visit(Sorter{commit}, change);
+  for (const model::Change& change : changes) std::visit(Sorter{commit}, change);
   return commit;
 }
 
-bool adopts(const State& durable, const Commit& commit, const RunId& run) {
+bool adopts(const model::State& durable, const Commit& commit, const model::RunId& run) {
   return std::ranges::any_of(commit.attempts, [&](const auto& entry) {
-    const Attempt& attempt = *entry.second;
+    const model::Attempt& attempt = *entry.second;
     return attempt.id.run == run && !durable.attempts.contains(attempt.id) &&
            attempt.generation != durable.store.generation;
   });
 }
 
-std::set<RunId> CommitView::open() const {
-  std::set<RunId> open = state_.open;
+std::set<model::RunId> CommitView::open() const {
+  std::set<model::RunId> open = state_.open;
   for (const auto& [id, run] : commit_.runs)
-    if (is_final(run->state))
+    if (model::is_final(run->state))
       open.erase(id);
     else
       open.insert(id);
   return open;
 }
 
-std::map<std::string, HostState> CommitView::hosts() const {
-  std::map<std::string, HostState> states;
-  const auto note = [&](const HostRow& host) {
-    if (host.state == HostState::open)
+std::map<std::string, model::HostState> CommitView::hosts() const {
+  std::map<std::string, model::HostState> states;
+  const auto note = [&](const model::HostRow& host) {
+    if (host.state == model::HostState::open)
       states.erase(host.id);
     else
       states[host.id] = host.state;
@@ -67,9 +70,9 @@ std::map<std::string, HostState> CommitView::hosts() const {
   return states;
 }
 
-std::map<LimitId, int> CommitView::limits() const {
-  std::map<LimitId, int> limits;
-  const auto note = [&](const LimitRow& limit) {
+std::map<model::LimitId, int> CommitView::limits() const {
+  std::map<model::LimitId, int> limits;
+  const auto note = [&](const model::LimitRow& limit) {
     if (limit.devices)
       limits[limit.id] = *limit.devices;
     else
@@ -80,7 +83,7 @@ std::map<LimitId, int> CommitView::limits() const {
   return limits;
 }
 
-std::map<NodeName, Orphan> CommitView::orphans() const {
+std::map<model::NodeName, model::Orphan> CommitView::orphans() const {
   auto orphans = state_.orphans;
   for (const auto& [name, orphan] : commit_.orphans)
     if (orphan->terminated)
@@ -90,15 +93,16 @@ std::map<NodeName, Orphan> CommitView::orphans() const {
   return orphans;
 }
 
-const Run* failed_predecessor(const CommitView& rows, const Run& run) {
-  return first_predecessor(rows, run, [](const Run& before) {
-    return is_final(before.state) && before.state != RunState::succeeded;
+const model::Run* failed_predecessor(const CommitView& rows, const model::Run& run) {
+  return first_predecessor(rows, run, [](const model::Run& before) {
+    return model::is_final(before.state) && before.state != model::RunState::succeeded;
   });
 }
 
-const Run* unfinished_predecessor(const CommitView& rows, const Run& run) {
-  return first_predecessor(rows, run,
-                           [](const Run& before) { return before.state != RunState::succeeded; });
+const model::Run* unfinished_predecessor(const CommitView& rows, const model::Run& run) {
+  return first_predecessor(rows, run, [](const model::Run& before) {
+    return before.state != model::RunState::succeeded;
+  });
 }
 
 }  // namespace lockstep::sim

@@ -11,37 +11,41 @@
 namespace lockstep::sim {
 
 struct Commit {
-  std::map<RunId, const Run*> runs{};
-  std::map<AttemptId, const Attempt*> attempts{};
-  std::map<NodeId, const Node*> nodes{};
-  std::map<std::string, const HostRow*> hosts{};
-  const ClockRow* clock = nullptr;
-  std::map<LimitId, const LimitRow*> limits{};
-  std::map<NodeName, const Orphan*> orphans{};
+  std::map<model::RunId, const model::Run*> runs{};
+  std::map<model::AttemptId, const model::Attempt*> attempts{};
+  std::map<model::NodeId, const model::Node*> nodes{};
+  std::map<std::string, const model::HostRow*> hosts{};
+  const model::ClockRow* clock = nullptr;
+  std::map<model::LimitId, const model::LimitRow*> limits{};
+  std::map<model::NodeName, const model::Orphan*> orphans{};
 };
 
 // The result points into `changes`.
-Commit commit_of(std::span<const Change> changes);
+Commit commit_of(std::span<const model::Change> changes);
 
 // True if an attempt of the run from another store becomes one of this store.
-bool adopts(const State& durable, const Commit& commit, const RunId& run);
+bool adopts(const model::State& durable, const Commit& commit, const model::RunId& run);
 
 // Rows of a state, with those of a commit on top; null where there is none.
 class CommitView {
  public:
-  CommitView(const State& below, const Commit& commit) : state_(below), commit_(commit) {}
+  CommitView(const model::State& below, const Commit& commit) : state_(below), commit_(commit) {}
 
-  const Run* find(const RunId& id) const { return find(state_.runs, commit_.runs, id); }
-  const Attempt* find(const AttemptId& id) const {
+  const model::Run* find(const model::RunId& id) const {
+    return find(state_.runs, commit_.runs, id);
+  }
+  const model::Attempt* find(const model::AttemptId& id) const {
     return find(state_.attempts, commit_.attempts, id);
   }
-  const Node* find(const NodeId& id) const { return find(state_.nodes, commit_.nodes, id); }
+  const model::Node* find(const model::NodeId& id) const {
+    return find(state_.nodes, commit_.nodes, id);
+  }
   // Runs that have not ended.
-  std::set<RunId> open() const;
+  std::set<model::RunId> open() const;
   // Hosts that are not open to all users.
-  std::map<std::string, HostState> hosts() const;
-  std::map<LimitId, int> limits() const;
-  std::map<NodeName, Orphan> orphans() const;
+  std::map<std::string, model::HostState> hosts() const;
+  std::map<model::LimitId, int> limits() const;
+  std::map<model::NodeName, model::Orphan> orphans() const;
 
  private:
   template <class Below, class Above, class Id>
@@ -52,13 +56,13 @@ class CommitView {
     return found == below.end() ? nullptr : &found->second;
   }
 
-  const State& state_;
+  const model::State& state_;
   const Commit& commit_;
 };
 
 // The first predecessor of the run that ended and did not succeed; null if there is none.
-const Run* failed_predecessor(const CommitView& rows, const Run& run);
+const model::Run* failed_predecessor(const CommitView& rows, const model::Run& run);
 // The first predecessor of the run that has not succeeded yet; null if there is none.
-const Run* unfinished_predecessor(const CommitView& rows, const Run& run);
+const model::Run* unfinished_predecessor(const CommitView& rows, const model::Run& run);
 
 }  // namespace lockstep::sim

@@ -33,7 +33,7 @@ class BusyGuard {
 void Daemon::start() {
   crash_points_.restart();
   suspended_until_ = Duration(0);
-  auto opened = run_busy([this] { return Controller::open(setup_); });
+  auto opened = run_busy([this] { return controller::Controller::open(setup_); });
   const std::string complaint = opened ? "" : opened.error().message;
   if (opened) controller_ = *std::move(opened);
   if (restart_if_crashed()) return;
@@ -107,33 +107,37 @@ void Daemon::act_on_decisions(std::int64_t life) {
 }
 
 template <class Act>
-auto Daemon::call_controller(Act act) -> decltype(act(std::declval<Controller&>())) {
+auto Daemon::call_controller(Act act) -> decltype(act(std::declval<controller::Controller&>())) {
   if (!is_serving()) return Error{Code::unavailable, "the daemon does not answer"};
   auto result = run_busy([&] { return act(*controller_); });
   if (restart_if_crashed()) return Error{Code::unavailable, "the daemon is gone"};
   return result;
 }
 
-Result<Command> Daemon::report(const NodeReport& report) {
-  return call_controller([&](Controller& controller) { return controller.report(report); });
-}
-
-Result<RunId> Daemon::submit(const RunSpec& spec, const std::string& request_id, const Origin& by) {
+Result<model::Command> Daemon::report(const model::NodeReport& report) {
   return call_controller(
-      [&](Controller& controller) { return controller.submit(spec, by, request_id); });
+      [&](controller::Controller& controller) { return controller.report(report); });
 }
 
-Result<void> Daemon::stop(const RunId& run) {
-  return call_controller([&](Controller& controller) { return controller.stop(run, "enough"); });
-}
-
-Result<void> Daemon::resume(const RunId& run) {
-  return call_controller([&](Controller& controller) { return controller.resume(run); });
-}
-
-Result<void> Daemon::change(const Event& event) {
+Result<model::RunId> Daemon::submit(const model::RunSpec& spec, const std::string& request_id,
+                                    const model::Origin& by) {
   return call_controller(
-      [&](Controller& controller) { return controller.apply_operator_event(event); });
+      [&](controller::Controller& controller) { return controller.submit(spec, by, request_id); });
+}
+
+Result<void> Daemon::stop(const model::RunId& run) {
+  return call_controller(
+      [&](controller::Controller& controller) { return controller.stop(run, "enough"); });
+}
+
+Result<void> Daemon::resume(const model::RunId& run) {
+  return call_controller(
+      [&](controller::Controller& controller) { return controller.resume(run); });
+}
+
+Result<void> Daemon::change(const model::Event& event) {
+  return call_controller(
+      [&](controller::Controller& controller) { return controller.apply_operator_event(event); });
 }
 
 }  // namespace lockstep::sim

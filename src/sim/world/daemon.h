@@ -19,7 +19,8 @@ class Daemon {
   // The time between a crash and the restart.
   using Downtime = std::function<Duration()>;
 
-  Daemon(SimContext& context, CrashPoints& crash_points, ControllerSetup setup, Downtime downtime)
+  Daemon(SimContext& context, CrashPoints& crash_points, controller::ControllerSetup setup,
+         Downtime downtime)
       : context_(context),
         crash_points_(crash_points),
         setup_(std::move(setup)),
@@ -34,8 +35,8 @@ class Daemon {
     return controller_ != nullptr && !busy_ && context_.timeline.now() >= suspended_until_;
   }
   // Null while the daemon is dead.
-  const State* state() const { return controller_ ? &controller_->state() : nullptr; }
-  const IncrementalScheduler* queue() const {
+  const model::State* state() const { return controller_ ? &controller_->state() : nullptr; }
+  const step::IncrementalScheduler* queue() const {
     return controller_ ? &controller_->scheduler() : nullptr;
   }
 
@@ -44,12 +45,13 @@ class Daemon {
   void when_free(std::function<void()> act);
   // A client's calls. They return an error while the daemon does not serve or if it crashes during
   // the call. After an error the call may or may not have taken effect.
-  Result<Command> report(const NodeReport& report);
-  Result<RunId> submit(const RunSpec& spec, const std::string& request_id, const Origin& by = {});
-  Result<void> stop(const RunId& run);
-  Result<void> resume(const RunId& run);
+  Result<model::Command> report(const model::NodeReport& report);
+  Result<model::RunId> submit(const model::RunSpec& spec, const std::string& request_id,
+                              const model::Origin& by = {});
+  Result<void> stop(const model::RunId& run);
+  Result<void> resume(const model::RunId& run);
   // As Controller::change().
-  Result<void> change(const Event& event);
+  Result<void> change(const model::Event& event);
 
   // Called after each tick that took no time, so that all due decisions are made, if the daemon
   // knows which agents run.
@@ -57,7 +59,7 @@ class Daemon {
 
  private:
   template <class Act>
-  auto call_controller(Act act) -> decltype(act(std::declval<Controller&>()));
+  auto call_controller(Act act) -> decltype(act(std::declval<controller::Controller&>()));
   // A call into the controller. The daemon serves no other call meanwhile.
   template <class Act>
   auto run_busy(Act act) -> decltype(act());
@@ -68,10 +70,10 @@ class Daemon {
 
   SimContext& context_;
   CrashPoints& crash_points_;
-  const ControllerSetup setup_;
+  const controller::ControllerSetup setup_;
   const Downtime downtime_;
   std::function<void()> on_tick_;
-  std::unique_ptr<Controller> controller_;
+  std::unique_ptr<controller::Controller> controller_;
   Duration suspended_until_{};  // from this moment on
   bool busy_ = false;           // a call into the controller has not returned
   std::vector<std::function<void()>> waiting_;

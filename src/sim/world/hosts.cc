@@ -17,12 +17,13 @@ constexpr Duration kKillMax = milliseconds(500);
 
 }  // namespace
 
-Hosts::Hosts(const ClusterMap& map, const Agent::AgentComponents& components, std::uint64_t seed)
+Hosts::Hosts(const map::ClusterMap& map, const Agent::AgentComponents& components,
+             std::uint64_t seed)
     : components_(components), random_(seed, "hosts") {
-  for (const Host* host : hosts(map)) names_.push_back(host->id);
+  for (const map::Host* host : map::hosts(map)) names_.push_back(host->id);
 }
 
-Result<void> Hosts::start(const LaunchSpec& launch) {
+Result<void> Hosts::start(const engine::LaunchSpec& launch) {
   if (!is_up(launch.host)) return Error{Code::unavailable, "host " + launch.host + " is down"};
   const ProcessId id = ++started_;
   auto agent = std::make_shared<Agent>(components_, id, launch, [this, id] { end_process(id); });
@@ -35,7 +36,7 @@ Result<void> Hosts::start(const LaunchSpec& launch) {
   return {};
 }
 
-void Hosts::kill(const NodeName& node) {
+void Hosts::kill(const model::NodeName& node) {
   std::vector<ProcessId> found;
   for (const auto& [id, agent] : agents_)
     if (agent->name() == node) found.push_back(id);
@@ -46,19 +47,19 @@ void Hosts::kill(const NodeName& node) {
                                        [this, id] { end_process(id); });
 }
 
-std::set<NodeName> Hosts::nodes() const {
-  std::set<NodeName> nodes;
+std::set<model::NodeName> Hosts::nodes() const {
+  std::set<model::NodeName> nodes;
   for (const auto& [id, agent] : agents_) nodes.insert(agent->name());
   for (const auto& [id, process] : leftover_processes_) nodes.insert(process.name());
   return nodes;
 }
 
-const LaunchSpec* Hosts::launch_of(const NodeName& node) const {
+const engine::LaunchSpec* Hosts::launch_of(const model::NodeName& node) const {
   const auto found = launches_.find(node);
   return found == launches_.end() ? nullptr : &found->second;
 }
 
-bool Hosts::has_agent(const NodeName& node) const {
+bool Hosts::has_agent(const model::NodeName& node) const {
   return std::ranges::any_of(agents_,
                              [&](const auto& entry) { return entry.second->name() == node; });
 }

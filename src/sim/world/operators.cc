@@ -21,32 +21,34 @@ constexpr Duration kOrphansMax = minutes(3);  // between two checks of orphans
 constexpr int kPriorityMoved = 3;
 constexpr int kProjectWeightMax = 5;
 
-bool is_shut(const HostRow& host) {
-  return host.state == HostState::closed || host.state == HostState::drained;
+bool is_shut(const model::HostRow& host) {
+  return host.state == model::HostState::closed || host.state == model::HostState::drained;
 }
 
 // Checks that the rows match a request whose success was reported.
 struct AppliedCheck {
-  const State& rows;
-  bool operator()(const HoldRun& event) const { return rows.runs.at(event.run).held.has_value(); }
-  bool operator()(const ReleaseRun& event) const { return !rows.runs.at(event.run).held; }
-  bool operator()(const SetPriority& event) const {
+  const model::State& rows;
+  bool operator()(const model::HoldRun& event) const {
+    return rows.runs.at(event.run).held.has_value();
+  }
+  bool operator()(const model::ReleaseRun& event) const { return !rows.runs.at(event.run).held; }
+  bool operator()(const model::SetPriority& event) const {
     return rows.runs.at(event.run).priority == event.priority;
   }
-  bool operator()(const SetHost& event) const {
+  bool operator()(const model::SetHost& event) const {
     const auto host = rows.hosts.find(event.host);
     const bool shut = host != rows.hosts.end() && is_shut(host->second);
-    return shut == (event.state != HostState::open);
+    return shut == (event.state != model::HostState::open);
   }
-  bool operator()(const SetLimit& event) const {
+  bool operator()(const model::SetLimit& event) const {
     const auto limit = rows.limits.find(event.limit);
     return (limit == rows.limits.end() ? std::nullopt : limit->second.devices) == event.devices;
   }
-  bool operator()(const SetWeight& event) const {
-    return rows.limits.at({LimitScope::project, event.project}).weight == event.weight;
+  bool operator()(const model::SetWeight& event) const {
+    return rows.limits.at({model::LimitScope::project, event.project}).weight == event.weight;
   }
-  bool operator()(const AdoptOrphan& event) const {
-    return live_attempt(rows, event.run) != nullptr;
+  bool operator()(const model::AdoptOrphan& event) const {
+    return model::live_attempt(rows, event.run) != nullptr;
   }
   template <class Other>
   bool operator()(const Other&) const {
@@ -54,8 +56,8 @@ struct AppliedCheck {
   }
 };
 
-std::string_view state_verb(HostState state) {
-  return state == HostState::drained ? "drains" : "closes";
+std::string_view state_verb(model::HostState state) {
+  return state == model::HostState::drained ? "drains" : "closes";
 }
 
 }  // namespace
@@ -89,7 +91,7 @@ void Operators::plan(const Kind& kind) {
   });
 }
 
-bool Operators::request_change(const Event& event, const std::string& what) {
+bool Operators::request_change(const model::Event& event, const std::string& what) {
   const auto done = daemon_.change(event);
   context_.trace("operator", "{}{}{}", what, done ? "" : ": ", done ? "" : done.error().message);
   if (done && !std::visit(AppliedCheck{durable_}, event))
@@ -97,7 +99,7 @@ bool Operators::request_change(const Event& event, const std::string& what) {
   return done || done.error().code != Code::unavailable;
 }
 
-void Operators::undo_after(Duration duration, const Event& event, const std::string& what) {
+void Operators::undo_after(Duration duration, const model::Event& event, const std::string& what) {
   context_.timeline.after(duration, [this, event, what] {
     if (stopped_) return;
     if (!request_change(event, what)) undo_after(kRetryInterval, event, what);
@@ -106,57 +108,60 @@ void Operators::undo_after(Duration duration, const Event& event, const std::str
 
 // Most are released later; the others at the end of the simulation.
 void Operators::hold_a_run() {
-  std::vector<RunId> waiting;
-  for (const RunId& id : durable_.open)
-    if (durable_.runs.at(id).state == RunState::queued) waiting.push_back(id);
+  std::vector<model::RunId> waiting;
+  for (const model::RunId& id : durable_.open)
+    if (durable_.runs.at(id).state == model::RunState::queued) waiting.push_back(id);
   if (waiting.empty()) return;
-  const RunId run = random_.one_of(waiting);
-  request_change(HoldRun{run, "ann", random_.percent(50) ? "the data set is being replaced" : ""},
-                 "holds " + text(run));
+  const model::RunId run = random_.one_of(waiting);
+  request_change(
+      model::HoldRun{run, "ann", random_.percent(50) ? "the data set is being replaced" : ""},
+      "holds " + text(run));
   if (random_.percent(80))
-    undo_after(random_.from_to(seconds(1), minutes(10)), ReleaseRun{run, "bob"},
+    undo_after(random_.from_to(seconds(1), minutes(10)), model::ReleaseRun{run, "bob"},
                "releases " + text(run));
 }
 
 void Operators::set_a_priority() {
   if (durable_.open.empty()) return;
-  const RunId run = random_.one_of(durable_.open);
+  const model::RunId run = random_.one_of(durable_.open);
   const int priority = random_.from_to(-kPriorityMoved, kPriorityMoved);
-  request_change(SetPriority{run, priority, "ann"},
+  request_change(model::SetPriority{run, priority, "ann"},
                  format("gives {} the priority {}", text(run), priority));
 }
 
 void Operators::close_a_host() {
   std::vector<std::string> names;
-  for (const Host* host : hosts(map_)) names.push_back(host->id);
+  for (const map::Host* host : map::hosts(map_)) names.push_back(host->id);
   const std::string host = random_.one_of(names);
-  const auto state = random_.percent(50) ? HostState::closed : HostState::drained;
-  request_change(SetHost{host, state, "ann", "a fan is loud"},
+  const auto state = random_.percent(50) ? model::HostState::closed : model::HostState::drained;
+  request_change(model::SetHost{host, state, "ann", "a fan is loud"},
                  format("{} {}", state_verb(state), host));
-  undo_after(random_.from_to(seconds(10), minutes(8)), SetHost{host, HostState::open, "bob", ""},
-             "opens " + host);
+  undo_after(random_.from_to(seconds(10), minutes(8)),
+             model::SetHost{host, model::HostState::open, "bob", ""}, "opens " + host);
 }
 
 void Operators::limit_a_project() {
-  limit({LimitScope::project, std::string(random_.one_of(kProjects))});
+  limit({model::LimitScope::project, std::string(random_.one_of(kProjects))});
 }
 
 void Operators::limit_a_user() {
-  limit({LimitScope::user, std::string(random_.one_of(kUserNames))});
+  limit({model::LimitScope::user, std::string(random_.one_of(kUserNames))});
 }
 
 // Some limits are too small for any run of the project or user to start.
-void Operators::limit(const LimitId& id) {
-  const int devices = random_.below(static_cast<int>(device_count(map_)));
-  request_change(SetLimit{id, devices}, format("limits {} to {} devices", text(id), devices));
-  undo_after(random_.from_to(seconds(10), minutes(10)), SetLimit{id, std::nullopt},
+void Operators::limit(const model::LimitId& id) {
+  const int devices = random_.below(static_cast<int>(map::device_count(map_)));
+  request_change(model::SetLimit{id, devices},
+                 format("limits {} to {} devices", text(id), devices));
+  undo_after(random_.from_to(seconds(10), minutes(10)), model::SetLimit{id, std::nullopt},
              format("limits {} no longer", text(id)));
 }
 
 void Operators::set_project_weight() {
   const std::string project(random_.one_of(kProjects));
   const int weight = random_.from_to(1, kProjectWeightMax);
-  request_change(SetWeight{project, weight}, format("weighs project {} {} times", project, weight));
+  request_change(model::SetWeight{project, weight},
+                 format("weighs project {} {} times", project, weight));
 }
 
 // In every seed, to the end; without a replaced store there are no orphans.
@@ -170,24 +175,24 @@ void Operators::schedule_orphan_handling() {
 
 void Operators::handle_orphan() {
   if (durable_.orphans.empty()) return;
-  const RunId run = orphan_random_.one_of(durable_.orphans).first.id.attempt.run;
+  const model::RunId run = orphan_random_.one_of(durable_.orphans).first.id.attempt.run;
   if (orphan_random_.percent(40))
     stop_orphans(run);
   else
     adopt_orphans(run);
 }
 
-void Operators::stop_orphans(const RunId& run) {
+void Operators::stop_orphans(const model::RunId& run) {
   truth_.orphan_stop_requested(run);
-  const auto done = daemon_.change(StopOrphan{run, "ann"});
+  const auto done = daemon_.change(model::StopOrphan{run, "ann"});
   context_.trace("operator", "stops orphan {}{}{}", text(run), done ? "" : ": ",
                  done ? "" : done.error().message);
   if (done) truth_.orphan_stop_acknowledged(run);
 }
 
-void Operators::adopt_orphans(const RunId& run) {
+void Operators::adopt_orphans(const model::RunId& run) {
   truth_.adoption_requested(run);
-  request_change(AdoptOrphan{run, "bob"}, "adopts orphan " + text(run));
+  request_change(model::AdoptOrphan{run, "bob"}, "adopts orphan " + text(run));
   truth_.adoption_request_done(run);
 }
 
@@ -197,14 +202,16 @@ void Operators::stop_and_undo() {
 }
 
 void Operators::undo_all() {
-  std::vector<std::pair<Event, std::string>> left;
-  for (const RunId& id : durable_.open)
-    if (durable_.runs.at(id).held) left.emplace_back(ReleaseRun{id, "ann"}, "releases " + text(id));
+  std::vector<std::pair<model::Event, std::string>> left;
+  for (const model::RunId& id : durable_.open)
+    if (durable_.runs.at(id).held)
+      left.emplace_back(model::ReleaseRun{id, "ann"}, "releases " + text(id));
   for (const auto& [id, host] : durable_.hosts)
-    if (is_shut(host)) left.emplace_back(SetHost{id, HostState::open, "ann", ""}, "opens " + id);
+    if (is_shut(host))
+      left.emplace_back(model::SetHost{id, model::HostState::open, "ann", ""}, "opens " + id);
   for (const auto& [id, limit] : durable_.limits)
     if (limit.devices)
-      left.emplace_back(SetLimit{id, std::nullopt}, format("limits {} no longer", text(id)));
+      left.emplace_back(model::SetLimit{id, std::nullopt}, format("limits {} no longer", text(id)));
   for (const auto& [event, what] : left) request_change(event, what);
   if (!left.empty()) context_.timeline.after(kRetryInterval, [this] { undo_all(); });
 }

@@ -17,8 +17,8 @@ namespace lockstep::sim {
 
 class Operators {
  public:
-  Operators(SimContext& context, Daemon& daemon, GroundTruth& truth, const State& durable,
-            const ClusterMap& map, std::uint64_t seed)
+  Operators(SimContext& context, Daemon& daemon, GroundTruth& truth, const model::State& durable,
+            const map::ClusterMap& map, std::uint64_t seed)
       : context_(context),
         daemon_(daemon),
         truth_(truth),
@@ -49,20 +49,20 @@ class Operators {
 
   void schedule_orphan_handling();
   void handle_orphan();
-  void stop_orphans(const RunId& run);
-  void adopt_orphans(const RunId& run);
+  void stop_orphans(const model::RunId& run);
+  void adopt_orphans(const model::RunId& run);
 
-  bool request_change(const Event& event, const std::string& what);
-  void limit(const LimitId& id);
+  bool request_change(const model::Event& event, const std::string& what);
+  void limit(const model::LimitId& id);
   // Repeats the undo until the daemon accepts it.
-  void undo_after(Duration duration, const Event& event, const std::string& what);
+  void undo_after(Duration duration, const model::Event& event, const std::string& what);
   void undo_all();
 
   SimContext& context_;
   Daemon& daemon_;
   GroundTruth& truth_;
-  const State& durable_;
-  const ClusterMap& map_;
+  const model::State& durable_;
+  const map::ClusterMap& map_;
   SeededRandom random_;
   SeededRandom orphan_random_;
   bool stopped_ = false;

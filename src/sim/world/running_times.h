@@ -25,12 +25,12 @@ class RunningTimes {
  public:
   explicit RunningTimes(const SimContext& context) : context_(context) {}
 
-  void rank_began(const AttemptName& attempt);
-  void rank_ended(const AttemptName& attempt);
+  void rank_began(const model::AttemptName& attempt);
+  void rank_ended(const model::AttemptName& attempt);
   // This report reached the daemon.
-  void report_arrived(const NodeReport& report);
+  void report_arrived(const model::NodeReport& report);
   // The daemon accepted the reports of that moment, and they are durable.
-  void report_accepted(const NodeReport& report, Duration arrived);
+  void report_accepted(const model::NodeReport& report, Duration arrived);
 
   // Forgets the accepted reports, since the store is another one or an older copy.
   void forget_reports();
@@ -40,10 +40,10 @@ class RunningTimes {
     Duration most{};
   };
   // The attempt must have ended.
-  Bounds charge_for(const Attempt& attempt, const RunSpec& spec) const;
+  Bounds charge_for(const model::Attempt& attempt, const model::RunSpec& spec) const;
   // How long all its ranks had run when its end began; zero if they never did. If some began too
   // late, those that waited for them need not have known.
-  Duration running_time(const Attempt& attempt, const RunSpec& spec) const;
+  Duration running_time(const model::Attempt& attempt, const model::RunSpec& spec) const;
 
  private:
   // On the timeline.
@@ -58,12 +58,14 @@ class RunningTimes {
     Duration last_accepted{};       // reports that ranks run
   };
   // When it began to drain.
-  Duration draining_of(const Attempt& attempt) const;
-  Duration most_of(const ObservedAttempt& seen, const Attempt& attempt, const RunSpec& spec) const;
-  Duration least_of(const ObservedAttempt& seen, const Attempt& attempt, const RunSpec& spec) const;
+  Duration draining_of(const model::Attempt& attempt) const;
+  Duration most_of(const ObservedAttempt& seen, const model::Attempt& attempt,
+                   const model::RunSpec& spec) const;
+  Duration least_of(const ObservedAttempt& seen, const model::Attempt& attempt,
+                    const model::RunSpec& spec) const;
 
   const SimContext& context_;
-  std::map<AttemptName, ObservedAttempt> observed_;
+  std::map<model::AttemptName, ObservedAttempt> observed_;
 };
 
 }  // namespace lockstep::sim

@@ -7,7 +7,7 @@ const Error kDaemonDead{Code::unavailable, "the daemon is dead"};
 
 }  // namespace
 
-Result<void> SimEngine::launch(const LaunchSpec& launch) {
+Result<void> SimEngine::launch(const engine::LaunchSpec& launch) {
   if (!components_.crash_points.pass("before a launch")) return kDaemonDead;
   components_.truth.check_launch(launch);
   auto started = start(launch);
@@ -15,23 +15,23 @@ Result<void> SimEngine::launch(const LaunchSpec& launch) {
                             started ? "" : ": ", started ? "" : started.error().message);
   if (!started)
     components_.truth.mark_disturbed(
-        {launch.generation, parse_node_id(launch.node).value().attempt});
+        {launch.generation, model::parse_node_id(launch.node).value().attempt});
   delay_answer();
   components_.crash_points.pass("after a launch");
   return started;
 }
 
-Result<void> SimEngine::start(const LaunchSpec& launch) {
+Result<void> SimEngine::start(const engine::LaunchSpec& launch) {
   if (launch_fault_ == LaunchFault::refused) return Error{Code::unavailable, "no more processes"};
   if (!components_.network.can_reach(launch.host))
     return Error{Code::unavailable, "host " + launch.host + " cannot be reached"};
-  const NodeName node{launch.generation, parse_node_id(launch.node).value()};
+  const model::NodeName node{launch.generation, model::parse_node_id(launch.node).value()};
   if (!components_.hosts.nodes().contains(node)) TRY(components_.hosts.start(launch));
   if (launch_fault_ == LaunchFault::answer_lost) return Error{Code::timeout, "no answer"};
   return {};
 }
 
-Result<void> SimEngine::kill(const NodeName& node) {
+Result<void> SimEngine::kill(const model::NodeName& node) {
   if (!components_.crash_points.pass("before a kill")) return kDaemonDead;
   components_.truth.check_kill(node);
   auto killed = find_and_kill(node);
@@ -42,7 +42,7 @@ Result<void> SimEngine::kill(const NodeName& node) {
   return killed;
 }
 
-Result<void> SimEngine::find_and_kill(const NodeName& node) {
+Result<void> SimEngine::find_and_kill(const model::NodeName& node) {
   for (const auto& [id, agent] : components_.hosts.agents())
     if (agent->name() == node && !components_.network.can_reach(agent->host()))
       return Error{Code::unavailable, "host " + agent->host() + " cannot be reached"};
@@ -50,20 +50,20 @@ Result<void> SimEngine::find_and_kill(const NodeName& node) {
   return {};
 }
 
-bool SimEngine::has_started(const NodeName& node) {
+bool SimEngine::has_started(const model::NodeName& node) {
   return components_.hosts.launch_of(node) != nullptr;
 }
 
-Result<LaunchSpec> SimEngine::read_launch_spec(const NodeName& node) {
-  const LaunchSpec* launch = components_.hosts.launch_of(node);
+Result<engine::LaunchSpec> SimEngine::read_launch_spec(const model::NodeName& node) {
+  const engine::LaunchSpec* launch = components_.hosts.launch_of(node);
   if (!launch) return Error{Code::not_found, "there is no launch file"};
   return *launch;
 }
 
-Result<std::vector<RunningNode>> SimEngine::list() {
+Result<std::vector<engine::RunningNode>> SimEngine::list() {
   if (!components_.crash_points.pass("before a look")) return kDaemonDead;
-  std::vector<RunningNode> present;
-  for (const NodeName& node : components_.hosts.nodes())
+  std::vector<engine::RunningNode> present;
+  for (const model::NodeName& node : components_.hosts.nodes())
     present.push_back({node, components_.hosts.has_agent(node)});
   delay_answer();
   if (!components_.crash_points.pass("after a look")) return kDaemonDead;

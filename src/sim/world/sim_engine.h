@@ -15,7 +15,7 @@ enum class LaunchFault {
   answer_lost,  // the agent is started, but the answer says that it failed
 };
 
-class SimEngine : public Engine {
+class SimEngine : public engine::Engine {
  public:
   struct EngineComponents {
     SimContext& context;
@@ -28,11 +28,11 @@ class SimEngine : public Engine {
   SimEngine(const EngineComponents& components, std::uint64_t seed)
       : components_(components), random_(seed, "engine") {}
 
-  Result<void> launch(const LaunchSpec& launch) override;
-  Result<void> kill(const NodeName& node) override;
-  Result<LaunchSpec> read_launch_spec(const NodeName& node) override;
-  bool has_started(const NodeName& node) override;
-  Result<std::vector<RunningNode>> list() override;
+  Result<void> launch(const engine::LaunchSpec& launch) override;
+  Result<void> kill(const model::NodeName& node) override;
+  Result<engine::LaunchSpec> read_launch_spec(const model::NodeName& node) override;
+  bool has_started(const model::NodeName& node) override;
+  Result<std::vector<engine::RunningNode>> list() override;
 
   void set_launch_fault(LaunchFault fault) { launch_fault_ = fault; }
   void set_list_fails(bool blind) { list_fails_ = blind; }  // list() fails
@@ -42,8 +42,8 @@ class SimEngine : public Engine {
   void set_slow(Duration most) { slow_ = most; }
 
  private:
-  Result<void> start(const LaunchSpec& launch);
-  Result<void> find_and_kill(const NodeName& node);
+  Result<void> start(const engine::LaunchSpec& launch);
+  Result<void> find_and_kill(const model::NodeName& node);
   void delay_answer();
 
   const EngineComponents components_;

@@ -5,19 +5,19 @@
 namespace lockstep::sim {
 namespace {
 
-std::string line_of(const Run* before, const Run& run) {
+std::string line_of(const model::Run* before, const model::Run& run) {
   if (before && before->state == run.state && before->reason == run.reason) return {};
   return format("{} is {}{}{}", text(run.id), text(run.state), run.reason.empty() ? "" : ": ",
                 run.reason);
 }
 
-std::string line_of(const Attempt* before, const Attempt& attempt) {
+std::string line_of(const model::Attempt* before, const model::Attempt& attempt) {
   if (before && before->state == attempt.state && before->reason == attempt.reason) return {};
   return format("{} is {}{}{}", text(attempt.id), text(attempt.state),
                 attempt.reason.empty() ? "" : ": ", attempt.reason);
 }
 
-std::string line_of(const Node* before, const Node& node) {
+std::string line_of(const model::Node* before, const model::Node& node) {
   if (before && before->state == node.state && before->kill_requested_at == node.kill_requested_at)
     return {};
   return format("{} on {} [{}] is {}{}", text(node.id), node.host, joined(node.devices, " "),
@@ -31,23 +31,23 @@ std::string line_of(const CommitView& rows, const Row& row) {
 }
 
 struct ChangeFormatter {
-  const State& state;
-  std::string operator()(const Run& run) const { return line_of(state.runs, run); }
-  std::string operator()(const Attempt& row) const { return line_of(state.attempts, row); }
-  std::string operator()(const Node& node) const { return line_of(state.nodes, node); }
-  std::string operator()(const HostRow& host) const {
+  const model::State& state;
+  std::string operator()(const model::Run& run) const { return line_of(state.runs, run); }
+  std::string operator()(const model::Attempt& row) const { return line_of(state.attempts, row); }
+  std::string operator()(const model::Node& node) const { return line_of(state.nodes, node); }
+  std::string operator()(const model::HostRow& host) const {
     return format("host {} is {}: {}", host.id, text(host.state), host.reason);
   }
-  std::string operator()(const ClockRow&) const { return "what is counted in time goes on"; }
-  std::string operator()(const LimitRow& limit) const {
+  std::string operator()(const model::ClockRow&) const { return "what is counted in time goes on"; }
+  std::string operator()(const model::LimitRow& limit) const {
     return format("{} may hold {} devices, and has a weight of {}", text(limit.id),
                   limit.devices ? format("{}", *limit.devices) : std::string("all"), limit.weight);
   }
-  std::string operator()(const StoreRow& store) const {
+  std::string operator()(const model::StoreRow& store) const {
     if (store.generation == state.store.generation) return {};
     return format("the store is of generation {}", store.generation);
   }
-  std::string operator()(const Orphan& orphan) const {
+  std::string operator()(const model::Orphan& orphan) const {
     return format("orphan {} on {} [{}] is {}", text(orphan.id), orphan.devices.host,
                   joined(orphan.devices.devices, " "),
                   orphan.terminated          ? "gone"
@@ -62,30 +62,30 @@ const Error kFull{Code::exhausted, "the disk is full"};
 }  // namespace
 
 // The store does not keep observations of orphans.
-Result<State> SimStore::load() {
-  drop_unstored_orphans(durable_);
+Result<model::State> SimStore::load() {
+  model::drop_unstored_orphans(durable_);
   return durable_;
 }
 
-void SimStore::replace(State other) {
-  State before = std::exchange(durable_, std::move(other));
-  drop_unstored_orphans(durable_);
+void SimStore::replace(model::State other) {
+  model::State before = std::exchange(durable_, std::move(other));
+  model::drop_unstored_orphans(durable_);
   ++commits_;
   ++replaced_;
   truth_.store_replaced(before);
   copies_.push_back(std::move(before));
 }
 
-Result<void> SimStore::commit(std::span<const Change> changes) {
+Result<void> SimStore::commit(std::span<const model::Change> changes) {
   if (!crash_points_.pass("before a commit")) return kDead;
   if (full_) {
     ++refusals_;
     return kFull;
   }
   if (context_.traced())
-    for (const Change& change : changes) trace_change(change);
+    for (const model::Change& change : changes) trace_change(change);
   truth_.check_commit(changes);
-  for (const Change& change : changes) apply(durable_, change);
+  for (const model::Change& change : changes) model::apply(durable_, change);
   ++commits_;
   crash_points_.pass("after a commit");
   return {};
@@ -97,7 +97,7 @@ Result<void> SimStore::check_writable() {
   return {};
 }
 
-void SimStore::trace_change(const Change& change) const {
+void SimStore::trace_change(const model::Change& change) const {
   if (const auto line = std::visit(ChangeFormatter{durable_}, change); !line.empty())
     context_.trace("store", "{}", line);
 }

@@ -10,20 +10,21 @@
 
 namespace lockstep::sim {
 
-class SimStore : public Store {
+class SimStore : public store::Store {
  public:
-  SimStore(SimContext& context, CrashPoints& crash_points, GroundTruth& truth, State& durable)
+  SimStore(SimContext& context, CrashPoints& crash_points, GroundTruth& truth,
+           model::State& durable)
       : context_(context), crash_points_(crash_points), truth_(truth), durable_(durable) {}
 
-  Result<State> load() override;
-  Result<void> commit(std::span<const Change> changes) override;
+  Result<model::State> load() override;
+  Result<void> commit(std::span<const model::Change> changes) override;
   Result<void> check_writable() override;
 
   // Keeps a copy as it is now.
   void copy() { copies_.push_back(durable_); }
-  const std::vector<State>& copies() const { return copies_; }
+  const std::vector<model::State>& copies() const { return copies_; }
   // Another takes its place, and it is kept as a copy: an empty one, or one of the copies.
-  void replace(State other);
+  void replace(model::State other);
   int replaced() const { return replaced_; }
 
   void set_full(bool full) { full_ = full; }
@@ -34,13 +35,13 @@ class SimStore : public Store {
   std::int64_t refusals() const { return refusals_; }
 
  private:
-  void trace_change(const Change& change) const;
+  void trace_change(const model::Change& change) const;
 
   SimContext& context_;
   CrashPoints& crash_points_;
   GroundTruth& truth_;
-  State& durable_;
-  std::vector<State> copies_;
+  model::State& durable_;
+  std::vector<model::State> copies_;
   int replaced_ = 0;
   bool full_ = false;
   std::int64_t commits_ = 0;

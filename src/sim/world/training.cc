@@ -15,25 +15,25 @@ constexpr Duration kPeerLossNoticeMax = seconds(5);
 constexpr Duration kCutSpread = seconds(2);     // between the two that lose each other
 constexpr Duration kGiveUpSpread = seconds(2);  // between the ends of peers that lose patience
 
-RankEnd exit_with(int code) { return {.state = RankState::exited, .code = code}; }
-RankEnd killed_by(int signal) { return {.state = RankState::killed, .code = signal}; }
+RankEnd exit_with(int code) { return {.state = model::RankState::exited, .code = code}; }
+RankEnd killed_by(int signal) { return {.state = model::RankState::killed, .code = signal}; }
 
-bool has_fault(const Program& program, const AttemptName& id) {
+bool has_fault(const Program& program, const model::AttemptName& id) {
   return program.fault != ProgramFault::none && id.id.epoch <= program.faulty_attempts;
 }
 
 // If several ranks make no step, the rank that causes the hang is unknown.
 InjectedFault injected_fault_of(const Program& program, int rank) {
   const auto who = format("rank {} on host", rank);
-  if (program.fault == ProgramFault::exits) return {{Cause::user_exit}, who};
-  if (program.fault == ProgramFault::crashes) return {{Cause::rank_lost}, who};
-  if (program.step_timeout == Duration(0)) return {{Cause::hung}};
-  return {{Cause::hung, Cause::user_exit, Cause::rank_lost}};
+  if (program.fault == ProgramFault::exits) return {{model::Cause::user_exit}, who};
+  if (program.fault == ProgramFault::crashes) return {{model::Cause::rank_lost}, who};
+  if (program.step_timeout == Duration(0)) return {{model::Cause::hung}};
+  return {{model::Cause::hung, model::Cause::user_exit, model::Cause::rank_lost}};
 }
 
 }  // namespace
 
-void Training::join(const AttemptName& id, int rank, int world_size, const Program& program,
+void Training::join(const model::AttemptName& id, int rank, int world_size, const Program& program,
                     EndRank end) {
   Gang& gang = gangs_[id];
   gang.program = program;
@@ -46,7 +46,7 @@ void Training::join(const AttemptName& id, int rank, int world_size, const Progr
   plan_next_step(id);
 }
 
-void Training::leave(const AttemptName& id, int rank, bool well) {
+void Training::leave(const model::AttemptName& id, int rank, bool well) {
   const auto found = gangs_.find(id);
   if (found == gangs_.end()) return;
   Gang& gang = found->second;
@@ -60,7 +60,7 @@ void Training::leave(const AttemptName& id, int rank, bool well) {
   if (gang.ranks.empty()) gangs_.erase(found);
 }
 
-void Training::suspend(const AttemptName& id, int rank) {
+void Training::suspend(const model::AttemptName& id, int rank) {
   const auto found = gangs_.find(id);
   if (found == gangs_.end()) return;
   Gang& gang = found->second;
@@ -70,7 +70,7 @@ void Training::suspend(const AttemptName& id, int rank) {
   plan_step_timeout(id, gang);
 }
 
-void Training::resume(const AttemptName& id, int rank) {
+void Training::resume(const model::AttemptName& id, int rank) {
   const auto found = gangs_.find(id);
   if (found == gangs_.end()) return;
   found->second.suspended.erase(rank);
@@ -82,18 +82,18 @@ void Training::resume(const AttemptName& id, int rank) {
 RankEnd Training::peer_loss_end_of(const Gang& gang, int rank) {
   const auto cut = gang.cut_peers.find(rank);
   if (cut == gang.cut_peers.end()) return exit_with(1);
-  return {RankState::exited, 1, Fault::connection_lost, cut->second};
+  return {model::RankState::exited, 1, report::Fault::connection_lost, cut->second};
 }
 
 // Null once a rank is gone.
-Training::Gang* Training::whole_gang(const AttemptName& id) {
+Training::Gang* Training::whole_gang(const model::AttemptName& id) {
   const auto found = gangs_.find(id);
   if (found == gangs_.end() || found->second.broken) return nullptr;
   return std::ssize(found->second.ranks) == found->second.world_size ? &found->second : nullptr;
 }
 
 // Plans the next step at which anything happens besides the step itself.
-void Training::plan_next_step(const AttemptName& id) {
+void Training::plan_next_step(const model::AttemptName& id) {
   Gang& gang = gangs_.at(id);
   const Program& program = gang.program;
   gang.last_step_time = context_.timeline.now();
@@ -108,7 +108,7 @@ void Training::plan_next_step(const AttemptName& id) {
   context_.timeline.after(time, [this, id, plan] { complete_step(id, plan); });
 }
 
-void Training::complete_step(const AttemptName& id, std::int64_t plan) {
+void Training::complete_step(const model::AttemptName& id, std::int64_t plan) {
   Gang* gang = whole_gang(id);
   if (!gang || gang->plan != plan) return;
   const Program& program = gang->program;
@@ -128,7 +128,7 @@ void Training::complete_step(const AttemptName& id, std::int64_t plan) {
   plan_next_step(id);
 }
 
-void Training::inject_program_fault(const AttemptName& id, Gang& gang) {
+void Training::inject_program_fault(const model::AttemptName& id, Gang& gang) {
   const Program& program = gang.program;
   const int rank = program.fault_rank % gang.world_size;
   context_.trace("ranks " + text(id.id), "rank {} {} after step {}", rank, name_of(program.fault),
@@ -141,7 +141,7 @@ void Training::inject_program_fault(const AttemptName& id, Gang& gang) {
 }
 
 // Models a collective's time-out: the ranks do not know which rank causes it.
-void Training::plan_step_timeout(const AttemptName& id, const Gang& gang) {
+void Training::plan_step_timeout(const model::AttemptName& id, const Gang& gang) {
   if (gang.program.step_timeout == Duration(0)) return;
   context_.timeline.after(gang.program.step_timeout, [this, id, plan = gang.plan] {
     const Gang* held_up = whole_gang(id);
@@ -149,7 +149,7 @@ void Training::plan_step_timeout(const AttemptName& id, const Gang& gang) {
   });
 }
 
-void Training::end_by_step_timeout(const AttemptName& id, const Gang& gang) {
+void Training::end_by_step_timeout(const model::AttemptName& id, const Gang& gang) {
   context_.trace("ranks " + text(id.id), "lose patience: no step for {}",
                  lockstep::text(gang.program.step_timeout));
   const RankEnd how = random_.percent(50) ? exit_with(1) : killed_by(SIGABRT);
@@ -158,13 +158,13 @@ void Training::end_by_step_timeout(const AttemptName& id, const Gang& gang) {
       end_later(id, rank, random_.from_to(Duration(0), kGiveUpSpread), how);
 }
 
-void Training::finish(const AttemptName& id, Gang& gang) {
+void Training::finish(const model::AttemptName& id, Gang& gang) {
   gang.done = true;
   for (const auto& [rank, end] : gang.ranks)
     end_later(id, rank, random_.from_to(Duration(0), kEndSpread), exit_with(0));
 }
 
-Progress Training::progress(const AttemptName& id) const {
+Progress Training::progress(const model::AttemptName& id) const {
   const auto found = gangs_.find(id);
   if (found == gangs_.end()) return {};
   const Gang& gang = found->second;
@@ -175,23 +175,23 @@ Progress Training::progress(const AttemptName& id) const {
   return {step, passed - more * gang.program.step_time};
 }
 
-std::optional<Time> Training::last_checkpoint(const AttemptName& id) const {
+std::optional<Time> Training::last_checkpoint(const model::AttemptName& id) const {
   const auto found = gangs_.find(id);
   if (found == gangs_.end() || !found->second.program.reports_steps) return std::nullopt;
   return found->second.saved;
 }
 
-std::optional<std::int64_t> Training::last_checkpoint_step(const AttemptName& id) const {
+std::optional<std::int64_t> Training::last_checkpoint_step(const model::AttemptName& id) const {
   const auto found = gangs_.find(id);
   if (found == gangs_.end() || !found->second.program.reports_steps) return std::nullopt;
   return found->second.saved_step;
 }
 
 // Each of the two notices at its own time.
-void Training::cut_connection(const AttemptName& id, int one, int other) {
+void Training::cut_connection(const model::AttemptName& id, int one, int other) {
   Gang* gang = whole_gang(id);
   if (!gang || gang->done) return;
-  truth_.record_fault(id, {{Cause::rank_lost}, "the connection from rank"});
+  truth_.record_fault(id, {{model::Cause::rank_lost}, "the connection from rank"});
   stop_stepping(*gang, context_.timeline.now());
   gang->cut_peers = {{one, other}, {other, one}};
   for (const auto& [rank, peer] : gang->cut_peers)
@@ -209,7 +209,7 @@ void Training::stop_stepping(Gang& gang, Duration now) {
   gang.last_step_time += more * gang.program.step_time;
 }
 
-void Training::end_later(const AttemptName& id, int rank, Duration delay, RankEnd how) {
+void Training::end_later(const model::AttemptName& id, int rank, Duration delay, RankEnd how) {
   context_.timeline.after(delay, [this, id, rank, how] {
     const auto found = gangs_.find(id);
     if (found == gangs_.end()) return;

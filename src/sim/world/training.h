@@ -16,9 +16,9 @@
 namespace lockstep::sim {
 
 struct RankEnd {
-  RankState state = RankState::exited;
+  model::RankState state = model::RankState::exited;
   int code = 0;
-  Fault fault = Fault::none;  // that it reports before
+  report::Fault fault = report::Fault::none;  // that it reports before
   int fault_rank = -1;
 };
 
@@ -36,20 +36,20 @@ class Training {
       : context_(context), truth_(truth), random_(seed, "training") {}
 
   // A rank is there; `end` ends its process. When all are there, the steps begin.
-  void join(const AttemptName& attempt, int rank, int world_size, const Program& program,
+  void join(const model::AttemptName& attempt, int rank, int world_size, const Program& program,
             EndRank end);
   // Its process is gone. `well`: with exit code 0.
-  void leave(const AttemptName& attempt, int rank, bool well);
+  void leave(const model::AttemptName& attempt, int rank, bool well);
   // Suspends or resumes the rank's process: no step is completed without it.
-  void suspend(const AttemptName& attempt, int rank);
-  void resume(const AttemptName& attempt, int rank);
+  void suspend(const model::AttemptName& attempt, int rank);
+  void resume(const model::AttemptName& attempt, int rank);
   // The progress of every rank of the attempt, since they step together.
-  Progress progress(const AttemptName& attempt) const;
+  Progress progress(const model::AttemptName& attempt) const;
   // Cuts the link between two ranks: both live, and end because they lost each other.
-  void cut_connection(const AttemptName& attempt, int one, int other);
+  void cut_connection(const model::AttemptName& attempt, int one, int other);
   // The last complete checkpoint that the ranks have reported.
-  std::optional<Time> last_checkpoint(const AttemptName& attempt) const;
-  std::optional<std::int64_t> last_checkpoint_step(const AttemptName& attempt) const;
+  std::optional<Time> last_checkpoint(const model::AttemptName& attempt) const;
+  std::optional<std::int64_t> last_checkpoint_step(const model::AttemptName& attempt) const;
 
  private:
   struct Gang {
@@ -71,21 +71,21 @@ class Training {
     std::map<int, int> cut_peers;  // the connection from one rank to another is; by rank
   };
 
-  void plan_next_step(const AttemptName& id);
+  void plan_next_step(const model::AttemptName& id);
   static void stop_stepping(Gang& gang, Duration now);
-  void complete_step(const AttemptName& id, std::int64_t plan);
-  void inject_program_fault(const AttemptName& id, Gang& gang);
-  void finish(const AttemptName& id, Gang& gang);
-  void plan_step_timeout(const AttemptName& id, const Gang& gang);
-  void end_by_step_timeout(const AttemptName& id, const Gang& gang);
-  void end_later(const AttemptName& id, int rank, Duration delay, RankEnd how);
+  void complete_step(const model::AttemptName& id, std::int64_t plan);
+  void inject_program_fault(const model::AttemptName& id, Gang& gang);
+  void finish(const model::AttemptName& id, Gang& gang);
+  void plan_step_timeout(const model::AttemptName& id, const Gang& gang);
+  void end_by_step_timeout(const model::AttemptName& id, const Gang& gang);
+  void end_later(const model::AttemptName& id, int rank, Duration delay, RankEnd how);
   static RankEnd peer_loss_end_of(const Gang& gang, int rank);
-  Gang* whole_gang(const AttemptName& id);
+  Gang* whole_gang(const model::AttemptName& id);
 
   SimContext& context_;
   GroundTruth& truth_;
   SeededRandom random_;
-  std::map<AttemptName, Gang> gangs_;
+  std::map<model::AttemptName, Gang> gangs_;
 };
 
 }  // namespace lockstep::sim

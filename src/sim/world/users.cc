@@ -17,10 +17,11 @@ constexpr Duration kNotBeforeMax = minutes(15);   // from a submission on
 constexpr int kUserPriorityMax = 2;
 
 // "2 x 1 + 0 devices, time-out 1m, after demo/3, of class debug, 20 steps of ..."
-std::string describe_run_spec(const RunSpec& spec) {
+std::string describe_run_spec(const model::RunSpec& spec) {
   std::string words = format("{} x {} + {} devices, time-out {}", spec.nodes, spec.devices,
                              spec.remainder, text(spec.timeout));
-  if (spec.run_class != RunClass::normal) words += format(", of class {}", name_of(spec.run_class));
+  if (spec.run_class != model::RunClass::normal)
+    words += format(", of class {}", name_of(spec.run_class));
   if (spec.priority != 0) words += format(", priority {}", spec.priority);
   if (!spec.after.empty()) words += ", after " + joined(spec.after, " and ");
   if (spec.not_before) words += ", not before " + text(*spec.not_before);
@@ -44,7 +45,7 @@ void Users::begin(int runs, Duration span) {
 
 void Users::submit_later(Duration span) {
   context_.timeline.after(random_.from_to(Duration(0), span), [this] {
-    const Origin by{
+    const model::Origin by{
         .user = std::string(random_.one_of(kUserNames)), .git_commit = "", .git_dirty = false};
     submit(any_spec(), by, format("request-{}", ++requests_));
   });
@@ -52,7 +53,8 @@ void Users::submit_later(Duration span) {
 
 // A user that gets no answer repeats the request under the same id, because the run may already
 // exist.
-void Users::submit(const RunSpec& spec, const Origin& by, const std::string& request_id) {
+void Users::submit(const model::RunSpec& spec, const model::Origin& by,
+                   const std::string& request_id) {
   const auto run = daemon_.submit(spec, request_id, by);
   if (context_.traced())
     context_.trace("user " + by.user, "submits {}: {}", describe_run_spec(spec),
@@ -67,29 +69,29 @@ void Users::submit(const RunSpec& spec, const Origin& by, const std::string& req
 
 void Users::stop_or_resume_any_run() {
   if (submitted_runs_.empty()) return;
-  const RunId run = random_.one_of(submitted_runs_);
+  const model::RunId run = random_.one_of(submitted_runs_);
   const bool stop = random_.percent(50);
   const auto done = stop ? this->stop(run) : resume(run);
   context_.trace("user", "{} {}{}{}", stop ? "stops" : "resumes", text(run), done ? "" : ": ",
                  done ? "" : done.error().message);
 }
 
-Result<void> Users::stop(const RunId& run) {
+Result<void> Users::stop(const model::RunId& run) {
   truth_.stop_requested(run);
   TRY(daemon_.stop(run));
   truth_.check_stop_acknowledged(run);
   return {};
 }
 
-Result<void> Users::resume(const RunId& run) {
+Result<void> Users::resume(const model::RunId& run) {
   truth_.resume_requested(run);
   auto resumed = daemon_.resume(run);
   truth_.resume_request_done(run);
   return resumed;
 }
 
-RunSpec Users::any_spec() {
-  RunSpec spec;
+model::RunSpec Users::any_spec() {
+  model::RunSpec spec;
   spec.project = kProjects[random_.percent(70) ? 0 : 1];
   spec.nodes = random_.percent(50) ? 1 : random_.from_to(2, 4);
   spec.devices = random_.from_to(1, 3);
@@ -107,11 +109,11 @@ RunSpec Users::any_spec() {
 }
 
 // A user may submit impossible options, such as a predecessor that has failed.
-void Users::add_scheduling_options(RunSpec& spec) {
+void Users::add_scheduling_options(model::RunSpec& spec) {
   if (habits_.classes && random_.percent(60)) {
-    spec.run_class = random_.percent(50) ? RunClass::debug : RunClass::preemptible;
-    if (spec.run_class == RunClass::debug) spec.nodes = 1;
-    if (spec.run_class == RunClass::debug) spec.remainder = 0;
+    spec.run_class = random_.percent(50) ? model::RunClass::debug : model::RunClass::preemptible;
+    if (spec.run_class == model::RunClass::debug) spec.nodes = 1;
+    if (spec.run_class == model::RunClass::debug) spec.remainder = 0;
   }
   spec.stays = random_.percent(15);
   if (habits_.priorities && random_.percent(50))

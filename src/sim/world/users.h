@@ -34,12 +34,12 @@ class Users {
   };
 
   void submit_later(Duration span);
-  void submit(const RunSpec& spec, const Origin& by, const std::string& request_id);
+  void submit(const model::RunSpec& spec, const model::Origin& by, const std::string& request_id);
   void stop_or_resume_any_run();
-  Result<void> stop(const RunId& run);
-  Result<void> resume(const RunId& run);
-  RunSpec any_spec();
-  void add_scheduling_options(RunSpec& spec);
+  Result<void> stop(const model::RunId& run);
+  Result<void> resume(const model::RunId& run);
+  model::RunSpec any_spec();
+  void add_scheduling_options(model::RunSpec& spec);
   Program any_program();
 
   SimContext& context_;
@@ -47,7 +47,7 @@ class Users {
   GroundTruth& truth_;
   SeededRandom random_;
   Habits habits_;
-  std::vector<RunId> submitted_runs_;
+  std::vector<model::RunId> submitted_runs_;
   int requests_ = 0;
   int specs_ = 0;
 };

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace lockstep {
+namespace lockstep::train {
 
 void CheckpointInterval::record_save(Duration stall, Moment now) {
   stall_ = stall_ ? (*stall_ + stall) / 2 : stall;
@@ -17,4 +17,4 @@ Duration CheckpointInterval::interval() const {
   return std::clamp(best, kIntervalMin, kIntervalMax);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::train

@@ -13,7 +13,7 @@
 
 #include "base/units.h"
 
-namespace lockstep {
+namespace lockstep::train {
 
 // 16,384 GPUs for 54 days had 419 unexpected interruptions (The Llama 3 Herd of Models, 2024,
 // section 3.3.4): one in about 51,000 hours for each.
@@ -48,4 +48,4 @@ class CheckpointInterval {
   std::optional<Duration> stall_;  // a running mean: the effect of a single long one must fade
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::train

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace lockstep {
+namespace lockstep::train {
 namespace {
 
 using std::chrono::hours, std::chrono::milliseconds, std::chrono::seconds;
@@ -42,4 +42,4 @@ TEST(CheckpointInterval, ForgetsASingleLongStall) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::train

@@ -16,7 +16,7 @@
 #include "train/checkpoint/load.h"
 #include "train/checkpoint/training_for_test.h"
 
-namespace lockstep {
+namespace lockstep::train {
 namespace {
 
 using ::testing::AllOf;
@@ -385,4 +385,4 @@ TEST(Checkpoint, AnImportedModelIsTrainedFromTheBeginningOfAnOptimizer) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::train

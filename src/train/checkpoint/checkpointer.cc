@@ -16,7 +16,7 @@
 #include "train/checkpoint/random_state.h"
 #include "train/checkpoint/text_collectives.h"
 
-namespace lockstep {
+namespace lockstep::train {
 namespace {
 
 constexpr auto kClaimLabel = "the claim of the checkpoints";
@@ -198,9 +198,9 @@ Result<void> Checkpointer::persist(Job& job, const Result<void>& begun) {
                          .manifest = job.manifest,
                          .snapshot = job.snapshot,
                          .wait_for_copy = [&job] { return job.copy_done.get(); }};
-  const auto outcome = lockstep::persist(task, begun, job.group);
+  const auto outcome = train::persist(task, begun, job.group);
   if (job.copy_done.valid()) job.copy_done.wait();  // if writing failed
   return outcome;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::train

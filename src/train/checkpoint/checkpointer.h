@@ -33,7 +33,7 @@
 #include "train/checkpoint/state.h"
 #include "train/group/comm.h"
 
-namespace lockstep {
+namespace lockstep::train {
 
 // When this training claims the folder for writing (format/fence.h).
 enum class ClaimTime {
@@ -98,4 +98,4 @@ class Checkpointer {
   std::future<Result<void>> in_flight_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::train

@@ -14,7 +14,7 @@
 #include "train/checkpoint/random_state.h"
 #include "train/checkpoint/state.h"
 
-namespace lockstep {
+namespace lockstep::train {
 namespace {
 
 constexpr Bytes kBatch = 256_MiB;
@@ -40,9 +40,10 @@ std::string misfit(const SavedTensor* saved, const OwnedTensor& wanted) {
   if (!saved) return lockstep::format("the checkpoint has no {}", wanted.name);
   const auto type = element_type(wanted.tensor.scalar_type());
   if (type != saved->type)
-    return lockstep::format("{} is {} in the checkpoint and {} in the model", wanted.name,
-                            name_of(saved->type),
-                            type ? name_of(*type) : c10::toString(wanted.tensor.scalar_type()));
+    return lockstep::format(
+        "{} is {} in the checkpoint and {} in the model", wanted.name,
+        lockstep::name_of(saved->type),
+        type ? lockstep::name_of(*type) : c10::toString(wanted.tensor.scalar_type()));
   if (saved->shape != wanted.shape)
     return lockstep::format("{} has shape [{}] in the checkpoint and [{}] in the model",
                             wanted.name, joined(saved->shape, ", "), joined(wanted.shape, ", "));
@@ -117,4 +118,4 @@ Result<void> load(const SavedCheckpoint& checkpoint, const std::vector<OwnedTens
   return batch.flush();
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::train

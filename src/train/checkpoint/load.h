@@ -8,7 +8,7 @@
 #include "train/checkpoint/format/saved_checkpoint.h"
 #include "train/engine/owned_tensor.h"
 
-namespace lockstep {
+namespace lockstep::train {
 
 // Checks that the checkpoint has each of these tensors with its shape and type. invalid, naming
 // those that are missing or differ (the first few).
@@ -21,4 +21,4 @@ Result<void> check_complete(const Manifest& manifest, const std::vector<OwnedTen
 // memory for 256 MiB of tensors that are not in the host's memory, or for the largest.
 Result<void> load(const SavedCheckpoint& checkpoint, const std::vector<OwnedTensor>& tensors);
 
-}  // namespace lockstep
+}  // namespace lockstep::train

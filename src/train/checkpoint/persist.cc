@@ -14,7 +14,7 @@
 #include "train/checkpoint/format/writer/unfinished.h"
 #include "train/checkpoint/text_collectives.h"
 
-namespace lockstep {
+namespace lockstep::train {
 namespace {
 
 // This rank's part of the manifest, as text for the other ranks.
@@ -69,4 +69,4 @@ Result<void> persist(const PersistTask& task, const Result<void>& begun, Comm& g
   return {};
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::train

@@ -18,7 +18,7 @@
 #include "train/checkpoint/snapshot.h"
 #include "train/group/comm.h"
 
-namespace lockstep {
+namespace lockstep::train {
 
 struct PersistTask {
   std::filesystem::path folder;
@@ -35,4 +35,4 @@ struct PersistTask {
 // `begun`: an error if the snapshot could not be started.
 Result<void> persist(const PersistTask& task, const Result<void>& begun, Comm& group);
 
-}  // namespace lockstep
+}  // namespace lockstep::train

@@ -7,7 +7,7 @@
 
 #include "base/random.h"
 
-namespace lockstep {
+namespace lockstep::train {
 
 OwnedTensor random_state(int rank, int ranks) {
   auto generator = at::detail::getDefaultCPUGenerator();
@@ -33,4 +33,4 @@ void seed_random(std::uint64_t seed, std::int64_t step, int rank) {
   generator.set_current_seed(mixed.next());
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::train

@@ -11,7 +11,7 @@
 
 #include "train/engine/owned_tensor.h"
 
-namespace lockstep {
+namespace lockstep::train {
 
 constexpr std::string_view kRandomName = "random/cpu";
 
@@ -22,4 +22,4 @@ void set_random_state(const OwnedTensor& row);
 // The same seed on every call with the same arguments; different for each rank.
 void seed_random(std::uint64_t seed, std::int64_t step, int rank);
 
-}  // namespace lockstep
+}  // namespace lockstep::train

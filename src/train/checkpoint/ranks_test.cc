@@ -15,7 +15,7 @@
 #include "train/checkpoint/load.h"
 #include "train/checkpoint/training_for_test.h"
 
-namespace lockstep {
+namespace lockstep::train {
 namespace {
 
 using namespace training_for_test;
@@ -243,4 +243,4 @@ TEST(Ranks, IfOneFindsItsPartDamagedAllGoBackToTheSameCheckpoint) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::train

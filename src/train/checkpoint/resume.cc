@@ -15,7 +15,7 @@
 #include "train/checkpoint/state.h"
 #include "train/checkpoint/text_collectives.h"
 
-namespace lockstep {
+namespace lockstep::train {
 namespace {
 
 namespace fs = std::filesystem;
@@ -154,4 +154,4 @@ Result<std::int64_t> resume(const fs::path& folder, ShardedModel& model,
   }
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::train

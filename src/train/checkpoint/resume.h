@@ -14,7 +14,7 @@
 #include "train/optimizer/optimizer.h"
 #include "train/shard.h"
 
-namespace lockstep {
+namespace lockstep::train {
 
 // Called by every rank: rank 0 chooses the newest checkpoint whose manifest is intact, and every
 // rank reads its part into the model, the optimizer, the sampler and the random generator. If a
@@ -40,4 +40,4 @@ struct OptimizerCallbacks {
 Result<std::int64_t> resume(const std::filesystem::path& folder, ShardedModel& model,
                             const OptimizerCallbacks& optimizer, Sampler& sampler);
 
-}  // namespace lockstep
+}  // namespace lockstep::train

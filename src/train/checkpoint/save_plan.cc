@@ -12,7 +12,7 @@
 #include "train/checkpoint/state.h"
 #include "train/checkpoint/text_collectives.h"
 
-namespace lockstep {
+namespace lockstep::train {
 namespace {
 
 constexpr JsonLimits kHeldPartsLimits{.size = 1_GiB, .depth = 8};
@@ -103,4 +103,4 @@ Result<void> check_held_parts(const SavePlan& plan, const std::vector<OwnedTenso
                "the state has other tensors than at the first save: open a new Checkpointer"};
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::train

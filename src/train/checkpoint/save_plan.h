@@ -11,7 +11,7 @@
 #include "train/engine/owned_tensor.h"
 #include "train/group/comm.h"
 
-namespace lockstep {
+namespace lockstep::train {
 
 // Elements of the state's tensor with index `tensor`, relative to this rank's part of it.
 struct PlannedSlice {
@@ -34,4 +34,4 @@ Result<SavePlan> make_save_plan(const std::vector<OwnedTensor>& tensors, Comm& g
 // Checks that the state still has the form that it had when the plan was made.
 Result<void> check_held_parts(const SavePlan& plan, const std::vector<OwnedTensor>& tensors);
 
-}  // namespace lockstep
+}  // namespace lockstep::train

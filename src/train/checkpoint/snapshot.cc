@@ -13,7 +13,7 @@
 #include "comm/reduction/reduction.h"
 #include "train/checkpoint/format/tensor_file/data_file.h"
 
-namespace lockstep {
+namespace lockstep::train {
 namespace {
 
 // For a write past the cache the kernel pins pages, and one request to the disk holds a limited
@@ -25,8 +25,8 @@ constexpr std::int64_t kPart = 4 << 20;
 void copy(char* to, const at::Tensor& from) {
   const std::array destinations{reinterpret_cast<std::byte*>(to)};
   if (from.is_cpu())
-    copy_to_all(destinations, static_cast<const std::byte*>(from.const_data_ptr()), from.nbytes(),
-                StoreMode::non_temporal);
+    comm::copy_to_all(destinations, static_cast<const std::byte*>(from.const_data_ptr()),
+                      from.nbytes(), comm::StoreMode::non_temporal);
   else
     at::from_blob(to, from.sizes(), from.options().device(at::kCPU)).copy_(from);
 }
@@ -93,4 +93,4 @@ Result<void> Snapshot::allocate(const SavePlan& plan) {
   return {};
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::train

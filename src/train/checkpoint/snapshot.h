@@ -12,7 +12,7 @@
 #include "base/result.h"
 #include "train/checkpoint/save_plan.h"
 
-namespace lockstep {
+namespace lockstep::train {
 
 class Snapshot {
  public:
@@ -37,4 +37,4 @@ class Snapshot {
   std::atomic<std::size_t> copied_bytes_ = 0;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::train

@@ -6,7 +6,7 @@
 
 #include "base/format.h"
 
-namespace lockstep {
+namespace lockstep::train {
 namespace {
 
 constexpr std::array<std::pair<at::ScalarType, ElementType>, 10> kTypes{{
@@ -52,4 +52,4 @@ TrainingState state_of(std::int64_t step, const ShardedModel& model, const Optim
   return state;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::train

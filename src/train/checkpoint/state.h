@@ -18,7 +18,7 @@
 #include "train/optimizer/optimizer.h"
 #include "train/shard.h"
 
-namespace lockstep {
+namespace lockstep::train {
 
 struct TrainingState {
   std::int64_t step = 0;
@@ -41,4 +41,4 @@ TrainingState state_of(std::int64_t step, const ShardedModel& model, const Optim
 // Nothing for types that checkpoints do not support.
 std::optional<ElementType> element_type(at::ScalarType type);
 
-}  // namespace lockstep
+}  // namespace lockstep::train

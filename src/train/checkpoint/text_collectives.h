@@ -9,7 +9,7 @@
 #include "base/result.h"
 #include "train/group/comm.h"
 
-namespace lockstep {
+namespace lockstep::train {
 
 // The text of every rank, by rank. If any rank passes an error, every rank gets the error of the
 // lowest such rank, with its code. Every rank calls it; `label` as for Comm.
@@ -20,4 +20,4 @@ Result<std::vector<std::string>> all_gather_text(Comm& group, const Result<std::
 Result<std::string> broadcast_text(Comm& group, const Result<std::string>& mine,
                                    std::string_view label);
 
-}  // namespace lockstep
+}  // namespace lockstep::train

@@ -20,7 +20,7 @@
 #include "train/checkpoint/resume.h"
 #include "train/ranks_for_test.h"
 
-namespace lockstep::training_for_test {
+namespace lockstep::train::training_for_test {
 
 inline at::Tensor wave(at::IntArrayRef shape, double phase) {
   const auto count = c10::multiply_integers(shape);
@@ -99,4 +99,4 @@ inline Comm apart(const RendezvousStore& store, const ranks_for_test::Rank& self
   return Comm(std::move(group), ranks_for_test::kBound);
 }
 
-}  // namespace lockstep::training_for_test
+}  // namespace lockstep::train::training_for_test

@@ -5,7 +5,7 @@
 #include "base/check.h"
 #include "base/format.h"
 
-namespace lockstep {
+namespace lockstep::train {
 namespace {
 
 // The start of part `index` of `parts`, when `count` items are divided as evenly as possible.
@@ -44,4 +44,4 @@ Result<std::vector<MicroBatch>> micro_batches_of(const BatchShape& shape, int ra
   return parts;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::train

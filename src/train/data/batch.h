@@ -16,7 +16,7 @@
 
 #include "base/result.h"
 
-namespace lockstep {
+namespace lockstep::train {
 
 // Samples begin to end of the global batch, computed at once; not empty.
 struct MicroBatch {
@@ -35,4 +35,4 @@ struct BatchShape {
 // The micro-steps of one rank. invalid: there are fewer samples than ranks.
 Result<std::vector<MicroBatch>> micro_batches_of(const BatchShape& shape, int rank, int ranks);
 
-}  // namespace lockstep
+}  // namespace lockstep::train

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace lockstep {
+namespace lockstep::train {
 namespace {
 
 // The loss of a sample, and the engine's result from the ranks' weighted means of it.
@@ -64,4 +64,4 @@ TEST(Batch, FewerSamplesThanRanksAreRefused) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::train

@@ -15,7 +15,7 @@
 #include "base/format.h"
 #include "base/result.h"
 
-namespace lockstep {
+namespace lockstep::train {
 
 class Sampler {
  public:
@@ -110,4 +110,4 @@ class Sampler {
   State state_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::train

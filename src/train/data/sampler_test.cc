@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace lockstep {
+namespace lockstep::train {
 namespace {
 
 // Each batch of the run, in order of samples, as so many ranks get it together.
@@ -73,4 +73,4 @@ TEST(Sampler, WhatDoesNotDivideIsRefused) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::train

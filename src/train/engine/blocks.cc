@@ -8,7 +8,7 @@
 #include "base/format.h"
 #include "train/engine/layout.h"
 
-namespace lockstep {
+namespace lockstep::train {
 namespace {
 
 using Modules = std::vector<torch::nn::Module*>;
@@ -81,4 +81,4 @@ std::vector<SequentialChild> sequential_children(torch::nn::Module& module) {
   return stages;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::train

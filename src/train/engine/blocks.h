@@ -15,7 +15,7 @@ namespace torch::nn {
 class Module;
 }
 
-namespace lockstep {
+namespace lockstep::train {
 
 class Blocks {
  public:
@@ -47,4 +47,4 @@ struct SequentialChild {
 // Empty if it is no Sequential.
 std::vector<SequentialChild> sequential_children(torch::nn::Module& module);
 
-}  // namespace lockstep
+}  // namespace lockstep::train

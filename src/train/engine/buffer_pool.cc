@@ -7,7 +7,7 @@
 
 #include "base/check.h"
 
-namespace lockstep {
+namespace lockstep::train {
 
 at::Tensor BufferPool::acquire() {
   in_use_max_ = std::max(in_use_max_, ++in_use_);
@@ -28,4 +28,4 @@ void BufferPool::release(at::Tensor buffer) {
   free_.push_back(std::move(buffer));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::train

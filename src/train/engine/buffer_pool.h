@@ -11,7 +11,7 @@
 #include "base/units.h"
 #include "train/group/comm.h"
 
-namespace lockstep {
+namespace lockstep::train {
 
 class BufferPool {
  public:
@@ -35,4 +35,4 @@ class BufferPool {
   int in_use_max_ = 0;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::train

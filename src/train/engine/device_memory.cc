@@ -11,7 +11,7 @@
 #include "base/format.h"
 #include "base/os/files.h"
 
-namespace lockstep {
+namespace lockstep::train {
 namespace {
 
 Bytes main_memory() { return Bytes(::sysconf(_SC_PHYS_PAGES)) * ::sysconf(_SC_PAGESIZE); }
@@ -43,4 +43,4 @@ Result<Bytes> memory_per_rank(at::Device device, const RankPlacement& placement)
   }
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::train

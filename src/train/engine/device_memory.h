@@ -7,10 +7,10 @@
 #include "base/units.h"
 #include "train/group/rank_placement.h"
 
-namespace lockstep {
+namespace lockstep::train {
 
 // For a GPU all of its memory; on a CPU a rank's share of the host's main memory, or of the
 // container's limit.
 Result<Bytes> memory_per_rank(at::Device device, const RankPlacement& placement);
 
-}  // namespace lockstep
+}  // namespace lockstep::train

@@ -6,7 +6,7 @@
 
 #include "base/result.h"
 
-namespace lockstep {
+namespace lockstep::train {
 
 class FirstError {
  public:
@@ -23,4 +23,4 @@ class FirstError {
   std::optional<Error> error_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::train

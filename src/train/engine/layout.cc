@@ -8,7 +8,7 @@
 
 #include <c10/core/ScalarType.h>
 
-namespace lockstep {
+namespace lockstep::train {
 namespace {
 
 // 64 bytes suit vector instructions and DMA engines.
@@ -154,4 +154,4 @@ Layout Layout::build(std::vector<ParameterSpec> parameters, const Policy& policy
   return layout;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::train

@@ -11,7 +11,7 @@
 
 #include "train/policy.h"
 
-namespace lockstep {
+namespace lockstep::train {
 
 // Half-open, in elements.
 struct Interval {
@@ -75,4 +75,4 @@ struct Layout {
 // The type in which the optimizer computes, and gradients are summed: 32 bits for 16-bit floats.
 at::ScalarType accumulation_type(at::ScalarType type);
 
-}  // namespace lockstep
+}  // namespace lockstep::train

@@ -8,7 +8,7 @@
 #include "base/format.h"
 #include "train/gradient/gradient_hooks.h"
 
-namespace lockstep {
+namespace lockstep::train {
 namespace {
 
 ParameterSpec spec_of(const NamedTensor& parameter, const Blocks& blocks) {
@@ -79,4 +79,4 @@ bool is_trainable(const torch::nn::Module& module) {
                      [](const auto& each) { return each.requires_grad(); });
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::train

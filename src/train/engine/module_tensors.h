@@ -15,7 +15,7 @@ namespace torch::nn {
 class Module;
 }
 
-namespace lockstep {
+namespace lockstep::train {
 
 struct NamedTensor {
   std::string name;
@@ -46,4 +46,4 @@ struct ModuleTensors {
 // True if a module has a parameter that requires a gradient.
 bool is_trainable(const torch::nn::Module& module);
 
-}  // namespace lockstep
+}  // namespace lockstep::train

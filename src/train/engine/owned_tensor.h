@@ -11,7 +11,7 @@
 
 #include "train/engine/layout.h"
 
-namespace lockstep {
+namespace lockstep::train {
 
 struct OwnedTensor {
   std::string name;                 // of the unsharded tensor: "parameter/head.weight"
@@ -29,4 +29,4 @@ struct OwnedTensor {
   bool stable_between_steps = false;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::train

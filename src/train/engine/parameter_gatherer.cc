@@ -7,7 +7,7 @@
 
 #include "base/format.h"
 
-namespace lockstep {
+namespace lockstep::train {
 namespace {
 
 std::string parameters_label(const Unit& unit) {
@@ -175,4 +175,4 @@ void ParameterGatherer::wait_parameter_sync() {
   for (auto& unit : units_) wait_parameter_sync(unit);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::train

@@ -25,7 +25,7 @@
 #include "train/group/mesh.h"
 #include "train/policy.h"
 
-namespace lockstep {
+namespace lockstep::train {
 
 class ParameterGatherer {
  public:
@@ -97,4 +97,4 @@ class ParameterGatherer {
   int last_ = kNone;                              // block of this pass's forward
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::train

@@ -10,7 +10,7 @@
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/custom_function.h>
 
-namespace lockstep {
+namespace lockstep::train {
 namespace {
 
 namespace autograd = torch::autograd;
@@ -114,4 +114,4 @@ at::Tensor run_recomputed(const std::vector<at::Tensor>& inputs, bool trainable,
                           c10::make_intrusive<RecomputeNodeState>(std::move(again), device));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::train

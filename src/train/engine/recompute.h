@@ -10,7 +10,7 @@
 
 #include <ATen/core/Tensor.h>
 
-namespace lockstep {
+namespace lockstep::train {
 
 // A block's forward; its tensor arguments replace the block's tensor inputs.
 using BlockForward = std::function<at::Tensor(const std::vector<at::Tensor>& inputs)>;
@@ -27,4 +27,4 @@ struct Recomputation {
 at::Tensor run_recomputed(const std::vector<at::Tensor>& inputs, bool trainable,
                           Recomputation again);
 
-}  // namespace lockstep
+}  // namespace lockstep::train

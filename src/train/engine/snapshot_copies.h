@@ -9,7 +9,7 @@
 #include "base/check.h"
 #include "base/units.h"
 
-namespace lockstep {
+namespace lockstep::train {
 
 // Used by the thread that trains.
 class SnapshotCopies {
@@ -39,4 +39,4 @@ class SnapshotCopies {
   Duration wait_time_{0};
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::train

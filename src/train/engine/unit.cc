@@ -10,7 +10,7 @@
 #include "base/format.h"
 #include "train/gradient/copy_gradient.h"
 
-namespace lockstep {
+namespace lockstep::train {
 namespace {
 
 at::Tensor view(const at::Tensor& flat, const ParameterLayout& parameter_layout) {
@@ -178,4 +178,4 @@ at::Tensor Unit::detach_gradient_buffer() {
   return std::exchange(gradient_buffer_, {});
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::train

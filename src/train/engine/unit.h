@@ -31,7 +31,7 @@
 #include "train/engine/layout.h"
 #include "train/group/mesh.h"
 
-namespace lockstep {
+namespace lockstep::train {
 
 // The values of parameters and buffers after a module has been sharded.
 enum class InitialValues {
@@ -119,4 +119,4 @@ class Unit {
   int missing_ = 0;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::train

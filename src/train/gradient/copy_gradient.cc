@@ -11,7 +11,7 @@
 
 #include "comm/reduction/reduction.h"
 
-namespace lockstep {
+namespace lockstep::train {
 namespace {
 
 // Smaller ones are still in the cache when they are sent.
@@ -19,9 +19,9 @@ constexpr std::size_t kPastCache = 4 << 20;
 // Elements summed at a time before they are copied: they fit into the cache of a core.
 constexpr std::int64_t kElements = 1 << 15;
 
-std::optional<DataType> type_of(const at::Tensor& tensor) {
-  if (tensor.scalar_type() == at::kFloat) return DataType::float32;
-  if (tensor.scalar_type() == at::kDouble) return DataType::float64;
+std::optional<comm::DataType> type_of(const at::Tensor& tensor) {
+  if (tensor.scalar_type() == at::kFloat) return comm::DataType::float32;
+  if (tensor.scalar_type() == at::kDouble) return comm::DataType::float64;
   return std::nullopt;
 }
 
@@ -31,19 +31,20 @@ bool can_copy_directly(const at::Tensor& to, const at::Tensor& from) {
          from.is_contiguous() && from.scalar_type() == to.scalar_type();
 }
 
-StoreMode stores_of(const at::Tensor& to, const at::Tensor& from) {
+comm::StoreMode stores_of(const at::Tensor& to, const at::Tensor& from) {
   const bool in_place = to.const_data_ptr() == from.const_data_ptr();
-  return !in_place && to.nbytes() >= kPastCache ? StoreMode::non_temporal : StoreMode::cached;
+  return !in_place && to.nbytes() >= kPastCache ? comm::StoreMode::non_temporal
+                                                : comm::StoreMode::cached;
 }
 
 template <std::size_t kSources>
 void reduce_into(const at::Tensor& to, const std::array<const void*, kSources>& sources,
-                 const ReductionSpec& reduction) {
+                 const comm::ReductionSpec& reduction) {
   const std::array destinations{static_cast<std::byte*>(to.mutable_data_ptr())};
   std::array<const std::byte*, kSources> read{};
   std::transform(sources.begin(), sources.end(), read.begin(),
                  [](const void* source) { return static_cast<const std::byte*>(source); });
-  reduce(destinations, read, static_cast<std::size_t>(to.numel()), reduction);
+  comm::reduce(destinations, read, static_cast<std::size_t>(to.numel()), reduction);
 }
 
 }  // namespace
@@ -63,15 +64,15 @@ void copy_gradient(const at::Tensor& to, const at::Tensor& from) {
   }
   if (to.numel() == 0 || to.const_data_ptr() == from.const_data_ptr()) return;
   const std::array destinations{static_cast<std::byte*>(to.mutable_data_ptr())};
-  copy_to_all(destinations, static_cast<const std::byte*>(from.const_data_ptr()), to.nbytes(),
-              stores_of(to, from));
+  comm::copy_to_all(destinations, static_cast<const std::byte*>(from.const_data_ptr()), to.nbytes(),
+                    stores_of(to, from));
 }
 
 void copy_sum(const at::Tensor& to, const at::Tensor& from, const at::Tensor& more) {
   if (!from.defined()) return copy_gradient(to, more);
   if (can_copy_directly(to, from) && can_copy_directly(to, more))
     return reduce_into<2>(to, {from.const_data_ptr(), more.const_data_ptr()},
-                          {*type_of(to), ReduceOp::sum, 1, stores_of(to, from)});
+                          {*type_of(to), comm::ReduceOp::sum, 1, stores_of(to, from)});
   to.copy_(dense_form(from));
   to.add_(more);
 }
@@ -82,7 +83,8 @@ double copy_divided(const at::Tensor& to, const at::Tensor& from, int divisor) {
     to.div_(divisor);
     return at::sum(to).item<double>();
   }
-  const ReductionSpec share{*type_of(to), ReduceOp::average, divisor, stores_of(to, from)};
+  const comm::ReductionSpec share{*type_of(to), comm::ReduceOp::average, divisor,
+                                  stores_of(to, from)};
   const auto flat_to = to.view(-1);
   const auto flat_from = from.view(-1);
   double sum = 0;
@@ -95,4 +97,4 @@ double copy_divided(const at::Tensor& to, const at::Tensor& from, int divisor) {
   return sum;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::train

@@ -6,7 +6,7 @@
 
 #include <ATen/core/Tensor.h>
 
-namespace lockstep {
+namespace lockstep::train {
 
 // The tensors have one shape; `to` is dense, contiguous, and may be `from`. An undefined `from` is
 // zeros.
@@ -22,4 +22,4 @@ double copy_divided(const at::Tensor& to, const at::Tensor& from, int divisor);
 // A dense copy of a sparse tensor; any other unchanged.
 at::Tensor dense_form(const at::Tensor& tensor);
 
-}  // namespace lockstep
+}  // namespace lockstep::train

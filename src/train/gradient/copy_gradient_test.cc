@@ -15,7 +15,7 @@
 
 #include "base/format.h"
 
-namespace lockstep::moves_test {
+namespace lockstep::train::moves_test {
 namespace {
 
 struct Case {
@@ -93,4 +93,4 @@ TEST(Moves, TellASumThatIsNotFiniteWhereverAnElementIsNot) {
 }
 
 }  // namespace
-}  // namespace lockstep::moves_test
+}  // namespace lockstep::train::moves_test

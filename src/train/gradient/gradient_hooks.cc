@@ -10,7 +10,7 @@
 #include <torch/csrc/autograd/node.h>
 #include <torch/csrc/autograd/variable.h>
 
-namespace lockstep {
+namespace lockstep::train {
 namespace {
 
 namespace autograd = torch::autograd;
@@ -58,4 +58,4 @@ bool GradientHooks::are_installed_on(const at::Tensor& parameter) {
   });
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::train

@@ -7,7 +7,7 @@
 
 #include <ATen/core/Tensor.h>
 
-namespace lockstep {
+namespace lockstep::train {
 
 // Removes the hooks when destroyed.
 class GradientHooks {
@@ -27,4 +27,4 @@ class GradientHooks {
   std::vector<Installed> installed_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::train

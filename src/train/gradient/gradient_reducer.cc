@@ -9,7 +9,7 @@
 #include "base/format.h"
 #include "train/gradient/copy_gradient.h"
 
-namespace lockstep {
+namespace lockstep::train {
 namespace {
 
 std::string gradients_label(const Unit& unit) {
@@ -125,9 +125,10 @@ void GradientReducer::start_hop2(Unit& unit) {
         mesh_.world_size() * divisor_);
   if (mesh_.replicate().size() == 1 || error_.happened()) return;
   const auto& slice = unit.gradient_slice();
-  hop2_.push_back(slice.numel() < shard.numel()
-                      ? mesh_.replicate().reduce_scatter(slice, shard, gradients_label(unit))
-                      : mesh_.replicate().all_reduce(shard, ReduceOp::sum, gradients_label(unit)));
+  hop2_.push_back(
+      slice.numel() < shard.numel()
+          ? mesh_.replicate().reduce_scatter(slice, shard, gradients_label(unit))
+          : mesh_.replicate().all_reduce(shard, comm::ReduceOp::sum, gradients_label(unit)));
 }
 
 void GradientReducer::end() {
@@ -142,4 +143,4 @@ Result<void> GradientReducer::finish() {
   return error_.outcome();
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::train

@@ -29,7 +29,7 @@
 #include "train/group/collective_order_checker.h"
 #include "train/group/mesh.h"
 
-namespace lockstep {
+namespace lockstep::train {
 
 class GradientReducer {
  public:
@@ -78,4 +78,4 @@ class GradientReducer {
   std::vector<Transfer> hop2_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::train

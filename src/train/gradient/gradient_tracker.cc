@@ -4,7 +4,7 @@
 
 #include "base/format.h"
 
-namespace lockstep {
+namespace lockstep::train {
 
 GradientTracker::GradientTracker(std::vector<Unit>& units, const Layout& layout,
                                  const Blocks& blocks, const std::vector<NamedTensor>& parameters,
@@ -88,4 +88,4 @@ void GradientTracker::complete_block(int block) {
   sinks_.gatherer.release(block);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::train

@@ -16,7 +16,7 @@
 #include "train/engine/unit.h"
 #include "train/gradient/gradient_reducer.h"
 
-namespace lockstep {
+namespace lockstep::train {
 
 class GradientTracker {
  public:
@@ -79,4 +79,4 @@ class GradientTracker {
   std::string completed_twice_;               // name of a parameter, if it happened
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::train

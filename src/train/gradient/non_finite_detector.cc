@@ -11,7 +11,7 @@
 #include "base/format.h"
 #include "train/gradient/copy_gradient.h"
 
-namespace lockstep {
+namespace lockstep::train {
 namespace {
 
 // Encoded as one number, of which the least is the first: its position in the program, then its
@@ -96,4 +96,4 @@ Result<std::optional<NonFiniteDetector::FirstNonFinite>> NonFiniteDetector::find
   return std::optional(FirstNonFinite{static_cast<int>(least - all.begin()), decode_value(*least)});
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::train

@@ -26,7 +26,7 @@
 #include "base/result.h"
 #include "train/group/comm.h"
 
-namespace lockstep {
+namespace lockstep::train {
 
 // The location of the first value that is not finite.
 struct NonFiniteValue {
@@ -83,4 +83,4 @@ class NonFiniteDetector {
   std::vector<CheckedSum> sums_;  // in the order of the program
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::train

@@ -20,7 +20,7 @@
 #include "train/ranks_for_test.h"
 #include "train/shard.h"
 
-namespace lockstep::finite_looks_test {
+namespace lockstep::train::finite_looks_test {
 namespace {
 
 using ranks_for_test::Rank;
@@ -141,4 +141,4 @@ TEST(NonFiniteDetector, TenStepsInARowThatAreNotTakenAreAnErrorThatNamesTheLast)
 }
 
 }  // namespace
-}  // namespace lockstep::finite_looks_test
+}  // namespace lockstep::train::finite_looks_test

@@ -5,7 +5,7 @@
 
 #include "base/format.h"
 
-namespace lockstep {
+namespace lockstep::train {
 namespace {
 
 std::int64_t action_code(CollectiveOrderChecker::OrderedAction action, int unit) {
@@ -91,4 +91,4 @@ Error CollectiveOrderChecker::order_error(const std::vector<std::int64_t>& actio
                       ranks_[static_cast<std::size_t>(other - actions.begin())], describe(*other))};
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::train

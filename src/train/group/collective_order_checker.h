@@ -13,7 +13,7 @@
 #include "base/result.h"
 #include "train/group/mesh.h"
 
-namespace lockstep {
+namespace lockstep::train {
 
 class CollectiveOrderChecker {
  public:
@@ -43,4 +43,4 @@ class CollectiveOrderChecker {
   std::uint64_t sum_ = 0;              // of all of them
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::train

@@ -9,7 +9,7 @@
 #include "train/ranks_for_test.h"
 #include "train/trainings_for_test.h"
 
-namespace lockstep::roll_call_test {
+namespace lockstep::train::roll_call_test {
 namespace {
 
 using ranks_for_test::Rank;
@@ -77,4 +77,4 @@ TEST(CollectiveOrderChecker, ALaterStepThatDiffersIsNamedBeforeItsEnd) {
 }
 
 }  // namespace
-}  // namespace lockstep::roll_call_test
+}  // namespace lockstep::train::roll_call_test

@@ -17,28 +17,28 @@
 #include "base/log.h"
 #include "comm/flight/label.h"
 
-namespace lockstep {
+namespace lockstep::train {
 namespace {
 
 constexpr int kTag = 0;  // of what one rank sends another
 
-c10d::ReduceOp::RedOpType c10d_name(ReduceOp op) {
+c10d::ReduceOp::RedOpType c10d_name(comm::ReduceOp op) {
   switch (op) {
-    case ReduceOp::sum:
+    case comm::ReduceOp::sum:
       return c10d::ReduceOp::SUM;
-    case ReduceOp::min:
+    case comm::ReduceOp::min:
       return c10d::ReduceOp::MIN;
-    case ReduceOp::max:
+    case comm::ReduceOp::max:
       return c10d::ReduceOp::MAX;
-    case ReduceOp::product:
+    case comm::ReduceOp::product:
       return c10d::ReduceOp::PRODUCT;
-    case ReduceOp::average:
+    case comm::ReduceOp::average:
       return c10d::ReduceOp::AVG;
-    case ReduceOp::bit_and:
+    case comm::ReduceOp::bit_and:
       return c10d::ReduceOp::BAND;
-    case ReduceOp::bit_or:
+    case comm::ReduceOp::bit_or:
       return c10d::ReduceOp::BOR;
-    case ReduceOp::bit_xor:
+    case comm::ReduceOp::bit_xor:
       return c10d::ReduceOp::BXOR;
   }
   check_failed("the operation is known", "");
@@ -115,14 +115,14 @@ at::Device device_of(const c10d::ProcessGroup& group) {
 }
 
 // From the backend's options: torch stores there which ranks of the world a part of it has.
-GroupRanks members_of(c10d::ProcessGroup& group) try {
-  auto all = GroupRanks::world(group.getSize());
+comm::GroupRanks members_of(c10d::ProcessGroup& group) try {
+  auto all = comm::GroupRanks::world(group.getSize());
   const auto options = group.getBackend(device_of(group).type())->getBackendOptions();
   const auto& numbers = options->global_ranks_in_group;
   if (std::ssize(numbers) != group.getSize()) return all;
   return {options->group_name == all.name ? all.name : "", {numbers.begin(), numbers.end()}};
 } catch (const std::exception&) {  // a backend without options
-  return GroupRanks::world(group.getSize());
+  return comm::GroupRanks::world(group.getSize());
 }
 
 }  // namespace
@@ -159,7 +159,7 @@ Transfer Comm::start(std::string_view verb, std::string_view label, const at::Te
   transfer.what_ = format("rank {}: {} of {} ({})", global_rank(), verb, label, text(members_));
   transfer.bound_ = bound_;
   transfer.on_cpu_ = tensor.is_cpu();
-  const FlightLabel flight_label(label);
+  const comm::FlightLabel flight_label(label);
   try {
     transfer.work_ = std::make_shared<c10::intrusive_ptr<c10d::Work>>(start_work());
   } catch (const std::exception& exception) {
@@ -168,7 +168,7 @@ Transfer Comm::start(std::string_view verb, std::string_view label, const at::Te
   return transfer;
 }
 
-Transfer Comm::all_reduce(at::Tensor tensor, ReduceOp op, std::string_view label) {
+Transfer Comm::all_reduce(at::Tensor tensor, comm::ReduceOp op, std::string_view label) {
   if (!group_) return {};
   return start("all-reduce", label, tensor, [&] {
     c10d::AllreduceOptions options;
@@ -250,7 +250,7 @@ void Comm::leave() {
   }
 }
 
-Result<double> Comm::all_reduce(double value, ReduceOp op, std::string_view label) {
+Result<double> Comm::all_reduce(double value, comm::ReduceOp op, std::string_view label) {
   if (!group_) return value;
   auto tensor = at::full({1}, value, at::TensorOptions(device_).dtype(at::kDouble));
   TRY(all_reduce(tensor, op, label).wait());
@@ -279,4 +279,4 @@ Result<at::Tensor> Comm::allocate(std::int64_t elements, at::ScalarType type, at
   }
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::train

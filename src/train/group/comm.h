@@ -23,7 +23,7 @@ class ProcessGroup;
 class Work;
 }  // namespace c10d
 
-namespace lockstep {
+namespace lockstep::train {
 
 // A transfer in flight. Its tensors must stay alive, and its outputs must not be read, until wait()
 // has returned. On a GPU wait() orders the current stream after the transfer.
@@ -62,13 +62,13 @@ class Comm {
   int rank() const { return rank_; }
   int size() const { return size_; }
   // The global ranks of the members, for messages.
-  const GroupRanks& members() const { return members_; }
+  const comm::GroupRanks& members() const { return members_; }
   // This rank's number in the run.
   int global_rank() const { return members_.global_rank(rank_); }
 
   // `label` names the contents, for errors and the flight record: "unit 2". Every rank's tensor
   // becomes the reduction over all ranks.
-  Transfer all_reduce(at::Tensor tensor, ReduceOp op, std::string_view label);
+  Transfer all_reduce(at::Tensor tensor, comm::ReduceOp op, std::string_view label);
   // Every rank's tensor becomes that of `root`.
   Transfer broadcast(at::Tensor tensor, int root, std::string_view label);
   // `whole` becomes the ranks' parts, one after the other; `part` may be a view of its slot in
@@ -82,7 +82,7 @@ class Comm {
   Transfer receive(at::Tensor tensor, int from, std::string_view label);
 
   // Reduces one number, and waits.
-  Result<double> all_reduce(double value, ReduceOp op, std::string_view label);
+  Result<double> all_reduce(double value, comm::ReduceOp op, std::string_view label);
   // Each rank's number, by rank.
   Result<std::vector<std::int64_t>> all_gather(std::int64_t value, std::string_view label);
 
@@ -111,7 +111,7 @@ class Comm {
   at::Device device_ = at::kCPU;  // the device of single numbers
   int rank_ = 0;
   int size_ = 1;
-  GroupRanks members_ = GroupRanks::world(1);
+  comm::GroupRanks members_ = comm::GroupRanks::world(1);
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::train

@@ -10,7 +10,7 @@
 #include "base/format.h"
 #include "train/faults.h"
 
-namespace lockstep {
+namespace lockstep::train {
 
 Result<Mesh> Mesh::create(c10::intrusive_ptr<c10d::ProcessGroup> world, const MeshShape& shape,
                           Duration bound) {
@@ -85,4 +85,4 @@ Result<Mesh> Mesh::with_shard_groups(int shard) const {
   return mesh;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::train

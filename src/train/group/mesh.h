@@ -17,7 +17,7 @@ namespace c10d {
 class ProcessGroup;
 }
 
-namespace lockstep {
+namespace lockstep::train {
 
 // Sizes of the axes; their product is the number of ranks.
 struct MeshShape {
@@ -87,4 +87,4 @@ class Mesh {
   bool has_consecutive_shard_groups_ = false;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::train

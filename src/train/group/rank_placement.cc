@@ -9,7 +9,7 @@
 #include "base/format.h"
 #include "base/os/files.h"
 
-namespace lockstep {
+namespace lockstep::train {
 
 RankPlacement::RankPlacement(const std::vector<std::int64_t>& host_of_rank) {
   std::unordered_map<std::int64_t, std::size_t> index;
@@ -97,4 +97,4 @@ std::int64_t hash_host_id(const std::string& id) {
   return static_cast<std::int64_t>(hash);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::train

@@ -12,7 +12,7 @@
 
 #include "base/result.h"
 
-namespace lockstep {
+namespace lockstep::train {
 
 class RankPlacement {
  public:
@@ -52,4 +52,4 @@ Result<std::string> own_host_id();
 // A hash of it, the same in every process.
 std::int64_t hash_host_id(const std::string& id);
 
-}  // namespace lockstep
+}  // namespace lockstep::train

@@ -9,7 +9,7 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/linalg_vector_norm.h>
 
-namespace lockstep {
+namespace lockstep::train {
 namespace {
 
 // Each element once: replicas that hold the same slice divide it. It comes after the last transfer,
@@ -61,7 +61,7 @@ Result<double> global_gradient_norm(ShardedModel& model) {
   const double own_squares =
       std::isfinite(squares) ? squares : std::numeric_limits<double>::infinity();
   return std::sqrt(
-      TRY(model.mesh().world().all_reduce(own_squares, ReduceOp::sum, "the gradient norm")));
+      TRY(model.mesh().world().all_reduce(own_squares, comm::ReduceOp::sum, "the gradient norm")));
 }
 
 void scale_gradients(ShardedModel& model, double factor) {
@@ -73,4 +73,4 @@ void scale_gradients(ShardedModel& model, double factor) {
   }
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::train

@@ -6,7 +6,7 @@
 #include "base/result.h"
 #include "train/shard.h"
 
-namespace lockstep {
+namespace lockstep::train {
 
 // The norm of the finished gradients, over all parameters and ranks, each element once; infinity if
 // any rank's are not finite. The same bits on every rank. Collective.
@@ -15,4 +15,4 @@ Result<double> global_gradient_norm(ShardedModel& model);
 // Multiplies this rank's finished gradients.
 void scale_gradients(ShardedModel& model, double factor);
 
-}  // namespace lockstep
+}  // namespace lockstep::train

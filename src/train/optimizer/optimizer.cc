@@ -12,7 +12,7 @@
 #include "base/format.h"
 #include "train/optimizer/gradient_norm.h"
 
-namespace lockstep {
+namespace lockstep::train {
 namespace {
 
 // AdamW and SGD have the same kinds of options: "lr, then the rest". This checks their ranges.
@@ -199,4 +199,4 @@ Result<StepOutcome> Optimizer::apply_step(double norm) {
   return StepOutcome{.taken = true, .gradient_norm = norm};
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::train

@@ -19,7 +19,7 @@ namespace torch::optim {
 class Optimizer;
 }
 
-namespace lockstep {
+namespace lockstep::train {
 
 // As in Loshchilov and Hutter, "Decoupled Weight Decay Regularization", 2019.
 struct AdamW {
@@ -112,4 +112,4 @@ class Optimizer final : public ResumableOptimizer {
   int skipped_steps_ = 0;  // in a row
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::train

@@ -10,7 +10,7 @@
 #include "base/result.h"
 #include "train/engine/owned_tensor.h"
 
-namespace lockstep {
+namespace lockstep::train {
 
 struct NamedTensor;  // shard.h
 
@@ -49,4 +49,4 @@ class ResumableOptimizer {
   virtual void scale_learning_rate(double factor) = 0;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::train

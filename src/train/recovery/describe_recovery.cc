@@ -6,7 +6,7 @@
 
 #include "base/format.h"
 
-namespace lockstep {
+namespace lockstep::train {
 namespace {
 
 constexpr std::size_t kNamed = 8;  // above this only the number of ranks is given
@@ -58,7 +58,7 @@ std::string describe_recovery(const RecoveryPlan& plan, std::int64_t step, Durat
   description += describe_survivors(plan);
   return description + format(" after step {} from {}{}, {} after they noticed", step,
                               plan.from_checkpoint ? "a checkpoint" : "memory",
-                              describe_repeated_steps(step, plan.step), text(took));
+                              describe_repeated_steps(step, plan.step), lockstep::text(took));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::train

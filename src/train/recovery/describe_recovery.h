@@ -8,7 +8,7 @@
 #include "base/units.h"
 #include "train/recovery/recovery_plan.h"
 
-namespace lockstep {
+namespace lockstep::train {
 
 // step: after which they continue; from a checkpoint, the steps after it are repeated. took: from
 // the detection until they could continue.
@@ -16,4 +16,4 @@ namespace lockstep {
 //   step 41 from memory, 380ms after they noticed
 std::string describe_recovery(const RecoveryPlan& plan, std::int64_t step, Duration took);
 
-}  // namespace lockstep
+}  // namespace lockstep::train

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace lockstep {
+namespace lockstep::train {
 namespace {
 
 TEST(RecoveryStory, TellsWhoWasLostWhoLeavesAndWhoGoesOnAsWhat) {
@@ -54,4 +54,4 @@ TEST(RecoveryStory, OfLostConnectionsNoRankIsSaidToHaveDied) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::train

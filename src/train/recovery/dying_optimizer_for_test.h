@@ -11,7 +11,7 @@
 #include "train/optimizer/resumable_optimizer.h"
 #include "train/shard.h"
 
-namespace lockstep::doomed_for_test {
+namespace lockstep::train::doomed_for_test {
 
 class DyingOptimizer final : public ResumableOptimizer {
  public:
@@ -37,4 +37,4 @@ class DyingOptimizer final : public ResumableOptimizer {
   ResumableOptimizer& wrapped_;
 };
 
-}  // namespace lockstep::doomed_for_test
+}  // namespace lockstep::train::doomed_for_test

@@ -43,7 +43,7 @@
 #include "train/recovery/processes_for_test.h"
 #include "train/recovery/recovery.h"
 
-namespace lockstep {
+namespace lockstep::train {
 namespace {
 
 using doomed_for_test::DyingOptimizer;
@@ -233,7 +233,7 @@ class Program {
     if (deadly) die_at(Point::hop2);
     TRY(model_->finish_gradients());
     const double loss =
-        TRY(mesh.world().all_reduce(sum, ReduceOp::sum, "loss")) / mesh.world_size();
+        TRY(mesh.world().all_reduce(sum, comm::ReduceOp::sum, "loss")) / mesh.world_size();
     if (deadly) die_at(Point::norm);
     if (scenario_.point == Point::decided && step_ + 1 == kDeadly && !joined_ && !alone() &&
         !std::exchange(broke_, true))
@@ -259,7 +259,7 @@ class Program {
     else
       TRY(optimizer_->step());
     static_cast<void>(
-        model_->mesh().world().all_reduce(0, ReduceOp::sum, "all others have decided"));
+        model_->mesh().world().all_reduce(0, comm::ReduceOp::sum, "all others have decided"));
     if (mortal_) die_at(Point::decided);
     if (late) TRY(optimizer_->step());  // waits for the rank that is gone
     return Error{Code::peer_lost, "somebody is about to die"};
@@ -281,7 +281,8 @@ class Program {
     if (!scenario_.cuts) std::raise(SIGKILL);
     const std::string place = std::getenv("LOCKSTEP_RENDEZVOUS");
     if (!std::exchange(was_cut_, true))
-      cut_connections(static_cast<std::uint16_t>(std::stoi(place.substr(place.rfind(':') + 1))));
+      comm::cut_connections(
+          static_cast<std::uint16_t>(std::stoi(place.substr(place.rfind(':') + 1))));
   }
 
   // Over all parameters, each counted once.
@@ -293,7 +294,7 @@ class Program {
       sum += (owned.tensor * owned.tensor).sum().item<double>();
     }
     auto& mesh = model_->mesh();
-    sum = TRY(mesh.world().all_reduce(sum, ReduceOp::sum, "checksum"));
+    sum = TRY(mesh.world().all_reduce(sum, comm::ReduceOp::sum, "checksum"));
     return sum * model_->policy().optimizer / mesh.world_size();
   }
 
@@ -422,7 +423,7 @@ class Gang {
   // In a separate process, so that this one has no thread whose locks a fork would copy.
   Process start_place() const {
     return Process::start([&](int report) -> Result<void> {
-      const auto server = TRY(RendezvousServer::start("127.0.0.1", 0, secret_));
+      const auto server = TRY(comm::RendezvousServer::start("127.0.0.1", 0, secret_));
       say(report, format("{}", server->port()));
       ::alarm(600);  // if no process is left to kill it
       for (;;) ::pause();
@@ -449,7 +450,7 @@ class Gang {
   const Scenario scenario_;
   Folder folder_;
   const ReportsForTest agent_{folder_ / "report"};
-  const Secret secret_ = Secret::random();
+  const net::Secret secret_ = net::Secret::random();
   Process place_ = start_place();
   const std::string port_ = place_.read_line(Deadline::after(kBound));
   std::vector<Process> processes_;  // by rank
@@ -692,4 +693,4 @@ TEST(Recovery, KilledAtAnyMomentTheOthersGoOn) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::train

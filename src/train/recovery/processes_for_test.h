@@ -22,7 +22,7 @@
 #include "base/result.h"
 #include "net/socket.h"
 
-namespace lockstep::processes_for_test {
+namespace lockstep::train::processes_for_test {
 
 inline void say(int fd, const std::string& line) {
   LS_CHECK(write_all(fd, line + "\n").has_value());
@@ -51,7 +51,7 @@ struct Process {
   std::string read_line(Deadline deadline) const {
     std::string line;
     char c = 0;
-    while (wait_ready(output.get(), POLLIN, deadline, "reading") &&
+    while (net::wait_ready(output.get(), POLLIN, deadline, "reading") &&
            ::read(output.get(), &c, 1) == 1 && c != '\n')
       line += c;
     return line;
@@ -61,7 +61,7 @@ struct Process {
   std::string read_all(Deadline deadline) {
     std::string text;
     char chunk[4096];
-    while (wait_ready(output.get(), POLLIN, deadline, "reading")) {
+    while (net::wait_ready(output.get(), POLLIN, deadline, "reading")) {
       const auto got = ::read(output.get(), chunk, sizeof chunk);
       if (got <= 0) break;
       text.append(chunk, static_cast<std::size_t>(got));
@@ -72,4 +72,4 @@ struct Process {
   }
 };
 
-}  // namespace lockstep::processes_for_test
+}  // namespace lockstep::train::processes_for_test

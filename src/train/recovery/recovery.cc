@@ -25,7 +25,7 @@
 #include "train/recovery/describe_recovery.h"
 #include "train/recovery/restore_replacements.h"
 
-namespace lockstep {
+namespace lockstep::train {
 namespace {
 
 using Steady = std::chrono::steady_clock;
@@ -52,7 +52,7 @@ bool may_be_rank_failure(const Error& error) {
          error.code == Code::peer_lost || error.code == Code::timeout;
 }
 
-Result<MemberStates> parse_member_states(const Membership::MemberList& members) {
+Result<MemberStates> parse_member_states(const comm::Membership::MemberList& members) {
   MemberStates states;
   for (const auto& [member, encoded] : members) {
     auto& state = states[member];
@@ -109,7 +109,7 @@ struct Recovery::Impl {
   int members = 1;
   // Null: errors are not recovered from. Shared with groups under construction, which the loss of a
   // member ends.
-  std::shared_ptr<Membership> membership;
+  std::shared_ptr<comm::Membership> membership;
   std::unique_ptr<ForkGuard> guard;
   std::optional<RecoveryPlan> plan;  // of the current groups
   bool is_replacement = false;       // and its state is not restored yet
@@ -129,14 +129,14 @@ struct Recovery::Impl {
   int reconnections = 0;  // since the last complete step
 
   Result<void> join();
-  Result<void> adopt_plan(const Membership::MemberList& member_list);
+  Result<void> adopt_plan(const comm::Membership::MemberList& member_list);
   int generation() const { return membership ? membership->generation() : 0; }
   int rank() const { return plan ? plan->slot_of(member).value() : member; }
   // Bounds the recovery until no other member is lost: each may be restarted three times.
   int failures_max() const { return 4 * members; }
   int ranks() const { return plan ? static_cast<int>(plan->slots.size()) : members; }
   std::vector<int> living() const { return plan ? plan->slots : numbers(members); }
-  Result<c10::intrusive_ptr<c10d::ProcessGroup>> group(GroupRanks group_members,
+  Result<c10::intrusive_ptr<c10d::ProcessGroup>> group(comm::GroupRanks group_members,
                                                        Duration bound) const;
   Result<Mesh> new_mesh() const;
   Result<void> find_slots(const RecoverableTraining& training);
@@ -175,18 +175,18 @@ Result<void> Recovery::Impl::join() {
   const auto file = environment.find("LOCKSTEP_SECRET_FILE");
   if (file == environment.end())
     return Error{Code::invalid, "LOCKSTEP_RENDEZVOUS is set, but LOCKSTEP_SECRET_FILE is not"};
-  const auto secret = TRY(Secret::from_hex(TRY(read_file(file->second))));
-  auto client =
-      TRY(RendezvousClient::connect(address->second, secret, Deadline::after(options.peer_timeout),
-                                    TRY(connection_timeout_from(environment))));
+  const auto secret = TRY(net::Secret::from_hex(TRY(read_file(file->second))));
+  auto client = TRY(comm::RendezvousClient::connect(
+      address->second, secret, Deadline::after(options.peer_timeout),
+      TRY(net::connection_timeout_from(environment))));
   if (!options.is_replacement) {
-    membership =
-        std::make_shared<Membership>(TRY(Membership::join(std::move(client), member, members)));
+    membership = std::make_shared<comm::Membership>(
+        TRY(comm::Membership::join(std::move(client), member, members)));
   } else {
-    auto entered = TRY(Membership::join_as_replacement(std::move(client), member, members,
-                                                       words_of({.is_replacement = true}),
-                                                       Deadline::after(options.peer_timeout)));
-    membership = std::make_shared<Membership>(std::move(entered.membership));
+    auto entered = TRY(comm::Membership::join_as_replacement(
+        std::move(client), member, members, words_of({.is_replacement = true}),
+        Deadline::after(options.peer_timeout)));
+    membership = std::make_shared<comm::Membership>(std::move(entered.membership));
     if (entered.members) TRY(adopt_plan(*entered.members));
   }
   // A forked child that kept it open would hide the loss of this rank.
@@ -196,7 +196,7 @@ Result<void> Recovery::Impl::join() {
 }
 
 // For a replacement, with the slots of the others' plan.
-Result<void> Recovery::Impl::adopt_plan(const Membership::MemberList& member_list) {
+Result<void> Recovery::Impl::adopt_plan(const comm::Membership::MemberList& member_list) {
   plan = TRY(plan_to_replace(TRY(parse_member_states(member_list))));
   slots.assign(plan->slots.begin(), plan->slots.end());
   is_replacement = true;
@@ -205,10 +205,10 @@ Result<void> Recovery::Impl::adopt_plan(const Membership::MemberList& member_lis
 
 // All ranks with their current numbers. At the start they may come late, later they are all
 // present.
-Result<c10::intrusive_ptr<c10d::ProcessGroup>> Recovery::Impl::group(GroupRanks group_members,
+Result<c10::intrusive_ptr<c10d::ProcessGroup>> Recovery::Impl::group(comm::GroupRanks group_members,
                                                                      Duration bound) const {
-  if (!membership) return connect_from_environment(bound);
-  return process_group_at_rendezvous(
+  if (!membership) return comm::connect_from_environment(bound);
+  return comm::process_group_at_rendezvous(
       {.rank = rank(),
        .size = ranks(),
        .members = std::move(group_members),
@@ -221,8 +221,8 @@ Result<c10::intrusive_ptr<c10d::ProcessGroup>> Recovery::Impl::group(GroupRanks 
 // By rank: the ranks of a replica were placed close to each other.
 Result<Mesh> Recovery::Impl::new_mesh() const {
   if (membership) TRY(membership->watch(living()));
-  auto mesh = TRY(Mesh::replicas(TRY(group(GroupRanks::world(living()), options.peer_timeout)),
-                                 options.peer_timeout));
+  auto mesh = TRY(Mesh::replicas(
+      TRY(group(comm::GroupRanks::world(living()), options.peer_timeout)), options.peer_timeout));
   if (plan) return mesh.with_consecutive_shard_groups(plan->shards);
   return mesh;
 }
@@ -509,4 +509,4 @@ Result<void> Recovery::Impl::restore_from_memory(const RecoverableTraining& trai
   return sampler.restore({plan->seed, plan->cursor});
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::train

@@ -38,7 +38,7 @@
 #include "train/recovery/recovery_plan.h"
 #include "train/shard.h"
 
-namespace lockstep {
+namespace lockstep::train {
 
 enum class RecoveryMode {
   restart,  // the error ends the rank, and the run begins a new attempt
@@ -125,4 +125,4 @@ class Recovery {
   std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::train

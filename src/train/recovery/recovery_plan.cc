@@ -10,7 +10,7 @@
 #include "text/convert.h"
 #include "text/json.h"
 
-namespace lockstep {
+namespace lockstep::train {
 namespace {
 
 bool holds_state(const std::optional<MemberState>& state) {
@@ -253,4 +253,4 @@ Result<RecoveryPlan> plan_to_replace(const MemberStates& states) {
   return plan;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::train

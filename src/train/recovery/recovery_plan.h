@@ -20,7 +20,7 @@
 #include "base/result.h"
 #include "text/record.h"
 
-namespace lockstep {
+namespace lockstep::train {
 
 // The state that a member sends to the others after a rank failure.
 struct MemberState {
@@ -117,4 +117,4 @@ Result<RecoveryPlan> plan_to_replace(const MemberStates& states);
 // All members are present, and connect again because some lost connections: slots do not change.
 Result<RecoveryPlan> plan_to_reconnect(const MemberStates& states);
 
-}  // namespace lockstep
+}  // namespace lockstep::train

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace lockstep {
+namespace lockstep::train {
 namespace {
 
 // This many members in their order, in replicas of `shards`, ten steps into the training.
@@ -208,4 +208,4 @@ TEST(RecoveryPlan, WhatAMemberTellsIsUnderstoodToTheBit) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::train

@@ -12,7 +12,7 @@
 #include "train/ranks_for_test.h"
 #include "train/trainings_for_test.h"
 
-namespace lockstep::refill_test {
+namespace lockstep::train::refill_test {
 namespace {
 
 using ranks_for_test::Rank;
@@ -67,4 +67,4 @@ TEST(Refill, NewcomersHaveTheStateOfOneThatHoldsItAndNobodyElseIsTouched) {
 }
 
 }  // namespace
-}  // namespace lockstep::refill_test
+}  // namespace lockstep::train::refill_test

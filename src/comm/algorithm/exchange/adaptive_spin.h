@@ -10,7 +10,7 @@
 
 #include <sched.h>
 
-namespace lockstep {
+namespace lockstep::comm {
 
 class AdaptiveSpin {
  public:
@@ -33,4 +33,4 @@ class AdaptiveSpin {
   int spins_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

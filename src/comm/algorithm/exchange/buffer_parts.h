@@ -17,7 +17,7 @@
 #include "base/result.h"
 #include "comm/algorithm/exchange/slice.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 class BufferParts {
  public:
@@ -65,4 +65,4 @@ class BufferParts {
   std::size_t overlapped_ = 0;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -4,10 +4,10 @@
 #include <cstddef>
 #include <cstring>
 
-namespace lockstep {
+namespace lockstep::comm {
 
 inline void copy_bytes(std::byte* to, const std::byte* from, std::size_t count) {
   if (count > 0) std::memcpy(to, from, count);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -13,7 +13,7 @@
 #include "comm/fabric/link.h"
 #include "comm/group/wait_reason.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 class HostGroup;
 
@@ -47,4 +47,4 @@ class MessageExchange {
   virtual Result<void> check_call(int peer, const MessageHeader& header) const = 0;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -11,7 +11,7 @@
 #include "comm/algorithm/exchange/message_exchange.h"
 #include "comm/algorithm/ring/ring.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 class PowerOfTwoRanks {
  public:
@@ -39,4 +39,4 @@ class PowerOfTwoRanks {
   const std::size_t ring_index_, active_count_, extras_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -12,7 +12,7 @@
 
 #include "comm/algorithm/exchange/message_exchange.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 // In the order of the hosts. local_rank: less than the rank count of any host.
 inline std::vector<int> rail_ranks(const MessageExchange& exchange, std::size_t local_rank) {
@@ -88,4 +88,4 @@ class BlockRails {
   std::size_t rails_per_round_ = std::numeric_limits<std::size_t>::max();
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 
-namespace lockstep {
+namespace lockstep::comm {
 
 struct ByteRange {
   std::size_t begin = 0, end = 0;
@@ -43,4 +43,4 @@ inline std::size_t piece_count(std::size_t total, std::size_t room) {
   return std::max<std::size_t>(1, (total + room - 1) / room);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -5,7 +5,7 @@
 
 #include "comm/algorithm/exchange/message_exchange.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 class SubgroupExchange : public MessageExchange {
  public:
@@ -40,4 +40,4 @@ class SubgroupExchange : public MessageExchange {
   const std::span<const int> ring_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -10,7 +10,7 @@
 #include "comm/algorithm/exchange/message_exchange.h"
 #include "comm/algorithm/exchange/slice.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 inline std::size_t piece_count(const MessageExchange& exchange, const BufferParts& parts,
                                ElementRange range) {
@@ -80,4 +80,4 @@ Result<void> send_and_receive_ranges(MessageExchange& exchange, int peer, Buffer
   return {};
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

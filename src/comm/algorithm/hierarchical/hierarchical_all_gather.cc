@@ -14,7 +14,7 @@
 #include "comm/algorithm/host/host_staging.h"
 #include "comm/algorithm/ring/ring_all_gather.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 class HierarchicalAllGather {
@@ -165,4 +165,4 @@ Result<void> hierarchical_all_gather(MessageExchange& exchange, const Collective
   return HierarchicalAllGather(exchange, call).run();
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -19,8 +19,8 @@
 #include "comm/algorithm/collective_call.h"
 #include "comm/algorithm/exchange/message_exchange.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 Result<void> hierarchical_all_gather(MessageExchange& exchange, const CollectiveCall& call);
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -10,7 +10,7 @@
 #include "comm/algorithm/over_links.h"
 #include "comm/reduction/reduction.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 // Ranks that are not leaders follow the order of before_exchange() and after_exchange() that all
@@ -75,4 +75,4 @@ Result<void> hierarchical_all_reduce(MessageExchange& exchange, const Collective
   return slices.leave();
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

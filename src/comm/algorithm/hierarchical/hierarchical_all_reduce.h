@@ -19,9 +19,9 @@
 #include "comm/algorithm/collective_call.h"
 #include "comm/algorithm/exchange/message_exchange.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 Result<void> hierarchical_all_reduce(MessageExchange& exchange, const CollectiveCall& call,
                                      Algorithm between);
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

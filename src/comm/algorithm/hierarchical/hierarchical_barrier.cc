@@ -5,7 +5,7 @@
 #include "comm/algorithm/host/host_group.h"
 #include "comm/algorithm/links/dissemination_barrier.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 Result<void> hierarchical_barrier(MessageExchange& exchange, const CollectiveCall& call) {
   auto* const host = exchange.host_group();
@@ -18,4 +18,4 @@ Result<void> hierarchical_barrier(MessageExchange& exchange, const CollectiveCal
   return host == nullptr ? Result<void>() : host->barrier();
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

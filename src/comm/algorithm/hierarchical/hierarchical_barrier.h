@@ -7,8 +7,8 @@
 #include "comm/algorithm/collective_call.h"
 #include "comm/algorithm/exchange/message_exchange.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 Result<void> hierarchical_barrier(MessageExchange& exchange, const CollectiveCall& call);
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

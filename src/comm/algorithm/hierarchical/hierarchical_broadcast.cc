@@ -10,7 +10,7 @@
 #include "comm/algorithm/host/host_slices.h"
 #include "comm/algorithm/over_links.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 class HierarchicalBroadcast {
@@ -83,4 +83,4 @@ Result<void> hierarchical_broadcast(MessageExchange& exchange, const CollectiveC
   return HierarchicalBroadcast(exchange, call).run(between);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -12,9 +12,9 @@
 #include "comm/algorithm/collective_call.h"
 #include "comm/algorithm/exchange/message_exchange.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 Result<void> hierarchical_broadcast(MessageExchange& exchange, const CollectiveCall& call,
                                     Algorithm between);
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

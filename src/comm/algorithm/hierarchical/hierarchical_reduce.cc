@@ -16,7 +16,7 @@
 #include "comm/algorithm/ring/ring_reduce.h"
 #include "comm/reduction/reduction.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 // A part is one piece of the exchange, because it is reduced just before it is sent.
@@ -145,7 +145,7 @@ class SliceByTrees : public SliceToRoot {
     const auto leaders = rail_leaders(exchange);
     SubgroupExchange others(exchange, leaders);
     ReducedHostSlice slice(*this, host_sum_,
-                           lockstep::slice(call_.output.size(), slicing_.leaders, 0).count());
+                           comm::slice(call_.output.size(), slicing_.leaders, 0).count());
     TRY(double_tree_reduce(others, slice, call_.type(), partial(call_.reduce()),
                            leaders[root_.host]));
     return gather_at_root();
@@ -184,4 +184,4 @@ Result<void> hierarchical_reduce(MessageExchange& exchange, const CollectiveCall
   return SliceInPieces(exchange, call).run(exchange);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -18,10 +18,10 @@
 #include "comm/algorithm/collective_call.h"
 #include "comm/algorithm/exchange/message_exchange.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 // between: ring or double_tree.
 Result<void> hierarchical_reduce(MessageExchange& exchange, const CollectiveCall& call,
                                  Algorithm between);
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

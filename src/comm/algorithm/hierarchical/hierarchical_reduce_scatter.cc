@@ -13,7 +13,7 @@
 #include "comm/algorithm/ring/ring_reduce_scatter.h"
 #include "comm/reduction/reduction.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 class HierarchicalReduceScatter {
@@ -95,7 +95,7 @@ class HierarchicalReduceScatter {
     if (own.count() == 0) return to;
     PerLocalRank<const std::byte*> sources;
     for (std::size_t p = 0; p < ranks_; ++p) sources[p] = inputs_[p] + own.begin;
-    lockstep::reduce({&to, 1}, std::span(sources).first(ranks_), range.count(), reduction_);
+    comm::reduce({&to, 1}, std::span(sources).first(ranks_), range.count(), reduction_);
     return to;
   }
 
@@ -118,4 +118,4 @@ Result<void> hierarchical_reduce_scatter(MessageExchange& exchange, const Collec
   return HierarchicalReduceScatter(exchange, call).run();
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -9,7 +9,7 @@
 #include "comm/algorithm/host/host_store_mode.h"
 #include "comm/reduction/reduction.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 // For more bytes, zero-copy (two waits) is faster than inline (two copies).
@@ -155,4 +155,4 @@ Result<void> host_copy(HostGroup& host, const CollectiveCall& call) {
   return HostCopy(host, call).run();
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -16,9 +16,9 @@
 #include "comm/algorithm/collective_call.h"
 #include "comm/algorithm/host/host_group.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 // All ranks of the group are on this host.
 Result<void> host_copy(HostGroup& host, const CollectiveCall& call);
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -10,7 +10,7 @@
 #include "base/check.h"
 #include "comm/algorithm/exchange/copy.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 // Where each rank has its own core, the awaited rank arrives soon. Otherwise it may need this
@@ -172,4 +172,4 @@ std::byte* HostGroup::staging(std::size_t local_rank) const {
   return rank_slot(local_rank).staging[pieces_ % 2];
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -28,7 +28,7 @@
 #include "comm/fabric/shm/shared_segment.h"
 #include "comm/group/wait_reason.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 class HostGroup {
  public:
@@ -101,4 +101,4 @@ class HostGroup {
   std::uint64_t pieces_ = 0;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

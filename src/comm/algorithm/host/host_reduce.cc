@@ -9,7 +9,7 @@
 #include "comm/algorithm/host/host_store_mode.h"
 #include "comm/reduction/reduction.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 // For more bytes zero-copy is faster than inline, where each rank reads all data.
@@ -103,8 +103,8 @@ class HostReduction {
     if (bytes == 0) return;
     auto reduction = reduction_;
     reduction.store_mode = stores;
-    lockstep::reduce(outputs, std::span(sources).first(ranks_), bytes / size_of(call_.type()),
-                     reduction);
+    comm::reduce(outputs, std::span(sources).first(ranks_), bytes / size_of(call_.type()),
+                 reduction);
   }
 
   Result<void> reduce_to_all_outputs(PerLocalRank<std::byte*>& buffers) {
@@ -174,4 +174,4 @@ Result<void> host_reduce_scatter(HostGroup& host, const CollectiveCall& call) {
   return HostReduction(host, call).reduce_scatter();
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -17,7 +17,7 @@
 #include "comm/algorithm/collective_call.h"
 #include "comm/algorithm/host/host_group.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 // All ranks of the group are on this host. In place, in the call's output.
 Result<void> host_all_reduce(HostGroup& host, const CollectiveCall& call);
@@ -26,4 +26,4 @@ Result<void> host_reduce(HostGroup& host, const CollectiveCall& call);
 // From n blocks of input to one of output.
 Result<void> host_reduce_scatter(HostGroup& host, const CollectiveCall& call);
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -2,7 +2,7 @@
 
 #include "comm/algorithm/exchange/copy.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 // Small enough that the work within hosts before the first part and after the last part is short
@@ -90,7 +90,7 @@ Result<void> HostSlices::reduce_to(std::byte* to, std::size_t part, DataType typ
     sources[p] = p == local_rank_           ? own
                  : path_ == Path::zero_copy ? buffers_[p] + range.begin
                                             : host_->inline_data(p) + range.begin;
-  lockstep::reduce({&to, 1}, std::span(sources).first(ranks_), range.count() / element_, reduction);
+  comm::reduce({&to, 1}, std::span(sources).first(ranks_), range.count() / element_, reduction);
   return {};
 }
 
@@ -155,4 +155,4 @@ Result<void> HostSlices::all_gather_slices(std::size_t part) {
   return {};
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -24,7 +24,7 @@
 #include "comm/fabric/link.h"
 #include "comm/reduction/reduction.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 // The number of slices of a buffer, and the parts of each slice: the same on all hosts.
 struct Slicing {
@@ -83,4 +83,4 @@ class HostSlices {
   PerLocalRank<std::byte*> buffers_;  // where all are zero-copy
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -4,7 +4,7 @@
 
 #include "comm/algorithm/exchange/copy.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 // `room` bytes of a range, `begin` bytes after its start.
@@ -104,4 +104,4 @@ Result<void> staged_all_gather(HostGroup& host, std::byte* buffer, const RangeOf
   return {};
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -14,7 +14,7 @@
 #include "comm/algorithm/host/host_group.h"
 #include "comm/reduction/reduction.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 // A value for each rank of a host.
 template <class Value>
@@ -36,4 +36,4 @@ Result<void> staged_gather(HostGroup& host, const std::byte* made, std::byte* bu
 // All ranks get the range of each rank from that rank, in place.
 Result<void> staged_all_gather(HostGroup& host, std::byte* buffer, const RangeOf& range_of);
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -12,7 +12,7 @@
 
 #include "comm/reduction/reduction.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 // Stores results to the rank's own memory: the cache helps if the results are still in it when they
 // are used. traffic: bytes that all ranks together read and write.
@@ -32,4 +32,4 @@ StoreMode store_mode_for_others(std::size_t traffic, Near near) {
   return near() ? store_mode_for_own(traffic) : StoreMode::non_temporal;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

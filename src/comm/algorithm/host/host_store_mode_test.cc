@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 constexpr std::size_t kMebibyte = std::size_t{1} << 20;
@@ -31,4 +31,4 @@ TEST(StoresIntoOthers, OfLittleAskNobodyHowFarHeIs) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::comm

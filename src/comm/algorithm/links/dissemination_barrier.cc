@@ -4,7 +4,7 @@
 
 #include "comm/algorithm/ring/ring.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 Result<void> dissemination_barrier(MessageExchange& exchange) {
   const auto ring = exchange.ring();
@@ -21,4 +21,4 @@ Result<void> dissemination_barrier(MessageExchange& exchange) {
   return {};
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

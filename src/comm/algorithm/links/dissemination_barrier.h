@@ -7,8 +7,8 @@
 #include "base/result.h"
 #include "comm/algorithm/exchange/message_exchange.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 Result<void> dissemination_barrier(MessageExchange& exchange);
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -9,7 +9,7 @@
 #include "comm/algorithm/exchange/slice.h"
 #include "comm/reduction/reduction.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 // Smaller pieces cost more in messages than they gain.
@@ -241,4 +241,4 @@ Result<void> double_tree_reduce(MessageExchange& exchange, BufferParts& parts, D
   return DoubleTree(exchange, parts, root).reduce_up(type, op).run();
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

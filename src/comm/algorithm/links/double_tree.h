@@ -24,7 +24,7 @@
 #include "comm/algorithm/exchange/message_exchange.h"
 #include "comm/reduction/types.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 Result<void> double_tree_all_reduce(MessageExchange& exchange, BufferParts& parts, DataType type,
                                     ReduceOp op);
@@ -40,4 +40,4 @@ struct TreeNode {
 };
 TreeNode tree_node(std::size_t m, std::size_t number);
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

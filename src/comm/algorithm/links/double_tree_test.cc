@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 TEST(TreeNode, ParentsAndChildrenKnowEachOtherUpToTheRoot) {
@@ -36,4 +36,4 @@ TEST(TreeNode, OddNumbersAreLeavesAndNoneIsDeeperThanTheLogarithm) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -7,7 +7,7 @@
 #include "comm/algorithm/ring/ring.h"
 #include "comm/reduction/reduction.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 Result<void> flat_all_reduce(MessageExchange& exchange, BufferParts& parts, DataType type,
                              ReduceOp op) {
@@ -37,4 +37,4 @@ Result<void> flat_all_reduce(MessageExchange& exchange, BufferParts& parts, Data
   return parts.after_exchange(0);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -11,7 +11,7 @@
 #include "comm/algorithm/exchange/message_exchange.h"
 #include "comm/reduction/types.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 inline constexpr std::size_t kFlatBytes = 4096;  // at most
 
@@ -19,4 +19,4 @@ inline constexpr std::size_t kFlatBytes = 4096;  // at most
 Result<void> flat_all_reduce(MessageExchange& exchange, BufferParts& parts, DataType type,
                              ReduceOp op);
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -8,7 +8,7 @@
 #include "comm/algorithm/exchange/transfer.h"
 #include "comm/algorithm/links/power_of_two_all_reduce.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 class HalvingDoubling : public PowerOfTwoAllReduce {
@@ -48,4 +48,4 @@ Result<void> halving_doubling_all_reduce(MessageExchange& exchange, BufferParts&
   return HalvingDoubling(exchange, parts, type, op).run();
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

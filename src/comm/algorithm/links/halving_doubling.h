@@ -16,9 +16,9 @@
 #include "comm/algorithm/exchange/message_exchange.h"
 #include "comm/reduction/types.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 Result<void> halving_doubling_all_reduce(MessageExchange& exchange, BufferParts& parts,
                                          DataType type, ReduceOp op);
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

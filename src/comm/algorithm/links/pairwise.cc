@@ -5,7 +5,7 @@
 #include "comm/algorithm/exchange/copy.h"
 #include "comm/algorithm/exchange/slice.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 Result<void> send_piece(MessageExchange& exchange, int peer, std::span<const std::byte> block,
@@ -88,4 +88,4 @@ Result<void> pairwise_all_to_all(MessageExchange& exchange, std::span<const std:
   return {};
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -11,7 +11,7 @@
 #include "base/result.h"
 #include "comm/algorithm/exchange/message_exchange.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 // output: at the root only, n blocks.
 Result<void> pairwise_gather(MessageExchange& exchange, std::span<const std::byte> input,
@@ -23,4 +23,4 @@ Result<void> pairwise_scatter(MessageExchange& exchange, std::span<const std::by
 Result<void> pairwise_all_to_all(MessageExchange& exchange, std::span<const std::byte> input,
                                  std::span<std::byte> output);
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

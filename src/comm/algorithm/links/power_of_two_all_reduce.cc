@@ -4,7 +4,7 @@
 #include "comm/algorithm/exchange/transfer.h"
 #include "comm/reduction/reduction.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 Result<void> PowerOfTwoAllReduce::run() {
   TRY(parts_.before_exchange(0));
@@ -44,4 +44,4 @@ Result<void> PowerOfTwoAllReduce::reduce(std::size_t part) {
   return fold_.is_proxy() ? send_range(exchange_, fold_.partner(), parts_, all) : Result<void>();
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -11,7 +11,7 @@
 #include "comm/algorithm/exchange/power_of_two_ranks.h"
 #include "comm/reduction/types.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 class PowerOfTwoAllReduce {
  public:
@@ -47,4 +47,4 @@ class PowerOfTwoAllReduce {
   const PowerOfTwoRanks fold_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -5,7 +5,7 @@
 #include "comm/algorithm/exchange/transfer.h"
 #include "comm/algorithm/links/power_of_two_all_reduce.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 class RecursiveDoubling : public PowerOfTwoAllReduce {
@@ -33,4 +33,4 @@ Result<void> recursive_doubling_all_reduce(MessageExchange& exchange, BufferPart
   return RecursiveDoubling(exchange, parts, type, op).run();
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

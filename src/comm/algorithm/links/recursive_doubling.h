@@ -14,9 +14,9 @@
 #include "comm/algorithm/exchange/message_exchange.h"
 #include "comm/reduction/types.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 Result<void> recursive_doubling_all_reduce(MessageExchange& exchange, BufferParts& parts,
                                            DataType type, ReduceOp op);
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -23,7 +23,7 @@
 #include "comm/algorithm/exchange/slice.h"
 #include "comm/fabric/link.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 struct RingNeighbours {
   int ring_index;  // of this rank
@@ -95,4 +95,4 @@ class RingSchedule {
   const std::size_t ranks_, ring_index_, steps_, depth_, turns_, parts_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

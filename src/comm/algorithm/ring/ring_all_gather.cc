@@ -5,7 +5,7 @@
 #include "comm/algorithm/exchange/copy.h"
 #include "comm/algorithm/ring/ring.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 class RingAllGather {
@@ -96,4 +96,4 @@ Result<void> ring_all_gather(MessageExchange& exchange, std::span<const std::byt
   return ring_all_gather(exchange, exchange.ring(), input.size(), output, {});
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

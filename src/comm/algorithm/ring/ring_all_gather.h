@@ -11,7 +11,7 @@
 #include "comm/algorithm/exchange/message_exchange.h"
 #include "comm/algorithm/exchange/slice.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 // Called when a range of bytes of every block has been received: in ascending order, at the same
 // steps on all ranks.
@@ -30,4 +30,4 @@ std::size_t gathered_range_count(const MessageExchange& exchange, std::size_t bl
 Result<void> ring_all_gather(MessageExchange& exchange, std::span<const std::byte> input,
                              std::span<std::byte> output);
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

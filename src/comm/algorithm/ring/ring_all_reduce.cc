@@ -7,7 +7,7 @@
 #include "comm/algorithm/ring/ring.h"
 #include "comm/reduction/reduction.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 class RingAllReduce {
@@ -99,4 +99,4 @@ Result<void> ring_all_reduce(MessageExchange& exchange, BufferParts& parts, Data
   return RingAllReduce(exchange, parts, type, op).run();
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -6,7 +6,7 @@
 #include "comm/algorithm/exchange/slice.h"
 #include "comm/algorithm/ring/ring.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 Result<void> ring_broadcast(MessageExchange& exchange, BufferParts& parts, int root) {
   const auto at = ring_neighbours(exchange);
@@ -35,4 +35,4 @@ Result<void> ring_broadcast(MessageExchange& exchange, BufferParts& parts, int r
   return {};
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

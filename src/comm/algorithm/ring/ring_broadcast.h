@@ -6,9 +6,9 @@
 #include "comm/algorithm/exchange/buffer_parts.h"
 #include "comm/algorithm/exchange/message_exchange.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 // Only the root calls before_exchange().
 Result<void> ring_broadcast(MessageExchange& exchange, BufferParts& parts, int root);
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -5,7 +5,7 @@
 #include "comm/algorithm/ring/ring.h"
 #include "comm/reduction/reduction.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 class BufferInPieces : public ReducedPieces {
@@ -73,4 +73,4 @@ Result<void> ring_reduce(MessageExchange& exchange, std::span<std::byte> buffer,
   return ring_reduce_pieces(exchange, pieces, type, op, root);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -10,7 +10,7 @@
 #include "comm/algorithm/exchange/message_exchange.h"
 #include "comm/reduction/types.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 // The data to reduce, in pieces. All ranks have the same number of pieces of the same lengths.
 class ReducedPieces {
@@ -32,4 +32,4 @@ Result<void> ring_reduce_pieces(MessageExchange& exchange, ReducedPieces& pieces
 Result<void> ring_reduce(MessageExchange& exchange, std::span<std::byte> buffer, DataType type,
                          ReduceOp op, int root);
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -6,7 +6,7 @@
 #include "comm/algorithm/ring/ring.h"
 #include "comm/reduction/reduction.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 class RingReduceScatter {
@@ -121,4 +121,4 @@ Result<void> ring_reduce_scatter(MessageExchange& exchange, std::span<const std:
                              type, op);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -14,7 +14,7 @@
 #include "comm/algorithm/exchange/slice.h"
 #include "comm/reduction/types.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 // Returns this rank's operand for the block of a ring index; valid until the next call. Called once
 // for each range, in an order that is the same on all ranks with this ring index.
@@ -36,4 +36,4 @@ Result<void> compute_shares(MessageExchange& exchange, std::size_t block,
 Result<void> ring_reduce_scatter(MessageExchange& exchange, std::span<const std::byte> input,
                                  std::span<std::byte> output, DataType type, ReduceOp op);
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -18,7 +18,7 @@
 #include "comm/rendezvous/client.h"
 #include "net/socket.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 // The interval at which the others check whether rank 0 has created the rendezvous.
@@ -47,7 +47,7 @@ Result<std::filesystem::path> rendezvous_folder(const Environment& environment) 
 
 struct RendezvousAddress {
   std::string address;  // host:port
-  Secret secret;
+  net::Secret secret;
 };
 
 Result<RendezvousAddress> parse_rendezvous_address(const std::string& content) {
@@ -55,7 +55,7 @@ Result<RendezvousAddress> parse_rendezvous_address(const std::string& content) {
   if (space == std::string::npos)
     return Error{Code::corrupt, "it does not hold an address and a secret"};
   return RendezvousAddress{content.substr(0, space),
-                           TRY(Secret::from_hex(content.substr(space + 1)))};
+                           TRY(net::Secret::from_hex(content.substr(space + 1)))};
 }
 
 Result<RendezvousAddress> wait_for_rendezvous_file(const std::filesystem::path& file,
@@ -94,7 +94,7 @@ class WorldJoiner {
     auto rendezvous = TRY(find_rendezvous(joined));
     joined.rendezvous = TRY(RendezvousClient::connect(rendezvous.address, rendezvous.secret,
                                                       deadline_, network_.connection_timeout));
-    network_.rendezvous_host = TRY(parse_host_port(rendezvous.address)).host;
+    network_.rendezvous_host = TRY(net::parse_host_port(rendezvous.address)).host;
     joined.options = CommunicatorOptions{.rank = launch_.rank,
                                          .size = launch_.size,
                                          .host_id = TRY(host_id(environment_)),
@@ -113,18 +113,18 @@ class WorldJoiner {
       const auto secret_file = setting(environment_, "LOCKSTEP_SECRET_FILE");
       auto content = read_file(secret_file, 1024);
       if (!content) return std::move(content).error().with_context("reading LOCKSTEP_SECRET_FILE");
-      return RendezvousAddress{rendezvous, TRY(Secret::from_hex(*content))};
+      return RendezvousAddress{rendezvous, TRY(net::Secret::from_hex(*content))};
     }
     const auto folder = TRY(rendezvous_folder(environment_));
     file_ = folder / launch_.job;
     if (launch_.rank != 0) return wait_for_rendezvous_file(file_, launch_, deadline_);
-    const auto secret = Secret::random();
+    const auto secret = net::Secret::random();
     const auto host = TRY(rendezvous_host());
     joined.server = TRY(on_free_port(host, network_.ports, [&](std::uint16_t port) {
       return RendezvousServer::start(host, port, secret,
                                      {.connection_timeout = network_.connection_timeout});
     }));
-    const auto address = text(HostPort{host, joined.server->port()});
+    const auto address = text(net::HostPort{host, joined.server->port()});
     TRY(make_folders(folder));
     TRY(write_file(file_, address + " " + secret.hex()));
     return RendezvousAddress{address, secret};
@@ -169,4 +169,4 @@ Result<JoinedWorld> join(const JoinOptions& options) {
   return WorldJoiner(options, environment, std::move(launch), std::move(network)).join();
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -20,7 +20,7 @@
 #include "comm/rendezvous/rendezvous.h"
 #include "comm/rendezvous/server.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 struct JoinOptions {
   Duration timeout = std::chrono::minutes(10);  // of joining, and of every call
@@ -44,4 +44,4 @@ struct JoinedWorld {
 // network between hosts (fabric/address).
 Result<JoinedWorld> join(const JoinOptions& options = {});
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -12,7 +12,7 @@
 #include "base/os/files.h"
 #include "net/crypto.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 // The variables of one launcher; empty if it does not have them.
@@ -109,7 +109,8 @@ Result<LaunchedRank> read(const LauncherVariables& dialect, const Environment& e
                           dialect.launcher)};
     named = parent;
   }
-  launch.job = sha256_hex(format("{}:{}:{}", dialect.launcher, launch.size, named)).substr(0, 16);
+  launch.job =
+      net::sha256_hex(format("{}:{}:{}", dialect.launcher, launch.size, named)).substr(0, 16);
   return launch;
 }
 
@@ -133,4 +134,4 @@ Result<LaunchedRank> own_launched_rank() {
   return launched_rank_of(own_environment(), format("{}-{}", ::getppid(), started));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -9,7 +9,7 @@
 #include "base/os/environment.h"
 #include "base/result.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 struct LaunchedRank {
   std::string launcher;  // "mpirun of Open MPI"
@@ -25,4 +25,4 @@ Result<LaunchedRank> launched_rank_of(const Environment& environment, const std:
 // For this process.
 Result<LaunchedRank> own_launched_rank();
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

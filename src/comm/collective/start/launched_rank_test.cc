@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 using ::testing::AllOf;
@@ -81,4 +81,4 @@ TEST(LaunchedRank, WhatCannotBeIsRefusedByName) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -7,7 +7,7 @@
 #include "base/format.h"
 #include "comm/fabric/address/kernel_network.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 // Bridges, and the host's ends of the networks of containers and virtual machines.
@@ -113,4 +113,4 @@ Result<InterfaceAddress> choose_address(const NetworkOptions& options) {
   return choose_address(options, KernelNetwork());
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -19,7 +19,7 @@
 #include "base/result.h"
 #include "comm/fabric/address/network_options.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 struct InterfaceAddress {
   std::string address;  // numeric
@@ -45,4 +45,4 @@ Result<InterfaceAddress> choose_address(const NetworkOptions& options, const Hos
 // On this machine.
 Result<InterfaceAddress> choose_address(const NetworkOptions& options);
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

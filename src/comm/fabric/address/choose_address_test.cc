@@ -7,7 +7,7 @@
 
 #include "comm/fabric/address/kernel_network.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 using ::testing::AllOf;
@@ -153,4 +153,4 @@ TEST(PortRange, TheFirstFreePortIsTakenAndAnExhaustedRangeSaysWhatToDo) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -11,7 +11,7 @@
 
 #include "base/os/fd.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 // Only the route is requested; no packet is sent. Any port but 0 works.
@@ -74,4 +74,4 @@ std::optional<std::string> KernelNetwork::source_address_for(const std::string& 
   return numeric(raw, size);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -3,7 +3,7 @@
 
 #include "comm/fabric/address/choose_address.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 class KernelNetwork : public HostNetwork {
  public:
@@ -12,4 +12,4 @@ class KernelNetwork : public HostNetwork {
   std::optional<std::string> source_address_for(const std::string& address) const override;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -5,7 +5,7 @@
 
 #include "base/os/files.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 std::optional<Bandwidth> link_speed(const std::string& interface,
                                     const std::filesystem::path& interfaces) {
@@ -19,4 +19,4 @@ std::optional<Bandwidth> link_speed(const std::string& interface,
   return Bandwidth(megabits * kBytesPerMegabit);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -5,7 +5,7 @@
 #include "base/os/files.h"
 #include "base/temporary_folder_for_test.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 TEST(LinkSpeed, IsWhatTheKernelSaysOfTheInterfaceIfItKnows) {
@@ -25,4 +25,4 @@ TEST(LinkSpeed, IsWhatTheKernelSaysOfTheInterfaceIfItKnows) {
 TEST(LinkSpeed, NobodyKnowsThatOfLoopback) { EXPECT_EQ(link_speed("lo"), std::nullopt); }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::comm

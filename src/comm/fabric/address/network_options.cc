@@ -2,7 +2,7 @@
 
 #include "net/socket.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 std::string setting(const Environment& environment, const char* name) {
@@ -27,12 +27,12 @@ Result<NetworkOptions> network_options_from_environment(const Environment& envir
     if (!range) return std::move(range).error().with_context("LOCKSTEP_PORT_RANGE");
     options.ports = *range;
   }
-  options.connection_timeout = TRY(connection_timeout_from(environment));
+  options.connection_timeout = TRY(net::connection_timeout_from(environment));
   if (const auto rendezvous = setting(environment, "LOCKSTEP_RENDEZVOUS"); !rendezvous.empty())
-    options.rendezvous_host = TRY(parse_host_port(rendezvous)).host;
+    options.rendezvous_host = TRY(net::parse_host_port(rendezvous)).host;
   else
     options.rendezvous_host = setting(environment, "MASTER_ADDR");
   return options;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -9,7 +9,7 @@
 #include "comm/fabric/address/port_range.h"
 #include "net/connection_timeout.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 struct NetworkOptions {
   // "tcp": Lockstep's own connections; any other name is a libfabric provider ("efa", "verbs").
@@ -21,11 +21,11 @@ struct NetworkOptions {
   // The host of the rendezvous, which all ranks reach: it determines the interface. May be empty.
   std::string rendezvous_host = {};
   Duration connection_timeout =
-      kConnectionTimeout;  // of a peer's host; after it the connections to the host are lost
+      net::kConnectionTimeout;  // of a peer's host; after it the connections to the host are lost
 };
 
 // Reads LOCKSTEP_FABRIC_PROVIDER, LOCKSTEP_INTERFACE, LOCKSTEP_ADDRESS, LOCKSTEP_PORT_RANGE,
 // LOCKSTEP_CONNECTION_TIMEOUT; the rendezvous from LOCKSTEP_RENDEZVOUS, else MASTER_ADDR.
 Result<NetworkOptions> network_options_from_environment(const Environment& environment);
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

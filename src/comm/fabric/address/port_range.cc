@@ -3,7 +3,7 @@
 #include <charconv>
 #include <optional>
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 std::optional<std::uint16_t> port_in(std::string_view digits) {
@@ -32,4 +32,4 @@ std::string text(const PortRange& ports) {
                                    : format("{}-{}", ports.first, ports.last);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

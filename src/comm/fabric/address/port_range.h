@@ -8,7 +8,7 @@
 #include "base/format.h"
 #include "base/result.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 // first 0: any free port. Else both ends are included.
 struct PortRange {
@@ -38,4 +38,4 @@ auto on_free_port(const std::string& address, const PortRange& ports, Open open)
                       text(ports), address)};
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -9,7 +9,7 @@
 
 #include "base/format.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 // A failed connection is often the first sign of a loss. The control connection reports it a moment
@@ -282,4 +282,4 @@ bool Endpoint::leave_acknowledged() const {
   return true;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -34,7 +34,7 @@
 #include "comm/rendezvous/rendezvous.h"
 #include "net/crypto.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 class Membership;
 
@@ -42,7 +42,7 @@ struct EndpointOptions {
   int rank = 0;
   int size = 1;
   std::string host_id;
-  Secret secret;
+  net::Secret secret;
   std::string group;
   GroupRanks members = {};  // empty: all ranks of a run
   Duration timeout{};
@@ -174,4 +174,4 @@ class Endpoint {
   ForkGuard fork_guard_;                  // last: drops the descriptors before they are closed
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -31,7 +31,7 @@
 #include "comm/rendezvous/handshake.h"
 #include "comm/rendezvous/membership.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 // A silent client must not use up the time of the others.
@@ -59,8 +59,8 @@ Result<PeerAddress> parse_peer_address(std::string_view entry) {
 
 std::string address_key(int rank) { return format("rank-{}", rank); }
 
-std::uint32_t salt_of(const Secret& secret, const std::string& group) {
-  const auto digest = hmac_sha256_hex(secret, "libfabric tags of " + group);
+std::uint32_t salt_of(const net::Secret& secret, const std::string& group) {
+  const auto digest = net::hmac_sha256_hex(secret, "libfabric tags of " + group);
   std::uint32_t salt = 0;
   std::from_chars(digest.data(), digest.data() + 8, salt, 16);
   return salt;
@@ -120,14 +120,15 @@ class EndpointConnector {
 
   Result<void> connect_peers() {
     if (options_.size == 1) return {};
-    const auto unix_name = "@lockstep-" + random_hex(16);
-    auto local = TRY(Listener::unix_socket(unix_name));
+    const auto unix_name = "@lockstep-" + net::random_hex(16);
+    auto local = TRY(net::Listener::unix_socket(unix_name));
     auto remote = TRY(on_free_port(own_address_.address, options_.network.ports, [this](auto port) {
-      return Listener::tcp(own_address_.address, port);
+      return net::Listener::tcp(own_address_.address, port);
     }));
-    TRY(rendezvous_.set(address_key(options_.rank),
-                        encode_address({options_.host_id, unix_name,
-                                        text(HostPort{own_address_.address, remote.port()})})));
+    TRY(rendezvous_.set(
+        address_key(options_.rank),
+        encode_address({options_.host_id, unix_name,
+                        text(net::HostPort{own_address_.address, remote.port()})})));
     for (int peer = 0; peer < options_.rank; ++peer) {
       awaited_rank_ = global_rank(peer);
       if (auto connected = connect_peer(peer); !connected)
@@ -166,13 +167,13 @@ class EndpointConnector {
   }
 
   // Unix socket if the host ids are equal and it works (containers may hide it), else TCP.
-  Result<std::pair<Socket, bool>> connect(const PeerAddress& address) {
+  Result<std::pair<net::Socket, bool>> connect(const PeerAddress& address) {
     if (address.host_id == options_.host_id)
-      if (auto local = Socket::connect_unix(address.unix_name, deadline_); local)
+      if (auto local = net::Socket::connect_unix(address.unix_name, deadline_); local)
         return std::pair(std::move(*local), true);
-    const auto tcp = TRY(parse_host_port(address.tcp));
+    const auto tcp = TRY(net::parse_host_port(address.tcp));
     const auto bound = Deadline::after(std::min<Duration>(kConnectBound, deadline_.remaining()));
-    auto socket = Socket::connect_tcp(tcp.host, tcp.port, bound);
+    auto socket = net::Socket::connect_tcp(tcp.host, tcp.port, bound);
     if (!socket)
       return Error{socket.error().code,
                    format("{}, from {}: is this the network that the hosts share? On both sides "
@@ -182,7 +183,7 @@ class EndpointConnector {
   }
 
   // Waits for one connection; false when it was from a stranger.
-  Result<bool> accept_one(Listener& local, Listener& remote) {
+  Result<bool> accept_one(net::Listener& local, net::Listener& remote) {
     for (;;) {
       for (auto* listener : {&local, &remote})
         if (auto socket = TRY(listener->try_accept()); socket)
@@ -195,7 +196,7 @@ class EndpointConnector {
 
   // Also returns on a message of a connected peer, or of the membership: the endpoint's
   // control_epoll_ contains the control connections.
-  Result<void> wait_for_connection(const Listener& local, const Listener& remote) {
+  Result<void> wait_for_connection(const net::Listener& local, const net::Listener& remote) {
     const Fd any(::epoll_create1(EPOLL_CLOEXEC));
     std::vector<int> fds{local.fd(), remote.fd(), endpoint_->control_epoll_.get()};
     if (options_.membership != nullptr) fds.push_back(options_.membership->fd());
@@ -205,12 +206,12 @@ class EndpointConnector {
       if (::epoll_ctl(any.get(), EPOLL_CTL_ADD, fd, &event) != 0)
         return os_error("watching for callers", errno);
     }
-    if (const auto ready = wait_ready(any.get(), EPOLLIN, deadline_, "waiting"); !ready) {
+    if (const auto ready = net::wait_ready(any.get(), EPOLLIN, deadline_, "waiting"); !ready) {
       const auto missing = missing_ranks();
       if (!missing.empty()) awaited_rank_ = missing.front();
       return Error{ready.error().code,
                    format("rank {} waited {} for rank {} of {}, which did not call: did it start?",
-                          global_rank(options_.rank), text(options_.timeout),
+                          global_rank(options_.rank), lockstep::text(options_.timeout),
                           joined(missing, ", rank "), text(options_.members))};
     }
     return {};
@@ -224,7 +225,7 @@ class EndpointConnector {
     return missing;
   }
 
-  Result<bool> accept_peer(Socket socket, bool local) {
+  Result<bool> accept_peer(net::Socket socket, bool local) {
     const auto bound =
         Deadline::after(std::min<Duration>(kHandshakeTimeout, deadline_.remaining()));
     if (auto connected = handshake_as_server(socket, options_.secret, options_.group, bound);
@@ -246,7 +247,7 @@ class EndpointConnector {
     return true;
   }
 
-  Result<void> complete_accept(Socket& socket, const Peer& peer, bool local) {
+  Result<void> complete_accept(net::Socket& socket, const Peer& peer, bool local) {
     TRY(send_frame(socket, to_frame(endpoint_->self_), deadline_));
     const bool may_share = local && peer.host_id == options_.host_id;
     if (local && TRY(answer_shm(socket, peer.rank, may_share))) return {};
@@ -255,8 +256,8 @@ class EndpointConnector {
 
   // The connecting rank creates the segment; the other returns the token to prove that it can read
   // it.
-  Result<bool> offer_shm(Socket& socket, int peer) {
-    const auto token = random_hex(16);
+  Result<bool> offer_shm(net::Socket& socket, int peer) {
+    const auto token = net::random_hex(16);
     auto segment = TRY(ShmLinkSegment::create(token));
     TRY(socket.send_fd(segment.memfd().get(), deadline_));
     TRY(socket.send_fd(endpoint_->doorbell_.fd(), deadline_));
@@ -271,7 +272,7 @@ class EndpointConnector {
     return true;
   }
 
-  Result<bool> answer_shm(Socket& socket, int peer, bool may_share) {
+  Result<bool> answer_shm(net::Socket& socket, int peer, bool may_share) {
     const auto memfd = TRY(socket.recv_fd(deadline_));
     Doorbell doorbell(TRY(socket.recv_fd(deadline_)));
     auto segment = ShmLinkSegment::map(memfd);
@@ -287,7 +288,7 @@ class EndpointConnector {
     return true;
   }
 
-  Result<void> exchange_heaps(Socket& socket, int peer) {
+  Result<void> exchange_heaps(net::Socket& socket, int peer) {
     if (!own_heap_) own_heap_ = TRY(SharedHeap::for_this_process());
     TRY(socket.send_fd(own_heap_->memfd().get(), deadline_));
     peer_heaps_[static_cast<std::size_t>(peer)] =
@@ -307,7 +308,7 @@ class EndpointConnector {
     return {};
   }
 
-  Result<void> agree_on_transport(Socket& socket, const Peer& peer, Side side) {
+  Result<void> agree_on_transport(net::Socket& socket, const Peer& peer, Side side) {
     if (peer.host_id == options_.host_id) shares_no_memory_ = true;
     const auto& ours = options_.network.provider;
     TRY(send_frame(socket, ours, deadline_));
@@ -321,12 +322,12 @@ class EndpointConnector {
     return {};
   }
 
-  Result<Link*> agree_on_ofi(Socket& socket, int peer) {
+  Result<Link*> agree_on_ofi(net::Socket& socket, int peer) {
     TRY(send_frame(socket, ofi_->address(), deadline_));
     return ofi_->link(peer, TRY(recv_frame(socket, deadline_)));
   }
 
-  Result<Link*> agree_on_tcp(Socket& socket, int peer, Side side) {
+  Result<Link*> agree_on_tcp(net::Socket& socket, int peer, Side side) {
     if (tcp_ == nullptr) {
       auto transport = TRY(TcpTransport::create({own_address_.address, options_.network.ports,
                                                  options_.rank, options_.secret, options_.group,
@@ -352,7 +353,7 @@ class EndpointConnector {
     endpoint_->owned_links_.push_back(std::move(link));
   }
 
-  Result<void> add(Socket socket, const Peer& peer) {
+  Result<void> add(net::Socket socket, const Peer& peer) {
     socket.set_keepalive(options_.network.connection_timeout);
     endpoint_->fork_guard_.add(socket.fd());
     TRY(Endpoint::watch(endpoint_->control_epoll_, socket.fd()));
@@ -374,8 +375,8 @@ class EndpointConnector {
       if (endpoint_->is_drained(*missing))
         return Error{Code::peer_lost, format("rank {} left while the group met", awaited_rank_)};
       if (endpoint_->shares_memory_[static_cast<std::size_t>(*missing)]) continue;
-      TRY(wait_ready(endpoint_->control_epoll_.get(), EPOLLIN, deadline_,
-                     format("waiting for what rank {} shares with its host", awaited_rank_)));
+      TRY(net::wait_ready(endpoint_->control_epoll_.get(), EPOLLIN, deadline_,
+                          format("waiting for what rank {} shares with its host", awaited_rank_)));
     }
     group_by_host();
     return {};
@@ -430,4 +431,4 @@ Result<std::unique_ptr<Endpoint>> Endpoint::create(EndpointOptions options,
   return EndpointConnector(std::move(options), rendezvous).connect_all();
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

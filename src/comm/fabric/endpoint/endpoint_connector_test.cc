@@ -11,12 +11,12 @@
 #include "comm/rendezvous/membership.h"
 #include "comm/rendezvous/server.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 using namespace std::chrono_literals;
 
-const Secret kSecret = Secret::random();
+const net::Secret kSecret = net::Secret::random();
 
 EndpointOptions options_of(int rank) {
   return {.rank = rank,
@@ -131,4 +131,4 @@ TEST(Meeting, ARankThatDiesBeforeItComesEndsTheWaitOfItsCrew) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -13,14 +13,14 @@
 #include "comm/rendezvous/local.h"
 #include "net/socket.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 using namespace std::chrono_literals;
 
 using Endpoints = std::vector<Result<std::unique_ptr<Endpoint>>>;
 
-const Secret kGroupSecret = Secret::random();
+const net::Secret kGroupSecret = net::Secret::random();
 
 // Each rank is on its own host.
 Endpoints meet(const std::vector<NetworkOptions>& networks, Rendezvous& place) {
@@ -174,7 +174,7 @@ TEST(Interface, ThatThisHostLacksEndsTheMeetingAtOnce) {
 
 // A range whose first ports are used by this test, so no other process's ports are tried.
 struct TakenPorts {
-  Listener first = Listener::tcp("127.0.0.1", 0).value();
+  net::Listener first = net::Listener::tcp("127.0.0.1", 0).value();
   PortRange alone{first.port(), first.port()};
 };
 
@@ -203,14 +203,14 @@ TEST(Ports, AreOfTheRangeThatIsSetAndFreeAgainAfterTheMeeting) {
   for (int rank = 0; rank < 3; ++rank) {
     ASSERT_TRUE(endpoints[static_cast<std::size_t>(rank)].has_value());
     const auto entry = place.get(format("fabric/test/rank-{}", rank), Deadline::after(10s)).value();
-    const auto port = parse_host_port(split_fields(entry, 3).value()[2])->port;
+    const auto port = net::parse_host_port(split_fields(entry, 3).value()[2])->port;
     EXPECT_GE(port, range.first);
     EXPECT_LE(port, range.last);
     ports.insert(port);
-    EXPECT_FALSE(Socket::connect_tcp("127.0.0.1", port, Deadline::after(10s)).has_value());
+    EXPECT_FALSE(net::Socket::connect_tcp("127.0.0.1", port, Deadline::after(10s)).has_value());
   }
   EXPECT_EQ(ports.size(), 3U);
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -15,7 +15,7 @@
 #include "base/result.h"
 #include "comm/fabric/ofi/libfabric.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 struct FidCloser {
   template <class Handle>
@@ -45,4 +45,4 @@ Result<FidPtr<Handle>> open_fid(std::string_view what, Open open) {
   return FidPtr<Handle>(raw);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

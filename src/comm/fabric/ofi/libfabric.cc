@@ -9,7 +9,7 @@
 
 #include "base/check.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 constexpr const char* kName = "libfabric.so.1";
@@ -83,4 +83,4 @@ const Libfabric& libfabric() {
   return loaded().functions;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

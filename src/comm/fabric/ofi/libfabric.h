@@ -6,7 +6,7 @@
 
 #include "base/result.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 // The functions that libfabric exports; all others are called through its objects.
 struct Libfabric {
@@ -23,4 +23,4 @@ Result<void> load_libfabric();
 // Call only after load_libfabric() succeeded.
 const Libfabric& libfabric();
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -8,7 +8,7 @@
 
 #include "comm/fabric/slot.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 constexpr std::size_t kCreditSpace = 64;
@@ -254,4 +254,4 @@ Result<void> OfiLink::flush() {
   return {};
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -13,7 +13,7 @@
 #include "comm/fabric/link.h"
 #include "comm/fabric/ofi/handles.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 // The context that OfiLink borrows from its transport.
 struct OfiLinkContext {
@@ -122,4 +122,4 @@ class OfiLink : public Link {
   std::array<Operation, kCreditBuffers> credits_{};
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

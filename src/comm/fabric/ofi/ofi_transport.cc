@@ -12,7 +12,7 @@
 #include "comm/fabric/ofi/handles.h"
 #include "comm/fabric/ofi/ofi_link.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 constexpr auto kApiVersion = FI_VERSION(1, 15);
@@ -255,4 +255,4 @@ Result<std::unique_ptr<OfiTransport>> OfiTransport::create(const OfiOptions& opt
   return std::unique_ptr<OfiTransport>(new OfiTransport(std::move(impl)));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

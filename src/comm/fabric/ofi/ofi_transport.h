@@ -20,7 +20,7 @@
 #include "comm/fabric/link.h"
 #include "comm/fabric/transport.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 struct OfiOptions {
   std::string provider;    // libfabric's name: "efa", "verbs", "tcp;ofi_rxm"
@@ -58,4 +58,4 @@ class OfiTransport : public Transport {
   std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

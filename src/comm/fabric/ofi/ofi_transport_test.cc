@@ -10,7 +10,7 @@
 
 #include "base/clock.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 using namespace std::chrono_literals;
@@ -93,4 +93,4 @@ TEST(RegisteredSlots, AreFilledAgainAndAgain) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -8,7 +8,7 @@
 #include "comm/fabric/shm/shared_heap.h"
 #include "comm/fabric/shm/shared_segment.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 struct HostSharedMemory {
   std::vector<int> ranks;  // ascending, at least two
@@ -17,4 +17,4 @@ struct HostSharedMemory {
   std::vector<std::optional<PeerHeap>> peer_heaps;  // by rank; of those of this host
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

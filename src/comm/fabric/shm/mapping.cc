@@ -11,7 +11,7 @@
 
 #include "base/mutex.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 using Identity = std::pair<dev_t, ino_t>;
@@ -59,4 +59,4 @@ Result<std::shared_ptr<SharedMapping>> SharedMapping::map_shared(const Fd& memfd
 
 SharedMapping::~SharedMapping() { ::munmap(data_, size_); }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

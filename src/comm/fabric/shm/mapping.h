@@ -9,7 +9,7 @@
 #include "base/os/fd.h"
 #include "base/result.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 // Creates shared memory of `size` bytes, zeroed. Pages are allocated when they are first accessed.
 Result<Fd> make_shared_memory(const char* name, std::size_t size);
@@ -33,4 +33,4 @@ class SharedMapping {
   const std::size_t size_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -14,7 +14,7 @@
 #include "base/check.h"
 #include "base/format.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 constexpr std::size_t kPage = 4096;
@@ -100,8 +100,8 @@ Result<std::span<std::byte>> SharedHeap::allocate(Bytes size) {
     if (alignment == kHugePage) ::madvise(memory, bytes, MADV_HUGEPAGE);  // where it is permitted
     return std::span(memory, static_cast<std::size_t>(size.count()));
   }
-  return Error{Code::exhausted,
-               format("no {} of shared memory are free; free some buffers first", text(size))};
+  return Error{Code::exhausted, format("no {} of shared memory are free; free some buffers first",
+                                       lockstep::text(size))};
 }
 
 void SharedHeap::free(std::span<std::byte> memory) {
@@ -137,4 +137,4 @@ Result<PeerHeap> PeerHeap::map(const Fd& memfd) {
   return PeerHeap(TRY(SharedMapping::map_shared(memfd)));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

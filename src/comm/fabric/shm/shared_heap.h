@@ -19,7 +19,7 @@
 #include "base/units.h"
 #include "comm/fabric/shm/mapping.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 // Null unless all bytes are in the mapping.
 std::byte* address_at_offset(const SharedMapping& mapping, std::uint64_t offset, std::size_t bytes);
@@ -67,4 +67,4 @@ class PeerHeap {
   std::shared_ptr<SharedMapping> mapping_;  // shared by the groups of this process
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -11,7 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 struct Policy {
@@ -86,4 +86,4 @@ TEST(SharedHeap, OffsetsOfWhatDoesNotLieInItAreNone) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -1,6 +1,6 @@
 #include "comm/fabric/shm/shared_segment.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 Result<SharedSegment> SharedSegment::create(int ranks) {
   auto memfd = TRY(
@@ -17,4 +17,4 @@ Result<SharedSegment> SharedSegment::map(const Fd& memfd, int ranks) {
   return SharedSegment(Fd(), std::move(mapping));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

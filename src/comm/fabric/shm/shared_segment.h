@@ -13,7 +13,7 @@
 #include "comm/fabric/link.h"
 #include "comm/fabric/shm/mapping.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 // The entry that a rank writes for a call: one cache line, so small data is part of it.
 struct alignas(64) CallEntry {
@@ -53,4 +53,4 @@ class SharedSegment {
   std::shared_ptr<SharedMapping> mapping_;  // shared with ranks that are threads
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -10,7 +10,7 @@
 
 #include "base/check.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 constexpr std::size_t kTokenBytes = 64;
@@ -157,4 +157,4 @@ std::unique_ptr<Link> make_shm_link(ShmLinkSegment segment, ShmSide side, Doorbe
   return std::make_unique<ShmLink>(std::move(segment), side, std::move(doorbell));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

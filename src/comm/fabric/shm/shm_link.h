@@ -18,7 +18,7 @@
 #include "comm/fabric/doorbell.h"
 #include "comm/fabric/link.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 // One pair's memory, mapped; not inherited by forked children.
 class ShmLinkSegment {
@@ -48,4 +48,4 @@ enum class ShmSide { creator, opener };
 // `doorbell` belongs to the peer.
 std::unique_ptr<Link> make_shm_link(ShmLinkSegment segment, ShmSide side, Doorbell doorbell);
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

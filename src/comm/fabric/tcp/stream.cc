@@ -13,7 +13,7 @@
 #include "base/format.h"
 #include "comm/fabric/slot.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 bool would_block(int error) { return error == EAGAIN || error == EWOULDBLOCK; }
@@ -154,4 +154,4 @@ void Stream::end_message() {
   expected_bytes_ = sizeof(MessageHeader);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -21,7 +21,7 @@
 #include "comm/fabric/slot.h"
 #include "net/socket.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 class Stream {
  public:
@@ -29,7 +29,7 @@ class Stream {
   static constexpr std::size_t kMemoryBytes = 2 * kSlots * kSlotSpace;
 
   // memory: kMemoryBytes bytes, page-aligned, which outlive the stream.
-  Stream(Socket socket, std::byte* memory) : socket_(std::move(socket)), memory_(memory) {}
+  Stream(net::Socket socket, std::byte* memory) : socket_(std::move(socket)), memory_(memory) {}
   Stream(const Stream&) = delete;  // it points to its own stage
   Stream& operator=(const Stream&) = delete;
 
@@ -80,7 +80,7 @@ class Stream {
   void end_message();
   void read_more();
 
-  Socket socket_;
+  net::Socket socket_;
   std::byte* const memory_;
   bool readable_ = true, writable_ = true;  // until the kernel reports that they are not
   bool hangup_seen_ = false;                // the kernel has reported that the end is near
@@ -100,4 +100,4 @@ class Stream {
   std::array<std::byte, kStageBytes> stage_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -10,6 +10,7 @@
 #include "comm/fabric/tcp/stream.h"
 
 using namespace lockstep;
+using namespace lockstep::comm;
 
 namespace {
 
@@ -35,7 +36,7 @@ std::byte* slots() {
 LS_FUZZ(stream, {message(0), message(100) + message(0) + message(9000), message(1).substr(0, 10)}) {
   int ends[2];
   LS_CHECK(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) == 0);
-  Stream stream(Socket(Fd(ends[0])), slots());
+  Stream stream(net::Socket(Fd(ends[0])), slots());
   {
     const Fd stranger(ends[1]);
     const auto bytes = input.substr(0, kBytesMost);

@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 struct Unmapper {
@@ -36,8 +36,8 @@ class Connection : public testing::Test {
     int ends[2];
     LS_CHECK(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) == 0);
     by_hand_ = ends[0];
-    sender_ = std::make_unique<Stream>(Socket(Fd(ends[0])), memory_[0].get());
-    receiver_ = std::make_unique<Stream>(Socket(Fd(ends[1])), memory_[1].get());
+    sender_ = std::make_unique<Stream>(net::Socket(Fd(ends[0])), memory_[0].get());
+    receiver_ = std::make_unique<Stream>(net::Socket(Fd(ends[1])), memory_[1].get());
   }
 
   // Simulates the events of epoll.
@@ -222,4 +222,4 @@ TEST_F(Connection, WithoutNewsThereIsNothingToDo) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -7,7 +7,7 @@
 
 #include "base/format.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 constexpr std::size_t kLinkBytes = kLinkChannelCount * Stream::kMemoryBytes;
@@ -48,4 +48,4 @@ Result<void> TcpLink::progress() {
   return {};
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -7,10 +7,10 @@
 #include "comm/fabric/link.h"
 #include "comm/fabric/tcp/stream.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 // In the order of kLinkChannels.
-using ChannelSockets = std::array<Socket, kLinkChannelCount>;
+using ChannelSockets = std::array<net::Socket, kLinkChannelCount>;
 
 class TcpLink : public Link {
  public:
@@ -56,4 +56,4 @@ class TcpLink : public Link {
   std::array<std::unique_ptr<Stream>, kLinkChannelCount> streams_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

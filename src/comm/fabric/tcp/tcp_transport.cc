@@ -14,7 +14,7 @@
 #include "comm/rendezvous/frame.h"
 #include "comm/rendezvous/handshake.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 // A stranger that connects and sends nothing must not use up the peers' time.
@@ -24,7 +24,7 @@ constexpr auto kForever = std::chrono::hours(24);
 // Sends small messages at once, and detects a failed host even if nothing is sent. The bound is
 // longer than for a control connection: a peer that computes for a long time and does not read is
 // no failure.
-void tune(const Socket& socket, Duration connection_timeout) {
+void tune(const net::Socket& socket, Duration connection_timeout) {
   const auto pause =
       static_cast<int>(std::chrono::ceil<std::chrono::seconds>(connection_timeout).count());
   const auto set = [&](int level, int option, int value) {
@@ -37,7 +37,7 @@ void tune(const Socket& socket, Duration connection_timeout) {
   set(SOL_TCP, TCP_KEEPCNT, 3);
 }
 
-Result<void> wait_for_client(const Listener& listener, const Socket& control,
+Result<void> wait_for_client(const net::Listener& listener, const net::Socket& control,
                              const Deadline& deadline) {
   std::array<pollfd, 2> waited{{{listener.fd(), POLLIN, 0}, {control.fd(), POLLIN, 0}}};
   for (;;) {
@@ -63,18 +63,18 @@ Result<std::unique_ptr<TcpTransport>> TcpTransport::create(TcpOptions options) {
 Result<std::string> TcpTransport::listen() {
   if (!listener_)
     listener_ = TRY(on_free_port(options_.address, options_.ports, [this](std::uint16_t port) {
-      return Listener::tcp(options_.address, port);
+      return net::Listener::tcp(options_.address, port);
     }));
-  return text(HostPort{options_.address, listener_->port()});
+  return text(net::HostPort{options_.address, listener_->port()});
 }
 
 Result<Link*> TcpTransport::connect(int peer, const std::string& address,
                                     const Deadline& deadline) {
-  const auto there = TRY(parse_host_port(address));
+  const auto there = TRY(net::parse_host_port(address));
   ChannelSockets sockets;
   for (std::size_t channel = 0; channel < kLinkChannelCount; ++channel) {
     auto& socket = sockets[channel];
-    socket = TRY(Socket::connect_tcp(there.host, there.port, deadline));
+    socket = TRY(net::Socket::connect_tcp(there.host, there.port, deadline));
     TRY(handshake_as_client(socket, options_.secret, purpose(), deadline));
     TRY(send_frame(socket, join_fields({std::to_string(options_.rank), std::to_string(channel)}),
                    deadline));
@@ -82,7 +82,7 @@ Result<Link*> TcpTransport::connect(int peer, const std::string& address,
   return add_link(peer, std::move(sockets));
 }
 
-Result<Link*> TcpTransport::accept(int peer, const Socket& control, const Deadline& deadline) {
+Result<Link*> TcpTransport::accept(int peer, const net::Socket& control, const Deadline& deadline) {
   LS_CHECK(listener_.has_value());
   ChannelSockets sockets;
   while (!std::ranges::all_of(sockets, [](const auto& socket) { return bool{socket}; })) {
@@ -95,7 +95,7 @@ Result<Link*> TcpTransport::accept(int peer, const Socket& control, const Deadli
   return add_link(peer, std::move(sockets));
 }
 
-Result<std::optional<std::size_t>> TcpTransport::accept_channel(Socket& socket, int peer,
+Result<std::optional<std::size_t>> TcpTransport::accept_channel(net::Socket& socket, int peer,
                                                                 const Deadline& deadline) const {
   const auto bound = Deadline::after(std::min<Duration>(kHandshakeTimeout, deadline.remaining()));
   if (auto handshake = handshake_as_server(socket, options_.secret, purpose(), bound); !handshake) {
@@ -169,4 +169,4 @@ bool TcpTransport::may_sleep() {
 
 Duration TcpTransport::max_sleep() const { return kForever; }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

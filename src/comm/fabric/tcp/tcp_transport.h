@@ -25,15 +25,15 @@
 #include "net/crypto.h"
 #include "net/socket.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 struct TcpOptions {
   std::string address;  // of this rank
   PortRange ports;
   int rank = 0;
-  Secret secret;
+  net::Secret secret;
   std::string group;
-  Duration connection_timeout = kConnectionTimeout;  // as in NetworkOptions
+  Duration connection_timeout = net::kConnectionTimeout;  // as in NetworkOptions
 };
 
 class TcpTransport : public Transport {
@@ -47,7 +47,7 @@ class TcpTransport : public Transport {
   // The transport owns links. connect(): to a peer that has sent its listening address.
   Result<Link*> connect(int peer, const std::string& peer_address, const Deadline& deadline);
   // accept(): from the peer that connects now. `control` is readable when it has given up.
-  Result<Link*> accept(int peer, const Socket& control, const Deadline& deadline);
+  Result<Link*> accept(int peer, const net::Socket& control, const Deadline& deadline);
 
   Result<void> poll() override;
   Result<void> poll_for(int peer) override;
@@ -63,14 +63,14 @@ class TcpTransport : public Transport {
       : options_(std::move(options)), epoll_(std::move(epoll)) {}
   std::string purpose() const { return options_.group + " data"; }
   // The channel of this connection; nullopt when it is from a stranger.
-  Result<std::optional<std::size_t>> accept_channel(Socket& socket, int peer,
+  Result<std::optional<std::size_t>> accept_channel(net::Socket& socket, int peer,
                                                     const Deadline& deadline) const;
   Result<Link*> add_link(int peer, ChannelSockets sockets);
   Result<void> progress(TcpLink& link);
 
   const TcpOptions options_;
   const Fd epoll_;
-  std::optional<Listener> listener_;
+  std::optional<net::Listener> listener_;
   std::vector<std::unique_ptr<TcpLink>> links_;
   // by rank; null, or beyond the end, for ranks without a link
   std::vector<TcpLink*> links_by_rank_;
@@ -78,4 +78,4 @@ class TcpTransport : public Transport {
   ForkGuard fork_guard_;  // last: drops the descriptors before they are closed
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -8,7 +8,7 @@
 #include "comm/flight/diagnosis/diagnosis.h"
 #include "comm/flight/diagnosis/flight_text.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 bool is_inside(const FlightLog& log) {
@@ -62,4 +62,4 @@ std::string describe_stall_across_groups(const std::vector<FlightGroup>& groups)
                 to_blame.size() == 1 ? process_of(groups, to_blame.front()) : "");
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

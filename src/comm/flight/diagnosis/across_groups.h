@@ -7,7 +7,7 @@
 
 #include "comm/flight/diagnosis/group.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 // The ranks at the ends of all chains of waits, ascending: other ranks wait for them, and they wait
 // for no rank in any group.
@@ -18,4 +18,4 @@ std::vector<int> root_cause_ranks(const std::vector<FlightGroup>& groups);
 //   rank 2 holds up 3 groups; its process 4711 on vm-1 is stopped (SIGSTOP or a debugger)
 std::string describe_stall_across_groups(const std::vector<FlightGroup>& groups);
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

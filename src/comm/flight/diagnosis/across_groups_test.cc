@@ -3,7 +3,7 @@
 #include "comm/flight/diagnosis/diagnosis.h"
 #include "comm/flight/diagnosis/logs_for_test.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 using namespace testing_flight;
@@ -68,4 +68,4 @@ TEST(FlightAcross, SaysNothingOfOneGroupAlone) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::comm

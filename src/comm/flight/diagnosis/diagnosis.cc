@@ -9,7 +9,7 @@
 #include "base/format.h"
 #include "comm/flight/diagnosis/flight_text.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 constexpr std::size_t kWaitsShown = 4;
@@ -297,4 +297,4 @@ std::string diagnose(const FlightGroup& group, FlightTime now) {
   return (description.empty() ? idle_group_text(group, now) : description) + missing_text(group);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

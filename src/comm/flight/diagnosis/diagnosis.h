@@ -5,7 +5,7 @@
 
 #include "comm/flight/diagnosis/group.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 // Describes calls that do not match. Otherwise it names the rank that has not entered the call of
 // the others, and when and in which call it was last seen, or the waits inside the call that all
@@ -24,4 +24,4 @@ std::string describe_mismatch(const FlightGroup& group);
 // Describes the stall, or says that nothing is running. It also names ranks without a record.
 std::string diagnose(const FlightGroup& group, FlightTime now);
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -6,7 +6,7 @@
 #include "comm/flight/diagnosis/flight_text.h"
 #include "comm/flight/diagnosis/logs_for_test.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 using namespace testing_flight;
@@ -181,4 +181,4 @@ TEST(FlightWords, NameRanksAndSpans) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::comm

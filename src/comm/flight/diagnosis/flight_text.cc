@@ -6,7 +6,7 @@
 
 #include "base/format.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 constexpr std::size_t kNamedRanks = 4;
@@ -20,7 +20,7 @@ std::string in_brackets(const std::vector<std::string>& parts) {
 std::string short_call_text(const FlightOperation& operation) {
   std::vector<std::string> parts;
   if (!operation.label.empty()) parts.push_back(operation.label);
-  if (operation.bytes > 0_B) parts.push_back(text(operation.bytes));
+  if (operation.bytes > 0_B) parts.push_back(lockstep::text(operation.bytes));
   return format("#{} {}{}", operation.sequence, operation.name, in_brackets(parts));
 }
 
@@ -57,9 +57,9 @@ std::string duration_text(Nanoseconds span) {
   span = std::max(span, Nanoseconds(0));
   if (span > Nanoseconds(0) && span < std::chrono::microseconds(1))
     return format("{}ns", span.count());
-  return text(std::chrono::duration_cast<Duration>(span));
+  return lockstep::text(std::chrono::duration_cast<Duration>(span));
 }
 
 int percent_of(double share) { return static_cast<int>(std::lround(share * 100)); }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

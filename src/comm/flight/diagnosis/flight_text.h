@@ -6,7 +6,7 @@
 
 #include "comm/flight/log.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 // "#812 reduce_scatter(layers.7, 4.2 MiB)"
 std::string short_call_text(const FlightOperation& operation);
@@ -21,4 +21,4 @@ std::string duration_text(Nanoseconds span);
 // 0.844 is 84.
 int percent_of(double share);
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

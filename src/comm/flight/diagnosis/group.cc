@@ -7,7 +7,7 @@
 #include "base/check.h"
 #include "base/format.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 // By rank, and the later recorded first.
@@ -34,9 +34,8 @@ void make_names_unique(std::vector<FlightGroup>& groups) {
   for (const FlightGroup& group : groups) ++uses[group.name];
   for (FlightGroup& group : groups)
     if (uses[group.name] > 1)
-      group.name +=
-          format(" since {}",
-                 text(std::chrono::time_point_cast<Duration>(group.logs.front().recorded_since)));
+      group.name += format(" since {}", lockstep::text(std::chrono::time_point_cast<Duration>(
+                                            group.logs.front().recorded_since)));
 }
 
 }  // namespace
@@ -105,4 +104,4 @@ FlightTime viewed_at(const std::vector<FlightLog>& logs, FlightTime now) {
   return last;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -9,7 +9,7 @@
 
 #include "comm/flight/log.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 struct FlightGroup {
   std::string name;  // for messages; unique among the groups that were read with it
@@ -46,4 +46,4 @@ const FlightOperation* newest_entered(const FlightLog& log);
 // The reference time of ages: now while one of the ranks runs, else the last time in any record.
 FlightTime viewed_at(const std::vector<FlightLog>& logs, FlightTime now);
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -11,7 +11,7 @@
 
 #include "comm/flight/diagnosis/group.h"
 
-namespace lockstep::testing_flight {
+namespace lockstep::comm::testing_flight {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
@@ -88,4 +88,4 @@ inline std::vector<FlightLog> one_late_rank() {
                    started(scatter, milliseconds(20))})};
 }
 
-}  // namespace lockstep::testing_flight
+}  // namespace lockstep::comm::testing_flight

@@ -8,7 +8,7 @@
 #include "base/format.h"
 #include "comm/flight/diagnosis/flight_text.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 using Ends = std::pair<std::size_t, std::size_t>;  // from, to: indices in group.logs
@@ -108,4 +108,4 @@ std::string text(const SlowLink& link) {
       link.collectives, link.group, percent_of(link.others_share));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

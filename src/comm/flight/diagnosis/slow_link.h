@@ -27,7 +27,7 @@
 
 #include "comm/flight/diagnosis/group.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 struct LinkEnd {
   int rank = 0;
@@ -59,4 +59,4 @@ std::vector<SlowLink> find_slow_links(const FlightGroup& group,
 // of the last 512 collectives of world, for links like it 3 %"
 std::string text(const SlowLink& link);
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

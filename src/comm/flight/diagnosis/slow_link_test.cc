@@ -12,7 +12,7 @@
 #include "base/format.h"
 #include "comm/flight/diagnosis/logs_for_test.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 using testing::IsEmpty;
@@ -138,4 +138,4 @@ TEST(SlowLinks, NothingIsSaidOfWhatCostsLittleOfTooFewCollectivesOrWithoutEveryR
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -9,7 +9,7 @@
 #include "base/format.h"
 #include "comm/flight/diagnosis/flight_text.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 constexpr std::array<std::string_view, 5> kSynchronizingOperations = {
@@ -189,4 +189,4 @@ std::string text(const Straggler& straggler) {
       straggler.group, duration_text(straggler.median_lag), percent_of(straggler.cost_share));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

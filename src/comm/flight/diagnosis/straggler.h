@@ -23,7 +23,7 @@
 
 #include "comm/flight/diagnosis/group.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 // The result for a rank.
 struct Straggler {
@@ -57,4 +57,4 @@ std::vector<Straggler> find_stragglers(const std::vector<FlightGroup>& groups,
 // in the median: they waited 12 % of the time for it"
 std::string text(const Straggler& straggler);
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -9,7 +9,7 @@
 #include "base/format.h"
 #include "comm/flight/diagnosis/logs_for_test.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 using testing::IsEmpty;
@@ -144,4 +144,4 @@ TEST(Stragglers, OfSeveralGroupsTheCostliestFindingOfARankIsTold) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -4,7 +4,7 @@
 #include "comm/flight/diagnosis/slow_link.h"
 #include "comm/flight/diagnosis/straggler.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 Time micro(FlightTime time) { return std::chrono::time_point_cast<Duration>(time); }
@@ -100,4 +100,4 @@ FlightGroupReport flight_report(const FlightGroup& group, std::size_t newest, Fl
   return report;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

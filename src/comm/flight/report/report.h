@@ -11,20 +11,20 @@
 #include "comm/flight/diagnosis/group.h"
 #include "text/record.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 constexpr auto enum_names(FlightState) {
-  return names<FlightState>({{FlightState::queued, "queued"},
-                             {FlightState::started, "started"},
-                             {FlightState::done, "done"},
-                             {FlightState::failed, "failed"}});
+  return lockstep::names<FlightState>({{FlightState::queued, "queued"},
+                                       {FlightState::started, "started"},
+                                       {FlightState::done, "done"},
+                                       {FlightState::failed, "failed"}});
 }
 
 constexpr auto enum_names(ProcessState) {
-  return names<ProcessState>({{ProcessState::unknown, "unknown"},
-                              {ProcessState::runs, "runs"},
-                              {ProcessState::stopped, "stopped"},
-                              {ProcessState::ended, "ended"}});
+  return lockstep::names<ProcessState>({{ProcessState::unknown, "unknown"},
+                                        {ProcessState::runs, "runs"},
+                                        {ProcessState::stopped, "stopped"},
+                                        {ProcessState::ended, "ended"}});
 }
 
 // One rank's call of a collective.
@@ -173,4 +173,4 @@ struct FlightReport {
 
 FlightGroupReport flight_report(const FlightGroup& group, std::size_t newest, FlightTime now);
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

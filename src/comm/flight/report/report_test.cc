@@ -8,7 +8,7 @@
 #include "comm/flight/report/trace.h"
 #include "text/convert.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 using namespace testing_flight;
@@ -136,4 +136,4 @@ TEST(FlightReport, IsARecordForPrograms) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -6,7 +6,7 @@
 #include "base/format.h"
 #include "comm/flight/diagnosis/flight_text.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 constexpr std::size_t kColumns = 8;
@@ -70,4 +70,4 @@ Table flight_table(const FlightGroup& group, std::size_t newest, FlightTime now)
   return table;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -10,7 +10,7 @@
 #include "comm/flight/report/report.h"  // IWYU pragma: keep (names of states)
 #include "text/convert.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 // Equal for all groups of one process.
@@ -46,7 +46,7 @@ Json named(std::string_view what, int process, std::size_t track, const std::str
 Json details(const FlightOperation& operation) {
   Json all = {{"call", full_call_text(operation)},
               {"sequence", operation.sequence},
-              {"state", name_of(operation.state)},
+              {"state", lockstep::name_of(operation.state)},
               {"queued_us", to_json(microseconds(*operation.started - operation.enqueued))}};
   if (operation.peer)
     all["peer"] = *operation.peer == kAnyPeer ? Json("any") : Json(*operation.peer);
@@ -110,4 +110,4 @@ Json flight_trace(const std::vector<FlightGroup>& groups, FlightTime now) {
   return {{"traceEvents", std::move(events)}, {"displayTimeUnit", "ns"}};
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -6,7 +6,7 @@
 #include "base/result.h"
 #include "platform/api/messages.h"
 
-namespace lockstep {
+namespace lockstep::agent {
 
 class DaemonLink {
  public:
@@ -19,4 +19,4 @@ class DaemonLink {
                                                  Deadline deadline) = 0;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::agent

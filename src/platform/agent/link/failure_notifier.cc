@@ -8,20 +8,20 @@
 #include "comm/rendezvous/client.h"
 #include "comm/rendezvous/membership.h"
 
-namespace lockstep {
+namespace lockstep::agent {
 namespace {
 
 constexpr auto kNotifyTimeout = std::chrono::seconds(5);
 
-Result<void> notify_failure(const std::string& rendezvous, const Secret& secret, int rank) {
+Result<void> notify_failure(const std::string& rendezvous, const net::Secret& secret, int rank) {
   const auto client =
-      TRY(RendezvousClient::connect(rendezvous, secret, Deadline::after(kNotifyTimeout)));
-  return Membership::report_death(*client, rank);
+      TRY(comm::RendezvousClient::connect(rendezvous, secret, Deadline::after(kNotifyTimeout)));
+  return comm::Membership::report_death(*client, rank);
 }
 
 }  // namespace
 
-void FailureNotifier::send(const std::string& rendezvous, const Secret& secret, int rank) {
+void FailureNotifier::send(const std::string& rendezvous, const net::Secret& secret, int rank) {
   senders_.emplace_back([=] {
     if (auto notified = notify_failure(rendezvous, secret, rank); !notified)
       LS_LOG(warning, "telling the others that rank {} was killed: {}", rank,
@@ -29,4 +29,4 @@ void FailureNotifier::send(const std::string& rendezvous, const Secret& secret, 
   });
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::agent

@@ -10,15 +10,15 @@
 
 #include "net/crypto.h"
 
-namespace lockstep {
+namespace lockstep::agent {
 
 class FailureNotifier {
  public:
   // Returns at once: the rendezvous may be on a host that does not answer. Errors are logged.
-  void send(const std::string& rendezvous, const Secret& secret, int rank);
+  void send(const std::string& rendezvous, const net::Secret& secret, int rank);
 
  private:
   std::vector<std::jthread> senders_;  // each ends within a bound; the destructor waits for them
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::agent

@@ -7,13 +7,13 @@
 #include "comm/flight/summary.h"
 #include "net/base64.h"
 
-namespace lockstep {
+namespace lockstep::agent {
 namespace {
 
 // Fewer operations would not show which rank waits for which.
 constexpr std::size_t kOperationsMin = 16;
 
-bool belongs_to(const FlightLog& log, const FlightSource& source) {
+bool belongs_to(const comm::FlightLog& log, const FlightSource& source) {
   if (!source.is_shared) return true;
   const int rank = log.launch_rank.value_or(-1) - source.first_rank;
   return rank >= 0 && rank < source.ranks && log.recorded_since >= source.since;
@@ -22,9 +22,9 @@ bool belongs_to(const FlightLog& log, const FlightSource& source) {
 std::vector<std::filesystem::path> records_in(const FlightSource& source) {
   auto files = list_folder(source.folder).value_or(std::vector<std::filesystem::path>());
   std::erase_if(files, [&](const auto& path) {
-    if (!is_flight_file(path)) return true;
+    if (!comm::is_flight_file(path)) return true;
     if (!source.is_shared) return false;
-    const auto log = read_flight_file(path);
+    const auto log = comm::read_flight_file(path);
     return !log || !belongs_to(*log, source);
   });
   return files;
@@ -35,19 +35,22 @@ std::vector<std::filesystem::path> records_in(const FlightSource& source) {
 api::FlightDelivery pack_flight_records(const FlightSource& source, std::size_t bytes_most) {
   auto files = records_in(source);
   api::FlightDelivery delivery;
-  while (!files.empty() && operations_in_excerpt(bytes_most / files.size()) < kOperationsMin) {
+  while (!files.empty() &&
+         comm::operations_in_excerpt(bytes_most / files.size()) < kOperationsMin) {
     files.pop_back();
     ++delivery.left_out;
   }
   for (const auto& path : files) {
-    const auto record = copy_flight_file(path);
+    const auto record = comm::copy_flight_file(path);
     if (!record) continue;
-    const auto excerpt = flight_excerpt(*record, operations_in_excerpt(bytes_most / files.size()));
-    const auto log = parse_flight(excerpt);
+    const auto excerpt =
+        comm::flight_excerpt(*record, comm::operations_in_excerpt(bytes_most / files.size()));
+    const auto log = comm::parse_flight(excerpt);
     if (!log) continue;
-    delivery.records.push_back({to_base64(excerpt), state_of_process(*log) == ProcessState::ended});
+    delivery.records.push_back(
+        {net::to_base64(excerpt), comm::state_of_process(*log) == comm::ProcessState::ended});
   }
   return delivery;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::agent

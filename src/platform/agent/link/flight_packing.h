@@ -8,7 +8,7 @@
 #include "base/units.h"
 #include "platform/api/agent_messages.h"
 
-namespace lockstep {
+namespace lockstep::agent {
 
 // Before base64: the call takes at most 4 MiB, and the daemon reads it on its single thread.
 inline constexpr std::size_t kFlightBytesMax = 768 << 10;
@@ -29,4 +29,4 @@ struct FlightSource {
 api::FlightDelivery pack_flight_records(const FlightSource& source,
                                         std::size_t bytes_most = kFlightBytesMax);
 
-}  // namespace lockstep
+}  // namespace lockstep::agent

@@ -19,7 +19,7 @@
 #include "net/base64.h"
 #include "platform/agent/agent_for_test.h"
 
-namespace lockstep {
+namespace lockstep::agent {
 namespace {
 
 constexpr std::string_view kBarrierOnly[] = {"barrier"};
@@ -28,13 +28,14 @@ constexpr std::string_view kBarrierOnly[] = {"barrier"};
 class RecordingRank {
  public:
   RecordingRank(const std::filesystem::path& folder, int started_as, std::string group) {
-    ::setenv(kFlightFolderVariable, folder.c_str(), 1);
+    ::setenv(comm::kFlightFolderVariable, folder.c_str(), 1);
     ::setenv("RANK", std::to_string(started_as).c_str(), 1);
-    recorder_ = std::make_unique<FlightRecorder>(
-        FlightIdentity{started_as % 2, GroupRanks::world(2), std::move(group), "host-a"},
-        FlightNames{kBarrierOnly, {}, {}});
+    recorder_ = std::make_unique<comm::FlightRecorder>(
+        comm::FlightIdentity{started_as % 2, comm::GroupRanks::world(2), std::move(group),
+                             "host-a"},
+        comm::FlightNames{kBarrierOnly, {}, {}});
     ::unsetenv("RANK");
-    ::unsetenv(kFlightFolderVariable);
+    ::unsetenv(comm::kFlightFolderVariable);
   }
   void meet(int calls) {
     for (int i = 0; i < calls; ++i)
@@ -43,16 +44,16 @@ class RecordingRank {
   void enter() { (void)recorder_->record_started({.sequence = ++sequence_}); }
 
  private:
-  std::unique_ptr<FlightRecorder> recorder_;
+  std::unique_ptr<comm::FlightRecorder> recorder_;
   std::uint64_t sequence_ = 0;
 };
 
-std::vector<FlightLog> unpacked(const api::FlightDelivery& delivery) {
-  std::vector<FlightLog> logs;
+std::vector<comm::FlightLog> unpacked(const api::FlightDelivery& delivery) {
+  std::vector<comm::FlightLog> logs;
   for (const auto& record : delivery.records) {
-    const auto bytes = from_base64(record.bytes);
+    const auto bytes = net::from_base64(record.bytes);
     EXPECT_TRUE(bytes);
-    auto log = parse_flight(bytes.value_or(std::vector<std::byte>()));
+    auto log = comm::parse_flight(bytes.value_or(std::vector<std::byte>()));
     EXPECT_TRUE(log) << log.error().message;
     if (log) logs.push_back(*std::move(log));
   }
@@ -74,7 +75,7 @@ TEST_F(FlightParcel, HasAllThatWasRecordedWhereThereIsRoom) {
   const auto logs = unpacked(delivery);
   ASSERT_EQ(logs.size(), 2u);
   EXPECT_EQ(logs[0].operations.size(), 301u);
-  EXPECT_EQ(logs[0].operations.back().state, FlightState::started);
+  EXPECT_EQ(logs[0].operations.back().state, comm::FlightState::started);
   EXPECT_EQ(logs[1].operations.size(), 299u);
   EXPECT_EQ(logs[1].host, "host-a");
   EXPECT_EQ(delivery.left_out, 0);
@@ -125,7 +126,7 @@ TEST_F(FlightParcel, WithoutRecordsItIsEmpty) {
 TEST_F(AgentTest, TheRecordsOfItsRanksComeWhenTheDaemonWantsThem) {
   shell("while [ ! -e go ]; do sleep 0.05; done");
   start();
-  ASSERT_TRUE(eventually([&] { return daemon_.last().state == NodeState::running; }));
+  ASSERT_TRUE(eventually([&] { return daemon_.last().state == model::NodeState::running; }));
   RecordingRank rank(root_ / "node/flight", 0, "world");
   rank.meet(5);
   daemon_.want_flight();
@@ -149,4 +150,4 @@ TEST_F(AgentTest, ItDoesNotLeaveBeforeItHasDeliveredWhatIsWanted) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::agent

@@ -12,7 +12,7 @@
 #include "base/log.h"
 #include "base/units.h"
 
-namespace lockstep {
+namespace lockstep::agent {
 namespace {
 
 using std::chrono::milliseconds;
@@ -28,7 +28,7 @@ constexpr Duration kOrphanInterval = seconds(5);
 
 // Bounded: the number comes from outside.
 Duration grace_of(double value) {
-  if (!std::isfinite(value)) return kGracePeriod;
+  if (!std::isfinite(value)) return model::kGracePeriod;
   return from_seconds(std::clamp(value, 0.0, 86'400.0));
 }
 
@@ -42,7 +42,8 @@ bool is_refusal(const Error& error) {
 
 }  // namespace
 
-Result<std::unique_ptr<HeartbeatSender>> HeartbeatSender::start(DaemonLink& link, Spool spool,
+Result<std::unique_ptr<HeartbeatSender>> HeartbeatSender::start(DaemonLink& link,
+                                                                spool::Spool spool,
                                                                 const api::Heartbeat& status,
                                                                 Times times,
                                                                 PackFlight pack_flight) {
@@ -54,7 +55,7 @@ Result<std::unique_ptr<HeartbeatSender>> HeartbeatSender::start(DaemonLink& link
   return messenger;
 }
 
-HeartbeatSender::HeartbeatSender(DaemonLink& link, Spool spool, const api::Heartbeat& status,
+HeartbeatSender::HeartbeatSender(DaemonLink& link, spool::Spool spool, const api::Heartbeat& status,
                                  Times times, PackFlight pack_flight, Fd woken)
     : link_(link),
       times_(times),
@@ -82,11 +83,11 @@ void HeartbeatSender::set_status(const api::Heartbeat& status) {
 
 void HeartbeatSender::set_step(int rank, std::int64_t step) {
   const Lock lock(mutex_);
-  for (Rank& each : status_.ranks)
+  for (model::Rank& each : status_.ranks)
     if (each.rank == rank) each.step = std::max(each.step, step);
 }
 
-void HeartbeatSender::add(TelemetryItem item) {
+void HeartbeatSender::add(spool::TelemetryItem item) {
   Lock lock(mutex_);
   auto added = spool_.add(std::move(item));
   if (added || std::exchange(disk_failed_, true)) return;
@@ -176,11 +177,11 @@ void HeartbeatSender::handle_answer(const api::HeartbeatAnswer& answer, bool bro
 }
 
 void HeartbeatSender::apply_command(const api::HeartbeatAnswer& answer) {
-  Command command{.kind = answer.command,
-                  .master_address = answer.master_address,
-                  .master_port = answer.master_port,
-                  .rendezvous = answer.rendezvous,
-                  .grace = grace_of(answer.grace_seconds)};
+  model::Command command{.kind = answer.command,
+                         .master_address = answer.master_address,
+                         .master_port = answer.master_port,
+                         .rendezvous = answer.rendezvous,
+                         .grace = grace_of(answer.grace_seconds)};
   command_changed_ = command != orders_.command;
   if (command_changed_) LS_LOG(info, "the daemon says {}", text(answer.command));
   orders_.command = std::move(command);
@@ -195,7 +196,7 @@ void HeartbeatSender::handle_orphan_answer(const api::HeartbeatAnswer& answer) {
            "the daemon's store does not know this node: its ranks go on, and what they "
            "say is kept here, until the node is adopted or stopped");
   send_again_ = false;
-  if (answer.command == CommandKind::stop) apply_command(answer);
+  if (answer.command == model::CommandKind::stop) apply_command(answer);
 }
 
 void HeartbeatSender::handle_failure(const Error& error) {
@@ -248,4 +249,4 @@ bool HeartbeatSender::wait_for_next_call(Duration duration) {
   return !ending_;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::agent

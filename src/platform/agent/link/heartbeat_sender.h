@@ -34,11 +34,11 @@
 #include "platform/spool/spool.h"
 #include "platform/spool/telemetry_item.h"
 
-namespace lockstep {
+namespace lockstep::agent {
 
 // The daemon's orders, as of its last answer.
 struct DaemonOrders {
-  Command command;
+  model::Command command;
   bool refused = false;  // the daemon no longer knows this node
 };
 
@@ -52,7 +52,7 @@ class HeartbeatSender {
   };
 
   // Only the sender's thread uses `link` and `pack_flight`.
-  static Result<std::unique_ptr<HeartbeatSender>> start(DaemonLink& link, Spool spool,
+  static Result<std::unique_ptr<HeartbeatSender>> start(DaemonLink& link, spool::Spool spool,
                                                         const api::Heartbeat& status, Times times,
                                                         PackFlight pack_flight);
   // Ends the thread, which may take as long as a call in progress.
@@ -62,7 +62,7 @@ class HeartbeatSender {
   void set_status(const api::Heartbeat& status);
   // Sets the step of a rank. It goes with the next call and triggers none.
   void set_step(int rank, std::int64_t step);
-  void add(TelemetryItem item);
+  void add(spool::TelemetryItem item);
 
   DaemonOrders orders() const;
   // True if everything set and added so far was acknowledged, and all requested records were sent.
@@ -74,7 +74,7 @@ class HeartbeatSender {
   void clear_wake();
 
  private:
-  HeartbeatSender(DaemonLink& link, Spool spool, const api::Heartbeat& status, Times times,
+  HeartbeatSender(DaemonLink& link, spool::Spool spool, const api::Heartbeat& status, Times times,
                   PackFlight pack_flight, Fd woken);
   void send_loop();
   api::Heartbeat next_heartbeat() LS_REQUIRES(mutex_);
@@ -95,7 +95,7 @@ class HeartbeatSender {
 
   mutable Mutex mutex_;  // guards what follows
   Condition changed_;
-  Spool spool_ LS_GUARDED_BY(mutex_);
+  spool::Spool spool_ LS_GUARDED_BY(mutex_);
   api::Heartbeat status_ LS_GUARDED_BY(mutex_);
   std::int64_t version_ LS_GUARDED_BY(mutex_) = 1;           // counts set_status()
   std::int64_t version_sent_ LS_GUARDED_BY(mutex_) = 0;      // the version in the call in progress
@@ -125,4 +125,4 @@ class HeartbeatSender {
   std::thread thread_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::agent

@@ -2,7 +2,7 @@
 
 #include "platform/host/home.h"
 
-namespace lockstep {
+namespace lockstep::agent {
 
 Result<api::HeartbeatAnswer> HttpDaemonLink::heartbeat(const api::Heartbeat& heartbeat,
                                                        Deadline deadline) {
@@ -14,10 +14,10 @@ Result<api::HeartbeatAnswer> HttpDaemonLink::heartbeat(const api::Heartbeat& hea
 
 // A file that is missing or incomplete is no refusal: the daemon is away.
 Result<void> HttpDaemonLink::find_daemon() {
-  auto file = read_daemon_file(folder_.path() / daemon_file_);
+  auto file = host::read_daemon_file(folder_.path() / daemon_file_);
   if (!file) return Error{Code::unavailable, file.error().message};
   client_.emplace(file->url, token_, attempt_);
   return {};
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::agent

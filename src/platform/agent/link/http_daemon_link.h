@@ -13,11 +13,12 @@
 #include "platform/client/client.h"
 #include "platform/host/open_folder.h"
 
-namespace lockstep {
+namespace lockstep::agent {
 
 class HttpDaemonLink : public DaemonLink {
  public:
-  HttpDaemonLink(const std::filesystem::path& daemon_file, AttemptName attempt, std::string token)
+  HttpDaemonLink(const std::filesystem::path& daemon_file, model::AttemptName attempt,
+                 std::string token)
       : folder_(daemon_file.parent_path()),
         daemon_file_(daemon_file.filename()),
         attempt_(std::move(attempt)),
@@ -29,11 +30,11 @@ class HttpDaemonLink : public DaemonLink {
  private:
   Result<void> find_daemon();
 
-  const OpenFolder folder_;
+  const host::OpenFolder folder_;
   const std::string daemon_file_;  // its name in the folder
-  const AttemptName attempt_;
+  const model::AttemptName attempt_;
   const std::string token_;
-  std::optional<Client> client_;
+  std::optional<client::Client> client_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::agent

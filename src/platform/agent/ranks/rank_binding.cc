@@ -7,10 +7,10 @@
 #include "map/discover/discover.h"
 #include "map/map.h"
 
-namespace lockstep {
+namespace lockstep::agent {
 namespace {
 
-Result<bool> wants_binding(const LaunchSpec& launch) {
+Result<bool> wants_binding(const engine::LaunchSpec& launch) {
   const auto set = launch.env.find(std::string(kBindVariable));
   if (set == launch.env.end() || set->second.empty() || set->second == "island") return true;
   if (set->second == "none") return false;
@@ -20,7 +20,7 @@ Result<bool> wants_binding(const LaunchSpec& launch) {
 
 }  // namespace
 
-Result<std::vector<std::vector<int>>> rank_processors(const LaunchSpec& launch) {
+Result<std::vector<std::vector<int>>> rank_processors(const engine::LaunchSpec& launch) {
   const std::vector<std::vector<int>> unbound(launch.devices.size());
   if (!TRY(wants_binding(launch)) || launch.islands.size() != unbound.size()) return unbound;
   auto bound = unbound;
@@ -29,7 +29,8 @@ Result<std::vector<std::vector<int>>> rank_processors(const LaunchSpec& launch) 
       bound[i] = bound[i - 1];  // looking at a machine takes some 10 ms
       continue;
     }
-    auto found = processors_of(launch.gpus ? DeviceKind::gpu : DeviceKind::core, launch.islands[i]);
+    auto found = map::processors_of(launch.gpus ? map::DeviceKind::gpu : map::DeviceKind::core,
+                                    launch.islands[i]);
     if (!found) {
       LS_LOG(warning, "ranks are not bound to islands of the map: {}", found.error().message);
       return unbound;
@@ -42,4 +43,4 @@ Result<std::vector<std::vector<int>>> rank_processors(const LaunchSpec& launch) 
   return bound;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::agent

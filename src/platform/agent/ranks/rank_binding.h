@@ -11,13 +11,13 @@
 #include "base/result.h"
 #include "platform/engine/launch_spec.h"
 
-namespace lockstep {
+namespace lockstep::agent {
 
 inline constexpr std::string_view kBindVariable = "LOCKSTEP_BIND";  // island (the default) or none
 
 // By local rank, as ProcessSpec::processors. Empty: not bound. All are empty, with a warning, if
 // this machine lacks a device that the map gives it. Code::invalid if the variable has another
 // value.
-Result<std::vector<std::vector<int>>> rank_processors(const LaunchSpec& launch);
+Result<std::vector<std::vector<int>>> rank_processors(const engine::LaunchSpec& launch);
 
-}  // namespace lockstep
+}  // namespace lockstep::agent

@@ -8,7 +8,7 @@
 #include "net/http/url.h"
 #include "platform/host/node_files.h"
 
-namespace lockstep {
+namespace lockstep::agent {
 Environment base_environment() {
   Environment base = own_environment();
   std::erase_if(base, [](const auto& variable) { return !is_user_variable(variable.first); });
@@ -16,15 +16,15 @@ Environment base_environment() {
   return base;
 }
 
-Environment rank_environment(const LaunchSpec& launch, const NodeId& node, int local_rank,
-                             const RankLaunchInfo& info, Environment base) {
+Environment rank_environment(const engine::LaunchSpec& launch, const model::NodeId& node,
+                             int local_rank, const RankLaunchInfo& info, Environment base) {
   Environment result = std::move(base);
   for (const auto& [name, value] : launch.env) result[name] = value;
   // Ranks share the cores; each library would use all of them.
   if (!launch.env.contains("OMP_NUM_THREADS")) result["OMP_NUM_THREADS"] = "1";
   if (!launch.env.contains("LOCKSTEP_FABRIC_PROVIDER")) result["LOCKSTEP_FABRIC_PROVIDER"] = "tcp";
   // Gloo would listen on the network, without a secret.
-  if (is_loopback(launch.address) && !launch.env.contains("GLOO_SOCKET_IFNAME"))
+  if (net::is_loopback(launch.address) && !launch.env.contains("GLOO_SOCKET_IFNAME"))
     result["GLOO_SOCKET_IFNAME"] = "lo";
   // The address by which other hosts reach this one in the map, unless the user names an interface.
   if (!launch.env.contains("LOCKSTEP_INTERFACE")) result["LOCKSTEP_ADDRESS"] = launch.address;
@@ -55,12 +55,12 @@ Environment rank_environment(const LaunchSpec& launch, const NodeId& node, int l
   result["LOCKSTEP_SECRET_FILE"] = info.secret_file;
   result["LOCKSTEP_RENDEZVOUS"] = info.rendezvous;
   result["LOCKSTEP_REPORT"] = info.report_socket;
-  if (launch.on_failure != OnFailure::restart)
+  if (launch.on_failure != model::OnFailure::restart)
     result["LOCKSTEP_ON_FAILURE"] = std::string(name_of(launch.on_failure));
   if (info.is_restart) result["LOCKSTEP_REPLACES"] = "1";
   result["LOCKSTEP_CHECKPOINT_DIR"] = launch.checkpoint_folder;
-  result[std::string(kNodeToken)] = info.token;
+  result[std::string(host::kNodeToken)] = info.token;
   return result;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::agent

@@ -7,7 +7,7 @@
 #include "platform/core/model/ids.h"
 #include "platform/engine/launch_spec.h"
 
-namespace lockstep {
+namespace lockstep::agent {
 
 // The agent's data for a rank, besides the launch.
 struct RankLaunchInfo {
@@ -26,7 +26,7 @@ struct RankLaunchInfo {
 Environment base_environment();
 
 // Lockstep's own variables take precedence over the user's (launch.env), and those over `base`.
-Environment rank_environment(const LaunchSpec& launch, const NodeId& node, int local_rank,
-                             const RankLaunchInfo& info, Environment base);
+Environment rank_environment(const engine::LaunchSpec& launch, const model::NodeId& node,
+                             int local_rank, const RankLaunchInfo& info, Environment base);
 
-}  // namespace lockstep
+}  // namespace lockstep::agent

@@ -12,7 +12,7 @@
 #include "base/log.h"
 #include "base/os/files.h"
 
-namespace lockstep {
+namespace lockstep::agent {
 namespace {
 
 constexpr auto kLineBytes = static_cast<std::size_t>(kLineMax.count());
@@ -155,4 +155,4 @@ void RankOutput::finish() {
   flush();
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::agent

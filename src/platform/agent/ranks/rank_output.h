@@ -19,7 +19,7 @@
 #include "base/result.h"
 #include "base/units.h"
 
-namespace lockstep {
+namespace lockstep::agent {
 
 inline constexpr Bytes kLineMax = 16_KiB;
 inline constexpr Bytes kTextMax = 64_KiB;
@@ -75,4 +75,4 @@ class RankOutput {
   int lines_ = 0;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::agent

@@ -13,14 +13,14 @@
 #include "base/os/processes.h"
 #include "platform/core/model/attempt.h"
 
-namespace lockstep {
+namespace lockstep::agent {
 namespace {
 
-bool is_running(const Rank& rank) { return rank.state == RankState::running; }
+bool is_running(const model::Rank& rank) { return rank.state == model::RankState::running; }
 
-void record_end(Rank& rank, int status, bool signalled, Time moment) {
+void record_end(model::Rank& rank, int status, bool signalled, Time moment) {
   const bool killed = WIFSIGNALED(status);
-  rank.state = killed ? RankState::killed : RankState::exited;
+  rank.state = killed ? model::RankState::killed : model::RankState::exited;
   rank.code = killed ? WTERMSIG(status) : WEXITSTATUS(status);
   rank.signalled_by_agent = signalled;
   rank.ended = moment;
@@ -28,8 +28,8 @@ void record_end(Rank& rank, int status, bool signalled, Time moment) {
          rank.code);
 }
 
-void reset_fault(Rank& rank) {
-  rank.fault = Fault::none;
+void reset_fault(model::Rank& rank) {
+  rank.fault = report::Fault::none;
   rank.fault_rank = -1;
   rank.fault_text.clear();
 }
@@ -56,7 +56,7 @@ Result<Fd> RankProcesses::start(ProcessSpec program) {
   Pipe output = TRY(make_pipe());
   ::fcntl(output.read.get(), F_SETFL, O_NONBLOCK);
   program.output = output.write.get();
-  Rank rank;
+  model::Rank rank;
   rank.local_rank = static_cast<int>(ranks_.size());
   rank.rank = first_rank_ + rank.local_rank;
   rank.pid = TRY(spawn(program, ProcessLifetime::ends_with_thread));
@@ -70,7 +70,7 @@ Result<Fd> RankProcesses::restart(int local_rank, ProcessSpec program) {
   Pipe output = TRY(make_pipe());
   ::fcntl(output.read.get(), F_SETFL, O_NONBLOCK);
   program.output = output.write.get();
-  Rank next{.rank = rank.rank, .local_rank = local_rank};
+  model::Rank next{.rank = rank.rank, .local_rank = local_rank};
   next.pid = TRY(spawn(program, ProcessLifetime::ends_with_thread));
   next.step = rank.step;
   next.restarts = rank.restarts + 1;
@@ -116,7 +116,7 @@ void RankProcesses::signal(int number) {
 
 void RankProcesses::record_progress(int local_rank, std::int64_t step, Duration moment) {
   if (local_rank >= static_cast<int>(ranks_.size())) return;  // another program uses the socket
-  Rank& rank = ranks_[static_cast<std::size_t>(local_rank)];
+  model::Rank& rank = ranks_[static_cast<std::size_t>(local_rank)];
   if (step > rank.step) {
     reset_fault(rank);
     printed_faults_.erase(local_rank);
@@ -127,8 +127,8 @@ void RankProcesses::record_progress(int local_rank, std::int64_t step, Duration 
 
 void RankProcesses::record_fault(int local_rank, const FaultReport& report) {
   if (local_rank >= static_cast<int>(ranks_.size())) return;
-  Rank& rank = ranks_[static_cast<std::size_t>(local_rank)];
-  const bool known = rank.fault != Fault::none && !printed_faults_.contains(local_rank);
+  model::Rank& rank = ranks_[static_cast<std::size_t>(local_rank)];
+  const bool known = rank.fault != report::Fault::none && !printed_faults_.contains(local_rank);
   if (!is_running(rank) || known) return;
   printed_faults_.erase(local_rank);
   LS_LOG(warning, "rank {} reports {}: {}", rank.rank, name_of(report.fault), report.text);
@@ -137,11 +137,11 @@ void RankProcesses::record_fault(int local_rank, const FaultReport& report) {
   rank.fault_text = report.text;
 }
 
-void RankProcesses::record_printed_fault(int local_rank, Fault fault, std::string_view line,
+void RankProcesses::record_printed_fault(int local_rank, report::Fault fault, std::string_view line,
                                          Duration moment) {
   if (local_rank >= static_cast<int>(ranks_.size())) return;
-  Rank& rank = ranks_[static_cast<std::size_t>(local_rank)];
-  const bool told = rank.fault != Fault::none && !printed_faults_.contains(local_rank);
+  model::Rank& rank = ranks_[static_cast<std::size_t>(local_rank)];
+  const bool told = rank.fault != report::Fault::none && !printed_faults_.contains(local_rank);
   if (!is_running(rank) || told) return;
   if (printed_faults_.insert_or_assign(local_rank, moment).second) {
     rank.fault = fault;
@@ -151,7 +151,7 @@ void RankProcesses::record_printed_fault(int local_rank, Fault fault, std::strin
 
 bool RankProcesses::update_stalled(Duration moment) {
   bool changed = false;
-  for (Rank& rank : ranks_) {
+  for (model::Rank& rank : ranks_) {
     const auto silence = progress_watch_.time_without_progress(rank.local_rank, moment);
     if (!is_running(rank) || silence.has_value() == rank.stalled_since.has_value()) continue;
     if (silence) LS_LOG(warning, "rank {} has reported nothing for {}", rank.rank, text(*silence));
@@ -162,7 +162,7 @@ bool RankProcesses::update_stalled(Duration moment) {
   return changed;
 }
 
-const Rank* RankProcesses::first_stalled() const {
+const model::Rank* RankProcesses::first_stalled() const {
   const auto rank = std::ranges::find_if(
       ranks_, [](const auto& r) { return is_running(r) && r.stalled_since.has_value(); });
   return rank == ranks_.end() ? nullptr : &*rank;
@@ -172,10 +172,10 @@ bool RankProcesses::update_activities() {
   const std::vector<Process> all = processes_of_user();
   const Duration moment = moment_now();
   bool changed = false;
-  for (Rank& rank : ranks_) {
+  for (model::Rank& rank : ranks_) {
     if (!is_running(rank)) continue;
     const auto doing = activity_watch_.observe(rank.local_rank, group_of(all, rank.pid), moment);
-    if (doing.activity == Activity::unknown) continue;
+    if (doing.activity == model::Activity::unknown) continue;
     const bool same = doing.since && rank.activity == doing.activity && rank.activity_since;
     changed = changed || (doing.since ? !same : rank.activity_since.has_value());
     rank.activity = doing.activity;
@@ -187,19 +187,21 @@ bool RankProcesses::update_activities() {
 
 bool RankProcesses::any_running() const { return std::ranges::any_of(ranks_, is_running); }
 
-bool RankProcesses::any_ended_badly() const { return std::ranges::any_of(ranks_, ended_badly); }
+bool RankProcesses::any_ended_badly() const {
+  return std::ranges::any_of(ranks_, model::ended_badly);
+}
 
 bool RankProcesses::any_failed() const {
-  return std::ranges::any_of(ranks_, [](const Rank& rank) {
-    return ended_badly(rank) && rank.state == RankState::exited;
+  return std::ranges::any_of(ranks_, [](const model::Rank& rank) {
+    return model::ended_badly(rank) && rank.state == model::RankState::exited;
   });
 }
 
-const Rank* RankProcesses::first_killed() const {
-  const auto rank = std::ranges::find_if(ranks_, [](const Rank& each) {
-    return ended_badly(each) && each.state == RankState::killed;
+const model::Rank* RankProcesses::first_killed() const {
+  const auto rank = std::ranges::find_if(ranks_, [](const model::Rank& each) {
+    return model::ended_badly(each) && each.state == model::RankState::killed;
   });
   return rank == ranks_.end() ? nullptr : &*rank;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::agent

@@ -21,7 +21,7 @@
 #include "platform/agent/watch/progress_watch.h"
 #include "platform/core/model/attempt.h"
 
-namespace lockstep {
+namespace lockstep::agent {
 
 class RankProcesses {
  public:
@@ -50,14 +50,15 @@ class RankProcesses {
   // withdraws it, because then the rank continued.
   void record_fault(int local_rank, const FaultReport& report);
   // A fault in its output (network_errors.h) counts only if the rank ends within a minute.
-  void record_printed_fault(int local_rank, Fault fault, std::string_view line, Duration moment);
+  void record_printed_fault(int local_rank, report::Fault fault, std::string_view line,
+                            Duration moment);
   // Updates stalled_since of ranks without progress, and their activities. True at any change.
   bool update_stalled(Duration moment);
   std::optional<Duration> next_stall(Duration moment) const {
     return progress_watch_.next_timeout(moment);
   }
   // The first stalled rank, or nullptr.
-  const Rank* first_stalled() const;
+  const model::Rank* first_stalled() const;
   // Updates the activity of each running rank. True if one became, or no longer is, stopped or
   // blocked.
   bool update_activities();
@@ -71,8 +72,8 @@ class RankProcesses {
   // True if a rank failed and was not killed.
   bool any_failed() const;
   // The first rank that was killed, but not by the agent; or nullptr.
-  const Rank* first_killed() const;
-  const std::vector<Rank>& ranks() const { return ranks_; }
+  const model::Rank* first_killed() const;
+  const std::vector<model::Rank>& ranks() const { return ranks_; }
 
  private:
   int first_rank_;
@@ -80,8 +81,8 @@ class RankProcesses {
   ProgressWatch progress_watch_;
   ActivityWatch activity_watch_;
   std::map<int, Duration> printed_faults_;  // by local rank, the time of the last such line
-  std::vector<Rank> ranks_;                 // by local rank
+  std::vector<model::Rank> ranks_;          // by local rank
   bool signalled_ = false;                  // by the agent: activities mean nothing any more
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::agent

@@ -11,7 +11,7 @@
 #include "base/log.h"
 #include "text/convert.h"
 
-namespace lockstep {
+namespace lockstep::agent {
 namespace {
 
 constexpr std::size_t kConnectionsPerRankMax = 64;
@@ -37,7 +37,7 @@ struct ReportLine {
   std::map<std::string, double> values;
   std::string path;
   std::string text;
-  Fault fault = Fault::none;
+  report::Fault fault = report::Fault::none;
   int rank = -1;
 
   static constexpr auto fields() {
@@ -67,23 +67,23 @@ Result<sockaddr_un> address_of(const std::filesystem::path& path) {
   return address;
 }
 
-TelemetryKind item_kind(ReportKind kind) {
+spool::TelemetryKind item_kind(ReportKind kind) {
   switch (kind) {
     case ReportKind::metrics:
-      return TelemetryKind::metrics;
+      return spool::TelemetryKind::metrics;
     case ReportKind::progress:
-      return TelemetryKind::progress;
+      return spool::TelemetryKind::progress;
     case ReportKind::checkpoint:
-      return TelemetryKind::checkpoint;
+      return spool::TelemetryKind::checkpoint;
     case ReportKind::event:
     case ReportKind::fault:
       break;
   }
-  return TelemetryKind::event;
+  return spool::TelemetryKind::event;
 }
 
 Result<RankReport> fault_of(ReportLine report) {
-  if (report.fault == Fault::none)
+  if (report.fault == report::Fault::none)
     return Error{Code::invalid, "fault: must say why the rank ends, such as connection_lost"};
   return RankReport(FaultReport{report.fault, std::max(report.rank, -1), std::move(report.text)});
 }
@@ -98,14 +98,14 @@ Result<RankReport> parse_report(std::string_view line, int rank) {
   const bool event = report.kind == ReportKind::event;
   if (event && report.text.empty())
     return Error{Code::invalid, "text: an event must say something"};
-  return RankReport(
-      TelemetryItem{.kind = item_kind(report.kind),
-                    .rank = rank,
-                    .step = report.step,
-                    .steps = report.steps,
-                    .time = report.time_us ? Time(Duration(*report.time_us)) : SystemClock().now(),
-                    .text = std::move(event ? report.text : report.path),
-                    .values = std::move(report.values)});
+  return RankReport(spool::TelemetryItem{
+      .kind = item_kind(report.kind),
+      .rank = rank,
+      .step = report.step,
+      .steps = report.steps,
+      .time = report.time_us ? Time(Duration(*report.time_us)) : SystemClock().now(),
+      .text = std::move(event ? report.text : report.path),
+      .values = std::move(report.values)});
 }
 
 Result<ReportSocket> ReportSocket::open(const std::filesystem::path& path, int rank, Sink sink) {
@@ -197,4 +197,4 @@ void ReportSocket::count_broken(std::string_view why) {
            broken_ == kBrokenLinesLogged ? " (more of them are only counted)" : "");
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::agent

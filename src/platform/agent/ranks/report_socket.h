@@ -21,19 +21,19 @@
 #include "platform/spool/telemetry_item.h"
 #include "report/fault/fault.h"
 
-namespace lockstep {
+namespace lockstep::agent {
 
 inline constexpr Bytes kReportLineMax = 256_KiB;
 
 // Why the rank must end, by its own report.
 struct FaultReport {
-  Fault fault = Fault::none;
+  report::Fault fault = report::Fault::none;
   int rank = -1;  // the global rank at fault; -1: unknown
   std::string text{};
 
   bool operator==(const FaultReport&) const = default;
 };
-using RankReport = std::variant<TelemetryItem, FaultReport>;
+using RankReport = std::variant<spool::TelemetryItem, FaultReport>;
 
 // Parses one line; fails if it is not JSON, of a kind that ranks must not report, or has fields of
 // wrong types.
@@ -77,4 +77,4 @@ class ReportSocket {
   std::int64_t broken_ = 0;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::agent

@@ -11,7 +11,7 @@
 #include "base/log.h"
 #include "platform/host/node_files.h"
 
-namespace lockstep {
+namespace lockstep::agent {
 namespace {
 
 namespace fs = std::filesystem;
@@ -38,7 +38,7 @@ bool create_or_empty(const fs::path& folder) {
 }  // namespace
 
 Result<SocketFolder> SocketFolder::create(std::string_view token) {
-  for (const fs::path& folder : socket_folders(token)) {
+  for (const fs::path& folder : host::socket_folders(token)) {
     if (create_or_empty(folder)) return SocketFolder(folder);
     LS_LOG(warning, "{} cannot be used for sockets", folder.string());
   }
@@ -52,4 +52,4 @@ SocketFolder::~SocketFolder() {
   if (!path_.empty()) fs::remove_all(path_, ignored);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::agent

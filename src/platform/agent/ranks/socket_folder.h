@@ -9,7 +9,7 @@
 
 #include "base/result.h"
 
-namespace lockstep {
+namespace lockstep::agent {
 
 class SocketFolder {
  public:
@@ -25,4 +25,4 @@ class SocketFolder {
   std::filesystem::path path_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::agent

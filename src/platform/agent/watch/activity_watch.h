@@ -13,7 +13,7 @@
 #include "base/units.h"
 #include "platform/core/model/attempt.h"
 
-namespace lockstep {
+namespace lockstep::agent {
 
 inline constexpr Duration kBlockedAfter = std::chrono::seconds(5);
 
@@ -24,7 +24,7 @@ struct ProcessSample {
 };
 
 struct RankActivity {
-  Activity activity = Activity::unknown;
+  model::Activity activity = model::Activity::unknown;
   std::optional<Duration> since{};  // the time since which it is blocked or stopped
 
   bool operator==(const RankActivity&) const = default;
@@ -41,11 +41,11 @@ class ActivityWatch {
 
  private:
   struct StuckProcess {
-    Activity activity = Activity::unknown;
+    model::Activity activity = model::Activity::unknown;
     std::string ran;
     Duration since{};
   };
   std::map<int, std::map<pid_t, StuckProcess>> stuck_;  // by local rank
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::agent

@@ -8,9 +8,9 @@
 
 #include "report/fault/fault.h"
 
-namespace lockstep {
+namespace lockstep::agent {
 
 // connection_lost, timed_out, or none.
-Fault network_fault_in(std::string_view line);
+report::Fault network_fault_in(std::string_view line);
 
-}  // namespace lockstep
+}  // namespace lockstep::agent

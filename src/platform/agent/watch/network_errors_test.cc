@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace lockstep {
+namespace lockstep::agent {
 namespace {
 
 // Lines as the libraries printed them.
@@ -28,7 +28,7 @@ TEST(NetworkWords, BrokenConnectionsOfGlooNcclAndTorchsStoreAreKnown) {
         "exiting prematurely.",
         "torch.distributed.DistNetworkError: Failed to recv, got 0 bytes. Connection was likely "
         "closed. Did the remote server shutdown or crash?"})
-    EXPECT_EQ(network_fault_in(line), Fault::connection_lost) << line;
+    EXPECT_EQ(network_fault_in(line), report::Fault::connection_lost) << line;
 }
 
 TEST(NetworkWords, TheirTimeOutsAreKnown) {
@@ -37,7 +37,7 @@ TEST(NetworkWords, TheirTimeOutsAreKnown) {
         "waiting 1800000ms for recv operation to complete",
         "[Rank 1] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=5, "
         "OpType=ALLREDUCE, Timeout(ms)=600000) ran for 600211 milliseconds before timing out."})
-    EXPECT_EQ(network_fault_in(line), Fault::timed_out) << line;
+    EXPECT_EQ(network_fault_in(line), report::Fault::timed_out) << line;
 }
 
 TEST(NetworkWords, OtherPeoplesConnectionsSayNothing) {
@@ -49,8 +49,8 @@ TEST(NetworkWords, OtherPeoplesConnectionsSayNothing) {
         "torch.distributed.DistBackendError: NCCL error in: /pytorch/torch/csrc/distributed/c10d/"
         "NCCLUtils.cpp:77, unhandled cuda error, NCCL version 2.26.2",
         "urllib.error.URLError: <urlopen error timed out>"})
-    EXPECT_EQ(network_fault_in(line), Fault::none) << line;
+    EXPECT_EQ(network_fault_in(line), report::Fault::none) << line;
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::agent

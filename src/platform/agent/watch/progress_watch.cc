@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace lockstep {
+namespace lockstep::agent {
 
 void ProgressWatch::record_progress(int local_rank, Duration moment) {
   if (hang_after_ > Duration(0)) last_progress_[local_rank] = moment;
@@ -24,4 +24,4 @@ std::optional<Duration> ProgressWatch::next_timeout(Duration moment) const {
   return least;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::agent

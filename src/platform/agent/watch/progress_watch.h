@@ -8,7 +8,7 @@
 
 #include "base/units.h"
 
-namespace lockstep {
+namespace lockstep::agent {
 
 class ProgressWatch {
  public:
@@ -28,4 +28,4 @@ class ProgressWatch {
   std::map<int, Duration> last_progress_;  // the time of its last report
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::agent

@@ -15,7 +15,7 @@
 #include "platform/agent/agent_for_test.h"
 #include "platform/agent/watch/straggler_watch.h"
 
-namespace lockstep {
+namespace lockstep::agent {
 namespace {
 
 constexpr std::string_view kOneOperation[] = {"all_reduce"};
@@ -26,19 +26,19 @@ constexpr auto kLag = std::chrono::milliseconds(8);
 class TwoRanks {
  public:
   explicit TwoRanks(const std::filesystem::path& folder) {
-    ::setenv(kFlightFolderVariable, folder.c_str(), 1);
+    ::setenv(comm::kFlightFolderVariable, folder.c_str(), 1);
     for (int rank = 0; rank < 2; ++rank)
-      recorders_.push_back(std::make_unique<FlightRecorder>(
-          FlightIdentity{rank, GroupRanks::world(2), "world", rank == 0 ? "a" : "b"},
-          FlightNames{kOneOperation, {}, {}}));
-    ::unsetenv(kFlightFolderVariable);
+      recorders_.push_back(std::make_unique<comm::FlightRecorder>(
+          comm::FlightIdentity{rank, comm::GroupRanks::world(2), "world", rank == 0 ? "a" : "b"},
+          comm::FlightNames{kOneOperation, {}, {}}));
+    ::unsetenv(comm::kFlightFolderVariable);
   }
 
-  FlightRecorder& recorder(std::size_t rank) { return *recorders_[rank]; }
+  comm::FlightRecorder& recorder(std::size_t rank) { return *recorders_[rank]; }
 
   void meet(int late_rank) {
     for (int i = 0; i < kCalls; ++i) {
-      const FlightCall call{.sequence = ++sequence_};
+      const comm::FlightCall call{.sequence = ++sequence_};
       const auto first = recorders_[static_cast<std::size_t>(1 - late_rank)]->record_started(call);
       const auto later = std::chrono::steady_clock::now() + kLag;
       while (std::chrono::steady_clock::now() < later) std::this_thread::yield();
@@ -49,7 +49,7 @@ class TwoRanks {
   }
 
  private:
-  std::vector<std::unique_ptr<FlightRecorder>> recorders_;
+  std::vector<std::unique_ptr<comm::FlightRecorder>> recorders_;
   std::uint64_t sequence_ = 0;
 };
 
@@ -76,16 +76,17 @@ TEST_F(AgentTest, ARankThatTheOthersWaitForIsAmongTheRunsEvents) {
 }
 
 // Rank 0 cannot send its data, and rank 1 does not receive it; the way back is free.
-void wait_for_the_link(FlightRecorder& sender, FlightRecorder& receiver, std::uint64_t sequence) {
+void wait_for_the_link(comm::FlightRecorder& sender, comm::FlightRecorder& receiver,
+                       std::uint64_t sequence) {
   const auto sends = sender.record_started({.sequence = sequence});
   const auto receives = receiver.record_started({.sequence = sequence});
-  sender.mark_waiting(sends, 1, WaitReason::receive_data, 0);
-  receiver.mark_waiting(receives, 0, WaitReason::send_data, 0);
+  sender.mark_waiting(sends, 1, comm::WaitReason::receive_data, 0);
+  receiver.mark_waiting(receives, 0, comm::WaitReason::send_data, 0);
   const auto later = std::chrono::steady_clock::now() + kLag;
   while (std::chrono::steady_clock::now() < later) std::this_thread::yield();
   sender.mark_resumed(sends);
   receiver.mark_resumed(receives);
-  sender.mark_waiting(sends, 1, WaitReason::send_data, 0);
+  sender.mark_waiting(sends, 1, comm::WaitReason::send_data, 0);
   sender.mark_resumed(sends);
   sender.mark_ended(sends, true, 0);
   receiver.mark_ended(receives, true, 0);
@@ -114,4 +115,4 @@ TEST(StragglerWatch, WithoutRecordsNothingIsTold) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::agent

@@ -10,12 +10,12 @@
 #include "comm/flight/diagnosis/straggler.h"
 #include "comm/flight/log.h"
 
-namespace lockstep {
+namespace lockstep::agent {
 namespace {
 
 // An event is read as an alarm. Smaller differences between ranks are normal; `lockstep flight`
 // shows them on request.
-constexpr StragglerThresholds kAlarmThresholds{
+constexpr comm::StragglerThresholds kAlarmThresholds{
     .lag_min = std::chrono::milliseconds(5), .cost_share_min = 0.1, .last_ratio_min = 2};
 
 constexpr int kReportsPerFindingMax =
@@ -38,26 +38,26 @@ void StragglerWatch::begin_scan() {
   due_ = Deadline::after(Duration(0));
   for (const auto& folder : folders_)
     if (const auto files = list_folder(folder))
-      std::ranges::copy_if(*files, std::back_inserter(unread_), is_flight_file);
+      std::ranges::copy_if(*files, std::back_inserter(unread_), comm::is_flight_file);
 }
 
 // No rank waits for a process that has ended. Unreadable records are left out, and their group with
 // them.
 void StragglerWatch::read_next_record() {
-  auto log = read_flight_file(unread_.back());
+  auto log = comm::read_flight_file(unread_.back());
   unread_.pop_back();
-  if (log && log->process != ProcessState::ended) logs_.push_back(*std::move(log));
+  if (log && log->process != comm::ProcessState::ended) logs_.push_back(*std::move(log));
 }
 
 std::vector<StragglerWatch::Finding> StragglerWatch::finish_scan() {
   scanning_ = false;
   due_ = Deadline::after(period_);
-  const auto groups = flight_groups(std::exchange(logs_, {}));
+  const auto groups = comm::flight_groups(std::exchange(logs_, {}));
   std::vector<Finding> told;
-  for (const Straggler& one : find_stragglers(groups, kAlarmThresholds))
+  for (const comm::Straggler& one : comm::find_stragglers(groups, kAlarmThresholds))
     if (is_new(format("{}", one.rank))) told.push_back({one.rank, text(one)});
-  for (const FlightGroup& group : groups)
-    for (const SlowLink& one : find_slow_links(group))
+  for (const comm::FlightGroup& group : groups)
+    for (const comm::SlowLink& one : comm::find_slow_links(group))
       if (is_new(format("{} to {}", one.from.rank, one.to.rank)))
         told.push_back({one.from.rank, text(one)});
   before_ = std::exchange(now_, {});
@@ -69,4 +69,4 @@ bool StragglerWatch::is_new(const std::string& what) {
   return !seen && !before_.contains(what) && ++report_counts_[what] <= kReportsPerFindingMax;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::agent

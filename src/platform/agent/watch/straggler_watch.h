@@ -15,7 +15,7 @@
 #include "base/units.h"
 #include "comm/flight/diagnosis/group.h"
 
-namespace lockstep {
+namespace lockstep::agent {
 
 class StragglerWatch {
  public:
@@ -43,9 +43,9 @@ class StragglerWatch {
   Deadline due_;
   bool scanning_ = false;
   std::vector<std::filesystem::path> unread_;
-  std::vector<FlightLog> logs_;
+  std::vector<comm::FlightLog> logs_;
   std::set<std::string> before_, now_;  // ranks and links of the previous scan and of this one
   std::map<std::string, int> report_counts_;  // number of reports
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::agent

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace lockstep {
+namespace lockstep::model {
 namespace {
 
 std::optional<Time> first_bad_end(const std::vector<const Node*>& nodes) {
@@ -24,12 +24,12 @@ Time last_activity(const std::vector<const Node*>& nodes) {
 
 }  // namespace
 
-std::string_view text(AttemptState state) { return name_of(state); }
-std::string_view text(Cause cause) { return name_of(cause); }
-std::string_view text(NodeState state) { return name_of(state); }
-std::string_view text(StopReason reason) { return name_of(reason); }
-std::string_view text(RankState state) { return name_of(state); }
-std::string_view text(Activity activity) { return name_of(activity); }
+std::string_view text(AttemptState state) { return lockstep::name_of(state); }
+std::string_view text(Cause cause) { return lockstep::name_of(cause); }
+std::string_view text(NodeState state) { return lockstep::name_of(state); }
+std::string_view text(StopReason reason) { return lockstep::name_of(reason); }
+std::string_view text(RankState state) { return lockstep::name_of(state); }
+std::string_view text(Activity activity) { return lockstep::name_of(activity); }
 
 bool ended_badly(const Rank& rank) {
   if (rank.signalled_by_agent) return false;
@@ -80,4 +80,4 @@ Duration running_time(const Attempt& attempt, const std::vector<const Node*>& no
   return std::max(Duration(0), end - *attempt.started);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::model

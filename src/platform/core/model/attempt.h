@@ -13,7 +13,7 @@
 #include "report/fault/fault.h"
 #include "text/record.h"
 
-namespace lockstep {
+namespace lockstep::model {
 
 // reserved: the devices are held. launching: the first agents have reported. running: all ranks of
 // every node were started. draining: the attempt is being ended, and processes may still exist.
@@ -151,7 +151,7 @@ struct Rank {
   Activity activity = Activity::unknown;  // at the last check
   std::optional<Time> activity_since{};   // since when it is blocked or stopped
   // The fault that the rank reported; the global rank at fault, or -1 if unknown; the fault text.
-  Fault fault = Fault::none;
+  report::Fault fault = report::Fault::none;
   int fault_rank = -1;
   std::string fault_text{};
   int restarts = 0;  // how often its agent has restarted it (OnFailure::wait)
@@ -222,4 +222,4 @@ std::optional<Time> last_rank_end(const Node& node);
 // at the last heartbeat or rank end of any node.
 Duration running_time(const Attempt& attempt, const std::vector<const Node*>& nodes, Time now);
 
-}  // namespace lockstep
+}  // namespace lockstep::model

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace lockstep {
+namespace lockstep::model {
 namespace {
 
 Node two_ranks() {
@@ -35,4 +35,4 @@ TEST(Node, WhoseRankEndedStalledOrDoesSomethingElseIsNews) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::model

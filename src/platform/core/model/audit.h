@@ -9,7 +9,7 @@
 #include "base/units.h"
 #include "text/record.h"
 
-namespace lockstep {
+namespace lockstep::model {
 
 struct AuditEntry {
   Time time{};
@@ -33,4 +33,4 @@ inline void add_audit_entry(std::vector<AuditEntry>& audit, AuditEntry entry) {
   audit.push_back(std::move(entry));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::model

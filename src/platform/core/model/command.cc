@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace lockstep {
+namespace lockstep::model {
 namespace {
 
 using Nodes = std::vector<const Node*>;
@@ -41,7 +41,7 @@ Command for_orphan(const State& state, const NodeName& name) {
 
 }  // namespace
 
-std::string_view text(CommandKind kind) { return name_of(kind); }
+std::string_view text(CommandKind kind) { return lockstep::name_of(kind); }
 
 bool ranks_are_final(const Node& node) {
   if (node.state == NodeState::released || node.state == NodeState::lost) return true;
@@ -72,4 +72,4 @@ Command command_for(const State& state, const NodeName& name) {
   return {.grace = kGracePeriod};
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::model

@@ -7,7 +7,7 @@
 
 #include "platform/core/model/state.h"
 
-namespace lockstep {
+namespace lockstep::model {
 
 enum class CommandKind { none, start, stop, leave };
 constexpr auto enum_names(CommandKind) {
@@ -45,4 +45,4 @@ Command command_for(const State& state, const NodeName& node);
 // and never will, or the node is lost or released.
 bool ranks_are_final(const Node& node);
 
-}  // namespace lockstep
+}  // namespace lockstep::model

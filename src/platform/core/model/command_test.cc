@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace lockstep {
+namespace lockstep::model {
 namespace {
 
 const RunId kRun{"demo", 1};
@@ -12,7 +12,7 @@ const AttemptId kAttempt{kRun, 2};
 class CommandTest : public ::testing::Test {
  protected:
   CommandTest() {
-    lockstep::Run run;
+    model::Run run;
     run.id = kRun;
     run.state = RunState::starting;
     run.epoch = 2;
@@ -102,4 +102,4 @@ TEST_F(CommandTest, AnIpv6AddressStandsInBrackets) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::model

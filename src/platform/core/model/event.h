@@ -12,7 +12,7 @@
 #include "platform/core/model/run.h"
 #include "platform/core/model/state.h"
 
-namespace lockstep {
+namespace lockstep::model {
 
 // A known request id changes nothing: the run exists already.
 struct SubmitRun {
@@ -144,4 +144,4 @@ struct KillOrphan {
 
 using Effect = std::variant<LaunchNode, KillNode, KillOrphan>;
 
-}  // namespace lockstep
+}  // namespace lockstep::model

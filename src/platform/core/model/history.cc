@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace lockstep {
+namespace lockstep::model {
 namespace {
 
 void raise(std::int64_t& known, std::int64_t to) { known = std::max(known, to); }
@@ -33,4 +33,4 @@ std::int64_t missing_from_store(const StoreRow& store, const StoreHistory& histo
                                        : std::max<std::int64_t>(0, known->second - store.issued);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::model

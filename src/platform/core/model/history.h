@@ -14,7 +14,7 @@
 #include "platform/core/model/state.h"
 #include "text/record.h"
 
-namespace lockstep {
+namespace lockstep::model {
 
 struct StoreHistory {
   std::map<std::string, std::int64_t> issued;   // by generation, as in StoreRow
@@ -39,4 +39,4 @@ void record_issued(StoreHistory& history, const State& state);
 // know.
 std::int64_t missing_from_store(const StoreRow& store, const StoreHistory& history);
 
-}  // namespace lockstep
+}  // namespace lockstep::model

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace lockstep {
+namespace lockstep::model {
 namespace {
 
 TEST(StoreHistory, KnowsAnOlderCopyByWhatItLacks) {
@@ -18,7 +18,7 @@ TEST(StoreHistory, KnowsAnOlderCopyByWhatItLacks) {
 TEST(StoreHistory, KeepsTheHighestNumberOfEachProject) {
   State state;
   for (const auto& [project, number] : {std::pair("demo", 7), {"demo", 9}, {"other", 1}}) {
-    lockstep::Run run;
+    model::Run run;
     run.id = {project, number};
     apply(state, run);
   }
@@ -29,4 +29,4 @@ TEST(StoreHistory, KeepsTheHighestNumberOfEachProject) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::model

@@ -6,7 +6,7 @@
 
 #include "text/record.h"
 
-namespace lockstep {
+namespace lockstep::model {
 
 struct HostDevices {
   std::string host;
@@ -20,4 +20,4 @@ struct HostDevices {
   }
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::model

@@ -3,7 +3,7 @@
 
 #include "text/record.h"
 
-namespace lockstep {
+namespace lockstep::model {
 
 // open: any run may use it. avoided: only if no other host has capacity. closed: no new run, and
 // running ones stay. drained: closed, and runs that can be moved leave it.
@@ -16,7 +16,7 @@ constexpr auto enum_names(HostState) {
 }
 // The displayed name: the command that closes a host is `lockstep host cordon`.
 constexpr std::string_view displayed_host_state(HostState state) {
-  return state == HostState::closed ? "cordoned" : name_of(state);
+  return state == HostState::closed ? "cordoned" : lockstep::name_of(state);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::model

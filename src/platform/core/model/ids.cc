@@ -7,7 +7,7 @@
 
 #include "base/format.h"
 
-namespace lockstep {
+namespace lockstep::model {
 namespace {
 
 constexpr std::size_t kNameLimit = 64;
@@ -120,4 +120,4 @@ Result<void> check_name(std::string_view what, std::string_view name) {
   return {};
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::model

@@ -9,7 +9,7 @@
 
 #include "base/result.h"
 
-namespace lockstep {
+namespace lockstep::model {
 
 struct RunId {
   std::string project;
@@ -65,4 +65,4 @@ Result<void> check_generation(std::string_view generation);
 // URLs and shells.
 Result<void> check_name(std::string_view what, std::string_view name);
 
-}  // namespace lockstep
+}  // namespace lockstep::model

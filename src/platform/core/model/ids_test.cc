@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace lockstep {
+namespace lockstep::model {
 namespace {
 
 using ::testing::AllOf;
@@ -60,4 +60,4 @@ TEST(Names, AreSafeInPathsAndShells) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::model

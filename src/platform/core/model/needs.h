@@ -7,13 +7,13 @@
 #include "map/map.h"
 #include "text/record.h"
 
-namespace lockstep {
+namespace lockstep::model {
 
 struct Needs {
-  int cores = 0;                     // CPU cores for this node alone
-  Bytes memory{};                    // main memory for this node alone
-  std::optional<DeviceKind> kind{};  // of all devices of the host
-  Bytes device_memory{};             // minimum for each device of the host
+  int cores = 0;                          // CPU cores for this node alone
+  Bytes memory{};                         // main memory for this node alone
+  std::optional<map::DeviceKind> kind{};  // of all devices of the host
+  Bytes device_memory{};                  // minimum for each device of the host
   auto operator<=>(const Needs&) const = default;
 
   static constexpr auto fields() {
@@ -30,4 +30,4 @@ inline Needs hardware_needs(const Needs& needs) {
   return {.kind = needs.kind, .device_memory = needs.device_memory};
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::model

@@ -13,7 +13,7 @@
 #include "platform/core/model/host_state.h"
 #include "text/record.h"
 
-namespace lockstep {
+namespace lockstep::model {
 
 // A run whose attempt ended because the host's node was lost.
 struct HostLoss {
@@ -62,9 +62,9 @@ struct LimitRow {
   bool operator==(const LimitRow&) const = default;
 };
 
-inline std::string_view text(HostState state) { return name_of(state); }
-inline std::string_view text(LimitScope scope) { return name_of(scope); }
+inline std::string_view text(HostState state) { return lockstep::name_of(state); }
+inline std::string_view text(LimitScope scope) { return lockstep::name_of(scope); }
 // "project demo"
 inline std::string text(const LimitId& id) { return std::string(text(id.scope)) + " " + id.name; }
 
-}  // namespace lockstep
+}  // namespace lockstep::model

@@ -17,7 +17,7 @@
 #include "platform/core/model/run.h"
 #include "text/record.h"
 
-namespace lockstep {
+namespace lockstep::model {
 
 // The data with which another store adopts an attempt. A copy is in the folder of each node.
 struct AttemptRecord {
@@ -75,4 +75,4 @@ struct Orphan {
 // name has a space.
 RunId orphan_allocation_id(const RunId& run);
 
-}  // namespace lockstep
+}  // namespace lockstep::model

@@ -5,7 +5,7 @@
 #include "base/format.h"
 #include "base/utf8.h"
 
-namespace lockstep {
+namespace lockstep::model {
 namespace {
 
 // Far above the size of any cluster, and small enough that no product of them overflows.
@@ -85,10 +85,10 @@ Result<void> check_folder(std::string_view what, std::string_view path) {
 Result<void> check_class(const RunSpec& spec) {
   const Duration most = timeout_max(spec.run_class);
   if (spec.timeout > most)
-    return invalid(
-        format("timeout: a run of class {} takes at most {}, got {}; shorten it, or "
-               "leave the class out",
-               name_of(spec.run_class), text(most), text(spec.timeout)));
+    return invalid(format(
+        "timeout: a run of class {} takes at most {}, got {}; shorten it, or "
+        "leave the class out",
+        lockstep::name_of(spec.run_class), lockstep::text(most), lockstep::text(spec.timeout)));
   if (spec.run_class == RunClass::debug && node_count(spec) > 1)
     return invalid(
         format("nodes: a run of class debug has one node, got {}; ask for one, or leave "
@@ -99,8 +99,8 @@ Result<void> check_class(const RunSpec& spec) {
 
 Result<void> check_memory(std::string_view what, Bytes memory) {
   if (memory >= Bytes(0) && memory <= kMemoryLimit) return {};
-  return invalid(
-      format("needs: {}: must be from 0 to {}, got {}", what, text(kMemoryLimit), text(memory)));
+  return invalid(format("needs: {}: must be from 0 to {}, got {}", what,
+                        lockstep::text(kMemoryLimit), lockstep::text(memory)));
 }
 
 Result<void> check_needs(const Needs& needs) {
@@ -127,7 +127,7 @@ bool waits_for_devices(const Run& run) {
   return run.state == RunState::queued && !run.not_before && !run.held && !run.awaits_dependencies;
 }
 
-std::string_view text(RunState state) { return name_of(state); }
+std::string_view text(RunState state) { return lockstep::name_of(state); }
 
 bool is_final(RunState state) {
   return state == RunState::succeeded || state == RunState::failed ||
@@ -149,10 +149,10 @@ Result<void> check(const RunSpec& spec) {
   TRY(check_count("remainder", spec.remainder, 0, spec.devices - 1));
   if (spec.timeout <= Duration(0) || spec.timeout > kTimeoutLimit)
     return invalid(format("timeout: must be more than 0 and at most {}, got {}",
-                          text(kTimeoutLimit), text(spec.timeout)));
+                          lockstep::text(kTimeoutLimit), lockstep::text(spec.timeout)));
   if (spec.hang_after < Duration(0) || spec.hang_after > kTimeoutLimit)
-    return invalid(format("hang_after: must be from 0 (never) to {}, got {}", text(kTimeoutLimit),
-                          text(spec.hang_after)));
+    return invalid(format("hang_after: must be from 0 (never) to {}, got {}",
+                          lockstep::text(kTimeoutLimit), lockstep::text(spec.hang_after)));
   TRY(check_count("retries", spec.retries, 0, kRetriesLimit));
   TRY(check_count("rank_loss_retries", spec.rank_loss_retries, 0, kRetriesLimit));
   TRY(check_class(spec));
@@ -164,4 +164,4 @@ Result<void> check(const RunSpec& spec) {
   return check_folder("checkpoint_folder", spec.checkpoint_folder);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::model

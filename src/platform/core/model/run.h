@@ -15,7 +15,7 @@
 #include "platform/core/model/run_class.h"
 #include "text/record.h"
 
-namespace lockstep {
+namespace lockstep::model {
 
 enum class RunState { queued, starting, running, succeeded, failed, timed_out, cancelled };
 constexpr auto enum_names(RunState) {
@@ -164,4 +164,4 @@ struct Run {
 // True if it waits for devices only, so that the scheduler decides about it.
 bool waits_for_devices(const Run& run);
 
-}  // namespace lockstep
+}  // namespace lockstep::model

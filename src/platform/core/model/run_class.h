@@ -3,7 +3,7 @@
 
 #include "text/record.h"
 
-namespace lockstep {
+namespace lockstep::model {
 
 // debug: short and on one host, so that it starts soon. normal. preemptible: on devices that no
 // other run requests; it gives them back when one does.
@@ -14,4 +14,4 @@ constexpr auto enum_names(RunClass) {
                           {RunClass::preemptible, "preemptible"}});
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::model

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace lockstep {
+namespace lockstep::model {
 namespace {
 
 using ::testing::AllOf;
@@ -124,4 +124,4 @@ TEST(RunState, OnlyFourAreFinal) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::model

@@ -1,6 +1,6 @@
 #include "platform/core/model/state.h"
 
-namespace lockstep {
+namespace lockstep::model {
 namespace {
 
 void put_row(State& state, const Run& run) {
@@ -122,4 +122,4 @@ std::vector<const Node*> nodes_of(const State& state, const AttemptId& attempt) 
   return nodes;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::model

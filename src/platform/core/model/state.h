@@ -15,7 +15,7 @@
 #include "platform/core/model/orphan.h"
 #include "platform/core/model/run.h"
 
-namespace lockstep {
+namespace lockstep::model {
 
 // The identity of this store. A restored older copy gets a new generation, so that nothing created
 // from then on has the name of something that the copy does not know.
@@ -53,7 +53,7 @@ std::int64_t day_of(Time time);
 
 // Ordered containers throughout: decisions must not depend on hashing.
 struct State {
-  ClusterMap map;  // `map`, `numbers` and `engine_has_listed` are not rows
+  map::ClusterMap map;  // `map`, `numbers` and `engine_has_listed` are not rows
   // By project, the highest number ever given to a run here, including stores that no longer exist.
   std::map<std::string, std::int64_t> numbers;
   bool engine_has_listed = true;  // false: no run starts until the engine has listed its nodes
@@ -93,4 +93,4 @@ std::vector<const Orphan*> orphans_of(const State& state, const RunId& run);
 // The nodes of one attempt, in order of their index.
 std::vector<const Node*> nodes_of(const State& state, const AttemptId& attempt);
 
-}  // namespace lockstep
+}  // namespace lockstep::model

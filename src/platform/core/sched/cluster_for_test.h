@@ -8,17 +8,17 @@
 #include "map/map.h"
 #include "platform/core/sched/plan.h"
 
-namespace lockstep::testing_cluster {
+namespace lockstep::sched::testing_cluster {
 
 // Pods of hosts with so many devices each: cluster({{2, 2}, {4}}) has h0 and h1 in p0, h2 in p1.
-inline ClusterMap cluster(const std::vector<std::vector<int>>& pods) {
-  ClusterMap map;
+inline map::ClusterMap cluster(const std::vector<std::vector<int>>& pods) {
+  map::ClusterMap map;
   int next = 0;
   for (const auto& hosts : pods) {
-    Pod& pod = map.pods.emplace_back();
-    Leaf& leaf = pod.leaves.emplace_back();
+    map::Pod& pod = map.pods.emplace_back();
+    map::Leaf& leaf = pod.leaves.emplace_back();
     for (int devices : hosts) {
-      Host& host = leaf.hosts.emplace_back();
+      map::Host& host = leaf.hosts.emplace_back();
       host.id = lockstep::format("h{}", next++);
       host.islands.emplace_back().devices.resize(static_cast<std::size_t>(devices));
     }
@@ -27,12 +27,12 @@ inline ClusterMap cluster(const std::vector<std::vector<int>>& pods) {
 }
 
 // So many pods of so many hosts of eight devices.
-inline ClusterMap pods_of_eights(int pods, int hosts) {
+inline map::ClusterMap pods_of_eights(int pods, int hosts) {
   return cluster(std::vector<std::vector<int>>(
       static_cast<std::size_t>(pods), std::vector<int>(static_cast<std::size_t>(hosts), 8)));
 }
 
-inline RunId run(int number) { return {"demo", number}; }
+inline model::RunId run(int number) { return {"demo", number}; }
 inline Time at_second(std::int64_t seconds) { return Time(std::chrono::seconds(seconds)); }
 
 // A run of one host.
@@ -55,17 +55,17 @@ inline PendingRun run_of_eights(int number, int devices, std::int64_t arrived, s
 }
 
 // "h0:0,1"
-inline std::vector<std::string> placement_texts(const std::vector<HostDevices>& slices) {
+inline std::vector<std::string> placement_texts(const std::vector<model::HostDevices>& slices) {
   std::vector<std::string> words;
-  for (const HostDevices& slice : slices)
+  for (const model::HostDevices& slice : slices)
     words.push_back(lockstep::format("{}:{}", slice.host, fmt::join(slice.devices, ",")));
   return words;
 }
 
-inline std::vector<RunId> runs_of(const std::vector<Placement>& placements) {
-  std::vector<RunId> runs;
+inline std::vector<model::RunId> runs_of(const std::vector<Placement>& placements) {
+  std::vector<model::RunId> runs;
   for (const Placement& placement : placements) runs.push_back(placement.run);
   return runs;
 }
 
-}  // namespace lockstep::testing_cluster
+}  // namespace lockstep::sched::testing_cluster

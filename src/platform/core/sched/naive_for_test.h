@@ -14,7 +14,7 @@
 #include "platform/core/model/host_state.h"
 #include "platform/core/sched/policy.h"
 
-namespace lockstep::testing_naive {
+namespace lockstep::sched::testing_naive {
 
 struct Job {
   int number = 0;
@@ -41,13 +41,13 @@ class Cluster {
       : hosts_(hosts),
         fit_(fit),
         free_(static_cast<std::size_t>(pods * hosts), 8),
-        states_(free_.size(), HostState::open) {}
+        states_(free_.size(), model::HostState::open) {}
 
   // Not on avoided hosts, if another host fits.
   Place place(int devices) const {
     Cluster trusted = *this;
-    for (HostState& state : trusted.states_)
-      if (state == HostState::avoided) state = HostState::closed;
+    for (model::HostState& state : trusted.states_)
+      if (state == model::HostState::avoided) state = model::HostState::closed;
     const Place place = trusted.anywhere(devices);
     return place.empty() ? anywhere(devices) : place;
   }
@@ -57,7 +57,7 @@ class Cluster {
     std::ranges::fill(empty.free_, 8);
     return !empty.place(devices).empty();
   }
-  void set(int host, HostState state) { states_[static_cast<std::size_t>(host)] = state; }
+  void set(int host, model::HostState state) { states_[static_cast<std::size_t>(host)] = state; }
   void take(const Place& place) {
     for (const auto& [host, devices] : place) at(host) -= devices;
   }
@@ -69,7 +69,7 @@ class Cluster {
   int& at(int host) { return free_[static_cast<std::size_t>(host)]; }
   int at(int host) const {
     const auto i = static_cast<std::size_t>(host);
-    return states_[i] == HostState::closed ? 0 : free_[i];
+    return states_[i] == model::HostState::closed ? 0 : free_[i];
   }
   Place anywhere(int devices) const { return devices < 8 ? small(devices) : gang(devices); }
   int count() const { return static_cast<int>(free_.size()); }
@@ -127,7 +127,7 @@ class Cluster {
   int hosts_;
   Fit fit_;
   std::vector<int> free_;
-  std::vector<HostState> states_;
+  std::vector<model::HostState> states_;
 };
 
 class Simulator {
@@ -149,7 +149,7 @@ class Simulator {
     cluster_.give(found->place);
     running_.erase(found);
   }
-  void set(int host, HostState state) { cluster_.set(host, state); }
+  void set(int host, model::HostState state) { cluster_.set(host, state); }
   void set(const std::map<std::string, int>& limits) { limits_ = limits; }
   // Returns the runs that start, and where.
   std::vector<Running> pass(std::int64_t now) {
@@ -267,4 +267,4 @@ class Simulator {
   std::int64_t shadow_time_ = 0;
 };
 
-}  // namespace lockstep::testing_naive
+}  // namespace lockstep::sched::testing_naive

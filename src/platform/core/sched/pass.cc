@@ -3,8 +3,8 @@
 #include "platform/core/sched/queue/wait_reasons.h"
 #include "platform/core/sched/scheduler.h"
 
-namespace lockstep {
-Plan schedule_once(const ClusterMap& map, const SchedulingPolicy& policy,
+namespace lockstep::sched {
+Plan schedule_once(const map::ClusterMap& map, const SchedulingPolicy& policy,
                    std::span<const PendingRun> queue, std::span<const Allocation> held, Time now,
                    const OperatorSettings& settings) {
   Scheduler scheduler(map, policy);
@@ -17,7 +17,7 @@ Plan schedule_once(const ClusterMap& map, const SchedulingPolicy& policy,
   return plan;
 }
 
-Result<void> check_fits(const ClusterMap& map, const PendingRun& pending) {
+Result<void> check_fits(const map::ClusterMap& map, const PendingRun& pending) {
   const HostTable table(map);
   const Shape shape = shape_of(pending);
   if (placement_scope_of(restricted_to(shape.needs, FreeCapacity(table)), shape) !=
@@ -26,4 +26,4 @@ Result<void> check_fits(const ClusterMap& map, const PendingRun& pending) {
   return gang_too_large(table, shape);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::sched

@@ -13,14 +13,14 @@
 #include "platform/core/sched/plan.h"
 #include "platform/core/sched/policy.h"
 
-namespace lockstep {
+namespace lockstep::sched {
 
 // In any order; each run once, in the queue or in `held`.
-Plan schedule_once(const ClusterMap& map, const SchedulingPolicy& policy,
+Plan schedule_once(const map::ClusterMap& map, const SchedulingPolicy& policy,
                    std::span<const PendingRun> queue, std::span<const Allocation> held, Time now,
                    const OperatorSettings& settings = {});
 
 // Checks that the run could start on an empty map; the error describes what the map holds.
-Result<void> check_fits(const ClusterMap& map, const PendingRun& pending);
+Result<void> check_fits(const map::ClusterMap& map, const PendingRun& pending);
 
-}  // namespace lockstep
+}  // namespace lockstep::sched

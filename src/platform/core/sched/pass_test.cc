@@ -8,7 +8,7 @@
 #include "base/random.h"
 #include "platform/core/sched/cluster_for_test.h"
 
-namespace lockstep {
+namespace lockstep::sched {
 namespace {
 
 using ::testing::AllOf;
@@ -19,7 +19,7 @@ using testing_cluster::placement_texts;
 using testing_cluster::run;
 
 // First come, first served, by the order of the array: runs arrive one second after the other.
-Plan in_turn(const ClusterMap& map, std::vector<PendingRun> queue,
+Plan in_turn(const map::ClusterMap& map, std::vector<PendingRun> queue,
              const std::vector<Allocation>& held) {
   std::int64_t second = 0;
   for (PendingRun& want : queue) want.arrived = testing_cluster::at_second(++second);
@@ -126,10 +126,10 @@ TEST(Fits, SaysWhatTheMapHolds) {
 }
 
 TEST(Fits, NamesTheNearestThatWouldFit) {
-  const auto nearest = [](const ClusterMap& map, int nodes, int devices) {
+  const auto nearest = [](const map::ClusterMap& map, int nodes, int devices) {
     return check_fits(map, {run(1), nodes, devices}).error().message;
   };
-  const ClusterMap eights = testing_cluster::pods_of_eights(2, 2);
+  const map::ClusterMap eights = testing_cluster::pods_of_eights(2, 2);
   EXPECT_THAT(nearest(eights, 5, 8), HasSubstr("; --nodes 4 --devices 8 would fit;"));
   EXPECT_THAT(nearest(eights, 1, 16), HasSubstr("; --nodes 2 --devices 8 would fit;"));
   EXPECT_THAT(nearest(eights, 6, 4), HasSubstr("; --nodes 3 --devices 8 would fit;"));
@@ -169,4 +169,4 @@ TEST(QueueScan, KeepsItsPromisesOnRandomQueues) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::sched

@@ -17,14 +17,14 @@
 #include "platform/core/model/needs.h"
 #include "platform/core/model/run_class.h"
 
-namespace lockstep {
+namespace lockstep::sched {
 
 // A run that waits. It needs `nodes` distinct hosts with `devices` free devices each. If
 // `remainder` is not 0, it needs one more host with that many, fewer than `devices`. All of them
 // must be in one pod, unless no pod is large enough even when empty. (20 devices where hosts have
 // 8: 2 nodes x 8 and a remainder of 4.)
 struct PendingRun {
-  RunId run;
+  model::RunId run;
   int nodes = 1;
   int devices = 1;
   int remainder = 0;
@@ -37,26 +37,26 @@ struct PendingRun {
   int moves_left = 0;  // how often it may be moved while it runs; 0 also if it has no checkpoints
   // It continues from its checkpoints: it may be paused once it has written one in this attempt.
   bool may_pause = false;
-  RunClass run_class = RunClass::normal;
+  model::RunClass run_class = model::RunClass::normal;
   std::string user{};  // its devices count towards this user's limit
   // How far its project was beyond its fair share when the run was submitted, in percent
   // (fair_share.h). Its time limit counts in its key with this factor.
   int fair_share_used = 100;
-  Needs needs{};  // of each node
+  model::Needs needs{};  // of each node
   bool operator==(const PendingRun&) const = default;
 };
 
 // Devices that are not free, and the run that holds them. Devices of hosts that the map lacks are
 // ignored.
 struct Allocation {
-  RunId run;
-  std::vector<HostDevices> devices;
+  model::RunId run;
+  std::vector<model::HostDevices> devices;
   Time expected_end{};  // by its time limit; a time in the past means that it may end at any moment
   int moves_left = 0;   // as in PendingRun
   Time started{};       // of this attempt
-  RunClass run_class = RunClass::normal;
+  model::RunClass run_class = model::RunClass::normal;
   std::string user{};
-  Needs needs{};
+  model::Needs needs{};
   bool may_pause = false;
   // As in PendingRun: its place in the queue if it had to wait, and its whole time limit.
   Time arrived{};
@@ -69,14 +69,15 @@ struct Allocation {
   std::optional<Time> last_checkpoint{};
   // For a run that is being moved: its destination. These devices are reserved for it from
   // expected_end on, for time_limit, the rest of its time limit.
-  std::vector<HostDevices> move_destination{};
+  std::vector<model::HostDevices> move_destination{};
   Duration time_limit{};
   bool operator==(const Allocation&) const = default;
 };
 
 struct Placement {
-  RunId run;
-  std::vector<HostDevices> devices;  // one entry a node in the map's order, the remainder's last
+  model::RunId run;
+  std::vector<model::HostDevices>
+      devices;  // one entry a node in the map's order, the remainder's last
   bool operator==(const Placement&) const = default;
 };
 
@@ -90,7 +91,7 @@ struct Limits {
 
 struct HostStatus {
   std::string host;
-  HostState state = HostState::open;
+  model::HostState state = model::HostState::open;
   std::string reason{};  // one clause for users: "it lost demo/1 and demo/7"
 };
 
@@ -104,8 +105,8 @@ struct OperatorSettings {
 // use the devices of moved runs. If the policy does not preempt at once, the run holds both until
 // remove_allocation().
 struct Move {
-  RunId run;
-  std::vector<HostDevices> devices;  // where it goes
+  model::RunId run;
+  std::vector<model::HostDevices> devices;  // where it goes
   bool operator==(const Move&) const = default;
 };
 
@@ -131,9 +132,9 @@ class WaitingReason {
 
 // Why a run waits, as of the last pass.
 struct WaitingRun {
-  RunId run;
+  model::RunId run;
   // The run that must end or start first; none: with the current map and limits it never starts.
-  std::optional<RunId> blocker;
+  std::optional<model::RunId> blocker;
   WaitingReason reason;
   // For a head, and for a run that exceeds a limit: its start if all runs use their whole time
   // limits. None: it is behind a head, or it cannot start at present.
@@ -151,11 +152,11 @@ struct StartTimes {
 struct Plan {
   // Runs that give up their devices for a run ahead of them. They return to the queue at their old
   // place: the caller adds them again.
-  std::vector<RunId> evictions;
-  std::vector<Move> moves;               // in the order in which they are carried out
-  std::map<RunId, RunId> preempted_for;  // by preempted run; no entry: a drained host
-  std::vector<Placement> placements;     // in queue order, then backfilled ones
-  std::vector<WaitingRun> waiting;       // in queue order; only from schedule_once()
+  std::vector<model::RunId> evictions;
+  std::vector<Move> moves;                             // in the order in which they are carried out
+  std::map<model::RunId, model::RunId> preempted_for;  // by preempted run; no entry: a drained host
+  std::vector<Placement> placements;                   // in queue order, then backfilled ones
+  std::vector<WaitingRun> waiting;                     // in queue order; only from schedule_once()
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::sched

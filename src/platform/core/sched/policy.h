@@ -5,7 +5,7 @@
 
 #include "base/units.h"
 
-namespace lockstep {
+namespace lockstep::sched {
 
 // Queue order among runs of one tier. Ties: by arrival, then by id.
 //   arrival   first come, first served
@@ -99,4 +99,4 @@ inline constexpr SchedulingPolicy kOursWithMoves{.repeats_until_stable = true,
                                                  .pause_policy = PausePolicy::debug_and_large};
 }  // namespace policies
 
-}  // namespace lockstep
+}  // namespace lockstep::sched

@@ -13,7 +13,7 @@
 #include "platform/core/sched/queue/waiting_list.h"
 #include "platform/core/sched/scheduler.h"
 
-namespace lockstep {
+namespace lockstep::sched {
 namespace {
 
 using testing_cluster::at_second;
@@ -45,7 +45,7 @@ class MixedLoad {
     const auto limit = static_cast<std::int64_t>(20 + random_.below(600));
     PendingRun want = testing_cluster::run_of_eights(
         number, kSizes[random_.below(std::size(kSizes))], now_, limit);
-    if (random_.below(2) == 0) want.run_class = RunClass::preemptible;
+    if (random_.below(2) == 0) want.run_class = model::RunClass::preemptible;
     return want;
   }
 
@@ -75,15 +75,15 @@ class MixedLoad {
     EXPECT_EQ(plan.evictions, from_nothing.evictions);
     EXPECT_EQ(plan.placements, from_nothing.placements);
     EXPECT_EQ(waiting, from_nothing.waiting);
-    std::vector<RunId> back;
-    for (const RunId& run : plan.evictions) evict(run, back);
+    std::vector<model::RunId> back;
+    for (const model::RunId& run : plan.evictions) evict(run, back);
     for (const Placement& start : plan.placements) begin(start);
     check_head(plan, waiting);
-    for (const RunId& run : back) submit(wants_.at(run));
+    for (const model::RunId& run : back) submit(wants_.at(run));
   }
 
-  void evict(const RunId& run, std::vector<RunId>& back) {
-    EXPECT_EQ(wants_.at(run).run_class, RunClass::preemptible);
+  void evict(const model::RunId& run, std::vector<model::RunId>& back) {
+    EXPECT_EQ(wants_.at(run).run_class, model::RunClass::preemptible);
     ++evictions_;
     if (policy_.preempts_at_once) {
       held_.erase(run);
@@ -106,9 +106,9 @@ class MixedLoad {
     queue_.erase(start.run);
   }
 
-  bool stands_ahead(const RunId& run, const PendingRun& head) const {
+  bool stands_ahead(const model::RunId& run, const PendingRun& head) const {
     const PendingRun& want = wants_.at(run);
-    return want.run_class == RunClass::normal &&
+    return want.run_class == model::RunClass::normal &&
            order_key(policy_, want) < order_key(policy_, head);
   }
 
@@ -116,13 +116,13 @@ class MixedLoad {
     const auto former = std::exchange(head_, std::nullopt);
     for (const auto& [run, one] : held_)
       if (one.leaving) return;
-    if (waiting.empty() || wants_.at(waiting[0].run).run_class != RunClass::normal) return;
+    if (waiting.empty() || wants_.at(waiting[0].run).run_class != model::RunClass::normal) return;
     const PendingRun& head = wants_.at(waiting[0].run);
     head_ = waiting[0];
     // As if preemptible runs and those that pass it now held nothing.
     std::vector<Allocation> others;
     for (const auto& [run, one] : held_)
-      if (one.run_class == RunClass::normal) others.push_back(one);
+      if (one.run_class == model::RunClass::normal) others.push_back(one);
     bool was_passed = false;
     for (const Placement& start : plan.placements) {
       if (stands_ahead(start.run, head)) continue;
@@ -151,12 +151,12 @@ class MixedLoad {
   }
 
   Random random_;
-  const ClusterMap map_ = pods_of_eights(2, 3);
+  const map::ClusterMap map_ = pods_of_eights(2, 3);
   const SchedulingPolicy policy_;
   Scheduler scheduler_;
-  std::map<RunId, PendingRun> queue_;
-  std::map<RunId, PendingRun> wants_;  // all there were
-  std::map<RunId, Allocation> held_;
+  std::map<model::RunId, PendingRun> queue_;
+  std::map<model::RunId, PendingRun> wants_;  // all there were
+  std::map<model::RunId, Allocation> held_;
   std::optional<WaitingRun> head_;  // as reported, if no run was leaving
   std::int64_t now_ = 0;
   int starts_that_pass_ = 0;
@@ -191,7 +191,7 @@ Scheduler while_one_leaves(SchedulingPolicy policy) {
       {.run = run(1), .devices = {{"h0", {0}}}, .expected_end = at_second(10), .leaving = true});
   scheduler.add_pending(single_host_run(2, 2, 0, 100));
   PendingRun preemptible = single_host_run(3, 1, 1, 100);
-  preemptible.run_class = RunClass::preemptible;
+  preemptible.run_class = model::RunClass::preemptible;
   scheduler.add_pending(preemptible);
   return scheduler;
 }
@@ -207,4 +207,4 @@ TEST(PreemptibleDeathTest, RunsThatAPolicyTakesBackAgainAndAgainEndTheDecision) 
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::sched

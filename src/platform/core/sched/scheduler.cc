@@ -19,11 +19,11 @@
 #include "platform/core/sched/queue/wait_reasons.h"
 #include "platform/core/sched/queue/waiting_list.h"
 
-namespace lockstep {
+namespace lockstep::sched {
 
 class Scheduler::Impl {
  public:
-  Impl(const ClusterMap& map, const SchedulingPolicy& policy)
+  Impl(const map::ClusterMap& map, const SchedulingPolicy& policy)
       : policy_(policy),
         table_(map),
         device_allocator_(table_),
@@ -36,14 +36,14 @@ class Scheduler::Impl {
   void add_pending(const PendingRun& pending) {
     waiting_.add(pending, accounts_.account_id(pending.run.project, pending.user));
   }
-  void remove_pending(const RunId& run) {
+  void remove_pending(const model::RunId& run) {
     cached_head_.reset();
     waiting_.remove(run);
   }
   void add_allocation(const Allocation& allocation);
-  void set_expected_end(const RunId& run, Time expected_end);
-  void remove_allocation(const RunId& run);
-  void set_host(const std::string& name, HostState state, std::string why);
+  void set_expected_end(const model::RunId& run, Time expected_end);
+  void remove_allocation(const model::RunId& run);
+  void set_host(const std::string& name, model::HostState state, std::string why);
   void set_limits(const Limits& limits) { accounts_.set(limits); }
 
   Plan schedule(Time now);
@@ -59,7 +59,7 @@ class Scheduler::Impl {
     return estimate_starts(policy_, device_allocator_, accounts_, waiting_, allocated_runs_,
                            scheduled_at_);
   }
-  std::optional<RunId> head();
+  std::optional<model::RunId> head();
 
  private:
   using Entry = WaitingList::Entry;
@@ -90,12 +90,12 @@ class Scheduler::Impl {
     std::vector<ShapeState> shapes{};  // by shape number
     std::size_t shapes_open = 0;
     std::vector<std::size_t> started{};  // positions in queue order
-    std::vector<RunId> undone{};         // placed by this decision, and preempted again
+    std::vector<model::RunId> undone{};  // placed by this decision, and preempted again
     Plan plan{};
   };
 
   // Scans the queue once.
-  Plan scan_queue(Time now, std::vector<RunId>& requeued);
+  Plan scan_queue(Time now, std::vector<model::RunId>& requeued);
   QueueScan begin_scan(Time now);
   void visit_entry(QueueScan& scan, std::size_t position, int tier = WaitingList::kNormalTier);
   std::size_t skip_too_long(const QueueScan& scan, std::size_t next);
@@ -117,9 +117,9 @@ class Scheduler::Impl {
   void move_run(Plan& plan, const Relocation& relocation, Time now);
   void move_at_once(Plan& plan, const Relocation& relocation, Time now);
   void start_move(Plan& plan, const Relocation& relocation, Time now);
-  void evict(QueueScan& scan, const RunId& run);
-  void mark_leaving(const RunId& run, Time now);
-  void requeue(Plan& plan, const std::vector<RunId>& requeued);
+  void evict(QueueScan& scan, const model::RunId& run);
+  void mark_leaving(const model::RunId& run, Time now);
+  void requeue(Plan& plan, const std::vector<model::RunId>& requeued);
   bool ends_before_heads(const QueueScan& scan, const Entry& entry, int tier) const;
   // A preemptible run is evicted when the head's time has come, so the head's reservation ignores
   // it. But it must respect a head for which runs are leaving: otherwise they would leave for
@@ -141,7 +141,7 @@ class Scheduler::Impl {
   std::vector<ShapeState> shapes_;  // of a scan, kept only for its memory
   // If the policy does not preempt at once: preemptible runs that this decision has placed. If one
   // of them is preempted for another run, it has not begun yet.
-  std::map<RunId, PendingRun> placed_preemptible_;
+  std::map<model::RunId, PendingRun> placed_preemptible_;
 };
 
 namespace {
@@ -194,14 +194,14 @@ void Scheduler::Impl::add_allocation(const Allocation& allocation) {
   allocated_runs_.add(std::move(allocated_run));
 }
 
-void Scheduler::Impl::set_expected_end(const RunId& run, Time expected_end) {
+void Scheduler::Impl::set_expected_end(const model::RunId& run, Time expected_end) {
   cached_head_.reset();
   AllocatedRun allocated_run = allocated_runs_.remove(run);
   allocated_run.expected_end = expected_end;
   allocated_runs_.add(std::move(allocated_run));
 }
 
-void Scheduler::Impl::remove_allocation(const RunId& run) {
+void Scheduler::Impl::remove_allocation(const model::RunId& run) {
   cached_head_.reset();
   const AllocatedRun allocated_run = allocated_runs_.remove(run);
   accounts_.remove_usage(allocated_run.account, device_count(allocated_run));
@@ -210,7 +210,7 @@ void Scheduler::Impl::remove_allocation(const RunId& run) {
     device_allocator_.deallocate(allocated_runs_.remove(run, true).allocations);
 }
 
-void Scheduler::Impl::set_host(const std::string& name, HostState state, std::string why) {
+void Scheduler::Impl::set_host(const std::string& name, model::HostState state, std::string why) {
   const auto host = table_.find(name);
   if (!host) return;
   cached_head_.reset();
@@ -235,7 +235,7 @@ Plan Scheduler::Impl::schedule(Time now) {
   bool changed = true;
   do {
     const std::size_t before = waiting_.size();
-    std::vector<RunId> requeued;
+    std::vector<model::RunId> requeued;
     Plan found = scan_queue(now, requeued);
     changed = !found.placements.empty() || !requeued.empty();
     append(plan, std::move(found));
@@ -248,14 +248,14 @@ Plan Scheduler::Impl::schedule(Time now) {
 }
 
 // As if this decision had never placed them.
-void Scheduler::Impl::requeue(Plan& plan, const std::vector<RunId>& requeued) {
-  for (const RunId& run : requeued) {
+void Scheduler::Impl::requeue(Plan& plan, const std::vector<model::RunId>& requeued) {
+  for (const model::RunId& run : requeued) {
     std::erase_if(plan.placements, [&](const Placement& one) { return one.run == run; });
     add_pending(placed_preemptible_.at(run));
   }
 }
 
-Plan Scheduler::Impl::scan_queue(Time now, std::vector<RunId>& requeued) {
+Plan Scheduler::Impl::scan_queue(Time now, std::vector<model::RunId>& requeued) {
   const auto entries = waiting_.entries();
   QueueScan scan = begin_scan(now);
   // The debug share; runs beyond it are among the others by their keys.
@@ -419,8 +419,8 @@ bool Scheduler::Impl::may_backfill(QueueScan& scan, const Entry& entry, int tier
   return true;
 }
 
-std::optional<RunId> Scheduler::Impl::head() {
-  std::optional<RunId> head;
+std::optional<model::RunId> Scheduler::Impl::head() {
+  std::optional<model::RunId> head;
   const auto look = [&](const Entry& entry) {
     const Gang& gang = waiting_.gang(entry);
     if (can_be_placed(gang.scope) && accounts_.allows(entry.account, device_count(gang.shape)))
@@ -454,7 +454,7 @@ void Scheduler::Impl::record_no_fit(QueueScan& scan, const Entry& entry, int tie
 bool Scheduler::Impl::is_cached_head(const QueueScan& scan, const Entry& entry, int tier) const {
   return cached_head_ && scan.reserved_heads.empty() && cached_head_->tier == tier &&
          cached_head_->entry.slot == entry.slot &&
-         allocated_runs_.count_of(RunClass::preemptible) == 0;
+         allocated_runs_.count_of(model::RunClass::preemptible) == 0;
 }
 
 Reservation Scheduler::Impl::make_reservation(const QueueScan& scan, const Gang& gang,
@@ -483,7 +483,7 @@ void Scheduler::Impl::start(QueueScan& scan, const Entry& entry, std::span<const
                              .may_pause = pending.may_pause,
                              .queue_key = order_key(policy_, pending),
                              .priority = pending.priority};
-  if (!policy_.preempts_at_once && pending.run_class == RunClass::preemptible)
+  if (!policy_.preempts_at_once && pending.run_class == model::RunClass::preemptible)
     placed_preemptible_.insert_or_assign(pending.run, pending);
   scan.plan.placements.push_back(
       {pending.run, device_allocator_.with_host_names(allocated_run.allocations)});
@@ -511,9 +511,10 @@ bool Scheduler::Impl::preempt_for(QueueScan& scan, const Entry& head, int tier) 
   const Preemptions preemptions =
       find_preemptions(request, device_allocator_, allocated_runs_, policy_, scan.now);
   const std::size_t requeued = scan.undone.size();
-  for (const RunId& run : preemptions.evictions) evict(scan, run);
+  for (const model::RunId& run : preemptions.evictions) evict(scan, run);
   for (const Relocation& relocation : preemptions.moves) move_run(scan.plan, relocation, scan.now);
-  for (const RunId& run : preemptions.evictions) scan.plan.preempted_for.emplace(run, pending.run);
+  for (const model::RunId& run : preemptions.evictions)
+    scan.plan.preempted_for.emplace(run, pending.run);
   for (const auto& [run, host] : preemptions.moves)
     scan.plan.preempted_for.emplace(run, pending.run);
   if (preemptions.empty()) return false;
@@ -562,7 +563,7 @@ void Scheduler::Impl::start_move(Plan& plan, const Relocation& relocation, Time 
   mark_leaving(relocation.run, now);
 }
 
-void Scheduler::Impl::evict(QueueScan& scan, const RunId& run) {
+void Scheduler::Impl::evict(QueueScan& scan, const model::RunId& run) {
   if (placed_preemptible_.contains(run)) {
     scan.undone.push_back(run);
     return remove_allocation(run);
@@ -574,7 +575,7 @@ void Scheduler::Impl::evict(QueueScan& scan, const RunId& run) {
     mark_leaving(run, scan.now);
 }
 
-void Scheduler::Impl::mark_leaving(const RunId& run, Time now) {
+void Scheduler::Impl::mark_leaving(const model::RunId& run, Time now) {
   cached_head_.reset();
   AllocatedRun allocated_run = allocated_runs_.remove(run);
   allocated_run.leaving = true;
@@ -582,28 +583,28 @@ void Scheduler::Impl::mark_leaving(const RunId& run, Time now) {
   allocated_runs_.add(std::move(allocated_run));
 }
 
-Scheduler::Scheduler(const ClusterMap& map, const SchedulingPolicy& policy)
+Scheduler::Scheduler(const map::ClusterMap& map, const SchedulingPolicy& policy)
     : impl_(std::make_unique<Impl>(map, policy)) {}
 Scheduler::~Scheduler() = default;
 Scheduler::Scheduler(Scheduler&&) noexcept = default;
 Scheduler& Scheduler::operator=(Scheduler&&) noexcept = default;
 
 void Scheduler::add_pending(const PendingRun& pending) { impl_->add_pending(pending); }
-void Scheduler::remove_pending(const RunId& run) { impl_->remove_pending(run); }
+void Scheduler::remove_pending(const model::RunId& run) { impl_->remove_pending(run); }
 void Scheduler::add_allocation(const Allocation& allocation) { impl_->add_allocation(allocation); }
-void Scheduler::set_expected_end(const RunId& run, Time expected_end) {
+void Scheduler::set_expected_end(const model::RunId& run, Time expected_end) {
   impl_->set_expected_end(run, expected_end);
 }
-void Scheduler::remove_allocation(const RunId& run) { impl_->remove_allocation(run); }
-void Scheduler::set_host(const std::string& host, HostState state, std::string why) {
+void Scheduler::remove_allocation(const model::RunId& run) { impl_->remove_allocation(run); }
+void Scheduler::set_host(const std::string& host, model::HostState state, std::string why) {
   impl_->set_host(host, state, std::move(why));
 }
 void Scheduler::set_limits(const Limits& limits) { impl_->set_limits(limits); }
 Plan Scheduler::schedule(Time now) { return impl_->schedule(now); }
-std::optional<RunId> Scheduler::head() const { return impl_->head(); }
+std::optional<model::RunId> Scheduler::head() const { return impl_->head(); }
 std::vector<WaitingRun> Scheduler::waiting() const { return impl_->waiting(); }
 std::vector<std::optional<Time>> Scheduler::start_estimates() const {
   return impl_->start_estimates();
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::sched

@@ -24,11 +24,12 @@
 #include "platform/core/sched/plan.h"
 #include "platform/core/sched/policy.h"
 
-namespace lockstep {
+namespace lockstep::sched {
 
 class Scheduler {
  public:
-  Scheduler(const ClusterMap& map, const SchedulingPolicy& policy);  // keeps no reference to either
+  Scheduler(const map::ClusterMap& map,
+            const SchedulingPolicy& policy);  // keeps no reference to either
   ~Scheduler();
   Scheduler(Scheduler&&) noexcept;
   Scheduler& operator=(Scheduler&&) noexcept;
@@ -37,16 +38,16 @@ class Scheduler {
   // hold is allowed: it blocks no other run, and waiting() gives the reason.
   void add_pending(const PendingRun& pending);
   // Removes a waiting run that has not started (its user stopped it).
-  void remove_pending(const RunId& run);
+  void remove_pending(const model::RunId& run);
   // Adds a run with devices that schedule() did not place (after a restart). It must not wait.
   void add_allocation(const Allocation& allocation);
   // Changes the expected end of a run.
-  void set_expected_end(const RunId& run, Time expected_end);
+  void set_expected_end(const model::RunId& run, Time expected_end);
   // Frees all devices of the run, and those reserved for it at its destination.
-  void remove_allocation(const RunId& run);
+  void remove_allocation(const model::RunId& run);
   // Sets whether a host takes runs, and why: one clause for users. Names that the map lacks are
   // ignored.
-  void set_host(const std::string& host, HostState state, std::string why = {});
+  void set_host(const std::string& host, model::HostState state, std::string why = {});
   // Replaces all limits. A run beyond a new limit keeps its devices.
   void set_limits(const Limits& limits);
 
@@ -56,7 +57,7 @@ class Scheduler {
   // remove_allocation(); a moved run has devices reserved at its destination.
   Plan schedule(Time now);
   // The first waiting run in queue order that can be placed and exceeds no limit.
-  std::optional<RunId> head() const;
+  std::optional<model::RunId> head() const;
   // Why each waiting run waits, in queue order; call it after schedule().
   std::vector<WaitingRun> waiting() const;
   // Estimated starts of estimate_starts(), in the order of waiting().
@@ -67,4 +68,4 @@ class Scheduler {
   std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::sched

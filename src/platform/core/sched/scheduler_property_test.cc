@@ -14,7 +14,7 @@
 #include "platform/core/sched/pass.h"
 #include "platform/core/sched/scheduler.h"
 
-namespace lockstep {
+namespace lockstep::sched {
 namespace {
 
 using testing_cluster::at_second;
@@ -146,13 +146,14 @@ class Replay {
     const bool ends = ended_ > kJobs * 3 / 4;
     if (ends ? conditions_.hosts.empty() && conditions_.limits == Limits{} : random_.below(25) > 0)
       return false;
-    for (const HostStatus& one : conditions_.hosts) set_host(one.host, HostState::open);
+    for (const HostStatus& one : conditions_.hosts) set_host(one.host, model::HostState::open);
     conditions_ = {};
     head_.reset();
     if (!ends) {
       for (int i = 0; i < 2; ++i) {
         const auto host = random_.below(kPods * kHosts);
-        constexpr HostState kStates[] = {HostState::open, HostState::avoided, HostState::closed};
+        constexpr model::HostState kStates[] = {model::HostState::open, model::HostState::avoided,
+                                                model::HostState::closed};
         conditions_.hosts.push_back({format("h{}", host), kStates[random_.below(3)]});
       }
       conditions_.limits.project_devices["p0"] = static_cast<int>(random_.below(40));
@@ -163,12 +164,12 @@ class Replay {
     return true;
   }
 
-  void set_host(const std::string& host, HostState state) {
+  void set_host(const std::string& host, model::HostState state) {
     scheduler_.set_host(host, state);
     naive_.set(std::stoi(host.substr(1)), state);
   }
 
-  RunId run_of(int number) const {
+  model::RunId run_of(int number) const {
     return {jobs_[static_cast<std::size_t>(number - 1)].project, number};
   }
 
@@ -197,7 +198,7 @@ class Replay {
     ASSERT_EQ(placements.size(), expected.size());
     for (std::size_t i = 0; i < placements.size(); ++i) {
       testing_naive::Place place;
-      for (const HostDevices& slice : placements[i].devices)
+      for (const model::HostDevices& slice : placements[i].devices)
         place.push_back({std::stoi(slice.host.substr(1)), static_cast<int>(slice.devices.size())});
       EXPECT_EQ(placements[i].run.number, expected[i].job.number);
       EXPECT_EQ(place, expected[i].place) << "of " << text(placements[i].run);
@@ -252,7 +253,7 @@ class Replay {
     EXPECT_EQ(schedule_once(map_, policy_, alone, without, {}, hosts).placements.size(), 1u);
   }
 
-  const ClusterMap map_ = pods_of_eights(kPods, kHosts);
+  const map::ClusterMap map_ = pods_of_eights(kPods, kHosts);
   const SchedulingPolicy policy_;
   Random random_;
   Scheduler scheduler_;
@@ -288,7 +289,7 @@ TEST(SchedulerOnAnyMap, AGangIsWholeAndNoDeviceIsTakenTwice) {
       for (auto n = 1 + random.below(5); n > 0; --n)
         hosts.push_back(static_cast<int>(1 + random.below(8)));
     Scheduler scheduler(testing_cluster::cluster(pods), policies::kOurs);
-    std::map<RunId, PendingRun> wants;
+    std::map<model::RunId, PendingRun> wants;
     for (int i = 1; i <= 20; ++i) {
       PendingRun want{.run = testing_cluster::run(i),
                       .nodes = static_cast<int>(1 + random.below(6)),
@@ -305,7 +306,7 @@ TEST(SchedulerOnAnyMap, AGangIsWholeAndNoDeviceIsTakenTwice) {
       ASSERT_EQ(std::ssize(placement.devices), want.nodes + (want.remainder > 0 ? 1 : 0));
       std::set<std::string> hosts;
       for (std::size_t i = 0; i < placement.devices.size(); ++i) {
-        const HostDevices& slice = placement.devices[i];
+        const model::HostDevices& slice = placement.devices[i];
         EXPECT_EQ(std::ssize(slice.devices),
                   static_cast<int>(i) < want.nodes ? want.devices : want.remainder);
         EXPECT_TRUE(hosts.insert(slice.host).second) << "two nodes on one host";
@@ -317,4 +318,4 @@ TEST(SchedulerOnAnyMap, AGangIsWholeAndNoDeviceIsTakenTwice) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::sched

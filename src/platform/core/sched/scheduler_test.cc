@@ -10,7 +10,7 @@
 #include "platform/core/sched/queue/dependencies.h"
 #include "platform/core/sched/queue/fair_share.h"
 
-namespace lockstep {
+namespace lockstep::sched {
 namespace {
 
 using std::chrono::seconds;
@@ -33,7 +33,7 @@ SchedulingPolicy with(SchedulingPolicy policy, Fit fit) {
 }
 
 // The runs that start at `now`, in order.
-std::vector<RunId> starts(Scheduler& scheduler, std::int64_t now) {
+std::vector<model::RunId> starts(Scheduler& scheduler, std::int64_t now) {
   return runs_of(scheduler.schedule(at_second(now)).placements);
 }
 
@@ -258,7 +258,7 @@ PendingRun of_project(const std::string& project, PendingRun want) {
 TEST(Hosts, AClosedOneTakesNobodyNewAndKeepsWhoIsThere) {
   Scheduler scheduler(cluster({{2, 2}}), policies::kEasy);
   scheduler.add_allocation({run(1), {{"h0", {0}}}, at_second(100)});
-  scheduler.set_host("h0", HostState::closed);
+  scheduler.set_host("h0", model::HostState::closed);
   scheduler.add_pending(single_host_run(2, 1, 0, 10));
   EXPECT_THAT(place_of_one(scheduler), ElementsAre("h1:0"));  // h0 would be the tighter one
   scheduler.remove_allocation(run(1));
@@ -267,13 +267,13 @@ TEST(Hosts, AClosedOneTakesNobodyNewAndKeepsWhoIsThere) {
   EXPECT_THAT(reasons(scheduler),
               ElementsAre(AllOf(HasSubstr("waits for demo/2"),
                                 HasSubstr("1 host with 2 free devices"), HasSubstr("0 have"))));
-  scheduler.set_host("h0", HostState::open);
+  scheduler.set_host("h0", model::HostState::open);
   EXPECT_THAT(starts(scheduler, 2), ElementsAre(run(3)));
 }
 
 TEST(Hosts, WhoeverCannotDoWithoutAClosedOneSaysSoAndBlocksNobody) {
   Scheduler scheduler(cluster({{2, 2}}), policies::kFifo);
-  scheduler.set_host("h1", HostState::closed, "it lost demo/7 and demo/9");
+  scheduler.set_host("h1", model::HostState::closed, "it lost demo/7 and demo/9");
   scheduler.add_pending({.run = run(1), .nodes = 2, .time_limit = seconds(10)});
   scheduler.add_pending(single_host_run(2, 1, 1, 10));
   EXPECT_THAT(starts(scheduler, 1), ElementsAre(run(2)));
@@ -284,20 +284,20 @@ TEST(Hosts, WhoeverCannotDoWithoutAClosedOneSaysSoAndBlocksNobody) {
                     HasSubstr("it lost demo/7 and demo/9")));
   EXPECT_EQ(waiting[0].blocker, std::nullopt);
   EXPECT_EQ(scheduler.head(), std::nullopt);
-  scheduler.set_host("h1", HostState::open);
+  scheduler.set_host("h1", model::HostState::open);
   EXPECT_THAT(starts(scheduler, 2), ElementsAre(run(1)));
 }
 
 TEST(Hosts, AGangOfOnePodWaitsForItsClosedHostsAndDoesNotSpread) {
   Scheduler scheduler(cluster({{1, 1}, {1}}), policies::kFifo);
-  scheduler.set_host("h0", HostState::closed);
+  scheduler.set_host("h0", model::HostState::closed);
   scheduler.add_pending({.run = run(1), .nodes = 2, .time_limit = seconds(10)});
   EXPECT_THAT(starts(scheduler, 0), IsEmpty());
 }
 
 TEST(Hosts, AnAvoidedOneIsTakenWhenNothingElseHasRoom) {
   Scheduler scheduler(cluster({{1, 1}}), policies::kFifo);
-  scheduler.set_host("h0", HostState::avoided);
+  scheduler.set_host("h0", model::HostState::avoided);
   scheduler.add_pending(single_host_run(1, 1, 0, 10));
   EXPECT_THAT(place_of_one(scheduler), ElementsAre("h1:0"));
   scheduler.add_pending(single_host_run(2, 1, 0, 10));
@@ -305,29 +305,29 @@ TEST(Hosts, AnAvoidedOneIsTakenWhenNothingElseHasRoom) {
 }
 
 TEST(Hosts, ThatLostTwoRunsAreAvoidedAndAfterTheNextDrained) {
-  EXPECT_EQ(state_after_losses(1), HostState::open);
-  EXPECT_EQ(state_after_losses(2), HostState::avoided);
-  EXPECT_EQ(state_after_losses(3), HostState::drained);
+  EXPECT_EQ(state_after_losses(1), model::HostState::open);
+  EXPECT_EQ(state_after_losses(2), model::HostState::avoided);
+  EXPECT_EQ(state_after_losses(3), model::HostState::drained);
 }
 
 TEST(Hosts, AreChosenByWhatANodeNeedsBesideDevices) {
-  ClusterMap map = cluster({{4, 4, 4}});
+  map::ClusterMap map = cluster({{4, 4, 4}});
   auto& hosts = map.pods[0].leaves[0].hosts;
   hosts[0].cores = 8;
   hosts[1].cores = 16;
   hosts[1].memory = 64_GiB;
-  for (auto& device : hosts[2].islands[0].devices) device.kind = DeviceKind::core;
+  for (auto& device : hosts[2].islands[0].devices) device.kind = map::DeviceKind::core;
   Scheduler scheduler(map, policies::kFifo);
-  const auto with_needs = [](int number, Needs needs) {
+  const auto with_needs = [](int number, model::Needs needs) {
     PendingRun want = single_host_run(number, 1, number, 10);
     want.needs = needs;
     return want;
   };
-  const Needs half{.cores = 6, .memory = 40_GiB, .kind = DeviceKind::gpu};
+  const model::Needs half{.cores = 6, .memory = 40_GiB, .kind = map::DeviceKind::gpu};
   scheduler.add_pending(with_needs(1, half));  // of h0 the memory is not known: no bound
   scheduler.add_pending(with_needs(2, half));  // h0 has two cores left
   scheduler.add_pending(with_needs(3, half));  // and h1 24 GiB
-  scheduler.add_pending(with_needs(4, {.kind = DeviceKind::core}));
+  scheduler.add_pending(with_needs(4, {.kind = map::DeviceKind::core}));
   const Plan plan = scheduler.schedule(at_second(0));
   ASSERT_EQ(plan.placements.size(), 2u);
   EXPECT_THAT(placement_texts(plan.placements[0].devices), ElementsAre("h0:0"));
@@ -343,7 +343,7 @@ TEST(Hosts, AreChosenByWhatANodeNeedsBesideDevices) {
 }
 
 TEST(Hosts, ThatNobodyHasAreSaidToBeMissing) {
-  ClusterMap map = cluster({{1}});
+  map::ClusterMap map = cluster({{1}});
   map.pods[0].leaves[0].hosts[0].cores = 4;
   PendingRun want = single_host_run(1, 1, 0, 10);
   want.needs = {.cores = 5};
@@ -361,7 +361,7 @@ TEST(Limits, OfAProjectPassOverItsRunsUntilEnoughIsGivenBack) {
   scheduler.add_allocation({run(2), {{"h0", {1}}}, at_second(40)});
   scheduler.add_pending(single_host_run(3, 3, 0, 10));
   scheduler.add_pending(of_project("other", single_host_run(4, 6, 1, 1000)));
-  EXPECT_THAT(starts(scheduler, 1), ElementsAre(RunId{"other", 4}));
+  EXPECT_THAT(starts(scheduler, 1), ElementsAre(model::RunId{"other", 4}));
   const auto waiting = scheduler.waiting();
   ASSERT_EQ(waiting.size(), 1u);
   EXPECT_THAT(waiting[0].reason.line(),
@@ -389,7 +389,7 @@ TEST(Limits, AreLeftToTheHeadByWhoPassesItUnlessHeEndsInTime) {
   };
   EXPECT_THAT(starts_of("demo", 91), IsEmpty());
   EXPECT_THAT(starts_of("demo", 90), ElementsAre(run(3)));
-  EXPECT_THAT(starts_of("other", 91), ElementsAre(RunId{"other", 3}));
+  EXPECT_THAT(starts_of("other", 91), ElementsAre(model::RunId{"other", 3}));
 }
 
 TEST(Limits, OfAUserCountInAllHisProjects) {
@@ -419,10 +419,10 @@ TEST(Priority, OrdersTheRunsOfAProjectAndMovesNobodyElse) {
   scheduler.add_pending(urgent);
   const auto next = [&](std::int64_t now) {
     const auto started = starts(scheduler, now);
-    for (const RunId& one : started) scheduler.remove_allocation(one);
+    for (const model::RunId& one : started) scheduler.remove_allocation(one);
     return started;
   };
-  EXPECT_THAT(next(40), ElementsAre(RunId{"other", 1}));  // demo/1 is behind demo/2
+  EXPECT_THAT(next(40), ElementsAre(model::RunId{"other", 1}));  // demo/1 is behind demo/2
   EXPECT_THAT(next(45), ElementsAre(run(2)));
   EXPECT_THAT(next(50), ElementsAre(run(1)));
 }
@@ -436,7 +436,7 @@ TEST(Priority, OfARunThatHasGoneLetsTheOthersStandWhereTheyStood) {
   urgent.priority = 1;
   scheduler.add_pending(urgent);
   EXPECT_THAT(starts(scheduler, 31), IsEmpty());
-  EXPECT_EQ(scheduler.head(), (RunId{"other", 1}));
+  EXPECT_EQ(scheduler.head(), (model::RunId{"other", 1}));
   scheduler.remove_pending(run(2));
   scheduler.remove_allocation(run(9));
   EXPECT_THAT(starts(scheduler, 35), ElementsAre(run(1)));
@@ -457,7 +457,7 @@ TEST(Share, CountsTheTimeOutOfAProjectThatUsesMoreAsLonger) {
   PendingRun modest = of_project("other", single_host_run(1, 1, 1'999, 100));
   modest.fair_share_used = 50;  // key 2,999
   scheduler.add_pending(modest);
-  EXPECT_THAT(starts(scheduler, 1'999), ElementsAre(RunId{"other", 1}));
+  EXPECT_THAT(starts(scheduler, 1'999), ElementsAre(model::RunId{"other", 1}));
 }
 
 TEST(Reservations, KeepAPlaceForAsManyHeadsAsTheyAreSetTo) {
@@ -477,13 +477,14 @@ TEST(Reservations, KeepAPlaceForAsManyHeadsAsTheyAreSetTo) {
 }
 
 TEST(After, ARunThatWouldWaitForItselfIsRefusedWithTheWayRound) {
-  const std::map<RunId, std::vector<RunId>> waits = {{run(1), {run(2), run(4)}},
-                                                     {run(2), {run(3)}}};
-  const auto after_of = [&](const RunId& one) {
+  const std::map<model::RunId, std::vector<model::RunId>> waits = {{run(1), {run(2), run(4)}},
+                                                                   {run(2), {run(3)}}};
+  const auto after_of = [&](const model::RunId& one) {
     const auto found = waits.find(one);
-    return found == waits.end() ? std::vector<RunId>{} : found->second;
+    return found == waits.end() ? std::vector<model::RunId>{} : found->second;
   };
-  const std::vector<RunId> fine = {run(1), run(2)}, round = {run(4), run(1)}, itself = {run(5)};
+  const std::vector<model::RunId> fine = {run(1), run(2)}, round = {run(4), run(1)},
+                                  itself = {run(5)};
   EXPECT_TRUE(check_no_cycle(run(5), fine, after_of));
   const auto refused = check_no_cycle(run(3), round, after_of);
   EXPECT_EQ(refused.error().code, Code::invalid);
@@ -501,12 +502,12 @@ TEST(Waiting, StandsInTheOrderInWhichTheyStartBeyondTheLaneToo) {
   scheduler.add_allocation({run(1), {{"h0", {0, 1, 2, 3, 4, 5, 6, 7, 8}}}, at_second(500)});
   PendingRun late = single_host_run(3, 2, 50, 50);
   PendingRun early = single_host_run(4, 2, 0, 5);
-  late.run_class = early.run_class = RunClass::debug;
+  late.run_class = early.run_class = model::RunClass::debug;
   scheduler.add_pending(late);
   scheduler.add_pending(early);
   scheduler.add_pending(single_host_run(2, 2, 0, 10));
   EXPECT_THAT(starts(scheduler, 60), IsEmpty());
-  std::vector<RunId> told;
+  std::vector<model::RunId> told;
   for (const WaitingRun& waiting : scheduler.waiting()) told.push_back(waiting.run);
   EXPECT_THAT(told, ElementsAre(run(4), run(2), run(3)));
   EXPECT_EQ(scheduler.head(), run(4));
@@ -514,4 +515,4 @@ TEST(Waiting, StandsInTheOrderInWhichTheyStartBeyondTheLaneToo) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::sched

@@ -2,25 +2,25 @@
 
 #include <utility>
 
-namespace lockstep {
+namespace lockstep::step {
 
-Decider::Decider(State state, const SchedulingPolicy& policy,
+Decider::Decider(model::State state, const sched::SchedulingPolicy& policy,
                  IncrementalScheduler::ReasonUpdates reasons)
     : state_(std::move(state)), scheduler_(policy, reasons) {}
 
-Result<Outcome> Decider::propose(const Event& event, Time now) {
+Result<Outcome> Decider::propose(const model::Event& event, Time now) {
   return propose(std::span(&event, 1), now);
 }
 
-Result<Outcome> Decider::propose(std::span<const Event> events, Time now) {
+Result<Outcome> Decider::propose(std::span<const model::Event> events, Time now) {
   if (proposed_) discard();
   auto outcome = step(scheduler_, state_, events, now);
   proposed_ = outcome.has_value();
   return outcome;
 }
 
-void Decider::accept(const std::vector<Change>& changes) {
-  for (const Change& change : changes) apply(state_, change);
+void Decider::accept(const std::vector<model::Change>& changes) {
+  for (const model::Change& change : changes) model::apply(state_, change);
   proposed_ = false;
 }
 
@@ -29,4 +29,4 @@ void Decider::discard() {
   proposed_ = false;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::step

@@ -21,24 +21,24 @@
 #include "platform/core/step/starting/incremental_scheduler.h"
 #include "platform/core/step/step.h"
 
-namespace lockstep {
+namespace lockstep::step {
 
 class Decider {
  public:
   explicit Decider(
-      State state, const SchedulingPolicy& policy = step_policy(),
+      model::State state, const sched::SchedulingPolicy& policy = step_policy(),
       IncrementalScheduler::ReasonUpdates reasons = IncrementalScheduler::ReasonUpdates::each_pass);
 
   // Why it refuses an event is in the error. A proposal that was not accepted is dropped.
-  Result<Outcome> propose(const Event& event, Time now);
+  Result<Outcome> propose(const model::Event& event, Time now);
   // Several events at one time, decided as one: one refusal refuses all.
-  Result<Outcome> propose(std::span<const Event> events, Time now);
+  Result<Outcome> propose(std::span<const model::Event> events, Time now);
   // Applies the changes of the last proposal.
-  void accept(const std::vector<Change>& changes);
+  void accept(const std::vector<model::Change>& changes);
   // The last proposal could not be stored.
   void discard();
 
-  const State& state() const { return state_; }
+  const model::State& state() const { return state_; }
   // As of the last proposal; empty after discard().
   const IncrementalScheduler& scheduler() const { return scheduler_; }
 
@@ -48,12 +48,12 @@ class Decider {
   }
   void set_engine_has_listed() { state_.engine_has_listed = true; }
   // A row that no event made: the identity of the store.
-  void set_store(const StoreRow& store) { apply(state_, store); }
+  void set_store(const model::StoreRow& store) { model::apply(state_, store); }
 
  private:
-  State state_;
+  model::State state_;
   IncrementalScheduler scheduler_;
   bool proposed_ = false;  // the scheduler is ahead of the state
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::step

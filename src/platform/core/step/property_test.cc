@@ -14,7 +14,7 @@
 #include "platform/core/step/decider.h"
 #include "platform/core/step/step_world_for_test.h"
 
-namespace lockstep {
+namespace lockstep::step {
 namespace {
 
 using testing_world::map_of;
@@ -22,8 +22,8 @@ using testing_world::spec_of;
 using testing_world::World;
 
 // The daemon's policy with a shorter checkpoint interval: these runs are short.
-SchedulingPolicy chaos_policy() {
-  SchedulingPolicy policy = step_policy();
+sched::SchedulingPolicy chaos_policy() {
+  sched::SchedulingPolicy policy = step_policy();
   policy.checkpoint_interval = std::chrono::seconds(2);
   policy.restart_time = std::chrono::seconds(2);
   return policy;
@@ -36,7 +36,7 @@ class Chaos {
 
   void step_once() {
     world_.now += Duration(static_cast<std::int64_t>(random_.below(calm_ ? 1'000'000 : 4'000'000)));
-    const Event event = any_event();
+    const model::Event event = any_event();
     auto outcome = decider_.propose(event, world_.now);
     IncrementalScheduler from_nothing(chaos_policy());
     auto again = step(from_nothing, world_.state, event, world_.now);
@@ -47,32 +47,32 @@ class Chaos {
     ASSERT_EQ(outcome->effects, again->effects);
     if (below(40) == 0) return;  // it could not be stored, so it did not happen
     decider_.accept(outcome->changes);
-    for (const Change& change : outcome->changes) {
-      apply(world_.state, change);
+    for (const model::Change& change : outcome->changes) {
+      model::apply(world_.state, change);
       journal_.push_back(change);
     }
-    for (const Effect& effect : outcome->effects) check_effect(effect);
+    for (const model::Effect& effect : outcome->effects) check_effect(effect);
     check();
   }
 
   // From here on all agents obey, until all runs have ended.
   void settle() {
-    for (const Host* host : hosts(world_.state.map))
-      world_.apply_event_ok(SetHost{host->id, HostState::open, "", ""});
-    world_.apply_event_ok(SetLimit{{LimitScope::project, "demo"}, std::nullopt});
+    for (const map::Host* host : map::hosts(world_.state.map))
+      world_.apply_event_ok(model::SetHost{host->id, model::HostState::open, "", ""});
+    world_.apply_event_ok(model::SetLimit{{model::LimitScope::project, "demo"}, std::nullopt});
     for (int i = 0; i < 20'000 && !world_.state.open.empty(); ++i) {
       world_.now += std::chrono::seconds(1);
-      world_.apply_event_ok(Tick{});
-      for (const RunId& run : RunIds(world_.state.open.begin(), world_.state.open.end()))
-        world_.apply_event_ok(ReleaseRun{run, ""});
-      for (const NodeId& node : live_nodes()) behave(node);
+      world_.apply_event_ok(model::Tick{});
+      for (const model::RunId& run : RunIds(world_.state.open.begin(), world_.state.open.end()))
+        world_.apply_event_ok(model::ReleaseRun{run, ""});
+      for (const model::NodeId& node : live_nodes()) behave(node);
     }
     EXPECT_TRUE(world_.state.open.empty());
   }
 
   void check_replay() {
-    State replayed;
-    for (const Change& change : journal_) apply(replayed, change);
+    model::State replayed;
+    for (const model::Change& change : journal_) model::apply(replayed, change);
     EXPECT_EQ(replayed.runs, world_.state.runs);
     EXPECT_EQ(replayed.attempts, world_.state.attempts);
     EXPECT_EQ(replayed.nodes, world_.state.nodes);
@@ -83,19 +83,19 @@ class Chaos {
 
   int attempts() const { return static_cast<int>(world_.state.attempts.size()); }
   // By the causes of attempts' ends.
-  int ended_by(Cause cause) const {
+  int ended_by(model::Cause cause) const {
     return static_cast<int>(std::ranges::count_if(
         world_.state.attempts, [&](const auto& one) { return one.second.cause == cause; }));
   }
 
  private:
-  using RunIds = std::vector<RunId>;
+  using RunIds = std::vector<model::RunId>;
 
   int below(int bound) {
     return static_cast<int>(random_.below(static_cast<std::uint64_t>(bound)));
   }
 
-  RunSpec any_spec() {
+  model::RunSpec any_spec() {
     auto spec = spec_of(below(2) == 0 ? 1 : 1 + below(4), 1 + below(3));
     if (below(4) == 0) spec.project = "other";
     if (below(8) == 0) spec.needs.cores = 1 + below(3);
@@ -104,27 +104,27 @@ class Chaos {
     spec.timeout = std::chrono::seconds(20 + below(calm_ ? 600 : 200));
     spec.priority = below(3) - 1;
     const int kind = below(6);
-    spec.run_class = kind == 0  ? RunClass::preemptible
-                     : kind < 3 ? RunClass::debug
-                                : RunClass::normal;
+    spec.run_class = kind == 0  ? model::RunClass::preemptible
+                     : kind < 3 ? model::RunClass::debug
+                                : model::RunClass::normal;
     spec.stays = below(8) == 0;
-    if (spec.run_class == RunClass::debug) spec.nodes = 1;
+    if (spec.run_class == model::RunClass::debug) spec.nodes = 1;
     if (below(8) == 0) spec.not_before = world_.now + std::chrono::seconds(below(60));
     if (below(8) == 0 && !world_.state.runs.empty()) spec.after = {text(any_run())};
     return spec;
   }
 
-  std::vector<NodeId> live_nodes() const {
-    std::vector<NodeId> ids;
-    for (const RunId& run : world_.state.open)
-      if (const Attempt* attempt = live_attempt(world_.state, run))
-        for (const Node* node : nodes_of(world_.state, attempt->id))
-          if (node->state != NodeState::released) ids.push_back(node->id);
+  std::vector<model::NodeId> live_nodes() const {
+    std::vector<model::NodeId> ids;
+    for (const model::RunId& run : world_.state.open)
+      if (const model::Attempt* attempt = model::live_attempt(world_.state, run))
+        for (const model::Node* node : model::nodes_of(world_.state, attempt->id))
+          if (node->state != model::NodeState::released) ids.push_back(node->id);
     return ids;
   }
 
   // Mostly a live attempt, sometimes an old one.
-  NodeId any_node() {
+  model::NodeId any_node() {
     const auto live = live_nodes();
     if (!live.empty() && below(10) > 0)
       return live[static_cast<std::size_t>(below(static_cast<int>(live.size())))];
@@ -133,23 +133,23 @@ class Chaos {
     return it->first;
   }
 
-  RunId any_run() {
+  model::RunId any_run() {
     auto it = world_.state.runs.begin();
     std::advance(it, below(static_cast<int>(world_.state.runs.size())));
     return it->first;
   }
 
-  NodeReport any_report(const NodeId& node) {
+  model::NodeReport any_report(const model::NodeId& node) {
     auto word = world_.running(node);
-    word.state = static_cast<NodeState>(below(6));
-    if (word.state < NodeState::running || below(4) == 0) word.ranks.clear();
-    for (Rank& rank : word.ranks) {
-      rank.state = static_cast<RankState>(below(6) < 4 ? 0 : 1 + below(2));
+    word.state = static_cast<model::NodeState>(below(6));
+    if (word.state < model::NodeState::running || below(4) == 0) word.ranks.clear();
+    for (model::Rank& rank : word.ranks) {
+      rank.state = static_cast<model::RankState>(below(6) < 4 ? 0 : 1 + below(2));
       rank.code = below(3) == 0 ? 9 : 0;
       rank.signalled_by_agent = below(4) == 0;
       if (below(2) == 0) rank.ended = world_.now - std::chrono::seconds(below(5));
       rank.step = below(100) - 1;
-      if (below(3) == 0) rank.activity = static_cast<Activity>(below(5));
+      if (below(3) == 0) rank.activity = static_cast<model::Activity>(below(5));
       if (below(30) == 0) rank.stalled_since = world_.now - std::chrono::minutes(30);
     }
     if (below(3) == 0) word.last_checkpoint = world_.now - std::chrono::seconds(below(60) - 5);
@@ -157,164 +157,172 @@ class Chaos {
   }
 
   // The report of a correct agent, by its command.
-  NodeReport honest_report(const NodeId& node) {
-    switch (command_for(world_.state, {"", node}).kind) {
-      case CommandKind::none:
-        if (world_.state.nodes.at(node).state < NodeState::running)
-          return world_.report(node, NodeState::ready);
+  model::NodeReport honest_report(const model::NodeId& node) {
+    switch (model::command_for(world_.state, {"", node}).kind) {
+      case model::CommandKind::none:
+        if (world_.state.nodes.at(node).state < model::NodeState::running)
+          return world_.report(node, model::NodeState::ready);
         [[fallthrough]];
-      case CommandKind::start:
-        return below(calm_ ? 30 : 3) == 0 ? world_.ended(node, RankState::exited, 0) : saving(node);
-      case CommandKind::stop:
-      case CommandKind::leave:
+      case model::CommandKind::start:
+        return below(calm_ ? 30 : 3) == 0 ? world_.ended(node, model::RankState::exited, 0)
+                                          : saving(node);
+      case model::CommandKind::stop:
+      case model::CommandKind::leave:
         break;
     }
-    auto word = world_.ended(node, RankState::killed, 15, true);
+    auto word = world_.ended(node, model::RankState::killed, 15, true);
     if (world_.state.nodes.at(node).ranks.empty()) word.ranks.clear();
-    word.state = NodeState::stopping;
+    word.state = model::NodeState::stopping;
     return word;
   }
 
-  NodeReport saving(const NodeId& node) {
+  model::NodeReport saving(const model::NodeId& node) {
     auto word = world_.running(node);
     if (below(2) == 0) word.last_checkpoint = world_.now;
     return word;
   }
 
-  void behave(const NodeId& node) {
-    if (command_for(world_.state, {"", node}).kind == CommandKind::leave)
-      world_.apply_event_ok(NodeTerminated{node});
+  void behave(const model::NodeId& node) {
+    if (model::command_for(world_.state, {"", node}).kind == model::CommandKind::leave)
+      world_.apply_event_ok(model::NodeTerminated{node});
     else
       world_.apply_event_ok(honest_report(node));
   }
 
-  Event any_event() {
-    if (world_.state.runs.empty() || below(12) == 0) return SubmitRun{any_spec(), {}};
-    if (world_.state.nodes.empty()) return Tick{};
+  model::Event any_event() {
+    if (world_.state.runs.empty() || below(12) == 0) return model::SubmitRun{any_spec(), {}};
+    if (world_.state.nodes.empty()) return model::Tick{};
     if (calm_ && below(6) > 0) {
-      const NodeId node = any_node();
-      if (command_for(world_.state, {"", node}).kind == CommandKind::leave)
-        return NodeTerminated{node};
+      const model::NodeId node = any_node();
+      if (model::command_for(world_.state, {"", node}).kind == model::CommandKind::leave)
+        return model::NodeTerminated{node};
       return honest_report(node);
     }
     switch (below(30)) {
       case 29:
-        return SetWeight{"demo", below(5)};
+        return model::SetWeight{"demo", below(5)};
       case 26:
-        return SetHost{std::string(1, static_cast<char>('a' + below(4))),
-                       static_cast<HostState>(below(4)), "chaos", ""};
+        return model::SetHost{std::string(1, static_cast<char>('a' + below(4))),
+                              static_cast<model::HostState>(below(4)), "chaos", ""};
       case 27:
-        return SetHost{std::string(1, static_cast<char>('a' + below(4))), HostState::open, "", ""};
+        return model::SetHost{std::string(1, static_cast<char>('a' + below(4))),
+                              model::HostState::open, "", ""};
       case 28:
-        return SetLimit{{below(2) == 0 ? LimitScope::project : LimitScope::user, "demo"},
-                        below(3) == 0 ? std::nullopt : std::optional(12 - below(6))};
+        return model::SetLimit{
+            {below(2) == 0 ? model::LimitScope::project : model::LimitScope::user, "demo"},
+            below(3) == 0 ? std::nullopt : std::optional(12 - below(6))};
       case 22:
-        return HoldRun{any_run(), "chaos", "to see"};
+        return model::HoldRun{any_run(), "chaos", "to see"};
       case 23:
       case 24:
-        return ReleaseRun{any_run(), "chaos"};
+        return model::ReleaseRun{any_run(), "chaos"};
       case 25:
-        return SetPriority{any_run(), below(5) - 2, "chaos"};
+        return model::SetPriority{any_run(), below(5) - 2, "chaos"};
       case 21:
-        return AgentExited{any_node()};
+        return model::AgentExited{any_node()};
       case 20:
-        return ResumeRun{any_run()};
+        return model::ResumeRun{any_run()};
       case 0:
-        return StopRun{any_run(), "chaos"};
+        return model::StopRun{any_run(), "chaos"};
       case 1:
-        return LaunchFailed{any_node(), "chaos"};
+        return model::LaunchFailed{any_node(), "chaos"};
       case 2:
-        return DaemonStarted{};
+        return model::DaemonStarted{};
       case 3:
       case 4:
       case 5:
-        return NodeTerminated{any_node()};
+        return model::NodeTerminated{any_node()};
       case 6:
       case 7:
         return any_report(any_node());
       case 8:
       case 9:
       case 10:
-        return Tick{};
+        return model::Tick{};
       default:
         return honest_report(any_node());
     }
   }
 
-  void check_effect(const Effect& effect) {
-    if (const auto* launch = std::get_if<LaunchNode>(&effect)) {
+  void check_effect(const model::Effect& effect) {
+    if (const auto* launch = std::get_if<model::LaunchNode>(&effect)) {
       EXPECT_TRUE(launched_.insert(launch->node).second)
           << "launched twice: " << text(launch->node);
     }
-    if (const auto* kill = std::get_if<KillNode>(&effect)) {
+    if (const auto* kill = std::get_if<model::KillNode>(&effect)) {
       EXPECT_TRUE(launched_.contains(kill->node)) << "killed without a launch";
     }
   }
 
   void check() {
     std::set<std::pair<std::string, int>> held;
-    std::map<RunId, int> live;
+    std::map<model::RunId, int> live;
     for (const auto& [id, attempt] : world_.state.attempts)
-      if (attempt.state != AttemptState::ended) check_live(attempt, ++live[id.run], held);
+      if (attempt.state != model::AttemptState::ended) check_live(attempt, ++live[id.run], held);
     for (const auto& [id, run] : world_.state.runs) check_run(run, live.contains(id));
     check_queue();
   }
 
   // A pass after this event would give the same result.
   void check_queue() {
-    std::vector<PendingRun> wants;
-    std::vector<Allocation> held;
-    for (const RunId& id : world_.state.open) {
-      const Run& run = world_.state.runs.at(id);
-      if (waits_for_devices(run)) wants.push_back(pending_run_of(run));
-      const Attempt* attempt = live_attempt(world_.state, id);
+    std::vector<sched::PendingRun> wants;
+    std::vector<sched::Allocation> held;
+    for (const model::RunId& id : world_.state.open) {
+      const model::Run& run = world_.state.runs.at(id);
+      if (model::waits_for_devices(run)) wants.push_back(pending_run_of(run));
+      const model::Attempt* attempt = model::live_attempt(world_.state, id);
       if (!attempt) continue;
       held.push_back(
-          allocation_of(run, *attempt, nodes_of(world_.state, attempt->id), chaos_policy()));
+          allocation_of(run, *attempt, model::nodes_of(world_.state, attempt->id), chaos_policy()));
     }
-    const Plan plan = schedule_once(world_.state.map, chaos_policy(), wants, held, world_.now,
-                                    operator_settings_of(world_.state.hosts, world_.state.limits));
+    const sched::Plan plan =
+        sched::schedule_once(world_.state.map, chaos_policy(), wants, held, world_.now,
+                             operator_settings_of(world_.state.hosts, world_.state.limits));
     EXPECT_TRUE(plan.placements.empty()) << "one could have started";
     EXPECT_TRUE(plan.evictions.empty() && plan.moves.empty()) << "one could have been asked to go";
-    for (const WaitingRun& waiting : plan.waiting)
+    for (const sched::WaitingRun& waiting : plan.waiting)
       EXPECT_EQ(world_.state.runs.at(waiting.run).reason, waiting.reason);
     EXPECT_EQ(decider_.scheduler().waiting(), plan.waiting);
   }
 
-  void check_live(const Attempt& attempt, int count, std::set<std::pair<std::string, int>>& held) {
-    const Run& run = world_.state.runs.at(attempt.id.run);
+  void check_live(const model::Attempt& attempt, int count,
+                  std::set<std::pair<std::string, int>>& held) {
+    const model::Run& run = world_.state.runs.at(attempt.id.run);
     EXPECT_EQ(count, 1) << "two live attempts of " << text(run.id);
     EXPECT_EQ(attempt.id.epoch, run.epoch);
-    const auto nodes = nodes_of(world_.state, attempt.id);
+    const auto nodes = model::nodes_of(world_.state, attempt.id);
     EXPECT_EQ(std::ssize(nodes), run.spec.nodes) << "half a gang";
     std::set<std::string> hosts;
-    for (const Node* node : nodes) {
+    for (const model::Node* node : nodes) {
       EXPECT_TRUE(hosts.insert(node->host).second) << "two nodes on one host";
       EXPECT_EQ(std::ssize(node->devices), run.spec.devices);
       EXPECT_TRUE(launched_.contains(node->id));
       for (int device : node->devices)
         EXPECT_TRUE(held.emplace(node->host, device).second) << "a device is held twice";
     }
-    for (const HostDevices& slice : attempt.move_destination)
+    for (const model::HostDevices& slice : attempt.move_destination)
       for (int device : slice.devices)
         EXPECT_TRUE(held.emplace(slice.host, device).second) << "kept for two";
-    EXPECT_EQ(attempt.cause == Cause::moved, !attempt.move_destination.empty());
-    EXPECT_FALSE(is_preemption(attempt.cause) && attempt.created == attempt.draining) << "in vain";
-    EXPECT_EQ(attempt.state == AttemptState::draining, attempt.cause != Cause::none);
-    EXPECT_EQ(attempt.cause == Cause::hung, attempt.reason.find(" hangs: ") != std::string::npos);
+    EXPECT_EQ(attempt.cause == model::Cause::moved, !attempt.move_destination.empty());
+    EXPECT_FALSE(model::is_preemption(attempt.cause) && attempt.created == attempt.draining)
+        << "in vain";
+    EXPECT_EQ(attempt.state == model::AttemptState::draining, attempt.cause != model::Cause::none);
+    EXPECT_EQ(attempt.cause == model::Cause::hung,
+              attempt.reason.find(" hangs: ") != std::string::npos);
   }
 
-  void check_run(const Run& run, bool live) {
-    EXPECT_EQ(is_final(run.state), !world_.state.open.contains(run.id));
-    EXPECT_EQ(is_final(run.state), run.ended.has_value());
-    EXPECT_FALSE(is_final(run.state) && live) << text(run.id) << " ended and holds devices";
-    const bool active = run.state == RunState::starting || run.state == RunState::running;
+  void check_run(const model::Run& run, bool live) {
+    EXPECT_EQ(model::is_final(run.state), !world_.state.open.contains(run.id));
+    EXPECT_EQ(model::is_final(run.state), run.ended.has_value());
+    EXPECT_FALSE(model::is_final(run.state) && live) << text(run.id) << " ended and holds devices";
+    const bool active =
+        run.state == model::RunState::starting || run.state == model::RunState::running;
     EXPECT_EQ(live, active) << text(run.id) << " is " << text(run.state);
-    EXPECT_TRUE(run.state == RunState::queued || !run.held) << text(run.id) << " is held";
+    EXPECT_TRUE(run.state == model::RunState::queued || !run.held) << text(run.id) << " is held";
     EXPECT_TRUE(active || !run.reason.empty()) << text(run.id) << " is " << text(run.state);
     EXPECT_LE(run.losses, run.spec.rank_loss_retries);
     EXPECT_LE(run.user_exits, run.spec.retries);
-    EXPECT_LE(run.moves, kMovesMax);
+    EXPECT_LE(run.moves, model::kMovesMax);
     EXPECT_GE(run.time_used.count(), 0);
     auto& version = versions_[run.id];
     EXPECT_GE(run.version, version);
@@ -323,16 +331,16 @@ class Chaos {
 
   Random random_;
   const bool calm_;
-  static ClusterMap with_cores(ClusterMap map) {
-    for (Host& host : map.pods[0].leaves[0].hosts) host.cores = 4;
+  static map::ClusterMap with_cores(map::ClusterMap map) {
+    for (map::Host& host : map.pods[0].leaves[0].hosts) host.cores = 4;
     return map;
   }
 
   World world_{with_cores(map_of(4, 3))};
   Decider decider_{world_.state, chaos_policy()};
-  std::vector<Change> journal_;
-  std::set<NodeId> launched_;
-  std::map<RunId, std::int64_t> versions_;
+  std::vector<model::Change> journal_;
+  std::set<model::NodeId> launched_;
+  std::map<model::RunId, std::int64_t> versions_;
 };
 
 // In ten parts, so that a build in which each event is slow can run one.
@@ -347,9 +355,9 @@ TEST_P(StepProperties, HoldWhateverHappensAndEveryRunEnds) {
     chaos.check_replay();
     chaos.settle();
     attempts += chaos.attempts();
-    moved += chaos.ended_by(Cause::moved);
-    paused += chaos.ended_by(Cause::paused);
-    evicted += chaos.ended_by(Cause::evicted);
+    moved += chaos.ended_by(model::Cause::moved);
+    paused += chaos.ended_by(model::Cause::paused);
+    evicted += chaos.ended_by(model::Cause::evicted);
     if (::testing::Test::HasFailure()) break;
   }
   EXPECT_GT(attempts, 100);  // the events do reach deep
@@ -360,4 +368,4 @@ TEST_P(StepProperties, HoldWhateverHappensAndEveryRunEnds) {
 INSTANTIATE_TEST_SUITE_P(Seeds, StepProperties, testing::Range<std::uint64_t>(0, 10));
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::step

@@ -5,19 +5,21 @@
 #include "platform/core/step/handlers/draft.h"
 #include "platform/core/step/handlers/event_handlers.h"
 
-namespace lockstep {
+namespace lockstep::step {
 namespace {
 
-bool reads_clock(const Event& event) { return std::holds_alternative<ClockChanged>(event); }
+bool reads_clock(const model::Event& event) {
+  return std::holds_alternative<model::ClockChanged>(event);
+}
 
 }  // namespace
 
-Result<Outcome> step(IncrementalScheduler& scheduler, const State& state,
-                     std::span<const Event> events, Time now) {
+Result<Outcome> step(IncrementalScheduler& scheduler, const model::State& state,
+                     std::span<const model::Event> events, Time now) {
   Draft draft(state, now);
-  for (const Event& event : events) {
+  for (const model::Event& event : events) {
     TRY(std::visit([&](const auto& each) { return handle_event(draft, each); }, event));
-    if (std::holds_alternative<DaemonStarted>(event))
+    if (std::holds_alternative<model::DaemonStarted>(event))
       scheduler.reset();  // the map may have changed
   }
   // All known times have shifted and nothing else changed, so the next event decides.
@@ -29,14 +31,14 @@ Result<Outcome> step(IncrementalScheduler& scheduler, const State& state,
   return draft.finish();
 }
 
-Result<Outcome> step(IncrementalScheduler& scheduler, const State& state, const Event& event,
-                     Time now) {
+Result<Outcome> step(IncrementalScheduler& scheduler, const model::State& state,
+                     const model::Event& event, Time now) {
   return step(scheduler, state, std::span(&event, 1), now);
 }
 
-Result<Outcome> step(const State& state, const Event& event, Time now) {
+Result<Outcome> step(const model::State& state, const model::Event& event, Time now) {
   IncrementalScheduler scheduler;
   return step(scheduler, state, event, now);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::step

@@ -19,24 +19,24 @@
 #include "platform/core/model/state.h"
 #include "platform/core/step/starting/incremental_scheduler.h"
 
-namespace lockstep {
+namespace lockstep::step {
 
 struct Outcome {
-  std::vector<Change> changes;  // each row at most once: runs, attempts, nodes, hosts, limits,
-                                // store, orphans, clock
-  std::vector<Effect> effects;  // to be carried out once the changes are durable
+  std::vector<model::Change> changes;  // each row at most once: runs, attempts, nodes, hosts,
+                                       // limits, store, orphans, clock
+  std::vector<model::Effect> effects;  // to be carried out once the changes are durable
   // The run of the last SubmitRun: the new one, or the earlier one of the same request id.
-  std::optional<RunId> submitted{};
+  std::optional<model::RunId> submitted{};
 };
 
 // For Decider (decider.h): the scheduler must have seen all changes so far, or been reset;
 // afterwards it includes the new ones.
-Result<Outcome> step(IncrementalScheduler& scheduler, const State& state, const Event& event,
-                     Time now);
+Result<Outcome> step(IncrementalScheduler& scheduler, const model::State& state,
+                     const model::Event& event, Time now);
 // Several events at one time, decided as one: one refusal refuses all.
-Result<Outcome> step(IncrementalScheduler& scheduler, const State& state,
-                     std::span<const Event> events, Time now);
+Result<Outcome> step(IncrementalScheduler& scheduler, const model::State& state,
+                     std::span<const model::Event> events, Time now);
 // The same result, with an empty scheduler.
-Result<Outcome> step(const State& state, const Event& event, Time now);
+Result<Outcome> step(const model::State& state, const model::Event& event, Time now);
 
-}  // namespace lockstep
+}  // namespace lockstep::step

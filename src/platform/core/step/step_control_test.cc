@@ -6,7 +6,7 @@
 #include "platform/core/step/starting/dry_run.h"
 #include "platform/core/step/step_world_for_test.h"
 
-namespace lockstep {
+namespace lockstep::step {
 namespace {
 
 using std::chrono::minutes;
@@ -19,35 +19,35 @@ using testing_world::spec_of;
 class StepControlTest : public testing_world::StepTest {
  protected:
   // Both hosts are full until it ends.
-  RunId fill() { return world.submit(spec_of(2, 2)); }
-  void end(const RunId& run) {
-    world.apply_event_ok(StopRun{run, ""});
+  model::RunId fill() { return world.submit(spec_of(2, 2)); }
+  void end(const model::RunId& run) {
+    world.apply_event_ok(model::StopRun{run, ""});
     world.all_terminated(run);
   }
-  std::string refusal(const Event& event) {
+  std::string refusal(const model::Event& event) {
     const auto happened = world.apply_event(event);
     return happened ? "" : happened.error().message;
   }
 };
 
 TEST_F(StepControlTest, AHeldRunKeepsNobodyWaitingAndStartsWhenItIsReleased) {
-  const RunId first = fill();
-  const RunId held = world.submit(spec_of(2, 2));
-  const RunId other = world.submit(spec_of(2, 2));
-  world.apply_event_ok(HoldRun{held, "ann", "the data\nis replaced"});
+  const model::RunId first = fill();
+  const model::RunId held = world.submit(spec_of(2, 2));
+  const model::RunId other = world.submit(spec_of(2, 2));
+  world.apply_event_ok(model::HoldRun{held, "ann", "the data\nis replaced"});
   EXPECT_THAT(world.run(held).reason,
               AllOf(HasSubstr("held"), HasSubstr("ann"), HasSubstr("the data is replaced")));
-  world.apply_event_ok(HoldRun{held, "bob", ""});
+  world.apply_event_ok(model::HoldRun{held, "bob", ""});
   EXPECT_THAT(world.run(held).reason,
               AllOf(HasSubstr("held"), HasSubstr("ann"), HasSubstr("the data is replaced")))
       << "it says no other";
   EXPECT_THAT(world.run(other).reason, HasSubstr("waits for demo/1"));
   end(first);
-  EXPECT_EQ(world.run(other).state, RunState::starting);
+  EXPECT_EQ(world.run(other).state, model::RunState::starting);
   end(other);
-  EXPECT_EQ(world.run(held).state, RunState::queued);
-  world.apply_event_ok(ReleaseRun{held, "bob"});
-  EXPECT_EQ(world.run(held).state, RunState::starting);
+  EXPECT_EQ(world.run(held).state, model::RunState::queued);
+  world.apply_event_ok(model::ReleaseRun{held, "bob"});
+  EXPECT_EQ(world.run(held).state, model::RunState::starting);
   const auto& audit = world.run(held).audit;
   ASSERT_EQ(audit.size(), 2u);
   EXPECT_THAT(audit[0].what, AllOf(HasSubstr("held"), HasSubstr("the data is replaced")));
@@ -57,147 +57,150 @@ TEST_F(StepControlTest, AHeldRunKeepsNobodyWaitingAndStartsWhenItIsReleased) {
 }
 
 TEST_F(StepControlTest, OnlyWhatWaitsCanBeHeld) {
-  const RunId run = fill();
-  EXPECT_THAT(refusal(HoldRun{run, "", ""}),
+  const model::RunId run = fill();
+  EXPECT_THAT(refusal(model::HoldRun{run, "", ""}),
               AllOf(HasSubstr("demo/1 is starting"), HasSubstr("`lockstep stop demo/1`")));
-  EXPECT_THAT(refusal(HoldRun{{"demo", 7}, "", ""}),
+  EXPECT_THAT(refusal(model::HoldRun{{"demo", 7}, "", ""}),
               AllOf(HasSubstr("demo/7"), HasSubstr("`lockstep ps`")));
-  EXPECT_EQ(refusal(ReleaseRun{run, ""}), "") << "to release twice is no mistake";
+  EXPECT_EQ(refusal(model::ReleaseRun{run, ""}), "") << "to release twice is no mistake";
 }
 
 TEST_F(StepControlTest, AHeldRunThatIsStoppedIsHeldNoMore) {
   fill();
-  const RunId held = world.submit(spec_of(1, 1));
-  world.apply_event_ok(HoldRun{held, "", ""});
-  world.apply_event_ok(StopRun{held, ""});
+  const model::RunId held = world.submit(spec_of(1, 1));
+  world.apply_event_ok(model::HoldRun{held, "", ""});
+  world.apply_event_ok(model::StopRun{held, ""});
   EXPECT_FALSE(world.run(held).held);
-  world.apply_event_ok(ResumeRun{held});
+  world.apply_event_ok(model::ResumeRun{held});
   EXPECT_THAT(world.run(held).reason, HasSubstr("waits for demo/1"));
 }
 
 TEST_F(StepControlTest, AHigherPriorityStartsFirst) {
-  const RunId first = fill();
-  const RunId second = world.submit(spec_of(2, 2));
+  const model::RunId first = fill();
+  const model::RunId second = world.submit(spec_of(2, 2));
   world.now += seconds(1);
-  const RunId third = world.submit(spec_of(2, 2));
+  const model::RunId third = world.submit(spec_of(2, 2));
   EXPECT_THAT(world.run(third).reason, HasSubstr("behind demo/2"));
-  world.apply_event_ok(SetPriority{third, 10, "ann"});
+  world.apply_event_ok(model::SetPriority{third, 10, "ann"});
   EXPECT_THAT(world.run(second).reason, HasSubstr("behind demo/3"));
   EXPECT_THAT(world.run(third).audit.back().what,
               AllOf(HasSubstr("priority 10"), HasSubstr("was 0")));
   end(first);
-  EXPECT_EQ(world.run(third).state, RunState::starting);
-  EXPECT_THAT(refusal(SetPriority{second, 101, ""}), HasSubstr("from -100 to 100, got 101"));
-  EXPECT_THAT(refusal(SetPriority{first, 1, ""}), HasSubstr("demo/1 has ended"));
+  EXPECT_EQ(world.run(third).state, model::RunState::starting);
+  EXPECT_THAT(refusal(model::SetPriority{second, 101, ""}), HasSubstr("from -100 to 100, got 101"));
+  EXPECT_THAT(refusal(model::SetPriority{first, 1, ""}), HasSubstr("demo/1 has ended"));
 }
 
 TEST_F(StepControlTest, ARunThatFollowsOthersStartsOnceTheyHaveSucceeded) {
-  const RunId first = world.submit(spec_of(1, 1));
+  const model::RunId first = world.submit(spec_of(1, 1));
   auto spec = spec_of(1, 1);
   spec.after = {"demo/1"};
-  const RunId second = world.submit(spec);
+  const model::RunId second = world.submit(spec);
   EXPECT_THAT(world.run(second).reason, HasSubstr("demo/1 has succeeded"));
   world.all_running(first);
-  world.apply_event_ok(world.ended(world.node(first, 0), RankState::exited, 0));
+  world.apply_event_ok(world.ended(world.node(first, 0), model::RankState::exited, 0));
   world.all_terminated(first);
-  ASSERT_EQ(world.run(first).state, RunState::succeeded);
-  world.apply_event_ok(Tick{});
-  EXPECT_EQ(world.run(second).state, RunState::starting);
+  ASSERT_EQ(world.run(first).state, model::RunState::succeeded);
+  world.apply_event_ok(model::Tick{});
+  EXPECT_EQ(world.run(second).state, model::RunState::starting);
 }
 
 TEST_F(StepControlTest, ARunWhosePredecessorEndedBadlyIsCancelledAndCanBeResumedWithIt) {
-  const RunId first = world.submit(spec_of(1, 1));
+  const model::RunId first = world.submit(spec_of(1, 1));
   auto spec = spec_of(1, 1);
   spec.after = {"demo/1"};
-  const RunId second = world.submit(spec);
+  const model::RunId second = world.submit(spec);
   end(first);
-  world.apply_event_ok(Tick{});
-  EXPECT_EQ(world.run(second).state, RunState::cancelled);
+  world.apply_event_ok(model::Tick{});
+  EXPECT_EQ(world.run(second).state, model::RunState::cancelled);
   EXPECT_THAT(world.run(second).reason,
               AllOf(HasSubstr("demo/1"), HasSubstr("cancelled"), HasSubstr("`lockstep resume`")));
-  world.apply_event_ok(ResumeRun{first});
-  world.apply_event_ok(ResumeRun{second});
+  world.apply_event_ok(model::ResumeRun{first});
+  world.apply_event_ok(model::ResumeRun{second});
   EXPECT_THAT(world.run(second).reason, HasSubstr("demo/1 has succeeded"));
 }
 
 TEST_F(StepControlTest, ARunFollowsOnlyRunsThatAreThereAndMaySucceed) {
-  const RunId first = world.submit(spec_of(1, 1));
+  const model::RunId first = world.submit(spec_of(1, 1));
   end(first);
   auto spec = spec_of(1, 1);
   spec.after = {"demo/2"};
-  EXPECT_THAT(refusal(SubmitRun{spec, {}}),
+  EXPECT_THAT(refusal(model::SubmitRun{spec, {}}),
               HasSubstr("after: there is no run demo/2; a run follows"))
       << "so no run can follow itself, nor two one another";
   spec.after = {"demo/1"};
-  EXPECT_THAT(refusal(SubmitRun{spec, {}}), HasSubstr("after: demo/1 has ended as cancelled"));
+  EXPECT_THAT(refusal(model::SubmitRun{spec, {}}),
+              HasSubstr("after: demo/1 has ended as cancelled"));
   spec.after = {"demo"};
-  EXPECT_THAT(refusal(SubmitRun{spec, {}}), HasSubstr("after: "));
+  EXPECT_THAT(refusal(model::SubmitRun{spec, {}}), HasSubstr("after: "));
   EXPECT_EQ(world.state.runs.size(), 1u);
 }
 
 TEST_F(StepControlTest, ARunStartsAtItsMomentAndNotBefore) {
   auto spec = spec_of(1, 1);
   spec.not_before = world.now + minutes(5);
-  const RunId run = world.submit(spec);
+  const model::RunId run = world.submit(spec);
   EXPECT_THAT(world.run(run).reason, HasSubstr("does not start before "));
   world.advance_time(minutes(4));
-  EXPECT_EQ(world.run(run).state, RunState::queued);
+  EXPECT_EQ(world.run(run).state, model::RunState::queued);
   world.advance_time(minutes(1));
-  EXPECT_EQ(world.run(run).state, RunState::starting);
+  EXPECT_EQ(world.run(run).state, model::RunState::starting);
 }
 
 TEST_F(StepControlTest, AClassIsAPromiseThatIsChecked) {
   auto spec = spec_of(1, 1);
-  spec.run_class = RunClass::debug;
+  spec.run_class = model::RunClass::debug;
   spec.timeout = std::chrono::hours(2);
-  EXPECT_THAT(refusal(SubmitRun{spec, {}}), AllOf(HasSubstr("timeout: "), HasSubstr("class debug"),
-                                                  HasSubstr("1h"), HasSubstr("2h")));
+  EXPECT_THAT(
+      refusal(model::SubmitRun{spec, {}}),
+      AllOf(HasSubstr("timeout: "), HasSubstr("class debug"), HasSubstr("1h"), HasSubstr("2h")));
   spec.timeout = std::chrono::hours(1);
   spec.nodes = 2;
-  EXPECT_THAT(refusal(SubmitRun{spec, {}}), HasSubstr("nodes: a run of class debug has one node"));
+  EXPECT_THAT(refusal(model::SubmitRun{spec, {}}),
+              HasSubstr("nodes: a run of class debug has one node"));
   spec.nodes = 1;
-  EXPECT_EQ(refusal(SubmitRun{spec, {}}), "");
+  EXPECT_EQ(refusal(model::SubmitRun{spec, {}}), "");
 }
 
 TEST_F(StepControlTest, HostsKeepWhatWasSetForThemAndWhoDidIt) {
-  EXPECT_THAT(refusal(SetHost{"z", HostState::closed, "ann", ""}),
+  EXPECT_THAT(refusal(model::SetHost{"z", model::HostState::closed, "ann", ""}),
               HasSubstr("there is no host 'z' on the map"));
-  world.apply_event_ok(SetHost{"b", HostState::closed, "ann", "its fan is loud"});
-  const HostRow& host = world.state.hosts.at("b");
-  EXPECT_EQ(host.state, HostState::closed);
+  world.apply_event_ok(model::SetHost{"b", model::HostState::closed, "ann", "its fan is loud"});
+  const model::HostRow& host = world.state.hosts.at("b");
+  EXPECT_EQ(host.state, model::HostState::closed);
   EXPECT_THAT(host.reason, AllOf(HasSubstr("ann"), HasSubstr("its fan is loud")));
   EXPECT_EQ(host.since, world.now);
-  world.apply_event_ok(SetHost{"b", HostState::open, "bob", ""});
+  world.apply_event_ok(model::SetHost{"b", model::HostState::open, "bob", ""});
   EXPECT_EQ(world.state.hosts.at("b").audit.size(), 2u);
   EXPECT_EQ(world.state.hosts.at("b").audit[1].what, "released");
   EXPECT_EQ(world.state.hosts.at("b").reason, "");
 }
 
 TEST_F(StepControlTest, WhatExceedsALimitByItselfIsRefused) {
-  world.apply_event_ok(SetLimit{{LimitScope::project, "demo"}, 2});
-  EXPECT_THAT(refusal(SubmitRun{spec_of(2, 2), {}}),
+  world.apply_event_ok(model::SetLimit{{model::LimitScope::project, "demo"}, 2});
+  EXPECT_THAT(refusal(model::SubmitRun{spec_of(2, 2), {}}),
               AllOf(HasSubstr("4 devices"), HasSubstr("project demo"), HasSubstr("2 at once"),
                     HasSubstr("`lockstep limits`")));
-  EXPECT_EQ(refusal(SubmitRun{spec_of(1, 2), {}}), "");
-  world.apply_event_ok(SetLimit{{LimitScope::project, "demo"}, std::nullopt});
-  EXPECT_EQ(refusal(SubmitRun{spec_of(2, 2), {}}), "");
+  EXPECT_EQ(refusal(model::SubmitRun{spec_of(1, 2), {}}), "");
+  world.apply_event_ok(model::SetLimit{{model::LimitScope::project, "demo"}, std::nullopt});
+  EXPECT_EQ(refusal(model::SubmitRun{spec_of(2, 2), {}}), "");
 }
 
 TEST_F(StepControlTest, ANodeGetsTheCoresAndMemoryThatItNeeds) {
-  for (Host& host : world.state.map.pods[0].leaves[0].hosts) host.cores = 4;
+  for (map::Host& host : world.state.map.pods[0].leaves[0].hosts) host.cores = 4;
   auto spec = spec_of(1, 1);
   spec.needs.cores = 3;
-  const RunId first = world.submit(spec), second = world.submit(spec);
+  const model::RunId first = world.submit(spec), second = world.submit(spec);
   EXPECT_EQ(world.state.nodes.at(world.node(first, 0)).host, "a");
   EXPECT_EQ(world.state.nodes.at(world.node(second, 0)).host, "b");
   EXPECT_THAT(world.run(world.submit(spec)).reason, HasSubstr("3 free cores"));
   spec.needs.cores = 5;
-  EXPECT_THAT(refusal(SubmitRun{spec, {}}), HasSubstr("the map has no such hosts"));
+  EXPECT_THAT(refusal(model::SubmitRun{spec, {}}), HasSubstr("the map has no such hosts"));
   spec.needs.cores = -1;
-  EXPECT_THAT(refusal(SubmitRun{spec, {}}),
+  EXPECT_THAT(refusal(model::SubmitRun{spec, {}}),
               AllOf(HasSubstr("needs: cores: "), HasSubstr("0 to 100000"), HasSubstr("-1")));
   spec.needs = {.memory = Bytes(-1)};
-  EXPECT_THAT(refusal(SubmitRun{spec, {}}), HasSubstr("needs: memory: must be from 0 to"));
+  EXPECT_THAT(refusal(model::SubmitRun{spec, {}}), HasSubstr("needs: memory: must be from 0 to"));
 }
 
 TEST_F(StepControlTest, AProjectThatHasUsedLessStandsAheadOfOneThatUsesMuch) {
@@ -206,8 +209,8 @@ TEST_F(StepControlTest, AProjectThatHasUsedLessStandsAheadOfOneThatUsesMuch) {
   for (int i = 0; i < 3; ++i) world.submit(late);
   EXPECT_EQ(world.run({"demo", 4}).fair_share_used, 100) << "there was no other project";
   late.project = "new";
-  world.apply_event_ok(SubmitRun{late, {}});
-  const RunId other{"new", 1};
+  world.apply_event_ok(model::SubmitRun{late, {}});
+  const model::RunId other{"new", 1};
   EXPECT_EQ(world.run(other).fair_share_used, 25);
   EXPECT_THAT(world.run({"demo", 2}).reason, HasSubstr("behind new/1"));
   world.submit(spec_of(1, 1));
@@ -218,33 +221,34 @@ TEST_F(StepControlTest, AProjectOfTwiceTheWeightHasARightToTwiceAsMuch) {
   const auto come = [&](const char* project) {
     auto spec = spec_of(1, 1);
     spec.project = project;
-    world.apply_event_ok(SubmitRun{spec, {}});
+    world.apply_event_ok(model::SubmitRun{spec, {}});
   };
   come("demo");
   come("other");
   come("other");
   EXPECT_EQ(world.run({"other", 2}).fair_share_used, 100)
       << "half was asked for, when half is fair";
-  world.apply_event_ok(SetWeight{"demo", 2});
+  world.apply_event_ok(model::SetWeight{"demo", 2});
   come("demo");
   EXPECT_EQ(world.run({"demo", 2}).fair_share_used, 50) << "a third, when two thirds are fair";
   come("other");
   EXPECT_EQ(world.run({"other", 3}).fair_share_used, 150) << "half, when a third is fair";
   EXPECT_EQ(world.run({"other", 2}).fair_share_used, 100) << "who has come keeps what he came with";
-  EXPECT_THAT(refusal(SetWeight{"demo", 0}), HasSubstr("weight: must be from 1 to 1000, got 0"));
-  EXPECT_THAT(refusal(SetWeight{"demo", 1001}), HasSubstr("got 1001"));
-  EXPECT_THAT(refusal(SetWeight{"", 2}), HasSubstr("project"));
+  EXPECT_THAT(refusal(model::SetWeight{"demo", 0}),
+              HasSubstr("weight: must be from 1 to 1000, got 0"));
+  EXPECT_THAT(refusal(model::SetWeight{"demo", 1001}), HasSubstr("got 1001"));
+  EXPECT_THAT(refusal(model::SetWeight{"", 2}), HasSubstr("project"));
 }
 
 TEST_F(StepControlTest, WhatAProjectHadMoreThanAWeekAgoCountsNoMore) {
-  const RunId first = fill();
+  const model::RunId first = fill();
   world.all_running(first);
   world.now += minutes(30);
-  world.apply_event_ok(StopRun{first, ""});
+  world.apply_event_ok(model::StopRun{first, ""});
   drain(first);
   auto other = spec_of(1, 1);
   other.project = "other";
-  world.apply_event_ok(SubmitRun{other, {}});
+  world.apply_event_ok(model::SubmitRun{other, {}});
   world.now += std::chrono::days(6);
   world.submit(spec_of(1, 1));
   EXPECT_EQ(world.run({"demo", 2}).fair_share_used, 133) << "2 of 3 device-hours";
@@ -259,14 +263,14 @@ TEST_F(StepControlTest, AProspectIsWhatWouldHappenAndChangesNothing) {
   ASSERT_EQ(free->devices.size(), 1u);
   EXPECT_EQ(free->devices[0].host, "a");
   EXPECT_EQ(free->starts.latest, world.now);
-  const RunId first = fill();
-  const State before = world.state;
+  const model::RunId first = fill();
+  const model::State before = world.state;
   world.submit(spec_of(2, 2));
   const auto waits = dry_run(world.state, {spec_of(1, 1), {}}, world.now + minutes(1));
   ASSERT_TRUE(waits);
   EXPECT_THAT(waits->devices, IsEmpty());
   EXPECT_EQ(waits->runs_ahead, 1u);
-  EXPECT_EQ(waits->blocker, (RunId{"demo", 2}));
+  EXPECT_EQ(waits->blocker, (model::RunId{"demo", 2}));
   EXPECT_TRUE(waits->starts.expected);
   EXPECT_EQ(world.state.runs.size(), 2u);
   EXPECT_EQ(world.run(first), before.runs.at(first));
@@ -287,33 +291,33 @@ TEST_F(StepControlTest, APlanTellsTheStartsThatTheRunIsToldOnceItWaits) {
   EXPECT_EQ(plan->starts.latest, world.now + minutes(60) + 2 * kOverheadMax);
   world.submit(spec_of(1, 2));
   IncrementalScheduler queue;
-  ASSERT_TRUE(step(queue, world.state, Tick{}, world.now));
+  ASSERT_TRUE(step(queue, world.state, model::Tick{}, world.now));
   ASSERT_EQ(queue.start_times().size(), 2u);
   EXPECT_EQ(queue.start_times()[1], plan->starts);
 }
 
 TEST_F(StepControlTest, NoLatestStartIsToldOnceARunOutlivesItsLimit) {
-  const RunId base = world.submit(spec_of(2, 2));
+  const model::RunId base = world.submit(spec_of(2, 2));
   world.all_running(base);
   world.submit(spec_of(2, 1));
   IncrementalScheduler queue;
-  ASSERT_TRUE(step(queue, world.state, Tick{}, world.now));
+  ASSERT_TRUE(step(queue, world.state, model::Tick{}, world.now));
   EXPECT_TRUE(queue.start_times()[0].latest);
   world.now += world.run(base).spec.timeout + kOverheadMax + minutes(1);
-  ASSERT_TRUE(step(queue, world.state, Tick{.listening_since = world.now}, world.now));
+  ASSERT_TRUE(step(queue, world.state, model::Tick{.listening_since = world.now}, world.now));
   EXPECT_TRUE(queue.start_times()[0].expected);
   EXPECT_FALSE(queue.start_times()[0].latest);
 }
 
 TEST_F(StepControlTest, ARunThatComesToWaitLaterCountsForThoseThatItMayPass) {
-  const RunId base = world.submit(spec_of(2, 2));
+  const model::RunId base = world.submit(spec_of(2, 2));
   auto later = spec_of(1, 1);
   later.not_before = world.now + minutes(30);
   later.timeout = minutes(5);  // it is ahead of the next
   world.submit(later);
-  const RunId waits = world.submit(spec_of(2, 1));
+  const model::RunId waits = world.submit(spec_of(2, 1));
   IncrementalScheduler queue;
-  ASSERT_TRUE(step(queue, world.state, Tick{}, world.now));
+  ASSERT_TRUE(step(queue, world.state, model::Tick{}, world.now));
   ASSERT_EQ(queue.waiting().size(), 1u);
   const Time end = world.now + spec_of(1, 1).timeout;
   EXPECT_EQ(queue.start_times()[0].expected, end);
@@ -326,33 +330,35 @@ TEST_F(StepControlTest, ARunThatComesToWaitLaterCountsForThoseThatItMayPass) {
 TEST_F(StepControlTest, WhoeverIsNamedAsTheBlockerIsTheOneWhoseEndLetsItStart) {
   auto short_one = spec_of(1, 2);
   short_one.timeout = minutes(10);
-  const RunId a = world.submit(short_one);
-  const RunId b = world.submit(spec_of(1, 2));
-  const RunId waits = world.submit(spec_of(1, 1));
+  const model::RunId a = world.submit(short_one);
+  const model::RunId b = world.submit(spec_of(1, 2));
+  const model::RunId waits = world.submit(spec_of(1, 1));
   IncrementalScheduler queue;
-  ASSERT_TRUE(step(queue, world.state, Tick{}, world.now));
+  ASSERT_TRUE(step(queue, world.state, model::Tick{}, world.now));
   ASSERT_EQ(queue.waiting().size(), 1u);
   EXPECT_EQ(queue.waiting()[0].run, waits);
   EXPECT_EQ(queue.waiting()[0].blocker, a);
   EXPECT_EQ(queue.waiting()[0].expected_start, world.now + minutes(10));
   EXPECT_EQ(queue.allocations().size(), 2u);
   end(a);
-  EXPECT_EQ(world.run(waits).state, RunState::starting);
-  EXPECT_EQ(world.run(b).state, RunState::starting);
+  EXPECT_EQ(world.run(waits).state, model::RunState::starting);
+  EXPECT_EQ(world.run(b).state, model::RunState::starting);
 }
 
 TEST_F(StepControlTest, SeveralEventsOfOneMomentAreDecidedAsOne) {
   IncrementalScheduler queue;
   auto long_one = spec_of(2, 2);
-  const std::vector<Event> both = {SubmitRun{long_one, {}}, SubmitRun{spec_of(2, 2), {}}};
+  const std::vector<model::Event> both = {model::SubmitRun{long_one, {}},
+                                          model::SubmitRun{spec_of(2, 2), {}}};
   const auto outcome = step(queue, world.state, both, world.now);
   ASSERT_TRUE(outcome);
-  for (const Change& change : outcome->changes) apply(world.state, change);
-  EXPECT_EQ(world.run({"demo", 1}).state, RunState::starting);
+  for (const model::Change& change : outcome->changes) model::apply(world.state, change);
+  EXPECT_EQ(world.run({"demo", 1}).state, model::RunState::starting);
   EXPECT_THAT(world.run({"demo", 2}).reason, HasSubstr("waits for demo/1"));
-  const std::vector<Event> half = {StopRun{{"demo", 2}, ""}, StopRun{{"demo", 9}, ""}};
+  const std::vector<model::Event> half = {model::StopRun{{"demo", 2}, ""},
+                                          model::StopRun{{"demo", 9}, ""}};
   EXPECT_FALSE(step(queue, world.state, half, world.now)) << "a refusal is that of all";
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::step

@@ -6,7 +6,7 @@
 
 #include "platform/core/step/step_world_for_test.h"
 
-namespace lockstep {
+namespace lockstep::step {
 namespace {
 
 using std::chrono::seconds;
@@ -17,9 +17,10 @@ using testing_world::spec_of;
 class StepFaultTest : public testing_world::StepTest {
  protected:
   // All ranks of the node exit with code 1 and report this fault.
-  NodeReport gave_up(const NodeId& node, Fault fault, int because_of, std::string words = "") {
-    auto word = world.ended(node, RankState::exited, 1);
-    for (Rank& rank : word.ranks) {
+  model::NodeReport gave_up(const model::NodeId& node, report::Fault fault, int because_of,
+                            std::string words = "") {
+    auto word = world.ended(node, model::RankState::exited, 1);
+    for (model::Rank& rank : word.ranks) {
       rank.fault = fault;
       rank.fault_rank = because_of;
       rank.fault_text = words;
@@ -27,42 +28,43 @@ class StepFaultTest : public testing_world::StepTest {
     return word;
   }
   // Waits until the back-off before a retry is over.
-  void wait_for_attempt(const RunId& run) {
-    while (world.run(run).state == RunState::queued) world.advance_time(seconds(2));
+  void wait_for_attempt(const model::RunId& run) {
+    while (world.run(run).state == model::RunState::queued) world.advance_time(seconds(2));
   }
   // Rank 0 crashes at this step.
-  void crash(const RunId& run, int signal, std::int64_t step) {
+  void crash(const model::RunId& run, int signal, std::int64_t step) {
     wait_for_attempt(run);
     world.all_running(run);
     auto word = world.running(world.node(run, 0));
-    word.ranks[0].state = RankState::killed;
+    word.ranks[0].state = model::RankState::killed;
     word.ranks[0].code = signal;
     word.ranks[0].step = step;
     world.apply_event_ok(word);
     drain(run);
   }
-  void save(const RunId& run, std::int64_t step) {
+  void save(const model::RunId& run, std::int64_t step) {
     auto word = world.running(world.node(run, 0));
     word.last_checkpoint = world.now;
     word.last_checkpoint_step = step;
     world.apply_event_ok(word);
   }
-  void lose_after_saving(const RunId& run, std::optional<std::int64_t> step) {
+  void lose_after_saving(const model::RunId& run, std::optional<std::int64_t> step) {
     wait_for_attempt(run);
     world.all_running(run);
     if (step) save(run, *step);
-    world.apply_event_ok(world.ended(world.node(run, 0), RankState::killed, SIGKILL));
+    world.apply_event_ok(world.ended(world.node(run, 0), model::RankState::killed, SIGKILL));
     drain(run);
   }
 };
 
 TEST_F(StepFaultTest, ACutConnectionIsALossThatIsRetried) {
-  const RunId run = world.submit(spec_of(2, 1));
+  const model::RunId run = world.submit(spec_of(2, 1));
   world.all_running(run);
-  world.apply_event_ok(gave_up(world.node(run, 0), Fault::connection_lost, 1));
-  EXPECT_EQ(world.attempt(run).state, AttemptState::running);  // rank 1 may report its own end
-  world.apply_event_ok(gave_up(world.node(run, 1), Fault::connection_lost, 0));
-  EXPECT_EQ(world.attempt(run).cause, Cause::rank_lost);
+  world.apply_event_ok(gave_up(world.node(run, 0), report::Fault::connection_lost, 1));
+  EXPECT_EQ(world.attempt(run).state,
+            model::AttemptState::running);  // rank 1 may report its own end
+  world.apply_event_ok(gave_up(world.node(run, 1), report::Fault::connection_lost, 0));
+  EXPECT_EQ(world.attempt(run).cause, model::Cause::rank_lost);
   world.all_terminated(run);
   EXPECT_EQ(world.run(run).epoch, 2);
   EXPECT_EQ(world.run(run).losses, 1);
@@ -70,35 +72,35 @@ TEST_F(StepFaultTest, ACutConnectionIsALossThatIsRetried) {
 }
 
 TEST_F(StepFaultTest, ARankWhosePeersLostItHasAMomentToTellOfItsOwnFailure) {
-  const RunId run = world.submit(spec_of(2, 1));
+  const model::RunId run = world.submit(spec_of(2, 1));
   world.all_running(run);
-  world.apply_event_ok(gave_up(world.node(run, 0), Fault::connection_lost, 1));
+  world.apply_event_ok(gave_up(world.node(run, 0), report::Fault::connection_lost, 1));
   world.now += seconds(2);
-  world.apply_event_ok(world.ended(world.node(run, 1), RankState::exited, 7));
-  EXPECT_EQ(world.attempt(run).cause, Cause::user_exit);
+  world.apply_event_ok(world.ended(world.node(run, 1), model::RankState::exited, 7));
+  EXPECT_EQ(world.attempt(run).cause, model::Cause::user_exit);
   EXPECT_THAT(world.attempt(run).reason, AllOf(HasSubstr("rank 1 on host b"), HasSubstr("code 7")));
 }
 
 TEST_F(StepFaultTest, ARankThatLivesOnWithoutItsPeersIsNotWaitedForLong) {
-  const RunId run = world.submit(spec_of(2, 1));
+  const model::RunId run = world.submit(spec_of(2, 1));
   world.all_running(run);
-  world.apply_event_ok(gave_up(world.node(run, 0), Fault::connection_lost, 1));
+  world.apply_event_ok(gave_up(world.node(run, 0), report::Fault::connection_lost, 1));
   world.now += seconds(3);
   world.apply_event_ok(world.running(world.node(run, 1)));
-  EXPECT_EQ(world.attempt(run).cause, Cause::rank_lost);
-  EXPECT_EQ(command(run, 1), CommandKind::stop);
+  EXPECT_EQ(world.attempt(run).cause, model::Cause::rank_lost);
+  EXPECT_EQ(command(run, 1), model::CommandKind::stop);
 }
 
 TEST_F(StepFaultTest, ASupersededRunFailsWithoutARetry) {
   auto spec = spec_of(2, 1);
   spec.retries = 5;
-  const RunId run = world.submit(spec);
+  const model::RunId run = world.submit(spec);
   world.all_running(run);
   world.apply_event_ok(
-      gave_up(world.node(run, 0), Fault::superseded, -1, "demo/7.1 writes to /ck now"));
-  EXPECT_EQ(world.attempt(run).cause, Cause::superseded);
+      gave_up(world.node(run, 0), report::Fault::superseded, -1, "demo/7.1 writes to /ck now"));
+  EXPECT_EQ(world.attempt(run).cause, model::Cause::superseded);
   drain(run);
-  EXPECT_EQ(world.run(run).state, RunState::failed);
+  EXPECT_EQ(world.run(run).state, model::RunState::failed);
   EXPECT_THAT(world.run(run).reason,
               AllOf(HasSubstr("rank 0 on host a"), HasSubstr("demo/7.1 writes to /ck now")));
   EXPECT_EQ(world.run(run).epoch, 1);
@@ -107,49 +109,50 @@ TEST_F(StepFaultTest, ASupersededRunFailsWithoutARetry) {
 TEST_F(StepFaultTest, ARefusedRunFailsWithoutARetry) {
   auto spec = spec_of(2, 1);
   spec.retries = 5;
-  const RunId run = world.submit(spec);
+  const model::RunId run = world.submit(spec);
   world.all_running(run);
-  world.apply_event_ok(gave_up(world.node(run, 0), Fault::refused, -1, "live/2 writes to /ck"));
-  EXPECT_EQ(world.attempt(run).cause, Cause::refused);
+  world.apply_event_ok(
+      gave_up(world.node(run, 0), report::Fault::refused, -1, "live/2 writes to /ck"));
+  EXPECT_EQ(world.attempt(run).cause, model::Cause::refused);
   drain(run);
-  EXPECT_EQ(world.run(run).state, RunState::failed);
+  EXPECT_EQ(world.run(run).state, model::RunState::failed);
   EXPECT_THAT(world.run(run).reason,
               AllOf(HasSubstr(text(run)), HasSubstr("refused"), HasSubstr("live/2 writes to /ck")));
 }
 
 TEST_F(StepFaultTest, LossesCountOnlySinceTheLastNewerCheckpoint) {
-  const RunId run = world.submit(spec_of(2, 2));
+  const model::RunId run = world.submit(spec_of(2, 2));
   for (int step = 10; step <= 60; step += 10) lose_after_saving(run, step);
-  EXPECT_EQ(world.run(run).state, RunState::starting);
+  EXPECT_EQ(world.run(run).state, model::RunState::starting);
   EXPECT_EQ(world.run(run).losses, 1);
   EXPECT_EQ(world.run(run).epoch, 7);
   lose_after_saving(run, std::nullopt);
   lose_after_saving(run, 60);  // as far as before: no progress
   EXPECT_EQ(world.run(run).losses, 3);
   lose_after_saving(run, 30);
-  EXPECT_EQ(world.run(run).state, RunState::failed);
+  EXPECT_EQ(world.run(run).state, model::RunState::failed);
   EXPECT_THAT(world.run(run).reason, HasSubstr("3 of 3 retries without a newer checkpoint"));
 }
 
 TEST_F(StepFaultTest, ARunThatEndsAtItsTimeOutKeepsItsCountOfLosses) {
-  const RunId run = world.submit(spec_of(2, 2));
+  const model::RunId run = world.submit(spec_of(2, 2));
   lose_after_saving(run, std::nullopt);
   wait_for_attempt(run);
   world.all_running(run);
   save(run, 10);
   world.now += world.run(run).spec.timeout;
-  world.apply_event_ok(world.ended(world.node(run, 0), RankState::killed, SIGKILL));
+  world.apply_event_ok(world.ended(world.node(run, 0), model::RankState::killed, SIGKILL));
   drain(run);
-  EXPECT_EQ(world.run(run).state, RunState::timed_out);
+  EXPECT_EQ(world.run(run).state, model::RunState::timed_out);
   EXPECT_EQ(world.run(run).losses, 1);
 }
 
 TEST_F(StepFaultTest, ACheckpointThatIsToldOfWithTheEndCounts) {
-  const RunId run = world.submit(spec_of(2, 2));
+  const model::RunId run = world.submit(spec_of(2, 2));
   for (int i = 1; i <= 5; ++i) {
     wait_for_attempt(run);
     world.all_running(run);
-    auto word = world.ended(world.node(run, 0), RankState::killed, SIGKILL);
+    auto word = world.ended(world.node(run, 0), model::RankState::killed, SIGKILL);
     word.last_checkpoint = world.now;
     word.last_checkpoint_step = i;
     world.apply_event_ok(word);
@@ -159,54 +162,54 @@ TEST_F(StepFaultTest, ACheckpointThatIsToldOfWithTheEndCounts) {
 }
 
 TEST_F(StepFaultTest, ACrashAtTheSameStepInTwoAttemptsIsTheProgramsFailure) {
-  const RunId run = world.submit(spec_of(2, 1));
+  const model::RunId run = world.submit(spec_of(2, 1));
   crash(run, SIGSEGV, 12);
-  EXPECT_EQ(world.run(run).state, RunState::starting);
+  EXPECT_EQ(world.run(run).state, model::RunState::starting);
   crash(run, SIGSEGV, 12);
-  EXPECT_EQ(world.run(run).state, RunState::failed);
+  EXPECT_EQ(world.run(run).state, model::RunState::failed);
   EXPECT_THAT(world.run(run).reason,
               AllOf(HasSubstr("rank 0"), HasSubstr("SIGSEGV"), HasSubstr("step 12"),
                     HasSubstr("two attempts"), HasSubstr("the program")));
   world.now += seconds(1);
-  world.apply_event_ok(ResumeRun{run});  // the program may have been repaired
+  world.apply_event_ok(model::ResumeRun{run});  // the program may have been repaired
   crash(run, SIGSEGV, 12);
-  EXPECT_EQ(world.run(run).state, RunState::starting);
+  EXPECT_EQ(world.run(run).state, model::RunState::starting);
 }
 
 TEST_F(StepFaultTest, OtherDeathsAreTriedAgain) {
-  const RunId run = world.submit(spec_of(2, 1));
+  const model::RunId run = world.submit(spec_of(2, 1));
   crash(run, SIGSEGV, 12);
   crash(run, SIGSEGV, 13);
   crash(run, SIGABRT, 13);
-  EXPECT_NE(world.run(run).state, RunState::failed);
-  const RunId killed = world.submit(spec_of(1, 1));
+  EXPECT_NE(world.run(run).state, model::RunState::failed);
+  const model::RunId killed = world.submit(spec_of(1, 1));
   crash(killed, SIGKILL, 12);
   crash(killed, SIGKILL, 12);
-  EXPECT_NE(world.run(killed).state, RunState::failed);
+  EXPECT_NE(world.run(killed).state, model::RunState::failed);
 }
 
 TEST_F(StepFaultTest, AProgramThatCrashesBeforeItsFirstStepTwiceFails) {
-  const RunId run = world.submit(spec_of(2, 1));
+  const model::RunId run = world.submit(spec_of(2, 1));
   crash(run, SIGABRT, -1);
   crash(run, SIGABRT, -1);
-  EXPECT_EQ(world.run(run).state, RunState::failed);
+  EXPECT_EQ(world.run(run).state, model::RunState::failed);
   EXPECT_THAT(world.run(run).reason, HasSubstr("SIGABRT before its first step in two attempts"));
 }
 
 TEST_F(StepFaultTest, AHostThatShutsDownCostsNoRetryAndIsNotSuspected) {
   auto spec = spec_of(2, 1);
   spec.rank_loss_retries = 0;
-  const RunId run = world.submit(spec);
+  const model::RunId run = world.submit(spec);
   world.all_running(run);
-  auto word = world.ended(world.node(run, 1), RankState::killed, SIGTERM, true);
-  word.state = NodeState::stopping;
-  word.stop_reason = StopReason::signal;
+  auto word = world.ended(world.node(run, 1), model::RankState::killed, SIGTERM, true);
+  word.state = model::NodeState::stopping;
+  word.stop_reason = model::StopReason::signal;
   word.message = "the agent was asked to end by signal 15";
-  world.apply_event_ok(
-      world.ended(world.node(run, 0), RankState::exited, 1));  // a consequence, reported first
+  world.apply_event_ok(world.ended(world.node(run, 0), model::RankState::exited,
+                                   1));  // a consequence, reported first
   word.ranks[0].ended = world.now - seconds(1);
   world.apply_event_ok(word);
-  EXPECT_EQ(world.attempt(run).cause, Cause::node_stopped);
+  EXPECT_EQ(world.attempt(run).cause, model::Cause::node_stopped);
   EXPECT_THAT(world.attempt(run).reason, HasSubstr("node 1 on host b shuts down"));
   drain(run);
   EXPECT_EQ(world.run(run).epoch, 2);
@@ -216,32 +219,32 @@ TEST_F(StepFaultTest, AHostThatShutsDownCostsNoRetryAndIsNotSuspected) {
 
 // The shutdown of a host signals ranks and agents in any order.
 TEST_F(StepFaultTest, ARankThatTheHostsShutdownEndedBeforeItsAgentIsNoLossEither) {
-  const RunId run = world.submit(spec_of(2, 1));
+  const model::RunId run = world.submit(spec_of(2, 1));
   world.all_running(run);
-  auto word = world.ended(world.node(run, 1), RankState::killed, SIGTERM);
-  word.state = NodeState::stopping;
-  word.stop_reason = StopReason::signal;
+  auto word = world.ended(world.node(run, 1), model::RankState::killed, SIGTERM);
+  word.state = model::NodeState::stopping;
+  word.stop_reason = model::StopReason::signal;
   word.message = "the agent was asked to end by signal 15";
   world.apply_event_ok(word);
-  EXPECT_EQ(world.attempt(run).cause, Cause::node_stopped);
+  EXPECT_EQ(world.attempt(run).cause, model::Cause::node_stopped);
 }
 
 TEST_F(StepFaultTest, ALaunchThatFailsOfTheDaemonsOwnWantDoesNotBlameTheHost) {
-  const RunId run = world.submit(spec_of(1, 1));
-  world.apply_event_ok(LaunchFailed{world.node(run, 0), "no space left on device", true});
-  EXPECT_EQ(world.attempt(run).cause, Cause::launch_failed);
+  const model::RunId run = world.submit(spec_of(1, 1));
+  world.apply_event_ok(model::LaunchFailed{world.node(run, 0), "no space left on device", true});
+  EXPECT_EQ(world.attempt(run).cause, model::Cause::launch_failed);
   EXPECT_TRUE(world.state.hosts.empty());
 }
 
 TEST_F(StepFaultTest, StateAndReasonAgreeWhileARunEnds) {
-  const RunId run = world.submit(spec_of(1, 1));
+  const model::RunId run = world.submit(spec_of(1, 1));
   world.all_running(run);
-  world.apply_event_ok(world.ended(world.node(run, 0), RankState::exited, 0));
-  EXPECT_EQ(world.run(run).state, RunState::running);
+  world.apply_event_ok(world.ended(world.node(run, 0), model::RankState::exited, 0));
+  EXPECT_EQ(world.run(run).state, model::RunState::running);
   EXPECT_THAT(world.run(run).reason, AllOf(HasSubstr("ending"), HasSubstr("code 0")));
   world.all_terminated(run);
   EXPECT_THAT(world.run(run).reason, AllOf(HasSubstr("its rank"), HasSubstr("code 0")));
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::step

@@ -5,7 +5,7 @@
 #include "platform/core/step/step.h"
 #include "platform/core/step/step_world_for_test.h"
 
-namespace lockstep {
+namespace lockstep::step {
 namespace {
 
 using std::chrono::seconds;
@@ -16,23 +16,23 @@ using testing_world::spec_of;
 class StepHangTest : public testing_world::StepTest {};
 
 TEST_F(StepHangTest, ARankThatHangsEndsItsAttemptAndIsALoss) {
-  const RunId run = world.submit(spec_of(2, 1));
+  const model::RunId run = world.submit(spec_of(2, 1));
   world.all_running(run);
   world.now += std::chrono::minutes(31);
   auto stalled = world.running(world.node(run, 0));
   stalled.ranks[0].step = 120;
-  stalled.ranks[0].activity = Activity::sleeping;
+  stalled.ranks[0].activity = model::Activity::sleeping;
   stalled.ranks[0].stalled_since = world.now - std::chrono::minutes(30);
   world.apply_event_ok(stalled);
-  EXPECT_EQ(world.attempt(run).cause, Cause::hung);
-  EXPECT_EQ(command(run, 1), CommandKind::stop);
+  EXPECT_EQ(world.attempt(run).cause, model::Cause::hung);
+  EXPECT_EQ(command(run, 1), model::CommandKind::stop);
   auto stopped = world.running(world.node(run, 1));  // looked at before it is signalled
   stopped.ranks[0].step = 120;
-  stopped.ranks[0].activity = Activity::stopped;
+  stopped.ranks[0].activity = model::Activity::stopped;
   world.apply_event_ok(stopped);
   drain(run);
-  const Attempt& first = world.state.attempts.at({run, 1});
-  EXPECT_EQ(first.cause, Cause::hung);
+  const model::Attempt& first = world.state.attempts.at({run, 1});
+  EXPECT_EQ(first.cause, model::Cause::hung);
   EXPECT_THAT(first.reason, AllOf(HasSubstr("rank 1 on host b hangs"), HasSubstr("step 120"),
                                   HasSubstr("30m"), HasSubstr("stopped")));
   EXPECT_EQ(world.run(run).epoch, 2);
@@ -41,48 +41,48 @@ TEST_F(StepHangTest, ARankThatHangsEndsItsAttemptAndIsALoss) {
 }
 
 TEST_F(StepHangTest, APeerThatGivesUpOnAStoppedRankIsALossAndNotTheUsersExit) {
-  const RunId run = world.submit(spec_of(2, 1));
+  const model::RunId run = world.submit(spec_of(2, 1));
   world.all_running(run);
-  world.apply_event_ok(world.ended(world.node(run, 0), RankState::exited, 1));
-  EXPECT_EQ(world.attempt(run).cause, Cause::user_exit);
+  world.apply_event_ok(world.ended(world.node(run, 0), model::RankState::exited, 1));
+  EXPECT_EQ(world.attempt(run).cause, model::Cause::user_exit);
   auto stopped = world.running(world.node(run, 1));
-  stopped.ranks[0].activity = Activity::stopped;
+  stopped.ranks[0].activity = model::Activity::stopped;
   world.apply_event_ok(stopped);
   auto signalled = world.running(world.node(run, 1));  // SIGCONT came with the end
-  signalled.ranks[0].activity = Activity::running;
+  signalled.ranks[0].activity = model::Activity::running;
   world.apply_event_ok(signalled);
-  EXPECT_EQ(world.attempt(run).cause, Cause::hung);
+  EXPECT_EQ(world.attempt(run).cause, model::Cause::hung);
   drain(run);
   EXPECT_EQ(world.run(run).losses, 1);
   EXPECT_EQ(world.run(run).epoch, 2);
 }
 
 TEST_F(StepHangTest, ANodeThatTurnsOutToBeLostIsTheCauseAndNotThePeersThatWaitedForIt) {
-  const RunId run = world.submit(spec_of(2, 1));
+  const model::RunId run = world.submit(spec_of(2, 1));
   world.all_running(run);
   world.now += seconds(20);
   auto stalled = world.running(world.node(run, 0));
   stalled.ranks[0].stalled_since = world.now - seconds(10);
   world.apply_event_ok(stalled);
-  EXPECT_EQ(world.attempt(run).cause, Cause::hung);
+  EXPECT_EQ(world.attempt(run).cause, model::Cause::hung);
   world.advance_time(seconds(10));
-  EXPECT_EQ(world.attempt(run).cause, Cause::node_lost);
+  EXPECT_EQ(world.attempt(run).cause, model::Cause::node_lost);
 }
 
 // While it hangs, the loss of another rank is no explanation: here no agent was reachable at the
 // end, and the nodes were killed.
 TEST_F(StepHangTest, ARankThatSomebodyStoppedIsToBlameThoughItsPeersNodeWasLostToo) {
-  const RunId run = world.submit(spec_of(2, 1));
+  const model::RunId run = world.submit(spec_of(2, 1));
   world.all_running(run);
   world.now += seconds(20);
   auto stopped = world.running(world.node(run, 1));
-  stopped.ranks[0].activity = Activity::stopped;
+  stopped.ranks[0].activity = model::Activity::stopped;
   stopped.ranks[0].stalled_since = world.now - seconds(10);
   world.apply_event_ok(stopped);
-  ASSERT_EQ(world.attempt(run).cause, Cause::hung);
+  ASSERT_EQ(world.attempt(run).cause, model::Cause::hung);
   world.now += seconds(20);
-  world.apply_event_ok(NodeTerminated{world.node(run, 0)});
-  EXPECT_EQ(world.attempt(run).cause, Cause::hung);
+  world.apply_event_ok(model::NodeTerminated{world.node(run, 0)});
+  EXPECT_EQ(world.attempt(run).cause, model::Cause::hung);
 }
 
 // Its peers did not give up on it: by its last report, the agent of node 0 had ended its ranks by
@@ -90,39 +90,39 @@ TEST_F(StepHangTest, ARankThatSomebodyStoppedIsToBlameThoughItsPeersNodeWasLostT
 TEST_F(StepHangTest, AStoppedRankIsNotToBlameForPeersThatFailedOfTheTimeOut) {
   auto spec = spec_of(2, 2);
   spec.timeout = seconds(60);
-  const RunId run = world.submit(spec);
+  const model::RunId run = world.submit(spec);
   world.all_running(run);
   world.now += seconds(60);
-  auto ended = world.ended(world.node(run, 0), RankState::killed, 15, true);
-  ended.state = NodeState::stopping;
-  ended.stop_reason = StopReason::timeout;
+  auto ended = world.ended(world.node(run, 0), model::RankState::killed, 15, true);
+  ended.state = model::NodeState::stopping;
+  ended.stop_reason = model::StopReason::timeout;
   world.now += seconds(1);
   auto failed = world.running(world.node(run, 1));
-  failed.ranks[0].activity = Activity::stopped;
-  failed.ranks[1].state = RankState::exited;
+  failed.ranks[0].activity = model::Activity::stopped;
+  failed.ranks[1].state = model::RankState::exited;
   failed.ranks[1].code = 1;
   failed.ranks[1].ended = world.now;
   world.apply_event_ok(failed);
-  ASSERT_EQ(world.attempt(run).cause, Cause::hung);
+  ASSERT_EQ(world.attempt(run).cause, model::Cause::hung);
   world.apply_event_ok(ended);
-  EXPECT_EQ(world.attempt(run).cause, Cause::timeout);
+  EXPECT_EQ(world.attempt(run).cause, model::Cause::timeout);
 }
 
 // Its node was alive when it reported the hang, and was lost because of it or with it.
 TEST_F(StepHangTest, ANodeThatToldOfAHangAndThenNothingLeavesTheHangToBlame) {
-  const RunId run = world.submit(spec_of(1, 1));
+  const model::RunId run = world.submit(spec_of(1, 1));
   world.all_running(run);
   world.now += seconds(20);
   auto stalled = world.running(world.node(run, 0));
   stalled.ranks[0].stalled_since = world.now - seconds(10);
   world.apply_event_ok(stalled);
-  ASSERT_EQ(world.attempt(run).cause, Cause::hung);
+  ASSERT_EQ(world.attempt(run).cause, model::Cause::hung);
   const std::string reason = world.attempt(run).reason;
   world.now += seconds(1);
-  world.apply_event_ok(AgentExited{world.node(run, 0)});
-  EXPECT_EQ(world.attempt(run).cause, Cause::hung);
+  world.apply_event_ok(model::AgentExited{world.node(run, 0)});
+  EXPECT_EQ(world.attempt(run).cause, model::Cause::hung);
   EXPECT_EQ(world.attempt(run).reason, reason);
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::step

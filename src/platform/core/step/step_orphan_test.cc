@@ -5,7 +5,7 @@
 #include "platform/core/step/ending/reason_text.h"
 #include "platform/core/step/step_world_for_test.h"
 
-namespace lockstep {
+namespace lockstep::step {
 namespace {
 
 using std::chrono::minutes;
@@ -21,8 +21,8 @@ class OrphanTest : public testing_world::StepTest {
  protected:
   OrphanTest() { world.state.store.generation = std::string(16, 'f'); }
 
-  Orphan orphan(const RunId& run, std::int64_t epoch = 1) {
-    AttemptRecord made;
+  model::Orphan orphan(const model::RunId& run, std::int64_t epoch = 1) {
+    model::AttemptRecord made;
     made.spec = spec_of(1, 2);
     made.spec.project = run.project;
     made.origin.user = "ann";
@@ -34,82 +34,86 @@ class OrphanTest : public testing_world::StepTest {
             .devices = made.devices[0],
             .expected_end = world.now + minutes(50)};
   }
-  void see(const std::vector<Orphan>& orphans) { world.apply_event_ok(OrphansListed{orphans}); }
-  std::vector<NodeName> killed() const {
-    std::vector<NodeName> names;
-    for (const Effect& effect : world.effects)
-      if (const auto* kill = std::get_if<KillOrphan>(&effect)) names.push_back(kill->node);
+  void see(const std::vector<model::Orphan>& orphans) {
+    world.apply_event_ok(model::OrphansListed{orphans});
+  }
+  std::vector<model::NodeName> killed() const {
+    std::vector<model::NodeName> names;
+    for (const model::Effect& effect : world.effects)
+      if (const auto* kill = std::get_if<model::KillOrphan>(&effect)) names.push_back(kill->node);
     return names;
   }
-  Command told(const Orphan& orphan) { return command_for(world.state, orphan.id); }
-  NodeReport word_of(const Orphan& orphan, RankState ranks) {
-    NodeReport report;
+  model::Command told(const model::Orphan& orphan) {
+    return model::command_for(world.state, orphan.id);
+  }
+  model::NodeReport word_of(const model::Orphan& orphan, model::RankState ranks) {
+    model::NodeReport report;
     report.node = orphan.id.id;
     report.generation = orphan.id.generation;
-    report.state = NodeState::running;
+    report.state = model::NodeState::running;
     report.address = "10.0.0.1";
     report.master_port = 4000;
     report.rendezvous_port = 5000;
     for (int local : {0, 1}) {
-      Rank& rank = report.ranks.emplace_back();
+      model::Rank& rank = report.ranks.emplace_back();
       rank.rank = rank.local_rank = local;
       rank.state = ranks;
-      if (ranks != RankState::running) rank.ended = world.now;
+      if (ranks != model::RankState::running) rank.ended = world.now;
     }
     return report;
   }
 
-  const RunId act_{"act", 1};
+  const model::RunId act_{"act", 1};
 };
 
 TEST_F(OrphanTest, HoldsItsDevicesAndWhoWaitsForThemSaysSo) {
   see({orphan(act_)});
-  const RunId both = world.submit(spec_of(2, 2));
-  EXPECT_EQ(world.run(both).state, RunState::queued);
+  const model::RunId both = world.submit(spec_of(2, 2));
+  EXPECT_EQ(world.run(both).state, model::RunState::queued);
   EXPECT_THAT(world.run(both).reason, HasSubstr("waits for orphan act/1"));
   auto small = spec_of(1, 2);
   small.timeout = minutes(10);  // before the orphan ends
-  const RunId one = world.submit(small);
+  const model::RunId one = world.submit(small);
   EXPECT_EQ(world.state.nodes.at(world.node(one, 0)).host, "b") << "a is taken";
   see({});
-  world.apply_event_ok(StopRun{one, ""});
+  world.apply_event_ok(model::StopRun{one, ""});
   drain(one);
-  EXPECT_EQ(world.run(both).state, RunState::starting);
+  EXPECT_EQ(world.run(both).state, model::RunState::starting);
 }
 
 TEST_F(OrphanTest, KeepsDevicesThatARunHeldAsWellWhenThatEnds) {
-  const RunId run = world.submit(spec_of(1, 2));
+  const model::RunId run = world.submit(spec_of(1, 2));
   ASSERT_EQ(world.state.nodes.at(world.node(run, 0)).host, "a");
   see({orphan(act_)});
-  world.apply_event_ok(StopRun{run, ""});
+  world.apply_event_ok(model::StopRun{run, ""});
   drain(run);
-  const RunId next = world.submit(spec_of(1, 2));
+  const model::RunId next = world.submit(spec_of(1, 2));
   EXPECT_EQ(world.state.nodes.at(world.node(next, 0)).host, "b");
 }
 
 TEST_F(OrphanTest, GoesOnUntoldWhateverHappens) {
-  const Orphan one = orphan(act_);
+  const model::Orphan one = orphan(act_);
   see({one});
-  EXPECT_EQ(told(one).kind, CommandKind::none);
+  EXPECT_EQ(told(one).kind, model::CommandKind::none);
   EXPECT_TRUE(told(one).orphaned);
   world.advance_time(minutes(10));
-  world.apply_event_ok(word_of(one, RankState::running));
-  world.apply_event_ok(word_of(one, RankState::killed));
+  world.apply_event_ok(word_of(one, model::RankState::running));
+  world.apply_event_ok(word_of(one, model::RankState::killed));
   world.advance_time(minutes(10));
-  EXPECT_EQ(told(one).kind, CommandKind::none);
+  EXPECT_EQ(told(one).kind, model::CommandKind::none);
   EXPECT_TRUE(world.effects.empty());
 }
 
 TEST_F(OrphanTest, ThatWasNotListedYetIsOneAllTheSame) {
   EXPECT_TRUE(told(orphan(act_)).orphaned);
-  EXPECT_EQ(told(orphan(act_)).kind, CommandKind::none);
+  EXPECT_EQ(told(orphan(act_)).kind, model::CommandKind::none);
 }
 
 TEST_F(OrphanTest, ThatIsStoppedHasTheGracePeriodAndThenEndsByForce) {
-  const Orphan one = orphan(act_);
+  const model::Orphan one = orphan(act_);
   see({one});
-  world.apply_event_ok(StopOrphan{act_, "root"});
-  EXPECT_EQ(told(one).kind, CommandKind::stop);
+  world.apply_event_ok(model::StopOrphan{act_, "root"});
+  EXPECT_EQ(told(one).kind, model::CommandKind::stop);
   world.advance_time(seconds(15));
   EXPECT_TRUE(killed().empty());
   world.advance_time(seconds(6));
@@ -123,21 +127,22 @@ TEST_F(OrphanTest, ThatIsStoppedHasTheGracePeriodAndThenEndsByForce) {
 }
 
 TEST_F(OrphanTest, ThatObeysOrHasNoAgentEndsAtOnce) {
-  const Orphan obeys = orphan(act_);
-  Orphan left = orphan({"act", 2});
+  const model::Orphan obeys = orphan(act_);
+  model::Orphan left = orphan({"act", 2});
   left.has_agent = false;
   see({obeys, left});
-  world.apply_event_ok(StopOrphan{{"act", 2}, ""});
+  world.apply_event_ok(model::StopOrphan{{"act", 2}, ""});
   world.advance_time(seconds(1));
   EXPECT_THAT(killed(), ElementsAre(left.id));
-  world.apply_event_ok(StopOrphan{act_, ""});
-  world.apply_event_ok(word_of(obeys, RankState::killed));
+  world.apply_event_ok(model::StopOrphan{act_, ""});
+  world.apply_event_ok(word_of(obeys, model::RankState::killed));
   world.advance_time(seconds(1));
   EXPECT_THAT(killed(), ElementsAre(left.id, obeys.id));
 }
 
 TEST_F(OrphanTest, ThatIsNotThereCannotBeStoppedOrAdopted) {
-  for (const Event& event : {Event(StopOrphan{act_, ""}), Event(AdoptOrphan{act_, ""})}) {
+  for (const model::Event& event :
+       {model::Event(model::StopOrphan{act_, ""}), model::Event(model::AdoptOrphan{act_, ""})}) {
     const auto refused = world.apply_event(event);
     EXPECT_EQ(refused.error().code, Code::not_found);
     EXPECT_THAT(refused.error().message, HasSubstr("`lockstep orphan ls` lists them"));
@@ -145,11 +150,11 @@ TEST_F(OrphanTest, ThatIsNotThereCannotBeStoppedOrAdopted) {
 }
 
 TEST_F(OrphanTest, ThatIsAdoptedIsARunOfThisStoreAndGoesOn) {
-  const Orphan one = orphan(act_, 2);
+  const model::Orphan one = orphan(act_, 2);
   see({one});
-  world.apply_event_ok(AdoptOrphan{act_, "root"});
+  world.apply_event_ok(model::AdoptOrphan{act_, "root"});
   EXPECT_TRUE(world.state.orphans.empty());
-  const lockstep::Run& run = world.run(act_);
+  const model::Run& run = world.run(act_);
   EXPECT_EQ(run.spec, one.attempt_record->spec);
   EXPECT_EQ(run.generation, kOther);
   EXPECT_EQ(run.epoch, 2);
@@ -157,91 +162,91 @@ TEST_F(OrphanTest, ThatIsAdoptedIsARunOfThisStoreAndGoesOn) {
   EXPECT_EQ(world.attempt(act_).generation, kOther);
   EXPECT_EQ(world.state.store.issued, 2) << "a run and an attempt more";
   EXPECT_TRUE(world.effects.empty()) << "nothing is launched";
-  world.apply_event_ok(word_of(one, RankState::running));
-  EXPECT_EQ(run.state, RunState::running);
+  world.apply_event_ok(word_of(one, model::RankState::running));
+  EXPECT_EQ(run.state, model::RunState::running);
   EXPECT_FALSE(told(one).orphaned);
-  world.apply_event_ok(word_of(one, RankState::exited));
+  world.apply_event_ok(word_of(one, model::RankState::exited));
   world.all_terminated(act_);
-  EXPECT_EQ(run.state, RunState::succeeded);
+  EXPECT_EQ(run.state, model::RunState::succeeded);
   EXPECT_EQ(text(world.submit(one.attempt_record->spec)), "act/2");
 }
 
 TEST_F(OrphanTest, ThatCannotBeAdoptedIsRefusedWithTheReason) {
-  const auto refusal = [&](const std::vector<Orphan>& orphans) {
+  const auto refusal = [&](const std::vector<model::Orphan>& orphans) {
     see(orphans);
-    auto refused = world.apply_event(AdoptOrphan{act_, ""});
+    auto refused = world.apply_event(model::AdoptOrphan{act_, ""});
     return refused ? std::string("it was adopted") : refused.error().message;
   };
-  Orphan unknown = orphan(act_);
+  model::Orphan unknown = orphan(act_);
   unknown.attempt_record.reset();
   EXPECT_THAT(refusal({unknown}), HasSubstr("its launch file"));
   see({});
   EXPECT_THAT(refusal({orphan(act_, 1), orphan(act_, 2)}), HasSubstr("several attempts"));
   see({});
-  const RunId here = world.submit(spec_of(1, 2));
+  const model::RunId here = world.submit(spec_of(1, 2));
   EXPECT_THAT(refusal({orphan(act_)}), HasSubstr(text(here) + " holds devices that it uses"));
   see({});
   auto namesake = spec_of(2, 2);
   namesake.project = "act";
   world.submit(namesake);
   ASSERT_TRUE(world.state.runs.contains(act_));
-  world.apply_event_ok(StopRun{here, ""});
+  world.apply_event_ok(model::StopRun{here, ""});
   drain(here);
   EXPECT_THAT(refusal({orphan(act_)}), HasSubstr("this store has another run of that name"));
 }
 
 // With `none`, its agent would count its running time as if all ranks ran.
 TEST_F(OrphanTest, OfWhichOneNodeRunsWaitsForTheOthersOnceItIsAdopted) {
-  Orphan first = orphan(act_);
+  model::Orphan first = orphan(act_);
   first.attempt_record->spec.nodes = 2;
   first.attempt_record->devices.push_back({"b", {0, 1}});
-  Orphan second = first;
+  model::Orphan second = first;
   second.id.id.index = 1;
   second.devices = first.attempt_record->devices[1];
   see({first, second});
-  world.apply_event_ok(AdoptOrphan{act_, ""});
-  NodeReport runs = word_of(second, RankState::running);
-  for (Rank& rank : runs.ranks) rank.rank += 2;
+  world.apply_event_ok(model::AdoptOrphan{act_, ""});
+  model::NodeReport runs = word_of(second, model::RankState::running);
+  for (model::Rank& rank : runs.ranks) rank.rank += 2;
   world.apply_event_ok(runs);
-  EXPECT_EQ(told(second).kind, CommandKind::start);
-  EXPECT_EQ(told(first).kind, CommandKind::none) << "it has not called yet";
-  world.apply_event_ok(word_of(first, RankState::running));
-  EXPECT_EQ(told(second).kind, CommandKind::none);
-  EXPECT_EQ(world.run(act_).state, RunState::running);
+  EXPECT_EQ(told(second).kind, model::CommandKind::start);
+  EXPECT_EQ(told(first).kind, model::CommandKind::none) << "it has not called yet";
+  world.apply_event_ok(word_of(first, model::RankState::running));
+  EXPECT_EQ(told(second).kind, model::CommandKind::none);
+  EXPECT_EQ(world.run(act_).state, model::RunState::running);
 }
 
 // A node of it has ended, and its devices were allocated to a run that is an orphan, too.
 TEST_F(OrphanTest, WhoseDevicesAnotherHoldsCannotBeAdopted) {
-  Orphan half = orphan(act_);
+  model::Orphan half = orphan(act_);
   half.attempt_record->devices.push_back({"b", {0, 1}});
-  Orphan other = orphan({"demo", 7});
+  model::Orphan other = orphan({"demo", 7});
   other.attempt_record->devices = {{"b", {1}}};
   other.devices = other.attempt_record->devices[0];
   see({half, other});
-  const auto refused = world.apply_event(AdoptOrphan{act_, ""});
+  const auto refused = world.apply_event(model::AdoptOrphan{act_, ""});
   ASSERT_FALSE(refused);
   EXPECT_THAT(refused.error().message, HasSubstr("orphan demo/7 holds devices that it uses"));
 }
 
 // Also after the daemon that got the request has ended: only the request is stored.
 TEST_F(OrphanTest, ThatIsToEndIsSoForTheNextDaemon) {
-  const Orphan one = orphan(act_);
+  const model::Orphan one = orphan(act_);
   see({one});
-  world.apply_event_ok(StopOrphan{act_, "root"});
-  drop_unstored_orphans(world.state);
-  EXPECT_EQ(told(one).kind, CommandKind::stop);
+  world.apply_event_ok(model::StopOrphan{act_, "root"});
+  model::drop_unstored_orphans(world.state);
+  EXPECT_EQ(told(one).kind, model::CommandKind::stop);
   see({one});
   ASSERT_TRUE(world.state.orphans.at(one.id).attempt_record);
   EXPECT_EQ(world.state.orphans.at(one.id).expected_end, one.expected_end);
-  EXPECT_EQ(told(one).kind, CommandKind::stop);
+  EXPECT_EQ(told(one).kind, model::CommandKind::stop);
   world.advance_time(seconds(21));
   EXPECT_THAT(killed(), ElementsAre(one.id));
 }
 
 TEST_F(OrphanTest, IsForgottenOnceItIsGoneThoughTheDaemonThatWasAskedHasDied) {
   see({orphan(act_), orphan({"act", 2})});
-  world.apply_event_ok(StopOrphan{act_, "root"});
-  drop_unstored_orphans(world.state);
+  world.apply_event_ok(model::StopOrphan{act_, "root"});
+  model::drop_unstored_orphans(world.state);
   ASSERT_EQ(world.state.orphans.size(), 1u);
   see({});
   EXPECT_TRUE(world.state.orphans.empty());
@@ -254,17 +259,17 @@ TEST_F(OrphanTest, KeepsTheRunOfItsNameFromStartingUntilItIsAdopted) {
   spec.project = "act";
   ASSERT_EQ(world.submit(spec), act_);
   world.state.store.generation = std::string(16, 'f');
-  const Orphan newer = orphan(act_, 2);
+  const model::Orphan newer = orphan(act_, 2);
   see({newer});
-  world.apply_event_ok(NodeTerminated{world.node(act_, 0)});
+  world.apply_event_ok(model::NodeTerminated{world.node(act_, 0)});
   world.advance_time(seconds(1));
-  EXPECT_EQ(world.run(act_).state, RunState::queued);
+  EXPECT_EQ(world.run(act_).state, model::RunState::queued);
   EXPECT_THAT(world.run(act_).reason, HasSubstr("`lockstep orphan adopt act/1` takes it over"));
-  EXPECT_EQ(world.count<LaunchNode>(), 1);
-  world.apply_event_ok(AdoptOrphan{act_, ""});
-  EXPECT_EQ(world.run(act_).state, RunState::starting);
+  EXPECT_EQ(world.count<model::LaunchNode>(), 1);
+  world.apply_event_ok(model::AdoptOrphan{act_, ""});
+  EXPECT_EQ(world.run(act_).state, model::RunState::starting);
   EXPECT_EQ(world.run(act_).epoch, 2);
-  EXPECT_EQ(world.count<LaunchNode>(), 1) << "it goes on";
+  EXPECT_EQ(world.count<model::LaunchNode>(), 1) << "it goes on";
 }
 
 TEST_F(OrphanTest, LetsTheRunOfItsNameStartOnceItIsGone) {
@@ -272,13 +277,13 @@ TEST_F(OrphanTest, LetsTheRunOfItsNameStartOnceItIsGone) {
   auto spec = spec_of(1, 2);
   spec.project = "act";
   world.submit(spec);
-  const Orphan newer = orphan(act_, 2);
+  const model::Orphan newer = orphan(act_, 2);
   see({newer});
-  world.apply_event_ok(NodeTerminated{world.node(act_, 0)});
+  world.apply_event_ok(model::NodeTerminated{world.node(act_, 0)});
   world.advance_time(seconds(1));
   see({});
   world.advance_time(seconds(1));
-  EXPECT_EQ(world.run(act_).state, RunState::starting);
+  EXPECT_EQ(world.run(act_).state, model::RunState::starting);
   EXPECT_EQ(world.run(act_).epoch, 2);
 }
 
@@ -293,13 +298,13 @@ TEST_F(OrphanTest, IsToldToOperatorsWithWhatTheyCanDo) {
 
 TEST_F(OrphanTest, NoRunStartsBeforeTheEngineHasSaidWhatIsThere) {
   world.state.engine_has_listed = false;
-  const RunId run = world.submit(spec_of(1, 2));
-  EXPECT_EQ(world.run(run).state, RunState::queued);
+  const model::RunId run = world.submit(spec_of(1, 2));
+  EXPECT_EQ(world.run(run).state, model::RunState::queued);
   world.state.engine_has_listed = true;
   see({orphan(act_)});
-  world.apply_event_ok(DaemonStarted{});
+  world.apply_event_ok(model::DaemonStarted{});
   EXPECT_EQ(world.state.nodes.at(world.node(run, 0)).host, "b");
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::step

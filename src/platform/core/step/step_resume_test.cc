@@ -4,7 +4,7 @@
 
 #include "platform/core/step/step_world_for_test.h"
 
-namespace lockstep {
+namespace lockstep::step {
 namespace {
 
 using std::chrono::seconds;
@@ -17,34 +17,34 @@ class StepResumeTest : public testing_world::StepTest {};
 TEST_F(StepResumeTest, AResumedRunStandsLastAndHasItsTimeAndItsRetriesAnew) {
   auto spec = spec_of(2, 2);
   spec.rank_loss_retries = 1;
-  const RunId run = world.submit(spec);
+  const model::RunId run = world.submit(spec);
   world.all_running(run);
   world.now += seconds(60);
   lose_a_rank(run);
   lose_a_rank(run);
-  ASSERT_EQ(world.run(run).state, RunState::failed);
-  const RunId first = world.submit(spec_of(2, 2));
+  ASSERT_EQ(world.run(run).state, model::RunState::failed);
+  const model::RunId first = world.submit(spec_of(2, 2));
   world.now += seconds(1);
-  const RunId second = world.submit(spec_of(2, 2));
+  const model::RunId second = world.submit(spec_of(2, 2));
   world.now += seconds(1);
-  world.apply_event_ok(ResumeRun{run});
-  EXPECT_EQ(world.run(run).state, RunState::queued);
+  world.apply_event_ok(model::ResumeRun{run});
+  EXPECT_EQ(world.run(run).state, model::RunState::queued);
   EXPECT_THAT(world.run(run).reason, HasSubstr("behind demo/3"));
   EXPECT_FALSE(world.run(run).ended);
   EXPECT_EQ(world.run(run).time_used, Duration(0));
   EXPECT_EQ(world.run(run).losses, 0);
   EXPECT_EQ(world.run(run).queued, world.now);
-  for (const RunId& other : {first, second}) {
-    world.apply_event_ok(StopRun{other, ""});
+  for (const model::RunId& other : {first, second}) {
+    world.apply_event_ok(model::StopRun{other, ""});
     if (world.run(other).epoch) world.all_terminated(other);
   }
-  EXPECT_EQ(world.run(run).state, RunState::starting);
+  EXPECT_EQ(world.run(run).state, model::RunState::starting);
   EXPECT_EQ(world.run(run).epoch, 3);
   EXPECT_THAT(world.run(run).reason, AllOf(HasSubstr("resumed"), HasSubstr("attempt 3")));
 }
 
 TEST_F(StepResumeTest, ARunIsSaidToGoOnFromACheckpointOnceOneIsThereWhicheverAttemptWroteIt) {
-  const RunId run = world.submit(spec_of(1, 1));
+  const model::RunId run = world.submit(spec_of(1, 1));
   world.all_running(run);
   auto word = world.running(world.node(run, 0));
   word.last_checkpoint = world.now;
@@ -60,28 +60,28 @@ TEST_F(StepResumeTest, ARunIsSaidToGoOnFromACheckpointOnceOneIsThereWhicheverAtt
 }
 
 TEST_F(StepResumeTest, AStoppedRunThatIsResumedGoesOnUntilItsEnd) {
-  const RunId run = world.submit(spec_of(1, 1));
-  world.apply_event_ok(StopRun{run, ""});
+  const model::RunId run = world.submit(spec_of(1, 1));
+  world.apply_event_ok(model::StopRun{run, ""});
   world.all_terminated(run);
-  ASSERT_EQ(world.run(run).state, RunState::cancelled);
-  world.apply_event_ok(ResumeRun{run});
+  ASSERT_EQ(world.run(run).state, model::RunState::cancelled);
+  world.apply_event_ok(model::ResumeRun{run});
   world.all_running(run);
-  world.apply_event_ok(world.ended(world.node(run, 0), RankState::exited, 0));
+  world.apply_event_ok(world.ended(world.node(run, 0), model::RankState::exited, 0));
   world.all_terminated(run);
-  EXPECT_EQ(world.run(run).state, RunState::succeeded);
+  EXPECT_EQ(world.run(run).state, model::RunState::succeeded);
 }
 
 TEST_F(StepResumeTest, OnlyARunThatEndedOtherwiseThanWellIsResumed) {
-  const RunId run = world.submit(spec_of(1, 1));
-  EXPECT_THAT(world.apply_event(ResumeRun{run}).error().message,
+  const model::RunId run = world.submit(spec_of(1, 1));
+  EXPECT_THAT(world.apply_event(model::ResumeRun{run}).error().message,
               HasSubstr("demo/1 has not ended, it is starting; `lockstep stop demo/1`"));
   world.all_running(run);
-  world.apply_event_ok(world.ended(world.node(run, 0), RankState::exited, 0));
+  world.apply_event_ok(world.ended(world.node(run, 0), model::RankState::exited, 0));
   world.all_terminated(run);
-  EXPECT_THAT(world.apply_event(ResumeRun{run}).error().message,
+  EXPECT_THAT(world.apply_event(model::ResumeRun{run}).error().message,
               HasSubstr("demo/1 has succeeded, so there is nothing to resume"));
-  EXPECT_EQ(world.apply_event(ResumeRun{{"demo", 9}}).error().code, Code::not_found);
+  EXPECT_EQ(world.apply_event(model::ResumeRun{{"demo", 9}}).error().code, Code::not_found);
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::step

@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 
-namespace lockstep {
+namespace lockstep::engine {
 
 inline bool eventually(const std::function<bool()>& holds) {
   for (auto deadline = Deadline::after(std::chrono::seconds(30)); !deadline.passed();
@@ -17,4 +17,4 @@ inline bool eventually(const std::function<bool()>& holds) {
   return holds();
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::engine

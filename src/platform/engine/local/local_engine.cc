@@ -17,7 +17,7 @@
 #include "platform/host/node_files.h"
 #include "text/convert.h"
 
-namespace lockstep {
+namespace lockstep::engine {
 namespace {
 
 using std::filesystem::path;
@@ -44,7 +44,7 @@ Environment agent_environment() {
 
 Result<std::string> installation_of(const path& home) {
   TRY(make_folders(home));
-  const path file = Home{home}.installation_file();
+  const path file = host::Home{home}.installation_file();
   auto name = read_file(file);
   if (name && !name->empty()) return name;
   if (!name && name.error().code != Code::not_found) return name;
@@ -59,20 +59,20 @@ LocalEngine::LocalEngine(path program, path home, std::string installation)
     : program_(std::move(program)),
       home_(std::move(home)),
       installation_(std::move(installation)),
-      watch_(kNodeToken) {}
+      watch_(host::kNodeToken) {}
 
 Result<LocalEngine> LocalEngine::open(path program, const path& home) {
   std::string installation = TRY(installation_of(home));
   return LocalEngine(std::move(program), home, std::move(installation));
 }
 
-std::string LocalEngine::token(const NodeName& node) const {
+std::string LocalEngine::token(const model::NodeName& node) const {
   return installation_ + ":" + text(node);
 }
 
 Result<void> LocalEngine::launch(const LaunchSpec& launch) {
-  const NodeName node{launch.generation, TRY(parse_node_id(launch.node))};
-  const NodeFiles files{launch.node_folder};
+  const model::NodeName node{launch.generation, TRY(model::parse_node_id(launch.node))};
+  const host::NodeFiles files{launch.node_folder};
   TRY(make_folders(files.folder));
   if (is_locked(files.lock())) return {};
   const path file = files.launch_file();
@@ -82,20 +82,20 @@ Result<void> LocalEngine::launch(const LaunchSpec& launch) {
                     .environment = agent_environment(),
                     .folder = "/",
                     .output = log.get()};
-  agent.environment[std::string(kNodeToken)] = token(node);
+  agent.environment[std::string(host::kNodeToken)] = token(node);
   TRY(spawn_detached(agent));
   watch_.expect(token(node));
   return {};
 }
 
-Result<void> LocalEngine::kill(const NodeName& node) {
+Result<void> LocalEngine::kill(const model::NodeName& node) {
   watch_.kill(token(node));
   return {};
 }
 
 // A newer Lockstep may have written further fields.
-Result<LaunchSpec> LocalEngine::read_launch_spec(const NodeName& node) {
-  const path file = NodeFiles{node_folder(home_, node)}.launch_file();
+Result<LaunchSpec> LocalEngine::read_launch_spec(const model::NodeName& node) {
+  const path file = host::NodeFiles{host::node_folder(home_, node)}.launch_file();
   const auto read = [&]() -> Result<LaunchSpec> {
     return from_json<LaunchSpec>(TRY(parse_json(TRY(read_file(file)))), UnknownFields::ignore);
   };
@@ -105,20 +105,21 @@ Result<LaunchSpec> LocalEngine::read_launch_spec(const NodeName& node) {
 }
 
 // The agent creates the lock file before anything else.
-bool LocalEngine::has_started(const NodeName& node) {
+bool LocalEngine::has_started(const model::NodeName& node) {
   std::error_code ignored;
-  return std::filesystem::exists(NodeFiles{node_folder(home_, node)}.lock(), ignored);
+  return std::filesystem::exists(host::NodeFiles{host::node_folder(home_, node)}.lock(), ignored);
 }
 
 Result<std::vector<RunningNode>> LocalEngine::list() {
   std::vector<RunningNode> present;
-  std::set<NodeName> agentless;
+  std::set<model::NodeName> agentless;
   const std::string prefix = installation_ + ":";
   for (const std::string& mark : TRY(watch_.marks())) {
     if (!mark.starts_with(prefix)) continue;
-    const auto node = parse_node_name(std::string_view(mark).substr(prefix.size()));
+    const auto node = model::parse_node_name(std::string_view(mark).substr(prefix.size()));
     if (!node) continue;
-    if (!is_locked(NodeFiles{node_folder(home_, *node)}.lock())) agentless.insert(*node);
+    if (!is_locked(host::NodeFiles{host::node_folder(home_, *node)}.lock()))
+      agentless.insert(*node);
     present.push_back({*node, !agentless.contains(*node) || !agentless_.contains(*node)});
   }
   agentless_ = std::move(agentless);
@@ -126,4 +127,4 @@ Result<std::vector<RunningNode>> LocalEngine::list() {
   return present;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::engine

@@ -15,7 +15,7 @@
 #include "platform/engine/engine.h"
 #include "platform/engine/local/process_watch.h"
 
-namespace lockstep {
+namespace lockstep::engine {
 
 class LocalEngine : public Engine {
  public:
@@ -25,16 +25,16 @@ class LocalEngine : public Engine {
   static Result<LocalEngine> open(std::filesystem::path program, const std::filesystem::path& home);
 
   Result<void> launch(const LaunchSpec& launch) override;
-  Result<void> kill(const NodeName& node) override;
-  Result<LaunchSpec> read_launch_spec(const NodeName& node) override;
-  bool has_started(const NodeName& node) override;
+  Result<void> kill(const model::NodeName& node) override;
+  Result<LaunchSpec> read_launch_spec(const model::NodeName& node) override;
+  bool has_started(const model::NodeName& node) override;
   // A node stays in the list for one scan after its last process was seen. Its agent counts as
   // exited once two lists in a row have found its lock free. Code::unavailable if no scan succeeded
   // for seconds.
   Result<std::vector<RunningNode>> list() override;
 
   // Marks the node's processes and sockets: <installation>:<generation>:<node>.
-  std::string token(const NodeName& node) const;
+  std::string token(const model::NodeName& node) const;
 
  private:
   LocalEngine(std::filesystem::path program, std::filesystem::path home, std::string installation);
@@ -43,7 +43,7 @@ class LocalEngine : public Engine {
   std::filesystem::path home_;
   std::string installation_;
   ProcessWatch watch_;
-  std::set<NodeName> agentless_;  // as of the last list
+  std::set<model::NodeName> agentless_;  // as of the last list
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::engine

@@ -17,7 +17,7 @@
 #include "platform/engine/local/eventually_for_test.h"
 #include "platform/host/node_files.h"
 
-namespace lockstep {
+namespace lockstep::engine {
 namespace {
 
 using std::filesystem::path;
@@ -41,7 +41,7 @@ class LocalEngineTest : public testing::Test {
 
   LaunchSpec launch(const std::string& node) const {
     LaunchSpec result;
-    const NodeName name = *parse_node_name(node);
+    const model::NodeName name = *model::parse_node_name(node);
     result.node = text(name.id);
     result.generation = name.generation;
     result.host = "h";
@@ -53,7 +53,7 @@ class LocalEngineTest : public testing::Test {
     return result;
   }
   path folder(const std::string& node) const {
-    return node_folder(root_ / "home", *parse_node_name(node));
+    return host::node_folder(root_ / "home", *model::parse_node_name(node));
   }
 
   const TemporaryFolder root_;
@@ -71,10 +71,10 @@ sleep 600
 exit 0
 )";
 
-NodeName node(const std::string& words) { return *parse_node_name(words); }
+model::NodeName node(const std::string& words) { return *model::parse_node_name(words); }
 
-std::vector<NodeName> nodes_of(const Result<std::vector<RunningNode>>& list) {
-  std::vector<NodeName> nodes;
+std::vector<model::NodeName> nodes_of(const Result<std::vector<RunningNode>>& list) {
+  std::vector<model::NodeName> nodes;
   for (const RunningNode& present : *list) nodes.push_back(present.node);
   return nodes;
 }
@@ -200,4 +200,4 @@ TEST_F(LocalEngineTest, TheAgentHasNoFileOfTheDaemonsOpen) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::engine

@@ -15,7 +15,7 @@
 #include "base/mutex.h"
 #include "base/os/processes.h"
 
-namespace lockstep {
+namespace lockstep::engine {
 namespace {
 
 using std::chrono::milliseconds;
@@ -342,4 +342,4 @@ void ProcessWatch::kill(const std::string& mark) {
   shared_->changed.notify_all();
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::engine

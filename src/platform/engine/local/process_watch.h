@@ -26,7 +26,7 @@
 #include "base/result.h"
 #include "base/units.h"
 
-namespace lockstep {
+namespace lockstep::engine {
 
 class ProcessWatch {
  public:
@@ -59,4 +59,4 @@ class ProcessWatch {
   std::shared_ptr<Shared> shared_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::engine

@@ -25,7 +25,7 @@
 #include "base/temporary_folder_for_test.h"
 #include "platform/engine/local/eventually_for_test.h"
 
-namespace lockstep {
+namespace lockstep::engine {
 namespace {
 
 using std::chrono::seconds;
@@ -226,4 +226,4 @@ TEST_F(ProcessWatchTest, AProcessThatDoesNotLetItselfBeReadCountsAsItsParentDoes
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::engine

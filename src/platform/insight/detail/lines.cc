@@ -41,8 +41,8 @@ void append_cut(std::string& chunk, std::string_view line, std::size_t line_max)
 
 class ChunkAppender {
  public:
-  ChunkAppender(Database& database, RunCounters& counters, std::int64_t epoch,
-                const TelemetryItem& item)
+  ChunkAppender(store::Database& database, RunCounters& counters, std::int64_t epoch,
+                const spool::TelemetryItem& item)
       : database_(database), tally_(counters), epoch_(epoch), item_(item) {}
 
   Result<void> add(std::string_view line, std::size_t line_max) {
@@ -67,17 +67,17 @@ class ChunkAppender {
   }
 
  private:
-  Database& database_;
+  store::Database& database_;
   RunCounters& tally_;
   std::int64_t epoch_;
-  const TelemetryItem& item_;
+  const spool::TelemetryItem& item_;
   std::string chunk_;
   std::int64_t lines_ = 0;
 };
 
 // Removes the oldest chunks while wanted(counters), at most so many; adds their lines to `gone`.
 template <class TensorRead>
-Result<void> remove_oldest_chunks(Database& database, RunCounters& counters,
+Result<void> remove_oldest_chunks(store::Database& database, RunCounters& counters,
                                   std::int64_t chunks_most, std::int64_t& gone,
                                   TensorRead&& wanted) {
   std::int64_t last = 0;
@@ -105,7 +105,8 @@ struct Chunk {
 
 // Rows in the order of `sql`, whose last two parameters are a cursor and the number of rows.
 template <class... Args>
-Result<std::vector<Chunk>> chunks(Database& database, std::string_view sql, const Args&... args) {
+Result<std::vector<Chunk>> chunks(store::Database& database, std::string_view sql,
+                                  const Args&... args) {
   std::vector<Chunk> all;
   for (auto& [first, epoch, rank, time, text] :
        TRY(database.rows<std::int64_t, std::int64_t, int, Time, std::string>(sql, args...,
@@ -115,7 +116,7 @@ Result<std::vector<Chunk>> chunks(Database& database, std::string_view sql, cons
 }
 
 // Chunks that begin at or after the cursor, in order.
-Result<std::vector<Chunk>> chunks_from(Database& database, std::int64_t counters,
+Result<std::vector<Chunk>> chunks_from(store::Database& database, std::int64_t counters,
                                        std::optional<int> rank, std::int64_t cursor) {
   if (rank)
     return chunks(database,
@@ -129,7 +130,7 @@ Result<std::vector<Chunk>> chunks_from(Database& database, std::int64_t counters
 }
 
 // Chunks that begin before the cursor, the newest first.
-Result<std::vector<Chunk>> chunks_before(Database& database, std::int64_t counters,
+Result<std::vector<Chunk>> chunks_before(store::Database& database, std::int64_t counters,
                                          std::optional<int> rank, std::int64_t cursor) {
   if (rank)
     return chunks(database,
@@ -144,7 +145,7 @@ Result<std::vector<Chunk>> chunks_before(Database& database, std::int64_t counte
 
 // The cursor at which lines after `after` begin: that of the chunk that contains `after`, or
 // `after` itself.
-Result<std::int64_t> first_chunk_cursor(Database& database, std::int64_t counters,
+Result<std::int64_t> first_chunk_cursor(store::Database& database, std::int64_t counters,
                                         std::optional<int> rank, std::int64_t after) {
   using Found = std::optional<std::int64_t>;
   const auto found =
@@ -179,8 +180,8 @@ std::string missing_lines_text(const RunCounters& counters) {
 }
 
 // The line that replaces all removed lines; it has the cursor of the last of them.
-Result<std::optional<Line>> missing_lines_note(Database& database, const RunCounters& counters,
-                                               std::int64_t after) {
+Result<std::optional<Line>> missing_lines_note(store::Database& database,
+                                               const RunCounters& counters, std::int64_t after) {
   if (counters.cut + counters.expired == 0) return std::optional<Line>();
   Line line{.cursor = counters.next - 1, .text = missing_lines_text(counters)};
   for (const auto& [first, epoch, rank, time] :
@@ -194,8 +195,8 @@ Result<std::optional<Line>> missing_lines_note(Database& database, const RunCoun
 
 }  // namespace
 
-Result<void> append_lines(Database& database, RunCounters& counters, std::int64_t epoch,
-                          const TelemetryItem& item, Bytes line_max) {
+Result<void> append_lines(store::Database& database, RunCounters& counters, std::int64_t epoch,
+                          const spool::TelemetryItem& item, Bytes line_max) {
   ChunkAppender appender(database, counters, epoch, item);
   TRY(for_each_line(item.text, [&](std::string_view line) {
     return appender.add(line, static_cast<std::size_t>(line_max.count()));
@@ -203,20 +204,21 @@ Result<void> append_lines(Database& database, RunCounters& counters, std::int64_
   return appender.flush();
 }
 
-Result<void> cut_lines(Database& database, RunCounters& counters, Bytes most,
+Result<void> cut_lines(store::Database& database, RunCounters& counters, Bytes most,
                        std::int64_t chunks_most) {
   if (counters.bytes <= most.count()) return {};
   return remove_oldest_chunks(database, counters, chunks_most, counters.cut,
                               [&](const RunCounters& now) { return now.bytes > most.count(); });
 }
 
-Result<bool> expire_lines(Database& database, RunCounters& counters, std::int64_t chunks_most) {
+Result<bool> expire_lines(store::Database& database, RunCounters& counters,
+                          std::int64_t chunks_most) {
   TRY(remove_oldest_chunks(database, counters, chunks_most, counters.expired,
                            [](const RunCounters&) { return true; }));
   return counters.bytes > 0;
 }
 
-Result<LogPage> lines_after(Database& database, const RunCounters& counters,
+Result<LogPage> lines_after(store::Database& database, const RunCounters& counters,
                             const LogQuery& query) {
   LogPage page;
   std::int64_t bytes = 0;
@@ -238,7 +240,7 @@ Result<LogPage> lines_after(Database& database, const RunCounters& counters,
   }
 }
 
-Result<std::vector<Line>> last_lines(Database& database, const RunCounters& counters,
+Result<std::vector<Line>> last_lines(store::Database& database, const RunCounters& counters,
                                      std::int64_t lines, std::optional<int> rank) {
   std::vector<Line> newest_first;
   std::int64_t bytes = 0;

@@ -11,16 +11,18 @@
 namespace lockstep::insight {
 
 // Call it within a transaction; the caller saves the counters. `line_max` as in Limits.
-Result<void> append_lines(Database& database, RunCounters& counters, std::int64_t epoch,
-                          const TelemetryItem& item, Bytes line_max);
+Result<void> append_lines(store::Database& database, RunCounters& counters, std::int64_t epoch,
+                          const spool::TelemetryItem& item, Bytes line_max);
 // Removes the oldest chunks while the run has more than `most`, at most so many of them.
-Result<void> cut_lines(Database& database, RunCounters& counters, Bytes most,
+Result<void> cut_lines(store::Database& database, RunCounters& counters, Bytes most,
                        std::int64_t chunks_most);
 // Removes up to so many chunks, the oldest first; true while some are left.
-Result<bool> expire_lines(Database& database, RunCounters& counters, std::int64_t chunks_most);
+Result<bool> expire_lines(store::Database& database, RunCounters& counters,
+                          std::int64_t chunks_most);
 
-Result<LogPage> lines_after(Database& database, const RunCounters& counters, const LogQuery& query);
-Result<std::vector<Line>> last_lines(Database& database, const RunCounters& counters,
+Result<LogPage> lines_after(store::Database& database, const RunCounters& counters,
+                            const LogQuery& query);
+Result<std::vector<Line>> last_lines(store::Database& database, const RunCounters& counters,
                                      std::int64_t lines, std::optional<int> rank);
 
 }  // namespace lockstep::insight

@@ -28,8 +28,8 @@ Real sql_value(double value) { return std::isnan(value) ? std::nullopt : Real(va
 Point point_of(Int step, Time time, Real value) { return {step, time, value_of(value)}; }
 
 // Points from `first` to `last`, both included.
-Result<std::vector<Point>> points_between(Database& database, Int series, Int first, Int last,
-                                          Int most = kStepMax) {
+Result<std::vector<Point>> points_between(store::Database& database, Int series, Int first,
+                                          Int last, Int most = kStepMax) {
   std::vector<Point> points;
   for (const auto& [step, time, value] : TRY(database.rows<Int, Time, Real>(
            "select step, time, value from points where series = :series and "
@@ -45,7 +45,7 @@ struct SummaryRow {
 };
 
 // Blocks from `first` to `last`, both included.
-Result<std::vector<SummaryRow>> summaries_between(Database& database, Int series, int level,
+Result<std::vector<SummaryRow>> summaries_between(store::Database& database, Int series, int level,
                                                   Int first, Int last) {
   using MaybeInt = std::optional<Int>;
   using MaybeTime = std::optional<Time>;
@@ -84,7 +84,7 @@ Real sql_value(const std::optional<Point>& point) {
   return point ? sql_value(point->value) : std::nullopt;
 }
 
-Result<void> put_summary(Database& database, Int series, int level, Int place,
+Result<void> put_summary(store::Database& database, Int series, int level, Int place,
                          const RangeSummary& piece) {
   return database.execute(
       "insert or replace into summaries (series, level, place, count, first_step, first_time, "
@@ -102,7 +102,8 @@ Int first_of(Int place) { return place << kShift; }
 Int last_of(Int place) { return (place << kShift) + ((1 << kShift) - 1); }
 
 // The summary of a block, from the level below.
-Result<RangeSummary> summary_of_level_below(Database& database, Int series, int level, Int place) {
+Result<RangeSummary> summary_of_level_below(store::Database& database, Int series, int level,
+                                            Int place) {
   RangeSummary piece;
   if (level == 1) {
     for (const Point& point :
@@ -117,7 +118,7 @@ Result<RangeSummary> summary_of_level_below(Database& database, Int series, int 
 }
 
 // Rebuilds these blocks of level 1, and those above them, from the level below.
-Result<void> rebuild(Database& database, Int series, std::set<Int> places) {
+Result<void> rebuild(store::Database& database, Int series, std::set<Int> places) {
   for (int level = 1; level <= kLevels; ++level) {
     std::set<Int> above;
     for (Int place : places) {
@@ -131,7 +132,7 @@ Result<void> rebuild(Database& database, Int series, std::set<Int> places) {
 }
 
 // Summarizes pending points, except the last block, which may still get points.
-Result<void> summarize(Database& database, SeriesRow& row) {
+Result<void> summarize(store::Database& database, SeriesRow& row) {
   const auto points = TRY(points_between(database, row.id, row.summarized.value_or(kStepMin),
                                          kStepMax, kSummarizeAtOnce));
   const auto found = static_cast<Int>(points.size());
@@ -152,7 +153,7 @@ Result<void> summarize(Database& database, SeriesRow& row) {
   return {};
 }
 
-Result<void> save(Database& database, const SeriesRow& row) {
+Result<void> save(store::Database& database, const SeriesRow& row) {
   return database.execute(
       "update series set epoch = :epoch, step = :step, time = :time, value = :value, "
       "summarized = :summarized, pending = :pending where id = :id",
@@ -193,7 +194,7 @@ std::string brief_name(std::string_view name) {
 
 // --- Writing ---
 
-Result<void> PointsWriter::add(const TelemetryItem& item) {
+Result<void> PointsWriter::add(const spool::TelemetryItem& item) {
   Int number = 0;
   for (const auto& [name, value] : item.values) {
     if (++number > limits_.values)
@@ -207,7 +208,8 @@ Result<void> PointsWriter::add(const TelemetryItem& item) {
   return {};
 }
 
-Result<void> PointsWriter::add(const TelemetryItem& item, const std::string& name, double value) {
+Result<void> PointsWriter::add(const spool::TelemetryItem& item, const std::string& name,
+                               double value) {
   SeriesRow* row = TRY(series_of(name, item.rank));
   if (row == nullptr) {
     reject(item, name, format("a run may have {} series", limits_.series));
@@ -251,7 +253,8 @@ Result<SeriesRow*> PointsWriter::series_of(const std::string& name, int rank) {
   return &series_.emplace(std::pair(name, rank), row_of(std::move(found.at(0)))).first->second;
 }
 
-void PointsWriter::reject(const TelemetryItem& item, std::string_view name, std::string_view why) {
+void PointsWriter::reject(const spool::TelemetryItem& item, std::string_view name,
+                          std::string_view why) {
   if (!is_power_of_ten(++tally_.refused)) return;
   rejection_note_ = format(
       "[lockstep: {} values of metrics were not stored in this run; the latest is "
@@ -268,7 +271,7 @@ Result<void> PointsWriter::finish() {
   return {};
 }
 
-Result<bool> summarize_some(Database& database) {
+Result<bool> summarize_some(store::Database& database) {
   auto waiting =
       TRY((database.rows<Int, std::string, int, Int, Int, Time, Real, std::optional<Int>, Int>(
           "select id, name, rank, epoch, step, time, value, summarized, pending from series "
@@ -284,7 +287,7 @@ Result<bool> summarize_some(Database& database) {
 
 // --- Reading ---
 
-Result<std::vector<SeriesRow>> find_series(Database& database, const RunId& run,
+Result<std::vector<SeriesRow>> find_series(store::Database& database, const model::RunId& run,
                                            const SeriesQuery& query, std::int64_t most) {
   std::vector<SeriesRow> rows;
   for (auto& raw :
@@ -298,7 +301,8 @@ Result<std::vector<SeriesRow>> find_series(Database& database, const RunId& run,
   return rows;
 }
 
-Result<std::int64_t> count_series(Database& database, const RunId& run, const SeriesQuery& query) {
+Result<std::int64_t> count_series(store::Database& database, const model::RunId& run,
+                                  const SeriesQuery& query) {
   const auto rows = TRY(database.rows<Int>(
       "select count(*) from series where project = :project and number = :number and "
       "(:any_name or name = :name) and (:any_rank or rank = :rank)",
@@ -310,7 +314,7 @@ Result<std::int64_t> count_series(Database& database, const RunId& run, const Se
 namespace {
 
 // The finest level with at most `most` rows after `after`.
-Result<int> level_for(Database& database, Int series, Int after, Int most) {
+Result<int> level_for(store::Database& database, Int series, Int after, Int most) {
   const auto few = [&](const std::vector<std::tuple<Int>>& count) {
     return std::get<0>(count[0]) <= most;
   };
@@ -327,7 +331,7 @@ Result<int> level_for(Database& database, Int series, Int after, Int most) {
   return kLevels;
 }
 
-Result<void> add_points(Database& database, Int series, Int first, Int last,
+Result<void> add_points(store::Database& database, Int series, Int first, Int last,
                         std::vector<RangeSummary>& pieces) {
   if (first > last) return {};
   for (const Point& point : TRY(points_between(database, series, first, last)))
@@ -335,7 +339,7 @@ Result<void> add_points(Database& database, Int series, Int first, Int last,
   return {};
 }
 
-Result<void> add_summaries(Database& database, Int series, int level, Int first, Int last,
+Result<void> add_summaries(store::Database& database, Int series, int level, Int first, Int last,
                            std::vector<RangeSummary>& pieces) {
   for (const SummaryRow& summary : TRY(summaries_between(database, series, level, first, last)))
     pieces.push_back(summary.summary);
@@ -344,7 +348,7 @@ Result<void> add_summaries(Database& database, Int series, int level, Int first,
 
 // The steps after `after` (not the last possible step), in blocks of that level; for the block that
 // contains `after`, in blocks of the levels below.
-Result<std::vector<RangeSummary>> summaries_after(Database& database, const SeriesRow& row,
+Result<std::vector<RangeSummary>> summaries_after(store::Database& database, const SeriesRow& row,
                                                   Int after, int level) {
   std::vector<RangeSummary> pieces;
   const Int summarized = row.summarized.value_or(kStepMin);
@@ -364,7 +368,7 @@ Result<std::vector<RangeSummary>> summaries_after(Database& database, const Seri
 
 }  // namespace
 
-Result<Series> points_of(Database& database, const SeriesRow& row, std::int64_t after,
+Result<Series> points_of(store::Database& database, const SeriesRow& row, std::int64_t after,
                          std::int64_t most) {
   Series series{.name = row.name, .rank = row.rank, .points = {}, .total = 0};
   if (after == kStepMax) return series;

@@ -43,13 +43,13 @@ struct SeriesRow {
 // Writes the points of one call, within the caller's transaction.
 class PointsWriter {
  public:
-  PointsWriter(Database& database, const RunId& run, std::int64_t epoch, RunCounters& counters,
-               const Limits& limits)
+  PointsWriter(store::Database& database, const model::RunId& run, std::int64_t epoch,
+               RunCounters& counters, const Limits& limits)
       : database_(database), run_(run), epoch_(epoch), tally_(counters), limits_(limits) {}
 
   // Values of earlier attempts override nothing. Values beyond a limit are counted in the counters,
   // and rejection_note() describes the latest of them.
-  Result<void> add(const TelemetryItem& item);
+  Result<void> add(const spool::TelemetryItem& item);
   // Writes the rows of the series and the summaries.
   Result<void> finish();
 
@@ -57,13 +57,13 @@ class PointsWriter {
   const std::string& rejection_note() const { return rejection_note_; }
 
  private:
-  Result<void> add(const TelemetryItem& item, const std::string& name, double value);
+  Result<void> add(const spool::TelemetryItem& item, const std::string& name, double value);
   // Null for a new series beyond the limit.
   Result<SeriesRow*> series_of(const std::string& name, int rank);
-  void reject(const TelemetryItem& item, std::string_view name, std::string_view why);
+  void reject(const spool::TelemetryItem& item, std::string_view name, std::string_view why);
 
-  Database& database_;
-  const RunId& run_;
+  store::Database& database_;
+  const model::RunId& run_;
   std::int64_t epoch_;
   RunCounters& tally_;
   const Limits& limits_;
@@ -72,14 +72,15 @@ class PointsWriter {
 };
 
 // Summarizes some of the pending points (a very large call leaves some): true while there are more.
-Result<bool> summarize_some(Database& database);
+Result<bool> summarize_some(store::Database& database);
 
 // The run's series that match the query, by name and rank.
-Result<std::vector<SeriesRow>> find_series(Database& database, const RunId& run,
+Result<std::vector<SeriesRow>> find_series(store::Database& database, const model::RunId& run,
                                            const SeriesQuery& query, std::int64_t most);
-Result<std::int64_t> count_series(Database& database, const RunId& run, const SeriesQuery& query);
+Result<std::int64_t> count_series(store::Database& database, const model::RunId& run,
+                                  const SeriesQuery& query);
 // At most so many of the points after `after`, and their total number.
-Result<Series> points_of(Database& database, const SeriesRow& row, std::int64_t after,
+Result<Series> points_of(store::Database& database, const SeriesRow& row, std::int64_t after,
                          std::int64_t most);
 
 }  // namespace lockstep::insight

@@ -2,7 +2,8 @@
 
 namespace lockstep::insight {
 
-Result<std::optional<RunCounters>> find_counters(Database& database, const RunId& run) {
+Result<std::optional<RunCounters>> find_counters(store::Database& database,
+                                                 const model::RunId& run) {
   using Int = std::int64_t;
   const auto rows = TRY(database.rows<Int, Int, Int, Int, Int, Int, Int>(
       "select id, next, bytes, cut, expired, series, refused from tallies where "
@@ -13,14 +14,14 @@ Result<std::optional<RunCounters>> find_counters(Database& database, const RunId
   return std::optional(RunCounters{id, next, bytes, cut, expired, series, refused});
 }
 
-Result<RunCounters> find_or_create_counters(Database& database, const RunId& run) {
+Result<RunCounters> find_or_create_counters(store::Database& database, const model::RunId& run) {
   if (auto found = TRY(find_counters(database, run))) return *found;
   TRY(database.execute("insert into tallies (project, number) values (:project, :number)",
                        run.project, run.number));
   return *TRY(find_counters(database, run));
 }
 
-Result<void> save(Database& database, const RunCounters& counters) {
+Result<void> save(store::Database& database, const RunCounters& counters) {
   return database.execute(
       "update tallies set next = :next, bytes = :bytes, cut = :cut, expired = :expired, "
       "series = :series, refused = :refused where id = :id",

@@ -20,8 +20,9 @@ struct RunCounters {
 };
 
 // Empty for a run without stored data.
-Result<std::optional<RunCounters>> find_counters(Database& database, const RunId& run);
-Result<RunCounters> find_or_create_counters(Database& database, const RunId& run);
-Result<void> save(Database& database, const RunCounters& counters);
+Result<std::optional<RunCounters>> find_counters(store::Database& database,
+                                                 const model::RunId& run);
+Result<RunCounters> find_or_create_counters(store::Database& database, const model::RunId& run);
+Result<void> save(store::Database& database, const RunCounters& counters);
 
 }  // namespace lockstep::insight

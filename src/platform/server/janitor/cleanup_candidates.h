@@ -6,19 +6,20 @@
 
 #include "platform/core/model/state.h"
 
-namespace lockstep {
+namespace lockstep::server {
 
 // No process of the node is left, and none will be started again.
-bool attempt_has_ended(const State& state, const NodeId& node);
+bool attempt_has_ended(const model::State& state, const model::NodeId& node);
 
 // The nodes of the run's newest attempt that have ended, in order.
-std::vector<NodeId> last_ended_nodes(const State& state, const RunId& run);
+std::vector<model::NodeId> last_ended_nodes(const model::State& state, const model::RunId& run);
 
 // The node after `after`, which need not exist any more, or the first one; empty at the end.
-std::optional<NodeId> next_node(const State& state, const std::optional<NodeId>& after);
+std::optional<model::NodeId> next_node(const model::State& state,
+                                       const std::optional<model::NodeId>& after);
 
 // True if the run ended longer ago than `keep`. A run that was resumed and has not ended again is
 // not old.
-bool is_old(const Run& run, Time now, Duration keep);
+bool is_old(const model::Run& run, Time now, Duration keep);
 
-}  // namespace lockstep
+}  // namespace lockstep::server

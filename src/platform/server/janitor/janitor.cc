@@ -9,7 +9,7 @@
 #include "platform/server/janitor/cleanup_candidates.h"
 #include "platform/server/janitor/sweep.h"
 
-namespace lockstep {
+namespace lockstep::server {
 namespace {
 
 namespace fs = std::filesystem;
@@ -39,8 +39,8 @@ bool is_there(const fs::path& file) {
 
 }  // namespace
 
-void Janitor::queue_ended_nodes(const RunId& run) {
-  for (const NodeId& node : last_ended_nodes(setup_.state, run))
+void Janitor::queue_ended_nodes(const model::RunId& run) {
+  for (const model::NodeId& node : last_ended_nodes(setup_.state, run))
     if (queue_.size() < kQueueMax) queue_.insert(node);
 }
 
@@ -98,8 +98,8 @@ Janitor::SliceResult Janitor::continue_scan() {
   return SliceResult::worked;
 }
 
-void Janitor::clean_up(const NodeId& node) {
-  const NodeFiles files{node_folder(setup_.home, name_of(setup_.state, node))};
+void Janitor::clean_up(const model::NodeId& node) {
+  const host::NodeFiles files{host::node_folder(setup_.home, name_of(setup_.state, node))};
   // If the run's folder was removed by hand, its sockets still exist: they are elsewhere.
   if (!is_there(files.folder)) return sweep(node);
   if (!is_there(files.launch_file()) || is_locked(files.lock())) return;
@@ -110,9 +110,10 @@ void Janitor::clean_up(const NodeId& node) {
   importing_node_ = node;
 }
 
-void Janitor::sweep(const NodeId& node) {
-  const auto swept = sweep_leftovers({node_folder(setup_.home, name_of(setup_.state, node))},
-                                     socket_folders(setup_.token_of(name_of(setup_.state, node))));
+void Janitor::sweep(const model::NodeId& node) {
+  const auto swept =
+      sweep_leftovers({host::node_folder(setup_.home, name_of(setup_.state, node))},
+                      host::socket_folders(setup_.token_of(name_of(setup_.state, node))));
   if (!swept) return retry_later(node, swept.error());
   if (failed_.empty() && queue_.empty()) (void)log_outcome(kClearing, std::nullopt);
 }
@@ -126,16 +127,16 @@ bool Janitor::trusts_clock() {
   return setup_.steady.since_boot() - trusted_since_ >= std::min(kClockTrusted, setup_.keep_logs);
 }
 
-void Janitor::expire_if_old(const NodeId& node) {
-  const Run& run = setup_.state.runs.at(node.attempt.run);
-  const NodeFiles files{node_folder(setup_.home, name_of(setup_.state, node))};
+void Janitor::expire_if_old(const model::NodeId& node) {
+  const model::Run& run = setup_.state.runs.at(node.attempt.run);
+  const host::NodeFiles files{host::node_folder(setup_.home, name_of(setup_.state, node))};
   if (!trusts_clock() || !is_old(run, setup_.clock.now(), setup_.keep_logs)) return;
   expiring_ = run.id;
   if (is_there(files.launch_file())) return;  // must be swept first: the next scan finds it old
   if (const auto swept = sweep_logs(files); !swept) retry_later(node, swept.error());
 }
 
-void Janitor::retry_later(const NodeId& node, const Error& error) {
+void Janitor::retry_later(const model::NodeId& node, const Error& error) {
   (void)log_outcome(kClearing, Error(error).with_context(text(node)));
   if (failed_.empty()) retry_ = setup_.steady.since_boot() + kRetry;
   if (failed_.size() < kQueueMax) failed_.insert(node);
@@ -169,4 +170,4 @@ bool Janitor::log_outcome(const char* what, const std::optional<Error>& error) {
   return false;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::server

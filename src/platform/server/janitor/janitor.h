@@ -23,7 +23,7 @@
 #include "platform/insight/insight.h"
 #include "platform/server/janitor/spool_importer.h"
 
-namespace lockstep {
+namespace lockstep::server {
 
 inline constexpr Duration kKeepLogs = std::chrono::days(30);
 // A clock may be wrong by a month and be corrected within hours. So nothing is removed because of
@@ -32,15 +32,16 @@ inline constexpr Duration kKeepLogs = std::chrono::days(30);
 inline constexpr Duration kClockTrusted = std::chrono::hours(6);
 
 struct JanitorSetup {
-  const State& state;  // the controller's; these five outlive the janitor
+  const model::State& state;  // the controller's; these five outlive the janitor
   insight::Insight& insight;
-  Database& database;
+  store::Database& database;
   const Clock& clock;
   const SteadyClock& steady;
   std::filesystem::path home;
-  std::function<std::string(const NodeName&)> token_of;  // for socket names, see node_files.h
-  Duration keep_logs = kKeepLogs;                        // after the run's end
-  Bytes unused_most = 64_MiB;  // above it the store's file shrinks; below it space is reused
+  std::function<std::string(const model::NodeName&)>
+      token_of;                    // for socket names, see node_files.h
+  Duration keep_logs = kKeepLogs;  // after the run's end
+  Bytes unused_most = 64_MiB;      // above it the store's file shrinks; below it space is reused
 };
 
 class Janitor {
@@ -51,7 +52,7 @@ class Janitor {
         trusted_since_(setup_.steady.since_boot()) {}
 
   // This run has changed: its ended nodes come first.
-  void queue_ended_nodes(const RunId& run);
+  void queue_ended_nodes(const model::RunId& run);
   // Call it at every tick. It returns after about 5 ms, or when no work is left.
   void run_slice();
   // Current failures, a line for each cause, for operators; other work continues.
@@ -68,20 +69,20 @@ class Janitor {
   SliceResult summarize_metrics();
   Time clock_zero() const { return setup_.clock.now() - setup_.steady.since_boot(); }
   bool trusts_clock();
-  void clean_up(const NodeId& node);
-  void expire_if_old(const NodeId& node);
-  void sweep(const NodeId& node);
-  void retry_later(const NodeId& node, const Error& error);
+  void clean_up(const model::NodeId& node);
+  void expire_if_old(const model::NodeId& node);
+  void sweep(const model::NodeId& node);
+  void retry_later(const model::NodeId& node, const Error& error);
   bool log_outcome(const char* what, const std::optional<Error>& error);
 
   JanitorSetup setup_;
   RateLimitedLog rate_limited_log_;
-  std::set<NodeId> queue_;                   // ended recently
-  std::unique_ptr<SpoolImporter> importer_;  // the current one
-  NodeId importing_node_;                    // its node
-  std::optional<NodeId> scanned_node_;       // the last node of the current scan
-  std::optional<RunId> expiring_;            // its lines are being removed
-  std::set<NodeId> failed_;                  // to be tried again
+  std::set<model::NodeId> queue_;              // ended recently
+  std::unique_ptr<SpoolImporter> importer_;    // the current one
+  model::NodeId importing_node_;               // its node
+  std::optional<model::NodeId> scanned_node_;  // the last node of the current scan
+  std::optional<model::RunId> expiring_;       // its lines are being removed
+  std::set<model::NodeId> failed_;             // to be tried again
   // By the steady clock:
   Duration next_scan_{};  // start of the next scan
   Duration retry_{};      // when failed ones are tried again
@@ -90,4 +91,4 @@ class Janitor {
   Duration trusted_since_{};
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::server

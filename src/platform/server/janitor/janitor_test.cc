@@ -12,7 +12,7 @@
 #include "platform/server/janitor/cleanup_candidates.h"
 #include "platform/spool/spool.h"
 
-namespace lockstep {
+namespace lockstep::server {
 namespace {
 
 namespace fs = std::filesystem;
@@ -22,8 +22,8 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-const RunId kRun{"demo", 1};
-const NodeId kNode{{kRun, 1}, 0};
+const model::RunId kRun{"demo", 1};
+const model::NodeId kNode{{kRun, 1}, 0};
 constexpr Duration kDay = std::chrono::hours(24);
 
 class SetClock : public Clock, public SteadyClock {
@@ -41,32 +41,39 @@ class SetClock : public Clock, public SteadyClock {
 
 class JanitorTest : public ::testing::Test {
  protected:
-  JanitorTest() { add_node(kNode, AttemptState::ended); }
+  JanitorTest() { add_node(kNode, model::AttemptState::ended); }
 
-  void add_node(const NodeId& id, AttemptState attempt_state) {
-    const AttemptId& attempt = id.attempt;
+  void add_node(const model::NodeId& id, model::AttemptState attempt_state) {
+    const model::AttemptId& attempt = id.attempt;
     auto& run = state_.runs[attempt.run];
     run.id = attempt.run;
     run.epoch = attempt.epoch;
-    run.state = attempt_state == AttemptState::ended ? RunState::failed : RunState::running;
-    if (is_final(run.state)) run.ended = clock_.now();
+    run.state = attempt_state == model::AttemptState::ended ? model::RunState::failed
+                                                            : model::RunState::running;
+    if (model::is_final(run.state)) run.ended = clock_.now();
     state_.attempts[attempt].id = attempt;
     state_.attempts[attempt].state = attempt_state;
-    Node node;
+    model::Node node;
     node.id = id;
     state_.nodes[id] = node;
   }
 
-  NodeFiles files(const NodeId& node = kNode) const { return {node_folder(home_, {"", node})}; }
+  host::NodeFiles files(const model::NodeId& node = kNode) const {
+    return {host::node_folder(home_, {"", node})};
+  }
   // The socket folders of the token; each test has its own token, so no folder of the machine
   // matches.
-  fs::path sockets(const NodeId& node = kNode) const { return socket_folders(token(node)).back(); }
-  std::string token(const NodeId& node) const { return home_.path().string() + ":" + text(node); }
+  fs::path sockets(const model::NodeId& node = kNode) const {
+    return host::socket_folders(token(node)).back();
+  }
+  std::string token(const model::NodeId& node) const {
+    return home_.path().string() + ":" + text(node);
+  }
 
   // Creates all files that a killed agent leaves; its spool has these lines, from the first
   // sequence on.
-  void leave(const NodeId& node, const std::vector<std::string>& lines) {
-    const NodeFiles left = files(node);
+  void leave(const model::NodeId& node, const std::vector<std::string>& lines) {
+    const host::NodeFiles left = files(node);
     ASSERT_TRUE(make_folders(left.flight()));
     ASSERT_TRUE(write_file(left.flight() / "rank-0.world.flight", "x"));
     for (const auto& file :
@@ -76,11 +83,11 @@ class JanitorTest : public ::testing::Test {
           fs::path(left.spool().string() + ".tmp")})
       ASSERT_TRUE(write_file(file, "x"));
     ASSERT_TRUE(make_folders(sockets(node)));
-    ASSERT_TRUE(write_file(report_socket(sockets(node), 0), ""));
-    auto spool = Spool::open(left.spool(), {});
+    ASSERT_TRUE(write_file(host::report_socket(sockets(node), 0), ""));
+    auto spool = spool::Spool::open(left.spool(), {});
     for (const auto& line : lines) ASSERT_TRUE(spool->add({.text = line}));
   }
-  std::vector<std::string> lines(const RunId& run = kRun) {
+  std::vector<std::string> lines(const model::RunId& run = kRun) {
     std::vector<std::string> texts;
     const auto page = insight_.log(run, {.rank = {}}).value();
     for (const auto& line : page.lines) texts.push_back(line.text);
@@ -101,10 +108,10 @@ class JanitorTest : public ::testing::Test {
                      .clock = clock_,
                      .steady = clock_,
                      .home = home_,
-                     .token_of = [this](const NodeName& node) { return token(node.id); }});
+                     .token_of = [this](const model::NodeName& node) { return token(node.id); }});
   }
   // Runs slices until the node's launch file is gone.
-  void work(Janitor& janitor, const NodeId& node = kNode) {
+  void work(Janitor& janitor, const model::NodeId& node = kNode) {
     for (Deadline deadline = Deadline::after(std::chrono::seconds(10));
          fs::exists(files(node).launch_file()); ::usleep(1000)) {
       ASSERT_FALSE(deadline.passed());
@@ -114,8 +121,8 @@ class JanitorTest : public ::testing::Test {
 
   const TemporaryFolder home_;
   SetClock clock_;
-  State state_;
-  std::unique_ptr<Database> database_ = Database::in_memory().value();
+  model::State state_;
+  std::unique_ptr<store::Database> database_ = store::Database::in_memory().value();
   insight::Insight insight_{*database_};
 };
 
@@ -143,8 +150,8 @@ TEST_F(JanitorTest, SocketsGoEvenIfTheRunsFolderWasRemovedByHand) {
 
 TEST_F(JanitorTest, WhatTheDaemonHadStoredAlreadyCountsOnce) {
   leave(kNode, {"one", "two", "three"});
-  const std::vector<TelemetryItem> sent = {{.sequence = 1, .text = "one"},
-                                           {.sequence = 2, .text = "two"}};
+  const std::vector<spool::TelemetryItem> sent = {{.sequence = 1, .text = "one"},
+                                                  {.sequence = 2, .text = "two"}};
   ASSERT_TRUE(insight_.ingest(kNode, sent));
   auto janitor = this->janitor();
   work(*janitor);
@@ -183,16 +190,16 @@ TEST_F(JanitorTest, ASweepCutShortAtAnyPointIsEndedByTheNext) {
 }
 
 TEST_F(JanitorTest, ANodeThatMayStillRunIsLeftAlone) {
-  const NodeId live{{{"demo", 2}, 1}, 0};
-  add_node(live, AttemptState::draining);
-  const NodeId unknown{{{"demo", 3}, 1}, 0};
+  const model::NodeId live{{{"demo", 2}, 1}, 0};
+  add_node(live, model::AttemptState::draining);
+  const model::NodeId unknown{{{"demo", 3}, 1}, 0};
   leave(live, {"line"});
   leave(unknown, {"line"});
   leave(kNode, {});
   auto janitor = this->janitor();
   work(*janitor);
   for (int i = 0; i < 10; ++i) janitor->run_slice();
-  for (const NodeId& node : {live, unknown}) {
+  for (const model::NodeId& node : {live, unknown}) {
     EXPECT_TRUE(fs::exists(files(node).launch_file()));
     EXPECT_TRUE(fs::exists(files(node).spool()));
     EXPECT_TRUE(fs::exists(sockets(node)));
@@ -217,8 +224,8 @@ TEST_F(JanitorTest, ANodeWhoseAgentHoldsItsLockIsLeftAlone) {
 TEST_F(JanitorTest, ARunThatEndsIsSeenToAtOnce) {
   auto janitor = this->janitor();
   for (int i = 0; i < 10; ++i) janitor->run_slice();  // the scan has ended, the next is in an hour
-  const NodeId later{{{"demo", 2}, 1}, 0};
-  add_node(later, AttemptState::ended);
+  const model::NodeId later{{{"demo", 2}, 1}, 0};
+  add_node(later, model::AttemptState::ended);
   leave(later, {"line"});
   janitor->run_slice();
   EXPECT_TRUE(fs::exists(files(later).launch_file()));
@@ -231,7 +238,7 @@ TEST_F(JanitorTest, AnAttemptThatEndedBeforeALiveOneIsSeenToAtOnce) {
   auto janitor = this->janitor();
   for (int i = 0; i < 10; ++i) janitor->run_slice();
   leave(kNode, {"line"});
-  add_node({{kRun, 2}, 0}, AttemptState::running);
+  add_node({{kRun, 2}, 0}, model::AttemptState::running);
   janitor->queue_ended_nodes(kRun);
   work(*janitor);
   EXPECT_THAT(lines(), ElementsAre("line"));
@@ -254,7 +261,8 @@ TEST_F(JanitorTest, WhatFailsIsTriedAgainLater) {
 
 TEST_F(JanitorTest, OldLinesAndFilesGoAndCheckpointsStay) {
   leave(kNode, {"line"});
-  const fs::path checkpoint = run_folder(home_, "", kRun) / "checkpoints" / "step-10" / "data";
+  const fs::path checkpoint =
+      host::run_folder(home_, "", kRun) / "checkpoints" / "step-10" / "data";
   ASSERT_TRUE(make_folders(checkpoint.parent_path()));
   ASSERT_TRUE(write_file(checkpoint, "weights"));
   auto janitor = this->janitor();
@@ -295,15 +303,15 @@ TEST_F(JanitorTest, ARunThatWentOnAgainIsNotOld) {
   auto run = state_.runs.at(kRun);
   EXPECT_FALSE(is_old(run, clock_.now() + kDay, kDay));
   EXPECT_TRUE(is_old(run, clock_.now() + kDay + Duration(1), kDay));
-  run.state = RunState::queued;  // resumed
+  run.state = model::RunState::queued;  // resumed
   EXPECT_FALSE(is_old(run, clock_.now() + 100 * kDay, kDay));
 }
 
 TEST_F(JanitorTest, AStoreWithMuchUnusedSpaceGetsSmaller) {
   const fs::path file = home_ / "store" / "lockstep.db";
-  const auto database = Database::open(file).value();
+  const auto database = store::Database::open(file).value();
   insight::Insight insight(*database);
-  std::vector<TelemetryItem> items;
+  std::vector<spool::TelemetryItem> items;
   for (int i = 1; i <= 200; ++i) items.push_back({.sequence = i, .text = std::string(30'000, 'x')});
   ASSERT_TRUE(insight.ingest(kNode, items));
   while (insight.expire_log(kRun).value()) continue;
@@ -314,7 +322,7 @@ TEST_F(JanitorTest, AStoreWithMuchUnusedSpaceGetsSmaller) {
                    .clock = clock_,
                    .steady = clock_,
                    .home = home_,
-                   .token_of = [this](const NodeName& node) { return token(node.id); },
+                   .token_of = [this](const model::NodeName& node) { return token(node.id); },
                    .unused_most = 1_MiB});
   for (int i = 0; i < 5000 && database->unused().value() > 1_MiB; ++i) janitor.run_slice();
   EXPECT_LE(database->unused().value(), 1_MiB);
@@ -360,4 +368,4 @@ TEST_F(JanitorTest, LinesThatCannotBeRemovedAreComplainedOf) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::server

@@ -4,7 +4,7 @@
 
 #include "base/log.h"
 
-namespace lockstep {
+namespace lockstep::server {
 namespace {
 
 constexpr Bytes kBatch = 256_KiB;
@@ -19,8 +19,8 @@ Result<bool> SpoolImporter::import_slice() {
 // False while the file is read.
 Result<bool> SpoolImporter::open_spool() {
   if (!opening_.valid()) try {
-      opening_ =
-          std::async(std::launch::async, [this] { spool_.emplace(AbandonedSpool::open(file_)); });
+      opening_ = std::async(std::launch::async,
+                            [this] { spool_.emplace(spool::AbandonedSpool::open(file_)); });
     } catch (const std::system_error& e) {
       return os_error("starting a thread", e.code().value());
     }
@@ -32,8 +32,8 @@ Result<bool> SpoolImporter::open_spool() {
 }
 
 Result<bool> SpoolImporter::store_batch() {
-  AbandonedSpool& spool = **spool_;
-  const std::vector<TelemetryItem> items = TRY(spool.batch(stored_sequence_, kBatch));
+  spool::AbandonedSpool& spool = **spool_;
+  const std::vector<spool::TelemetryItem> items = TRY(spool.batch(stored_sequence_, kBatch));
   if (items.empty()) {
     if (const std::int64_t broken = spool.broken_lines(); broken > 0)
       LS_LOG(warning, "{}: {} items of its spool are damaged", text(node_), broken);
@@ -43,4 +43,4 @@ Result<bool> SpoolImporter::store_batch() {
   return false;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::server

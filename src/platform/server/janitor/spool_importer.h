@@ -11,12 +11,12 @@
 #include "platform/insight/insight.h"
 #include "platform/spool/abandoned_spool.h"
 
-namespace lockstep {
+namespace lockstep::server {
 
 class SpoolImporter {
  public:
   // A separate thread scans the file, since it may have hundreds of MiB.
-  SpoolImporter(insight::Insight& insight, NodeId node, std::filesystem::path spool)
+  SpoolImporter(insight::Insight& insight, model::NodeId node, std::filesystem::path spool)
       : insight_(insight), node_(std::move(node)), file_(std::move(spool)) {}
   SpoolImporter(const SpoolImporter&) = delete;  // the thread writes to it
   SpoolImporter& operator=(const SpoolImporter&) = delete;
@@ -29,12 +29,13 @@ class SpoolImporter {
   Result<bool> store_batch();
 
   insight::Insight& insight_;
-  NodeId node_;
+  model::NodeId node_;
   std::filesystem::path file_;
   bool ready_ = false;
-  std::optional<Result<AbandonedSpool>> spool_;  // owned by the thread until opening_ is ready
+  std::optional<Result<spool::AbandonedSpool>>
+      spool_;                         // owned by the thread until opening_ is ready
   std::future<void> opening_;         // destroyed before the members that its thread writes
   std::int64_t stored_sequence_ = 0;  // up to this sequence
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::server

@@ -9,7 +9,7 @@
 #include "base/os/files.h"
 #include "platform/host/log_rotation.h"
 
-namespace lockstep {
+namespace lockstep::server {
 namespace {
 
 namespace fs = std::filesystem;
@@ -40,7 +40,8 @@ bool is_rank_log(const fs::path& file) {
 
 }  // namespace
 
-Result<void> sweep_leftovers(const NodeFiles& files, std::span<const fs::path> socket_folders) {
+Result<void> sweep_leftovers(const host::NodeFiles& files,
+                             std::span<const fs::path> socket_folders) {
   TRY(remove_file(files.spool()));
   TRY(remove_file(files.secret()));
   for (const fs::path& file : TRY(files_in(files.folder)))
@@ -50,11 +51,11 @@ Result<void> sweep_leftovers(const NodeFiles& files, std::span<const fs::path> s
   return remove_file(files.launch_file());
 }
 
-Result<void> sweep_logs(const NodeFiles& files) {
+Result<void> sweep_logs(const host::NodeFiles& files) {
   for (const fs::path& file : TRY(files_in(files.folder)))
     if (is_rank_log(file)) TRY(remove_file(file));
   TRY(remove_file(files.agent_log()));
-  TRY(remove_file(rotated_log(files.agent_log())));
+  TRY(remove_file(host::rotated_log(files.agent_log())));
   TRY(remove_file(files.lock()));
   TRY(remove_folder_of_files(files.flight()));
   TRY(remove_file(files.delivered_flight()));
@@ -63,4 +64,4 @@ Result<void> sweep_logs(const NodeFiles& files) {
   return {};
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::server

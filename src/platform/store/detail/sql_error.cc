@@ -7,7 +7,7 @@
 
 #include "base/format.h"
 
-namespace lockstep {
+namespace lockstep::store {
 namespace {
 
 std::string folder_of(const std::string& file) {
@@ -68,4 +68,4 @@ Error sql_error(const std::string& file, int result, int os_errno, std::string_v
   }
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::store

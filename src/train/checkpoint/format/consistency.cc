@@ -8,7 +8,7 @@
 
 #include "base/format.h"
 
-namespace lockstep {
+namespace lockstep::train {
 namespace {
 
 template <class... Args>
@@ -110,4 +110,4 @@ Result<void> check_consistency(const Manifest& manifest) {
   return check_apart(extents, manifest);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::train

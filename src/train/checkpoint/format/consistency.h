@@ -5,10 +5,10 @@
 #include "base/result.h"
 #include "train/checkpoint/format/manifest.h"
 
-namespace lockstep {
+namespace lockstep::train {
 
 // corrupt, naming the first error: a name not in our format or listed twice, a negative count,
 // slices with holes or overlaps, bytes outside of a file or in two tensors.
 Result<void> check_consistency(const Manifest& manifest);
 
-}  // namespace lockstep
+}  // namespace lockstep::train

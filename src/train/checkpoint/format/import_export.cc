@@ -26,7 +26,7 @@
 #include "train/checkpoint/format/writer/fence.h"
 #include "train/checkpoint/format/writer/unfinished.h"
 
-namespace lockstep {
+namespace lockstep::train {
 namespace {
 
 namespace fs = std::filesystem;
@@ -276,4 +276,4 @@ Result<ImportExportSummary> import_safetensors(const fs::path& file, const fs::p
   return done;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::train

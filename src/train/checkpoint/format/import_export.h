@@ -10,7 +10,7 @@
 #include "base/units.h"
 #include "train/checkpoint/format/saved_checkpoint.h"
 
-namespace lockstep {
+namespace lockstep::train {
 
 struct ImportExportSummary {
   std::int64_t tensors = 0;
@@ -35,4 +35,4 @@ Result<ImportExportSummary> import_safetensors(const std::filesystem::path& file
                                                const std::filesystem::path& folder,
                                                const ProgressCallback& watch = nullptr);
 
-}  // namespace lockstep
+}  // namespace lockstep::train

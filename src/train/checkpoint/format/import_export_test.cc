@@ -8,7 +8,7 @@
 #include "train/checkpoint/format/layouts_for_test.h"
 #include "train/checkpoint/format/tensor_file/safetensors.h"
 
-namespace lockstep {
+namespace lockstep::train {
 namespace {
 
 using namespace layouts_for_test;
@@ -138,4 +138,4 @@ TEST(Safetensors, AFileThatIsCutOffOrNoneIsRefused) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::train

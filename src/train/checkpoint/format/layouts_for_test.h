@@ -21,7 +21,7 @@
 #include "train/checkpoint/format/writer/unfinished.h"
 #include "train/checkpoint/format/writer/write_assignment.h"
 
-namespace lockstep::layouts_for_test {
+namespace lockstep::train::layouts_for_test {
 
 // In memory, where syncing costs nothing.
 class Folder : public TemporaryFolder {
@@ -178,4 +178,4 @@ inline void expect_state(const SavedCheckpoint& checkpoint, const RankLayout& la
     EXPECT_EQ((*contents)[i], content_of(held[i])) << held[i].name << " of rank " << rank;
 }
 
-}  // namespace lockstep::layouts_for_test
+}  // namespace lockstep::train::layouts_for_test

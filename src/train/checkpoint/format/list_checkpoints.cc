@@ -6,7 +6,7 @@
 #include "base/format.h"
 #include "base/os/files.h"
 
-namespace lockstep {
+namespace lockstep::train {
 
 namespace fs = std::filesystem;
 
@@ -32,4 +32,4 @@ Result<std::vector<ListedCheckpoint>> list_checkpoints(const fs::path& folder) {
   return found;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::train

@@ -10,7 +10,7 @@
 
 #include "base/result.h"
 
-namespace lockstep {
+namespace lockstep::train {
 
 struct ListedCheckpoint {
   std::int64_t step = 0;
@@ -25,4 +25,4 @@ std::optional<std::int64_t> step_of(std::string_view name);
 // The newest first; does not check that they are intact. Empty if there is no such folder.
 Result<std::vector<ListedCheckpoint>> list_checkpoints(const std::filesystem::path& folder);
 
-}  // namespace lockstep
+}  // namespace lockstep::train

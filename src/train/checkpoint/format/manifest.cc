@@ -9,7 +9,7 @@
 #include "train/checkpoint/format/consistency.h"
 #include "train/checkpoint/format/tensor_file/hash.h"
 
-namespace lockstep {
+namespace lockstep::train {
 namespace {
 
 // {"xxh3":"32 digits",REST: the checksum is that of REST.
@@ -95,4 +95,4 @@ Result<Manifest> parse_manifest(std::string_view content) {
   return manifest;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::train

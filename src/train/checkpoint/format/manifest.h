@@ -18,7 +18,7 @@
 #include "text/record.h"
 #include "train/checkpoint/format/tensor_file/element_type.h"
 
-namespace lockstep {
+namespace lockstep::train {
 
 constexpr int kCheckpointVersion = 2;
 constexpr std::string_view kManifestName = "manifest.json";
@@ -121,4 +121,4 @@ std::string text(const Manifest& manifest);
 // corrupt: altered, torn, or inconsistent. invalid: of another version.
 Result<Manifest> parse_manifest(std::string_view content);
 
-}  // namespace lockstep
+}  // namespace lockstep::train

@@ -7,7 +7,7 @@
 
 #include "base/format.h"
 
-namespace lockstep {
+namespace lockstep::train {
 namespace {
 
 constexpr auto kHuge = std::numeric_limits<std::int64_t>::max();
@@ -106,4 +106,4 @@ TEST(Manifest, AnotherVersionIsRefusedWithWhatToDo) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::train

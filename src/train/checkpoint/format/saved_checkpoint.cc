@@ -11,7 +11,7 @@
 #include "train/checkpoint/format/list_checkpoints.h"
 #include "train/checkpoint/format/tensor_file/data_file.h"
 
-namespace lockstep {
+namespace lockstep::train {
 namespace {
 
 namespace fs = std::filesystem;
@@ -92,4 +92,4 @@ Result<SavedCheckpoint> newest_checkpoint(const fs::path& folder) {
   return Error{Code::not_found, format("{} holds no whole checkpoint", folder.string())};
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::train

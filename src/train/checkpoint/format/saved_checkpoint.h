@@ -13,7 +13,7 @@
 #include "base/units.h"
 #include "train/checkpoint/format/manifest.h"
 
-namespace lockstep {
+namespace lockstep::train {
 
 // Elements begin to end of a tensor of the manifest, and the destination of their bytes.
 struct TensorRead {
@@ -51,4 +51,4 @@ class SavedCheckpoint {
 // The newest that opens; those skipped are logged with the reason. not_found if there is none.
 Result<SavedCheckpoint> newest_checkpoint(const std::filesystem::path& folder);
 
-}  // namespace lockstep
+}  // namespace lockstep::train

@@ -8,7 +8,7 @@
 #include "base/format.h"
 #include "train/checkpoint/format/layouts_for_test.h"
 
-namespace lockstep {
+namespace lockstep::train {
 namespace {
 
 using namespace layouts_for_test;
@@ -147,10 +147,10 @@ INSTANTIATE_TEST_SUITE_P(
                [](auto& path) {
                  auto manifest = SavedCheckpoint::open(path).value().manifest();
                  manifest.step = 2;
-                 ASSERT_TRUE(write_file(path / "manifest.json", text(manifest)));
+                 ASSERT_TRUE(write_file(path / "manifest.json", train::text(manifest)));
                },
                "its manifest is of step 2"}),
     [](const auto& one) { return one.param.name; });
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::train

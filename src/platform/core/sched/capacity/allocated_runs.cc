@@ -3,7 +3,7 @@
 #include <tuple>
 #include <utility>
 
-namespace lockstep {
+namespace lockstep::sched {
 
 namespace {
 
@@ -36,7 +36,7 @@ void AllocatedRuns::add(AllocatedRun&& allocated_run) {
   ends_.insert(end_of(added->second));
 }
 
-AllocatedRun AllocatedRuns::remove(const RunId& run, bool arriving) {
+AllocatedRun AllocatedRuns::remove(const model::RunId& run, bool arriving) {
   const auto found = runs_.find({run, arriving});
   LS_CHECK(found != runs_.end());
   update_counts(found->second, -1);
@@ -63,4 +63,4 @@ void AllocatedRuns::update_counts(const AllocatedRun& allocated_run, int sign) {
   pausable_ += sign * int{allocated_run.may_pause && !allocated_run.leaving};
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::sched

@@ -10,17 +10,17 @@
 #include "platform/core/sched/capacity/device_allocator.h"
 #include "platform/core/sched/queue/accounts.h"
 
-namespace lockstep {
+namespace lockstep::sched {
 
 struct AllocatedRun {
   HostAllocations allocations;
-  RunId run;
+  model::RunId run;
   Time expected_end{};
   int moves_left = 0;
   Time started{};
-  RunClass run_class = RunClass::normal;
+  model::RunClass run_class = model::RunClass::normal;
   Accounts::AccountId account = 0;
-  Needs needs{};
+  model::Needs needs{};
   bool may_pause = false;
   std::int64_t queue_key = 0;  // its place in the queue order, from order_key()
   bool leaving = false;
@@ -32,7 +32,7 @@ struct AllocatedRun {
 std::int64_t device_count(const AllocatedRun& allocated_run);
 // Any run that is not preemptible may evict it.
 inline bool is_evictable(const AllocatedRun& allocated_run) {
-  return allocated_run.run_class == RunClass::preemptible && !allocated_run.leaving;
+  return allocated_run.run_class == model::RunClass::preemptible && !allocated_run.leaving;
 }
 
 class AllocatedRuns {
@@ -51,16 +51,16 @@ class AllocatedRuns {
 
   void add(AllocatedRun&& allocated_run);
   // The run must hold devices.
-  AllocatedRun remove(const RunId& run, bool arriving = false);
-  bool contains(const RunId& run, bool arriving = false) const {
+  AllocatedRun remove(const model::RunId& run, bool arriving = false);
+  bool contains(const model::RunId& run, bool arriving = false) const {
     return runs_.contains({run, arriving});
   }
   // By their end, then by the number of their run.
   const Ends& by_end() const { return ends_; }
 
   // Sums over the runs of a class: their devices, and their number.
-  std::int64_t devices_of(RunClass run_class) const { return class_sum(run_class).devices; }
-  int count_of(RunClass run_class) const { return class_sum(run_class).runs; }
+  std::int64_t devices_of(model::RunClass run_class) const { return class_sum(run_class).devices; }
+  int count_of(model::RunClass run_class) const { return class_sum(run_class).runs; }
   int leaving() const { return leaving_; }
   // The expected end of the last run that was told to leave.
   std::optional<Time> last_leaving() const;
@@ -73,12 +73,12 @@ class AllocatedRuns {
     std::int64_t devices = 0;
     int runs = 0;
   };
-  const Sum& class_sum(RunClass run_class) const {
+  const Sum& class_sum(model::RunClass run_class) const {
     return sums_[static_cast<std::size_t>(run_class)];
   }
   void update_counts(const AllocatedRun& allocated_run, int sign);
 
-  std::map<std::pair<RunId, bool>, AllocatedRun> runs_;  // with is_move_destination
+  std::map<std::pair<model::RunId, bool>, AllocatedRun> runs_;  // with is_move_destination
   Ends ends_;
   Sum sums_[3];  // by class
   int leaving_ = 0;
@@ -86,4 +86,4 @@ class AllocatedRuns {
   int pausable_ = 0;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::sched

@@ -8,7 +8,7 @@
 
 #include "platform/core/sched/capacity/fragmentation.h"
 
-namespace lockstep {
+namespace lockstep::sched {
 namespace {
 
 using Hosts = std::vector<int>;
@@ -175,4 +175,4 @@ std::vector<int> choose_hosts(const FreeCapacity& capacity, const Gang& gang, Fi
   return least_fragmenting_host(capacity, gang.shape.devices);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::sched

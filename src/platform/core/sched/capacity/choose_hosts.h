@@ -21,10 +21,10 @@
 #include "platform/core/sched/capacity/free_capacity.h"
 #include "platform/core/sched/policy.h"
 
-namespace lockstep {
+namespace lockstep::sched {
 
 // The hosts for the gang, in the map's order, followed by the host of the remainder; empty if the
 // gang has to wait.
 std::vector<int> choose_hosts(const FreeCapacity& capacity, const Gang& gang, Fit fit);
 
-}  // namespace lockstep
+}  // namespace lockstep::sched

@@ -4,7 +4,7 @@
 
 #include "platform/core/sched/capacity/choose_hosts.h"
 
-namespace lockstep {
+namespace lockstep::sched {
 namespace {
 
 // Keeps the hosts ascending and unique.
@@ -19,7 +19,7 @@ DeviceAllocator::DeviceAllocator(const HostTable& table)
     : table_(table),
       free_capacity_(table),
       allocated_(static_cast<std::size_t>(table.devices), false),
-      states_(as_index(table.host_count()), HostState::open),
+      states_(as_index(table.host_count()), model::HostState::open),
       state_reasons_(as_index(table.host_count())) {
   std::size_t first = 0;
   device_ranges_.reserve(table.capacity.size());
@@ -30,12 +30,12 @@ DeviceAllocator::DeviceAllocator(const HostTable& table)
 }
 
 bool DeviceAllocator::fits(const Gang& gang) const {
-  if (gang.shape.needs == Needs{}) return free_capacity_.fits(gang);
+  if (gang.shape.needs == model::Needs{}) return free_capacity_.fits(gang);
   return free_capacity_for(gang.shape.needs).fits(gang);
 }
 
 std::vector<int> DeviceAllocator::choose(const Gang& gang, Fit fit) const {
-  if (gang.shape.needs == Needs{} && avoided_.empty())
+  if (gang.shape.needs == model::Needs{} && avoided_.empty())
     return choose_hosts(free_capacity_, gang, fit);
   const FreeCapacity any = free_capacity_for(gang.shape.needs);
   FreeCapacity trusted = any;
@@ -52,10 +52,11 @@ HostAllocations DeviceAllocator::allocate(const Shape& shape, std::span<const in
   return taken;
 }
 
-HostAllocations DeviceAllocator::allocate(std::span<const HostDevices> slices, const Needs& needs) {
+HostAllocations DeviceAllocator::allocate(std::span<const model::HostDevices> slices,
+                                          const model::Needs& needs) {
   HostAllocations taken;
   taken.reserve(slices.size());
-  for (const HostDevices& host_devices : slices) {
+  for (const model::HostDevices& host_devices : slices) {
     const auto host = table_.find(host_devices.host);
     if (!host) continue;
     HostAllocation part = mark_allocated(*host, host_devices.devices);
@@ -74,8 +75,9 @@ void DeviceAllocator::deallocate(const HostAllocations& taken) {
   }
 }
 
-std::vector<HostDevices> DeviceAllocator::with_host_names(const HostAllocations& taken) const {
-  std::vector<HostDevices> slices;
+std::vector<model::HostDevices> DeviceAllocator::with_host_names(
+    const HostAllocations& taken) const {
+  std::vector<model::HostDevices> slices;
   slices.reserve(taken.size());
   for (const HostAllocation& part : taken)
     slices.push_back({table_.names[as_index(part.host)],
@@ -83,11 +85,11 @@ std::vector<HostDevices> DeviceAllocator::with_host_names(const HostAllocations&
   return slices;
 }
 
-void DeviceAllocator::set_host_state(int host, HostState state, std::string why) {
+void DeviceAllocator::set_host_state(int host, model::HostState state, std::string why) {
   states_[as_index(host)] = state;
   state_reasons_[as_index(host)] = std::move(why);
-  set_membership(avoided_, host, state == HostState::avoided);
-  set_membership(drained_, host, state == HostState::drained);
+  set_membership(avoided_, host, state == model::HostState::avoided);
+  set_membership(drained_, host, state == model::HostState::drained);
   if (is_open(host))
     free_capacity_.open(host);
   else
@@ -119,4 +121,4 @@ HostAllocation DeviceAllocator::mark_allocated(int host, std::span<const int> de
   return taken;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::sched

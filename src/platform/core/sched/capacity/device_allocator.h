@@ -13,7 +13,7 @@
 #include "platform/core/sched/capacity/host_allocation.h"
 #include "platform/core/sched/policy.h"
 
-namespace lockstep {
+namespace lockstep::sched {
 
 class DeviceAllocator {
  public:
@@ -21,7 +21,7 @@ class DeviceAllocator {
 
   const FreeCapacity& free_capacity() const { return free_capacity_; }
   // Limited to hosts that meet these needs.
-  FreeCapacity free_capacity_for(const Needs& needs) const {
+  FreeCapacity free_capacity_for(const model::Needs& needs) const {
     return restricted_to(needs, free_capacity_);
   }
   bool fits(const Gang& gang) const;
@@ -31,15 +31,15 @@ class DeviceAllocator {
   // Allocates the lowest free devices of each host, as many as the shape needs on the i-th.
   HostAllocations allocate(const Shape& shape, std::span<const int> hosts);
   // Allocates these devices, except those that the map lacks or that are not free.
-  HostAllocations allocate(std::span<const HostDevices> slices, const Needs& needs);
+  HostAllocations allocate(std::span<const model::HostDevices> slices, const model::Needs& needs);
   void deallocate(const HostAllocations& taken);
-  std::vector<HostDevices> with_host_names(const HostAllocations& taken) const;
+  std::vector<model::HostDevices> with_host_names(const HostAllocations& taken) const;
 
   // `why` is one clause for users.
-  void set_host_state(int host, HostState state, std::string why);
-  HostState state(int host) const { return states_[as_index(host)]; }
+  void set_host_state(int host, model::HostState state, std::string why);
+  model::HostState state(int host) const { return states_[as_index(host)]; }
   bool is_open(int host) const {
-    return state(host) == HostState::open || state(host) == HostState::avoided;
+    return state(host) == model::HostState::open || state(host) == model::HostState::avoided;
   }
   const std::string& state_reason(int host) const { return state_reasons_[as_index(host)]; }
   const std::vector<int>& drained_hosts() const { return drained_; }  // ascending
@@ -60,9 +60,9 @@ class DeviceAllocator {
   FreeCapacity free_capacity_;
   std::vector<DeviceRange> device_ranges_;  // by host
   std::vector<bool> allocated_;             // by device, host after host
-  std::vector<HostState> states_;           // by host
+  std::vector<model::HostState> states_;    // by host
   std::vector<std::string> state_reasons_;  // by host
   std::vector<int> avoided_, drained_;      // hosts, ascending
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::sched

@@ -1,6 +1,6 @@
 #include "platform/core/sched/capacity/fragmentation.h"
 
-namespace lockstep {
+namespace lockstep::sched {
 namespace {
 
 // The remainder of `free`, summed over the sizes 1, 2, 4, ... up to `most`.
@@ -20,4 +20,4 @@ int pod_growth(int empty, int hosts, int all) {
   return unusable_free(empty - hosts, all) - unusable_free(empty, all);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::sched

@@ -15,7 +15,7 @@
 
 #include "platform/core/sched/capacity/free_capacity.h"
 
-namespace lockstep {
+namespace lockstep::sched {
 
 // The growth when `devices` of a host's `free` devices are allocated; `most` is the largest number
 // of devices on a host.
@@ -24,4 +24,4 @@ int host_growth(int free, int devices, int most);
 // `all`.
 int pod_growth(int empty, int hosts, int all);
 
-}  // namespace lockstep
+}  // namespace lockstep::sched

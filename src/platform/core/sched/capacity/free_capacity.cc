@@ -1,6 +1,6 @@
 #include "platform/core/sched/capacity/free_capacity.h"
 
-namespace lockstep {
+namespace lockstep::sched {
 
 FreeCapacity::FreeCapacity(const HostTable& table)
     : table_(&table),
@@ -28,8 +28,8 @@ void FreeCapacity::set_closed(int host, bool closed) {
   recount(host, before);
 }
 
-void FreeCapacity::restrict_to(const Needs& needs) {
-  if (!restricted_ && needs == Needs{}) return;
+void FreeCapacity::restrict_to(const model::Needs& needs) {
+  if (!restricted_ && needs == model::Needs{}) return;
   std::vector<int> before;
   before.reserve(free_.size());
   for (int host = 0; host < table_->host_count(); ++host) before.push_back(free(host));
@@ -64,4 +64,4 @@ PlacementScope placement_scope_of(const FreeCapacity& empty, const Shape& shape)
   return empty.fits_over_pods(shape) ? PlacementScope::several_pods : PlacementScope::impossible;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::sched

@@ -13,7 +13,7 @@
 #include "base/check.h"
 #include "platform/core/sched/capacity/host_table.h"
 
-namespace lockstep {
+namespace lockstep::sched {
 
 class FreeCapacity {
  public:
@@ -24,7 +24,7 @@ class FreeCapacity {
   void close(int host) { set_closed(host, true); }
   void open(int host) { set_closed(host, false); }
   // From now on only hosts that can hold one more node with these needs are eligible.
-  void restrict_to(const Needs& needs);
+  void restrict_to(const model::Needs& needs);
 
   bool is_eligible(int host) const { return counts_host(host); }
   // Also counts hosts that are not eligible.
@@ -97,11 +97,11 @@ class FreeCapacity {
   // By host; resources of runs that requested them. Empty until the first such run: most have none.
   std::vector<NodeResources> taken_;
   bool restricted_ = false;
-  Needs needs_{};  // if restricted_
+  model::Needs needs_{};  // if restricted_
 };
 
 // Limited to hosts that meet these needs.
-inline FreeCapacity restricted_to(const Needs& needs, FreeCapacity capacity) {
+inline FreeCapacity restricted_to(const model::Needs& needs, FreeCapacity capacity) {
   capacity.restrict_to(needs);
   return capacity;
 }
@@ -109,4 +109,4 @@ inline FreeCapacity restricted_to(const Needs& needs, FreeCapacity capacity) {
 // Where a gang of this shape may be placed on a map that is empty, within its eligible hosts.
 PlacementScope placement_scope_of(const FreeCapacity& empty, const Shape& shape);
 
-}  // namespace lockstep
+}  // namespace lockstep::sched

@@ -6,7 +6,7 @@
 #include "base/units.h"
 #include "platform/core/sched/capacity/host_table.h"
 
-namespace lockstep {
+namespace lockstep::sched {
 
 // Devices of one host, by its position in the map, with the cores and memory of the node.
 struct HostAllocation {
@@ -22,4 +22,4 @@ inline NodeResources resources_of(const HostAllocation& taken) {
 // Most runs hold devices of one host.
 using HostAllocations = boost::container::small_vector<HostAllocation, 1>;
 
-}  // namespace lockstep
+}  // namespace lockstep::sched

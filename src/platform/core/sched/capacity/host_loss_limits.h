@@ -5,14 +5,14 @@
 
 #include "platform/core/model/host_state.h"
 
-namespace lockstep {
+namespace lockstep::sched {
 
 inline constexpr int kLossesToAvoid = 2;
 inline constexpr int kLossesToDrain = 3;
 
-constexpr HostState state_after_losses(int losses) {
-  if (losses >= kLossesToDrain) return HostState::drained;
-  return losses >= kLossesToAvoid ? HostState::avoided : HostState::open;
+constexpr model::HostState state_after_losses(int losses) {
+  if (losses >= kLossesToDrain) return model::HostState::drained;
+  return losses >= kLossesToAvoid ? model::HostState::avoided : model::HostState::open;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::sched

@@ -6,25 +6,25 @@
 
 #include "map/query.h"
 
-namespace lockstep {
+namespace lockstep::sched {
 namespace {
 
 constexpr Bytes kUnbounded{std::numeric_limits<std::int64_t>::max()};
 
 // A core has no memory of its own unless the map gives it some; an unknown memory of a GPU is
 // unbounded.
-Bytes memory_of(const Device& device) {
-  return device.memory.value_or(device.kind == DeviceKind::core ? Bytes(0) : kUnbounded);
+Bytes memory_of(const map::Device& device) {
+  return device.memory.value_or(device.kind == map::DeviceKind::core ? Bytes(0) : kUnbounded);
 }
 
-HostTable::Traits traits_of(const Host& host) {
+HostTable::Traits traits_of(const map::Host& host) {
   HostTable::Traits traits{.cores = host.cores.value_or(std::numeric_limits<int>::max()),
                            .memory = host.memory.value_or(kUnbounded),
                            .kind = std::nullopt,
                            .device_memory = kUnbounded};
   bool first = true;
-  for (const Island& island : host.islands)
-    for (const Device& device : island.devices) {
+  for (const map::Island& island : host.islands)
+    for (const map::Device& device : island.devices) {
       if (std::exchange(first, false)) traits.kind = device.kind;
       if (device.kind != traits.kind) traits.kind.reset();
       traits.device_memory = std::min(traits.device_memory, memory_of(device));
@@ -34,20 +34,20 @@ HostTable::Traits traits_of(const Host& host) {
 
 }  // namespace
 
-HostTable::HostTable(const ClusterMap& map) {
-  for (const Pod& pod : map.pods) {
+HostTable::HostTable(const map::ClusterMap& map) {
+  for (const map::Pod& pod : map.pods) {
     pods.push_back({host_count(), host_count()});
-    for (const Leaf& leaf : pod.leaves)
-      for (const Host& host : leaf.hosts) add(host);
+    for (const map::Leaf& leaf : pod.leaves)
+      for (const map::Host& host : leaf.hosts) add(host);
     pods.back().end = host_count();
   }
 }
 
 // Adds the host to the last pod.
-void HostTable::add(const Host& host) {
+void HostTable::add(const map::Host& host) {
   by_name_.emplace(host.id, host_count());
   names.push_back(host.id);
-  capacity.push_back(static_cast<int>(device_count(host)));
+  capacity.push_back(static_cast<int>(map::device_count(host)));
   traits.push_back(traits_of(host));
   pod_of.push_back(pod_count() - 1);
   devices_per_host_max = std::max(devices_per_host_max, capacity.back());
@@ -59,4 +59,4 @@ std::optional<int> HostTable::find(std::string_view host) const {
   return found == by_name_.end() ? std::nullopt : std::optional(found->second);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::sched

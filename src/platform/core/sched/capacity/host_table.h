@@ -13,7 +13,7 @@
 #include "platform/core/sched/capacity/name_map.h"
 #include "platform/core/sched/plan.h"
 
-namespace lockstep {
+namespace lockstep::sched {
 
 // Positions and counts are int; arrays are indexed by this.
 inline std::size_t as_index(int position) { return static_cast<std::size_t>(position); }
@@ -23,8 +23,8 @@ struct HostTable {
   struct Traits {
     int cores = 0;
     Bytes memory{};
-    std::optional<DeviceKind> kind{};  // of all its devices; none: they differ
-    Bytes device_memory{};             // of the smallest
+    std::optional<map::DeviceKind> kind{};  // of all its devices; none: they differ
+    Bytes device_memory{};                  // of the smallest
   };
   // Its hosts are first, first + 1, ... up to but excluding end.
   struct PodRange {
@@ -32,7 +32,7 @@ struct HostTable {
     int end = 0;
   };
 
-  explicit HostTable(const ClusterMap& map);
+  explicit HostTable(const map::ClusterMap& map);
   std::optional<int> find(std::string_view host) const;
   int host_count() const { return static_cast<int>(names.size()); }
   int pod_count() const { return static_cast<int>(pods.size()); }
@@ -46,7 +46,7 @@ struct HostTable {
   std::int64_t devices = 0;
 
  private:
-  void add(const Host& host);
+  void add(const map::Host& host);
 
   NameMap<int> by_name_;
 };
@@ -56,7 +56,7 @@ struct Shape {
   int nodes = 1;
   int devices = 1;
   int remainder = 0;
-  Needs needs{};  // of each node
+  model::Needs needs{};  // of each node
   auto operator<=>(const Shape&) const = default;
 };
 inline Shape shape_of(const PendingRun& pending) {
@@ -90,4 +90,4 @@ struct Gang {
   PlacementScope scope = PlacementScope::one_pod;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::sched

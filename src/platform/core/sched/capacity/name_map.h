@@ -8,7 +8,7 @@
 
 #include <boost/unordered/unordered_flat_map.hpp>
 
-namespace lockstep {
+namespace lockstep::sched {
 
 struct NameHash {
   using is_transparent = void;
@@ -19,4 +19,4 @@ struct NameHash {
 template <class Value>
 using NameMap = boost::unordered_flat_map<std::string, Value, NameHash, std::equal_to<>>;
 
-}  // namespace lockstep
+}  // namespace lockstep::sched

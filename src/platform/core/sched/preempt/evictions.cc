@@ -4,7 +4,7 @@
 #include <optional>
 #include <utility>
 
-namespace lockstep {
+namespace lockstep::sched {
 namespace {
 
 struct Victim {
@@ -28,7 +28,7 @@ bool is_victim(const SchedulingPolicy& policy, const AllocatedRun& allocated_run
                const VictimCriteria& victims, Time now) {
   if (is_evictable(allocated_run)) return true;  // also if it started at this moment
   return !allocated_run.leaving && victims.pause_behind_key &&
-         allocated_run.run_class == RunClass::normal && allocated_run.may_pause &&
+         allocated_run.run_class == model::RunClass::normal && allocated_run.may_pause &&
          allocated_run.allocations.size() == 1 && is_behind_in_queue(allocated_run, victims) &&
          has_checkpoint(policy, allocated_run, now);
 }
@@ -60,11 +60,11 @@ class EvictionSearch {
  public:
   EvictionSearch(const FreeCapacity& capacity, const Gang& gang, VictimsByHost victims)
       : capacity_(restricted_to(gang.shape.needs, capacity)),
-        eligible_hosts_(restricted_to(hardware_needs(gang.shape.needs), capacity)),
+        eligible_hosts_(restricted_to(model::hardware_needs(gang.shape.needs), capacity)),
         gang_(gang),
         victims_(std::move(victims)) {}
 
-  std::vector<RunId> cheapest() {
+  std::vector<model::RunId> cheapest() {
     const HostTable& table = capacity_.table();
     if (gang_.scope == PlacementScope::several_pods) {
       try_hosts(0, table.host_count());
@@ -85,7 +85,7 @@ class EvictionSearch {
   const FreeCapacity eligible_hosts_;  // the hosts that fit if they were empty
   const Gang& gang_;
   const VictimsByHost victims_;
-  std::vector<RunId> best_;
+  std::vector<model::RunId> best_;
   Duration least_{};
 };
 
@@ -112,7 +112,7 @@ void EvictionSearch::try_hosts(int first, int end) {
     chosen.push_back(std::move(rest.front()));
   }
   std::ranges::sort(chosen, {}, &HostEvictions::host);
-  std::vector<RunId> evictions;
+  std::vector<model::RunId> evictions;
   Duration loss{};
   for (const HostEvictions& vacancy : chosen) {
     loss += vacancy.loss;  // the loss of a gang on several of the hosts counts for each
@@ -159,11 +159,12 @@ Duration lost_time(const SchedulingPolicy& policy, const AllocatedRun& allocated
   return lost_work + policy.restart_time;
 }
 
-std::vector<RunId> find_evictions(const FreeCapacity& capacity, const Gang& gang,
-                                  AllocatedRuns& allocated_runs, const SchedulingPolicy& policy,
-                                  const VictimCriteria& victims, Time now) {
+std::vector<model::RunId> find_evictions(const FreeCapacity& capacity, const Gang& gang,
+                                         AllocatedRuns& allocated_runs,
+                                         const SchedulingPolicy& policy,
+                                         const VictimCriteria& victims, Time now) {
   auto by_host = victims_of(capacity.table(), allocated_runs, policy, victims, now);
   return EvictionSearch(capacity, gang, std::move(by_host)).cheapest();
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::sched

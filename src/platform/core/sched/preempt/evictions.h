@@ -23,7 +23,7 @@
 #include "platform/core/sched/capacity/allocated_runs.h"
 #include "platform/core/sched/policy.h"
 
-namespace lockstep {
+namespace lockstep::sched {
 
 // The runs that may be evicted or paused: preemptible ones and, if pause_behind_key is set, normal
 // runs of one host that may pause and are behind this key. Those must have written a checkpoint in
@@ -39,11 +39,12 @@ inline constexpr VictimCriteria kPreemptibleOrSmallVictims{
     std::numeric_limits<std::int64_t>::min()};
 
 // In the order of their hosts; empty if no eviction helps, or none is needed.
-std::vector<RunId> find_evictions(const FreeCapacity& capacity, const Gang& gang,
-                                  AllocatedRuns& allocated_runs, const SchedulingPolicy& policy,
-                                  const VictimCriteria& victims, Time now);
+std::vector<model::RunId> find_evictions(const FreeCapacity& capacity, const Gang& gang,
+                                         AllocatedRuns& allocated_runs,
+                                         const SchedulingPolicy& policy,
+                                         const VictimCriteria& victims, Time now);
 
 // The time that a run loses if it leaves its devices now; its expected end moves back by it.
 Duration lost_time(const SchedulingPolicy& policy, const AllocatedRun& allocated_run, Time now);
 
-}  // namespace lockstep
+}  // namespace lockstep::sched

@@ -5,7 +5,7 @@
 #include "platform/core/sched/capacity/choose_hosts.h"
 #include "platform/core/sched/queue/reservation.h"
 
-namespace lockstep {
+namespace lockstep::sched {
 namespace {
 
 // The capacity when all leaving runs have left.
@@ -51,7 +51,7 @@ std::optional<VictimCriteria> pause_criteria_for(const PreemptionRequest& reques
 Preemptions find_preemptions(const PreemptionRequest& request, const DeviceAllocator& allocator,
                              AllocatedRuns& allocated_runs, const SchedulingPolicy& policy,
                              Time now) {
-  const bool anybody = allocated_runs.count_of(RunClass::preemptible) > 0 ||
+  const bool anybody = allocated_runs.count_of(model::RunClass::preemptible) > 0 ||
                        (policy.moves && allocated_runs.movable() > 0) ||
                        (policy.pause_policy != PausePolicy::never && allocated_runs.pausable() > 0);
   if (!anybody) return {};
@@ -63,7 +63,7 @@ Preemptions find_preemptions(const PreemptionRequest& request, const DeviceAlloc
     found.evictions = find_evictions(capacity, request.gang, allocated_runs, policy, victims, now);
     return !found.empty();
   };
-  if (allocated_runs.count_of(RunClass::preemptible) > 0 && evict(kPreemptibleVictims))
+  if (allocated_runs.count_of(model::RunClass::preemptible) > 0 && evict(kPreemptibleVictims))
     return found;
   if (request.in_debug_share && pause_criteria && evict(*pause_criteria)) return found;
   if (policy.moves)
@@ -81,7 +81,8 @@ std::vector<Relocation> find_moves_off_drained_hosts(const DeviceAllocator& allo
   FreeCapacity capacity = allocator.free_capacity();
   for (const auto& [end, allocated_run] : allocated_runs.by_end()) {
     if (!is_movable(*allocated_run, now)) continue;
-    if (allocator.state(allocated_run->allocations.front().host) != HostState::drained) continue;
+    if (allocator.state(allocated_run->allocations.front().host) != model::HostState::drained)
+      continue;
     const Gang one{shape_of(*allocated_run), PlacementScope::one_pod};
     const auto hosts = choose_hosts(restricted_to(one.shape.needs, capacity), one, policy.fit);
     if (hosts.empty()) continue;
@@ -91,4 +92,4 @@ std::vector<Relocation> find_moves_off_drained_hosts(const DeviceAllocator& allo
   return moves;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::sched

@@ -14,10 +14,10 @@
 #include "platform/core/sched/preempt/evictions.h"
 #include "platform/core/sched/preempt/relocations.h"
 
-namespace lockstep {
+namespace lockstep::sched {
 
 struct Preemptions {
-  std::vector<RunId> evictions;
+  std::vector<model::RunId> evictions;
   std::vector<Relocation> moves;
   bool empty() const { return evictions.empty() && moves.empty(); }
 };
@@ -40,4 +40,4 @@ std::vector<Relocation> find_moves_off_drained_hosts(const DeviceAllocator& allo
                                                      AllocatedRuns& allocated_runs,
                                                      const SchedulingPolicy& policy, Time now);
 
-}  // namespace lockstep
+}  // namespace lockstep::sched

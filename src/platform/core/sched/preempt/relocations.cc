@@ -8,7 +8,7 @@
 
 #include "platform/core/sched/capacity/choose_hosts.h"
 
-namespace lockstep {
+namespace lockstep::sched {
 namespace {
 
 int devices_of(const AllocatedRun* allocated_run) {
@@ -59,7 +59,7 @@ class RelocationSearch {
                    AllocatedRuns& allocated_runs, Time now)
       : capacity_after_(capacity),
         capacity_now_(free_now),
-        eligible_hosts_(restricted_to(hardware_needs(head.shape.needs), capacity)),
+        eligible_hosts_(restricted_to(model::hardware_needs(head.shape.needs), capacity)),
         head_(head),
         movable_(movable_runs(capacity.table(), allocated_runs, now)) {}
 
@@ -153,7 +153,7 @@ std::vector<Relocation> RelocationSearch::place_moved_runs(
 bool is_movable(const AllocatedRun& allocated_run, Time now) {
   const bool has_begun = allocated_run.last_checkpoint || allocated_run.started != now;
   return allocated_run.moves_left > 0 && allocated_run.allocations.size() == 1 && has_begun &&
-         !allocated_run.leaving && allocated_run.run_class != RunClass::preemptible;
+         !allocated_run.leaving && allocated_run.run_class != model::RunClass::preemptible;
 }
 
 Shape shape_of(const AllocatedRun& allocated_run) {
@@ -169,4 +169,4 @@ std::vector<Relocation> find_relocations(const FreeCapacity& capacity, const Fre
   return RelocationSearch(capacity, free_now, head, allocated_runs, now).best();
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::sched

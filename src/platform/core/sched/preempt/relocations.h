@@ -20,10 +20,10 @@
 
 #include "platform/core/sched/capacity/allocated_runs.h"
 
-namespace lockstep {
+namespace lockstep::sched {
 
 struct Relocation {
-  RunId run;
+  model::RunId run;
   int host = 0;  // destination
 };
 
@@ -37,4 +37,4 @@ Shape shape_of(const AllocatedRun& allocated_run);
 std::vector<Relocation> find_relocations(const FreeCapacity& capacity, const FreeCapacity& free_now,
                                          const Gang& head, AllocatedRuns& allocated_runs, Time now);
 
-}  // namespace lockstep
+}  // namespace lockstep::sched

@@ -11,7 +11,7 @@
 #include "platform/core/sched/pass.h"
 #include "platform/core/sched/scheduler.h"
 
-namespace lockstep {
+namespace lockstep::sched {
 namespace {
 
 using ::testing::ElementsAre;
@@ -134,7 +134,7 @@ TEST(Moves, TakeRunsOffADrainedHostIfThereIsRoomElsewhere) {
   scheduler.add_allocation(holding(3, "h0", {6}, 0));  // may not be moved: it is waited for
   scheduler.add_allocation(holding(4, "h1", {0, 1}));
   scheduler.add_allocation(holding(5, "h1", {2, 3, 4}));
-  scheduler.set_host("h0", HostState::drained);
+  scheduler.set_host("h0", model::HostState::drained);
   const Plan plan = scheduler.schedule(at_second(10));
   ASSERT_EQ(plan.moves.size(), 1u);
   EXPECT_EQ(plan.moves[0].run, run(1));
@@ -144,15 +144,17 @@ TEST(Moves, TakeRunsOffADrainedHostIfThereIsRoomElsewhere) {
   ASSERT_EQ(scheduler.schedule(at_second(20)).moves.size(), 1u);
 }
 
-RunId evicted(const Plan& plan) { return plan.evictions.size() == 1 ? plan.evictions[0] : RunId{}; }
+model::RunId evicted(const Plan& plan) {
+  return plan.evictions.size() == 1 ? plan.evictions[0] : model::RunId{};
+}
 
-Allocation of_class(RunClass run_class, std::int64_t started, Allocation holding) {
+Allocation of_class(model::RunClass run_class, std::int64_t started, Allocation holding) {
   holding.run_class = run_class;
   holding.started = at_second(started);
   return holding;
 }
 
-PendingRun of_class(RunClass run_class, PendingRun want) {
+PendingRun of_class(model::RunClass run_class, PendingRun want) {
   want.run_class = run_class;
   return want;
 }
@@ -160,9 +162,9 @@ PendingRun of_class(RunClass run_class, PendingRun want) {
 // Three hosts of one device: preemptible runs since 100 and 1,500, and one that is not.
 Scheduler with_preemptible() {
   Scheduler scheduler(testing_cluster::cluster({{1, 1, 1}}), policies::kEasy);
-  scheduler.add_allocation(of_class(RunClass::preemptible, 100, holding(1, "h0", {0})));
-  scheduler.add_allocation(of_class(RunClass::preemptible, 1'500, holding(2, "h1", {0})));
-  scheduler.add_allocation(of_class(RunClass::normal, 1'990, holding(3, "h2", {0})));
+  scheduler.add_allocation(of_class(model::RunClass::preemptible, 100, holding(1, "h0", {0})));
+  scheduler.add_allocation(of_class(model::RunClass::preemptible, 1'500, holding(2, "h1", {0})));
+  scheduler.add_allocation(of_class(model::RunClass::normal, 1'990, holding(3, "h2", {0})));
   return scheduler;
 }
 
@@ -177,16 +179,16 @@ TEST(Evictions, TakeThePreemptibleRunThatLosesLeast) {
 
 TEST(Evictions, AreNotForPreemptibleRunsAndNotInVain) {
   auto scheduler = with_preemptible();
-  scheduler.add_pending(of_class(RunClass::preemptible, single_host_run(4, 1, 0, 100)));
+  scheduler.add_pending(of_class(model::RunClass::preemptible, single_host_run(4, 1, 0, 100)));
   scheduler.add_pending({.run = run(5), .nodes = 3, .time_limit = std::chrono::seconds(10)});
   EXPECT_THAT(scheduler.schedule(at_second(2'000)).evictions, IsEmpty());
 }
 
 TEST(Evictions, LetPreemptibleRunsPassTheHeadThatCanTakeTheirDevicesBack) {
   Scheduler scheduler(testing_cluster::cluster({{2}}), policies::kEasy);
-  scheduler.add_allocation(of_class(RunClass::normal, 0, holding(1, "h0", {0})));
+  scheduler.add_allocation(of_class(model::RunClass::normal, 0, holding(1, "h0", {0})));
   scheduler.add_pending(single_host_run(2, 2, 0, 100));
-  scheduler.add_pending(of_class(RunClass::preemptible, single_host_run(3, 1, 1, 900'000)));
+  scheduler.add_pending(of_class(model::RunClass::preemptible, single_host_run(3, 1, 1, 900'000)));
   EXPECT_THAT(runs_of(scheduler.schedule(at_second(2)).placements), ElementsAre(run(3)));
   scheduler.remove_allocation(run(1));
   const Plan plan = scheduler.schedule(at_second(3));
@@ -204,7 +206,7 @@ TEST(Evictions, LetNobodyPassTheHeadByAPreemptibleRunThatHasPassedIt) {
     first.expected_end = at_second(100);
     scheduler.add_allocation(first);
     scheduler.add_pending(single_host_run(2, 3, 0, 100));
-    scheduler.add_pending(of_class(RunClass::preemptible, single_host_run(3, 1, 1, 900)));
+    scheduler.add_pending(of_class(model::RunClass::preemptible, single_host_run(3, 1, 1, 900)));
     scheduler.add_pending(single_host_run(4, 1, 1, 500));
     EXPECT_THAT(runs_of(scheduler.schedule(at_second(10)).placements), ElementsAre(run(3)));
     EXPECT_EQ(scheduler.waiting().at(0).blocker, run(1));
@@ -216,8 +218,8 @@ TEST(Evictions, LetNobodyPassTheHeadByAPreemptibleRunThatHasPassedIt) {
 
 TEST(Evictions, AreNotCountedOnByAHeadThatIsPreemptibleItself) {
   Scheduler scheduler(testing_cluster::cluster({{1}}), policies::kOurs);
-  scheduler.add_allocation(of_class(RunClass::preemptible, 0, holding(1, "h0", {0})));
-  scheduler.add_pending(of_class(RunClass::preemptible, single_host_run(2, 1, 0, 100)));
+  scheduler.add_allocation(of_class(model::RunClass::preemptible, 0, holding(1, "h0", {0})));
+  scheduler.add_pending(of_class(model::RunClass::preemptible, single_host_run(2, 1, 0, 100)));
   EXPECT_THAT(scheduler.schedule(at_second(10)).evictions, IsEmpty());
   EXPECT_EQ(scheduler.waiting().at(0).expected_start, at_second(100'000));
 }
@@ -231,7 +233,7 @@ TEST(Evictions, AreNotNeededWherePreemptibleRunsLeaveTheHeadItsLimit) {
   scheduler.set_limits(limits);
   scheduler.add_allocation(holding(1, "h0", {0}));
   scheduler.add_pending(single_host_run(2, 3, 0, 100));
-  scheduler.add_pending(of_class(RunClass::preemptible, single_host_run(3, 2, 1, 900'000)));
+  scheduler.add_pending(of_class(model::RunClass::preemptible, single_host_run(3, 2, 1, 900'000)));
   EXPECT_THAT(scheduler.schedule(at_second(10)).placements, IsEmpty());
 }
 
@@ -246,10 +248,10 @@ TEST(Evictions, AreNotMadeTwiceForAHeadForWhomSomebodyLeaves) {
   policy.repeats_until_stable = true;
   policy.preempts_at_once = false;
   Scheduler scheduler(testing_cluster::cluster({{3}}), policy);
-  scheduler.add_allocation(of_class(RunClass::preemptible, 0, holding(1, "h0", {0})));
-  scheduler.add_allocation(of_class(RunClass::normal, 0, holding(2, "h0", {1})));
+  scheduler.add_allocation(of_class(model::RunClass::preemptible, 0, holding(1, "h0", {0})));
+  scheduler.add_allocation(of_class(model::RunClass::normal, 0, holding(2, "h0", {1})));
   scheduler.add_pending(single_host_run(3, 2, 0, 100));
-  scheduler.add_pending(of_class(RunClass::preemptible, single_host_run(4, 1, 1, 100)));
+  scheduler.add_pending(of_class(model::RunClass::preemptible, single_host_run(4, 1, 1, 100)));
   const Plan plan = scheduler.schedule(at_second(10));
   EXPECT_EQ(evicted(plan), run(1));
   EXPECT_THAT(plan.placements, IsEmpty());  // the third device is the head's, too
@@ -268,10 +270,10 @@ TEST(Evictions, TakeBackAPreemptibleRunThatTheSameDecisionPlaced) {
   first.expected_end = at_second(100);
   scheduler.add_allocation(first);
   scheduler.add_allocation(holding(2, "h1", {0, 1, 2, 3, 4, 5, 6, 7, 8}));
-  scheduler.add_pending(of_class(RunClass::debug, single_host_run(3, 10, 1, 3'000)));
+  scheduler.add_pending(of_class(model::RunClass::debug, single_host_run(3, 10, 1, 3'000)));
   scheduler.add_pending(single_host_run(4, 2, 0, 200));
-  scheduler.add_pending(of_class(RunClass::debug, single_host_run(5, 1, 2, 3'000)));
-  scheduler.add_pending(of_class(RunClass::preemptible, single_host_run(6, 2, 0, 200)));
+  scheduler.add_pending(of_class(model::RunClass::debug, single_host_run(5, 1, 2, 3'000)));
+  scheduler.add_pending(of_class(model::RunClass::preemptible, single_host_run(6, 2, 0, 200)));
   const Plan plan = scheduler.schedule(at_second(10));
   EXPECT_THAT(plan.evictions, IsEmpty());
   EXPECT_THAT(runs_of(plan.placements), ElementsAre(run(5), run(4)));
@@ -293,7 +295,7 @@ Scheduler with_a_lane(bool vacates_at_once) {
 TEST(LinkChannel, LetsDebugRunsStartAheadOfAllInsteadOfThoseWhoLoseLeast) {
   auto scheduler = with_a_lane(true);
   scheduler.add_pending(single_host_run(10, 1, 0, 100));
-  scheduler.add_pending(of_class(RunClass::debug, single_host_run(11, 1, 1, 100)));
+  scheduler.add_pending(of_class(model::RunClass::debug, single_host_run(11, 1, 1, 100)));
   // The first two have written their checkpoints: 160 and 60 s ago.
   const Plan plan = scheduler.schedule(at_second(2'060));
   EXPECT_EQ(evicted(plan), run(2));
@@ -303,7 +305,8 @@ TEST(LinkChannel, LetsDebugRunsStartAheadOfAllInsteadOfThoseWhoLoseLeast) {
 TEST(LinkChannel, IsNoWiderThanItsShareOfTheDevices) {
   auto scheduler = with_a_lane(true);
   for (int number = 11; number <= 13; ++number)
-    scheduler.add_pending(of_class(RunClass::debug, single_host_run(number, 1, number, 100)));
+    scheduler.add_pending(
+        of_class(model::RunClass::debug, single_host_run(number, 1, number, 100)));
   EXPECT_THAT(runs_of(scheduler.schedule(at_second(3'000)).placements),
               ElementsAre(run(11), run(12)));
   scheduler.remove_allocation(run(1));
@@ -317,7 +320,7 @@ TEST(LinkChannel, IsNoWiderThanItsShareOfTheDevices) {
 TEST(LinkChannel, WaitsForThoseWhoHaveToGoAndAsksNobodyElse) {
   auto scheduler = with_a_lane(false);
   scheduler.add_pending(single_host_run(10, 1, 0, 100));
-  scheduler.add_pending(of_class(RunClass::debug, single_host_run(11, 1, 1, 100)));
+  scheduler.add_pending(of_class(model::RunClass::debug, single_host_run(11, 1, 1, 100)));
   const Plan asked = scheduler.schedule(at_second(2'060));
   EXPECT_EQ(evicted(asked), run(2));
   EXPECT_THAT(asked.placements, IsEmpty());
@@ -352,7 +355,7 @@ TEST(PausePolicy, MakesRoomForAHeadOfWholeHostsByThoseWhoStandBehindIt) {
 
 TEST(PausePolicy, LetsEachRunWriteACheckpointBetweenTwo) {
   auto scheduler = with_a_lane(true);
-  scheduler.add_pending(of_class(RunClass::debug, single_host_run(11, 1, 1, 100)));
+  scheduler.add_pending(of_class(model::RunClass::debug, single_host_run(11, 1, 1, 100)));
   EXPECT_THAT(scheduler.schedule(at_second(1'899)).evictions,
               IsEmpty());  // since 100 at the longest
   EXPECT_EQ(evicted(scheduler.schedule(at_second(1'900))), run(1));
@@ -375,8 +378,8 @@ class Rearranging {
       PendingRun want = run_of_eights(number, size(), now_, 400);
       want.moves_left = 3;
       want.may_pause = random_.below(2) == 0;
-      if (want.nodes == 1 && random_.below(4) == 0) want.run_class = RunClass::debug;
-      if (random_.below(6) == 0) want.run_class = RunClass::preemptible;
+      if (want.nodes == 1 && random_.below(4) == 0) want.run_class = model::RunClass::debug;
+      if (random_.below(6) == 0) want.run_class = model::RunClass::preemptible;
       submit(want);
       decide();
     }
@@ -420,11 +423,11 @@ class Rearranging {
 
   void carry_out(const Plan& plan, Time now) {
     std::size_t moved = 0, got = 0;
-    for (const RunId& evicted : plan.evictions) {
+    for (const model::RunId& evicted : plan.evictions) {
       const Allocation& one = held_.at(evicted);
-      const bool paused = one.run_class == RunClass::normal && one.may_pause &&
+      const bool paused = one.run_class == model::RunClass::normal && one.may_pause &&
                           now - one.started >= policy_.checkpoint_interval;
-      EXPECT_TRUE(paused || one.run_class == RunClass::preemptible);
+      EXPECT_TRUE(paused || one.run_class == model::RunClass::preemptible);
       held_.erase(evicted);
       ++evictions_;
     }
@@ -449,26 +452,26 @@ class Rearranging {
                           .arrived = want.arrived,
                           .timeout = want.time_limit + want.time_used};
       queue_.erase(start.run);
-      for (const HostDevices& slice : start.devices) got += slice.devices.size();
+      for (const model::HostDevices& slice : start.devices) got += slice.devices.size();
     }
     EXPECT_LE(moved, got);
-    for (const RunId& evicted : plan.evictions) submit(wants_.at(evicted));
+    for (const model::RunId& evicted : plan.evictions) submit(wants_.at(evicted));
   }
 
   void check() const {
     std::set<std::pair<std::string, int>> taken;
     for (const auto& [id, one] : held_)
-      for (const HostDevices& slice : one.devices)
+      for (const model::HostDevices& slice : one.devices)
         for (int device : slice.devices) EXPECT_TRUE(taken.emplace(slice.host, device).second);
   }
 
   Random random_;
-  const ClusterMap map_ = pods_of_eights(2, 4);
+  const map::ClusterMap map_ = pods_of_eights(2, 4);
   const SchedulingPolicy policy_;
   Scheduler scheduler_;
-  std::map<RunId, PendingRun> queue_;
-  std::map<RunId, PendingRun> wants_;  // all there were
-  std::map<RunId, Allocation> held_;
+  std::map<model::RunId, PendingRun> queue_;
+  std::map<model::RunId, PendingRun> wants_;  // all there were
+  std::map<model::RunId, Allocation> held_;
   std::int64_t now_ = 0;
   int moves_ = 0;
   int evictions_ = 0;
@@ -494,4 +497,4 @@ TEST(Rearranging, KeepsItsPromisesOnRandomLoads) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::sched

@@ -1,6 +1,6 @@
 #include "platform/core/sched/queue/accounts.h"
 
-namespace lockstep {
+namespace lockstep::sched {
 
 std::size_t Accounts::Principals::principal_index(std::string_view name) {
   if (const auto known = by_name.find(name); known != by_name.end()) return known->second;
@@ -80,4 +80,4 @@ bool Accounts::applies_to(const ExceededLimit& refusal, AccountId account) const
   return refusal.principal == (refusal.by_user ? user : project);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::sched

@@ -12,7 +12,7 @@
 #include "platform/core/sched/capacity/name_map.h"
 #include "platform/core/sched/plan.h"
 
-namespace lockstep {
+namespace lockstep::sched {
 
 class Accounts {
  public:
@@ -75,4 +75,4 @@ class Accounts {
   bool limited_ = false;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::sched

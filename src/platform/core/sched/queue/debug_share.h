@@ -9,11 +9,11 @@
 #include "platform/core/sched/capacity/allocated_runs.h"
 #include "platform/core/sched/queue/waiting_list.h"
 
-namespace lockstep {
+namespace lockstep::sched {
 
 inline bool debug_share_has_room(const SchedulingPolicy& policy, const HostTable& table,
                                  const AllocatedRuns& allocated_runs, const Shape& shape) {
-  const std::int64_t held = allocated_runs.devices_of(RunClass::debug) + device_count(shape);
+  const std::int64_t held = allocated_runs.devices_of(model::RunClass::debug) + device_count(shape);
   return held * 100 <= table.devices * policy.debug_share_percent;
 }
 
@@ -38,4 +38,4 @@ void visit_in_queue_order(std::span<const WaitingList::Entry> entries, const Has
   }
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::sched

@@ -8,12 +8,13 @@
 #include "base/result.h"
 #include "platform/core/model/ids.h"
 
-namespace lockstep {
+namespace lockstep::sched {
 
 // Checks that the run would not wait for itself if it had to wait for `after`. `after_of` returns
 // the dependencies of an existing run. The error names the cycle. Cost: linear in the reachable
 // runs.
-Result<void> check_no_cycle(const RunId& run, std::span<const RunId> after,
-                            const std::function<std::vector<RunId>(const RunId&)>& after_of);
+Result<void> check_no_cycle(
+    const model::RunId& run, std::span<const model::RunId> after,
+    const std::function<std::vector<model::RunId>(const model::RunId&)>& after_of);
 
-}  // namespace lockstep
+}  // namespace lockstep::sched

@@ -4,7 +4,7 @@
 
 #include "base/check.h"
 
-namespace lockstep {
+namespace lockstep::sched {
 
 int fair_share_used_percent(std::int64_t used, std::int64_t used_by_all, std::int64_t weight,
                             std::int64_t weight_of_all) {
@@ -16,4 +16,4 @@ int fair_share_used_percent(std::int64_t used, std::int64_t used_by_all, std::in
   return static_cast<int>(std::clamp<Wide>(percent, kFairShareUsedMin, kFairShareUsedMax));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::sched

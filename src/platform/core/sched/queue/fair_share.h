@@ -12,7 +12,7 @@
 
 #include <cstdint>
 
-namespace lockstep {
+namespace lockstep::sched {
 
 inline constexpr std::int64_t kFairShareUsedMin = 25, kFairShareUsedMax = 400;  // percent
 
@@ -22,4 +22,4 @@ inline constexpr std::int64_t kFairShareUsedMin = 25, kFairShareUsedMax = 400;  
 int fair_share_used_percent(std::int64_t used, std::int64_t used_by_all, std::int64_t weight,
                             std::int64_t weight_of_all);
 
-}  // namespace lockstep
+}  // namespace lockstep::sched

@@ -6,7 +6,7 @@
 
 #include "platform/core/sched/queue/waiting_list.h"
 
-namespace lockstep {
+namespace lockstep::sched {
 namespace {
 
 // A bound beyond this counts as none, and sums cannot overflow.
@@ -38,7 +38,7 @@ class LatestStartBounds {
     std::int64_t key_most = std::numeric_limits<std::int64_t>::min();
     for (std::size_t i = 0; i < waiting_.size(); ++i) {
       const PendingRun& pending = *open_.waiting[i];
-      if (pending.run_class == RunClass::preemptible) continue;
+      if (pending.run_class == model::RunClass::preemptible) continue;
       // Includes runs that cannot start: others of their project may be behind their priority.
       key_most = std::max(key_most, order_key(policy_, pending));
       if (!can_be_head(waiting_[i])) continue;
@@ -54,7 +54,7 @@ class LatestStartBounds {
   // True for a run that can be placed; one that cannot is never a head.
   static bool can_be_head(const WaitingRun& run) { return run.blocker.has_value(); }
 
-  bool is_limited(const RunId& run, const std::string& user) const {
+  bool is_limited(const model::RunId& run, const std::string& user) const {
     return open_.limits.project_devices.contains(run.project) ||
            open_.limits.user_devices.contains(user);
   }
@@ -75,14 +75,16 @@ class LatestStartBounds {
     serial_total_ = std::min(serial_total_, kFarthest);
     longest_.second = std::max(longest_.second, std::min(longest_.first, pending.time_limit));
     longest_.first = std::max(longest_.first, pending.time_limit);
-    if (pending.run_class != RunClass::preemptible) keys_.push_back(order_key(policy_, pending));
-    if (pending.run_class == RunClass::debug) debug_keys_.push_back(order_key(policy_, pending));
+    if (pending.run_class != model::RunClass::preemptible)
+      keys_.push_back(order_key(policy_, pending));
+    if (pending.run_class == model::RunClass::debug)
+      debug_keys_.push_back(order_key(policy_, pending));
   }
 
-  void count(RunClass run_class, bool limited) {
-    debug_ += run_class == RunClass::debug;
+  void count(model::RunClass run_class, bool limited) {
+    debug_ += run_class == model::RunClass::debug;
     limited_ += limited;
-    preemptible_ = preemptible_ || run_class == RunClass::preemptible;
+    preemptible_ = preemptible_ || run_class == model::RunClass::preemptible;
   }
 
   // By then the first head has started. A run that exceeds a limit has an expected start, too: a
@@ -117,7 +119,8 @@ class LatestStartBounds {
     const std::int64_t join =
         up_to(keys_) - (ahead + 1) + std::ssize(debug_keys_) - up_to(debug_keys_);
     std::int64_t changes = join;
-    if (std::ssize(debug_keys_) > (pending.run_class == RunClass::debug ? 1 : 0)) changes += debug_;
+    if (std::ssize(debug_keys_) > (pending.run_class == model::RunClass::debug ? 1 : 0))
+      changes += debug_;
     if (any_limited_waits_) changes += limited_;
     const std::int64_t hops = ahead + join + changes;
     Time by_hops = first;
@@ -160,4 +163,4 @@ std::vector<std::optional<Time>> latest_start_times(const SchedulingPolicy& poli
   return LatestStartBounds(policy, waiting, input, now).compute();
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::sched

@@ -36,7 +36,7 @@
 #include "platform/core/sched/plan.h"
 #include "platform/core/sched/policy.h"
 
-namespace lockstep {
+namespace lockstep::sched {
 
 // The runs and limits that the bound depends on.
 struct LatestStartInput {
@@ -52,4 +52,4 @@ std::vector<std::optional<Time>> latest_start_times(const SchedulingPolicy& poli
                                                     std::span<const WaitingRun> waiting,
                                                     const LatestStartInput& input, Time now);
 
-}  // namespace lockstep
+}  // namespace lockstep::sched

@@ -12,7 +12,7 @@
 #include "platform/core/sched/cluster_for_test.h"
 #include "platform/core/sched/scheduler.h"
 
-namespace lockstep {
+namespace lockstep::sched {
 namespace {
 
 using std::chrono::seconds;
@@ -32,7 +32,7 @@ constexpr SchedulingPolicy uninterrupted() {
 // A scheduler, and the runs as its owner knows them.
 class Cluster {
  public:
-  Cluster(const ClusterMap& map, const SchedulingPolicy& policy)
+  Cluster(const map::ClusterMap& map, const SchedulingPolicy& policy)
       : policy_(policy), scheduler_(map, policy) {}
 
   void wait(const PendingRun& want) {
@@ -41,7 +41,7 @@ class Cluster {
   }
   // The run waits for something other than devices.
   void wait_later(const PendingRun& want) { later_.emplace(want.run, want); }
-  void end(const RunId& run) {
+  void end(const model::RunId& run) {
     scheduler_.remove_allocation(run);
     holding_.erase(run);
   }
@@ -64,7 +64,7 @@ class Cluster {
     }
     return started;
   }
-  std::map<RunId, std::optional<Time>> latest() const {
+  std::map<model::RunId, std::optional<Time>> latest() const {
     const auto told = scheduler_.waiting();
     LatestStartInput open;
     open.limits = limits_;
@@ -72,7 +72,7 @@ class Cluster {
     for (const auto& [id, want] : later_) open.ineligible.push_back(&want);
     for (const auto& [id, holding] : holding_) open.allocations.push_back(&holding);
     const auto bounds = latest_start_times(policy_, told, open, now_);
-    std::map<RunId, std::optional<Time>> latest;
+    std::map<model::RunId, std::optional<Time>> latest;
     for (std::size_t i = 0; i < told.size(); ++i) latest[told[i].run] = bounds[i];
     return latest;
   }
@@ -81,8 +81,8 @@ class Cluster {
  private:
   const SchedulingPolicy policy_;
   Scheduler scheduler_;
-  std::map<RunId, PendingRun> waiting_, later_;
-  std::map<RunId, Allocation> holding_;
+  std::map<model::RunId, PendingRun> waiting_, later_;
+  std::map<model::RunId, Allocation> holding_;
   Limits limits_;
   Time now_{};
 };
@@ -150,7 +150,7 @@ class Trace {
       PendingRun want = gang(number, below(3) + 1, below(4) + 1, below(100) + 1);
       want.run.project = below(3) == 0 ? "other" : "demo";
       want.priority = below(4) == 0 ? below(3) - 1 : 0;
-      if (below(6) == 0 && want.nodes == 1) want.run_class = RunClass::debug;
+      if (below(6) == 0 && want.nodes == 1) want.run_class = model::RunClass::debug;
       if (below(5) == 0) {
         cluster_.wait_later(want);
         comes_[below(300)].push_back(want);
@@ -170,7 +170,7 @@ class Trace {
       };
       const int now = std::min(first(ends_), first(comes_));
       if (const auto ended = ends_.extract(now))
-        for (const RunId& id : ended.mapped()) cluster_.end(id);
+        for (const model::RunId& id : ended.mapped()) cluster_.end(id);
       if (const auto come = comes_.extract(now))
         for (const PendingRun& want : come.mapped()) cluster_.wait(want);
       decide(now);
@@ -200,9 +200,9 @@ class Trace {
 
   Random random_;
   Cluster cluster_{cluster({{4, 4}, {4, 4, 4}}), uninterrupted()};
-  std::map<int, std::vector<RunId>> ends_;
+  std::map<int, std::vector<model::RunId>> ends_;
   std::map<int, std::vector<PendingRun>> comes_;
-  std::map<RunId, Time> promises_;
+  std::map<model::RunId, Time> promises_;
   int kept_ = 0;
 };
 
@@ -218,4 +218,4 @@ TEST(LatestStart, NoRunStartsLaterThanItWasEverTold) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::sched

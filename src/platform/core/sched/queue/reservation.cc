@@ -5,7 +5,7 @@
 
 #include "platform/core/sched/capacity/choose_hosts.h"
 
-namespace lockstep {
+namespace lockstep::sched {
 
 // The start or end of an earlier head.
 struct Reservation::HeadEvent {
@@ -37,7 +37,7 @@ Reservation::Reservation(const FreeCapacity& capacity, const Gang& head, Duratio
     : free_capacity_(capacity), head_(head), limit_(limit) {
   free_capacity_.restrict_to(head.shape.needs);
   Future ahead{.ends = allocated_runs.by_end(), .earlier = earlier};
-  if (evicts && allocated_runs.count_of(RunClass::preemptible) > 0) {
+  if (evicts && allocated_runs.count_of(model::RunClass::preemptible) > 0) {
     const auto last = allocated_runs.last_leaving();
     while (last && !head_fits() && ahead.next() <= *last) advance_to_next_end(ahead);
     if (!head_fits()) evict(ahead, last.value_or(*evicts));
@@ -121,4 +121,4 @@ void Reservation::release(const AllocatedRun& allocated_run) {
   if (!fitted && head_fits()) blocker_ = allocated_run.run;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::sched

@@ -25,7 +25,7 @@
 
 #include "platform/core/sched/capacity/allocated_runs.h"
 
-namespace lockstep {
+namespace lockstep::sched {
 
 class Reservation {
  public:
@@ -40,7 +40,7 @@ class Reservation {
   // to end.
   Time start() const { return start_; }
   // The run whose end lets the head fit at that time. None if it is the end of an earlier head.
-  const std::optional<RunId>& blocker() const { return blocker_; }
+  const std::optional<model::RunId>& blocker() const { return blocker_; }
   // True if the head still fits at its start without these hosts; then they are subtracted.
   bool try_backfill(const Shape& shape, std::span<const int> hosts);
   // Undoes a successful try_backfill().
@@ -61,7 +61,7 @@ class Reservation {
   Duration limit_;
   int fitting_pods_ = 0;  // for a gang in one pod: the number of pods that fit it
   Time start_{};
-  std::optional<RunId> blocker_;
+  std::optional<model::RunId> blocker_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::sched

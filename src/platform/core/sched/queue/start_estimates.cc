@@ -7,7 +7,7 @@
 #include "platform/core/sched/capacity/choose_hosts.h"
 #include "platform/core/sched/queue/debug_share.h"
 
-namespace lockstep {
+namespace lockstep::sched {
 namespace {
 
 // A cluster whose time advances only as far as the next run needs it.
@@ -21,7 +21,7 @@ class FutureCluster {
     if (evicts && !fits(gang)) evict();
     while (!fits(gang)) advance_to_next_end();
     const auto hosts =
-        gang.shape.needs == Needs{}
+        gang.shape.needs == model::Needs{}
             ? choose_hosts(free_capacity_, gang, fit)
             : choose_hosts(restricted_to(gang.shape.needs, free_capacity_), gang, fit);
     for (std::size_t i = 0; i < hosts.size(); ++i)
@@ -39,8 +39,9 @@ class FutureCluster {
   };
 
   bool fits(const Gang& gang) const {
-    return gang.shape.needs == Needs{} ? free_capacity_.fits(gang)
-                                       : restricted_to(gang.shape.needs, free_capacity_).fits(gang);
+    return gang.shape.needs == model::Needs{}
+               ? free_capacity_.fits(gang)
+               : restricted_to(gang.shape.needs, free_capacity_).fits(gang);
   }
 
   void release(const AllocatedRun& allocated_run) {
@@ -107,4 +108,4 @@ std::vector<std::optional<Time>> estimate_starts(const SchedulingPolicy& policy,
   return starts;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::sched

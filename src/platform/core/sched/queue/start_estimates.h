@@ -10,7 +10,7 @@
 #include "platform/core/sched/queue/accounts.h"
 #include "platform/core/sched/queue/waiting_list.h"
 
-namespace lockstep {
+namespace lockstep::sched {
 
 // In queue order, after a decision at `now`; empty for a run that no host can take at present, and
 // for one that exceeds a limit.
@@ -21,4 +21,4 @@ std::vector<std::optional<Time>> estimate_starts(const SchedulingPolicy& policy,
                                                  const Accounts& accounts, WaitingList& waiting,
                                                  AllocatedRuns& allocated_runs, Time now);
 
-}  // namespace lockstep
+}  // namespace lockstep::sched

@@ -9,7 +9,7 @@
 #include "platform/core/sched/queue/debug_share.h"
 #include "platform/core/sched/queue/reservation.h"
 
-namespace lockstep {
+namespace lockstep::sched {
 namespace {
 
 std::string count_of(std::int64_t n, std::string_view thing) {
@@ -34,10 +34,10 @@ int fitting_hosts(const FreeCapacity& capacity, const Gang& gang) {
 }
 
 // Text after the devices of one node: ", 4 cores and 8 GiB".
-std::string describe_needs(const Needs& needs) {
+std::string describe_needs(const model::Needs& needs) {
   std::string result;
   const auto add = [&](const std::string& more) { result += ", " + more; };
-  if (needs.kind) add(format("of kind {}", *needs.kind == DeviceKind::gpu ? "gpu" : "core"));
+  if (needs.kind) add(format("of kind {}", *needs.kind == map::DeviceKind::gpu ? "gpu" : "core"));
   if (needs.device_memory > Bytes(0)) add(text(needs.device_memory) + " on each of them");
   if (needs.cores > 0) add(count_of(needs.cores, "free core"));
   if (needs.memory > Bytes(0)) add(text(needs.memory) + " of free memory");
@@ -89,7 +89,7 @@ class WaitExplainer {
 
   // The parts that runs of one shape have in common.
   struct ShapeReason {
-    std::optional<RunId> blocker;
+    std::optional<model::RunId> blocker;
     std::optional<Time> start;
     WaitingReason reason;
   };
@@ -107,7 +107,7 @@ class WaitExplainer {
   bool fits(const Entry& entry);
   const ShapeReason& shape_reason(const Entry& entry);
   ReservedStart start_of(const Entry& entry) const;
-  std::string describe_wait(const Gang& gang, const RunId& blocker) const;
+  std::string describe_wait(const Gang& gang, const model::RunId& blocker) const;
 
   const SchedulingPolicy& policy_;
   const DeviceAllocator& device_allocator_;
@@ -119,7 +119,7 @@ class WaitExplainer {
   const std::optional<ReservedStart>& first_;
   std::vector<std::optional<ShapeReason>> by_shape_;
   std::vector<std::optional<bool>> fits_by_shape_;  // as of now
-  std::optional<RunId> head_;
+  std::optional<model::RunId> head_;
   // Reason for runs behind the head; and for those that could delay it, by their time limit.
   WaitingReason behind_head_reason_;
   std::map<Duration, WaitingReason> delaying_;
@@ -184,7 +184,7 @@ std::string WaitExplainer::closed_hosts(const Gang& gang) const {
   for (int host = 0; host < table.host_count(); ++host) {
     if (device_allocator_.is_open(host) || ++count > 1) continue;
     names = format("{} is {}", table.names[as_index(host)],
-                   displayed_host_state(device_allocator_.state(host)));
+                   model::displayed_host_state(device_allocator_.state(host)));
     if (!device_allocator_.state_reason(host).empty())
       names += format(" ({})", device_allocator_.state_reason(host));
   }
@@ -232,7 +232,7 @@ const WaitExplainer::ShapeReason& WaitExplainer::shape_reason(const Entry& entry
 }
 
 ReservedStart WaitExplainer::start_of(const Entry& entry) const {
-  RunId run = waiting_.run(entry);
+  model::RunId run = waiting_.run(entry);
   if (first_ && first_->run == run) return *first_;
   // Only the first head evicts runs.
   const bool evicts =
@@ -242,7 +242,7 @@ ReservedStart WaitExplainer::start_of(const Entry& entry) const {
   return {std::move(run), reservation.start(), reservation.blocker()};
 }
 
-std::string WaitExplainer::describe_wait(const Gang& gang, const RunId& blocker) const {
+std::string WaitExplainer::describe_wait(const Gang& gang, const model::RunId& blocker) const {
   const int have = fitting_hosts(device_allocator_.free_capacity_for(gang.shape.needs), gang);
   return format("waits for {}: needs {}, {} {} them", text(blocker),
                 describe_gang(free_capacity_.table(), gang), have, have == 1 ? "has" : "have");
@@ -294,7 +294,7 @@ Error gang_too_large(const HostTable& table, const Shape& shape) {
             format("the map has 1 host; start the daemon with `lockstep serve --hosts {}x{}` to "
                    "present this machine as {}",
                    shape.nodes, shape.devices, small_number_text(shape.nodes))};
-  if (shape.needs != Needs{})
+  if (shape.needs != model::Needs{})
     return {Code::invalid,
             format("needs {} with {} each{}, and the map has no such hosts, or too few; {}",
                    count_of(shape.nodes, "host"), count_of(shape.devices, "device"),
@@ -306,4 +306,4 @@ Error gang_too_large(const HostTable& table, const Shape& shape) {
                  table.devices_per_host_max, what_would_fit(table, shape))};
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::sched

@@ -8,13 +8,13 @@
 #include "platform/core/sched/capacity/allocated_runs.h"
 #include "platform/core/sched/queue/waiting_list.h"
 
-namespace lockstep {
+namespace lockstep::sched {
 
 // When a head starts, and the run whose end allows it (Reservation).
 struct ReservedStart {
-  RunId run;
+  model::RunId run;
   Time start{};
-  std::optional<RunId> blocker;
+  std::optional<model::RunId> blocker;
 };
 
 // For each waiting run, in queue order, after a decision at `now`. Only heads and runs that exceed
@@ -28,4 +28,4 @@ std::vector<WaitingRun> explain_waiting(const SchedulingPolicy& policy,
 // The error for a shape that is too large for the map: what the map has, and the nearest that fits.
 Error gang_too_large(const HostTable& table, const Shape& shape);
 
-}  // namespace lockstep
+}  // namespace lockstep::sched

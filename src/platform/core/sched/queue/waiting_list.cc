@@ -8,7 +8,7 @@
 #include <tuple>
 #include <utility>
 
-namespace lockstep {
+namespace lockstep::sched {
 std::int64_t order_key(const SchedulingPolicy& policy, Time arrived, Duration timeout, int share) {
   const Duration since = arrived.time_since_epoch();
   switch (policy.order) {
@@ -50,12 +50,13 @@ std::int64_t WaitingList::own_key(const Row& row) const {
                    row.fair_share_used);
 }
 
-int WaitingList::tier_of(RunClass run_class) const {
-  if (run_class == RunClass::preemptible) return kPreemptibleTier;
-  return run_class == RunClass::debug && policy_.debug_share_percent > 0 ? kDebugTier : kNormalTier;
+int WaitingList::tier_of(model::RunClass run_class) const {
+  if (run_class == model::RunClass::preemptible) return kPreemptibleTier;
+  return run_class == model::RunClass::debug && policy_.debug_share_percent > 0 ? kDebugTier
+                                                                                : kNormalTier;
 }
 
-std::optional<int> WaitingList::find(const RunId& run) const {
+std::optional<int> WaitingList::find(const model::RunId& run) const {
   const auto project = accounts_.project_number(run.project);
   if (!project) return std::nullopt;
   const auto found = by_run_.find({*project, run.number});
@@ -118,7 +119,7 @@ PendingRun WaitingList::pending_run(const Entry& entry) const {
           .needs = shape.needs};
 }
 
-void WaitingList::remove(const RunId& run) {
+void WaitingList::remove(const model::RunId& run) {
   const auto slot = find(run);
   LS_CHECK(slot.has_value());
   sort_added();
@@ -219,7 +220,8 @@ int WaitingList::shape_number(const Shape& shape) {
 }
 
 PlacementScope WaitingList::scope_for(const Shape& shape) const {
-  const bool plain = shape.needs == Needs{};  // most are, and copies of the capacity are large
+  const bool plain =
+      shape.needs == model::Needs{};  // most are, and copies of the capacity are large
   const auto& needs = shape.needs;
   const PlacementScope scope = plain ? placement_scope_of(empty_, shape)
                                      : placement_scope_of(restricted_to(needs, empty_), shape);
@@ -236,4 +238,4 @@ void WaitingList::set_host_open(int host, bool open) {
   for (Gang& gang : gangs_) gang.scope = scope_for(gang.shape);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::sched

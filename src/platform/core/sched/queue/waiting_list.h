@@ -16,7 +16,7 @@
 #include "platform/core/sched/policy.h"
 #include "platform/core/sched/queue/accounts.h"
 
-namespace lockstep {
+namespace lockstep::sched {
 
 // The sort key of a run; among runs of one tier a smaller key is ahead. It depends on the policy's
 // order, in microseconds; see policy.h.
@@ -46,15 +46,17 @@ class WaitingList {
   WaitingList& operator=(const WaitingList&) = delete;
 
   void add(const PendingRun& pending, Accounts::AccountId account);
-  void remove(const RunId& run);
-  bool contains(const RunId& run) const { return find(run).has_value(); }
+  void remove(const model::RunId& run);
+  bool contains(const model::RunId& run) const { return find(run).has_value(); }
   std::size_t size() const { return rows_.size() - free_slots_.size(); }
   std::span<const Entry> entries();
   // Removes the entries at these positions of entries(), ascending.
   void remove_at(const std::vector<std::size_t>& positions);
 
   const std::string& project(const Entry& entry) const { return accounts_.project(entry.account); }
-  RunId run(const Entry& entry) const { return {accounts_.project(entry.account), entry.number}; }
+  model::RunId run(const Entry& entry) const {
+    return {accounts_.project(entry.account), entry.number};
+  }
   // The run as it was added, composed from its parts.
   PendingRun pending_run(const Entry& entry) const;
   const Gang& gang(const Entry& entry) const { return gangs_[as_index(entry.shape)]; }
@@ -71,7 +73,7 @@ class WaitingList {
     int fair_share_used = 100;
     int priority = 0;
     int moves_left = 0;
-    RunClass run_class = RunClass::normal;
+    model::RunClass run_class = model::RunClass::normal;
     bool may_pause = false;
   };
   struct StartsFirst {
@@ -86,8 +88,8 @@ class WaitingList {
     return {accounts_.project_number(entry.account), entry.number};
   }
   std::int64_t own_key(const Row& row) const;
-  std::optional<int> find(const RunId& run) const;
-  int tier_of(RunClass run_class) const;
+  std::optional<int> find(const model::RunId& run) const;
+  int tier_of(model::RunClass run_class) const;
   int take_slot();
   void apply_priorities();
   int shape_number(const Shape& shape);
@@ -114,4 +116,4 @@ class WaitingList {
   bool priorities_applied_ = true;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::sched

@@ -9,7 +9,7 @@
 #include "platform/core/step/ending/reason_text.h"
 #include "platform/core/step/starting/attempt_placement.h"
 
-namespace lockstep {
+namespace lockstep::step {
 namespace {
 
 constexpr Duration kBackOffFirst = std::chrono::seconds(2);
@@ -24,31 +24,31 @@ Duration back_off(int failures) {
 
 // The run's state stays `running` until the last process is gone, so its reason shows that it is
 // ending.
-void set_cause(Draft& draft, const AttemptId& id, Cause cause, std::string reason) {
-  draft.runs.edit(id.run).reason = (cause == Cause::ok ? "ending: " : "") + reason;
-  Attempt& attempt = draft.attempts.edit(id);
+void set_cause(Draft& draft, const model::AttemptId& id, model::Cause cause, std::string reason) {
+  draft.runs.edit(id.run).reason = (cause == model::Cause::ok ? "ending: " : "") + reason;
+  model::Attempt& attempt = draft.attempts.edit(id);
   attempt.cause = cause;
   attempt.reason = std::move(reason);
 }
 
-bool time_is_up(const Run& run, Time since, Time until) {
+bool time_is_up(const model::Run& run, Time since, Time until) {
   return run.time_used + (until - since) + kTimeoutSlack >= run.spec.timeout;
 }
 
 // True if some attempt of the run wrote a checkpoint. Checks the newest attempts first.
-bool has_saved(const Draft& draft, const Run& run) {
+bool has_saved(const Draft& draft, const model::Run& run) {
   for (std::int64_t epoch = run.epoch; epoch > 0; --epoch)
-    if (const Attempt* attempt = draft.attempts.find({run.id, epoch});
+    if (const model::Attempt* attempt = draft.attempts.find({run.id, epoch});
         attempt && attempt->last_checkpoint)
       return true;
   return false;
 }
 
 // True if its newest checkpoint is further than those of all earlier attempts.
-bool made_progress(const Draft& draft, const Attempt& attempt) {
+bool made_progress(const Draft& draft, const model::Attempt& attempt) {
   if (!attempt.last_checkpoint_step) return false;
   for (std::int64_t epoch = attempt.id.epoch - 1; epoch > 0; --epoch)
-    if (const Attempt* before = draft.attempts.find({attempt.id.run, epoch});
+    if (const model::Attempt* before = draft.attempts.find({attempt.id.run, epoch});
         before && before->last_checkpoint_step >= attempt.last_checkpoint_step)
       return false;
   return true;
@@ -57,10 +57,12 @@ bool made_progress(const Draft& draft, const Attempt& attempt) {
 // A rank that its own program killed in the same way as in the attempt before, at the same step and
 // without a newer checkpoint in between: it will fail again. Attempts before a `resume` do not
 // count, because the program may have been repaired.
-std::optional<RankKill> repeated_crash(const Draft& draft, const Run& run, const Attempt& attempt) {
-  const Attempt* before = draft.attempts.find({run.id, attempt.id.epoch - 1});
-  if (attempt.cause != Cause::rank_lost || !before || before->cause != Cause::rank_lost ||
-      before->created < run.queued || made_progress(draft, attempt))
+std::optional<RankKill> repeated_crash(const Draft& draft, const model::Run& run,
+                                       const model::Attempt& attempt) {
+  const model::Attempt* before = draft.attempts.find({run.id, attempt.id.epoch - 1});
+  if (attempt.cause != model::Cause::rank_lost || !before ||
+      before->cause != model::Cause::rank_lost || before->created < run.queued ||
+      made_progress(draft, attempt))
     return std::nullopt;
   const auto diagnosis = diagnose_attempt(attempt, draft.nodes_of(attempt.id), run.spec.hang_after,
                                           run.spec.on_failure);
@@ -77,35 +79,35 @@ std::string describe_repeated_crash(const RankKill& kill) {
 }
 
 // The node obeys `stop` and never started its ranks.
-bool never_will_begin(const Node& node) {
-  return node.state == NodeState::stopping && !all_ranks_started(node);
+bool never_will_begin(const model::Node& node) {
+  return node.state == model::NodeState::stopping && !model::all_ranks_started(node);
 }
 
 // On shutdown a node's ranks get the same SIGTERM as its agent, possibly before it.
-bool is_shut_down(const std::vector<const Node*>& nodes, const AttemptDiagnosis& diagnosis) {
+bool is_shut_down(const std::vector<const model::Node*>& nodes, const AttemptDiagnosis& diagnosis) {
   if (!diagnosis.kill || diagnosis.kill->signal != SIGTERM) return false;
-  return std::ranges::any_of(nodes, [&](const Node* node) {
-    return stopped_by_signal(*node) &&
-           std::ranges::find(node->ranks, diagnosis.kill->rank, &Rank::rank) != node->ranks.end();
+  return std::ranges::any_of(nodes, [&](const model::Node* node) {
+    return stopped_by_signal(*node) && std::ranges::find(node->ranks, diagnosis.kill->rank,
+                                                         &model::Rank::rank) != node->ranks.end();
   });
 }
 
 // Replaces the diagnosis if all failed ranks failed because an agent had ended their peers.
-void clear_blame(Draft& draft, const AttemptId& id) {
-  const Attempt& attempt = *draft.attempts.find(id);
-  const Run& run = *draft.runs.find(id.run);
+void clear_blame(Draft& draft, const model::AttemptId& id) {
+  const model::Attempt& attempt = *draft.attempts.find(id);
+  const model::Run& run = *draft.runs.find(id.run);
   const auto nodes = draft.nodes_of(id);
   const auto end = first_end_by_agent(nodes);
-  const auto time_up = [](const Node* node) { return stopped_by_timeout(*node); };
-  for (const Node* node : nodes)
+  const auto time_up = [](const model::Node* node) { return stopped_by_timeout(*node); };
+  for (const model::Node* node : nodes)
     if (is_from_diagnosis(attempt.cause) && stopped_by_signal(*node))
-      return set_cause(draft, id, Cause::node_stopped, node_stop_reason(*node));
+      return set_cause(draft, id, model::Cause::node_stopped, node_stop_reason(*node));
   if (!is_from_diagnosis(attempt.cause) || !end || std::ranges::none_of(nodes, time_up)) return;
   if (all_ranks_ran_until(run, attempt, nodes, *end))
-    return set_cause(draft, id, Cause::timeout, timeout_reason(run));
-  for (const Node* node : nodes)
+    return set_cause(draft, id, model::Cause::timeout, timeout_reason(run));
+  for (const model::Node* node : nodes)
     if (never_will_begin(*node) || ranks_ended_late(*node, nodes))
-      return set_cause(draft, id, Cause::launch_failed, not_started_reason(*node));
+      return set_cause(draft, id, model::Cause::launch_failed, not_started_reason(*node));
 }
 
 // The retry budget: failures of the program count apart from losses.
@@ -114,183 +116,195 @@ struct RetryBudget {
   int allowed = 0;
 };
 
-RetryBudget retry_budget_of(const Run& run, Cause cause) {
-  if (is_preemption(cause)) return {};
-  if (cause == Cause::user_exit) return {run.user_exits, run.spec.retries};
+RetryBudget retry_budget_of(const model::Run& run, model::Cause cause) {
+  if (model::is_preemption(cause)) return {};
+  if (cause == model::Cause::user_exit) return {run.user_exits, run.spec.retries};
   return {run.losses, run.spec.rank_loss_retries};
 }
 
 // A preempted run continues: on the devices that are reserved for it, or at its place in the queue.
-void requeue_preempted(Draft& draft, Run& run, const Attempt& attempt) {
+void requeue_preempted(Draft& draft, model::Run& run, const model::Attempt& attempt) {
   if (run.time_used >= run.spec.timeout)
-    return end_run(run, RunState::timed_out, timeout_reason(run), draft.now());
-  run.state = RunState::queued;
+    return end_run(run, model::RunState::timed_out, timeout_reason(run), draft.now());
+  run.state = model::RunState::queued;
   run.reason =
       format("{}; {}", attempt.reason, describe_next_attempt(draft, run, attempt.cause, {}));
   if (can_start_on(draft, attempt.move_destination))
     start_attempt(draft, {run.id, attempt.move_destination});
 }
 
-std::string used_up(const Attempt& attempt, int used, int allowed) {
+std::string used_up(const model::Attempt& attempt, int used, int allowed) {
   if (allowed == 0) return attempt.reason;
-  const auto which = attempt.cause == Cause::user_exit ? "" : " without a newer checkpoint";
+  const auto which = attempt.cause == model::Cause::user_exit ? "" : " without a newer checkpoint";
   return format("{}; {} of {} retries{} are used up", attempt.reason, used, allowed, which);
 }
 
 // Queues the run again, or ends it when a budget is used up.
-void retry_or_fail(const Draft& draft, Run& run, const Attempt& attempt) {
+void retry_or_fail(const Draft& draft, model::Run& run, const model::Attempt& attempt) {
   const Time now = draft.now();
-  if (attempt.cause == Cause::superseded || attempt.cause == Cause::refused)
-    return end_run(run, RunState::failed, attempt.reason, now);
+  if (attempt.cause == model::Cause::superseded || attempt.cause == model::Cause::refused)
+    return end_run(run, model::RunState::failed, attempt.reason, now);
   if (const auto kill = repeated_crash(draft, run, attempt))
-    return end_run(run, RunState::failed, describe_repeated_crash(*kill), now);
+    return end_run(run, model::RunState::failed, describe_repeated_crash(*kill), now);
   if (run.time_used >= run.spec.timeout)
     return end_run(
-        run, RunState::timed_out,
+        run, model::RunState::timed_out,
         format("{}; its time-out of {} is used up", attempt.reason, text(run.spec.timeout)), now);
-  if (attempt.cause != Cause::user_exit && made_progress(draft, attempt)) run.losses = 0;
+  if (attempt.cause != model::Cause::user_exit && made_progress(draft, attempt)) run.losses = 0;
   const auto [used, allowed] = retry_budget_of(run, attempt.cause);
-  if (used >= allowed) return end_run(run, RunState::failed, used_up(attempt, used, allowed), now);
-  ++(attempt.cause == Cause::user_exit ? run.user_exits : run.losses);
+  if (used >= allowed)
+    return end_run(run, model::RunState::failed, used_up(attempt, used, allowed), now);
+  ++(attempt.cause == model::Cause::user_exit ? run.user_exits : run.losses);
   const Duration pause = back_off(used + 1);
-  run.state = RunState::queued;
+  run.state = model::RunState::queued;
   if (pause > Duration(0)) run.not_before = now + pause;
   run.reason =
       format("{}; {}", attempt.reason, describe_next_attempt(draft, run, attempt.cause, pause));
 }
 
-void finish_attempt(Draft& draft, Attempt& attempt, const std::vector<const Node*>& nodes) {
-  Run& run = draft.runs.edit(attempt.id.run);
+void finish_attempt(Draft& draft, model::Attempt& attempt,
+                    const std::vector<const model::Node*>& nodes) {
+  model::Run& run = draft.runs.edit(attempt.id.run);
   const Time now = draft.now();
-  if (is_preemption(attempt.cause) && all_ranks_succeeded(nodes)) {
-    attempt.cause = Cause::ok;  // its ranks finished before the preemption took effect
+  if (model::is_preemption(attempt.cause) && model::all_ranks_succeeded(nodes)) {
+    attempt.cause = model::Cause::ok;  // its ranks finished before the preemption took effect
     attempt.reason = "its ranks exited with code 0";
   }
-  run.time_used += running_time(attempt, nodes, now);
-  if (attempt.cause == Cause::ok) return end_run(run, RunState::succeeded, attempt.reason, now);
-  if (run.stop_requested || attempt.cause == Cause::cancelled)
-    return end_run(run, RunState::cancelled, attempt.reason, now);
-  if (attempt.cause == Cause::timeout)
-    return end_run(run, RunState::timed_out, attempt.reason, now);
-  if (is_preemption(attempt.cause)) return requeue_preempted(draft, run, attempt);
+  run.time_used += model::running_time(attempt, nodes, now);
+  if (attempt.cause == model::Cause::ok)
+    return end_run(run, model::RunState::succeeded, attempt.reason, now);
+  if (run.stop_requested || attempt.cause == model::Cause::cancelled)
+    return end_run(run, model::RunState::cancelled, attempt.reason, now);
+  if (attempt.cause == model::Cause::timeout)
+    return end_run(run, model::RunState::timed_out, attempt.reason, now);
+  if (model::is_preemption(attempt.cause)) return requeue_preempted(draft, run, attempt);
   retry_or_fail(draft, run, attempt);
 }
 
 }  // namespace
 
-void begin_draining(Draft& draft, const AttemptId& id, Cause cause, std::string reason) {
-  if (draft.attempts.find(id)->state >= AttemptState::draining) return;
+void begin_draining(Draft& draft, const model::AttemptId& id, model::Cause cause,
+                    std::string reason) {
+  if (draft.attempts.find(id)->state >= model::AttemptState::draining) return;
   set_cause(draft, id, cause, std::move(reason));
-  Attempt& attempt = draft.attempts.edit(id);
-  attempt.state = AttemptState::draining;
+  model::Attempt& attempt = draft.attempts.edit(id);
+  attempt.state = model::AttemptState::draining;
   attempt.draining = draft.now();
 }
 
-std::optional<AttemptDiagnosis> attempt_diagnosis_of(const Draft& draft, const AttemptId& id) {
+std::optional<AttemptDiagnosis> attempt_diagnosis_of(const Draft& draft,
+                                                     const model::AttemptId& id) {
   const auto& spec = draft.runs.find(id.run)->spec;
   return diagnose_attempt(*draft.attempts.find(id), draft.nodes_of(id), spec.hang_after,
                           spec.on_failure);
 }
 
-void update_cause(Draft& draft, const AttemptId& id) {
-  const Attempt& attempt = *draft.attempts.find(id);
+void update_cause(Draft& draft, const model::AttemptId& id) {
+  const model::Attempt& attempt = *draft.attempts.find(id);
   auto diagnosis = attempt_diagnosis_of(draft, id);
   if (diagnosis && is_shut_down(draft.nodes_of(id), *diagnosis)) diagnosis.reset();
   if (!diagnosis) return clear_blame(draft, id);
   const auto waits_since = diagnosis->provisional_since;
-  if (attempt.state < AttemptState::draining && waits_since && *waits_since <= draft.now() &&
+  if (attempt.state < model::AttemptState::draining && waits_since && *waits_since <= draft.now() &&
       draft.now() - *waits_since < kFaultReportLimit)
     return;
-  if (attempt.state < AttemptState::draining)
+  if (attempt.state < model::AttemptState::draining)
     begin_draining(draft, id, diagnosis->cause, diagnosis->reason);
   else if (is_from_diagnosis(attempt.cause) && attempt.reason != diagnosis->reason)
     set_cause(draft, id, diagnosis->cause, diagnosis->reason);
 }
 
-bool stopped_by_signal(const Node& node) { return node.stop_reason == StopReason::signal; }
+bool stopped_by_signal(const model::Node& node) {
+  return node.stop_reason == model::StopReason::signal;
+}
 
-std::string node_stop_reason(const Node& node) {
+std::string node_stop_reason(const model::Node& node) {
   return format("{} shuts down, or takes its devices back: {}", describe_location(node),
                 node.message);
 }
 
-bool stopped_by_timeout(const Node& node) { return node.stop_reason == StopReason::timeout; }
+bool stopped_by_timeout(const model::Node& node) {
+  return node.stop_reason == model::StopReason::timeout;
+}
 
-std::string timeout_reason(const Run& run) {
+std::string timeout_reason(const model::Run& run) {
   return format("reached its time-out of {}", text(run.spec.timeout));
 }
 
-bool all_ranks_ran_until(const Run& run, const Attempt& attempt,
-                         const std::vector<const Node*>& nodes, Time until) {
-  const auto steps = [](const Node* node) {
-    return std::ranges::any_of(node->ranks, [](const Rank& rank) { return rank.step >= 0; });
+bool all_ranks_ran_until(const model::Run& run, const model::Attempt& attempt,
+                         const std::vector<const model::Node*>& nodes, Time until) {
+  const auto steps = [](const model::Node* node) {
+    return std::ranges::any_of(node->ranks, [](const model::Rank& rank) { return rank.step >= 0; });
   };
   const auto end = first_end_by_agent(nodes);
-  const auto ended = [&](const Node* node) {
-    return end && last_rank_end(*node) && !ranks_ended_late(*node, nodes);
+  const auto ended = [&](const model::Node* node) {
+    return end && model::last_rank_end(*node) && !ranks_ended_late(*node, nodes);
   };
   return nodes.size() == 1 || (attempt.started && time_is_up(run, *attempt.started, until)) ||
          std::ranges::any_of(nodes, steps) || std::ranges::all_of(nodes, ended);
 }
 
-bool ranks_ended_late(const Node& node, const std::vector<const Node*>& nodes) {
+bool ranks_ended_late(const model::Node& node, const std::vector<const model::Node*>& nodes) {
   const auto first = first_end_by_agent(nodes);
-  const auto last = last_rank_end(node);
+  const auto last = model::last_rank_end(node);
   return first && last && *last > *first + kEndSkewMax;
 }
 
-std::string not_started_reason(const Node& node) {
-  const auto what = all_ranks_started(node)           ? std::string("started them later")
-                    : node.state < NodeState::running ? format("is still {}", text(node.state))
-                                                      : std::string("started none");
+std::string not_started_reason(const model::Node& node) {
+  const auto what = model::all_ranks_started(node) ? std::string("started them later")
+                    : node.state < model::NodeState::running
+                        ? format("is still {}", text(node.state))
+                        : std::string("started none");
   return format("its ranks did not start within {}: {} {}", short_text(kReadyLimit),
                 describe_location(node), what);
 }
 
 // A node that was lost before draining began can be the reason why ranks of other nodes failed,
 // except for a crashed or stopped rank.
-bool explains_diagnosis(const Draft& draft, const Attempt& attempt, const Node& node) {
+bool explains_diagnosis(const Draft& draft, const model::Attempt& attempt,
+                        const model::Node& node) {
   if (!is_from_diagnosis(attempt.cause) || node.last_heartbeat >= *attempt.draining) return false;
   const auto diagnosis = attempt_diagnosis_of(draft, attempt.id);
   return !diagnosis || !diagnosis->is_independent;
 }
 
-void mark_node_lost(Draft& draft, const NodeId& id, Cause cause, std::string reason,
+void mark_node_lost(Draft& draft, const model::NodeId& id, model::Cause cause, std::string reason,
                     HostBlame blame) {
-  const Attempt attempt = *draft.attempts.find(id.attempt);
-  Node& node = draft.nodes.edit(id);
-  node.state = NodeState::lost;
+  const model::Attempt attempt = *draft.attempts.find(id.attempt);
+  model::Node& node = draft.nodes.edit(id);
+  node.state = model::NodeState::lost;
   if (node.message.empty()) node.message = reason;
-  if (attempt.state < AttemptState::draining) {
+  if (attempt.state < model::AttemptState::draining) {
     begin_draining(draft, id.attempt, cause, std::move(reason));
     if (blame == HostBlame::counted) record_host_loss(draft, node.host, id.attempt.run);
   } else if (explains_diagnosis(draft, attempt, node))
     set_cause(draft, id.attempt, cause, std::move(reason));
 }
 
-void kill_node(Draft& draft, const NodeId& id) {
-  Node& node = draft.nodes.edit(id);
+void kill_node(Draft& draft, const model::NodeId& id) {
+  model::Node& node = draft.nodes.edit(id);
   if (node.kill_requested_at && draft.now() - *node.kill_requested_at < kKillInterval) return;
   node.kill_requested_at = draft.now();
-  draft.add_effect(KillNode{id});
+  draft.add_effect(model::KillNode{id});
 }
 
-void release_node(Draft& draft, const NodeId& id) {
-  Node& released = draft.nodes.edit(id);
-  released.state = NodeState::released;
-  for (Rank& rank : released.ranks)
-    if (rank.state == RankState::running) rank.state = RankState::lost;
+void release_node(Draft& draft, const model::NodeId& id) {
+  model::Node& released = draft.nodes.edit(id);
+  released.state = model::NodeState::released;
+  for (model::Rank& rank : released.ranks)
+    if (rank.state == model::RankState::running) rank.state = model::RankState::lost;
   const auto nodes = draft.nodes_of(id.attempt);
   const bool all = std::ranges::all_of(
-      nodes, [](const Node* node) { return node->state == NodeState::released; });
+      nodes, [](const model::Node* node) { return node->state == model::NodeState::released; });
   if (!all) return;
-  Attempt& attempt = draft.attempts.edit(id.attempt);
-  attempt.state = AttemptState::ended;
+  model::Attempt& attempt = draft.attempts.edit(id.attempt);
+  attempt.state = model::AttemptState::ended;
   attempt.ended = draft.now();
   finish_attempt(draft, attempt, nodes);
 }
 
-std::string describe_next_attempt(const Draft& draft, const Run& run, Cause cause, Duration pause) {
+std::string describe_next_attempt(const Draft& draft, const model::Run& run, model::Cause cause,
+                                  Duration pause) {
   const bool pauses = pause > Duration(0);
   const bool saved = has_saved(draft, run);
   auto result = format("attempt {}", run.epoch + 1);
@@ -303,7 +317,7 @@ std::string describe_next_attempt(const Draft& draft, const Run& run, Cause caus
   return result;
 }
 
-void end_run(Run& run, RunState state, std::string reason, Time now) {
+void end_run(model::Run& run, model::RunState state, std::string reason, Time now) {
   run.state = state;
   run.reason = std::move(reason);
   run.ended = now;
@@ -312,4 +326,4 @@ void end_run(Run& run, RunState state, std::string reason, Time now) {
   run.awaits_dependencies = false;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::step

@@ -6,7 +6,7 @@
 
 #include "platform/core/step/handlers/draft.h"
 
-namespace lockstep {
+namespace lockstep::step {
 
 // Upper bounds for everything that the platform waits for.
 inline constexpr Duration kFirstCallLimit = std::chrono::seconds(60);  // launch to first heartbeat
@@ -24,59 +24,61 @@ inline constexpr Duration kKillInterval = std::chrono::seconds(5);  // between k
 inline constexpr Duration kBackOffLimit = std::chrono::minutes(1);  // of the pause before a retry
 
 // Begins to end the attempt, for this reason. Does nothing if it drains already.
-void begin_draining(Draft& draft, const AttemptId& attempt, Cause cause, std::string reason);
+void begin_draining(Draft& draft, const model::AttemptId& attempt, model::Cause cause,
+                    std::string reason);
 
 // Begins draining if a rank of the attempt has failed or hangs. If the attempt drains because of
 // its ranks, sets the cause to the current diagnosis. A peer that fails because another rank was
 // killed or hangs does not hide that, in whatever order they are reported (diagnosis.h). Nor does a
 // peer that fails because an agent ended the others at their time limit, or because it waited too
 // long for the rest of the gang.
-void update_cause(Draft& draft, const AttemptId& attempt);
+void update_cause(Draft& draft, const model::AttemptId& attempt);
 
 // True if the node's agent ended its ranks because the agent received a signal.
-bool stopped_by_signal(const Node& node);
+bool stopped_by_signal(const model::Node& node);
 // The reason in that case: "host b shuts down, or takes its devices back: ...".
-std::string node_stop_reason(const Node& node);
+std::string node_stop_reason(const model::Node& node);
 
 // True if the node's agent ended its ranks at their time limit. The agent counts from their start
 // by a clock that is never set. The daemon cannot know that time: the report of the start can be
 // late, and the attempt's age includes the start-up time and changes of the daemon's clock.
-bool stopped_by_timeout(const Node& node);
+bool stopped_by_timeout(const model::Node& node);
 // The reason in that case.
-std::string timeout_reason(const Run& run);
+std::string timeout_reason(const model::Run& run);
 
 // True if all ranks of the gang had run until `until`, as far as is known, when an agent found its
 // time limit reached. It is known if its node is the only one, if the daemon counted the same time,
 // if a rank completed a step (which needs all ranks), or if all of them ended at that time.
-bool all_ranks_ran_until(const Run& run, const Attempt& attempt,
-                         const std::vector<const Node*>& nodes, Time until);
+bool all_ranks_ran_until(const model::Run& run, const model::Attempt& attempt,
+                         const std::vector<const model::Node*>& nodes, Time until);
 // By the agents' clocks: true if the node's ranks ended so long after an agent had ended its own
 // ranks that they did not run together.
-bool ranks_ended_late(const Node& node, const std::vector<const Node*>& nodes);
+bool ranks_ended_late(const model::Node& node, const std::vector<const model::Node*>& nodes);
 // The reason of an attempt whose ranks never ran together, because the ranks of this node did not
 // start.
-std::string not_started_reason(const Node& node);
+std::string not_started_reason(const model::Node& node);
 
 // Marks the node as lost, for this reason. The reason replaces a failure of other ranks if the last
 // heartbeat of the node was before draining began: then the node failed first. The loss counts for
 // the host unless `blame` excludes it.
 enum class HostBlame { counted, not_counted };
-void mark_node_lost(Draft& draft, const NodeId& node, Cause cause, std::string reason,
+void mark_node_lost(Draft& draft, const model::NodeId& node, model::Cause cause, std::string reason,
                     HostBlame blame = HostBlame::counted);
 
 // Requests a forced kill of the node, unless one was requested a moment ago.
-void kill_node(Draft& draft, const NodeId& node);
+void kill_node(Draft& draft, const model::NodeId& node);
 
 // No process of the node is left. If this was the attempt's last node, the attempt ends, and the
 // run ends or is queued again.
-void release_node(Draft& draft, const NodeId& node);
+void release_node(Draft& draft, const model::NodeId& node);
 
 // Ends a run that has no live attempt.
-void end_run(Run& run, RunState state, std::string reason, Time now);
+void end_run(model::Run& run, model::RunState state, std::string reason, Time now);
 
 // Describes the run's next attempt after one with this cause: "attempt 3 follows after 2s and goes
 // on from the last checkpoint (retry 2 of 3)". It mentions a checkpoint only if one was reported. A
 // resumed run has used no retry yet.
-std::string describe_next_attempt(const Draft& draft, const Run& run, Cause cause, Duration pause);
+std::string describe_next_attempt(const Draft& draft, const model::Run& run, model::Cause cause,
+                                  Duration pause);
 
-}  // namespace lockstep
+}  // namespace lockstep::step

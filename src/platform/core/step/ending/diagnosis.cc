@@ -10,59 +10,59 @@
 #include "platform/core/step/ending/reason_text.h"
 #include "report/fault/fault.h"
 
-namespace lockstep {
+namespace lockstep::step {
 namespace {
 
 struct NodeRank {
-  const Node* node = nullptr;
-  const Rank* rank = nullptr;
+  const model::Node* node = nullptr;
+  const model::Rank* rank = nullptr;
 };
 using NodeRanks = std::vector<NodeRank>;
 
-NodeRanks all_ranks(const std::vector<const Node*>& nodes) {
+NodeRanks all_ranks(const std::vector<const model::Node*>& nodes) {
   NodeRanks all;
-  for (const Node* node : nodes)
-    for (const Rank& rank : node->ranks) all.push_back({node, &rank});
+  for (const model::Node* node : nodes)
+    for (const model::Rank& rank : node->ranks) all.push_back({node, &rank});
   return all;
 }
 
 // Ignores consequences of a hang and ranks that agents ended. At equal times the lowest rank.
-std::optional<NodeRank> first_failed_rank(const Attempt& attempt, const NodeRanks& ranks,
+std::optional<NodeRank> first_failed_rank(const model::Attempt& attempt, const NodeRanks& ranks,
                                           std::optional<Time> end_by_agent) {
   std::optional<NodeRank> first;
   for (const NodeRank& node_rank : ranks) {
-    if (!ended_badly(*node_rank.rank)) continue;
+    if (!model::ended_badly(*node_rank.rank)) continue;
     if (end_by_agent && node_rank.rank->ended > end_by_agent) continue;
-    if (attempt.cause == Cause::hung && node_rank.rank->ended >= attempt.draining) continue;
+    if (attempt.cause == model::Cause::hung && node_rank.rank->ended >= attempt.draining) continue;
     if (!first || node_rank.rank->ended < first->rank->ended) first = node_rank;
   }
   return first;
 }
 
 // Only SIGKILL reaches the process, and its peers wait.
-bool is_stopped_or_blocked(const Rank& rank) {
-  return rank.activity == Activity::stopped || rank.activity == Activity::blocked;
+bool is_stopped_or_blocked(const model::Rank& rank) {
+  return rank.activity == model::Activity::stopped || rank.activity == model::Activity::blocked;
 }
 
 // The rank runs, or was ended by its agent. Or it was stopped or blocked when draining began, and
 // then failed only because its peers had failed.
-bool may_have_blocked_others(const Attempt& attempt, const Rank& rank) {
+bool may_have_blocked_others(const model::Attempt& attempt, const model::Rank& rank) {
   if (is_stopped_or_blocked(rank) && attempt.draining && rank.ended >= attempt.draining)
     return true;
-  return rank.state == RankState::running || rank.state == RankState::lost ||
+  return rank.state == model::RankState::running || rank.state == model::RankState::lost ||
          rank.signalled_by_agent;
 }
 
 // The rank that most likely blocks the others comes first.
-auto hang_candidate_order(const Rank& rank) {
-  const int activity = rank.activity == Activity::stopped   ? 0
-                       : rank.activity == Activity::blocked ? 1
-                                                            : 2;
+auto hang_candidate_order(const model::Rank& rank) {
+  const int activity = rank.activity == model::Activity::stopped   ? 0
+                       : rank.activity == model::Activity::blocked ? 1
+                                                                   : 2;
   const auto step = rank.step < 0 ? std::numeric_limits<std::int64_t>::max() : rank.step;
   return std::tuple(activity, step, rank.rank);
 }
 
-std::optional<NodeRank> hanging_rank(const Attempt& attempt, NodeRanks ranks) {
+std::optional<NodeRank> hanging_rank(const model::Attempt& attempt, NodeRanks ranks) {
   std::erase_if(ranks,
                 [&](const NodeRank& s) { return !may_have_blocked_others(attempt, *s.rank); });
   if (ranks.empty()) return std::nullopt;
@@ -75,68 +75,70 @@ std::optional<NodeRank> hanging_rank(const Attempt& attempt, NodeRanks ranks) {
 bool continues_without_killed(const NodeRanks& ranks) {
   std::optional<Time> last_death;
   for (const NodeRank& node_rank : ranks)
-    if (node_rank.rank->state == RankState::killed)
+    if (node_rank.rank->state == model::RankState::killed)
       last_death = std::max(last_death, node_rank.rank->ended);
   const auto well = [&](const NodeRank& node_rank) {
-    const Rank& rank = *node_rank.rank;
-    return rank.state == RankState::running ||
-           (rank.state == RankState::exited && rank.code == 0 && rank.ended >= last_death);
+    const model::Rank& rank = *node_rank.rank;
+    return rank.state == model::RankState::running ||
+           (rank.state == model::RankState::exited && rank.code == 0 && rank.ended >= last_death);
   };
   const auto failed = [](const NodeRank& node_rank) {
-    return node_rank.rank->state == RankState::exited && node_rank.rank->code != 0;
+    return node_rank.rank->state == model::RankState::exited && node_rank.rank->code != 0;
   };
   return std::ranges::any_of(ranks, well) && std::ranges::none_of(ranks, failed);
 }
 
-bool exited_or_aborted(const Rank& rank) {
-  return rank.state == RankState::exited || rank.code == SIGABRT;
+bool exited_or_aborted(const model::Rank& rank) {
+  return rank.state == model::RankState::exited || rank.code == SIGABRT;
 }
 
-bool ended_well(const Rank& rank) {
-  return rank.state == RankState::exited && rank.code == 0 && !rank.signalled_by_agent;
+bool ended_well(const model::Rank& rank) {
+  return rank.state == model::RankState::exited && rank.code == 0 && !rank.signalled_by_agent;
 }
 
 // The rank reported this fault, and its program did not crash.
-bool ended_with_fault(const Rank& rank, Fault fault) {
-  return ended_badly(rank) && exited_or_aborted(rank) && rank.fault == fault;
+bool ended_with_fault(const model::Rank& rank, report::Fault fault) {
+  return model::ended_badly(rank) && exited_or_aborted(rank) && rank.fault == fault;
 }
-bool ended_by_peer_fault(const Rank& rank) {
-  return ended_with_fault(rank, Fault::connection_lost) || ended_with_fault(rank, Fault::timed_out);
+bool ended_by_peer_fault(const model::Rank& rank) {
+  return ended_with_fault(rank, report::Fault::connection_lost) ||
+         ended_with_fault(rank, report::Fault::timed_out);
 }
 
-std::string_view describe_activity(Activity activity) {
+std::string_view describe_activity(model::Activity activity) {
   switch (activity) {
-    case Activity::stopped:
+    case model::Activity::stopped:
       return "its process is stopped (SIGSTOP or a debugger)";
-    case Activity::blocked:
+    case model::Activity::blocked:
       return "its process is blocked in the kernel (a disk, a network file system or a driver)";
-    case Activity::running:
+    case model::Activity::running:
       return "its process computes";
-    case Activity::sleeping:
+    case model::Activity::sleeping:
       return "its process waits";
-    case Activity::unknown:
+    case model::Activity::unknown:
       break;
   }
   return "";
 }
 
-std::string describe_no_progress(const Rank& rank, Duration hang_after) {
+std::string describe_no_progress(const model::Rank& rank, Duration hang_after) {
   const auto time = short_text(hang_after);
   return rank.step < 0 ? format("no progress for {}", time)
                        : format("no progress since step {} for {}", rank.step, time);
 }
 
-std::string describe_end(const Rank& rank) {
-  return rank.state == RankState::killed ? "was killed by " + signal_name(rank.code)
-                                         : format("failed with code {}", rank.code);
+std::string describe_end(const model::Rank& rank) {
+  return rank.state == model::RankState::killed ? "was killed by " + signal_name(rank.code)
+                                                : format("failed with code {}", rank.code);
 }
 
 AttemptDiagnosis end_of(const NodeRank& node_rank) {
   const auto& [node, rank] = node_rank;
   const auto who = describe_location(*node, *rank);
-  if (rank->state == RankState::exited)
-    return {.cause = Cause::user_exit, .reason = format("{} exited with code {}", who, rank->code)};
-  return {.cause = Cause::rank_lost,
+  if (rank->state == model::RankState::exited)
+    return {.cause = model::Cause::user_exit,
+            .reason = format("{} exited with code {}", who, rank->code)};
+  return {.cause = model::Cause::rank_lost,
           .reason = format("{} was killed by {}", who, signal_name(rank->code)),
           .is_independent = !exited_or_aborted(*rank),
           .kill = RankKill{rank->rank, rank->code, rank->step}};
@@ -149,17 +151,17 @@ AttemptDiagnosis hang_of(const NodeRank& node_rank, bool stalled, Duration hang_
   if (!signs.empty() && !activity.empty()) signs += "; ";
   signs += activity;
   return {
-      .cause = Cause::hung,
+      .cause = model::Cause::hung,
       .reason = format("{} hangs: {}", describe_location(*node_rank.node, *node_rank.rank), signs),
-      .is_independent = node_rank.rank->activity == Activity::stopped};
+      .is_independent = node_rank.rank->activity == model::Activity::stopped};
 }
 
-std::string describe_location(const NodeRank& node_rank) {
+std::string describe_node_rank(const NodeRank& node_rank) {
   return describe_location(*node_rank.node, *node_rank.rank);
 }
 
 // ": " and the fault text, if there is any.
-std::string fault_text_suffix(const Rank& rank) {
+std::string fault_text_suffix(const model::Rank& rank) {
   return rank.fault_text.empty() ? "" : ": " + one_line(rank.fault_text);
 }
 
@@ -202,55 +204,55 @@ FaultLink follow_fault_links(const NodeRanks& ranks, const NodeRank& first) {
 
 AttemptDiagnosis early_exit_of(const NodeRank& early, const NodeRank& victim) {
   return {
-      .cause = Cause::user_exit,
+      .cause = model::Cause::user_exit,
       .reason = format("{} exited with code 0 before the others; rank {} then {}",
-                       describe_location(early), victim.rank->rank, describe_end(*victim.rank))};
+                       describe_node_rank(early), victim.rank->rank, describe_end(*victim.rank))};
 }
 
 // The agent restarted the rank, but the others finished the training before it could join them.
 AttemptDiagnosis diagnose_late_restart(const NodeRank& late) {
-  return {.cause = Cause::rank_lost,
+  return {.cause = model::Cause::rank_lost,
           .reason = format("{} was started again after a loss and found no rank to join{}",
-                           describe_location(late), fault_text_suffix(*late.rank))};
+                           describe_node_rank(late), fault_text_suffix(*late.rank))};
 }
 
 AttemptDiagnosis lost_connection_of(const FaultLink& link, const NodeRanks& ranks) {
   AttemptDiagnosis diagnosis;
-  diagnosis.cause = Cause::rank_lost;
+  diagnosis.cause = model::Cause::rank_lost;
   if (link.to)
     diagnosis.reason =
         format("the connection from {} to {} was lost; rank {} had not ended",
-               describe_location(link.from), describe_location(*link.to), link.to->rank->rank);
+               describe_node_rank(link.from), describe_node_rank(*link.to), link.to->rank->rank);
   else
-    diagnosis.reason = format("{} lost a connection{}", describe_location(link.from),
+    diagnosis.reason = format("{} lost a connection{}", describe_node_rank(link.from),
                               fault_text_suffix(*link.from.rank));
-  if (std::ranges::any_of(ranks,
-                          [](const NodeRank& s) { return s.rank->state == RankState::running; }))
+  if (std::ranges::any_of(
+          ranks, [](const NodeRank& s) { return s.rank->state == model::RankState::running; }))
     diagnosis.provisional_since = link.from.rank->ended;
   return diagnosis;
 }
 
 AttemptDiagnosis time_out_of(const FaultLink& link) {
   if (!link.to)
-    return {.cause = Cause::hung,
-            .reason = format("{} timed out{}", describe_location(link.from),
+    return {.cause = model::Cause::hung,
+            .reason = format("{} timed out{}", describe_node_rank(link.from),
                              fault_text_suffix(*link.from.rank))};
   const auto activity = describe_activity(link.to->rank->activity);
   return {
-      .cause = Cause::hung,
+      .cause = model::Cause::hung,
       .reason = format("{} hangs: rank {} timed out waiting for it{}{}{}",
-                       describe_location(*link.to), link.from.rank->rank,
+                       describe_node_rank(*link.to), link.from.rank->rank,
                        fault_text_suffix(*link.from.rank), activity.empty() ? "" : "; ", activity),
-      .is_independent = link.to->rank->activity == Activity::stopped};
+      .is_independent = link.to->rank->activity == model::Activity::stopped};
 }
 
 // Diagnosis when the first failed rank has reported a fault of a peer.
 AttemptDiagnosis diagnose_peer_fault(const NodeRanks& ranks, const NodeRank& first) {
   const FaultLink link = follow_fault_links(ranks, first);
-  const auto failed = [](const Rank& rank) {
-    return ended_badly(rank) && !ended_by_peer_fault(rank);
+  const auto failed = [](const model::Rank& rank) {
+    return model::ended_badly(rank) && !ended_by_peer_fault(rank);
   };
-  const auto early = [&](const Rank& rank) {
+  const auto early = [&](const model::Rank& rank) {
     return ended_well(rank) && rank.ended <= first.rank->ended;
   };
   if (!link.to)
@@ -260,24 +262,25 @@ AttemptDiagnosis diagnose_peer_fault(const NodeRanks& ranks, const NodeRank& fir
       return first.rank->restarts > 0 ? diagnose_late_restart(first) : early_exit_of(*other, first);
   if (link.to && failed(*link.to->rank)) return end_of(*link.to);
   if (link.to && ended_well(*link.to->rank)) return early_exit_of(*link.to, first);
-  return link.from.rank->fault == Fault::timed_out ? time_out_of(link)
-                                                   : lost_connection_of(link, ranks);
+  return link.from.rank->fault == report::Fault::timed_out ? time_out_of(link)
+                                                           : lost_connection_of(link, ranks);
 }
 
 // Another run or attempt writes to its checkpoint folder.
-std::optional<AttemptDiagnosis> diagnose_fencing(const Attempt& attempt, const NodeRanks& ranks) {
-  const auto by = [&](Fault fault) {
-    return earliest_that(ranks,
-                         [fault](const Rank& rank) { return ended_with_fault(rank, fault); });
+std::optional<AttemptDiagnosis> diagnose_fencing(const model::Attempt& attempt,
+                                                 const NodeRanks& ranks) {
+  const auto by = [&](report::Fault fault) {
+    return earliest_that(
+        ranks, [fault](const model::Rank& rank) { return ended_with_fault(rank, fault); });
   };
-  if (const auto fenced = by(Fault::superseded))
+  if (const auto fenced = by(report::Fault::superseded))
     return AttemptDiagnosis{
-        .cause = Cause::superseded,
-        .reason = describe_location(*fenced) + " had to end" + fault_text_suffix(*fenced->rank),
+        .cause = model::Cause::superseded,
+        .reason = describe_node_rank(*fenced) + " had to end" + fault_text_suffix(*fenced->rank),
         .is_independent = true};
-  if (const auto refused = by(Fault::refused))
+  if (const auto refused = by(report::Fault::refused))
     return AttemptDiagnosis{
-        .cause = Cause::refused,
+        .cause = model::Cause::refused,
         .reason = format("{} was refused: {}", text(attempt.id.run), refused->rank->fault_text),
         .is_independent = true};
   return std::nullopt;
@@ -285,13 +288,14 @@ std::optional<AttemptDiagnosis> diagnose_fencing(const Attempt& attempt, const N
 
 }  // namespace
 
-std::optional<AttemptDiagnosis> diagnose_attempt(const Attempt& attempt,
-                                                 const std::vector<const Node*>& nodes,
-                                                 Duration hang_after, OnFailure on_failure) {
+std::optional<AttemptDiagnosis> diagnose_attempt(const model::Attempt& attempt,
+                                                 const std::vector<const model::Node*>& nodes,
+                                                 Duration hang_after, model::OnFailure on_failure) {
   NodeRanks ranks = all_ranks(nodes);
-  if (on_failure == OnFailure::shrink && continues_without_killed(ranks))
+  if (on_failure == model::OnFailure::shrink && continues_without_killed(ranks))
     std::erase_if(ranks, [](const NodeRank& node_rank) {
-      return node_rank.rank->state == RankState::killed && !node_rank.rank->signalled_by_agent;
+      return node_rank.rank->state == model::RankState::killed &&
+             !node_rank.rank->signalled_by_agent;
     });
   const bool stalled = std::ranges::any_of(
       ranks, [](const NodeRank& node_rank) { return node_rank.rank->stalled_since.has_value(); });
@@ -307,7 +311,7 @@ std::optional<AttemptDiagnosis> diagnose_attempt(const Attempt& attempt,
   return std::nullopt;
 }
 
-std::optional<Time> first_end_by_agent(const std::vector<const Node*>& nodes) {
+std::optional<Time> first_end_by_agent(const std::vector<const model::Node*>& nodes) {
   std::optional<Time> first;
   for (const auto& [node, rank] : all_ranks(nodes))
     if (rank->signalled_by_agent && rank->ended)
@@ -320,16 +324,18 @@ bool is_crash(int signal) {
          signal == SIGILL || signal == SIGSYS || signal == SIGTRAP;
 }
 
-bool crashed_alike(const std::vector<const Node*>& nodes, const RankKill& kill) {
+bool crashed_alike(const std::vector<const model::Node*>& nodes, const RankKill& kill) {
   const auto found = find_rank(all_ranks(nodes), kill.rank);
   if (!found) return false;
-  const Rank& rank = *found->rank;
-  return ended_badly(rank) && rank.state == RankState::killed && is_crash(rank.code) &&
-         !ended_by_peer_fault(rank) && RankKill{rank.rank, rank.code, rank.step} == kill;
+  const model::Rank& rank = *found->rank;
+  return model::ended_badly(rank) && rank.state == model::RankState::killed &&
+         is_crash(rank.code) && !ended_by_peer_fault(rank) &&
+         RankKill{rank.rank, rank.code, rank.step} == kill;
 }
 
-bool is_from_diagnosis(Cause cause) {
-  return cause == Cause::user_exit || cause == Cause::rank_lost || cause == Cause::hung;
+bool is_from_diagnosis(model::Cause cause) {
+  return cause == model::Cause::user_exit || cause == model::Cause::rank_lost ||
+         cause == model::Cause::hung;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::step

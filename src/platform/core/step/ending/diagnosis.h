@@ -32,7 +32,7 @@
 #include "platform/core/model/attempt.h"
 #include "platform/core/model/run.h"
 
-namespace lockstep {
+namespace lockstep::step {
 
 // A killed rank: its signal, and its last step.
 struct RankKill {
@@ -44,7 +44,7 @@ struct RankKill {
 };
 
 struct AttemptDiagnosis {
-  Cause cause = Cause::none;  // user_exit, rank_lost, hung, superseded or refused
+  model::Cause cause = model::Cause::none;  // user_exit, rank_lost, hung, superseded or refused
   std::string reason;
   // The cause does not depend on the loss of other ranks: a signal, or a stopped process.
   bool is_independent = false;
@@ -55,22 +55,21 @@ struct AttemptDiagnosis {
 };
 
 // Empty while no rank has failed. The reason of a hang mentions hang_after.
-std::optional<AttemptDiagnosis> diagnose_attempt(const Attempt& attempt,
-                                                 const std::vector<const Node*>& nodes,
-                                                 Duration hang_after,
-                                                 OnFailure on_failure = OnFailure::restart);
+std::optional<AttemptDiagnosis> diagnose_attempt(
+    const model::Attempt& attempt, const std::vector<const model::Node*>& nodes,
+    Duration hang_after, model::OnFailure on_failure = model::OnFailure::restart);
 
 // By its agent's clock: when the first rank ended that its agent had signalled. Later failures are
 // consequences.
-std::optional<Time> first_end_by_agent(const std::vector<const Node*>& nodes);
+std::optional<Time> first_end_by_agent(const std::vector<const model::Node*>& nodes);
 
 // True for signals that a program raises by its own errors. SIGKILL and SIGTERM come from outside.
 bool is_crash(int signal);
 
 // True if the same rank crashed in the same way, and reported no fault as the reason.
-bool crashed_alike(const std::vector<const Node*>& nodes, const RankKill& kill);
+bool crashed_alike(const std::vector<const model::Node*>& nodes, const RankKill& kill);
 
 // True if the cause is a diagnosis of ranks, which a later diagnosis may replace.
-bool is_from_diagnosis(Cause cause);
+bool is_from_diagnosis(model::Cause cause);
 
-}  // namespace lockstep
+}  // namespace lockstep::step

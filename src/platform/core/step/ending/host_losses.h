@@ -6,11 +6,11 @@
 
 #include "platform/core/step/handlers/draft.h"
 
-namespace lockstep {
+namespace lockstep::step {
 
 // Records that the run's attempt ends because its node on this host was lost.
-void record_host_loss(Draft& draft, const std::string& host, const RunId& run);
+void record_host_loss(Draft& draft, const std::string& host, const model::RunId& run);
 // At a tick: a day without another loss opens an avoided host again.
 void clear_expired_losses(Draft& draft);
 
-}  // namespace lockstep
+}  // namespace lockstep::step

@@ -10,28 +10,28 @@
 #include "platform/core/step/handlers/event_handlers.h"
 #include "platform/core/step/starting/preconditions.h"
 
-namespace lockstep {
+namespace lockstep::step {
 namespace {
 
 // An orphan calls every 5 s; after that its ranks have the grace period.
-constexpr Duration kStopLimit = std::chrono::seconds(5) + kGracePeriod + kStopMargin;
+constexpr Duration kStopLimit = std::chrono::seconds(5) + model::kGracePeriod + kStopMargin;
 
 // Marks known orphans that the engine no longer lists.
-void mark_missing_terminated(Draft& draft, const std::vector<Orphan>& seen) {
+void mark_missing_terminated(Draft& draft, const std::vector<model::Orphan>& seen) {
   for (const auto& [name, orphan] : draft.orphans.all()) {
-    const bool is_there = std::ranges::find(seen, name, &Orphan::id) != seen.end();
+    const bool is_there = std::ranges::find(seen, name, &model::Orphan::id) != seen.end();
     if (!is_there) draft.orphans.edit(name).terminated = true;
   }
 }
 
 // Stop requests by operators and reports of agents are kept.
-void merge_orphan(Draft& draft, const Orphan& seen) {
-  const Orphan* known = draft.orphans.find(seen.id);
+void merge_orphan(Draft& draft, const model::Orphan& seen) {
+  const model::Orphan* known = draft.orphans.find(seen.id);
   if (!known) {
     draft.orphans.add(seen);
   } else if (known->has_agent != seen.has_agent || known->attempt_record != seen.attempt_record ||
              known->devices != seen.devices) {
-    Orphan& orphan = draft.orphans.edit(seen.id);
+    model::Orphan& orphan = draft.orphans.edit(seen.id);
     orphan.has_agent = seen.has_agent;
     orphan.attempt_record = seen.attempt_record;
     orphan.devices = seen.devices;
@@ -41,14 +41,15 @@ void merge_orphan(Draft& draft, const Orphan& seen) {
 
 // Runs of the same name wait for the orphans, or no longer.
 void update_same_name_runs(Draft& draft) {
-  std::set<RunId> names;
+  std::set<model::RunId> names;
   for (const auto& [name, orphan] : draft.orphans.changed()) names.insert(name.id.attempt.run);
-  for (const RunId& id : names)
-    if (const Run* run = draft.runs.find(id); run && run->state == RunState::queued)
+  for (const model::RunId& id : names)
+    if (const model::Run* run = draft.runs.find(id); run && run->state == model::RunState::queued)
       set_wait_reason(draft, draft.runs.edit(id));
 }
 
-Result<std::vector<const Orphan*>> require_orphans(const Draft& draft, const RunId& run) {
+Result<std::vector<const model::Orphan*>> require_orphans(const Draft& draft,
+                                                          const model::RunId& run) {
   auto found = draft.orphans_of(run);
   if (!found.empty()) return found;
   return Error{Code::not_found,
@@ -56,19 +57,19 @@ Result<std::vector<const Orphan*>> require_orphans(const Draft& draft, const Run
                       text(run))};
 }
 
-Error cannot_adopt(const RunId& run, const std::string& why) {
+Error cannot_adopt(const model::RunId& run, const std::string& why) {
   return {Code::invalid, format("{} cannot be adopted: {}; `lockstep orphan stop {}` ends it",
                                 text(run), why, text(run))};
 }
 
 // The store may have no other run of that name, and no attempt as new as this one.
-Result<void> check_same_name_run(const Draft& draft, const Orphan& orphan) {
-  const AttemptId& attempt = orphan.id.id.attempt;
-  const Run* run = draft.runs.find(attempt.run);
+Result<void> check_same_name_run(const Draft& draft, const model::Orphan& orphan) {
+  const model::AttemptId& attempt = orphan.id.id.attempt;
+  const model::Run* run = draft.runs.find(attempt.run);
   if (!run) return {};
   if (run->generation != orphan.attempt_record->run_generation)
     return cannot_adopt(run->id, "this store has another run of that name");
-  if (const Attempt* live = draft.live_attempt(run->id))
+  if (const model::Attempt* live = draft.live_attempt(run->id))
     return cannot_adopt(run->id, format("its attempt {} is active, too", live->id.epoch));
   if (run->epoch >= attempt.epoch)
     return cannot_adopt(run->id,
@@ -76,9 +77,9 @@ Result<void> check_same_name_run(const Draft& draft, const Orphan& orphan) {
   return {};
 }
 
-bool overlaps(const std::vector<HostDevices>& placement, const std::string& host,
+bool overlaps(const std::vector<model::HostDevices>& placement, const std::string& host,
               const std::vector<int>& devices) {
-  return std::ranges::any_of(placement, [&](const HostDevices& host_devices) {
+  return std::ranges::any_of(placement, [&](const model::HostDevices& host_devices) {
     return host_devices.host == host &&
            std::ranges::find_first_of(host_devices.devices, devices) != host_devices.devices.end();
   });
@@ -86,11 +87,11 @@ bool overlaps(const std::vector<HostDevices>& placement, const std::string& host
 
 // The run, of this store or not, that holds devices of the attempt. An ended node of the attempt
 // may have given its devices up.
-std::optional<std::string> find_conflicting_run(const Draft& draft, const RunId& own,
-                                                const std::vector<HostDevices>& placement) {
-  for (const RunId& run : draft.open_runs())
-    if (const Attempt* attempt = draft.live_attempt(run))
-      for (const Node* node : draft.nodes_of(attempt->id))
+std::optional<std::string> find_conflicting_run(const Draft& draft, const model::RunId& own,
+                                                const std::vector<model::HostDevices>& placement) {
+  for (const model::RunId& run : draft.open_runs())
+    if (const model::Attempt* attempt = draft.live_attempt(run))
+      for (const model::Node* node : draft.nodes_of(attempt->id))
         if (overlaps(placement, node->host, node->devices)) return text(run);
   for (const auto& [name, orphan] : draft.orphans.all())
     if (!orphan.terminated && name.id.attempt.run != own &&
@@ -99,10 +100,10 @@ std::optional<std::string> find_conflicting_run(const Draft& draft, const RunId&
   return std::nullopt;
 }
 
-Result<void> check_adoptable(const Draft& draft, const std::vector<const Orphan*>& orphans) {
-  const Orphan& first = *orphans.front();
-  const RunId& run = first.id.id.attempt.run;
-  for (const Orphan* orphan : orphans) {
+Result<void> check_adoptable(const Draft& draft, const std::vector<const model::Orphan*>& orphans) {
+  const model::Orphan& first = *orphans.front();
+  const model::RunId& run = first.id.id.attempt.run;
+  for (const model::Orphan* orphan : orphans) {
     if (orphan->id.attempt() != first.id.attempt())
       return cannot_adopt(run, "several attempts of it go on here");
     if (!orphan->attempt_record)
@@ -115,9 +116,10 @@ Result<void> check_adoptable(const Draft& draft, const std::vector<const Orphan*
   return {};
 }
 
-Run& find_or_add_run(Draft& draft, const RunId& id, const AttemptRecord& record) {
+model::Run& find_or_add_run(Draft& draft, const model::RunId& id,
+                            const model::AttemptRecord& record) {
   if (draft.runs.find(id)) return draft.runs.edit(id);
-  Run run;
+  model::Run run;
   run.id = id;
   run.generation = record.run_generation;
   run.spec = record.spec;
@@ -127,16 +129,16 @@ Run& find_or_add_run(Draft& draft, const RunId& id, const AttemptRecord& record)
 }
 
 // Its nodes count as launched: the daemon detects missing ones as for any attempt.
-void add_attempt(Draft& draft, const AttemptName& name, const AttemptRecord& record) {
-  for (const HostDevices& host_devices : record.devices) {
-    Node node;
+void add_attempt(Draft& draft, const model::AttemptName& name, const model::AttemptRecord& record) {
+  for (const model::HostDevices& host_devices : record.devices) {
+    model::Node node;
     node.id = {name.id, static_cast<int>(&host_devices - record.devices.data())};
     node.host = host_devices.host;
     node.devices = host_devices.devices;
     node.last_heartbeat = draft.now();
     draft.nodes.add(std::move(node));
   }
-  Attempt attempt;
+  model::Attempt attempt;
   attempt.id = name.id;
   attempt.generation = name.generation;
   attempt.created = draft.now();  // its agents have as much time to call as those of a new attempt
@@ -145,11 +147,12 @@ void add_attempt(Draft& draft, const AttemptName& name, const AttemptRecord& rec
 
 }  // namespace
 
-Result<void> record_orphan_report(Draft& draft, const NodeReport& report) {
-  const NodeName name{report.generation, report.node};
-  const bool ended = !report.ranks.empty() && std::ranges::all_of(report.ranks, [](const Rank& r) {
-    return r.state != RankState::running;
-  });
+Result<void> record_orphan_report(Draft& draft, const model::NodeReport& report) {
+  const model::NodeName name{report.generation, report.node};
+  const bool ended =
+      !report.ranks.empty() && std::ranges::all_of(report.ranks, [](const model::Rank& r) {
+        return r.state != model::RankState::running;
+      });
   if (draft.orphans.find(name)->ended != ended) draft.orphans.edit(name).ended = ended;
   return {};
 }
@@ -162,31 +165,31 @@ void check_orphans(Draft& draft) {
     if (orphan.kill_requested_at && draft.now() - *orphan.kill_requested_at < kKillInterval)
       continue;
     draft.orphans.edit(name).kill_requested_at = draft.now();
-    draft.add_effect(KillOrphan{name});
+    draft.add_effect(model::KillOrphan{name});
   }
 }
 
-Result<void> handle_event(Draft& draft, const OrphansListed& event) {
+Result<void> handle_event(Draft& draft, const model::OrphansListed& event) {
   mark_missing_terminated(draft, event.orphans);
-  for (const Orphan& orphan : event.orphans) merge_orphan(draft, orphan);
+  for (const model::Orphan& orphan : event.orphans) merge_orphan(draft, orphan);
   update_same_name_runs(draft);
   return {};
 }
 
 // A second stop is no error.
-Result<void> handle_event(Draft& draft, const StopOrphan& event) {
-  for (const Orphan* orphan : TRY(require_orphans(draft, event.run)))
+Result<void> handle_event(Draft& draft, const model::StopOrphan& event) {
+  for (const model::Orphan* orphan : TRY(require_orphans(draft, event.run)))
     if (!orphan->stop_requested_at) draft.orphans.edit(orphan->id).stop_requested_at = draft.now();
   return {};
 }
 
-Result<void> handle_event(Draft& draft, const AdoptOrphan& event) {
+Result<void> handle_event(Draft& draft, const model::AdoptOrphan& event) {
   const auto orphans = TRY(require_orphans(draft, event.run));
   TRY(check_adoptable(draft, orphans));
-  const AttemptName name = orphans.front()->id.attempt();
-  const AttemptRecord record = *orphans.front()->attempt_record;
-  Run& run = find_or_add_run(draft, event.run, record);
-  run.state = RunState::starting;
+  const model::AttemptName name = orphans.front()->id.attempt();
+  const model::AttemptRecord record = *orphans.front()->attempt_record;
+  model::Run& run = find_or_add_run(draft, event.run, record);
+  run.state = model::RunState::starting;
   run.epoch = name.id.epoch;
   run.reason = "adopted from another store";
   run.queued = record.queued;
@@ -200,10 +203,11 @@ Result<void> handle_event(Draft& draft, const AdoptOrphan& event) {
   run.not_before.reset();
   run.held.reset();
   run.awaits_dependencies = run.stop_requested = false;
-  add_audit_entry(run.audit, {.time = draft.now(), .by = one_line(event.by), .what = run.reason});
+  model::add_audit_entry(run.audit,
+                         {.time = draft.now(), .by = one_line(event.by), .what = run.reason});
   add_attempt(draft, name, record);
-  for (const Orphan* orphan : orphans) draft.orphans.edit(orphan->id).terminated = true;
+  for (const model::Orphan* orphan : orphans) draft.orphans.edit(orphan->id).terminated = true;
   return {};
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::step

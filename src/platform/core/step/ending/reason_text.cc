@@ -6,7 +6,7 @@
 
 #include "base/format.h"
 
-namespace lockstep {
+namespace lockstep::step {
 
 std::string short_text(Duration duration) {
   using std::chrono::hours, std::chrono::minutes;
@@ -17,11 +17,11 @@ std::string short_text(Duration duration) {
   return text(duration);
 }
 
-std::string describe_location(const Node& node) {
+std::string describe_location(const model::Node& node) {
   return format("node {} on host {}", node.id.index, node.host);
 }
 
-std::string describe_location(const Node& node, const Rank& rank) {
+std::string describe_location(const model::Node& node, const model::Rank& rank) {
   return format("rank {} on host {}", rank.rank, node.host);
 }
 
@@ -35,8 +35,8 @@ std::string short_signal_name(int number) {
   return name ? format("SIG{}", name) : format("signal {}", number);
 }
 
-std::vector<std::string> describe_orphans(const State& state) {
-  std::map<RunId, std::map<std::string, std::size_t>> devices;  // by run and host
+std::vector<std::string> describe_orphans(const model::State& state) {
+  std::map<model::RunId, std::map<std::string, std::size_t>> devices;  // by run and host
   for (const auto& [name, orphan] : state.orphans)
     devices[name.id.attempt.run][orphan.devices.host] += orphan.devices.devices.size();
   std::vector<std::string> lines;
@@ -69,4 +69,4 @@ std::string one_line(std::string_view input) {
   return line;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::step

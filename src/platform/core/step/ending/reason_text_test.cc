@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace lockstep {
+namespace lockstep::step {
 namespace {
 
 TEST(Words, DurationsAreShort) {
@@ -23,4 +23,4 @@ TEST(Words, ALineFromOutsideIsCutAtAWholeCharacter) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::step

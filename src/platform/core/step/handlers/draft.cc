@@ -6,13 +6,15 @@
 
 #include "base/format.h"
 
-namespace lockstep {
+namespace lockstep::step {
 namespace {
 
-bool differs(const Attempt* before, const Attempt& after) { return !before || *before != after; }
+bool differs(const model::Attempt* before, const model::Attempt& after) {
+  return !before || *before != after;
+}
 
-bool differs(const Node* before, const Node& after) {
-  return !before || has_material_change(*before, after);
+bool differs(const model::Node* before, const model::Node& after) {
+  return !before || model::has_material_change(*before, after);
 }
 
 template <class RowId, class Row>
@@ -22,7 +24,7 @@ std::int64_t count_new(const Overlay<RowId, Row>& rows) {
 }
 
 template <class RowId, class Row>
-void collect(const Overlay<RowId, Row>& rows, std::vector<Change>& changes) {
+void collect(const Overlay<RowId, Row>& rows, std::vector<model::Change>& changes) {
   for (const auto& [id, row] : rows.changed()) {
     const Row* before = rows.original(id);
     if (!before || *before != row) changes.emplace_back(row);
@@ -31,10 +33,10 @@ void collect(const Overlay<RowId, Row>& rows, std::vector<Change>& changes) {
 
 }  // namespace
 
-std::vector<RunId> Draft::open_runs() const {
-  std::set<RunId> open = state_.open;
+std::vector<model::RunId> Draft::open_runs() const {
+  std::set<model::RunId> open = state_.open;
   for (const auto& [id, run] : runs.changed()) {
-    if (is_final(run.state))
+    if (model::is_final(run.state))
       open.erase(id);
     else
       open.insert(id);
@@ -42,14 +44,14 @@ std::vector<RunId> Draft::open_runs() const {
   return {open.begin(), open.end()};
 }
 
-Result<const Run*> Draft::require_run(const RunId& id) const {
-  if (const Run* run = runs.find(id)) return run;
+Result<const model::Run*> Draft::require_run(const model::RunId& id) const {
+  if (const model::Run* run = runs.find(id)) return run;
   return Error{Code::not_found, format("there is no run {}; `lockstep ps` lists them", text(id))};
 }
 
-std::vector<const Orphan*> Draft::orphans_of(const RunId& run) const {
-  std::vector<const Orphan*> found;
-  const auto add = [&](const Orphan* orphan) {
+std::vector<const model::Orphan*> Draft::orphans_of(const model::RunId& run) const {
+  std::vector<const model::Orphan*> found;
+  const auto add = [&](const model::Orphan* orphan) {
     if (orphan && !orphan->terminated && orphan->id.id.attempt.run == run) found.push_back(orphan);
   };
   for (const auto& [name, orphan] : state_.orphans) add(orphans.find(name));
@@ -58,40 +60,41 @@ std::vector<const Orphan*> Draft::orphans_of(const RunId& run) const {
   return found;
 }
 
-const Attempt* Draft::live_attempt(const RunId& id) const {
-  const Run* run = runs.find(id);
-  const Attempt* attempt = run ? attempts.find({id, run->epoch}) : nullptr;
-  return attempt && attempt->state != AttemptState::ended ? attempt : nullptr;
+const model::Attempt* Draft::live_attempt(const model::RunId& id) const {
+  const model::Run* run = runs.find(id);
+  const model::Attempt* attempt = run ? attempts.find({id, run->epoch}) : nullptr;
+  return attempt && attempt->state != model::AttemptState::ended ? attempt : nullptr;
 }
 
-std::vector<const Node*> Draft::nodes_of(const AttemptId& attempt) const {
-  std::vector<const Node*> all;  // indices count from 0 without gaps
+std::vector<const model::Node*> Draft::nodes_of(const model::AttemptId& attempt) const {
+  std::vector<const model::Node*> all;  // indices count from 0 without gaps
   for (int index = 0;; ++index) {
-    const Node* node = nodes.find({attempt, index});
+    const model::Node* node = nodes.find({attempt, index});
     if (!node) return all;
     all.push_back(node);
   }
 }
 
-const Run* Draft::run_of_request(const std::string& request_id) const {
+const model::Run* Draft::run_of_request(const std::string& request_id) const {
   const auto found = state_.requests.find(request_id);
   return found == state_.requests.end() ? nullptr : runs.find(found->second);
 }
 
-std::map<std::string, Usage> Draft::usage() const {
+std::map<std::string, model::Usage> Draft::usage() const {
   auto usage = state_.usage;
   for (const auto& [id, run] : runs.changed()) {
-    if (const Run* before = runs.original(id)) add_usage(usage[id.project], *before, -1);
-    add_usage(usage[id.project], run);
+    if (const model::Run* before = runs.original(id))
+      model::add_usage(usage[id.project], *before, -1);
+    model::add_usage(usage[id.project], run);
   }
   return usage;
 }
 
-RunId Draft::next_run_id(const std::string& project) const {
-  const auto newest_of = [&](const std::map<RunId, Run>& rows) -> std::int64_t {
+model::RunId Draft::next_run_id(const std::string& project) const {
+  const auto newest_of = [&](const std::map<model::RunId, model::Run>& rows) -> std::int64_t {
     const auto after = rows.upper_bound({project, std::numeric_limits<std::int64_t>::max()});
     if (after == rows.begin()) return 0;
-    const RunId& last = std::prev(after)->first;
+    const model::RunId& last = std::prev(after)->first;
     return last.project == project ? last.number : 0;
   };
   const auto given = state_.numbers.find(project);
@@ -101,14 +104,14 @@ RunId Draft::next_run_id(const std::string& project) const {
 }
 
 Outcome Draft::finish() {
-  std::set<RunId> touched;
+  std::set<model::RunId> touched;
   for (const auto& [id, run] : runs.changed())
     if (!runs.original(id) || *runs.original(id) != run) touched.insert(id);
   for (const auto& [id, attempt] : attempts.changed())
     if (differs(attempts.original(id), attempt)) touched.insert(id.run);
   for (const auto& [id, node] : nodes.changed())
     if (differs(nodes.original(id), node)) touched.insert(id.attempt.run);
-  for (const RunId& id : touched) ++runs.edit(id).version;
+  for (const model::RunId& id : touched) ++runs.edit(id).version;
 
   Outcome outcome;
   collect(runs, outcome.changes);
@@ -118,11 +121,12 @@ Outcome Draft::finish() {
   collect(limits, outcome.changes);
   collect(orphans, outcome.changes);
   if (const auto created = count_new(runs) + count_new(attempts); created > 0)
-    outcome.changes.emplace_back(StoreRow{state_.store.generation, state_.store.issued + created});
+    outcome.changes.emplace_back(
+        model::StoreRow{state_.store.generation, state_.store.issued + created});
   if (clock && clock != state_.clock) outcome.changes.emplace_back(*clock);
   outcome.effects = std::move(effects_);
   outcome.submitted = submitted_;
   return outcome;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::step

@@ -12,7 +12,7 @@
 
 #include "platform/core/step/step.h"
 
-namespace lockstep {
+namespace lockstep::step {
 
 // Rows of one kind: changed rows over those of the state below.
 template <class RowId, class Row>
@@ -63,7 +63,7 @@ class Overlay {
 
 class Draft {
  public:
-  Draft(const State& state, Time now)
+  Draft(const model::State& state, Time now)
       : runs(state.runs),
         attempts(state.attempts),
         nodes(state.nodes),
@@ -74,45 +74,45 @@ class Draft {
         state_(state),
         now_(now) {}
 
-  Overlay<RunId, Run> runs;
-  Overlay<AttemptId, Attempt> attempts;
-  Overlay<NodeId, Node> nodes;
-  Overlay<std::string, HostRow> hosts;
-  Overlay<LimitId, LimitRow> limits;
-  Overlay<NodeName, Orphan> orphans;
-  std::optional<ClockRow> clock;
+  Overlay<model::RunId, model::Run> runs;
+  Overlay<model::AttemptId, model::Attempt> attempts;
+  Overlay<model::NodeId, model::Node> nodes;
+  Overlay<std::string, model::HostRow> hosts;
+  Overlay<model::LimitId, model::LimitRow> limits;
+  Overlay<model::NodeName, model::Orphan> orphans;
+  std::optional<model::ClockRow> clock;
 
   Time now() const { return now_; }
-  const ClusterMap& map() const { return state_.map; }
+  const map::ClusterMap& map() const { return state_.map; }
 
   // In the order of their ids, without runs that ended in this step.
-  std::vector<RunId> open_runs() const;
+  std::vector<model::RunId> open_runs() const;
   // The error tells how to list the existing runs.
-  Result<const Run*> require_run(const RunId& run) const;
+  Result<const model::Run*> require_run(const model::RunId& run) const;
   // The orphans of the run that have not terminated.
-  std::vector<const Orphan*> orphans_of(const RunId& run) const;
+  std::vector<const model::Orphan*> orphans_of(const model::RunId& run) const;
   // Null when the run has none.
-  const Attempt* live_attempt(const RunId& run) const;
+  const model::Attempt* live_attempt(const model::RunId& run) const;
   // In order; the pointers show the rows as of now, not later edits.
-  std::vector<const Node*> nodes_of(const AttemptId& attempt) const;
+  std::vector<const model::Node*> nodes_of(const model::AttemptId& attempt) const;
   // The run that was submitted with this request id, or null.
-  const Run* run_of_request(const std::string& request_id) const;
+  const model::Run* run_of_request(const std::string& request_id) const;
   // By project, with the changes of this step.
-  std::map<std::string, Usage> usage() const;
+  std::map<std::string, model::Usage> usage() const;
   // Generation of the store; new runs and attempts get it.
   const std::string& generation() const { return state_.store.generation; }
   // One more than the highest number ever given to a run of the project.
-  RunId next_run_id(const std::string& project) const;
+  model::RunId next_run_id(const std::string& project) const;
 
-  void add_effect(Effect effect) { effects_.push_back(std::move(effect)); }
-  void set_submitted(const RunId& run) { submitted_ = run; }
+  void add_effect(model::Effect effect) { effects_.push_back(std::move(effect)); }
+  void set_submitted(const model::RunId& run) { submitted_ = run; }
   Outcome finish();
 
  private:
-  const State& state_;
+  const model::State& state_;
   const Time now_;
-  std::vector<Effect> effects_;
-  std::optional<RunId> submitted_;
+  std::vector<model::Effect> effects_;
+  std::optional<model::RunId> submitted_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::step

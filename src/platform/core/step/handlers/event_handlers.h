@@ -3,26 +3,26 @@
 
 #include "platform/core/step/handlers/draft.h"
 
-namespace lockstep {
+namespace lockstep::step {
 
-Result<void> handle_event(Draft& draft, const SubmitRun& event);
-Result<void> handle_event(Draft& draft, const StopRun& event);
-Result<void> handle_event(Draft& draft, const ResumeRun& event);
-Result<void> handle_event(Draft& draft, const HoldRun& event);
-Result<void> handle_event(Draft& draft, const ReleaseRun& event);
-Result<void> handle_event(Draft& draft, const SetPriority& event);
-Result<void> handle_event(Draft& draft, const SetHost& event);
-Result<void> handle_event(Draft& draft, const SetLimit& event);
-Result<void> handle_event(Draft& draft, const SetWeight& event);
-Result<void> handle_event(Draft& draft, const NodeReport& event);
-Result<void> handle_event(Draft& draft, const LaunchFailed& event);
-Result<void> handle_event(Draft& draft, const NodeTerminated& event);
-Result<void> handle_event(Draft& draft, const AgentExited& event);
-Result<void> handle_event(Draft& draft, const OrphansListed& event);
-Result<void> handle_event(Draft& draft, const StopOrphan& event);
-Result<void> handle_event(Draft& draft, const AdoptOrphan& event);
-Result<void> handle_event(Draft& draft, const Tick& event);
-Result<void> handle_event(Draft& draft, const DaemonStarted& event);
-Result<void> handle_event(Draft& draft, const ClockChanged& event);
+Result<void> handle_event(Draft& draft, const model::SubmitRun& event);
+Result<void> handle_event(Draft& draft, const model::StopRun& event);
+Result<void> handle_event(Draft& draft, const model::ResumeRun& event);
+Result<void> handle_event(Draft& draft, const model::HoldRun& event);
+Result<void> handle_event(Draft& draft, const model::ReleaseRun& event);
+Result<void> handle_event(Draft& draft, const model::SetPriority& event);
+Result<void> handle_event(Draft& draft, const model::SetHost& event);
+Result<void> handle_event(Draft& draft, const model::SetLimit& event);
+Result<void> handle_event(Draft& draft, const model::SetWeight& event);
+Result<void> handle_event(Draft& draft, const model::NodeReport& event);
+Result<void> handle_event(Draft& draft, const model::LaunchFailed& event);
+Result<void> handle_event(Draft& draft, const model::NodeTerminated& event);
+Result<void> handle_event(Draft& draft, const model::AgentExited& event);
+Result<void> handle_event(Draft& draft, const model::OrphansListed& event);
+Result<void> handle_event(Draft& draft, const model::StopOrphan& event);
+Result<void> handle_event(Draft& draft, const model::AdoptOrphan& event);
+Result<void> handle_event(Draft& draft, const model::Tick& event);
+Result<void> handle_event(Draft& draft, const model::DaemonStarted& event);
+Result<void> handle_event(Draft& draft, const model::ClockChanged& event);
 
-}  // namespace lockstep
+}  // namespace lockstep::step

@@ -12,30 +12,30 @@
 #include "platform/core/step/ending/attempt_end.h"
 #include "platform/core/step/handlers/event_handlers.h"
 
-namespace lockstep {
+namespace lockstep::step {
 namespace {
 
 // Calls move(moment) for each time of the run that something counts from, except the end of its
 // back-off.
 template <class Move>
-void shift_times(Draft& draft, Run& run, const Move& move) {
+void shift_times(Draft& draft, model::Run& run, const Move& move) {
   const auto move_if = [&](std::optional<Time>& moment) {
     if (moment) move(*moment);
   };
   move(run.queued);
   move_if(run.started);
-  const AttemptId id{run.id, run.epoch};
+  const model::AttemptId id{run.id, run.epoch};
   if (!draft.attempts.find(id)) return;
-  Attempt& attempt = draft.attempts.edit(id);
+  model::Attempt& attempt = draft.attempts.edit(id);
   move(attempt.created);
   for (auto* moment :
        {&attempt.started, &attempt.draining, &attempt.ended, &attempt.last_checkpoint})
     move_if(*moment);
-  for (const Node* found : draft.nodes_of(id)) {
-    Node& node = draft.nodes.edit(found->id);
+  for (const model::Node* found : draft.nodes_of(id)) {
+    model::Node& node = draft.nodes.edit(found->id);
     move(node.last_heartbeat);
     move_if(node.kill_requested_at);
-    for (Rank& rank : node.ranks) {
+    for (model::Rank& rank : node.ranks) {
       move_if(rank.ended);
       move_if(rank.stalled_since);
       move_if(rank.activity_since);
@@ -46,35 +46,35 @@ void shift_times(Draft& draft, Run& run, const Move& move) {
 template <class Move>
 void shift_orphan_times(Draft& draft, const Move& move) {
   for (const auto& [name, seen] : draft.orphans.all()) {
-    Orphan& orphan = draft.orphans.edit(name);
+    model::Orphan& orphan = draft.orphans.edit(name);
     move(orphan.expected_end);
     for (auto* moment : {&orphan.stop_requested_at, &orphan.kill_requested_at})
       if (*moment) move(**moment);
   }
 }
 
-bool is_backing_off(const Run& run) {
+bool is_backing_off(const model::Run& run) {
   return run.not_before && run.not_before != run.spec.not_before;
 }
 
 void shift_all_times(Draft& draft, Duration by) {
   const auto move = [&](Time& moment) { moment += by; };
-  for (const RunId& id : draft.open_runs()) {
-    Run& run = draft.runs.edit(id);
+  for (const model::RunId& id : draft.open_runs()) {
+    model::Run& run = draft.runs.edit(id);
     shift_times(draft, run, move);
     if (is_backing_off(run)) move(*run.not_before);
   }
   shift_orphan_times(draft, move);
   for (const auto& [id, row] : draft.hosts.all()) {
     if (row.losses.empty()) continue;
-    for (HostLoss& loss : draft.hosts.edit(id).losses) move(loss.time);
+    for (model::HostLoss& loss : draft.hosts.edit(id).losses) move(loss.time);
   }
 }
 
 void cap_times_at_now(Draft& draft) {
   const auto move = [&](Time& moment) { moment = std::min(moment, draft.now()); };
-  for (const RunId& id : draft.open_runs()) {
-    Run& run = draft.runs.edit(id);
+  for (const model::RunId& id : draft.open_runs()) {
+    model::Run& run = draft.runs.edit(id);
     shift_times(draft, run, move);
     if (is_backing_off(run))
       run.not_before = std::min(*run.not_before, draft.now() + kBackOffLimit);
@@ -84,8 +84,8 @@ void cap_times_at_now(Draft& draft) {
 
 }  // namespace
 
-Result<void> handle_event(Draft& draft, const ClockChanged& event) {
-  if (const auto by = clock_shift(draft.clock, event.clock))
+Result<void> handle_event(Draft& draft, const model::ClockChanged& event) {
+  if (const auto by = model::clock_shift(draft.clock, event.clock))
     shift_all_times(draft, *by);
   else
     cap_times_at_now(draft);
@@ -93,4 +93,4 @@ Result<void> handle_event(Draft& draft, const ClockChanged& event) {
   return {};
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::step

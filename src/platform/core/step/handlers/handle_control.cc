@@ -5,13 +5,14 @@
 #include "platform/core/step/handlers/event_handlers.h"
 #include "platform/core/step/starting/preconditions.h"
 
-namespace lockstep {
+namespace lockstep::step {
 namespace {
 
 constexpr int kDevicesMax = 100'000'000;
 
-void add_run_audit(Draft& draft, Run& run, const std::string& by, std::string what) {
-  add_audit_entry(run.audit, {.time = draft.now(), .by = one_line(by), .what = std::move(what)});
+void add_run_audit(Draft& draft, model::Run& run, const std::string& by, std::string what) {
+  model::add_audit_entry(run.audit,
+                         {.time = draft.now(), .by = one_line(by), .what = std::move(what)});
 }
 
 // "by ann: the data set is being replaced"
@@ -21,15 +22,15 @@ std::string actor_and_reason(const std::string& by, const std::string& reason) {
   return result.empty() ? "by a user" : result;
 }
 
-std::string_view verb_for(HostState state) {
+std::string_view verb_for(model::HostState state) {
   switch (state) {
-    case HostState::open:
+    case model::HostState::open:
       return "released";
-    case HostState::avoided:
+    case model::HostState::avoided:
       return "avoided";
-    case HostState::closed:
+    case model::HostState::closed:
       return "cordoned";
-    case HostState::drained:
+    case model::HostState::drained:
       return "drained";
   }
   return "";
@@ -37,17 +38,17 @@ std::string_view verb_for(HostState state) {
 
 }  // namespace
 
-Result<void> handle_event(Draft& draft, const HoldRun& event) {
-  const Run* found = TRY(draft.require_run(event.run));
-  if (found->state != RunState::queued)
+Result<void> handle_event(Draft& draft, const model::HoldRun& event) {
+  const model::Run* found = TRY(draft.require_run(event.run));
+  if (found->state != model::RunState::queued)
     return Error{
         Code::invalid,
         format("{} is {}; only a run that waits can be held{}", text(found->id), text(found->state),
-               is_final(found->state)
+               model::is_final(found->state)
                    ? std::string()
                    : format(", and `lockstep stop {}` ends it", text(found->id)))};
   if (found->held && event.reason.empty()) return {};  // keeps its reason
-  Run& run = draft.runs.edit(event.run);
+  model::Run& run = draft.runs.edit(event.run);
   run.held = actor_and_reason(event.by, event.reason);
   add_run_audit(draft, run, event.by,
                 event.reason.empty() ? "held" : "held: " + one_line(event.reason));
@@ -56,58 +57,58 @@ Result<void> handle_event(Draft& draft, const HoldRun& event) {
 }
 
 // No change if the run is not held: a second release is no error.
-Result<void> handle_event(Draft& draft, const ReleaseRun& event) {
+Result<void> handle_event(Draft& draft, const model::ReleaseRun& event) {
   if (!TRY(draft.require_run(event.run))->held) return {};
-  Run& run = draft.runs.edit(event.run);
+  model::Run& run = draft.runs.edit(event.run);
   run.held.reset();
   add_run_audit(draft, run, event.by, "released");
   set_wait_reason(draft, run);
   return {};
 }
 
-Result<void> handle_event(Draft& draft, const SetPriority& event) {
-  const Run* found = TRY(draft.require_run(event.run));
-  if (is_final(found->state))
+Result<void> handle_event(Draft& draft, const model::SetPriority& event) {
+  const model::Run* found = TRY(draft.require_run(event.run));
+  if (model::is_final(found->state))
     return Error{Code::invalid,
                  format("{} has ended, it is {}; nothing waits that a priority could "
                         "bring forward",
                         text(found->id), text(found->state))};
-  if (event.priority < -kPriorityMax || event.priority > kPriorityMax)
-    return Error{Code::invalid, format("priority: must be from {} to {}, got {}", -kPriorityMax,
-                                       kPriorityMax, event.priority)};
+  if (event.priority < -model::kPriorityMax || event.priority > model::kPriorityMax)
+    return Error{Code::invalid, format("priority: must be from {} to {}, got {}",
+                                       -model::kPriorityMax, model::kPriorityMax, event.priority)};
   if (found->priority == event.priority) return {};
-  Run& run = draft.runs.edit(event.run);
+  model::Run& run = draft.runs.edit(event.run);
   add_run_audit(draft, run, event.by,
                 format("priority {}, it was {}", event.priority, run.priority));
   run.priority = event.priority;
   return {};
 }
 
-Result<void> handle_event(Draft& draft, const SetHost& event) {
-  if (!find_host(draft.map(), event.host))
+Result<void> handle_event(Draft& draft, const model::SetHost& event) {
+  if (!map::find_host(draft.map(), event.host))
     return Error{Code::not_found,
                  format("there is no host '{}' on the map; `lockstep host ls` lists "
                         "them",
                         one_line(event.host))};
-  const HostRow* found = draft.hosts.find(event.host);
-  const HostState before = found ? found->state : HostState::open;
+  const model::HostRow* found = draft.hosts.find(event.host);
+  const model::HostState before = found ? found->state : model::HostState::open;
   const std::string reason =
-      event.state == HostState::open ? "" : actor_and_reason(event.by, event.reason);
+      event.state == model::HostState::open ? "" : actor_and_reason(event.by, event.reason);
   if (before == event.state && (!found || found->reason == reason)) return {};
-  HostRow& host = draft.hosts.edit_or_add(event.host);
+  model::HostRow& host = draft.hosts.edit_or_add(event.host);
   if (before != event.state) host.since = draft.now();
   host.state = event.state;
-  if (event.state == HostState::open) host.losses.clear();
+  if (event.state == model::HostState::open) host.losses.clear();
   host.reason = reason;
   std::string what(verb_for(event.state));
   if (!event.reason.empty()) what += ": " + one_line(event.reason);
-  add_audit_entry(host.audit,
-                  {.time = draft.now(), .by = one_line(event.by), .what = std::move(what)});
+  model::add_audit_entry(host.audit,
+                         {.time = draft.now(), .by = one_line(event.by), .what = std::move(what)});
   return {};
 }
 
-Result<void> handle_event(Draft& draft, const SetLimit& event) {
-  TRY(check_name(text(event.limit.scope), event.limit.name));
+Result<void> handle_event(Draft& draft, const model::SetLimit& event) {
+  TRY(model::check_name(text(event.limit.scope), event.limit.name));
   if (event.devices && (*event.devices < 0 || *event.devices > kDevicesMax))
     return Error{Code::invalid,
                  format("devices: must be from 0 to {}, got {}", kDevicesMax, *event.devices)};
@@ -117,14 +118,14 @@ Result<void> handle_event(Draft& draft, const SetLimit& event) {
 }
 
 // Queued runs keep the fair share of their submission.
-Result<void> handle_event(Draft& draft, const SetWeight& event) {
-  const LimitId project{LimitScope::project, event.project};
-  TRY(check_name(text(project.scope), project.name));
-  if (event.weight < 1 || event.weight > kWeightMax)
+Result<void> handle_event(Draft& draft, const model::SetWeight& event) {
+  const model::LimitId project{model::LimitScope::project, event.project};
+  TRY(model::check_name(text(project.scope), project.name));
+  if (event.weight < 1 || event.weight > model::kWeightMax)
     return Error{Code::invalid,
-                 format("weight: must be from 1 to {}, got {}", kWeightMax, event.weight)};
+                 format("weight: must be from 1 to {}, got {}", model::kWeightMax, event.weight)};
   draft.limits.edit_or_add(project).weight = event.weight;
   return {};
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::step

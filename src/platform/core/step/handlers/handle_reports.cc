@@ -11,21 +11,21 @@
 #include "platform/core/step/ending/reason_text.h"
 #include "platform/core/step/handlers/event_handlers.h"
 
-namespace lockstep {
+namespace lockstep::step {
 namespace {
 
 // While nothing else changes, heartbeats and steps are stored no more often than this, except for
 // the first heartbeat since the daemon listens.
 constexpr Duration kHeartbeatStoreInterval = std::chrono::seconds(5);
 
-Error refuse(const NodeReport& report, std::string_view what) {
+Error refuse(const model::NodeReport& report, std::string_view what) {
   return {Code::invalid, format("report of node {}: {}", text(report.node), what)};
 }
 
 bool is_port(int port) { return port > 0 && port < 65536; }
 
-Result<void> check_rank(const NodeReport& report, const Node& node, const RunSpec& spec,
-                        const Rank& rank) {
+Result<void> check_rank(const model::NodeReport& report, const model::Node& node,
+                        const model::RunSpec& spec, const model::Rank& rank) {
   if (rank.local_rank < 0 || std::cmp_greater_equal(rank.local_rank, node.devices.size()) ||
       rank.rank != node.id.index * spec.devices + rank.local_rank)
     return refuse(report,
@@ -33,11 +33,13 @@ Result<void> check_rank(const NodeReport& report, const Node& node, const RunSpe
   return {};
 }
 
-Result<void> check_report(const NodeReport& report, const Node& node, const RunSpec& spec) {
-  if (report.state < NodeState::ready || report.state > NodeState::stopping)
+Result<void> check_report(const model::NodeReport& report, const model::Node& node,
+                          const model::RunSpec& spec) {
+  if (report.state < model::NodeState::ready || report.state > model::NodeState::stopping)
     return refuse(report, format("'{}' is not for agents to say", text(report.state)));
-  for (const Rank& rank : report.ranks) TRY(check_rank(report, node, spec, rank));
-  const bool offers = report.state == NodeState::ready || report.state == NodeState::running;
+  for (const model::Rank& rank : report.ranks) TRY(check_rank(report, node, spec, rank));
+  const bool offers =
+      report.state == model::NodeState::ready || report.state == model::NodeState::running;
   if (!offers) return {};
   if (report.address.empty()) return refuse(report, "it is ready without an address");
   if (node.id.index == 0 && !(is_port(report.master_port) && is_port(report.rendezvous_port)))
@@ -47,11 +49,11 @@ Result<void> check_report(const NodeReport& report, const Node& node, const RunS
 
 // The difference of two clocks of one boot is that of their zeros. For another machine it is
 // unknown, and the clocks count as equal. In both cases no reported time is in the future.
-NodeReport in_daemon_time(const Draft& draft, NodeReport report) {
+model::NodeReport in_daemon_time(const Draft& draft, model::NodeReport report) {
   const bool same_boot = report.clock && draft.clock && !report.clock->boot.empty() &&
                          report.clock->boot == draft.clock->boot;
   const Duration by = same_boot ? draft.clock->zero - report.clock->zero : Duration(0);
-  for (Rank& rank : report.ranks)
+  for (model::Rank& rank : report.ranks)
     for (auto* moment : {&rank.ended, &rank.stalled_since, &rank.activity_since})
       if (*moment) *moment = std::min(**moment + by, draft.now());
   return report;
@@ -59,109 +61,111 @@ NodeReport in_daemon_time(const Draft& draft, NodeReport report) {
 
 // Known values that are not reported again stay. While an attempt drains, so do the signs of a
 // hang: by then the daemon's own signals wake its ranks.
-void keep_known_state(Rank& rank, const Rank& known, bool draining) {
+void keep_known_state(model::Rank& rank, const model::Rank& known, bool draining) {
   rank.step = std::max(rank.step, known.step);
-  const bool stood = known.activity == Activity::stopped || known.activity == Activity::blocked;
-  if (rank.activity == Activity::unknown || (draining && stood)) {
+  const bool stood =
+      known.activity == model::Activity::stopped || known.activity == model::Activity::blocked;
+  if (rank.activity == model::Activity::unknown || (draining && stood)) {
     rank.activity = known.activity;
     rank.activity_since = known.activity_since;
   }
   if (draining && !rank.stalled_since) rank.stalled_since = known.stalled_since;
 }
 
-void merge_rank(Node& node, Rank rank, bool draining, Time now) {
-  if (rank.state != RankState::running && !rank.ended) rank.ended = now;
-  const auto known = std::ranges::find(node.ranks, rank.rank, &Rank::rank);
+void merge_rank(model::Node& node, model::Rank rank, bool draining, Time now) {
+  if (rank.state != model::RankState::running && !rank.ended) rank.ended = now;
+  const auto known = std::ranges::find(node.ranks, rank.rank, &model::Rank::rank);
   if (known == node.ranks.end()) {
-    const auto after = std::ranges::upper_bound(node.ranks, rank.rank, {}, &Rank::rank);
+    const auto after = std::ranges::upper_bound(node.ranks, rank.rank, {}, &model::Rank::rank);
     node.ranks.insert(after, rank);
-  } else if (known->state == RankState::running) {
+  } else if (known->state == model::RankState::running) {
     keep_known_state(rank, *known, draining);
     *known = rank;
   }
 }
 
-void merge_addresses(Node& node, const NodeReport& report) {
+void merge_addresses(model::Node& node, const model::NodeReport& report) {
   if (!report.address.empty()) node.address = report.address;
   if (report.master_port) node.master_port = report.master_port;
   if (report.rendezvous_port) node.rendezvous_port = report.rendezvous_port;
   if (report.agent_pid) node.agent_pid = report.agent_pid;
-  if (report.stop_reason != StopReason::none) node.stop_reason = report.stop_reason;
+  if (report.stop_reason != model::StopReason::none) node.stop_reason = report.stop_reason;
   if (!report.message.empty()) node.message = one_line(report.message);
 }
 
-void merge(Draft& draft, const NodeReport& report, const Attempt& attempt) {
-  Node& node = draft.nodes.edit(report.node);
-  const Node before = node;
+void merge(Draft& draft, const model::NodeReport& report, const model::Attempt& attempt) {
+  model::Node& node = draft.nodes.edit(report.node);
+  const model::Node before = node;
   if (report.state >= node.state) merge_addresses(node, report);
   node.state = std::max(node.state, report.state);
-  for (const Rank& rank : report.ranks)
+  for (const model::Rank& rank : report.ranks)
     merge_rank(node, rank, attempt.draining.has_value(), draft.now());
   const bool since_draining = attempt.draining && node.last_heartbeat <= *attempt.draining;
   const bool again = node.last_heartbeat < report.listening_since;
-  if (has_material_change(before, node) || since_draining || again ||
+  if (model::has_material_change(before, node) || since_draining || again ||
       draft.now() - node.last_heartbeat >= kHeartbeatStoreInterval)
     node.last_heartbeat = draft.now();
   else
     node = before;
 }
 
-bool has_run(const Node* node) {
-  return node->state == NodeState::running || all_ranks_ended(*node);
+bool has_run(const model::Node* node) {
+  return node->state == model::NodeState::running || model::all_ranks_ended(*node);
 }
 
 // The node stopped, or is stopping, its ranks without a command.
-bool stops_unasked(const Node* node) {
-  return node->state == NodeState::stopping ||
-         std::ranges::any_of(node->ranks, [](const Rank& rank) {
-           return rank.signalled_by_agent && rank.state != RankState::running;
+bool stops_unasked(const model::Node* node) {
+  return node->state == model::NodeState::stopping ||
+         std::ranges::any_of(node->ranks, [](const model::Rank& rank) {
+           return rank.signalled_by_agent && rank.state != model::RankState::running;
          });
 }
 
 // An agent ended its ranks at the end of the time that they may run without a daemon. The ranks of
 // other nodes may have run with them and ended likewise, or never got `start`. These nodes have to
 // report that themselves, as `reporter` just did.
-void handle_agent_timeout(Draft& draft, const Attempt& attempt, const Node& reporter, Time until) {
-  const Run& run = *draft.runs.find(attempt.id.run);
+void handle_agent_timeout(Draft& draft, const model::Attempt& attempt, const model::Node& reporter,
+                          Time until) {
+  const model::Run& run = *draft.runs.find(attempt.id.run);
   const auto nodes = draft.nodes_of(attempt.id);
-  const bool ran = stops_unasked(&reporter) || all_ranks_ended(reporter);
+  const bool ran = stops_unasked(&reporter) || model::all_ranks_ended(reporter);
   if (all_ranks_ran_until(run, attempt, nodes, until))
-    begin_draining(draft, attempt.id, Cause::timeout, timeout_reason(run));
+    begin_draining(draft, attempt.id, model::Cause::timeout, timeout_reason(run));
   else if (!ran || ranks_ended_late(reporter, nodes))
-    begin_draining(draft, attempt.id, Cause::launch_failed, not_started_reason(reporter));
+    begin_draining(draft, attempt.id, model::Cause::launch_failed, not_started_reason(reporter));
 }
 
-void handle_unasked_stop(Draft& draft, const Attempt& attempt, const Node& node,
-                         const Node& reporter) {
+void handle_unasked_stop(Draft& draft, const model::Attempt& attempt, const model::Node& node,
+                         const model::Node& reporter) {
   const auto with_message = [&](std::string reason) {
     return node.message.empty() ? reason : format("{}: {}", reason, node.message);
   };
-  if (!all_ranks_started(node))
-    return begin_draining(draft, attempt.id, Cause::launch_failed,
+  if (!model::all_ranks_started(node))
+    return begin_draining(draft, attempt.id, model::Cause::launch_failed,
                           with_message(describe_location(node) + " could not start its ranks"));
   // The report of its ranks' end can be late, too.
-  const Time until = std::min(draft.now(), last_rank_end(node).value_or(draft.now()));
+  const Time until = std::min(draft.now(), model::last_rank_end(node).value_or(draft.now()));
   if (stopped_by_timeout(node)) return handle_agent_timeout(draft, attempt, reporter, until);
   if (stopped_by_signal(node))
-    return begin_draining(draft, attempt.id, Cause::node_stopped, node_stop_reason(node));
-  begin_draining(draft, attempt.id, Cause::node_lost,
+    return begin_draining(draft, attempt.id, model::Cause::node_stopped, node_stop_reason(node));
+  begin_draining(draft, attempt.id, model::Cause::node_lost,
                  with_message(describe_location(node) + " stopped its ranks on its own"));
 }
 
-void mark_running(Draft& draft, const AttemptId& id) {
-  Attempt& attempt = draft.attempts.edit(id);
-  attempt.state = AttemptState::running;
+void mark_running(Draft& draft, const model::AttemptId& id) {
+  model::Attempt& attempt = draft.attempts.edit(id);
+  attempt.state = model::AttemptState::running;
   attempt.started = draft.now();
-  Run& run = draft.runs.edit(id.run);
-  run.state = RunState::running;
+  model::Run& run = draft.runs.edit(id.run);
+  run.state = model::RunState::running;
   if (!run.started) run.started = draft.now();
 }
 
 // Ranks that were lost before are mentioned; the others did not need them.
-std::string success_reason(int ranks, const std::vector<const Node*>& nodes) {
+std::string success_reason(int ranks, const std::vector<const model::Node*>& nodes) {
   int lost = 0;
-  for (const Node* node : nodes)
-    lost += static_cast<int>(std::ranges::count_if(node->ranks, ended_badly));
+  for (const model::Node* node : nodes)
+    lost += static_cast<int>(std::ranges::count_if(node->ranks, model::ended_badly));
   if (lost > 0)
     return format("{} of {} ranks exited with code 0; the others were lost before", ranks - lost,
                   ranks);
@@ -171,8 +175,8 @@ std::string success_reason(int ranks, const std::vector<const Node*>& nodes) {
 
 // Shows that a run continues from its checkpoint. It may come together with the report of a rank's
 // end.
-void record_checkpoint(Draft& draft, const NodeReport& report) {
-  const Attempt& attempt = *draft.attempts.find(report.node.attempt);
+void record_checkpoint(Draft& draft, const model::NodeReport& report) {
+  const model::Attempt& attempt = *draft.attempts.find(report.node.attempt);
   if (!report.last_checkpoint || !attempt.started) return;
   const Time saved = std::clamp(*report.last_checkpoint, *attempt.started, draft.now());
   if (!attempt.last_checkpoint || *attempt.last_checkpoint < saved)
@@ -183,39 +187,41 @@ void record_checkpoint(Draft& draft, const NodeReport& report) {
 }
 
 // Advances the attempt by the report, while nothing has failed.
-void advance(Draft& draft, const AttemptId& id, const NodeId& reporter) {
-  const Attempt& attempt = *draft.attempts.find(id);
-  if (attempt.state == AttemptState::reserved)
-    draft.attempts.edit(id).state = AttemptState::launching;
+void advance(Draft& draft, const model::AttemptId& id, const model::NodeId& reporter) {
+  const model::Attempt& attempt = *draft.attempts.find(id);
+  if (attempt.state == model::AttemptState::reserved)
+    draft.attempts.edit(id).state = model::AttemptState::launching;
   const auto nodes = draft.nodes_of(id);
   const auto stopped = std::ranges::find_if(nodes, stops_unasked);
   if (stopped != nodes.end())
     return handle_unasked_stop(draft, *draft.attempts.find(id), **stopped,
                                *draft.nodes.find(reporter));
   if (!std::ranges::all_of(nodes, has_run)) return;
-  if (draft.attempts.find(id)->state != AttemptState::running) mark_running(draft, id);
-  if (std::ranges::all_of(nodes, [](const Node* node) { return all_ranks_ended(*node); })) {
-    begin_draining(draft, id, Cause::ok,
-                   success_reason(rank_count(draft.runs.find(id.run)->spec), nodes));
+  if (draft.attempts.find(id)->state != model::AttemptState::running) mark_running(draft, id);
+  if (std::ranges::all_of(nodes,
+                          [](const model::Node* node) { return model::all_ranks_ended(*node); })) {
+    begin_draining(draft, id, model::Cause::ok,
+                   success_reason(model::rank_count(draft.runs.find(id.run)->spec), nodes));
   }
 }
 
 }  // namespace
 
-Result<void> handle_event(Draft& draft, const NodeReport& report) {
-  const AttemptId& id = report.node.attempt;
-  const Attempt* attempt = draft.live_attempt(id.run);
-  const Node* node = draft.nodes.find(report.node);
+Result<void> handle_event(Draft& draft, const model::NodeReport& report) {
+  const model::AttemptId& id = report.node.attempt;
+  const model::Attempt* attempt = draft.live_attempt(id.run);
+  const model::Node* node = draft.nodes.find(report.node);
   if (draft.orphans.find({report.generation, report.node}))
     return record_orphan_report(draft, report);
   if (!node || !attempt || attempt->id != id || attempt->generation != report.generation) return {};
-  if (node->state == NodeState::released || node->state == NodeState::lost) return {};
+  if (node->state == model::NodeState::released || node->state == model::NodeState::lost) return {};
   TRY(check_report(report, *node, draft.runs.find(id.run)->spec));
   merge(draft, in_daemon_time(draft, report), *attempt);
   update_cause(draft, id);
-  if (draft.attempts.find(id)->state < AttemptState::draining) advance(draft, id, report.node);
+  if (draft.attempts.find(id)->state < model::AttemptState::draining)
+    advance(draft, id, report.node);
   record_checkpoint(draft, report);
   return {};
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::step

@@ -7,15 +7,15 @@
 #include "platform/core/step/starting/preconditions.h"
 #include "platform/core/step/starting/project_share.h"
 
-namespace lockstep {
+namespace lockstep::step {
 namespace {
 
-Result<void> check_resumable(const Run& run) {
-  if (run.state == RunState::succeeded)
+Result<void> check_resumable(const model::Run& run) {
+  if (run.state == model::RunState::succeeded)
     return Error{Code::invalid, format("{} has succeeded, so there is nothing to resume; submit a "
                                        "new run with `lockstep run`",
                                        text(run.id))};
-  if (!is_final(run.state))
+  if (!model::is_final(run.state))
     return Error{Code::invalid,
                  format("{} has not ended, it is {}; `lockstep stop {}` ends it, and once it has "
                         "ended it can be resumed",
@@ -23,7 +23,7 @@ Result<void> check_resumable(const Run& run) {
   return {};
 }
 
-PendingRun fit_request_of(const RunId& id, const RunSpec& spec) {
+sched::PendingRun fit_request_of(const model::RunId& id, const model::RunSpec& spec) {
   return {.run = id,
           .nodes = spec.nodes,
           .devices = spec.devices,
@@ -32,7 +32,7 @@ PendingRun fit_request_of(const RunId& id, const RunSpec& spec) {
 }
 
 // A repeated request id must be for the same run.
-Result<void> check_same(const Run& run, const SubmitRun& repeat) {
+Result<void> check_same(const model::Run& run, const model::SubmitRun& repeat) {
   if (run.spec == repeat.spec) return {};
   return Error{Code::invalid,
                format("request_id: '{}' has submitted {}, which is another run than this one; "
@@ -41,11 +41,12 @@ Result<void> check_same(const Run& run, const SubmitRun& repeat) {
 }
 
 // A run that is larger than the limit of its project or user would wait forever.
-Result<void> check_limits(const Draft& draft, const RunSpec& spec, const Origin& origin) {
-  const int devices = rank_count(spec);
-  for (const LimitId& id :
-       {LimitId{LimitScope::project, spec.project}, LimitId{LimitScope::user, origin.user}}) {
-    const LimitRow* limit = draft.limits.find(id);
+Result<void> check_limits(const Draft& draft, const model::RunSpec& spec,
+                          const model::Origin& origin) {
+  const int devices = model::rank_count(spec);
+  for (const model::LimitId& id : {model::LimitId{model::LimitScope::project, spec.project},
+                                   model::LimitId{model::LimitScope::user, origin.user}}) {
+    const model::LimitRow* limit = draft.limits.find(id);
     if (!limit || !limit->devices || devices <= *limit->devices) continue;
     return Error{Code::invalid,
                  format("needs {} devices, and the {} may hold {} at once; ask for less, or see "
@@ -57,20 +58,20 @@ Result<void> check_limits(const Draft& draft, const RunSpec& spec, const Origin&
 
 }  // namespace
 
-Result<void> handle_event(Draft& draft, const SubmitRun& event) {
-  if (const Run* known = draft.run_of_request(event.request_id)) {
+Result<void> handle_event(Draft& draft, const model::SubmitRun& event) {
+  if (const model::Run* known = draft.run_of_request(event.request_id)) {
     draft.set_submitted(known->id);
     return check_same(*known, event);
   }
-  if (!event.request_id.empty()) TRY(check_name("request_id", event.request_id));
-  TRY(check(event.spec));
+  if (!event.request_id.empty()) TRY(model::check_name("request_id", event.request_id));
+  TRY(model::check(event.spec));
   TRY(check_dependencies(draft, event.spec));
   TRY(check_limits(draft, event.spec, event.origin));
-  Run run;
+  model::Run run;
   run.id = draft.next_run_id(event.spec.project);
   TRY(check_checkpoint_folder(draft, run.id, event.spec, event.runs_in_same_folder));
   run.generation = draft.generation();
-  TRY(check_fits(draft.map(), fit_request_of(run.id, event.spec)));
+  TRY(sched::check_fits(draft.map(), fit_request_of(run.id, event.spec)));
   run.spec = event.spec;
   run.origin = event.origin;
   run.request_id = event.request_id;
@@ -85,29 +86,29 @@ Result<void> handle_event(Draft& draft, const SubmitRun& event) {
 }
 
 // No change if the run has ended or is being stopped: a second stop is no error.
-Result<void> handle_event(Draft& draft, const StopRun& event) {
-  const Run* found = TRY(draft.require_run(event.run));
-  if (is_final(found->state) || found->stop_requested) return {};
+Result<void> handle_event(Draft& draft, const model::StopRun& event) {
+  const model::Run* found = TRY(draft.require_run(event.run));
+  if (model::is_final(found->state) || found->stop_requested) return {};
   const auto reason =
       event.reason.empty() ? std::string("stopped") : "stopped: " + one_line(event.reason);
-  Run& run = draft.runs.edit(event.run);
+  model::Run& run = draft.runs.edit(event.run);
   run.stop_requested = true;
-  if (const Attempt* attempt = draft.live_attempt(event.run))
-    begin_draining(draft, attempt->id, Cause::cancelled, reason);
+  if (const model::Attempt* attempt = draft.live_attempt(event.run))
+    begin_draining(draft, attempt->id, model::Cause::cancelled, reason);
   else
-    end_run(run, RunState::cancelled, reason, draft.now());
+    end_run(run, model::RunState::cancelled, reason, draft.now());
   return {};
 }
 
 // The time limit and the retries start again.
-Result<void> handle_event(Draft& draft, const ResumeRun& event) {
-  const Run& found = *TRY(draft.require_run(event.run));
+Result<void> handle_event(Draft& draft, const model::ResumeRun& event) {
+  const model::Run& found = *TRY(draft.require_run(event.run));
   TRY(check_resumable(found));
-  TRY(check_fits(draft.map(), fit_request_of(found.id, found.spec)));
+  TRY(sched::check_fits(draft.map(), fit_request_of(found.id, found.spec)));
   TRY(check_checkpoint_folder(draft, found.id, found.spec, event.runs_in_same_folder));
-  Run& run = draft.runs.edit(event.run);
+  model::Run& run = draft.runs.edit(event.run);
   run.fair_share_used = fair_share_used_by(draft, run.id.project);
-  run.state = RunState::queued;
+  run.state = model::RunState::queued;
   run.queued = draft.now();
   run.ended.reset();
   run.time_used = Duration(0);
@@ -119,4 +120,4 @@ Result<void> handle_event(Draft& draft, const ResumeRun& event) {
   return {};
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::step

@@ -6,21 +6,22 @@
 #include "platform/core/sched/plan.h"
 #include "platform/core/step/handlers/draft.h"
 
-namespace lockstep {
+namespace lockstep::step {
 
 // Starts the run's next attempt on these devices. The run must have no live attempt.
-void start_attempt(Draft& draft, Placement placement);
+void start_attempt(Draft& draft, sched::Placement placement);
 
 // True if a run can start on these devices: there are some, the map has them and no host is closed.
-bool can_start_on(const Draft& draft, const std::vector<HostDevices>& devices);
+bool can_start_on(const Draft& draft, const std::vector<model::HostDevices>& devices);
 
 // A run has to leave its devices: it moves to `destination` or, if that is empty, waits again.
 struct PreemptionNotice {
-  RunId run;
-  std::vector<HostDevices> destination{};
-  std::optional<RunId> beneficiary{};  // the run that needs the devices; none: its host is drained
+  model::RunId run;
+  std::vector<model::HostDevices> destination{};
+  std::optional<model::RunId>
+      beneficiary{};  // the run that needs the devices; none: its host is drained
 };
 // Begins to drain its attempt. The run and its events give the reason.
 void preempt_run(Draft& draft, const PreemptionNotice& notice);
 
-}  // namespace lockstep
+}  // namespace lockstep::step

@@ -4,28 +4,33 @@
 
 #include "platform/core/step/step.h"
 
-namespace lockstep {
+namespace lockstep::step {
 namespace {
 
 // The new run is the only row with version 1.
-const Run* new_run(const std::vector<Change>& changes) {
-  for (const Change& change : changes)
-    if (const Run* run = std::get_if<Run>(&change); run && run->version == 1) return run;
+const model::Run* new_run(const std::vector<model::Change>& changes) {
+  for (const model::Change& change : changes)
+    if (const model::Run* run = std::get_if<model::Run>(&change); run && run->version == 1)
+      return run;
   return nullptr;
 }
 
-void read_devices(const std::vector<Change>& changes, const RunId& id, DryRunResult& result) {
-  for (const Change& change : changes)
-    if (const Node* node = std::get_if<Node>(&change); node && node->id.attempt.run == id)
+void read_devices(const std::vector<model::Change>& changes, const model::RunId& id,
+                  DryRunResult& result) {
+  for (const model::Change& change : changes)
+    if (const model::Node* node = std::get_if<model::Node>(&change);
+        node && node->id.attempt.run == id)
       result.devices.push_back({node->host, node->devices});
 }
 
-void read_preempted(const State& state, const std::vector<Change>& changes, DryRunResult& result) {
-  for (const Change& change : changes) {
-    const Attempt* attempt = std::get_if<Attempt>(&change);
-    if (!attempt || attempt->state != AttemptState::draining || !is_preemption(attempt->cause))
+void read_preempted(const model::State& state, const std::vector<model::Change>& changes,
+                    DryRunResult& result) {
+  for (const model::Change& change : changes) {
+    const model::Attempt* attempt = std::get_if<model::Attempt>(&change);
+    if (!attempt || attempt->state != model::AttemptState::draining ||
+        !model::is_preemption(attempt->cause))
       continue;
-    const auto nodes = nodes_of(state, attempt->id);
+    const auto nodes = model::nodes_of(state, attempt->id);
     result.preempted.push_back({attempt->id.run, attempt->cause,
                                 nodes.empty() ? "" : nodes.front()->host,
                                 attempt->move_destination});
@@ -34,10 +39,10 @@ void read_preempted(const State& state, const std::vector<Change>& changes, DryR
 
 }  // namespace
 
-Result<DryRunResult> dry_run(const State& state, const SubmitRun& event, Time now) {
+Result<DryRunResult> dry_run(const model::State& state, const model::SubmitRun& event, Time now) {
   IncrementalScheduler scheduler;
   const Outcome outcome = TRY(step(scheduler, state, event, now));
-  const Run* run = new_run(outcome.changes);
+  const model::Run* run = new_run(outcome.changes);
   LS_CHECK(run != nullptr);
   DryRunResult result;
   result.reason = run->reason;
@@ -49,7 +54,7 @@ Result<DryRunResult> dry_run(const State& state, const SubmitRun& event, Time no
     return result;
   }
   const auto& waiting = scheduler.waiting();
-  const auto found = std::ranges::find(waiting, run->id, &WaitingRun::run);
+  const auto found = std::ranges::find(waiting, run->id, &sched::WaitingRun::run);
   result.runs_ahead = static_cast<std::size_t>(found - waiting.begin());
   if (found == waiting.end()) {  // it would wait for something other than devices
     result.starts.expected = run->not_before;
@@ -60,4 +65,4 @@ Result<DryRunResult> dry_run(const State& state, const SubmitRun& event, Time no
   return result;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::step

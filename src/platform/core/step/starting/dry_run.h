@@ -11,26 +11,26 @@
 #include "platform/core/model/state.h"
 #include "platform/core/sched/plan.h"
 
-namespace lockstep {
+namespace lockstep::step {
 
 // A run that would have to leave its devices for the new run.
 struct PreemptedRun {
-  RunId run;
-  Cause cause = Cause::none;             // moved, paused or evicted
-  std::string from;                      // its host; the first of several
-  std::vector<HostDevices> destination;  // if it is moved
+  model::RunId run;
+  model::Cause cause = model::Cause::none;      // moved, paused or evicted
+  std::string from;                             // its host; the first of several
+  std::vector<model::HostDevices> destination;  // if it is moved
 };
 
 struct DryRunResult {
-  std::vector<HostDevices> devices;     // where it would start at once; empty: it would wait
-  std::string reason;                   // why it would wait
-  std::optional<RunId> blocker;         // the run that blocks it
-  StartTimes starts;                    // when it would start
-  std::size_t runs_ahead = 0;           // how many would be ahead of it
-  std::vector<PreemptedRun> preempted;  // runs that would be preempted at once
+  std::vector<model::HostDevices> devices;  // where it would start at once; empty: it would wait
+  std::string reason;                       // why it would wait
+  std::optional<model::RunId> blocker;      // the run that blocks it
+  sched::StartTimes starts;                 // when it would start
+  std::size_t runs_ahead = 0;               // how many would be ahead of it
+  std::vector<PreemptedRun> preempted;      // runs that would be preempted at once
 };
 
 // By step() itself, of which nothing is kept. Refused as the submission would be.
-Result<DryRunResult> dry_run(const State& state, const SubmitRun& event, Time now);
+Result<DryRunResult> dry_run(const model::State& state, const model::SubmitRun& event, Time now);
 
-}  // namespace lockstep
+}  // namespace lockstep::step

@@ -8,18 +8,18 @@
 #include "platform/core/step/handlers/draft.h"
 #include "platform/core/step/starting/attempt_placement.h"
 
-namespace lockstep {
+namespace lockstep::step {
 
 static_assert(kReadyLimit + kLogDeliveryLimit + kSilenceLimit + kKillInterval < kOverheadMax);
 
 namespace {
 
 // The rest of its time limit after its attempts so far.
-Duration limit_of(const Run& run) { return run.spec.timeout - run.time_used; }
+Duration limit_of(const model::Run& run) { return run.spec.timeout - run.time_used; }
 
 // Runs with an edited row that affects scheduling. Nodes never move to other devices.
-std::set<RunId> edited_runs(const Draft& draft) {
-  std::set<RunId> edited;
+std::set<model::RunId> edited_runs(const Draft& draft) {
+  std::set<model::RunId> edited;
   for (const auto& [id, run] : draft.runs.changed()) edited.insert(id);
   for (const auto& [id, attempt] : draft.attempts.changed()) edited.insert(id.run);
   return edited;
@@ -28,7 +28,7 @@ std::set<RunId> edited_runs(const Draft& draft) {
 }  // namespace
 
 // A run that lost an attempt keeps its place in the queue.
-PendingRun pending_run_of(const Run& run) {
+sched::PendingRun pending_run_of(const model::Run& run) {
   return {.run = run.id,
           .nodes = run.spec.nodes,
           .devices = run.spec.devices,
@@ -49,37 +49,40 @@ PendingRun pending_run_of(const Run& run) {
 //
 // The permission to move or pause it depends on reports, not on the current time. It must have
 // written a checkpoint where it runs; to be paused, one after it had run there long enough.
-Allocation allocation_of(const Run& run, const Attempt& attempt,
-                         const std::vector<const Node*>& nodes, const SchedulingPolicy& policy) {
+sched::Allocation allocation_of(const model::Run& run, const model::Attempt& attempt,
+                                const std::vector<const model::Node*>& nodes,
+                                const sched::SchedulingPolicy& policy) {
   const bool goes_on = attempt.last_checkpoint && !attempt.draining && !run.spec.stays;
-  Allocation allocation{.run = run.id,
-                        .devices = {},
-                        .expected_end = attempt.draining.value_or(attempt.created + limit_of(run)),
-                        .moves_left = goes_on ? std::max(0, kMovesMax - run.moves) : 0,
-                        .started = attempt.created,
-                        .run_class = run.spec.run_class,
-                        .user = run.origin.user,
-                        .needs = run.spec.needs,
-                        .may_pause = goes_on && *attempt.last_checkpoint - *attempt.started >=
-                                                    policy.checkpoint_interval,
-                        .arrived = run.queued,
-                        .timeout = run.spec.timeout,
-                        .fair_share_used = run.fair_share_used,
-                        .priority = run.priority,
-                        .leaving = attempt.draining.has_value(),
-                        .last_checkpoint = attempt.last_checkpoint,
-                        .move_destination = attempt.move_destination,
-                        .time_limit = limit_of(run)};
-  for (const Node* node : nodes) allocation.devices.push_back({node->host, node->devices});
+  sched::Allocation allocation{
+      .run = run.id,
+      .devices = {},
+      .expected_end = attempt.draining.value_or(attempt.created + limit_of(run)),
+      .moves_left = goes_on ? std::max(0, model::kMovesMax - run.moves) : 0,
+      .started = attempt.created,
+      .run_class = run.spec.run_class,
+      .user = run.origin.user,
+      .needs = run.spec.needs,
+      .may_pause =
+          goes_on && *attempt.last_checkpoint - *attempt.started >= policy.checkpoint_interval,
+      .arrived = run.queued,
+      .timeout = run.spec.timeout,
+      .fair_share_used = run.fair_share_used,
+      .priority = run.priority,
+      .leaving = attempt.draining.has_value(),
+      .last_checkpoint = attempt.last_checkpoint,
+      .move_destination = attempt.move_destination,
+      .time_limit = limit_of(run)};
+  for (const model::Node* node : nodes) allocation.devices.push_back({node->host, node->devices});
   return allocation;
 }
 
-std::map<RunId, Allocation> orphan_allocations_of(const std::map<NodeName, Orphan>& orphans) {
-  std::map<RunId, Allocation> allocations;
+std::map<model::RunId, sched::Allocation> orphan_allocations_of(
+    const std::map<model::NodeName, model::Orphan>& orphans) {
+  std::map<model::RunId, sched::Allocation> allocations;
   for (const auto& [name, orphan] : orphans) {
     if (orphan.terminated || orphan.devices.host.empty()) continue;
-    const RunId allocation_id = orphan_allocation_id(name.id.attempt.run);
-    Allocation& allocation = allocations[allocation_id];
+    const model::RunId allocation_id = model::orphan_allocation_id(name.id.attempt.run);
+    sched::Allocation& allocation = allocations[allocation_id];
     allocation.run = allocation_id;
     allocation.devices.push_back(orphan.devices);
     allocation.expected_end = std::max(allocation.expected_end, orphan.expected_end);
@@ -90,15 +93,17 @@ std::map<RunId, Allocation> orphan_allocations_of(const std::map<NodeName, Orpha
   return allocations;
 }
 
-OperatorSettings operator_settings_of(const std::map<std::string, HostRow>& hosts,
-                                      const std::map<LimitId, LimitRow>& limits) {
-  OperatorSettings settings;
+sched::OperatorSettings operator_settings_of(
+    const std::map<std::string, model::HostRow>& hosts,
+    const std::map<model::LimitId, model::LimitRow>& limits) {
+  sched::OperatorSettings settings;
   for (const auto& [id, host] : hosts)
-    if (host.state != HostState::open) settings.hosts.push_back({id, host.state, host.reason});
+    if (host.state != model::HostState::open)
+      settings.hosts.push_back({id, host.state, host.reason});
   for (const auto& [id, limit] : limits) {
     if (!limit.devices) continue;
-    auto& of_scope = id.scope == LimitScope::project ? settings.limits.project_devices
-                                                     : settings.limits.user_devices;
+    auto& of_scope = id.scope == model::LimitScope::project ? settings.limits.project_devices
+                                                            : settings.limits.user_devices;
     of_scope[id.name] = *limit.devices;
   }
   return settings;
@@ -126,7 +131,7 @@ bool IncrementalScheduler::sync(const Draft& draft) {
   const auto edited = edited_runs(draft);
   if (edited.empty() && draft.orphans.changed().empty()) return differs;
   remove_orphans();
-  for (const RunId& run : edited) differs = sync(draft, run) || differs;
+  for (const model::RunId& run : edited) differs = sync(draft, run) || differs;
   return sync_orphans(draft) || differs;
 }
 
@@ -149,11 +154,12 @@ bool IncrementalScheduler::sync_orphans(const Draft& draft) {
 
 void IncrementalScheduler::load_rows(const Draft& draft) {
   scheduler_.emplace(draft.map(), policy_);
-  const OperatorSettings settings = operator_settings_of(draft.hosts.all(), draft.limits.all());
+  const sched::OperatorSettings settings =
+      operator_settings_of(draft.hosts.all(), draft.limits.all());
   for (const auto& [host, state, why] : settings.hosts) scheduler_->set_host(host, state, why);
   limits_ = settings.limits;
   scheduler_->set_limits(limits_);
-  for (const RunId& run : draft.open_runs()) sync(draft, run);
+  for (const model::RunId& run : draft.open_runs()) sync(draft, run);
   sync_orphans(draft);
 }
 
@@ -169,7 +175,7 @@ bool IncrementalScheduler::sync_operator_settings(const Draft& draft) {
   return differ;
 }
 
-bool IncrementalScheduler::sync(const Draft& draft, const RunId& run) {
+bool IncrementalScheduler::sync(const Draft& draft, const model::RunId& run) {
   SchedulerInput now = input_of(draft, run);
   SchedulerInput& before = inputs_[run];
   const bool differs = before != now;
@@ -188,51 +194,51 @@ bool IncrementalScheduler::sync(const Draft& draft, const RunId& run) {
 // A held run gets eligible when a user releases it. A run with an orphan of the same name gets
 // eligible when an operator has stopped or adopted the orphan.
 IncrementalScheduler::SchedulerInput IncrementalScheduler::input_of(const Draft& draft,
-                                                                    const RunId& id) const {
-  const Run& run = *draft.runs.find(id);
-  if (const Attempt* attempt = draft.live_attempt(id))
+                                                                    const model::RunId& id) const {
+  const model::Run& run = *draft.runs.find(id);
+  if (const model::Attempt* attempt = draft.live_attempt(id))
     return allocation_of(run, *attempt, draft.nodes_of(attempt->id), policy_);
   if (!draft.orphans_of(id).empty()) return {};
-  if (waits_for_devices(run)) return pending_run_of(run);
-  if (run.state == RunState::queued && !run.held) return IneligibleRun{pending_run_of(run)};
+  if (model::waits_for_devices(run)) return pending_run_of(run);
+  if (run.state == model::RunState::queued && !run.held) return IneligibleRun{pending_run_of(run)};
   return {};
 }
 
-void IncrementalScheduler::update(const RunId& run, const SchedulerInput& before,
+void IncrementalScheduler::update(const model::RunId& run, const SchedulerInput& before,
                                   const SchedulerInput& now) {
-  const auto* held = std::get_if<Allocation>(&before);
-  const auto* holds = std::get_if<Allocation>(&now);
+  const auto* held = std::get_if<sched::Allocation>(&before);
+  const auto* holds = std::get_if<sched::Allocation>(&now);
   if (held && holds) {
-    Allocation sooner = *held;
+    sched::Allocation sooner = *held;
     sooner.expected_end = holds->expected_end;
     if (sooner == *holds) return scheduler_->set_expected_end(run, holds->expected_end);
   }
   if (held) scheduler_->remove_allocation(run);
-  if (std::holds_alternative<PendingRun>(before)) scheduler_->remove_pending(run);
+  if (std::holds_alternative<sched::PendingRun>(before)) scheduler_->remove_pending(run);
   if (holds) scheduler_->add_allocation(*holds);
-  if (const auto* pending = std::get_if<PendingRun>(&now)) scheduler_->add_pending(*pending);
+  if (const auto* pending = std::get_if<sched::PendingRun>(&now)) scheduler_->add_pending(*pending);
 }
 
 void IncrementalScheduler::schedule(Draft& draft) {
   scheduled_at_ = draft.now();
-  Plan plan = scheduler_->schedule(scheduled_at_);
+  sched::Plan plan = scheduler_->schedule(scheduled_at_);
   preempt(draft, plan);
-  for (Placement& placement : plan.placements) start(draft, std::move(placement));
+  for (sched::Placement& placement : plan.placements) start(draft, std::move(placement));
   if (reason_updates_ == ReasonUpdates::on_demand) return;
-  for (const WaitingRun& waiting : this->waiting())
+  for (const sched::WaitingRun& waiting : this->waiting())
     if (draft.runs.find(waiting.run)->reason != waiting.reason)  // an edit copies the row
       draft.runs.edit(waiting.run).reason = waiting.reason;
 }
 
 // The scheduler itself counts them as leaving, and reserves the devices of their destination.
-void IncrementalScheduler::preempt(Draft& draft, Plan& plan) {
-  const auto beneficiary_of = [&](const RunId& run) {
+void IncrementalScheduler::preempt(Draft& draft, sched::Plan& plan) {
+  const auto beneficiary_of = [&](const model::RunId& run) {
     const auto found = plan.preempted_for.find(run);
     return found == plan.preempted_for.end() ? std::nullopt : std::optional(found->second);
   };
   std::vector<PreemptionNotice> notices;
-  for (const RunId& run : plan.evictions) notices.push_back({run, {}, beneficiary_of(run)});
-  for (Move& move : plan.moves)
+  for (const model::RunId& run : plan.evictions) notices.push_back({run, {}, beneficiary_of(run)});
+  for (sched::Move& move : plan.moves)
     notices.push_back({move.run, std::move(move.devices), beneficiary_of(move.run)});
   for (const PreemptionNotice& notice : notices) {
     preempt_run(draft, notice);
@@ -242,37 +248,37 @@ void IncrementalScheduler::preempt(Draft& draft, Plan& plan) {
 }
 
 // The scheduler itself counts the devices as allocated to it.
-void IncrementalScheduler::start(Draft& draft, Placement placement) {
-  const RunId run = placement.run;
+void IncrementalScheduler::start(Draft& draft, sched::Placement placement) {
+  const model::RunId run = placement.run;
   start_attempt(draft, std::move(placement));
   inputs_[run] = input_of(draft, run);
   invalidate_results();
 }
 
-const std::vector<WaitingRun>& IncrementalScheduler::waiting() const {
-  if (!waiting_) waiting_ = scheduler_ ? scheduler_->waiting() : std::vector<WaitingRun>();
+const std::vector<sched::WaitingRun>& IncrementalScheduler::waiting() const {
+  if (!waiting_) waiting_ = scheduler_ ? scheduler_->waiting() : std::vector<sched::WaitingRun>();
   return *waiting_;
 }
 
 // In the order of waiting().
-LatestStartInput IncrementalScheduler::latest_start_input() const {
-  LatestStartInput open{.limits = limits_};
-  for (const WaitingRun& one : waiting())
-    open.waiting.push_back(&std::get<PendingRun>(inputs_.at(one.run)));
+sched::LatestStartInput IncrementalScheduler::latest_start_input() const {
+  sched::LatestStartInput open{.limits = limits_};
+  for (const sched::WaitingRun& one : waiting())
+    open.waiting.push_back(&std::get<sched::PendingRun>(inputs_.at(one.run)));
   for (const auto& [run, input] : inputs_) {
     if (const auto* later = std::get_if<IneligibleRun>(&input))
       open.ineligible.push_back(&later->run);
-    if (const auto* allocation = std::get_if<Allocation>(&input))
+    if (const auto* allocation = std::get_if<sched::Allocation>(&input))
       open.allocations.push_back(allocation);
   }
   return open;
 }
 
 // The bounds also become invalid with time: when a run exceeds its expected end.
-const std::vector<StartTimes>& IncrementalScheduler::start_times() const {
+const std::vector<sched::StartTimes>& IncrementalScheduler::start_times() const {
   if (!start_times_) compute_start_times();
   if (bounds_valid_until_ < last_event_at_)
-    for (StartTimes& times : *start_times_) times.latest.reset();
+    for (sched::StartTimes& times : *start_times_) times.latest.reset();
   return *start_times_;
 }
 
@@ -280,14 +286,14 @@ void IncrementalScheduler::compute_start_times() const {
   start_times_.emplace();
   bounds_valid_until_ = Time::max();
   if (!scheduler_) return;
-  const LatestStartInput open = latest_start_input();
-  for (const Allocation* allocation : open.allocations)
+  const sched::LatestStartInput open = latest_start_input();
+  for (const sched::Allocation* allocation : open.allocations)
     bounds_valid_until_ =
         std::min(bounds_valid_until_, allocation->expected_end + policy_.overhead);
   if (!orphan_allocations_.empty())
     bounds_valid_until_ = Time::min();  // they end only when an operator handles them
   const auto estimates = scheduler_->start_estimates();
-  const auto bounds = latest_start_times(policy_, waiting(), open, scheduled_at_);
+  const auto bounds = sched::latest_start_times(policy_, waiting(), open, scheduled_at_);
   for (std::size_t i = 0; i < estimates.size(); ++i) {
     // The expected start of a head includes preemptions for it, which the estimate does not know.
     const auto expected = waiting()[i].expected_start ? waiting()[i].expected_start : estimates[i];
@@ -295,11 +301,12 @@ void IncrementalScheduler::compute_start_times() const {
   }
 }
 
-std::vector<Allocation> IncrementalScheduler::allocations() const {
-  std::vector<Allocation> held;
+std::vector<sched::Allocation> IncrementalScheduler::allocations() const {
+  std::vector<sched::Allocation> held;
   for (const auto& [run, input] : inputs_)
-    if (const auto* allocation = std::get_if<Allocation>(&input)) held.push_back(*allocation);
+    if (const auto* allocation = std::get_if<sched::Allocation>(&input))
+      held.push_back(*allocation);
   return held;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::step

@@ -17,7 +17,7 @@
 #include "platform/core/sched/queue/latest_start.h"
 #include "platform/core/sched/scheduler.h"
 
-namespace lockstep {
+namespace lockstep::step {
 
 class Draft;
 
@@ -27,22 +27,24 @@ inline constexpr Duration kOverheadMax = std::chrono::minutes(11);
 
 // The policy of the platform. It does not preempt at once: agents first receive a command and their
 // ranks have to end before devices are free.
-constexpr SchedulingPolicy step_policy() {
-  SchedulingPolicy policy = policies::kOursWithMoves;
+constexpr sched::SchedulingPolicy step_policy() {
+  sched::SchedulingPolicy policy = sched::policies::kOursWithMoves;
   policy.preempts_at_once = false;
   policy.overhead = kOverheadMax;
   return policy;
 }
 
 // Input of the scheduler, from rows.
-PendingRun pending_run_of(const Run& run);
-Allocation allocation_of(const Run& run, const Attempt& attempt,
-                         const std::vector<const Node*>& nodes,
-                         const SchedulingPolicy& policy = step_policy());
+sched::PendingRun pending_run_of(const model::Run& run);
+sched::Allocation allocation_of(const model::Run& run, const model::Attempt& attempt,
+                                const std::vector<const model::Node*>& nodes,
+                                const sched::SchedulingPolicy& policy = step_policy());
 // All orphans of a run as one allocation.
-std::map<RunId, Allocation> orphan_allocations_of(const std::map<NodeName, Orphan>& orphans);
-OperatorSettings operator_settings_of(const std::map<std::string, HostRow>& hosts,
-                                      const std::map<LimitId, LimitRow>& limits);
+std::map<model::RunId, sched::Allocation> orphan_allocations_of(
+    const std::map<model::NodeName, model::Orphan>& orphans);
+sched::OperatorSettings operator_settings_of(
+    const std::map<std::string, model::HostRow>& hosts,
+    const std::map<model::LimitId, model::LimitRow>& limits);
 
 class IncrementalScheduler {
  public:
@@ -50,7 +52,7 @@ class IncrementalScheduler {
   // with the number of waiting runs. on_demand: only waiting() returns the reasons.
   enum class ReasonUpdates { each_pass, on_demand };
 
-  explicit IncrementalScheduler(const SchedulingPolicy& policy = step_policy(),
+  explicit IncrementalScheduler(const sched::SchedulingPolicy& policy = step_policy(),
                                 ReasonUpdates reasons = ReasonUpdates::each_pass)
       : policy_(policy), reason_updates_(reasons) {}
 
@@ -62,55 +64,59 @@ class IncrementalScheduler {
   void schedule(Draft& draft);
 
   // Runs that wait for devices, in queue order, as of the last pass; empty before the first.
-  const std::vector<WaitingRun>& waiting() const;
+  const std::vector<sched::WaitingRun>& waiting() const;
   // When these runs start, in the same order: an estimate and a bound (sched/latest_start.h).
   // Computed on request and cached until the next event changes something.
-  const std::vector<StartTimes>& start_times() const;
+  const std::vector<sched::StartTimes>& start_times() const;
   // The first waiting run that fits on the map.
-  std::optional<RunId> head() const { return scheduler_ ? scheduler_->head() : std::nullopt; }
+  std::optional<model::RunId> head() const {
+    return scheduler_ ? scheduler_->head() : std::nullopt;
+  }
   // The allocations of all runs, ordered by run id.
-  std::vector<Allocation> allocations() const;
+  std::vector<sched::Allocation> allocations() const;
 
  private:
   // A run that waits for something else first: the scheduler does not have it.
   struct IneligibleRun {
-    PendingRun run;
+    sched::PendingRun run;
     bool operator==(const IneligibleRun&) const = default;
   };
   // The scheduler's input for a run.
-  using SchedulerInput = std::variant<std::monostate, IneligibleRun, PendingRun, Allocation>;
+  using SchedulerInput =
+      std::variant<std::monostate, IneligibleRun, sched::PendingRun, sched::Allocation>;
 
   // True if the scheduler gets this input.
   static bool affects_schedule(const SchedulerInput& input) {
-    return std::holds_alternative<PendingRun>(input) || std::holds_alternative<Allocation>(input);
+    return std::holds_alternative<sched::PendingRun>(input) ||
+           std::holds_alternative<sched::Allocation>(input);
   }
 
-  SchedulerInput input_of(const Draft& draft, const RunId& run) const;
-  LatestStartInput latest_start_input() const;
+  SchedulerInput input_of(const Draft& draft, const model::RunId& run) const;
+  sched::LatestStartInput latest_start_input() const;
   void invalidate_results();
   void load_rows(const Draft& draft);
-  bool sync(const Draft& draft, const RunId& run);
+  bool sync(const Draft& draft, const model::RunId& run);
   bool sync_operator_settings(const Draft& draft);
   void remove_orphans();
   bool sync_orphans(const Draft& draft);
-  void update(const RunId& run, const SchedulerInput& before, const SchedulerInput& now);
-  void preempt(Draft& draft, Plan& plan);
-  void start(Draft& draft, Placement placement);
+  void update(const model::RunId& run, const SchedulerInput& before, const SchedulerInput& now);
+  void preempt(Draft& draft, sched::Plan& plan);
+  void start(Draft& draft, sched::Placement placement);
   void compute_start_times() const;
 
-  const SchedulingPolicy policy_;
+  const sched::SchedulingPolicy policy_;
   const ReasonUpdates reason_updates_;
-  std::optional<Scheduler> scheduler_;  // none: empty, see reset()
-  std::map<RunId, SchedulerInput> inputs_;
-  std::map<RunId, Allocation>
+  std::optional<sched::Scheduler> scheduler_;  // none: empty, see reset()
+  std::map<model::RunId, SchedulerInput> inputs_;
+  std::map<model::RunId, sched::Allocation>
       orphan_allocations_;  // by orphan_allocation_id(): allocations in the scheduler
-  Limits limits_;
+  sched::Limits limits_;
   Time scheduled_at_{};   // time of the last pass
   Time last_event_at_{};  // time of the last event
   // Computed on request.
-  mutable std::optional<std::vector<WaitingRun>> waiting_;
-  mutable std::optional<std::vector<StartTimes>> start_times_;
+  mutable std::optional<std::vector<sched::WaitingRun>> waiting_;
+  mutable std::optional<std::vector<sched::StartTimes>> start_times_;
   mutable Time bounds_valid_until_{};  // after it some run exceeds its expected end
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::step

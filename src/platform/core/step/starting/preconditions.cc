@@ -10,23 +10,23 @@
 #include "base/format.h"
 #include "platform/core/step/ending/attempt_end.h"
 
-namespace lockstep {
+namespace lockstep::step {
 namespace {
 
 // A dependency that ended without success; else the first that has not succeeded; null if all have
 // succeeded. The names were checked at submission.
-const Run* blocking_dependency(const Draft& draft, const RunSpec& spec) {
-  const Run* first = nullptr;
+const model::Run* blocking_dependency(const Draft& draft, const model::RunSpec& spec) {
+  const model::Run* first = nullptr;
   for (const std::string& name : spec.after) {
-    const Run* run = draft.runs.find(parse_run_id(name).value());
-    if (!run || run->state == RunState::succeeded) continue;
-    if (is_final(run->state)) return run;
+    const model::Run* run = draft.runs.find(model::parse_run_id(name).value());
+    if (!run || run->state == model::RunState::succeeded) continue;
+    if (model::is_final(run->state)) return run;
     if (!first) first = run;
   }
   return first;
 }
 
-std::string orphan_wait_reason(const RunId& run) {
+std::string orphan_wait_reason(const model::RunId& run) {
   return format(
       "{} of another store is active here; `lockstep orphan adopt {}` takes it over, "
       "`lockstep orphan stop {}` ends it",
@@ -38,23 +38,23 @@ std::string in_seconds_text(Time time) {
 }
 
 // A failed dependency may be resumed later; the user then resumes this run, too.
-void update_dependencies(Draft& draft, const RunId& id) {
-  const Run* before = blocking_dependency(draft, draft.runs.find(id)->spec);
-  Run& run = draft.runs.edit(id);
-  if (before && is_final(before->state))
-    return end_run(run, RunState::cancelled,
+void update_dependencies(Draft& draft, const model::RunId& id) {
+  const model::Run* before = blocking_dependency(draft, draft.runs.find(id)->spec);
+  model::Run& run = draft.runs.edit(id);
+  if (before && model::is_final(before->state))
+    return end_run(run, model::RunState::cancelled,
                    format("{}, after which it was to start, {}; resume both with `lockstep resume`",
                           text(before->id),
-                          before->state == RunState::failed      ? "has failed"
-                          : before->state == RunState::timed_out ? "reached its time-out"
-                                                                 : "was cancelled"),
+                          before->state == model::RunState::failed      ? "has failed"
+                          : before->state == model::RunState::timed_out ? "reached its time-out"
+                                                                        : "was cancelled"),
                    draft.now());
   run.awaits_dependencies = before != nullptr;
   set_wait_reason(draft, run);
 }
 
 // True if a run of this spec depends on `before`, directly or through others.
-bool depends_on(const Draft& draft, const RunSpec& spec, const RunId& before) {
+bool depends_on(const Draft& draft, const model::RunSpec& spec, const model::RunId& before) {
   std::vector<std::string> names = spec.after;
   std::set<std::string> seen;
   while (!names.empty()) {
@@ -62,8 +62,8 @@ bool depends_on(const Draft& draft, const RunSpec& spec, const RunId& before) {
     names.pop_back();
     if (name == text(before)) return true;
     if (!seen.insert(name).second) continue;
-    const auto id = parse_run_id(name);
-    const Run* run = id ? draft.runs.find(*id) : nullptr;
+    const auto id = model::parse_run_id(name);
+    const model::Run* run = id ? draft.runs.find(*id) : nullptr;
     if (run) names.insert(names.end(), run->spec.after.begin(), run->spec.after.end());
   }
   return false;
@@ -71,19 +71,19 @@ bool depends_on(const Draft& draft, const RunSpec& spec, const RunId& before) {
 
 }  // namespace
 
-void init_preconditions(const Draft& draft, Run& run) {
+void init_preconditions(const Draft& draft, model::Run& run) {
   run.awaits_dependencies = blocking_dependency(draft, run.spec) != nullptr;
   if (run.spec.not_before && *run.spec.not_before > draft.now())
     run.not_before = run.spec.not_before;
   set_wait_reason(draft, run);
 }
 
-void set_wait_reason(const Draft& draft, Run& run) {
+void set_wait_reason(const Draft& draft, model::Run& run) {
   if (!draft.orphans_of(run.id).empty())
     run.reason = orphan_wait_reason(run.id);
   else if (run.held)
     run.reason = "held " + *run.held;
-  else if (const Run* before =
+  else if (const model::Run* before =
                run.awaits_dependencies ? blocking_dependency(draft, run.spec) : nullptr)
     run.reason = format("waits until {} has succeeded", text(before->id));
   else if (run.not_before)
@@ -92,29 +92,29 @@ void set_wait_reason(const Draft& draft, Run& run) {
     run.reason = kWaitsForPass;
 }
 
-void check_preconditions(Draft& draft, const RunId& id) {
-  const Run& run = *draft.runs.find(id);
-  if (run.state != RunState::queued) return;
+void check_preconditions(Draft& draft, const model::RunId& id) {
+  const model::Run& run = *draft.runs.find(id);
+  if (run.state != model::RunState::queued) return;
   if (!draft.orphans_of(id).empty() && run.reason != orphan_wait_reason(id))
     set_wait_reason(draft, draft.runs.edit(id));
   if (run.not_before && *run.not_before <= draft.now()) {
-    Run& ready = draft.runs.edit(id);
+    model::Run& ready = draft.runs.edit(id);
     ready.not_before.reset();
     set_wait_reason(draft, ready);
   }
   if (run.awaits_dependencies) update_dependencies(draft, id);
 }
 
-Result<void> check_dependencies(const Draft& draft, const RunSpec& spec) {
+Result<void> check_dependencies(const Draft& draft, const model::RunSpec& spec) {
   for (const std::string& name : spec.after) {
-    const RunId id = TRY(parse_run_id(name));
-    const Run* run = draft.runs.find(id);
+    const model::RunId id = TRY(model::parse_run_id(name));
+    const model::Run* run = draft.runs.find(id);
     if (!run)
       return Error{Code::invalid,
                    format("after: there is no run {}; a run follows those that were submitted "
                           "before it, and `lockstep ps` lists them",
                           text(id))};
-    if (is_final(run->state) && run->state != RunState::succeeded)
+    if (model::is_final(run->state) && run->state != model::RunState::succeeded)
       return Error{Code::invalid, format("after: {} has ended as {}, so the run would never start; "
                                          "resume that one first, or leave it out",
                                          text(id), text(run->state))};
@@ -122,10 +122,11 @@ Result<void> check_dependencies(const Draft& draft, const RunSpec& spec) {
   return {};
 }
 
-Result<void> check_checkpoint_folder(const Draft& draft, const RunId& id, const RunSpec& spec,
-                                     const std::vector<RunId>& same_folder) {
-  for (const RunId& other : same_folder) {
-    const Run* run = draft.runs.find(other);
+Result<void> check_checkpoint_folder(const Draft& draft, const model::RunId& id,
+                                     const model::RunSpec& spec,
+                                     const std::vector<model::RunId>& same_folder) {
+  for (const model::RunId& other : same_folder) {
+    const model::Run* run = draft.runs.find(other);
     if (other == id || !run || depends_on(draft, spec, other) || depends_on(draft, run->spec, id))
       continue;
     const auto folder = spec.checkpoint_folder.empty() ? "its folder" : spec.checkpoint_folder;
@@ -138,4 +139,4 @@ Result<void> check_checkpoint_folder(const Draft& draft, const RunId& id, const 
   return {};
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::step

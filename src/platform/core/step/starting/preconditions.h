@@ -5,24 +5,25 @@
 
 #include "platform/core/step/handlers/draft.h"
 
-namespace lockstep {
+namespace lockstep::step {
 
 // The wait reason of such runs until the next pass.
 inline constexpr std::string_view kWaitsForPass = "waits for the next pass over the queue";
 
 // For a run that was submitted or resumed: sets the preconditions that are not met yet.
-void init_preconditions(const Draft& draft, Run& run);
+void init_preconditions(const Draft& draft, model::Run& run);
 // Sets the run's reason to why it waits.
-void set_wait_reason(const Draft& draft, Run& run);
+void set_wait_reason(const Draft& draft, model::Run& run);
 // At a tick: clears the preconditions that are met now. Cancels the run if a dependency has ended
 // without success.
-void check_preconditions(Draft& draft, const RunId& run);
+void check_preconditions(Draft& draft, const model::RunId& run);
 
 // Checks that the run can depend on these runs.
-Result<void> check_dependencies(const Draft& draft, const RunSpec& spec);
+Result<void> check_dependencies(const Draft& draft, const model::RunSpec& spec);
 // `same_folder`: runs that have not ended and write to the run's checkpoint folder. Each of them
 // must depend on the run, or the run on it.
-Result<void> check_checkpoint_folder(const Draft& draft, const RunId& id, const RunSpec& spec,
-                                     const std::vector<RunId>& same_folder);
+Result<void> check_checkpoint_folder(const Draft& draft, const model::RunId& id,
+                                     const model::RunSpec& spec,
+                                     const std::vector<model::RunId>& same_folder);
 
-}  // namespace lockstep
+}  // namespace lockstep::step

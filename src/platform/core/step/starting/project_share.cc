@@ -4,21 +4,21 @@
 
 #include "platform/core/sched/queue/fair_share.h"
 
-namespace lockstep {
+namespace lockstep::step {
 namespace {
 
 constexpr std::int64_t kDays = 7;
 
-std::int64_t total_of(const Usage& usage, Time now) {
+std::int64_t total_of(const model::Usage& usage, Time now) {
   std::int64_t total = usage.outstanding;
-  for (auto day = usage.used_by_day.upper_bound(day_of(now) - kDays);
+  for (auto day = usage.used_by_day.upper_bound(model::day_of(now) - kDays);
        day != usage.used_by_day.end(); ++day)
     total += day->second;
   return total;
 }
 
 int weight_of(const Draft& draft, const std::string& project) {
-  const LimitRow* row = draft.limits.find({LimitScope::project, project});
+  const model::LimitRow* row = draft.limits.find({model::LimitScope::project, project});
   return row ? row->weight : 1;
 }
 
@@ -33,7 +33,8 @@ int fair_share_used_by(const Draft& draft, const std::string& project) {
     all += total;
     weight_of_all += weight_of(draft, name);
   }
-  return fair_share_used_percent(used[project], all, weight_of(draft, project), weight_of_all);
+  return sched::fair_share_used_percent(used[project], all, weight_of(draft, project),
+                                        weight_of_all);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::step

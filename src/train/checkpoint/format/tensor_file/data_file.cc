@@ -16,7 +16,7 @@
 #include "base/format.h"
 #include "base/os/files.h"
 
-namespace lockstep {
+namespace lockstep::train {
 
 namespace fs = std::filesystem;
 
@@ -210,4 +210,4 @@ Result<void> DataReader::read(std::int64_t offset, std::span<char> into) {
   return {};
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::train

@@ -15,7 +15,7 @@
 #include "train/checkpoint/format/manifest.h"
 #include "train/checkpoint/format/tensor_file/hash.h"
 
-namespace lockstep {
+namespace lockstep::train {
 
 // Writes a file from its beginning to its end. Replaces an existing file.
 class DataWriter {
@@ -75,4 +75,4 @@ class DataReader {
   std::vector<char> cached_bytes_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::train

@@ -18,7 +18,7 @@
 #include "base/format.h"
 #include "base/os/files.h"
 
-namespace lockstep::data_file_test {
+namespace lockstep::train::data_file_test {
 namespace {
 
 constexpr std::size_t kMost = (9 << 20) + 1;
@@ -116,4 +116,4 @@ TEST(DataWriter, PastTheCacheAFileThatCannotBeMadeIsNamed) {
 }
 
 }  // namespace
-}  // namespace lockstep::data_file_test
+}  // namespace lockstep::train::data_file_test

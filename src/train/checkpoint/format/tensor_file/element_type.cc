@@ -4,7 +4,7 @@
 
 #include "base/check.h"
 
-namespace lockstep {
+namespace lockstep::train {
 namespace {
 
 struct ElementTypeInfo {
@@ -42,4 +42,4 @@ std::optional<ElementType> from_safetensors_name(std::string_view name) {
   return std::nullopt;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::train

@@ -7,7 +7,7 @@
 
 #include "text/record.h"
 
-namespace lockstep {
+namespace lockstep::train {
 
 enum class ElementType {
   float32,
@@ -42,4 +42,4 @@ std::int64_t bytes_of(ElementType type);
 std::string_view safetensors_name(ElementType type);
 std::optional<ElementType> from_safetensors_name(std::string_view name);
 
-}  // namespace lockstep
+}  // namespace lockstep::train

@@ -10,7 +10,7 @@
 #include "base/check.h"
 #include "base/format.h"
 
-namespace lockstep {
+namespace lockstep::train {
 
 struct Hash::State {
   State() = default;
@@ -36,4 +36,4 @@ std::string Hash::hex() const {
   return format("{:016x}{:016x}", value.high64, value.low64);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::train

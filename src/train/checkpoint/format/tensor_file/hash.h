@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-namespace lockstep {
+namespace lockstep::train {
 
 class Hash {
  public:
@@ -21,4 +21,4 @@ class Hash {
   std::unique_ptr<State> state_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::train

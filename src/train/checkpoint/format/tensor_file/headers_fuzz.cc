@@ -5,6 +5,7 @@
 #include "train/checkpoint/format/tensor_file/safetensors.h"
 
 using namespace lockstep;
+using namespace lockstep::train;
 
 // The manifest after its checksum, which an attacker can compute, and a safetensors header.
 LS_FUZZ(headers,

@@ -11,7 +11,7 @@
 #include "text/json.h"
 #include "train/checkpoint/format/manifest.h"
 
-namespace lockstep {
+namespace lockstep::train {
 namespace {
 
 static_assert(std::endian::native == std::endian::little, "tensors are written as they lie");
@@ -106,9 +106,10 @@ Result<std::int64_t> safetensors_header_size(std::string_view prefix) {
   std::memcpy(&size, prefix.data(), sizeof size);
   if (size > static_cast<std::uint64_t>(kHeaderLimit))
     return refused("it is no safetensors file: its header would have {}, the most is {}",
-                   size < (std::uint64_t{1} << 62) ? text(Bytes(static_cast<std::int64_t>(size)))
-                                                   : "more bytes than there are",
-                   text(Bytes(kHeaderLimit)));
+                   size < (std::uint64_t{1} << 62)
+                       ? lockstep::text(Bytes(static_cast<std::int64_t>(size)))
+                       : "more bytes than there are",
+                   lockstep::text(Bytes(kHeaderLimit)));
   return static_cast<std::int64_t>(size);
 }
 
@@ -126,4 +127,4 @@ Result<SafetensorsHeader> parse_safetensors(std::string_view json_text, std::int
   return header;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::train

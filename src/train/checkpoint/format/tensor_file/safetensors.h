@@ -12,7 +12,7 @@
 #include "base/result.h"
 #include "train/checkpoint/format/tensor_file/element_type.h"
 
-namespace lockstep {
+namespace lockstep::train {
 
 struct SafeTensor {
   std::string name;
@@ -40,4 +40,4 @@ Result<std::int64_t> safetensors_header_size(std::string_view prefix);
 // Parses the JSON, after which `bytes` follow. corrupt, naming the tensor, if it is inconsistent.
 Result<SafetensorsHeader> parse_safetensors(std::string_view json_text, std::int64_t bytes);
 
-}  // namespace lockstep
+}  // namespace lockstep::train

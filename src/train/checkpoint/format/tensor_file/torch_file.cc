@@ -10,7 +10,7 @@
 #include "base/check.h"
 #include "base/format.h"
 
-namespace lockstep {
+namespace lockstep::train {
 namespace {
 
 std::string_view storage_of(ElementType type) {
@@ -132,4 +132,4 @@ std::string torch_pickle(const std::vector<TorchTensor>& tensors) {
   return std::move(pickle).stop();
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::train

@@ -9,7 +9,7 @@
 
 #include "train/checkpoint/format/tensor_file/element_type.h"
 
-namespace lockstep {
+namespace lockstep::train {
 
 struct TorchTensor {
   std::string name;
@@ -20,4 +20,4 @@ struct TorchTensor {
 // data.pkl of a dict of these; the i-th tensor's bytes are the entry data/i. Protocol 2.
 std::string torch_pickle(const std::vector<TorchTensor>& tensors);
 
-}  // namespace lockstep
+}  // namespace lockstep::train

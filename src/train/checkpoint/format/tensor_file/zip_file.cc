@@ -12,7 +12,7 @@
 #include "base/check.h"
 #include "base/os/files.h"
 
-namespace lockstep {
+namespace lockstep::train {
 namespace {
 
 constexpr std::int64_t kAlignment = 64;
@@ -159,4 +159,4 @@ Result<void> ZipWriter::finish() && {
   return {};
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::train

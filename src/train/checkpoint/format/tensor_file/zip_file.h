@@ -12,7 +12,7 @@
 #include "base/os/fd.h"
 #include "base/result.h"
 
-namespace lockstep {
+namespace lockstep::train {
 
 class ZipWriter {
  public:
@@ -44,4 +44,4 @@ class ZipWriter {
   std::vector<Entry> entries_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::train

@@ -18,7 +18,7 @@
 #include "text/json.h"
 #include "train/checkpoint/format/writer/lease_file.h"
 
-namespace lockstep {
+namespace lockstep::train {
 namespace {
 
 namespace fs = std::filesystem;
@@ -37,7 +37,7 @@ Result<Fd> lock_folder(const fs::path& folder) {
   Fd lock = TRY(try_lock(folder / ".lock", kLockBound));
   if (lock) return lock;
   return Error{Code::timeout, format("locking {}: another process has held it for {}",
-                                     folder.string(), text(kLockBound))};
+                                     folder.string(), lockstep::text(kLockBound))};
 }
 
 // Nothing if no writer has claimed the folder. A Lockstep version without claims left a file EPOCH,
@@ -75,7 +75,7 @@ bool lock_shows_liveness(const WriterClaim& claim, const WriterProcess& process)
 
 bool is_renewed(const fs::path& folder, const WriterClaim& claim, const FenceOptions& options) {
   LS_LOG(warning, "waiting for up to {} to see whether {} still writes to {}",
-         text(kHeartbeatTimeout), text(claim), folder.string());
+         lockstep::text(kHeartbeatTimeout), text(claim), folder.string());
   const auto first = renewal_of(claim_path(folder));
   for (Duration waited(0); waited < kHeartbeatTimeout; waited += kRenewalPoll) {
     options.sleep ? options.sleep(kRenewalPoll) : std::this_thread::sleep_for(kRenewalPoll);
@@ -99,8 +99,8 @@ std::string successor(const WriterClaim& claim, const Writer& writer) {
 Error superseded(const fs::path& folder, const WriterClaim& by, const FenceOptions& options) {
   Error error{Code::denied, format("{} may not write to {}: {} took over at {}",
                                    name_of(options.writer, options.process), folder.string(),
-                                   successor(by, options.writer), text(by.claimed))};
-  if (options.on_rejected) options.on_rejected(Fault::superseded, error.message);
+                                   successor(by, options.writer), lockstep::text(by.claimed))};
+  if (options.on_rejected) options.on_rejected(report::Fault::superseded, error.message);
   return error;
 }
 
@@ -116,7 +116,7 @@ Error refused(const fs::path& folder, const WriterClaim& claim, const FenceOptio
   Error error{Code::already_exists,
               format("{} writes to {}; {}", text(claim), folder.string(), remedy(claim, options))};
   if (options.on_rejected && !options.writer.same_run(claim.writer()))
-    options.on_rejected(Fault::refused, error.message);
+    options.on_rejected(report::Fault::refused, error.message);
   return error;
 }
 
@@ -261,4 +261,4 @@ std::optional<std::string> other_writer(const fs::path& folder, const FenceOptio
   return text(claim);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::train

@@ -25,7 +25,7 @@
 #include "report/fault/fault.h"
 #include "train/checkpoint/format/writer/writer.h"
 
-namespace lockstep {
+namespace lockstep::train {
 
 // How often a writer renews its claim.
 inline constexpr Duration kHeartbeatInterval = std::chrono::seconds(2);
@@ -35,7 +35,7 @@ inline constexpr Duration kHeartbeatTimeout = std::chrono::seconds(10);
 
 // Called when this writer may not write and its training therefore ends. superseded: a later
 // attempt writes, reported once. refused: another run writes.
-using WriterRejected = std::function<void(Fault, const std::string& why)>;
+using WriterRejected = std::function<void(report::Fault, const std::string& why)>;
 
 struct FenceOptions {
   Writer writer = {};
@@ -79,4 +79,4 @@ class Fence {
 std::optional<std::string> other_writer(const std::filesystem::path& folder,
                                         const FenceOptions& options);
 
-}  // namespace lockstep
+}  // namespace lockstep::train

@@ -16,7 +16,7 @@
 #include "train/checkpoint/format/layouts_for_test.h"
 #include "train/checkpoint/format/list_checkpoints.h"
 
-namespace lockstep {
+namespace lockstep::train {
 namespace {
 
 using ::testing::AllOf;
@@ -53,7 +53,7 @@ void renew(const fs::path& folder) {
 testing::AssertionResult says(const Error& error, Code code, const std::string& words) {
   if (error.code == code && error.message.find(words) != std::string::npos)
     return testing::AssertionSuccess();
-  return testing::AssertionFailure() << text(error.code) << ": " << error.message;
+  return testing::AssertionFailure() << lockstep::text(error.code) << ": " << error.message;
 }
 
 // A process that has claimed the folder, until it is killed.
@@ -97,8 +97,8 @@ TEST(Fence, ALaterAttemptOfTheRunTakesOverFromALivingOne) {
   const Folder folder;
   std::string told;
   auto first = as_run("demo/3", 1);
-  first.on_rejected = [&](Fault fault, const std::string& why) {
-    EXPECT_EQ(fault, Fault::superseded);
+  first.on_rejected = [&](report::Fault fault, const std::string& why) {
+    EXPECT_EQ(fault, report::Fault::superseded);
     told += why;
   };
   const auto fence = Fence::claim(folder, first).value();
@@ -122,7 +122,7 @@ TEST(Fence, AnEarlierAttemptThatComesLateIsSuperseded) {
   }
   std::string told;
   auto late = as_run("demo/3", 1);
-  late.on_rejected = [&](Fault, const std::string& why) { told = why; };
+  late.on_rejected = [&](report::Fault, const std::string& why) { told = why; };
   const auto claimed = Fence::claim(folder, late);
   ASSERT_FALSE(claimed);
   EXPECT_TRUE(says(claimed.error(), Code::denied, "attempt 2 took over at"));
@@ -144,8 +144,8 @@ TEST(Fence, AnotherRunIsRefusedByNameWhileTheWriterLives) {
   OtherProcess living(folder, as_run("default/11"));
   auto second = as_run("default/12");
   std::string told;
-  second.on_rejected = [&](Fault fault, const std::string& why) {
-    EXPECT_EQ(fault, Fault::refused);
+  second.on_rejected = [&](report::Fault fault, const std::string& why) {
+    EXPECT_EQ(fault, report::Fault::refused);
     told = why;
   };
   const auto refused = Fence::claim(folder, second);
@@ -356,4 +356,4 @@ TEST(Writer, IsNamedByTheAgentsVariables) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::train

@@ -10,7 +10,7 @@
 #include "train/checkpoint/format/layouts_for_test.h"
 #include "train/checkpoint/format/list_checkpoints.h"
 
-namespace lockstep {
+namespace lockstep::train {
 namespace {
 
 using namespace layouts_for_test;
@@ -87,4 +87,4 @@ TEST(Killed, AtAnyMomentASaveLeavesWholeCheckpointsOnlyAndTheNextOneClearsUp) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::train

@@ -8,7 +8,7 @@
 
 #include "base/os/files.h"
 
-namespace lockstep {
+namespace lockstep::train {
 
 Result<Fd> LeaseFile::create(const std::filesystem::path& path, bool& locked) {
   auto fd = TRY(open_file(path, O_RDWR | O_CREAT | O_EXCL, 0644));
@@ -47,4 +47,4 @@ void LeaseFile::run(Duration interval) {
   }
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::train

@@ -11,7 +11,7 @@
 #include "base/result.h"
 #include "base/units.h"
 
-namespace lockstep {
+namespace lockstep::train {
 
 class LeaseFile {
  public:
@@ -39,4 +39,4 @@ class LeaseFile {
   std::thread thread_;  // last: it uses the rest
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::train

@@ -15,7 +15,7 @@
 #include "train/checkpoint/format/list_checkpoints.h"
 #include "train/checkpoint/format/tensor_file/data_file.h"
 
-namespace lockstep {
+namespace lockstep::train {
 namespace {
 
 namespace fs = std::filesystem;
@@ -119,4 +119,4 @@ Result<void> remove_leftovers(const fs::path& folder, const Fence& fence) {
   return {};
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::train

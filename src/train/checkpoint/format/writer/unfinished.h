@@ -10,7 +10,7 @@
 #include "train/checkpoint/format/manifest.h"
 #include "train/checkpoint/format/writer/fence.h"
 
-namespace lockstep {
+namespace lockstep::train {
 
 // The folder of the ranks' files of this step; no other claim of the folder has this id.
 std::filesystem::path unfinished_path(const std::filesystem::path& folder, std::int64_t step,
@@ -31,4 +31,4 @@ Result<void> prune_checkpoints(const std::filesystem::path& folder, const Fence&
 // A folder that cannot be deleted is logged.
 Result<void> remove_leftovers(const std::filesystem::path& folder, const Fence& fence);
 
-}  // namespace lockstep
+}  // namespace lockstep::train

@@ -8,7 +8,7 @@
 
 #include "base/format.h"
 
-namespace lockstep {
+namespace lockstep::train {
 namespace {
 
 using Ranks = std::vector<std::int64_t>;
@@ -44,8 +44,8 @@ Result<void> check_held_part(const HeldPart& part, const HeldPart& first) {
       part.copies_equal != first.copies_equal)
     return Error{Code::invalid,
                  format("the ranks do not agree on {}: {} of shape [{}], and {} of shape [{}]",
-                        part.name, name_of(first.type), joined(first.shape, ", "),
-                        name_of(part.type), joined(part.shape, ", "))};
+                        part.name, lockstep::name_of(first.type), joined(first.shape, ", "),
+                        lockstep::name_of(part.type), joined(part.shape, ", "))};
   return {};
 }
 
@@ -155,4 +155,4 @@ Result<WriteAssignment> assign_writes(const std::vector<SharedParts>& holders, s
   return assignment;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::train

@@ -23,7 +23,7 @@
 #include "text/record.h"
 #include "train/checkpoint/format/manifest.h"
 
-namespace lockstep {
+namespace lockstep::train {
 
 // A part of a tensor that a rank holds: elements of the flattened tensor.
 struct HeldPart {
@@ -60,4 +60,4 @@ struct WriteAssignment {
 // holds a part of one.
 Result<WriteAssignment> assign_writes(const std::vector<SharedParts>& holders, std::int64_t ranks);
 
-}  // namespace lockstep
+}  // namespace lockstep::train

@@ -6,7 +6,7 @@
 #include "base/random.h"
 #include "train/checkpoint/format/layouts_for_test.h"
 
-namespace lockstep {
+namespace lockstep::train {
 namespace {
 
 using ::testing::AllOf;
@@ -100,4 +100,4 @@ TEST(WriteAssignment, RanksThatDisagreeAboutATensorAreRefused) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::train

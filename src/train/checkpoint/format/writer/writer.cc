@@ -12,7 +12,7 @@
 #include "text/convert.h"
 #include "text/json.h"
 
-namespace lockstep {
+namespace lockstep::train {
 namespace {
 
 std::string random_name() {
@@ -100,4 +100,4 @@ Precedence precedence_of(const WriterClaim& claim, const Writer& writer,
   return is_same_program ? Precedence::sibling : Precedence::unrelated;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::train

@@ -10,7 +10,7 @@
 #include "base/units.h"
 #include "text/record.h"
 
-namespace lockstep {
+namespace lockstep::train {
 
 // The same on all ranks of an attempt. Outside of `lockstep run` the run is empty, and each process
 // is a separate writer.
@@ -98,4 +98,4 @@ enum class Precedence {
 Precedence precedence_of(const WriterClaim& claim, const Writer& writer,
                          const WriterProcess& process);
 
-}  // namespace lockstep
+}  // namespace lockstep::train
