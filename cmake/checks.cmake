@@ -31,10 +31,6 @@ endif()
 
 # Call this last, when all targets are known.
 function(check_targets)
-  # The vptr check of its cast to a type of SOCI needs data that the library does not export.
-  set_source_files_properties(${CMAKE_SOURCE_DIR}/src/platform/store/database.cc
-                              DIRECTORY ${CMAKE_SOURCE_DIR}/src
-                              PROPERTIES COMPILE_OPTIONS "$<$<CXX_COMPILER_ID:Clang>:-fno-sanitize=vptr>")
   targets_below(${CMAKE_SOURCE_DIR} targets)
   add_custom_target(checked)
   if(LOCKSTEP_CHECK STREQUAL fuzz)

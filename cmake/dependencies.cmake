@@ -10,11 +10,8 @@ find_package(CLI11 REQUIRED)
 find_package(GTest REQUIRED)
 pkg_check_modules(HWLOC REQUIRED IMPORTED_TARGET hwloc)
 pkg_check_modules(FABRIC REQUIRED libfabric)
+pkg_check_modules(SQLITE REQUIRED IMPORTED_TARGET sqlite3)
 pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
-
-add_library(dep_soci INTERFACE)
-target_link_libraries(dep_soci INTERFACE soci_core soci_sqlite3 sqlite3)
-target_include_directories(dep_soci SYSTEM INTERFACE /usr/include/soci)
 
 # Headers only: the library is loaded at run time when needed (comm/fabric/ofi/libfabric.h).
 add_library(dep_fabric INTERFACE)
@@ -32,7 +29,7 @@ add_library(dep::cli11 ALIAS CLI11::CLI11)
 add_library(dep::hwloc ALIAS PkgConfig::HWLOC)
 add_library(dep::fabric ALIAS dep_fabric)
 add_library(dep::xxhash ALIAS PkgConfig::XXHASH)
-add_library(dep::soci ALIAS dep_soci)
+add_library(dep::sqlite ALIAS PkgConfig::SQLITE)
 
 # libtorch is part of the pinned Python package; LOCKSTEP_PYTHON is that environment's interpreter.
 set(LOCKSTEP_PYTHON ${CMAKE_SOURCE_DIR}/build/venv/bin/python CACHE FILEPATH

@@ -27,7 +27,7 @@ def user_token(cluster: Cluster) -> str:
 
 def generation(cluster: Cluster) -> str:
     """The generation of the store that the daemon serves, the only one that was served here."""
-    (name,) = json.loads((cluster.home / "stores.json").read_text())["minted"]
+    (name,) = json.loads((cluster.home / "stores.json").read_text())["issued"]
     return str(name)
 
 

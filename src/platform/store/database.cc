@@ -1,11 +1,9 @@
 #include "platform/store/database.h"
 
-#include <deque>
 #include <map>
 
 #include <fcntl.h>
-#include <soci/soci.h>  // IWYU pragma: keep
-#include <soci/sqlite3/soci-sqlite3.h>
+#include <sqlite3.h>
 #include <sys/stat.h>
 
 #include "base/check.h"
@@ -28,97 +26,96 @@ namespace fs = std::filesystem;
 constexpr Bytes kJournalMax = 64_MiB;
 constexpr Duration kBusyTimeout = std::chrono::seconds(5);
 
-sqlite_api::sqlite3* connection_of(soci::session& session) {
-  return static_cast<soci::sqlite3_session_backend*>(session.get_backend())->conn_;
-}
-
-// Turns SOCI's exceptions into errors. `name` is the name of the database.
-template <class Work>
-auto guarded(const std::string& name, soci::session& session, Work&& work) -> decltype(work()) {
-  try {
-    return work();
-  } catch (const soci::sqlite3_soci_error& e) {
-    const int os_errno =
-        session.is_connected() ? sqlite_api::sqlite3_system_errno(connection_of(session)) : 0;
-    return sql_error(name, e.result(), os_errno, e.get_error_message());
-  } catch (const soci::soci_error& e) {
-    return Error{Code::internal, format("{}: {}", name, e.get_error_message())};
-  }
-}
-
-// A value at a fixed address, to which SOCI binds.
-struct Slot {
-  SqlType type = SqlType::integer;
-  long long integer = 0;
-  double real = 0;
-  std::string text;
-  soci::indicator indicator = soci::i_ok;
+struct Close {
+  void operator()(sqlite3* connection) const { sqlite3_close_v2(connection); }
+  void operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
 };
+using Connection = std::unique_ptr<sqlite3, Close>;
 
-Slot slot_of(SqlType type) {
-  Slot slot;
-  slot.type = type;
-  return slot;
-}
-
-void set(Slot& slot, SqlValue&& value) {
-  LS_CHECK(slot.type == value.type, "a statement's parameters keep their types");
-  slot.indicator = value.null ? soci::i_null : soci::i_ok;
-  slot.integer = value.integer;
-  slot.real = value.real;
-  slot.text = std::move(value.text);
-}
-
-// Moves the text out: the next row writes a new one.
-SqlValue take_value(Slot& slot) {
-  return {.type = slot.type,
-          .null = slot.indicator == soci::i_null,
-          .integer = slot.integer,
-          .real = slot.real,
-          .text = std::move(slot.text)};
-}
-
+// A prepared statement, ready for its next run.
 class Statement {
  public:
-  Statement(soci::session& session, std::string_view sql, const std::vector<SqlValue>& args,
-            const std::vector<SqlType>& columns)
-      : statement_(session) {
-    statement_.alloc();
-    for (SqlType type : columns) bind_into(out_.emplace_back(slot_of(type)));
-    for (const auto& arg : args) bind_use(in_.emplace_back(slot_of(arg.type)));
-    statement_.prepare(std::string(sql));
-    statement_.define_and_bind();
+  // `sql` stays valid.
+  static Result<std::unique_ptr<Statement>> prepare(sqlite3* connection, const std::string& name,
+                                                    std::string_view sql) {
+    sqlite3_stmt* prepared = nullptr;
+    const int result = sqlite3_prepare_v3(connection, sql.data(), static_cast<int>(sql.size()),
+                                          SQLITE_PREPARE_PERSISTENT, &prepared, nullptr);
+    if (result != SQLITE_OK) return last_error(connection, name, result);
+    return std::unique_ptr<Statement>(new Statement(connection, name, prepared));
   }
 
-  void run(std::vector<SqlValue>&& args,
-           const std::function<void(std::vector<SqlValue>&)>& on_row) {
-    LS_CHECK(args.size() == in_.size(), "a statement's parameters keep their number");
-    for (std::size_t i = 0; i < args.size(); ++i) set(in_[i], std::move(args[i]));
-    bool more = statement_.execute(true);
-    std::vector<SqlValue> row;
-    while (more && on_row) {
-      row.clear();
-      for (auto& slot : out_) row.push_back(take_value(slot));
-      on_row(row);
-      more = statement_.fetch();
-    }
+  // Afterwards it holds no lock, also if it failed.
+  Result<void> run(const std::vector<SqlValue>& args, const std::vector<SqlType>& columns,
+                   const SqlRow& on_row) {
+    auto done = bind(args);
+    if (done) done = step(columns, on_row);
+    sqlite3_reset(statement_.get());
+    sqlite3_clear_bindings(statement_.get());
+    return done;
+  }
+
+  static Error last_error(sqlite3* connection, const std::string& name, int result) {
+    return sql_error(name, result, sqlite3_system_errno(connection), sqlite3_errmsg(connection));
   }
 
  private:
-  void bind_into(Slot& slot) {
-    if (slot.type == SqlType::integer)
-      statement_.exchange(soci::into(slot.integer, slot.indicator));
-    if (slot.type == SqlType::real) statement_.exchange(soci::into(slot.real, slot.indicator));
-    if (slot.type == SqlType::text) statement_.exchange(soci::into(slot.text, slot.indicator));
+  Statement(sqlite3* connection, const std::string& name, sqlite3_stmt* statement)
+      : connection_(connection), name_(name), statement_(statement) {}
+
+  int bind(int index, const SqlValue& value) {
+    if (value.null) return sqlite3_bind_null(statement_.get(), index);
+    switch (value.type) {
+      case SqlType::integer:
+        return sqlite3_bind_int64(statement_.get(), index, value.integer);
+      case SqlType::real:
+        return sqlite3_bind_double(statement_.get(), index, value.real);
+      case SqlType::text:
+        return sqlite3_bind_text64(statement_.get(), index, value.text.data(), value.text.size(),
+                                   SQLITE_STATIC, SQLITE_UTF8);
+    }
+    return SQLITE_MISUSE;
   }
-  void bind_use(Slot& slot) {
-    if (slot.type == SqlType::integer) statement_.exchange(soci::use(slot.integer, slot.indicator));
-    if (slot.type == SqlType::real) statement_.exchange(soci::use(slot.real, slot.indicator));
-    if (slot.type == SqlType::text) statement_.exchange(soci::use(slot.text, slot.indicator));
+  Result<void> bind(const std::vector<SqlValue>& args) {
+    LS_CHECK(static_cast<int>(args.size()) == sqlite3_bind_parameter_count(statement_.get()),
+             "each parameter of a statement has a value");
+    for (int i = 0; const SqlValue& arg : args)
+      if (const int result = bind(++i, arg); result != SQLITE_OK)
+        return last_error(connection_, name_, result);
+    return {};
   }
 
-  std::deque<Slot> in_, out_;  // a deque's elements never move in memory
-  soci::statement statement_;
+  SqlValue value_at(int column, SqlType type) {
+    SqlValue value{.type = type,
+                   .null = sqlite3_column_type(statement_.get(), column) == SQLITE_NULL};
+    if (value.null) return value;
+    if (type == SqlType::integer) value.integer = sqlite3_column_int64(statement_.get(), column);
+    if (type == SqlType::real) value.real = sqlite3_column_double(statement_.get(), column);
+    if (type == SqlType::text) {
+      const auto* text = sqlite3_column_text(statement_.get(), column);
+      const int size = sqlite3_column_bytes(statement_.get(), column);
+      value.text.assign(reinterpret_cast<const char*>(text), static_cast<std::size_t>(size));
+    }
+    return value;
+  }
+  Result<void> step(const std::vector<SqlType>& columns, const SqlRow& on_row) {
+    LS_CHECK(static_cast<int>(columns.size()) <= sqlite3_column_count(statement_.get()),
+             "a statement returns each column that is read");
+    std::vector<SqlValue> row(columns.size());
+    for (;;) {
+      const int result = sqlite3_step(statement_.get());
+      if (result == SQLITE_DONE) return {};
+      if (result != SQLITE_ROW) return last_error(connection_, name_, result);
+      if (!on_row) continue;
+      for (std::size_t i = 0; i < columns.size(); ++i)
+        row[i] = value_at(static_cast<int>(i), columns[i]);
+      TRY(on_row(row));
+    }
+  }
+
+  sqlite3* connection_;
+  const std::string& name_;
+  std::unique_ptr<sqlite3_stmt, Close> statement_;
 };
 
 Error unusable(const Error& error) {
@@ -162,19 +159,18 @@ Result<Locks> lock_both(const fs::path& file) {
 
 struct Database::Impl {
   std::string name;
-  Locks locks;  // must outlive the session, whose files they lock
-  soci::session session;
+  Locks locks;  // must outlive the connection, whose files they lock
+  Connection connection;
   std::map<std::string, std::unique_ptr<Statement>, std::less<>> statements;
   std::int64_t statements_run = 0;
 };
 
 Database::Database(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Database::~Database() {
-  impl_->statements.clear();  // before the session that they belong to
+  impl_->statements.clear();  // before the connection that they belong to
   // SQLite would remove the journal by its name, which belongs to another database now.
   if (file_status() != FileStatus::in_place)
-    sqlite_api::sqlite3_db_config(connection_of(impl_->session), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE,
-                                  1, nullptr);
+    sqlite3_db_config(impl_->connection.get(), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
 }
 
 Database::FileStatus Database::file_status() const {
@@ -209,26 +205,22 @@ Result<void> Database::check_file_status() const {
 Result<std::unique_ptr<Database>> Database::connect(const std::string& file, std::string name) {
   auto impl = std::make_unique<Impl>();
   impl->name = std::move(name);
-  TRY(guarded(impl->name, impl->session, [&]() -> Result<void> {
-    // SOCI reads words with a '=' as options, others as the file's name.
-    const bool options = file.find('=') != std::string::npos;
-    impl->session.open(soci::sqlite3, options ? format("dbname=\"{}\"", file) : file);
-    return {};
-  }));
-  auto database = std::unique_ptr<Database>(new Database(std::move(impl)));
+  sqlite3* connection = nullptr;
+  const int result = sqlite3_open_v2(file.c_str(), &connection,
+                                     SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, nullptr);
+  impl->connection.reset(connection);
+  if (result != SQLITE_OK) return Statement::last_error(connection, impl->name, result);
   // Another process, such as a backup or a database shell, may lock the file briefly.
-  TRY(database->rows<std::int64_t>(
-      format("pragma busy_timeout = {}",
-             std::chrono::duration_cast<std::chrono::milliseconds>(kBusyTimeout).count())));
-  return database;
+  sqlite3_busy_timeout(connection, static_cast<int>(kBusyTimeout / std::chrono::milliseconds(1)));
+  return std::unique_ptr<Database>(new Database(std::move(impl)));
 }
 
 // For a file of Lockstep or an empty one.
 Result<void> Database::set_up() {
   // Takes effect in an empty file only: later, pages can be released one by one.
   TRY(execute("pragma auto_vacuum = incremental"));
-  TRY(rows<std::string>("pragma journal_mode = wal"));
-  TRY(rows<std::int64_t>(format("pragma journal_size_limit = {}", kJournalMax.count())));
+  TRY(execute("pragma journal_mode = wal"));
+  TRY(execute(format("pragma journal_size_limit = {}", kJournalMax.count())));
   TRY(execute("pragma synchronous = full"));
   return execute("pragma foreign_keys = on");
 }
@@ -271,7 +263,7 @@ Result<void> Database::transaction(const std::function<Result<void>()>& work) {
   if (done) done = execute("commit");
   if (done) return {};
   // After some errors, such as a full disk, SQLite has rolled back already.
-  if (sqlite_api::sqlite3_get_autocommit(connection_of(impl_->session)) != 0) return done;
+  if (sqlite3_get_autocommit(impl_->connection.get()) != 0) return done;
   auto undone = execute("rollback");
   if (!undone) LS_LOG(error, "undoing a transaction failed: {}", undone.error().message);
   return done;
@@ -288,35 +280,20 @@ Result<Bytes> Database::unused() {
 }
 
 Result<void> Database::shrink(std::int64_t pages) {
-  // Not a statement of SOCI: it frees one page per step, and SOCI runs one step.
-  const auto sql = format("pragma incremental_vacuum({})", pages);
-  auto* connection = connection_of(impl_->session);
-  const int result = sqlite_api::sqlite3_exec(connection, sql.c_str(), nullptr, nullptr, nullptr);
-  if (result == SQLITE_OK) return {};
-  return sql_error(impl_->name, result, sqlite_api::sqlite3_system_errno(connection),
-                   sqlite_api::sqlite3_errmsg(connection));
+  return execute(format("pragma incremental_vacuum({})", pages));
 }
 
-Result<void> Database::run(std::string_view sql, std::vector<SqlValue> args,
-                           const std::vector<SqlType>& columns,
-                           const std::function<void(std::vector<SqlValue>&)>& on_row) {
+Result<void> Database::run(std::string_view sql, const std::vector<SqlValue>& args,
+                           const std::vector<SqlType>& columns, const SqlRow& on_row) {
   auto& statements = impl_->statements;
   ++impl_->statements_run;
-  auto ran = guarded(impl_->name, impl_->session, [&]() -> Result<void> {
-    auto found = statements.find(sql);
-    if (found == statements.end())
-      found = statements
-                  .emplace(std::string(sql),
-                           std::make_unique<Statement>(impl_->session, sql, args, columns))
-                  .first;
-    found->second->run(std::move(args), on_row);
-    return {};
-  });
-  // A failed statement is prepared again, because it may hold a lock.
-  if (!ran) {
-    if (auto found = statements.find(sql); found != statements.end()) statements.erase(found);
-  }
-  return ran;
+  auto found = statements.find(sql);
+  if (found == statements.end())
+    found = statements
+                .emplace(std::string(sql),
+                         TRY(Statement::prepare(impl_->connection.get(), impl_->name, sql)))
+                .first;
+  return found->second->run(args, columns, on_row);
 }
 
 }  // namespace lockstep::store

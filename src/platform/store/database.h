@@ -1,12 +1,12 @@
 // Database: one SQLite file behind a small typed interface, so that only this folder depends on
-// SOCI.
+// SQLite.
 //
 //   for (auto& [number, name] : TRY(db.rows<std::int64_t, std::string>(
 //            "select number, name from runs where project = :p", project))) ...
 //   TRY(db.execute("update runs set name = :n where number = :i", name, number));
 //
 // Parameters have names for the reader and are bound by position. Statements are prepared once and
-// cached, so SQL must be a literal with constant parameter types. Integers are 64 bits wide, a Time
+// kept, so SQL must not contain values. Integers are 64 bits wide, a Time
 // is one, std::optional stands for NULL. Never bind a NaN (SQLite would store NULL): bind an
 // optional<double> and define the meaning of NULL in that column.
 //
@@ -39,6 +39,9 @@ struct SqlValue {
   double real = 0;
   std::string text{};
 };
+
+// Called for each row of a result; an error ends the statement.
+using SqlRow = std::function<Result<void>(std::vector<SqlValue>&)>;
 
 namespace detail {
 
@@ -116,9 +119,15 @@ class Database {
             {detail::Sql<Columns>::to_sql({}).type...}, [&](std::vector<SqlValue>& row) {
               rows.push_back(
                   detail::row_from_sql<Columns...>(row, std::index_sequence_for<Columns...>()));
+              return Result<void>();
             }));
     return rows;
   }
+
+  // The same with values and types that a program computes (store/table.h). Without `on_row` the
+  // rows of the result are dropped.
+  Result<void> run(std::string_view sql, const std::vector<SqlValue>& args,
+                   const std::vector<SqlType>& columns, const SqlRow& on_row);
 
   // The state of the open file's name: it may have been removed or replaced by another file.
   enum class FileStatus { in_place, missing, replaced };
@@ -147,9 +156,6 @@ class Database {
 
   static Result<std::unique_ptr<Database>> connect(const std::string& file, std::string name);
   Result<void> set_up();
-  Result<void> run(std::string_view sql, std::vector<SqlValue> args,
-                   const std::vector<SqlType>& columns,
-                   const std::function<void(std::vector<SqlValue>&)>& on_row);
 
   std::unique_ptr<Impl> impl_;
 };

@@ -245,10 +245,28 @@ constexpr std::string_view kOrphans[] = {
     "without rowid",
 };
 
-constexpr std::array<std::span<const std::string_view>, 15> kMigrations = {
-    kRunsAndAttempts, kInsight,     kHangAndResume, kBounds,  kRequests,
-    kControl,         kPreemptions, kShares,        kEvents,  kWeights,
-    kFaults,          kGenerations, kClock,         kOrphans, kStopReasons};
+// Columns have the names of their fields.
+constexpr std::string_view kFieldNames[] = {
+    "alter table runs rename column charged to time_used",
+    "alter table runs rename column awaits_others to awaits_dependencies",
+    "alter table runs rename column share to fair_share_used",
+    "alter table attempts rename column saved to last_checkpoint",
+    "alter table attempts rename column saved_step to last_checkpoint_step",
+    "alter table attempts rename column moves_to to move_destination",
+    "alter table nodes rename column last_heard to last_heartbeat",
+    "alter table nodes rename column killed to kill_requested_at",
+    "alter table ranks rename column signalled_by_us to signalled_by_agent",
+    "alter table store rename column place to only",
+    "alter table tallies rename to run_counters",
+    "alter table log_chunks rename column tally to counters",
+    "alter table store rename column minted to issued",
+    "alter table orphans rename column stopping to stop_requested_at",
+};
+
+constexpr std::array<std::span<const std::string_view>, 16> kMigrations = {
+    kRunsAndAttempts, kInsight, kHangAndResume, kBounds,    kRequests, kControl,
+    kPreemptions,     kShares,  kEvents,        kWeights,   kFaults,   kGenerations,
+    kClock,           kOrphans, kStopReasons,   kFieldNames};
 
 Result<bool> has_table(Database& database, std::string_view name) {
   const auto found = TRY(database.rows<std::string>(

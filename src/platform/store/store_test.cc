@@ -337,7 +337,21 @@ TEST_F(StoreTest, TwoRunsCannotHaveOneRequestId) {
 // Removes everything that files older than the fifth step lack; a new step adds its own removal
 // here.
 void undo_newer_steps(Database& database) {
-  for (auto sql : {"drop index runs_by_request",
+  for (auto sql : {"alter table log_chunks rename column counters to tally",
+                   "alter table run_counters rename to tallies",
+                   "alter table runs rename column time_used to charged",
+                   "alter table runs rename column awaits_dependencies to awaits_others",
+                   "alter table runs rename column fair_share_used to share",
+                   "alter table attempts rename column last_checkpoint to saved",
+                   "alter table attempts rename column last_checkpoint_step to saved_step",
+                   "alter table attempts rename column move_destination to moves_to",
+                   "alter table nodes rename column last_heartbeat to last_heard",
+                   "alter table nodes rename column kill_requested_at to killed",
+                   "alter table ranks rename column signalled_by_agent to signalled_by_us",
+                   "alter table store rename column only to place",
+                   "alter table store rename column issued to minted",
+                   "alter table orphans rename column stop_requested_at to stopping",
+                   "drop index runs_by_request",
                    "alter table runs drop column request_id",
                    "alter table runs drop column priority",
                    "alter table runs drop column held",
@@ -389,6 +403,31 @@ TEST_F(StoreTest, MigrationGoesOnFromWhereAFileStands) {
   EXPECT_EQ(loaded.attempts.at(full_attempt().id).generation, "");
 }
 
+TEST_F(StoreTest, ATableWithOtherColumnsThanTheRowsIsNamed) {
+  for (const auto& [change, named] :
+       {std::pair("alter table runs drop column moves", "table runs has no column moves"),
+        std::pair("alter table hosts add column color text",
+                  "table hosts has a column color that this Lockstep does not know"),
+        std::pair("alter table limits drop column weight", "table limits has no column weight")}) {
+    auto database = open();
+    ASSERT_TRUE(database->execute(change)) << change;
+    const auto loaded = SqlStore(*database).load();
+    ASSERT_FALSE(loaded) << change;
+    EXPECT_EQ(loaded.error().code, Code::corrupt);
+    EXPECT_THAT(loaded.error().message, HasSubstr(named));
+    database.reset();
+    fs::remove(file());
+  }
+}
+
+TEST_F(StoreTest, AColumnOfAnotherTypeIsNamed) {
+  auto database = open();
+  ASSERT_TRUE(database->execute("drop table clock"));
+  ASSERT_TRUE(database->execute("create table clock (only integer, boot integer, zero integer)"));
+  EXPECT_THAT(SqlStore(*database).load().error().message,
+              HasSubstr("table clock has a column boot of type INTEGER, which must be TEXT"));
+}
+
 TEST_F(StoreTest, LinesAndPointsOfAnOlderFileAreKept) {
   {
     auto database = open();
@@ -413,14 +452,14 @@ TEST_F(StoreTest, LinesAndPointsOfAnOlderFileAreKept) {
   using Chunk = std::tuple<std::int64_t, int, std::string>;
   const auto chunks = database
                           ->rows<std::int64_t, int, std::string>(
-                              "select first, rank, text from log_chunks join tallies on "
-                              "tallies.id = tally where project = 'demo' order by first")
+                              "select first, rank, text from log_chunks join run_counters on "
+                              "run_counters.id = counters where project = 'demo' order by first")
                           .value();
   EXPECT_THAT(chunks, ElementsAre(Chunk(7, 1, "one"), Chunk(9, 0, "three")));
   using Tally = std::tuple<std::int64_t, std::int64_t, std::int64_t>;
   EXPECT_THAT((database
                    ->rows<std::int64_t, std::int64_t, std::int64_t>(
-                       "select next, bytes, series from tallies where project = 'demo'")
+                       "select next, bytes, series from run_counters where project = 'demo'")
                    .value()),
               ElementsAre(Tally(10, 136, 1)));
   EXPECT_EQ(std::get<0>(database->rows<int>("select pending from series").value()[0]), 2);

@@ -166,7 +166,7 @@ struct Rank {
         field("pid", &Rank::pid, "process id"),
         required(field("state", &Rank::state, "how its process is")),
         field("code", &Rank::code, "exit code, or the signal's number"),
-        field("signalled_by_us", &Rank::signalled_by_agent, "the agent sent the signal"),
+        field("signalled_by_agent", &Rank::signalled_by_agent, "the agent sent the signal"),
         field("ended", &Rank::ended, "when it ended"),
         field("step", &Rank::step, "the last that it reported; -1: none"),
         field("activity", &Rank::activity, "what its process did when last looked at"),

@@ -24,7 +24,7 @@ struct StoreHistory {
 
   static constexpr auto fields() {
     return record<StoreHistory>(
-        field("minted", &StoreHistory::issued,
+        field("issued", &StoreHistory::issued,
               "by generation of a store, how many runs and attempts were made under it"),
         field("numbers", &StoreHistory::numbers,
               "by project, the highest number that a run was ever given"));

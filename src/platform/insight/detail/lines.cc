@@ -56,8 +56,8 @@ class ChunkAppender {
   Result<void> flush() {
     const std::int64_t bytes = size_of(chunk_) + kRowBytes;
     TRY(database_.execute(
-        "insert into log_chunks (tally, first, lines, bytes, epoch, rank, time, text) values "
-        "(:tally, :first, :lines, :bytes, :epoch, :rank, :time, :text)",
+        "insert into log_chunks (counters, first, lines, bytes, epoch, rank, time, text) values "
+        "(:counters, :first, :lines, :bytes, :epoch, :rank, :time, :text)",
         tally_.id, tally_.next, lines_, bytes, epoch_, item_.rank, item_.time, chunk_));
     tally_.next += lines_;
     tally_.bytes += bytes;
@@ -83,7 +83,7 @@ Result<void> remove_oldest_chunks(store::Database& database, RunCounters& counte
   std::int64_t last = 0;
   for (const auto& [first, lines, bytes] :
        TRY(database.rows<std::int64_t, std::int64_t, std::int64_t>(
-           "select first, lines, bytes from log_chunks where tally = :tally order by first "
+           "select first, lines, bytes from log_chunks where counters = :counters order by first "
            "limit :limit",
            counters.id, chunks_most))) {
     if (!wanted(counters)) break;
@@ -91,7 +91,7 @@ Result<void> remove_oldest_chunks(store::Database& database, RunCounters& counte
     gone += lines;
     last = first;
   }
-  return database.execute("delete from log_chunks where tally = :tally and first <= :last",
+  return database.execute("delete from log_chunks where counters = :counters and first <= :last",
                           counters.id, last);
 }
 
@@ -119,28 +119,32 @@ Result<std::vector<Chunk>> chunks(store::Database& database, std::string_view sq
 Result<std::vector<Chunk>> chunks_from(store::Database& database, std::int64_t counters,
                                        std::optional<int> rank, std::int64_t cursor) {
   if (rank)
-    return chunks(database,
-                  "select first, epoch, rank, time, text from log_chunks where tally = :tally and "
-                  "rank = :rank and first >= :cursor order by first limit :limit",
-                  counters, *rank, cursor);
-  return chunks(database,
-                "select first, epoch, rank, time, text from log_chunks where tally = :tally and "
-                "first >= :cursor order by first limit :limit",
-                counters, cursor);
+    return chunks(
+        database,
+        "select first, epoch, rank, time, text from log_chunks where counters = :counters and "
+        "rank = :rank and first >= :cursor order by first limit :limit",
+        counters, *rank, cursor);
+  return chunks(
+      database,
+      "select first, epoch, rank, time, text from log_chunks where counters = :counters and "
+      "first >= :cursor order by first limit :limit",
+      counters, cursor);
 }
 
 // Chunks that begin before the cursor, the newest first.
 Result<std::vector<Chunk>> chunks_before(store::Database& database, std::int64_t counters,
                                          std::optional<int> rank, std::int64_t cursor) {
   if (rank)
-    return chunks(database,
-                  "select first, epoch, rank, time, text from log_chunks where tally = :tally and "
-                  "rank = :rank and first < :cursor order by first desc limit :limit",
-                  counters, *rank, cursor);
-  return chunks(database,
-                "select first, epoch, rank, time, text from log_chunks where tally = :tally and "
-                "first < :cursor order by first desc limit :limit",
-                counters, cursor);
+    return chunks(
+        database,
+        "select first, epoch, rank, time, text from log_chunks where counters = :counters and "
+        "rank = :rank and first < :cursor order by first desc limit :limit",
+        counters, *rank, cursor);
+  return chunks(
+      database,
+      "select first, epoch, rank, time, text from log_chunks where counters = :counters and "
+      "first < :cursor order by first desc limit :limit",
+      counters, cursor);
 }
 
 // The cursor at which lines after `after` begin: that of the chunk that contains `after`, or
@@ -149,11 +153,12 @@ Result<std::int64_t> first_chunk_cursor(store::Database& database, std::int64_t 
                                         std::optional<int> rank, std::int64_t after) {
   using Found = std::optional<std::int64_t>;
   const auto found =
-      rank ? TRY(database.rows<Found>("select max(first) from log_chunks where tally = :tally and "
-                                      "rank = :rank and first <= :after",
-                                      counters, *rank, after))
+      rank ? TRY(database.rows<Found>(
+                 "select max(first) from log_chunks where counters = :counters and "
+                 "rank = :rank and first <= :after",
+                 counters, *rank, after))
            : TRY(database.rows<Found>(
-                 "select max(first) from log_chunks where tally = :tally and first <= :after",
+                 "select max(first) from log_chunks where counters = :counters and first <= :after",
                  counters, after));
   return std::get<0>(found[0]).value_or(after);
 }
@@ -186,7 +191,8 @@ Result<std::optional<Line>> missing_lines_note(store::Database& database,
   Line line{.cursor = counters.next - 1, .text = missing_lines_text(counters)};
   for (const auto& [first, epoch, rank, time] :
        TRY(database.rows<std::int64_t, std::int64_t, int, Time>(
-           "select first, epoch, rank, time from log_chunks where tally = :tally order by first "
+           "select first, epoch, rank, time from log_chunks where counters = :counters order by "
+           "first "
            "limit 1",
            counters.id)))
     line = {first - 1, epoch, rank, time, std::move(line.text)};

@@ -1,4 +1,4 @@
-// RunCounters: counters of a run, one row of the table `tallies`.
+// RunCounters: counters of a run, one row of the table `run_counters`.
 #pragma once
 
 #include <optional>

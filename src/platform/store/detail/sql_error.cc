@@ -3,7 +3,7 @@
 #include <cerrno>
 #include <filesystem>
 
-#include <soci/sqlite3/soci-sqlite3.h>
+#include <sqlite3.h>
 
 #include "base/format.h"
 
@@ -19,17 +19,9 @@ bool is_full(int result, int os_errno) {
          (result == SQLITE_IOERR && (os_errno == ENOSPC || os_errno == EDQUOT));
 }
 
-// SOCI puts the name of its own function before SQLite's message.
-std::string_view without_function(std::string_view sqlite_message) {
-  const std::size_t colon = sqlite_message.find(": ");
-  if (sqlite_message.substr(0, colon).find("::") == std::string_view::npos) return sqlite_message;
-  return sqlite_message.substr(colon + 2);
-}
-
 }  // namespace
 
-Error sql_error(const std::string& file, int result, int os_errno, std::string_view raw) {
-  const std::string_view sqlite_message = without_function(raw);
+Error sql_error(const std::string& file, int result, int os_errno, std::string_view sqlite_message) {
   const int primary = result & 0xff;  // the higher bits give the place in SQLite
   if (is_full(primary, os_errno))
     return {Code::exhausted,
