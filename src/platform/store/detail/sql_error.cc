@@ -21,7 +21,8 @@ bool is_full(int result, int os_errno) {
 
 }  // namespace
 
-Error sql_error(const std::string& file, int result, int os_errno, std::string_view sqlite_message) {
+Error sql_error(const std::string& file, int result, int os_errno,
+                std::string_view sqlite_message) {
   const int primary = result & 0xff;  // the higher bits give the place in SQLite
   if (is_full(primary, os_errno))
     return {Code::exhausted,
