@@ -40,7 +40,7 @@ Result<int> print_runs(const std::string& beginning) {
   if (!home) return kDone;
   auto client = client::Client::open(*home);
   if (!client) return kDone;
-  auto list = client->runs({.project = {}, .state = {}, .limit = kRunsMax});
+  auto list = client->call(api::kRuns, {.query = {.project = {}, .state = {}, .limit = kRunsMax}});
   if (!list) return kDone;
   for (const api::RunView& run : list->runs) {
     constexpr std::string_view kDefault = "default/";
@@ -57,7 +57,7 @@ Result<int> print_hosts() {
   if (!home) return kDone;
   auto client = client::Client::open(*home);
   if (!client) return kDone;
-  auto list = client->hosts();
+  auto list = client->call(api::kHosts);
   if (!list) return kDone;
   for (const api::HostView& host : list->hosts) print_buffered(host.id);
   flush();

@@ -83,7 +83,9 @@ class FlightDeliveries {
   comm::FlightFolder of_node(const api::NodeView& node) {
     const auto where = format("node {} on {}", node.index, node.host);
     comm::FlightFolder folder;
-    auto came = client_.flight(id_, {node.index, asked_, in_seconds(deadline_.remaining())});
+    auto came = client_.call(
+        api::kFlight,
+        {.path = id_, .query = {node.index, asked_, in_seconds(deadline_.remaining())}});
     if (!came) {
       folder.refused.push_back(std::move(came).error().with_context(where));
       return folder;
@@ -122,7 +124,7 @@ class FlightDeliveries {
 // of other nodes.
 Result<comm::FlightFolder> records_of(const model::RunId& id) {
   client::Client client = TRY(connect_to_daemon());
-  const api::RunView run = TRY(client.run(id));
+  const api::RunView run = TRY(client.call(api::kRun, {.path = id}));
   if (run.attempts.empty())
     return Error{Code::not_found, format("{} has not started yet", text(id))};
   const auto& attempt = run.attempts.back();

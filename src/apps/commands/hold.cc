@@ -21,7 +21,8 @@ Result<int> hold(const HoldFlags& flags) {
   const std::vector<model::RunId> runs = TRY(run_arguments(flags.runs));
   client::Client client = TRY(connect_to_daemon());
   for (const model::RunId& id : runs) {
-    const auto run = TRY(client.hold(id, {.by = user_name(), .reason = flags.reason}));
+    const auto run = TRY(client.call(
+        api::kHold, {.path = id, .request = {.by = user_name(), .reason = flags.reason}}));
     print(flags.json ? dump_json(to_json(run), Indent::two) : state_line(run));
   }
   return kDone;

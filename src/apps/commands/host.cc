@@ -51,7 +51,7 @@ Result<int> list_hosts(const HostFlags& flags) {
   if (!flags.reason.empty())
     return Error{Code::invalid, "host ls changes nothing: leave out --reason"};
   client::Client client = TRY(connect_to_daemon());
-  api::HostList list = TRY(client.hosts());
+  api::HostList list = TRY(client.call(api::kHosts));
   for (const std::string& name : flags.hosts)
     if (std::ranges::find(list.hosts, name, &api::HostView::id) == list.hosts.end())
       return Error{Code::not_found,
@@ -71,8 +71,9 @@ Result<int> change_hosts(const HostFlags& flags, model::HostState state) {
   client::Client client = TRY(connect_to_daemon());
   api::HostList list;
   for (const std::string& host : flags.hosts)
-    list = TRY(
-        client.set_host({.host = host, .state = state, .by = user_name(), .reason = flags.reason}));
+    list = TRY(client.call(
+        api::kSetHost,
+        {.request = {.host = host, .state = state, .by = user_name(), .reason = flags.reason}}));
   std::erase_if(list.hosts, [&](const api::HostView& host) {
     return std::ranges::find(flags.hosts, host.id) == flags.hosts.end();
   });

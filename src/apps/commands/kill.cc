@@ -71,7 +71,7 @@ void add_kill(CLI::App& app, Action& action) {
       int number = TRY(signal_number(*signal));
       const model::RunId id = TRY(run_argument(*run));
       client::Client client = TRY(connect_to_daemon());
-      api::RunView view = TRY(client.run(id));
+      api::RunView view = TRY(client.call(api::kRun, {.path = id}));
       TRY(check_rank(view, *rank));
       RankProcess target = TRY(find_rank(view, *rank));
       TRY(check_is_here(target));

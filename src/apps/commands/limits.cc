@@ -53,7 +53,7 @@ Result<std::optional<api::LimitRequest>> limit_request_of(const LimitFlags& flag
 
 // A mistyped name would lift no limit without a message.
 Result<void> check_has_limit(client::Client& client, const api::LimitRequest& wish) {
-  const api::LimitList list = TRY(client.limits());
+  const api::LimitList list = TRY(client.call(api::kLimits));
   const auto is_meant = [&](const api::LimitView& limit) {
     return limit.scope == wish.scope && limit.name == wish.name && limit.devices;
   };
@@ -72,7 +72,8 @@ Result<int> limits(const LimitFlags& flags) {
                         text(wish->scope), wish->name)};
   client::Client client = TRY(connect_to_daemon());
   if (flags.lift && wish) TRY(check_has_limit(client, *wish));
-  const api::LimitList list = wish ? TRY(client.set_limit(*wish)) : TRY(client.limits());
+  const api::LimitList list =
+      wish ? TRY(client.call(api::kSetLimit, {.request = *wish})) : TRY(client.call(api::kLimits));
   print(flags.json ? dump_json(to_json(list), Indent::two) : limits_text(list));
   return kDone;
 }

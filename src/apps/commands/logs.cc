@@ -38,12 +38,12 @@ void print_unfinished(const api::LogPage& page, bool with_rank) {
 Result<int> show_logs(const LogsFlags& flags) {
   model::RunId id = TRY(run_argument(flags.run));
   client::Client client = TRY(connect_to_daemon());
-  api::RunView run = TRY(client.run(id));
+  api::RunView run = TRY(client.call(api::kRun, {.path = id}));
   TRY(check_rank(run, flags.rank));
   bool with_rank = model::rank_count(run.spec) > 1 && !flags.rank;
   api::LogsQuery query{.after = 0, .rank = flags.rank, .tail = flags.tail};
   while (true) {
-    api::LogPage page = TRY(client.logs(id, query));
+    api::LogPage page = TRY(client.call(api::kLogs, {.path = id, .query = query}));
     print_page(page, with_rank, flags.json);
     bool all = page.lines.empty() || query.tail;
     if (all && !flags.follow && !flags.json) print_unfinished(page, with_rank);

@@ -27,7 +27,9 @@ struct MapFlags {
 Result<map::ClusterMap> cluster_map(const MapFlags& flags) {
   if (!flags.file.empty()) return map::parse_map(TRY(read_file(flags.file)), flags.file);
   client::Client client = TRY(connect_to_daemon());
-  return map::map_from_json(TRY(client.map()));
+  map::ClusterMap map = TRY(client.call(api::kMap));
+  TRY(map::check(map));
+  return map;
 }
 
 std::string without_end(std::string lines) {

@@ -43,8 +43,8 @@ void add_metrics(CLI::App& app, Action& action) {
     action = [run, query, json]() -> Result<int> {
       const model::RunId id = TRY(run_argument(*run));
       client::Client client = TRY(connect_to_daemon());
-      TRY(check_rank(TRY(client.run(id)), query->rank));
-      api::SeriesList list = TRY(client.metrics(id, *query));
+      TRY(check_rank(TRY(client.call(api::kRun, {.path = id})), query->rank));
+      api::SeriesList list = TRY(client.call(api::kMetrics, {.path = id, .query = *query}));
       if (*json)
         print(dump_json(to_json(list)));
       else

@@ -43,7 +43,7 @@ Result<int> list_orphans(const OrphanFlags& flags) {
   if (!flags.runs.empty())
     return Error{Code::invalid, "orphan ls: lists all of them: leave out the run"};
   client::Client client = TRY(connect_to_daemon());
-  show(TRY(client.orphans()), flags.json);
+  show(TRY(client.call(api::kOrphans)), flags.json);
   return kDone;
 }
 
@@ -59,7 +59,8 @@ Result<int> adopt(const OrphanFlags& flags) {
   const auto runs = TRY(named_runs(flags));
   client::Client client = TRY(connect_to_daemon());
   for (const model::RunId& run : runs) {
-    const api::RunView view = TRY(client.adopt_orphan(run, {.by = user_name()}));
+    const api::RunView view =
+        TRY(client.call(api::kAdoptOrphan, {.path = run, .request = {.by = user_name()}}));
     print(flags.json ? dump_json(to_json(view), Indent::two)
                      : format("adopted {}; `lockstep show {}` shows it", view.id, view.id));
   }
@@ -70,7 +71,8 @@ Result<int> stop(const OrphanFlags& flags) {
   const auto runs = TRY(named_runs(flags));
   client::Client client = TRY(connect_to_daemon());
   api::OrphanList list;
-  for (const model::RunId& run : runs) list = TRY(client.stop_orphan(run, {.by = user_name()}));
+  for (const model::RunId& run : runs)
+    list = TRY(client.call(api::kStopOrphan, {.path = run, .request = {.by = user_name()}}));
   if (flags.json)
     show(list, true);
   else

@@ -28,7 +28,8 @@ Result<std::vector<PlotSeries>> fetch(client::Client& client, const model::RunId
                                       const PlotFlags& flags) {
   std::vector<PlotSeries> plots;
   for (const std::string& name : flags.names) {
-    api::SeriesList list = TRY(client.metrics(id, {.name = name, .rank = flags.rank}));
+    api::SeriesList list =
+        TRY(client.call(api::kMetrics, {.path = id, .query = {.name = name, .rank = flags.rank}}));
     if (list.series.empty())
       return Error{Code::not_found,
                    format("{0} has logged no metric '{1}'; `lockstep metrics {0}` lists them",
@@ -63,7 +64,7 @@ void add_plot(CLI::App& app, Action& action) {
       if (flags->names.empty()) flags->names = {"loss"};
       const model::RunId id = TRY(run_argument(flags->run));
       client::Client client = TRY(connect_to_daemon());
-      TRY(check_rank(TRY(client.run(id)), flags->rank));
+      TRY(check_rank(TRY(client.call(api::kRun, {.path = id})), flags->rank));
       auto series = TRY(fetch(client, id, *flags));
       print(plot(series, {.width = std::min(terminal_width(), 100),
                           .height = flags->height,

@@ -20,7 +20,8 @@ struct PriorityFlags {
 Result<int> set_priority(const PriorityFlags& flags) {
   const model::RunId id = TRY(run_argument(flags.run));
   client::Client client = TRY(connect_to_daemon());
-  const auto run = TRY(client.priority(id, {.by = user_name(), .priority = flags.priority}));
+  const auto run = TRY(client.call(
+      api::kPriority, {.path = id, .request = {.by = user_name(), .priority = flags.priority}}));
   print(flags.json ? dump_json(to_json(run), Indent::two)
                    : format("{} has priority {}", run.id, run.priority));
   return kDone;

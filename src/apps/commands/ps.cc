@@ -39,7 +39,7 @@ void add_ps(CLI::App& app, Action& action) {
     action = [query, state, json]() -> Result<int> {
       if (*state) query->state = TRY(parse_name<model::RunState>(**state));
       client::Client client = TRY(connect_to_daemon());
-      api::RunList list = TRY(client.runs(*query));
+      api::RunList list = TRY(client.call(api::kRuns, {.query = *query}));
       if (*json)
         print(dump_json(to_json(list), Indent::two));
       else

@@ -15,7 +15,7 @@ Result<int> release(const std::vector<std::string>& words, bool json) {
   const std::vector<model::RunId> runs = TRY(run_arguments(words));
   client::Client client = TRY(connect_to_daemon());
   for (const model::RunId& id : runs) {
-    const auto run = TRY(client.release(id, {.by = user_name()}));
+    const auto run = TRY(client.call(api::kRelease, {.path = id, .request = {.by = user_name()}}));
     print(json ? dump_json(to_json(run), Indent::two) : state_line(run));
   }
   return kDone;

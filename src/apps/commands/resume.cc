@@ -16,7 +16,8 @@ struct ResumeFlags {
 
 // The last line of the earlier attempts: these were shown before, or `lockstep logs` shows them.
 Result<std::int64_t> last_line(client::Client& client, const model::RunId& id) {
-  return TRY(client.logs(id, {.after = 0, .rank = {}, .tail = 1})).next;
+  return TRY(client.call(api::kLogs, {.path = id, .query = {.after = 0, .rank = {}, .tail = 1}}))
+      .next;
 }
 
 Result<int> resume_and_follow(const model::RunId& id) {
@@ -25,7 +26,7 @@ Result<int> resume_and_follow(const model::RunId& id) {
   InterruptHandler interrupt(
       format("\nlockstep: interrupted; `lockstep show {}` tells how it stands", text(id)),
       kCancelled);
-  const api::RunView run = TRY(client.resume(id));
+  const api::RunView run = TRY(client.call(api::kResume, {.path = id}));
   const auto detached = "\ndetached: " + reattach_hint(run.id);
   interrupt.set_message(detached);
   auto end = TRY(follow(client, id, {.rank = {}, .after = after}));
@@ -40,7 +41,8 @@ Result<int> resume(const ResumeFlags& flags) {
     return Error{Code::invalid, "--follow follows one run; leave it out, or name one run"};
   if (flags.follow) return resume_and_follow(runs.front());
   client::Client client = TRY(connect_to_daemon());
-  for (const model::RunId& id : runs) print(state_line(TRY(client.resume(id))));
+  for (const model::RunId& id : runs)
+    print(state_line(TRY(client.call(api::kResume, {.path = id}))));
   return kDone;
 }
 

@@ -88,8 +88,9 @@ std::string plan_text(const api::PlanView& plan, const model::RunSpec& spec) {
 Result<int> show_plan(const RunCommandOptions& choice) {
   const model::RunSpec spec = TRY(spec_of(choice.flags));
   client::Client client = TRY(connect_to_daemon());
-  const auto plan =
-      TRY(client.plan({.spec = spec, .origin = origin_of(spec.working_folder), .request_id = {}}));
+  const auto plan = TRY(client.call(
+      api::kPlan,
+      {.request = {.spec = spec, .origin = origin_of(spec.working_folder), .request_id = {}}}));
   print(choice.json ? dump_json(to_json(plan), Indent::two) : plan_text(plan, spec));
   return kDone;
 }

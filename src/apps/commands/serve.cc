@@ -79,7 +79,7 @@ Result<int> serve_detached(const ServeFlags& flags) {
   client::Client client = TRY(start_daemon(home, words));
   if (auto warning = listen_warning(served)) print_to_stderr("lockstep: " + *warning);
   print(start_message(home, client));
-  print_notices(TRY(client.version()).notices);
+  print_notices(TRY(client.call(api::kVersion)).notices);
   return kDone;
 }
 

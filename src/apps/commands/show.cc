@@ -22,7 +22,7 @@ void add_show(CLI::App& app, Action& action) {
     action = [run, json]() -> Result<int> {
       const model::RunId id = TRY(run_argument(*run));
       client::Client client = TRY(connect_to_daemon());
-      api::RunView view = TRY(client.run(id));
+      api::RunView view = TRY(client.call(api::kRun, {.path = id}));
       print(*json ? dump_json(to_json(view), Indent::two) : run_details(view));
       return kDone;
     };

@@ -32,7 +32,8 @@ Result<int> stop(const StopFlags& flags) {
   const std::vector<model::RunId> runs = TRY(run_arguments(flags.runs));
   client::Client client = TRY(connect_to_daemon());
   for (const model::RunId& id : runs) {
-    api::RunView run = TRY(client.stop(id, {.reason = flags.reason}));
+    api::RunView run =
+        TRY(client.call(api::kStop, {.path = id, .request = {.reason = flags.reason}}));
     if (!flags.wait) print(run.ended ? state_line(run) : run.id + " stopping");
   }
   return flags.wait ? await_all(client, runs) : kDone;

@@ -20,7 +20,7 @@ void add_version(CLI::App& app, Action& action) {
       Json versions = {{"version", LOCKSTEP_VERSION}};
       std::vector<std::string> troubles, notices;
       if (auto client = TRY(find_running_daemon(TRY(find_home())))) {
-        api::Version daemon = TRY(client->version());
+        api::Version daemon = TRY(client->call(api::kVersion));
         versions["daemon"] = to_json(daemon);
         versions["daemon"]["url"] = client->url();
         troubles = std::move(daemon.troubles);

@@ -98,7 +98,8 @@ Result<int> watch(const std::string& words) {
   StateChangePrinter turns;
   Deadline next_line = Deadline::after(Duration(0));
   while (!InterruptHandler::requested()) {
-    api::RunView run = TRY(retry_while_away(client, [&] { return client.run(id); }));
+    api::RunView run =
+        TRY(retry_while_away(client, [&] { return client.call(api::kRun, {.path = id}); }));
     turns.report(run, live);
     if (run.ended) return exit_code_for(run);
     if (run.progress && run.state == model::RunState::running && (live || next_line.passed())) {
@@ -109,7 +110,9 @@ Result<int> watch(const std::string& words) {
         print(line);
       next_line = Deadline::after(kLineEvery);
     }
-    TRY(retry_while_away(client, [&] { return client.run(id, run.version, kPoll); }));
+    TRY(retry_while_away(client, [&] {
+      return client.call(api::kRun, {.path = id, .query = {run.version, in_seconds(kPoll)}});
+    }));
   }
   print(farewell);
   return kDone;

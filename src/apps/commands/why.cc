@@ -135,8 +135,8 @@ std::string timeline_of(const WhyReport& report, Time now) {
 Result<int> why(const std::string& words, bool json) {
   const model::RunId id = TRY(run_argument(words));
   client::Client client = TRY(connect_to_daemon());
-  const api::RunView run = TRY(client.run(id));
-  const api::QueueView queue = TRY(client.queue({.limit = 10'000}));
+  const api::RunView run = TRY(client.call(api::kRun, {.path = id}));
+  const api::QueueView queue = TRY(client.call(api::kQueue, {.query = {.limit = 10'000}}));
   const WhyReport report = report_of(run, queue);
   if (json) {
     print(dump_json(to_json(report), Indent::two));

@@ -59,7 +59,7 @@ bool original_answers(const host::Home& home) {
   auto token = read_file(home.token_file(), 4096);
   if (!file || !token) return false;
   while (token->ends_with('\n')) token->pop_back();
-  return client::Client(file->url, *std::move(token)).version().has_value();
+  return client::Client(file->url, *std::move(token)).call(api::kVersion).has_value();
 }
 
 // A copy has the names and keys of the original: its daemon would take over the original's nodes.

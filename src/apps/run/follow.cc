@@ -127,8 +127,9 @@ Result<std::optional<api::RunView>> wait_for_end(client::Client& client, const m
   WaitingLine waiting;
   std::int64_t version = -1;
   while (!InterruptHandler::requested()) {
-    api::RunView run =
-        TRY(retry_while_away(client, [&] { return client.run(id, version, kWait); }));
+    api::RunView run = TRY(retry_while_away(client, [&] {
+      return client.call(api::kRun, {.path = id, .query = {version, in_seconds(kWait)}});
+    }));
     if (run.ended) return std::optional(std::move(run));
     version = run.version;
     waiting.show(state_line(run));
@@ -146,10 +147,12 @@ Result<std::optional<api::RunView>> follow(client::Client& client, const model::
                        .wait_seconds = in_seconds(kWait),
                        .unfinished = 0};
   while (!InterruptHandler::requested()) {
-    api::RunView run = TRY(retry_while_away(client, [&] { return client.run(id); }));
+    api::RunView run =
+        TRY(retry_while_away(client, [&] { return client.call(api::kRun, {.path = id}); }));
     if (states.would_report(run)) live.wipe();
     states.report(run);
-    api::LogPage page = TRY(retry_while_away(client, [&] { return client.logs(id, query); }));
+    api::LogPage page = TRY(retry_while_away(
+        client, [&] { return client.call(api::kLogs, {.path = id, .query = query}); }));
     bool with_rank = model::rank_count(run.spec) > 1 && !options.rank;
     if (!page.lines.empty()) {
       states.clear_line();
@@ -161,7 +164,8 @@ Result<std::optional<api::RunView>> follow(client::Client& client, const model::
     live.show(unfinished_text(page, with_rank));
     if (!page.ended) continue;
     live.wipe();
-    api::RunView end = TRY(retry_while_away(client, [&] { return client.run(id); }));
+    api::RunView end =
+        TRY(retry_while_away(client, [&] { return client.call(api::kRun, {.path = id}); }));
     states.report(end);
     return std::optional(std::move(end));
   }

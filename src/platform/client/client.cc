@@ -10,10 +10,7 @@
 #include "net/http/http_client.h"
 #include "net/http/url.h"
 #include "platform/api/error.h"
-#include "platform/api/json.h"
-#include "platform/api/paths.h"
 #include "platform/api/proof.h"
-#include "platform/api/routes.h"
 
 namespace lockstep::client {
 namespace {
@@ -23,34 +20,36 @@ constexpr Duration kPatience = std::chrono::seconds(30);
 constexpr Duration kLate = std::chrono::seconds(1);
 constexpr Bytes kAnswerMax = 64_MiB;
 
-std::vector<std::string> run_path_parameters(const model::RunId& id) {
-  return {id.project, format("{}", id.number)};
-}
-
 // A stored Url may be invalid: a daemon file may be damaged.
 net::Url url_or_nowhere(const std::string& words) {
   return net::parse_url(words).value_or(net::Url{.host = "127.0.0.1", .port = 1});
 }
 
 // The daemon has proven its identity, so it has another version, or its answer was manipulated.
-Error unreadable(const Error& error, const std::string& url) {
+Error unreadable_answer(const Error& error, const std::string& url) {
   return {Code::corrupt, format("the answer of {}: {}", url, error.message)};
 }
 
 Result<Json> json_of(const net::HttpResponse& answer, const std::string& url) {
   if (answer.status >= 400) return api::error_of(answer.status, answer.body);
   auto json = parse_json(answer.body);
-  if (!json) return unreadable(json.error(), url);
+  if (!json) return unreadable_answer(json.error(), url);
   return json;
 }
 
-// A daemon may be newer than its caller: agents outlive the daemon that started them.
-template <class Answer>
-Result<Answer> answer_in(const Json& json) {
-  return from_json<Answer>(json, UnknownFields::ignore);
+// A call of a user that may change something, and is known by the route's errors to do so.
+bool is_change(const api::Route& route) {
+  return route.method == "POST" && route.caller == api::Caller::user &&
+         route.errors != api::RouteErrors::none;
 }
 
 }  // namespace
+
+Path::Path(const model::RunId& run) : words{run.project, format("{}", run.number)} {}
+Path::Path(const model::NodeId& node) : Path(node.attempt.run) {
+  words.push_back(format("{}", node.attempt.epoch));
+  words.push_back(format("{}", node.index));
+}
 
 std::string new_request_id() { return net::random_hex(16); }
 
@@ -89,20 +88,17 @@ class Client::Connection {
                                                      : std::nullopt;
   }
 
-  // Makes the call by the route's declaration. `words` are the path's parameters.
-  template <class Route>
-  Result<typename Route::Answer> call(const Route& route, const std::vector<std::string>& words,
-                                      const typename Route::Query& query,
-                                      const typename Route::Request& request,
-                                      const Deadline& deadline) {
+  Result<Json> send(const Call& sent) {
+    const api::Route& route = sent.route;
+    const Deadline deadline = sent.deadline.value_or(Deadline::after(sent.wait + kPatience));
     net::HttpCall call{.method = std::string(route.method),
-                       .target = api::target_of(route.path, words, to_query(query)),
+                       .target = api::target_of(route.path, sent.path, sent.query),
                        // A heartbeat's items are numbered, so a repeat has no effect.
                        .repeatable = route.caller == api::Caller::agent};
     if (route.caller != api::Caller::anyone) call.headers.add("Authorization", "Bearer " + token_);
-    if (route.request.schema != nullptr) {
+    if (!sent.body.empty()) {
       call.headers.add("Content-Type", "application/json");
-      call.body = dump_json(to_json(request));
+      call.body = sent.body;
     }
     server_wait_ = std::max(Duration(0), deadline.remaining() - kPatience);
     auto called = http_.call(call, deadline);
@@ -112,19 +108,7 @@ class Client::Connection {
     if (!called && called.error().code == Code::timeout && !daemon_.empty())
       return Error{Code::timeout,
                    format("{} does not answer; it may be stopped or overloaded", daemon_)};
-    const net::HttpResponse answer = TRY(std::move(called));
-    auto read = answer_in<typename Route::Answer>(TRY(json_of(answer, url_)));
-    if (!read) return unreadable(read.error(), url_);
-    return read;
-  }
-
-  template <class Route>
-  Result<typename Route::Answer> call(const Route& route,
-                                      const std::vector<std::string>& words = {},
-                                      const typename Route::Query& query = {},
-                                      const typename Route::Request& request = {},
-                                      Duration wait = {}) {
-    return call(route, words, query, request, Deadline::after(wait + kPatience));
+    return json_of(TRY(std::move(called)), url_);
   }
 
  private:
@@ -140,7 +124,8 @@ class Client::Connection {
 
   Result<void> check_proof(const net::HttpResponse& answer) const {
     const auto json = json_of(answer, url_);
-    const auto health = json ? answer_in<api::Health>(*json) : Result<api::Health>(json.error());
+    const auto health = json ? from_json<api::Health>(*json, UnknownFields::ignore)
+                             : Result<api::Health>(json.error());
     const std::string right = api::daemon_proof(token_, url_or_nowhere(url_).port, nonce_);
     if (health && net::equal_constant_time(health->proof.value_or(""), right)) return {};
     return Error{Code::unavailable,
@@ -174,7 +159,7 @@ Result<Client> Client::open_elsewhere(const host::Home& home, const host::Daemon
     Client client(there.network_url, there.token);
     client.connection_->set_daemon(
         format("the daemon on {} at {}", there.machine, there.network_url), std::move(when_late));
-    if (client.health()) return client;
+    if (client.call(api::kHealth)) return client;
   }
   return host::daemon_elsewhere_error(home, there);
 }
@@ -194,7 +179,7 @@ Result<Client> Client::open(const host::Home& home, WhenLate when_late) {
   Client client(file->url, *std::move(token));
   client.connection_->set_daemon(format("the daemon (process {}) at {}", file->pid, file->url),
                                  std::move(when_late));
-  auto well = client.health();
+  auto well = client.call(api::kHealth);
   if (well) return client;
   if (well.error().code == Code::timeout) return std::move(well).error();
   // Also if another program answers there: a daemon that was killed leaves its file behind.
@@ -204,124 +189,33 @@ Result<Client> Client::open(const host::Home& home, WhenLate when_late) {
 const std::string& Client::url() const { return connection_->url(); }
 bool Client::was_sent() const { return connection_->was_sent(); }
 
-// A call that may be repeated.
-template <class Route>
-Result<typename Route::Answer> Client::change(const Route& route,
-                                              const std::vector<std::string>& words,
-                                              const typename Route::Request& request) {
-  auto changed = connection_->call(route, words, {}, request);
-  if (changed) return changed;
-  const Error& error = changed.error();
-  if (!connection_->is_unanswered()) return changed;
+Result<Json> Client::send(const Call& call) {
+  auto answer = connection_->send(call);
+  if (answer || !connection_->is_unanswered() || !is_change(call.route)) return answer;
+  const Error& error = answer.error();
   return Error{error.code, was_sent() ? error.message +
                                             "; it is not known whether it was done, "
                                             "and repeating the command is safe"
                                       : error.message + "; nothing was changed"};
 }
 
-Result<void> Client::health() {
-  TRY(connection_->call(api::kHealth));
-  return {};
-}
-
-Result<api::Version> Client::version() { return connection_->call(api::kVersion); }
-
-Result<Json> Client::map() { return to_json(TRY(connection_->call(api::kMap))); }
+Error Client::unreadable(const Error& error) const { return unreadable_answer(error, url()); }
 
 Result<api::RunView> Client::submit(api::SubmitRequest request) {
   if (request.request_id.empty()) request.request_id = new_request_id();
-  auto run = connection_->call(api::kSubmit, {}, {}, request);
+  auto run = call(api::kSubmit, {.request = request});
   if (run || run.error().code != Code::unavailable) return run;
   const bool sent = was_sent();
-  run = connection_->call(api::kSubmit, {}, {}, request);
+  run = call(api::kSubmit, {.request = request});
   connection_->was_sent_before(sent && connection_->is_unanswered());
   return run;
-}
-
-Result<api::RunList> Client::runs(const api::RunsQuery& query) {
-  return connection_->call(api::kRuns, {}, query);
-}
-
-Result<api::RunView> Client::run(const model::RunId& id, std::int64_t after_version,
-                                 Duration wait) {
-  return connection_->call(api::kRun, run_path_parameters(id), {after_version, in_seconds(wait)},
-                           {}, wait);
-}
-
-Result<api::RunView> Client::stop(const model::RunId& id, const api::StopRequest& request) {
-  return change(api::kStop, run_path_parameters(id), request);
-}
-
-Result<api::RunView> Client::resume(const model::RunId& id) {
-  return change(api::kResume, run_path_parameters(id), {});
-}
-
-Result<api::RunView> Client::hold(const model::RunId& id, const api::HoldRequest& request) {
-  return change(api::kHold, run_path_parameters(id), request);
-}
-
-Result<api::RunView> Client::release(const model::RunId& id, const api::ReleaseRequest& request) {
-  return change(api::kRelease, run_path_parameters(id), request);
-}
-
-Result<api::RunView> Client::priority(const model::RunId& id, const api::PriorityRequest& request) {
-  return change(api::kPriority, run_path_parameters(id), request);
-}
-
-Result<api::QueueView> Client::queue(const api::QueueQuery& query) {
-  return connection_->call(api::kQueue, {}, query);
-}
-
-Result<api::PlanView> Client::plan(const api::SubmitRequest& request) {
-  return connection_->call(api::kPlan, {}, {}, request);
-}
-
-Result<api::HostList> Client::hosts() { return connection_->call(api::kHosts); }
-
-Result<api::HostList> Client::set_host(const api::HostRequest& request) {
-  return change(api::kSetHost, {}, request);
-}
-
-Result<api::LimitList> Client::limits() { return connection_->call(api::kLimits); }
-
-Result<api::LimitList> Client::set_limit(const api::LimitRequest& request) {
-  return change(api::kSetLimit, {}, request);
-}
-
-Result<api::OrphanList> Client::orphans() { return connection_->call(api::kOrphans); }
-
-Result<api::OrphanList> Client::stop_orphan(const model::RunId& id,
-                                            const api::OrphanRequest& request) {
-  return connection_->call(api::kStopOrphan, run_path_parameters(id), {}, request);
-}
-
-Result<api::RunView> Client::adopt_orphan(const model::RunId& id,
-                                          const api::OrphanRequest& request) {
-  return connection_->call(api::kAdoptOrphan, run_path_parameters(id), {}, request);
-}
-
-Result<api::LogPage> Client::logs(const model::RunId& id, const api::LogsQuery& query) {
-  return connection_->call(api::kLogs, run_path_parameters(id), query, {},
-                           from_seconds(query.wait_seconds));
-}
-
-Result<api::FlightView> Client::flight(const model::RunId& id, const api::FlightQuery& query) {
-  return connection_->call(api::kFlight, run_path_parameters(id), query, {},
-                           from_seconds(query.wait_seconds));
-}
-
-Result<api::SeriesList> Client::metrics(const model::RunId& id, const api::MetricsQuery& query) {
-  return connection_->call(api::kMetrics, run_path_parameters(id), query);
 }
 
 Result<api::HeartbeatAnswer> Client::heartbeat(const api::Heartbeat& heartbeat,
                                                const Deadline& deadline) {
   const model::NodeId node = TRY(model::parse_node_id(heartbeat.node));
-  std::vector<std::string> words = run_path_parameters(node.attempt.run);
-  words.push_back(format("{}", node.attempt.epoch));
-  words.push_back(format("{}", node.index));
-  return connection_->call(api::kHeartbeat, words, {connection_->generation()}, heartbeat,
-                           deadline);
+  return call(api::kHeartbeat,
+              {.path = node, .query = {connection_->generation()}, .request = heartbeat}, deadline);
 }
 
 }  // namespace lockstep::client

@@ -11,7 +11,10 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "platform/api/json.h"
 #include "platform/api/messages.h"
+#include "platform/api/paths.h"
+#include "platform/api/routes.h"
 #include "platform/host/home.h"
 #include "text/json.h"
 
@@ -27,6 +30,22 @@ struct LateAnswer {
   Duration waited{};
 };
 using WhenLate = std::function<void(const std::optional<LateAnswer>& late)>;
+
+// The parameters of a route's path: the run or the node that it names.
+struct Path {
+  std::vector<std::string> words;
+  Path() = default;
+  Path(const model::RunId& run);
+  Path(const model::NodeId& node);
+};
+
+// What a route takes: its path's parameters, its query and its request.
+template <class Route>
+struct Arguments {
+  Path path{};
+  typename Route::Query query{};
+  typename Route::Request request{};
+};
 
 class Client {
  public:
@@ -46,46 +65,56 @@ class Client {
   // The last call was sent, at least in part, and not answered: its effect is unknown.
   bool was_sent() const;
 
-  Result<void> health();
-  Result<api::Version> version();
-  Result<Json> map();
+  // Makes the call that the route declares (api/routes.h), and repeats nothing:
+  //   client.call(api::kStop, {.path = id, .request = {.reason = "too slow"}})
+  // An answer that its query delays is awaited by that much longer, or until the deadline.
+  template <class Route>
+  Result<typename Route::Answer> call(const Route& route, const Arguments<Route>& arguments = {},
+                                      std::optional<Deadline> deadline = std::nullopt);
+
   // Submits the run once: if the connection is lost before the answer, the call is repeated with
   // the same request id, which is generated if the request has none.
   Result<api::RunView> submit(api::SubmitRequest request);
-  Result<api::RunList> runs(const api::RunsQuery& query);
-  // With `wait`, answers once the run's version is greater than after_version.
-  Result<api::RunView> run(const model::RunId& id, std::int64_t after_version = -1,
-                           Duration wait = {});
-  Result<api::RunView> stop(const model::RunId& id, const api::StopRequest& request);
-  Result<api::RunView> resume(const model::RunId& id);
-  Result<api::RunView> hold(const model::RunId& id, const api::HoldRequest& request);
-  Result<api::RunView> release(const model::RunId& id, const api::ReleaseRequest& request);
-  Result<api::RunView> priority(const model::RunId& id, const api::PriorityRequest& request);
-  Result<api::QueueView> queue(const api::QueueQuery& query);
-  // A dry run: submits nothing.
-  Result<api::PlanView> plan(const api::SubmitRequest& request);
-  Result<api::HostList> hosts();
-  Result<api::HostList> set_host(const api::HostRequest& request);
-  Result<api::LimitList> limits();
-  Result<api::LimitList> set_limit(const api::LimitRequest& request);
-  Result<api::OrphanList> orphans();
-  Result<api::OrphanList> stop_orphan(const model::RunId& id, const api::OrphanRequest& request);
-  Result<api::RunView> adopt_orphan(const model::RunId& id, const api::OrphanRequest& request);
-  Result<api::LogPage> logs(const model::RunId& id, const api::LogsQuery& query);
-  Result<api::FlightView> flight(const model::RunId& id, const api::FlightQuery& query);
-  Result<api::SeriesList> metrics(const model::RunId& id, const api::MetricsQuery& query);
-  // Answers, or fails at the deadline, which must be later than heartbeat.wait_seconds.
+  // By an agent. Answers, or fails at the deadline, which must be later than
+  // heartbeat.wait_seconds.
   Result<api::HeartbeatAnswer> heartbeat(const api::Heartbeat& heartbeat, const Deadline& deadline);
 
  private:
   static Result<Client> open_elsewhere(const host::Home& home, const host::DaemonFile& there,
                                        WhenLate when_late);
 
+  // A call's parts without their types.
+  struct Call {
+    const api::Route& route;
+    const std::vector<std::string>& path;
+    api::Query query;
+    std::string body;  // empty: none
+    Duration wait{};   // the delay that it permits
+    std::optional<Deadline> deadline;
+  };
+  Result<Json> send(const Call& call);
+  Error unreadable(const Error& error) const;
+
   class Connection;
-  template <class Route>
-  Result<typename Route::Answer> change(const Route& route, const std::vector<std::string>& words,
-                                        const typename Route::Request& request);
   std::unique_ptr<Connection> connection_;
 };
+
+template <class Route>
+Result<typename Route::Answer> Client::call(const Route& route, const Arguments<Route>& arguments,
+                                            std::optional<Deadline> deadline) {
+  Call call{.route = route,
+            .path = arguments.path.words,
+            .query = to_query(arguments.query),
+            .body = {},
+            .deadline = std::move(deadline)};
+  if constexpr (!std::same_as<typename Route::Request, api::None>)
+    call.body = dump_json(to_json(arguments.request));
+  if constexpr (requires { arguments.query.wait_seconds; })
+    call.wait = from_seconds(arguments.query.wait_seconds);
+  // A daemon may be newer than its caller: agents outlive the daemon that started them.
+  auto read = from_json<typename Route::Answer>(TRY(send(call)), UnknownFields::ignore);
+  if (!read) return unreadable(read.error());
+  return read;
+}
 
 }  // namespace lockstep::client

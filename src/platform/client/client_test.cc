@@ -73,7 +73,7 @@ TEST_F(ClientTest, OpensTheDaemonOfAHomeAndShowsItsToken) {
   EXPECT_EQ(heard_.target, "/health");
   EXPECT_FALSE(heard_.headers.find("Authorization")) << "it may not be our daemon";
   answer(to_json(api::Version{.version = "1.2.3", .home = "/h", .pid = 7}));
-  EXPECT_EQ(client->version()->version, "1.2.3");
+  EXPECT_EQ(client->call(api::kVersion)->version, "1.2.3");
   EXPECT_EQ(heard_.headers.find("Authorization"), "Bearer t0ken");
 }
 
@@ -97,7 +97,8 @@ TEST_F(ClientTest, ALateAnswerIsToldOfAndWhatWasNotSentIsKnown) {
 
 TEST_F(ClientTest, AChangeThatWasNotSentChangedNothingAndOneWithoutAnswerMayHave) {
   Client nobody("http://127.0.0.1:1", token_);
-  EXPECT_THAT(nobody.stop({"demo", 1}, {}).error().message, HasSubstr("nothing was changed"));
+  EXPECT_THAT(nobody.call(api::kStop, {.path = model::RunId{"demo", 1}}).error().message,
+              HasSubstr("nothing was changed"));
   EXPECT_FALSE(nobody.submit({}));
   EXPECT_FALSE(nobody.was_sent());
 }
@@ -125,7 +126,7 @@ TEST_F(ClientTest, AStrangerAtTheAddressOfADaemonThatDiedCountsAsNoDaemon) {
 TEST_F(ClientTest, AStrangerNeverHearsTheToken) {
   knows_token_ = false;
   answer(to_json(api::Health{}));
-  EXPECT_THAT(client().version().error().message, HasSubstr("not the daemon"));
+  EXPECT_THAT(client().call(api::kVersion).error().message, HasSubstr("not the daemon"));
   EXPECT_EQ(heard_.path, (std::vector<std::string>{"health"}));
   EXPECT_FALSE(heard_.headers.find("Authorization"));
 }
@@ -140,14 +141,15 @@ TEST_F(ClientTest, AProofOfAnotherPortIsNone) {
 TEST_F(ClientTest, AnAgentAsksForAProofUnderItsAttemptsToken) {
   knows_token_ = false;
   Client agent(server_.url(), token_, model::AttemptName{"0f5c", {{"demo", 42}, 2}});
-  EXPECT_FALSE(agent.health());
+  EXPECT_FALSE(agent.call(api::kHealth));
   EXPECT_EQ(heard_.query["attempt"], "demo/42.2");
   EXPECT_EQ(heard_.query["generation"], "0f5c");
 }
 
 TEST_F(ClientTest, CallsGoToTheirRoutesWithTheirQueries) {
   answer(to_json(api::LogPage{}));
-  ASSERT_TRUE(client().logs({"demo", 42}, {.after = 3, .rank = 1, .tail = {}}));
+  ASSERT_TRUE(client().call(api::kLogs, {.path = model::RunId{"demo", 42},
+                                         .query = {.after = 3, .rank = 1, .tail = {}}}));
   EXPECT_THAT(heard_.target, HasSubstr("/api/v1/runs/demo/42/logs?after=3&"));
   EXPECT_EQ(heard_.query["rank"], "1");
   answer(to_json(api::RunView{}));
@@ -173,17 +175,19 @@ TEST_F(ClientTest, AHeartbeatNamesItsNodeInThePath) {
 
 TEST_F(ClientTest, ErrorsAreThoseOfTheDaemon) {
   answer_ = {.status = 404, .body = R"({"error":{"code":"not_found","message":"no run"}})"};
-  EXPECT_EQ(client().run({"demo", 1}).error().message, "no run");
-  EXPECT_EQ(client().run({"demo", 1}).error().code, Code::not_found);
+  EXPECT_EQ(client().call(api::kRun, {.path = model::RunId{"demo", 1}}).error().message, "no run");
+  EXPECT_EQ(client().call(api::kRun, {.path = model::RunId{"demo", 1}}).error().code,
+            Code::not_found);
   answer_ = {.status = 502, .body = "<html>"};
-  EXPECT_EQ(client().run({"demo", 1}).error().code, Code::unavailable);
+  EXPECT_EQ(client().call(api::kRun, {.path = model::RunId{"demo", 1}}).error().code,
+            Code::unavailable);
 }
 
 TEST_F(ClientTest, AnAnswerThatIsNotOursIsAnError) {
   answer_ = {.body = "<html>"};
-  EXPECT_EQ(client().runs({}).error().code, Code::corrupt);
+  EXPECT_EQ(client().call(api::kRuns).error().code, Code::corrupt);
   answer_ = {.body = R"({"runs":3})"};
-  EXPECT_THAT(client().runs({}).error().message, HasSubstr("runs"));
+  EXPECT_THAT(client().call(api::kRuns).error().message, HasSubstr("runs"));
 }
 
 // Code::invalid would tell an agent that its request is wrong.
@@ -214,11 +218,11 @@ TEST_F(ClientTest, ADaemonThatSaysMoreThanIsKnownIsUnderstood) {
   Json run = to_json(view);
   run.update(more);
   answer({{"runs", {run}}});
-  EXPECT_EQ(client().runs({})->runs.at(0).id, "demo/42");
+  EXPECT_EQ(client().call(api::kRuns)->runs.at(0).id, "demo/42");
 
   answer_ = {.status = 404,
              .body = R"({"error":{"code":"not_found","message":"no run","hint":"?"}})"};
-  EXPECT_EQ(client().run({"demo", 1}).error().message, "no run");
+  EXPECT_EQ(client().call(api::kRun, {.path = model::RunId{"demo", 1}}).error().message, "no run");
 }
 
 TEST_F(ClientTest, ADaemonFileThatSaysMoreThanIsKnownLeadsToTheDaemon) {
