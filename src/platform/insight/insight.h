@@ -23,19 +23,12 @@
 
 #include "base/result.h"
 #include "base/units.h"
+#include "platform/api/insight_messages.h"
 #include "platform/core/model/ids.h"
 #include "platform/spool/telemetry_item.h"
 #include "platform/store/database.h"
 
 namespace lockstep::insight {
-
-struct Line {
-  std::int64_t cursor = 0;  // ascending in the order of arrival
-  std::int64_t epoch = 0;
-  int rank = 0;
-  Time time{};
-  std::string text;  // without the line end
-};
 
 struct LogQuery {
   std::int64_t after = 0;  // lines after this cursor
@@ -43,25 +36,9 @@ struct LogQuery {
   std::optional<int> rank;  // of this rank only
 };
 
-struct LogPage {
-  std::vector<Line> lines;  // oldest first
-  bool more = false;        // the page ended at a limit: ask again after its last line
-};
-
-struct Point {
-  std::int64_t step = 0;
-  Time time{};
-  double value = 0;
-};
-
-struct Series {
-  std::string name;
-  int rank = 0;
-  std::vector<Point> points;  // by step
-  // All matching points. If there are more than `points` has, `points` are the first, the last, the
-  // minimum, the maximum and the first NaN of each of several ranges of steps.
-  std::int64_t total = 0;
-  bool downsampled() const { return total > static_cast<std::int64_t>(points.size()); }
+struct Lines {
+  std::vector<api::LogLine> lines;  // oldest first
+  bool more = false;                // they ended at a limit: ask again after the last one
 };
 
 struct SeriesQuery {
@@ -71,29 +48,10 @@ struct SeriesQuery {
   std::int64_t points = 10'000;            // at most, over all series
 };
 
-struct SeriesPage {
-  std::vector<Series> series;  // by name and rank
-  std::int64_t left_out = 0;   // series that did not fit: query them by name or rank
-};
-
-struct Progress {
-  std::int64_t epoch = 0;
-  std::int64_t step = 0;
-  std::int64_t steps = 0;  // 0: unknown
-  Time time{};
-};
-
 // The latest reports of a run's ranks.
 struct RunSummary {
-  std::optional<Progress> progress;
+  std::optional<api::Progress> progress;
   std::map<std::string, double> latest;  // by metric, from the lowest rank that logged it
-};
-
-struct Checkpoint {
-  std::int64_t step = 0;
-  std::int64_t epoch = 0;
-  std::string path;
-  Time time{};
 };
 
 // An event of a run.
@@ -133,10 +91,10 @@ class Insight {
 
   // Lines after a cursor, up to the limit or 4 MiB. If older lines were removed, a line of Lockstep
   // gives their number.
-  Result<LogPage> log(const model::RunId& run, const LogQuery& query);
+  Result<Lines> log(const model::RunId& run, const LogQuery& query);
   // The last lines of the run, oldest first, up to 4 MiB.
-  Result<std::vector<Line>> log_tail(const model::RunId& run, std::int64_t lines,
-                                     std::optional<int> rank = std::nullopt);
+  Result<std::vector<api::LogLine>> log_tail(const model::RunId& run, std::int64_t lines,
+                                             std::optional<int> rank = std::nullopt);
   // Removes the run's lines permanently, some at a time; true while some are left.
   Result<bool> expire_log(const model::RunId& run);
   // Continues the work that very large calls left, some at a time; true while there is more.
@@ -144,13 +102,13 @@ class Insight {
 
   // By name and rank, without series that have no points after `after_step`. The cost depends on
   // the requested number of points, not on the stored number.
-  Result<SeriesPage> series(const model::RunId& run, const SeriesQuery& query = {});
+  Result<api::SeriesList> series(const model::RunId& run, const SeriesQuery& query = {});
   // One for each of the runs; the number of queries does not depend on the number of runs. Contains
   // the first 1,000 metrics of a run by name, fewer for many runs: 20,000 over all.
   Result<std::map<model::RunId, RunSummary>> summaries(std::span<const model::RunId> runs);
   Result<RunSummary> summary(const model::RunId& run);
   // By step; the last 1,000.
-  Result<std::vector<Checkpoint>> checkpoints(const model::RunId& run);
+  Result<std::vector<api::Checkpoint>> checkpoints(const model::RunId& run);
   // In the order of arrival. If older events were removed, the first one gives their number.
   Result<std::vector<RunEvent>> events(const model::RunId& run);
 

@@ -39,7 +39,7 @@ class InsightTest : public ::testing::Test {
   std::vector<std::string> lines(const LogQuery& query = {}) {
     return texts(insight_.log(kRun, query).value().lines);
   }
-  static std::vector<std::string> texts(const std::vector<Line>& lines) {
+  static std::vector<std::string> texts(const std::vector<api::LogLine>& lines) {
     std::vector<std::string> texts;
     for (const auto& line : lines) texts.push_back(line.text);
     return texts;

@@ -14,7 +14,7 @@ using ::testing::HasSubstr;
 using ::testing::SizeIs;
 using ::testing::StartsWith;
 
-std::vector<std::string> texts(const std::vector<Line>& lines) {
+std::vector<std::string> texts(const std::vector<api::LogLine>& lines) {
   std::vector<std::string> texts;
   for (const auto& line : lines) texts.push_back(line.text);
   return texts;
@@ -30,9 +30,9 @@ class LogTest : public ::testing::Test {
     ASSERT_EQ(insight.ingest(kNode, items).value(), sequence_);
   }
   // Every line, page by page.
-  static std::vector<Line> read_all(Insight& insight, std::int64_t limit,
-                                    std::optional<int> rank = std::nullopt) {
-    std::vector<Line> all;
+  static std::vector<api::LogLine> read_all(Insight& insight, std::int64_t limit,
+                                            std::optional<int> rank = std::nullopt) {
+    std::vector<api::LogLine> all;
     for (std::int64_t after = 0;;) {
       auto page = insight.log(kRun, {.after = after, .limit = limit, .rank = rank}).value();
       for (auto& line : page.lines) all.push_back(std::move(line));

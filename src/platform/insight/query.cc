@@ -33,15 +33,15 @@ std::string json_of(std::span<const model::RunId> runs) {
 
 }  // namespace
 
-Result<LogPage> Insight::log(const model::RunId& run, const LogQuery& query) {
+Result<Lines> Insight::log(const model::RunId& run, const LogQuery& query) {
   const auto counters = TRY(find_counters(database_, run));
-  return counters ? lines_after(database_, *counters, query) : LogPage{};
+  return counters ? lines_after(database_, *counters, query) : Lines{};
 }
 
-Result<std::vector<Line>> Insight::log_tail(const model::RunId& run, std::int64_t lines,
-                                            std::optional<int> rank) {
+Result<std::vector<api::LogLine>> Insight::log_tail(const model::RunId& run, std::int64_t lines,
+                                                    std::optional<int> rank) {
   const auto counters = TRY(find_counters(database_, run));
-  return counters ? last_lines(database_, *counters, lines, rank) : std::vector<Line>();
+  return counters ? last_lines(database_, *counters, lines, rank) : std::vector<api::LogLine>();
 }
 
 Result<bool> Insight::expire_log(const model::RunId& run) {
@@ -57,15 +57,15 @@ Result<bool> Insight::expire_log(const model::RunId& run) {
 
 Result<bool> Insight::summarize_pending() { return summarize_some(database_); }
 
-Result<SeriesPage> Insight::series(const model::RunId& run, const SeriesQuery& query) {
+Result<api::SeriesList> Insight::series(const model::RunId& run, const SeriesQuery& query) {
   const Int after = query.after_step.value_or(std::numeric_limits<Int>::min());
   const Int most = std::clamp<Int>(query.points, 1, kPointsMax);
   const auto rows = TRY(find_series(database_, run, query, std::min(kSeriesMax, most)));
-  SeriesPage page;
+  api::SeriesList page;
   page.left_out = TRY(count_series(database_, run, query)) - static_cast<Int>(rows.size());
   const Int share = most / std::max<Int>(1, static_cast<Int>(rows.size()));
   for (const SeriesRow& row : rows) {
-    Series series = TRY(points_of(database_, row, after, share));
+    api::Series series = TRY(points_of(database_, row, after, share));
     if (series.total > 0) page.series.push_back(std::move(series));
   }
   return page;
@@ -87,13 +87,13 @@ Result<RunSummary> Insight::summary(const model::RunId& run) {
 // `wanted`: json_of() the runs. `cross join` keeps its order: one lookup for each of them.
 Result<void> Insight::add_progress(const std::string& wanted,
                                    std::map<model::RunId, RunSummary>& summaries) {
-  for (const auto& [project, number, epoch, step, steps, time] :
-       TRY(database_.rows<Text, Int, Int, Int, Int, Time>(
-           "select p.project, p.number, p.epoch, p.step, p.steps, p.time from "
+  for (const auto& [project, number, step, steps, time] :
+       TRY(database_.rows<Text, Int, Int, Int, Time>(
+           "select p.project, p.number, p.step, p.steps, p.time from "
            "json_each(:runs) as wanted cross join progress as p on "
            "p.project = wanted.value ->> 0 and p.number = wanted.value ->> 1",
            wanted)))
-    summaries.at({project, number}).progress = {epoch, step, steps, time};
+    summaries.at({project, number}).progress = {.step = step, .steps = steps, .time = time};
   return {};
 }
 
@@ -121,8 +121,8 @@ Result<void> Insight::add_latest(const std::string& wanted,
   return {};
 }
 
-Result<std::vector<Checkpoint>> Insight::checkpoints(const model::RunId& run) {
-  std::vector<Checkpoint> newest_first;
+Result<std::vector<api::Checkpoint>> Insight::checkpoints(const model::RunId& run) {
+  std::vector<api::Checkpoint> newest_first;
   for (auto& [step, epoch, path, time] : TRY(database_.rows<Int, Int, Text, Time>(
            "select step, epoch, path, time from checkpoints where project = :project and "
            "number = :number order by step desc limit :most",

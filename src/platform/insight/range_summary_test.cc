@@ -23,9 +23,9 @@ std::vector<RangeSummary> pieces_of(const std::vector<double>& values) {
   return pieces;
 }
 
-std::vector<std::int64_t> steps_of(const std::vector<Point>& points) {
+std::vector<std::int64_t> steps_of(const std::vector<api::Point>& points) {
   std::vector<std::int64_t> steps;
-  for (const Point& point : points) steps.push_back(point.step);
+  for (const api::Point& point : points) steps.push_back(point.step);
   return steps;
 }
 
@@ -68,10 +68,10 @@ TEST(Thin, NeverMoreThanAskedForAndAlwaysTheExtremes) {
     ASSERT_LE(static_cast<std::int64_t>(points.size()), most);
     ASSERT_EQ(points.back().step, static_cast<std::int64_t>(values.size()) - 1);
     const auto [least, greatest] = std::ranges::minmax(values);
-    const auto [found_least, found_greatest] = std::ranges::minmax(points, {}, &Point::value);
+    const auto [found_least, found_greatest] = std::ranges::minmax(points, {}, &api::Point::value);
     ASSERT_EQ(found_least.value, least);
     ASSERT_EQ(found_greatest.value, greatest);
-    ASSERT_TRUE(std::ranges::is_sorted(points, std::ranges::less_equal(), &Point::step));
+    ASSERT_TRUE(std::ranges::is_sorted(points, std::ranges::less_equal(), &api::Point::step));
   }
 }
 

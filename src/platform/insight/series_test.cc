@@ -31,15 +31,15 @@ class SeriesTest : public ::testing::Test {
     }
     ASSERT_TRUE(insight_.ingest({{kRun, epoch}, 0}, items));
   }
-  Series ask(std::int64_t points, std::optional<std::int64_t> after = std::nullopt) {
+  api::Series ask(std::int64_t points, std::optional<std::int64_t> after = std::nullopt) {
     auto page =
         insight_.series(kRun, {.name = name_, .rank = 0, .after_step = after, .points = points})
             .value();
-    return page.series.empty() ? Series{} : std::move(page.series[0]);
+    return page.series.empty() ? api::Series{} : std::move(page.series[0]);
   }
   // Checks that an answer gives the total, keeps the extremes and invents no points.
   void expect_true(std::int64_t points, std::optional<std::int64_t> after = std::nullopt) {
-    const Series series = ask(points, after);
+    const api::Series series = ask(points, after);
     const auto begin = after ? truth_.upper_bound(*after) : truth_.begin();
     ASSERT_EQ(series.total, std::distance(begin, truth_.end()));
     ASSERT_LE(static_cast<std::int64_t>(series.points.size()), points);
@@ -49,12 +49,12 @@ class SeriesTest : public ::testing::Test {
       least = std::min(least, point->second);
       greatest = std::max(greatest, point->second);
     }
-    const auto [low, high] = std::ranges::minmax(series.points, {}, &Point::value);
+    const auto [low, high] = std::ranges::minmax(series.points, {}, &api::Point::value);
     ASSERT_EQ(low.value, least);
     ASSERT_EQ(high.value, greatest);
     ASSERT_EQ(series.points.front().step, begin->first);
     ASSERT_EQ(series.points.back().step, truth_.rbegin()->first);
-    for (const Point& point : series.points) {
+    for (const api::Point& point : series.points) {
       ASSERT_EQ(point.value, truth_.at(point.step));
       ASSERT_EQ(point.time, Time(Duration(point.step)));
     }
@@ -69,10 +69,10 @@ class SeriesTest : public ::testing::Test {
 
 TEST_F(SeriesTest, FewPointsComeWholeAndManyAreMarked) {
   for (int step = 0; step < 1000; ++step) log({{step, step % 10}});
-  EXPECT_FALSE(ask(1000).downsampled());
+  EXPECT_FALSE(ask(1000).downsampled);
   EXPECT_THAT(ask(1000).points, SizeIs(1000));
-  const Series few = ask(100);
-  EXPECT_TRUE(few.downsampled());
+  const api::Series few = ask(100);
+  EXPECT_TRUE(few.downsampled);
   EXPECT_EQ(few.total, 1000);
   EXPECT_GT(few.points.size(), 40u);
   EXPECT_LE(few.points.size(), 100u);
@@ -118,10 +118,11 @@ TEST_F(SeriesTest, ANaNAmongThousandsIsStillSeen) {
   for (int step = 0; step < 20'000; ++step) points.emplace_back(step, 1.0);
   points[12'345].second = std::numeric_limits<double>::quiet_NaN();
   log(points);
-  const Series series = ask(50);
+  const api::Series series = ask(50);
   EXPECT_EQ(series.total, 20'000);
   EXPECT_EQ(
-      std::ranges::count_if(series.points, [](const Point& p) { return std::isnan(p.value); }), 1);
+      std::ranges::count_if(series.points, [](const api::Point& p) { return std::isnan(p.value); }),
+      1);
 }
 
 TEST_F(SeriesTest, WhatOneCallLeftUnsummarizedIsDoneInSlices) {
@@ -149,7 +150,7 @@ TEST_F(SeriesTest, TheAllowanceIsSharedByTheSeriesOfTheAnswer) {
   const auto page =
       insight_.series(kRun, {.name = {}, .rank = {}, .after_step = {}, .points = 1000}).value();
   ASSERT_THAT(page.series, SizeIs(20));
-  for (const Series& series : page.series) {
+  for (const api::Series& series : page.series) {
     EXPECT_LE(series.points.size(), 50u);
     EXPECT_EQ(series.total, 500);
   }
@@ -182,7 +183,7 @@ class RefusalTest : public SeriesTest {
     ASSERT_EQ(insight.ingest({{kRun, 1}, 0}, items).value(), last_);
   }
   std::size_t series() { return insight_.series(kRun).value().series.size(); }
-  std::vector<Line> lines() { return insight_.log(kRun, {.rank = {}}).value().lines; }
+  std::vector<api::LogLine> lines() { return insight_.log(kRun, {.rank = {}}).value().lines; }
 
   std::int64_t last_ = 0;
 };

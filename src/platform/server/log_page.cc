@@ -12,11 +12,11 @@ Result<std::int64_t> last_cursor(insight::Insight& insight, const model::RunId& 
   return last.empty() ? 0 : last.back().cursor;
 }
 
-Result<insight::LogPage> lines_for(insight::Insight& insight, const model::RunId& run,
-                                   const api::LogsQuery& query) {
+Result<insight::Lines> lines_for(insight::Insight& insight, const model::RunId& run,
+                                 const api::LogsQuery& query) {
   if (!query.tail)
     return insight.log(run, {.after = query.after, .limit = query.limit, .rank = query.rank});
-  return insight::LogPage{.lines = TRY(insight.log_tail(run, *query.tail, query.rank))};
+  return insight::Lines{.lines = TRY(insight.log_tail(run, *query.tail, query.rank))};
 }
 
 }  // namespace
@@ -24,13 +24,10 @@ Result<insight::LogPage> lines_for(insight::Insight& insight, const model::RunId
 Result<api::LogPage> log_page(insight::Insight& insight, const model::RunId& run,
                               const api::LogsQuery& query, bool run_ended) {
   api::LogPage page;
-  const insight::LogPage found = TRY(lines_for(insight, run, query));
+  insight::Lines found = TRY(lines_for(insight, run, query));
   page.next = query.tail ? TRY(last_cursor(insight, run)) : query.after;
-  for (const insight::Line& line : found.lines) {
-    page.next = std::max(page.next, line.cursor);
-    page.lines.push_back(
-        {.cursor = line.cursor, .epoch = line.epoch, .rank = line.rank, .text = line.text});
-  }
+  if (!found.lines.empty()) page.next = std::max(page.next, found.lines.back().cursor);
+  page.lines = std::move(found.lines);
   page.ended = run_ended && !found.more;
   return page;
 }

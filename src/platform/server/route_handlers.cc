@@ -87,7 +87,7 @@ Result<api::RunView> RouteHandlers::view(const model::RunId& id) {
     add_start_estimate(view, run, setup_.controller.scheduler());
   view.events = event_views(run.audit, TRY(setup_.insight.events(id)));
   view.attempts = attempt_views(state(), id);
-  view.checkpoints = checkpoint_views(TRY(setup_.insight.checkpoints(id)));
+  view.checkpoints = TRY(setup_.insight.checkpoints(id));
   view.troubles = troubles();
   return view;
 }
@@ -243,7 +243,7 @@ Result<api::SeriesList> RouteHandlers::metrics(const RouteCall<api::kMetrics>& c
                                    .rank = call.query.rank,
                                    .after_step = call.query.after_step,
                                    .points = call.query.points};
-  return series_list(TRY(setup_.insight.series(id, query)));
+  return setup_.insight.series(id, query);
 }
 
 // --- Long polls ---

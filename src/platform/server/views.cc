@@ -139,9 +139,7 @@ api::RunView run_view(const model::State& state, const model::Run& run, insight:
   view.late = late_ranks(state, run.id);
   view.checkpoint_folder = checkpoint_folder.string();
   view.latest = std::move(summary.latest);
-  if (const auto& progress = summary.progress)
-    view.progress =
-        api::Progress{.step = progress->step, .steps = progress->steps, .time = progress->time};
+  view.progress = summary.progress;
   return view;
 }
 
@@ -168,36 +166,12 @@ std::vector<api::AttemptView> attempt_views(const model::State& state, const mod
   return views;
 }
 
-std::vector<api::Checkpoint> checkpoint_views(std::vector<insight::Checkpoint> checkpoints) {
-  std::vector<api::Checkpoint> views;
-  for (auto& checkpoint : checkpoints)
-    views.push_back({.step = checkpoint.step,
-                     .epoch = checkpoint.epoch,
-                     .path = std::move(checkpoint.path),
-                     .time = checkpoint.time});
-  return views;
-}
-
 std::vector<model::AuditEntry> event_views(std::vector<model::AuditEntry> audit,
                                            std::vector<insight::RunEvent> events) {
   for (auto& event : events)
     audit.push_back({.time = event.time, .by = "", .what = std::move(event.text)});
   std::ranges::stable_sort(audit, {}, &model::AuditEntry::time);
   return audit;
-}
-
-api::SeriesList series_list(insight::SeriesPage page) {
-  api::SeriesList list{.series = {}, .left_out = page.left_out};
-  for (insight::Series& series : page.series) {
-    auto& view = list.series.emplace_back();
-    view.name = std::move(series.name);
-    view.rank = series.rank;
-    view.total = series.total;
-    view.downsampled = series.downsampled();
-    for (const insight::Point& point : series.points)
-      view.points.push_back({.step = point.step, .time = point.time, .value = point.value});
-  }
-  return list;
 }
 
 model::NodeReport node_report(const model::NodeName& node, const api::Heartbeat& heartbeat) {

@@ -21,12 +21,9 @@ api::RunView run_view(const model::State& state, const model::Run& run, insight:
 void add_start_estimate(api::RunView& view, const model::Run& run,
                         const step::IncrementalScheduler& scheduler);
 std::vector<api::AttemptView> attempt_views(const model::State& state, const model::RunId& run);
-std::vector<api::Checkpoint> checkpoint_views(std::vector<insight::Checkpoint> checkpoints);
 // Changes of a run by users, and events that its ranks and agents reported, by time.
 std::vector<model::AuditEntry> event_views(std::vector<model::AuditEntry> audit,
                                            std::vector<insight::RunEvent> events);
-
-api::SeriesList series_list(insight::SeriesPage page);
 
 model::NodeReport node_report(const model::NodeName& node, const api::Heartbeat& heartbeat);
 api::HeartbeatAnswer heartbeat_answer(const model::Command& command, std::int64_t acknowledged);

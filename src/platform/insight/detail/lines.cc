@@ -99,7 +99,6 @@ struct Chunk {
   std::int64_t first = 0;
   std::int64_t epoch = 0;
   int rank = 0;
-  Time time{};
   std::string text;
 };
 
@@ -108,10 +107,9 @@ template <class... Args>
 Result<std::vector<Chunk>> chunks(store::Database& database, std::string_view sql,
                                   const Args&... args) {
   std::vector<Chunk> all;
-  for (auto& [first, epoch, rank, time, text] :
-       TRY(database.rows<std::int64_t, std::int64_t, int, Time, std::string>(sql, args...,
-                                                                             kRowsAtOnce)))
-    all.push_back({first, epoch, rank, time, std::move(text)});
+  for (auto& [first, epoch, rank, text] :
+       TRY(database.rows<std::int64_t, std::int64_t, int, std::string>(sql, args..., kRowsAtOnce)))
+    all.push_back({first, epoch, rank, std::move(text)});
   return all;
 }
 
@@ -119,32 +117,28 @@ Result<std::vector<Chunk>> chunks(store::Database& database, std::string_view sq
 Result<std::vector<Chunk>> chunks_from(store::Database& database, std::int64_t counters,
                                        std::optional<int> rank, std::int64_t cursor) {
   if (rank)
-    return chunks(
-        database,
-        "select first, epoch, rank, time, text from log_chunks where counters = :counters and "
-        "rank = :rank and first >= :cursor order by first limit :limit",
-        counters, *rank, cursor);
-  return chunks(
-      database,
-      "select first, epoch, rank, time, text from log_chunks where counters = :counters and "
-      "first >= :cursor order by first limit :limit",
-      counters, cursor);
+    return chunks(database,
+                  "select first, epoch, rank, text from log_chunks where counters = :counters and "
+                  "rank = :rank and first >= :cursor order by first limit :limit",
+                  counters, *rank, cursor);
+  return chunks(database,
+                "select first, epoch, rank, text from log_chunks where counters = :counters and "
+                "first >= :cursor order by first limit :limit",
+                counters, cursor);
 }
 
 // Chunks that begin before the cursor, the newest first.
 Result<std::vector<Chunk>> chunks_before(store::Database& database, std::int64_t counters,
                                          std::optional<int> rank, std::int64_t cursor) {
   if (rank)
-    return chunks(
-        database,
-        "select first, epoch, rank, time, text from log_chunks where counters = :counters and "
-        "rank = :rank and first < :cursor order by first desc limit :limit",
-        counters, *rank, cursor);
-  return chunks(
-      database,
-      "select first, epoch, rank, time, text from log_chunks where counters = :counters and "
-      "first < :cursor order by first desc limit :limit",
-      counters, cursor);
+    return chunks(database,
+                  "select first, epoch, rank, text from log_chunks where counters = :counters and "
+                  "rank = :rank and first < :cursor order by first desc limit :limit",
+                  counters, *rank, cursor);
+  return chunks(database,
+                "select first, epoch, rank, text from log_chunks where counters = :counters and "
+                "first < :cursor order by first desc limit :limit",
+                counters, cursor);
 }
 
 // The cursor at which lines after `after` begin: that of the chunk that contains `after`, or
@@ -163,11 +157,11 @@ Result<std::int64_t> first_chunk_cursor(store::Database& database, std::int64_t 
   return std::get<0>(found[0]).value_or(after);
 }
 
-std::vector<Line> lines_of(const Chunk& chunk) {
-  std::vector<Line> lines;
+std::vector<api::LogLine> lines_of(const Chunk& chunk) {
+  std::vector<api::LogLine> lines;
   std::int64_t cursor = chunk.first;
   (void)for_each_line(chunk.text, [&](std::string_view line) -> Result<void> {
-    lines.push_back({cursor++, chunk.epoch, chunk.rank, chunk.time, std::string(line)});
+    lines.push_back({cursor++, chunk.epoch, chunk.rank, std::string(line)});
     return {};
   });
   return lines;
@@ -185,17 +179,16 @@ std::string missing_lines_text(const RunCounters& counters) {
 }
 
 // The line that replaces all removed lines; it has the cursor of the last of them.
-Result<std::optional<Line>> missing_lines_note(store::Database& database,
-                                               const RunCounters& counters, std::int64_t after) {
-  if (counters.cut + counters.expired == 0) return std::optional<Line>();
-  Line line{.cursor = counters.next - 1, .text = missing_lines_text(counters)};
-  for (const auto& [first, epoch, rank, time] :
-       TRY(database.rows<std::int64_t, std::int64_t, int, Time>(
-           "select first, epoch, rank, time from log_chunks where counters = :counters order by "
-           "first "
+Result<std::optional<api::LogLine>> missing_lines_note(store::Database& database,
+                                                       const RunCounters& counters,
+                                                       std::int64_t after) {
+  if (counters.cut + counters.expired == 0) return std::optional<api::LogLine>();
+  api::LogLine line{.cursor = counters.next - 1, .text = missing_lines_text(counters)};
+  for (const auto& [first, epoch, rank] : TRY(database.rows<std::int64_t, std::int64_t, int>(
+           "select first, epoch, rank from log_chunks where counters = :counters order by first "
            "limit 1",
            counters.id)))
-    line = {first - 1, epoch, rank, time, std::move(line.text)};
+    line = {first - 1, epoch, rank, std::move(line.text)};
   return after < line.cursor ? std::optional(std::move(line)) : std::nullopt;
 }
 
@@ -224,9 +217,9 @@ Result<bool> expire_lines(store::Database& database, RunCounters& counters,
   return counters.bytes > 0;
 }
 
-Result<LogPage> lines_after(store::Database& database, const RunCounters& counters,
-                            const LogQuery& query) {
-  LogPage page;
+Result<Lines> lines_after(store::Database& database, const RunCounters& counters,
+                          const LogQuery& query) {
+  Lines page;
   std::int64_t bytes = 0;
   if (auto mark = TRY(missing_lines_note(database, counters, query.after)))
     page.lines.push_back(std::move(*mark));
@@ -234,7 +227,7 @@ Result<LogPage> lines_after(store::Database& database, const RunCounters& counte
   for (;;) {
     const auto next = TRY(chunks_from(database, counters.id, query.rank, begin));
     for (const Chunk& chunk : next)
-      for (Line& line : lines_of(chunk)) {
+      for (api::LogLine& line : lines_of(chunk)) {
         if (line.cursor <= query.after) continue;
         page.more = static_cast<std::int64_t>(page.lines.size()) >= query.limit || bytes > kPageMax;
         if (page.more) return page;
@@ -246,9 +239,9 @@ Result<LogPage> lines_after(store::Database& database, const RunCounters& counte
   }
 }
 
-Result<std::vector<Line>> last_lines(store::Database& database, const RunCounters& counters,
-                                     std::int64_t lines, std::optional<int> rank) {
-  std::vector<Line> newest_first;
+Result<std::vector<api::LogLine>> last_lines(store::Database& database, const RunCounters& counters,
+                                             std::int64_t lines, std::optional<int> rank) {
+  std::vector<api::LogLine> newest_first;
   std::int64_t bytes = 0;
   const auto enough = [&] {
     return static_cast<std::int64_t>(newest_first.size()) >= lines || bytes > kPageMax;

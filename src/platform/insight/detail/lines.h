@@ -20,9 +20,9 @@ Result<void> cut_lines(store::Database& database, RunCounters& counters, Bytes m
 Result<bool> expire_lines(store::Database& database, RunCounters& counters,
                           std::int64_t chunks_most);
 
-Result<LogPage> lines_after(store::Database& database, const RunCounters& counters,
-                            const LogQuery& query);
-Result<std::vector<Line>> last_lines(store::Database& database, const RunCounters& counters,
-                                     std::int64_t lines, std::optional<int> rank);
+Result<Lines> lines_after(store::Database& database, const RunCounters& counters,
+                          const LogQuery& query);
+Result<std::vector<api::LogLine>> last_lines(store::Database& database, const RunCounters& counters,
+                                             std::int64_t lines, std::optional<int> rank);
 
 }  // namespace lockstep::insight

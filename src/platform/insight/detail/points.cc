@@ -25,12 +25,12 @@ constexpr Int kStepMax = std::numeric_limits<Int>::max();
 // The reverse of value_of() in points.h.
 Real sql_value(double value) { return std::isnan(value) ? std::nullopt : Real(value); }
 
-Point point_of(Int step, Time time, Real value) { return {step, time, value_of(value)}; }
+api::Point point_of(Int step, Time time, Real value) { return {step, time, value_of(value)}; }
 
 // Points from `first` to `last`, both included.
-Result<std::vector<Point>> points_between(store::Database& database, Int series, Int first,
-                                          Int last, Int most = kStepMax) {
-  std::vector<Point> points;
+Result<std::vector<api::Point>> points_between(store::Database& database, Int series, Int first,
+                                               Int last, Int most = kStepMax) {
+  std::vector<api::Point> points;
   for (const auto& [step, time, value] : TRY(database.rows<Int, Time, Real>(
            "select step, time, value from points where series = :series and "
            "step between :first and :last order by step limit :most",
@@ -74,13 +74,13 @@ Result<std::vector<SummaryRow>> summaries_between(store::Database& database, Int
   return all;
 }
 
-std::optional<Int> step_of(const std::optional<Point>& point) {
+std::optional<Int> step_of(const std::optional<api::Point>& point) {
   return point ? std::optional(point->step) : std::nullopt;
 }
-std::optional<Time> time_of(const std::optional<Point>& point) {
+std::optional<Time> time_of(const std::optional<api::Point>& point) {
   return point ? std::optional(point->time) : std::nullopt;
 }
-Real sql_value(const std::optional<Point>& point) {
+Real sql_value(const std::optional<api::Point>& point) {
   return point ? sql_value(point->value) : std::nullopt;
 }
 
@@ -106,7 +106,7 @@ Result<RangeSummary> summary_of_level_below(store::Database& database, Int serie
                                             Int place) {
   RangeSummary piece;
   if (level == 1) {
-    for (const Point& point :
+    for (const api::Point& point :
          TRY(points_between(database, series, first_of(place), last_of(place))))
       append_range(piece, summary_of_point(point));
     return piece;
@@ -143,10 +143,10 @@ Result<void> summarize(store::Database& database, SeriesRow& row) {
   }
   const Int open = points.back().step >> kShift;
   std::set<Int> places;
-  for (const Point& point : points)
+  for (const api::Point& point : points)
     if (point.step >> kShift < open) places.insert(point.step >> kShift);
   const auto left = std::ranges::count_if(
-      points, [&](const Point& point) { return point.step >> kShift == open; });
+      points, [&](const api::Point& point) { return point.step >> kShift == open; });
   TRY(rebuild(database, row.id, std::move(places)));
   row.summarized = first_of(open);
   row.pending = left + (found == kSummarizeAtOnce ? behind : 0);
@@ -215,7 +215,7 @@ Result<void> PointsWriter::add(const spool::TelemetryItem& item, const std::stri
     reject(item, name, format("a run may have {} series", limits_.series));
     return {};
   }
-  const Point point{item.step, item.time, value};
+  const api::Point point{item.step, item.time, value};
   if (std::pair(epoch_, point.step) >= std::pair(row->epoch, row->latest.step)) {
     row->epoch = epoch_;
     row->latest = point;
@@ -334,7 +334,7 @@ Result<int> level_for(store::Database& database, Int series, Int after, Int most
 Result<void> add_points(store::Database& database, Int series, Int first, Int last,
                         std::vector<RangeSummary>& pieces) {
   if (first > last) return {};
-  for (const Point& point : TRY(points_between(database, series, first, last)))
+  for (const api::Point& point : TRY(points_between(database, series, first, last)))
     pieces.push_back(summary_of_point(point));
   return {};
 }
@@ -368,14 +368,15 @@ Result<std::vector<RangeSummary>> summaries_after(store::Database& database, con
 
 }  // namespace
 
-Result<Series> points_of(store::Database& database, const SeriesRow& row, std::int64_t after,
-                         std::int64_t most) {
-  Series series{.name = row.name, .rank = row.rank, .points = {}, .total = 0};
+Result<api::Series> points_of(store::Database& database, const SeriesRow& row, std::int64_t after,
+                              std::int64_t most) {
+  api::Series series{.name = row.name, .rank = row.rank, .points = {}, .total = 0};
   if (after == kStepMax) return series;
   const int level = TRY(level_for(database, row.id, after, std::max(most, kRowsAlways)));
   const auto pieces = TRY(summaries_after(database, row, after, level));
   for (const RangeSummary& piece : pieces) series.total += piece.count;
   if (series.total > 0) series.points = downsample(pieces, most);
+  series.downsampled = series.total > static_cast<std::int64_t>(series.points.size());
   return series;
 }
 

@@ -34,7 +34,7 @@ struct SeriesRow {
   std::string name;
   int rank = 0;
   std::int64_t epoch = 0;  // epoch to value: the latest point, of the newest attempt
-  Point latest;
+  api::Point latest;
   std::optional<std::int64_t> summarized;
   std::int64_t pending = 0;      // points from `summarized` on; may be slightly too high
   std::set<std::int64_t> stale;  // changed blocks of level 1; not in the table
@@ -80,7 +80,7 @@ Result<std::vector<SeriesRow>> find_series(store::Database& database, const mode
 Result<std::int64_t> count_series(store::Database& database, const model::RunId& run,
                                   const SeriesQuery& query);
 // At most so many of the points after `after`, and their total number.
-Result<Series> points_of(store::Database& database, const SeriesRow& row, std::int64_t after,
-                         std::int64_t most);
+Result<api::Series> points_of(store::Database& database, const SeriesRow& row, std::int64_t after,
+                              std::int64_t most);
 
 }  // namespace lockstep::insight

@@ -8,23 +8,23 @@ namespace {
 
 constexpr std::int64_t kPointsOfSummary = 5;
 
-bool less_value(const Point& a, const Point& b) { return a.value < b.value; }
+bool less_value(const api::Point& a, const api::Point& b) { return a.value < b.value; }
 
 // Its distinct points, by step.
-void add_points(const RangeSummary& piece, std::vector<Point>& points) {
-  std::vector<Point> some = {piece.first, piece.last};
+void add_points(const RangeSummary& piece, std::vector<api::Point>& points) {
+  std::vector<api::Point> some = {piece.first, piece.last};
   for (const auto& point : {piece.min, piece.max, piece.nan})
     if (point) some.push_back(*point);
-  std::ranges::sort(some, {}, &Point::step);
-  const auto same = [](const Point& a, const Point& b) { return a.step == b.step; };
+  std::ranges::sort(some, {}, &api::Point::step);
+  const auto same = [](const api::Point& a, const api::Point& b) { return a.step == b.step; };
   some.erase(std::unique(some.begin(), some.end(), same), some.end());
   points.insert(points.end(), some.begin(), some.end());
 }
 
 // At most `groups` ranges with about the same number of points in each.
-std::vector<Point> points_of_groups(const std::vector<RangeSummary>& pieces, std::int64_t total,
-                                    std::int64_t groups) {
-  std::vector<Point> points;
+std::vector<api::Point> points_of_groups(const std::vector<RangeSummary>& pieces,
+                                         std::int64_t total, std::int64_t groups) {
+  std::vector<api::Point> points;
   RangeSummary group;
   std::int64_t done = 0, made = 0;
   for (const RangeSummary& piece : pieces) {
@@ -41,7 +41,7 @@ std::vector<Point> points_of_groups(const std::vector<RangeSummary>& pieces, std
 
 }  // namespace
 
-RangeSummary summary_of_point(const Point& point) {
+RangeSummary summary_of_point(const api::Point& point) {
   RangeSummary piece{.count = 1, .first = point, .last = point, .min = {}, .max = {}, .nan = {}};
   if (std::isnan(point.value))
     piece.nan = point;
@@ -62,10 +62,10 @@ void append_range(RangeSummary& piece, const RangeSummary& next) {
   if (!piece.nan) piece.nan = next.nan;
 }
 
-std::vector<Point> downsample(const std::vector<RangeSummary>& pieces, std::int64_t most) {
+std::vector<api::Point> downsample(const std::vector<RangeSummary>& pieces, std::int64_t most) {
   std::int64_t total = 0;
   for (const RangeSummary& piece : pieces) total += piece.count;
-  std::vector<Point> points;
+  std::vector<api::Point> points;
   // Most ranges have fewer than five distinct points: start with more ranges, then reduce.
   const auto sure = std::max<std::int64_t>(1, most / kPointsOfSummary);
   std::int64_t groups = std::max<std::int64_t>(1, most / 2);

@@ -12,12 +12,12 @@ namespace lockstep::insight {
 
 struct RangeSummary {
   std::int64_t count = 0;
-  Point first, last;              // by step
-  std::optional<Point> min, max;  // by value; none if all values are NaN
-  std::optional<Point> nan;       // the first that is not a number
+  api::Point first, last;              // by step
+  std::optional<api::Point> min, max;  // by value; none if all values are NaN
+  std::optional<api::Point> nan;       // the first that is not a number
 };
 
-RangeSummary summary_of_point(const Point& point);
+RangeSummary summary_of_point(const api::Point& point);
 // `next` follows `piece`: all its steps are greater.
 void append_range(RangeSummary& piece, const RangeSummary& next);
 
@@ -25,6 +25,6 @@ void append_range(RangeSummary& piece, const RangeSummary& next);
 // them. Otherwise, for each of as many equal ranges as fit: the first, the last, the minimum, the
 // maximum and the first NaN. At most `most` points, which must be at least 1; the last point is
 // included.
-std::vector<Point> downsample(const std::vector<RangeSummary>& pieces, std::int64_t most);
+std::vector<api::Point> downsample(const std::vector<RangeSummary>& pieces, std::int64_t most);
 
 }  // namespace lockstep::insight

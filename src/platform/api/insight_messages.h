@@ -1,0 +1,114 @@
+// What ranks reported, as the API returns it and as platform/insight reads it from the store.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/units.h"
+#include "text/record.h"
+
+namespace lockstep::api {
+
+struct Progress {
+  std::int64_t step = 0;
+  std::int64_t steps = 0;  // 0: unknown
+  Time time{};
+
+  static constexpr auto fields() {
+    return record<Progress>(field("step", &Progress::step, "steps done"),
+                            field("steps", &Progress::steps, "steps planned; 0 if unknown"),
+                            field("time", &Progress::time, "when the rank reported it"));
+  }
+};
+
+struct Checkpoint {
+  std::int64_t step = 0;
+  std::int64_t epoch = 0;
+  std::string path;
+  Time time{};
+
+  static constexpr auto fields() {
+    return record<Checkpoint>(field("step", &Checkpoint::step, "the step it holds"),
+                              field("epoch", &Checkpoint::epoch, "the attempt that wrote it"),
+                              field("path", &Checkpoint::path, "its folder"),
+                              field("time", &Checkpoint::time, "when it was committed"));
+  }
+};
+
+struct LogLine {
+  std::int64_t cursor = 0;  // of the daemon; ask for the lines after it
+  std::int64_t epoch = 0;
+  int rank = 0;
+  std::string text;  // without the line end
+
+  static constexpr auto fields() {
+    return record<LogLine>(field("cursor", &LogLine::cursor, "position; ask for what follows it"),
+                           field("epoch", &LogLine::epoch, "the attempt"),
+                           field("rank", &LogLine::rank, "the rank that wrote it"),
+                           field("text", &LogLine::text, "the line"));
+  }
+};
+
+struct LogPage {
+  std::vector<LogLine> lines;
+  std::int64_t next = 0;
+  bool ended = false;                    // the run has ended and no line follows
+  std::vector<LogLine> unfinished = {};  // by rank
+  std::int64_t unfinished_version = 0;
+
+  static constexpr auto fields() {
+    return record<LogPage>(field("lines", &LogPage::lines, "lines in the order they arrived"),
+                           field("next", &LogPage::next, "ask again after this cursor"),
+                           field("ended", &LogPage::ended, "the run ended; nothing follows"),
+                           field("unfinished", &LogPage::unfinished,
+                                 "the last line of each rank that has not ended its line, without "
+                                 "a cursor; it comes again among `lines` once it ends"),
+                           field("unfinished_version", &LogPage::unfinished_version,
+                                 "differs when `unfinished` differs"));
+  }
+};
+
+struct Point {
+  std::int64_t step = 0;
+  Time time{};
+  double value = 0;
+
+  static constexpr auto fields() {
+    return record<Point>(field("step", &Point::step, "training step"),
+                         field("time", &Point::time, "when the rank logged it"),
+                         field("value", &Point::value, "may be NaN or infinite"));
+  }
+};
+
+struct Series {
+  std::string name;
+  int rank = 0;
+  std::vector<Point> points;  // by step
+  std::int64_t total = 0;
+  bool downsampled = false;
+
+  static constexpr auto fields() {
+    return record<Series>(field("name", &Series::name, "the metric"),
+                          field("rank", &Series::rank, "the rank that logged it"),
+                          field("points", &Series::points, "its points by step"),
+                          field("total", &Series::total, "points that there are"),
+                          field("downsampled", &Series::downsampled,
+                                "points are only the first, last, least, greatest and first NaN "
+                                "of each of some stretches of steps"));
+  }
+};
+
+struct SeriesList {
+  std::vector<Series> series;
+  std::int64_t left_out = 0;
+
+  static constexpr auto fields() {
+    return record<SeriesList>(
+        field("series", &SeriesList::series, "the run's metrics"),
+        field("left_out", &SeriesList::left_out,
+              "series that the answer had no room for; ask for them by name or rank"));
+  }
+};
+
+}  // namespace lockstep::api
