@@ -38,7 +38,7 @@ Buffer buffer_of(std::size_t bytes) {
 }
 
 struct Case {
-  comm::DataType type;
+  DataType type;
   std::size_t bytes;  // of each buffer
   std::vector<std::byte*> destinations;
   std::vector<const std::byte*> sources;
@@ -81,8 +81,7 @@ double median(std::vector<double> values) {
 void measure(const Case& buffers, comm::InstructionSet set) {
   const auto ours = [&] {
     comm::reduce_with(set, buffers.destinations, buffers.sources,
-                      buffers.bytes / comm::size_of(buffers.type),
-                      {buffers.type, comm::ReduceOp::sum});
+                      buffers.bytes / size_of(buffers.type), {buffers.type, comm::ReduceOp::sum});
   };
   const auto limit = [&] { copy_through(buffers); };
   std::vector<double> our_rates, limit_rates;
@@ -105,8 +104,7 @@ void measure_all() {
   std::vector<Buffer> memory;
   for (int i = 0; i < 8; ++i) memory.push_back(buffer_of(kLarge));
   for (const auto bytes : {kSmall, kLarge})
-    for (const auto type :
-         {comm::DataType::float32, comm::DataType::bfloat16, comm::DataType::float16})
+    for (const auto type : {DataType::float32, DataType::bfloat16, DataType::float16})
       for (const auto sources : kSources)
         for (const auto destinations : {std::size_t{1}, sources})
           for (const auto set : comm::instruction_sets()) {

@@ -21,7 +21,7 @@ LAST = ("tests/cluster/*", "python/*")
 
 # Programs in Python without a suffix.
 SCRIPTS = tuple(
-    f"tools/check_{name}" for name in ("layers", "names", "language", "docs", "tidy", "generated")
+    f"tools/check_{name}" for name in ("layers", "language", "docs", "tidy", "generated")
 )
 
 

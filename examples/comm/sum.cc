@@ -18,7 +18,7 @@ Result<void> run() {
   for (auto& value : values) value = static_cast<float>(world.rank() + 1);
 
   TRY(world
-          .all_reduce(buffer.span(), comm::DataType::float32, comm::ReduceOp::sum,
+          .all_reduce(buffer.span(), DataType::float32, comm::ReduceOp::sum,
                       comm::CallMode::blocking)
           .wait());
 

@@ -100,6 +100,15 @@ constexpr Fields<std::index_sequence_for<Values...>, Field<T, Values>...> record
 template <class T>
 concept Record = requires { T::fields(); };
 
+// Calls visit(field) for each field of T, in their order.
+template <Record T, class Visit>
+constexpr void for_each_field(Visit&& visit) {
+  constexpr auto fields = T::fields();
+  [&]<std::size_t... index>(std::index_sequence<index...>) {
+    (visit(field_at<index>(fields)), ...);
+  }(std::make_index_sequence<fields.size>());
+}
+
 template <class T>
 concept Formed = requires(const T& value, typename T::Form form) {
   { value.form() } -> std::same_as<typename T::Form>;

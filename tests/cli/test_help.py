@@ -105,3 +105,16 @@ def test_the_guide_to_run_files_has_each_field_with_its_meaning(cluster: Cluster
     assert set(told) == set(spec)
     for name, field in spec.items():
         assert told[name].startswith(field["description"]), name
+
+
+def test_each_field_of_a_run_is_an_option_with_the_same_meaning(cluster: Cluster) -> None:
+    schemas = described(cluster)["components"]["schemas"]
+    spec = schemas["SubmitRequest"]["properties"]["spec"]["properties"]
+    others = {"command", "env", "needs", "remainder", "working_folder"}
+    named = {"stays": "--stay", "kind": "--device-kind"}
+    shown = " ".join(said("help", "run").split())
+    for name, field in {**spec, **spec["needs"]["properties"]}.items():
+        if name in others:
+            continue
+        option = named.get(name, "--" + name.replace("_", "-"))
+        assert re.search(rf"{option} [A-Z\[]*.*{re.escape(field['description'])}", shown), name

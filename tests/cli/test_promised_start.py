@@ -24,7 +24,9 @@ def test_a_run_that_takes_part_of_each_host_counts_for_the_next(cluster: Cluster
     plan = json.loads(cluster.ok("run", "--plan", "--json", "-g", "2", *SLEEP))
     third = cluster.submit("-g", "2", *SLEEP)
     rows = waiting(cluster)
-    start = datetime.fromisoformat(json.loads(cluster.ok("queue", "--json"))["holding"][0]["since"])
+    start = datetime.fromisoformat(
+        json.loads(cluster.ok("queue", "--json"))["allocations"][0]["since"]
+    )
 
     def minutes(moment: str) -> float:
         return (datetime.fromisoformat(moment) - start).total_seconds() / 60

@@ -41,7 +41,7 @@ def test_the_queue_shows_who_waits_for_whom_and_until_when(busy: Cluster) -> Non
     queue = json.loads(busy.ok("queue", "--json"))
     first = queue["waiting"][0]
     assert (first["run"], first["blocker"]) == ("default/2", "default/1")
-    assert first["expected_start"] == queue["holding"][0]["expected_end"]
+    assert first["expected_start"] == queue["allocations"][0]["expected_end"]
     assert "and 1 more" in busy.ok("queue", "--limit", "1")
 
 
@@ -64,7 +64,7 @@ def test_why_says_it_in_a_sentence_and_draws_who_ends_when(busy: Cluster) -> Non
     assert waits.startswith("default/2 ") and "░" in waits
     report = json.loads(busy.ok("why", "2", "--json"))
     assert without_times(report["sentence"]) == without_times(sentence) != sentence
-    assert report["blocker"] == "default/1" == report["holding"][0]["run"]
+    assert report["blocker"] == "default/1" == report["allocations"][0]["run"]
     assert "by its time-out it ends in " in busy.ok("why", "1")
 
 

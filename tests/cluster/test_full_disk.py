@@ -121,7 +121,7 @@ def test_a_store_on_a_full_disk_refuses_runs_and_takes_them_again_once_there_is_
     assert refused.returncode != 0
     assert re.search("full|space", refused.stderr), refused.stderr
     assert cluster.show(before)["state"] == "succeeded", "what is there can still be read"
-    wait_until("it is said", lambda: json.loads(cluster.ok("ps", "--json"))["troubles"])
+    wait_until("it is said", lambda: json.loads(cluster.ok("ps", "--json"))["problems"])
     for words in (("ps",), ("queue",), ("show", before)):
         assert cluster.ok(*words).startswith("the daemon has a problem: "), words
 

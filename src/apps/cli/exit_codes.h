@@ -25,13 +25,13 @@ struct ExitCode {
 };
 
 inline constexpr std::array<ExitCode, 7> kExitCodes = {{
-    {kDone, "done; of a run that was followed: it succeeded"},
-    {kFailed, "the run failed, or the machine or Lockstep itself did, such as a full disk"},
+    {kDone, "success; of a followed run: it succeeded"},
+    {kFailed, "the run failed, or Lockstep or the machine failed, such as by a full disk"},
     {kWrongUsage, "wrong usage or input; nothing was changed"},
     {kNoDaemon, "the daemon cannot be reached, or did not answer in time"},
-    {kTimedOut, "the run used up its time-out"},
+    {kTimedOut, "the run timed out"},
     {kCancelled, "the run was stopped"},
-    {kBrokenPipe, "the reader of the output has ended, as in `lockstep logs 1 | head`"},
+    {kBrokenPipe, "the program that read the output has ended, as in `lockstep logs 1 | head`"},
 }};
 
 int exit_code_for(const Error& error);

@@ -43,7 +43,7 @@ void add_ps(CLI::App& app, Action& action) {
       if (*json)
         print(dump_json(to_json(list), Indent::two));
       else
-        print(trouble_lines(list.troubles) +
+        print(trouble_lines(list.problems) +
               (list.runs.empty() ? nothing_found(*query) : runs_table(list.runs)));
       if (!*json) print_notices(list.notices);
       return kDone;

@@ -57,7 +57,7 @@ void add_queue(CLI::App& app, Action& action) {
       client::Client client = TRY(connect_to_daemon());
       const api::QueueView queue = TRY(client.call(api::kQueue, {.query = *query}));
       print(*json ? dump_json(to_json(queue), Indent::two)
-                  : trouble_lines(queue.troubles) + queue_text(queue));
+                  : trouble_lines(queue.problems) + queue_text(queue));
       if (!*json) print_notices(queue.notices);
       return kDone;
     };

@@ -1,4 +1,3 @@
-#include <limits>
 #include <memory>
 
 #include "apps/cli/exit_codes.h"
@@ -15,9 +14,6 @@
 
 namespace lockstep::cli {
 namespace {
-
-// The model refuses values that are too large and reports the limit.
-constexpr std::int64_t kMost = std::numeric_limits<int>::max();
 
 constexpr auto kInterrupted = "interrupted; `lockstep ps` shows whether the run was submitted";
 
@@ -80,7 +76,7 @@ std::string plan_text(const api::PlanView& plan, const model::RunSpec& spec) {
   if (!plan.starts && plan.expected_start)
     lines +=
         format("\nIt would start {}; {}", start_text(*plan.expected_start, plan.latest_start, now),
-               runs_ahead_text(plan.ahead));
+               runs_ahead_text(plan.runs_ahead));
   for (const api::PreemptedView& one : plan.preempted) lines += preempted_text(one);
   return lines + "\nNothing was submitted";
 }
@@ -129,70 +125,10 @@ void add_run(CLI::App& app, Action& action) {
   RunFlags& flags = choice->flags;
   command->add_option("command", flags.arguments, "after --: program and arguments; or run.yaml")
       ->type_name(kProgramValue);
-  command->add_option("-n,--nodes", flags.nodes, "hosts to run on (default 1)")
-      ->check(whole_number(1, kMost));
-  command->add_option("-g,--devices", flags.devices, "devices a node, one rank each (default 1)")
-      ->check(whole_number(1, kMost));
-  command->add_option("--cores", flags.cores, "CPU cores of its own on each node (default 0: any)")
-      ->check(whole_number(0, kMost));
-  command->add_option("--memory", flags.memory, "main memory on each node, such as 64GiB")
-      ->type_name("SIZE");
-  command->add_option("--device-kind", flags.device_kind, "only devices of this kind")
-      ->type_name(joined(all_names<map::DeviceKind>(), "|"));
-  command
-      ->add_option("--device-memory", flags.device_memory,
-                   "memory that each device has at least, such as 40GiB")
-      ->type_name("SIZE");
-  command->add_option("--name", flags.name, "what to call it (default: the program's name)");
-  command->add_option("--project", flags.project, "project it belongs to (default: default)");
-  command
-      ->add_option("--timeout", flags.timeout,
-                   "running time after which it is stopped (default 1h)")
-      ->type_name("DURATION");
-  command
-      ->add_option("--hang-after", flags.hang_after,
-                   "without progress for so long, a rank that reported some counts as lost "
-                   "(default 30m; 0s: never)")
-      ->type_name("DURATION");
-  command
-      ->add_option("--on-failure", flags.on_failure,
-                   "when a rank is killed: restart from the last checkpoint, or, of a program that "
-                   "can, shrink to the ranks left or wait for another (default restart)")
-      ->type_name(joined(all_names<model::OnFailure>(), "|"));
-  command
-      ->add_option("--retries", flags.retries,
-                   "attempts after the program's own non-zero exit (default 0)")
-      ->check(whole_number(0, kMost));
-  command
-      ->add_option("--rank-loss-retries", flags.rank_loss_retries,
-                   "attempts in a row after a rank or a host was lost, or a rank hung; a newer "
-                   "checkpoint begins the count again (default 3)")
-      ->check(whole_number(0, kMost));
+  flags.spec.add_to(*command);
   command->add_option("--env", flags.env, "NAME=VALUE, or NAME for its value here; repeatable")
       ->type_name("NAME[=VALUE]")
       ->allow_extra_args(false);
-  command
-      ->add_option("--checkpoint-folder", flags.checkpoint_folder,
-                   "the same on every node (default: in the daemon's folder)")
-      ->type_name(kFolderValue);
-  command
-      ->add_option("--class", flags.run_class,
-                   "debug: at most 1h on one node, starts soon; preemptible: gives its devices "
-                   "back when another run asks (default normal)")
-      ->type_name("debug|normal|preemptible");
-  command
-      ->add_option("--priority", flags.priority,
-                   "from -100 to 100: a higher one starts first in its project (default 0)")
-      ->check(whole_number(-model::kPriorityMax, model::kPriorityMax));
-  command->add_option("--after", flags.after, "start once this run has succeeded; repeatable")
-      ->type_name(kRunValue)
-      ->allow_extra_args(false);
-  command
-      ->add_option("--not-before", flags.not_before,
-                   "start no earlier: 2026-11-22T12:00:00Z, or 2h from now")
-      ->type_name("TIME");
-  command->add_flag("--stay", flags.stays,
-                    "neither move nor pause it for others, though it writes checkpoints");
   command
       ->add_option("--request-id", choice->request_id,
                    "names this submission: the same command with the same id makes no second run")

@@ -18,12 +18,12 @@ void add_version(CLI::App& app, Action& action) {
   command->callback([&action, json] {
     action = [json]() -> Result<int> {
       Json versions = {{"version", LOCKSTEP_VERSION}};
-      std::vector<std::string> troubles, notices;
+      std::vector<std::string> problems, notices;
       if (auto client = TRY(find_running_daemon(TRY(find_home())))) {
         api::Version daemon = TRY(client->call(api::kVersion));
         versions["daemon"] = to_json(daemon);
         versions["daemon"]["url"] = client->url();
-        troubles = std::move(daemon.troubles);
+        problems = std::move(daemon.problems);
         notices = std::move(daemon.notices);
       }
       if (*json) {
@@ -38,7 +38,7 @@ void add_version(CLI::App& app, Action& action) {
                      versions["daemon"]["pid"].get<std::int64_t>()));
       else
         print("daemon   none is running");
-      for (const std::string& trouble : troubles) print("trouble  " + trouble);
+      for (const std::string& trouble : problems) print("trouble  " + trouble);
       print_notices(notices);
       return kDone;
     };

@@ -22,7 +22,7 @@ struct WhyReport {
   std::optional<std::string> blocker;
   std::optional<Time> expected_start;
   std::optional<Time> latest_start;
-  std::int64_t ahead = 0;
+  std::int64_t runs_ahead = 0;
   std::vector<api::WaitingView> before;
   std::vector<api::AllocationView> allocations;
 
@@ -36,26 +36,26 @@ struct WhyReport {
         field("latest_start", &WhyReport::latest_start,
               "it starts no later, unless something is submitted that may pass it, a time limit is "
               "lengthened, a run is interrupted or a host leaves"),
-        field("ahead", &WhyReport::ahead, "how many stand before it"),
+        field("runs_ahead", &WhyReport::runs_ahead, "how many stand before it"),
         field("before", &WhyReport::before, "those, in order"),
-        field("holding", &WhyReport::allocations,
+        field("allocations", &WhyReport::allocations,
               "the runs that hold devices, in the order of their ends"));
   }
 };
 
-std::string waiting_sentence(const api::RunView& run, std::int64_t ahead, Time now) {
+std::string waiting_sentence(const api::RunView& run, std::int64_t runs_ahead, Time now) {
   std::string sentence = format("{} {}", run.id, run.reason);
   if (run.held) return format("{}; `lockstep release {}` lets it start", sentence, run.id);
   if (!run.expected_start) return sentence;
   sentence += format(". It starts {}", start_text(*run.expected_start, run.latest_start, now));
   if (run.latest_start && *run.latest_start > now)
     sentence += format(" ({})", moment_text(*run.latest_start));
-  return run.blocker ? format("{}; {}", sentence, runs_ahead_text(ahead)) : sentence;
+  return run.blocker ? format("{}; {}", sentence, runs_ahead_text(runs_ahead)) : sentence;
 }
 
 std::string sentence_of(const api::RunView& run, const api::AllocationView* holds,
-                        std::int64_t ahead, Time now) {
-  if (run.state == model::RunState::queued) return waiting_sentence(run, ahead, now);
+                        std::int64_t runs_ahead, Time now) {
+  if (run.state == model::RunState::queued) return waiting_sentence(run, runs_ahead, now);
   std::string state = format("{} is {}", run.id, text(run.state));
   if (run.ended)
     return format("{} has ended: {}{}{}", run.id, text(run.state), run.reason.empty() ? "" : ", ",
@@ -75,10 +75,10 @@ WhyReport report_of(const api::RunView& run, const api::QueueView& queue) {
   report.latest_start = run.latest_start;
   const auto position = std::ranges::find(queue.waiting, run.id, &api::WaitingView::run);
   if (position != queue.waiting.end()) report.before.assign(queue.waiting.begin(), position);
-  report.ahead = std::ssize(report.before);
+  report.runs_ahead = std::ssize(report.before);
   const auto holds = std::ranges::find(queue.allocations, run.id, &api::AllocationView::run);
   report.sentence = sentence_of(run, holds == queue.allocations.end() ? nullptr : &*holds,
-                                report.ahead, queue.time);
+                                report.runs_ahead, queue.time);
   report.allocations = queue.allocations;
   return report;
 }

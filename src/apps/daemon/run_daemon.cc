@@ -130,9 +130,9 @@ server::ServerSetup server_setup(DaemonContext& ground, controller::Controller& 
           .host = served.listen,
           .host_names = served.names,
           .port = served.port,
-          .troubles = [&] {
-            auto all = controller.troubles();
-            std::ranges::move(janitor.troubles(), std::back_inserter(all));
+          .problems = [&] {
+            auto all = controller.problems();
+            std::ranges::move(janitor.problems(), std::back_inserter(all));
             if (auto placed = ground.database->check_file_status(); !placed)
               all.push_back(placed.error().message);
             return all;

@@ -171,9 +171,9 @@ std::string size_text(const model::RunSpec& spec) {
                 spec.devices == 1 ? "" : "s", rest);
 }
 
-std::string trouble_lines(const std::vector<std::string>& troubles) {
+std::string trouble_lines(const std::vector<std::string>& problems) {
   std::string lines;
-  for (const std::string& trouble : troubles)
+  for (const std::string& trouble : problems)
     lines += format("the daemon has a problem: {}\n", trouble);
   return lines;
 }
@@ -192,7 +192,7 @@ std::string runs_table(const std::vector<api::RunView>& runs) {
 
 std::string run_details(const api::RunView& run) {
   std::string lines =
-      trouble_lines(run.troubles) + format("{}   {}   {}", run.id, run.name, state_text(run));
+      trouble_lines(run.problems) + format("{}   {}   {}", run.id, run.name, state_text(run));
   lines += format("\ncommand     {}\nfolder      {}\nsize        {}\n",
                   shell_words(run.spec.command), run.spec.working_folder, size_text(run.spec));
   lines += format("running     {} of at most {}\n", seconds(run.running_seconds),

@@ -20,7 +20,7 @@ std::string size_text(const model::RunSpec& spec);
 std::string fit_to_terminal(const Table& table);
 // Errors inside the daemon, one line each, printed before the requested output; empty if there are
 // none.
-std::string trouble_lines(const std::vector<std::string>& troubles);
+std::string trouble_lines(const std::vector<std::string>& problems);
 std::string runs_table(const std::vector<api::RunView>& runs);
 std::string run_details(const api::RunView& run);
 std::string metrics_table(const std::vector<api::Series>& series);

@@ -8,7 +8,6 @@
 
 #include "apps/cli/subcommand.h"
 #include "apps/run/startable.h"
-#include "base/clock.h"
 #include "base/os/environment.h"
 #include "base/os/files.h"
 #include "platform/api/json.h"
@@ -119,63 +118,11 @@ Result<model::RunSpec> spec_from_arguments(const std::vector<std::string>& words
              words[0], words[1]));
 }
 
-Result<model::RunClass> class_option(const std::string& words) {
-  auto run_class = parse_name<model::RunClass>(words);
-  return run_class ? run_class : std::move(run_class).error().with_context("--class");
-}
-
-// 2026-11-22T12:00:00Z, or 2h from now.
-Result<Time> moment_option(const std::string& words) {
-  if (const auto pause = parse_duration(words)) return SystemClock().now() + *pause;
-  if (const auto moment = parse_time(words)) return moment;
-  return invalid(
-      format("--not-before {}: write a moment such as 2026-11-22T12:00:00Z, or how long "
-             "from now, such as 2h",
-             words));
-}
-
-Result<Bytes> bytes_option(std::string_view option, const std::string& words) {
-  auto bytes = parse_bytes(words);
-  return bytes ? bytes : std::move(bytes).error().with_context(option);
-}
-
-Result<void> apply_needs(const RunFlags& flags, model::Needs& needs) {
-  if (flags.cores) needs.cores = *flags.cores;
-  if (flags.memory) needs.memory = TRY(bytes_option("--memory", *flags.memory));
-  if (flags.device_memory)
-    needs.device_memory = TRY(bytes_option("--device-memory", *flags.device_memory));
-  if (!flags.device_kind) return {};
-  auto kind = parse_name<map::DeviceKind>(*flags.device_kind);
-  if (!kind) return std::move(kind).error().with_context("--device-kind");
-  needs.kind = *kind;
-  return {};
-}
-
-Result<void> apply_flags(const RunFlags& flags, model::RunSpec& spec) {
-  if (flags.project) spec.project = *flags.project;
-  if (flags.name) spec.name = *flags.name;
-  if (flags.nodes) spec.nodes = *flags.nodes;
-  if (flags.devices) spec.devices = *flags.devices;
-  if (flags.retries) spec.retries = *flags.retries;
-  if (flags.rank_loss_retries) spec.rank_loss_retries = *flags.rank_loss_retries;
-  if (flags.timeout) spec.timeout = TRY(duration_option("--timeout", *flags.timeout));
-  if (flags.run_class) spec.run_class = TRY(class_option(*flags.run_class));
-  if (flags.priority) spec.priority = *flags.priority;
-  if (flags.stays) spec.stays = true;
-  if (!flags.after.empty()) spec.after = flags.after;
-  if (flags.not_before) spec.not_before = TRY(moment_option(*flags.not_before));
-  TRY(apply_needs(flags, spec.needs));
+// The options over the spec's own values.
+Result<void> apply_options(const SpecOptions& options, model::RunSpec& spec) {
+  TRY(options.apply(spec));
   for (std::string& run : spec.after) run = text(TRY(run_argument(run)));
-  if (flags.hang_after) spec.hang_after = TRY(duration_option("--hang-after", *flags.hang_after));
-  if (flags.on_failure) {
-    auto choice = parse_name<model::OnFailure>(*flags.on_failure);
-    if (!choice) return std::move(choice).error().with_context("--on-failure");
-    spec.on_failure = *choice;
-  }
-  if (flags.checkpoint_folder) {
-    spec.checkpoint_folder = *flags.checkpoint_folder;
-    resolve(spec.checkpoint_folder, TRY(current_folder()));
-  }
+  resolve(spec.checkpoint_folder, TRY(current_folder()));
   return {};
 }
 
@@ -203,7 +150,7 @@ void add_inherited(model::RunSpec& spec) {
 
 Result<model::RunSpec> spec_of(const RunFlags& flags) {
   model::RunSpec spec = TRY(spec_from_arguments(flags.arguments));
-  TRY(apply_flags(flags, spec));
+  TRY(apply_options(flags.spec, spec));
   if (spec.working_folder.empty()) spec.working_folder = TRY(current_folder()).string();
   if (spec.name.empty()) spec.name = fs::path(spec.command[0]).stem().string();
   TRY(add_env_options(flags.env, spec));

@@ -1,10 +1,10 @@
 // Builds the spec of a submission from arguments or a file.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
+#include "apps/run/spec_options.h"
 #include "base/result.h"
 #include "platform/core/model/run.h"
 
@@ -12,12 +12,7 @@ namespace lockstep::cli {
 
 struct RunFlags {
   std::vector<std::string> arguments;  // the command, or one file
-  std::optional<std::string> project, name, timeout, hang_after, checkpoint_folder, on_failure;
-  std::optional<std::string> run_class, not_before;
-  std::optional<std::string> memory, device_kind, device_memory;
-  std::optional<int> nodes, devices, retries, rank_loss_retries, priority, cores;
-  bool stays = false;
-  std::vector<std::string> after;
+  SpecOptions spec;
   std::vector<std::string> env;  // NAME=VALUE, or NAME
 };
 

@@ -237,15 +237,15 @@ class InMemoryGroup {
     }
 
     void share(HostSharedMemory memory) {
-      share_ = std::move(memory);
-      host_.emplace(*this, *share_, std::vector<Link*>());
+      shared_memory_ = std::move(memory);
+      host_.emplace(*this, *shared_memory_, std::vector<Link*>());
       host_->set_background(true);
     }
 
    private:
     InMemoryGroup& group_;
     const int rank_;
-    std::optional<HostSharedMemory> share_;
+    std::optional<HostSharedMemory> shared_memory_;
     std::optional<HostGroup> host_;
   };
 

@@ -176,7 +176,7 @@ template <class Call>
 void PointToPoint::end(const Call& call, Result<void> result, std::size_t received_bytes) {
   recorder_.mark_ended(call.ticket, result.has_value(), received_bytes);
   --calls_;
-  call.completer.complete(std::move(result));
+  call.promise.complete(std::move(result));
 }
 
 Result<void> PointToPoint::take_grant(int peer, const IncomingMessage& message) {

@@ -34,14 +34,14 @@ inline constexpr std::size_t kWindow = 256;
 struct SendCall {
   std::span<const std::byte> buffer;
   int peer, tag;
-  OperationPromise completer;
+  OperationPromise promise;
   Deadline deadline;
   FlightTicket ticket;
 };
 struct RecvCall {
   std::span<std::byte> buffer;
   int peer, tag;  // the peer is kAnyPeer until one is matched
-  OperationPromise completer;
+  OperationPromise promise;
   Deadline deadline;
   FlightTicket ticket;
   int* source = nullptr;     // becomes the peer

@@ -195,7 +195,7 @@ std::optional<Result<void>> ProgressEngine::try_execute_inline(CollectiveCall& c
 
 template <class Call>
 OperationFuture ProgressEngine::enqueue_point_to_point(Call call, const FlightCall& record) {
-  auto future = call.completer.future();
+  auto future = call.promise.future();
   {
     Lock lock(mutex_);
     if (failure_) return OperationFuture::completed(*failure_);
@@ -251,7 +251,7 @@ Result<void> ProgressEngine::execute_next() {
   auto done = execute_call(queued->call, queued->ticket);
   if (!done) fail_all_calls(done.error());  // sets the cause before the caller can continue
   idle_ = queued_.load() == 0 && !point_to_point_.has_calls();
-  queued->completer.complete(result_of(queued->call.header, done));
+  queued->promise.complete(result_of(queued->call.header, done));
   return done;
 }
 
@@ -352,7 +352,7 @@ Result<bool> ProgressEngine::progress() {
 }
 
 Result<bool> ProgressEngine::poll_peer() {
-  if (!peer_wait_ || ++looks_ % kPeerPollsPerFullPoll == 0 || has_submissions_.load())
+  if (!peer_wait_ || ++wait_polls_ % kPeerPollsPerFullPoll == 0 || has_submissions_.load())
     return progress();
   TRY(endpoint_->poll_for(peer_wait_->peer));
   return false;
@@ -544,7 +544,7 @@ void ProgressEngine::fail_all_calls(const Error& error) {
   point_to_point_.fail_all(error);
   for (const auto& call : collectives) {
     recorder_.mark_ended(call.ticket, false, 0);
-    call.completer.complete(error);
+    call.promise.complete(error);
   }
   for (const auto& call : submissions)
     std::visit([&](const auto& one) { point_to_point_.fail(one, error); }, call);

@@ -65,7 +65,7 @@ class ProgressEngine : private MessageExchange {
  private:
   struct QueuedCall {
     CollectiveCall call;
-    OperationPromise completer;
+    OperationPromise promise;
     FlightTicket ticket;
   };
   using Submission = std::variant<SendCall, RecvCall>;
@@ -152,7 +152,7 @@ class ProgressEngine : private MessageExchange {
   std::uint64_t received_bytes_ = 0;       // in the current collective
   std::optional<Deadline> peer_deadline_;  // of the wait for the peers, from its first slow moment
   std::optional<Deadline> next_periodic_checks_;  // of checks that need system calls
-  unsigned looks_ = 0;
+  unsigned wait_polls_ = 0;
   AdaptiveSpin spin_;
   std::atomic<std::uint64_t> wire_bytes_ = 0;  // to other hosts by collectives; written by drivers
 

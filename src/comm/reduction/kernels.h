@@ -25,7 +25,7 @@ struct KernelRow {
   Kernel of[8];  // null where it is not defined
 };
 struct KernelTable {
-  KernelRow of[7];  // in the order of DataType
+  KernelRow of[7];  // in the order of kReducedTypes
 
   Kernel at(DataType type, ReduceOp op) const {
     return of[static_cast<std::size_t>(type)].of[static_cast<std::size_t>(op)];

@@ -93,7 +93,7 @@ std::vector<Memory> random_sources(const ReductionSpec& reduction, std::size_t s
 
 std::vector<ReductionSpec> reductions() {
   std::vector<ReductionSpec> all;
-  for (const auto type : kDataTypes)
+  for (const auto type : kReducedTypes)
     for (const auto op : kReduceOps)
       if (is_defined(op, type)) all.push_back({type, op, op == ReduceOp::average ? 3 : 1});
   return all;
@@ -161,7 +161,7 @@ TEST(Kernels, EveryHalfAndBrainFloatIsAddedAndRoundedAsTheSerialOne) {
 
 TEST(Kernels, AsManyOperandsAsMayBeAreReduced) {
   for (const auto set : instruction_sets())
-    for (const auto type : kDataTypes) {
+    for (const auto type : kReducedTypes) {
       const ReductionSpec reduction = {type, ReduceOp::sum};
       SCOPED_TRACE(name_of(set, reduction, kReductionOperands, 150));
       check(set, reduction, random_sources(reduction, kReductionOperands, 150), kReductionOperands);

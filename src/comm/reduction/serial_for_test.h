@@ -92,6 +92,8 @@ inline Memory serial(const std::vector<Memory>& sources, const ReductionSpec& re
       return serial_as(sources, reduction, itself<float>, itself<float>);
     case DataType::float64:
       return serial_as(sources, reduction, itself<double>, itself<double>);
+    default:
+      break;
   }
   return {};
 }

@@ -1,29 +1,12 @@
 #include "comm/reduction/types.h"
 
+#include <algorithm>
+#include <iterator>
+
 namespace lockstep::comm {
 
-std::size_t size_of(DataType type) {
-  switch (type) {
-    case DataType::uint8:
-      return 1;
-    case DataType::float16:
-    case DataType::bfloat16:
-      return 2;
-    case DataType::int32:
-    case DataType::float32:
-      return 4;
-    case DataType::int64:
-    case DataType::float64:
-      return 8;
-  }
-  return 1;
-}
-
-bool is_float(DataType type) {
-  return type != DataType::uint8 && type != DataType::int32 && type != DataType::int64;
-}
-
 bool is_defined(ReduceOp op, DataType type) {
+  if (std::ranges::find(kReducedTypes, type) == std::end(kReducedTypes)) return false;
   switch (op) {
     case ReduceOp::average:
       return is_float(type);
@@ -34,26 +17,6 @@ bool is_defined(ReduceOp op, DataType type) {
     default:
       return true;
   }
-}
-
-std::string_view text(DataType type) {
-  switch (type) {
-    case DataType::uint8:
-      return "uint8";
-    case DataType::int32:
-      return "int32";
-    case DataType::int64:
-      return "int64";
-    case DataType::float16:
-      return "float16";
-    case DataType::bfloat16:
-      return "bfloat16";
-    case DataType::float32:
-      return "float32";
-    case DataType::float64:
-      return "float64";
-  }
-  return "unknown type";
 }
 
 std::string_view text(ReduceOp op) {

@@ -5,9 +5,10 @@
 #include <cstdint>
 #include <string_view>
 
+#include "base/data_type.h"
+
 namespace lockstep::comm {
 
-enum class DataType : std::uint8_t { uint8, int32, int64, float16, bfloat16, float32, float64 };
 enum class ReduceOp : std::uint8_t {
   sum,
   min,
@@ -19,17 +20,15 @@ enum class ReduceOp : std::uint8_t {
   bit_xor,
 };
 
-inline constexpr DataType kDataTypes[] = {DataType::uint8,   DataType::int32,    DataType::int64,
-                                          DataType::float16, DataType::bfloat16, DataType::float32,
-                                          DataType::float64};
+// The types that can be reduced. Other collectives take all types.
+inline constexpr DataType kReducedTypes[] = {
+    DataType::uint8,    DataType::int32,   DataType::int64,  DataType::float16,
+    DataType::bfloat16, DataType::float32, DataType::float64};
 inline constexpr ReduceOp kReduceOps[] = {ReduceOp::sum,     ReduceOp::min,     ReduceOp::max,
                                           ReduceOp::product, ReduceOp::average, ReduceOp::bit_and,
                                           ReduceOp::bit_or,  ReduceOp::bit_xor};
 
-std::size_t size_of(DataType type);  // bytes of one element
-bool is_float(DataType type);
 bool is_defined(ReduceOp op, DataType type);
-std::string_view text(DataType type);
 std::string_view text(ReduceOp op);
 
 }  // namespace lockstep::comm

@@ -1,4 +1,4 @@
-// What ranks reported, as the API returns it and as platform/insight reads it from the store.
+// The reports of ranks, as the API returns them and as platform/insight reads them from the store.
 #pragma once
 
 #include <cstdint>

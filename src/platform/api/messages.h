@@ -311,7 +311,7 @@ struct RunView {
   std::map<std::string, double> latest;    // last value of each metric
   std::vector<Checkpoint> checkpoints;     // oldest first; empty in lists
   std::vector<model::AuditEntry> events;   // empty in lists
-  std::vector<std::string> troubles = {};  // of the daemon; empty in lists
+  std::vector<std::string> problems = {};  // of the daemon; empty in lists
 
   static constexpr auto fields() {
     return record<RunView>(
@@ -358,7 +358,7 @@ struct RunView {
             "events", &RunView::events,
             "what people and Lockstep changed of it and what happened to its ranks, oldest first; "
             "empty in lists"),
-        field("troubles", &RunView::troubles,
+        field("problems", &RunView::problems,
               "what goes wrong in the daemon just now, a line for each cause; empty in lists, "
               "which say it once"));
   }
@@ -366,13 +366,13 @@ struct RunView {
 
 struct RunList {
   std::vector<RunView> runs;  // newest first
-  std::vector<std::string> troubles = {};
+  std::vector<std::string> problems = {};
   std::vector<std::string> notices = {};
 
   static constexpr auto fields() {
     return record<RunList>(
         field("runs", &RunList::runs, "runs, newest first"),
-        field("troubles", &RunList::troubles,
+        field("problems", &RunList::problems,
               "what goes wrong in the daemon just now, a line for each cause"),
         field("notices", &RunList::notices, "what operators should know, a line each"));
   }
@@ -395,7 +395,7 @@ struct Version {
   std::string version;
   std::string home;  // the daemon's folder
   std::int64_t pid = 0;
-  std::vector<std::string> troubles = {};
+  std::vector<std::string> problems = {};
   std::vector<std::string> notices = {};
 
   static constexpr auto fields() {
@@ -403,7 +403,7 @@ struct Version {
         field("version", &Version::version, "the daemon's version"),
         field("home", &Version::home, "the daemon's folder"),
         field("pid", &Version::pid, "the daemon's process id"),
-        field("troubles", &Version::troubles, "what goes wrong just now, a line for each cause"),
+        field("problems", &Version::problems, "what goes wrong just now, a line for each cause"),
         field("notices", &Version::notices, "what operators should know, a line each"));
   }
 };

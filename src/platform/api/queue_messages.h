@@ -92,7 +92,7 @@ struct QueueView {
   std::vector<WaitingView> waiting;
   std::vector<AllocationView> allocations;
   std::int64_t left_out = 0;
-  std::vector<std::string> troubles = {};
+  std::vector<std::string> problems = {};
   std::vector<std::string> notices = {};
 
   static constexpr auto fields() {
@@ -101,10 +101,10 @@ struct QueueView {
         field("waiting", &QueueView::waiting,
               "in the order in which they stand; behind them those that wait for something else "
               "than devices"),
-        field("holding", &QueueView::allocations,
+        field("allocations", &QueueView::allocations,
               "the runs that hold devices, in the order of their ends"),
         field("left_out", &QueueView::left_out, "runs that the limit left out"),
-        field("troubles", &QueueView::troubles,
+        field("problems", &QueueView::problems,
               "what goes wrong in the daemon just now, a line for each cause"),
         field("notices", &QueueView::notices, "what operators should know, a line each"));
   }
@@ -144,7 +144,7 @@ struct PlanView {
   std::optional<std::string> blocker;
   std::optional<Time> expected_start;
   std::optional<Time> latest_start;
-  std::int64_t ahead = 0;
+  std::int64_t runs_ahead = 0;
   std::vector<PreemptedView> preempted;
 
   static constexpr auto fields() {
@@ -161,8 +161,8 @@ struct PlanView {
             "it would start no later as long as nothing is submitted that may pass it, no time "
             "limit is "
             "lengthened, no run is interrupted and no host leaves; absent: there is no such bound"),
-        field("ahead", &PlanView::ahead, "how many would stand before it"),
-        field("displaced", &PlanView::preempted,
+        field("runs_ahead", &PlanView::runs_ahead, "how many would stand before it"),
+        field("preempted", &PlanView::preempted,
               "runs that would be asked to leave their devices for it, and go on later"));
   }
 };

@@ -39,7 +39,7 @@ struct Path {
   Path(const model::NodeId& node);
 };
 
-// What a route takes: its path's parameters, its query and its request.
+// The arguments of a route: its path's parameters, its query and its request.
 template <class Route>
 struct Arguments {
   Path path{};

@@ -99,7 +99,7 @@ class Controller {
   // The engine has listed its nodes.
   bool is_ready() const { return ready_; }
   // Current failures, one line each, for operators.
-  std::vector<std::string> troubles() const { return problem_log_.active_failures(); }
+  std::vector<std::string> problems() const { return problem_log_.active_failures(); }
   // Facts that operators should know and may want to act on, one line each.
   std::vector<std::string> notices() const;
   void subscribe(Watcher watcher) { watchers_.push_back(std::move(watcher)); }

@@ -428,10 +428,10 @@ TEST_F(StoresTest, AnAgentOfAnotherStoreNeverBecomesARunOfThisOne) {
 TEST_F(StoresTest, AHistoryThatCannotBeKeptIsSaidAndTriedAgain) {
   history_.failure = Error{Code::exhausted, "no space is left"};
   ASSERT_TRUE(controller_->submit(spec_of(1, 1), {}));
-  EXPECT_THAT(controller_->troubles(), Contains(HasSubstr("the numbers of runs are not kept")));
+  EXPECT_THAT(controller_->problems(), Contains(HasSubstr("the numbers of runs are not kept")));
   history_.failure.reset();
   tick();
-  EXPECT_THAT(controller_->troubles(), IsEmpty());
+  EXPECT_THAT(controller_->problems(), IsEmpty());
   EXPECT_EQ(history_.history.numbers.at("demo"), 1);
 }
 
@@ -605,10 +605,10 @@ TEST_F(ControllerTest, WithNothingToStoreItIsSeenSoonThatThereIsRoomAgain) {
   store_.fail_with(Error{Code::exhausted, "disk full"});
   EXPECT_FALSE(controller_->submit(spec_of(1, 1), {}));
   for (int i = 0; i < 60; ++i) tick(std::chrono::seconds(1));
-  EXPECT_THAT(controller_->troubles(), ElementsAre(HasSubstr("disk full")));
+  EXPECT_THAT(controller_->problems(), ElementsAre(HasSubstr("disk full")));
   store_.fail_with(std::nullopt);
   for (int i = 0; i < 5; ++i) tick(std::chrono::seconds(1));
-  EXPECT_THAT(controller_->troubles(), ElementsAre());
+  EXPECT_THAT(controller_->problems(), ElementsAre());
 }
 
 TEST_F(ControllerTest, ANodeThatWasNotKilledWhenTheDaemonDiedIsKilledByTheNext) {
@@ -668,7 +668,7 @@ TEST_F(ControllerTest, ADaemonWhoseEngineCannotLookAnswersHearsAgentsAndStartsNo
     EXPECT_EQ(refused.code, Code::unavailable);
     EXPECT_THAT(refused.message, HasSubstr("the engine cannot say what runs: cannot look"));
   }
-  EXPECT_THAT(controller_->troubles(), ElementsAre(HasSubstr("cannot look")));
+  EXPECT_THAT(controller_->problems(), ElementsAre(HasSubstr("cannot look")));
   for (int i = 0; i < 120; ++i) {
     EXPECT_EQ(report(word(nodes(id)[0], model::NodeState::ready)).kind, model::CommandKind::none);
     tick(std::chrono::seconds(1));
@@ -679,7 +679,7 @@ TEST_F(ControllerTest, ADaemonWhoseEngineCannotLookAnswersHearsAgentsAndStartsNo
   for (int i = 0; i < 31; ++i) tick(std::chrono::seconds(1));
   ASSERT_EQ(engine_.launches.size(), 2u);
   EXPECT_EQ(engine_.launches[1].node, "demo/1.1/1");
-  EXPECT_THAT(controller_->troubles(), ElementsAre());
+  EXPECT_THAT(controller_->problems(), ElementsAre());
   EXPECT_TRUE(controller_->submit(spec_of(1, 1), {}));
 }
 

@@ -185,7 +185,7 @@ api::PlanView plan_view(const step::DryRunResult& result) {
   if (result.blocker) view.blocker = text(*result.blocker);
   view.expected_start = result.starts.expected;
   view.latest_start = result.starts.latest;
-  view.ahead = static_cast<std::int64_t>(result.runs_ahead);
+  view.runs_ahead = static_cast<std::int64_t>(result.runs_ahead);
   return view;
 }
 

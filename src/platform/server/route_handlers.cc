@@ -68,8 +68,8 @@ RouteHandlers::Handler RouteHandlers::handler_for(const api::Route& route) {
   return found == table.end() ? nullptr : found->second;
 }
 
-std::vector<std::string> RouteHandlers::troubles() const {
-  return setup_.troubles ? setup_.troubles() : std::vector<std::string>();
+std::vector<std::string> RouteHandlers::problems() const {
+  return setup_.problems ? setup_.problems() : std::vector<std::string>();
 }
 
 Result<const model::Run*> RouteHandlers::find_run(const model::RunId& id) const {
@@ -88,7 +88,7 @@ Result<api::RunView> RouteHandlers::view(const model::RunId& id) {
   view.events = event_views(run.audit, TRY(setup_.insight.events(id)));
   view.attempts = attempt_views(state(), id);
   view.checkpoints = TRY(setup_.insight.checkpoints(id));
-  view.troubles = troubles();
+  view.problems = problems();
   return view;
 }
 
@@ -111,7 +111,7 @@ Result<api::Version> RouteHandlers::version(const RouteCall<api::kVersion>&) {
   return api::Version{.version = setup_.version,
                       .home = setup_.home.folder.string(),
                       .pid = ::getpid(),
-                      .troubles = troubles(),
+                      .problems = problems(),
                       .notices = setup_.controller.notices()};
 }
 
@@ -157,7 +157,7 @@ Result<api::RunView> RouteHandlers::priority(const RouteCall<api::kPriority>& ca
 Result<api::QueueView> RouteHandlers::queue(const RouteCall<api::kQueue>& call) {
   auto view =
       queue_view(state(), setup_.controller.scheduler(), call.query.limit, setup_.clock.now());
-  view.troubles = troubles();
+  view.problems = problems();
   view.notices = setup_.controller.notices();
   return view;
 }
@@ -228,7 +228,7 @@ Result<api::RunList> RouteHandlers::runs(const RouteCall<api::kRuns>& call) {
   std::vector<model::RunId> ids;
   for (const model::Run* run : found) ids.push_back(run->id);
   auto summary = TRY(setup_.insight.summaries(ids));
-  api::RunList list{.runs = {}, .troubles = troubles()};
+  api::RunList list{.runs = {}, .problems = problems()};
   for (const model::Run* run : found)
     list.runs.push_back(run_view(state(), *run, std::move(summary.at(run->id)),
                                  setup_.controller.checkpoint_folder(*run), setup_.clock.now()));

@@ -60,7 +60,7 @@ class RouteHandlers {
   Result<void> heartbeat(const RouteCall<api::kHeartbeat>& call,
                          const Reply<api::HeartbeatAnswer>& reply);
 
-  std::vector<std::string> troubles() const;
+  std::vector<std::string> problems() const;
   const model::State& state() const { return setup_.controller.state(); }
   Result<const model::Run*> find_run(const model::RunId& id) const;
   Result<api::RunView> view(const model::RunId& id);

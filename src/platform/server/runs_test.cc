@@ -133,9 +133,9 @@ TEST_F(ServerTest, TheQueueSaysWhoWaitsForWhomAndUntilWhen) {
   EXPECT_EQ(waits["user"], "ann");
   EXPECT_EQ(waits["class"], "normal");
   EXPECT_EQ(waits["blocker"], "demo/1");
-  ASSERT_EQ(queue["holding"].size(), 1u);
-  EXPECT_EQ(queue["holding"][0]["hosts"], Json::array({"a"}));
-  EXPECT_EQ(waits["expected_start"], queue["holding"][0]["expected_end"]);
+  ASSERT_EQ(queue["allocations"].size(), 1u);
+  EXPECT_EQ(queue["allocations"][0]["hosts"], Json::array({"a"}));
+  EXPECT_EQ(waits["expected_start"], queue["allocations"][0]["expected_end"]);
   const Json run = get("/api/v1/runs/demo/2");
   EXPECT_EQ(run["blocker"], "demo/1");
   EXPECT_EQ(run["expected_start"], waits["expected_start"]);

@@ -31,7 +31,7 @@ struct ServerSetup {
   std::vector<std::string> host_names{};  // further names of the host in URLs
   int port = 0;                           // 0: any free one
   // Current failures of the daemon, a line for each cause; an empty function: unknown.
-  std::function<std::vector<std::string>()> troubles{};
+  std::function<std::vector<std::string>()> problems{};
 };
 
 class Server {

@@ -90,7 +90,7 @@ class ServerTest : public ::testing::Test {
                                     .clock = clock_,
                                     .home = home_,
                                     .version = "1.2.3",
-                                    .troubles = [] { return std::vector<std::string>{"oh"}; }})
+                                    .problems = [] { return std::vector<std::string>{"oh"}; }})
                   .value();
     url_ = net::parse_url(server_->url()).value();
     user_token_ = read_file(home_.token_file()).value();

@@ -134,11 +134,11 @@ TEST_F(ServerTest, WhatHttpRefusesHasTheFormOfAllRefusals) {
 TEST_F(ServerTest, VersionAndMapAreSaid) {
   EXPECT_EQ(get("/api/v1/version")["version"], "1.2.3");
   EXPECT_EQ(get("/api/v1/version")["pid"], ::getpid());
-  EXPECT_EQ(get("/api/v1/version")["troubles"], Json({"oh"}));
+  EXPECT_EQ(get("/api/v1/version")["problems"], Json({"oh"}));
   submit();
   for (const char* shown : {"/api/v1/runs", "/api/v1/queue", "/api/v1/runs/demo/1"})
-    EXPECT_EQ(get(shown)["troubles"], Json({"oh"})) << shown;
-  EXPECT_EQ(get("/api/v1/runs")["runs"][0]["troubles"], Json::array());
+    EXPECT_EQ(get(shown)["problems"], Json({"oh"})) << shown;
+  EXPECT_EQ(get("/api/v1/runs")["runs"][0]["problems"], Json::array());
   EXPECT_THAT(dump_json(get("/api/v1/map")), HasSubstr("10.0.0.1"));
 }
 

@@ -38,7 +38,7 @@ std::map<std::string_view, const SavedTensor*> by_name(const Manifest& manifest)
 // The mismatch between the two; empty if there is none.
 std::string misfit(const SavedTensor* saved, const OwnedTensor& wanted) {
   if (!saved) return lockstep::format("the checkpoint has no {}", wanted.name);
-  const auto type = element_type(wanted.tensor.scalar_type());
+  const auto type = data_type_of(wanted.tensor.scalar_type());
   if (type != saved->type)
     return lockstep::format(
         "{} is {} in the checkpoint and {} in the model", wanted.name,

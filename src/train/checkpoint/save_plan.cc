@@ -18,7 +18,7 @@ namespace {
 constexpr JsonLimits kHeldPartsLimits{.size = 1_GiB, .depth = 8};
 
 Result<HeldPart> held_part_of(const OwnedTensor& tensor) {
-  const auto type = element_type(tensor.tensor.scalar_type());
+  const auto type = data_type_of(tensor.tensor.scalar_type());
   if (!type)
     return Error{Code::invalid,
                  lockstep::format("{} has elements of type {}, which checkpoints do "

@@ -9,22 +9,22 @@
 namespace lockstep::train {
 namespace {
 
-constexpr std::array<std::pair<at::ScalarType, ElementType>, 10> kTypes{{
-    {at::kFloat, ElementType::float32},
-    {at::kDouble, ElementType::float64},
-    {at::kHalf, ElementType::float16},
-    {at::kBFloat16, ElementType::bfloat16},
-    {at::kLong, ElementType::int64},
-    {at::kInt, ElementType::int32},
-    {at::kShort, ElementType::int16},
-    {at::kChar, ElementType::int8},
-    {at::kByte, ElementType::uint8},
-    {at::kBool, ElementType::boolean},
+constexpr std::array<std::pair<at::ScalarType, DataType>, 10> kTypes{{
+    {at::kFloat, DataType::float32},
+    {at::kDouble, DataType::float64},
+    {at::kHalf, DataType::float16},
+    {at::kBFloat16, DataType::bfloat16},
+    {at::kLong, DataType::int64},
+    {at::kInt, DataType::int32},
+    {at::kShort, DataType::int16},
+    {at::kChar, DataType::int8},
+    {at::kByte, DataType::uint8},
+    {at::kBool, DataType::boolean},
 }};
 
 }  // namespace
 
-std::optional<ElementType> element_type(at::ScalarType type) {
+std::optional<DataType> data_type_of(at::ScalarType type) {
   for (const auto& [torch, ours] : kTypes)
     if (torch == type) return ours;
   return std::nullopt;

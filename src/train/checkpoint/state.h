@@ -11,7 +11,7 @@
 #include <c10/core/ScalarType.h>
 
 #include "base/result.h"
-#include "train/checkpoint/format/tensor_file/element_type.h"
+#include "train/checkpoint/format/tensor_file/data_type_names.h"
 #include "train/data/sampler.h"
 #include "train/engine/owned_tensor.h"
 #include "train/engine/snapshot_copies.h"
@@ -39,6 +39,6 @@ TrainingState state_of(std::int64_t step, const ShardedModel& model, const Optim
                        const Sampler& sampler);
 
 // Nothing for types that checkpoints do not support.
-std::optional<ElementType> element_type(at::ScalarType type);
+std::optional<DataType> data_type_of(at::ScalarType type);
 
 }  // namespace lockstep::train

@@ -19,9 +19,9 @@ constexpr std::size_t kPastCache = 4 << 20;
 // Elements summed at a time before they are copied: they fit into the cache of a core.
 constexpr std::int64_t kElements = 1 << 15;
 
-std::optional<comm::DataType> type_of(const at::Tensor& tensor) {
-  if (tensor.scalar_type() == at::kFloat) return comm::DataType::float32;
-  if (tensor.scalar_type() == at::kDouble) return comm::DataType::float64;
+std::optional<DataType> type_of(const at::Tensor& tensor) {
+  if (tensor.scalar_type() == at::kFloat) return DataType::float32;
+  if (tensor.scalar_type() == at::kDouble) return DataType::float64;
   return std::nullopt;
 }
 

@@ -9,6 +9,8 @@
 
 namespace lockstep::model {
 
+inline constexpr int kCoresMax = 100'000;
+
 struct Needs {
   int cores = 0;                          // CPU cores for this node alone
   Bytes memory{};                         // main memory for this node alone
@@ -18,10 +20,13 @@ struct Needs {
 
   static constexpr auto fields() {
     return record<Needs>(
-        field("cores", &Needs::cores, "CPU cores on each node; 0: none of its own"),
-        field("memory", &Needs::memory, "main memory on each node, such as 64 GiB; 0: any"),
-        field("kind", &Needs::kind, "devices of this kind only; null: any"),
-        field("device_memory", &Needs::device_memory, "of each device at least; 0: any"));
+        between(0, kCoresMax,
+                field("cores", &Needs::cores, "CPU cores of each node for the run alone")),
+        field("memory", &Needs::memory,
+              "main memory of each node for the run alone, such as 64 GiB"),
+        field("kind", &Needs::kind, "only devices of this kind"),
+        field("device_memory", &Needs::device_memory,
+              "memory that each device has at least, such as 40 GiB"));
   }
 };
 

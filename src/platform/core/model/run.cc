@@ -8,15 +8,10 @@
 namespace lockstep::model {
 namespace {
 
-// Far above the size of any cluster, and small enough that no product of them overflows.
-constexpr int kNodesLimit = 100'000;
-constexpr int kDevicesLimit = 1'024;
-constexpr int kRetriesLimit = 1'000;
 constexpr Duration kTimeoutLimit = std::chrono::hours(24 * 365);
 constexpr std::size_t kRunNameLimit = 200;
 constexpr Duration kDebugTimeoutLimit = std::chrono::hours(1);
 constexpr std::size_t kAfterLimit = 100;
-constexpr int kCoresLimit = 100'000;
 constexpr Bytes kMemoryLimit = Bytes(std::int64_t{1} << 60);
 
 Error invalid(std::string message) { return {Code::invalid, std::move(message)}; }
@@ -104,7 +99,7 @@ Result<void> check_memory(std::string_view what, Bytes memory) {
 }
 
 Result<void> check_needs(const Needs& needs) {
-  TRY(check_count("needs: cores", needs.cores, 0, kCoresLimit));
+  TRY(check_count("needs: cores", needs.cores, 0, kCoresMax));
   TRY(check_memory("memory", needs.memory));
   return check_memory("device_memory", needs.device_memory);
 }
@@ -144,8 +139,8 @@ Result<void> check(const RunSpec& spec) {
   TRY(check_name("project", spec.project));
   TRY(check_run_name(spec.name));
   TRY(check_command(spec.command));
-  TRY(check_count("nodes", spec.nodes, 1, kNodesLimit));
-  TRY(check_count("devices", spec.devices, 1, kDevicesLimit));
+  TRY(check_count("nodes", spec.nodes, 1, kNodesMax));
+  TRY(check_count("devices", spec.devices, 1, kDevicesMax));
   TRY(check_count("remainder", spec.remainder, 0, spec.devices - 1));
   if (spec.timeout <= Duration(0) || spec.timeout > kTimeoutLimit)
     return invalid(format("timeout: must be more than 0 and at most {}, got {}",
@@ -153,8 +148,8 @@ Result<void> check(const RunSpec& spec) {
   if (spec.hang_after < Duration(0) || spec.hang_after > kTimeoutLimit)
     return invalid(format("hang_after: must be from 0 (never) to {}, got {}",
                           lockstep::text(kTimeoutLimit), lockstep::text(spec.hang_after)));
-  TRY(check_count("retries", spec.retries, 0, kRetriesLimit));
-  TRY(check_count("rank_loss_retries", spec.rank_loss_retries, 0, kRetriesLimit));
+  TRY(check_count("retries", spec.retries, 0, kRetriesMax));
+  TRY(check_count("rank_loss_retries", spec.rank_loss_retries, 0, kRetriesMax));
   TRY(check_class(spec));
   TRY(check_count("priority", spec.priority, -kPriorityMax, kPriorityMax));
   TRY(check_after_names(spec.after));

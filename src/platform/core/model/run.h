@@ -39,6 +39,12 @@ constexpr auto enum_names(OnFailure) {
       {{OnFailure::restart, "restart"}, {OnFailure::shrink, "shrink"}, {OnFailure::wait, "wait"}});
 }
 
+// Far above the size of any cluster, and small enough that no product of them overflows.
+inline constexpr int kNodesMax = 100'000;
+inline constexpr int kDevicesMax = 1'024;
+inline constexpr int kRetriesMax = 1'000;
+inline constexpr int kPriorityMax = 100;
+
 struct RunSpec {
   std::string project = "default";
   std::string name;
@@ -66,18 +72,21 @@ struct RunSpec {
   static constexpr auto fields() {
     return record<RunSpec>(
         field("project", &RunSpec::project, "the project that the run belongs to"),
-        field("name", &RunSpec::name, "what people call the run"),
+        field("name", &RunSpec::name, "what people call the run; empty: the program's name"),
         required(field("command", &RunSpec::command, "program and arguments, one word each")),
-        field("nodes", &RunSpec::nodes, "hosts to run on"),
-        field("devices", &RunSpec::devices, "devices on each node; one rank each"),
+        between(1, kNodesMax, field("nodes", &RunSpec::nodes, "hosts to run on")),
+        between(1, kDevicesMax,
+                field("devices", &RunSpec::devices, "devices on each node; one rank each")),
         field("remainder", &RunSpec::remainder,
               "devices on one more node, fewer than on the others; 0: no such node"),
         field("timeout", &RunSpec::timeout, "running time after which the run is stopped"),
-        field("retries", &RunSpec::retries, "attempts after the program's own non-zero exit"),
-        field(
-            "rank_loss_retries", &RunSpec::rank_loss_retries,
-            "attempts in a row after a rank or a node was lost, or a rank hung; a newer checkpoint "
-            "begins the count again"),
+        between(
+            0, kRetriesMax,
+            field("retries", &RunSpec::retries, "attempts after the program's own non-zero exit")),
+        between(0, kRetriesMax,
+                field("rank_loss_retries", &RunSpec::rank_loss_retries,
+                      "attempts in a row after a rank or a node was lost, or a rank hung; a newer "
+                      "checkpoint begins the count again")),
         field("hang_after", &RunSpec::hang_after,
               "time without progress after which a rank that has reported some counts as hung; "
               "0s: never"),
@@ -89,12 +98,14 @@ struct RunSpec {
         field("checkpoint_folder", &RunSpec::checkpoint_folder,
               "folder for checkpoints, the same on every node; empty: chosen by the daemon"),
         field("class", &RunSpec::run_class,
-              "debug: at most 1h on one node, starts soon; normal; preemptible: on devices that "
-              "no other run requests, until one does"),
-        field("priority", &RunSpec::priority,
-              "from -100 to 100; among the runs of the project a higher one starts first"),
-        field("after", &RunSpec::after, "runs that are to have succeeded before it starts"),
-        field("not_before", &RunSpec::not_before, "does not start earlier"),
+              "debug: at most 1h on one node, starts soon; preemptible: gives its devices back "
+              "when another run asks for them"),
+        between(-kPriorityMax, kPriorityMax,
+                field("priority", &RunSpec::priority,
+                      "from -100 to 100; a higher one starts first in its project")),
+        field("after", &RunSpec::after, "runs that must succeed before it starts"),
+        field("not_before", &RunSpec::not_before,
+              "earliest start, such as 2026-11-22T12:00:00Z; as an option also 2h, from now"),
         field("needs", &RunSpec::needs,
               "what each node asks of its host beside devices: cores, memory, kind and "
               "device_memory"),
@@ -103,7 +114,6 @@ struct RunSpec {
   }
 };
 
-inline constexpr int kPriorityMax = 100;
 // A run is moved at most this often.
 inline constexpr int kMovesMax = 3;
 // The longest time limit of the class.

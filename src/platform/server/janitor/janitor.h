@@ -56,7 +56,7 @@ class Janitor {
   // Call it at every tick. It returns after about 5 ms, or when no work is left.
   void run_slice();
   // Current failures, a line for each cause, for operators; other work continues.
-  std::vector<std::string> troubles() const { return rate_limited_log_.active_failures(); }
+  std::vector<std::string> problems() const { return rate_limited_log_.active_failures(); }
 
  private:
   enum class SliceResult { worked, idle };

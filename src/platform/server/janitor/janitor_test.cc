@@ -347,7 +347,7 @@ TEST_F(JanitorTest, WhatFailsIsSaidOnceForEachCauseAndTheRestGoesOn) {
   work(*janitor);
   for (int i = 0; i < 50; ++i) janitor->run_slice();
   EXPECT_THAT(log.lines, ElementsAre(HasSubstr("summing up metrics: ")));
-  EXPECT_THAT(janitor->troubles(), ElementsAre(HasSubstr("summing up metrics: ")));
+  EXPECT_THAT(janitor->problems(), ElementsAre(HasSubstr("summing up metrics: ")));
   clock_.pass(std::chrono::minutes(1));
   for (int i = 0; i < 50; ++i) janitor->run_slice();
   EXPECT_THAT(log.lines, SizeIs(2));
@@ -363,7 +363,7 @@ TEST_F(JanitorTest, LinesThatCannotBeRemovedAreComplainedOf) {
   clock_.pass(31 * kDay);
   LogLines log;
   for (int i = 0; i < 50; ++i) janitor->run_slice();
-  EXPECT_THAT(janitor->troubles(), ElementsAre(HasSubstr("removing the lines of old runs: ")));
+  EXPECT_THAT(janitor->problems(), ElementsAre(HasSubstr("removing the lines of old runs: ")));
   EXPECT_THAT(log.lines, SizeIs(1));
 }
 

@@ -77,8 +77,8 @@ TEST(Safetensors, AFileOfAnotherProgramIsImported) {
   const auto done = import_safetensors(folder / "foreign", folder / "new");
   ASSERT_TRUE(done) << done.error().message;
   const auto checkpoint = newest_checkpoint(folder / "new").value();
-  EXPECT_EQ(read_as(checkpoint, {{"parameter/w", ElementType::float32, {2, 1}, 0, 2},
-                                 {"parameter/b", ElementType::bfloat16, {1}, 0, 1}})
+  EXPECT_EQ(read_as(checkpoint, {{"parameter/w", DataType::float32, {2, 1}, 0, 2},
+                                 {"parameter/b", DataType::bfloat16, {1}, 0, 1}})
                 .value(),
             (std::vector<std::string>{"cdefghij", "AB"}));
 }

@@ -39,16 +39,16 @@ inline std::vector<std::string> names_in(const std::filesystem::path& folder) {
 
 // Sizes that nothing divides, a scalar, and a tensor without elements.
 inline std::vector<HeldPart> whole_state() {
-  const auto tensor = [](const char* name, ElementType type, std::vector<std::int64_t> shape) {
+  const auto tensor = [](const char* name, DataType type, std::vector<std::int64_t> shape) {
     const auto elements = *elements_of(shape);
     return HeldPart{name, type, std::move(shape), 0, elements};
   };
-  std::vector<HeldPart> state{tensor("parameter/embedding", ElementType::float32, {13, 7}),
-                              tensor("parameter/bias", ElementType::bfloat16, {3}),
-                              tensor("parameter/none", ElementType::float32, {0, 4}),
-                              tensor("exp_avg/embedding", ElementType::float32, {13, 7}),
-                              tensor("exp_avg/bias", ElementType::bfloat16, {3}),
-                              tensor("buffer/count", ElementType::int64, {})};
+  std::vector<HeldPart> state{tensor("parameter/embedding", DataType::float32, {13, 7}),
+                              tensor("parameter/bias", DataType::bfloat16, {3}),
+                              tensor("parameter/none", DataType::float32, {0, 4}),
+                              tensor("exp_avg/embedding", DataType::float32, {13, 7}),
+                              tensor("exp_avg/bias", DataType::bfloat16, {3}),
+                              tensor("buffer/count", DataType::int64, {})};
   state.back().copies_equal = false;
   return state;
 }

@@ -16,7 +16,7 @@
 
 #include "base/result.h"
 #include "text/record.h"
-#include "train/checkpoint/format/tensor_file/element_type.h"
+#include "train/checkpoint/format/tensor_file/data_type_names.h"
 
 namespace lockstep::train {
 
@@ -60,7 +60,7 @@ struct SavedSlice {
 
 struct SavedTensor {
   std::string name;
-  ElementType type = ElementType::float32;
+  DataType type = DataType::float32;
   std::vector<std::int64_t> shape;
   std::vector<SavedSlice> slices;
 

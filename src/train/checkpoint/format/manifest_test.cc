@@ -18,9 +18,9 @@ Manifest good_manifest() {
   Manifest manifest;
   manifest.optimizer = "sgd";
   manifest.files = {{"rank-0000.bin", 200, {sum}}, {"rank-0001.bin", kBlockBytes + 1, {sum, sum}}};
-  manifest.tensors = {{"parameter/a", ElementType::float32, {5, 2}, {{0, 4, 0, 64}, {4, 10, 1, 0}}},
-                      {"parameter/b", ElementType::int8, {8}, {{0, 8, 0, 192}}},
-                      {"parameter/none", ElementType::int8, {0, 1L << 62}, {}}};
+  manifest.tensors = {{"parameter/a", DataType::float32, {5, 2}, {{0, 4, 0, 64}, {4, 10, 1, 0}}},
+                      {"parameter/b", DataType::int8, {8}, {{0, 8, 0, 192}}},
+                      {"parameter/none", DataType::int8, {0, 1L << 62}, {}}};
   return manifest;
 }
 

@@ -91,7 +91,7 @@ TEST(Saved, PartsOfManyBlocksAreReadAndChecked) {
   ASSERT_TRUE(file.append(content));
   Manifest manifest;
   manifest.files = {std::move(file).finish().value()};
-  manifest.tensors = {{"a", ElementType::int64, {elements}, {{0, elements, 0, 0}}}};
+  manifest.tensors = {{"a", DataType::int64, {elements}, {{0, elements, 0, 0}}}};
   const SavedCheckpoint checkpoint(folder, manifest);
   const std::int64_t begin = kBlockBytes / 8 - 3, end = 2 * kBlockBytes / 8 + 4;
   std::string part(static_cast<std::size_t>((end - begin) * 8), '?');

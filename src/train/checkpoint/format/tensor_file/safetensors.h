@@ -10,13 +10,13 @@
 #include <vector>
 
 #include "base/result.h"
-#include "train/checkpoint/format/tensor_file/element_type.h"
+#include "train/checkpoint/format/tensor_file/data_type_names.h"
 
 namespace lockstep::train {
 
 struct SafeTensor {
   std::string name;
-  ElementType type = ElementType::float32;
+  DataType type = DataType::float32;
   std::vector<std::int64_t> shape;
   std::int64_t begin = 0;  // of its bytes, after the header
   std::int64_t end = 0;

@@ -13,27 +13,27 @@
 namespace lockstep::train {
 namespace {
 
-std::string_view storage_of(ElementType type) {
+std::string_view storage_of(DataType type) {
   switch (type) {
-    case ElementType::float32:
+    case DataType::float32:
       return "FloatStorage";
-    case ElementType::float64:
+    case DataType::float64:
       return "DoubleStorage";
-    case ElementType::float16:
+    case DataType::float16:
       return "HalfStorage";
-    case ElementType::bfloat16:
+    case DataType::bfloat16:
       return "BFloat16Storage";
-    case ElementType::int64:
+    case DataType::int64:
       return "LongStorage";
-    case ElementType::int32:
+    case DataType::int32:
       return "IntStorage";
-    case ElementType::int16:
+    case DataType::int16:
       return "ShortStorage";
-    case ElementType::int8:
+    case DataType::int8:
       return "CharStorage";
-    case ElementType::uint8:
+    case DataType::uint8:
       return "ByteStorage";
-    case ElementType::boolean:
+    case DataType::boolean:
       return "BoolStorage";
   }
   check_failed("the type is known", "");

@@ -7,13 +7,13 @@
 #include <string>
 #include <vector>
 
-#include "train/checkpoint/format/tensor_file/element_type.h"
+#include "train/checkpoint/format/tensor_file/data_type_names.h"
 
 namespace lockstep::train {
 
 struct TorchTensor {
   std::string name;
-  ElementType type = ElementType::float32;
+  DataType type = DataType::float32;
   std::vector<std::int64_t> shape;
 };
 

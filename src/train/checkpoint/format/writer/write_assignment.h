@@ -28,7 +28,7 @@ namespace lockstep::train {
 // A part of a tensor that a rank holds: elements of the flattened tensor.
 struct HeldPart {
   std::string name;
-  ElementType type = ElementType::float32;
+  DataType type = DataType::float32;
   std::vector<std::int64_t> shape;
   std::int64_t begin = 0;
   std::int64_t end = 0;

@@ -14,7 +14,7 @@ using ::testing::HasSubstr;
 using namespace layouts_for_test;
 
 HeldPart bytes(const char* name, std::int64_t elements, std::int64_t begin, std::int64_t end) {
-  return {name, ElementType::uint8, {elements}, begin, end};
+  return {name, DataType::uint8, {elements}, begin, end};
 }
 
 // "0:[0,2) 2:[2,4)": the writer of each interval.

@@ -1,0 +1,170 @@
+#include "apps/run/spec_options.h"
+
+#include <algorithm>
+#include <charconv>
+#include <memory>
+#include <type_traits>
+
+#include "apps/cli/subcommand.h"
+#include "base/clock.h"
+#include "base/format.h"
+
+namespace lockstep::cli {
+namespace {
+
+// The names of an option, and the completion of its value, where they differ from the field's.
+struct Names {
+  std::string_view field;
+  std::string_view names;
+  std::string_view type;
+};
+constexpr Names kNames[] = {
+    {"nodes", "-n,--nodes", ""},     {"devices", "-g,--devices", ""},
+    {"kind", "--device-kind", ""},   {"stays", "--stay", ""},
+    {"after", "--after", kRunValue}, {"checkpoint_folder", "--checkpoint-folder", kFolderValue},
+};
+
+// The command comes after --, env has forms of its own, the fields of needs are options, the
+// working folder is where the command is typed, and Lockstep itself sets the remainder.
+constexpr std::string_view kNoOptions[] = {"command", "env", "needs", "working_folder",
+                                           "remainder"};
+
+Names names_of(std::string_view field) {
+  const auto* found = std::ranges::find(kNames, field, &Names::field);
+  return found == std::end(kNames) ? Names{} : *found;
+}
+
+std::string option_names(std::string_view field) {
+  if (const Names names = names_of(field); !names.names.empty()) return std::string(names.names);
+  std::string name = "--" + std::string(field);
+  std::ranges::replace(name, '_', '-');
+  return name;
+}
+
+// 2026-11-22T12:00:00Z, or 2h from now.
+Result<Time> moment_from(const std::string& words) {
+  if (const auto pause = parse_duration(words)) return SystemClock().now() + *pause;
+  if (const auto moment = parse_time(words)) return moment;
+  return Error{Code::invalid,
+               format("{}: write a moment such as 2026-11-22T12:00:00Z, or how long from now, "
+                      "such as 2h",
+                      words)};
+}
+
+// The values of options, by the type of the field.
+template <class T>
+struct OptionValue;
+template <>
+struct OptionValue<std::string> {
+  static constexpr std::string_view type = "TEXT";
+  static std::string shown(const std::string& value) { return value; }
+  static Result<std::string> from(const std::string& words) { return words; }
+};
+template <>
+struct OptionValue<int> {  // its option checks the range
+  static constexpr std::string_view type = "INT";
+  static std::string shown(int value) { return format("{}", value); }
+  static Result<int> from(const std::string& words) {
+    int value = 0;
+    std::from_chars(words.data(), words.data() + words.size(), value);
+    return value;
+  }
+};
+template <>
+struct OptionValue<Duration> {
+  static constexpr std::string_view type = "DURATION";
+  static std::string shown(Duration value) { return text(value); }
+  static Result<Duration> from(const std::string& words) { return parse_duration(words); }
+};
+template <>
+struct OptionValue<Bytes> {
+  static constexpr std::string_view type = "SIZE";
+  static std::string shown(Bytes value) { return value == Bytes(0) ? "" : text(value); }
+  static Result<Bytes> from(const std::string& words) { return parse_bytes(words); }
+};
+template <>
+struct OptionValue<Time> {
+  static constexpr std::string_view type = "TIME";
+  static Result<Time> from(const std::string& words) { return moment_from(words); }
+};
+template <NamedEnum T>
+struct OptionValue<T> {
+  inline static const std::string type = joined(all_names<T>(), "|");
+  static std::string shown(T value) { return std::string(name_of(value)); }
+  static Result<T> from(const std::string& words) { return parse_name<T>(words); }
+};
+template <class T>
+struct OptionValue<std::optional<T>> {
+  inline static const std::string type = std::string(OptionValue<T>::type);
+  static std::string shown(const std::optional<T>&) { return ""; }
+  static Result<std::optional<T>> from(const std::string& words) {
+    return std::optional<T>(TRY(OptionValue<T>::from(words)));
+  }
+};
+
+template <class Record, class Value>
+std::string help_of(const Field<Record, Value>& field) {
+  const std::string shown = OptionValue<Value>::shown(Record{}.*field.member);
+  return shown.empty() ? std::string(field.help) : format("{} (default {})", field.help, shown);
+}
+
+}  // namespace
+
+template <class Record, class Value>
+void SpecOptions::add(CLI::App& command, const Field<Record, Value>& field,
+                      Record& (*part)(model::RunSpec&)) {
+  const std::string names = option_names(field.name);
+  const std::string name = names.substr(names.find("--"));
+  const std::string_view type = names_of(field.name).type;
+  const auto member = field.member;
+  if constexpr (std::is_same_v<Value, bool>) {
+    auto given = std::make_shared<bool>(false);
+    command.add_flag(names, *given, std::string(field.help));
+    setters_.push_back([given, part, member](model::RunSpec& spec) -> Result<void> {
+      if (*given) part(spec).*member = true;
+      return {};
+    });
+  } else if constexpr (std::is_same_v<Value, std::vector<std::string>>) {
+    auto words = std::make_shared<Value>();
+    command.add_option(names, *words, format("{}; repeatable", field.help))
+        ->type_name(std::string(type))
+        ->allow_extra_args(false);
+    setters_.push_back([words, part, member](model::RunSpec& spec) -> Result<void> {
+      if (!words->empty()) part(spec).*member = *words;
+      return {};
+    });
+  } else {
+    auto words = std::make_shared<std::string>();
+    auto* option = command.add_option(names, *words, help_of(field))
+                       ->type_name(std::string(type.empty() ? OptionValue<Value>::type : type));
+    if (field.range) option->check(whole_number(field.range->least, field.range->most));
+    setters_.push_back([option, words, name, part, member](model::RunSpec& spec) -> Result<void> {
+      if (option->count() == 0) return {};
+      auto value = OptionValue<Value>::from(*words);
+      if (!value) return std::move(value).error().with_context(name);
+      part(spec).*member = *std::move(value);
+      return {};
+    });
+  }
+}
+
+void SpecOptions::add_to(CLI::App& command) {
+  const auto add_fields = [&]<class Record>(Record& (*part)(model::RunSpec&)) {
+    for_each_field<Record>([&]<class Value>(const Field<Record, Value>& field) {
+      if constexpr (requires { OptionValue<Value>::from(""); } || std::is_same_v<Value, bool> ||
+                    std::is_same_v<Value, std::vector<std::string>>) {
+        if (std::ranges::find(kNoOptions, field.name) == std::end(kNoOptions))
+          add(command, field, part);
+      }
+    });
+  };
+  add_fields(+[](model::RunSpec& spec) -> model::RunSpec& { return spec; });
+  add_fields(+[](model::RunSpec& spec) -> model::Needs& { return spec.needs; });
+}
+
+Result<void> SpecOptions::apply(model::RunSpec& spec) const {
+  for (const auto& set : setters_) TRY(set(spec));
+  return {};
+}
+
+}  // namespace lockstep::cli

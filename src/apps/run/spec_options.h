@@ -1,0 +1,29 @@
+// The options of `lockstep run` that set a field of the spec. Their names, help texts, defaults and
+// ranges are those of RunSpec::fields(), so a new field is an option, too.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "base/result.h"
+#include "platform/core/model/run.h"
+
+namespace lockstep::cli {
+
+class SpecOptions {
+ public:
+  // Adds an option for each field that a command line can give.
+  void add_to(CLI::App& command);
+  // Sets the fields whose options were given; an error names the option.
+  Result<void> apply(model::RunSpec& spec) const;
+
+ private:
+  template <class Record, class Value>
+  void add(CLI::App& command, const Field<Record, Value>& field, Record& (*part)(model::RunSpec&));
+
+  std::vector<std::function<Result<void>(model::RunSpec&)>> setters_;
+};
+
+}  // namespace lockstep::cli
