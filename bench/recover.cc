@@ -183,7 +183,7 @@ class Rank {
     kill_.kill_at("hop2", step_);
     TRY(model_->finish_gradients());
     const double loss =
-        TRY(mesh.world().all_reduce(sum, comm::ReduceOp::sum, "loss")) / mesh.world_size();
+        TRY(mesh.world().all_reduce(sum, ReduceOp::sum, "loss")) / mesh.world_size();
     kill_.kill_at("norm", step_);
     TRY(optimizer_->step());
     kill_.kill_at("optimizer", step_);

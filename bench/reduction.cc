@@ -81,7 +81,7 @@ double median(std::vector<double> values) {
 void measure(const Case& buffers, comm::InstructionSet set) {
   const auto ours = [&] {
     comm::reduce_with(set, buffers.destinations, buffers.sources,
-                      buffers.bytes / size_of(buffers.type), {buffers.type, comm::ReduceOp::sum});
+                      buffers.bytes / size_of(buffers.type), {buffers.type, ReduceOp::sum});
   };
   const auto limit = [&] { copy_through(buffers); };
   std::vector<double> our_rates, limit_rates;

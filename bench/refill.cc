@@ -92,7 +92,7 @@ Result<void> measure_refills(const std::string& policy, std::int64_t bytes, int 
   const bool is_replacement = plan.replacements.front() == model->mesh().rank();
   for (int round = 1; round <= rounds; ++round) {
     for (const auto& tensor : state) tensor.fill_(is_replacement ? 0 : round);
-    TRY(model->mesh().world().all_reduce(0, comm::ReduceOp::sum, "all begin"));
+    TRY(model->mesh().world().all_reduce(0, ReduceOp::sum, "all begin"));
     const auto begin = std::chrono::steady_clock::now();
     TRY(train::restore_replacements(plan, {*model, *optimizer, sampler}));
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;

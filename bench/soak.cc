@@ -124,7 +124,7 @@ class Member {
   Result<void> all_reduce(std::size_t count, bool lent, comm::CallMode mode) {
     NumberBuffer numbers(group_, count, lent);
     fill(numbers.all());
-    TRY(group_.all_reduce(numbers.bytes(), DataType::int64, comm::ReduceOp::sum, mode).wait());
+    TRY(group_.all_reduce(numbers.bytes(), DataType::int64, ReduceOp::sum, mode).wait());
     expect(numbers.all(), [&](std::size_t i) { return sum(i); });
     return {};
   }
@@ -147,9 +147,7 @@ class Member {
   Result<void> reduce_scatter(std::size_t block, bool lent, comm::CallMode mode) {
     NumberBuffer input(group_, block * ranks(), lent), output(group_, block, lent);
     fill(input.all());
-    TRY(group_
-            .reduce_scatter(input.bytes(), output.bytes(), DataType::int64, comm::ReduceOp::sum,
-                            mode)
+    TRY(group_.reduce_scatter(input.bytes(), output.bytes(), DataType::int64, ReduceOp::sum, mode)
             .wait());
     const auto first = static_cast<std::size_t>(group_.rank()) * block;
     expect(output.all(), [&](std::size_t i) { return sum(first + i); });

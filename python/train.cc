@@ -189,7 +189,7 @@ void bind_communication(PythonModel& model) {
           "mean",
           [](BoundModel& bound, double value) {
             auto& world = bound.mesh().world();
-            return value_of(world.all_reduce(value, comm::ReduceOp::sum, "a mean")) / world.size();
+            return value_of(world.all_reduce(value, ReduceOp::sum, "a mean")) / world.size();
           },
           ReleaseGil())
       .def(

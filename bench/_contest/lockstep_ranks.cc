@@ -94,11 +94,11 @@ class Staged : public Member {
   }
   void all_reduce(std::span<float> buffer) override {
     finish(communicator().all_reduce(std::as_writable_bytes(buffer), DataType::float32,
-                                     comm::ReduceOp::sum, comm::CallMode::blocking));
+                                     ReduceOp::sum, comm::CallMode::blocking));
   }
   void reduce_scatter(std::span<float> input, std::span<float> output) override {
     finish(communicator().reduce_scatter(std::as_bytes(input), std::as_writable_bytes(output),
-                                         DataType::float32, comm::ReduceOp::sum,
+                                         DataType::float32, ReduceOp::sum,
                                          comm::CallMode::blocking));
   }
   void all_gather(std::span<float> output) override {
@@ -166,7 +166,7 @@ class Memory final : public ZeroCopy {
   void move(const std::vector<std::byte*>& to, const std::vector<const std::byte*>& from,
             std::size_t floats, comm::StoreMode stores) const {
     comm::reduce(to, from, floats / static_cast<std::size_t>(ranks()),
-                 {DataType::float32, comm::ReduceOp::sum, 1, stores});
+                 {DataType::float32, ReduceOp::sum, 1, stores});
   }
 };
 

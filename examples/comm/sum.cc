@@ -17,9 +17,7 @@ Result<void> run() {
   const std::span values(reinterpret_cast<float*>(buffer.data()), (4 << 20) / sizeof(float));
   for (auto& value : values) value = static_cast<float>(world.rank() + 1);
 
-  TRY(world
-          .all_reduce(buffer.span(), DataType::float32, comm::ReduceOp::sum,
-                      comm::CallMode::blocking)
+  TRY(world.all_reduce(buffer.span(), DataType::float32, ReduceOp::sum, comm::CallMode::blocking)
           .wait());
 
   if (world.rank() == 0)

@@ -43,7 +43,7 @@ class StepNews {
  public:
   StepNews(train::Comm& world, double loss, bool save) : ranks_(world.size()) {
     sums_ = at::tensor({loss, told_to_stop ? 1.0 : 0.0, save ? 1.0 : 0.0}, at::kDouble);
-    transfer_ = world.all_reduce(sums_, comm::ReduceOp::sum, "the step's results");
+    transfer_ = world.all_reduce(sums_, ReduceOp::sum, "the step's results");
   }
   Result<void> wait() { return transfer_.wait(); }
   double loss() const { return sums_[0].item<double>() / ranks_; }
@@ -87,7 +87,7 @@ Result<double> held_out_loss(const Gpt& model, train::ShardedModel& sharded, con
   const auto batch = text.batch(starts, context);
   const double sum =
       TRY(world.all_reduce(loss_of(model, sharded, batch.bytes, batch.next).item<double>(),
-                           comm::ReduceOp::sum, "the held-out loss"));
+                           ReduceOp::sum, "the held-out loss"));
   return sum / world.size();
 }
 

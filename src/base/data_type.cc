@@ -53,4 +53,26 @@ std::string_view text(DataType type) {
   return "unknown type";
 }
 
+std::string_view text(ReduceOp op) {
+  switch (op) {
+    case ReduceOp::sum:
+      return "sum";
+    case ReduceOp::min:
+      return "min";
+    case ReduceOp::max:
+      return "max";
+    case ReduceOp::product:
+      return "product";
+    case ReduceOp::average:
+      return "average";
+    case ReduceOp::bit_and:
+      return "bit_and";
+    case ReduceOp::bit_or:
+      return "bit_or";
+    case ReduceOp::bit_xor:
+      return "bit_xor";
+  }
+  return "unknown reduction";
+}
+
 }  // namespace lockstep

@@ -1,31 +1,23 @@
-// The types of elements of tensors, by their names in torch.
+// The element types and reductions of lockstep/data_type.h: lists, sizes and names.
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <string_view>
 
-namespace lockstep {
+#include "lockstep/data_type.h"
 
-enum class DataType : std::uint8_t {
-  uint8,
-  int32,
-  int64,
-  float16,
-  bfloat16,
-  float32,
-  float64,
-  int8,
-  int16,
-  boolean,
-};
+namespace lockstep {
 
 inline constexpr DataType kDataTypes[] = {
     DataType::uint8,   DataType::int32,   DataType::int64, DataType::float16, DataType::bfloat16,
     DataType::float32, DataType::float64, DataType::int8,  DataType::int16,   DataType::boolean};
+inline constexpr ReduceOp kReduceOps[] = {ReduceOp::sum,     ReduceOp::min,     ReduceOp::max,
+                                          ReduceOp::product, ReduceOp::average, ReduceOp::bit_and,
+                                          ReduceOp::bit_or,  ReduceOp::bit_xor};
 
 std::size_t size_of(DataType type);  // bytes of one element
 bool is_float(DataType type);
 std::string_view text(DataType type);  // "float32", "bool"
+std::string_view text(ReduceOp op);    // "sum"
 
 }  // namespace lockstep

@@ -7,38 +7,6 @@
 
 namespace lockstep {
 
-std::string_view text(Code code) {
-  switch (code) {
-    case Code::invalid:
-      return "invalid";
-    case Code::not_found:
-      return "not_found";
-    case Code::already_exists:
-      return "already_exists";
-    case Code::denied:
-      return "denied";
-    case Code::unavailable:
-      return "unavailable";
-    case Code::timeout:
-      return "timeout";
-    case Code::peer_lost:
-      return "peer_lost";
-    case Code::corrupt:
-      return "corrupt";
-    case Code::exhausted:
-      return "exhausted";
-    case Code::cancelled:
-      return "cancelled";
-    case Code::internal:
-      return "internal";
-  }
-  return "internal";
-}
-
-Error Error::with_context(std::string_view what) && {
-  return {code, format("{}: {}", what, message)};
-}
-
 std::string errno_text(int errno_value) { return std::system_category().message(errno_value); }
 
 Error os_error(std::string_view what, int errno_value) {

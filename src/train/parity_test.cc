@@ -50,8 +50,8 @@ TEST_P(Parity, FourRanksEqualOneProcessInEveryPolicy) {
       for (int step = 0; step < steps; ++step) TRY(training->step(step, parts));
       const auto [most, held] = compare(*training, expected);
       EXPECT_LT(most, 1e-10) << policy << ", rank " << self.rank;
-      const double all = TRY(self.mesh.world().all_reduce(
-          static_cast<double>(held), comm::ReduceOp::sum, "what the ranks hold"));
+      const double all = TRY(self.mesh.world().all_reduce(static_cast<double>(held), ReduceOp::sum,
+                                                          "what the ranks hold"));
       const int copies = kRanks / TRY(policy_of(policy, kRanks)).optimizer;
       EXPECT_EQ(all, static_cast<double>(copies * elements_of(expected))) << policy;
     }

@@ -92,8 +92,8 @@ Result<Policy> ShardedModel::choose(const Policy& asked) {
   const auto placement = TRY(mesh_.rank_placement());
   const auto own =
       asked.memory > 0_B ? asked.memory : TRY(memory_per_rank(tensors_.device(), placement));
-  const double least = TRY(mesh_.world().all_reduce(static_cast<double>(own.count()),
-                                                    comm::ReduceOp::min, "the devices' memory"));
+  const double least = TRY(mesh_.world().all_reduce(static_cast<double>(own.count()), ReduceOp::min,
+                                                    "the devices' memory"));
   const auto choice =
       TRY(choose_policy(asked, tensors_.specs(blocks_, tensors_.frozen), placement,
                         Bytes(static_cast<std::int64_t>(least)), blocks_.count() > 0));
@@ -412,7 +412,7 @@ Result<void> ShardedModel::average_buffers() {
   auto& world = mesh_.world();
   for (auto& [name, tensor] : tensors_.buffers) {
     if (tensor.is_floating_point()) tensor.div_(world.size());
-    auto transfer = tensor.is_floating_point() ? world.all_reduce(tensor, comm::ReduceOp::sum, name)
+    auto transfer = tensor.is_floating_point() ? world.all_reduce(tensor, ReduceOp::sum, name)
                                                : world.broadcast(tensor, 0, name);
     TRY(transfer.wait());
   }

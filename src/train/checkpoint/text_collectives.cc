@@ -43,7 +43,7 @@ Result<std::vector<std::int64_t>> gather_sizes(Comm& group, std::size_t mine,
   auto sizes = at::zeros({group.size()}, at::kLong);
   auto* values = sizes.mutable_data_ptr<std::int64_t>();
   values[group.rank()] = static_cast<std::int64_t>(mine);
-  TRY(group.all_reduce(sizes, comm::ReduceOp::sum, label).wait());
+  TRY(group.all_reduce(sizes, ReduceOp::sum, label).wait());
   return std::vector<std::int64_t>(values, values + group.size());
 }
 
@@ -62,7 +62,7 @@ Result<std::vector<std::string>> all_gather_text(Comm& group, const Result<std::
     return Error{Code::invalid, format("{}: {} bytes are too many to tell", label, total)};
   const auto all = new_text_tensor(total);
   std::memcpy(bytes_in(all) + before, message.data(), message.size());
-  TRY(group.all_reduce(all, comm::ReduceOp::sum, label).wait());
+  TRY(group.all_reduce(all, ReduceOp::sum, label).wait());
 
   std::vector<std::string> texts;
   std::string_view rest(bytes_in(all), static_cast<std::size_t>(total));

@@ -80,8 +80,7 @@ TEST(Gather, FrozenParametersOfBlocksComeAndGoToo) {
       EXPECT_EQ(difference(tensor, wave({7}, 1.5).narrow(0, owned.begin, owned.size())), 0);
       held += static_cast<double>(owned.size());
     }
-    EXPECT_EQ(TRY(self.mesh.world().all_reduce(held, comm::ReduceOp::sum, "what the ranks hold")),
-              14)
+    EXPECT_EQ(TRY(self.mesh.world().all_reduce(held, ReduceOp::sum, "what the ranks hold")), 14)
         << "each replica has it once";
     for (int step = 0; step < 2; ++step) TRY(training->step(step, 3));
     EXPECT_EQ(frozen.storage().nbytes(), 0u);

@@ -72,7 +72,7 @@ void copy_sum(const at::Tensor& to, const at::Tensor& from, const at::Tensor& mo
   if (!from.defined()) return copy_gradient(to, more);
   if (can_copy_directly(to, from) && can_copy_directly(to, more))
     return reduce_into<2>(to, {from.const_data_ptr(), more.const_data_ptr()},
-                          {*type_of(to), comm::ReduceOp::sum, 1, stores_of(to, from)});
+                          {*type_of(to), ReduceOp::sum, 1, stores_of(to, from)});
   to.copy_(dense_form(from));
   to.add_(more);
 }
@@ -83,8 +83,7 @@ double copy_divided(const at::Tensor& to, const at::Tensor& from, int divisor) {
     to.div_(divisor);
     return at::sum(to).item<double>();
   }
-  const comm::ReductionSpec share{*type_of(to), comm::ReduceOp::average, divisor,
-                                  stores_of(to, from)};
+  const comm::ReductionSpec share{*type_of(to), ReduceOp::average, divisor, stores_of(to, from)};
   const auto flat_to = to.view(-1);
   const auto flat_from = from.view(-1);
   double sum = 0;

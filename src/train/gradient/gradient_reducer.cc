@@ -125,10 +125,9 @@ void GradientReducer::start_hop2(Unit& unit) {
         mesh_.world_size() * divisor_);
   if (mesh_.replicate().size() == 1 || error_.happened()) return;
   const auto& slice = unit.gradient_slice();
-  hop2_.push_back(
-      slice.numel() < shard.numel()
-          ? mesh_.replicate().reduce_scatter(slice, shard, gradients_label(unit))
-          : mesh_.replicate().all_reduce(shard, comm::ReduceOp::sum, gradients_label(unit)));
+  hop2_.push_back(slice.numel() < shard.numel()
+                      ? mesh_.replicate().reduce_scatter(slice, shard, gradients_label(unit))
+                      : mesh_.replicate().all_reduce(shard, ReduceOp::sum, gradients_label(unit)));
 }
 
 void GradientReducer::end() {

@@ -22,23 +22,23 @@ namespace {
 
 constexpr int kTag = 0;  // of what one rank sends another
 
-c10d::ReduceOp::RedOpType c10d_name(comm::ReduceOp op) {
+c10d::ReduceOp::RedOpType c10d_name(ReduceOp op) {
   switch (op) {
-    case comm::ReduceOp::sum:
+    case ReduceOp::sum:
       return c10d::ReduceOp::SUM;
-    case comm::ReduceOp::min:
+    case ReduceOp::min:
       return c10d::ReduceOp::MIN;
-    case comm::ReduceOp::max:
+    case ReduceOp::max:
       return c10d::ReduceOp::MAX;
-    case comm::ReduceOp::product:
+    case ReduceOp::product:
       return c10d::ReduceOp::PRODUCT;
-    case comm::ReduceOp::average:
+    case ReduceOp::average:
       return c10d::ReduceOp::AVG;
-    case comm::ReduceOp::bit_and:
+    case ReduceOp::bit_and:
       return c10d::ReduceOp::BAND;
-    case comm::ReduceOp::bit_or:
+    case ReduceOp::bit_or:
       return c10d::ReduceOp::BOR;
-    case comm::ReduceOp::bit_xor:
+    case ReduceOp::bit_xor:
       return c10d::ReduceOp::BXOR;
   }
   check_failed("the operation is known", "");
@@ -168,7 +168,7 @@ Transfer Comm::start(std::string_view verb, std::string_view label, const at::Te
   return transfer;
 }
 
-Transfer Comm::all_reduce(at::Tensor tensor, comm::ReduceOp op, std::string_view label) {
+Transfer Comm::all_reduce(at::Tensor tensor, ReduceOp op, std::string_view label) {
   if (!group_) return {};
   return start("all-reduce", label, tensor, [&] {
     c10d::AllreduceOptions options;
@@ -250,7 +250,7 @@ void Comm::leave() {
   }
 }
 
-Result<double> Comm::all_reduce(double value, comm::ReduceOp op, std::string_view label) {
+Result<double> Comm::all_reduce(double value, ReduceOp op, std::string_view label) {
   if (!group_) return value;
   auto tensor = at::full({1}, value, at::TensorOptions(device_).dtype(at::kDouble));
   TRY(all_reduce(tensor, op, label).wait());

@@ -68,7 +68,7 @@ class Comm {
 
   // `label` names the contents, for errors and the flight record: "unit 2". Every rank's tensor
   // becomes the reduction over all ranks.
-  Transfer all_reduce(at::Tensor tensor, comm::ReduceOp op, std::string_view label);
+  Transfer all_reduce(at::Tensor tensor, ReduceOp op, std::string_view label);
   // Every rank's tensor becomes that of `root`.
   Transfer broadcast(at::Tensor tensor, int root, std::string_view label);
   // `whole` becomes the ranks' parts, one after the other; `part` may be a view of its slot in
@@ -82,7 +82,7 @@ class Comm {
   Transfer receive(at::Tensor tensor, int from, std::string_view label);
 
   // Reduces one number, and waits.
-  Result<double> all_reduce(double value, comm::ReduceOp op, std::string_view label);
+  Result<double> all_reduce(double value, ReduceOp op, std::string_view label);
   // Each rank's number, by rank.
   Result<std::vector<std::int64_t>> all_gather(std::int64_t value, std::string_view label);
 

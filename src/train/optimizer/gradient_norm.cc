@@ -61,7 +61,7 @@ Result<double> global_gradient_norm(ShardedModel& model) {
   const double own_squares =
       std::isfinite(squares) ? squares : std::numeric_limits<double>::infinity();
   return std::sqrt(
-      TRY(model.mesh().world().all_reduce(own_squares, comm::ReduceOp::sum, "the gradient norm")));
+      TRY(model.mesh().world().all_reduce(own_squares, ReduceOp::sum, "the gradient norm")));
 }
 
 void scale_gradients(ShardedModel& model, double factor) {

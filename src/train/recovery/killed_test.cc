@@ -233,7 +233,7 @@ class Program {
     if (deadly) die_at(Point::hop2);
     TRY(model_->finish_gradients());
     const double loss =
-        TRY(mesh.world().all_reduce(sum, comm::ReduceOp::sum, "loss")) / mesh.world_size();
+        TRY(mesh.world().all_reduce(sum, ReduceOp::sum, "loss")) / mesh.world_size();
     if (deadly) die_at(Point::norm);
     if (scenario_.point == Point::decided && step_ + 1 == kDeadly && !joined_ && !alone() &&
         !std::exchange(broke_, true))
@@ -259,7 +259,7 @@ class Program {
     else
       TRY(optimizer_->step());
     static_cast<void>(
-        model_->mesh().world().all_reduce(0, comm::ReduceOp::sum, "all others have decided"));
+        model_->mesh().world().all_reduce(0, ReduceOp::sum, "all others have decided"));
     if (mortal_) die_at(Point::decided);
     if (late) TRY(optimizer_->step());  // waits for the rank that is gone
     return Error{Code::peer_lost, "somebody is about to die"};
@@ -294,7 +294,7 @@ class Program {
       sum += (owned.tensor * owned.tensor).sum().item<double>();
     }
     auto& mesh = model_->mesh();
-    sum = TRY(mesh.world().all_reduce(sum, comm::ReduceOp::sum, "checksum"));
+    sum = TRY(mesh.world().all_reduce(sum, ReduceOp::sum, "checksum"));
     return sum * model_->policy().optimizer / mesh.world_size();
   }
 

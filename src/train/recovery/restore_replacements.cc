@@ -132,7 +132,7 @@ Result<void> restore_replacements(const RecoveryPlan& plan, const RecoverableTra
   StateTransfer state_transfer(plan, places.host_of_rank(), mesh);
   if (state_transfer.participates()) TRY(transfer_state(state_transfer, training));
   // Ranks without a transfer wait here: their next collective has a shorter timeout than a restore.
-  TRY(mesh.world().all_reduce(0, comm::ReduceOp::max, "the replacements have their state"));
+  TRY(mesh.world().all_reduce(0, ReduceOp::max, "the replacements have their state"));
   return {};
 }
 
