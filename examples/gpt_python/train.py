@@ -113,8 +113,8 @@ def train(arguments: argparse.Namespace) -> None:
         sampler,
         checkpoints=arguments.checkpoints,
         notes=sizes.notes(),
-        parts=arguments.micro_steps,
-        rescale=arguments.rescale_batch,
+        micro_batches=arguments.micro_steps,
+        rescale_batch=arguments.rescale_batch,
     )
     first = None
     for step in training.steps(arguments.steps):

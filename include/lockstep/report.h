@@ -1,4 +1,4 @@
-// What a rank reports to Lockstep: metrics, progress, finished checkpoints, events. They show in
+// A rank's reports to Lockstep: metrics, progress, finished checkpoints, events. They show in
 // lockstep show, lockstep metrics and lockstep plot. Link Lockstep::comm.
 //
 //   lockstep::Reporter reporter;

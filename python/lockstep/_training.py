@@ -19,11 +19,11 @@ from lockstep._shard import sharded_of
 from lockstep.backend import compiled
 
 
-class Part(NamedTuple):
+class MicroBatch(NamedTuple):
     """The samples that a rank computes at once."""
 
     samples: list[int]
-    # The weight of their mean loss in the step's loss. All ranks' parts have equal weights if they
+    # The weight of their mean loss in the step's loss. All micro-batches have equal weights if they
     # have equally many samples.
     weight: float
 
@@ -54,8 +54,8 @@ class Training:
         checkpoints: str | Path | None = None,
         keep: int = 3,
         notes: Mapping[str, str] | None = None,
-        parts: int = 1,
-        rescale: bool = False,
+        micro_batches: int = 1,
+        rescale_batch: bool = False,
     ) -> None:
         """Communicates nothing yet.
 
@@ -66,10 +66,10 @@ class Training:
                 training at a time writes there: steps() raises ValueError and names the other.
             keep: the number of newest checkpoints that are kept.
             notes: the program's own notes, kept with each of them.
-            parts: the number of parts in which each rank computes its share of the global batch,
-                for the current number of ranks; fewer ranks take more parts, of no more samples
-                at once.
-            rescale: when fewer ranks continue, the global batch shrinks with their number, and the
+            micro_batches: the number of micro-batches in which each rank computes its share of the
+                global batch, for the current number of ranks; fewer ranks compute more of them, of
+                no more samples each.
+            rescale_batch: when fewer ranks continue, the global batch shrinks with their number, and the
                 learning rate with the batch; by default each of them computes more samples.
         """
         self._model, self._optimizer, self._sampler = model, optimizer, sampler
@@ -78,10 +78,10 @@ class Training:
         self._optimizer_state = OptimizerState(self._sharded, optimizer)
         self._folder, self._keep, self._notes = checkpoints, keep, dict(notes or {})
         self._checkpoints: Checkpoints | None = None
-        self._micro_batch_max = -(-sampler.global_batch // (self._core.world_size * parts))
+        self._micro_batch_max = -(-sampler.global_batch // (self._core.world_size * micro_batches))
         self._recovery = self._sharded.recovery
         if self._recovery is not None:
-            self._recovery.configure(str(checkpoints or ""), rescale)
+            self._recovery.configure(str(checkpoints or ""), rescale_batch)
         elif os.environ.get("LOCKSTEP_ON_FAILURE") in ("shrink", "wait") and dist.is_initialized():
             raise ValueError(
                 "torch.distributed's groups end when a rank dies, and no rank continues: leave "
@@ -149,12 +149,12 @@ class Training:
                 self._done, self._core, self._sampler._core, self._optimizer_state
             )
 
-    def _parts(self) -> Iterator[Part]:
+    def _micro_batches(self) -> Iterator[MicroBatch]:
         core, sampler = self._core, self._sampler._core
-        parts = compiled().micro_batches_of(sampler, self._micro_batch_max, core)
-        for number, (samples, weight) in enumerate(parts, start=1):
-            core.set_sync(number == len(parts))  # the last exchanges the gradients
-            yield Part(samples, weight)
+        batches = compiled().micro_batches_of(sampler, self._micro_batch_max, core)
+        for number, (samples, weight) in enumerate(batches, start=1):
+            core.set_sync(number == len(batches))  # the last exchanges the gradients
+            yield MicroBatch(samples, weight)
         sampler.advance()
 
     def _save(self, step: int) -> None:
@@ -215,7 +215,7 @@ class Training:
 
 
 class Step:
-    """One step of a Training. Iterating gives this rank's parts of the batch, once."""
+    """One step of a Training. Iterating gives this rank's micro-batches, once."""
 
     def __init__(self, training: Training, number: int, is_last: bool) -> None:
         self._training = training
@@ -224,9 +224,9 @@ class Step:
         self.is_closed = False
         self._is_computed = False
 
-    def __iter__(self) -> Iterator[Part]:
-        """The sum of the parts' gradients is the gradient of the mean over the global batch."""
-        yield from self._training._parts()
+    def __iter__(self) -> Iterator[MicroBatch]:
+        """The sum of the micro-batches' gradients is the gradient of the mean over the global batch."""
+        yield from self._training._micro_batches()
         self._is_computed = True
 
     def save(self) -> None:
@@ -253,5 +253,5 @@ class Step:
 
     def _end(self) -> None:
         if not self._is_computed:
-            raise ValueError("a step ended before all parts of its batch were computed")
+            raise ValueError("a step ended before all its micro-batches were computed")
         self._training._end_step(self.number)

@@ -113,7 +113,7 @@ def train(case: Case, folder: Path, dies_at: str) -> Told:
     optimizer = case.make(model.parameters())
     sampler = lockstep.Sampler(SAMPLES, BATCH, seed=3)
     training = lockstep.Training(
-        model, optimizer, sampler, checkpoints=folder / "checkpoints", rescale=case.rescale
+        model, optimizer, sampler, checkpoints=folder / "checkpoints", rescale_batch=case.rescale
     )
     try:
         for step in training.steps(STEPS):
@@ -419,7 +419,7 @@ def leave_something_out(case: str) -> None:
     ("case", "words"),
     [
         ("with", "compute it within `with step:`"),
-        ("parts", "before all parts of its batch were computed"),
+        ("micro_batches", "before all its micro-batches were computed"),
         ("save", "has no checkpoints: give lockstep.Training a folder"),
     ],
 )

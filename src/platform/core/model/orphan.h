@@ -47,7 +47,7 @@ struct AttemptRecord {
         field("queued", &AttemptRecord::queued, "since when it stood in the queue"),
         field("created", &AttemptRecord::created, "when the attempt was made"),
         field("charged", &AttemptRecord::time_used, "running time of the attempts before"),
-        required(field("slices", &AttemptRecord::devices, "the devices of its nodes, in order")),
+        required(field("devices", &AttemptRecord::devices, "the devices of its nodes, in order")),
         field("user_exits", &AttemptRecord::user_exits, "retries used of spec.retries"),
         field("losses", &AttemptRecord::losses, "retries used of spec.rank_loss_retries"),
         field("moves", &AttemptRecord::moves, "how often the run was moved"),
