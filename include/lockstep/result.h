@@ -71,7 +71,7 @@ struct [[nodiscard]] Error {
   }
 };
 
-namespace detail {
+namespace result_detail {
 
 // A caller asked a result for what it does not have: a bug of the caller.
 [[noreturn]] inline void abort_without_value(const Error& error) {
@@ -83,7 +83,7 @@ namespace detail {
   std::abort();
 }
 
-}  // namespace detail
+}  // namespace result_detail
 
 // Not std::variant, which takes several times longer to compile, and there are hundreds of these.
 template <class T>
@@ -136,10 +136,10 @@ class [[nodiscard]] Result {
 
  private:
   void checked() const {
-    if (!has_value()) detail::abort_without_value(error_);
+    if (!has_value()) result_detail::abort_without_value(error_);
   }
   void failed() const {
-    if (has_value()) detail::abort_without_error();
+    if (has_value()) result_detail::abort_without_error();
   }
   template <class Other>
   void construct_from(Other&& other) {
@@ -179,7 +179,7 @@ class [[nodiscard]] Result<void> {
   bool has_value() const { return !error_; }
   explicit operator bool() const { return has_value(); }
   void value() const {
-    if (error_) detail::abort_without_value(*error_);
+    if (error_) result_detail::abort_without_value(*error_);
   }
   const Error& error() const& { return *error_; }
   Error&& error() && { return *std::move(error_); }
