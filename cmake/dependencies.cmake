@@ -32,6 +32,10 @@ add_library(dep::xxhash ALIAS PkgConfig::XXHASH)
 add_library(dep::sqlite ALIAS PkgConfig::SQLITE)
 
 # libtorch is part of the pinned Python package; LOCKSTEP_PYTHON is that environment's interpreter.
+# A wheel is built for the Python that builds it.
+if(SKBUILD)
+  set(LOCKSTEP_PYTHON ${Python_EXECUTABLE})
+endif()
 set(LOCKSTEP_PYTHON ${CMAKE_SOURCE_DIR}/build/venv/bin/python CACHE FILEPATH
     "the Python that has torch installed")
 execute_process(

@@ -34,7 +34,10 @@ function(shared_library name)
   add_library(${target} SHARED ${objects})
   add_library(Lockstep::${name} ALIAS ${target})
   target_link_libraries(${target} PRIVATE ${layers} PUBLIC ${LIBRARY_USES})
-  target_link_options(${target} PRIVATE LINKER:--version-script=${script} LINKER:--no-undefined)
+  target_link_options(${target} PRIVATE LINKER:--version-script=${script})
+  if(NOT LOCKSTEP_CHECK)  # the program has the sanitizers' functions
+    target_link_options(${target} PRIVATE LINKER:--no-undefined)
+  endif()
   target_include_directories(${target} INTERFACE $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/include>
                              $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   target_compile_features(${target} INTERFACE cxx_std_20)

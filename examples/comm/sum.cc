@@ -1,24 +1,20 @@
-// Sums over all ranks with comm alone, without the platform.
+// Sums over all ranks with lockstep/comm.h alone, without the platform.
 //
 //   mpirun -np 4 build/bin/sum          also by mpiexec, srun, torchrun --no-python, lockstep run
+#include <chrono>
 #include <cstdio>
-#include <span>
 
-#include "comm/collective/start/join.h"
+#include <lockstep/comm.h>
 
-using namespace lockstep;
-
-Result<void> run() {
-  const auto joined = TRY(comm::join({.timeout = std::chrono::seconds(60)}));
-  auto& world = *joined.world;
+lockstep::Result<void> run() {
+  auto world = LOCKSTEP_TRY(lockstep::join({.timeout = std::chrono::seconds(60)}));
 
   // Buffers in the communicator's memory need no copy within a host.
-  const auto buffer = TRY(world.allocate(4_MiB));
-  const std::span values(reinterpret_cast<float*>(buffer.data()), (4 << 20) / sizeof(float));
+  const auto buffer = LOCKSTEP_TRY(world.allocate<float>(1 << 20));
+  const auto values = buffer.as<float>();
   for (auto& value : values) value = static_cast<float>(world.rank() + 1);
 
-  TRY(world.all_reduce(buffer.span(), DataType::float32, ReduceOp::sum, comm::CallMode::blocking)
-          .wait());
+  LOCKSTEP_TRY(world.all_reduce(values, lockstep::ReduceOp::sum));
 
   if (world.rank() == 0)
     std::printf("%d ranks: 1 + ... + %d = %g\n", world.size(), world.size(),

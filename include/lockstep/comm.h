@@ -312,7 +312,7 @@ class LOCKSTEP_EXPORT Communicator {
 
 // The communicator of all ranks of this job. The rank, the number of ranks and the other ranks'
 // addresses come from the environment that lockstep run, torchrun, mpirun or srun sets. Returns
-// when all ranks are connected. Without a launcher it is a group of one.
+// when all ranks are connected. invalid: no launcher has set them.
 //
 // Outside of lockstep run the ranks find each other through a file in LOCKSTEP_MEETING_FOLDER, by
 // default ~/.local/state/lockstep/meetings, which all hosts must share.

@@ -18,6 +18,8 @@ import importlib
 import sys
 from typing import TYPE_CHECKING, Any
 
+from lockstep._build import VERSION as __version__
+from lockstep._compiled import check_versions
 from lockstep._label import label
 from lockstep._report import checkpoint, event, log, progress
 
@@ -46,8 +48,6 @@ __all__ = [
     "state_dict",
 ]
 
-__version__ = "0.1.0"
-
 _NEED_TORCH = {
     "Checkpoints": "lockstep._checkpoints",
     "Sampler": "lockstep._checkpoints",
@@ -64,6 +64,7 @@ _NEED_TORCH = {
 def __getattr__(name: str) -> Any:
     if name not in _NEED_TORCH:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    check_versions()
     return getattr(importlib.import_module(_NEED_TORCH[name]), name)
 
 

@@ -16,7 +16,7 @@ def label(name: str) -> Iterator[None]:
     The first use imports torch.
     """
     # Not at the top: importing this package imports no torch.
-    from lockstep.backend import compiled
+    from lockstep._compiled import compiled
 
     lockstep = compiled()
     outer = lockstep.set_label(name.encode())

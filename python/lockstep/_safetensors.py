@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from lockstep.backend import compiled
+from lockstep._compiled import compiled
 
 PREFIX = 8  # bytes with the length of the header
 INDEX = "model.safetensors.index.json"

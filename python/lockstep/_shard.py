@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from lockstep import _materialize, _step
-from lockstep.backend import compiled
+from lockstep._compiled import compiled
 
 Model = TypeVar("Model", bound=nn.Module)
 Blocks = Sequence[nn.Module] | Callable[[nn.Module], bool]

@@ -16,7 +16,7 @@ from torch.optim import Optimizer
 from lockstep import _report
 from lockstep._checkpoints import Checkpoints, OptimizerState, Sampler
 from lockstep._shard import sharded_of
-from lockstep.backend import compiled
+from lockstep._compiled import compiled
 
 
 class MicroBatch(NamedTuple):

@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
+from lockstep._compiled import compiled
+
 
 def register() -> None:
     """Makes ``init_process_group("lockstep")`` and ``new_group(backend="lockstep")`` work.
@@ -114,13 +116,6 @@ def _listener(host: str, port: int) -> socket.socket | None:
         listener.close()
         return None
     return listener
-
-
-def compiled() -> Any:
-    """The module ``lockstep._lockstep``, loaded at its first use."""
-    from lockstep import _lockstep
-
-    return _lockstep
 
 
 def _create(options: Any, backend_options: Any) -> Any:

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 import lockstep
 from lockstep import _checkpoints, _report, _shard
-from lockstep.backend import compiled
+from lockstep._compiled import compiled
 
 RANKS = 4
 SAMPLES, BATCH = 1000, 12

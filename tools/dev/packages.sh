@@ -1,7 +1,9 @@
-# Checks the machine, and installs the Debian packages of tools/apt-packages.txt. With
-# needs_tests=true it also installs those of tools/apt-packages-tests.txt.
+# Checks the machine, and installs the Debian packages of tools/apt-packages.txt; with
+# needs_tests=true also those of tools/apt-packages-tests.txt, with needs_packaging=true those of
+# tools/apt-packages-packaging.txt.
 
 needs_tests=false
+needs_packaging=false
 
 check_machine() {
   step_number=$((step_number + 1))
@@ -32,6 +34,7 @@ check_disk() {
 packages_listed() {
   local lists=(tools/apt-packages.txt)
   ! $needs_tests || lists+=(tools/apt-packages-tests.txt)
+  ! $needs_packaging || lists+=(tools/apt-packages-packaging.txt)
   sed 's/#.*//' "${lists[@]}" | tr --squeeze-repeats ' \n' '\n'
 }
 

@@ -1,6 +1,7 @@
 # build/venv from the distribution's Python, with the packages pinned in tools/requirements.txt, for
-# tests also those of tools/requirements-tests.txt, and the text that demo and tests train on. Each is
-# redone only when what it was made from has changed.
+# tests also those of tools/requirements-tests.txt, for packages those of
+# tools/requirements-packaging.txt, and the text that demo and tests train on. Each is redone only when
+# what it was made from has changed.
 
 venv=build/venv
 
@@ -15,14 +16,15 @@ install_python() {
   echo "$made_from" >$stamp
 }
 
-install_python_for_tests() {
-  local stamp=$venv/.tests-made-from made_from list=tools/requirements-tests.txt
+# install_python_for tests|packaging
+install_python_for() {
+  local stamp=$venv/.$1-made-from made_from list=tools/requirements-$1.txt
   made_from="$(<$venv/.made-from) $(sha256sum $list)"
   if [[ -f $stamp && $(<"$stamp") == "$made_from" ]]; then
-    already "Python packages for tests"
+    already "Python packages for $1"
     return
   fi
-  step python-tests "Installing Python packages for tests ($(grep --count == $list))" \
+  step "python-$1" "Installing Python packages for $1 ($(grep --count == $list))" \
     pip_install --constraint build/others-than-torch.txt --requirement $list
   echo "$made_from" >$stamp
 }

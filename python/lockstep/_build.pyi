@@ -1,0 +1,5 @@
+"""What the build writes into _build.py."""
+
+VERSION: str
+BUILT_FOR_PYTHON: str
+BUILT_FOR_TORCH: str

@@ -1,0 +1,41 @@
+"""Loads the compiled part, ``lockstep._lockstep``, at its first use."""
+
+import functools
+import importlib
+import sys
+from typing import Any
+
+from lockstep._build import BUILT_FOR_PYTHON, BUILT_FOR_TORCH
+
+
+@functools.cache
+def compiled() -> Any:
+    """The module ``lockstep._lockstep``.
+
+    Raises:
+        ImportError: torch is missing, or it or the Python is another than the extension was built
+            for; the message names both.
+    """
+    check_versions()
+    return importlib.import_module("lockstep._lockstep")
+
+
+def check_versions() -> None:
+    """Raises ImportError as compiled() does."""
+    python = f"{sys.version_info.major}.{sys.version_info.minor}"
+    torch = _torch_version()
+    # 2.13.0+cpu and 2.13.0+cu130 have one interface.
+    if torch.partition("+")[0] == BUILT_FOR_TORCH and python == BUILT_FOR_PYTHON:
+        return
+    raise ImportError(
+        f"lockstep's extension was built for CPython {BUILT_FOR_PYTHON} and torch "
+        f"{BUILT_FOR_TORCH}. This is CPython {python}, and torch is {torch or 'not installed'}. "
+        f"Type: pip install torch=={BUILT_FOR_TORCH}   or install the wheel for these versions"
+    )
+
+
+def _torch_version() -> str:
+    try:
+        return str(importlib.import_module("torch").__version__)
+    except ImportError:
+        return ""
