@@ -36,7 +36,7 @@ struct AgentState {
   AgentSettings settings;
   Phase phase = Phase::waiting;
 
-  // What the daemon receives, with `ranks`.
+  // The status that the daemon receives, with `ranks`.
   model::NodeState node_state = model::NodeState::ready;
   model::StopReason stop_reason = model::StopReason::none;
   std::string message;

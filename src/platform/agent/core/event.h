@@ -50,7 +50,7 @@ struct RankActivity {
 
   bool operator==(const RankActivity&) const = default;
 };
-// What the processes of the running ranks do, by local rank.
+// The activities of the running ranks, by local rank.
 struct RanksChecked {
   std::map<int, RankActivity> activities;
 };
