@@ -99,7 +99,7 @@ INSTANTIATE_TEST_SUITE_P(AndItsPeers, ARankThatWasFoundStopped, testing::Bool(),
                          });
 
 // By the clock, its attempt is older than its time-out by then. The rank is resumed when it gets
-// the signal to end, so that the hang leaves no trace.
+// the signal to end, and its agent still reports that it hung before.
 TEST(ANodeThatEndsItsRanksForAHang, HasNotTimedOutThoughTheClockWasSetForwardAsTheyStarted) {
   SimScenario story([] { return minutes(4); });
   Simulation& world = story.world();
@@ -121,8 +121,8 @@ TEST(ANodeThatEndsItsRanksForAHang, HasNotTimedOutThoughTheClockWasSetForwardAsT
   world.advance(minutes(20), [&] { return story.is("run", model::RunState::succeeded); });
   world.run_to_rest();
   ASSERT_FALSE(world.result().violation) << *world.result().violation;
-  EXPECT_EQ(text(story.attempt("run", 1).cause), "node_lost");
-  EXPECT_THAT(story.attempt("run", 1).reason, HasSubstr("a rank hangs, and the daemon does not"));
+  EXPECT_EQ(text(story.attempt("run", 1).cause), "hung");
+  EXPECT_THAT(story.attempt("run", 1).reason, HasSubstr("rank 0 on host a hangs"));
   EXPECT_EQ(story.run("run").epoch, 2);
 }
 

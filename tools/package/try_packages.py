@@ -68,7 +68,7 @@ test ! -e /var/lib/lockstep -a ! -e /usr/bin/lockstep
 """
 TARBALL = """
 mkdir /opt/lockstep
-tar -xzf /packages/lockstep-*.tar.gz -C /opt/lockstep --strip-components 1
+tar -xzf /packages/lockstep-*-Linux.tar.gz -C /opt/lockstep --strip-components 1
 export PATH=/opt/lockstep/bin:$PATH
 """
 

@@ -16,19 +16,15 @@
 #include "base/clock.h"
 #include "base/os/fd.h"
 #include "base/os/files.h"
-#include "base/steady_clock.h"
 #include "base/temporary_folder_for_test.h"
 #include "platform/agent/ranks/rank_output.h"
-#include "platform/agent/ranks/rank_processes.h"
 #include "platform/agent/ranks/report_socket.h"
 #include "platform/agent/ranks/socket_folder.h"
-#include "platform/agent/watch/progress_watch.h"
 #include "platform/host/node_files.h"
 
 namespace lockstep::agent {
 namespace {
 
-using std::chrono::minutes;
 using ::testing::AllOf;
 using ::testing::EndsWith;
 using ::testing::StartsWith;
@@ -51,32 +47,6 @@ Fd connect_to(const std::filesystem::path& path) {
   std::ranges::copy(path.native(), address.sun_path);
   EXPECT_EQ(::connect(speaker.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
   return speaker;
-}
-
-// --- Ranks ---
-
-TEST(RanksTest, MomentsAreCountedFromTheGivenZeroByTheSteadyClock) {
-  constexpr Time kZero{std::chrono::hours(24 * 365)};  // no wall clock shows that year
-  const MonotonicClock steady;
-  RankProcesses ranks(0, std::chrono::milliseconds(1), kZero);
-  const auto start = [&](const char* program) {
-    return *ranks.start(
-        {.command = {program, "60"}, .environment = {{"PATH", "/usr/bin:/bin"}}, .folder = "/"});
-  };
-  const Fd ending = start("false"), silent = start("sleep");
-  const Duration before = steady.since_boot();
-  ranks.record_progress(1, 1, before);
-  for (const auto limit = Deadline::after(minutes(1)); !limit.passed() && !ranks.any_ended_badly();)
-    ranks.reap(steady.since_boot());
-  ASSERT_TRUE(ranks.ranks()[0].ended);
-  EXPECT_GE(*ranks.ranks()[0].ended, kZero + before);
-  EXPECT_LE(*ranks.ranks()[0].ended, kZero + steady.since_boot());
-
-  ASSERT_TRUE(ranks.update_stalled(before + minutes(1)));
-  EXPECT_EQ(ranks.ranks()[1].stalled_since, kZero + before);
-  ranks.signal(SIGKILL);
-  for (const auto limit = Deadline::after(minutes(1)); !limit.passed() && ranks.any_running();)
-    ranks.reap(steady.since_boot());
 }
 
 // --- Output ---
@@ -162,39 +132,6 @@ TEST_F(Parts, WhatAFullDiskDoesNotTakeOfARanksFileIsSaidThereOnceThereIsSpace) {
   EXPECT_THAT(*read_file(folder_ / "rank-0.log"),
               AllOf(StartsWith("one\n[lockstep: 16 bytes"), EndsWith("]\nfour\n")));
   EXPECT_EQ(texts_, std::vector<std::string>{"one\ntwo, lost\nthree\nfour"});
-}
-
-// --- Progress ---
-
-TEST(Progress, OnlyARankThatHasReportedIsWatched) {
-  ProgressWatch watch(minutes(30));
-  EXPECT_FALSE(watch.next_timeout(minutes(1)));
-  watch.record_progress(1, minutes(10));
-  EXPECT_EQ(watch.next_timeout(minutes(11)), minutes(29));
-  EXPECT_FALSE(watch.time_without_progress(0, minutes(100)));
-  EXPECT_FALSE(watch.time_without_progress(1, minutes(39)));
-  EXPECT_EQ(watch.time_without_progress(1, minutes(40)), minutes(30));
-  EXPECT_EQ(watch.time_without_progress(1, minutes(45)), minutes(35));
-  EXPECT_FALSE(watch.next_timeout(minutes(45)));
-}
-
-TEST(Progress, EachReportBeginsTheTimeAnewAndAnEndEndsIt) {
-  ProgressWatch watch(minutes(30));
-  watch.record_progress(0, minutes(0));
-  watch.record_progress(1, minutes(5));
-  watch.record_progress(0, minutes(20));
-  EXPECT_EQ(watch.next_timeout(minutes(20)), minutes(15));
-  EXPECT_FALSE(watch.time_without_progress(0, minutes(49)));
-  EXPECT_TRUE(watch.time_without_progress(1, minutes(49)));
-  watch.remove_rank(1);
-  EXPECT_FALSE(watch.time_without_progress(1, minutes(49)));
-}
-
-TEST(Progress, WithoutATimeNobodyHangs) {
-  ProgressWatch watch(minutes(0));
-  watch.record_progress(0, minutes(0));
-  EXPECT_FALSE(watch.time_without_progress(0, std::chrono::hours(1000)));
-  EXPECT_FALSE(watch.next_timeout(minutes(1)));
 }
 
 // --- The sockets' folder ---

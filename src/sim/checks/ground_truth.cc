@@ -102,6 +102,14 @@ void GroundTruth::rank_suspended(const engine::LaunchSpec& launch, int rank, boo
        .detection_time_max = watched ? launch.hang_after + kHangDetectionMax : Duration::max()});
 }
 
+bool GroundTruth::is_known_as_stopped(const model::AttemptName& attempt, int rank) const {
+  return std::ranges::any_of(model::nodes_of(durable_, attempt.id), [&](const model::Node* node) {
+    return std::ranges::any_of(node->ranks, [&](const model::Rank& known) {
+      return known.rank == rank && known.activity == model::Activity::stopped;
+    });
+  });
+}
+
 // A suspended rank costs its run the time of the suspension and the step in progress.
 void GroundTruth::rank_resumed(const engine::LaunchSpec& launch, int rank) {
   const model::AttemptName attempt = attempt_of(launch);
@@ -110,8 +118,11 @@ void GroundTruth::rank_resumed(const engine::LaunchSpec& launch, int rank) {
   sum += context_.timeline.now() - suspended_ranks_[attempt].at(rank) + 2 * program.step_time;
   suspended_ranks_[attempt].erase(rank);
   const auto within = [&](Duration limit) { return limit == Duration(0) || sum < limit; };
-  if (within(launch.hang_after) && within(program.step_timeout))
+  if (within(launch.hang_after) && within(program.step_timeout)) {
+    // Until its agent reports that it goes on, a failure of any rank counts as its fault.
+    if (is_known_as_stopped(attempt, rank)) cause_checker_.allow_any_cause(attempt);
     return cause_checker_.remove_fault(attempt);
+  }
   disturbed_.insert(attempt.id.run);
   // If all ranks make no step, the lowest rank is named, until one is seen to be stopped.
   if (!cause_checker_.is_detected(attempt, "is stopped")) cause_checker_.allow_any_cause(attempt);

@@ -48,6 +48,7 @@ class GroundTruth {
   void process_ended(ProcessId id);
   void rank_began(const model::AttemptName& attempt, int rank);
   void rank_ended(const model::AttemptName& attempt, int rank, model::RankState state, int code);
+  void rank_end_seen(const model::AttemptName& attempt) { times_.rank_end_seen(attempt); }
   // The run's steps up to `step` are saved on the shared disk.
   void checkpointed(const model::AttemptName& attempt, int step);
   int checkpoint_of(const model::RunId& run) const;
@@ -137,6 +138,8 @@ class GroundTruth {
     int ranks = 0;
   };
 
+  // The daemon believes that the rank's process is stopped.
+  bool is_known_as_stopped(const model::AttemptName& attempt, int rank) const;
   std::optional<Time> time_of(const std::map<model::NodeName, Duration>& times,
                               const model::NodeName& node) const;
   void record_folder(const model::RunId& run, const std::string& folder);

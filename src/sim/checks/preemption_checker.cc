@@ -109,11 +109,21 @@ void PreemptionChecker::check_beneficiary(const Commit& commit, const model::Run
     report_wrong_preemption(run, attempt, "and nobody waits for that: " + attempt.reason);
 }
 
+// A run of another store, which this store did not know at the time of the reservation, uses them.
+bool PreemptionChecker::has_orphan_on(const model::HostDevices& devices) const {
+  return std::ranges::any_of(durable_.orphans, [&](const auto& entry) {
+    const model::HostDevices& used = entry.second.devices;
+    return used.host == devices.host &&
+           std::ranges::find_first_of(used.devices, devices.devices) != used.devices.end();
+  });
+}
+
 // A run that moves starts again at once where devices were reserved for it. If that host has been
-// closed since, the run waits as others do and may start elsewhere.
+// closed since, or an orphan uses the devices, the run waits as others do and may start elsewhere.
 void PreemptionChecker::check_next(const Commit& commit, const model::Attempt& ended) {
   const CommitView rows(durable_, commit);
   const model::HostDevices& kept = ended.move_destination.front();
+  if (has_orphan_on(kept)) return;
   const model::Node* node = rows.find(model::NodeId{{ended.id.run, ended.id.epoch + 1}, 0});
   const bool there = node && node->host == kept.host && node->devices == kept.devices;
   const bool open = state_of(rows, kept.host) < model::HostState::closed;

@@ -25,6 +25,7 @@ class PreemptionChecker {
   void check_move(const Commit& commit, const model::Run& run, const model::Attempt& attempt);
   void check_beneficiary(const Commit& commit, const model::Run& run,
                          const model::Attempt& attempt);
+  bool has_orphan_on(const model::HostDevices& devices) const;
   void check_next(const Commit& commit, const model::Attempt& ended);
   void report_wrong_preemption(const model::Run& run, const model::Attempt& attempt,
                                std::string_view why);

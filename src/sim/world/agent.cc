@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <csignal>
+#include <utility>
+#include <variant>
 
 namespace lockstep::sim {
 namespace {
@@ -10,20 +12,18 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr Duration kHeartbeatInterval = seconds(2);
-constexpr Duration kOrphanHeartbeatInterval = seconds(5);
-constexpr Duration kHeartbeatAfterCommand = milliseconds(50);
-constexpr Duration kBackOffFirst = milliseconds(50);
-constexpr Duration kBackOffMax = seconds(1);
-constexpr Duration kSelfStopDelay = seconds(5);
-constexpr Duration kHungSelfStopDelay = std::chrono::minutes(1);
-constexpr Duration kCleanupTime = milliseconds(20);
-constexpr Duration kCleanupTimeMax = seconds(10);
 constexpr Duration kReap = milliseconds(1);
 constexpr int kMasterPort = 4000;
 constexpr int kRendezvousPort = 5000;
 
-Duration back_off(int failures) {
-  return std::min(kBackOffMax, kBackOffFirst * (1 << std::min(failures - 1, 10)));
+agent::AgentSettings settings_of(const engine::LaunchSpec& launch, const model::ClockRow& clock) {
+  return {.first_rank = launch.first_rank,
+          .nodes = launch.nodes,
+          .hang_after = launch.hang_after,
+          .time_left = launch.time_left,
+          .start_limit = launch.start_limit,
+          .on_failure = launch.on_failure,
+          .clock_zero = clock.zero};
 }
 
 }  // namespace
@@ -37,17 +37,25 @@ Agent::Agent(const AgentComponents& components, ProcessId id, engine::LaunchSpec
       clock_{components.context.clock.boot_id(),
              wall_time_at_boot(components.context.clock, components.context.clock)},
       program_(program_of(launch_.command)),
-      on_exit_(std::move(on_exit)) {}
+      on_exit_(std::move(on_exit)),
+      state_(settings_of(launch_, clock_)),
+      heartbeats_(
+          {.heartbeat_interval = kHeartbeatInterval, .refusal_limit = launch_.refusal_limit},
+          now()),
+      status_(status()) {}
 
-template <class Act>
-void Agent::schedule(Duration delay, Act act) {
-  components_.context.timeline.after(delay, [weak = weak_from_this(), act] {
+void Agent::begin(Duration delay) {
+  schedule(delay, [](Agent& agent) { agent.send_call(); });
+}
+
+void Agent::schedule(Duration delay, std::function<void(Agent&)> act) {
+  components_.context.timeline.after(delay, [weak = weak_from_this(), act = std::move(act)] {
     if (const auto self = weak.lock()) self->run_unless_suspended(act);
   });
 }
 
 void Agent::run_unless_suspended(std::function<void(Agent&)> act) {
-  if (phase_ == Phase::exited) return;
+  if (gone_) return;
   if (suspended_) return deferred_.push_back(std::move(act));
   act(*this);
 }
@@ -56,162 +64,83 @@ void Agent::suspend() { suspended_ = was_suspended_ = true; }
 
 void Agent::resume() {
   suspended_ = false;
+  resumed_ = now();
   for (const auto& act : std::exchange(deferred_, {})) run_unless_suspended(act);
-  if (phase_ != Phase::exited && !calling_) schedule_heartbeat(Duration(0));
+  run_loop([](Agent&) {});
 }
 
-std::vector<int> Agent::running_ranks() const {
-  std::vector<int> running;
-  for (const model::Rank& rank : ranks_)
-    if (rank.state == model::RankState::running) running.push_back(rank.local_rank);
-  return running;
-}
+// --- The loop of the agent ---
 
-// --- Communication with the daemon ---
-
-void Agent::begin(Duration delay) {
-  last_answer_ = components_.context.timeline.now();
-  schedule_heartbeat(delay);
-}
-
-// Sends a changed report at once, unless a call is in flight or the daemon does not answer.
-void Agent::report_status() {
-  ++report_version_;
-  if (!calling_ && failures_ == 0) send_heartbeat();
-}
-
-void Agent::schedule_heartbeat(Duration delay) {
-  schedule(delay, [planned = ++heartbeat_plan_](Agent& agent) {
-    if (agent.heartbeat_plan_ == planned && !agent.calling_) agent.send_heartbeat();
+void Agent::run_loop(std::function<void(Agent&)> act) {
+  run_unless_suspended([act = std::move(act)](Agent& agent) {
+    if (agent.starting_) return agent.awaiting_start_.push_back(act);
+    agent.read_progress();
+    agent.collect_ended_ranks();
+    act(agent);
+    agent.finish_iteration();
   });
 }
 
-void Agent::send_heartbeat() {
-  if (suspended_) return;
-  update_steps();
-  if (calling_) return;  // the report has been sent already
-  calling_ = true;
-  version_sent_ = report_version_;
-  components_.network.call(
-      host(), report(), [weak = weak_from_this()](Result<model::Command> answer) {
-        if (const auto self = weak.lock())
-          self->run_unless_suspended([answer](Agent& agent) { agent.handle_answer(answer); });
-      });
+void Agent::finish_iteration() {
+  if (gone_ || starting_) return;
+  const model::StopReason before = state_.stop_reason;
+  handle(agent::TimePassed{now() - heartbeats_.last_answer(), heartbeats_.is_status_delivered()});
+  if (before != state_.stop_reason && state_.stop_reason == model::StopReason::timeout &&
+      !state_.running_end)
+    components_.truth.start_wait_timed_out(launch_);
+  if (!gone_) plan_next_iteration();
 }
 
-void Agent::handle_answer(const Result<model::Command>& answer) {
-  calling_ = false;
-  if (!answer) return schedule_heartbeat(back_off(++failures_));
-  failures_ = 0;
-  version_answered_ = version_sent_;
-  if (answer->orphaned) return handle_orphan_answer(*answer);
-  last_answer_ = components_.context.timeline.now();
-  const bool fresh = *answer != command_;
-  command_ = *answer;
-  if (fresh) components_.context.trace("agent " + launch_.node, "is told: {}", text(command_.kind));
-  apply_command(command_);
-  if (may_exit()) return exit();
-  if (!calling_) schedule_heartbeat(fresh ? kHeartbeatAfterCommand : kHeartbeatInterval);
-}
-
-// Continues as without a daemon, unless the command is to stop.
-void Agent::handle_orphan_answer(const model::Command& command) {
-  if (command.kind == model::CommandKind::stop) {
-    command_ = command;
-    apply_command(command);
-  }
-  if (!calling_) schedule_heartbeat(kOrphanHeartbeatInterval);
-}
-
-void Agent::apply_command(const model::Command& command) {
-  if (starting_) return;
-  const bool leave = command.kind == model::CommandKind::leave;
-  if (leave && !signalled_ && !running_ranks().empty()) components_.truth.check_forced_end(name());
-  if (leave && phase_ < Phase::cleaning_up) kill_ranks();
-  if (command.kind == model::CommandKind::start && phase_ == Phase::running) await_other_nodes();
-  if (command.kind == model::CommandKind::start && phase_ == Phase::waiting) begin_start();
-  if (command.kind == model::CommandKind::none && phase_ == Phase::running) grant_full_time_limit();
-  if (command.kind == model::CommandKind::stop) begin_stop(model::StopReason::none, "");
-}
-
-// True if every report was answered.
-bool Agent::may_exit() const {
-  return phase_ == Phase::ended && command_.kind == model::CommandKind::leave &&
-         version_answered_ == report_version_;
-}
-
-void Agent::exit() {
-  components_.context.trace("agent " + launch_.node, "leaves");
-  components_.truth.check_agent_exit(name());
-  phase_ = Phase::exited;
-  on_exit_();
-}
-
-model::NodeReport Agent::report() const {
-  model::NodeReport report;
-  report.node = node_;
-  report.generation = launch_.generation;
-  report.state = state_;
-  report.address = launch_.address;
-  report.master_port = kMasterPort;
-  report.rendezvous_port = node_.index == 0 ? kRendezvousPort : 0;
-  report.agent_pid = id_;
-  report.stop_reason = stop_reason_;
-  report.message = message_;
-  report.ranks = ranks_;
-  report.clock = clock_;
-  if (node_.index == 0)
-    report.last_checkpoint = components_.training.last_checkpoint(name().attempt());
-  if (node_.index == 0)
-    report.last_checkpoint_step = components_.training.last_checkpoint_step(name().attempt());
-  return report;
-}
-
-// --- Supervision of its ranks ---
-
-// Updates the progress of the ranks and detects hangs. The daemon decides how to react, unless it
-// does not answer.
-void Agent::update_steps() {
-  const Progress progress = components_.training.progress(name().attempt());
-  const bool stalled = progress.step >= 0 && launch_.hang_after > Duration(0) &&
-                       progress.since_step >= launch_.hang_after;
-  if (phase_ == Phase::running && progress.step >= 0) start_running_time();
-  const bool known = has_hung_rank();
-  for (model::Rank& rank : ranks_) {
-    if (rank.state != model::RankState::running) continue;
-    rank.step = progress.step;
-    rank.stalled_since.reset();
-    if (stalled) rank.stalled_since = wall_time() - progress.since_step;
-  }
-  if (has_hung_rank() != known) update_activity();
-  if (phase_ == Phase::running && has_hung_rank() && time_until_self_stop() <= Duration(0))
-    begin_stop(model::StopReason::no_progress, "a rank hangs, and the daemon does not answer");
-}
-
-bool Agent::has_hung_rank() const {
-  return std::ranges::any_of(ranks_, [](const model::Rank& rank) {
-    return rank.state == model::RankState::running && rank.stalled_since.has_value();
+void Agent::plan_next_iteration() {
+  const auto next = agent::next_deadline(state_, now());
+  if (next == next_iteration_) return;
+  next_iteration_ = next;
+  if (!next) return;
+  schedule(std::max(Duration(0), *next - now()), [planned = *next](Agent& agent) {
+    if (agent.next_iteration_ != planned) return;
+    agent.next_iteration_.reset();
+    agent.run_loop([](Agent&) {});
   });
 }
 
-// The limit while a rank hangs and the daemon does not answer.
-Duration Agent::time_until_self_stop() const {
-  return last_answer_ + std::min(launch_.hang_after, kHungSelfStopDelay) -
-         components_.context.timeline.now();
+void Agent::apply_order() {
+  const model::Command command = heartbeats_.command();
+  if (command.kind == model::CommandKind::leave && !state_.ranks.is_signalled() &&
+      state_.ranks.any_running())
+    components_.truth.check_forced_end(name());
+  handle(agent::CommandReceived{command, heartbeats_.is_refused()});
 }
 
-void Agent::update_activity() {
-  for (int local : running_ranks())
-    ranks_.at(static_cast<std::size_t>(local)).activity =
-        suspended_ranks_.contains(local) ? model::Activity::stopped : model::Activity::sleeping;
-  if (on_suspended_rank_seen_ && !suspended_ranks_.empty())
-    std::exchange(on_suspended_rank_seen_, {})();
+// Reports of ranks arrive at the time of their step, or when the agent is resumed.
+void Agent::read_progress() {
+  keep_progress();
+  if (!progress_ || *progress_ == progress_read_) return;
+  progress_read_ = *progress_;
+  const auto& [step, moment] = progress_read_;
+  for (const model::Rank& rank : state_.ranks.all())
+    handle(agent::ProgressReported{rank.local_rank, step}, std::max(moment, resumed_));
+  for (model::Rank& rank : status_.ranks) rank.step = state_.ranks.at(rank.local_rank).step;
 }
 
-// --- Its ranks ---
+void Agent::collect_ended_ranks() {
+  agent::RanksEnded ended;
+  for (const auto& [local, how] : std::exchange(ends_, {})) {
+    if (how.fault != report::Fault::none)
+      handle(agent::FaultReported{local, how.fault, how.fault_rank});
+    ended.ends.push_back({local, how.state, how.code});
+    components_.truth.rank_end_seen(name().attempt());
+  }
+  if (!ended.ends.empty()) handle(ended);
+}
 
-// Runs once. Commands that arrive meanwhile are applied when the ranks run.
-void Agent::begin_start() {
+void Agent::handle(const agent::Event& event) { handle(event, now()); }
+
+void Agent::handle(const agent::Event& event, Duration moment) {
+  for (const agent::Effect& effect : agent::step(state_, event, moment))
+    if (!gone_) std::visit([&](const auto& each) { carry_out(each); }, effect);
+}
+
+void Agent::carry_out(const agent::StartRanks&) {
   if (start_delay_ == Duration(0)) return start_ranks();
   starting_ = true;
   components_.context.trace("agent " + launch_.node, "takes {} to start its ranks",
@@ -221,180 +150,214 @@ void Agent::begin_start() {
     agent.starting_ = false;
     agent.components_.truth.delayed_start_done(agent.launch_, agent.start_delay_);
     agent.start_ranks();
-    agent.apply_command(agent.command_);
+    agent.finish_iteration();
+    for (auto& act : std::exchange(agent.awaiting_start_, {})) agent.run_loop(std::move(act));
   });
 }
 
 void Agent::start_ranks() {
-  phase_ = Phase::running;
-  started_ = components_.context.timeline.now();
-  state_ = model::NodeState::running;
-  components_.context.trace("agent " + launch_.node, "starts {} ranks", launch_.devices.size());
-  for (int local = 0; local < static_cast<int>(launch_.devices.size()); ++local) {
-    model::Rank& rank = ranks_.emplace_back();
-    rank.rank = launch_.first_rank + local;
-    rank.local_rank = local;
-    components_.truth.rank_began(name().attempt(), rank.rank);
+  started_ = now();
+  processes_.resize(launch_.devices.size());
+  for (int local = 0; local < static_cast<int>(processes_.size()); ++local)
+    components_.truth.rank_began(name().attempt(), rank_of(local));
+  for (int local = 0; local < static_cast<int>(processes_.size()); ++local)
+    components_.training.join(name().attempt(), rank_of(local), launch_.world_size, program_,
+                              [this, local](RankEnd how) { end_process(local, how); });
+  handle(agent::RanksStarted{std::vector<std::int64_t>(processes_.size(), 0)});
+}
+
+// No simulated user chooses OnFailure::wait.
+void Agent::carry_out(const agent::RestartRank& effect) {
+  handle(agent::RestartFailed{effect.local_rank, "the simulator restarts no rank"});
+}
+
+void Agent::carry_out(const agent::CheckRanks&) {
+  collect_ended_ranks();
+  agent::RanksChecked checked;
+  bool any_suspended = false;
+  for (int local : running_ranks()) {
+    const auto since = process(local).suspended;
+    any_suspended = any_suspended || since;
+    checked.activities[local] = {since ? model::Activity::stopped : model::Activity::sleeping,
+                                 since};
   }
-  for (const model::Rank& rank : ranks_)
-    components_.training.join(
-        name().attempt(), rank.rank, launch_.world_size, program_,
-        [this, local = rank.local_rank](RankEnd how) { end_rank(local, how); });
-  await_other_nodes();
-  if (launch_.nodes == 1) start_running_time();
-  report_status();
+  if (any_suspended && on_suspended_rank_seen_) std::exchange(on_suspended_rank_seen_, {})();
+  handle(checked);
 }
 
-// Restarts the wait at each `start`: after the last one, all ranks run within the limit or never.
-void Agent::await_other_nodes() {
-  if (!running_time_end_)
-    set_timeout_at(components_.context.timeline.now() + launch_.start_limit + launch_.time_left);
+void Agent::carry_out(const agent::SignalRanks& effect) {
+  const Duration delay = effect.signal == SIGKILL ? kReap : program_.stop_time;
+  for (int local : running_ranks())
+    components_.context.timeline.after(delay,
+                                       [weak = weak_from_this(), local, signal = effect.signal] {
+                                         if (const auto self = weak.lock())
+                                           self->kill_rank(local, signal);
+                                       });
 }
 
-// Called once all nodes' ranks run, as the daemon reports or their steps show. The running time
-// starts no later than the end of the wait for them. Repeated calls have no effect.
-void Agent::start_running_time() {
-  if (!running_time_end_)
-    running_time_end_ = components_.context.timeline.now() + launch_.time_left;
-  set_timeout_at(std::min(timeout_at_, *running_time_end_));
+void Agent::carry_out(const agent::KillLeftovers&) {
+  if (on_cleanup_ && !processes_.empty()) {
+    resists_ = true;
+    std::exchange(on_cleanup_, {})();
+  }
+  agent::LeftoversChecked checked;
+  if (resists_) checked.pids.push_back(id_);
+  handle(checked);
 }
 
-// The daemon reports that all run: the run gets its full time limit, however late its ranks
-// started.
-void Agent::grant_full_time_limit() {
-  start_running_time();
-  set_timeout_at(*running_time_end_);
+void Agent::carry_out(const agent::ReportStatus&) {
+  model::NodeReport next = status();
+  if (next.state == status_.state && next.stop_reason == status_.stop_reason &&
+      next.message == status_.message && next.ranks == status_.ranks)
+    return;
+  status_ = std::move(next);
+  heartbeats_.record_status_change();
+  plan_call();
 }
 
-void Agent::set_timeout_at(Duration moment) {
-  if (moment == timeout_at_) return;
-  timeout_at_ = moment;
-  schedule(moment - components_.context.timeline.now(), [planned = ++timeout_plan_](Agent& agent) {
-    if (agent.phase_ != Phase::running || agent.timeout_plan_ != planned) return;
-    if (!agent.running_time_end_) agent.components_.truth.start_wait_timed_out(agent.launch_);
-    agent.begin_stop(model::StopReason::timeout, "time-out");
+void Agent::carry_out(const agent::WriteLog& effect) {
+  components_.context.trace("agent " + launch_.node, "{}", effect.text);
+}
+
+void Agent::carry_out(const agent::Exit&) {
+  components_.context.trace("agent " + launch_.node, "leaves");
+  components_.truth.check_agent_exit(name());
+  gone_ = true;
+  on_exit_();
+}
+
+// --- Its calls ---
+
+void Agent::plan_call() {
+  if (calling_ || gone_ || heartbeats_.is_refused()) return;
+  const Duration moment = heartbeats_.has_news() ? now() : heartbeats_.next_call();
+  schedule(std::max(Duration(0), moment - now()), [planned = ++call_plan_](Agent& agent) {
+    if (agent.call_plan_ == planned && !agent.calling_) agent.send_call();
   });
 }
 
-// Repeated calls have no effect.
-void Agent::begin_stop(model::StopReason reason, std::string message) {
-  if (state_ == model::NodeState::stopping) return;
-  state_ = model::NodeState::stopping;
-  stop_reason_ = reason;
-  message_ = std::move(message);
-  if (phase_ == Phase::running) {
-    phase_ = Phase::stopping;
-    signal_ranks(SIGTERM, program_.stop_time);
-    schedule(model::kGracePeriod, [](Agent& agent) {
-      if (agent.phase_ == Phase::stopping) agent.kill_ranks();
-    });
-  } else if (phase_ == Phase::waiting) {
-    handle_ended_ranks();
+void Agent::send_call() {
+  calling_ = true;
+  heartbeats_.begin_call(now());
+  read_progress();
+  model::NodeReport report = status_;
+  if (node_.index == 0) {
+    report.last_checkpoint = components_.training.last_checkpoint(name().attempt());
+    report.last_checkpoint_step = components_.training.last_checkpoint_step(name().attempt());
   }
-  report_status();
+  components_.network.call(
+      host(), report, [weak = weak_from_this()](Result<model::Command> answer) {
+        if (const auto self = weak.lock())
+          self->run_unless_suspended([answer](Agent& agent) { agent.handle_answer(answer); });
+      });
 }
 
-void Agent::kill_ranks() {
-  phase_ = Phase::stopping;
-  signal_ranks(SIGKILL, kReap);
-  handle_ended_ranks();
+void Agent::handle_answer(const Result<model::Command>& answer) {
+  calling_ = false;
+  const model::CommandKind before = heartbeats_.command().kind;
+  const bool has_order = answer ? heartbeats_.handle_answer(*answer, now())
+                                : heartbeats_.handle_failure(answer.error(), now());
+  if (before != heartbeats_.command().kind)
+    components_.context.trace("agent " + launch_.node, "is told: {}",
+                              text(heartbeats_.command().kind));
+  run_loop([has_order](Agent& agent) {
+    if (has_order) agent.apply_order();
+  });
+  plan_call();
 }
 
-void Agent::signal_ranks(int signal, Duration delay) {
-  if (!std::exchange(signalled_, true)) update_activity();
-  for (int local : running_ranks())
-    components_.context.timeline.after(delay, [weak = weak_from_this(), local, signal] {
-      if (const auto self = weak.lock())
-        self->end_rank(local, {.state = model::RankState::killed, .code = signal});
-    });
+model::NodeReport Agent::status() const {
+  model::NodeReport report;
+  report.node = node_;
+  report.generation = launch_.generation;
+  report.state = state_.node_state;
+  report.address = launch_.address;
+  report.master_port = kMasterPort;
+  report.rendezvous_port = node_.index == 0 ? kRendezvousPort : 0;
+  report.agent_pid = id_;
+  report.stop_reason = state_.stop_reason;
+  report.message = state_.message;
+  report.ranks = state_.ranks.all();
+  report.clock = clock_;
+  return report;
+}
+
+// --- Its processes ---
+
+std::vector<int> Agent::running_ranks() const {
+  std::vector<int> running;
+  for (int local = 0; local < static_cast<int>(processes_.size()); ++local)
+    if (processes_[static_cast<std::size_t>(local)].running) running.push_back(local);
+  return running;
+}
+
+// The last step stays known when the ranks are gone.
+void Agent::keep_progress() {
+  const Progress progress = components_.training.progress(name().attempt());
+  if (!processes_.empty() && progress.step >= 0)
+    progress_ = {progress.step, now() - progress.since_step};
 }
 
 void Agent::kill_rank(int local_rank, int signal) {
-  end_rank(local_rank, {.state = model::RankState::killed, .code = signal});
+  end_process(local_rank, {.state = model::RankState::killed, .code = signal});
 }
 
 void Agent::cut_connection(int local_rank, int from) {
-  components_.training.cut_connection(name().attempt(), launch_.first_rank + local_rank, from);
+  components_.training.cut_connection(name().attempt(), rank_of(local_rank), from);
 }
 
 void Agent::suspend_rank(int local_rank) {
-  const model::Rank& rank = ranks_.at(static_cast<std::size_t>(local_rank));
-  if (rank.state != model::RankState::running ||
-      !suspended_ranks_.emplace(local_rank, std::nullopt).second)
-    return;
+  RankProcess& rank = process(local_rank);
+  if (!rank.running || rank.suspended) return;
+  rank.suspended = now();
   const bool has_stepped = components_.training.progress(name().attempt()).step >= 0;
-  components_.truth.rank_suspended(launch_, rank.rank, has_stepped);
-  components_.training.suspend(name().attempt(), rank.rank);
+  components_.truth.rank_suspended(launch_, rank_of(local_rank), has_stepped);
+  components_.training.suspend(name().attempt(), rank_of(local_rank));
 }
 
 void Agent::resume_rank(int local_rank) {
-  const auto standing = suspended_ranks_.find(local_rank);
-  if (standing == suspended_ranks_.end()) return;
-  const auto end = standing->second;
-  suspended_ranks_.erase(standing);
-  const int rank = ranks_.at(static_cast<std::size_t>(local_rank)).rank;
-  components_.truth.rank_resumed(launch_, rank);
-  components_.training.resume(name().attempt(), rank);
-  if (end) end_rank(local_rank, *end);
+  RankProcess& rank = process(local_rank);
+  if (!rank.running || !rank.suspended) return;
+  rank.suspended.reset();
+  components_.truth.rank_resumed(launch_, rank_of(local_rank));
+  components_.training.resume(name().attempt(), rank_of(local_rank));
+  if (const auto end = std::exchange(rank.end_at_resume, std::nullopt))
+    end_process(local_rank, *end);
 }
 
-void Agent::end_rank(int local_rank, RankEnd how) {
-  model::Rank& rank = ranks_.at(static_cast<std::size_t>(local_rank));
-  if (rank.state != model::RankState::running) return;
+void Agent::end_process(int local_rank, RankEnd how) {
+  RankProcess& rank = process(local_rank);
+  if (!rank.running || gone_) return;
   const bool by_force = how.state == model::RankState::killed && how.code == SIGKILL;
-  if (const auto standing = suspended_ranks_.find(local_rank); standing != suspended_ranks_.end()) {
-    if (!by_force && !standing->second) standing->second = how;
-    if (!by_force) return;
-    suspended_ranks_.erase(standing);
+  if (rank.suspended && !by_force) {
+    if (!rank.end_at_resume) rank.end_at_resume = how;
+    return;
   }
-  rank.state = how.state;
-  rank.code = how.code;
-  rank.signalled_by_agent = signalled_;
-  rank.fault = how.fault;
-  rank.fault_rank = how.fault_rank;
-  rank.ended = wall_time();
-  if (!signalled_) rank.stalled_since.reset();
-  const bool well = how.state == model::RankState::exited && how.code == 0;
-  components_.context.trace("agent " + launch_.node, "rank {} {} {}{}", rank.rank, text(how.state),
-                            how.code, signalled_ ? " after a signal of ours" : "");
-  components_.truth.rank_ended(name().attempt(), rank.rank, how.state, how.code);
+  keep_progress();
+  rank = {.running = false};
+  ends_.emplace_back(local_rank, how);
+  const auto attempt = name().attempt();
+  components_.truth.rank_ended(attempt, rank_of(local_rank), how.state, how.code);
   if (!was_suspended_)
-    components_.truth.check_unattended_time(
-        launch_, components_.context.timeline.now() - std::max(started_, last_answer_));
-  components_.training.leave(name().attempt(), rank.rank, well);
-  if (!well && !signalled_) update_activity();
-  if (!well && !signalled_ && !std::exchange(rank_failed_, true))
-    schedule(kSelfStopDelay, [](Agent& agent) {
-      if (agent.phase_ == Phase::running) agent.begin_stop(model::StopReason::none, "");
-    });
-  handle_ended_ranks();
-  report_status();
-}
-
-// The agent clears up the remains of its ranks before it reports the end.
-void Agent::handle_ended_ranks() {
-  if (phase_ >= Phase::cleaning_up || !running_ranks().empty()) return;
-  phase_ = Phase::cleaning_up;
-  const bool resists = on_cleanup_ && !ranks_.empty();
-  if (resists) std::exchange(on_cleanup_, {})();
-  schedule(resists ? kCleanupTimeMax : kCleanupTime, [](Agent& agent) {
-    agent.phase_ = Phase::ended;
-    agent.report_status();
-  });
+    components_.truth.check_unattended_time(launch_,
+                                            now() - std::max(started_, heartbeats_.last_answer()));
+  components_.training.leave(attempt, rank_of(local_rank),
+                             how.state == model::RankState::exited && how.code == 0);
+  run_loop([](Agent&) {});
 }
 
 bool Agent::has_children() const {
-  return !running_ranks().empty() || (phase_ == Phase::cleaning_up && !ranks_.empty());
+  return !running_ranks().empty() ||
+         (state_.phase == agent::Phase::cleaning_up && !processes_.empty());
 }
 
 void Agent::kill() {
-  phase_ = Phase::exited;
-  suspended_ranks_.clear();
-  for (model::Rank& rank : ranks_) {
-    if (rank.state != model::RankState::running) continue;
-    rank.state = model::RankState::killed;
-    components_.truth.rank_ended(name().attempt(), rank.rank, model::RankState::killed, SIGKILL);
-    components_.training.leave(name().attempt(), rank.rank, false);
+  gone_ = true;
+  for (int local : running_ranks()) {
+    process(local) = {.running = false};
+    components_.truth.rank_ended(name().attempt(), rank_of(local), model::RankState::killed,
+                                 SIGKILL);
+    components_.training.leave(name().attempt(), rank_of(local), false);
   }
 }
 

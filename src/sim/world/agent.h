@@ -1,5 +1,6 @@
-// Agent: one node's agent and its ranks on the simulated network. It follows the protocol of
-// docs/design/agent.md as platform/agent does. It omits logs and metrics. It also omits the
+// Agent: one node's agent on the simulated network. The decisions are those of the real agent
+// (platform/agent/core). This is their shell, with simulated processes: they follow their program,
+// and end by signals or with their peers. It omits logs, metrics and events. It also omits the
 // daemon's delayed answers; one call every two seconds replaces them.
 #pragma once
 
@@ -10,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "platform/agent/core/heartbeat_schedule.h"
+#include "platform/agent/core/step.h"
 #include "platform/core/model/command.h"
 #include "platform/core/model/event.h"
 #include "platform/engine/launch_spec.h"
@@ -51,8 +54,8 @@ class Agent : public std::enable_shared_from_this<Agent> {
   void suspend();
   void resume();
   bool is_suspended() const { return suspended_; }
-  // The time from `start` until its ranks run. Meanwhile the agent does not call the daemon or
-  // apply commands, like a program that loads from a disk that does not answer.
+  // The time from `start` until its ranks run, as for a program that loads from a disk that does
+  // not answer. Meanwhile the agent applies no command.
   void set_start_delay(Duration late) { start_delay_ = late; }
   // `act` is called when the last rank has ended and its remaining processes resist cleanup.
   void on_cleanup(std::function<void()> act) { on_cleanup_ = std::move(act); }
@@ -69,49 +72,63 @@ class Agent : public std::enable_shared_from_this<Agent> {
   const engine::LaunchSpec& launch() const { return launch_; }
   std::vector<int> running_ranks() const;  // local numbers
   // True while it ends ranks that have not ended yet.
-  bool is_stopping() const { return phase_ == Phase::stopping; }
+  bool is_stopping() const { return state_.phase == agent::Phase::stopping; }
   // Its ranks run, and the daemon has not reported yet that those of the other nodes do.
-  bool awaits_other_nodes() const { return phase_ == Phase::running && !running_time_end_; }
+  bool awaits_other_nodes() const {
+    return state_.phase == agent::Phase::running && !state_.running_end;
+  }
   // Its ranks run, or their remains are not cleared up yet.
   bool has_children() const;
 
  private:
-  enum class Phase { waiting, running, stopping, cleaning_up, ended, exited };
+  // A rank's process. Ranks share their program's steps (Training).
+  struct RankProcess {
+    bool running = true;
+    std::optional<Duration> suspended{};     // since then, on the timeline
+    std::optional<RankEnd> end_at_resume{};  // how it ends once it is resumed
+  };
 
-  template <class Act>
-  void schedule(Duration delay, Act act);
+  Duration now() const { return components_.context.timeline.now(); }
+  // Calls `act` after the delay, once the agent is not suspended, and unless it is gone.
+  void schedule(Duration delay, std::function<void(Agent&)> act);
   void run_unless_suspended(std::function<void(Agent&)> act);
 
-  // Communication with the daemon
-  void report_status();
-  void send_heartbeat();
-  void schedule_heartbeat(Duration delay);
-  void handle_answer(const Result<model::Command>& answer);
-  void handle_orphan_answer(const model::Command& command);
-  void apply_command(const model::Command& command);
-  bool may_exit() const;
-  void exit();
-  model::NodeReport report() const;
-  Time wall_time() const { return clock_.zero + components_.context.timeline.now(); }
-
-  // Supervision of its ranks
-  void update_steps();
-  void update_activity();
-  bool has_hung_rank() const;
-  Duration time_until_self_stop() const;
-
-  // Its ranks
-  void begin_start();
+  // The loop of the agent
+  void run_loop(std::function<void(Agent&)> act);
+  void finish_iteration();
+  void plan_next_iteration();
+  void apply_order();
+  void read_progress();
+  void collect_ended_ranks();
+  void handle(const agent::Event& event);
+  void handle(const agent::Event& event, Duration moment);
+  void carry_out(const agent::StartRanks& effect);
+  void carry_out(const agent::RestartRank& effect);
+  void carry_out(const agent::CheckRanks& effect);
+  void carry_out(const agent::SignalRanks& effect);
+  void carry_out(const agent::KillLeftovers& effect);
+  void carry_out(const agent::FinishStreams&) {}
+  void carry_out(const agent::ReportStatus& effect);
+  void carry_out(const agent::AddEvent&) {}
+  void carry_out(const agent::AddLogLine&) {}
+  void carry_out(const agent::NotifyPeers&) {}
+  void carry_out(const agent::WriteLog& effect);
+  void carry_out(const agent::Exit& effect);
   void start_ranks();
-  void await_other_nodes();
-  void start_running_time();
-  void grant_full_time_limit();
-  void set_timeout_at(Duration moment);
-  void begin_stop(model::StopReason reason, std::string message);
-  void kill_ranks();
-  void signal_ranks(int signal, Duration delay);
-  void end_rank(int local_rank, RankEnd how);
-  void handle_ended_ranks();
+
+  // Its calls
+  void plan_call();
+  void send_call();
+  void handle_answer(const Result<model::Command>& answer);
+  model::NodeReport status() const;
+
+  // Its processes
+  RankProcess& process(int local_rank) {
+    return processes_.at(static_cast<std::size_t>(local_rank));
+  }
+  int rank_of(int local_rank) const { return launch_.first_rank + local_rank; }
+  void end_process(int local_rank, RankEnd how);
+  void keep_progress();
 
   AgentComponents components_;
   const ProcessId id_;
@@ -121,35 +138,29 @@ class Agent : public std::enable_shared_from_this<Agent> {
   const Program program_;
   const OnExit on_exit_;
 
-  Phase phase_ = Phase::waiting;
-  model::NodeState state_ = model::NodeState::ready;
-  model::StopReason stop_reason_ = model::StopReason::none;
-  std::string message_;
-  std::vector<model::Rank> ranks_;
-  std::map<int, std::optional<RankEnd>>
-      suspended_ranks_;       // local ranks, and how they end once resumed
-  bool signalled_ = false;    // from here on, ranks end because of this agent's signal
-  bool rank_failed_ = false;  // a rank failed before that
-  std::optional<Duration> running_time_end_;  // on the timeline; set once all nodes' ranks run
-  Duration timeout_at_{};  // on the timeline; at first the limit of the wait for the other nodes
-  std::int64_t timeout_plan_ = 0;  // the newest planned time-out; others have no effect
+  agent::AgentState state_;
+  agent::HeartbeatSchedule heartbeats_;
+  model::NodeReport status_;  // as last reported, with the steps of now
+  bool gone_ = false;         // it exited or was killed
   bool suspended_ = false;
-  bool was_suspended_ = false;  // at any time
-  Duration start_delay_{};      // of its ranks
-  bool starting_ = false;       // during that delay
-  Duration started_{};          // on the timeline; when its ranks started
+  bool was_suspended_ = false;                         // at any time
+  Duration resumed_{};                                 // on the timeline
+  std::vector<std::function<void(Agent&)>> deferred_;  // events during a suspension
+  std::optional<Duration> next_iteration_;             // as planned; others have no effect
+  std::int64_t call_plan_ = 0;                         // the newest; older ones have no effect
+  bool calling_ = false;
+
+  std::vector<RankProcess> processes_;                      // by local rank
+  std::vector<std::pair<int, RankEnd>> ends_;               // not collected yet, by local rank
+  std::optional<std::pair<int, Duration>> progress_;        // the last step, and its time; unread
+  std::pair<int, Duration> progress_read_{-1, Duration()};  // the last that was read
+  Duration start_delay_{};                                  // of its ranks
+  bool starting_ = false;                                   // during that delay
+  std::vector<std::function<void(Agent&)>> awaiting_start_;
+  Duration started_{};    // on the timeline; when its ranks started
+  bool resists_ = false;  // its remaining processes do not end
   std::function<void()> on_cleanup_;
   std::function<void()> on_suspended_rank_seen_;
-  std::vector<std::function<void(Agent&)>> deferred_;  // events during a suspension
-
-  model::Command command_;
-  bool calling_ = false;
-  int failures_ = 0;                   // in a row
-  Duration last_answer_{};             // on the timeline
-  std::int64_t heartbeat_plan_ = 0;    // the newest planned call; older ones have no effect
-  std::int64_t report_version_ = 1;    // of the current report
-  std::int64_t version_sent_ = 0;      // the version in the call under way
-  std::int64_t version_answered_ = 0;  // the last version that was answered
 };
 
 }  // namespace lockstep::sim

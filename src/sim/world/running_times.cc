@@ -44,6 +44,10 @@ void RunningTimes::rank_ended(const model::AttemptName& attempt) {
   if (!seen.first_end) seen.first_end = seen.last_end;
 }
 
+void RunningTimes::rank_end_seen(const model::AttemptName& attempt) {
+  observed_[attempt].last_end = context_.timeline.now();
+}
+
 void RunningTimes::report_arrived(const model::NodeReport& report) {
   if (!reports_ended_ranks(report))
     observed_[attempt_of(report)].last_arrived = context_.timeline.now();

@@ -27,6 +27,9 @@ class RunningTimes {
 
   void rank_began(const model::AttemptName& attempt);
   void rank_ended(const model::AttemptName& attempt);
+  // Its agent has seen the end of a rank: at once, or when the agent is resumed. It reports this
+  // time as that of the end.
+  void rank_end_seen(const model::AttemptName& attempt);
   // This report reached the daemon.
   void report_arrived(const model::NodeReport& report);
   // The daemon accepted the reports of that moment, and they are durable.
@@ -51,7 +54,7 @@ class RunningTimes {
     int began = 0;         // ranks
     Duration first{};      // of them began
     Duration all_began{};  // the last of them did
-    Duration last_end{};   // of a rank
+    Duration last_end{};   // of a rank, as seen by its agent
     std::optional<Duration> first_end{};
     std::map<int, Duration> known;  // nodes, and when their running ranks were first accepted
     Duration last_arrived{};        // anything but the end of ranks

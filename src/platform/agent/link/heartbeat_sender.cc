@@ -10,21 +10,16 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/steady_clock.h"
 #include "base/units.h"
 
 namespace lockstep::agent {
 namespace {
 
-using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr Bytes kBatch = 512_KiB;
 constexpr Duration kCallMax = seconds(10);  // beyond the time for which the answer may be delayed
-constexpr Duration kBackoffFirst = milliseconds(50);
-constexpr Duration kBackoffMax = seconds(1);
-constexpr Duration kNewCommandDelay =
-    milliseconds(50);  // a new command changes the status; the changes join the next call
-constexpr Duration kOrphanInterval = seconds(5);
 
 // Bounded: the number comes from outside.
 Duration grace_of(double value) {
@@ -32,13 +27,17 @@ Duration grace_of(double value) {
   return from_seconds(std::clamp(value, 0.0, 86'400.0));
 }
 
-Duration backoff(int failures) {
-  return std::min(kBackoffMax, kBackoffFirst * (1 << std::min(failures - 1, 10)));
+model::Command command_of(const api::HeartbeatAnswer& answer) {
+  return {.kind = answer.command,
+          .master_address = answer.master_address,
+          .master_port = answer.master_port,
+          .rendezvous = answer.rendezvous,
+          .grace = grace_of(answer.grace_seconds),
+          .orphaned = answer.orphaned};
 }
 
-bool is_refusal(const Error& error) {
-  return error.code == Code::denied || error.code == Code::not_found;
-}
+// On a clock that does not jump.
+Duration steady_now() { return MonotonicClock().since_boot(); }
 
 }  // namespace
 
@@ -62,7 +61,8 @@ HeartbeatSender::HeartbeatSender(DaemonLink& link, spool::Spool spool, const api
       pack_flight_(std::move(pack_flight)),
       wake_fd_(std::move(woken)),
       spool_(std::move(spool)),
-      status_(status) {}
+      status_(status),
+      schedule_(times, steady_now()) {}
 
 HeartbeatSender::~HeartbeatSender() {
   {
@@ -77,7 +77,7 @@ void HeartbeatSender::set_status(const api::Heartbeat& status) {
   Lock lock(mutex_);
   if (status == status_) return;  // a rank that does not end is killed repeatedly
   status_ = status;
-  ++version_;
+  schedule_.record_status_change();
   changed_.notify_all();
 }
 
@@ -96,17 +96,17 @@ void HeartbeatSender::add(spool::TelemetryItem item) {
 
 DaemonOrders HeartbeatSender::orders() const {
   Lock lock(mutex_);
-  return orders_;
+  return {schedule_.command(), schedule_.is_refused()};
 }
 
 bool HeartbeatSender::all_delivered() const {
   Lock lock(mutex_);
-  return spool_.empty() && version_answered_ == version_ && !flight_wanted_;
+  return spool_.empty() && schedule_.is_status_delivered() && !flight_wanted_;
 }
 
 Duration HeartbeatSender::time_since_answer() const {
   Lock lock(mutex_);
-  return std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - last_answer_);
+  return steady_now() - schedule_.last_answer();
 }
 
 void HeartbeatSender::clear_wake() {
@@ -121,12 +121,11 @@ void HeartbeatSender::wake() {
 
 void HeartbeatSender::send_loop() {
   while (true) {
-    const auto begun = Deadline::after(times_.heartbeat_interval);
     api::Heartbeat call;
     bool with_flight = false;
     {
       Lock lock(mutex_);
-      if (ending_ || orders_.refused) return;
+      if (ending_ || schedule_.is_refused()) return;
       call = next_heartbeat();
       with_flight = flight_wanted_ && suspect_item_count_ == 0;
     }
@@ -136,35 +135,44 @@ void HeartbeatSender::send_loop() {
       handle_answer(*answer, with_flight);
     else
       handle_failure(answer.error());
-    if (!wait_for_next_call(begun.remaining())) return;
+    if (!wait_for_next_call()) return;
   }
 }
 
 api::Heartbeat HeartbeatSender::next_heartbeat() {
   api::Heartbeat call = status_;
   call.items.clear();
-  if (!orphaned_) call.items = spool_.batch(kBatch, items_max_);
+  if (!schedule_.is_orphaned()) call.items = spool_.batch(kBatch, items_max_);
   items_sent_ = call.items.size();
   if (items_sent_ > 0) oldest_ = call.items.front().sequence;
   send_again_ = !call.items.empty() && !spool_.ends_with(call.items.back().sequence);
-  call.known_command = orders_.command.kind;
-  const bool hurries = send_again_ || suspect_item_count_ > 0 || flight_wanted_ || orphaned_;
+  call.known_command = schedule_.command().kind;
+  const bool hurries =
+      send_again_ || suspect_item_count_ > 0 || flight_wanted_ || schedule_.is_orphaned();
   call.wait_seconds = hurries ? 0 : in_seconds(times_.heartbeat_interval);
-  version_sent_ = version_;
+  schedule_.begin_call(steady_now());
   return call;
 }
 
 void HeartbeatSender::handle_answer(const api::HeartbeatAnswer& answer, bool brought_flight) {
   Lock lock(mutex_);
-  if (failures_ > 0) LS_LOG(info, "the daemon answers again");
-  failures_ = 0;
-  refusal_end_.reset();
-  version_answered_ = version_sent_;
-  if (answer.orphaned) return handle_orphan_answer(answer);
-  last_answer_ = std::chrono::steady_clock::now();
+  if (!schedule_.answers()) LS_LOG(info, "the daemon answers again");
+  if (!answer.orphaned) handle_items_answer(answer, brought_flight);
+  if (answer.orphaned && !schedule_.is_orphaned())
+    LS_LOG(warning,
+           "the daemon's store does not know this node: its ranks go on, and what they "
+           "say is kept here, until the node is adopted or stopped");
+  if (answer.orphaned) send_again_ = false;
+  const model::CommandKind before = schedule_.command().kind;
+  if (!schedule_.handle_answer(command_of(answer), steady_now())) return;
+  if (answer.command != before) LS_LOG(info, "the daemon says {}", text(answer.command));
+  wake();
+}
+
+void HeartbeatSender::handle_items_answer(const api::HeartbeatAnswer& answer, bool brought_flight) {
   send_again_ = send_again_ &&
                 answer.acknowledged > acknowledged_;  // otherwise it would be the same call again
-  if (std::exchange(orphaned_, false)) {
+  if (schedule_.is_orphaned()) {
     LS_LOG(info, "the daemon's store knows this node again");
     send_again_ = true;
   }
@@ -173,41 +181,14 @@ void HeartbeatSender::handle_answer(const api::HeartbeatAnswer& answer, bool bro
   if (suspect_item_count_ > 0) narrow_item_search();
   flight_wanted_ = answer.flight_wanted;
   if (flight_wanted_ && !brought_flight) send_again_ = true;
-  apply_command(answer);
-}
-
-void HeartbeatSender::apply_command(const api::HeartbeatAnswer& answer) {
-  model::Command command{.kind = answer.command,
-                         .master_address = answer.master_address,
-                         .master_port = answer.master_port,
-                         .rendezvous = answer.rendezvous,
-                         .grace = grace_of(answer.grace_seconds)};
-  command_changed_ = command != orders_.command;
-  if (command_changed_) LS_LOG(info, "the daemon says {}", text(answer.command));
-  orders_.command = std::move(command);
-  wake();
-}
-
-// The daemon decides nothing about an orphan: time_since_answer() keeps growing, and only an
-// operator's `stop` is an order.
-void HeartbeatSender::handle_orphan_answer(const api::HeartbeatAnswer& answer) {
-  if (!std::exchange(orphaned_, true))
-    LS_LOG(warning,
-           "the daemon's store does not know this node: its ranks go on, and what they "
-           "say is kept here, until the node is adopted or stopped");
-  send_again_ = false;
-  if (answer.command == model::CommandKind::stop) apply_command(answer);
 }
 
 void HeartbeatSender::handle_failure(const Error& error) {
   Lock lock(mutex_);
   if (begin_item_search(error)) return;
-  if (failures_++ == 0) LS_LOG(warning, "the daemon: {}", error.message);
-  if (!is_refusal(error)) return refusal_end_.reset();
-  if (!refusal_end_) refusal_end_ = Deadline::after(times_.refusal_limit);
-  if (!refusal_end_->passed()) return;
+  if (schedule_.answers()) LS_LOG(warning, "the daemon: {}", error.message);
+  if (!schedule_.handle_failure(error, steady_now())) return;
   LS_LOG(warning, "the daemon refuses this node: {}", error.message);
-  orders_.refused = true;
   wake();
 }
 
@@ -217,8 +198,7 @@ bool HeartbeatSender::begin_item_search(const Error& error) {
   suspect_item_count_ = items_sent_;
   items_max_ = 0;
   refusal_message_ = error.message;
-  failures_ = 0;
-  refusal_end_.reset();
+  schedule_.clear_failures();
   send_again_ = true;
   return true;
 }
@@ -236,15 +216,12 @@ void HeartbeatSender::narrow_item_search() {
   send_again_ = true;
 }
 
-// Waits until the time is up or, while the daemon answers, for a change. False at the end.
-bool HeartbeatSender::wait_for_next_call(Duration duration) {
+// Waits until the call is due or, while the daemon answers, for a change. False at the end.
+bool HeartbeatSender::wait_for_next_call() {
   Lock lock(mutex_);
-  if (failures_ > 0) duration = backoff(failures_);
-  if (std::exchange(command_changed_, false)) duration = std::max(duration, kNewCommandDelay);
-  if (orphaned_ && failures_ == 0) duration = kOrphanInterval;
-  const auto until = Deadline::after(duration);
-  while (!ending_ && !until.passed() &&
-         (failures_ > 0 || (version_sent_ == version_ && !send_again_)))
+  const auto until = Deadline::after(schedule_.next_call() - steady_now());
+  while (!ending_ && !until.passed() && !schedule_.has_news() &&
+         !(schedule_.answers() && send_again_))
     changed_.wait_until(mutex_, until);
   return !ending_;
 }

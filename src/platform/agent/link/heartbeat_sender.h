@@ -5,9 +5,7 @@
 // most every 200 ms. The daemon delays an answer while it has no new command, but at most for that
 // time too: then the single connection is free for the next event.
 //
-// While the daemon is away, calls are repeated with increasing pauses up to one second, and items
-// wait in the spool. A refusal (the node is fenced, or its run was deleted) counts only after
-// several repeats: after a crash another program may briefly answer on the daemon's port.
+// HeartbeatSchedule decides when to call. While the daemon is away, items wait in the spool.
 //
 // Flight records of the ranks go with the next call whenever the daemon's answer requests them,
 // once per request. This thread packs them, so the loop does not wait.
@@ -18,7 +16,6 @@
 // repeated as if the daemon were away.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -28,6 +25,7 @@
 
 #include "base/mutex.h"
 #include "base/os/fd.h"
+#include "platform/agent/core/heartbeat_schedule.h"
 #include "platform/agent/link/daemon_link.h"
 #include "platform/api/messages.h"
 #include "platform/core/model/command.h"
@@ -46,10 +44,7 @@ class HeartbeatSender {
  public:
   using PackFlight = std::function<api::FlightDelivery()>;
 
-  struct Times {
-    Duration heartbeat_interval;  // between calls
-    Duration refusal_limit;       // how long refusals must last until they count
-  };
+  using Times = HeartbeatSchedule::Times;
 
   // Only the sender's thread uses `link` and `pack_flight`.
   static Result<std::unique_ptr<HeartbeatSender>> start(DaemonLink& link, spool::Spool spool,
@@ -79,12 +74,12 @@ class HeartbeatSender {
   void send_loop();
   api::Heartbeat next_heartbeat() LS_REQUIRES(mutex_);
   void handle_answer(const api::HeartbeatAnswer& answer, bool brought_flight);
-  void handle_orphan_answer(const api::HeartbeatAnswer& answer) LS_REQUIRES(mutex_);
-  void apply_command(const api::HeartbeatAnswer& answer) LS_REQUIRES(mutex_);
+  void handle_items_answer(const api::HeartbeatAnswer& answer, bool brought_flight)
+      LS_REQUIRES(mutex_);
   void handle_failure(const Error& error);
   bool begin_item_search(const Error& error) LS_REQUIRES(mutex_);
   void narrow_item_search() LS_REQUIRES(mutex_);
-  bool wait_for_next_call(Duration duration);
+  bool wait_for_next_call();
   void wake();
 
   // Constant after construction.
@@ -97,21 +92,11 @@ class HeartbeatSender {
   Condition changed_;
   spool::Spool spool_ LS_GUARDED_BY(mutex_);
   api::Heartbeat status_ LS_GUARDED_BY(mutex_);
-  std::int64_t version_ LS_GUARDED_BY(mutex_) = 1;           // counts set_status()
-  std::int64_t version_sent_ LS_GUARDED_BY(mutex_) = 0;      // the version in the call in progress
-  std::int64_t version_answered_ LS_GUARDED_BY(mutex_) = 0;  // the last acknowledged version
+  HeartbeatSchedule schedule_ LS_GUARDED_BY(mutex_);
   std::int64_t acknowledged_ LS_GUARDED_BY(mutex_) = 0;
-  DaemonOrders orders_ LS_GUARDED_BY(mutex_);
-  // The daemon's store does not know the node: its agent continues as if no daemon existed.
-  bool orphaned_ LS_GUARDED_BY(mutex_) = false;
-  bool command_changed_ LS_GUARDED_BY(mutex_) = false;  // the last answer brought a new command
   bool ending_ LS_GUARDED_BY(mutex_) = false;
   bool send_again_ LS_GUARDED_BY(mutex_) = false;  // items that did not fit into the call wait
   bool flight_wanted_ LS_GUARDED_BY(mutex_) = false;
-  int failures_ LS_GUARDED_BY(mutex_) = 0;                     // in a row
-  std::optional<Deadline> refusal_end_ LS_GUARDED_BY(mutex_);  // of refusals without a break
-  std::chrono::steady_clock::time_point last_answer_ LS_GUARDED_BY(mutex_) =
-      std::chrono::steady_clock::now();
   bool disk_failed_ LS_GUARDED_BY(mutex_) = false;
 
   // The search for an item that the daemon refuses; suspect_item_count_ 0: none is running.

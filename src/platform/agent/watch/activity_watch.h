@@ -11,6 +11,7 @@
 
 #include "base/os/processes.h"
 #include "base/units.h"
+#include "platform/agent/core/event.h"
 #include "platform/core/model/attempt.h"
 
 namespace lockstep::agent {
@@ -21,13 +22,6 @@ struct ProcessSample {
   Process process;
   // Changes whenever its main thread has run: /proc/PID/task/PID/schedstat. Needed only in state D.
   std::string schedstat{};
-};
-
-struct RankActivity {
-  model::Activity activity = model::Activity::unknown;
-  std::optional<Duration> since{};  // the time since which it is blocked or stopped
-
-  bool operator==(const RankActivity&) const = default;
 };
 
 class ActivityWatch {

@@ -89,6 +89,20 @@ TEST_F(StepDepartureTest, ASmallRunIsMovedToMakeRoomForAHead) {
   EXPECT_THAT(world.state.hosts, IsEmpty()) << "the host is not to blame";
 }
 
+TEST_F(StepDepartureTest, ARunIsNotMovedToDevicesThatAnOrphanUses) {
+  const auto [small, other] = scatter(spec_of(1, 1));
+  save(small);
+  world.submit(spec_of(1, 2));
+  ASSERT_EQ(world.attempt(small).move_destination, (std::vector<model::HostDevices>{{"b", {1}}}));
+  const model::Orphan orphan{.id = {std::string(16, 'e'), {{{"act", 1}, 1}, 0}},
+                             .devices = {"b", {1}},
+                             .expected_end = world.now + minutes(50)};
+  world.apply_event_ok(model::OrphansListed{{orphan}});
+  drain(small);
+  EXPECT_EQ(world.run(small).epoch, 2);
+  EXPECT_EQ(host_of(small), "a");
+}
+
 TEST_F(StepDepartureTest, ARunIsMovedOnceItHasWrittenACheckpointWhereItIs) {
   const auto [small, other] = scatter(spec_of(1, 1));
   world.all_running(small);

@@ -16,6 +16,16 @@ bool has_devices(const map::Host& host, const std::vector<int>& devices) {
   });
 }
 
+// A store that was restored may reserve devices that a run of another store uses.
+bool is_used_by_orphan(const Draft& draft, const model::HostDevices& host_devices) {
+  const auto& wanted = host_devices.devices;
+  return std::ranges::any_of(draft.orphans.all(), [&](const auto& entry) {
+    const model::Orphan& orphan = entry.second;
+    if (orphan.terminated || orphan.devices.host != host_devices.host) return false;
+    return std::ranges::find_first_of(wanted, orphan.devices.devices) != wanted.end();
+  });
+}
+
 model::Cause cause_of(const model::Run& run, const PreemptionNotice& notice) {
   if (!notice.destination.empty()) return model::Cause::moved;
   return run.spec.run_class == model::RunClass::preemptible ? model::Cause::evicted
@@ -66,7 +76,8 @@ bool can_start_on(const Draft& draft, const std::vector<model::HostDevices>& dev
     const map::Host* host = map::find_host(draft.map(), host_devices.host);
     const model::HostRow* row = draft.hosts.find(host_devices.host);
     const bool open = !row || row->state < model::HostState::closed;
-    return host && open && has_devices(*host, host_devices.devices);
+    return host && open && has_devices(*host, host_devices.devices) &&
+           !is_used_by_orphan(draft, host_devices);
   };
   return !devices.empty() && std::ranges::all_of(devices, is_available);
 }

@@ -1,4 +1,4 @@
-#include "platform/agent/watch/progress_watch.h"
+#include "platform/agent/core/progress_watch.h"
 
 #include <algorithm>
 

@@ -1,0 +1,69 @@
+// The whole state of an agent's decisions. step() changes it; others only read it.
+#pragma once
+
+#include <optional>
+#include <set>
+#include <string>
+
+#include "base/units.h"
+#include "platform/agent/core/rank_records.h"
+#include "platform/core/model/attempt.h"
+#include "platform/core/model/command.h"
+#include "platform/core/model/run.h"
+
+namespace lockstep::agent {
+
+// Constant for one node; LaunchSpec describes the fields.
+struct AgentSettings {
+  int first_rank = 0;
+  int nodes = 1;
+  Duration hang_after{};
+  Duration time_left{};
+  Duration start_limit{};
+  model::OnFailure on_failure = model::OnFailure::restart;
+  Time clock_zero{};  // the wall-clock time at which the clock of the moments was zero
+};
+
+// waiting: the node offers its addresses, `start` has not come. running: the ranks were started.
+// stopping: they get SIGTERM, SIGKILL follows. cleaning_up: no rank is left; remaining processes
+// are killed and the last output is read. ended: everything is reported; `leave` has not come.
+enum class Phase { waiting, running, stopping, cleaning_up, ended };
+
+struct AgentState {
+  explicit AgentState(const AgentSettings& node)
+      : settings(node), ranks(node.first_rank, node.hang_after, node.clock_zero) {}
+
+  AgentSettings settings;
+  Phase phase = Phase::waiting;
+
+  // The status that the daemon receives, with `ranks`.
+  model::NodeState node_state = model::NodeState::ready;
+  model::StopReason stop_reason = model::StopReason::none;
+  std::string message;
+  RankRecords ranks;
+
+  model::CommandKind command = model::CommandKind::none;  // the last
+  bool refused = false;                                   // by the daemon, for too long
+  bool leave_ordered = false;                             // once
+  Duration grace = model::kGracePeriod;
+  int next_signal = 0;           // the first signal to the ranks, sent after a check of them
+  int restarts = 0;              // of all ranks
+  int restarts_in_progress = 0;  // RestartRank without an answer
+  std::set<int> killed_ranks;    // local ranks whose kill was reported as an event
+  bool no_leftovers = false;     // at the last check
+
+  // Moments on the clock of step().
+  std::optional<Duration> running_end;          // once the ranks of all nodes run
+  std::optional<Duration> time_out;             // of the running time, or of the wait for nodes
+  std::optional<Duration> unattended_stop;      // a rank failed and no command came
+  std::optional<Duration> next_kill;            // when the next SIGKILL is due
+  std::optional<Duration> next_activity_check;  // of the running ranks
+  std::optional<Duration> next_leftover_check;
+  std::optional<Duration> leftover_limit;  // when to give up on leftovers
+  std::optional<Duration> exit_limit;      // when to exit without `leave` or a full delivery
+};
+
+// When the next deadline passes; a TimePassed is due then. `now` as for step().
+std::optional<Duration> next_deadline(const AgentState& state, Duration now);
+
+}  // namespace lockstep::agent

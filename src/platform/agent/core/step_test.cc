@@ -1,0 +1,379 @@
+// The decisions of an agent, step by step, without processes.
+#include "platform/agent/core/step.h"
+
+#include <csignal>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "platform/agent/core/agent_world_for_test.h"
+
+namespace lockstep::agent {
+namespace {
+
+using model::CommandKind;
+using model::NodeState;
+using model::RankState;
+using model::StopReason;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using testing_world::kSecond;
+using testing_world::settings_for_test;
+
+class AgentStep : public testing_world::AgentStepTest {};
+
+// --- The start ---
+
+TEST_F(AgentStep, TheRanksStartOnceHoweverOftenTheDaemonRepeatsItsCommand) {
+  start();
+  start();
+  EXPECT_EQ(state.phase, Phase::running);
+  EXPECT_EQ(state.node_state, NodeState::running);
+  ASSERT_EQ(state.ranks.all().size(), 2u);
+  EXPECT_EQ(rank(1).rank, 3);
+  EXPECT_EQ(rank(1).pid, 12);
+  EXPECT_GE(reports, 1);
+}
+
+TEST_F(AgentStep, ARankThatCannotBeStartedEndsTheOthersAndIsNamed) {
+  pids = {11};
+  start_error = "no such program";
+  start();
+  EXPECT_EQ(state.node_state, NodeState::stopping);
+  EXPECT_THAT(state.message, AllOf(HasSubstr("rank 3"), HasSubstr("no such program")));
+  EXPECT_THAT(signals, ElementsAre(SIGKILL));
+}
+
+TEST_F(AgentStep, ANodeOfWhichNoRankCouldBeStartedCleansUpAtOnce) {
+  pids = {};
+  start_error = "no such program";
+  start();
+  EXPECT_EQ(state.phase, Phase::cleaning_up);
+  EXPECT_THAT(signals, IsEmpty());
+}
+
+TEST_F(AgentStep, ANodeThatIsStoppedBeforeItsStartStartsNoRank) {
+  command(CommandKind::stop);
+  start();
+  EXPECT_EQ(state.phase, Phase::cleaning_up);
+  EXPECT_EQ(state.node_state, NodeState::stopping);
+  EXPECT_THAT(state.ranks.all(), IsEmpty());
+}
+
+// --- The running time ---
+
+TEST_F(AgentStep, TheRunningTimeCountsFromWhenAllNodesRun) {
+  start();
+  pass(50 * kSecond);
+  command(CommandKind::none);
+  pass(99 * kSecond);
+  EXPECT_EQ(state.phase, Phase::running);
+  pass(kSecond);
+  EXPECT_EQ(state.stop_reason, StopReason::timeout);
+  EXPECT_THAT(signals, ElementsAre(SIGTERM));
+}
+
+TEST_F(AgentStep, ASingleNodeCountsItsRunningTimeFromItsStart) {
+  AgentSettings settings = settings_for_test();
+  settings.nodes = 1;
+  configure(settings);
+  start();
+  pass(100 * kSecond);
+  EXPECT_EQ(state.stop_reason, StopReason::timeout);
+}
+
+TEST_F(AgentStep, TheFirstReportOfARankStartsTheRunningTime) {
+  start();
+  pass(50 * kSecond);
+  handle(ProgressReported{0, 1});
+  command(CommandKind::start);
+  for (int i = 0; i < 10; ++i) {
+    pass(10 * kSecond);
+    handle(ProgressReported{0, 2 + i});
+    handle(ProgressReported{1, 2 + i});
+  }
+  EXPECT_EQ(state.stop_reason, StopReason::timeout);
+}
+
+TEST_F(AgentStep, EachStartRenewsTheWaitForTheOtherNodes) {
+  start();
+  pass(300 * kSecond);
+  start();
+  pass(399 * kSecond);
+  EXPECT_EQ(state.phase, Phase::running);
+  pass(kSecond);
+  EXPECT_EQ(state.stop_reason, StopReason::timeout);
+  EXPECT_FALSE(state.running_end);
+}
+
+TEST_F(AgentStep, WithoutATimeLimitTheRanksRunOn) {
+  AgentSettings settings = settings_for_test();
+  settings.time_left = Duration(0);
+  configure(settings);
+  start();
+  command(CommandKind::none);
+  pass(10'000 * kSecond);
+  EXPECT_EQ(state.phase, Phase::running);
+}
+
+// --- The stop ---
+
+TEST_F(AgentStep, AStopIsAskedForOnceAndForcedAfterTheGracePeriod) {
+  start();
+  command(CommandKind::stop);
+  command(CommandKind::stop);
+  EXPECT_THAT(signals, ElementsAre(SIGTERM));
+  EXPECT_EQ(state.node_state, NodeState::stopping);
+  EXPECT_EQ(state.stop_reason, StopReason::none);
+  pass(9 * kSecond);
+  EXPECT_THAT(signals, ElementsAre(SIGTERM));
+  pass(2 * kSecond);
+  EXPECT_THAT(signals, ElementsAre(SIGTERM, SIGKILL, SIGKILL));
+}
+
+TEST_F(AgentStep, ARankThatEndedBeforeTheFirstSignalDidNotEndByIt) {
+  start();
+  unseen_ends = {{0, RankState::exited, 3}};
+  activities[1].activity = model::Activity::stopped;
+  command(CommandKind::stop);
+  EXPECT_FALSE(rank(0).signalled_by_agent);
+  EXPECT_EQ(rank(1).activity, model::Activity::stopped);
+  end(1, RankState::killed, SIGTERM);
+  EXPECT_TRUE(rank(1).signalled_by_agent);
+  EXPECT_FALSE(model::ended_badly(rank(1)));
+}
+
+TEST_F(AgentStep, NoSignalIsSentWhenTheCheckFindsThatAllRanksHaveEnded) {
+  start();
+  unseen_ends = {{0, RankState::exited, 0}, {1, RankState::exited, 0}};
+  command(CommandKind::stop);
+  EXPECT_THAT(signals, IsEmpty());
+  EXPECT_EQ(state.phase, Phase::cleaning_up);
+}
+
+TEST_F(AgentStep, ASignalToTheAgentStopsItsRanksAndIsTheReason) {
+  start();
+  handle(AgentSignalled{SIGTERM});
+  EXPECT_EQ(state.stop_reason, StopReason::signal);
+  EXPECT_THAT(state.message, HasSubstr("signal 15"));
+  EXPECT_THAT(signals, ElementsAre(SIGTERM));
+}
+
+TEST_F(AgentStep, LeaveKillsRunningRanksAtOnce) {
+  start();
+  command(CommandKind::leave);
+  EXPECT_THAT(signals, ElementsAre(SIGKILL));
+}
+
+TEST_F(AgentStep, ARefusalThatCountsKillsTheRanksAndEndsTheAgent) {
+  start();
+  handle(CommandReceived{{.kind = CommandKind::none}, /*refused=*/true});
+  EXPECT_THAT(signals, ElementsAre(SIGKILL));
+  handle(RanksEnded{{{0, RankState::killed, SIGKILL}, {1, RankState::killed, SIGKILL}}});
+  all_delivered = false;
+  clean_up();
+  EXPECT_TRUE(exited);
+}
+
+// --- Ends of ranks ---
+
+TEST_F(AgentStep, AfterABadEndTheOthersStopFiveSecondsLater) {
+  start();
+  end(0, RankState::exited, 1);
+  pass(4 * kSecond);
+  EXPECT_THAT(signals, IsEmpty());
+  pass(kSecond);
+  EXPECT_THAT(signals, ElementsAre(SIGTERM));
+  EXPECT_EQ(state.stop_reason, StopReason::none);
+}
+
+TEST_F(AgentStep, TimesCountFromTheGivenZero) {
+  AgentSettings settings = settings_for_test();
+  settings.clock_zero = Time(std::chrono::hours(24 * 365));
+  configure(settings);
+  start();
+  end(0, RankState::exited, 0);
+  EXPECT_EQ(rank(0).ended, settings.clock_zero + now);
+}
+
+TEST_F(AgentStep, AfterAGoodEndTheOthersGoOn) {
+  start();
+  end(0, RankState::exited, 0);
+  pass(60 * kSecond);
+  EXPECT_EQ(state.phase, Phase::running);
+}
+
+TEST_F(AgentStep, WithShrinkTheOthersGoOnWithoutAKilledRankAndItsPeersAreTold) {
+  AgentSettings settings = settings_for_test();
+  settings.on_failure = model::OnFailure::shrink;
+  configure(settings);
+  start();
+  end(0, RankState::killed, SIGKILL);
+  pass(60 * kSecond);
+  EXPECT_EQ(state.phase, Phase::running);
+  EXPECT_THAT(notified_ranks, ElementsAre(2));
+  EXPECT_THAT(events, ElementsAre(HasSubstr("rank 2 was killed by signal 9")));
+  end(1, RankState::exited, 1);
+  EXPECT_EQ(state.phase, Phase::cleaning_up);
+}
+
+TEST_F(AgentStep, WithWaitAKilledRankIsStartedAgainThreeTimesAtMost) {
+  AgentSettings settings = settings_for_test();
+  settings.on_failure = model::OnFailure::wait;
+  configure(settings);
+  start();
+  handle(ProgressReported{0, 7});
+  for (int i = 0; i < 3; ++i) end(0, RankState::killed, SIGKILL);
+  EXPECT_THAT(restarted_ranks, ElementsAre(0, 0, 0));
+  EXPECT_EQ(rank(0).state, RankState::running);
+  EXPECT_EQ(rank(0).restarts, 3);
+  EXPECT_EQ(rank(0).step, 7);
+  EXPECT_EQ(rank(0).pid, 103);
+  end(0, RankState::killed, SIGKILL);
+  EXPECT_EQ(rank(0).state, RankState::killed);
+  EXPECT_THAT(notified_ranks, ElementsAre(2));
+  pass(5 * kSecond);
+  EXPECT_THAT(signals, ElementsAre(SIGTERM));
+}
+
+TEST_F(AgentStep, ARankThatCannotBeStartedAgainHasEnded) {
+  AgentSettings settings = settings_for_test();
+  settings.on_failure = model::OnFailure::wait;
+  configure(settings);
+  restart_error = "no memory";
+  start();
+  end(0, RankState::killed, SIGKILL);
+  EXPECT_EQ(rank(0).state, RankState::killed);
+  pass(5 * kSecond);
+  EXPECT_THAT(signals, ElementsAre(SIGTERM));
+}
+
+TEST_F(AgentStep, WhenTheOnlyRanksOfANodeAreStartedAgainTheNodeDoesNotEnd) {
+  AgentSettings settings = settings_for_test();
+  settings.on_failure = model::OnFailure::wait;
+  configure(settings);
+  start();
+  handle(RanksEnded{{{0, RankState::killed, SIGKILL}, {1, RankState::killed, SIGKILL}}});
+  EXPECT_THAT(restarted_ranks, ElementsAre(0, 1));
+  EXPECT_EQ(state.phase, Phase::running);
+}
+
+// --- Progress, activities and faults ---
+
+TEST_F(AgentStep, ARankWithoutProgressIsReportedWithItsLastReport) {
+  start();
+  handle(ProgressReported{0, 5});
+  const Duration last = now;
+  pass(29 * kSecond);
+  EXPECT_FALSE(rank(0).stalled_since);
+  pass(kSecond);
+  EXPECT_EQ(rank(0).stalled_since, state.settings.clock_zero + last);
+  EXPECT_FALSE(rank(1).stalled_since) << "it has never reported";
+  EXPECT_EQ(state.phase, Phase::running) << "the daemon decides";
+  handle(ProgressReported{0, 6});
+  pass(kSecond);
+  EXPECT_FALSE(rank(0).stalled_since);
+}
+
+TEST_F(AgentStep, WithoutADaemonTheAgentStopsRanksThatHang) {
+  start();
+  handle(ProgressReported{0, 5});
+  daemon_is_away = true;
+  pass(30 * kSecond);
+  EXPECT_EQ(state.stop_reason, StopReason::no_progress);
+  EXPECT_THAT(state.message, AllOf(HasSubstr("rank 2"), HasSubstr("step 5")));
+}
+
+TEST_F(AgentStep, AStoppedRankIsReportedWithinTwoSeconds) {
+  start();
+  pass(kSecond);
+  const int before = reports;
+  activities[1] = {model::Activity::stopped, now};
+  pass(2 * kSecond);
+  EXPECT_EQ(rank(1).activity, model::Activity::stopped);
+  EXPECT_TRUE(rank(1).activity_since);
+  EXPECT_GT(reports, before);
+}
+
+TEST_F(AgentStep, AFurtherStepWithdrawsAFault) {
+  start();
+  handle(FaultReported{0, report::Fault::connection_lost, 1, "lost rank 1"});
+  EXPECT_EQ(rank(0).fault_rank, 1);
+  handle(ProgressReported{0, 1});
+  EXPECT_EQ(rank(0).fault, report::Fault::none);
+}
+
+TEST_F(AgentStep, APrintedFaultCountsForAMinute) {
+  start();
+  handle(FaultPrinted{0, report::Fault::connection_lost, "connection reset by peer"});
+  handle(FaultPrinted{1, report::Fault::connection_lost, "connection reset by peer"});
+  end(0, RankState::exited, 1);
+  EXPECT_EQ(rank(0).fault, report::Fault::connection_lost);
+  now += 61 * kSecond;
+  end(1, RankState::exited, 1);
+  EXPECT_EQ(rank(1).fault, report::Fault::none);
+}
+
+// --- The end ---
+
+class EndedAgent : public AgentStep {
+ protected:
+  void end_ranks() { handle(RanksEnded{{{0, RankState::exited, 0}, {1, RankState::exited, 0}}}); }
+};
+
+TEST_F(EndedAgent, ItWaitsForLeaveAndTheDelivery) {
+  start();
+  end_ranks();
+  EXPECT_EQ(state.phase, Phase::cleaning_up);
+  clean_up();
+  EXPECT_EQ(state.phase, Phase::ended);
+  EXPECT_EQ(finished, 1);
+  pass(60 * kSecond);
+  EXPECT_FALSE(exited);
+  all_delivered = false;
+  command(CommandKind::leave);
+  pass(kSecond);
+  EXPECT_FALSE(exited);
+  all_delivered = true;
+  pass(kSecond);
+  EXPECT_TRUE(exited);
+}
+
+TEST_F(EndedAgent, ItLeavesFiveMinutesAfterTheFirstLeaveWithItemsUnsent) {
+  start();
+  end_ranks();
+  clean_up();
+  command(CommandKind::leave);
+  all_delivered = false;
+  pass(299 * kSecond);
+  EXPECT_FALSE(exited);
+  pass(kSecond);
+  EXPECT_TRUE(exited);
+}
+
+TEST_F(EndedAgent, ItLeavesADayAfterItsRanksWithoutACommand) {
+  start();
+  end_ranks();
+  clean_up();
+  daemon_is_away = true;
+  now += std::chrono::hours(24);
+  EXPECT_LE(*next_deadline(state, now), now);
+  pass(kSecond);
+  EXPECT_TRUE(exited);
+}
+
+TEST_F(EndedAgent, TwoChecksMustFindNothingAndProcessesThatDoNotEndAreNamed) {
+  start();
+  leftovers = {99};
+  end_ranks();
+  pass(9 * kSecond);
+  EXPECT_EQ(state.phase, Phase::cleaning_up);
+  pass(3 * kSecond);
+  EXPECT_EQ(state.phase, Phase::ended);
+  EXPECT_THAT(state.message, HasSubstr("99"));
+}
+
+}  // namespace
+}  // namespace lockstep::agent

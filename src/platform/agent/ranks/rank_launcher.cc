@@ -1,0 +1,93 @@
+#include "platform/agent/ranks/rank_launcher.h"
+
+#include <utility>
+
+#include <unistd.h>
+
+#include "base/os/files.h"
+#include "comm/fabric/address/network_options.h"
+#include "comm/fabric/address/port_range.h"
+#include "net/crypto.h"
+#include "net/http/url.h"
+#include "platform/agent/ranks/rank_binding.h"
+#include "platform/agent/ranks/rank_environment.h"
+
+namespace lockstep::agent {
+
+Result<std::unique_ptr<RankLauncher>> RankLauncher::open(const engine::LaunchSpec& launch,
+                                                         const model::NodeId& node,
+                                                         std::string token) {
+  auto port = TRY(net::ReservedPort::open());
+  auto sockets = TRY(SocketFolder::create(token));
+  std::unique_ptr<RankLauncher> launcher(
+      new RankLauncher(launch, node, std::move(token), std::move(port), std::move(sockets)));
+  TRY(write_file(launcher->own_files().secret(), launch.secret));
+  TRY(launcher->open_rendezvous());
+  return launcher;
+}
+
+RankLauncher::RankLauncher(const engine::LaunchSpec& launch, const model::NodeId& node,
+                           std::string token, net::ReservedPort port, SocketFolder sockets)
+    : launch_(launch),
+      node_(node),
+      files_{launch.node_folder},
+      folder_(launch.node_folder),
+      token_(std::move(token)),
+      port_(std::move(port)),
+      sockets_(std::move(sockets)) {}
+
+RankLauncher::~RankLauncher() { ::unlink(own_files().secret().c_str()); }
+
+std::filesystem::path RankLauncher::report_socket(int local_rank) const {
+  return host::report_socket(sockets_.path(), launch_.first_rank + local_rank);
+}
+
+Result<void> RankLauncher::open_rendezvous() {
+  if (node_.index != 0) return {};
+  const auto secret = TRY(net::Secret::from_hex(launch_.secret));
+  const auto network = TRY(comm::network_options_from_environment(launch_.env));
+  rendezvous_ = TRY(comm::on_free_port(launch_.address, network.ports, [&](std::uint16_t port) {
+    return comm::RendezvousServer::start(launch_.address, port, secret,
+                                         {.connection_timeout = network.connection_timeout},
+                                         port_.number());
+  }));
+  return {};
+}
+
+Result<void> RankLauncher::prepare(const model::Command& start) {
+  start_ = start;
+  TRY(make_folders(files_.flight()));
+  processors_ = TRY(rank_processors(launch_));
+  store_port_ = TRY(open_store());
+  return {};
+}
+
+// The port of torch's store on this host's loopback: rank 0's own, or that of the forwarder. 0 if
+// MASTER_ADDR is loopback itself.
+Result<int> RankLauncher::open_store() {
+  if (net::is_loopback(start_.master_address)) return 0;
+  if (node_.index == 0) return port_.number();
+  forwarder_ = TRY(comm::PortForwarder::start(
+      start_.rendezvous, TRY(net::Secret::from_hex(launch_.secret)),
+      TRY(comm::network_options_from_environment(launch_.env)).connection_timeout));
+  return forwarder_->port();
+}
+
+ProcessSpec RankLauncher::program_of(int local_rank, bool is_restart) const {
+  const RankLaunchInfo launch_info{.master_address = start_.master_address,
+                                   .master_port = start_.master_port,
+                                   .store_port = store_port_,
+                                   .rendezvous = start_.rendezvous,
+                                   .secret_file = files_.secret(),
+                                   .report_socket = report_socket(local_rank),
+                                   .token = token_,
+                                   .flight_folder = files_.flight(),
+                                   .is_restart = is_restart};
+  return {
+      .command = launch_.command,
+      .environment = rank_environment(launch_, node_, local_rank, launch_info, base_environment()),
+      .folder = launch_.working_folder.empty() ? "/" : launch_.working_folder,
+      .processors = processors_.at(static_cast<std::size_t>(local_rank))};
+}
+
+}  // namespace lockstep::agent

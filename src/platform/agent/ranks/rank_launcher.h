@@ -1,0 +1,65 @@
+// RankLauncher: all that a node's ranks need to start: ports, sockets, the secret, the rendezvous,
+// and the programs with their environments.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/os/spawn.h"
+#include "base/result.h"
+#include "comm/rendezvous/port_forwarder.h"
+#include "comm/rendezvous/server.h"
+#include "net/reserved_port.h"
+#include "platform/agent/ranks/socket_folder.h"
+#include "platform/core/model/command.h"
+#include "platform/engine/launch_spec.h"
+#include "platform/host/node_files.h"
+#include "platform/host/open_folder.h"
+
+namespace lockstep::agent {
+
+class RankLauncher {
+ public:
+  // Opens the ports and sockets of the node, and writes its secret. `token` marks the node's
+  // processes. `launch` must outlive the result.
+  static Result<std::unique_ptr<RankLauncher>> open(const engine::LaunchSpec& launch,
+                                                    const model::NodeId& node, std::string token);
+  // Removes the secret.
+  ~RankLauncher();
+
+  // The daemon's `start`: where the ranks meet. Call it before program_of().
+  Result<void> prepare(const model::Command& start);
+  ProcessSpec program_of(int local_rank, bool is_restart) const;
+
+  // The node's files, for the agent itself.
+  host::NodeFiles own_files() const { return {folder_.path()}; }
+  std::filesystem::path report_socket(int local_rank) const;
+  int master_port() const { return port_.number(); }
+  int rendezvous_port() const { return rendezvous_ ? rendezvous_->port() : 0; }
+  // host:port; empty before prepare().
+  const std::string& rendezvous() const { return start_.rendezvous; }
+
+ private:
+  RankLauncher(const engine::LaunchSpec& launch, const model::NodeId& node, std::string token,
+               net::ReservedPort port, SocketFolder sockets);
+  Result<void> open_rendezvous();
+  Result<int> open_store();
+
+  const engine::LaunchSpec& launch_;
+  const model::NodeId node_;
+  const host::NodeFiles files_;    // the paths that ranks get
+  const host::OpenFolder folder_;  // the same folder, for the agent itself
+  const std::string token_;
+  net::ReservedPort port_;
+  SocketFolder sockets_;
+  std::unique_ptr<comm::RendezvousServer> rendezvous_;  // on node 0
+  std::unique_ptr<comm::PortForwarder>
+      forwarder_;       // on other nodes, where MASTER_ADDR is not loopback
+  int store_port_ = 0;  // port of torch's store on loopback, as in RankLaunchInfo
+  std::vector<std::vector<int>> processors_;  // by local rank, once prepared
+  model::Command start_;
+};
+
+}  // namespace lockstep::agent
