@@ -1,4 +1,4 @@
-"""What the build writes into _build.py."""
+"""The build writes these into _build.py."""
 
 VERSION: str
 BUILT_FOR_PYTHON: str

@@ -16,8 +16,8 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from lockstep import _report
-from lockstep._shard import rank_and_world_size, sharded_of
 from lockstep._compiled import compiled
+from lockstep._shard import rank_and_world_size, sharded_of
 
 # The checkpoint's names of an optimizer's state, by torch's names: the C++ optimizer uses the same.
 STATE_NAMES = {

@@ -15,8 +15,8 @@ from torch.optim import Optimizer
 
 from lockstep import _report
 from lockstep._checkpoints import Checkpoints, OptimizerState, Sampler
-from lockstep._shard import sharded_of
 from lockstep._compiled import compiled
+from lockstep._shard import sharded_of
 
 
 class MicroBatch(NamedTuple):
@@ -69,8 +69,8 @@ class Training:
             micro_batches: the number of micro-batches in which each rank computes its share of the
                 global batch, for the current number of ranks; fewer ranks compute more of them, of
                 no more samples each.
-            rescale_batch: when fewer ranks continue, the global batch shrinks with their number, and the
-                learning rate with the batch; by default each of them computes more samples.
+            rescale_batch: when fewer ranks continue, the global batch shrinks with their number,
+                and the learning rate with the batch; by default each of them computes more samples.
         """
         self._model, self._optimizer, self._sampler = model, optimizer, sampler
         self._sharded = sharded_of(model)
@@ -225,7 +225,7 @@ class Step:
         self._is_computed = False
 
     def __iter__(self) -> Iterator[MicroBatch]:
-        """The sum of the micro-batches' gradients is the gradient of the mean over the global batch."""
+        """The micro-batches' gradients add up to the gradient of the mean over the global batch."""
         yield from self._training._micro_batches()
         self._is_computed = True
 

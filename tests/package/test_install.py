@@ -67,9 +67,7 @@ def build(source: Path, folder: Path, prefix: Path) -> None:
     run("cmake", "--build", folder)
 
 
-def test_a_program_of_ten_lines_links_the_installed_libraries(
-    prefix: Path, tmp_path: Path
-) -> None:
+def test_a_program_of_ten_lines_links_the_installed_libraries(prefix: Path, tmp_path: Path) -> None:
     for name, content in (("CMakeLists.txt", PROJECT), ("ten.cc", TEN_LINES), ("runs.cc", RUNS)):
         (tmp_path / name).write_text(content)
     build(tmp_path, tmp_path / "build", prefix)

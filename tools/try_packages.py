@@ -1,7 +1,7 @@
 """Tries each package of build/package/ in a fresh Debian 12, as its user would.
 
-A trial has a file system of its own (debootstrap), and its processes end with it. The wheel is tried
-without torch and with it. Needs root, and Debian's and PyPI's packages.
+A trial has a file system of its own (debootstrap), and its processes end with it. The wheel is
+tried without torch and with it. Needs root, and Debian's and PyPI's packages.
 """
 
 from __future__ import annotations
@@ -58,7 +58,8 @@ lockstep serve --stop
 """
 DEBIAN = """
 apt-get update -qq
-DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends /packages/*.deb >/dev/null
+export DEBIAN_FRONTEND=noninteractive
+apt-get install -qq -y --no-install-recommends /packages/*.deb >/dev/null
 test "$(stat -c %U /var/lib/lockstep)" = lockstep
 test -f /usr/lib/systemd/system/lockstep.service
 """
@@ -102,7 +103,10 @@ def make_base(folder: Path) -> None:
     mirror = os.environ.get("LOCKSTEP_DEBIAN_MIRROR", "")
     run("debootstrap", "--variant=minbase", f"--include={packages}", "bookworm", folder, mirror)
     for name in ("apt", "hosts", "resolv.conf"):
-        run("cp", "--archive", "--dereference", "--no-target-directory", f"/etc/{name}", folder / "etc" / name)
+        here = Path("/etc") / name
+        run(
+            "cp", "--archive", "--dereference", "--no-target-directory", here, folder / "etc" / name
+        )
 
 
 def main() -> None:
@@ -113,7 +117,8 @@ def main() -> None:
         packages = work / "packages"
         shutil.copytree(PACKAGES, packages)
         (packages / "ranks.py").write_text(RANKS)
-        run(sys.executable, "-m", "pip", "download", "--quiet", "--dest", packages / "torch", TORCH, NUMPY)
+        download = (sys.executable, "-m", "pip", "download", "--quiet", "--dest")
+        run(*download, packages / "torch", TORCH, NUMPY)
         make_base(work / "base")
         trials = {
             "wheel": WITHOUT_TORCH + COMMAND + WITH_TORCH,

@@ -12,7 +12,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[1]
 BUILD = ROOT / "build"
 PACKAGES = BUILD / "package"
 # torch brings these; auditwheel copies the others into the wheel.
@@ -68,7 +68,7 @@ def main() -> None:
     for package in sorted(PACKAGES.iterdir()):
         print(f"{package.stat().st_size / 2**20:6.1f} MiB  {package.relative_to(ROOT)}", flush=True)
     if sys.argv[1:]:
-        run(python, ROOT / "tools/package/try_packages.py")
+        run(python, ROOT / "tools/try_packages.py")
 
 
 if __name__ == "__main__":
