@@ -14,7 +14,7 @@ import pytest
 
 import lockstep
 
-PYTHON = Path(__file__).parents[1]
+PYTHON = Path(lockstep.__file__).parents[1]
 
 
 def run_program(program: str, report: Path | None) -> subprocess.CompletedProcess[str]:
