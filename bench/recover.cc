@@ -178,7 +178,7 @@ class Rank {
       for (const auto& layer : net_.layers) x = (*model_)(*layer, x);
       const auto loss = x.square().mean() * part.weight;
       sum += loss.item<double>() / static_cast<double>(parts.size());
-      TRY(model_->backward(loss, &part == &parts.back() ? train::Sync::now : train::Sync::later));
+      TRY(model_->backward(loss, &part == &parts.back() ? Sync::now : Sync::later));
     }
     kill_.kill_at("hop2", step_);
     TRY(model_->finish_gradients());

@@ -9,13 +9,17 @@ set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/Lockstep)
 set(common_headers data_type.h export.h result.h)
 
 # shared_library(NAME LAYERS layers... HEADERS names... CLASSES names... [FUNCTIONS signatures...]
-#                [USES dependencies...])
+#                [USES dependencies...] [PACKAGE component])
 #
 # liblockstep-NAME of src/library/LAYERS, for include/lockstep/HEADERS. It exports these CLASSES and
-# FUNCTIONS of namespace lockstep. USES are dependencies of the headers.
+# FUNCTIONS of namespace lockstep. USES are dependencies of the headers. PACKAGE is the component of
+# `cmake --install`, by default libraries.
 function(shared_library name)
-  cmake_parse_arguments(LIBRARY "" "" "LAYERS;HEADERS;CLASSES;FUNCTIONS;USES" ${ARGN})
+  cmake_parse_arguments(LIBRARY "" "PACKAGE" "LAYERS;HEADERS;CLASSES;FUNCTIONS;USES" ${ARGN})
   set(target lockstep-${name})
+  if(NOT LIBRARY_PACKAGE)
+    set(LIBRARY_PACKAGE libraries)
+  endif()
   set(layers ${LIBRARY_LAYERS})
   list(TRANSFORM layers PREPEND ls_library_)
   set(objects ${layers})
@@ -47,15 +51,22 @@ function(shared_library name)
 
   set(headers ${LIBRARY_HEADERS} ${common_headers})
   list(TRANSFORM headers PREPEND ${CMAKE_SOURCE_DIR}/include/lockstep/)
-  install(FILES ${headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/lockstep COMPONENT libraries)
-  install(TARGETS ${target} EXPORT Lockstep-${name} COMPONENT libraries)
+  install(FILES ${headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/lockstep
+          COMPONENT ${LIBRARY_PACKAGE})
+  install(TARGETS ${target} EXPORT Lockstep-${name} COMPONENT ${LIBRARY_PACKAGE})
   install(EXPORT Lockstep-${name} NAMESPACE Lockstep:: DESTINATION ${package_folder}
-          COMPONENT libraries)
+          COMPONENT ${LIBRARY_PACKAGE})
 endfunction()
 
 shared_library(comm LAYERS comm report HEADERS comm.h report.h
                CLASSES Communicator Buffer Work Reporter
                FUNCTIONS "join(lockstep::JoinOptions const&)")
+shared_library(train LAYERS train
+               HEADERS block_call.h checkpoint.h recovery.h train.h train_types.h
+               CLASSES Checkpointer Group Optimizer Recovery Sampler SavedModel ShardedModel Transfer
+               FUNCTIONS "shard(torch::nn::Module&, lockstep::Group const&, lockstep::ShardOptions const&)"
+                         "micro_batches_of(lockstep::BatchShape const&, int, int)"
+               USES $<BUILD_INTERFACE:dep::torch> PACKAGE training)
 shared_library(client LAYERS client HEADERS client.h CLASSES Client)
 
 configure_package_config_file(cmake/LockstepConfig.cmake.in ${CMAKE_BINARY_DIR}/LockstepConfig.cmake

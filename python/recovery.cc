@@ -126,7 +126,7 @@ std::unique_ptr<BoundRecovery> start() {
 void configure(BoundRecovery& bound, const std::string& checkpoints, bool rescale) {
   auto& options = bound.recovery->options();
   options.checkpoint_folder = checkpoints;
-  options.batch_scaling = rescale ? train::BatchScaling::rescaled : train::BatchScaling::fixed;
+  options.batch_scaling = rescale ? BatchScaling::rescaled : BatchScaling::fixed;
 }
 
 void begin_step(BoundRecovery& bound, std::int64_t step, BoundModel& model, train::Sampler& sampler,

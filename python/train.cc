@@ -159,8 +159,8 @@ void bind_step(PythonModel& model) {
           ReleaseGil())
       .def("set_sync",
            [](BoundModel& bound, bool sync) {
-             const bool before = bound.engine->sync() == train::Sync::now;
-             bound.engine->set_sync(sync ? train::Sync::now : train::Sync::later);
+             const bool before = bound.engine->sync() == Sync::now;
+             bound.engine->set_sync(sync ? Sync::now : Sync::later);
              return before;
            })
       .def("take_wait_time",

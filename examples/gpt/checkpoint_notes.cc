@@ -3,9 +3,7 @@
 #include <charconv>
 #include <utility>
 
-#include "base/format.h"
-
-namespace lockstep::gpt {
+namespace gpt {
 namespace {
 
 constexpr std::pair<const char*, std::int64_t ModelOptions::*> kSizes[] = {
@@ -19,21 +17,22 @@ constexpr std::pair<const char*, std::int64_t ModelOptions::*> kSizes[] = {
 
 std::map<std::string, std::string> notes_of(const ModelOptions& options) {
   std::map<std::string, std::string> notes;
-  for (const auto& [name, size] : kSizes) notes[name] = format("{}", options.*size);
+  for (const auto& [name, size] : kSizes) notes[name] = std::to_string(options.*size);
   return notes;
 }
 
-Result<ModelOptions> options_of(const std::map<std::string, std::string>& notes) {
+lockstep::Result<ModelOptions> options_of(const std::map<std::string, std::string>& notes) {
   ModelOptions options;
   for (const auto& [name, size] : kSizes) {
     const auto found = notes.find(name);
-    const std::string words = found == notes.end() ? "" : found->second;
-    const auto parsed = std::from_chars(words.data(), words.data() + words.size(), options.*size);
+    const std::string text = found == notes.end() ? "" : found->second;
+    const auto parsed = std::from_chars(text.data(), text.data() + text.size(), options.*size);
     if (parsed.ec != std::errc() || options.*size < 1 || options.*size > 1 << 20)
-      return Error{Code::corrupt,
-                   format("the checkpoint's note {} is '{}': it is none of gpt's", name, words)};
+      return lockstep::Error{
+          lockstep::Code::corrupt,
+          std::string("the checkpoint is not of gpt: its note ") + name + " is '" + text + "'"};
   }
   return options;
 }
 
-}  // namespace lockstep::gpt
+}  // namespace gpt

@@ -4,12 +4,13 @@
 #include <map>
 #include <string>
 
-#include "base/result.h"
+#include <lockstep/result.h>
+
 #include "model.h"
 
-namespace lockstep::gpt {
+namespace gpt {
 
 std::map<std::string, std::string> notes_of(const ModelOptions& options);
-Result<ModelOptions> options_of(const std::map<std::string, std::string>& notes);
+lockstep::Result<ModelOptions> options_of(const std::map<std::string, std::string>& notes);
 
-}  // namespace lockstep::gpt
+}  // namespace gpt

@@ -3,50 +3,42 @@
 
 #include <chrono>
 #include <cstdint>
-#include <filesystem>
-#include <memory>
 #include <optional>
 
-#include "base/result.h"
-#include "options.h"
-#include "report/reporter.h"
-#include "train/checkpoint/checkpoint_interval.h"
-#include "train/checkpoint/checkpointer.h"
-#include "train/group/comm.h"
+#include <lockstep/checkpoint.h>
+#include <lockstep/recovery.h>
 
-namespace lockstep::gpt {
+#include "options.h"
+
+namespace gpt {
+
+using lockstep::Result;
 
 class Checkpoints {
  public:
-  // Ranks wait this long for each other's files.
-  static constexpr Duration kSaveTimeout = std::chrono::minutes(30);
-
-  // Claims the folder for the run's attempt and its number of recoveries. Without a folder nothing
-  // is saved. group: all ranks, with separate connections, for the background thread.
-  static Result<Checkpoints> open(const TrainOptions& options, train::Comm group,
-                                  std::int64_t recoveries, report::Reporter& reporter);
+  // Without a folder nothing is saved. Collective.
+  static Result<Checkpoints> open(const TrainOptions& options, lockstep::Recovery& recovery,
+                                  int rank);
 
   // Resumes from the newest intact checkpoint; returns the step after which to continue.
-  Result<std::int64_t> resume(train::ShardedModel& model, train::Optimizer& optimizer,
-                              train::Sampler& sampler);
-  // True if this rank wants a save after this step: every so many steps, or, on rank 0, when the
-  // interval is over. If one rank wants it, all must save after the same step.
-  bool due(std::int64_t step) const;
+  Result<std::int64_t> resume(lockstep::ShardedModel& model, lockstep::Optimizer& optimizer,
+                              lockstep::Sampler& sampler);
+  // True if this rank wants a save after this step. If one rank wants it, all must save after the
+  // same step.
+  bool due(std::int64_t step) const { return checkpointer_ && checkpointer_->due(step); }
   // Begins a save. A failure of the save before is printed and ignored, unless another training
   // writes to the folder: then this one must end.
-  Result<void> save(std::int64_t step, const train::ShardedModel& model,
-                    const train::Optimizer& optimizer, const train::Sampler& sampler);
+  Result<void> save(std::int64_t step, const lockstep::ShardedModel& model,
+                    const lockstep::Optimizer& optimizer, const lockstep::Sampler& sampler);
   Result<void> finish();
 
  private:
-  void record_stall(Duration stall);
+  void print_interval(std::chrono::microseconds stall);
 
-  std::filesystem::path folder_;
-  ModelOptions model_;
-  std::int64_t every_ = 0;  // steps; 0: by time
   bool prints_ = false;
-  std::unique_ptr<train::Checkpointer> writer_;       // null: nothing is saved
-  std::optional<train::CheckpointInterval> cadence_;  // on rank 0
+  bool by_time_ = false;
+  bool printed_ = false;
+  std::optional<lockstep::Checkpointer> checkpointer_;  // none: nothing is saved
 };
 
-}  // namespace lockstep::gpt
+}  // namespace gpt

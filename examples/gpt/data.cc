@@ -1,20 +1,22 @@
 #include "data.h"
 
 #include <algorithm>
+#include <fstream>
+#include <iterator>
 #include <string>
+#include <string_view>
 
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/stack.h>
 
-#include "base/format.h"
-#include "base/os/files.h"
-
-namespace lockstep::gpt {
+namespace gpt {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kFileLimit = 1u << 30;
+using lockstep::Code;
+using lockstep::Error;
+using lockstep::Result;
 
 Text text_of(std::string_view words) {
   auto* data = const_cast<char*>(words.data());
@@ -23,16 +25,28 @@ Text text_of(std::string_view words) {
 }
 
 Result<std::vector<fs::path>> text_files(const fs::path& path) {
-  std::error_code unknown;  // then it is read as a file, whose error gives the reason
-  if (!fs::is_directory(path, unknown)) return std::vector{path};
-  auto files = TRY(list_folder(path));
-  std::erase_if(files, [](const fs::path& file) { return file.extension() != ".txt"; });
+  std::error_code failed;
+  if (!fs::is_directory(path, failed)) return std::vector{path};
+  std::vector<fs::path> files;
+  for (fs::directory_iterator entry(path, failed), end; entry != end; entry.increment(failed)) {
+    if (entry->path().extension() == ".txt") files.push_back(entry->path());
+    if (failed) break;
+  }
+  if (failed) return Error{Code::unavailable, path.string() + ": " + failed.message()};
+  std::ranges::sort(files);
   return files;
+}
+
+Result<std::string> read_file(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::string content(std::istreambuf_iterator<char>(file), {});
+  if (!file) return Error{Code::unavailable, "cannot read " + path.string()};
+  return content;
 }
 
 Result<std::string> joined(const std::vector<fs::path>& files) {
   std::string words;
-  for (const auto& file : files) words += TRY(read_file(file, kFileLimit));
+  for (const auto& file : files) words += LOCKSTEP_TRY(read_file(file));
   return words;
 }
 
@@ -53,19 +67,20 @@ Result<Corpus> read_corpus(const fs::path& path, std::int64_t context) {
   std::string held_out;
   std::error_code unknown;
   if (fs::exists(path / "train.txt", unknown) && fs::exists(path / "heldout.txt", unknown)) {
-    train = TRY(read_file(path / "train.txt", kFileLimit));
-    held_out = TRY(read_file(path / "heldout.txt", kFileLimit));
+    train = LOCKSTEP_TRY(read_file(path / "train.txt"));
+    held_out = LOCKSTEP_TRY(read_file(path / "heldout.txt"));
   } else {
-    train = TRY(joined(TRY(text_files(path))));
+    train = LOCKSTEP_TRY(joined(LOCKSTEP_TRY(text_files(path))));
     held_out = train.substr(train.size() - train.size() / 20);
     train.resize(train.size() - held_out.size());
   }
   const auto least = static_cast<std::size_t>(context) + 1;
   if (train.size() < least || held_out.size() < least)
-    return Error{Code::invalid,
-                 format("{} has {} bytes to train on and {} held out; a context of {} needs more",
-                        path.string(), train.size(), held_out.size(), context)};
+    return Error{Code::invalid, path.string() + " has " + std::to_string(train.size()) +
+                                    " bytes to train on and " + std::to_string(held_out.size()) +
+                                    " held out; a context of " + std::to_string(context) +
+                                    " needs more"};
   return Corpus{text_of(train), text_of(held_out)};
 }
 
-}  // namespace lockstep::gpt
+}  // namespace gpt

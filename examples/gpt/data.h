@@ -6,10 +6,9 @@
 #include <vector>
 
 #include <ATen/core/Tensor.h>
+#include <lockstep/result.h>
 
-#include "base/result.h"
-
-namespace lockstep::gpt {
+namespace gpt {
 
 struct Batch {
   at::Tensor bytes;  // [windows, context], int64
@@ -37,6 +36,6 @@ struct Corpus {
 // A folder with train.txt and heldout.txt; or a file, or a folder of *.txt (joined in the order of
 // their names), of which the last twentieth is held out. Either part must have more than `context`
 // bytes.
-Result<Corpus> read_corpus(const std::filesystem::path& path, std::int64_t context);
+lockstep::Result<Corpus> read_corpus(const std::filesystem::path& path, std::int64_t context);
 
-}  // namespace lockstep::gpt
+}  // namespace gpt

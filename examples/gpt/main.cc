@@ -9,14 +9,14 @@
 #include "sample.h"
 #include "train.h"
 
-namespace lockstep::gpt {
+namespace gpt {
 namespace {
 
 constexpr int kFailed = 1;
 // The exit code of a shell for SIGTERM: the training is not complete, but it got a stop request.
 constexpr int kTerminated = 128 + 15;
 
-int failed(const Error& error) {
+int failed(const lockstep::Error& error) {
   std::fprintf(stderr, "gpt: %s\n", error.message.c_str());
   return kFailed;
 }
@@ -33,10 +33,10 @@ int run(const SampleOptions& options) {
 }
 
 }  // namespace
-}  // namespace lockstep::gpt
+}  // namespace gpt
 
 int main(int argc, char** argv) {
-  using namespace lockstep::gpt;
+  using namespace gpt;
   // Ranks share cores: one thread each (at::linear would take all).
   at::set_num_threads(1);
   const auto parsed = parse_options(argc, argv);

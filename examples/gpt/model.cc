@@ -13,7 +13,7 @@
 #include <ATen/ops/scaled_dot_product_attention.h>
 #include <ATen/ops/zeros.h>
 
-namespace lockstep::gpt {
+namespace gpt {
 namespace {
 
 constexpr std::int64_t kBytes = 256;
@@ -98,4 +98,4 @@ std::vector<torch::nn::Module*> Gpt::blocks() const {
   return all;
 }
 
-}  // namespace lockstep::gpt
+}  // namespace gpt

@@ -11,7 +11,7 @@
 #include <ATen/core/Tensor.h>
 #include <torch/nn/module.h>
 
-namespace lockstep::gpt {
+namespace gpt {
 
 struct ModelOptions {
   std::int64_t layers = 4;
@@ -78,4 +78,4 @@ class Gpt : public torch::nn::Module {
   std::shared_ptr<Norm> norm_;
 };
 
-}  // namespace lockstep::gpt
+}  // namespace gpt

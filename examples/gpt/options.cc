@@ -1,9 +1,15 @@
 #include "options.h"
 
+#include <map>
+#include <string>
+
 #include <CLI/CLI.hpp>
 
-namespace lockstep::gpt {
+namespace gpt {
 namespace {
+
+const std::map<std::string, lockstep::Backend> kBackends = {
+    {"lockstep", lockstep::Backend::lockstep}, {"gloo", lockstep::Backend::gloo}};
 
 void add_train(CLI::App& command, TrainOptions& options) {
   const auto positive = CLI::PositiveNumber;
@@ -50,9 +56,10 @@ void add_train(CLI::App& command, TrainOptions& options) {
       ->capture_default_str();
   command.add_option("--checkpoints", options.checkpoints, "folder; continues from what is there")
       ->envname("LOCKSTEP_CHECKPOINT_DIR");
-  command.add_option("--backend", options.backend, "what carries the gradients")
-      ->check(CLI::IsMember({"lockstep", "gloo"}))
-      ->capture_default_str();
+  command
+      .add_option("--backend", options.backend,
+                  "what carries the gradients: lockstep (the default) or gloo")
+      ->transform(CLI::CheckedTransformer(kBackends).description("NAME"));
   command
       .add_option("--policy", options.policy,
                   "what is divided among ranks: ddp, zero1, zero2, zero3, mics:2, ...")
@@ -96,4 +103,4 @@ std::variant<Options, int> parse_options(int argc, char** argv) {
   return Options(sample);
 }
 
-}  // namespace lockstep::gpt
+}  // namespace gpt

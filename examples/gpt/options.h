@@ -7,9 +7,11 @@
 #include <string>
 #include <variant>
 
+#include <lockstep/train.h>
+
 #include "model.h"
 
-namespace lockstep::gpt {
+namespace gpt {
 
 // The defaults are for four ranks on two cores: about a minute and a half.
 struct TrainOptions {
@@ -26,7 +28,7 @@ struct TrainOptions {
   std::int64_t evaluate_every = 100;
   std::int64_t checkpoint_every = 0;  // steps; 0: by time, from the stall and the number of ranks
   std::filesystem::path checkpoints;  // LOCKSTEP_CHECKPOINT_DIR if not given; empty: none
-  std::string backend = "lockstep";
+  lockstep::Backend backend = lockstep::Backend::lockstep;
   std::string policy = "ddp";
   bool rescale_batch = false;  // when ranks are lost and the others continue
 };
@@ -44,4 +46,4 @@ using Options = std::variant<TrainOptions, SampleOptions>;
 // Prints help or the error itself; then returns the exit code.
 std::variant<Options, int> parse_options(int argc, char** argv);
 
-}  // namespace lockstep::gpt
+}  // namespace gpt

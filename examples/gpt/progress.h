@@ -6,14 +6,14 @@
 #include <optional>
 #include <string>
 
-#include "report/reporter.h"
+#include <lockstep/report.h>
 
-namespace lockstep::gpt {
+namespace gpt {
 
 class ProgressPrinter {
  public:
   // Only rank 0 reports, for all ranks. first: the step after which the training begins.
-  ProgressPrinter(report::Reporter& reporter, int rank, std::int64_t first, std::int64_t steps,
+  ProgressPrinter(lockstep::Reporter& reporter, int rank, std::int64_t first, std::int64_t steps,
                   std::int64_t bytes_a_step);
 
   // loss and held_out: means over all ranks.
@@ -32,7 +32,7 @@ class ProgressPrinter {
  private:
   using Clock = std::chrono::steady_clock;
 
-  report::Reporter& reporter_;
+  lockstep::Reporter& reporter_;
   bool prints_;
   std::int64_t first_;
   std::int64_t steps_;
@@ -44,4 +44,4 @@ class ProgressPrinter {
   std::optional<double> held_out_;
 };
 
-}  // namespace lockstep::gpt
+}  // namespace gpt

@@ -7,22 +7,13 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/multinomial.h>
 #include <ATen/ops/tensor.h>
+#include <lockstep/checkpoint.h>
 
 #include "checkpoint_notes.h"
 #include "model.h"
-#include "train/checkpoint/format/saved_checkpoint.h"
-#include "train/checkpoint/load.h"
-#include "train/checkpoint/state.h"
 
-namespace lockstep::gpt {
+namespace gpt {
 namespace {
-
-Result<std::vector<train::OwnedTensor>> parameters_of(const Gpt& model) {
-  std::vector<train::OwnedTensor> parameters;
-  for (const auto& item : model.named_parameters())
-    parameters.push_back(TRY(train::whole("parameter/" + item.key(), item.value())));
-  return parameters;
-}
 
 // The next byte, drawn from what the model expects after the last `context` bytes of `text`.
 char draw(const Gpt& model, const std::string& text, double temperature, at::Generator& random) {
@@ -37,12 +28,10 @@ char draw(const Gpt& model, const std::string& text, double temperature, at::Gen
 
 }  // namespace
 
-Result<void> sample(const SampleOptions& options) {
-  const auto checkpoint = TRY(train::newest_checkpoint(options.checkpoints));
-  const Gpt model(TRY(options_of(checkpoint.manifest().notes)));
-  const auto parameters = TRY(parameters_of(model));
-  TRY(train::check_fits(checkpoint.manifest(), parameters));
-  TRY(train::load(checkpoint, parameters));
+lockstep::Result<void> sample(const SampleOptions& options) {
+  const auto saved = LOCKSTEP_TRY(lockstep::SavedModel::newest(options.checkpoints));
+  Gpt model(LOCKSTEP_TRY(options_of(saved.notes())));
+  LOCKSTEP_TRY(saved.load_into(model));
 
   const at::NoGradGuard no_grad;
   auto random = at::detail::createCPUGenerator(options.seed);
@@ -53,4 +42,4 @@ Result<void> sample(const SampleOptions& options) {
   return {};
 }
 
-}  // namespace lockstep::gpt
+}  // namespace gpt

@@ -1,12 +1,13 @@
 // gpt sample: text from the newest checkpoint.
 #pragma once
 
-#include "base/result.h"
+#include <lockstep/result.h>
+
 #include "options.h"
 
-namespace lockstep::gpt {
+namespace gpt {
 
 // Prints the prompt and `bytes` more.
-Result<void> sample(const SampleOptions& options);
+lockstep::Result<void> sample(const SampleOptions& options);
 
-}  // namespace lockstep::gpt
+}  // namespace gpt

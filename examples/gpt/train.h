@@ -1,16 +1,17 @@
 // gpt train: the training loop.
 #pragma once
 
-#include "base/result.h"
+#include <lockstep/result.h>
+
 #include "options.h"
 
-namespace lockstep::gpt {
+namespace gpt {
 
 enum class Outcome {
   finished,
   stopped,  // by SIGTERM, after a step, with a checkpoint of it
 };
 
-Result<Outcome> train(const TrainOptions& options);
+lockstep::Result<Outcome> train(const TrainOptions& options);
 
-}  // namespace lockstep::gpt
+}  // namespace gpt

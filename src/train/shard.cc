@@ -225,16 +225,9 @@ at::Tensor ShardedModel::forward(const at::Tensor& input) {
   LS_CHECK(!children_.empty());  // the module is a Sequential
   auto x = input;
   for (const auto& stage : children_) {
-    if (recomputes(*stage.module)) {
-      x = recompute(*stage.module, {x}, [&stage](const std::vector<at::Tensor>& given) {
-        return stage.forward(given.front());
-      });
-    } else {
-      const int block = pre_forward(*stage.module, {x});
-      x = stage.forward(x);
-      post_forward(block, {x});
-    }
-    check_finite(*stage.module, {x});
+    x = run_block(*stage.module, {{x}, [&stage](const std::vector<at::Tensor>& inputs) {
+                                    return stage.forward(inputs.front());
+                                  }});
   }
   return x;
 }
@@ -276,15 +269,27 @@ bool ShardedModel::recomputes(const torch::nn::Module& module) const {
 }
 
 // Its backward is over when that of the second forward is: no hooks on its inputs are needed.
-at::Tensor ShardedModel::recompute(const torch::nn::Module& module,
-                                   const std::vector<at::Tensor>& inputs, BlockForward forward) {
+at::Tensor ShardedModel::run_block(const torch::nn::Module& block, const BlockCall& call) {
+  at::Tensor output;
+  if (recomputes(block)) {
+    output = recompute(block, call);
+  } else {
+    const int index = pre_forward(block, call.inputs);
+    output = call.forward(call.inputs);
+    post_forward(index, {output});
+  }
+  check_finite(block, {output});
+  return output;
+}
+
+at::Tensor ShardedModel::recompute(const torch::nn::Module& module, const BlockCall& call) {
   const int block = blocks_.index_of(module);
   const bool gathered = gatherer_->has_divided_units(block);
   gatherer_->wait_parameter_sync(block);
   if (gathered) gatherer_->pre_forward(block, /*backward_follows=*/true);
   gradient_tracker_->expect_recompute(block);
-  auto output = run_recomputed(inputs, is_trainable(module),
-                               {.forward = std::move(forward),
+  auto output = run_recomputed(call.inputs, is_trainable(module),
+                               {.forward = call.forward,
                                 .begin =
                                     [gathers = std::weak_ptr(gatherer_), block] {
                                       const auto here = gathers.lock();

@@ -27,14 +27,14 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <tuple>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
 
 #include "base/result.h"
+#include "lockstep/block_call.h"
+#include "lockstep/train_types.h"
 #include "train/engine/blocks.h"
 #include "train/engine/buffer_pool.h"
 #include "train/engine/first_error.h"
@@ -54,11 +54,6 @@
 #include "train/policy.h"
 
 namespace lockstep::train {
-
-enum class Sync {
-  later,  // more micro-steps of this step follow
-  now,    // the step's last micro-step
-};
 
 // How the gradients of a step's micro-steps are combined.
 enum class GradientAccumulation {
@@ -80,30 +75,10 @@ class ShardedModel {
   // gathered and released: every rank of a shard group runs it. If the policy recomputes, the block
   // must live until its backward, and the inputs are copied.
   template <class Block, class... Inputs>
-  at::Tensor operator()(Block& block, Inputs&&... inputs) {
-    std::vector<at::Tensor> tensors;
-    (collect(tensors, inputs), ...);
-    at::Tensor output;
-    if (recomputes(block)) {
-      output = recompute(block, tensors,
-                         [&block, args = std::tuple<std::decay_t<Inputs>...>(inputs...)](
-                             const std::vector<at::Tensor>& given) {
-                           auto next = given.begin();
-                           return std::apply(
-                               [&](auto... each) {
-                                 (replace(each, next), ...);
-                                 return block.forward(each...);
-                               },
-                               args);
-                         });
-    } else {
-      const int index = pre_forward(block, tensors);
-      output = block.forward(std::forward<Inputs>(inputs)...);
-      post_forward(index, {output});
-    }
-    check_finite(block, {output});
-    return output;
+  at::Tensor operator()(Block& block, const Inputs&... inputs) {
+    return run_block(block, block_call(block, inputs...));
   }
+  at::Tensor run_block(const torch::nn::Module& block, const BlockCall& call);
   // All children of a torch::nn::Sequential, one after the other.
   at::Tensor forward(const at::Tensor& input);
 
@@ -190,19 +165,8 @@ class ShardedModel {
   void leave_groups(Mesh next);
   Result<void> build_layout(InitialValues values);
   Result<void> broadcast_frozen_and_buffers();
-  static void collect(std::vector<at::Tensor>& tensors, const at::Tensor& input) {
-    if (input.defined()) tensors.push_back(input);
-  }
-  template <class Other>
-  static void collect(std::vector<at::Tensor>&, const Other&) {}
-  static void replace(at::Tensor& input, std::vector<at::Tensor>::const_iterator& next) {
-    if (input.defined()) input = *next++;
-  }
-  template <class Other>
-  static void replace(Other&, std::vector<at::Tensor>::const_iterator&) {}
   bool recomputes(const torch::nn::Module& module) const;
-  at::Tensor recompute(const torch::nn::Module& module, const std::vector<at::Tensor>& inputs,
-                       BlockForward forward);
+  at::Tensor recompute(const torch::nn::Module& module, const BlockCall& call);
   void hook_block_inputs(int block, const std::vector<at::Tensor>& inputs);
   Result<void> run_backward(const at::Tensor& loss);
 

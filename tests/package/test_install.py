@@ -8,9 +8,12 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import torch
 
 from tests.conftest import BUILD, ROOT
 
+TORCH = torch.utils.cmake_prefix_path
+TORCH_HEADERS = Path(torch.__file__).parent / "include"
 HEADERS = sorted(path.name for path in (ROOT / "include/lockstep").glob("*.h"))
 TEN_LINES = """
 #include <lockstep/comm.h>
@@ -40,12 +43,14 @@ target_link_libraries(ten Lockstep::comm)
 add_executable(runs runs.cc)
 target_link_libraries(runs Lockstep::client)
 """
+ONE_RANK = {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500"}
 
 
 @pytest.fixture(scope="module")
 def prefix(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("prefix")
-    run("cmake", "--install", BUILD, "--component", "libraries", "--prefix", folder)
+    for component in ("libraries", "training"):
+        run("cmake", "--install", BUILD, "--component", component, "--prefix", folder)
     return folder
 
 
@@ -55,15 +60,17 @@ def run(*command: str | Path, **variables: str) -> str:
         env={**os.environ, **variables},
         capture_output=True,
         text=True,
-        timeout=120,
+        errors="replace",  # a model of few steps writes any bytes
+        timeout=300,
         check=False,
     )
     assert ended.returncode == 0, ended.stdout + ended.stderr
     return ended.stdout
 
 
-def build(source: Path, folder: Path, prefix: Path) -> None:
-    run("cmake", "-G", "Ninja", "-S", source, "-B", folder, f"-DCMAKE_PREFIX_PATH={prefix}")
+def build(source: Path, folder: Path, prefix: Path, *options: str) -> None:
+    found = f"-DCMAKE_PREFIX_PATH={prefix};{TORCH}"
+    run("cmake", "-G", "Ninja", "-S", source, "-B", folder, found, *options)
     run("cmake", "--build", folder)
 
 
@@ -71,8 +78,7 @@ def test_a_program_of_ten_lines_links_the_installed_libraries(prefix: Path, tmp_
     for name, content in (("CMakeLists.txt", PROJECT), ("ten.cc", TEN_LINES), ("runs.cc", RUNS)):
         (tmp_path / name).write_text(content)
     build(tmp_path, tmp_path / "build", prefix)
-    one_rank = {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500"}
-    assert run(tmp_path / "build/ten", **one_rank) == "1\n"
+    assert run(tmp_path / "build/ten", **ONE_RANK) == "1\n"
     home = str(tmp_path / "home")
     assert run(tmp_path / "build/runs", LOCKSTEP_HOME=home) == "unavailable\n"
 
@@ -82,14 +88,31 @@ def test_the_example_builds_outside_of_the_repository(prefix: Path, tmp_path: Pa
     assert (tmp_path / "sum").is_file()
 
 
+def test_the_training_example_builds_and_trains_outside_of_the_repository(
+    prefix: Path, tmp_path: Path
+) -> None:
+    # One batch: torch's headers take longer to compile than the example.
+    build(ROOT / "examples/gpt", tmp_path / "build", prefix, "-DCMAKE_UNITY_BUILD=ON")
+    text = tmp_path / "text.txt"
+    text.write_text("All the world's a stage, and all the men and women merely players. " * 200)
+    gpt, checkpoints = tmp_path / "build/gpt", tmp_path / "checkpoints"
+    size = ("--layers", "1", "--width", "16", "--heads", "1", "--context", "16")
+    training = (gpt, "train", "--data", text, "--checkpoints", checkpoints, *size)
+    assert "finished at step 2" in run(*training, "--steps", "2", **ONE_RANK)
+    assert "resuming from step 2" in run(*training, "--steps", "3", **ONE_RANK)
+    written = run(gpt, "sample", "--checkpoints", checkpoints, "--prompt", "All", "--bytes", "5")
+    assert written.startswith("All")
+
+
 def test_every_public_header_compiles_alone(prefix: Path, tmp_path: Path) -> None:
     for header in HEADERS:
         source = tmp_path / f"{header}.cc"
         source.write_text(f"#include <lockstep/{header}>\n")
-        run("g++", "-std=c++20", "-fsyntax-only", "-I", prefix / "include", source)
+        includes = ("-I", prefix / "include", "-isystem", TORCH_HEADERS)
+        run("g++", "-std=c++20", "-fsyntax-only", *includes, source)
 
 
-@pytest.mark.parametrize("library", ["comm", "client"])
+@pytest.mark.parametrize("library", ["comm", "train", "client"])
 def test_a_library_shows_only_the_names_of_its_headers(library: str, prefix: Path) -> None:
     path = prefix / f"lib/liblockstep-{library}.so"
     listed = run("nm", "--dynamic", "--demangle", "--defined-only", path)

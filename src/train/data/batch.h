@@ -15,22 +15,9 @@
 #include <vector>
 
 #include "base/result.h"
+#include "lockstep/train_types.h"
 
 namespace lockstep::train {
-
-// Samples begin to end of the global batch, computed at once; not empty.
-struct MicroBatch {
-  std::int64_t begin = 0;
-  std::int64_t end = 0;
-  // of the mean loss over them; 0: computed only to match the other ranks' collectives
-  double weight = 1;
-  friend bool operator==(const MicroBatch&, const MicroBatch&) = default;
-};
-
-struct BatchShape {
-  std::int64_t global_batch = 1;     // samples of all ranks
-  std::int64_t micro_batch_max = 1;  // the most samples that a rank may compute at once
-};
 
 // The micro-steps of one rank. invalid: there are fewer samples than ranks.
 Result<std::vector<MicroBatch>> micro_batches_of(const BatchShape& shape, int rank, int ranks);

@@ -10,10 +10,9 @@
 
 #include <ATen/core/Tensor.h>
 
-namespace lockstep::train {
+#include "lockstep/block_call.h"
 
-// A block's forward; its tensor arguments replace the block's tensor inputs.
-using BlockForward = std::function<at::Tensor(const std::vector<at::Tensor>& inputs)>;
+namespace lockstep::train {
 
 struct Recomputation {
   BlockForward forward;

@@ -28,12 +28,16 @@ Result<Mesh> Mesh::create(c10::intrusive_ptr<c10d::ProcessGroup> world, const Me
     return Error{Code::invalid, format("mesh {}: only the axes replicate and shard are available; "
                                        "use replicate {}",
                                        description, product)};
+  return replicas(Comm(std::move(world), bound)).with_shard_groups(shard);
+}
+
+Mesh Mesh::replicas(Comm world) {
   Mesh mesh;
-  mesh.shape_.replicate = static_cast<int>(product);
-  mesh.world_ = Comm(std::move(world), bound);
+  mesh.shape_.replicate = world.size();
+  mesh.world_ = std::move(world);
   mesh.replicate_ = mesh.world_;
   mesh.shard_ranks_ = {mesh.rank()};
-  return mesh.with_shard_groups(shard);
+  return mesh;
 }
 
 Result<Mesh> Mesh::replicas(c10::intrusive_ptr<c10d::ProcessGroup> world, Duration bound) {

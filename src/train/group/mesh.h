@@ -37,6 +37,7 @@ class Mesh {
   // All ranks of the group as replicas.
   static Result<Mesh> replicas(c10::intrusive_ptr<c10d::ProcessGroup> world,
                                Duration bound = Comm::kBound);
+  static Mesh replicas(Comm world);
   // One process, which needs no process group.
   static Mesh single() { return Mesh(); }
 

@@ -7,10 +7,10 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "base/result.h"
+#include "lockstep/train_types.h"
 #include "train/gradient/non_finite_detector.h"
 #include "train/optimizer/resumable_optimizer.h"
 #include "train/shard.h"
@@ -20,28 +20,6 @@ class Optimizer;
 }
 
 namespace lockstep::train {
-
-// As in Loshchilov and Hutter, "Decoupled Weight Decay Regularization", 2019.
-struct AdamW {
-  double beta1 = 0.9;
-  double beta2 = 0.999;
-  double epsilon = 1e-8;
-  double weight_decay = 0.01;
-};
-
-struct Sgd {
-  double momentum = 0;
-  double weight_decay = 0;
-};
-
-struct OptimizerOptions {
-  std::variant<AdamW, Sgd> method = AdamW{};
-  double learning_rate = 1e-3;
-  // Gradients are scaled down to this global norm (over all parameters and ranks).
-  std::optional<double> clip_norm = std::nullopt;
-  // After this many skipped steps in a row step() fails, on all ranks.
-  int skipped_steps_max = 10;
-};
 
 struct StepOutcome {
   bool taken = false;        // false: some gradient was infinite or not a number

@@ -32,6 +32,7 @@
 
 #include "base/result.h"
 #include "base/units.h"
+#include "lockstep/train_types.h"
 #include "train/data/sampler.h"
 #include "train/group/mesh.h"
 #include "train/optimizer/resumable_optimizer.h"
@@ -44,13 +45,6 @@ enum class RecoveryMode {
   restart,  // the error ends the rank, and the run begins a new attempt
   shrink,   // the remaining replicas continue
   wait,     // all wait for a replacement of the lost rank
-};
-
-// How the global batch changes when fewer ranks continue.
-enum class BatchScaling {
-  fixed,     // each rank computes more samples
-  rescaled,  // each as many as before; the learning rate falls as the batch does (Goyal et al.,
-             // "Accurate, Large Minibatch SGD", 2017)
 };
 
 struct RecoveryOptions {

@@ -1,9 +1,10 @@
-#include "connect.h"
+#include "library/train/gloo.h"
 
 #include <charconv>
 #include <chrono>
+#include <cstdint>
 #include <cstdlib>
-#include <string_view>
+#include <string>
 #include <utility>
 
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
@@ -13,10 +14,8 @@
 
 #include "base/format.h"
 
-namespace lockstep::gpt {
+namespace lockstep {
 namespace {
-
-constexpr Duration kConnectTimeout = std::chrono::minutes(10);
 
 Result<std::string> variable(const char* name) {
   if (const char* value = std::getenv(name)) return std::string(value);
@@ -25,12 +24,12 @@ Result<std::string> variable(const char* name) {
 }
 
 Result<int> number(const char* name, int least, int most) {
-  const std::string words = TRY(variable(name));
+  const std::string text = TRY(variable(name));
   int value = 0;
-  const auto [end, failed] = std::from_chars(words.data(), words.data() + words.size(), value);
-  if (failed != std::errc() || end != words.data() + words.size() || value < least || value > most)
+  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (failed != std::errc() || end != text.data() + text.size() || value < least || value > most)
     return Error{Code::invalid,
-                 format("{}={}: expected a number from {} to {}", name, words, least, most)};
+                 format("{}={}: expected a number from {} to {}", name, text, least, most)};
   return value;
 }
 
@@ -44,7 +43,7 @@ c10::intrusive_ptr<c10d::Store> open_store(const std::string& host, int port, in
   where.multiTenant = true;
   where.timeout = bound;
   static int calls = 0;
-  return c10::make_intrusive<c10d::PrefixStore>(format("gpt-{}", calls++),
+  return c10::make_intrusive<c10d::PrefixStore>(format("lockstep-{}", calls++),
                                                 c10::make_intrusive<c10d::TCPStore>(host, where));
 }
 
@@ -65,13 +64,16 @@ c10::intrusive_ptr<c10d::ProcessGroup> gloo_group(const std::string& host, int p
   return group;
 }
 
-Result<c10::intrusive_ptr<c10d::ProcessGroup>> connect_gloo(Duration bound) {
+}  // namespace
+
+Result<c10::intrusive_ptr<c10d::ProcessGroup>> connect_gloo(Duration timeout) {
   const auto host = TRY(variable("MASTER_ADDR"));
   const int port = TRY(number("MASTER_PORT", 1, 65535));
   const int size = TRY(number("WORLD_SIZE", 1, 1 << 20));
   const int rank = TRY(number("RANK", 0, size - 1));
   try {
-    return gloo_group(host, port, rank, size, std::chrono::ceil<std::chrono::milliseconds>(bound));
+    return gloo_group(host, port, rank, size,
+                      std::chrono::ceil<std::chrono::milliseconds>(timeout));
   } catch (const std::exception& exception) {
     const std::string message = exception.what();
     return Error{Code::unavailable,
@@ -80,24 +82,4 @@ Result<c10::intrusive_ptr<c10d::ProcessGroup>> connect_gloo(Duration bound) {
   }
 }
 
-}  // namespace
-
-Result<Ranks> Ranks::start(const std::string& backend, train::RecoveryOptions options) {
-  Ranks ranks;
-  ranks.gloo_ = backend == "gloo";
-  if (ranks.gloo_) options.on_failure = train::RecoveryMode::restart;
-  ranks.recovery_ = TRY(train::Recovery::start(options));
-  return ranks;
-}
-
-Result<train::Mesh> Ranks::mesh() {
-  if (!gloo_) return recovery_->mesh();
-  return train::Mesh::replicas(TRY(connect_gloo(kConnectTimeout)), kConnectTimeout);
-}
-
-Result<train::Comm> Ranks::new_group(Duration bound) {
-  if (!gloo_) return recovery_->new_group(bound);
-  return train::Comm(TRY(connect_gloo(bound)), bound);
-}
-
-}  // namespace lockstep::gpt
+}  // namespace lockstep
