@@ -7,6 +7,8 @@
 #include <bit>
 #include <cstdint>
 
+#include "base/hash.h"
+
 namespace lockstep {
 
 class Random {
@@ -15,11 +17,8 @@ class Random {
 
   explicit Random(std::uint64_t seed) {
     for (auto& word : state_) {
+      word = splitmix64(seed);
       seed += 0x9e3779b97f4a7c15;
-      std::uint64_t z = seed;
-      z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-      z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-      word = z ^ (z >> 31);
     }
   }
 

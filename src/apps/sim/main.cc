@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 #include <unistd.h>
 
+#include "base/hash.h"
 #include "sim/seed_range.h"
 #include "sim/simulation.h"
 #include "sim/trace_filter.h"
@@ -54,25 +55,12 @@ class Progress {
   const bool terminal_ = ::isatty(STDERR_FILENO) == 1;
 };
 
-// FNV-1a over the outcomes and traces: equal if all of them are equal, byte for byte.
-class Digest {
- public:
-  void add(std::string_view line) {
-    for (const char c : line) add(c);
-    add('\n');
-  }
-  std::uint64_t value() const { return hash_; }
-
- private:
-  void add(char c) { hash_ = (hash_ ^ static_cast<unsigned char>(c)) * 0x100000001b3; }
-  std::uint64_t hash_ = 0xcbf29ce484222325;
-};
-
 bool search(const SeedRange& range, bool with_digest) {
   int broken = 0;
-  Digest digest;
+  Fnv1a digest;  // of the outcomes and traces
   const TraceSink sink =
-      with_digest ? TraceSink([&](std::string_view line) { digest.add(line); }) : TraceSink();
+      with_digest ? TraceSink([&](std::string_view line) { digest.add(line); digest.add("\n"); })
+                  : TraceSink();
   const Progress progress(range.count());
   for (std::uint64_t seed = range.first; seed <= range.last; ++seed) {
     if (const SimulationOutcome outcome = Simulation({.seed = seed, .trace = sink}).run();

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/format.h"
+#include "base/hash.h"
 #include "base/os/files.h"
 
 namespace lockstep::comm {
@@ -23,19 +24,11 @@ bool fits_file_name(char letter) {
          (letter >= '0' && letter <= '9') || letter == '-' || letter == '_' || letter == '.';
 }
 
-// FNV-1a, http://www.isthe.com/chongo/tech/comp/fnv
-std::uint64_t digest(std::string_view input) {
-  std::uint64_t value = 0xcbf29ce484222325;
-  for (const char letter : input)
-    value = (value ^ static_cast<unsigned char>(letter)) * 0x100000001b3;
-  return value;
-}
-
 std::string group_in_file_name(std::string_view group) {
   std::string name(group.substr(0, kGroupBytes));
   for (char& letter : name)
     if (!fits_file_name(letter)) letter = '-';
-  return name == group ? name : format("{}-{:016x}", name, digest(group));
+  return name == group ? name : format("{}-{:016x}", name, fnv1a(group));
 }
 
 // Allocates the space at once: on a full disk, a write to an unallocated page would kill the

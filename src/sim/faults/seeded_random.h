@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "base/check.h"
+#include "base/hash.h"
 #include "base/random.h"
 #include "base/units.h"
 
@@ -13,7 +14,7 @@ namespace lockstep::sim {
 
 class SeededRandom {
  public:
-  SeededRandom(std::uint64_t seed, std::string_view part) : random_(mix(seed, part)) {}
+  SeededRandom(std::uint64_t seed, std::string_view part) : random_(fnv1a(part, Fnv1a::kStart ^ seed)) {}
 
   // From 0 to bound - 1; bound > 0.
   int below(int bound) {
@@ -33,12 +34,6 @@ class SeededRandom {
   }
 
  private:
-  static std::uint64_t mix(std::uint64_t seed, std::string_view part) {
-    std::uint64_t hash = 0xcbf29ce484222325 ^ seed;  // FNV-1a
-    for (char c : part) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-    return hash;
-  }
-
   Random random_;
 };
 

@@ -13,6 +13,7 @@
 
 #include "base/check.h"
 #include "base/format.h"
+#include "base/hash.h"
 #include "base/result.h"
 
 namespace lockstep::train {
@@ -90,19 +91,11 @@ class Sampler {
     std::uint64_t left = value >> half;
     std::uint64_t right = value & mask;
     for (std::uint64_t round = 0; round < 4; ++round) {
-      const auto next = left ^ (mix(right + mix(key + round)) & mask);
+      const auto next = left ^ (splitmix64(right + splitmix64(key + round)) & mask);
       left = right;
       right = next;
     }
     return left << half | right;
-  }
-
-  // The finalizer of splitmix64.
-  static std::uint64_t mix(std::uint64_t z) {
-    z += 0x9e3779b97f4a7c15;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-    return z ^ (z >> 31);
   }
 
   std::int64_t samples_;

@@ -35,7 +35,7 @@ Result<void> CollectiveOrderChecker::record_action(OrderedAction action, int uni
   if (group_.size() == 1) return {};
   const auto code = action_code(action, unit);
   if (actions_.size() < kRecordedMax) actions_.push_back(code);
-  sum_ = (sum_ ^ static_cast<std::uint64_t>(code)) * 1099511628211u;  // as FNV-1a
+  sum_.add(static_cast<std::uint64_t>(code));
   if (!first_step_) return {};
   const auto codes = TRY(group_.all_gather(code, "the check of the order of collectives"));
   if (all_equal(codes)) return {};
@@ -45,14 +45,14 @@ Result<void> CollectiveOrderChecker::record_action(OrderedAction action, int uni
 Result<void> CollectiveOrderChecker::finish() {
   if (group_.size() == 1) return {};
   const bool first = std::exchange(first_step_, false);
-  const auto mine = first ? kFinish : static_cast<std::int64_t>(sum_);
+  const auto mine = first ? kFinish : static_cast<std::int64_t>(sum_.value());
   const auto sums = TRY(group_.all_gather(mine, "the check of the order of collectives"));
   if (!all_equal(sums)) {
     if (first) return order_error(sums);
     return find_difference();
   }
   actions_.clear();
-  sum_ = 0;
+  sum_ = Fnv1a(0);
   return {};
 }
 

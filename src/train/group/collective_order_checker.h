@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/hash.h"
 #include "base/result.h"
 #include "train/group/mesh.h"
 
@@ -40,7 +41,7 @@ class CollectiveOrderChecker {
   std::vector<std::string> names_;
   bool first_step_ = true;
   std::vector<std::int64_t> actions_;  // of this step
-  std::uint64_t sum_ = 0;              // of all of them
+  Fnv1a sum_{0};                       // of all of them
 };
 
 }  // namespace lockstep::train

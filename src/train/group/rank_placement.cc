@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/format.h"
+#include "base/hash.h"
 #include "base/os/files.h"
 
 namespace lockstep::train {
@@ -87,14 +88,6 @@ Result<std::string> own_host_id() {
   return id;
 }
 
-// FNV-1a, 64 bits (Fowler, Noll, Vo): the standard library's hash may differ between hosts.
-std::int64_t hash_host_id(const std::string& id) {
-  std::uint64_t hash = 14695981039346656037u;
-  for (const char byte : id) {
-    hash ^= static_cast<unsigned char>(byte);
-    hash *= 1099511628211u;
-  }
-  return static_cast<std::int64_t>(hash);
-}
+std::int64_t hash_host_id(const std::string& id) { return static_cast<std::int64_t>(fnv1a(id)); }
 
 }  // namespace lockstep::train
