@@ -1,5 +1,5 @@
-// Hashes whose values are the same on every machine, unlike those of the standard library. Not for
-// content that somebody may forge.
+// Hashes whose values are the same on every machine, unlike those of the standard library. They do
+// not detect forged content.
 #pragma once
 
 #include <cstdint>

@@ -58,9 +58,11 @@ class Progress {
 bool search(const SeedRange& range, bool with_digest) {
   int broken = 0;
   Fnv1a digest;  // of the outcomes and traces
-  const TraceSink sink =
-      with_digest ? TraceSink([&](std::string_view line) { digest.add(line); digest.add("\n"); })
-                  : TraceSink();
+  const TraceSink sink = with_digest ? TraceSink([&](std::string_view line) {
+    digest.add(line);
+    digest.add("\n");
+  })
+                                     : TraceSink();
   const Progress progress(range.count());
   for (std::uint64_t seed = range.first; seed <= range.last; ++seed) {
     if (const SimulationOutcome outcome = Simulation({.seed = seed, .trace = sink}).run();

@@ -99,7 +99,7 @@ bool HttpSession::is_known_host(const std::string& host) const {
 asio::awaitable<void> HttpSession::run() {
   for (bool again = true; again;) {
     Next next = co_await read_head();
-    if (next == Next::proceed && head_.has_body()) next = co_await read_body();
+    if (next == Next::proceed && head_.has_body) next = co_await read_body();
     if (next == Next::close || core_->closed) co_return;
     if (next == Next::refuse) {
       (void)co_await write(std::move(refusal_), false);
@@ -136,22 +136,17 @@ asio::awaitable<bool> HttpSession::read_some() {
 
 asio::awaitable<HttpSession::Next> HttpSession::read_head() {
   using detail::Watchdog;
-  const detail::HeadLimits limits;
+  parser_.emplace(detail::RequestLimits{.body_max = core_->options.body_max});
   head_ = {};
   request_ = {};
   idle_ = buffer_.size() == 0;
   waits_since_ = std::chrono::steady_clock::now();
   watchdog_.start(idle_ ? core_->options.idle_time : core_->options.head_time,
                   Watchdog::OnExpiry::cancel);
-  std::size_t seen = 0;  // bytes checked before: each is checked once
   for (;;) {
-    const std::string_view bytes = view(buffer_);
-    const std::size_t end =
-        bytes.substr(0, limits.head_max).find("\r\n\r\n", seen < 3 ? 0 : seen - 3);
-    if (end != std::string_view::npos) co_return examine_head(bytes.substr(0, end + 4));
-    if (auto failure = detail::find_early_error(bytes, seen, limits))
+    if (auto failure = parser_->parse_head(view(buffer_), head_))
       co_return refuse(failure->status, failure->message);
-    seen = bytes.size();
+    if (parser_->has_head()) co_return examine_head();
     if (!co_await read_some()) co_return idle_ ? Next::close : too_slow("the request's head");
     if (std::exchange(idle_, false))
       watchdog_.start(core_->options.head_time, Watchdog::OnExpiry::cancel);
@@ -159,28 +154,22 @@ asio::awaitable<HttpSession::Next> HttpSession::read_head() {
 }
 
 // All decisions that do not need the body.
-HttpSession::Next HttpSession::examine_head(std::string_view bytes) {
+HttpSession::Next HttpSession::examine_head() {
   waits_since_.reset();
-  head_size_ = bytes.size();
-  if (auto failure = detail::parse_request_head(bytes, {}, head_))
-    return refuse(failure->status, failure->message);
   if (!is_known_host(head_.host))
     return refuse(400, "the Host header names another host; use this one's address or localhost");
   auto target = parse_request_target(head_.target);
   if (!target) return refuse(400, target.error().message);
-  if (head_.content_length > static_cast<std::uint64_t>(core_->options.body_max.count()))
-    return refuse(413, format("the body is over {}", lockstep::text(core_->options.body_max)));
   request_ = {.method = head_.method,
               .target = head_.target,
               .path = std::move(target->path),
               .query = std::move(target->query),
               .headers = head_.headers,
               .body = {},
-              .has_body = head_.has_body(),
+              .has_body = head_.has_body,
               .peer = peer_};
-  const Next next = apply_filter();
-  if (!head_.has_body()) buffer_.consume(head_size_);
-  return next;
+  buffer_.consume(parser_->head_size());
+  return apply_filter();
 }
 
 HttpSession::Next HttpSession::apply_filter() {
@@ -189,7 +178,7 @@ HttpSession::Next HttpSession::apply_filter() {
     auto answer = core_->filter(request_);
     if (!answer) return Next::proceed;
     refusal_ = *std::move(answer);
-    return head_.has_body() ? Next::refuse : Next::decline;
+    return head_.has_body ? Next::refuse : Next::decline;
   } catch (const std::exception& exception) {
     LS_LOG(error, "{} {}: the gate threw: {}", head_.method, head_.target, exception.what());
     return refuse(500, "internal error");
@@ -203,39 +192,16 @@ asio::awaitable<HttpSession::Next> HttpSession::read_body() {
         socket_, asio::buffer(std::string_view("HTTP/1.1 100 Continue\r\n\r\n")), kAwait);
     if (error) co_return Next::close;
   }
-  buffer_.consume(head_size_);
-  detail::ChunkedDecoder decoder(static_cast<std::size_t>(core_->options.body_max.count()));
-  for (;;) {
-    if (auto next = take_body(decoder)) co_return *next;
-    if (!co_await read_some()) co_return too_slow("the request's body");
+  while (!parser_->is_done()) {
+    const std::string_view received = view(buffer_);
+    std::string_view rest = received;
+    if (auto failure = parser_->parse_body(rest))
+      co_return refuse(failure->status, failure->message);
+    buffer_.consume(received.size() - rest.size());
+    if (!parser_->is_done() && !co_await read_some()) co_return too_slow("the request's body");
   }
-}
-
-// Moves the buffer's contents into the request's body; nothing while more must come.
-std::optional<HttpSession::Next> HttpSession::take_body(detail::ChunkedDecoder& decoder) {
-  std::string_view bytes = view(buffer_);
-  const std::size_t available = bytes.size();
-  std::string& body = request_.body;
-  if (!head_.chunked) {
-    const std::size_t wanted = static_cast<std::size_t>(head_.content_length) - body.size();
-    body += bytes.substr(0, wanted);
-    buffer_.consume(std::min(wanted, available));
-    if (wanted > available) return std::nullopt;
-    return Next::proceed;
-  }
-  const auto state = decoder.decode(bytes, body);
-  buffer_.consume(available - bytes.size());
-  switch (state) {
-    case detail::ChunkedDecoder::State::more:
-      return std::nullopt;
-    case detail::ChunkedDecoder::State::done:
-      return Next::proceed;
-    case detail::ChunkedDecoder::State::malformed:
-      return refuse(400, "the body is malformed");
-    case detail::ChunkedDecoder::State::too_large:
-      break;
-  }
-  return refuse(413, format("the body is over {}", lockstep::text(core_->options.body_max)));
+  request_.body = parser_->take_body();
+  co_return Next::proceed;
 }
 
 asio::awaitable<HttpResponse> HttpSession::handle(bool& gone) {

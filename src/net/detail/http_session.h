@@ -14,8 +14,7 @@
 #include <boost/beast/core/flat_buffer.hpp>
 
 #include "base/clock.h"
-#include "net/detail/chunked.h"
-#include "net/detail/request_head.h"
+#include "net/detail/request_parser.h"
 #include "net/detail/watchdog.h"
 #include "net/http/http_server.h"
 
@@ -90,8 +89,7 @@ class HttpSession {
   boost::asio::awaitable<void> linger();
   // Reads more of the request into the buffer; false if the connection or its time is over.
   boost::asio::awaitable<bool> read_some();
-  std::optional<Next> take_body(detail::ChunkedDecoder& decoder);
-  Next examine_head(std::string_view bytes);
+  Next examine_head();
   Next apply_filter();
   Next refuse(int status, const std::string& message);
   // Sends the reason of a timeout while reading, if the caller is still connected.
@@ -108,8 +106,8 @@ class HttpSession {
   bool idle_ = true;
   std::optional<std::chrono::steady_clock::time_point> waits_since_;
   // State of the current request.
+  std::optional<detail::RequestParser> parser_;
   detail::RequestHead head_;
-  std::size_t head_size_ = 0;
   HttpRequest request_;
   HttpResponse refusal_;
   std::weak_ptr<Responder::Exchange> exchange_;

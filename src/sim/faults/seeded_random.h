@@ -14,7 +14,8 @@ namespace lockstep::sim {
 
 class SeededRandom {
  public:
-  SeededRandom(std::uint64_t seed, std::string_view part) : random_(fnv1a(part, Fnv1a::kStart ^ seed)) {}
+  SeededRandom(std::uint64_t seed, std::string_view part)
+      : random_(fnv1a(part, Fnv1a::kStart ^ seed)) {}
 
   // From 0 to bound - 1; bound > 0.
   int below(int bound) {
