@@ -6,10 +6,9 @@
 #include <string_view>
 
 #include "base/format.h"
+#include "base/log_level.h"
 
 namespace lockstep {
-
-enum class LogLevel { debug, info, warning, error };
 
 // From info on, or from the level that LOCKSTEP_LOG (debug|info|warning|error) says.
 bool log_enabled(LogLevel level);

@@ -16,6 +16,7 @@ layer(net                 DEPS base USES boost)
 layer(comm                DEPS base net)  # over the network
 layer(train               DEPS base comm USES torch)
 layer(platform/core/model DEPS base)
+layer(platform/agent/core DEPS base)
 """
 
 
@@ -58,6 +59,7 @@ def tree(tmp_path: Path) -> Tree:
     made.write("src/train/unit_test.cc", '#include "base/clock.h"')
     made.write("src/comm/ring.h", "#pragma once")
     made.write("src/platform/core/model/run.h", '#include "base/result.h"')
+    made.write("src/platform/agent/core/step.h", '#include "base/result.h"')
     return made
 
 
@@ -163,6 +165,11 @@ def test_the_core_is_refused_what_a_seed_cannot_replay(tree: Tree, line: str) ->
     assert tree.finding().startswith("src/platform/core/model/state.cc:2: ")
 
 
+def test_the_agents_core_is_pure_too(tree: Tree) -> None:
+    tree.write("src/platform/agent/core/step.cc", '#include "base/clock.h"')
+    assert "platform/agent/core is pure" in tree.finding()
+
+
 def test_comments_and_texts_in_the_core_may_speak_of_clocks_and_floats(tree: Tree) -> None:
     tree.write(
         "src/platform/core/model/state.cc",
@@ -188,7 +195,7 @@ def test_a_circle_of_layers_is_named_in_full(tree: Tree) -> None:
 
 def test_a_layer_without_a_folder_is_refused(tree: Tree) -> None:
     tree.write("src/CMakeLists.txt", LAYERS, "layer(data)")
-    assert tree.finding().startswith("src/CMakeLists.txt:7: layer data has no folder")
+    assert tree.finding().startswith("src/CMakeLists.txt:8: layer data has no folder")
 
 
 def test_a_folder_without_a_layer_is_refused(tree: Tree) -> None:

@@ -8,7 +8,7 @@
 #include <variant>
 #include <vector>
 
-#include "base/log.h"
+#include "base/log_level.h"
 #include "base/units.h"
 #include "platform/core/model/attempt.h"
 #include "platform/core/model/command.h"

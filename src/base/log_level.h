@@ -1,0 +1,7 @@
+#pragma once
+
+namespace lockstep {
+
+enum class LogLevel { debug, info, warning, error };
+
+}  // namespace lockstep
