@@ -33,10 +33,19 @@ def wait_until(what: str, condition: Callable[[], Any], patience: float = PATIEN
 
 
 def is_alive(pid: int) -> bool:
+    """False when all threads have ended. Until then the process keeps its locks, even if it was
+    killed and its first thread has ended."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+        return any(state_of(task) not in "ZX" for task in Path(f"/proc/{pid}/task").iterdir())
     except OSError:
         return False
+
+
+def state_of(task: Path) -> str:
+    try:
+        return (task / "stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return "X"
 
 
 @contextmanager
