@@ -79,7 +79,7 @@ class Sampler {
     const auto epoch = static_cast<std::uint64_t>(cursor / samples_);
     const auto samples = static_cast<std::uint64_t>(samples_);
     auto value = static_cast<std::uint64_t>(cursor % samples_);
-    do value = permute(value, mix(state_.seed ^ mix(epoch)));
+    do value = permute(value, splitmix64(state_.seed ^ splitmix64(epoch)));
     while (value >= samples);
     return static_cast<std::int64_t>(value);
   }
