@@ -1,5 +1,6 @@
 #include <limits>
 #include <memory>
+#include <optional>
 
 #include "apps/cli/exit_codes.h"
 #include "apps/cli/subcommand.h"
@@ -42,6 +43,9 @@ Result<int> show_logs(const LogsFlags& flags) {
   TRY(check_rank(run, flags.rank));
   bool with_rank = model::rank_count(run.spec) > 1 && !flags.rank;
   api::LogsQuery query{.after = 0, .rank = flags.rank, .tail = flags.tail};
+  const auto farewell = "\n" + reattach_hint(run.id);
+  std::optional<InterruptHandler> interrupt;
+  if (flags.follow) interrupt.emplace(farewell);
   while (true) {
     api::LogPage page = TRY(client.call(api::kLogs, {.path = id, .query = query}));
     print_page(page, with_rank, flags.json);
@@ -49,11 +53,9 @@ Result<int> show_logs(const LogsFlags& flags) {
     if (all && !flags.follow && !flags.json) print_unfinished(page, with_rank);
     query.after = page.next;
     query.tail.reset();
-    if (all) break;
+    if (all || InterruptHandler::requested()) break;
   }
   if (!flags.follow) return kDone;
-  const auto farewell = "\n" + reattach_hint(run.id);
-  InterruptHandler interrupt(farewell);
   auto end = TRY(follow(client, id, {.rank = flags.rank, .after = query.after}));
   if (!end) print_to_stderr(farewell);
   return kDone;

@@ -1,7 +1,6 @@
 #include "comm/flight/memory.h"
 
 #include <cerrno>
-#include <cstdint>
 #include <utility>
 
 #include <fcntl.h>

@@ -1,6 +1,5 @@
 #include "net/detail/request_parser.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "base/format.h"
