@@ -88,11 +88,11 @@ void QueuePromiseChecker::check_start(const std::vector<sched::WaitingRun>& repo
                                       const QueueSnapshot& snapshot) {
   const auto head = oracle_.head(snapshot);
   if (!head || head->start == Time{}) return;
-  const auto found = std::ranges::find(reported, head->run->id, &sched::WaitingRun::run);
+  const auto found = std::ranges::find(reported, head->run, &sched::WaitingRun::run);
   if (found == reported.end()) return;
   if (found->expected_start != head->start)
     context_.report_violation(format(
-        "{} is told that it starts at {}, and it is {}", text(head->run->id),
+        "{} is told that it starts at {}, and it is {}", text(head->run),
         found->expected_start ? text(*found->expected_start) : "no time", text(head->start)));
 }
 

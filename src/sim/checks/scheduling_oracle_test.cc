@@ -1,8 +1,6 @@
 // Tests of SchedulingOracle: the starts that it accepts and the violations that it reports.
 #include "sim/checks/scheduling_oracle.h"
 
-#include <list>
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -43,43 +41,42 @@ struct RunRequest {
   std::string project = "demo";
 };
 
-// Builds rows of runs that wait, hold devices, or start now, at minute 60.
+// Builds a queue of runs that wait, hold devices, or start now, at minute 60.
 class QueueBuilder {
  public:
   QueueBuilder& waits(const RunRequest& asks) {
-    add(asks, model::RunState::queued);
+    snapshot_.before.waiting.push_back(pending(asks));
     return *this;
   }
   QueueBuilder& holds(const RunRequest& asks, const std::vector<std::string>& hosts) {
-    give(add(asks, model::RunState::running), hosts, asks.came, false);
+    snapshot_.before.allocations.push_back(allocation(asks, hosts, asks.came));
     return *this;
   }
   QueueBuilder& starts(const RunRequest& asks, const std::vector<std::string>& hosts) {
-    give(add(asks, model::RunState::starting), hosts, 60, true);
+    snapshot_.before.waiting.push_back(pending(asks));
+    snapshot_.starts.push_back(allocation(asks, hosts, 60));
     return *this;
   }
   // It drains since minute 59: to those other hosts, if there are any.
   QueueBuilder& leaves(const RunRequest& asks, const std::vector<std::string>& hosts,
                        const std::vector<std::string>& to = {}) {
-    RunEntry& claim = add(asks, model::RunState::running);
-    give(claim, hosts, asks.came, false);
-    model::Attempt& attempt = attempts_.back();
-    attempt.draining = at(59);
-    attempt.cause = to.empty() ? model::Cause::evicted : model::Cause::moved;
-    for (const std::string& host : to)
-      attempt.move_destination.push_back(
-          {host, std::vector<int>(static_cast<std::size_t>(asks.devices))});
+    holds(asks, hosts);
+    sched::Allocation& leaving = snapshot_.before.allocations.back();
+    leaving.leaving = true;
+    leaving.expected_end = at(59);
+    leaving.move_destination = devices_on(asks, to);
     return *this;
   }
   QueueBuilder& closes(const std::string& host, model::HostState state) {
-    snapshot_.hosts[host] = state;
+    auto& hosts = snapshot_.before.settings.hosts;
+    std::erase_if(hosts, [&](const sched::HostStatus& one) { return one.host == host; });
+    hosts.push_back({host, state});
     return *this;
   }
-  QueueBuilder& limits(const model::LimitId& id, int devices) {
-    snapshot_.limits[id] = devices;
+  QueueBuilder& limits_project(const std::string& project, int devices) {
+    snapshot_.before.settings.limits.project_devices[project] = devices;
     return *this;
   }
-  const QueueSnapshot& snapshot() const { return snapshot_; }
   std::string wrong() const {
     return SchedulingOracle(map_).check_starts(snapshot_).value_or("nothing");
   }
@@ -99,38 +96,32 @@ class QueueBuilder {
   }
 
  private:
-  RunEntry& add(const RunRequest& asks, model::RunState state) {
-    model::Run& run = runs_.emplace_back();
-    run.id = {asks.project, asks.number};
-    run.spec.project = asks.project;
-    run.spec.nodes = asks.nodes;
-    run.spec.devices = asks.devices;
-    run.spec.timeout = minutes(asks.timeout);
-    run.spec.run_class = asks.run_class;
-    run.priority = asks.priority;
-    run.queued = at(asks.came);
-    run.state = state;
-    run.epoch = 1;
-    return snapshot_.entries.emplace_back(RunEntry{.run = &run});
+  static sched::PendingRun pending(const RunRequest& asks) {
+    return {.run = {asks.project, asks.number},
+            .nodes = asks.nodes,
+            .devices = asks.devices,
+            .arrived = at(asks.came),
+            .time_limit = minutes(asks.timeout),
+            .priority = asks.priority,
+            .run_class = asks.run_class};
   }
-  void give(RunEntry& claim, const std::vector<std::string>& hosts, int minute, bool now) {
-    model::Attempt& attempt = attempts_.emplace_back();
-    attempt.id = {claim.run->id, 1};
-    attempt.created = at(minute);
-    claim.attempt = &attempt;
-    claim.starts = now;
-    for (const std::string& host : hosts) {
-      model::Node& node = nodes_.emplace_back();
-      node.host = host;
-      node.devices.resize(static_cast<std::size_t>(claim.run->spec.devices));
-      claim.nodes.push_back(&node);
-    }
+  static std::vector<model::HostDevices> devices_on(const RunRequest& asks,
+                                                    const std::vector<std::string>& hosts) {
+    std::vector<model::HostDevices> slices;
+    for (const std::string& host : hosts)
+      slices.push_back({host, std::vector<int>(static_cast<std::size_t>(asks.devices))});
+    return slices;
+  }
+  static sched::Allocation allocation(const RunRequest& asks, const std::vector<std::string>& hosts,
+                                      int began) {
+    return {.run = {asks.project, asks.number},
+            .devices = devices_on(asks, hosts),
+            .expected_end = at(began + asks.timeout),
+            .run_class = asks.run_class,
+            .time_limit = minutes(asks.timeout)};
   }
 
   const map::ClusterMap map_ = small_map();
-  std::list<model::Run> runs_;  // lists: entries point to their items
-  std::list<model::Attempt> attempts_;
-  std::list<model::Node> nodes_;
   QueueSnapshot snapshot_;
 };
 
@@ -225,7 +216,7 @@ TEST(Turns, LetAnybodyPassAPreemptibleRunThatLeavesItsLimitToAHead) {
                                .project = "other"};
   cast.starts(preemptible, {"b"});
   EXPECT_THAT(cast.wrong(), AllOf(HasSubstr("other/4 starts before demo/3"), HasSubstr("delays")));
-  EXPECT_EQ(cast.limits({model::LimitScope::project, "demo"}, 22).wrong(), "nothing");
+  EXPECT_EQ(cast.limits_project("demo", 22).wrong(), "nothing");
 }
 
 TEST(Turns, FindWhoStartsInstead) {
@@ -236,14 +227,14 @@ TEST(Turns, FindWhoStartsInstead) {
 
 TEST(Turns, LetAnybodyPassWhomALimitKeeps) {
   QueueBuilder cast = with_a_head();
-  cast.limits({model::LimitScope::project, "demo"}, 4);
+  cast.limits_project("demo", 4);
   cast.starts({.number = 4, .came = 58, .timeout = 11, .project = "other"}, {"b"});
   EXPECT_EQ(cast.wrong(), "nothing");
 }
 
 TEST(Turns, FindWhoTakesWhatTheHeadMayStillHold) {
   QueueBuilder cast = with_a_head();
-  cast.limits({model::LimitScope::project, "demo"}, 5);
+  cast.limits_project("demo", 5);
   cast.starts({.number = 4, .devices = 2, .came = 58, .timeout = 90}, {"c"});
   EXPECT_THAT(cast.wrong(), AllOf(HasSubstr("demo/4 starts before demo/3"), HasSubstr("delays")));
 }
@@ -251,9 +242,9 @@ TEST(Turns, FindWhoTakesWhatTheHeadMayStillHold) {
 TEST(Turns, FindWhoPassesItsLimit) {
   QueueBuilder cast;
   cast.holds({.number = 1}, {"a"}).starts({.number = 2, .devices = 2}, {"b"});
-  EXPECT_THAT(cast.limits({model::LimitScope::project, "demo"}, 2).wrong(),
+  EXPECT_THAT(cast.limits_project("demo", 2).wrong(),
               AllOf(HasSubstr("demo/2 starts"), HasSubstr("project demo")));
-  EXPECT_EQ(cast.limits({model::LimitScope::project, "demo"}, 3).wrong(), "nothing");
+  EXPECT_EQ(cast.limits_project("demo", 3).wrong(), "nothing");
 }
 
 TEST(Turns, FindWhoStartsOnAHostThatTakesNobody) {

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "map/map.h"
-#include "platform/core/model/run.h"
+#include "platform/core/sched/plan.h"
 
-namespace lockstep::sim {
+namespace lockstep::sched {
 
 class ClusterCapacity {
  public:
@@ -25,11 +25,11 @@ class ClusterCapacity {
   int device_count() const { return devices_; }
 
   // If some pod is large enough when it is empty, the gang stays in one pod.
-  bool stays_in_one_pod(const model::RunSpec& spec) const { return fits_in_a_pod(spec, all_free_); }
-  bool fits(const model::RunSpec& spec, const FreeDevices& free) const;
+  bool stays_in_one_pod(const PendingRun& run) const { return fits_in_a_pod(run, all_free_); }
+  bool fits(const PendingRun& run, const FreeDevices& free) const;
 
  private:
-  bool fits_in_a_pod(const model::RunSpec& spec, const FreeDevices& free) const;
+  bool fits_in_a_pod(const PendingRun& run, const FreeDevices& free) const;
 
   std::map<std::string, std::size_t> hosts_;  // by name
   std::vector<int> pods_;                     // by host
@@ -38,4 +38,4 @@ class ClusterCapacity {
   int devices_ = 0;
 };
 
-}  // namespace lockstep::sim
+}  // namespace lockstep::sched

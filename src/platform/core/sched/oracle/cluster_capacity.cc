@@ -1,23 +1,23 @@
-#include "sim/checks/cluster_capacity.h"
+#include "platform/core/sched/oracle/cluster_capacity.h"
 
 #include <algorithm>
 #include <numeric>
 
 #include "map/query.h"
 
-namespace lockstep::sim {
+namespace lockstep::sched {
 namespace {
 
 // Hosts with enough free devices for a node of a gang, and for its remainder, which is smaller.
 struct FittingHosts {
   int nodes = 0;
   int remainders = 0;
-  void count(int free, const model::RunSpec& spec) {
-    nodes += free >= spec.devices ? 1 : 0;
-    remainders += free >= spec.remainder ? 1 : 0;
+  void count(int free, const PendingRun& run) {
+    nodes += free >= run.devices ? 1 : 0;
+    remainders += free >= run.remainder ? 1 : 0;
   }
-  bool holds(const model::RunSpec& spec) const {
-    return nodes >= spec.nodes && (spec.remainder == 0 || remainders > spec.nodes);
+  bool holds(const PendingRun& run) const {
+    return nodes >= run.nodes && (run.remainder == 0 || remainders > run.nodes);
   }
 };
 
@@ -40,18 +40,18 @@ std::optional<std::size_t> ClusterCapacity::find(const std::string& host) const 
   return found == hosts_.end() ? std::nullopt : std::optional(found->second);
 }
 
-bool ClusterCapacity::fits_in_a_pod(const model::RunSpec& spec, const FreeDevices& free) const {
+bool ClusterCapacity::fits_in_a_pod(const PendingRun& run, const FreeDevices& free) const {
   std::vector<FittingHosts> pods(static_cast<std::size_t>(pod_count_));
   for (std::size_t host = 0; host < free.size(); ++host)
-    pods[static_cast<std::size_t>(pods_[host])].count(free[host], spec);
-  return std::ranges::any_of(pods, [&](const FittingHosts& pod) { return pod.holds(spec); });
+    pods[static_cast<std::size_t>(pods_[host])].count(free[host], run);
+  return std::ranges::any_of(pods, [&](const FittingHosts& pod) { return pod.holds(run); });
 }
 
-bool ClusterCapacity::fits(const model::RunSpec& spec, const FreeDevices& free) const {
-  if (stays_in_one_pod(spec)) return fits_in_a_pod(spec, free);
+bool ClusterCapacity::fits(const PendingRun& run, const FreeDevices& free) const {
+  if (stays_in_one_pod(run)) return fits_in_a_pod(run, free);
   FittingHosts all;
-  for (const int devices : free) all.count(devices, spec);
-  return all.holds(spec);
+  for (const int devices : free) all.count(devices, run);
+  return all.holds(run);
 }
 
-}  // namespace lockstep::sim
+}  // namespace lockstep::sched

@@ -10,7 +10,7 @@
 
 #include "base/random.h"
 #include "platform/core/sched/cluster_for_test.h"
-#include "platform/core/sched/naive_for_test.h"
+#include "platform/core/sched/oracle/naive_scheduler_for_test.h"
 #include "platform/core/sched/pass.h"
 #include "platform/core/sched/scheduler.h"
 
@@ -20,12 +20,23 @@ namespace {
 using testing_cluster::at_second;
 using testing_cluster::pods_of_eights;
 using testing_cluster::run_of_eights;
-using testing_naive::Job;
 
 constexpr int kPods = 3;
 constexpr int kHosts = 4;
 constexpr int kJobs = 90;
 constexpr int kProjects = 3;
+
+// A run of the trace; times in seconds.
+struct Job {
+  int number = 0;
+  int devices = 0;
+  std::int64_t arrived = 0;
+  std::int64_t duration = 0;
+  std::int64_t limit = 0;  // at least the duration
+  std::string project{};
+  int priority = 0;
+  int share = 100;
+};
 
 struct Named {
   std::string name;
@@ -72,7 +83,7 @@ class Replay {
       : policy_(policy),
         random_(seed),
         scheduler_(map_, policy),
-        naive_(kPods, kHosts, policy),
+        naive_(map_, kHosts, policy),
         jobs_(random_trace(random_)) {}
 
   void run() {
@@ -94,7 +105,8 @@ class Replay {
     if (found == ends_.end()) return false;
     for (int number : found->second) {
       scheduler_.remove_allocation(run_of(number));
-      naive_.end(number);
+      std::erase_if(naive_.state().allocations,
+                    [&](const Allocation& one) { return one.run == run_of(number); });
       held_.erase(number);
       ++ended_;
     }
@@ -110,7 +122,7 @@ class Replay {
       want.priority = job.priority;
       want.fair_share_used = job.share;
       scheduler_.add_pending(want);
-      naive_.arrive(job);
+      naive_.state().waiting.push_back(want);
       queue_.emplace(job.number, want);
       any = true;
     }
@@ -122,7 +134,8 @@ class Replay {
     if (queue_.empty() || random_.below(60) > 0) return false;
     const auto leaves = std::next(queue_.begin(), static_cast<int>(random_.below(queue_.size())));
     scheduler_.remove_pending(run_of(leaves->first));
-    naive_.withdraw(leaves->first);
+    std::erase_if(naive_.state().waiting,
+                  [&](const PendingRun& one) { return one.run == run_of(leaves->first); });
     queue_.erase(leaves);
     ++ended_;
     return true;
@@ -137,7 +150,8 @@ class Replay {
     });
     found->second.expected_end = at_second(ends->first);
     scheduler_.set_expected_end(found->second.run, at_second(ends->first));
-    naive_.expect(found->first, ends->first);
+    for (Allocation& one : naive_.state().allocations)
+      if (one.run == found->second.run) one.expected_end = at_second(ends->first);
     return true;
   }
 
@@ -146,27 +160,24 @@ class Replay {
     const bool ends = ended_ > kJobs * 3 / 4;
     if (ends ? conditions_.hosts.empty() && conditions_.limits == Limits{} : random_.below(25) > 0)
       return false;
-    for (const HostStatus& one : conditions_.hosts) set_host(one.host, model::HostState::open);
+    for (const HostStatus& one : conditions_.hosts)
+      scheduler_.set_host(one.host, model::HostState::open);
     conditions_ = {};
     head_.reset();
     if (!ends) {
       for (int i = 0; i < 2; ++i) {
-        const auto host = random_.below(kPods * kHosts);
+        const std::string host = format("h{}", random_.below(kPods * kHosts));
+        std::erase_if(conditions_.hosts, [&](const HostStatus& one) { return one.host == host; });
         constexpr model::HostState kStates[] = {model::HostState::open, model::HostState::avoided,
                                                 model::HostState::closed};
-        conditions_.hosts.push_back({format("h{}", host), kStates[random_.below(3)]});
+        conditions_.hosts.push_back({host, kStates[random_.below(3)]});
       }
       conditions_.limits.project_devices["p0"] = static_cast<int>(random_.below(40));
     }
-    for (const HostStatus& one : conditions_.hosts) set_host(one.host, one.state);
+    for (const HostStatus& one : conditions_.hosts) scheduler_.set_host(one.host, one.state);
     scheduler_.set_limits(conditions_.limits);
-    naive_.set(conditions_.limits.project_devices);
+    naive_.state().settings = conditions_;
     return true;
-  }
-
-  void set_host(const std::string& host, model::HostState state) {
-    scheduler_.set_host(host, state);
-    naive_.set(std::stoi(host.substr(1)), state);
   }
 
   model::RunId run_of(int number) const {
@@ -178,7 +189,7 @@ class Replay {
     const Plan plan = scheduler_.schedule(at_second(now));
     EXPECT_EQ(plan.placements, from_nothing.placements);
     EXPECT_EQ(scheduler_.waiting(), from_nothing.waiting);
-    compare(plan.placements, naive_.pass(now));
+    compare(plan.placements, naive_.pass(at_second(now)));
     for (const Placement& placement : plan.placements) begin(placement, now);
     check_waiting(from_nothing);
   }
@@ -193,16 +204,22 @@ class Replay {
     return schedule_once(map_, policy_, queue, held, at_second(now), conditions_);
   }
 
-  void compare(const std::vector<Placement>& placements,
-               const std::vector<testing_naive::Running>& expected) {
+  void compare(const std::vector<Placement>& placements, const std::vector<Allocation>& expected) {
     ASSERT_EQ(placements.size(), expected.size());
     for (std::size_t i = 0; i < placements.size(); ++i) {
-      testing_naive::Place place;
-      for (const model::HostDevices& slice : placements[i].devices)
-        place.push_back({std::stoi(slice.host.substr(1)), static_cast<int>(slice.devices.size())});
-      EXPECT_EQ(placements[i].run.number, expected[i].job.number);
-      EXPECT_EQ(place, expected[i].place) << "of " << text(placements[i].run);
+      EXPECT_EQ(placements[i].run, expected[i].run);
+      EXPECT_EQ(counts(placements[i].devices), counts(expected[i].devices))
+          << "of " << text(placements[i].run);
     }
+  }
+
+  // The naive scheduler chooses hosts, and how many devices of each.
+  static std::vector<std::pair<std::string, std::size_t>> counts(
+      const std::vector<model::HostDevices>& slices) {
+    std::vector<std::pair<std::string, std::size_t>> all;
+    for (const model::HostDevices& slice : slices)
+      all.emplace_back(slice.host, slice.devices.size());
+    return all;
   }
 
   void begin(const Placement& placement, std::int64_t now) {
@@ -257,7 +274,7 @@ class Replay {
   const SchedulingPolicy policy_;
   Random random_;
   Scheduler scheduler_;
-  testing_naive::Simulator naive_;
+  testing_naive::NaiveScheduler naive_;
   const std::vector<Job> jobs_;
   std::map<int, PendingRun> queue_;
   std::map<int, Allocation> held_;
