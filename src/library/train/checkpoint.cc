@@ -1,7 +1,6 @@
 #include "lockstep/checkpoint.h"
 
 #include <chrono>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>

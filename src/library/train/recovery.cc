@@ -1,6 +1,5 @@
 #include "train/recovery/recovery.h"
 
-#include <string>
 #include <utility>
 
 #include "library/train/internals.h"
