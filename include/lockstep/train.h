@@ -86,6 +86,7 @@ class LOCKSTEP_EXPORT Group {
 
  private:
   friend struct Internals;
+  Group() = default;
   struct Impl;
   std::shared_ptr<Impl> impl_;
 };

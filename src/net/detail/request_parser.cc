@@ -149,7 +149,8 @@ RequestError RequestParser::error_of(boost::system::error_code error,
   if (error == http::error::header_limit)
     return {431, format("the headers are over {} bytes", limits_.head_max)};
   if (error == http::error::bad_version)
-    return {names_other_version(first_line(bytes)) ? 505 : 400, "only HTTP/1.1 is spoken here"};
+    return {names_other_version(first_line(bytes)) ? 505 : 400,
+            "the server supports only HTTP/1.1"};
   return {400, format("the request is malformed: {}", error.message())};
 }
 

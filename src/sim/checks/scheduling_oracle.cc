@@ -267,7 +267,7 @@ std::optional<std::string> SchedulingOracle::check_head_not_delayed(const QueueS
       return std::nullopt;
   }
   if (closes_host(before.before, after.before)) return std::nullopt;
-  return format("{} was to start at {} and now at {}, and nobody ahead of it came", text(is->run),
+  return format("{} was to start at {} and now at {}, and no run ahead of it came", text(is->run),
                 text(was->start), text(is->start));
 }
 
