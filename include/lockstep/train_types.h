@@ -38,7 +38,8 @@ struct OptimizerOptions {
 struct MicroBatch {
   std::int64_t begin = 0;
   std::int64_t end = 0;
-  // of the mean loss over them; 0: computed only to match the other ranks' collectives
+  // The factor of the mean loss over these samples. 0: the rank computes them only to take part in
+  // the other ranks' collectives.
   double weight = 1;
   friend bool operator==(const MicroBatch&, const MicroBatch&) = default;
 };
