@@ -1,6 +1,6 @@
 """Runs one benchmark and shows its results: `./dev bench [NAME [--json FILE] [--svg FILE] ...]`.
 
-A benchmark is a program bench/NAME.py. It prints one JSON object a line, a result each:
+A benchmark is a program bench/FOLDER/NAME.py. It prints one JSON object a line, a result each:
 
   bench, case    what was measured; parameters (ranks, bytes, ...) are fields of their own, and so
                  are further readings, which are numbers with a decimal point
@@ -23,6 +23,7 @@ import os
 import signal
 import subprocess
 import sys
+from itertools import groupby
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -36,13 +37,20 @@ COLUMNS = "{:<74} {:>16} {:>24} {:>7} {:>9}  {:<10}  {}"
 Row = dict[str, Any]
 
 
-def benchmarks() -> dict[str, str]:
-    """Every benchmark's name, with the first line of its documentation."""
-    found = {}
-    for path in sorted((ROOT / "bench").glob("[a-z]*.py")):
-        first = path.read_text().lstrip().splitlines()[:1]
-        found[path.stem] = first[0].strip('"# ') if first else ""
-    return found
+def benchmarks() -> dict[str, Path]:
+    """Every benchmark's program, by its name."""
+    return {path.stem: path for path in sorted((ROOT / "bench").glob("[a-z]*/[a-z]*.py"))}
+
+
+def summary(program: Path) -> str:
+    """The first line of its documentation."""
+    first = program.read_text().lstrip().splitlines()[:1]
+    return first[0].strip('"# ') if first else ""
+
+
+def search_path(program: Path) -> str:
+    """PYTHONPATH of a benchmark: Lockstep's package, shared modules, and those of its folder."""
+    return os.pathsep.join(map(str, (ROOT / "build/python", ROOT / "bench", program.parent)))
 
 
 def parse(line: str) -> Row:
@@ -97,10 +105,11 @@ def verdict(row: Row) -> str:
 
 def run(name: str, arguments: list[str], rows: list[Row], json_file: TextIO | None) -> int:
     """Its exit status; its results are added to `rows` as they come."""
+    program = benchmarks()[name]
     process = subprocess.Popen(
-        [sys.executable, str(ROOT / "bench" / f"{name}.py"), *arguments],
+        [sys.executable, str(program), *arguments],
         cwd=ROOT,
-        env=os.environ | {"PYTHONPATH": str(ROOT / "build/python"), "PYTHONUNBUFFERED": "1"},
+        env=os.environ | {"PYTHONPATH": search_path(program), "PYTHONUNBUFFERED": "1"},
         stdout=subprocess.PIPE,
         text=True,
     )
@@ -113,6 +122,12 @@ def run(name: str, arguments: list[str], rows: list[Row], json_file: TextIO | No
         process.wait()  # also after Ctrl-C, which the benchmark got too: it may have to clean up
 
 
+def show_options(program: Path) -> int:
+    """Prints the help of the benchmark itself."""
+    environment = os.environ | {"PYTHONPATH": search_path(program)}
+    return subprocess.run([sys.executable, str(program), "--help"], env=environment).returncode
+
+
 def follow(
     process: subprocess.Popen[str], name: str, rows: list[Row], json_file: TextIO | None
 ) -> int:
@@ -123,35 +138,44 @@ def follow(
             row = parse(line)
         except ValueError as error:
             process.kill()
-            print(f"bench/{name}.py: its line {error}: {line.strip()[:200]}", file=sys.stderr)
+            print(f"bench {name}: its line {error}: {line.strip()[:200]}", file=sys.stderr)
             return 1
         print(COLUMNS.format(*columns(row)), flush=True)
         rows.append(row)
         if json_file:
             print(json.dumps(row), file=json_file, flush=True)
     if status := process.wait():
-        print(f"bench/{name}.py ended with status {status}", file=sys.stderr)
+        print(f"bench {name} ended with status {status}", file=sys.stderr)
         return 1
     if not rows:
-        print(f"bench/{name}.py printed no result", file=sys.stderr)
+        print(f"bench {name} printed no result", file=sys.stderr)
         return 1
     return 0
 
 
 def main() -> int:
     known = benchmarks()
-    parser = argparse.ArgumentParser(prog="./dev bench", description="Runs one benchmark.")
-    parser.add_argument("name", nargs="?")
+    parser = argparse.ArgumentParser(
+        prog="./dev bench", description="Runs one benchmark.", add_help=False
+    )
+    parser.add_argument("name", nargs="?", help="without it, the benchmarks are listed")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write one object a line")
     parser.add_argument("--svg", type=Path, metavar="FILE", help="also draw bandwidth over bytes")
     options, arguments = parser.parse_known_args()
+    if wants_help := bool({"-h", "--help"} & set(arguments)):
+        parser.print_help()
+        print()
     if options.name is None:
         print("benchmarks; run one with ./dev bench NAME [--json FILE] [--svg FILE]:")
-        print("".join(f"  {name:<16} {about}\n" for name, about in known.items()), end="")
+        for folder, programs in groupby(known.values(), lambda program: program.parent.name):
+            print(f"\n{folder}:")
+            print("".join(f"  {each.stem:<16} {summary(each)}\n" for each in programs), end="")
         return 0
     if options.name not in known:
         print(f"no benchmark '{options.name}'; there are: {', '.join(known)}", file=sys.stderr)
         return 2
+    if wants_help:
+        return show_options(known[options.name])
     with contextlib.ExitStack() as stack:
         json_file = stack.enter_context(options.json.open("w")) if options.json else None
         rows: list[Row] = []

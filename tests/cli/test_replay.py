@@ -16,7 +16,7 @@ import pytest
 
 from tests.conftest import PATIENCE, PROGRAM, ROOT
 
-sys.path.insert(0, str(ROOT / "bench"))
+sys.path.insert(0, str(ROOT / "bench/platform"))
 
 from _sched_peer import read_trace, simulate
 

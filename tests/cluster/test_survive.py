@@ -15,7 +15,7 @@ import pytest
 
 from tests.conftest import ROOT
 
-sys.path.insert(0, str(ROOT / "bench"))
+sys.path.insert(0, str(ROOT / "bench/platform"))
 
 from _survive.checks import RoundRecord, check
 from _survive.local_cluster import Violation
@@ -25,7 +25,7 @@ from _survive.round import Result, play
 SEED = 29
 ROUNDS = 10
 BUSY = 5
-ANSWER_BAR, STATE_BAR = 2.0, 1.0  # seconds, as in bench/survive.py
+ANSWER_BAR, STATE_BAR = 2.0, 1.0  # seconds, as in bench/platform/survive.py
 
 played: dict[int, Result] = {}
 

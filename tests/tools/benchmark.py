@@ -12,16 +12,20 @@ import pytest
 
 from tests.conftest import BUILD, ROOT
 
+sys.path.insert(0, str(ROOT / "tools"))
+
+from bench import benchmarks, search_path
+
 PATIENCE = 60.0  # seconds
 # The message of a benchmark between network namespaces where it cannot create them.
 NO_NAMESPACES = ("need root", "no network namespace")
 
 
-def rows_of(bench: str, *words: str) -> list[dict[str, Any]]:
-    """The rows of bench/NAME.py; skips the test where its hosts cannot be created."""
+def rows_of(name: str, *words: str) -> list[dict[str, Any]]:
+    """The rows of `./dev bench NAME`; skips the test where its hosts cannot be created."""
     shown = subprocess.run(
-        [sys.executable, str(ROOT / "bench" / f"{bench}.py"), *words],
-        env=os.environ | {"LOCKSTEP_BUILD": str(BUILD)},
+        [sys.executable, str(program := benchmarks()[name]), *words],
+        env=os.environ | {"LOCKSTEP_BUILD": str(BUILD), "PYTHONPATH": search_path(program)},
         capture_output=True,
         text=True,
         check=False,

@@ -270,3 +270,15 @@ def test_a_benchmark_row_shows_its_further_readings_apart_from_its_parameters() 
     row = {"bench": "b", "case": "sum", "bytes": 8, "unit": "us", "ours": 1, "mpich": 12.345}
     shown = bench.columns(row)
     assert (shown[0], shown[-1]) == ("sum bytes=8", "mpich=12.3")
+
+
+def test_every_benchmark_has_a_name_of_its_own_and_says_in_one_sentence_what_it_measures() -> None:
+    programs = list((bench.ROOT / "bench").glob("[a-z]*/[a-z]*.py"))
+    assert len(bench.benchmarks()) == len(programs) > 20
+    for program in programs:
+        assert bench.summary(program).endswith("."), program
+
+
+def test_a_benchmark_finds_the_modules_that_all_share_and_those_of_its_folder() -> None:
+    searched = bench.search_path(bench.benchmarks()["train"]).split(os.pathsep)
+    assert [Path(each).name for each in searched] == ["python", "bench", "train"]

@@ -11,6 +11,7 @@ from tests.tools.benchmark import rows_of
 from tests.conftest import ROOT
 
 sys.path.insert(0, str(ROOT / "bench"))
+sys.path.insert(0, str(ROOT / "bench/train"))
 
 from _contest.contestant import Contestant, Failed
 from _contest.network import Host

@@ -1,5 +1,5 @@
-// The program of bench/refill.py: a rendezvous server, or a rank of a training in which one rank
-// has no state and gets it from the others, in each round.
+// The program of bench/train/refill.py: a rendezvous server, or a rank of a training in which one
+// rank has no state and gets it from the others, in each round.
 //
 //   bench_refill serve ADDRESS                     runs the rendezvous;  prints "port PORT"
 //   bench_refill rank POLICY MIB ROUNDS            MIB of parameters
@@ -130,6 +130,6 @@ int main(int argc, char** argv) {
   if (argc == 3 && std::strcmp(argv[1], "serve") == 0) return lockstep::bench::serve(argv[2]);
   if (argc == 5 && std::strcmp(argv[1], "rank") == 0)
     return lockstep::bench::rank(argv[2], std::atol(argv[3]), std::atoi(argv[4]));
-  std::fputs("bench/refill.py starts this program\n", stderr);
+  std::fputs("bench/train/refill.py starts this program\n", stderr);
   return 2;
 }

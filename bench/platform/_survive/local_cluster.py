@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from _survive import processes
 from _survive.processes import LockstepProcess
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 BUILD = Path(os.environ.get("LOCKSTEP_BUILD", ROOT / "build"))
 LOCKSTEP = BUILD / "bin" / "lockstep"
 PROGRAM = Path(__file__).parent / "program.py"

@@ -1,4 +1,4 @@
-"""A rank of a training is killed: how soon the others go on, and whether they learn the same.
+"""A rank of a training is killed: the time until the others continue, and their losses.
 
 Four ranks train a small model. One kills itself at a point of a step (in a gather, in hop 1 or 2,
 in the norm, behind the step, with a snapshot or a save in flight, or at any moment), the others go
@@ -33,7 +33,7 @@ from pathlib import Path
 
 import _recover_twice as twice
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("LOCKSTEP_BUILD", ROOT / "build")).resolve()
 PROGRAM = BUILD / "bin" / "bench_recover"
 

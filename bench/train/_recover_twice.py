@@ -1,4 +1,4 @@
-"""Two or three ranks of a run are killed, 0 to 3 s apart; for bench/recover.py --twice.
+"""Two or three ranks of a run are killed, 0 to 3 s apart; for bench/train/recover.py --twice.
 
 One daemon serves all trials. A trial is a run of 2 x 2 ranks that train a small GPT, examples/gpt
 or examples/gpt_python, with --on-failure shrink or wait. It passes if the run succeeds, with its
@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("LOCKSTEP_BUILD", ROOT / "build")).resolve()
 LOCKSTEP = BUILD / "bin" / "lockstep"
 PYTHON = BUILD / "venv" / "bin" / "python"

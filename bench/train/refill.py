@@ -1,4 +1,4 @@
-"""A replacement gets the state of a dead rank from a replica: its share of the wire's goodput.
+"""A replacement gets the state of a dead rank from a replica: its share of the network rate.
 
 Hosts with shaped wires, as in wire.py, train with one replica on each: `ddp` with one rank a host,
 `mics` with two. One rank of the last host holds nothing, and gets parameters and AdamW's moments

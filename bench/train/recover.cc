@@ -1,4 +1,4 @@
-// The program of bench/recover.py: a rendezvous server, or a rank that trains and may die.
+// The program of bench/train/recover.py: a rendezvous server, or a rank that trains and may die.
 //
 //   bench_recover serve                        runs the rendezvous;  prints "port PORT"
 //   bench_recover train POLICY STEPS [POINT STEP DELAY_US]
@@ -248,6 +248,6 @@ int train(int argc, char** argv) {
 int main(int argc, char** argv) {
   if (argc == 2 && std::strcmp(argv[1], "serve") == 0) return lockstep::bench::serve();
   if (argc >= 4 && std::strcmp(argv[1], "train") == 0) return lockstep::bench::train(argc, argv);
-  std::fputs("bench/recover.py starts this program\n", stderr);
+  std::fputs("bench/train/recover.py starts this program\n", stderr);
   return 2;
 }

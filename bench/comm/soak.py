@@ -1,4 +1,4 @@
-"""SIGKILL to ranks in the midst of collectives: all others learn of it, and go on together.
+"""Ranks are killed during collectives: all others detect it, and continue in a new group.
 
 Each round a group of two to five ranks on one or two (pretended) hosts meets, calls collectives
 drawn at random, checks every result, and loses a rank at a random moment. All others must learn of
@@ -24,7 +24,7 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("LOCKSTEP_BUILD", ROOT / "build")).resolve()
 
 NOTICED_BAR = 1.0  # seconds from a rank's death until all others have their error

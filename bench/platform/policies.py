@@ -1,6 +1,7 @@
 """The results of scheduling policies on a public job trace, and the time of each replay.
 
-    ./dev bench sched --trace philly_jobs.csv [--hosts 64,80] [--policies fifo,easy] [--peer-jobs N]
+    ./dev bench policies --trace philly_jobs.csv [--hosts 64,80] [--policies fifo,easy]
+        [--peer-jobs N]
 
 The trace is Microsoft's Philly trace as Pollux published it (82,247 jobs). A row for each policy
 and part of the trace: `ours` is the mean wait. Where an independent simulator's results are known
@@ -25,7 +26,7 @@ from typing import Any
 
 from _sched_peer import read_trace, simulate
 
-PROGRAM = Path(__file__).resolve().parent.parent / "build" / "bin" / "lockstep"
+PROGRAM = Path(__file__).resolve().parents[2] / "build" / "bin" / "lockstep"
 DEVICES, POD = 8, 16
 ROUNDS = 5
 READINGS = (
@@ -80,7 +81,7 @@ Row = dict[str, Any]
 
 
 def show(row: Row) -> None:
-    print(json.dumps({"bench": "sched"} | row), flush=True)
+    print(json.dumps({"bench": "policies"} | row), flush=True)
 
 
 def replay(options: argparse.Namespace, policy: str, hosts: int, *more: str) -> tuple[Row, float]:
@@ -172,7 +173,7 @@ def show_speed(options: argparse.Namespace, policy: str, hosts: int, most: int) 
 
 
 def read_options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="./dev bench sched", description=__doc__)
+    parser = argparse.ArgumentParser(prog="./dev bench policies", description=__doc__)
     parser.add_argument("--trace", type=Path, required=True, metavar="FILE")
     parser.add_argument(
         "--hosts", default="64,80", help="numbers of hosts of 8 devices, in pods of 16"

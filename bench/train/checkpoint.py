@@ -1,4 +1,4 @@
-"""Saving a training: its stall, the time until all is durable, and its cost to the steps.
+"""Saving a training: how long it delays the ranks and the steps, and when all is durable.
 
 Ranks of this host train one model, all of it divided among them, and save parameters and AdamW's
 moments. Our checkpoints, PyTorch's asynchronous ones (DCP over FSDP2) and plain files of as many

@@ -5,7 +5,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-PROGRAM = Path(__file__).resolve().parent.parent / "build/bin/bench_keeping"
+PROGRAM = Path(__file__).resolve().parents[2] / "build/bin/bench_store"
 
 
 def main() -> None:

@@ -1,15 +1,18 @@
 // Measures the controller's decisions on the daemon's one thread, and the start of a daemon with
 // ten thousand runs in its store: a JSON line a measurement.
 //
-//   bench_deciding FOLDER     (a store is made in it, and removed)
+//   bench_controller FOLDER     (a store is made in it, and removed)
+#include "platform/controller/controller.h"
+
 #include <chrono>
 #include <cstdio>
 #include <functional>
 #include <string>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/format.h"
-#include "platform/controller/controller.h"
+#include "platform/core/step/decider.h"
 #include "platform/core/step/starting/incremental_scheduler.h"
 #include "platform/core/step/step.h"
 #include "platform/host/keys.h"
@@ -31,7 +34,7 @@ double seconds_of(const std::function<void()>& work) {
 }
 
 void show(const char* what, const char* unit, double ours) {
-  std::printf("{\"bench\": \"deciding\", \"case\": \"%s\", \"unit\": \"%s\", \"ours\": %.6g}\n",
+  std::printf("{\"bench\": \"controller\", \"case\": \"%s\", \"unit\": \"%s\", \"ours\": %.6g}\n",
               what, unit, ours);
   std::fflush(stdout);
 }
@@ -143,19 +146,19 @@ void time_events() {
   model::State state;
   state.map = full_map();
   for (const model::Change& row : many_rows(kRunning, kQueued)) model::apply(state, row);
-  const auto apply_all = [&](const step::Outcome& outcome) {
-    for (const model::Change& change : outcome.changes) model::apply(state, change);
+  step::Decider decider(std::move(state));
+  const auto decide = [&](const model::Event& event) {
+    decider.accept(decider.propose(event, kNow).value().changes);
   };
-  apply_all(step::step(state, model::DaemonStarted{}, kNow)
-                .value());  // every run gets its reason to wait
+  decide(model::DaemonStarted{});  // every run gets its reason to wait
   std::vector<model::Event> heartbeats;
-  for (const model::RunId& run : state.open)
-    if (const model::Attempt* attempt = model::live_attempt(state, run))
-      heartbeats.emplace_back(heartbeat_of(*model::nodes_of(state, attempt->id).front()));
+  for (const model::RunId& run : decider.state().open)
+    if (const model::Attempt* attempt = model::live_attempt(decider.state(), run))
+      heartbeats.emplace_back(heartbeat_of(*model::nodes_of(decider.state(), attempt->id).front()));
   const auto time = [&](const char* what, const std::vector<model::Event>& events, int times) {
     const double took = seconds_of([&] {
       for (int i = 0; i < times; ++i)
-        for (const model::Event& event : events) apply_all(step::step(state, event, kNow).value());
+        for (const model::Event& event : events) decide(event);
     });
     show(what, "us", took / times / static_cast<double>(events.size()) * 1e6);
   };
@@ -224,10 +227,10 @@ void time_start(const std::filesystem::path& folder) {
 
 int main(int argc, char** argv) {
   if (argc != 2) {
-    std::fprintf(stderr, "bench_deciding FOLDER\n");
+    std::fprintf(stderr, "bench_controller FOLDER\n");
     return 2;
   }
-  const std::filesystem::path folder = std::filesystem::path(argv[1]) / "deciding";
+  const std::filesystem::path folder = std::filesystem::path(argv[1]) / "controller";
   lockstep::bench::time_events();
   lockstep::bench::time_start_times();
   lockstep::bench::time_start(folder);

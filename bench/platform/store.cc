@@ -1,7 +1,7 @@
 // The cost of the store and insight on the daemon's one thread: a JSON line a measurement, with the
 // share of processor time, since the rest is the disk's.
 //
-//   bench_keeping FOLDER     (stores are made in it, and removed)
+//   bench_store FOLDER     (stores are made in it, and removed)
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -37,7 +37,7 @@ void add(Durations& took, const std::function<void()>& work) {
 
 void show(const char* what, const char* unit, double ours, const Durations& took) {
   std::printf(
-      "{\"bench\": \"keeping\", \"case\": \"%s\", \"unit\": \"%s\", \"ours\": %.6g, "
+      "{\"bench\": \"store\", \"case\": \"%s\", \"unit\": \"%s\", \"ours\": %.6g, "
       "\"processor_share\": %.2f}\n",
       what, unit, ours, took.processor / took.wall);
   std::fflush(stdout);
@@ -161,7 +161,7 @@ void load(store::Database& database) {
 }
 
 int measure(const std::filesystem::path& folder) {
-  const auto file = folder / "bench-keeping" / "lockstep.db";
+  const auto file = folder / "bench-store" / "lockstep.db";
   std::filesystem::remove_all(file.parent_path());
   auto database = store::Database::open(file).value();
   load(*database);
@@ -182,7 +182,7 @@ int measure(const std::filesystem::path& folder) {
 
 int main(int count, char** words) {
   if (count != 2) {
-    std::fputs("usage: bench_keeping FOLDER\n", stderr);
+    std::fputs("usage: bench_store FOLDER\n", stderr);
     return 2;
   }
   return lockstep::bench::measure(words[1]);

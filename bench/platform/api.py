@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import http.client
 import json
 import os
@@ -13,7 +14,7 @@ import time
 from pathlib import Path
 from urllib.parse import urlsplit
 
-PROGRAM = Path(__file__).resolve().parent.parent / "build" / "bin" / "lockstep"
+PROGRAM = Path(__file__).resolve().parents[2] / "build" / "bin" / "lockstep"
 SECONDS = 10
 AGENTS = 200
 
@@ -73,6 +74,7 @@ def measure(daemon: Daemon, agents: int) -> None:
 
 
 def main() -> int:
+    argparse.ArgumentParser(prog="./dev bench api", description=__doc__).parse_args()
     home = Path(tempfile.mkdtemp(prefix="lockstep-bench-"))
     daemon = Daemon(home)
     try:

@@ -1,4 +1,4 @@
-"""SIGKILL to the daemon, agents and ranks at seeded moments: no run lost, nothing counted twice."""
+"""The daemon, agents and ranks are killed: no run is lost, and nothing is counted twice."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def play_round(seed: int, index: int) -> Result | None:
 
 
 def row(case: str, seconds: list[float], bar: float) -> dict[str, object]:
-    """The slowest is what is judged."""
+    """The row of the slowest one."""
     slowest = max(seconds)
     return {
         "bench": "survive",
@@ -56,7 +56,7 @@ def show(results: list[Result | None], seconds: float) -> None:
     states = [each for result in good for each in result.seconds_to_state]
     rounds = {
         "bench": "survive",
-        "case": "rounds in which every promise held",
+        "case": "rounds without a violation",
         "rounds": len(results),
         "killed": sum(len(result.evidence.done_kills) for result in good),
         "seconds": round(seconds),

@@ -1,5 +1,7 @@
 // The cost of the scheduling pass, from nothing and after one event, on a full cluster with many
 // waiting runs, and on one ten times as large: a JSON line a measurement.
+#include "platform/core/sched/scheduler.h"
+
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -10,7 +12,6 @@
 #include "base/format.h"
 #include "base/random.h"
 #include "platform/core/sched/pass.h"
-#include "platform/core/sched/scheduler.h"
 
 namespace lockstep::bench {
 namespace {
@@ -34,7 +35,7 @@ double median(std::vector<double> times) {
 }
 
 void show(const std::string& what, const char* unit, double ours) {
-  std::printf("{\"bench\": \"passing\", \"case\": \"%s\", \"unit\": \"%s\", \"ours\": %.6g}\n",
+  std::printf("{\"bench\": \"scheduler\", \"case\": \"%s\", \"unit\": \"%s\", \"ours\": %.6g}\n",
               what.c_str(), unit, ours);
   std::fflush(stdout);
 }

@@ -1,4 +1,4 @@
-"""Compares the plan that Lockstep chooses between hosts with every other plan for the same call.
+"""The plan that Lockstep chooses between hosts, against every other plan for the same call.
 
 On shaped wires, as in wire.py. For each shape of a group `lockstep probe` first measures the costs
 of messages, and `lockstep tune` finds the fastest plan; both choices are compared with all plans,

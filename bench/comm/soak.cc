@@ -1,5 +1,5 @@
-// One rank of bench/soak.py, which writes commands to its standard input and reads its results from
-// its standard output, a line each:
+// One rank of bench/comm/soak.py, which writes commands to its standard input and reads its results
+// from its standard output, a line each:
 //
 //   serve                           runs the rendezvous;               prints "port PORT"
 //   join PORT NAME RANK SIZE HOST   meets the others as group NAME;     says "joined"

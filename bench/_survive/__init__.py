@@ -1,1 +1,0 @@
-"""The survival rounds of bench/survive.py and tests/cluster/test_survive.py."""
