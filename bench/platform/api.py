@@ -7,6 +7,7 @@ import http.client
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -67,14 +68,17 @@ def say(case: str, unit: str, ours: float, **parameters: int) -> None:
 
 def measure(daemon: Daemon, agents: int) -> None:
     name = daemon.run(agents)
-    taken = daemon.times("/api/v1/runs/demo/1")
+    try:
+        taken = daemon.times("/api/v1/runs/demo/1")
+    finally:
+        daemon.stop(name)  # agents outlive their daemon
     say("GET one run, kept connection", "requests/s", len(taken) / SECONDS, agents=agents)
     say("GET one run, 99th percentile", "ms", 1e3 * taken[len(taken) * 99 // 100], agents=agents)
-    daemon.stop(name)
 
 
 def main() -> int:
     argparse.ArgumentParser(prog="./dev bench api", description=__doc__).parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     home = Path(tempfile.mkdtemp(prefix="lockstep-bench-"))
     daemon = Daemon(home)
     try:
