@@ -16,7 +16,8 @@ batches() {
 }
 
 configure() {
-  local settings=(-G Ninja -D CMAKE_C_COMPILER_LAUNCHER=ccache -D CMAKE_CXX_COMPILER_LAUNCHER=ccache
+  local settings=(-G Ninja -D CMAKE_C_COMPILER_LAUNCHER=ccache
+    -D "CMAKE_CXX_COMPILER_LAUNCHER=$PWD/tools/dev/ccache_batch"
     -D "LOCKSTEP_PYTHON=$PWD/build/venv/bin/python" -D "LOCKSTEP_BATCHES=$(batches)")
   if is_configured build "${settings[@]}"; then
     already "Configuring"
