@@ -1,4 +1,5 @@
-// For tests: ranks as threads, joined by Gloo on loopback, and a backend that records.
+// For tests: ranks as threads, joined by Gloo on loopback, and a backend that records. Each rank
+// may have a simulated device, and a group that behaves as NCCL does.
 #pragma once
 
 #include <chrono>
@@ -20,7 +21,10 @@
 #include "base/format.h"
 #include "base/mutex.h"
 #include "comm/flight/label.h"
+#include "train/group/backend_factory.h"
 #include "train/group/mesh.h"
+#include "train/simulated_device/nccl_like.h"
+#include "train/simulated_device/simulated_device.h"
 
 namespace lockstep::train::ranks_for_test {
 
@@ -49,6 +53,15 @@ class RecordingBackend : public c10d::Backend {
     return c10::intrusive_ptr<RecordingBackend>::unsafe_steal_from_new(
         new RecordingBackend(std::move(part), options->group_name, log_));
   }
+
+  bool supportsTensorAlloc(c10::DeviceIndex index) override {
+    return inner_->supportsTensorAlloc(index);
+  }
+  at::Tensor allocateTensor(long size, at::TensorOptions options) override {
+    return inner_->allocateTensor(size, options);
+  }
+  void abort() override { inner_->abort(); }
+  void shutdown() override { inner_->shutdown(); }
 
   c10::intrusive_ptr<c10d::Work> allreduce(std::vector<at::Tensor>& tensors,
                                            const c10d::AllreduceOptions& options) override;
@@ -115,10 +128,17 @@ class RecordingBackend : public c10d::Backend {
 struct Rank {
   int rank;
   Mesh mesh;
-  c10::intrusive_ptr<RecordingBackend> backend;
+  c10::intrusive_ptr<RecordingBackend> backend;  // null on a device
+  at::Device device = at::kCPU;
 };
 
 inline constexpr auto kBound = std::chrono::seconds(20);
+
+// Before the first backward of the program: autograd starts a thread for each device then.
+inline const bool kDeviceIsInstalled = [] {
+  simulated_device::install();
+  return true;
+}();
 
 inline c10::intrusive_ptr<c10d::Backend> gloo(const c10::intrusive_ptr<c10d::Store>& store,
                                               int rank, int size) {
@@ -127,6 +147,9 @@ inline c10::intrusive_ptr<c10d::Backend> gloo(const c10::intrusive_ptr<c10d::Sto
   return c10::make_intrusive<c10d::ProcessGroupGloo>(store, rank, size, options);
 }
 
+using RunRank = Result<void>(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
+                             const std::function<Result<void>(Rank&)>& body);
+
 inline Result<void> run_rank(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
                              const std::function<Result<void>(Rank&)>& body) {
   auto backend = c10::make_intrusive<RecordingBackend>(gloo(store, rank, size));
@@ -134,6 +157,26 @@ inline Result<void> run_rank(const c10::intrusive_ptr<c10d::Store>& store, int r
   group->setBackend(c10::DeviceType::CPU, c10d::ProcessGroup::BackendType::CUSTOM, backend);
   group->setDefaultBackend(c10d::ProcessGroup::BackendType::CUSTOM);
   Rank self{rank, TRY(Mesh::replicas(group, kBound)), backend};
+  return body(self);
+}
+
+inline c10::intrusive_ptr<simulated_device::NcclLikeBackend> nccl_like(
+    const c10::intrusive_ptr<c10d::Store>& store, int rank, int size) {
+  return c10::make_intrusive<simulated_device::NcclLikeBackend>(
+      gloo(store, rank, size),
+      c10::make_intrusive<simulated_device::NcclLikeBackend::Options>(kBound));
+}
+
+// The group serves the device only. The thread's current device is the first one, as it is in a
+// program that does not set it.
+inline Result<void> run_rank_on_device(const c10::intrusive_ptr<c10d::Store>& store, int rank,
+                                       int size, const std::function<Result<void>(Rank&)>& body) {
+  const auto device = simulated_device::device(rank);
+  auto group = c10::make_intrusive<c10d::ProcessGroup>(store, rank, size);
+  group->setBackend(device.type(), c10d::ProcessGroup::BackendType::CUSTOM,
+                    nccl_like(store, rank, size));
+  group->setDefaultBackend(c10d::ProcessGroup::BackendType::CUSTOM);
+  Rank self{rank, TRY(Mesh::replicas(group, kBound)), nullptr, device};
   return body(self);
 }
 
@@ -186,7 +229,8 @@ inline bool RecordingBackend::wait_for_completed(std::size_t count, Duration bou
 
 // Runs `body` as each of `size` ranks, every one in its thread, and joins them. Returns the errors,
 // one line for each rank that failed; empty if none did.
-inline std::string run_as_ranks(int size, const std::function<Result<void>(Rank&)>& body) {
+inline std::string run_as_ranks(int size, const std::function<Result<void>(Rank&)>& body,
+                                RunRank& run = run_rank) {
   auto store = c10::make_intrusive<c10d::HashStore>();
   std::vector<std::string> failures(static_cast<std::size_t>(size));
   std::vector<std::thread> threads;
@@ -194,7 +238,7 @@ inline std::string run_as_ranks(int size, const std::function<Result<void>(Rank&
     threads.emplace_back([&, rank] {
       auto& failure = failures[static_cast<std::size_t>(rank)];
       try {
-        const auto done = run_rank(store, rank, size, body);
+        const auto done = run(store, rank, size, body);
         if (!done) failure = lockstep::format("rank {}: {}\n", rank, done.error().message);
       } catch (const std::exception& exception) {
         failure = lockstep::format("rank {} threw: {}\n", rank, exception.what());
@@ -202,6 +246,14 @@ inline std::string run_as_ranks(int size, const std::function<Result<void>(Rank&
     });
   for (auto& thread : threads) thread.join();
   return std::accumulate(failures.begin(), failures.end(), std::string());
+}
+
+// The same, each rank with a simulated device of its own.
+inline std::string run_on_devices(int size, const std::function<Result<void>(Rank&)>& body) {
+  register_backend_factory(simulated_device::NcclLikeBackend::kName, [](const auto& request) {
+    return nccl_like(request.store, request.rank, request.size);
+  });
+  return run_as_ranks(size, body, run_rank_on_device);
 }
 
 }  // namespace lockstep::train::ranks_for_test

@@ -11,6 +11,7 @@ namespace lockstep::train {
 Result<void> ShardedModel::reshard(Mesh mesh, const Policy& policy) {
   const at::NoGradGuard no_grad;
   TRY(check(policy, mesh.world_size()));
+  TRY(mesh.use_device(tensors_.device()));
   auto cut = TRY(mesh.with_consecutive_shard_groups(policy.gradients));
   leave_groups(std::move(cut));
   policy_ = policy;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/cat.h>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/nn/module.h>
 
@@ -65,6 +66,7 @@ Result<std::unique_ptr<ShardedModel>> shard(torch::nn::Module& module, Mesh mesh
   std::unique_ptr<ShardedModel> model(new ShardedModel(std::move(mesh), std::move(parts)));
   model->children_ = sequential_children(module);
   model->tensors_ = TRY(ModuleTensors::of(module));
+  TRY(model->mesh_.use_device(model->tensors_.device()));
   TRY(model->resolve_policy(policy));
   TRY(model->build(values));
   return model;
@@ -243,6 +245,17 @@ void ShardedModel::check_finite(const torch::nn::Module& module,
     non_finite_detector_.check({NonFiniteDetector::Kind::output, block, micro_step}, output);
 }
 
+Result<double> ShardedModel::read_at_step_end(const at::Tensor& number) {
+  const auto checksums = TRY(order_checker_->wait_checksums());
+  if (!checksums.defined()) return number.item<double>();
+  const auto values = at::cat({number, checksums}).cpu();
+  const auto* first = values.const_data_ptr<double>();
+  auto compared = order_checker_->compare({first + 1, first + values.numel()});
+  error_.note(compared);
+  TRY(std::move(compared));
+  return first[0];
+}
+
 // If no rank's own values are at fault, their sum is, or there is one rank only, whose gradients
 // are not divided: then the values left in the slices identify the unit.
 Result<NonFiniteValue> ShardedModel::find_first_non_finite() {
@@ -339,6 +352,7 @@ Result<void> ShardedModel::end_backward() {
 }
 
 Result<void> ShardedModel::regroup(Mesh mesh) {
+  TRY(mesh.use_device(tensors_.device()));
   const auto& before = mesh_.shard();
   const auto& after = mesh.shard();
   if (after.size() != before.size() || after.rank() != before.rank())

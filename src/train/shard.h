@@ -85,7 +85,8 @@ class ShardedModel {
   // The first backward of a step starts from zero; no zero_grad is needed. After an error the
   // gradients are undefined and the ranks out of step: resume from a checkpoint.
   Result<void> backward(const at::Tensor& loss, Sync sync);
-  // Waits for the reductions that backward(loss, Sync::now) started.
+  // Waits for the reductions that backward(loss, Sync::now) started. On a device, what the caller
+  // queues afterwards waits for them.
   Result<void> finish_gradients();
 
   // The parts of the above, for callers that run modules and autograd themselves
@@ -122,6 +123,9 @@ class ShardedModel {
   // Buffers such as running statistics follow the data of each rank. Makes them equal: floats the
   // mean over the ranks, all others rank 0's. Collective.
   Result<void> average_buffers();
+  // Reads a 64-bit float of one element from the model's device, in one read with what the ranks
+  // compare at the end of a step. An error if they differ. Waits for the device.
+  Result<double> read_at_step_end(const at::Tensor& number);
   // For the step whose gradients are finished and whose norm is not finite: the rank that had the
   // first such value, and its location. Collective.
   Result<NonFiniteValue> find_first_non_finite();

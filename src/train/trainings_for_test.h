@@ -35,11 +35,12 @@ inline at::Tensor wave(at::IntArrayRef shape, double phase) {
 // Odd sizes, so that nothing divides; one unused parameter, one that needs no gradient.
 class Layer : public torch::nn::Module {
  public:
-  explicit Layer(double phase) {
-    weight = register_parameter("weight", wave({7, 7}, phase) * 0.5);
-    bias = register_parameter("bias", wave({7}, phase + 0.1) * 0.5);
-    frozen = register_parameter("frozen", wave({7}, phase + 0.2), /*requires_grad=*/false);
-    unused = register_parameter("unused", wave({3}, phase + 0.3));
+  explicit Layer(double phase, const at::TensorOptions& options = at::kDouble) {
+    weight = register_parameter("weight", (wave({7, 7}, phase) * 0.5).to(options));
+    bias = register_parameter("bias", (wave({7}, phase + 0.1) * 0.5).to(options));
+    frozen = register_parameter("frozen", wave({7}, phase + 0.2).to(options),
+                                /*requires_grad=*/false);
+    unused = register_parameter("unused", wave({3}, phase + 0.3).to(options));
   }
   at::Tensor forward(const at::Tensor& x) {
     auto y = at::tanh(at::linear(x, weight, bias) + frozen);
@@ -54,7 +55,7 @@ class Layer : public torch::nn::Module {
 class Scale : public torch::nn::Module {
  public:
   explicit Scale(const at::Tensor& shared) {
-    scale = register_parameter("scale", wave({3}, 0.7));
+    scale = register_parameter("scale", wave({3}, 0.7).to(shared.options()));
     shared_ = register_parameter("shared", shared);
   }
   at::Tensor forward(const at::Tensor& x) { return x * (1 + scale.sum() * shared_); }
@@ -67,14 +68,16 @@ class Scale : public torch::nn::Module {
 
 class Net : public torch::nn::Module {
  public:
-  Net() {
-    first = register_parameter("first", wave({7, 5}, 0.1) * 0.5);
-    const auto shared = wave({7}, 0.2).requires_grad_();
+  // Made where it is used: a tensor of the CPU cannot become one of the simulated device.
+  explicit Net(const at::TensorOptions& options = at::kDouble) {
+    first = register_parameter("first", (wave({7, 5}, 0.1) * 0.5).to(options));
+    const auto shared = wave({7}, 0.2).to(options).requires_grad_();
     for (int i = 0; i < 3; ++i) {
-      layers.push_back(register_module(format("layer{}", i), std::make_shared<Layer>(0.3 + i)));
+      layers.push_back(
+          register_module(format("layer{}", i), std::make_shared<Layer>(0.3 + i, options)));
       scales.push_back(register_module(format("scale{}", i), std::make_shared<Scale>(shared)));
     }
-    last = register_parameter("last", wave({3, 7}, 0.6) * 0.5);
+    last = register_parameter("last", (wave({3, 7}, 0.6) * 0.5).to(options));
   }
   std::vector<torch::nn::Module*> blocks() const {
     std::vector<torch::nn::Module*> all;
@@ -117,13 +120,13 @@ inline Result<Policy> policy_of(const std::string& name, int world_size) {
 // A model with its optimizer, one step at a time.
 class Training {
  public:
+  explicit Training(const at::TensorOptions& tensors) : options(tensors), net(tensors) {}
   static Result<std::unique_ptr<Training>> start(Mesh mesh, const std::string& policy,
                                                  const OptimizerOptions& options,
-                                                 at::ScalarType type = at::kDouble) {
-    auto training = std::make_unique<Training>();
+                                                 at::ScalarType type = at::kDouble,
+                                                 at::Device device = at::kCPU) {
+    auto training = std::make_unique<Training>(at::TensorOptions(device).dtype(type));
     auto& net = training->net;
-    net.to(type);
-    training->type = type;
     const auto parsed = TRY(policy_of(policy, mesh.world_size()));
     training->model = TRY(shard(net, std::move(mesh), parsed, net.blocks()));
     training->optimizer = TRY(Optimizer::create(*training->model, options));
@@ -133,8 +136,8 @@ class Training {
   // The gradient's norm.
   Result<double> step(int number, int parts) {
     const auto share = share_of(number, model->mesh());
-    const auto x = share.x.to(type);
-    const auto y = share.y.to(type);
+    const auto x = share.x.to(options);
+    const auto y = share.y.to(options);
     const auto size = x.size(0) / parts;
     for (int part = 0; part < parts; ++part) {
       const auto loss =
@@ -151,8 +154,8 @@ class Training {
     return state;
   }
 
+  at::TensorOptions options;  // of the model's tensors
   Net net;
-  at::ScalarType type = at::kDouble;
   std::unique_ptr<ShardedModel> model;
   std::unique_ptr<Optimizer> optimizer;
 };
@@ -178,7 +181,7 @@ inline at::Tensor start_of(const std::string& name) {
 }
 
 inline double difference(const at::Tensor& a, const at::Tensor& b) {
-  return a.numel() == 0 ? 0 : (a - b).abs().max().item<double>();
+  return a.numel() == 0 ? 0 : (a.cpu() - b.cpu()).abs().max().item<double>();
 }
 
 inline bool is_divided(const std::string& name) { return name.find("frozen") == std::string::npos; }

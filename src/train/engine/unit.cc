@@ -18,13 +18,23 @@ at::Tensor view(const at::Tensor& flat, const ParameterLayout& parameter_layout)
       .view(parameter_layout.spec.shape);
 }
 
-// Sets the memory of a tensor's storage, which all its views share. Null removes it: a read of a
-// view is then an error of torch's instead of a crash.
-void set_memory(const at::Tensor& tensor, void* memory, std::size_t bytes) {
+void release_owner(void* owner) { delete static_cast<at::Tensor*>(owner); }
+
+// Sets the memory of a tensor's storage, which all its views share, to that of `owner`, and keeps
+// that.
+void set_memory(const at::Tensor& tensor, const at::Tensor& owner) {
   auto* storage = tensor.storage().unsafeGetStorageImpl();
-  storage->set_data_ptr_noswap(at::DataPtr(memory, tensor.device()));
-  storage->set_nbytes(bytes);
-  if (memory) return storage->clear_data_ptr_access_error_msg_();
+  storage->set_data_ptr_noswap(at::DataPtr(owner.mutable_data_ptr(), new at::Tensor(owner),
+                                           &release_owner, tensor.device()));
+  storage->set_nbytes(tensor.nbytes());
+  storage->clear_data_ptr_access_error_msg_();
+}
+
+// A read of a view of the tensor is then an error of torch's instead of a crash.
+void remove_memory(const at::Tensor& tensor) {
+  auto* storage = tensor.storage().unsafeGetStorageImpl();
+  storage->set_data_ptr_noswap(at::DataPtr(nullptr, tensor.device()));
+  storage->set_nbytes(0);
   storage->release_data_and_set_meta_custom_data_ptr_error_msg_(
       "this parameter is divided among the ranks and has memory only while its block runs: to save "
       "or print values, lockstep.state_dict(model) gathers them (every rank calls it); to compute "
@@ -86,7 +96,7 @@ Result<void> Unit::create_pieces(const UnitLayout& unit_layout, Mesh& mesh) {
     auto own = TRY(mesh.world().allocate(share, unit_layout.type, whole_.device()));
     own.copy_(shard_);
     shard_ = std::move(own);
-    set_memory(whole_, nullptr, 0);
+    remove_memory(whole_);
   }
   slice_ = shard_.narrow(0, unit_layout.slice.begin % share, unit_layout.slice.size());
   return {};
@@ -126,12 +136,12 @@ at::Tensor Unit::owned_view(const at::Tensor& slice_like, const Layout& layout, 
 void Unit::attach_buffer(at::Tensor buffer) {
   LS_CHECK(!has_memory());
   parameter_buffer_ = std::move(buffer);
-  set_memory(whole_, parameter_buffer_.mutable_data_ptr(), whole_.nbytes());
+  set_memory(whole_, parameter_buffer_);
 }
 
 at::Tensor Unit::detach_buffer() {
   LS_CHECK(divided() && has_memory());
-  set_memory(whole_, nullptr, 0);
+  remove_memory(whole_);
   return std::exchange(parameter_buffer_, {});
 }
 
@@ -153,8 +163,10 @@ void Unit::attach_gradients(bool new_sum) {
 
 void Unit::attach_gradient_buffer(at::Tensor buffer) {
   gradient_buffer_ = std::move(buffer);
-  gradients_ =
-      at::from_blob(gradient_buffer_.mutable_data_ptr(), whole_.sizes(), master_.options());
+  // It keeps the buffer: a transfer may hold it longer than this unit.
+  gradients_ = at::from_blob(
+      gradient_buffer_.mutable_data_ptr(), whole_.sizes(), [buffer = gradient_buffer_](void*) {},
+      master_.options());
   zero_padding();
 }
 

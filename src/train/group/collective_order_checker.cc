@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include <ATen/ops/full.h>
+#include <ATen/ops/zeros.h>
+
 #include "base/format.h"
 
 namespace lockstep::train {
@@ -14,7 +17,8 @@ std::int64_t action_code(CollectiveOrderChecker::OrderedAction action, int unit)
 
 const std::int64_t kFinish = action_code(CollectiveOrderChecker::OrderedAction::finish, 0);
 
-bool all_equal(const std::vector<std::int64_t>& values) {
+template <class Value>
+bool all_equal(const std::vector<Value>& values) {
   return std::all_of(values.begin(), values.end(), [&](auto one) { return one == values[0]; });
 }
 
@@ -44,16 +48,43 @@ Result<void> CollectiveOrderChecker::record_action(OrderedAction action, int uni
 
 Result<void> CollectiveOrderChecker::finish() {
   if (group_.size() == 1) return {};
-  const bool first = std::exchange(first_step_, false);
-  const auto mine = first ? kFinish : static_cast<std::int64_t>(sum_.value());
-  const auto sums = TRY(group_.all_gather(mine, "the check of the order of collectives"));
-  if (!all_equal(sums)) {
-    if (first) return order_error(sums);
-    return find_difference();
+  if (std::exchange(first_step_, false)) {
+    const auto codes = TRY(group_.all_gather(kFinish, "the check of the order of collectives"));
+    if (!all_equal(codes)) return order_error(codes);
+    return end_step(/*equal=*/true);
   }
+  if (!group_.device().is_cpu()) return begin_comparison();
+  return end_step(all_equal(TRY(group_.all_gather(static_cast<std::int64_t>(sum_.value()),
+                                                  "the check of the order of collectives"))));
+}
+
+Result<void> CollectiveOrderChecker::end_step(bool equal) {
+  if (!equal) return find_difference();
   actions_.clear();
   sum_ = Fnv1a(0);
   return {};
+}
+
+Result<void> CollectiveOrderChecker::begin_comparison() {
+  if (checksums_.defined()) {  // of a step that no optimizer took
+    const auto before = TRY(wait_checksums()).cpu();
+    const auto* first = before.const_data_ptr<double>();
+    TRY(compare({first, first + before.numel()}));
+  }
+  const auto options = at::TensorOptions(group_.device()).dtype(at::kDouble);
+  checksums_ = at::zeros({group_.size()}, options);
+  transfer_ = group_.all_gather(checksums_, at::full({1}, checksum(), options),
+                                "the check of the order of collectives");
+  return {};
+}
+
+Result<at::Tensor> CollectiveOrderChecker::wait_checksums() {
+  if (checksums_.defined()) TRY(transfer_.wait_on_host());
+  return std::exchange(checksums_, {});
+}
+
+Result<void> CollectiveOrderChecker::compare(const std::vector<double>& checksums) {
+  return end_step(all_equal(checksums));
 }
 
 // Compares one action of all ranks after the other, up to the first that differs. It runs only when

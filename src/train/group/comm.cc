@@ -2,25 +2,32 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <map>
 #include <numeric>
+#include <thread>
 #include <utility>
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/zeros.h>
+#include <c10/core/DeviceType.h>
+#include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/format.h"
 #include "base/log.h"
 #include "comm/flight/label.h"
+#include "train/group/backend_factory.h"
 
 namespace lockstep::train {
 namespace {
 
 constexpr int kTag = 0;  // of what one rank sends another
+constexpr auto kPollPause = std::chrono::microseconds(20);
 
 c10d::ReduceOp::RedOpType c10d_name(ReduceOp op) {
   switch (op) {
@@ -55,6 +62,18 @@ std::chrono::milliseconds milliseconds(Duration duration) {
   return std::chrono::ceil<std::chrono::milliseconds>(duration);
 }
 
+// A device's data, by asking: c10d's own wait with a bound occupies this thread, too, and an error
+// of the transfer is not always thrown there.
+void poll(c10d::Work& work, Duration bound) {
+  const auto deadline = Deadline::after(bound);
+  while (!work.isCompleted()) {
+    TORCH_CHECK(!deadline.passed(), "not complete after ", lockstep::text(bound));
+    std::this_thread::sleep_for(kPollPause);
+  }
+  if (const auto failed = work.exception()) std::rethrow_exception(failed);
+  work.blockCurrentStream();
+}
+
 // The store in which the ranks of a part rendezvous: separate keys, also when a group is split
 // again under the same name. All ranks count in the same way. Null for a group that has no store:
 // then its backend knows.
@@ -66,15 +85,30 @@ c10::intrusive_ptr<c10d::Store> split_store(c10d::ProcessGroup& group, std::stri
                                                 std::move(store));
 }
 
+// The ranks of the part, as numbers of the run.
+std::vector<std::uint64_t> global_ranks_of(const std::vector<std::uint64_t>& of_group,
+                                           const std::vector<int>& ranks) {
+  std::vector<std::uint64_t> global;
+  for (const int rank : ranks)
+    global.push_back(of_group.empty() ? static_cast<std::uint64_t>(rank)
+                                      : of_group[static_cast<std::size_t>(rank)]);
+  return global;
+}
+
 // The backends write the part's values into the options that they are given, which may be the
 // group's own. The group's are restored, because the next part would otherwise be taken from the
 // wrong ranks. Gloo also reads the global ranks from them, unchecked.
 c10::intrusive_ptr<c10d::Backend> split_backend(c10d::Backend& backend,
                                                 const c10::intrusive_ptr<c10d::Store>& store,
                                                 const std::vector<int>& ranks,
-                                                const std::string& name) {
+                                                const std::string& name, at::Device device) {
   auto options = backend.getBackendOptions();
   auto of_group = options->global_ranks_in_group;
+  if (const auto make = find_backend_factory(backend.getBackendName()); make && store) {
+    const auto place = std::ranges::find(ranks, backend.getRank()) - ranks.begin();
+    return make({store, static_cast<int>(place), static_cast<int>(ranks.size()), name,
+                 global_ranks_of(of_group, ranks), options->timeout, device});
+  }
   auto name_of_group = std::exchange(options->group_name, name);
   if (of_group.empty()) {
     options->global_ranks_in_group.resize(static_cast<std::size_t>(backend.getSize()));
@@ -89,7 +123,7 @@ c10::intrusive_ptr<c10d::Backend> split_backend(c10d::Backend& backend,
 // Like ProcessGroup::splitGroup, which requires a store and modifies the group's options.
 c10::intrusive_ptr<c10d::ProcessGroup> split_group(c10d::ProcessGroup& group,
                                                    const std::vector<int>& ranks, int rank,
-                                                   const std::string& name) {
+                                                   const std::string& name, at::Device model) {
   const auto store = split_store(group, name);
   const auto size = static_cast<int>(ranks.size());
   auto part = c10::make_intrusive<c10d::ProcessGroup>(store, rank, size);
@@ -97,7 +131,8 @@ c10::intrusive_ptr<c10d::ProcessGroup> split_group(c10d::ProcessGroup& group,
   for (const auto& device : group.getDeviceTypes()) {
     auto backend = group.getBackend(device.type());
     auto& split = parts[backend.get()];
-    if (!split) split = split_backend(*backend, store, ranks, name);
+    const auto own = device.type() == model.type() ? model : device;
+    if (!split) split = split_backend(*backend, store, ranks, name, own);
     part->setBackend(device.type(), c10d::ProcessGroup::strToBackendType(backend->getBackendName()),
                      split);
   }
@@ -106,18 +141,25 @@ c10::intrusive_ptr<c10d::ProcessGroup> split_group(c10d::ProcessGroup& group,
   return part;
 }
 
-// The CPU if the group supports it; NCCL supports GPUs only.
-at::Device device_of(const c10d::ProcessGroup& group) {
+bool serves(const c10d::ProcessGroup& group, c10::DeviceType type) {
+  return std::ranges::any_of(group.getDeviceTypes(),
+                             [type](const auto& device) { return device.type() == type; });
+}
+
+// Before the model's is known: the CPU if the group serves it, else the device that the group was
+// made for or that is current. NCCL serves GPUs only.
+at::Device first_device(c10d::ProcessGroup& group) {
   const auto devices = group.getDeviceTypes();
-  const bool cpu =
-      std::any_of(devices.begin(), devices.end(), [](auto& each) { return each.is_cpu(); });
-  return cpu || devices.empty() ? at::Device(at::kCPU) : devices.front();
+  if (devices.empty() || serves(group, at::kCPU)) return at::kCPU;
+  const auto type = devices.front().type();
+  if (const auto bound = group.getBackend(type)->getBoundDeviceId()) return *bound;
+  return c10::impl::getDeviceGuardImpl(type)->getDevice();
 }
 
 // From the backend's options: torch stores there which ranks of the world a part of it has.
 comm::GroupRanks members_of(c10d::ProcessGroup& group) try {
   auto all = comm::GroupRanks::world(group.getSize());
-  const auto options = group.getBackend(device_of(group).type())->getBackendOptions();
+  const auto options = group.getBackend(first_device(group).type())->getBackendOptions();
   const auto& numbers = options->global_ranks_in_group;
   if (std::ssize(numbers) != group.getSize()) return all;
   return {options->group_name == all.name ? all.name : "", {numbers.begin(), numbers.end()}};
@@ -127,63 +169,133 @@ comm::GroupRanks members_of(c10d::ProcessGroup& group) try {
 
 }  // namespace
 
+struct Transfer::State {
+  ~State() {
+    if (tensors.empty() || !work) return;
+    try {
+      work->blockCurrentStream();
+    } catch (const std::exception&) {  // it was aborted: nothing writes any more
+    }
+  }
+  Result<void> run(const std::function<bool()>& waited) const try {
+    if (waited()) return {};
+    return Error{Code::cancelled, format("{}: aborted", what)};
+  } catch (const std::exception& exception) {
+    return error_of(what, exception);
+  }
+
+  std::string what;
+  Duration bound{0};
+  bool on_host = true;  // wait() ends when the data is there
+  c10::intrusive_ptr<c10d::Work> work;
+  std::vector<at::Tensor> tensors;                             // of a device
+  std::vector<std::pair<at::Tensor, at::Tensor>> copies_back;  // to the CPU, from the device
+};
+
 Result<void> Transfer::wait() {
   if (error_) return *error_;
-  if (!work_) return {};
-  try {
-    if (!(*work_)->wait(milliseconds(bound_)))
-      error_ = Error{Code::cancelled, format("{}: aborted", what_)};
-  } catch (const std::exception& exception) {
-    error_ = error_of(what_, exception);
-  }
-  work_.reset();
-  if (error_) return *error_;
-  return {};
+  if (!state_) return {};
+  if (state_->on_host) return wait_on_host();
+  const auto state = std::exchange(state_, nullptr);
+  const auto done = state->run([&] {
+    state->work->blockCurrentStream();
+    return true;
+  });
+  if (!done) error_ = done.error();
+  return done;
 }
 
-bool Transfer::done() const { return !work_ || (on_cpu_ && (*work_)->isCompleted()); }
+Result<void> Transfer::wait_on_host() {
+  if (error_) return *error_;
+  const auto state = std::exchange(state_, nullptr);
+  if (!state) return {};
+  const bool on_cpu = state->tensors.empty();
+  const auto done = state->run([&] {
+    if (on_cpu) return state->work->wait(milliseconds(state->bound));
+    poll(*state->work, state->bound);
+    return true;
+  });
+  if (!done) error_ = done.error();
+  if (done)
+    for (const auto& [to, from] : state->copies_back) to.copy_(from);
+  return done;
+}
+
+bool Transfer::done() const { return !state_ || (state_->on_host && state_->work->isCompleted()); }
 
 Comm::Comm(c10::intrusive_ptr<c10d::ProcessGroup> group, Duration bound)
     : bound_(bound),
-      device_(device_of(*group)),
+      device_(first_device(*group)),
+      serves_cpu_(serves(*group, at::kCPU)),
       rank_(group->getRank()),
       size_(group->getSize()),
       members_(members_of(*group)) {
   group_ = std::make_shared<c10::intrusive_ptr<c10d::ProcessGroup>>(std::move(group));
 }
 
+Result<void> Comm::use_device(at::Device device) {
+  if (!group_) return {};
+  if (!serves(**group_, device.type()))
+    return Error{Code::invalid,
+                 format("the model is on {}, and the process group has no backend for it: "
+                        "init_process_group(\"cpu:lockstep,{}:nccl\") makes a group with both",
+                        device.str(), c10::DeviceTypeName(device.type(), /*lower_case=*/true))};
+  device_ = device;
+  return {};
+}
+
+// A tensor as it travels.
+struct Comm::Staged {
+  at::Tensor tensor;
+  at::Tensor original;  // undefined if it is the same, or if nothing comes back
+};
+
+Comm::Staged Comm::stage(const at::Tensor& tensor, bool is_output) const {
+  if (serves_cpu_ || !tensor.is_cpu()) return {tensor, {}};
+  return {tensor.to(device_), is_output ? tensor : at::Tensor()};
+}
+
 template <class Start>
-Transfer Comm::start(std::string_view verb, std::string_view label, const at::Tensor& tensor,
+Transfer Comm::start(std::string_view verb, std::string_view label, std::vector<Staged> tensors,
                      Start&& start_work) {
   Transfer transfer;
-  transfer.what_ = format("rank {}: {} of {} ({})", global_rank(), verb, label, text(members_));
-  transfer.bound_ = bound_;
-  transfer.on_cpu_ = tensor.is_cpu();
+  auto state = std::make_shared<Transfer::State>();
+  state->what = format("rank {}: {} of {} ({})", global_rank(), verb, label, text(members_));
+  state->bound = bound_;
+  state->on_host = tensors.front().tensor.is_cpu();
+  for (const auto& [tensor, original] : tensors) {
+    if (!tensor.is_cpu()) state->tensors.push_back(tensor);
+    if (original.defined()) state->copies_back.emplace_back(original, tensor);
+  }
+  state->on_host |= !state->copies_back.empty();
   const comm::FlightLabel flight_label(label);
   try {
-    transfer.work_ = std::make_shared<c10::intrusive_ptr<c10d::Work>>(start_work());
+    state->work = start_work();
+    transfer.state_ = std::move(state);
   } catch (const std::exception& exception) {
-    transfer.error_ = error_of(transfer.what_, exception);
+    transfer.error_ = error_of(state->what, exception);
   }
   return transfer;
 }
 
 Transfer Comm::all_reduce(at::Tensor tensor, ReduceOp op, std::string_view label) {
   if (!group_) return {};
-  return start("all-reduce", label, tensor, [&] {
+  const auto staged = stage(tensor, /*is_output=*/true);
+  return start("all-reduce", label, {staged}, [&] {
     c10d::AllreduceOptions options;
     options.reduceOp = c10d_name(op);
-    std::vector<at::Tensor> tensors{std::move(tensor)};
+    std::vector<at::Tensor> tensors{staged.tensor};
     return (*group_)->allreduce(tensors, options);
   });
 }
 
 Transfer Comm::broadcast(at::Tensor tensor, int root, std::string_view label) {
   if (!group_) return {};
-  return start("broadcast", label, tensor, [&] {
+  const auto staged = stage(tensor, /*is_output=*/true);
+  return start("broadcast", label, {staged}, [&] {
     c10d::BroadcastOptions options;
     options.rootRank = root;
-    std::vector<at::Tensor> tensors{std::move(tensor)};
+    std::vector<at::Tensor> tensors{staged.tensor};
     return (*group_)->broadcast(tensors, options);
   });
 }
@@ -193,8 +305,10 @@ Transfer Comm::all_gather(at::Tensor whole, at::Tensor part, std::string_view la
     if (whole.data_ptr() != part.data_ptr()) whole.copy_(part);
     return {};
   }
-  return start("all-gather", label, whole,
-               [&] { return (*group_)->all_gather_single(whole, part); });
+  auto to = stage(whole, /*is_output=*/true);
+  auto from = stage(part, /*is_output=*/false);
+  return start("all-gather", label, {to, from},
+               [&] { return (*group_)->all_gather_single(to.tensor, from.tensor); });
 }
 
 Transfer Comm::reduce_scatter(at::Tensor part, at::Tensor whole, std::string_view label) {
@@ -202,22 +316,26 @@ Transfer Comm::reduce_scatter(at::Tensor part, at::Tensor whole, std::string_vie
     if (whole.data_ptr() != part.data_ptr()) part.copy_(whole);
     return {};
   }
-  return start("reduce-scatter", label, part,
-               [&] { return (*group_)->reduce_scatter_single(part, whole); });
+  auto to = stage(part, /*is_output=*/true);
+  auto from = stage(whole, /*is_output=*/false);
+  return start("reduce-scatter", label, {to, from},
+               [&] { return (*group_)->reduce_scatter_single(to.tensor, from.tensor); });
 }
 
 Transfer Comm::send(at::Tensor tensor, int to, std::string_view label) {
   LS_CHECK(group_ && to != rank_);
-  return start("send", label, tensor, [&] {
-    std::vector<at::Tensor> tensors{std::move(tensor)};
+  const auto staged = stage(tensor, /*is_output=*/false);
+  return start("send", label, {staged}, [&] {
+    std::vector<at::Tensor> tensors{staged.tensor};
     return (*group_)->send(tensors, to, kTag);
   });
 }
 
 Transfer Comm::receive(at::Tensor tensor, int from, std::string_view label) {
   LS_CHECK(group_ && from != rank_);
-  return start("receive", label, tensor, [&] {
-    std::vector<at::Tensor> tensors{std::move(tensor)};
+  const auto staged = stage(tensor, /*is_output=*/true);
+  return start("receive", label, {staged}, [&] {
+    std::vector<at::Tensor> tensors{staged.tensor};
     return (*group_)->recv(tensors, from, kTag);
   });
 }
@@ -230,8 +348,9 @@ Result<Comm> Comm::split(const std::vector<int>& ranks, const std::string& name)
   if (static_cast<int>(ranks.size()) == size_) return *this;
   const auto members = members_.subgroup(ranks, name);
   try {
-    Comm part(split_group(**group_, ranks, rank, name), bound_);
+    Comm part(split_group(**group_, ranks, rank, name, device_), bound_);
     part.members_ = members;
+    part.device_ = device_;
     return part;
   } catch (const std::exception& exception) {
     return error_of(format("rank {}: making the group {}", global_rank(), text(members)),
@@ -239,11 +358,13 @@ Result<Comm> Comm::split(const std::vector<int>& ranks, const std::string& name)
   }
 }
 
+// A device's transfers are kernels. If a peer is dead, shutdown() waits for them without end.
 void Comm::leave() {
   if (!group_) return;
   for (const auto& device : (*group_)->getDeviceTypes()) {
     try {
-      (*group_)->getBackend(device.type())->shutdown();
+      const auto backend = (*group_)->getBackend(device.type());
+      device.is_cpu() ? backend->shutdown() : backend->abort();
     } catch (const std::exception& exception) {
       LS_LOG(warning, "rank {} leaving {}: {}", global_rank(), text(members_), exception.what());
     }
@@ -253,7 +374,7 @@ void Comm::leave() {
 Result<double> Comm::all_reduce(double value, ReduceOp op, std::string_view label) {
   if (!group_) return value;
   auto tensor = at::full({1}, value, at::TensorOptions(device_).dtype(at::kDouble));
-  TRY(all_reduce(tensor, op, label).wait());
+  TRY(all_reduce(tensor, op, label).wait_on_host());
   return tensor.item<double>();
 }
 
@@ -261,7 +382,7 @@ Result<std::vector<std::int64_t>> Comm::all_gather(std::int64_t value, std::stri
   if (!group_) return std::vector{value};
   const auto options = at::TensorOptions(device_).dtype(at::kLong);
   const auto all = at::zeros({size_}, options);
-  TRY(all_gather(all, at::full({1}, value, options), label).wait());
+  TRY(all_gather(all, at::full({1}, value, options), label).wait_on_host());
   const auto here = all.cpu();
   const auto* first = here.const_data_ptr<std::int64_t>();
   return std::vector<std::int64_t>(first, first + size_);
@@ -270,7 +391,7 @@ Result<std::vector<std::int64_t>> Comm::all_gather(std::int64_t value, std::stri
 Result<at::Tensor> Comm::allocate(std::int64_t elements, at::ScalarType type, at::Device device) {
   const auto options = at::TensorOptions().dtype(type).device(device);
   try {
-    if (!group_) return at::zeros({elements}, options);
+    if (!group_ || !device.is_cpu()) return at::zeros({elements}, options);
     auto backend = (*group_)->getBackend(device.type());
     if (!backend->supportsTensorAlloc(device.index())) return at::zeros({elements}, options);
     return backend->allocateTensor(elements, options).zero_();

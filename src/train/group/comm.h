@@ -20,13 +20,16 @@
 
 namespace c10d {
 class ProcessGroup;
-class Work;
 }  // namespace c10d
 
 namespace lockstep::train {
 
-// A transfer in flight. Its tensors must stay alive, and its outputs must not be read, until wait()
-// has returned. On a GPU wait() orders the current stream after the transfer.
+// A transfer in flight. It keeps its tensors. Its outputs must not be read until wait() has
+// returned, and what its tensors are views of must keep its memory until then.
+//
+// On the CPU wait() returns when the transfer is complete. On a device it returns at once, and the
+// current stream waits: what the caller queues there afterwards sees the outputs. A transfer that
+// is dropped without wait() makes the current stream wait, too.
 class Transfer {
  public:
   // A completed transfer.
@@ -34,18 +37,17 @@ class Transfer {
 
   // Returns within the bound of the Comm that made it. Further calls return the same result.
   Result<void> wait();
-  // True if wait() would return at once with the transferred data. Not for a GPU, where the stream
-  // waits instead of this thread.
+  // The same, and the host waits until the outputs are there, also on a device.
+  Result<void> wait_on_host();
+  // True if wait() would return at once with the transferred data. Never for a device: the ranks
+  // would see it at different times, and start the next transfers in different orders.
   bool done() const;
 
  private:
   friend class Comm;
-  // Null after wait(). A pointer to it, as for the group below, keeps c10d's header (9 s of compile
-  // time) out of this one.
-  std::shared_ptr<c10::intrusive_ptr<c10d::Work>> work_;
-  std::string what_;
-  Duration bound_{0};
-  bool on_cpu_ = true;
+  struct State;
+  // Null if there is nothing to wait for.
+  std::shared_ptr<State> state_;
   std::optional<Error> error_;
 };
 
@@ -65,9 +67,17 @@ class Comm {
   const comm::GroupRanks& members() const { return members_; }
   // This rank's number in the run.
   int global_rank() const { return members_.global_rank(rank_); }
+  // The device that single numbers travel on: the CPU, or the one of use_device().
+  at::Device device() const { return device_; }
 
-  // `label` names the contents, for errors and the flight record: "unit 2". Every rank's tensor
-  // becomes the reduction over all ranks.
+  // The model's device, for this group and for parts that are made of it later. An error if the
+  // group has no backend for it.
+  Result<void> use_device(at::Device device);
+
+  // `label` names the contents, for errors and the flight record: "unit 2". If the group serves a
+  // device only, tensors of the CPU travel through that device, and wait() waits on the host.
+
+  // Every rank's tensor becomes the reduction over all ranks.
   Transfer all_reduce(at::Tensor tensor, ReduceOp op, std::string_view label);
   // Every rank's tensor becomes that of `root`.
   Transfer broadcast(at::Tensor tensor, int root, std::string_view label);
@@ -81,7 +91,7 @@ class Comm {
   Transfer send(at::Tensor tensor, int to, std::string_view label);
   Transfer receive(at::Tensor tensor, int from, std::string_view label);
 
-  // Reduces one number, and waits.
+  // Reduces one number, and waits on the host.
   Result<double> all_reduce(double value, ReduceOp op, std::string_view label);
   // Each rank's number, by rank.
   Result<std::vector<std::int64_t>> all_gather(std::int64_t value, std::string_view label);
@@ -96,19 +106,24 @@ class Comm {
   // nothing in a group of one, and nothing over backends that do not support it (Gloo).
   void leave();
 
-  // A zeroed one-dimensional tensor: in the backend's own memory if the backend provides some,
-  // which saves a copy on every transfer.
+  // A zeroed one-dimensional tensor. On the CPU it is in the backend's own memory if the backend
+  // provides some, which saves a copy on every transfer. On a device it is torch's: NCCL's own
+  // allocator takes memory that activations cannot use, and needs a communicator first.
   Result<at::Tensor> allocate(std::int64_t elements, at::ScalarType type, at::Device device);
 
  private:
+  struct Staged;
+
+  Staged stage(const at::Tensor& tensor, bool is_output) const;
   template <class Start>
-  Transfer start(std::string_view verb, std::string_view label, const at::Tensor& tensor,
+  Transfer start(std::string_view verb, std::string_view label, std::vector<Staged> tensors,
                  Start&& start_work);
 
   // Shared by the copies of a Comm; null in a group of one.
   std::shared_ptr<c10::intrusive_ptr<c10d::ProcessGroup>> group_;
   Duration bound_ = kBound;
-  at::Device device_ = at::kCPU;  // the device of single numbers
+  at::Device device_ = at::kCPU;
+  bool serves_cpu_ = true;
   int rank_ = 0;
   int size_ = 1;
   comm::GroupRanks members_ = comm::GroupRanks::world(1);

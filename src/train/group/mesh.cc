@@ -59,6 +59,11 @@ Result<RankPlacement> Mesh::rank_placement() {
   return rank_placement_.emplace(TRY(world_.all_gather(hash_host_id(host), "the ranks' hosts")));
 }
 
+Result<void> Mesh::use_device(at::Device device) {
+  for (auto* group : {&world_, &replicate_, &shard_}) TRY(group->use_device(device));
+  return {};
+}
+
 Result<Mesh> Mesh::with_consecutive_shard_groups(int shard) const {
   Mesh by_number = *this;
   by_number.rank_placement_.emplace(world_size());

@@ -49,6 +49,9 @@ class Mesh {
   // divide it. Collective if that makes new groups.
   Result<Mesh> with_shard_groups(int shard) const;
 
+  // The device of the model, for all of its groups; see Comm::use_device().
+  Result<void> use_device(at::Device device);
+
   // Leaves all of its groups; see Comm::leave().
   void leave() {
     for (auto* group : {&world_, &replicate_, &shard_}) group->leave();

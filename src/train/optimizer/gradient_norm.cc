@@ -8,9 +8,13 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/linalg_vector_norm.h>
+#include <ATen/ops/zeros.h>
 
 namespace lockstep::train {
 namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr const char* kLabel = "the gradient norm";
 
 // Each element once: replicas that hold the same slice divide it. It comes after the last transfer,
 // where nothing overlaps with it.
@@ -40,28 +44,45 @@ double sum_of_squares(const Number* values, std::int64_t count) {
   return all;
 }
 
-// On the CPU torch's own function would copy all of it to 64 bits first; on a GPU it widens as it
-// reads.
+// torch's own function would copy all of it to 64 bits first.
 double sum_of_squares(const at::Tensor& flat) {
-  if (flat.is_cpu() && flat.scalar_type() == at::kFloat)
+  if (flat.scalar_type() == at::kFloat)
     return sum_of_squares(flat.const_data_ptr<float>(), flat.numel());
-  if (flat.is_cpu() && flat.scalar_type() == at::kDouble)
+  if (flat.scalar_type() == at::kDouble)
     return sum_of_squares(flat.const_data_ptr<double>(), flat.numel());
   return std::pow(at::linalg_vector_norm(flat, 2, {}, false, at::kDouble).item<double>(), 2);
+}
+
+// Infinity if it is not finite, so that a sum with it is never finite.
+Result<double> sum_over_ranks_on_cpu(ShardedModel& model) {
+  double squares = 0;
+  for (const auto& unit : model.units())
+    if (unit.trainable()) squares += sum_of_squares(norm_share(unit, model.mesh().replicate()));
+  const double own = std::isfinite(squares) ? squares : kInfinity;
+  return model.mesh().world().all_reduce(own, ReduceOp::sum, kLabel);
+}
+
+// On a device each read costs the time of all that is queued there, so there is one: of the sum
+// over all units and ranks. A GPU widens to 64 bits as it reads.
+Result<double> sum_over_ranks_on_device(ShardedModel& model) {
+  auto& world = model.mesh().world();
+  auto squares = at::zeros({1}, at::TensorOptions(world.device()).dtype(at::kDouble));
+  for (const auto& unit : model.units()) {
+    if (!unit.trainable()) continue;
+    const auto share = norm_share(unit, model.mesh().replicate());
+    squares.add_(at::linalg_vector_norm(share, 2, {}, false, at::kDouble).square());
+  }
+  TRY(world.all_reduce(squares, ReduceOp::sum, kLabel).wait_on_host());
+  const double sum = TRY(model.read_at_step_end(squares));
+  return std::isfinite(sum) ? sum : kInfinity;
 }
 
 }  // namespace
 
 Result<double> global_gradient_norm(ShardedModel& model) {
   const at::NoGradGuard no_grad;
-  double squares = 0;
-  for (const auto& unit : model.units())
-    if (unit.trainable()) squares += sum_of_squares(norm_share(unit, model.mesh().replicate()));
-  // Infinity, so that a sum with it is never finite.
-  const double own_squares =
-      std::isfinite(squares) ? squares : std::numeric_limits<double>::infinity();
-  return std::sqrt(
-      TRY(model.mesh().world().all_reduce(own_squares, ReduceOp::sum, "the gradient norm")));
+  const bool on_cpu = model.units().front().gradient_slice().is_cpu();
+  return std::sqrt(TRY(on_cpu ? sum_over_ranks_on_cpu(model) : sum_over_ranks_on_device(model)));
 }
 
 void scale_gradients(ShardedModel& model, double factor) {

@@ -1,0 +1,95 @@
+// The engine on a device whose kernels are queued and whose memory the host cannot read, over a
+// group that behaves as NCCL does: the results are those of the CPU, and the host waits rarely.
+#include <string>
+
+#include <ATen/core/Tensor.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "train/engine/buffer_pool.h"
+#include "train/optimizer/optimizer.h"
+#include "train/ranks_for_test.h"
+#include "train/simulated_device/simulated_device.h"
+#include "train/trainings_for_test.h"
+
+namespace lockstep::train::device_test {
+namespace {
+
+using ranks_for_test::Rank;
+using ranks_for_test::run_as_ranks;
+using ranks_for_test::run_on_devices;
+using trainings_for_test::alone;
+using trainings_for_test::compare;
+using trainings_for_test::kPolicies;
+using trainings_for_test::kRanks;
+using trainings_for_test::Training;
+
+struct Recipe {
+  const char* name;
+  OptimizerOptions options;
+  int parts;
+};
+
+class DeviceParity : public ::testing::TestWithParam<Recipe> {
+ protected:
+  DeviceParity() { BufferPool::poison_released_for_test(true); }
+  ~DeviceParity() override { BufferPool::poison_released_for_test(false); }
+};
+
+TEST_P(DeviceParity, FourDevicesEqualOneProcessorInEveryPolicy) {
+  constexpr int steps = 3;
+  const auto& [recipe, options, parts] = GetParam();
+  const auto expected = alone(options, steps);
+  const auto failures = run_on_devices(kRanks, [&](Rank& self) -> Result<void> {
+    for (const auto& policy : kPolicies) {
+      auto training = TRY(Training::start(self.mesh, policy, options, at::kDouble, self.device));
+      for (int step = 0; step < steps; ++step) TRY(training->step(step, parts));
+      EXPECT_LT(compare(*training, expected).first, 1e-10) << policy << ", rank " << self.rank;
+    }
+    return {};
+  });
+  EXPECT_EQ(failures, "");
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, DeviceParity,
+    ::testing::Values(Recipe{"sgd", {.method = Sgd{.momentum = 0.9}, .learning_rate = 0.05}, 3},
+                      Recipe{"adamw", {.method = AdamW{}, .learning_rate = 0.01}, 1},
+                      Recipe{"clip", {.method = Sgd{}, .learning_rate = 0.2, .clip_norm = 0.1}, 1}),
+    [](const auto& one) { return std::string(one.param.name); });
+
+TEST(Device, TheHostWaitsOnceAStep) {
+  const OptimizerOptions options{.method = AdamW{}, .learning_rate = 0.01};
+  const auto failures = run_on_devices(kRanks, [&](Rank& self) -> Result<void> {
+    for (const auto& policy : kPolicies) {
+      auto training = TRY(Training::start(self.mesh, policy, options, at::kFloat, self.device));
+      TRY(training->step(0, 2));  // also checks the order of collectives
+      simulated_device::reset_host_waits(self.device.index());
+      TRY(training->step(1, 2));
+      const auto waits = simulated_device::host_waits(self.device.index());
+      EXPECT_EQ(waits.timed, 0) << policy;
+      EXPECT_EQ(waits.synchronizes, 0) << policy;
+      EXPECT_EQ(waits.reads, 1) << policy << ": the norm, with the checksums";
+      EXPECT_EQ(waits.writes, 2) << policy << ": the test's own x and y";
+    }
+    return {};
+  });
+  EXPECT_EQ(failures, "");
+  // The test's own loss, which has no Meta kernel: nothing of the engine is among them.
+  EXPECT_THAT(simulated_device::inline_operators(),
+              ::testing::ElementsAre("aten::mse_loss_backward"));
+}
+
+TEST(Device, AGroupWithoutABackendForItIsRefusedWithWords) {
+  const auto failures = run_as_ranks(2, [&](Rank& self) -> Result<void> {
+    const auto training =
+        Training::start(self.mesh, "ddp", {}, at::kFloat, simulated_device::device(self.rank));
+    EXPECT_EQ(training.error().code, Code::invalid);
+    EXPECT_NE(training.error().message.find("no backend for it"), std::string::npos);
+    return {};
+  });
+  EXPECT_EQ(failures, "");
+}
+
+}  // namespace
+}  // namespace lockstep::train::device_test
