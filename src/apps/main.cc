@@ -1,5 +1,5 @@
 // lockstep: one program for users (run, ps, logs, ...), the daemon (serve) and the nodes (agent).
-// Each subcommand has its own file.
+// Each subcommand has its own file, commands/GROUP/NAME.cc.
 #include <csignal>
 #include <span>
 #include <string_view>
@@ -59,7 +59,7 @@ int main(int argc, char** argv) {
   Action action;
   add_group(app, action, "Runs",
             {add_run, add_resume, add_stop, add_kill, add_hold, add_release, add_priority});
-  add_group(app, action, "Looking",
+  add_group(app, action, "Inspecting runs",
             {add_ps, add_queue, add_why, add_show, add_watch, add_logs, add_metrics, add_plot,
              add_flight, add_checkpoint});
   add_group(app, action, "The daemon", {add_serve, add_host, add_orphan, add_limits, add_version});

@@ -32,7 +32,14 @@ def commands() -> list[str]:
 def test_lockstep_alone_shows_the_commands_by_what_they_are_for() -> None:
     overview = said()
     assert overview == said("help") == said("--help")
-    for title in ("Runs", "Looking", "The daemon", "The machine", "A first run", "Where to go on"):
+    for title in (
+        "Runs",
+        "Inspecting runs",
+        "The daemon",
+        "The machine",
+        "A first run",
+        "Where to go on",
+    ):
         assert f"\n{title}\n" in overview
     assert {"run", "resume", "ps", "logs", "serve", "completion"} <= set(commands())
     assert max(len(line) for line in overview.splitlines()) <= 88

@@ -147,7 +147,7 @@ std::optional<Stack> infer(const c10::OperatorHandle& op, const Stack& arguments
   return stack;
 }
 
-// What the operator returns: a written argument, or a new tensor.
+// The operator's results: written arguments, or new tensors.
 Stack make_results(const c10::OperatorHandle& op, const Stack& arguments, const Stack& shapes,
                    c10::Device device) {
   Stack results;

@@ -15,7 +15,7 @@
 
 namespace lockstep::train::simulated_device {
 
-// What one byte of memory holds that has no value.
+// Each byte of memory without a value.
 inline constexpr int kPoison = 0xff;
 
 // The address that kernels and tests may use. Null for null.
@@ -29,7 +29,7 @@ void record_stream(const void* device_pointer, c10::Stream stream);
 std::int64_t bytes_in_use(c10::DeviceIndex device);
 std::int64_t bytes_in_use_max(c10::DeviceIndex device);
 void reset_bytes_in_use_max(c10::DeviceIndex device);
-// What getMemoryInfo() reports as free and as all.
+// The sizes that getMemoryInfo() reports.
 void set_memory_info(std::size_t free, std::size_t all);
 
 c10::Allocator& device_allocator();

@@ -55,7 +55,7 @@ struct NcclLikeBackend::Transfer {
   at::Tensor output;
   // Moves the data between tensors of the CPU.
   std::function<c10::intrusive_ptr<c10d::Work>(at::Tensor input, at::Tensor output)> move;
-  // What is left when they have arrived.
+  // The rest, when they have arrived.
   std::function<void(const at::Tensor& input, const at::Tensor& output)> finish = nullptr;
 };
 
@@ -237,7 +237,7 @@ c10::intrusive_ptr<c10d::Work> NcclLikeBackend::_allgather_base(
                 }});
 }
 
-// Gloo's own runs only while somebody waits for it.
+// Gloo's own runs only while a thread waits for it.
 c10::intrusive_ptr<c10d::Work> NcclLikeBackend::_reduce_scatter_base(
     at::Tensor& output, at::Tensor& input, const c10d::ReduceScatterOptions& options) {
   return queue(c10d::OpType::_REDUCE_SCATTER_BASE,

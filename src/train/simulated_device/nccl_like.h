@@ -6,7 +6,7 @@
 //   host waits, which is counted.
 // - Late and poisoned: an output is NaN from the begin of a collective to its end, which comes some
 //   time later. An input is read as late as possible.
-// - Its tensors live until wait(), as NCCL's do. What they point to is not its business.
+// - Its tensors live until wait(), as NCCL's do. It does not keep the memory of a from_blob tensor.
 // - It claims to have memory of its own, which fails before the first collective.
 // - split() keeps the options that it is given, and writes into them; a part whose options changed
 //   until its first collective fails.

@@ -59,7 +59,7 @@ class StreamQueue {
 
 // The queue of a stream; made at its first use, and kept to the process's end.
 StreamQueue& queue_of(c10::Stream stream);
-// Of the calling thread.
+// The calling thread's.
 c10::DeviceIndex current_device();
 void set_current_device(c10::DeviceIndex device);
 c10::Stream current_stream(c10::DeviceIndex device);
