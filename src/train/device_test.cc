@@ -3,13 +3,17 @@
 #include <string>
 
 #include <ATen/core/Tensor.h>
+#include <ATen/ops/ones.h>
+#include <c10/core/StreamGuard.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "train/engine/buffer_pool.h"
 #include "train/optimizer/optimizer.h"
 #include "train/ranks_for_test.h"
+#include "train/simulated_device/nccl_like.h"
 #include "train/simulated_device/simulated_device.h"
+#include "train/simulated_device/stream.h"
 #include "train/trainings_for_test.h"
 
 namespace lockstep::train::device_test {
@@ -30,11 +34,13 @@ struct Recipe {
   int parts;
 };
 
-class DeviceParity : public ::testing::TestWithParam<Recipe> {
+class DevicePolicies : public ::testing::Test {
  protected:
-  DeviceParity() { BufferPool::poison_released_for_test(true); }
-  ~DeviceParity() override { BufferPool::poison_released_for_test(false); }
+  DevicePolicies() { BufferPool::poison_released_for_test(true); }
+  ~DevicePolicies() override { BufferPool::poison_released_for_test(false); }
 };
+
+class DeviceParity : public DevicePolicies, public ::testing::WithParamInterface<Recipe> {};
 
 TEST_P(DeviceParity, FourDevicesEqualOneProcessorInEveryPolicy) {
   constexpr int steps = 3;
@@ -78,6 +84,60 @@ TEST(Device, TheHostWaitsOnceAStep) {
   // The test's own loss, which has no Meta kernel: nothing of the engine is among them.
   EXPECT_THAT(simulated_device::inline_operators(),
               ::testing::ElementsAre("aten::mse_loss_backward"));
+}
+
+// Autograd's accumulation runs on the stream that was current at shard(), the rest on the
+// program's.
+TEST_F(DevicePolicies, AStreamOfTheProgramGivesTheSameResults) {
+  constexpr int steps = 3;
+  const OptimizerOptions options{.method = Sgd{.momentum = 0.9}, .learning_rate = 0.05};
+  const auto expected = alone(options, steps);
+  const auto failures = run_on_devices(kRanks, [&](Rank& self) -> Result<void> {
+    for (const auto& policy : {"zero3", "mics:2", "mics:2+recompute"}) {
+      auto training = TRY(Training::start(self.mesh, policy, options, at::kDouble, self.device));
+      const auto side = simulated_device::new_stream(self.device.index());
+      const auto made = simulated_device::current_stream(self.device.index());
+      simulated_device::queue_of(side).wait_for(simulated_device::queue_of(made).record());
+      const c10::StreamGuard stream(side);
+      for (int step = 0; step < steps; ++step) TRY(training->step(step, 3));
+      EXPECT_LT(compare(*training, expected).first, 1e-10) << policy << ", rank " << self.rank;
+    }
+    return {};
+  });
+  EXPECT_EQ(failures, "");
+}
+
+// Rank 1 does not take part in the transfer, as if it were dead.
+TEST(Device, AGroupWithATransferThatCannotEndIsLeft) {
+  const auto failures = run_on_devices(2, [&](Rank& self) -> Result<void> {
+    auto& world = self.mesh.world();
+    TRY(world.use_device(self.device));
+    const auto numbers = at::ones({8}, at::TensorOptions(self.device));
+    TRY(world.all_reduce(numbers, ReduceOp::sum, "the first").wait_on_host());
+    if (self.rank == 1) return {};
+    auto transfer = world.all_reduce(numbers, ReduceOp::sum, "the second");
+    world.leave();
+    EXPECT_FALSE(transfer.wait_on_host());
+    EXPECT_FALSE(world.all_reduce(numbers, ReduceOp::sum, "the third").wait());
+    return {};
+  });
+  EXPECT_EQ(failures, "");
+}
+
+TEST(Device, PartsOfAGroupAreDestroyedWithTheirOwners) {
+  const int before = simulated_device::NcclLikeBackend::living();
+  EXPECT_EQ(run_on_devices(kRanks,
+                           [&](Rank& self) -> Result<void> {
+                             auto mesh = TRY(self.mesh.with_shard_groups(2));
+                             EXPECT_EQ(mesh.shard().size(), 2);
+                             TRY(mesh.use_device(self.device));
+                             const double sum =
+                                 TRY(mesh.shard().all_reduce(1, ReduceOp::sum, "a number"));
+                             EXPECT_EQ(sum, 2);
+                             return {};
+                           }),
+            "");
+  EXPECT_EQ(simulated_device::NcclLikeBackend::living(), before);
 }
 
 TEST(Device, AGroupWithoutABackendForItIsRefusedWithWords) {

@@ -301,7 +301,7 @@ at::Tensor ShardedModel::recompute(const torch::nn::Module& module, const BlockC
   gatherer_->wait_parameter_sync(block);
   if (gathered) gatherer_->pre_forward(block, /*backward_follows=*/true);
   gradient_tracker_->expect_recompute(block);
-  auto output = run_recomputed(call.inputs, is_trainable(module),
+  auto output = run_recomputed(call.inputs, is_trainable(module), device(),
                                {.forward = call.forward,
                                 .begin =
                                     [gathers = std::weak_ptr(gatherer_), block] {

@@ -153,6 +153,7 @@ class ShardedModel {
   const Layout& layout() const { return layout_; }
   const std::vector<Unit>& units() const { return units_; }
   Mesh& mesh() { return mesh_; }
+  at::Device device() const { return tensors_.device(); }
   // The greatest number of buffers of the largest unit's size in use at once: by gathered
   // parameters and by unreduced gradients.
   int buffers_in_use_max() const { return unsharded_pool_->in_use_max(); }

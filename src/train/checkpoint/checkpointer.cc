@@ -1,5 +1,6 @@
 #include "train/checkpoint/checkpointer.h"
 
+#include <algorithm>
 #include <chrono>
 #include <exception>
 #include <optional>
@@ -70,6 +71,17 @@ Manifest manifest_of(const TrainingState& state, std::int64_t attempt, int ranks
   return manifest;
 }
 
+// The state's; the CPU if no tensor is on another one.
+at::Device device_of(const std::vector<OwnedTensor>& tensors) {
+  for (const auto& each : tensors)
+    if (!each.tensor.is_cpu()) return each.tensor.device();
+  return at::kCPU;
+}
+
+bool is_copied_by_thread(const OwnedTensor& tensor) {
+  return tensor.stable_between_steps && tensor.tensor.is_cpu();
+}
+
 // Counts the writes to the tensor, or to the tensor of which it is a view.
 std::int64_t version_of(const OwnedTensor& tensor) {
   return static_cast<std::int64_t>(tensor.tensor._version());
@@ -95,9 +107,11 @@ Result<Duration> Checkpointer::save(const TrainingState& state) {
   auto& job = *job_;
   if (job.claim_id.empty()) TRY(claim(job));
   job.tensors = state.tensors;
-  job.tensors.push_back(random_state(job.group.rank(), job.group.size()));
+  const auto device = device_of(state.tensors);
+  for (auto& row : random_state(device, job.group.rank(), job.group.size()))
+    job.tensors.push_back(std::move(row));
   if (!job.plan) job.plan = TRY(make_save_plan(job.tensors, job.group));
-  auto begun_well = begin(job, state);
+  auto begun_well = begin(job, state, device);
   if (begun_well) start_background_copy(state.snapshot_copies.get());
   in_flight_ = in_background(job_, [begun_well = std::move(begun_well)](Job& shared) {
     return persist(shared, begun_well);
@@ -142,25 +156,32 @@ std::future<Result<void>> Checkpointer::in_background(std::shared_ptr<Job> job, 
   return outcome;
 }
 
-// State on a GPU is copied at once: only this thread knows the stream on which it is computed.
-Result<void> Checkpointer::begin(Job& job, const TrainingState& state) {
+Result<void> Checkpointer::begin(Job& job, const TrainingState& state, at::Device device) {
   job.manifest = manifest_of(state, job.options.writer.attempt, job.group.size());
   job.manifest.tensors = job.plan->tensors;
   job.versions.clear();
   for (auto& tensor : job.tensors) {
-    tensor.stable_between_steps =
-        tensor.stable_between_steps && state.snapshot_copies && tensor.tensor.is_cpu();
+    tensor.stable_between_steps = tensor.stable_between_steps && state.snapshot_copies;
     job.versions.push_back(version_of(tensor));
   }
   TRY(check_held_parts(*job.plan, job.tensors));
-  TRY(job.snapshot.allocate(*job.plan));
-  job.snapshot.copy_volatile(*job.plan, job.tensors);
+  TRY(job.snapshot.allocate(*job.plan, device));
+  try {
+    job.snapshot.begin(*job.plan, job.tensors);
+  } catch (const std::exception& exception) {
+    const std::string message = exception.what();
+    return Error{Code::unavailable,
+                 "copying the state from the device: " + message.substr(0, message.find('\n'))};
+  }
   return {};
 }
 
 void Checkpointer::start_background_copy(SnapshotCopies* readers) {
   auto ended = std::make_shared<std::promise<void>>();
-  if (readers) readers->add(ended->get_future().share());
+  if (auto copies = job_->snapshot.device_copies(); readers && copies)
+    readers->add(std::move(copies));
+  if (readers && std::ranges::any_of(job_->tensors, is_copied_by_thread))
+    readers->add(ended->get_future().share());
   job_->copy_done = in_background(job_, [ended = std::move(ended)](Job& job) {
     auto outcome = copy_stable(job);
     ended->set_value();
@@ -169,9 +190,9 @@ void Checkpointer::start_background_copy(SnapshotCopies* readers) {
 }
 
 Result<void> Checkpointer::copy_stable(Job& job) {
-  job.snapshot.copy_stable(*job.plan, job.tensors);
+  job.snapshot.finish(*job.plan, job.tensors);
   for (std::size_t i = 0; i < job.tensors.size(); ++i)
-    if (job.tensors[i].stable_between_steps && version_of(job.tensors[i]) != job.versions[i])
+    if (is_copied_by_thread(job.tensors[i]) && version_of(job.tensors[i]) != job.versions[i])
       return Error{Code::invalid, format("{} was changed while it was copied: change the "
                                          "training's state by the optimizer's step only, or after "
                                          "the checkpointer's finish()",

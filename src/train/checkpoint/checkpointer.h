@@ -87,7 +87,7 @@ class Checkpointer {
   };
   explicit Checkpointer(std::shared_ptr<Job> job) : job_(std::move(job)) {}
   static Result<void> claim(Job& job);
-  static Result<void> begin(Job& job, const TrainingState& state);
+  static Result<void> begin(Job& job, const TrainingState& state, at::Device device);
   using Work = std::function<Result<void>(Job&)>;
   static std::future<Result<void>> in_background(std::shared_ptr<Job> job, Work work);
   void start_background_copy(SnapshotCopies* readers);

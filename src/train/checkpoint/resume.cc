@@ -79,16 +79,17 @@ Result<void> read_model(const SavedCheckpoint& checkpoint, const ResumeTarget& t
   return load(checkpoint, tensors);
 }
 
-Result<void> read_random(const SavedCheckpoint& checkpoint, int rank, int ranks) {
+Result<void> read_random(const SavedCheckpoint& checkpoint, at::Device device, int rank,
+                         int ranks) {
   const auto& manifest = checkpoint.manifest();
-  auto row = random_state(rank, ranks);
-  const bool same = manifest.ranks == ranks && check_fits(manifest, {row});
+  auto rows = random_state(device, rank, ranks);
+  const bool same = manifest.ranks == ranks && check_fits(manifest, rows);
   if (!same) {
-    seed_random(manifest.sampler_seed, manifest.step, rank);
+    seed_random(device, manifest.sampler_seed, manifest.step, rank);
     return {};
   }
-  TRY(load(checkpoint, {row}));
-  set_random_state(row);
+  TRY(load(checkpoint, rows));
+  set_random_state(device, rows);
   return {};
 }
 
@@ -104,7 +105,7 @@ Result<void> read_all(const SavedCheckpoint& checkpoint, const ResumeTarget& to)
   TRY(load(checkpoint, tensors));
   to.optimizer.set_steps(manifest.optimizer_steps);
   auto& mesh = to.model.mesh();
-  TRY(read_random(checkpoint, mesh.rank(), mesh.world_size()));
+  TRY(read_random(checkpoint, to.model.device(), mesh.rank(), mesh.world_size()));
   return to.sampler.restore({manifest.sampler_seed, manifest.sampler_cursor});
 }
 

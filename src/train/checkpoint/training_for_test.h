@@ -29,16 +29,16 @@ inline at::Tensor wave(at::IntArrayRef shape, double phase) {
 
 class Net : public torch::nn::Module {
  public:
-  explicit Net(std::int64_t width = 5) {
-    first = register_parameter("first", wave({width, 3}, 0.1));
-    last = register_parameter("last", wave({1, width}, 0.2));
-    steps = register_buffer("steps", at::zeros({1}, at::kLong));
+  explicit Net(std::int64_t width = 5, at::Device device = at::kCPU) {
+    first = register_parameter("first", wave({width, 3}, 0.1).to(device));
+    last = register_parameter("last", wave({1, width}, 0.2).to(device));
+    steps = register_buffer("steps", at::zeros({1}, at::kLong).to(device));
   }
   at::Tensor loss(const std::vector<std::int64_t>& samples) {
     steps.add_(1);
     at::Tensor sum;
     for (auto sample : samples) {
-      const auto x = wave({1, 3}, static_cast<double>(sample));
+      const auto x = wave({1, 3}, static_cast<double>(sample)).to(first.device());
       const auto one = at::linear(at::tanh(at::linear(x, first)), last).square().mean();
       sum = sum.defined() ? sum + one : one;
     }
@@ -49,8 +49,9 @@ class Net : public torch::nn::Module {
 
 struct Training {
   explicit Training(Mesh mesh = Mesh::single(), std::int64_t width = 5,
-                    const OptimizerOptions& options = {.learning_rate = 0.05})
-      : net(width),
+                    const OptimizerOptions& options = {.learning_rate = 0.05},
+                    at::Device device = at::kCPU)
+      : net(width, device),
         model(shard(net, mesh).value()),
         optimizer(Optimizer::create(*model, options).value()),
         sampler(Sampler::create(100, 12, 1).value()) {}

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include <ATen/Context.h>
+#include <ATen/autocast_mode.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/core/ivalue.h>
 #include <ATen/ops/empty.h>
@@ -53,10 +54,47 @@ class RandomStateGuard {
   const RandomState now_;
 };
 
+// Autocast's settings in this thread. Autograd's threads have others.
+class AutocastState {
+ public:
+  explicit AutocastState(at::Device device) {
+    for (const auto type : {c10::DeviceType::CPU, device.type()})
+      modes_.push_back(
+          {type, at::autocast::is_autocast_enabled(type), at::autocast::get_autocast_dtype(type)});
+  }
+  void restore() const {
+    for (const auto& [type, enabled, dtype] : modes_) {
+      at::autocast::set_autocast_enabled(type, enabled);
+      at::autocast::set_autocast_dtype(type, dtype);
+    }
+  }
+  at::Device device() const { return modes_.back().type; }
+
+ private:
+  struct Mode {
+    c10::DeviceType type;
+    bool enabled;
+    at::ScalarType dtype;
+  };
+  std::vector<Mode> modes_;
+};
+
+// While it lives, autocast is as it was then.
+class AutocastStateGuard {
+ public:
+  explicit AutocastStateGuard(const AutocastState& then) : now_(then.device()) { then.restore(); }
+  ~AutocastStateGuard() { now_.restore(); }
+  AutocastStateGuard(const AutocastStateGuard&) = delete;
+  AutocastStateGuard& operator=(const AutocastStateGuard&) = delete;
+
+ private:
+  const AutocastState now_;
+};
+
 // The state that the graph holds for a block until its backward.
 struct RecomputeNodeState : torch::CustomClassHolder {
   RecomputeNodeState(Recomputation what, at::Device device)
-      : recomputation(std::move(what)), random(device) {}
+      : recomputation(std::move(what)), random(device), autocast(device) {}
   ~RecomputeNodeState() override { end(/*ran=*/false); }
   // Releases the inputs too: the node may live as long as the loss.
   void end(bool ran) {
@@ -66,6 +104,7 @@ struct RecomputeNodeState : torch::CustomClassHolder {
 
   Recomputation recomputation;
   RandomState random;
+  AutocastState autocast;
 };
 
 struct Recompute : autograd::Function<Recompute> {
@@ -92,6 +131,7 @@ struct Recompute : autograd::Function<Recompute> {
     {
       const at::AutoGradMode graph(true);
       const RandomStateGuard random(held->random);
+      const AutocastStateGuard autocast(held->autocast);
       output = held->recomputation.forward(inputs);
     }
     if (output.requires_grad()) autograd::backward({output}, {gradients[0]});
@@ -105,9 +145,8 @@ struct Recompute : autograd::Function<Recompute> {
 
 }  // namespace
 
-at::Tensor run_recomputed(const std::vector<at::Tensor>& inputs, bool trainable,
+at::Tensor run_recomputed(const std::vector<at::Tensor>& inputs, bool trainable, at::Device device,
                           Recomputation again) {
-  const auto device = inputs.empty() ? at::Device(at::kCPU) : inputs.front().device();
   std::vector<at::Tensor> all{at::empty({0}).set_requires_grad(trainable)};
   all.insert(all.end(), inputs.begin(), inputs.end());
   return Recompute::apply(at::TensorList(all),

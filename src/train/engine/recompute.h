@@ -22,8 +22,9 @@ struct Recomputation {
 };
 
 // The result of forward for these inputs, without a graph of its own. trainable: true if the block
-// has parameters of its own that need gradients.
-at::Tensor run_recomputed(const std::vector<at::Tensor>& inputs, bool trainable,
+// has parameters of its own that need gradients. device: the block's, for its random numbers. The
+// second forward repeats the random numbers of the first, and its autocast mode.
+at::Tensor run_recomputed(const std::vector<at::Tensor>& inputs, bool trainable, at::Device device,
                           Recomputation again);
 
 }  // namespace lockstep::train

@@ -1,10 +1,15 @@
 // SnapshotCopies: the background copies of the part of the state that changes only in the
-// optimizer's step. Forward and backward go on meanwhile; a writer waits for the copies first.
+// optimizer's step. Forward and backward go on meanwhile; a writer waits for the copies first. For
+// copies from a device its stream waits, not the host.
 #pragma once
 
 #include <chrono>
 #include <future>
+#include <memory>
 #include <utility>
+
+#include <c10/core/Event.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 
 #include "base/check.h"
 #include "base/units.h"
@@ -20,8 +25,20 @@ class SnapshotCopies {
     done_ = std::move(done);
   }
 
-  // Waits until no copy reads any more: as long as a copy of the state takes.
+  // Copies from a device, which read until the event.
+  void add(std::shared_ptr<const c10::Event> device_copies) {
+    wait();
+    device_copies_ = std::move(device_copies);
+  }
+
+  // Waits until no copy reads any more: as long as a copy of the state takes. After copies from a
+  // device, what the caller queues on the current stream waits for them.
   void wait() {
+    if (device_copies_) {
+      const c10::impl::VirtualGuardImpl device(device_copies_->device_type());
+      device_copies_->block(device.getStream(device_copies_->device()));
+      device_copies_.reset();
+    }
     if (!done_.valid()) return;
     const auto begun = std::chrono::steady_clock::now();
     LS_CHECK(done_.wait_for(kBound) == std::future_status::ready, "a copy in memory ends");
@@ -36,6 +53,7 @@ class SnapshotCopies {
   static constexpr auto kBound = std::chrono::minutes(30);
 
   std::shared_future<void> done_;
+  std::shared_ptr<const c10::Event> device_copies_;
   Duration wait_time_{0};
 };
 

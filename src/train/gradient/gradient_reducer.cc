@@ -26,7 +26,8 @@ GradientReducer::GradientReducer(std::vector<Unit>& units, Mesh& mesh, BufferPoo
       unsharded_pool_(wholes),
       order_checker_(roll_call),
       non_finite_detector_(looks),
-      error_(error) {}
+      error_(error),
+      streams_(units.front().shard().device()) {}
 
 void GradientReducer::begin(int micro_step, bool last, int divisor) {
   micro_step_ = micro_step;
@@ -38,6 +39,7 @@ void GradientReducer::begin(int micro_step, bool last, int divisor) {
 
 void GradientReducer::on_gradient(Unit& unit, std::size_t member) {
   const at::NoGradGuard no_grad;
+  streams_.join();
   if (hop1_ && hop1_->transfer.done()) end_hop1();  // so that hop 2 need not wait for a whole unit
   if (mesh_.shard().size() > 1 && !unit.has_gradient_buffer())
     unit.attach_gradient_buffer(unsharded_pool_.acquire());
@@ -132,11 +134,13 @@ void GradientReducer::start_hop2(Unit& unit) {
 
 void GradientReducer::end() {
   const at::NoGradGuard no_grad;
+  streams_.join();
   end_hop1();
 }
 
 // Waits for all of them, so that none still writes when the first error is returned.
 Result<void> GradientReducer::finish() {
+  streams_.join();
   for (auto& transfer : hop2_) error_.note(transfer.wait());
   hop2_.clear();
   return error_.outcome();

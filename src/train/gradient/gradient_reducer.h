@@ -24,6 +24,7 @@
 #include "base/result.h"
 #include "train/engine/buffer_pool.h"
 #include "train/engine/first_error.h"
+#include "train/engine/stream_order.h"
 #include "train/engine/unit.h"
 #include "train/gradient/non_finite_detector.h"
 #include "train/group/collective_order_checker.h"
@@ -69,6 +70,7 @@ class GradientReducer {
   CollectiveOrderChecker& order_checker_;
   NonFiniteDetector& non_finite_detector_;
   FirstError& error_;
+  StreamOrder streams_;  // of the kernels that collect and divide gradients
 
   int micro_step_ = 0;
   bool last_ = false;

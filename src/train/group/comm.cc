@@ -234,8 +234,7 @@ Comm::Comm(c10::intrusive_ptr<c10d::ProcessGroup> group, Duration bound)
 }
 
 Result<void> Comm::use_device(at::Device device) {
-  if (!group_) return {};
-  if (!serves(**group_, device.type()))
+  if (group_ && !serves(**group_, device.type()))
     return Error{Code::invalid,
                  format("the model is on {}, and the process group has no backend for it: "
                         "init_process_group(\"cpu:lockstep,{}:nccl\") makes a group with both",

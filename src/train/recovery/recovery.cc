@@ -503,7 +503,7 @@ Result<void> Recovery::Impl::restore_from_memory(const RecoverableTraining& trai
   if (is_replacement) {
     optimizer.set_steps(plan->optimizer_steps);
     optimizer.set_decided_steps(plan->decided_steps);
-    seed_random(plan->seed, plan->step, rank());
+    seed_random(training.model.device(), plan->seed, plan->step, rank());
   }
   TRY(model.sync_parameters());
   return sampler.restore({plan->seed, plan->cursor});

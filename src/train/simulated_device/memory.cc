@@ -26,7 +26,8 @@ constexpr std::size_t kAlignment = 512;
 struct Block {
   std::size_t bytes;
   c10::Stream stream;                             // that allocated it
-  std::vector<std::shared_ptr<Event>> uses = {};  // by other streams
+  std::set<c10::StreamId> users = {};             // other streams that were recorded
+  std::vector<std::shared_ptr<Event>> uses = {};  // of them, once it is released
 };
 
 struct Usage {
@@ -72,6 +73,9 @@ class Arena {
     const auto found = blocks_.find(offset_of(pointer));
     LS_CHECK(found != blocks_.end(), "a block is released once");
     count(found->second.stream.device_index(), -static_cast<std::int64_t>(found->second.bytes));
+    for (const auto user : found->second.users)
+      found->second.uses.push_back(
+          queue_of(c10::Stream(c10::Stream::UNSAFE, found->second.stream.device(), user)).record());
     if (found->second.uses.empty())
       reuse(found->first, found->second);
     else
@@ -83,7 +87,7 @@ class Arena {
     const std::lock_guard lock(mutex_);
     const auto found = blocks_.find(offset_of(pointer));
     if (found == blocks_.end() || found->second.stream == stream) return;
-    found->second.uses.push_back(queue_of(stream).record());
+    found->second.users.insert(stream.id());
   }
 
   c10::DeviceIndex device_of(const void* pointer) {
