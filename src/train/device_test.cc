@@ -9,7 +9,6 @@
 #include <gtest/gtest.h>
 
 #include "train/engine/buffer_pool.h"
-#include "train/optimizer/optimizer.h"
 #include "train/ranks_for_test.h"
 #include "train/simulated_device/nccl_like.h"
 #include "train/simulated_device/simulated_device.h"

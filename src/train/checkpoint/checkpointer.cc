@@ -8,7 +8,6 @@
 #include <thread>
 #include <utility>
 
-#include "base/check.h"
 #include "base/format.h"
 #include "base/log.h"
 #include "base/os/files.h"

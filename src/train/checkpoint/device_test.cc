@@ -2,10 +2,7 @@
 #include <ATen/ops/rand.h>
 #include <gtest/gtest.h>
 
-#include "base/os/files.h"
 #include "train/checkpoint/training_for_test.h"
-#include "train/engine/buffer_pool.h"
-#include "train/simulated_device/memory.h"
 #include "train/simulated_device/simulated_device.h"
 #include "train/simulated_device/stream.h"
 

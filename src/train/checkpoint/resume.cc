@@ -12,7 +12,6 @@
 #include "train/checkpoint/format/saved_checkpoint.h"
 #include "train/checkpoint/load.h"
 #include "train/checkpoint/random_state.h"
-#include "train/checkpoint/state.h"
 #include "train/checkpoint/text_collectives.h"
 
 namespace lockstep::train {
