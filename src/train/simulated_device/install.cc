@@ -40,7 +40,7 @@ class Guard : public c10::impl::DeviceGuardImplInterface {
     setDevice(device);
     return before;
   }
-  c10::Device getDevice() const override { return device(current_device()); }
+  c10::Device getDevice() const override { return simulated_device::device(current_device()); }
   void setDevice(c10::Device device) const override {
     if (device.has_index()) set_current_device(device.index());
   }
@@ -120,7 +120,9 @@ class Hooks : public at::PrivateUse1HooksInterface {
   c10::DeviceIndex maybeExchangeDevice(c10::DeviceIndex device) const override {
     return device < 0 ? current_device() : exchangeDevice(device);
   }
-  at::Device getDeviceFromPtr(void* data) const override { return device(device_of(data)); }
+  at::Device getDeviceFromPtr(void* data) const override {
+    return simulated_device::device(index_of(data));
+  }
   bool isPinnedPtr(const void* data) const override { return is_pinned(data); }
   c10::Allocator* getPinnedMemoryAllocator() const override { return &pinned_allocator(); }
   const at::Generator& getDefaultGenerator(c10::DeviceIndex index) const override {

@@ -105,7 +105,7 @@ void visit_tensors(const Stack& values, const Visit& visit) {
     });
 }
 
-c10::Device device_of(const Stack& arguments) {
+c10::Device device_of_arguments(const Stack& arguments) {
   std::optional<c10::Device> found;
   visit_tensors(arguments, [&](const at::Tensor& tensor) {
     if (!found) found = tensor.device();
@@ -272,7 +272,7 @@ bool draws(const c10::FunctionSchema& schema) {
 void fallback(const c10::OperatorHandle& op, Stack* stack) {
   const auto count = op.schema().arguments().size();
   const Stack arguments(stack->end() - static_cast<std::ptrdiff_t>(count), stack->end());
-  const auto device = device_of(arguments);
+  const auto device = device_of_arguments(arguments);
   const c10::DeviceGuard guard(device);
   if (draws(op.schema())) return run_inline(op, *stack, device);
   const auto shapes = infer(op, arguments);

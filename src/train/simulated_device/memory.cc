@@ -90,7 +90,7 @@ class Arena {
     found->second.users.insert(stream.id());
   }
 
-  c10::DeviceIndex device_of(const void* pointer) {
+  c10::DeviceIndex index_of(const void* pointer) {
     const std::lock_guard lock(mutex_);
     const auto after = blocks_.upper_bound(offset_of(pointer));
     LS_CHECK(after != blocks_.begin(), "the pointer is in a block");
@@ -231,7 +231,7 @@ void* host_address(const void* device_pointer) {
 }
 
 bool is_device_pointer(const void* pointer) { return arena().has(pointer); }
-c10::DeviceIndex device_of(const void* pointer) { return arena().device_of(pointer); }
+c10::DeviceIndex index_of(const void* pointer) { return arena().index_of(pointer); }
 void record_stream(const void* pointer, c10::Stream stream) { arena().record(pointer, stream); }
 
 std::int64_t bytes_in_use(c10::DeviceIndex device) {

@@ -22,7 +22,7 @@ inline constexpr int kPoison = 0xff;
 void* host_address(const void* device_pointer);
 bool is_device_pointer(const void* pointer);
 // The device of a block.
-c10::DeviceIndex device_of(const void* device_pointer);
+c10::DeviceIndex index_of(const void* device_pointer);
 // After its release the block is not reused before this stream has done what it has queued by then.
 void record_stream(const void* device_pointer, c10::Stream stream);
 // Bytes in blocks that are in use, and the most that were since the last reset.
