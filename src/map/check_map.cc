@@ -23,6 +23,12 @@ bool is_id(std::string_view id) {
          std::all_of(id.begin(), id.end(), is_id_letter);
 }
 
+// Also keeps commas out of CUDA_VISIBLE_DEVICES.
+bool is_uuid(std::string_view uuid) {
+  return uuid.size() > 4 && uuid.size() <= kLongestId && uuid.starts_with("GPU-") &&
+         uuid.find_first_not_of("0123456789abcdefABCDEF-", 4) == uuid.npos;
+}
+
 Result<void> check_link(const LinkSpeed& link, const JsonLocation& location) {
   if (link.bandwidth && link.bandwidth->count() <= 0)
     return location.at("bandwidth").error("must be positive; leave it out if it is unknown");
@@ -136,9 +142,10 @@ class Checker {
     TRY(check_link(host.to_leaf, location.at("to_leaf")));
     TRY(check_link(host.between_islands, location.at("between_islands")));
     std::set<std::pair<DeviceKind, int>> numbers;
+    std::set<std::string> uuids;
     return check_all(host.islands, "islands", "island", location,
                      [&](const Island& island, const JsonLocation& at) {
-                       return check_island(island, numbers, at);
+                       return check_island(island, numbers, uuids, at);
                      });
   }
 
@@ -156,9 +163,22 @@ class Checker {
                host.id, first->second));
   }
 
+  static Result<void> check_uuid(const Device& device, std::set<std::string>& uuids,
+                                 const JsonLocation& location) {
+    if (device.uuid.empty()) return {};
+    if (device.kind != DeviceKind::gpu || !is_uuid(device.uuid))
+      return location.error(
+          format("'{}' is not the UUID of a GPU; write those that `nvidia-smi -L` "
+                 "prints, such as GPU-6ca3..., or leave them out",
+                 device.uuid));
+    if (uuids.insert(device.uuid).second || device.shared) return {};
+    return location.error(
+        format("the host has {} already; each GPU has a UUID of its own", device.uuid));
+  }
+
   static Result<void> check_island(const Island& island,
                                    std::set<std::pair<DeviceKind, int>>& numbers,
-                                   const JsonLocation& location) {
+                                   std::set<std::string>& uuids, const JsonLocation& location) {
     TRY(check_link(island.between_devices, location.at("between_devices")));
     JsonLocation there = location.at("devices");
     if (island.devices.empty()) return there.error("is empty; write at least one device");
@@ -171,6 +191,7 @@ class Checker {
             format("the host has {} {} already; number devices apart by 'first', or "
                    "say 'shared: true'",
                    lockstep::name_of(device.kind), device.number));
+      TRY(check_uuid(device, uuids, there));
     }
     return {};
   }

@@ -1,5 +1,7 @@
 #include "map/map.h"
 
+#include <utility>
+
 #include "base/format.h"
 #include "map/check_map.h"
 
@@ -10,7 +12,8 @@ constexpr int kLargestGroup = 1024;
 
 bool continues(const DeviceGroup& group, const Device& device) {
   return group.kind == device.kind && group.memory == device.memory &&
-         group.shared == device.shared && *group.first + group.count == device.number;
+         group.shared == device.shared && group.uuids.empty() == device.uuid.empty() &&
+         *group.first + group.count == device.number;
 }
 
 }  // namespace
@@ -22,6 +25,7 @@ IslandForm Island::form() const {
       ++form.devices.back().count;
     else
       form.devices.push_back({device.kind, 1, device.number, device.memory, device.shared});
+    if (!device.uuid.empty()) form.devices.back().uuids.push_back(device.uuid);
   }
   return form;
 }
@@ -36,9 +40,15 @@ Result<Island> Island::from_form(const IslandForm& form) {
       return Error{Code::invalid,
                    format("devices[{}].first: must be from 0 to {}, got {}",
                           &group - form.devices.data(), kLargestGroup, *group.first)};
+    if (!group.uuids.empty() && std::cmp_not_equal(group.uuids.size(), group.count))
+      return Error{Code::invalid,
+                   format("devices[{}].uuids: must be one for each of {} devices, or left out; got "
+                          "{}",
+                          &group - form.devices.data(), group.count, group.uuids.size())};
     for (int i = 0; i < group.count; ++i)
       island.devices.push_back(
-          {group.kind, group.first ? *group.first + i : -1, group.memory, group.shared});
+          {group.kind, group.first ? *group.first + i : -1, group.memory, group.shared,
+           group.uuids.empty() ? "" : group.uuids[static_cast<std::size_t>(i)]});
   }
   return island;
 }

@@ -40,7 +40,8 @@ struct Device {
   DeviceKind kind = DeviceKind::gpu;
   int number = 0;  // of the GPU or core on its machine, as CUDA_VISIBLE_DEVICES counts
   std::optional<Bytes> memory;
-  bool shared = false;  // other devices of the map represent the same GPU or core
+  bool shared = false;    // other devices of the map represent the same GPU or core
+  std::string uuid = {};  // of a GPU, as CUDA_VISIBLE_DEVICES names it: "GPU-..."; empty: unknown
   bool operator==(const Device&) const = default;
 };
 
@@ -51,6 +52,7 @@ struct DeviceGroup {
   std::optional<int> first;  // number of the first; absent: continues after the host's last
   std::optional<Bytes> memory;
   bool shared = false;
+  std::vector<std::string> uuids = {};  // one for each device, or none
 
   static constexpr auto fields() {
     return record<DeviceGroup>(
@@ -58,7 +60,8 @@ struct DeviceGroup {
         field("count", &DeviceGroup::count, "how many such devices"),
         field("first", &DeviceGroup::first, "number of the first; null: goes on after the last"),
         field("memory", &DeviceGroup::memory, "of each, such as 80 GiB; null: unknown"),
-        field("shared", &DeviceGroup::shared, "other devices stand for the same GPU or core"));
+        field("shared", &DeviceGroup::shared, "other devices stand for the same GPU or core"),
+        field("uuids", &DeviceGroup::uuids, "of GPUs, one for each, such as GPU-6ca3...; or none"));
   }
 };
 

@@ -111,6 +111,17 @@ TEST(Query, WhatTheMapLacksIsNamed) {
   EXPECT_EQ(common_level(map, {"a", -1}, {"a", 0}).error().code, Code::not_found);
 }
 
+TEST(File, UuidsComeBackAndTheyStayWithTheirDevicesInAGrid) {
+  ClusterMap map = machine(8, 4);
+  auto& devices_there = map.pods[0].leaves[0].hosts[0].islands[0].devices;
+  devices_there[0].uuid = "GPU-a0";
+  devices_there[1].uuid = "GPU-a1";
+  EXPECT_EQ(parse_map(dump_map(map), "x").value(), map) << dump_map(map);
+  EXPECT_EQ(map_from_json(map_to_json(map)).value(), map);
+  const ClusterMap grid = split_host(map, {2, 1}).value();
+  EXPECT_EQ(devices(*hosts(grid)[1])[0]->uuid, "GPU-a1");
+}
+
 TEST(File, AMapComesBackFromYamlAndJson) {
   ClusterMap map = two_pods();
   EXPECT_EQ(parse_map(dump_map(map), "x").value(), map) << dump_map(map);

@@ -2,28 +2,10 @@
 
 #include <gtest/gtest.h>
 
-#include "base/os/files.h"
-#include "base/temporary_folder_for_test.h"
+#include "map/discover/fake_root_for_test.h"
 
 namespace lockstep::map {
 namespace {
-
-// A folder that looks like the root of a machine.
-class FakeRoot {
- public:
-  FakeRoot() { EXPECT_TRUE(make_folders(folder_ / "dev")); }
-
-  void add_card(const std::string& pci, const std::string& information) {
-    auto folder = folder_ / "proc/driver/nvidia/gpus" / pci;
-    EXPECT_TRUE(make_folders(folder));
-    EXPECT_TRUE(write_file(folder / "information", information));
-  }
-  void add_device(const std::string& name) { EXPECT_TRUE(write_file(folder_ / "dev" / name, "")); }
-  const std::filesystem::path& path() const { return folder_.path(); }
-
- private:
-  const TemporaryFolder folder_;
-};
 
 TEST(Nvidia, AMachineWithoutCardsHasNone) {
   EXPECT_TRUE(usable_nvidia_gpus(FakeRoot().path()).empty());
@@ -50,6 +32,35 @@ TEST(Nvidia, WhereTheDriverShowsNoListDeviceFilesCount) {
   for (const char* name : {"nvidia0", "nvidia1", "nvidiactl", "nvidia-uvm", "null"})
     root.add_device(name);
   EXPECT_EQ(usable_nvidia_gpus(root.path()).size(), 2u);
+}
+
+TEST(Nvidia, ACardHasItsUuidOnceTheDriverKnowsIt) {
+  FakeRoot root;
+  root.add_card("0000:01:00.0", "GPU UUID: \t GPU-6ca3-01\nDevice Minor: \t 0\n");
+  root.add_card("0000:02:00.0", "GPU UUID: \t GPU-\?\?\?\?-\?\?\nDevice Minor: \t 1\n");
+  root.add_device("nvidia0");
+  root.add_device("nvidia1");
+  const auto gpus = usable_nvidia_gpus(root.path());
+  ASSERT_EQ(gpus.size(), 2u);
+  EXPECT_EQ(gpus[0].uuid, "GPU-6ca3-01");
+  EXPECT_EQ(gpus[1].uuid, "");
+  EXPECT_EQ(gpus[1].number, 1);
+}
+
+TEST(Nvidia, ACardIsInMigModeIfItHasSlices) {
+  FakeRoot root;
+  root.add_card("0000:01:00.0", "Device Minor: \t 1\n");
+  root.add_card("0000:02:00.0", "Device Minor: \t 0\n");
+  root.add_device("nvidia0");
+  root.add_device("nvidia1");
+  root.add_file("proc/driver/nvidia/capabilities/mig/config");
+  root.add_file("proc/driver/nvidia/capabilities/gpu1/mig/gi1/access");
+  root.add_file("proc/driver/nvidia/capabilities/gpu0/fabric-imex-mgmt");
+  root.add_folder("proc/driver/nvidia/capabilities/gpu0/mig");
+  const auto gpus = usable_nvidia_gpus(root.path());
+  ASSERT_EQ(gpus.size(), 2u);
+  EXPECT_TRUE(gpus[0].mig);
+  EXPECT_FALSE(gpus[1].mig) << "it supports MIG, and has no slices";
 }
 
 }  // namespace
