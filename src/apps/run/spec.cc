@@ -19,7 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // The other variables of the submitter's environment that a program needs. --env passes more.
-constexpr std::array<std::string_view, 3> kInherited = {"PYTHONPATH", "LD_LIBRARY_PATH", "TMPDIR"};
+constexpr std::array<std::string_view, 2> kInherited = {"PYTHONPATH", "TMPDIR"};
 constexpr std::size_t kFileMax = 4 << 20;
 constexpr std::string_view kExample =
     "it needs at least a line such as `command: [python, train.py]`";

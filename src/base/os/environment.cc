@@ -13,6 +13,8 @@ namespace fs = std::filesystem;
 
 constexpr std::array<std::string_view, 8> kUserVariables = {"PATH",  "HOME", "USER", "LOGNAME",
                                                             "SHELL", "LANG", "TZ",   "VIRTUAL_ENV"};
+constexpr std::array<std::string_view, 6> kNodePrefixes = {"NCCL_", "TORCH_NCCL_", "CUDA_",
+                                                           "FI_",   "NVIDIA_",     "UCX_"};
 
 }  // namespace
 
@@ -29,6 +31,11 @@ Environment own_environment() {
 
 bool is_user_variable(std::string_view name) {
   return std::ranges::find(kUserVariables, name) != kUserVariables.end() || name.starts_with("LC_");
+}
+
+bool is_node_variable(std::string_view name) {
+  return name == "LD_LIBRARY_PATH" ||
+         std::ranges::any_of(kNodePrefixes, [&](auto prefix) { return name.starts_with(prefix); });
 }
 
 std::string search_path(const Environment& environment) {

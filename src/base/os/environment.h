@@ -18,6 +18,10 @@ Environment own_environment();
 // user's name and home folder, the languages and time zone, the folders of programs.
 bool is_user_variable(std::string_view name);
 
+// True for variables that describe a machine's devices, network and libraries to the programs on
+// it: NCCL_*, TORCH_NCCL_*, CUDA_*, FI_*, NVIDIA_*, UCX_* and LD_LIBRARY_PATH.
+bool is_node_variable(std::string_view name);
+
 // PATH, or the default folders of programs if it is unset.
 std::string search_path(const Environment& environment);
 // The program that execvp would find by that path; relative folders in it are relative to `folder`.

@@ -47,5 +47,13 @@ TEST(Environment, WhatTellsOfTheUserIsKnownByName) {
   EXPECT_FALSE(is_user_variable("LD_PRELOAD"));
 }
 
+TEST(Environment, WhatTellsOfTheMachineIsKnownByName) {
+  for (const auto* name : {"NCCL_IB_HCA", "TORCH_NCCL_TRACE_BUFFER_SIZE", "CUDA_VISIBLE_DEVICES",
+                           "FI_PROVIDER", "NVIDIA_VISIBLE_DEVICES", "UCX_TLS", "LD_LIBRARY_PATH"})
+    EXPECT_TRUE(is_node_variable(name)) << name;
+  for (const auto* name : {"HOME", "LD_PRELOAD", "MY_NCCL_KEY", "NCCL", "LD_LIBRARY_PATH_64"})
+    EXPECT_FALSE(is_node_variable(name)) << name;
+}
+
 }  // namespace
 }  // namespace lockstep

@@ -1,9 +1,11 @@
 #include <cmath>
+#include <cstdlib>
 
 #include <gmock/gmock.h>
 #include <netinet/in.h>
 
 #include "base/format.h"
+#include "base/os/environment.h"
 #include "base/os/files.h"
 #include "base/steady_clock.h"
 #include "comm/rendezvous/client.h"
@@ -50,6 +52,9 @@ TEST_F(AgentTest, ARankFindsTheEnvironmentThatIsDocumented) {
   launch_.world_size = 4;
   launch_.nodes = 2;
   launch_.env = {{"COLOR", "blue"}, {"RANK", "77"}, {"LANG", "C.UTF-8"}, {"TERM", "xterm"}};
+  for (const auto& [name, value] : own_environment())
+    if (is_node_variable(name)) ::unsetenv(name.c_str());
+  ::setenv("NCCL_IB_HCA", "mlx5", 1);
   start();
   ASSERT_EQ(finish(), 0) << agent_log();
   auto found = variables(daemon_.lines(3));
@@ -70,7 +75,10 @@ TEST_F(AgentTest, ARankFindsTheEnvironmentThatIsDocumented) {
                        {"GROUP_RANK", "0"},
                        {"MASTER_ADDR", "127.0.0.1"},
                        {"MASTER_PORT", format("{}", last.master_port)},
+                       {"CUDA_DEVICE_ORDER", "PCI_BUS_ID"},
                        {"CUDA_VISIBLE_DEVICES", "4,6"},
+                       {"NCCL_IB_HCA", "mlx5"},
+                       {"NCCL_SOCKET_IFNAME", "=lo"},
                        {"OMP_NUM_THREADS", "1"},
                        {"GLOO_SOCKET_IFNAME", "lo"},
                        {"LOCKSTEP_HOME", root_.path().string()},
@@ -122,6 +130,10 @@ TEST_F(AgentTest, RanksRunAnywhereWhereTheUserSaysSoOrTheMapKnowsAnotherMachine)
   launch_.islands = {{100'000}};
   EXPECT_EQ(rank_processors(launch_).value(), std::vector<std::vector<int>>(1));
   launch_.env.clear();
+  EXPECT_EQ(rank_processors(launch_).value(), std::vector<std::vector<int>>(1));
+  launch_.gpus = true;
+  launch_.devices = {100'000};
+  launch_.islands.clear();
   EXPECT_EQ(rank_processors(launch_).value(), std::vector<std::vector<int>>(1));
   launch_.env["LOCKSTEP_BIND"] = "socket";
   const auto refused = rank_processors(launch_);

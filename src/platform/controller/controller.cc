@@ -560,11 +560,15 @@ engine::LaunchSpec Controller::launch_spec_of(const model::Node& node) const {
   launch.host = node.host;
   launch.address = host ? map::address_of(*host) : node.host;
   const auto all = host ? map::devices(*host) : std::vector<const map::Device*>{};
+  std::vector<bool> gpus;
   for (int index : node.devices) {
     const auto i = static_cast<std::size_t>(index);
     launch.devices.push_back(i < all.size() ? all[i]->number : index);
-    launch.gpus = i < all.size() && all[i]->kind == map::DeviceKind::gpu;
+    gpus.push_back(i < all.size() && all[i]->kind == map::DeviceKind::gpu);
+    if (gpus.back() && !all[i]->uuid.empty()) launch.device_uuids.push_back(all[i]->uuid);
   }
+  launch.gpus = std::ranges::find(gpus, false) == gpus.end();
+  if (launch.device_uuids.size() != launch.devices.size()) launch.device_uuids.clear();
   if (host) launch.islands = islands_of(*host, node.devices);
   launch.first_rank = node.id.index * run.spec.devices;
   launch.world_size = model::rank_count(run.spec);

@@ -196,6 +196,22 @@ TEST_F(ControllerTest, LaunchesNameNoIslandsOfAHostThatHasOne) {
   EXPECT_TRUE(engine_.launches.back().islands.empty());
 }
 
+TEST_F(ControllerTest, LaunchesNameTheUuidsOfTheirGpusIfAllAreKnown) {
+  map::ClusterMap map = two_hosts();
+  auto& islands = map.pods[0].leaves[0].hosts[0].islands;
+  islands[0].devices[0].uuid = "GPU-a4";
+  controller_.reset();
+  controller_ = Controller::open({store_, history_, engine_, clock_, clock_,
+                                  host::Keys::open(home_).value(), map, home_})
+                    .value();
+  ASSERT_TRUE(controller_->submit(spec_of(1, 1), {}));
+  EXPECT_EQ(engine_.launches.back().host, "a");
+  EXPECT_THAT(engine_.launches.back().device_uuids, ElementsAre("GPU-a4"));
+  ASSERT_TRUE(controller_->submit(spec_of(1, 1), {}));
+  EXPECT_EQ(engine_.launches.back().host, "a");
+  EXPECT_TRUE(engine_.launches.back().device_uuids.empty());
+}
+
 TEST_F(ControllerTest, LaunchesCarryAllThatAnAgentNeeds) {
   auto spec = spec_of(2, 2);
   spec.env = {{"A", "b"}};

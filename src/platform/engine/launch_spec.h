@@ -24,6 +24,8 @@ struct LaunchSpec {
   std::vector<int>
       devices;        // their numbers on the machine, in CUDA_VISIBLE_DEVICES order; one rank each
   bool gpus = false;  // the devices are GPUs: set CUDA_VISIBLE_DEVICES
+  // The GPUs' UUIDs in the order of `devices`, for CUDA_VISIBLE_DEVICES. Empty if one is unknown.
+  std::vector<std::string> device_uuids;
   // For each device all devices of its island; empty if the host has only one island, or if devices
   // share a core.
   std::vector<std::vector<int>> islands;
@@ -56,6 +58,7 @@ struct LaunchSpec {
         field("address", &LaunchSpec::address, "where other nodes reach it"),
         field("devices", &LaunchSpec::devices, "device numbers on the machine"),
         field("gpus", &LaunchSpec::gpus, "the devices are GPUs"),
+        field("device_uuids", &LaunchSpec::device_uuids, "UUIDs of the GPUs, if all are known"),
         field("islands", &LaunchSpec::islands,
               "of each device all of its island, if there are several"),
         field("first_rank", &LaunchSpec::first_rank, "global rank of local rank 0"),

@@ -18,28 +18,31 @@ Result<bool> wants_binding(const engine::LaunchSpec& launch) {
                format("{} is '{}'; write island or none", kBindVariable, set->second)};
 }
 
+// For each rank the devices whose processors it may use. An island of GPUs is an NVLink domain,
+// which may have GPUs of several NUMA nodes, so only a rank's own GPU counts.
+std::vector<std::vector<int>> near_devices(const engine::LaunchSpec& launch) {
+  if (!launch.gpus) return launch.islands;
+  std::vector<std::vector<int>> own;
+  for (const int device : launch.devices) own.push_back({device});
+  return own;
+}
+
 }  // namespace
 
 Result<std::vector<std::vector<int>>> rank_processors(const engine::LaunchSpec& launch) {
   const std::vector<std::vector<int>> unbound(launch.devices.size());
-  if (!TRY(wants_binding(launch)) || launch.islands.size() != unbound.size()) return unbound;
-  auto bound = unbound;
-  for (std::size_t i = 0; i < bound.size(); ++i) {
-    if (i > 0 && launch.islands[i] == launch.islands[i - 1]) {
-      bound[i] = bound[i - 1];  // looking at a machine takes some 10 ms
-      continue;
-    }
-    auto found = map::processors_of(launch.gpus ? map::DeviceKind::gpu : map::DeviceKind::core,
-                                    launch.islands[i]);
-    if (!found) {
-      LS_LOG(warning, "ranks are not bound to islands of the map: {}", found.error().message);
-      return unbound;
-    }
-    bound[i] = *std::move(found);
+  const auto sets = near_devices(launch);
+  if (!TRY(wants_binding(launch)) || sets.size() != unbound.size()) return unbound;
+  auto bound =
+      map::processors_of_each(launch.gpus ? map::DeviceKind::gpu : map::DeviceKind::core, sets);
+  if (!bound) {
+    LS_LOG(warning, "ranks are not bound to processors near their devices: {}",
+           bound.error().message);
+    return unbound;
   }
-  for (std::size_t i = 0; i < bound.size(); ++i)
+  for (std::size_t i = 0; i < bound->size(); ++i)
     LS_LOG(info, "rank {} runs on processors {}", launch.first_rank + static_cast<int>(i),
-           joined(bound[i], ","));
+           joined((*bound)[i], ","));
   return bound;
 }
 

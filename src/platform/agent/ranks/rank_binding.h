@@ -1,8 +1,10 @@
-// Binds a rank to processors of its host: to those of its island of the map. So memory that it
-// touches first, and memory of comm's allocator, is near its device.
+// Binds a rank to processors of its host: to those of its GPU's NUMA node or, if its device is a
+// core, to those of its island of the map. So memory that it touches first, and memory of comm's
+// allocator, is near its device.
 //
-// Only if the map has several islands for the host; LOCKSTEP_BIND=none in the run's environment
-// disables it. Memory is not bound: a rank that needs more than its island has gets it elsewhere.
+// Cores are bound only if the map has several islands for the host. LOCKSTEP_BIND=none in the run's
+// environment disables all binding. Memory is not bound: a rank that needs more than its node has
+// gets it elsewhere.
 #pragma once
 
 #include <string_view>

@@ -9,9 +9,32 @@
 #include "platform/host/node_files.h"
 
 namespace lockstep::agent {
+namespace {
+
+// An empty list hides the GPUs from a run that asks for that.
+bool hides_gpus(const std::map<std::string, std::string>& env) {
+  const auto set = env.find("CUDA_VISIBLE_DEVICES");
+  return set != env.end() && set->second.empty();
+}
+
+// The numbers are by PCI address, which is not CUDA's order without CUDA_DEVICE_ORDER. Numbers and
+// UUIDs do not mix in one list.
+void set_cuda_devices(const engine::LaunchSpec& launch, Environment& result) {
+  if (!launch.gpus) return;
+  result["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID";
+  if (!hides_gpus(launch.env))
+    result["CUDA_VISIBLE_DEVICES"] = launch.device_uuids.size() == launch.devices.size()
+                                         ? joined(launch.device_uuids, ",")
+                                         : joined(launch.devices, ",");
+}
+
+}  // namespace
+
 Environment base_environment() {
   Environment base = own_environment();
-  std::erase_if(base, [](const auto& variable) { return !is_user_variable(variable.first); });
+  std::erase_if(base, [](const auto& variable) {
+    return !is_user_variable(variable.first) && !is_node_variable(variable.first);
+  });
   base["TERM"] = "dumb";
   return base;
 }
@@ -33,7 +56,10 @@ Environment rank_environment(const engine::LaunchSpec& launch, const model::Node
   // A rank's `lockstep` commands talk to the daemon of its own run.
   if (!launch.env.contains("LOCKSTEP_HOME"))
     result["LOCKSTEP_HOME"] = std::filesystem::path(launch.daemon_file).parent_path().string();
-  if (launch.gpus) result["CUDA_VISIBLE_DEVICES"] = joined(launch.devices, ",");
+  set_cuda_devices(launch, result);
+  // `base` has the node's own setting. "=": exactly this name, where NCCL takes a prefix otherwise.
+  if (!info.socket_interface.empty() && !result.contains("NCCL_SOCKET_IFNAME"))
+    result["NCCL_SOCKET_IFNAME"] = "=" + info.socket_interface;
 
   result["RANK"] = format("{}", launch.first_rank + local_rank);
   result["LOCAL_RANK"] = format("{}", local_rank);

@@ -19,10 +19,12 @@ struct RankLaunchInfo {
   std::string report_socket;  // of this rank
   std::string token;          // LOCKSTEP_NODE_TOKEN
   std::string flight_folder;
-  bool is_restart = false;  // the rank was killed, and this process replaces it
+  std::string socket_interface;  // with the node's address, for NCCL; empty: unknown
+  bool is_restart = false;       // the rank was killed, and this process replaces it
 };
 
-// The variables of the agent's own environment that any program needs; the rest is not passed on.
+// The variables of the agent's own environment that any program needs, or that describe the machine
+// to NCCL, CUDA and libfabric; the rest is not passed on.
 Environment base_environment();
 
 // Lockstep's own variables take precedence over the user's (launch.env), and those over `base`.

@@ -4,13 +4,16 @@
 
 #include <unistd.h>
 
+#include "base/log.h"
 #include "base/os/files.h"
+#include "comm/fabric/address/kernel_network.h"
 #include "comm/fabric/address/network_options.h"
 #include "comm/fabric/address/port_range.h"
 #include "net/crypto.h"
 #include "net/http/url.h"
 #include "platform/agent/ranks/rank_binding.h"
 #include "platform/agent/ranks/rank_environment.h"
+#include "platform/agent/ranks/socket_interface.h"
 
 namespace lockstep::agent {
 
@@ -57,8 +60,13 @@ Result<void> RankLauncher::open_rendezvous() {
 Result<void> RankLauncher::prepare(const model::Command& start) {
   start_ = start;
   TRY(make_folders(files_.flight()));
+  if (const auto set = launch_.env.find("CUDA_VISIBLE_DEVICES");
+      launch_.gpus && set != launch_.env.end() && !set->second.empty())
+    LS_LOG(warning, "the run's CUDA_VISIBLE_DEVICES '{}' is not used: ranks get their own GPUs",
+           set->second);
   processors_ = TRY(rank_processors(launch_));
   store_port_ = TRY(open_store());
+  socket_interface_ = interface_of(launch_.address, comm::KernelNetwork());
   return {};
 }
 
@@ -82,6 +90,7 @@ ProcessSpec RankLauncher::program_of(int local_rank, bool is_restart) const {
                                    .report_socket = report_socket(local_rank),
                                    .token = token_,
                                    .flight_folder = files_.flight(),
+                                   .socket_interface = socket_interface_,
                                    .is_restart = is_restart};
   return {
       .command = launch_.command,

@@ -56,8 +56,9 @@ class RankLauncher {
   SocketFolder sockets_;
   std::unique_ptr<comm::RendezvousServer> rendezvous_;  // on node 0
   std::unique_ptr<comm::PortForwarder>
-      forwarder_;       // on other nodes, where MASTER_ADDR is not loopback
-  int store_port_ = 0;  // port of torch's store on loopback, as in RankLaunchInfo
+      forwarder_;                 // on other nodes, where MASTER_ADDR is not loopback
+  std::string socket_interface_;  // as in RankLaunchInfo, once prepared
+  int store_port_ = 0;            // port of torch's store on loopback, as in RankLaunchInfo
   std::vector<std::vector<int>> processors_;  // by local rank, once prepared
   model::Command start_;
 };

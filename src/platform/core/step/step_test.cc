@@ -89,6 +89,24 @@ TEST_F(StepTest, AnIdOfAnotherRunOrNoNameIsRefusedAsARequestId) {
   EXPECT_EQ(world.state.runs.size(), 1u);
 }
 
+TEST_F(StepTest, ARunThatNamesItsOwnGpusIsRefusedWhereTheMapHasGpus) {
+  auto spec = spec_of(1, 1);
+  spec.env = {{"CUDA_VISIBLE_DEVICES", "2,3"}};
+  const auto refused = world.apply_event(model::SubmitRun{spec, {}});
+  EXPECT_EQ(refused.error().code, Code::invalid);
+  EXPECT_THAT(refused.error().message,
+              AllOf(HasSubstr("env: CUDA_VISIBLE_DEVICES is '2,3'"), HasSubstr("--devices")));
+  spec.env["CUDA_VISIBLE_DEVICES"].clear();
+  world.apply_event_ok(model::SubmitRun{spec, {}});
+  for (auto& pod : world.state.map.pods)
+    for (auto& leaf : pod.leaves)
+      for (auto& host : leaf.hosts)
+        for (auto& island : host.islands)
+          for (auto& device : island.devices) device.kind = map::DeviceKind::core;
+  spec.env["CUDA_VISIBLE_DEVICES"] = "2,3";
+  world.apply_event_ok(model::SubmitRun{spec, {}});
+}
+
 TEST_F(StepTest, ABadSpecAndOneThatFitsNowhereAreRefused) {
   auto spec = spec_of(1, 1);
   spec.timeout = Duration(0);

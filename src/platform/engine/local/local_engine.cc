@@ -29,15 +29,16 @@ std::string random_name() {
 }
 
 // The agent outlives the daemon, and others may read its environment. So it gets the variables of
-// the user, of paths to programs and sockets, and Lockstep's own settings. It does not get other
-// variables of the shell that started the daemon, such as cloud keys.
+// the user and of the machine, of paths to sockets, and Lockstep's own settings. It does not get
+// other variables of the shell that started the daemon, such as cloud keys.
 Environment agent_environment() {
   Environment kept = own_environment();
   std::erase_if(kept, [](const auto& variable) {
     const std::string& name = variable.first;
-    const bool is_needed = name == "XDG_RUNTIME_DIR" || name == "TMPDIR" ||
-                           name == "LD_LIBRARY_PATH" || name.ends_with("SAN_OPTIONS");
-    return !is_needed && !is_user_variable(name) && !name.starts_with("LOCKSTEP_");
+    const bool is_needed =
+        name == "XDG_RUNTIME_DIR" || name == "TMPDIR" || name.ends_with("SAN_OPTIONS");
+    return !is_needed && !is_user_variable(name) && !is_node_variable(name) &&
+           !name.starts_with("LOCKSTEP_");
   });
   return kept;
 }

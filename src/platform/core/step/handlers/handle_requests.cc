@@ -1,5 +1,6 @@
 // Requests of users: submit, stop and resume a run.
 #include "base/format.h"
+#include "map/query.h"
 #include "platform/core/sched/pass.h"
 #include "platform/core/step/ending/attempt_end.h"
 #include "platform/core/step/ending/reason_text.h"
@@ -40,6 +41,23 @@ Result<void> check_same(const model::Run& run, const model::SubmitRun& repeat) {
                       repeat.request_id, text(run.id))};
 }
 
+// Lockstep sets the variable to the GPUs of the allocation. Another value would be lost, or name
+// GPUs of other runs. An empty value hides all GPUs, which harms no other run.
+Result<void> check_cuda_devices(const map::ClusterMap& map, const model::RunSpec& spec) {
+  const auto set = spec.env.find("CUDA_VISIBLE_DEVICES");
+  if (set == spec.env.end() || set->second.empty()) return {};
+  if (spec.needs.kind == map::DeviceKind::core) return {};
+  for (const map::Host* host : map::hosts(map))
+    for (const map::Device* device : map::devices(*host))
+      if (device->kind == map::DeviceKind::gpu)
+        return Error{Code::invalid,
+                     format("env: CUDA_VISIBLE_DEVICES is '{}', and Lockstep sets it to the GPUs "
+                            "that the run gets; leave it out and ask for `--devices`, or set it to "
+                            "nothing to hide all GPUs",
+                            set->second)};
+  return {};
+}
+
 // A run that is larger than the limit of its project or user would wait forever.
 Result<void> check_limits(const Draft& draft, const model::RunSpec& spec,
                           const model::Origin& origin) {
@@ -67,6 +85,7 @@ Result<void> handle_event(Draft& draft, const model::SubmitRun& event) {
   TRY(model::check(event.spec));
   TRY(check_dependencies(draft, event.spec));
   TRY(check_limits(draft, event.spec, event.origin));
+  TRY(check_cuda_devices(draft.map(), event.spec));
   model::Run run;
   run.id = draft.next_run_id(event.spec.project);
   TRY(check_checkpoint_folder(draft, run.id, event.spec, event.runs_in_same_folder));
