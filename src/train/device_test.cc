@@ -3,13 +3,17 @@
 #include <string>
 
 #include <ATen/core/Tensor.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/ones.h>
 #include <c10/core/StreamGuard.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "train/engine/buffer_pool.h"
+#include "train/engine/device_memory.h"
+#include "train/group/rank_placement.h"
 #include "train/ranks_for_test.h"
+#include "train/simulated_device/memory.h"
 #include "train/simulated_device/nccl_like.h"
 #include "train/simulated_device/simulated_device.h"
 #include "train/simulated_device/stream.h"
@@ -148,6 +152,22 @@ TEST(Device, AGroupWithoutABackendForItIsRefusedWithWords) {
     return {};
   });
   EXPECT_EQ(failures, "");
+}
+
+TEST(Device, AutoCountsWhatIsFreeAndWhatThisProcessHolds) {
+  simulated_device::install();
+  constexpr std::size_t all = std::size_t{16} << 30;
+  constexpr std::size_t free = std::size_t{5} << 30;
+  const auto device = simulated_device::device(0);
+  const RankPlacement alone_on_host(1);
+  simulated_device::set_memory_info(free, all);
+  const auto before = memory_per_rank(device, alone_on_host);
+  const auto held = at::empty({1 << 20}, at::TensorOptions(at::kFloat).device(device));
+  const auto after = memory_per_rank(device, alone_on_host);
+  const auto in_use = simulated_device::bytes_in_use(0);
+  simulated_device::set_memory_info(all, all);
+  EXPECT_EQ(before.value() + 4_MiB, after.value());
+  EXPECT_EQ(after.value(), 5_GiB + Bytes(in_use));
 }
 
 }  // namespace

@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <optional>
 
-#include <ATen/DeviceAccelerator.h>
+#include <c10/core/Allocator.h>
+#include <c10/core/CachingDeviceAllocator.h>
 #include <unistd.h>
 
 #include "base/format.h"
@@ -27,6 +30,14 @@ std::optional<Bytes> container_limit() {
   return Bytes(bytes);
 }
 
+// The memory that this process's allocator holds, for tensors or as its reserve. None before the
+// first tensor.
+Bytes reserved_by(c10::DeviceAllocator& allocator, c10::DeviceIndex device) {
+  if (!allocator.initialized()) return 0_B;
+  constexpr auto kAll = static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE);
+  return Bytes(allocator.getDeviceStats(device).reserved_bytes[kAll].current);
+}
+
 }  // namespace
 
 Result<Bytes> memory_per_rank(at::Device device, const RankPlacement& placement) {
@@ -34,8 +45,9 @@ Result<Bytes> memory_per_rank(at::Device device, const RankPlacement& placement)
     return std::min(main_memory(), container_limit().value_or(main_memory())) /
            placement.ranks_per_host_max();
   try {
-    const auto [free, all] = at::accelerator::getMemoryInfo(device.index());
-    return Bytes(static_cast<std::int64_t>(all));
+    auto& allocator = *at::getDeviceAllocator(device.type());
+    const auto free = allocator.getMemoryInfo(device.index()).first;
+    return Bytes(static_cast<std::int64_t>(free)) + reserved_by(allocator, device.index());
   } catch (const std::exception&) {
     return Error{Code::invalid, format("policy auto: {} does not say how much memory it has: state "
                                        "it, as in auto:80GiB",

@@ -179,6 +179,7 @@ class DeviceAllocator : public c10::DeviceAllocator {
     c10::CachingDeviceAllocator::DeviceStats stats;
     stats.allocated_bytes[0].current = bytes_in_use(device);
     stats.allocated_bytes[0].peak = bytes_in_use_max(device);
+    stats.reserved_bytes[0] = stats.allocated_bytes[0];
     return stats;
   }
   void resetAccumulatedStats(c10::DeviceIndex) override {}
