@@ -42,7 +42,7 @@ __all__ = [
 ]
 
 NAME = "simulated"
-# Of a process group for this device alone, which behaves as NCCL's does. Together with Gloo:
+# The backend of a process group for this device alone, which behaves as NCCL's does. With Gloo:
 # init_process_group("cpu:gloo,simulated:simulated_nccl"). Not with "lockstep": to torch both are
 # "custom", and a group has one backend of each kind.
 BACKEND = "simulated_nccl"

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import simulated_device
 import torch
+from models import batch, net
 from torch import nn
 
 import lockstep
@@ -155,3 +156,63 @@ def test_a_tensor_of_several_elements_is_refused_without_reading_it() -> None:
     with pytest.raises(TypeError, match=r"'loss' must be one number, got a tensor of shape \[3\]"):
         lockstep.log({"loss": torch.ones(3, device=DEVICE)}, step=1)
     assert simulated_device.host_waits(INDEX).all() == 0
+
+
+class Training:
+    """A run as in a user's script, of one rank."""
+
+    def __init__(self, folder: Path, device: torch.device, **options: bool) -> None:
+        self.device = device
+        self.model = lockstep.shard(net().to(device), "zero1")
+        self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=0.01, **options)
+        self.checkpoints = lockstep.Checkpoints(folder, self.model, self.optimizer)
+        self.done = self.checkpoints.resume()
+
+    def run_to(self, step: int) -> None:
+        for number in range(self.done, step):
+            x, y = (each.to(self.device) for each in batch(number, 0))
+            nn.functional.mse_loss(self.model(x), y).backward()
+            self.optimizer.step()
+            self.optimizer.zero_grad()
+        self.done = step
+
+    def save(self) -> None:
+        self.checkpoints.save(self.done)
+        self.checkpoints.finish()
+
+    def values(self) -> dict[str, torch.Tensor]:
+        return lockstep.state_dict(self.model)
+
+    def step_counts(self) -> list[torch.Tensor]:
+        return [state["step"] for state in self.optimizer.state.values()]
+
+
+@pytest.mark.parametrize(
+    ("device", "kind"),
+    [(DEVICE, "fused"), (DEVICE, "capturable"), (torch.device("cpu"), "fused")],
+)
+def test_kernels_find_the_number_of_steps_on_their_device_after_resume(
+    tmp_path: Path, device: torch.device, kind: str
+) -> None:
+    unbroken = Training(tmp_path / "unbroken", device, **{kind: True})
+    unbroken.run_to(4)
+    before = Training(tmp_path, device, **{kind: True})
+    before.run_to(2)
+    before.save()
+    after = Training(tmp_path, device, **{kind: True})
+    assert after.done == 2
+    for count, expected in zip(after.step_counts(), before.step_counts(), strict=True):
+        assert (count.device, count.dtype) == (expected.device, expected.dtype)
+        assert count.item() == 2
+    after.run_to(4)
+    for name, tensor in unbroken.values().items():
+        assert torch.equal(after.values()[name], tensor), name
+
+
+@pytest.mark.parametrize("options", [{}, {"fused": True}, {"capturable": True}])
+def test_a_save_reads_the_number_of_steps_once(tmp_path: Path, options: dict[str, bool]) -> None:
+    run = Training(tmp_path, DEVICE, **options)
+    run.run_to(1)
+    simulated_device.reset_host_waits(INDEX)
+    run.save()
+    assert simulated_device.host_waits(INDEX).reads == (1 if options else 0)
