@@ -197,10 +197,14 @@ class OptimizerState:
                 raise ValueError(f"the optimizer does not step {name}: give it all parameters")
 
     def steps(self) -> int:
-        steps = {int(state["step"]) for state in self._optimizer.state.values() if "step" in state}
+        counts = [state["step"] for state in self._optimizer.state.values() if "step" in state]
+        on_device = [each for each in counts if isinstance(each, Tensor) and not each.is_cpu]
+        # A device is read once: each read waits for all that is queued there.
+        steps = set(torch.stack(on_device).tolist()) if on_device else set()
+        steps |= {int(each) for each in counts if not isinstance(each, Tensor) or each.is_cpu}
         if len(steps) > 1:
             raise ValueError(f"parameters have taken different numbers of steps: {sorted(steps)}")
-        return max(steps, default=0)
+        return int(max(steps, default=0))
 
     def tensors(self) -> list[tuple[str, int, Tensor]]:
         """This rank's state. Torch keeps none for parameters of which this rank has no elements."""
@@ -250,8 +254,17 @@ class OptimizerState:
     def set_steps(self, steps: int) -> None:
         if self.method == "sgd":
             return
-        for state in self._optimizer.state.values():
-            state["step"] = torch.tensor(float(steps))
+        states = self._optimizer.state
+        for group in self._optimizer.param_groups:
+            # As torch's load_state_dict: kernels of these read the number.
+            read_by_kernels = group.get("fused") or group.get("capturable")
+            for parameter in group["params"]:
+                if parameter in states:
+                    states[parameter]["step"] = (
+                        torch.full((), float(steps), dtype=torch.float32, device=parameter.device)
+                        if read_by_kernels
+                        else torch.tensor(float(steps))
+                    )
 
     def _kinds(self) -> dict[str, tuple[str, torch.dtype | None]]:
         """By torch's name: the checkpoint's name, and the type if a rank has some of it."""
