@@ -7,6 +7,7 @@ machines without a GPU. "cpu" tries the acceptance's own code.
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import tempfile
 from collections.abc import Iterator
@@ -18,13 +19,13 @@ import torch.distributed as dist
 
 from gpu.items import KINDS
 
-# Of c10d, by the kind: what NCCL is for GPUs.
+# The backend of c10d that takes NCCL's place on each kind.
 BACKENDS = {"cuda": "nccl", "cpu": "gloo", "simulated": "simulated_nccl"}
-# Of a group that serves the CPU, too, which the guide recommends.
+# The group that the guide recommends: it serves the CPU, too.
 RECOMMENDED = {
     "cuda": "cpu:lockstep,cuda:nccl",
     "cpu": "cpu:lockstep",
-    "simulated": "cpu:lockstep,simulated:simulated_nccl",
+    "simulated": "simulated:simulated_nccl",  # c10d knows one backend of others than its own
 }
 GROUP_SECONDS = 60  # the time-out of groups
 
@@ -107,6 +108,7 @@ def queue_sleep(device: torch.device, seconds: float) -> None:
     torch.cuda._sleep(int(seconds * cycles_a_second(device)))
 
 
+@functools.cache
 def cycles_a_second(device: torch.device) -> float:
     cycles = 20_000_000
     before, after = (torch.cuda.Event(enable_timing=True) for _ in range(2))

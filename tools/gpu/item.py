@@ -13,6 +13,8 @@ from pathlib import Path
 from gpu.items import ITEMS, Item
 from gpu.report import FAILED, PASSED, SKIPPED, Outcome, Skipped
 
+COLUMNS_MAX = 300  # of what a failed item says; its log has all
+
 
 def main() -> None:
     name, kind, result = sys.argv[1:]
@@ -42,9 +44,8 @@ def run(item: Item, kind: str) -> Outcome:
 def first_line(error: BaseException) -> str:
     lines = str(error).strip().splitlines()
     if lines:
-        return (
-            lines[0] if isinstance(error, AssertionError) else f"{type(error).__name__}: {lines[0]}"
-        )
+        kind = "" if isinstance(error, AssertionError) else f"{type(error).__name__}: "
+        return f"{kind}{lines[0]}"[:COLUMNS_MAX]
     last = traceback.extract_tb(error.__traceback__)[-1]
     return f"{type(error).__name__} at {Path(last.filename).name}:{last.lineno}: {last.line}"
 

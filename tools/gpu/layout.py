@@ -17,7 +17,7 @@ PYTHONPATH = [ROOT / "tools", ROOT / "python" / "tests", PACKAGE]
 
 
 def environment() -> dict[str, str]:
-    """Of the processes of items."""
+    """The environment of an item's process."""
     return {
         **os.environ,
         "PYTHONPATH": os.pathsep.join(map(str, PYTHONPATH)),

@@ -71,7 +71,7 @@ def stay_within_the_estimate(kind: str) -> Seen:
         if policy in numbers:
             continue
         numbers[policy] = used / expected
-        parts.append(f"{policy} {used / 2**20:.0f} of {expected / 2**20:.0f} MiB")
+        parts.append(f"{policy} {used / 2**20:.1f} of {expected / 2**20:.1f} MiB")
         assert used <= expected * 1.05 + SLACK[kind], (
             f"{policy} used {used / 2**20:.0f} MiB, policy auto expects {expected / 2**20:.0f}"
         )
@@ -154,7 +154,7 @@ def check_parts(model: nn.Module, weights: dict[str, Tensor], device: torch.devi
 
 
 def write_safetensors(path: Path, tensors: dict[str, Tensor]) -> None:
-    """Of 32-bit floats. https://github.com/huggingface/safetensors has the format."""
+    """Writes 32-bit floats. https://github.com/huggingface/safetensors has the format."""
     header, offset = {}, 0
     for name, tensor in tensors.items():
         end = offset + tensor.numel() * 4

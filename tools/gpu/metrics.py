@@ -46,7 +46,10 @@ def log_without_a_wait(kind: str) -> Seen:
     """A loss on a busy device: log() returns at once, and the number is printed later."""
     device = devices.use(kind)
     value = torch.full((), 2.5, device=device)
+    # The first use of a kernel loads it, which may wait for the device.
+    lockstep.log({"loss": value * 2}, step=0)
     devices.synchronize(device)
+    lockstep.log({"plain": 1}, step=1)
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         with busy(device) if kind != "cpu" else contextlib.nullcontext():

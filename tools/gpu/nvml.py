@@ -1,4 +1,4 @@
-"""What NVML, the driver's library, says of this machine. Without it there are no cards."""
+"""Asks NVML, the driver's library, about this machine's cards. Without it there are none."""
 
 from __future__ import annotations
 

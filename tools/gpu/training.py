@@ -29,8 +29,10 @@ def adamw(parameters: Iterable[Tensor]) -> torch.optim.Optimizer:
 
 
 def net_on(device: torch.device) -> Net:
-    model = net()
-    model.to(device)
+    """Not by .to(), which unties parameters on the simulated device."""
+    with device:
+        model = Net()
+    model.load_state_dict(net().state_dict())
     return model
 
 
@@ -64,7 +66,8 @@ def state_of(model: nn.Module) -> dict[str, Tensor]:
 
 def largest_difference(one: dict[str, Tensor], other: dict[str, Tensor]) -> float:
     """Relative to the largest value of each tensor, or to one."""
-    assert one.keys() == other.keys(), f"{sorted(one)} are not {sorted(other)}"
+    apart = sorted(one.keys() ^ other.keys())
+    assert not apart, f"only one of two states has {', '.join(apart[:3])}"
     worst = 0.0
     for name, tensor in one.items():
         here, there = tensor.double(), other[name].cpu().double()
