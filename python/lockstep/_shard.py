@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import dataclasses
 import functools
@@ -17,7 +16,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from lockstep import _materialize, _step
-from lockstep._compiled import compiled
+from lockstep._compiled import compiled, leave_groups_at_exit
 
 Model = TypeVar("Model", bound=nn.Module)
 Blocks = Sequence[nn.Module] | Callable[[nn.Module], bool]
@@ -74,7 +73,7 @@ def shard(
         units,
         values_to_come=from_meta is not None or weights is not None or joining,
     )
-    sharded = ShardedState(model, core, units, own)
+    sharded = ShardedState(model, core, units, group, own)
     setattr(model, MARK, sharded)
     if own is not None:
         _connected.append(core)
@@ -101,9 +100,15 @@ class ShardedState:
     """The state that shard() attaches to a module."""
 
     def __init__(
-        self, model: nn.Module, core: Any, blocks: Sequence[nn.Module], recovery: Any
+        self,
+        model: nn.Module,
+        core: Any,
+        blocks: Sequence[nn.Module],
+        group: dist.ProcessGroup | None,
+        recovery: Any,
     ) -> None:
         self.core = core
+        self.group = group  # the program's, or None
         self.recovery = recovery  # our own connections, which a rank failure may change; or None
         self.learning_rate_scale = 1.0
         self.blocks = list(blocks)
@@ -220,8 +225,7 @@ def _connect() -> Any | None:
             "lockstep.shard connects the ranks for one model of a process: for more, call "
             'torch.distributed.init_process_group("lockstep") before'
         )
-    atexit.unregister(compiled().shutdown_all)
-    atexit.register(compiled().shutdown_all)
+    leave_groups_at_exit()
     return compiled().Recovery()
 
 
