@@ -94,3 +94,20 @@ def test_without_a_group_for_the_cpu_checkpoints_use_that_of_the_device(
     assert values == [(["simulated"], 1)] * 2
     warned = capfd.readouterr().err
     assert "checkpoints use the device's process group: reading LOCKSTEP_SECRET_FILE" in warned
+
+
+def scale_gradients(rank: int, folder: Path) -> None:
+    training = Training(rank, folder)
+    scaler = torch.amp.GradScaler("simulated", init_scale=8.0)
+    x, y = (each.to("simulated") for each in batch(0, 0, rank, 2))
+    scaler.scale(nn.functional.mse_loss(training.model(x), y)).backward()
+    gradient = next(training.model.parameters()).grad
+    assert gradient is not None and gradient.device == torch.device("simulated", rank)
+    with pytest.raises(RuntimeError, match="GradScaler cannot scale them: train in bfloat16"):
+        scaler.step(training.optimizer)
+    with pytest.raises(RuntimeError, match=r"clip by lockstep.clip_grad_norm_"):
+        nn.utils.clip_grad_norm_(training.model.parameters(), 1.0)
+
+
+def test_gradients_that_a_rank_does_not_have_raise_on_a_device(tmp_path: Path) -> None:
+    run_ranks(2, scale_gradients, tmp_path, backend=simulated_device.BACKEND)
