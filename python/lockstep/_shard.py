@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from lockstep import _materialize, _step
+from lockstep._capture import refuse_capture
 from lockstep._compiled import compiled, leave_groups_at_exit
 
 Model = TypeVar("Model", bound=nn.Module)
@@ -116,8 +117,10 @@ class ShardedState:
         named = dict(model.named_parameters(remove_duplicate=False))
         self.parameters = [named[name] for name in core.parameter_names()]
         self.names: list[str] = core.parameter_names()
+        self.device: torch.device = self.parameters[0].device
         for number, parameter in enumerate(self.parameters):
             setattr(parameter, MARK, (self, number))
+        self._check = _not_compiled(self._check_model)
         model.register_forward_pre_hook(self._pre_forward)
         for number, block in enumerate(self.blocks):
             self._wrap(number, block)
@@ -138,16 +141,29 @@ class ShardedState:
         if core.recomputes:
             run = functools.partial(checkpoint, forward, use_reentrant=False)
 
+        def pre_forward(*arguments: Any, **named: Any) -> None:
+            refuse_capture(self.device, "a block of a sharded model runs")
+            core.pre_forward(number, [*tensors_in(arguments), *tensors_in(named)])
+
+        def post_forward(output: Any) -> None:
+            core.post_forward(number, list(tensors_in(output)))
+
+        enter, leave = _not_compiled(pre_forward), _not_compiled(post_forward)
+
         @functools.wraps(forward)
         def gathered(*arguments: Any, **named: Any) -> Any:
-            core.pre_forward(number, [*tensors_in(arguments), *tensors_in(named)])
+            enter(*arguments, **named)
             output = run(*arguments, **named)
-            core.post_forward(number, list(tensors_in(output)))
+            leave(output)
             return output
 
         block.forward = gathered
 
     def _pre_forward(self, module: nn.Module, arguments: Any) -> None:
+        self._check()
+
+    def _check_model(self) -> None:
+        refuse_capture(self.device, "a sharded model runs")
         for part, parameters, children in self._form:
             if not _same(part._parameters, parameters) or not _same(part._modules, children):
                 raise ValueError(
@@ -202,6 +218,14 @@ def _children_of_lists(module: nn.Module) -> Iterator[nn.Module]:
                 yield child
         else:
             yield from _children_of_lists(child)
+
+
+def _not_compiled(function: Callable[..., None]) -> Callable[..., None]:
+    """torch.compile compiles what lies between calls of such functions."""
+    result: Callable[..., None] = torch.compiler.disable(
+        function, reason="lockstep exchanges parameters and gradients with the other ranks there"
+    )
+    return result
 
 
 def _group(group: dist.ProcessGroup | None) -> dist.ProcessGroup | None:
