@@ -18,6 +18,7 @@ from torch.utils.checkpoint import checkpoint
 from lockstep import _materialize, _step
 from lockstep._capture import refuse_capture
 from lockstep._compiled import compiled, leave_groups_at_exit
+from lockstep._report import warn_and_report
 
 Model = TypeVar("Model", bound=nn.Module)
 Blocks = Sequence[nn.Module] | Callable[[nn.Module], bool]
@@ -118,6 +119,9 @@ class ShardedState:
         self.parameters = [named[name] for name in core.parameter_names()]
         self.names: list[str] = core.parameter_names()
         self.device: torch.device = self.parameters[0].device
+        casts = any(each.dtype == torch.float32 for each in self.parameters)
+        self._warns_of_autocast = core.rank == 0 and casts and not core.recomputes
+        self._autocast_cache_is_off = False
         for number, parameter in enumerate(self.parameters):
             setattr(parameter, MARK, (self, number))
         self._check = _not_compiled(self._check_model)
@@ -143,10 +147,12 @@ class ShardedState:
 
         def pre_forward(*arguments: Any, **named: Any) -> None:
             refuse_capture(self.device, "a block of a sharded model runs")
+            self._enter_autocast()
             core.pre_forward(number, [*tensors_in(arguments), *tensors_in(named)])
 
         def post_forward(output: Any) -> None:
             core.post_forward(number, list(tensors_in(output)))
+            self._leave_autocast()
 
         enter, leave = _not_compiled(pre_forward), _not_compiled(post_forward)
 
@@ -158,6 +164,27 @@ class ShardedState:
             return output
 
         block.forward = gathered
+
+    def _enter_autocast(self) -> None:
+        """Autocast's cache would keep a copy of all blocks' parameters until its context ends. That
+        end also restores the cache, after an error in a block."""
+        if not self.core.divides_parameters or not torch.is_autocast_enabled(self.device.type):
+            return
+        self._autocast_cache_is_off = torch.is_autocast_cache_enabled()
+        torch.set_autocast_cache_enabled(False)
+        if self._warns_of_autocast and torch.is_grad_enabled():
+            self._warns_of_autocast = False
+            warn_and_report(
+                "autocast keeps a copy of each block's parameters from forward to backward, "
+                f"although policy {self.core.policy} divides them: make them bfloat16 by "
+                "model.bfloat16() before lockstep.shard, which keeps 32 bits for the optimizer, or "
+                "add +recompute to the policy"
+            )
+
+    def _leave_autocast(self) -> None:
+        if self._autocast_cache_is_off:
+            torch.set_autocast_cache_enabled(True)
+            self._autocast_cache_is_off = False
 
     def _pre_forward(self, module: nn.Module, arguments: Any) -> None:
         self._check()
