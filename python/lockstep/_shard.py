@@ -67,6 +67,7 @@ def shard(
     own = _connect() if group is None else None
     joining = own is not None and own.is_replacement  # then another rank's values come later
     from_meta = _materialize.allocate_from_meta(model, torch.device(device or "cpu"))
+    _check_current_device(model)
     core = compiled().shard(
         model,
         group,
@@ -253,6 +254,20 @@ def _not_compiled(function: Callable[..., None]) -> Callable[..., None]:
         function, reason="lockstep exchanges parameters and gradients with the other ranks there"
     )
     return result
+
+
+def _check_current_device(model: nn.Module) -> None:
+    """NCCL and the program's own tensors use the current device. Refuses a model on another."""
+    first = next((each.device for each in model.parameters() if each.requires_grad), None)
+    if first is None or first.type == "cpu":
+        return
+    current = torch.accelerator.current_device_index()
+    if first.index != current:
+        raise ValueError(
+            f"the model is on {first}, and the current device is {first.type}:{current}: call "
+            f"torch.{first.type}.set_device(LOCAL_RANK), with the number of that variable, before "
+            "the model is made"
+        )
 
 
 def _group(group: dist.ProcessGroup | None) -> dist.ProcessGroup | None:

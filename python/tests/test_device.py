@@ -237,3 +237,22 @@ def test_only_a_stream_of_cuda_captures(monkeypatch: pytest.MonkeyPatch) -> None
     assert _capture.is_capturing(torch.device("cuda", 0))
     assert not _capture.is_capturing(DEVICE)
     assert not _capture.is_capturing(torch.device("cpu"))
+
+
+def test_a_model_that_is_not_on_the_current_device_is_refused() -> None:
+    model = net().to("simulated:6")
+    with pytest.raises(ValueError, match=r"call torch.simulated.set_device\(LOCAL_RANK\)"):
+        lockstep.shard(model)
+    with simulated_device.device(6):
+        lockstep.shard(model)
+    with torch.device("meta"):
+        model = type(model)()
+    with pytest.raises(ValueError, match="the model is on simulated:6, and the current device is"):
+        lockstep.shard(model, device="simulated:6", init=lambda module: None)
+
+
+def test_a_model_on_several_devices_is_refused() -> None:
+    model = net().to(DEVICE)
+    model.head.to("simulated:6")
+    with pytest.raises(ValueError, match=r"head.weight is on simulated:6, others on simulated:4"):
+        lockstep.shard(model)
