@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from lockstep import _report
-from lockstep._compiled import compiled
+from lockstep._compiled import compiled, leave_groups_at_exit
 from lockstep._shard import rank_and_world_size, sharded_of
 
 # The checkpoint's names of an optimizer's state, by torch's names: the C++ optimizer uses the same.
@@ -135,8 +135,22 @@ class Checkpoints:
         if self._sharded.recovery is not None:
             return self._sharded.recovery.new_group(SAVING_BOUND.total_seconds())
         if self._group is None and self._sharded.core.world_size > 1:
-            self._group = dist.new_group(timeout=SAVING_BOUND)
+            self._group = self._new_group(self._sharded.group)
         return self._group
+
+    def _new_group(self, training: dist.ProcessGroup) -> dist.ProcessGroup:
+        """For the CPU alone: each communicator of NCCL takes hundreds of MiB of the device."""
+        if compiled().serves_cpu_only(training):
+            return dist.new_group(timeout=SAVING_BOUND)
+        group = None
+        try:
+            group = compiled().connect_on_cpu(training)
+        except (dist.DistBackendError, ValueError) as error:
+            _report.warn_and_report(f"checkpoints use the device's process group: {error}")
+        if self._sharded.core.mean(float(group is not None)) == 1:
+            leave_groups_at_exit()
+            return group
+        return dist.new_group(timeout=SAVING_BOUND)
 
     def resume(self) -> int:
         """Resumes from the newest intact checkpoint; returns the step after which it was taken, 0

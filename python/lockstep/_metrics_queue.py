@@ -34,7 +34,7 @@ class DeviceNumber:
 
     def __init__(self, tensor: Any) -> None:
         torch = sys.modules["torch"]
-        self._is_cuda = tensor.is_cuda
+        self._device = tensor.device
         if self._is_capturing():
             raise RuntimeError(
                 "lockstep.log cannot copy a tensor while a CUDA graph is captured: log the tensor "
@@ -52,7 +52,9 @@ class DeviceNumber:
         return float(self._copy)
 
     def _is_capturing(self) -> bool:
-        return self._is_cuda and bool(sys.modules["torch"].cuda.is_current_stream_capturing())
+        from lockstep._capture import is_capturing
+
+        return is_capturing(self._device)
 
 
 def read_later(tensor: Any) -> float | DeviceNumber:
@@ -142,7 +144,7 @@ class MetricsQueue:
         if self._watches:
             return
         self._watches = True
-        # Not at the top: without tensors nothing here needs torch.
+        # Not at the top, as above: without tensors of a device nothing here needs torch.
         from torch.optim.optimizer import register_optimizer_step_post_hook
 
         register_optimizer_step_post_hook(lambda *_: self.send_ready())

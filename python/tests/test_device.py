@@ -14,7 +14,7 @@ from models import batch, net
 from torch import nn
 
 import lockstep
-from lockstep import _metrics_queue, _report
+from lockstep import _capture, _metrics_queue, _report
 
 INDEX = 4
 DEVICE = torch.device("simulated", INDEX)
@@ -146,7 +146,7 @@ def test_an_error_of_the_device_is_not_called_a_wrong_metric() -> None:
 def test_a_tensor_is_not_copied_while_a_cuda_graph_is_captured(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(_metrics_queue.DeviceNumber, "_is_capturing", lambda self: True)
+    monkeypatch.setattr(_capture, "is_capturing", lambda device: True)
     with pytest.raises(RuntimeError, match=r"log the tensor after graph.replay\(\)"):
         lockstep.log({"loss": value(1.0)}, step=1)
 
@@ -216,3 +216,43 @@ def test_a_save_reads_the_number_of_steps_once(tmp_path: Path, options: dict[str
     simulated_device.reset_host_waits(INDEX)
     run.save()
     assert simulated_device.host_waits(INDEX).reads == (1 if options else 0)
+
+
+def test_a_model_is_refused_while_a_cuda_graph_is_captured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = Training(tmp_path, DEVICE)
+    x, _ = (each.to(DEVICE) for each in batch(0, 0))
+    run.model(x).sum().backward()
+    monkeypatch.setattr(_capture, "is_capturing", lambda device: device == DEVICE)
+    for what in (lambda: run.model(x), lambda: run.model.layers[0](x), run.optimizer.step):
+        with pytest.raises(RuntimeError, match=r"outside of torch\.cuda\.graph"):
+            what()
+    monkeypatch.undo()
+    run.optimizer.step()
+
+
+def test_only_a_stream_of_cuda_captures(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: True)
+    assert _capture.is_capturing(torch.device("cuda", 0))
+    assert not _capture.is_capturing(DEVICE)
+    assert not _capture.is_capturing(torch.device("cpu"))
+
+
+def test_a_model_that_is_not_on_the_current_device_is_refused() -> None:
+    model = net().to("simulated:6")
+    with pytest.raises(ValueError, match=r"call torch.simulated.set_device\(LOCAL_RANK\)"):
+        lockstep.shard(model)
+    with simulated_device.device(6):
+        lockstep.shard(model)
+    with torch.device("meta"):
+        model = type(model)()
+    with pytest.raises(ValueError, match="the model is on simulated:6, and the current device is"):
+        lockstep.shard(model, device="simulated:6", init=lambda module: None)
+
+
+def test_a_model_on_several_devices_is_refused() -> None:
+    model = net().to(DEVICE)
+    model.head.to("simulated:6")
+    with pytest.raises(ValueError, match=r"head.weight is on simulated:6, others on simulated:4"):
+        lockstep.shard(model)
