@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from gpu.layout import BUILD, LOGS, MANIFEST, PACKAGE, ROOT
+from gpu.machine import available_memory
 
 MEMORY_OF_A_COMPILER = 2 * 10**9
 SECONDS_MAX = 900  # of one compiler
@@ -99,8 +100,8 @@ def check_python_headers() -> None:
 
 def compilers() -> int:
     """One for each core, as many as memory holds."""
-    free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return max(1, min(len(os.sched_getaffinity(0)), free // MEMORY_OF_A_COMPILER))
+    fit = available_memory() // MEMORY_OF_A_COMPILER
+    return max(1, min(len(os.sched_getaffinity(0)), fit))
 
 
 def divide(sources: dict[str, list[str]], parts: int) -> list[Batch]:

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from gpu.layout import BUILD, ROOT
-from gpu.machine import version
+from gpu.machine import commit, version
 
 MB_MAX = 60
 # The targets that the extension links (python/CMakeLists.txt).
@@ -186,6 +186,7 @@ def write_manifest(architecture: Architecture, layers: list[str], root: Path) ->
     }
     manifest = {
         "version": version(),
+        "commit": commit(),
         "definitions": definitions(),
         "sources": sources,
         "modules": modules,

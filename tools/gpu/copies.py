@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import os
 import shutil
 import tempfile
 import time
@@ -15,6 +14,7 @@ from torch import Tensor, nn
 
 import lockstep
 from gpu import devices
+from gpu.machine import available_memory
 from gpu.report import Seen
 
 STATE_BYTES = {"cuda": 4 * 10**9, "cpu": 24 * 10**6, "simulated": 24 * 10**6}
@@ -52,15 +52,11 @@ class CardRates:
 
 def state_bytes(device: torch.device, folder: Path) -> int:
     """As many as planned, or what memory and disk allow."""
-    limits = [STATE_BYTES[device.type], shutil.disk_usage(folder).free // 4, free_memory() // 4]
+    disk, memory = shutil.disk_usage(folder).free, available_memory()
+    limits = [STATE_BYTES[device.type], disk // 4, memory // 4]
     if device.type == "cuda":
         limits.append(torch.cuda.mem_get_info(device)[0] // 3)
     return min(limits)
-
-
-def free_memory() -> int:
-    pages = os.sysconf("SC_AVPHYS_PAGES")
-    return pages * os.sysconf("SC_PAGE_SIZE")
 
 
 class LargeTraining:

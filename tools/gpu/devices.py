@@ -73,10 +73,10 @@ def synchronize(device: torch.device) -> None:
 def group(
     kind: str, backend: str, size: int = 1, rank: int = 0, store: Any = None
 ) -> Iterator[None]:
-    """A process group of the device only, as init_process_group("nccl") makes, or one of
-    RECOMMENDED."""
+    """A process group for this kind of device only, or one of RECOMMENDED."""
+    is_whole = ":" in backend or backend in BACKENDS.values()  # as a script names it
     dist.init_process_group(
-        backend if ":" in backend else f"{kind}:{backend}",
+        backend if is_whole else f"{kind}:{backend}",
         store=store if store is not None else dist.HashStore(),
         rank=rank,
         world_size=size,

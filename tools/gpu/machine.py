@@ -11,6 +11,7 @@ import json
 import os
 import platform
 import re
+import subprocess
 import sys
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -18,12 +19,29 @@ from pathlib import Path
 from typing import Any
 
 from gpu import nvml
-from gpu.layout import ROOT
+from gpu.layout import MANIFEST, ROOT
 
 
 def version() -> str:
     found = re.search(r"project\(lockstep VERSION ([0-9.]+)", (ROOT / "CMakeLists.txt").read_text())
     return found[1] if found else "unknown"
+
+
+def commit() -> str:
+    if MANIFEST.exists():
+        return str(json.loads(MANIFEST.read_text())["commit"])
+    command = ["git", "-C", str(ROOT), "describe", "--always", "--dirty"]
+    try:
+        said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+    return said.strip()
+
+
+def available_memory() -> int:
+    """Bytes of main memory that programs may still take."""
+    found = re.search(r"^MemAvailable:\s*(\d+) kB", Path("/proc/meminfo").read_text(), re.M)
+    return int(found[1]) * 1024 if found else 0
 
 
 def processor() -> str:
@@ -35,6 +53,7 @@ def without_torch() -> dict[str, Any]:
     return {
         "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "lockstep": version(),
+        "commit": commit(),
         "python": platform.python_version(),
         "kernel": platform.release(),
         "distribution": platform.freedesktop_os_release().get("PRETTY_NAME", "unknown"),

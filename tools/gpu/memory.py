@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 import json
 import re
 import tempfile
@@ -102,6 +103,7 @@ def one_training(device: torch.device, memory: int) -> tuple[str, int, int]:
 
 
 def peak_now(device: torch.device) -> int:
+    gc.collect()  # models before
     reset_peak(device)
     return peak(device)
 

@@ -19,8 +19,8 @@ AFTER_ASSERT = """
 import sys
 import torch
 import lockstep
-{fail}
 try:
+    {fail}
     lockstep.log({{"loss": bad}}, step=1)
     device.synchronize()
     lockstep.log({{"loss": 1.0}}, step=2)
@@ -30,14 +30,14 @@ sys.stdout.flush()
 """
 FAIL = {
     "cuda": """
-device = torch.cuda
-bad = torch.zeros(2, device="cuda")[torch.tensor([7], device="cuda")].sum()
+    device = torch.cuda
+    bad = torch.zeros(2, device="cuda")[torch.tensor([7], device="cuda")]
 """,
     "simulated": """
-import simulated_device
-device = torch.simulated
-bad = torch.zeros((), device="simulated:0")
-simulated_device.fail(0, "device-side assert triggered")
+    import simulated_device
+    device = torch.simulated
+    bad = torch.zeros((), device="simulated:0")
+    simulated_device.fail(0, "device-side assert triggered")
 """,
 }
 
@@ -68,7 +68,7 @@ def log_after_a_device_assert(kind: str) -> Seen:
     """In a process of its own, which CUDA makes useless: the error names the device's failure."""
     if kind == "cpu":
         raise Skipped("the CPU has no device asserts")
-    program = AFTER_ASSERT.format(fail=FAIL[kind])
+    program = AFTER_ASSERT.format(fail=FAIL[kind].strip())
     ended = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=90, check=False
     )
