@@ -1,4 +1,5 @@
 // Checkpoints in the engine's own format, the data's order, and the headers of safetensors files.
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -12,17 +13,20 @@
 
 #include <pybind11/functional.h>
 #include <pybind11/stl.h>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 
 #include "base/os/environment.h"
 #include "base/units.h"
 #include "bound_model.h"
+#include "comm/torch/connect.h"
 #include "outcome.h"
 #include "train.h"
 #include "train/checkpoint/checkpointer.h"
 #include "train/checkpoint/format/tensor_file/safetensors.h"
 #include "train/checkpoint/resume.h"
 #include "train/data/sampler.h"
+#include "train/group/comm.h"
 
 namespace lockstep::python {
 namespace {
@@ -34,6 +38,7 @@ using ReleaseGil = py::call_guard<py::gil_scoped_release>;
 using OptimizerTensor = std::tuple<std::string, std::size_t, at::Tensor>;
 
 constexpr Duration kSavingBound = std::chrono::minutes(30);
+constexpr Duration kConnectingBound = std::chrono::minutes(2);
 
 std::vector<train::OwnedTensor> owned(const BoundModel& model,
                                       const std::vector<OptimizerTensor>& slots) {
@@ -87,6 +92,30 @@ std::unique_ptr<BoundCheckpointer> open_over(
     const RejectedCallback& kept_out) {
   return open(folder, claim_time, recoveries, keep,
               group ? train::Comm(*group, kSavingBound) : train::Comm(), saved, kept_out);
+}
+
+bool serves_cpu_only(const c10d::ProcessGroup& group) {
+  const auto devices = group.getDeviceTypes();
+  return std::all_of(devices.begin(), devices.end(),
+                     [](const auto& device) { return device.is_cpu(); });
+}
+
+// Another group of the same ranks, for the CPU alone. Collective.
+c10::intrusive_ptr<c10d::ProcessGroup> connect_on_cpu(
+    const c10::intrusive_ptr<c10d::ProcessGroup>& group) {
+  auto store = c10::make_intrusive<c10d::PrefixStore>("checkpoints", group->getStore());
+  comm::ConnectOptions options{.rank = group->getRank(),
+                               .size = group->getSize(),
+                               .group = "checkpoints",
+                               .members = train::Comm(group).members(),
+                               .timeout = kSavingBound,
+                               .rendezvous_timeout = kConnectingBound};
+  auto result = c10::make_intrusive<c10d::ProcessGroup>(store, options.rank, options.size);
+  result->setBackend(c10::DeviceType::CPU, c10d::ProcessGroup::BackendType::CUSTOM,
+                     value_of(comm::connect_through_store(store, options)));
+  result->setDefaultBackend(c10d::ProcessGroup::BackendType::CUSTOM);
+  result->setGroupName(options.group);
+  return result;
 }
 
 double save(BoundCheckpointer& bound, const BoundModel& model, std::int64_t step,
@@ -151,6 +180,8 @@ void bind_checkpoints(py::module& module) {
       .def(
           "finish", [](BoundCheckpointer& bound) { value_of(bound.checkpointer->finish()); },
           ReleaseGil());
+  module.def("serves_cpu_only", &serves_cpu_only);
+  module.def("connect_on_cpu", &connect_on_cpu, ReleaseGil());
   module.def("open_checkpointer", &open);  // over our own connections
   module.def("open_checkpointer", &open_over);
   module.def("resume", &resume_from, ReleaseGil());

@@ -132,6 +132,9 @@ void bind_facts(PythonModel& model) {
       .def_property_readonly(
           "recomputes",
           [](const BoundModel& bound) { return bound.engine->model().policy().recompute; })
+      .def_property_readonly(
+          "divides_parameters",
+          [](const BoundModel& bound) { return bound.engine->model().policy().parameters > 1; })
       .def_property_readonly("rank", [](BoundModel& bound) { return bound.mesh().rank(); })
       .def_property_readonly("world_size",
                              [](BoundModel& bound) { return bound.mesh().world_size(); })

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from lockstep import _report
-from lockstep._compiled import compiled
+from lockstep._compiled import compiled, leave_groups_at_exit
 from lockstep._shard import rank_and_world_size, sharded_of
 
 # The checkpoint's names of an optimizer's state, by torch's names: the C++ optimizer uses the same.
@@ -135,8 +135,22 @@ class Checkpoints:
         if self._sharded.recovery is not None:
             return self._sharded.recovery.new_group(SAVING_BOUND.total_seconds())
         if self._group is None and self._sharded.core.world_size > 1:
-            self._group = dist.new_group(timeout=SAVING_BOUND)
+            self._group = self._new_group(self._sharded.group)
         return self._group
+
+    def _new_group(self, training: dist.ProcessGroup) -> dist.ProcessGroup:
+        """For the CPU alone: each communicator of NCCL takes hundreds of MiB of the device."""
+        if compiled().serves_cpu_only(training):
+            return dist.new_group(timeout=SAVING_BOUND)
+        group = None
+        try:
+            group = compiled().connect_on_cpu(training)
+        except (dist.DistBackendError, ValueError) as error:
+            _report.warn_and_report(f"checkpoints use the device's process group: {error}")
+        if self._sharded.core.mean(float(group is not None)) == 1:
+            leave_groups_at_exit()
+            return group
+        return dist.new_group(timeout=SAVING_BOUND)
 
     def resume(self) -> int:
         """Resumes from the newest intact checkpoint; returns the step after which it was taken, 0
@@ -197,10 +211,14 @@ class OptimizerState:
                 raise ValueError(f"the optimizer does not step {name}: give it all parameters")
 
     def steps(self) -> int:
-        steps = {int(state["step"]) for state in self._optimizer.state.values() if "step" in state}
+        counts = [state["step"] for state in self._optimizer.state.values() if "step" in state]
+        on_device = [each for each in counts if isinstance(each, Tensor) and not each.is_cpu]
+        # A device is read once: each read waits for all that is queued there.
+        steps = set(torch.stack(on_device).tolist()) if on_device else set()
+        steps |= {int(each) for each in counts if not isinstance(each, Tensor) or each.is_cpu}
         if len(steps) > 1:
             raise ValueError(f"parameters have taken different numbers of steps: {sorted(steps)}")
-        return max(steps, default=0)
+        return int(max(steps, default=0))
 
     def tensors(self) -> list[tuple[str, int, Tensor]]:
         """This rank's state. Torch keeps none for parameters of which this rank has no elements."""
@@ -250,8 +268,17 @@ class OptimizerState:
     def set_steps(self, steps: int) -> None:
         if self.method == "sgd":
             return
-        for state in self._optimizer.state.values():
-            state["step"] = torch.tensor(float(steps))
+        states = self._optimizer.state
+        for group in self._optimizer.param_groups:
+            # As torch's load_state_dict: kernels of these read the number.
+            read_by_kernels = group.get("fused") or group.get("capturable")
+            for parameter in group["params"]:
+                if parameter in states:
+                    states[parameter]["step"] = (
+                        torch.full((), float(steps), dtype=torch.float32, device=parameter.device)
+                        if read_by_kernels
+                        else torch.tensor(float(steps))
+                    )
 
     def _kinds(self) -> dict[str, tuple[str, torch.dtype | None]]:
         """By torch's name: the checkpoint's name, and the type if a rank has some of it."""

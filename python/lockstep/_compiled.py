@@ -1,5 +1,6 @@
 """Loads the compiled part, ``lockstep._lockstep``, at its first use."""
 
+import atexit
 import functools
 import importlib
 import sys
@@ -21,6 +22,13 @@ def compiled() -> Any:
     module = importlib.import_module("lockstep._lockstep")
     _nccl.register(module)
     return module
+
+
+def leave_groups_at_exit() -> None:
+    """A rank that ends without destroy_process_group still has our threads; they end before Python
+    does."""
+    atexit.unregister(compiled().shutdown_all)
+    atexit.register(compiled().shutdown_all)
 
 
 def check_versions() -> None:

@@ -16,7 +16,15 @@ import sys
 import threading
 import time
 from collections.abc import Mapping
-from typing import SupportsFloat, SupportsIndex
+from typing import Any, SupportsFloat, SupportsIndex
+
+from lockstep._metrics_queue import (
+    DeviceNumber,
+    Metrics,
+    MetricsQueue,
+    is_device_tensor,
+    read_later,
+)
 
 _WAIT_MAX = 1.0  # seconds that a call may wait for the agent
 _NAME_BYTES_MAX = 256  # of a metric's name
@@ -137,18 +145,16 @@ def log(values: Mapping[str, SupportsFloat], step: int | None = None) -> None:
 
     A metric whose name is empty, has control characters or more than 256 bytes is dropped with a
     warning. It never waits longer than a second and never fails because the agent does.
+
+    A tensor of a GPU is copied without waiting for it. It is sent when it is there: at the next
+    call, at an optimizer's step, or when the program ends.
     """
     if not isinstance(values, Mapping):
         raise TypeError(f'metrics have names, as in log({{"loss": 2.1}}), got {values!r}')
     numbers = {
         name: _number(name, value) for name, value in values.items() if _is_metric_name(name)
     }
-    at = _step(step)
-    if _agent is None:
-        print(_line(at, numbers), flush=True)
-        return
-    shown = {name: _json_number(value) for name, value in numbers.items()}
-    _agent.deliver({"kind": "metrics", "step": at, "time_us": _now_us(), "values": shown})
+    _metrics.put(Metrics(_step(step), _now_us(), numbers))
 
 
 def progress(step: int, steps: int) -> None:
@@ -222,6 +228,20 @@ def warn_and_report(what: str) -> None:
         event(what)
 
 
+def _send_metrics(metrics: Metrics) -> None:
+    numbers = {name: float(value) for name, value in metrics.values.items()}
+    if _agent is None:
+        print(_line(metrics.step, numbers), flush=True)
+        return
+    shown = {name: _json_number(value) for name, value in numbers.items()}
+    _agent.deliver(
+        {"kind": "metrics", "step": metrics.step, "time_us": metrics.time_us, "values": shown}
+    )
+
+
+_metrics = MetricsQueue(_send_metrics, _warn)
+
+
 def _step(step: SupportsIndex | None) -> int:
     global _latest_step
     if step is not None:
@@ -249,11 +269,23 @@ def _is_metric_name(name: object) -> bool:
     return False
 
 
-def _number(name: str, value: SupportsFloat) -> float:
+def _number(name: str, value: Any) -> float | DeviceNumber:
+    if is_device_tensor(value):
+        return _device_number(name, value)
     try:
         return float(value)
     except (TypeError, ValueError, RuntimeError) as error:
         raise TypeError(f"metric '{name}' must be one number, got {value!r}") from error
+
+
+def _device_number(name: str, tensor: Any) -> float | DeviceNumber:
+    """An error of the device passes as it is. Another error does not read the tensor's values."""
+    if tensor.numel() != 1 or tensor.is_complex():
+        raise TypeError(
+            f"metric '{name}' must be one number, got a tensor of shape {list(tensor.shape)} and "
+            f"type {tensor.dtype}"
+        )
+    return read_later(tensor)
 
 
 def _json_number(value: float) -> float | str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import dataclasses
 import functools
@@ -17,7 +16,9 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from lockstep import _materialize, _step
-from lockstep._compiled import compiled
+from lockstep._capture import refuse_capture
+from lockstep._compiled import compiled, leave_groups_at_exit
+from lockstep._report import warn_and_report
 
 Model = TypeVar("Model", bound=nn.Module)
 Blocks = Sequence[nn.Module] | Callable[[nn.Module], bool]
@@ -66,6 +67,7 @@ def shard(
     own = _connect() if group is None else None
     joining = own is not None and own.is_replacement  # then another rank's values come later
     from_meta = _materialize.allocate_from_meta(model, torch.device(device or "cpu"))
+    _check_current_device(model)
     core = compiled().shard(
         model,
         group,
@@ -74,7 +76,7 @@ def shard(
         units,
         values_to_come=from_meta is not None or weights is not None or joining,
     )
-    sharded = ShardedState(model, core, units, own)
+    sharded = ShardedState(model, core, units, group, own)
     setattr(model, MARK, sharded)
     if own is not None:
         _connected.append(core)
@@ -101,9 +103,15 @@ class ShardedState:
     """The state that shard() attaches to a module."""
 
     def __init__(
-        self, model: nn.Module, core: Any, blocks: Sequence[nn.Module], recovery: Any
+        self,
+        model: nn.Module,
+        core: Any,
+        blocks: Sequence[nn.Module],
+        group: dist.ProcessGroup | None,
+        recovery: Any,
     ) -> None:
         self.core = core
+        self.group = group  # the program's, or None
         self.recovery = recovery  # our own connections, which a rank failure may change; or None
         self.learning_rate_scale = 1.0
         self.blocks = list(blocks)
@@ -111,8 +119,13 @@ class ShardedState:
         named = dict(model.named_parameters(remove_duplicate=False))
         self.parameters = [named[name] for name in core.parameter_names()]
         self.names: list[str] = core.parameter_names()
+        self.device: torch.device = self.parameters[0].device
+        casts = any(each.dtype == torch.float32 for each in self.parameters)
+        self._warns_of_autocast = core.rank == 0 and casts and not core.recomputes
+        self._autocast_cache_is_off = False
         for number, parameter in enumerate(self.parameters):
             setattr(parameter, MARK, (self, number))
+        self._check = _not_compiled(self._check_model)
         model.register_forward_pre_hook(self._pre_forward)
         for number, block in enumerate(self.blocks):
             self._wrap(number, block)
@@ -133,16 +146,52 @@ class ShardedState:
         if core.recomputes:
             run = functools.partial(checkpoint, forward, use_reentrant=False)
 
+        def pre_forward(*arguments: Any, **named: Any) -> None:
+            refuse_capture(self.device, "a block of a sharded model runs")
+            self._enter_autocast()
+            core.pre_forward(number, [*tensors_in(arguments), *tensors_in(named)])
+
+        def post_forward(output: Any) -> None:
+            core.post_forward(number, list(tensors_in(output)))
+            self._leave_autocast()
+
+        enter, leave = _not_compiled(pre_forward), _not_compiled(post_forward)
+
         @functools.wraps(forward)
         def gathered(*arguments: Any, **named: Any) -> Any:
-            core.pre_forward(number, [*tensors_in(arguments), *tensors_in(named)])
+            enter(*arguments, **named)
             output = run(*arguments, **named)
-            core.post_forward(number, list(tensors_in(output)))
+            leave(output)
             return output
 
         block.forward = gathered
 
+    def _enter_autocast(self) -> None:
+        """Autocast's cache would keep a copy of all blocks' parameters until its context ends. That
+        end also restores the cache, after an error in a block."""
+        if not self.core.divides_parameters or not torch.is_autocast_enabled(self.device.type):
+            return
+        self._autocast_cache_is_off = torch.is_autocast_cache_enabled()
+        torch.set_autocast_cache_enabled(False)
+        if self._warns_of_autocast and torch.is_grad_enabled():
+            self._warns_of_autocast = False
+            warn_and_report(
+                "autocast keeps a copy of each block's parameters from forward to backward, "
+                f"although policy {self.core.policy} divides them: make them bfloat16 by "
+                "model.bfloat16() before lockstep.shard, which keeps 32 bits for the optimizer, or "
+                "add +recompute to the policy"
+            )
+
+    def _leave_autocast(self) -> None:
+        if self._autocast_cache_is_off:
+            torch.set_autocast_cache_enabled(True)
+            self._autocast_cache_is_off = False
+
     def _pre_forward(self, module: nn.Module, arguments: Any) -> None:
+        self._check()
+
+    def _check_model(self) -> None:
+        refuse_capture(self.device, "a sharded model runs")
         for part, parameters, children in self._form:
             if not _same(part._parameters, parameters) or not _same(part._modules, children):
                 raise ValueError(
@@ -199,6 +248,28 @@ def _children_of_lists(module: nn.Module) -> Iterator[nn.Module]:
             yield from _children_of_lists(child)
 
 
+def _not_compiled(function: Callable[..., None]) -> Callable[..., None]:
+    """torch.compile compiles what lies between calls of such functions."""
+    result: Callable[..., None] = torch.compiler.disable(
+        function, reason="lockstep exchanges parameters and gradients with the other ranks there"
+    )
+    return result
+
+
+def _check_current_device(model: nn.Module) -> None:
+    """NCCL and the program's own tensors use the current device. Refuses a model on another."""
+    first = next((each.device for each in model.parameters() if each.requires_grad), None)
+    if first is None or first.type == "cpu":
+        return
+    current = torch.accelerator.current_device_index()
+    if first.index != current:
+        raise ValueError(
+            f"the model is on {first}, and the current device is {first.type}:{current}: call "
+            f"torch.{first.type}.set_device(LOCAL_RANK), with the number of that variable, before "
+            "the model is made"
+        )
+
+
 def _group(group: dist.ProcessGroup | None) -> dist.ProcessGroup | None:
     if group is not None:
         return group
@@ -220,8 +291,7 @@ def _connect() -> Any | None:
             "lockstep.shard connects the ranks for one model of a process: for more, call "
             'torch.distributed.init_process_group("lockstep") before'
         )
-    atexit.unregister(compiled().shutdown_all)
-    atexit.register(compiled().shutdown_all)
+    leave_groups_at_exit()
     return compiled().Recovery()
 
 

@@ -14,6 +14,7 @@ from torch.optim.optimizer import (
     register_optimizer_step_pre_hook,
 )
 
+from lockstep._capture import refuse_capture
 from lockstep._report import warn_and_report
 
 MARK = "_lockstep"
@@ -87,6 +88,8 @@ def _before_step(optimizer: Optimizer, arguments: Any, named: Any) -> None:
     cores = list(_cores_of(_parameters_of(optimizer)))
     if not cores:
         return
+    device = next(_parameters_of(optimizer)).device
+    refuse_capture(device, "the optimizer of a sharded model steps")
     # Torch's wrapper passes the optimizer first.
     if any(callable(each) for each in (*arguments[1:], *named.values())):
         raise ValueError("optimizer.step(closure) is not for sharded models: call backward before")

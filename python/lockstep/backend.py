@@ -4,7 +4,6 @@ Torch imports it through the entry point ``torch.backends``, so it must stay che
 part, ``lockstep._lockstep``, is loaded when the first group is made.
 """
 
-import atexit
 import importlib
 import os
 import shlex
@@ -14,7 +13,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
-from lockstep._compiled import compiled
+from lockstep._compiled import compiled, leave_groups_at_exit
 
 
 def register() -> None:
@@ -132,10 +131,7 @@ def _create(options: Any, backend_options: Any) -> Any:
     if backend_options is not None:
         raise ValueError("the backend lockstep takes no pg_options: leave them out")
     _mics.patch_torch()
-    # A rank that ends without destroy_process_group still has our threads; they end before Python
-    # does. Registered at the first group only, when _lockstep is imported: once is enough.
-    atexit.unregister(_lockstep.shutdown_all)
-    atexit.register(_lockstep.shutdown_all)
+    leave_groups_at_exit()
     return _lockstep.create_backend(
         options.store,
         options.group_rank,

@@ -47,7 +47,8 @@ const Unit& unit_of(const ShardedModel& model, std::size_t parameter) {
 at::Tensor hidden_gradient(const std::vector<NamedTensor>& parameters) {
   std::int64_t elements = 1;
   for (const auto& parameter : parameters) elements = std::max(elements, parameter.tensor.numel());
-  const auto hidden = at::empty({0});
+  const auto device = parameters.front().tensor.device();
+  const auto hidden = at::empty({0}, at::TensorOptions(device));
   auto* storage = hidden.storage().unsafeGetStorageImpl();
   storage->set_nbytes(static_cast<std::size_t>(elements * hidden.element_size()));
   storage->release_data_and_set_meta_custom_data_ptr_error_msg_(

@@ -1,5 +1,7 @@
 // The engine on a device whose kernels are queued and whose memory the host cannot read, over a
 // group that behaves as NCCL does: the results are those of the CPU, and the host waits rarely.
+#include <chrono>
+#include <future>
 #include <string>
 
 #include <ATen/core/Tensor.h>
@@ -42,6 +44,21 @@ class DevicePolicies : public ::testing::Test {
   DevicePolicies() { BufferPool::poison_released_for_test(true); }
   ~DevicePolicies() override { BufferPool::poison_released_for_test(false); }
 };
+
+// The group's transfers time out after 200 ms.
+Result<void> run_rank_with_time_out(const c10::intrusive_ptr<c10d::Store>& store, int rank,
+                                    int size, const std::function<Result<void>(Rank&)>& body) {
+  const auto device = simulated_device::device(rank);
+  auto options = c10::make_intrusive<simulated_device::NcclLikeBackend::Options>(
+      std::chrono::milliseconds(200));
+  auto group = c10::make_intrusive<c10d::ProcessGroup>(store, rank, size);
+  group->setBackend(device.type(), c10d::ProcessGroup::BackendType::CUSTOM,
+                    c10::make_intrusive<simulated_device::NcclLikeBackend>(
+                        ranks_for_test::gloo(store, rank, size), std::move(options)));
+  group->setDefaultBackend(c10d::ProcessGroup::BackendType::CUSTOM);
+  Rank self{rank, TRY(Mesh::replicas(group)), nullptr, device};
+  return body(self);
+}
 
 class DeviceParity : public DevicePolicies, public ::testing::WithParamInterface<Recipe> {};
 
@@ -124,6 +141,29 @@ TEST(Device, AGroupWithATransferThatCannotEndIsLeft) {
     EXPECT_FALSE(world.all_reduce(numbers, ReduceOp::sum, "the third").wait());
     return {};
   });
+  EXPECT_EQ(failures, "");
+}
+
+// c10d's watchdog ends a process of NCCL at the group's time-out.
+TEST(Device, AWaitEndsBeforeTheTimeOutOfTheGroup) {
+  std::promise<void> ended;
+  const auto failures = run_as_ranks(
+      2,
+      [&](Rank& self) -> Result<void> {
+        auto& world = self.mesh.world();
+        TRY(world.use_device(self.device));
+        if (self.rank == 1) {  // lives, and does not take part
+          ended.get_future().wait_for(ranks_for_test::kBound);
+          return {};
+        }
+        const auto numbers = at::ones({8}, at::TensorOptions(self.device));
+        const auto late = world.all_reduce(numbers, ReduceOp::sum, "the first").wait_on_host();
+        EXPECT_THAT(late.error().message, ::testing::HasSubstr("not complete after 180ms"));
+        world.leave();
+        ended.set_value();
+        return {};
+      },
+      run_rank_with_time_out);
   EXPECT_EQ(failures, "");
 }
 

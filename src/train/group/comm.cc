@@ -173,6 +173,20 @@ comm::GroupRanks members_of(c10d::ProcessGroup& group) try {
   return comm::GroupRanks::world(group.getSize());
 }
 
+// At the time-out of a device's group c10d's watchdog ends the process, by SIGABRT. It counts from
+// the begin of a transfer, which may be some time before the host waits.
+Duration device_bound_of(c10d::ProcessGroup& group, Duration bound) {
+  for (const auto& device : group.getDeviceTypes()) {
+    if (device.is_cpu()) continue;
+    try {
+      const auto timeout = group.getBackend(device.type())->getBackendOptions()->timeout;
+      if (timeout > Duration(0)) bound = std::min<Duration>(bound, timeout * 9 / 10);
+    } catch (const std::exception&) {  // a backend without options
+    }
+  }
+  return bound;
+}
+
 }  // namespace
 
 struct Transfer::State {
@@ -231,6 +245,7 @@ bool Transfer::done() const { return !state_ || (state_->on_host && state_->work
 
 Comm::Comm(c10::intrusive_ptr<c10d::ProcessGroup> group, Duration bound)
     : bound_(bound),
+      device_bound_(device_bound_of(*group, bound)),
       device_(first_device(*group)),
       serves_cpu_(serves(*group, at::kCPU)),
       rank_(group->getRank()),
@@ -266,8 +281,8 @@ Transfer Comm::start(std::string_view verb, std::string_view label, std::vector<
   Transfer transfer;
   auto state = std::make_shared<Transfer::State>();
   state->what = format("rank {}: {} of {} ({})", global_rank(), verb, label, text(members_));
-  state->bound = bound_;
   state->on_host = tensors.front().tensor.is_cpu();
+  state->bound = state->on_host ? bound_ : device_bound_;
   for (const auto& [tensor, original] : tensors) {
     if (!tensor.is_cpu()) state->tensors.push_back(tensor);
     if (original.defined()) state->copies_back.emplace_back(original, tensor);

@@ -53,7 +53,8 @@ class Transfer {
 
 class Comm {
  public:
-  // Longer than the timeouts of the groups, whose errors name the rank that is late.
+  // Longer than the timeouts of the groups, whose errors name the rank that is late. For tensors of
+  // a device nine tenths of its group's time-out, because c10d ends the process then.
   static constexpr Duration kBound = std::chrono::minutes(15);
 
   // A group of one: every operation is done at once, without a process group.
@@ -125,6 +126,7 @@ class Comm {
   // Shared by the copies of a Comm; null in a group of one.
   std::shared_ptr<c10::intrusive_ptr<c10d::ProcessGroup>> group_;
   Duration bound_ = kBound;
+  Duration device_bound_ = kBound;
   at::Device device_ = at::kCPU;
   bool serves_cpu_ = true;
   int rank_ = 0;

@@ -115,6 +115,17 @@ c10::Device device_of_arguments(const Stack& arguments) {
   return *found;
 }
 
+// A GPU's kernel reads the addresses in a list: those of the CPU would be an illegal access.
+void check_lists(const Stack& arguments) {
+  for (const auto& value : arguments) {
+    if (!value.isTensorList()) continue;
+    for (const auto& tensor : value.toTensorVector())
+      TORCH_CHECK(is_ours(tensor) || !tensor.defined(),
+                  "an operator of the simulated device has a list with a tensor on ",
+                  tensor.device());
+  }
+}
+
 void call(const c10::OperatorHandle& op, Stack& stack) {
   const at::NoGradGuard no_grad;
   const at::AutoDispatchBelowADInplaceOrView below_autograd;
@@ -273,6 +284,7 @@ void fallback(const c10::OperatorHandle& op, Stack* stack) {
   const auto count = op.schema().arguments().size();
   const Stack arguments(stack->end() - static_cast<std::ptrdiff_t>(count), stack->end());
   const auto device = device_of_arguments(arguments);
+  check_lists(arguments);
   const c10::DeviceGuard guard(device);
   if (draws(op.schema())) return run_inline(op, *stack, device);
   const auto shapes = infer(op, arguments);
@@ -334,6 +346,7 @@ void copy_to_device(const at::Tensor& from, const at::Tensor& to, bool non_block
 void copy_to_host(const at::Tensor& from, const at::Tensor& to, bool non_blocking) {
   const bool pinned = non_blocking && to.numel() > 0 && is_pinned(to.const_data_ptr());
   auto& queue = queue_of(current_stream(from.device().index()));
+  queue.check();
   queue.push([from = as_cpu(from), to] { to.copy_(from); });
   if (pinned) return;
   count_host_wait(from.device().index(), HostWait::read);

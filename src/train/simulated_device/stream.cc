@@ -77,6 +77,10 @@ void StreamQueue::wait_for(std::shared_ptr<Event> event) {
 
 void StreamQueue::synchronize() {
   record()->wait();
+  check();
+}
+
+void StreamQueue::check() const {
   const std::lock_guard lock(mutex_);
   TORCH_CHECK(error_.empty(), "simulated device: ", error_);
 }

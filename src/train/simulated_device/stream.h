@@ -44,6 +44,8 @@ class StreamQueue {
   void wait_for(std::shared_ptr<Event> event);
   // The host waits until all kernels have run. Throws the first error of a kernel.
   void synchronize();
+  // Throws the first error of a kernel, if one has failed by now.
+  void check() const;
   bool idle() const;
 
  private:
