@@ -8,8 +8,10 @@
 #include <pybind11/chrono.h>
 #include <pybind11/stl.h>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
+#include <torch/csrc/distributed/c10d/Store.hpp>
 #include <torch/csrc/utils/pybind.h>
 
+#include "comm/device/device_backend.h"
 #include "comm/flight/label.h"
 #include "comm/group/group_ranks.h"
 #include "comm/torch/backend_group.h"
@@ -38,6 +40,19 @@ c10::intrusive_ptr<c10d::Backend> create_backend(const c10::intrusive_ptr<c10d::
   return *std::move(backend);
 }
 
+// create is called without Python's lock, by any thread, until the process ends.
+void register_device_backend(const std::string& device_type, std::string name,
+                             pybind11::object create) {
+  auto* const kept = new pybind11::object(std::move(create));
+  const auto call = [kept](const comm::DeviceBackendRequest& request) {
+    const pybind11::gil_scoped_acquire lock;
+    return (*kept)(request.store, request.rank, request.size, request.name, request.global_ranks,
+                   request.timeout, request.recoverable)
+        .cast<c10::intrusive_ptr<c10d::Backend>>();
+  };
+  comm::register_device_backend(c10::Device(device_type).type(), {std::move(name), call});
+}
+
 // Sets this thread's label, for lockstep.label; returns the label before.
 pybind11::bytes set_label(const pybind11::bytes& label) {
   const auto before = comm::FlightLabel::exchange(comm::FlightLabel::encode(std::string(label)));
@@ -51,6 +66,7 @@ pybind11::bytes set_label(const pybind11::bytes& label) {
 PYBIND11_MODULE(_lockstep, module) {
   using GiveUpLock = pybind11::call_guard<pybind11::gil_scoped_release>;
   module.def("create_backend", &lockstep::python::create_backend, GiveUpLock());
+  module.def("register_device_backend", &lockstep::python::register_device_backend);
   module.def("set_label", &lockstep::python::set_label);
   module.def("shutdown_all", &lockstep::comm::BackendGroup::leave_all, GiveUpLock());
   lockstep::python::bind_train(module);

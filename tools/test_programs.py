@@ -171,7 +171,9 @@ class GoogleTest(Program):
 
     def execute(self, only: str | None, log: Path, scratch: Path) -> Outcome:
         if not self.path.exists():
-            unbuilt = Failure(f"{self.name} is not built", "", "./dev build")
+            build = self.path.parent.parent.relative_to(ROOT)
+            again = f"ninja -C {build} {self.path.name}"
+            unbuilt = Failure(f"{self.name} is not built", "", again)
             return Outcome(failures=[unbuilt])
         report = scratch / "report.json"
         command = [str(self.path), f"--gtest_output=json:{report}", "--gtest_color=no"]

@@ -6,6 +6,7 @@ import importlib
 import sys
 from typing import Any
 
+from lockstep import _nccl
 from lockstep._build import BUILT_FOR_PYTHON, BUILT_FOR_TORCH
 
 
@@ -18,7 +19,9 @@ def compiled() -> Any:
             for; the message names both.
     """
     check_versions()
-    return importlib.import_module("lockstep._lockstep")
+    module = importlib.import_module("lockstep._lockstep")
+    _nccl.register(module)
+    return module
 
 
 def leave_groups_at_exit() -> None:

@@ -7,6 +7,7 @@ def create_backend(
 ) -> Any:
     """Connects this rank to the others; a torch.distributed C++ Backend."""
 
+def register_device_backend(device_type: str, name: str, create: Any) -> None: ...
 def set_label(label: bytes) -> bytes:
     """Sets this thread's flight label, cut to 24 bytes; returns the label before."""
 

@@ -1,4 +1,4 @@
-"""The backend "lockstep" of torch.distributed, for CPU tensors.
+"""The backend "lockstep" of torch.distributed, for CPU tensors and, over NCCL, for GPU tensors.
 
 Torch imports it through the entry point ``torch.backends``, so it must stay cheap: the compiled
 part, ``lockstep._lockstep``, is loaded when the first group is made.
@@ -27,7 +27,9 @@ def register() -> None:
     from torch.distributed.distributed_c10d import Backend
 
     if torch.distributed.is_available() and "LOCKSTEP" not in Backend._plugins:
-        Backend.register_backend("lockstep", _create, extended_api=True, devices=["cpu"])
+        # Tensors of GPUs go on to NCCL (_nccl.py).
+        devices = ["cpu", "cuda"] if torch.distributed.is_nccl_available() else ["cpu"]
+        Backend.register_backend("lockstep", _create, extended_api=True, devices=devices)
         _explain_missing_launcher()
         _bind_store_to_loopback()
 

@@ -20,8 +20,8 @@
 #include "base/clock.h"
 #include "base/format.h"
 #include "base/mutex.h"
+#include "comm/device/device_backend.h"
 #include "comm/flight/label.h"
-#include "train/group/backend_factory.h"
 #include "train/group/mesh.h"
 #include "train/simulated_device/nccl_like.h"
 #include "train/simulated_device/simulated_device.h"
@@ -250,9 +250,10 @@ inline std::string run_as_ranks(int size, const std::function<Result<void>(Rank&
 
 // The same, each rank with a simulated device of its own.
 inline std::string run_on_devices(int size, const std::function<Result<void>(Rank&)>& body) {
-  register_backend_factory(simulated_device::NcclLikeBackend::kName, [](const auto& request) {
-    return nccl_like(request.store, request.rank, request.size);
-  });
+  comm::register_device_backend(c10::kPrivateUse1,
+                                {simulated_device::NcclLikeBackend::kName, [](const auto& request) {
+                                   return nccl_like(request.store, request.rank, request.size);
+                                 }});
   return run_as_ranks(size, body, run_rank_on_device);
 }
 

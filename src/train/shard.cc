@@ -5,6 +5,7 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/cat.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/nn/module.h>
 
@@ -371,9 +372,16 @@ Result<void> ShardedModel::regroup(Mesh mesh) {
   return {};
 }
 
+// Those of aborted transfers may still write.
+void ShardedModel::wait_for_kernels() const {
+  if (const auto here = device(); !here.is_cpu())
+    c10::impl::VirtualGuardImpl(here.type()).synchronizeDevice(here.index());
+}
+
 // Includes the step in flight in them.
 void ShardedModel::leave_groups(Mesh next) {
   mesh_.leave();  // then no transfer uses the buffers any more
+  wait_for_kernels();
   for (auto& unit : units_) unit.drop_buffers();
   gradient_tracker_.reset();
   reducer_.reset();

@@ -168,6 +168,7 @@ class ShardedModel {
   Result<void> build(InitialValues values);
   void start_engine();
   void leave_groups(Mesh next);
+  void wait_for_kernels() const;
   Result<void> build_layout(InitialValues values);
   Result<void> broadcast_frozen_and_buffers();
   bool recomputes(const torch::nn::Module& module) const;

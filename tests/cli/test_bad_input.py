@@ -131,6 +131,7 @@ def test_a_wrong_run_is_refused_before_a_daemon_is_started(
         (("host", "frob"), ["there is no action 'frob'"]),
         (("host",), ["host: action is required: ls|cordon|drain|release"]),
         (("kill", "1"), ["--rank is required"]),
+        (("priority", "1"), ["priority: N is required"]),
         (("limits", "--user", "bob", "--devices", "0"), ["user 'bob'", "--yes"]),
         (("show", "nonsense"), ["nonsense", "demo/42"]),
         (("logs", "1", "--tail", "-3"), ["--tail", "-3"]),

@@ -58,8 +58,10 @@ std::string missing(const CLI::App& command) {
     if (!option->get_required() || option->count() > 0) continue;
     const std::string& type = option->get_type_name();
     if (type == kRunValue) return "name a run, such as demo/42;";
-    std::string choices = type.find('|') == std::string::npos ? "" : ": " + type;
-    return format("{} is required{};", option->get_name(), choices);
+    if (type.find('|') != std::string::npos)
+      return format("{} is required: {};", option->get_name(), type);
+    // The help shows an argument by the kind of its value.
+    return format("{} is required;", option->get_positional() ? type : option->get_name());
   }
   return "something is missing;";
 }

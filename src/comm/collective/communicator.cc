@@ -308,4 +308,6 @@ void Communicator::abort(Error error) {
   if (!impl_->in_forked_child()) impl_->engine().abort(std::move(error));
 }
 
+OperationFuture Communicator::end() const { return impl_->engine().end(); }
+
 }  // namespace lockstep::comm

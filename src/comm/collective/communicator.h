@@ -137,6 +137,9 @@ class Communicator {
 
   // Ends all pending and later calls with this error, here and on the other ranks.
   void abort(Error error);
+  // Done when the communicator has ended, with the cause: by a failure, abort() or its destruction.
+  // This may take until the end of the program, so wait() is not bounded.
+  OperationFuture end() const;
 
  private:
   class Impl;

@@ -548,6 +548,7 @@ void ProgressEngine::fail_all_calls(const Error& error) {
   }
   for (const auto& call : submissions)
     std::visit([&](const auto& one) { point_to_point_.fail(one, error); }, call);
+  end_.complete(error);
 }
 
 // First sends the unsent grants, which complete sends of the peers; then leaves.

@@ -56,6 +56,7 @@ class ProgressEngine : private MessageExchange {
   // is done.
   OperationFuture recv(std::span<std::byte> buffer, int peer, int tag, int* source = nullptr);
   void abort(Error error);
+  OperationFuture end() const { return end_.future(); }
 
   const std::string& fabric() const { return endpoint_->fabric(); }
   std::span<const std::vector<int>> hosts() const override { return endpoint_->hosts(); }
@@ -170,6 +171,8 @@ class ProgressEngine : private MessageExchange {
   std::optional<Error> failure_ LS_GUARDED_BY(mutex_);  // the first cause, for all later calls
   std::uint64_t sequence_ LS_GUARDED_BY(mutex_) = 0;
   bool stopping_ LS_GUARDED_BY(mutex_) = false;
+
+  const OperationPromise end_;
 
   std::thread thread_;  // last: it uses all of the above
 };

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
 #include <c10/util/Exception.h>
 
@@ -44,23 +45,30 @@ void check_alike(std::string_view what, const Backend::Tensors& outputs,
 
 Result<c10::intrusive_ptr<Backend>> Backend::create(CommunicatorOptions options,
                                                     Rendezvous& rendezvous,
-                                                    const RecoveryContext& reunion) {
+                                                    const RecoveryContext& reunion,
+                                                    DeviceGroup::OpenStore open_store) {
   const Duration timeout = options.timeout;
   if (options.members.ranks.empty()) options.members = GroupRanks::world(options.size);
   auto members = options.members;
   label_by_scopes();
   auto communicator = TRY(Communicator::create(std::move(options), rendezvous));
-  return c10::make_intrusive<Backend>(std::move(communicator), std::move(members), timeout,
-                                      reunion);
+  return c10::make_intrusive<Backend>(std::move(communicator), std::move(members), timeout, reunion,
+                                      std::move(open_store));
 }
 
 Backend::Backend(std::unique_ptr<Communicator> communicator, GroupRanks members, Duration timeout,
-                 const RecoveryContext& reunion)
+                 const RecoveryContext& reunion, DeviceGroup::OpenStore open_store)
     : c10d::Backend(communicator->rank(), communicator->size()),
       members_(std::move(members)),
       timeout_(timeout),
       recovery_context_(reunion),
-      group_(BackendGroup::create(std::move(communicator))) {}
+      group_(BackendGroup::create(std::move(communicator),
+                                  {.rank = rank_,
+                                   .size = size_,
+                                   .members = members_,
+                                   .timeout = timeout_,
+                                   .recoverable = !reunion.membership.expired(),
+                                   .open_store = std::move(open_store)})) {}
 
 c10::intrusive_ptr<Backend::Options> Backend::getBackendOptions() {
   auto options =
@@ -91,7 +99,7 @@ c10::intrusive_ptr<c10d::Backend> Backend::split(const c10::intrusive_ptr<c10d::
 at::Tensor Backend::allocateTensor(long size, at::TensorOptions options) {
   const auto device = options.device_opt();
   TORCH_CHECK_VALUE(size >= 0, "allocate_tensor needs a size, got ", size);
-  TORCH_CHECK_TYPE(!device || device->is_cpu(), "lockstep lends memory on the CPU only");
+  if (device && !device->is_cpu()) return at::empty({size}, options);
   const auto width = static_cast<std::int64_t>(options.dtype().itemsize());
   (void)communicator();
   const auto allocated = CachingAllocator::for_this_process()->allocate(Bytes(size * width));
@@ -132,6 +140,8 @@ void Backend::add_all_reduce(CallParts& parts, at::Tensor& tensor, const c10d::R
 }
 
 Backend::WorkPtr Backend::allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) {
+  if (DeviceGroup::serves(tensors))
+    return on_device(tensors.front(), &c10d::Backend::allreduce, tensors, options);
   at::AutoDispatchBelowADInplaceOrView below_autograd;
   auto parts = begin("all_reduce", options);
   add_all_reduce(parts, single_tensor(parts.operation, tensors), options.reduceOp);
@@ -140,6 +150,8 @@ Backend::WorkPtr Backend::allreduce(Tensors& tensors, const c10d::AllreduceOptio
 
 Backend::WorkPtr Backend::allreduce_coalesced(Tensors& tensors,
                                               const c10d::AllreduceCoalescedOptions& options) {
+  if (DeviceGroup::serves(tensors))
+    return on_device(tensors.front(), &c10d::Backend::allreduce_coalesced, tensors, options);
   at::AutoDispatchBelowADInplaceOrView below_autograd;
   auto parts = begin("all_reduce_coalesced", options);
   for (const auto& tensor : tensors) check_reducible(parts.operation, tensor, options.reduceOp);
@@ -148,6 +160,8 @@ Backend::WorkPtr Backend::allreduce_coalesced(Tensors& tensors,
 }
 
 Backend::WorkPtr Backend::reduce(Tensors& tensors, const c10d::ReduceOptions& options) {
+  if (DeviceGroup::serves(tensors))
+    return on_device(tensors.front(), &c10d::Backend::reduce, tensors, options);
   at::AutoDispatchBelowADInplaceOrView below_autograd;
   auto parts = begin("reduce", options);
   check_root(parts.operation, options.rootRank);
@@ -180,6 +194,8 @@ void Backend::add_reduce_scatter(CallParts& parts, at::Tensor& output, const at:
 
 Backend::WorkPtr Backend::reduce_scatter(Tensors& outputs, std::vector<Tensors>& inputs,
                                          const c10d::ReduceScatterOptions& options) {
+  if (DeviceGroup::serves(outputs))
+    return on_device(outputs.front(), &c10d::Backend::reduce_scatter, outputs, inputs, options);
   at::AutoDispatchBelowADInplaceOrView below_autograd;
   auto parts = begin("reduce_scatter", options);
   auto& output = single_tensor(parts.operation, outputs);
@@ -194,6 +210,8 @@ Backend::WorkPtr Backend::reduce_scatter(Tensors& outputs, std::vector<Tensors>&
 
 Backend::WorkPtr Backend::_reduce_scatter_base(at::Tensor& output, at::Tensor& input,
                                                const c10d::ReduceScatterOptions& options) {
+  if (DeviceGroup::serves(input))
+    return on_device(input, &c10d::Backend::_reduce_scatter_base, output, input, options);
   at::AutoDispatchBelowADInplaceOrView below_autograd;
   auto parts = begin("reduce_scatter_tensor", options);
   add_reduce_scatter(parts, output, input, options.reduceOp);
@@ -202,6 +220,9 @@ Backend::WorkPtr Backend::_reduce_scatter_base(at::Tensor& output, at::Tensor& i
 
 Backend::WorkPtr Backend::reduce_scatter_tensor_coalesced(
     Tensors& outputs, Tensors& inputs, const c10d::ReduceScatterOptions& options) {
+  if (DeviceGroup::serves(inputs))
+    return on_device(inputs.front(), &c10d::Backend::reduce_scatter_tensor_coalesced, outputs,
+                     inputs, options);
   at::AutoDispatchBelowADInplaceOrView below_autograd;
   auto parts = begin("reduce_scatter_tensor_coalesced", options);
   check_pairs(parts.operation, outputs.size(), inputs.size());
@@ -230,6 +251,8 @@ void Backend::add_all_gather(CallParts& parts, const at::Tensor& output, const a
 
 Backend::WorkPtr Backend::allgather(std::vector<Tensors>& outputs, Tensors& inputs,
                                     const c10d::AllgatherOptions& options) {
+  if (DeviceGroup::serves(inputs))
+    return on_device(inputs.front(), &c10d::Backend::allgather, outputs, inputs, options);
   at::AutoDispatchBelowADInplaceOrView below_autograd;
   auto parts = begin("all_gather", options);
   const auto& input = single_tensor(parts.operation, inputs);
@@ -245,6 +268,9 @@ Backend::WorkPtr Backend::allgather(std::vector<Tensors>& outputs, Tensors& inpu
 
 Backend::WorkPtr Backend::allgather_coalesced(std::vector<Tensors>& output_lists, Tensors& inputs,
                                               const c10d::AllgatherOptions& options) {
+  if (DeviceGroup::serves(inputs))
+    return on_device(inputs.front(), &c10d::Backend::allgather_coalesced, output_lists, inputs,
+                     options);
   at::AutoDispatchBelowADInplaceOrView below_autograd;
   auto parts = begin("all_gather_coalesced", options);
   check_pairs(parts.operation, output_lists.size(), static_cast<std::size_t>(size_));
@@ -262,6 +288,8 @@ Backend::WorkPtr Backend::allgather_coalesced(std::vector<Tensors>& output_lists
 
 Backend::WorkPtr Backend::_allgather_base(at::Tensor& output, at::Tensor& input,
                                           const c10d::AllgatherOptions& options) {
+  if (DeviceGroup::serves(input))
+    return on_device(input, &c10d::Backend::_allgather_base, output, input, options);
   at::AutoDispatchBelowADInplaceOrView below_autograd;
   auto parts = begin("all_gather_into_tensor", options);
   add_all_gather(parts, output, input);
@@ -270,6 +298,9 @@ Backend::WorkPtr Backend::_allgather_base(at::Tensor& output, at::Tensor& input,
 
 Backend::WorkPtr Backend::allgather_into_tensor_coalesced(Tensors& outputs, Tensors& inputs,
                                                           const c10d::AllgatherOptions& options) {
+  if (DeviceGroup::serves(inputs))
+    return on_device(inputs.front(), &c10d::Backend::allgather_into_tensor_coalesced, outputs,
+                     inputs, options);
   at::AutoDispatchBelowADInplaceOrView below_autograd;
   auto parts = begin("all_gather_into_tensor_coalesced", options);
   check_pairs(parts.operation, outputs.size(), inputs.size());
@@ -283,6 +314,8 @@ Backend::WorkPtr Backend::allgather_into_tensor_coalesced(Tensors& outputs, Tens
 }
 
 Backend::WorkPtr Backend::broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) {
+  if (DeviceGroup::serves(tensors))
+    return on_device(tensors.front(), &c10d::Backend::broadcast, tensors, options);
   at::AutoDispatchBelowADInplaceOrView below_autograd;
   auto parts = begin("broadcast", options);
   check_root(parts.operation, options.rootRank);

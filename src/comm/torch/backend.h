@@ -1,4 +1,5 @@
-// Backend: torch.distributed's backend "lockstep", for CPU tensors, over a Communicator.
+// Backend: torch.distributed's backend "lockstep", for CPU tensors, over a Communicator. Tensors of
+// a device for which a backend is registered (device_backend.h) go to that backend.
 //
 // Collectives of a group run one after the other in the order of submission, which must be the same
 // on all its ranks; sends and receives run beside them. A call raises at once only for invalid
@@ -46,15 +47,16 @@ class Backend : public c10d::Backend {
   // Tags of send and recv are below this limit; higher tags are reserved for the backend.
   static constexpr int kTagLimit = 1 << 30;
 
-  // Returns when all ranks of the group are connected.
+  // Returns when all ranks of the group are connected. open_store: for the backend of a device.
   static Result<c10::intrusive_ptr<Backend>> create(CommunicatorOptions options,
                                                     Rendezvous& rendezvous,
-                                                    const RecoveryContext& reunion = {});
+                                                    const RecoveryContext& reunion,
+                                                    DeviceGroup::OpenStore open_store);
   const std::string getBackendName() const override { return "lockstep"; }
   c10::intrusive_ptr<Options> getBackendOptions() override;
   bool supportsTensorAlloc(c10::DeviceIndex) override { return true; }
-  // size: number of elements. The memory is one that the communicator can send without a copy, and
-  // may be reused from an earlier tensor.
+  // size: number of elements. On the CPU the memory is one that the communicator can send without a
+  // copy, and may be reused from an earlier tensor. On a device it is torch's.
   at::Tensor allocateTensor(long size, at::TensorOptions options = {}) override;
   void setSequenceNumberForGroup() override {}  // all ranks count from zero
   std::uint64_t getSequenceNumberForGroup() override { return sequence_; }
@@ -117,9 +119,14 @@ class Backend : public c10d::Backend {
 
   // For intrusive_ptr only: use create().
   Backend(std::unique_ptr<Communicator> communicator, GroupRanks members, Duration timeout,
-          const RecoveryContext& reunion);
+          const RecoveryContext& reunion, DeviceGroup::OpenStore open_store);
 
  private:
+  struct Batch {
+    CallParts parts{.operation = "batch"};
+    std::optional<at::Device> device = {};  // of the calls that the device's backend has
+  };
+
   // Raises after the group was left.
   std::shared_ptr<Communicator> communicator();
   template <class Options>
@@ -133,9 +140,16 @@ class Backend : public c10d::Backend {
   WorkPtr start(c10d::OpType type, CallParts parts);
   WorkPtr work_of(c10d::OpType type, CallParts parts);
 
+  // Calls a function of the backend that serves the device of the tensor.
+  template <class Function, class... Arguments>
+  WorkPtr on_device(const at::Tensor& tensor, Function function, Arguments&... arguments);
+
   bool in_batch();
   bool add_to_batch(CallParts& parts);  // false: this thread has begun none
-  std::optional<CallParts> take_batch();
+  // In a batch that has no call of the device yet.
+  bool begins_device_batch(at::Device device);
+  std::optional<Batch> take_batch();
+  WorkPtr work_of_batch(Batch batch);
 
   void add_all_reduce(CallParts& parts, at::Tensor& tensor, const c10d::ReduceOp& op);
   void add_all_gather(CallParts& parts, const at::Tensor& output, const at::Tensor& input);
@@ -155,7 +169,17 @@ class Backend : public c10d::Backend {
   const std::shared_ptr<BackendGroup> group_;  // shared with BackendGroup::leave_all()
   std::atomic<std::uint64_t> sequence_ = 0;
   Mutex batches_mutex_;  // guards what follows
-  std::map<std::thread::id, CallParts> batches_ LS_GUARDED_BY(batches_mutex_);
+  std::map<std::thread::id, Batch> batches_ LS_GUARDED_BY(batches_mutex_);
 };
+
+template <class Function, class... Arguments>
+Backend::WorkPtr Backend::on_device(const at::Tensor& tensor, Function function,
+                                    Arguments&... arguments) {
+  ++sequence_;
+  return DeviceGroup::call(group_->device_group(), tensor.device(), [&](c10d::Backend& backend) {
+    if (begins_device_batch(tensor.device())) backend.startCoalescing();
+    return (backend.*function)(arguments...);
+  });
+}
 
 }  // namespace lockstep::comm

@@ -28,15 +28,23 @@ Backend::WorkPtr Backend::work_of(c10d::OpType type, CallParts parts) {
 
 void Backend::startCoalescing() {
   // The calls of a dropped Work continue without their handle.
-  if (auto given_up = take_batch()) work_of(c10d::OpType::COALESCED, *std::move(given_up));
+  if (auto given_up = take_batch()) work_of_batch(*std::move(given_up));
   Lock lock(batches_mutex_);
-  batches_.insert_or_assign(std::this_thread::get_id(), CallParts{.operation = "batch"});
+  batches_.insert_or_assign(std::this_thread::get_id(), Batch());
 }
 
 Backend::WorkPtr Backend::endCoalescing() {
   auto batch = take_batch();
   TORCH_CHECK_VALUE(batch, "this thread ends a batch that it has not begun");
-  return work_of(c10d::OpType::COALESCED, *std::move(batch));
+  TORCH_CHECK_VALUE(!batch->device || batch->parts.futures.empty(),
+                    "a batch has tensors on the CPU and on a device: make one batch for each");
+  return work_of_batch(*std::move(batch));
+}
+
+Backend::WorkPtr Backend::work_of_batch(Batch batch) {
+  if (!batch.device) return work_of(c10d::OpType::COALESCED, std::move(batch.parts));
+  return DeviceGroup::call(group_->device_group(), *batch.device,
+                           [](c10d::Backend& backend) { return backend.endCoalescing(); });
 }
 
 bool Backend::in_batch() {
@@ -48,11 +56,19 @@ bool Backend::add_to_batch(CallParts& parts) {
   Lock lock(batches_mutex_);
   const auto batch = batches_.find(std::this_thread::get_id());
   if (batch == batches_.end()) return false;
-  batch->second.append(std::move(parts));
+  batch->second.parts.append(std::move(parts));
   return true;
 }
 
-std::optional<CallParts> Backend::take_batch() {
+bool Backend::begins_device_batch(at::Device device) {
+  Lock lock(batches_mutex_);
+  const auto batch = batches_.find(std::this_thread::get_id());
+  if (batch == batches_.end() || batch->second.device) return false;
+  batch->second.device = device;
+  return true;
+}
+
+std::optional<Backend::Batch> Backend::take_batch() {
   Lock lock(batches_mutex_);
   auto batch = batches_.extract(std::this_thread::get_id());
   if (batch.empty()) return std::nullopt;

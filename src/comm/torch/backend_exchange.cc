@@ -81,6 +81,8 @@ void Backend::add_exchange(CallParts& parts, const Tensors& outputs, const Tenso
 
 Backend::WorkPtr Backend::gather(std::vector<Tensors>& outputs, Tensors& inputs,
                                  const c10d::GatherOptions& options) {
+  if (DeviceGroup::serves(inputs))
+    return on_device(inputs.front(), &c10d::Backend::gather, outputs, inputs, options);
   at::AutoDispatchBelowADInplaceOrView below_autograd;
   auto parts = begin("gather", options);
   check_root(parts.operation, options.rootRank);
@@ -101,6 +103,8 @@ Backend::WorkPtr Backend::gather(std::vector<Tensors>& outputs, Tensors& inputs,
 
 Backend::WorkPtr Backend::scatter(Tensors& outputs, std::vector<Tensors>& inputs,
                                   const c10d::ScatterOptions& options) {
+  if (DeviceGroup::serves(outputs))
+    return on_device(outputs.front(), &c10d::Backend::scatter, outputs, inputs, options);
   at::AutoDispatchBelowADInplaceOrView below_autograd;
   auto parts = begin("scatter", options);
   check_root(parts.operation, options.rootRank);
@@ -134,6 +138,9 @@ Backend::WorkPtr Backend::alltoall_base(at::Tensor& output, at::Tensor& input,
                                         std::vector<std::int64_t>& output_sizes,
                                         std::vector<std::int64_t>& input_sizes,
                                         const c10d::AllToAllOptions& options) {
+  if (DeviceGroup::serves(input))
+    return on_device(input, &c10d::Backend::alltoall_base, output, input, output_sizes, input_sizes,
+                     options);
   at::AutoDispatchBelowADInplaceOrView below_autograd;
   auto parts = begin("all_to_all_single", options);
   check_dense(parts.operation, output);
@@ -157,6 +164,8 @@ Backend::WorkPtr Backend::alltoall_base(at::Tensor& output, at::Tensor& input,
 
 Backend::WorkPtr Backend::alltoall(Tensors& outputs, Tensors& inputs,
                                    const c10d::AllToAllOptions& options) {
+  if (DeviceGroup::serves(inputs))
+    return on_device(inputs.front(), &c10d::Backend::alltoall, outputs, inputs, options);
   at::AutoDispatchBelowADInplaceOrView below_autograd;
   auto parts = begin("all_to_all", options);
   const auto ranks = static_cast<std::size_t>(size_);
@@ -175,6 +184,8 @@ Backend::WorkPtr Backend::alltoall(Tensors& outputs, Tensors& inputs,
 }
 
 Backend::WorkPtr Backend::send(Tensors& tensors, int peer, int tag) {
+  if (DeviceGroup::serves(tensors))
+    return on_device(tensors.front(), &c10d::Backend::send, tensors, peer, tag);
   at::AutoDispatchBelowADInplaceOrView below_autograd;
   CallParts parts{.operation = "send"};
   const auto& tensor = single_tensor(parts.operation, tensors);
@@ -188,6 +199,8 @@ Backend::WorkPtr Backend::send(Tensors& tensors, int peer, int tag) {
 }
 
 Backend::WorkPtr Backend::recv(Tensors& tensors, int peer, int tag) {
+  if (DeviceGroup::serves(tensors))
+    return on_device(tensors.front(), &c10d::Backend::recv, tensors, peer, tag);
   check_peer("recv", peer, rank_, size_);
   return receive(tensors, tag, [&](CallParts& parts, std::span<std::byte> memory) {
     parts.futures.push_back(communicator()->recv(memory, peer, tag));
@@ -195,6 +208,8 @@ Backend::WorkPtr Backend::recv(Tensors& tensors, int peer, int tag) {
 }
 
 Backend::WorkPtr Backend::recvAnysource(Tensors& tensors, int tag) {
+  if (DeviceGroup::serves(tensors))
+    return on_device(tensors.front(), &c10d::Backend::recvAnysource, tensors, tag);
   return receive(tensors, tag, [&](CallParts& parts, std::span<std::byte> memory) {
     // Shared by the call and, if it is part of one, its batch.
     const auto& source = parts.sources.emplace_back(std::make_shared<int>(-1));

@@ -1,6 +1,6 @@
 #include "comm/torch/backend_group.h"
 
-#include <algorithm>
+#include <chrono>
 #include <utility>
 #include <vector>
 
@@ -8,6 +8,8 @@
 
 namespace lockstep::comm {
 namespace {
+
+constexpr auto kDrainBound = std::chrono::seconds(2);
 
 struct Registry {
   Mutex mutex;  // guards what follows
@@ -21,17 +23,19 @@ Registry& registry() {
 
 }  // namespace
 
-std::shared_ptr<BackendGroup> BackendGroup::create(std::unique_ptr<Communicator> communicator) {
-  std::shared_ptr<BackendGroup> group(new BackendGroup(std::move(communicator)));
+std::shared_ptr<BackendGroup> BackendGroup::create(std::unique_ptr<Communicator> communicator,
+                                                   DeviceGroup::Options device) {
+  std::shared_ptr<BackendGroup> group(new BackendGroup(std::move(communicator), std::move(device)));
   Lock lock(registry().mutex);
   std::erase_if(registry().groups, [](const auto& each) { return each.expired(); });
   registry().groups.push_back(group);
   return group;
 }
 
-BackendGroup::BackendGroup(std::unique_ptr<Communicator> communicator)
+BackendGroup::BackendGroup(std::unique_ptr<Communicator> communicator, DeviceGroup::Options device)
     : pid_(::getpid()),
       completion_thread_(std::make_shared<CompletionThread>()),
+      device_group_(std::make_shared<DeviceGroup>(std::move(device), communicator->end())),
       communicator_(std::move(communicator)) {}
 
 std::shared_ptr<Communicator> BackendGroup::communicator() {
@@ -43,6 +47,7 @@ std::shared_ptr<Communicator> BackendGroup::communicator() {
 void BackendGroup::leave() {
   // A forked child has none of the threads that leaving would wait for.
   if (::getpid() != pid_) return;
+  device_group_->drain(kDrainBound);
   std::shared_ptr<Communicator> communicator;
   {
     Lock lock(mutex_);
@@ -51,6 +56,7 @@ void BackendGroup::leave() {
   communicator.reset();  // ends pending calls, which the completion thread then completes
   completion_thread_->stop();
   completion_thread_->destroy_completed();
+  device_group_->join();
 }
 
 void BackendGroup::leave_all() {

@@ -16,9 +16,11 @@
 #include "base/os/environment.h"
 #include "base/os/files.h"
 #include "comm/collective/communicator.h"
+#include "comm/device/device_backend.h"
 #include "comm/fabric/address/network_options.h"
 #include "comm/rendezvous/client.h"
 #include "comm/torch/backend.h"
+#include "comm/torch/rendezvous_store.h"
 #include "comm/torch/store_rendezvous.h"
 #include "net/crypto.h"
 
@@ -78,7 +80,8 @@ Result<net::Secret> secret_of_group(Rendezvous& rendezvous, int rank, const Dead
 }
 
 Result<c10::intrusive_ptr<Backend>> connect(const ConnectOptions& options, net::Secret secret,
-                                            Rendezvous& rendezvous) {
+                                            Rendezvous& rendezvous,
+                                            DeviceGroup::OpenStore open_store) {
   CommunicatorOptions communicator{
       .rank = options.rank,
       .size = options.size,
@@ -92,7 +95,8 @@ Result<c10::intrusive_ptr<Backend>> connect(const ConnectOptions& options, net::
       .membership = options.membership.get()};
   communicator.host_id = TRY(host_id());
   return Backend::create(std::move(communicator), rendezvous,
-                         {options.generation, options.rendezvous_timeout, options.membership});
+                         {options.generation, options.rendezvous_timeout, options.membership},
+                         std::move(open_store));
 }
 
 // The number of uses of the store by this rank. A group made again under the same name, after the
@@ -172,7 +176,16 @@ Result<c10::intrusive_ptr<Backend>> connect_at(const std::string& address, Conne
   const int number = count_connection(options.generation);
   if (options.generation > 0) options.group += format("-g{}", options.generation);
   if (number > 1) options.group += format("-{}", number);
-  return connect(options, *std::move(secret), *client);
+  auto open_store =
+      [=, secret = *secret](
+          const OperationFuture& group_end) -> Result<c10::intrusive_ptr<c10d::Store>> {
+    auto own = TRY(RendezvousClient::connect(address, secret, Deadline::after(bound),
+                                             TRY(net::connection_timeout_from(own_environment()))));
+    return c10::intrusive_ptr<c10d::Store>(
+        c10::make_intrusive<RendezvousStore>(std::move(own), "device/" + options.group,
+                                             std::chrono::ceil<milliseconds>(bound), group_end));
+  };
+  return connect(options, *std::move(secret), *client, std::move(open_store));
 }
 
 c10::intrusive_ptr<c10d::ProcessGroup> group_of(c10::intrusive_ptr<c10d::Backend> backend,
@@ -180,6 +193,7 @@ c10::intrusive_ptr<c10d::ProcessGroup> group_of(c10::intrusive_ptr<c10d::Backend
   auto group = c10::make_intrusive<c10d::ProcessGroup>(std::move(store), backend->getRank(),
                                                        backend->getSize());
   const auto custom = c10d::ProcessGroup::BackendType::CUSTOM;
+  for (const auto type : device_types_with_backends()) group->setBackend(type, custom, backend);
   group->setBackend(c10::DeviceType::CPU, custom, std::move(backend));
   group->setDefaultBackend(custom);
   group->setGroupName("lockstep");
@@ -191,9 +205,14 @@ c10::intrusive_ptr<c10d::ProcessGroup> group_of(c10::intrusive_ptr<c10d::Backend
 Result<c10::intrusive_ptr<c10d::Backend>> connect_through_store(
     c10::intrusive_ptr<c10d::Store> store, const ConnectOptions& options) {
   const auto uses = TRY(count_use(*store, options.rank));
-  StoreRendezvous rendezvous(std::move(store), format("lockstep/{}", uses));
+  const auto prefix = format("lockstep/{}", uses);
+  auto open_store = [=](const OperationFuture& /*group_end*/) {
+    return Result<c10::intrusive_ptr<c10d::Store>>(
+        c10::make_intrusive<c10d::PrefixStore>(prefix + "/device", store));
+  };
+  StoreRendezvous rendezvous(store, prefix);
   auto secret = TRY(secret_of_group(rendezvous, options.rank, Deadline::after(options.timeout)));
-  auto backend = TRY(connect(options, std::move(secret), rendezvous));
+  auto backend = TRY(connect(options, std::move(secret), rendezvous, std::move(open_store)));
   return c10::intrusive_ptr<c10d::Backend>(std::move(backend));
 }
 

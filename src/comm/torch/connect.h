@@ -47,11 +47,11 @@ Result<c10::intrusive_ptr<c10d::Backend>> connect_through_store(
 // generation.
 Result<c10::intrusive_ptr<c10d::Backend>> connect_at_rendezvous(const ConnectOptions& options);
 
-// The same as a process group for CPU tensors.
+// The same as a process group, for CPU tensors and those of devices that have a backend.
 Result<c10::intrusive_ptr<c10d::ProcessGroup>> process_group_at_rendezvous(
     const ConnectOptions& options);
 
-// A process group with this backend for CPU tensors, for programs in C++. RANK and WORLD_SIZE give
+// A process group with this backend, for programs in C++. RANK and WORLD_SIZE give
 // the rank. Ranks connect through LOCKSTEP_RENDEZVOUS, which needs LOCKSTEP_SECRET_FILE. If that is
 // not set, they use a TCPStore at MASTER_ADDR and MASTER_PORT, as under torchrun. Collective: each
 // rank calls it the same number of times. timeout bounds this call and every collective.

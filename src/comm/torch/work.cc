@@ -7,7 +7,12 @@
 #include <c10/util/Exception.h>
 
 namespace lockstep::comm {
-namespace {
+void raise(const Error& error) {
+  if (error.code == Code::invalid) C10_THROW_ERROR(ValueError, error.message);
+  raise_failure(error);
+}
+
+void raise_failure(const Error& error) { C10_THROW_ERROR(DistBackendError, error.message); }
 
 std::exception_ptr as_exception(const Error& error) {
   try {
@@ -16,15 +21,6 @@ std::exception_ptr as_exception(const Error& error) {
     return std::current_exception();
   }
 }
-
-}  // namespace
-
-void raise(const Error& error) {
-  if (error.code == Code::invalid) C10_THROW_ERROR(ValueError, error.message);
-  raise_failure(error);
-}
-
-void raise_failure(const Error& error) { C10_THROW_ERROR(DistBackendError, error.message); }
 
 Work::Work(int rank, c10d::OpType type, std::uint64_t sequence, std::chrono::milliseconds timeout,
            std::shared_ptr<PendingCall> call, std::shared_ptr<CompletionThread> completion_thread)

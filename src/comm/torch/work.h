@@ -19,6 +19,7 @@ namespace lockstep::comm {
 [[noreturn]] void raise(const Error& error);
 // The same for a failure of a running call, whose arguments were valid: always DistBackendError.
 [[noreturn]] void raise_failure(const Error& error);
+std::exception_ptr as_exception(const Error& error);
 
 class Work : public c10d::Work {
  public:

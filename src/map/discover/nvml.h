@@ -1,4 +1,4 @@
-// What NVML, the driver's library, knows of GPUs: memory, MIG mode and NVLinks. It is loaded at run
+// NVML, the driver's library, describes GPUs: memory, MIG mode and NVLinks. It is loaded at run
 // time, with declarations of our own, so that one build serves machines with and without a driver.
 #pragma once
 

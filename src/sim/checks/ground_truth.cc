@@ -422,6 +422,9 @@ void GroundTruth::check_cancelled(const Commit& commit, const model::Run& run) {
 void GroundTruth::submission_acknowledged(const model::RunId& run) {
   if (!acknowledged_runs_.insert(run).second)
     context_.report_violation(format("{} is given out twice", text(run)));
+  if (!durable_.runs.contains(run))
+    return context_.report_violation(
+        format("{} was acknowledged, and the store does not have it", text(run)));
   record_folder(run, durable_.runs.at(run).spec.checkpoint_folder);
 }
 

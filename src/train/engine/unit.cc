@@ -148,6 +148,8 @@ at::Tensor Unit::detach_buffer() {
 void Unit::drop_buffers() {
   if (divided() && has_memory()) detach_buffer();
   if (has_gradient_buffer()) detach_gradient_buffer();
+  // A transfer that was aborted may have left anything in its output. Padding is not written again.
+  if (gradients_.defined()) zero_padding();
 }
 
 void Unit::attach_gradients(bool new_sum) {

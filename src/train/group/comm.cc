@@ -20,8 +20,8 @@
 #include "base/clock.h"
 #include "base/format.h"
 #include "base/log.h"
+#include "comm/device/device_backend.h"
 #include "comm/flight/label.h"
-#include "train/group/backend_factory.h"
 
 namespace lockstep::train {
 namespace {
@@ -104,10 +104,16 @@ c10::intrusive_ptr<c10d::Backend> split_backend(c10d::Backend& backend,
                                                 const std::string& name, at::Device device) {
   auto options = backend.getBackendOptions();
   auto of_group = options->global_ranks_in_group;
-  if (const auto make = find_backend_factory(backend.getBackendName()); make && store) {
+  const auto registered = comm::find_device_backend(device.type());
+  if (store && registered && registered->name == backend.getBackendName()) {
     const auto place = std::ranges::find(ranks, backend.getRank()) - ranks.begin();
-    return make({store, static_cast<int>(place), static_cast<int>(ranks.size()), name,
-                 global_ranks_of(of_group, ranks), options->timeout, device});
+    return registered->create({.store = store,
+                               .rank = static_cast<int>(place),
+                               .size = static_cast<int>(ranks.size()),
+                               .name = name,
+                               .global_ranks = global_ranks_of(of_group, ranks),
+                               .timeout = options->timeout,
+                               .device = device});
   }
   auto name_of_group = std::exchange(options->group_name, name);
   if (of_group.empty()) {
@@ -378,7 +384,7 @@ void Comm::leave() {
   for (const auto& device : (*group_)->getDeviceTypes()) {
     try {
       const auto backend = (*group_)->getBackend(device.type());
-      device.is_cpu() ? backend->shutdown() : backend->abort();
+      device_.is_cpu() ? backend->shutdown() : backend->abort();
     } catch (const std::exception& exception) {
       LS_LOG(warning, "rank {} leaving {}: {}", global_rank(), text(members_), exception.what());
     }

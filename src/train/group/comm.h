@@ -102,6 +102,9 @@ class Comm {
   // other group of these ranks: "shard 1".
   Result<Comm> split(const std::vector<int>& ranks, const std::string& name) const;
 
+  // True for copies of each other, and for two groups of one.
+  bool is_same_group(const Comm& other) const { return group_ == other.group_; }
+
   // Ends transfers in flight, with an error, and leaves the group, within seconds. Afterwards none
   // of the group's transfers moves data, whether or not its ranks live; later ones fail. Does
   // nothing in a group of one, and nothing over backends that do not support it (Gloo).

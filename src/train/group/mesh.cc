@@ -1,6 +1,7 @@
 #include "train/group/mesh.h"
 
 #include <algorithm>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -62,6 +63,18 @@ Result<RankPlacement> Mesh::rank_placement() {
 Result<void> Mesh::use_device(at::Device device) {
   for (auto* group : {&world_, &replicate_, &shard_}) TRY(group->use_device(device));
   return {};
+}
+
+// NCCL's abort of one group may wait for kernels that wait for those of another.
+void Mesh::leave() {
+  std::vector<std::thread> threads;
+  const auto leave_on_thread = [&](Comm& group) {
+    threads.emplace_back([&group] { group.leave(); });
+  };
+  leave_on_thread(world_);
+  if (!replicate_.is_same_group(world_)) leave_on_thread(replicate_);
+  if (!shard_.is_same_group(world_)) leave_on_thread(shard_);
+  for (auto& thread : threads) thread.join();
 }
 
 Result<Mesh> Mesh::with_consecutive_shard_groups(int shard) const {

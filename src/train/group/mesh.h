@@ -52,10 +52,8 @@ class Mesh {
   // The device of the model, for all of its groups; see Comm::use_device().
   Result<void> use_device(at::Device device);
 
-  // Leaves all of its groups; see Comm::leave().
-  void leave() {
-    for (auto* group : {&world_, &replicate_, &shard_}) group->leave();
-  }
+  // Leaves all of its groups at once; see Comm::leave().
+  void leave();
 
   // The same mesh with groups of consecutive ranks, on whatever hosts: for ranks that were numbered
   // so that the members of a group are consecutive. The ranks have agreed on these groups before.

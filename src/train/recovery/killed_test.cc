@@ -30,6 +30,7 @@
 #include "base/format.h"
 #include "base/os/files.h"
 #include "base/random.h"
+#include "comm/device/device_backend.h"
 #include "comm/fabric/cut_connections_for_test.h"
 #include "comm/rendezvous/server.h"
 #include "net/crypto.h"
@@ -39,9 +40,12 @@
 #include "train/data/batch.h"
 #include "train/optimizer/gradient_norm.h"
 #include "train/optimizer/optimizer.h"
+#include "train/ranks_for_test.h"
 #include "train/recovery/dying_optimizer_for_test.h"
 #include "train/recovery/processes_for_test.h"
 #include "train/recovery/recovery.h"
+#include "train/simulated_device/nccl_like.h"
+#include "train/simulated_device/simulated_device.h"
 
 namespace lockstep::train {
 namespace {
@@ -79,7 +83,8 @@ struct Scenario {
   bool dies_at_the_start = false;  // the victim, when it has joined, before the first rendezvous
   // another that is killed there; its first replacement is killed as soon as it has joined
   int also = -1;
-  bool cuts = false;  // the victim loses its connections, and lives
+  bool cuts = false;       // the victim loses its connections, and lives
+  bool on_device = false;  // each rank has a simulated device, and a backend like NCCL for it
 };
 
 at::Tensor wave(at::IntArrayRef shape, double phase) {
@@ -88,9 +93,9 @@ at::Tensor wave(at::IntArrayRef shape, double phase) {
 
 class Layer : public torch::nn::Module {
  public:
-  explicit Layer(double phase) {
-    weight = register_parameter("weight", wave({7, 7}, phase) * 0.5);
-    bias = register_parameter("bias", wave({7}, phase + 0.1) * 0.5);
+  explicit Layer(double phase, at::Device device) {
+    weight = register_parameter("weight", (wave({7, 7}, phase) * 0.5).to(device));
+    bias = register_parameter("bias", (wave({7}, phase + 0.1) * 0.5).to(device));
   }
   at::Tensor forward(const at::Tensor& x) {
     in_forward();
@@ -105,11 +110,12 @@ class Layer : public torch::nn::Module {
 
 class Net : public torch::nn::Module {
  public:
-  Net() {
+  explicit Net(at::Device device) {
     for (int i = 0; i < 3; ++i)
-      layers.push_back(register_module(format("layer{}", i), std::make_shared<Layer>(0.3 + i)));
-    last = register_parameter("last", wave({1, 7}, 0.6));
-    seen = register_buffer("seen", at::zeros({1}, at::kDouble));
+      layers.push_back(
+          register_module(format("layer{}", i), std::make_shared<Layer>(0.3 + i, device)));
+    last = register_parameter("last", wave({1, 7}, 0.6).to(device));
+    seen = register_buffer("seen", at::zeros({1}, at::kDouble).to(device));
   }
   std::vector<torch::nn::Module*> blocks() const {
     std::vector<torch::nn::Module*> all;
@@ -119,7 +125,7 @@ class Net : public torch::nn::Module {
   at::Tensor loss(ShardedModel& model, const std::vector<std::int64_t>& samples) {
     std::vector<at::Tensor> rows;
     for (auto sample : samples) rows.push_back(wave({7}, static_cast<double>(sample)));
-    auto x = at::stack(rows);
+    auto x = at::stack(rows).to(last.device());
     for (const auto& layer : layers) x = model(*layer, x);
     return at::linear(x, last).square().mean();
   }
@@ -140,7 +146,8 @@ class Program {
         report_(report),
         mortal_(fate == Fate::dies),
         second_(fate == Fate::dies_second),
-        dies_on_arrival_(fate == Fate::dies_on_arrival) {}
+        dies_on_arrival_(fate == Fate::dies_on_arrival),
+        net_(device_of(scenario_)) {}
 
   Result<void> run() {
     at::set_num_threads(1);
@@ -185,6 +192,17 @@ class Program {
   }
 
  private:
+  static at::Device device_of(const Scenario& scenario) {
+    if (!scenario.on_device) return at::kCPU;
+    std::signal(SIGPIPE, SIG_IGN);  // Gloo writes to connections that are cut
+    simulated_device::install();
+    comm::register_device_backend(
+        c10::kPrivateUse1, {simulated_device::NcclLikeBackend::kName, [](const auto& request) {
+                              return ranks_for_test::nccl_like(request.store, request.rank,
+                                                               request.size);
+                            }});
+    return simulated_device::device(std::stoi(std::getenv("RANK")));
+  }
   static bool alone() { return std::getenv("LOCKSTEP_RENDEZVOUS") == nullptr; }
   RecoverableTraining training() { return training_by(*optimizer_); }
   RecoverableTraining training_by(ResumableOptimizer& optimizer) {
@@ -680,6 +698,42 @@ TEST(Recovery, FewerRanksTakeASmallerBatchAtASmallerRateIfTheyAreToldTo) {
   EXPECT_NE(told.all.find("the global batch is 9 samples now, the learning rate 0.75 of what"),
             std::string::npos)
       << told.all;
+}
+
+class KilledOnADevice : public Killed {};
+INSTANTIATE_TEST_SUITE_P(Points, KilledOnADevice,
+                         testing::Values(Point::gather, Point::hop2, Point::save),
+                         [](const auto& of) { return name_of(of.param); });
+
+// The kernels of the others wait for the dead rank until their groups are aborted.
+TEST_P(KilledOnADevice, TheOthersGoOn) {
+  for (const char* policy : {"ddp", "mics:2", "zero3"}) {
+    SCOPED_TRACE(policy);
+    const auto told =
+        Gang({.policy = policy, .victim = 1, .point = GetParam(), .on_device = true}).finish();
+    expect_undisturbed(told, std::string_view(policy) == "mics:2" ? 2 : 3);
+    EXPECT_EQ(told.all.find("too long"), std::string::npos) << told.all;
+    EXPECT_NE(told.all.find("rank 1 "), std::string::npos) << told.all;
+  }
+}
+
+TEST_P(KilledOnADevice, AnotherTakesItsPlaceWithTheStateOfAReplica) {
+  const auto told = Gang({.policy = "mics:2",
+                          .on_failure = RecoveryMode::wait,
+                          .victim = 2,
+                          .point = GetParam(),
+                          .on_device = true})
+                        .finish();
+  expect_undisturbed(told, kRanks);
+  EXPECT_NE(told.all.find("from memory"), std::string::npos) << told.all;
+}
+
+TEST(Recovery, RanksWithDevicesThatOnlyLostConnectionsConnectAgain) {
+  const auto told =
+      Gang({.policy = "mics:2", .victim = 2, .point = Point::hop1, .cuts = true, .on_device = true})
+          .finish();
+  expect_undisturbed(told, kRanks);
+  EXPECT_EQ(told.all.find("died"), std::string::npos) << told.all;
 }
 
 TEST(Recovery, KilledAtAnyMomentTheOthersGoOn) {

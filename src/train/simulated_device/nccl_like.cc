@@ -1,10 +1,12 @@
 #include "train/simulated_device/nccl_like.h"
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstring>
 #include <exception>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -26,6 +28,8 @@ namespace {
 
 constexpr auto kLateness = std::chrono::microseconds(200);
 constexpr auto kPollPause = std::chrono::microseconds(100);
+// A kernel waits for a lost peer until the group is aborted; here, that the test may end.
+constexpr auto kHangBound = std::chrono::minutes(1);
 
 // As the group's stream sees a tensor.
 struct Memory {
@@ -42,6 +46,44 @@ struct Memory {
   std::byte* begin;
   std::size_t bytes;
 };
+
+// Gloo's sends and receives run only while a thread waits for them.
+class Waiter {
+ public:
+  explicit Waiter(c10::intrusive_ptr<c10d::Work> work) {
+    std::thread([work = std::move(work), state = state_] {
+      try {
+        work->wait();
+      } catch (const std::exception&) {
+        state->failed = true;
+      }
+      state->done = true;
+    }).detach();
+  }
+  bool succeeded() const { return state_->done && !state_->failed; }
+
+ private:
+  struct State {
+    std::atomic<bool> done{false}, failed{false};
+  };
+  const std::shared_ptr<State> state_ = std::make_shared<State>();
+};
+
+// If a peer is lost, Gloo fails. A kernel would wait without end, so this waits for the abort.
+void complete(const c10::intrusive_ptr<c10d::Work>& work, const std::atomic<bool>& aborted) {
+  const auto type = work->retrieveOpType();
+  std::optional<Waiter> waiter;
+  if (type == c10d::OpType::SEND || type == c10d::OpType::RECV) waiter.emplace(work);
+  const auto succeeded = [&] {
+    return waiter ? waiter->succeeded() : work->isCompleted() && !work->exception();
+  };
+  const auto deadline = Deadline::after(kHangBound);
+  while (!succeeded()) {
+    TORCH_CHECK(!aborted, "NCCL communicator was aborted");
+    TORCH_CHECK(!deadline.passed(), "a transfer hangs, and no one aborts it");
+    std::this_thread::sleep_for(kPollPause);
+  }
+}
 
 at::Tensor main_memory_like(const at::Tensor& tensor) {
   return at::empty(tensor.sizes(), at::TensorOptions(at::kCPU).dtype(tensor.scalar_type()));
@@ -118,6 +160,8 @@ NcclLikeBackend::NcclLikeBackend(c10::intrusive_ptr<c10d::Backend> inner,
 }
 
 NcclLikeBackend::~NcclLikeBackend() {
+  // Gloo's destructor waits for its transfers, NCCL's does not after an abort. So it is kept.
+  if (*aborted_) (void)inner_.release();
   *aborted_ = true;
   --living_;
 }
@@ -187,12 +231,7 @@ c10::intrusive_ptr<c10d::Work> NcclLikeBackend::queue(c10d::OpType type, Transfe
     if (to) to->poison();
     std::this_thread::sleep_for(kLateness);
     if (from && !in_place) from->read(input);
-    const auto moved = move(input, output);
-    while (!moved->isCompleted()) {
-      TORCH_CHECK(!*aborted, "NCCL communicator was aborted");
-      std::this_thread::sleep_for(kPollPause);
-    }
-    if (const auto failed = moved->exception()) std::rethrow_exception(failed);
+    complete(move(input, output), *aborted);
     if (finish) finish(input, output);
     if (to) to->write(output);
   };

@@ -70,7 +70,7 @@ class NcclLikeBackend : public c10d::Backend {
   c10::intrusive_ptr<c10d::Work> queue(c10d::OpType type, Transfer transfer);
   void check(const at::Tensor& tensor);
 
-  const c10::intrusive_ptr<c10d::Backend> inner_;
+  c10::intrusive_ptr<c10d::Backend> inner_;
   const c10::intrusive_ptr<Options> options_;
   const std::shared_ptr<std::atomic<bool>> aborted_ = std::make_shared<std::atomic<bool>>(false);
   std::optional<c10::Stream> stream_;            // of this group; made with the first collective

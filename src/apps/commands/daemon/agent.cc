@@ -9,7 +9,9 @@ void add_agent(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand("agent", "Run one node of an attempt (engines call this)");
   command->group("");
   auto file = std::make_shared<std::string>();
-  command->add_option("launch_file", *file, "the node's launch.json")->required();
+  command->add_option("launch_file", *file, "the node's launch.json")
+      ->required()
+      ->type_name(kFileValue);
   command->callback([&action, file] { action = [file] { return agent::run_agent(*file); }; });
 }
 
