@@ -184,7 +184,7 @@ def test_a_bundle_has_every_header_that_its_sources_include(unpacked: Path) -> N
         for header in include.findall(source.read_text()):
             if header.split("/")[0] not in ours and not header.startswith(others):
                 continue  # the standard library's, torch's, Python's
-            found = next((each / header for each in folders if (each / header).exists()), None)
+            found = next((each / header for each in folders if (each / header).is_file()), None)
             assert found, f"{source.relative_to(unpacked)} includes {header}"
             if found not in seen and found.is_relative_to(unpacked / "src"):
                 seen.add(found)

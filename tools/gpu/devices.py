@@ -18,14 +18,15 @@ import torch
 import torch.distributed as dist
 
 from gpu.items import KINDS
+from lockstep._compiled import compiled
 
 # The backend of c10d that takes NCCL's place on each kind.
 BACKENDS = {"cuda": "nccl", "cpu": "gloo", "simulated": "simulated_nccl"}
-# The group that the guide recommends: it serves the CPU, too.
+# Lockstep's own, which passes tensors of a device to the backend above.
 RECOMMENDED = {
-    "cuda": "cpu:lockstep,cuda:nccl",
-    "cpu": "cpu:lockstep",
-    "simulated": "simulated:simulated_nccl",  # c10d knows one backend of others than its own
+    "cuda": "lockstep",
+    "cpu": "lockstep",
+    "simulated": "cpu:lockstep,simulated:lockstep",
 }
 GROUP_SECONDS = 60  # the time-out of groups
 
@@ -34,7 +35,7 @@ def prepare(kind: str) -> None:
     """In each process, before anything else of this module."""
     os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
     if kind == "simulated":
-        import simulated_device  # noqa: F401 (installs it)
+        register_simulated_device()
     from _gpu_backends import lone_rank, staged
 
     def create_lone_rank(options: Any, _: Any) -> Any:
@@ -50,6 +51,18 @@ def prepare(kind: str) -> None:
 
     for name, create in (("lone_rank", create_lone_rank), ("staged", create_staged)):
         dist.Backend.register_backend(name, create, extended_api=True, devices=list(KINDS))
+
+
+def register_simulated_device() -> None:
+    """As Python registers NCCL for GPUs."""
+    import simulated_device  # noqa: F401 (installs it)
+    from _simulated_device import create_backend
+
+    def create(store: Any, rank: int, size: int, name: str, *others: Any) -> Any:
+        _, timeout, _ = others
+        return create_backend(store, rank, size, timeout)
+
+    compiled().register_device_backend("simulated", BACKENDS["simulated"], create)
 
 
 def device_of(kind: str, index: int = 0) -> torch.device:
@@ -74,7 +87,7 @@ def group(
     kind: str, backend: str, size: int = 1, rank: int = 0, store: Any = None
 ) -> Iterator[None]:
     """A process group for this kind of device only, or one of RECOMMENDED."""
-    is_whole = ":" in backend or backend in BACKENDS.values()  # as a script names it
+    is_whole = ":" in backend or backend in ("lockstep", *BACKENDS.values())
     dist.init_process_group(
         backend if is_whole else f"{kind}:{backend}",
         store=store if store is not None else dist.HashStore(),

@@ -38,8 +38,6 @@ def train_by_every_policy(kind: str) -> Seen:
 
 def train_in_parts(kind: str) -> Seen:
     """Four ranks that the policies divide into groups."""
-    if kind == "simulated":
-        raise Skipped("its parts share options, and Python makes no others for it")
     return train_on_devices(kind, 4, PARTS)
 
 
@@ -55,7 +53,7 @@ def train_on_devices(kind: str, ranks: int, policies: tuple[str, ...]) -> Seen:
 
 
 def resume_with_other_policy(kind: str) -> Seen:
-    """Saved with zero3 and resumed with zero1, over a group that serves the CPU, too."""
+    """Saved with zero3 and resumed with zero1, over init_process_group("lockstep")."""
     with tempfile.TemporaryDirectory(prefix="lockstep-gpu-") as folder:
         difference = max(
             run_ranks(kind, devices.RECOMMENDED[kind], 2, save_and_resume, folder, devices_used=2)
