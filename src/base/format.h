@@ -10,12 +10,17 @@
 
 namespace lockstep {
 
-template <class... Args>
-std::string format(fmt::format_string<Args...> pattern, Args&&... args) {
-  return fmt::format(pattern, std::forward<Args>(args)...);
-}
+// An object and no function: for arguments of std or fmt a call would find their functions of this
+// name, too, and be ambiguous.
+struct Format {
+  template <class... Args>
+  std::string operator()(fmt::format_string<Args...> pattern, Args&&... args) const {
+    return fmt::format(pattern, std::forward<Args>(args)...);
+  }
+};
+inline constexpr Format format;
 
-// "a, b, c". fmt::join among the arguments of format() above would make the call ambiguous.
+// "a, b, c".
 template <class Range>
 std::string joined(const Range& items, std::string_view separator) {
   return fmt::format("{}", fmt::join(items, separator));

@@ -66,6 +66,15 @@ class Acceptance:
             return "torch finds no GPU"
         return ""
 
+    def run_all(self, only: list[str]) -> None:
+        if MANIFEST.exists():
+            self.build()
+        for item in ITEMS:
+            if not only or item.name in only:
+                self.run(item)
+        if self.kind == "simulated" and not only:
+            self.run_cpp_tests()
+
     def add(self, outcome: Outcome) -> None:
         self.outcomes.append(outcome)
         print(outcome.line(), flush=True)
@@ -139,7 +148,8 @@ def last_words(ended: processes.Ended) -> str:
 
 def parse(words: list[str]) -> argparse.Namespace:
     summary_line = (__doc__ or "").partition("\n")[0]
-    parser = argparse.ArgumentParser(prog="./dev gpu", description=summary_line)
+    program = "./gpu" if MANIFEST.exists() else "./dev gpu"
+    parser = argparse.ArgumentParser(prog=program, description=summary_line)
     parser.add_argument("--device", choices=KINDS, help="instead of what this machine has")
     parser.add_argument("--json", metavar="FILE", type=Path, help="keep a report in FILE")
     parser.add_argument("--list", action="store_true", help="list the items")
@@ -176,13 +186,10 @@ def main() -> int:
     if problem:
         print("\n".join(["this machine could not be described:", *problem[-5:]]), flush=True)
     acceptance = Acceptance(kind, machine)
-    if MANIFEST.exists():
-        acceptance.build()
-    for item in ITEMS:
-        if not arguments.only or item.name in arguments.only:
-            acceptance.run(item)
-    if kind == "simulated" and not arguments.only:
-        acceptance.run_cpp_tests()
+    try:
+        acceptance.run_all(arguments.only)
+    except KeyboardInterrupt:
+        acceptance.add(Outcome("the rest", FAILED, "interrupted"))
     seconds = time.monotonic() - begun
     print(summary(acceptance.outcomes, seconds))
     print(f"the output of each item is in {LOGS}")

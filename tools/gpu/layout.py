@@ -18,9 +18,10 @@ PYTHONPATH = [ROOT / "tools", ROOT / "python" / "tests", PACKAGE]
 
 def environment() -> dict[str, str]:
     """The environment of an item's process."""
+    given = filter(None, [os.environ.get("PYTHONPATH")])  # may have torch
     return {
         **os.environ,
-        "PYTHONPATH": os.pathsep.join(map(str, PYTHONPATH)),
+        "PYTHONPATH": os.pathsep.join([*map(str, PYTHONPATH), *given]),
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONUNBUFFERED": "1",
     }

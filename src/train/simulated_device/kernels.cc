@@ -332,10 +332,10 @@ constexpr c10::DispatchKeySet kKey(c10::DispatchKey::PrivateUse1);
 
 at::Tensor empty(c10::IntArrayRef size, std::optional<at::ScalarType> type,
                  std::optional<at::Layout>, std::optional<at::Device> device, std::optional<bool>,
-                 std::optional<at::MemoryFormat> format) {
+                 std::optional<at::MemoryFormat> order) {
   const c10::DeviceGuard guard(with_index(device));
   return at::detail::empty_generic(size, &device_allocator(), kKey, c10::dtype_or_default(type),
-                                   format);
+                                   order);
 }
 
 at::Tensor empty_strided(c10::IntArrayRef size, c10::IntArrayRef stride,
