@@ -11,9 +11,9 @@ from lockstep import _nccl
 
 
 class Options:
-    group_name = ""
-    global_ranks_in_group: list[int] = []
-    _timeout = timedelta(minutes=10)
+    group_name: str
+    global_ranks_in_group: list[int]
+    _timeout: timedelta
 
 
 class Backend:
@@ -21,7 +21,7 @@ class Backend:
 
     Options = Options
 
-    def __init__(self, store: Any, rank: int, size: int, options: Options) -> None:
+    def __init__(self, store: Any, rank: int, size: int, options: Any) -> None:
         self.arguments = (store, rank, size)
         self.options = options
         self.handling = os.environ.get(_nccl.HANDLING)

@@ -4,7 +4,6 @@
 #include <atomic>
 #include <chrono>
 #include <exception>
-#include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -15,7 +14,6 @@
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
 #include "base/clock.h"
-#include "base/format.h"
 #include "base/log.h"
 #include "comm/device/device_backend.h"
 #include "comm/torch/store_rendezvous.h"

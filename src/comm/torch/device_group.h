@@ -70,7 +70,7 @@ class DeviceGroup {
   static c10::intrusive_ptr<c10d::Backend> find_or_make_backend(
       const std::shared_ptr<DeviceGroup>& group, at::Device device);
   void abort_when_ended(const c10::intrusive_ptr<c10d::Backend>& backend);
-  // Of the calls whose handles exist.
+  // True if all calls with a living handle are complete.
   bool all_complete();
 
   const Options options_;
