@@ -80,7 +80,8 @@ def batch(step: int, part: int, rank: int = 0, ranks: int = 1) -> tuple[Tensor, 
 
 
 def loss_of(model: nn.Module, step: int, part: int, rank: int = 0, ranks: int = 1) -> Tensor:
-    x, y = batch(step, part, rank, ranks)
+    device = next(model.parameters()).device
+    x, y = (each.to(device) for each in batch(step, part, rank, ranks))
     return nn.functional.mse_loss(model(x), y)
 
 

@@ -36,6 +36,7 @@ def test_dev_alone_lists_every_command() -> None:
         "demo",
         "bench",
         "check",
+        "gpu",
         "format",
         "--kill-rank",
         "--json FILE",

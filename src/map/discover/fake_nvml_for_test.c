@@ -41,6 +41,18 @@ int nvmlShutdown(void) {
   --users;
   return success;
 }
+int nvmlSystemGetDriverVersion(char* version, unsigned size) {
+  snprintf(version, size, "580.00");
+  return success;
+}
+int nvmlDeviceGetCount_v2(unsigned* count) {
+  *count = sizeof cards / sizeof *cards;
+  return success;
+}
+int nvmlDeviceGetHandleByIndex_v2(unsigned index, const struct card** device) {
+  *device = &cards[index];
+  return success;
+}
 int nvmlDeviceGetHandleByPciBusId_v2(const char* pci, const struct card** device) {
   if (users == 0) return uninitialized;
   for (unsigned i = 0; i < sizeof cards / sizeof *cards; ++i)
@@ -52,6 +64,15 @@ int nvmlDeviceGetHandleByPciBusId_v2(const char* pci, const struct card** device
 }
 int nvmlDeviceGetUUID(const struct card* device, char* uuid, unsigned size) {
   snprintf(uuid, size, "%s", device->uuid);
+  return success;
+}
+int nvmlDeviceGetName(const struct card* device, char* name, unsigned size) {
+  snprintf(name, size, "Card %.2s", device->pci + 5);
+  return success;
+}
+int nvmlDeviceGetPciInfo_v3(const struct card* device, struct pci_info* info) {
+  memset(info, 0, sizeof *info);
+  sscanf(device->pci, "%x:%x:%x", &info->domain, &info->bus, &info->device);
   return success;
 }
 int nvmlDeviceGetMemoryInfo(const struct card* device, struct memory* memory) {

@@ -248,6 +248,38 @@ IValue cpu_generator(at::Generator& ours) {
   return cpu;
 }
 
+bool draws(const c10::OperatorHandle& op) { return op.hasTag(at::Tag::nondeterministic_seeded); }
+
+// An operator without an argument for a generator, such as native_dropout: the CPU's kernel draws
+// from the CPU's default one, which continues our generator meanwhile.
+class DefaultGenerator {
+ public:
+  explicit DefaultGenerator(c10::DeviceIndex device)
+      : lock_(mutex()),
+        ours_(at::detail::getPrivateUse1Hooks().getDefaultGenerator(device)),
+        cpu_(at::detail::getDefaultCPUGenerator()),
+        before_(cpu_.get_state()) {
+    cpu_.set_state(ours_.get_state());
+  }
+  ~DefaultGenerator() {
+    ours_.set_state(cpu_.get_state());
+    cpu_.set_state(before_);
+  }
+  DefaultGenerator(const DefaultGenerator&) = delete;
+  DefaultGenerator& operator=(const DefaultGenerator&) = delete;
+
+ private:
+  static std::mutex& mutex() {
+    static std::mutex one;
+    return one;
+  }
+
+  const std::lock_guard<std::mutex> lock_;
+  at::Generator ours_;
+  at::Generator cpu_;
+  const at::Tensor before_;
+};
+
 // Runs at once, on memory in which all that was queued before is done.
 void run_inline(const c10::OperatorHandle& op, Stack& stack, c10::Device device) {
   note_inline(op.schema().name());
@@ -265,7 +297,10 @@ void run_inline(const c10::OperatorHandle& op, Stack& stack, c10::Device device)
     inputs[i] = cpu_generator(ours);
     drawn.emplace(ours, inputs[i].toGenerator());
   }
+  std::optional<DefaultGenerator> generator;
+  if (!drawn && draws(op)) generator.emplace(device.index());
   const auto values = Call(op, inputs).run();
+  generator.reset();
   if (drawn) drawn->first.set_state(drawn->second.get_state());
   const auto results = make_results(op, arguments, values, device);
   synchronize_device(device.index());  // the new memory's poison comes first
@@ -274,19 +309,13 @@ void run_inline(const c10::OperatorHandle& op, Stack& stack, c10::Device device)
   for (const auto& result : results) stack.push_back(result);
 }
 
-bool draws(const c10::FunctionSchema& schema) {
-  return std::ranges::any_of(schema.arguments(), [](const auto& argument) {
-    return argument.type()->str().find("Generator") != std::string::npos;
-  });
-}
-
 void fallback(const c10::OperatorHandle& op, Stack* stack) {
   const auto count = op.schema().arguments().size();
   const Stack arguments(stack->end() - static_cast<std::ptrdiff_t>(count), stack->end());
   const auto device = device_of_arguments(arguments);
   check_lists(arguments);
   const c10::DeviceGuard guard(device);
-  if (draws(op.schema())) return run_inline(op, *stack, device);
+  if (draws(op)) return run_inline(op, *stack, device);
   const auto shapes = infer(op, arguments);
   if (!shapes) return run_inline(op, *stack, device);
   const auto results = make_results(op, arguments, *shapes, device);

@@ -5,10 +5,12 @@
 #include <string>
 #include <thread>
 
+#include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Context.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/arange.h>
+#include <ATen/ops/dropout.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/linear.h>
@@ -165,6 +167,19 @@ TEST_F(SimulatedDevice, DrawsFromAGeneratorOfItsOwn) {
   EXPECT_FALSE(first.equal(second));
   generator.set_current_seed(7);
   EXPECT_TRUE(at::rand({8}, options_).cpu().equal(first));
+}
+
+// torch's dropout on a device has no argument for a generator.
+TEST_F(SimulatedDevice, DropoutDrawsFromTheDevicesGenerator) {
+  auto& generator = const_cast<at::Generator&>(at::globalContext().defaultGenerator(device(0)));
+  const auto of_cpu = at::detail::getDefaultCPUGenerator().get_state();
+  const auto ones = at::ones({64}, options_);
+  generator.set_current_seed(7);
+  const auto first = at::dropout(ones, 0.5, true).cpu();
+  EXPECT_FALSE(at::dropout(ones, 0.5, true).cpu().equal(first));
+  generator.set_current_seed(7);
+  EXPECT_TRUE(at::dropout(ones, 0.5, true).cpu().equal(first));
+  EXPECT_TRUE(at::detail::getDefaultCPUGenerator().get_state().equal(of_cpu));
 }
 
 TEST_F(SimulatedDevice, CountsTheMemoryInUse) {
