@@ -28,12 +28,21 @@ def state_dict(model: nn.Module) -> dict[str, Tensor]:
             if wanted:
                 inside |= {id(each): _copy(each) for each in block.parameters()}
             core.post_forward(number, [])
-        if not wanted:
-            return {}
-        return {
-            name: inside[id(tensor)] if id(tensor) in inside else _copy(tensor)
-            for name, tensor in model.state_dict(keep_vars=True).items()
-        }
+        values: dict[str, Tensor] = {}
+        if wanted:
+            values = {
+                name: inside[id(tensor)] if id(tensor) in inside else _copy(tensor)
+                for name, tensor in model.state_dict(keep_vars=True).items()
+            }
+        _confirm(core, sharded.parameters[0].device)
+        return values
+
+
+def _confirm(core: Any, device: torch.device) -> None:
+    """Raises if a gather before was cut off. On a device only a wait for all ranks shows that; and
+    a process that ended before would cut off the others."""
+    if device.type != "cpu":
+        core.mean(0.0)
 
 
 def load_state_dict(model: nn.Module, values: Mapping[str, Any]) -> None:

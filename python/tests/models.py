@@ -62,8 +62,10 @@ class Net(nn.Module):
         return self.head(carried.hidden)
 
 
-def net() -> Net:
-    model = Net()
+def net(device: torch.device | str = "cpu") -> Net:
+    """Made on the device: to() from the CPU to a device of tests unties shared parameters."""
+    with torch.device(device):
+        model = Net()
     with torch.no_grad():
         for number, parameter in enumerate(model.parameters()):
             parameter.copy_(0.5 * wave(*parameter.shape, phase=0.1 * number))

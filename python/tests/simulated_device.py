@@ -9,6 +9,7 @@ module itself is torch.simulated, as torch.cuda is a module.
 import contextlib
 import sys
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any
 
 import _simulated_device as compiled
@@ -27,6 +28,8 @@ from _simulated_device import (
     reset_host_waits,
 )
 
+from lockstep._compiled import compiled as lockstep_compiled
+
 __all__ = [
     "BACKEND",
     "Hold",
@@ -39,6 +42,7 @@ __all__ = [
     "living_backends",
     "reset_bytes_in_use_max",
     "reset_host_waits",
+    "serve_lockstep",
 ]
 
 NAME = "simulated"
@@ -122,6 +126,23 @@ def _create_backend(options: Any, _: Any) -> Any:
     return compiled.create_backend(
         options.store, options.group_rank, options.group_size, options.timeout
     )
+
+
+def serve_lockstep() -> None:
+    """From now on groups of the backend "lockstep" carry tensors of this device, too."""
+
+    def create(
+        store: Any,
+        rank: int,
+        size: int,
+        name: str,
+        ranks: list[int],
+        timeout: timedelta,
+        recoverable: bool,
+    ) -> Any:
+        return compiled.create_backend(store, rank, size, timeout)
+
+    lockstep_compiled().register_device_backend(NAME, BACKEND, create)
 
 
 compiled.install()

@@ -163,7 +163,7 @@ class Training:
 
     def __init__(self, folder: Path, device: torch.device, **options: bool) -> None:
         self.device = device
-        self.model = lockstep.shard(net().to(device), "zero1")
+        self.model = lockstep.shard(net(device), "zero1")
         self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=0.01, **options)
         self.checkpoints = lockstep.Checkpoints(folder, self.model, self.optimizer)
         self.done = self.checkpoints.resume()
@@ -240,7 +240,7 @@ def test_only_a_stream_of_cuda_captures(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_a_model_that_is_not_on_the_current_device_is_refused() -> None:
-    model = net().to("simulated:6")
+    model = net("simulated:6")
     with pytest.raises(ValueError, match=r"call torch.simulated.set_device\(LOCAL_RANK\)"):
         lockstep.shard(model)
     with simulated_device.device(6):
@@ -252,7 +252,7 @@ def test_a_model_that_is_not_on_the_current_device_is_refused() -> None:
 
 
 def test_a_model_on_several_devices_is_refused() -> None:
-    model = net().to(DEVICE)
+    model = net(DEVICE)
     model.head.to("simulated:6")
     with pytest.raises(ValueError, match=r"head.weight is on simulated:6, others on simulated:4"):
         lockstep.shard(model)

@@ -31,13 +31,46 @@ def test_ranks_reduce_over_the_backend_for_it(backend: str) -> None:
     assert run_ranks(2, reduce, backend=backend) == [9, 9]
 
 
+def reduce_over_lockstep(rank: int) -> tuple[float, list[float]]:
+    """Tensors on the CPU and on the device, in one group and in a part of it."""
+    simulated_device.serve_lockstep()
+    torch.simulated.set_device(rank)
+    on_cpu = torch.full((3,), float(rank + 1))
+    dist.all_reduce(on_cpu)
+    on_device = torch.full((2,), float(rank + 1), device="simulated")
+    dist.all_reduce(on_device)
+    whole = torch.zeros(4, device="simulated")
+    handle = dist.all_gather_into_tensor(whole, on_device + rank, async_op=True)
+    assert handle is not None
+    handle.wait()
+    pair = dist.new_group([0, 1], backend="cpu:lockstep,simulated:lockstep")
+    dist.broadcast(whole, 1, group=pair)
+    return float(on_cpu.sum()), whole.cpu().tolist()
+
+
+def test_groups_of_lockstep_pass_tensors_of_a_device_to_its_backend() -> None:
+    told = run_ranks(2, reduce_over_lockstep, backend="cpu:lockstep,simulated:lockstep")
+    assert told == [(9.0, [3.0, 3.0, 4.0, 4.0])] * 2
+
+
+def without_its_backend(_: int) -> str:
+    with pytest.raises(TypeError) as refused:
+        dist.all_reduce(torch.zeros(3, device="simulated"))
+    return str(refused.value)
+
+
+def test_a_device_without_a_backend_is_refused_with_words() -> None:
+    for words in run_ranks(2, without_its_backend, backend="cpu:lockstep,simulated:lockstep"):
+        assert "simulated" in words
+
+
 class Training:
     """A run as in a user's script, with its checkpoints in a folder."""
 
     def __init__(self, rank: int, folder: Path) -> None:
         torch.simulated.set_device(rank)
         self.rank = rank
-        self.model = lockstep.shard(net().to("simulated"), "zero1")
+        self.model = lockstep.shard(net("simulated"), "zero1")
         self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=0.01)
         self.checkpoints = lockstep.Checkpoints(folder, self.model, self.optimizer)
         self.done = self.checkpoints.resume()

@@ -54,6 +54,7 @@ class Case:
     saves: int = STEPS  # the number of steps that are saved
     make: Make = adamw
     rescale: bool = False
+    on_device: bool = False  # each rank has a simulated device
 
     @property
     def mortals(self) -> dict[int, str]:
@@ -71,9 +72,20 @@ class Told:
 
 
 def mean_loss(model: nn.Module, samples: list[int]) -> Tensor:
+    device = next(model.parameters()).device
     x = torch.stack([wave(IN, phase=float(sample)) for sample in samples])
     y = torch.stack([wave(OUT, phase=sample + 0.5) for sample in samples])
-    return nn.functional.mse_loss(model(x), y)
+    return nn.functional.mse_loss(model(x.to(device)), y.to(device))
+
+
+def device_of(case: Case) -> torch.device:
+    if not case.on_device:
+        return torch.device("cpu")
+    import simulated_device  # not in the parent: a process that uses it must not fork
+
+    simulated_device.serve_lockstep()
+    torch.simulated.set_device(int(os.environ["RANK"]))
+    return torch.device(simulated_device.NAME)
 
 
 def die() -> None:
@@ -109,7 +121,7 @@ def train(case: Case, folder: Path, dies_at: str) -> Told:
 
     told = Told({}, [], {}, is_whole=False)
     pytest.MonkeyPatch().setattr(_report, "warn_and_report", told.stories.append)
-    model = lockstep.shard(net(), case.policy)
+    model = lockstep.shard(net(device_of(case)), case.policy)
     optimizer = case.make(model.parameters())
     sampler = lockstep.Sampler(SAMPLES, BATCH, seed=3)
     training = lockstep.Training(
@@ -313,6 +325,19 @@ def test_another_comes_in_place_of_the_dead(policy: str, make: Make, tmp_path: P
     assert "rank 2 died and was started again; ranks 0, 1, 2 and 3 go on" in story
     assert "from memory" in story
     assert all(one.is_whole for one in told)
+
+
+@pytest.mark.parametrize(
+    ("policy", "on_failure"), [("ddp", "shrink"), ("mics:2", "wait"), ("zero3", "shrink")]
+)
+def test_ranks_on_devices_go_on_too(policy: str, on_failure: str, tmp_path: Path) -> None:
+    case = Case(policy, on_failure=on_failure, on_device=True)
+    told = run(case, tmp_path)
+    story = expect_the_same(told, case)
+    assert ("from a checkpoint" if policy == "zero3" else "from memory") in story
+    assert all(one.is_whole for one in told)
+    # The kernels of the others, and loss.item(), wait for the dead rank until the groups end.
+    assert max(one.longest for one in told) < 10
 
 
 @pytest.mark.parametrize("on_failure", ["shrink", "wait"])

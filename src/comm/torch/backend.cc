@@ -108,6 +108,7 @@ at::Tensor Backend::allocateTensor(long size, at::TensorOptions options) {
 }
 
 void Backend::abort() {
+  group_->device_group()->give_up();
   if (const auto communicator = group_->communicator())
     communicator->abort(
         Error{Code::cancelled, format("rank {} aborted the group", members_.global_rank(rank_))});

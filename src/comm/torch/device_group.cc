@@ -1,8 +1,9 @@
 #include "comm/torch/device_group.h"
 
+#include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <exception>
-#include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -13,7 +14,6 @@
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
 #include "base/clock.h"
-#include "base/format.h"
 #include "base/log.h"
 #include "comm/device/device_backend.h"
 #include "comm/torch/store_rendezvous.h"
@@ -25,6 +25,8 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr auto kPollPause = milliseconds(1);
+// A rank that leaves, or ends its process, has ended its kernels; those of the others end soon.
+constexpr auto kGrace = milliseconds(300);
 // The device's backend may see a loss first. Its text does not name the rank; the group's does.
 constexpr auto kReasonBound = std::chrono::seconds(1);
 
@@ -48,36 +50,65 @@ std::invoke_result_t<Call> explained(const OperationFuture& group_end, Call&& ca
 
 class DeviceWork : public c10d::Work {
  public:
-  DeviceWork(c10::intrusive_ptr<c10d::Work> work, OperationFuture group_end)
+  DeviceWork(c10::intrusive_ptr<c10d::Work> work, OperationFuture group_end,
+             std::shared_ptr<const std::atomic<bool>> aborted)
       : c10d::Work(-1, work->retrieveOpType()),
         work_(std::move(work)),
-        group_end_(std::move(group_end)) {}
+        group_end_(std::move(group_end)),
+        aborted_(std::move(aborted)) {}
 
-  bool isCompleted() override { return work_->isCompleted() || group_end_.done(); }
-  bool isSuccess() const override { return work_->isSuccess(); }
+  bool isCompleted() override {
+    const bool aborted = *aborted_;  // first: if it is false, completion is real
+    const bool completed = work_->isCompleted();
+    if (completed && !aborted) completed_ = true;
+    return completed || aborted;
+  }
+  bool isSuccess() const override { return !exception() && work_->isSuccess(); }
   std::exception_ptr exception() const override {
     const auto own = work_->exception();
-    if (own) return reason_or(own, group_end_);
-    return work_->isCompleted() || !group_end_.done() ? nullptr : reason_or(nullptr, group_end_);
+    return own || was_cut() ? reason_or(own, group_end_) : nullptr;
   }
   int sourceRank() const override { return work_->sourceRank(); }
   std::vector<at::Tensor> result() override { return work_->result(); }
   bool wait(milliseconds timeout) override {
-    return explained(group_end_, [&] { return work_->wait(timeout); });
+    return explained(group_end_, [&] {
+      const bool done = work_->wait(timeout);
+      throw_if_cut();
+      return done;
+    });
   }
   void synchronize() override {
-    explained(group_end_, [&] { work_->synchronize(); });
+    explained(group_end_, [&] {
+      work_->synchronize();
+      throw_if_cut();
+    });
   }
   void blockCurrentStream() override {
-    explained(group_end_, [&] { work_->blockCurrentStream(); });
+    explained(group_end_, [&] {
+      work_->blockCurrentStream();
+      throw_if_cut();
+    });
   }
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override { return work_->getFuture(); }
   std::uint64_t getSequencenumber() const override { return work_->getSequencenumber(); }
 
  private:
+  bool was_cut() const { return *aborted_ && !completed_; }
+  void throw_if_cut() const {
+    TORCH_CHECK_WITH(DistBackendError, !was_cut(), "the transfer was aborted");
+  }
+
   const c10::intrusive_ptr<c10d::Work> work_;
   const OperationFuture group_end_;
+  const std::shared_ptr<const std::atomic<bool>> aborted_;
+  std::atomic<bool> completed_ = false;  // before an abort, as far as the callers know
 };
+
+// True for one without a handle, too.
+bool is_complete(const c10::weak_intrusive_ptr<c10d::Work>& running) {
+  const auto work = running.lock();
+  return !work || work->isCompleted();
+}
 
 }  // namespace
 
@@ -91,13 +122,18 @@ bool DeviceGroup::serves(const at::Tensor& tensor) {
 DeviceGroup::WorkPtr DeviceGroup::call(const std::shared_ptr<DeviceGroup>& group, at::Device device,
                                        const StartCall& start) {
   return explained(group->group_end_, [&]() -> WorkPtr {
-    auto work = start(*find_or_make_backend(group, device));
-    {
-      const Lock lock(group->mutex_);
-      group->stream_ = c10::impl::VirtualGuardImpl(device.type()).getStream(device);
-    }
+    const auto backend = find_or_make_backend(group, device);
+    if (group->group_end_.done()) raise_failure(group->group_end_.wait().error());
+    auto work = start(*backend);
+    const auto stream = c10::impl::VirtualGuardImpl(device.type()).getStream(device);
+    const Lock lock(group->mutex_);
+    group->stream_ = stream;
     if (!work) return work;
-    return c10::make_intrusive<DeviceWork>(std::move(work), group->group_end_);
+    work = c10::make_intrusive<DeviceWork>(std::move(work), group->group_end_, group->aborted_);
+    auto& running = group->running_;
+    while (!running.empty() && is_complete(running.front())) running.pop_front();
+    running.emplace_back(work);
+    return work;
   });
 }
 
@@ -106,7 +142,6 @@ c10::intrusive_ptr<c10d::Backend> DeviceGroup::find_or_make_backend(
   const Lock lock(group->mutex_);
   if (group->backend_) return group->backend_;
   const auto& options = group->options_;
-  if (group->group_end_.done()) raise_failure(group->group_end_.wait().error());
   auto store = options.open_store(group->group_end_);
   if (!store) raise_failure(store.error());
   const auto& ranks = options.members.ranks;
@@ -134,8 +169,13 @@ void DeviceGroup::drain(Duration bound) {
   c10::Event event(stream->device_type());
   event.record(*stream);
   const auto deadline = Deadline::after(bound);
-  while (!event.query() && !group_end_.done() && !deadline.passed())
+  while (!(event.query() && all_complete()) && !group_end_.done() && !deadline.passed())
     std::this_thread::sleep_for(kPollPause);
+}
+
+bool DeviceGroup::all_complete() {
+  const Lock lock(mutex_);
+  return std::all_of(running_.begin(), running_.end(), is_complete);
 }
 
 void DeviceGroup::join() {
@@ -154,9 +194,13 @@ void DeviceGroup::join() {
     watcher.detach();
 }
 
-void DeviceGroup::abort_when_ended(const c10::intrusive_ptr<c10d::Backend>& backend) const {
+void DeviceGroup::abort_when_ended(const c10::intrusive_ptr<c10d::Backend>& backend) {
   (void)group_end_.wait();
   try {
+    const auto deadline = Deadline::after(kGrace);
+    while (!all_complete() && !gives_up_ && !deadline.passed())
+      std::this_thread::sleep_for(kPollPause);
+    *aborted_ = true;
     backend->abort();
   } catch (const std::exception& error) {
     LS_LOG(warning, "rank {}: aborting the transfers of a device ({}): {}",
