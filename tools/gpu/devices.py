@@ -18,7 +18,6 @@ import torch
 import torch.distributed as dist
 
 from gpu.items import KINDS
-from lockstep._compiled import compiled
 
 # The backend of c10d that takes NCCL's place on each kind.
 BACKENDS = {"cuda": "nccl", "cpu": "gloo", "simulated": "simulated_nccl"}
@@ -35,7 +34,9 @@ def prepare(kind: str) -> None:
     """In each process, before anything else of this module."""
     os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
     if kind == "simulated":
-        register_simulated_device()
+        import simulated_device
+
+        simulated_device.serve_lockstep()
     from _gpu_backends import lone_rank, staged
 
     def create_lone_rank(options: Any, _: Any) -> Any:
@@ -51,18 +52,6 @@ def prepare(kind: str) -> None:
 
     for name, create in (("lone_rank", create_lone_rank), ("staged", create_staged)):
         dist.Backend.register_backend(name, create, extended_api=True, devices=list(KINDS))
-
-
-def register_simulated_device() -> None:
-    """As Python registers NCCL for GPUs."""
-    import simulated_device  # noqa: F401 (installs it)
-    from _simulated_device import create_backend
-
-    def create(store: Any, rank: int, size: int, name: str, *others: Any) -> Any:
-        _, timeout, _ = others
-        return create_backend(store, rank, size, timeout)
-
-    compiled().register_device_backend("simulated", BACKENDS["simulated"], create)
 
 
 def device_of(kind: str, index: int = 0) -> torch.device:

@@ -12,7 +12,7 @@ from torch import nn
 import lockstep
 from gpu import devices
 from gpu.report import Seen
-from gpu.training import EXACT, adamw, largest_difference, net_on, state_of, train
+from gpu.training import EXACT, adamw, largest_difference, state_of, train
 from lockstep._compiled import compiled
 
 
@@ -38,7 +38,7 @@ def train_one_rank(kind: str) -> Seen:
     alone = net()
     train_alone(alone, adamw(alone.parameters()), range(3))
     with devices.group(kind, devices.BACKENDS[kind]):
-        model = lockstep.shard(net_on(device), "ddp")
+        model = lockstep.shard(net(device), "ddp")
         train(model, adamw(model.parameters()))
         difference = largest_difference(lockstep.state_dict(model), alone.state_dict())
     assert difference < EXACT, f"parameters differ by {difference:.1e} from those of the CPU"
@@ -54,14 +54,14 @@ def save_and_resume_one_rank(kind: str) -> Seen:
 
 
 def save_and_resume(device: torch.device, folder: Path) -> int:
-    model = lockstep.shard(net_on(device), "ddp")
+    model = lockstep.shard(net(device), "ddp")
     optimizer = adamw(model.parameters())
     train(model, optimizer, range(2))
     checkpoints = lockstep.Checkpoints(folder, model, optimizer)
     checkpoints.save(2)
     checkpoints.finish()
     train(model, optimizer, range(2, 4))
-    resumed: nn.Module = lockstep.shard(net_on(device), "ddp")
+    resumed: nn.Module = lockstep.shard(net(device), "ddp")
     other = adamw(resumed.parameters())
     step = lockstep.Checkpoints(folder, resumed, other, write=False).resume()
     assert step == 2, f"resumed at step {step} of 2"

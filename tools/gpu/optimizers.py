@@ -6,12 +6,13 @@ import tempfile
 from pathlib import Path
 
 import torch
+from models import net
 from torch import Tensor, nn
 
 import lockstep
 from gpu import devices
 from gpu.report import Seen
-from gpu.training import largest_difference, net_on, state_of, train
+from gpu.training import largest_difference, state_of, train
 
 WIDTH, BLOCKS = 32, 4
 
@@ -27,7 +28,7 @@ def resume_with_fused_kernels(kind: str) -> Seen:
 
 def resume_with(device: torch.device, option: str, folder: Path) -> None:
     def make() -> tuple[nn.Module, torch.optim.Optimizer]:
-        model = lockstep.shard(net_on(device), "ddp")
+        model = lockstep.shard(net(device), "ddp")
         return model, torch.optim.AdamW(model.parameters(), lr=0.01, **{option: True})
 
     model, optimizer = make()

@@ -22,7 +22,6 @@ from gpu.training import (
     MakeOptimizer,
     adamw,
     largest_difference,
-    net_on,
     sgd,
     state_of,
     train,
@@ -39,7 +38,7 @@ def train_lone_rank(kind: str, policy: str, recipe: str) -> dict[str, Tensor]:
     """One rank of a world whose other ranks hold what it holds (backends.cc)."""
     make, parts, clip = RECIPES[recipe]
     with devices.group(kind, "lone_rank", RANKS, RANK):
-        model = lockstep.shard(net_on(devices.device_of(kind)), policy)
+        model = lockstep.shard(net(devices.device_of(kind)), policy)
         optimizer = make(model.parameters())
         train(model, optimizer, parts=parts, clip=clip, rank=RANK, ranks=RANKS)
         return state_of(model)
@@ -101,7 +100,7 @@ def train_ranks(rank: int, device: torch.device, ranks: int, policies: tuple[str
         alone = net()
         train_alone(alone, make(alone.parameters()), range(3), parts, clip)
         for policy in policies:
-            model = lockstep.shard(net_on(device), policy)
+            model = lockstep.shard(net(device), policy)
             train(model, make(model.parameters()), parts=parts, clip=clip, rank=rank, ranks=ranks)
             whole = lockstep.state_dict(model)
             if rank > 0:

@@ -9,12 +9,12 @@ import time
 
 import torch
 import torch.distributed as dist
-from models import IN, OUT, wave
+from models import IN, OUT, net, wave
 from torch import nn
 
 import lockstep
 from gpu import devices
-from gpu.training import adamw, net_on
+from gpu.training import adamw
 
 SAMPLES, GLOBAL_BATCH = 240, 12
 PAUSE = 0.05  # seconds of a step, so that a rank is killed within the training
@@ -40,7 +40,7 @@ def main() -> None:
     device = devices.use(kind, int(os.environ["LOCAL_RANK"]))
     if fate == "dies":
         join_and_die(kind)
-    model = lockstep.shard(net_on(device), "ddp")
+    model = lockstep.shard(net(device), "ddp")
     optimizer = adamw(model.parameters())
     sampler = lockstep.Sampler(SAMPLES, GLOBAL_BATCH, seed=1)
     training = lockstep.Training(model, optimizer, sampler)

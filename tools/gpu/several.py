@@ -6,6 +6,7 @@ import tempfile
 from pathlib import Path
 
 import torch
+from models import net
 from torch import nn
 from torch.autograd import DeviceType
 from torch.profiler import ProfilerActivity, profile
@@ -23,7 +24,6 @@ from gpu.training import (
     WHOLE_GROUP,
     adamw,
     largest_difference,
-    net_on,
     train,
 )
 
@@ -62,14 +62,14 @@ def resume_with_other_policy(kind: str) -> Seen:
 
 
 def save_and_resume(rank: int, device: torch.device, folder: str) -> float:
-    model = lockstep.shard(net_on(device), "zero3")
+    model = lockstep.shard(net(device), "zero3")
     optimizer = adamw(model.parameters())
     train(model, optimizer, range(2), rank=rank, ranks=2)
     checkpoints = lockstep.Checkpoints(Path(folder), model, optimizer)
     checkpoints.save(2)
     checkpoints.finish()
     train(model, optimizer, range(2, 4), rank=rank, ranks=2)
-    resumed = lockstep.shard(net_on(device), "zero1")
+    resumed = lockstep.shard(net(device), "zero1")
     other = adamw(resumed.parameters())
     assert lockstep.Checkpoints(Path(folder), resumed, other, write=False).resume() == 2
     train(resumed, other, range(2, 4), rank=rank, ranks=2)
@@ -84,7 +84,7 @@ def refuse_another_current_device(kind: str) -> Seen:
     if kind == "cpu":
         raise Skipped("there is one CPU device")
     devices.use(kind, 0)
-    model = net_on(devices.device_of(kind, 1))
+    model = net(devices.device_of(kind, 1))
     return Seen(f"refused: {expect_error('set_device', lambda: lockstep.shard(model))[:70]}")
 
 

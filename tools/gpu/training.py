@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
-from models import Net, loss_of, net
+from models import loss_of
 from torch import Tensor, nn
 
 import lockstep
@@ -26,14 +26,6 @@ def sgd(parameters: Iterable[Tensor]) -> torch.optim.Optimizer:
 
 def adamw(parameters: Iterable[Tensor]) -> torch.optim.Optimizer:
     return torch.optim.AdamW(parameters, lr=0.01)
-
-
-def net_on(device: torch.device) -> Net:
-    """Not by .to(), which unties parameters on the simulated device."""
-    with device:
-        model = Net()
-    model.load_state_dict(net().state_dict())
-    return model
 
 
 def train(

@@ -7,13 +7,13 @@ import time
 from collections.abc import Iterator
 
 import torch
-from models import batch
+from models import batch, net
 from torch import Tensor, nn
 
 import lockstep
 from gpu import devices
 from gpu.report import Seen, Skipped
-from gpu.training import adamw, net_on
+from gpu.training import adamw
 
 RANK, RANKS = 3, 8
 POLICIES = ("ddp", "zero3", "mics:2")
@@ -59,7 +59,7 @@ class Training:
 
     def __init__(self, device: torch.device, policy: str) -> None:
         self.device = device
-        self.model: nn.Module = lockstep.shard(net_on(device), policy)
+        self.model: nn.Module = lockstep.shard(net(device), policy)
         self.optimizer = adamw(self.model.parameters())
         # Copies from main memory make the host wait.
         self.x, self.y = (each.to(device) for each in batch(0, 0, RANK, RANKS))
