@@ -31,33 +31,4 @@ add_library(dep::fabric ALIAS dep_fabric)
 add_library(dep::xxhash ALIAS PkgConfig::XXHASH)
 add_library(dep::sqlite ALIAS PkgConfig::SQLITE)
 
-# libtorch is part of the pinned Python package; LOCKSTEP_PYTHON is that environment's interpreter.
-# A wheel is built for the Python that builds it.
-if(SKBUILD)
-  set(LOCKSTEP_PYTHON ${Python_EXECUTABLE})
-endif()
-set(LOCKSTEP_PYTHON ${CMAKE_SOURCE_DIR}/build/venv/bin/python CACHE FILEPATH
-    "the Python that has torch installed")
-execute_process(
-  COMMAND ${LOCKSTEP_PYTHON} -c
-          "import importlib.util as u; print(u.find_spec('torch').submodule_search_locations[0])"
-  OUTPUT_VARIABLE torch_folder OUTPUT_STRIP_TRAILING_WHITESPACE RESULT_VARIABLE torch_missing
-  ERROR_QUIET)
-if(torch_missing)
-  message(FATAL_ERROR "no torch in ${LOCKSTEP_PYTHON}: run ./dev build, which installs it")
-endif()
-find_package(Torch REQUIRED PATHS ${torch_folder}/share/cmake/Torch NO_DEFAULT_PATH)
-add_library(dep_torch INTERFACE)
-target_link_libraries(dep_torch INTERFACE ${TORCH_LIBRARIES})
-# Two include folders of ours come before the wheel's headers: the wheel contains another {fmt}, of
-# which a program cannot link two, and lacks the Gloo headers that its own ProcessGroupGloo.hpp
-# includes.
-get_target_property(fmt_headers fmt::fmt INTERFACE_INCLUDE_DIRECTORIES)
-file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/headers)
-file(CREATE_LINK ${fmt_headers}/fmt ${CMAKE_BINARY_DIR}/headers/fmt SYMBOLIC)
-target_include_directories(dep_torch SYSTEM INTERFACE
-                           ${CMAKE_BINARY_DIR}/headers ${CMAKE_SOURCE_DIR}/cmake/torch
-                           ${TORCH_INCLUDE_DIRS})
-# The wheel's c10d headers need this macro for Gloo, as in the wheel's own build.
-target_compile_definitions(dep_torch INTERFACE USE_DISTRIBUTED USE_C10D_GLOO)
-add_library(dep::torch ALIAS dep_torch)
+include(cmake/libtorch.cmake)

@@ -1,7 +1,7 @@
 """Makes the packages of this version in build/package/: wheel, sdist, .deb, tarball.
 
 The .deb and the tarball hold what build/ has. The wheel is compiled once more, in build/wheel, for
-the Python of build/venv.
+the Python and the torch of build/venv.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+
+from extra_train import torch_version
 
 ROOT = Path(__file__).resolve().parents[1]
 BUILD = ROOT / "build"
@@ -37,13 +39,18 @@ def make_debian_package_and_tarball() -> None:
 
 
 def make_wheel(python: Path) -> None:
-    """--no-build-isolation: torch, scikit-build-core and auditwheel are in build/venv."""
+    """--no-build-isolation: torch, scikit-build-core and auditwheel are in build/venv.
+
+    The build tag tells the wheels of a version apart that are for different versions of torch. It
+    begins with a digit by its definition.
+    """
+    build_tag = f"wheel.build-tag=1torch{torch_version()}"
     unrepaired = BUILD / "wheel-unrepaired"
     shutil.rmtree(unrepaired, ignore_errors=True)
     launchers = {f"CMAKE_{language}_COMPILER_LAUNCHER": "ccache" for language in ("C", "CXX")}
     run(
         *(python, "-m", "pip", "wheel", "--no-build-isolation", "--no-deps", "--quiet"),
-        *("--wheel-dir", unrepaired, ROOT),
+        *("--config-settings", build_tag, "--wheel-dir", unrepaired, ROOT),
         **launchers,
     )
     (wheel,) = unrepaired.glob("*.whl")

@@ -151,6 +151,12 @@ def checked_build(build: str, tests: bool = True) -> CheckedBuild:
     return CheckedBuild(f"build {build}", command, 1800, build, tests)
 
 
+def with_torch(version: str) -> CheckedBuild:
+    """Compiles what needs libtorch, with another torch than that of build/venv."""
+    command = [str(ROOT / "tools/check_build"), "clang", version]
+    return CheckedBuild(f"build clang with torch {version}", command, 3600, "clang", tests=False)
+
+
 def google_tests() -> list[Program]:
     """The programs of the current build; left-over programs in build/tests are not run."""
     listed = ninja(ROOT / "build", "targets", "all")

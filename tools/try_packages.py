@@ -13,9 +13,9 @@ import sys
 import tempfile
 from pathlib import Path
 
+from extra_train import torch_version
 from make_packages import PACKAGES, ROOT, run
 
-TORCH = "torch==2.13.0"
 NUMPY = "numpy"
 RANKS = """
 import torch, torch.distributed as dist
@@ -118,7 +118,7 @@ def main() -> None:
         shutil.copytree(PACKAGES, packages)
         (packages / "ranks.py").write_text(RANKS)
         download = (sys.executable, "-m", "pip", "download", "--quiet", "--dest")
-        run(*download, packages / "torch", TORCH, NUMPY)
+        run(*download, packages / "torch", f"torch=={torch_version()}", NUMPY)
         make_base(work / "base")
         trials = {
             "wheel": WITHOUT_TORCH + COMMAND + WITH_TORCH,

@@ -7,7 +7,7 @@ import sys
 from typing import Any
 
 from lockstep import _nccl
-from lockstep._build import BUILT_FOR_PYTHON, BUILT_FOR_TORCH
+from lockstep._build import BUILT_FOR_PYTHON, BUILT_FOR_TORCH, VERSION
 
 
 @functools.cache
@@ -16,7 +16,7 @@ def compiled() -> Any:
 
     Raises:
         ImportError: torch is missing, or it or the Python is another than the extension was built
-            for; the message names both.
+            for; the message names both, and the commands that help.
     """
     check_versions()
     module = importlib.import_module("lockstep._lockstep")
@@ -35,14 +35,23 @@ def check_versions() -> None:
     """Raises ImportError as compiled() does."""
     python = f"{sys.version_info.major}.{sys.version_info.minor}"
     torch = _torch_version()
-    # 2.13.0+cpu and 2.13.0+cu130 have one interface.
+    # The builds of a version, such as 2.13.0+cpu and 2.13.0+cu130, have one interface.
     if torch.partition("+")[0] == BUILT_FOR_TORCH and python == BUILT_FOR_PYTHON:
         return
     raise ImportError(
         f"lockstep's extension was built for CPython {BUILT_FOR_PYTHON} and torch "
         f"{BUILT_FOR_TORCH}. This is CPython {python}, and torch is {torch or 'not installed'}. "
-        f"Type: pip install torch=={BUILT_FOR_TORCH}   or install the wheel for these versions"
+        f"Type: {'   or: '.join(_remedies(python, torch))}"
     )
+
+
+def _remedies(python: str, torch: str) -> list[str]:
+    """The torch of this extension, or an extension for the present torch."""
+    other_torch = f"pip install torch=={BUILT_FOR_TORCH}"
+    build_here = f"pip install --no-build-isolation lockstep-{VERSION}.tar.gz"
+    if not torch:
+        return [other_torch]
+    return [build_here] if python != BUILT_FOR_PYTHON else [other_torch, build_here]
 
 
 def _torch_version() -> str:

@@ -24,9 +24,12 @@ def _all_gather_base_coalesced(
     outputs: Sequence[Any], inputs: Sequence[Any], group: Any = None, async_op: bool = False
 ) -> Any:
     """Gathers inputs[i] of all ranks into outputs[i], for each i; returns one handle for all."""
-    from torch.distributed.distributed_c10d import _coalescing_manager, all_gather_single
+    from torch.distributed import distributed_c10d
 
-    with _coalescing_manager(group, async_ops=async_op) as gathers:
+    # Its name before torch 2.13 is deprecated since.
+    gather = getattr(distributed_c10d, "all_gather_single", None)
+    gather = gather or distributed_c10d.all_gather_into_tensor
+    with distributed_c10d._coalescing_manager(group, async_ops=async_op) as gathers:
         for output, each in zip(outputs, inputs, strict=True):
-            all_gather_single(output, each, group=group, async_op=async_op)
+            gather(output, each, group=group, async_op=async_op)
     return gathers if async_op else None

@@ -30,3 +30,28 @@ def test_no_binary_needs_newer_libraries_than_the_oldest_supported_system(binary
         versions = [tuple(map(int, version.split("."))) for version in found]
         assert versions
         assert max(versions) <= oldest
+
+
+def needed_by(binary: Path) -> list[str]:
+    """The libraries that it names, in the order in which names are looked up."""
+    headers = subprocess.run(
+        ["objdump", "--private-headers", binary], capture_output=True, text=True, check=True
+    ).stdout
+    return re.findall(r"NEEDED +(\S+)", headers)
+
+
+def needing_torch() -> list[Path]:
+    return [binary for binary in binaries() if "libtorch.so" in needed_by(binary)]
+
+
+def test_the_extension_needs_no_library_that_only_some_builds_of_torch_have() -> None:
+    [extension] = (BUILD / "python/lockstep").glob("_lockstep*.so")
+    of_torch = {name for name in needed_by(extension) if re.match("lib(torch|c10|cu|nccl)", name)}
+    assert of_torch == {"libtorch.so", "libtorch_cpu.so", "libtorch_python.so", "libc10.so"}
+
+
+def test_the_standard_librarys_functions_are_not_those_that_torch_has_copied() -> None:
+    assert len(needing_torch()) == 2
+    for binary in needing_torch():
+        needed = needed_by(binary)
+        assert needed.index("libstdc++.so.6") < needed.index("libtorch.so"), binary.name

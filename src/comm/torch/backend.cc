@@ -234,7 +234,7 @@ Backend::WorkPtr Backend::reduce_scatter_tensor_coalesced(
   }
   for (std::size_t i = 0; i < outputs.size(); ++i)
     add_reduce_scatter(parts, outputs[i], inputs[i], options.reduceOp);
-  return start(c10d::OpType::REDUCE_SCATTER_TENSOR_COALESCED, std::move(parts));
+  return start(c10d::OpType::COALESCED, std::move(parts));
 }
 
 // All-gather, broadcast, barrier

@@ -103,7 +103,8 @@ std::optional<std::pair<at::ScalarType, DataType>> wire_type_of(at::ScalarType t
 
 std::optional<at::Scalar> factor_of(const c10d::ReduceOp& op) {
   if (op.op_ != RedOpType::PREMUL_SUM || !op.supplement_) return std::nullopt;
-  const auto& supplement = static_cast<const c10d::PreMulSumSupplement&>(*op.supplement_);
+  // Before torch 2.13 it has no other name than this one, which later ones keep.
+  const auto& supplement = static_cast<const c10d::NCCLPreMulSumSupplement&>(*op.supplement_);
   return supplement.tensor_factor.defined() ? supplement.tensor_factor.item()
                                             : at::Scalar(supplement.double_factor);
 }

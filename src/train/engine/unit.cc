@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "base/format.h"
 #include "train/gradient/copy_gradient.h"
+#include "train/torch_versions.h"
 
 namespace lockstep::train {
 namespace {
@@ -24,10 +25,9 @@ void release_owner(void* owner) { delete static_cast<at::Tensor*>(owner); }
 // that.
 void set_memory(const at::Tensor& tensor, const at::Tensor& owner) {
   auto* storage = tensor.storage().unsafeGetStorageImpl();
-  storage->set_data_ptr_noswap(at::DataPtr(owner.mutable_data_ptr(), new at::Tensor(owner),
-                                           &release_owner, tensor.device()));
+  set_readable_memory(*storage, at::DataPtr(owner.mutable_data_ptr(), new at::Tensor(owner),
+                                            &release_owner, tensor.device()));
   storage->set_nbytes(tensor.nbytes());
-  storage->clear_data_ptr_access_error_msg_();
 }
 
 // A read of a view of the tensor is then an error of torch's instead of a crash.

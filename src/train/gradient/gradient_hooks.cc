@@ -5,9 +5,9 @@
 #include <memory>
 #include <utility>
 
-#include <c10/util/intrusive_ptr.h>
+#include <torch/csrc/autograd/edge.h>
+#include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/function_hook.h>
-#include <torch/csrc/autograd/node.h>
 #include <torch/csrc/autograd/variable.h>
 
 namespace lockstep::train {
@@ -33,7 +33,7 @@ class GradientReadyHook : public autograd::FunctionPostHook {
 
 // The accumulators are kept because a parameter holds its own only weakly.
 struct GradientHooks::Installed {
-  c10::intrusive_ptr<autograd::Node> accumulator;
+  decltype(autograd::Edge::function) accumulator;  // before torch 2.13 another kind of pointer
   std::uintptr_t key;
 };
 

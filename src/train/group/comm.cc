@@ -22,6 +22,7 @@
 #include "base/log.h"
 #include "comm/device/device_backend.h"
 #include "comm/flight/label.h"
+#include "train/torch_versions.h"
 
 namespace lockstep::train {
 namespace {
@@ -328,7 +329,7 @@ Transfer Comm::all_gather(at::Tensor whole, at::Tensor part, std::string_view la
   auto to = stage(whole, /*is_output=*/true);
   auto from = stage(part, /*is_output=*/false);
   return start("all-gather", label, {to, from},
-               [&] { return (*group_)->all_gather_single(to.tensor, from.tensor); });
+               [&] { return all_gather_single(**group_, to.tensor, from.tensor); });
 }
 
 Transfer Comm::reduce_scatter(at::Tensor part, at::Tensor whole, std::string_view label) {
@@ -339,7 +340,7 @@ Transfer Comm::reduce_scatter(at::Tensor part, at::Tensor whole, std::string_vie
   auto to = stage(part, /*is_output=*/true);
   auto from = stage(whole, /*is_output=*/false);
   return start("reduce-scatter", label, {to, from},
-               [&] { return (*group_)->reduce_scatter_single(to.tensor, from.tensor); });
+               [&] { return reduce_scatter_single(**group_, to.tensor, from.tensor); });
 }
 
 Transfer Comm::send(at::Tensor tensor, int to, std::string_view label) {
