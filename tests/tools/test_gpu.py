@@ -16,11 +16,11 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("LOCKSTEP_BUILD", ROOT / "build"))
-FOLDER = ROOT / "tools" / "gpu"
+FOLDER = ROOT / "tools" / "gpu" / "items"
 sys.path.insert(0, str(ROOT / "tools"))
 
 from gpu import nvml, processes  # noqa: E402
-from gpu.items import ITEMS  # noqa: E402
+from gpu.item_list import ITEMS  # noqa: E402
 
 LINE = re.compile(r"(pass|FAIL|skipped) +([\w-]+) +(\S.*)  [\d.]+ s")
 

@@ -1,4 +1,4 @@
-"""./dev gpu: tries Lockstep on this machine's GPUs, item by item (items.py).
+"""./dev gpu: tries Lockstep on this machine's GPUs, item by item (item_list.py).
 
 Each item runs in a process of its own with a time limit and prints one line. Without a GPU the
 items run on a simulated device. The exit status is 0 if nothing failed.
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from gpu import processes
-from gpu.items import ITEMS, KINDS, Item
+from gpu.item_list import ITEMS, KINDS, Item
 from gpu.layout import BUILD, LOGS, MANIFEST, environment
 from gpu.report import (
     FAILED,
@@ -40,7 +40,8 @@ def describe_machine() -> tuple[dict[str, Any], list[str]]:
         result = Path(folder) / "machine.json"
         command = [sys.executable, "-m", "gpu.machine", str(result)]
         ended = processes.run(command, LOGS / "machine.log", PROBE_SECONDS, environment())
-        machine = json.loads(result.read_text()) if result.exists() else {"cards": [], "gpus": 0}
+        unknown = {"cards": [], "gpus": 0, "has_torch": False, "torch": ""}
+        machine = json.loads(result.read_text()) if result.exists() else unknown
     return machine, ended.log if ended.problem() else []
 
 
@@ -58,7 +59,7 @@ class Acceptance:
         self.is_compiled = True
 
     def _missing_torch(self) -> str:
-        if not self.machine.get("has_torch"):
+        if not self.machine["has_torch"]:
             return f"there is no torch in {sys.executable}"
         if not self.machine["torch"]:
             return "torch cannot be imported"
@@ -81,7 +82,7 @@ class Acceptance:
 
     def build(self) -> None:
         """Only in a bundle: compiles what faces torch, for the torch found here."""
-        if not self.machine.get("torch"):
+        if not self.machine["torch"]:
             return
         from gpu import build
 
@@ -102,7 +103,7 @@ class Acceptance:
     def why_not(self, item: Item) -> str:
         gpus = self.machine["gpus"]
         # The first item says what is wrong with a torch that is there.
-        explains = item is ITEMS[0] and self.is_compiled and self.machine.get("has_torch")
+        explains = item is ITEMS[0] and self.is_compiled and self.machine["has_torch"]
         if item.needs_torch and self.torch_problem and not explains:
             return self.torch_problem
         if self.kind == "cuda" and not self.torch_problem and item.gpus > gpus:

@@ -151,8 +151,8 @@ def copy_libraries(architecture: Architecture, layers: list[str], root: Path) ->
 
 
 def copy_acceptance(root: Path) -> None:
-    for path in sorted((ROOT / "tools" / "gpu").iterdir()):
-        if path.is_file() and path.suffix in (".py", ".cc"):
+    for suffix in (".py", ".cc"):
+        for path in sorted((ROOT / "tools" / "gpu").rglob(f"*{suffix}")):
             copy(path, root)
     for name in ("CMakeLists.txt", "LICENSE", "python/tests/models.py"):
         copy(ROOT / name, root)
@@ -160,8 +160,8 @@ def copy_acceptance(root: Path) -> None:
         copy(path, root)
     package = root / "build" / "python" / "lockstep"
     shutil.copytree(ROOT / "python" / "lockstep", package, ignore=shutil.ignore_patterns("__py*"))
-    shutil.copy2(ROOT / "tools" / "gpu" / "bundle_readme.md", root / "README.md")
-    shutil.copy2(ROOT / "tools" / "gpu" / "gpu", root / "gpu")
+    for name in ("README.md", "gpu"):
+        shutil.copy2(ROOT / "packaging" / "gpu" / name, root / name)
 
 
 def write_manifest(architecture: Architecture, layers: list[str], root: Path) -> None:

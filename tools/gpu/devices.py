@@ -17,7 +17,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from gpu.items import KINDS
+from gpu.item_list import KINDS
 
 # The backend of c10d that takes NCCL's place on each kind.
 BACKENDS = {"cuda": "nccl", "cpu": "gloo", "simulated": "simulated_nccl"}

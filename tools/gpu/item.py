@@ -10,7 +10,7 @@ import traceback
 from dataclasses import asdict
 from pathlib import Path
 
-from gpu.items import ITEMS, Item
+from gpu.item_list import ITEMS, Item
 from gpu.report import FAILED, PASSED, SKIPPED, Outcome, Skipped
 
 COLUMNS_MAX = 300  # of what a failed item says; its log has all
@@ -32,7 +32,7 @@ def run(item: Item, kind: str) -> Outcome:
     try:
         if item.needs_torch:
             importlib.import_module("gpu.devices").prepare(kind)
-        seen = getattr(importlib.import_module(f"gpu.{module}"), function)(kind)
+        seen = getattr(importlib.import_module(f"gpu.items.{module}"), function)(kind)
         return Outcome(item.name, PASSED, seen.text, seen.numbers)
     except Skipped as reason:
         return Outcome(item.name, SKIPPED, str(reason))

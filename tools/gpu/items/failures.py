@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import sys
 import time
-from pathlib import Path
 from typing import Any
 
-from gpu.platform_items import Daemon, daemon
+from gpu.items.cluster import Daemon, daemon
 from gpu.report import Seen
 from gpu.training import EXACT
 
-RANK = Path(__file__).with_name("recovering_rank.py")
+RANK = "gpu.items.recovering_rank"
 STEPS = 80
 KILL_AT = 20
 HOSTS = {"cpu": ("--hosts", "1x2"), "simulated": ("--hosts", "1x2"), "cuda": ()}
@@ -63,7 +62,7 @@ def compare_with_undisturbed(kind: str, on_failure: str) -> Seen:
 
 def submit(one: Daemon, kind: str, on_failure: str, fate: str) -> str:
     words = ("run", "--json", "-g", "2", "--timeout", "5m", "--on-failure", on_failure, "--")
-    command = (sys.executable, str(RANK), kind, fate, str(STEPS))
+    command = (sys.executable, "-m", RANK, kind, fate, str(STEPS))
     return str(json.loads(one.command(*words, *command))["id"])
 
 

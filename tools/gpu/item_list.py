@@ -1,9 +1,9 @@
 """The list of the acceptance: what is tried, in this order, each in a process of its own.
 
-An item is a function of one argument, the kind of device: "cuda", "cpu", or "simulated", which is
-the device of src/train/simulated_device. It returns what it saw, raises Skipped if it cannot run
-there, and any other exception if it fails. devices.py, ranks.py and training.py have what several
-items use.
+An item is a function in a module of items/, of one argument, the kind of device: "cuda", "cpu", or
+"simulated", which is the device of src/train/simulated_device. It returns what it saw, raises
+Skipped if it cannot run there, and any other exception if it fails. devices.py, ranks.py and
+training.py have what several items use.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ KINDS = ("cuda", "cpu", "simulated")
 @dataclass(frozen=True)
 class Item:
     name: str
-    function: str  # "module:function", of this folder
+    function: str  # "module:function", in items/
     gpus: int = 1  # that it needs
     seconds: int = 90  # after which it has failed
     needs_torch: bool = True
@@ -45,8 +45,8 @@ ITEMS = (
     Item("meta-weights", "memory:read_weights_of_a_meta_model"),
     Item("log", "metrics:log_without_a_wait"),
     Item("log-after-assert", "metrics:log_after_a_device_assert", seconds=120),
-    Item("discovery", "platform_items:describe_this_machine", gpus=0, needs_torch=False),
-    Item("telemetry", "platform_items:collect_metrics_of_a_run", seconds=120),
+    Item("discovery", "cluster:describe_this_machine", gpus=0, needs_torch=False),
+    Item("telemetry", "cluster:collect_metrics_of_a_run", seconds=120),
     # Several GPUs.
     Item("nccl-policies", "several:train_by_every_policy", gpus=2, seconds=180),
     Item("nccl-checkpoint", "several:resume_with_other_policy", gpus=2, seconds=120),

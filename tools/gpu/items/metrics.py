@@ -12,8 +12,8 @@ import torch
 
 import lockstep
 from gpu import devices
+from gpu.items.waits import BUSY, busy
 from gpu.report import Seen, Skipped
-from gpu.waits import BUSY, busy
 
 AFTER_ASSERT = """
 import sys

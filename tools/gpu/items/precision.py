@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 import lockstep
 from gpu import devices
-from gpu.memory import Stack
+from gpu.items.memory import Stack
 from gpu.report import Seen, Skipped
 from gpu.training import largest_difference, state_of
 

@@ -9,7 +9,6 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from gpu import nvml
@@ -17,7 +16,7 @@ from gpu.layout import PROGRAM
 from gpu.report import Seen
 
 PATIENCE = 60.0  # seconds for a command
-RANK = Path(__file__).with_name("logging_rank.py")
+RANK = "gpu.items.logging_rank"
 
 
 class Daemon:
@@ -120,7 +119,7 @@ def collect_metrics_of_a_run(kind: str) -> Seen:
     """A rank of `lockstep run` logs tensors of its device; the daemon has the numbers."""
     with daemon() as one:
         run = json.loads(
-            one.command("run", "--json", "--timeout", "2m", "--", sys.executable, str(RANK), kind)
+            one.command("run", "--json", "--timeout", "2m", "--", sys.executable, "-m", RANK, kind)
         )["id"]
         one.command("watch", run, seconds=110.0)
         view = one.json("show", run)

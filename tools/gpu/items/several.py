@@ -13,9 +13,9 @@ from torch.profiler import ProfilerActivity, profile
 
 import lockstep
 from gpu import devices
-from gpu.memory import Stack
-from gpu.policies import train_ranks
-from gpu.precision import expect_error
+from gpu.items.memory import Stack
+from gpu.items.policies import train_ranks
+from gpu.items.precision import expect_error
 from gpu.ranks import run_ranks
 from gpu.report import Seen, Skipped
 from gpu.training import (
