@@ -11,7 +11,7 @@ from typing import Any
 
 
 def torch_version() -> str:
-    """Of this Python's torch, without the name of its build."""
+    """The version of torch in this Python, without the name of its build."""
     return importlib.metadata.version("torch").partition("+")[0]
 
 

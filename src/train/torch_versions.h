@@ -1,4 +1,4 @@
-// What differs between the supported versions of torch, 2.11 to 2.13. No other source asks for
+// The differences between the supported versions of torch, 2.11 to 2.13. No other source asks for
 // torch's version.
 #pragma once
 

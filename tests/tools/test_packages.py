@@ -1,4 +1,4 @@
-"""What the wheel says about itself."""
+"""The metadata of the wheel."""
 
 from __future__ import annotations
 

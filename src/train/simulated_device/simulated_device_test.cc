@@ -1,9 +1,6 @@
 #include "train/simulated_device/simulated_device.h"
 
-#include <chrono>
 #include <cmath>
-#include <string>
-#include <thread>
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Context.h>
