@@ -1,5 +1,6 @@
 """A model with all features that make sharding hard, and its training by one process alone."""
 
+import contextlib
 import dataclasses
 from collections.abc import Callable, Iterable
 
@@ -62,9 +63,9 @@ class Net(nn.Module):
         return self.head(carried.hidden)
 
 
-def net(device: torch.device | str = "cpu") -> Net:
-    """Made on the device: to() from the CPU to a device of tests unties shared parameters."""
-    with torch.device(device):
+def net(device: torch.device | str | None = None) -> Net:
+    """Made on the device, or torch's default one: to() a device of tests unties parameters."""
+    with torch.device(device) if device is not None else contextlib.nullcontext():
         model = Net()
     with torch.no_grad():
         for number, parameter in enumerate(model.parameters()):

@@ -138,7 +138,7 @@ def test_an_item_that_crashes_says_by_which_signal(tmp_path: Path) -> None:
 def test_nvml_lists_cards_and_the_islands_that_nvlink_makes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(nvml, "LIBRARY", str(BUILD / "tests/lib/libfake_nvml.so"))
+    monkeypatch.setattr(nvml, "LIBRARY", str(BUILD / "lib/libfake_nvml.so"))
     cards = nvml.cards()
     assert nvml.driver() == "580.00"
     assert [card.uuid for card in cards][:3] == ["GPU-01", "GPU-02", "GPU-41"]
@@ -182,9 +182,9 @@ def test_a_bundle_has_every_header_that_its_sources_include(unpacked: Path) -> N
     while waiting:
         source = waiting.pop()
         for header in include.findall(source.read_text()):
-            is_ours = header.split("/")[0] in ours and "/" in header
+            is_ours = "/" in header and header.split("/")[0] in ours
             if not is_ours and not header.startswith(others):
-                continue  # the standard library's, torch's, Python's
+                continue  # the standard library's (such as <map>), torch's, Python's
             found = next((each / header for each in folders if (each / header).is_file()), None)
             assert found, f"{source.relative_to(unpacked)} includes {header}"
             if found not in seen and found.is_relative_to(unpacked / "src"):

@@ -9,7 +9,6 @@
 #include <c10/core/ScalarType.h>
 #include <c10/util/Exception.h>
 
-
 namespace lockstep::comm {
 namespace {
 
