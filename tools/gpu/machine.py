@@ -72,6 +72,8 @@ def without_torch() -> dict[str, Any]:
 
 
 def with_torch() -> dict[str, Any]:
+    # The extension may not be compiled yet, and this Python may have a Lockstep that names it.
+    os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
     torch = importlib.import_module("torch")
     found = {"torch": torch.__version__, "cuda": torch.version.cuda or ""}
     if torch.cuda.is_available():
