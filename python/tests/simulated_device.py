@@ -6,6 +6,7 @@ src/train/simulated_device/simulated_device.h. torch.Stream and torch.Event work
 module itself is torch.simulated, as torch.cuda is a module.
 """
 
+import atexit
 import contextlib
 import sys
 from collections.abc import Iterator
@@ -143,6 +144,14 @@ def serve_lockstep() -> None:
         return compiled.create_backend(store, rank, size, timeout)
 
     lockstep_compiled().register_device_backend(NAME, BACKEND, create)
+
+
+@atexit.register
+def _finish_kernels() -> None:
+    """A kernel that is queued holds tensors, and to release them takes Python's lock."""
+    for index in range(compiled.DEVICES):
+        with contextlib.suppress(RuntimeError):  # the device has failed
+            compiled.synchronize(index)
 
 
 compiled.install()
