@@ -9,9 +9,11 @@
 #include <c10/util/Exception.h>
 
 #include "base/format.h"
+#include "base/os/environment.h"
 #include "comm/torch/caching_allocator.h"
 #include "comm/torch/connect.h"
 #include "comm/torch/record_function/scope_labels.h"
+#include "comm/torch/shareable_allocator.h"
 #include "comm/torch/tensors.h"
 #include "comm/torch/work.h"
 
@@ -41,6 +43,15 @@ void check_alike(std::string_view what, const Backend::Tensors& outputs,
   }
 }
 
+// Where no rank shares this rank's host, tensors stay as they are.
+void move_tensors_if_shared(const Communicator& communicator) {
+  const auto hosts = communicator.hosts();
+  const bool shares = std::any_of(hosts.begin(), hosts.end(), [&](const auto& ranks) {
+    return ranks.size() > 1 && std::ranges::count(ranks, communicator.rank()) > 0;
+  });
+  if (shares && wants_zero_copy(own_environment())) install_shareable_allocator();
+}
+
 }  // namespace
 
 Result<c10::intrusive_ptr<Backend>> Backend::create(CommunicatorOptions options,
@@ -52,6 +63,7 @@ Result<c10::intrusive_ptr<Backend>> Backend::create(CommunicatorOptions options,
   auto members = options.members;
   label_by_scopes();
   auto communicator = TRY(Communicator::create(std::move(options), rendezvous));
+  move_tensors_if_shared(*communicator);
   return c10::make_intrusive<Backend>(std::move(communicator), std::move(members), timeout, reunion,
                                       std::move(open_store));
 }
