@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict, defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -87,6 +87,27 @@ def load_optimizer_state_dict(
     owned.load(values["state"])
 
 
+def names_of(model: nn.Module, optimizer: Optimizer) -> list[str]:
+    """The names of an optimizer's parameters, in its order."""
+    owned = _OwnedState(model, optimizer)
+    return [name for group in owned.groups() for name in group["params"]]
+
+
+def by_name(state: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    """A torch optimizer's state_dict() by these names, for the numbers that it has for them."""
+
+    def name(parameter: int | str) -> str:
+        return names[parameter] if isinstance(parameter, int) else parameter
+
+    return {
+        "state": {name(parameter): value for parameter, value in state["state"].items()},
+        "param_groups": [
+            {**group, "params": [name(parameter) for parameter in group["params"]]}
+            for group in state["param_groups"]
+        ],
+    }
+
+
 class _OwnedState:
     """The state of this rank's slices."""
 
@@ -123,17 +144,14 @@ class _OwnedState:
 
     def load(self, values: Mapping[str, Mapping[str, Any]]) -> None:
         for name, parameter, state in self._states():
-            if name not in values:
-                raise ValueError(f"the state of the optimizer lacks {name}")
-            loaded = {}
-            for key, mine in state.items():
-                if key not in values[name]:
-                    raise ValueError(f"the state of the optimizer lacks {key} of {name}")
-                loaded[key] = self._own_part(name, key, mine, values[name][key])
-            self._optimizer.state[parameter] = loaded
+            # In torch a parameter that never had a gradient has no state.
+            if name in values:
+                found = values[name]
+                state = {key: self._loaded(name, key, mine, found) for key, mine in state.items()}
+            self._optimizer.state[parameter] = state
 
     def _states(self) -> list[tuple[str, Tensor, dict[str, Any]]]:
-        """Of each parameter of which this rank has elements; new state before the first step."""
+        """Names, parameters and state, where this rank has elements; new state before a step."""
         states = []
         for group in self._optimizer.param_groups:
             fresh: dict[torch.dtype, dict[str, Any]] = {}
@@ -174,11 +192,13 @@ class _OwnedState:
             for key, value in state.items()
         }
 
-    def _own_part(self, name: str, key: str, mine: Any, value: Any) -> Any:
+    def _loaded(self, name: str, key: str, mine: Any, values: Mapping[str, Any]) -> Any:
+        if key not in values:
+            raise ValueError(f"the state of the optimizer lacks {key} of {name}")
         shape, begin, end = self._owned[name]
         if not _is_by_element(key, mine, end - begin):
-            return _copied(value)
-        part = _state.part_of(f"{key} of {name}", value, shape, begin, end)
+            return _copied(values[key])
+        part = _state.part_of(f"{key} of {name}", values[key], shape, begin, end)
         if part.data_ptr() != mine.data_ptr():
             mine.copy_(part.view(mine.shape))
         return mine

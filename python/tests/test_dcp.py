@@ -34,7 +34,7 @@ def sgd(parameters: Any) -> torch.optim.Optimizer:
 
 
 class Plain:
-    """What a program with plain torch or FSDP2 gives to dcp; torch's own tutorial has it."""
+    """A program of plain torch or FSDP2 gives this to dcp; torch's own tutorial has it."""
 
     def __init__(self, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
         self._model, self._optimizer = model, optimizer
@@ -179,7 +179,7 @@ def test_a_model_of_16_bits_is_loaded_by_plain_torch(crew: Crew, tmp_path: Path)
 
 
 def keep_parts_only(rank: int) -> None:
-    """What a rank gives to a save has the elements that it owns, in no more memory."""
+    """A rank gives the elements that it owns to a save, and no more."""
     model = lockstep.shard(nn.Sequential(*(nn.Linear(64, 64) for _ in range(4))), "zero3")
     optimizer = adamw(model.parameters())
     model(torch.ones(1, 64)).sum().backward()
