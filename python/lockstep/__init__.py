@@ -26,6 +26,7 @@ from lockstep._report import checkpoint, event, log, progress
 if TYPE_CHECKING:
     from lockstep._checkpoints import Checkpoints, Sampler
     from lockstep._shard import no_sync, shard
+    from lockstep._sharded_state import Stateful, load_optimizer_state_dict
     from lockstep._state import average_buffers, load_state_dict, state_dict
     from lockstep._step import clip_grad_norm_
     from lockstep._training import Training
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Checkpoints",
     "Sampler",
+    "Stateful",
     "Training",
     "__version__",
     "average_buffers",
@@ -40,6 +42,7 @@ __all__ = [
     "clip_grad_norm_",
     "event",
     "label",
+    "load_optimizer_state_dict",
     "load_state_dict",
     "log",
     "no_sync",
@@ -51,9 +54,11 @@ __all__ = [
 _NEED_TORCH = {
     "Checkpoints": "lockstep._checkpoints",
     "Sampler": "lockstep._checkpoints",
+    "Stateful": "lockstep._sharded_state",
     "Training": "lockstep._training",
     "average_buffers": "lockstep._state",
     "clip_grad_norm_": "lockstep._step",
+    "load_optimizer_state_dict": "lockstep._sharded_state",
     "load_state_dict": "lockstep._state",
     "no_sync": "lockstep._shard",
     "shard": "lockstep._shard",

@@ -8,6 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from lockstep._slice import Slice
+
 
 def state_dict(model: nn.Module) -> dict[str, Tensor]:
     """The model.state_dict() of the unsharded model, on rank 0 and the CPU; elsewhere empty.
@@ -61,20 +63,32 @@ def load_state_dict(model: nn.Module, values: Mapping[str, Any]) -> None:
         found = next((values[each] for each in names if each in values), None)
         if found is None:
             raise ValueError(f"the state lacks {names[0]}")
-        if tuple(found.shape) != tuple(shape):
-            raise ValueError(
-                f"{names[0]} has shape {list(found.shape)} in the state and {list(shape)} in the "
-                "model"
-            )
-        taken.append((tensor, found, begin, end))
+        taken.append((tensor, part_of(names[0], found, shape, begin, end)))
     known = {name for names in aliases.values() for name in names}
     unknown = [name for name in values if name not in known]
     if unknown:
         raise ValueError(f"the state has {unknown[0]}, the model has not")
     with torch.no_grad():
-        for tensor, found, begin, end in taken:
-            tensor.copy_(found.reshape(-1)[begin:end])
+        for tensor, part in taken:
+            if part.data_ptr() != tensor.data_ptr():
+                tensor.copy_(part)
     core.sync_parameters()
+
+
+def part_of(name: str, value: Any, shape: Sequence[int], begin: int, end: int) -> Tensor:
+    """This rank's elements of a value, which is whole or has just them."""
+    if tuple(value.shape) != tuple(shape):
+        raise ValueError(
+            f"{name} has shape {list(value.shape)} in the state and {list(shape)} in the model"
+        )
+    if not isinstance(value, Slice):
+        return value.reshape(-1)[begin:end]
+    if (value.begin, value.end) != (begin, end):
+        raise ValueError(
+            f"{name} has the elements {value.begin} to {value.end}, and this rank has {begin} to "
+            f"{end}: load slices by torch.distributed.checkpoint, which changes the division"
+        )
+    return value.values
 
 
 def average_buffers(model: nn.Module) -> None:

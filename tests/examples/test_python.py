@@ -16,6 +16,7 @@ from tests.conftest import BUILD, PATIENCE, ROOT
 TEXT = "Once upon a time there was a gang of ranks. "
 SIZES = "--batch 8 --layers 3 --width 32 --context 16"
 GPT = ["examples/gpt_python/train.py", *SIZES.split(), "--heads", "2"]
+LIGHTNING = ["examples/lightning/train.py", *SIZES.split()]
 HUGGING_FACE = ["examples/hugging_face/train.py", *SIZES.split()]
 
 
@@ -42,6 +43,17 @@ def run_ranks(ranks: int, command: list[str]) -> str:
             process.kill()
     assert [process.returncode for process in processes] == [0] * ranks, said
     return said[0]
+
+
+def run_alone(command: list[str]) -> str:
+    """The output of a program that starts its ranks itself."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith("LOCKSTEP_")}
+    kept["PYTHONPATH"] = str(BUILD / "python")
+    ended = subprocess.run(
+        command, env=kept, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE, check=False
+    )
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout
 
 
 @pytest.fixture
@@ -71,6 +83,14 @@ def test_the_gpt_learns_and_cpp_goes_on_from_its_checkpoints(data: Path, tmp_pat
     said = run_ranks(4, [*python, "--policy", "zero2", "--steps", "16"])
     assert "resuming from step 14" in said
     assert losses(said)[0] < learned + 0.5
+
+
+def test_a_lightning_module_learns(data: Path) -> None:
+    """Lightning starts the ranks."""
+    pytest.importorskip("lightning", reason="needs lightning")
+    words = ["--policy", "zero3", "--devices", "2", "--epochs", "2"]
+    found = losses(run_alone([sys.executable, *LIGHTNING, "--data", str(data), *words]))
+    assert len(found) == 2 and found[1] < found[0] - 0.5
 
 
 def test_a_gpt2_of_transformers_learns_the_same_by_every_policy(data: Path) -> None:
