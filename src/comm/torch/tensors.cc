@@ -149,6 +149,10 @@ at::Tensor numbers_of(const at::Tensor& tensor) {
   return tensor.is_complex() ? at::view_as_real(tensor) : tensor;
 }
 
+at::TensorList front_of(const std::vector<std::vector<at::Tensor>>& lists) {
+  return lists.empty() ? at::TensorList() : at::TensorList(lists.front());
+}
+
 at::Tensor operand_of(const at::Tensor& tensor, const TensorReduction& reduction) {
   if (reduction.factor) return tensor.mul(*reduction.factor).contiguous();
   return tensor.to(reduction.wire_type).contiguous();

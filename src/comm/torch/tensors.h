@@ -41,6 +41,9 @@ void check_type_and_size(std::string_view what, const at::Tensor& tensor, at::Sc
 // Raises ValueError unless there is one: other backends take one for each device.
 at::Tensor& single_tensor(std::string_view what, std::vector<at::Tensor>& tensors);
 
+// The first list, empty if there is none: not yet checked arguments, for profilers.
+at::TensorList front_of(const std::vector<std::vector<at::Tensor>>& lists);
+
 // A complex tensor as its real and imaginary parts, in the same memory; any other unchanged.
 at::Tensor numbers_of(const at::Tensor& tensor);
 // This rank's operand of the reduction of numbers_of() a tensor, contiguous: the tensor itself if
