@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from lockstep._state import average_buffers, load_state_dict, state_dict
     from lockstep._step import clip_grad_norm_
     from lockstep._training import Training
+    from lockstep._whole import mark_elementwise
 
 __all__ = [
     "Checkpoints",
@@ -42,6 +43,7 @@ __all__ = [
     "label",
     "load_state_dict",
     "log",
+    "mark_elementwise",
     "no_sync",
     "progress",
     "shard",
@@ -55,6 +57,7 @@ _NEED_TORCH = {
     "average_buffers": "lockstep._state",
     "clip_grad_norm_": "lockstep._step",
     "load_state_dict": "lockstep._state",
+    "mark_elementwise": "lockstep._whole",
     "no_sync": "lockstep._shard",
     "shard": "lockstep._shard",
     "state_dict": "lockstep._state",
