@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from lockstep._state import average_buffers, load_state_dict, state_dict
     from lockstep._step import clip_grad_norm_
     from lockstep._training import Training
+    from lockstep._whole import mark_elementwise
 
 __all__ = [
     "Checkpoints",
@@ -45,6 +46,7 @@ __all__ = [
     "load_optimizer_state_dict",
     "load_state_dict",
     "log",
+    "mark_elementwise",
     "no_sync",
     "progress",
     "shard",
@@ -60,6 +62,7 @@ _NEED_TORCH = {
     "clip_grad_norm_": "lockstep._step",
     "load_optimizer_state_dict": "lockstep._sharded_state",
     "load_state_dict": "lockstep._state",
+    "mark_elementwise": "lockstep._whole",
     "no_sync": "lockstep._shard",
     "shard": "lockstep._shard",
     "state_dict": "lockstep._state",

@@ -37,11 +37,6 @@ bool same_storage(const at::Tensor& a, const at::Tensor& b) {
   return a.storage().unsafeGetStorageImpl() == b.storage().unsafeGetStorageImpl();
 }
 
-const Unit& unit_of(const ShardedModel& model, std::size_t parameter) {
-  const auto unit = model.layout().parameters[parameter].unit;
-  return model.units()[static_cast<std::size_t>(unit)];
-}
-
 // Without memory, but as large as the largest parameter: so operations that write to a gradient,
 // such as torch.amp.GradScaler, raise this error, and not one about overlapping elements.
 at::Tensor hidden_gradient(const std::vector<NamedTensor>& parameters) {
@@ -108,7 +103,7 @@ Result<void> AutogradEngine::check() const {
   const auto& parameters = model_->parameters();
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     const auto& [name, tensor] = parameters[i];
-    const auto& whole = unit_of(*model_, i).whole();
+    const auto& whole = model_->unit_of(i).whole();
     if (!same_storage(tensor, whole) || tensor.scalar_type() != whole.scalar_type())
       return Error{Code::invalid, format("parameter {} was moved, cast or given other data after "
                                          "lockstep.shard: do that before, and load values by "
@@ -248,17 +243,40 @@ void AutogradEngine::discard_step() {
 void AutogradEngine::swap_in_slice(std::size_t parameter) {
   const auto& layout = model_->layout();
   const auto& parameter_layout = layout.parameters[parameter];
-  const auto& unit = unit_of(*model_, parameter);
-  const auto& tensor = model_->parameters()[parameter].tensor;
+  const auto& unit = model_->unit_of(parameter);
   auto slice = Unit::owned_view(unit.master(), layout, static_cast<int>(parameter));
   auto gradient = Unit::owned_view(unit.gradient_slice(), layout, static_cast<int>(parameter));
   if (slices_are_whole()) {
     slice = slice.view(parameter_layout.spec.shape);
     gradient = gradient.view(parameter_layout.spec.shape);
   }
-  tensor.mutable_grad() = parameter_layout.owned.size() > 0 ? gradient : at::Tensor();
+  swap_in(parameter, slice, parameter_layout.owned.size() > 0 ? gradient : at::Tensor());
+}
+
+void AutogradEngine::swap_in(std::size_t parameter, const at::Tensor& value,
+                             const at::Tensor& gradient) {
+  const auto& tensor = model_->parameters()[parameter].tensor;
+  tensor.mutable_grad() = gradient;
   swapped_.push_back({parameter, tensor.variable_data()});
-  rebind_tensor(tensor, slice);
+  rebind_tensor(tensor, value);
+}
+
+Result<void> AutogradEngine::swap_in_whole(std::vector<OwnedParameter> parameters) {
+  if (!whole_parameters_) whole_parameters_ = TRY(WholeParameters::create(*model_));
+  owned_whole_ = TRY(whole_parameters_->gather(parameters));
+  for (const auto& [parameter, owner] : parameters)
+    model_->parameters()[parameter].tensor.mutable_grad().reset();
+  for (const auto& [parameter, whole] : owned_whole_)
+    swap_in(parameter, whole.value, whole.gradient);
+  swapped_whole_ = std::move(parameters);
+  return {};
+}
+
+Result<void> AutogradEngine::return_whole_parameters() {
+  const auto parameters = std::exchange(swapped_whole_, {});
+  const auto owned = std::exchange(owned_whole_, {});
+  if (parameters.empty()) return {};
+  return whole_parameters_->return_values(parameters, owned);
 }
 
 void AutogradEngine::drop_gradients() {
@@ -272,6 +290,7 @@ Result<void> AutogradEngine::end_step() {
     if (!slices_are_whole()) tensor.mutable_grad().reset();
   }
   swapped_.clear();
+  TRY(return_whole_parameters());
   gradient_state_ = GradientState::stepped;
   if (!agreed_step_.taken || std::exchange(is_local_step_, false)) return {};
   // Only their own blocks read divided parameters, and a block waits for them.
