@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from lockstep import _materialize, _step
-from lockstep._capture import refuse_capture
+from lockstep._capture import refuse_capture, refuse_compiled_graphs
 from lockstep._compiled import compiled, leave_groups_at_exit
 from lockstep._report import warn_and_report
 
@@ -67,7 +67,7 @@ def shard(
     own = _connect() if group is None else None
     joining = own is not None and own.is_replacement  # then another rank's values come later
     from_meta = _materialize.allocate_from_meta(model, torch.device(device or "cpu"))
-    _check_current_device(model)
+    _check_device(model)
     core = compiled().shard(
         model,
         group,
@@ -141,18 +141,24 @@ class ShardedState:
 
     def _wrap(self, number: int, block: nn.Module) -> None:
         """Not by hooks, because block.forward(x) would not run them."""
-        core, forward = self.core, block.forward
+        if block._compiled_call_impl is None:
+            block.forward = self._gathered(number, block.forward)
+        else:  # by block.compile(), perhaps as one graph, which cannot contain a gather
+            block._compiled_call_impl = self._gathered(number, block._compiled_call_impl)
+
+    def _gathered(self, number: int, forward: Callable[..., Any]) -> Callable[..., Any]:
+        """The forward of a block with the engine's calls around it."""
         run = forward
-        if core.recomputes:
+        if self.core.recomputes:
             run = functools.partial(checkpoint, forward, use_reentrant=False)
 
         def pre_forward(*arguments: Any, **named: Any) -> None:
             refuse_capture(self.device, "a block of a sharded model runs")
             self._enter_autocast()
-            core.pre_forward(number, [*tensors_in(arguments), *tensors_in(named)])
+            self.core.pre_forward(number, [*tensors_in(arguments), *tensors_in(named)])
 
         def post_forward(output: Any) -> None:
-            core.post_forward(number, list(tensors_in(output)))
+            self.core.post_forward(number, list(tensors_in(output)))
             self._leave_autocast()
 
         enter, leave = _not_compiled(pre_forward), _not_compiled(post_forward)
@@ -164,7 +170,7 @@ class ShardedState:
             leave(output)
             return output
 
-        block.forward = gathered
+        return gathered
 
     def _enter_autocast(self) -> None:
         """Autocast's cache would keep a copy of all blocks' parameters until its context ends. That
@@ -256,11 +262,12 @@ def _not_compiled(function: Callable[..., None]) -> Callable[..., None]:
     return result
 
 
-def _check_current_device(model: nn.Module) -> None:
+def _check_device(model: nn.Module) -> None:
     """NCCL and the program's own tensors use the current device. Refuses a model on another."""
     first = next((each.device for each in model.parameters() if each.requires_grad), None)
     if first is None or first.type == "cpu":
         return
+    refuse_compiled_graphs(model, first)
     current = torch.accelerator.current_device_index()
     if first.index != current:
         raise ValueError(

@@ -32,6 +32,10 @@ def register() -> None:
         Backend.register_backend("lockstep", _create, extended_api=True, devices=devices)
         _explain_missing_launcher()
         _bind_store_to_loopback()
+        if os.environ.get("LOCKSTEP_REPLACE_BACKEND"):
+            from lockstep import _replace_backend
+
+            _replace_backend.patch_torch()
 
 
 def _explain_missing_launcher() -> None:

@@ -129,12 +129,15 @@ class Backend : public c10d::Backend {
 
   // Raises after the group was left.
   std::shared_ptr<Communicator> communicator();
+  // inputs: the tensors whose shapes torch's profilers show.
   template <class Options>
-  CallParts begin(std::string_view operation, const Options& options) {
+  CallParts begin(std::string_view operation, const Options& options, at::TensorList inputs) {
     const bool waits = !options.asyncOp && options.timeout.count() <= 0 && !in_batch();
-    return {.operation = operation,
-            .mode = waits ? CallMode::blocking : CallMode::nonblocking,
-            .timeout = options.timeout};
+    CallParts parts{.operation = operation,
+                    .mode = waits ? CallMode::blocking : CallMode::nonblocking,
+                    .timeout = options.timeout};
+    parts.record(inputs);
+    return parts;
   }
   // The Work of the started call; null if it is done, or part of a batch.
   WorkPtr start(c10d::OpType type, CallParts parts);
@@ -159,8 +162,9 @@ class Backend : public c10d::Backend {
   // Sends inputs[r] to and receives outputs[r] from each rank r.
   void add_exchange(CallParts& parts, const Tensors& outputs, const Tensors& inputs);
   // The rest of a recv into `tensor`; `begin_recv` starts it with the memory to receive into.
+  // event: its name in profilers, that of torch's other backends.
   template <class BeginRecv>
-  WorkPtr receive(Tensors& tensors, int tag, BeginRecv begin_recv);
+  WorkPtr receive(std::string_view event, Tensors& tensors, int tag, BeginRecv begin_recv);
   void check_root(std::string_view what, std::int64_t root) const;
 
   const GroupRanks members_;

@@ -57,6 +57,23 @@ Result<void> make(const std::vector<std::pair<at::Tensor, at::Tensor>>& copies,
   }
 }
 
+void when_all_done(const std::vector<OperationFuture>& futures, std::function<void()> callback) {
+  if (futures.empty()) return callback();
+  struct Countdown {
+    std::atomic<std::size_t> left;
+    std::function<void()> callback;
+  };
+  // Shared by the callbacks of all parts. The last one moves the callback out, so that its captures
+  // are destroyed on that thread and not with the futures.
+  auto countdown = std::make_shared<Countdown>();
+  countdown->left = futures.size();
+  countdown->callback = std::move(callback);
+  for (const auto& pending : futures)
+    pending.on_done([countdown](const Result<void>&) {
+      if (countdown->left.fetch_sub(1) == 1) std::exchange(countdown->callback, nullptr)();
+    });
+}
+
 template <class T>
 void move_to(std::vector<T>& all, std::vector<T>& more) {
   std::move(more.begin(), more.end(), std::back_inserter(all));
@@ -76,6 +93,15 @@ at::Tensor CallParts::receive_buffer_for(const std::vector<at::Tensor>& tensors)
   return blocks;
 }
 
+void CallParts::record_as(std::string_view name, at::TensorList inputs) {
+  if (auto event = CallEvent::begin(name, inputs)) events.push_back(std::move(event));
+}
+
+void CallParts::end_event_when_done() const {
+  if (events.empty()) return;
+  when_all_done(futures, [event = events.front()] { event->end(); });
+}
+
 void CallParts::append(CallParts other) {
   timeout = std::max(timeout, other.timeout);
   move_to(outputs, other.outputs);
@@ -83,6 +109,7 @@ void CallParts::append(CallParts other) {
   move_to(futures, other.futures);
   move_to(copies, other.copies);
   move_to(sources, other.sources);
+  move_to(events, other.events);
 }
 
 PendingCall::PendingCall(CallParts parts)
@@ -90,6 +117,7 @@ PendingCall::PendingCall(CallParts parts)
       outputs_(std::move(parts.outputs)),
       sources_(std::move(parts.sources)),
       futures_(std::move(parts.futures)),
+      events_(std::move(parts.events)),
       copies_(std::move(parts.copies)),
       memory_(std::move(parts.memory)) {}
 
@@ -113,6 +141,7 @@ Result<void> PendingCall::wait_and_finish() {
     if (result) result = make(copies_, operation_);
     result_ = std::move(result);
     finished_ = true;
+    for (const auto& event : events_) event->end();  // before the caller can stop the profiler
   }
   return result_;
 }
@@ -129,20 +158,7 @@ Result<void> PendingCall::wait_and_finish_until(Deadline deadline, Duration time
 }
 
 void PendingCall::on_ready(std::function<void()> callback) const {
-  if (futures_.empty()) return callback();
-  struct Countdown {
-    std::atomic<std::size_t> left;
-    std::function<void()> callback;
-  };
-  // Shared by the callbacks of all parts. The last one moves the callback out, so that its captures
-  // are destroyed on that thread and not with the futures.
-  auto countdown = std::make_shared<Countdown>();
-  countdown->left = futures_.size();
-  countdown->callback = std::move(callback);
-  for (const auto& pending : futures_)
-    pending.on_done([countdown](const Result<void>&) {
-      if (countdown->left.fetch_sub(1) == 1) std::exchange(countdown->callback, nullptr)();
-    });
+  when_all_done(futures_, std::move(callback));
 }
 
 void PendingCall::release() {

@@ -18,6 +18,7 @@
 #include "base/result.h"
 #include "comm/collective/call_mode.h"
 #include "comm/collective/operation_future.h"
+#include "comm/torch/record_function/call_event.h"
 
 namespace lockstep::comm {
 
@@ -32,7 +33,14 @@ struct CallParts {
   // For receives from any source: the receives write the source here. Shared by the parts of a
   // batch.
   std::vector<std::shared_ptr<int>> sources{};
+  // While a profiler runs. Shared by the threads that may end them.
+  std::vector<std::shared_ptr<CallEvent>> events{};
 
+  // Begins the call's event, if a profiler runs.
+  void record(at::TensorList inputs) { record_as(operation, inputs); }
+  void record_as(std::string_view name, at::TensorList inputs);
+  // Ends the call's event when all its futures are done, also if nothing waits for them.
+  void end_event_when_done() const;
   // Does nothing if they are the same tensor.
   void copy(const at::Tensor& to, const at::Tensor& from) {
     if (!to.is_same(from)) copies.emplace_back(to, from);
@@ -69,6 +77,7 @@ class PendingCall {
   const std::vector<at::Tensor> outputs_;
   const std::vector<std::shared_ptr<int>> sources_;  // kept until the futures are done
   const std::vector<OperationFuture> futures_;
+  const std::vector<std::shared_ptr<CallEvent>> events_;
 
   Mutex mutex_;  // guards what follows; held while the copies are made
   bool finished_ LS_GUARDED_BY(mutex_) = false;

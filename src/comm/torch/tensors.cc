@@ -142,6 +142,10 @@ at::Tensor& single_tensor(std::string_view what, std::vector<at::Tensor>& tensor
   return tensors.front();
 }
 
+at::TensorList front_of(const std::vector<std::vector<at::Tensor>>& lists) {
+  return lists.empty() ? at::TensorList() : at::TensorList(lists.front());
+}
+
 at::Tensor operand_of(const at::Tensor& tensor, const TensorReduction& reduction) {
   if (reduction.factor) return tensor.mul(*reduction.factor).contiguous();
   return tensor.to(reduction.wire_type).contiguous();

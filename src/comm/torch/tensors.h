@@ -40,6 +40,9 @@ void check_type_and_size(std::string_view what, const at::Tensor& tensor, at::Sc
 // Raises ValueError unless there is one: other backends take one for each device.
 at::Tensor& single_tensor(std::string_view what, std::vector<at::Tensor>& tensors);
 
+// The first list, empty if there is none: not yet checked arguments, for profilers.
+at::TensorList front_of(const std::vector<std::vector<at::Tensor>>& lists);
+
 // This rank's operand of the reduction, contiguous: the tensor itself if it can be sent unchanged.
 at::Tensor operand_of(const at::Tensor& tensor, const TensorReduction& reduction);
 // The tensor itself if it is contiguous, else new memory of its shape.
