@@ -23,19 +23,19 @@ def state_dict(model: nn.Module) -> dict[str, Tensor]:
     core = sharded.core
     core.wait_parameter_sync()
     wanted = core.rank == 0
-    inside: dict[int, Tensor] = {}
+    copies: dict[int, Tensor] = {}  # one of tied tensors
     with torch.no_grad():
         for number, block in enumerate(sharded.blocks):
             core.pre_forward(number, [])
             if wanted:
-                inside |= {id(each): _copy(each) for each in block.parameters()}
+                copies |= {id(each): _copy(each) for each in block.parameters()}
             core.post_forward(number, [])
         values: dict[str, Tensor] = {}
         if wanted:
-            values = {
-                name: inside[id(tensor)] if id(tensor) in inside else _copy(tensor)
-                for name, tensor in model.state_dict(keep_vars=True).items()
-            }
+            for name, tensor in model.state_dict(keep_vars=True).items():
+                if id(tensor) not in copies:
+                    copies[id(tensor)] = _copy(tensor)
+                values[name] = copies[id(tensor)]
         _confirm(core, sharded.parameters[0].device)
         return values
 
