@@ -7,6 +7,7 @@
     lockstep.log({"loss": loss}, step=step)
     with lockstep.label("layers.7"):
         torch.distributed.all_reduce(gradient)
+    lockstep.profile_step()
 
 Importing this package does not import torch, so that ``log`` costs nothing in programs without it.
 Names that need torch import it at their first use. The backend is registered by the second import:
@@ -25,6 +26,7 @@ from lockstep._report import checkpoint, event, log, progress
 
 if TYPE_CHECKING:
     from lockstep._checkpoints import Checkpoints, Sampler
+    from lockstep._profile import profile_step
     from lockstep._shard import no_sync, shard
     from lockstep._sharded_state import Stateful, load_optimizer_state_dict
     from lockstep._state import average_buffers, load_state_dict, state_dict
@@ -48,6 +50,7 @@ __all__ = [
     "log",
     "mark_elementwise",
     "no_sync",
+    "profile_step",
     "progress",
     "shard",
     "state_dict",
@@ -64,6 +67,7 @@ _NEED_TORCH = {
     "load_state_dict": "lockstep._state",
     "mark_elementwise": "lockstep._whole",
     "no_sync": "lockstep._shard",
+    "profile_step": "lockstep._profile",
     "shard": "lockstep._shard",
     "state_dict": "lockstep._state",
 }
