@@ -31,7 +31,7 @@ void check_sparse_sum(std::string_view what, const at::Tensor& tensor, const c10
                    " over lockstep reduces sparse tensors by SUM only: use SUM, or to_dense()");
 }
 
-// What must be equal on all ranks: the number of sparse dimensions, and the size.
+// The number of sparse dimensions and the size, which must be equal on all ranks.
 Sizes form_of(const at::Tensor& tensor) {
   Sizes form{tensor.sparse_dim()};
   form.insert(form.end(), tensor.sizes().begin(), tensor.sizes().end());
