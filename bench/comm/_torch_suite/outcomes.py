@@ -14,7 +14,7 @@ FOLDER = Path(__file__).resolve().parents[1]  # which has this package
 
 @dataclass(frozen=True)
 class Outcome:
-    """Of one test."""
+    """The outcome of one test."""
 
     test: str
     outcome: str  # "passed", "skipped" or "failed"
