@@ -14,12 +14,11 @@ FOLDER = Path(__file__).resolve().parents[1]  # which has this package
 
 @dataclass(frozen=True)
 class Outcome:
-    """The outcome of one test; seconds: until its ranks had ended."""
+    """The outcome of one test."""
 
     test: str
     outcome: str  # "passed", "skipped" or "failed"
     reason: str = ""
-    seconds: float = 0.0
 
 
 def run(backend: str, ranks: int, tests: Sequence[str] = ()) -> Iterator[Outcome]:
@@ -70,10 +69,3 @@ class Comparison:
     def lost(self) -> list[str]:
         """Those that pass over Gloo and not over Lockstep: failed, or skipped."""
         return self.tests("passed", "failed") + self.tests("passed", "skipped")
-
-    def seconds_of_both(self) -> tuple[float, float]:
-        """The time of the tests that pass over both: ours, Gloo's."""
-        both = self.tests("passed", "passed")
-        return sum(self.ours[test].seconds for test in both), sum(
-            self.gloo[test].seconds for test in both
-        )
