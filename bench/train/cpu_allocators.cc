@@ -33,7 +33,7 @@ class FixedMemory final : public c10::Allocator {
 
 }  // namespace
 
-// Of the functions, for another moment.
+// Allocators as pointers, for set_allocator().
 extern "C" void* present_allocator() { return c10::GetCPUAllocator(); }
 extern "C" void set_allocator(void* allocator) {
   c10::SetCPUAllocator(static_cast<c10::Allocator*>(allocator));

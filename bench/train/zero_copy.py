@@ -2,6 +2,7 @@
 
 import argparse
 import ctypes
+import itertools
 import multiprocessing
 import os
 import resource
@@ -52,7 +53,7 @@ class Trainer:
         shape = [FEATURES, width, width, width, 1]
         layers = [
             each
-            for features, results in zip(shape, shape[1:], strict=False)
+            for features, results in itertools.pairwise(shape)
             for each in (nn.Linear(features, results), nn.ReLU())
         ]
         model = nn.Sequential(*layers[:-1])
@@ -123,7 +124,15 @@ def peaks(width: int, steps: int, rounds: int) -> None:
             on_ranks(2, 1, peak, width, steps, results)
             readings += [results.get(), results.get()]
     ours, peer = statistics.median(found["1"]), statistics.median(found["0"])
-    row("peak memory without communication", "MiB", ours, peer, "torch's allocator", 0.99, width=width)
+    row(
+        "peak memory without communication",
+        "MiB",
+        ours,
+        peer,
+        "torch's allocator",
+        0.99,
+        width=width,
+    )
 
 
 def row(

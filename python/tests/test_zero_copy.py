@@ -117,7 +117,9 @@ def _profiled(rank: int) -> list[int]:
         for _ in range(3):
             dist.all_reduce(tensor)
         del tensor
-    return [each.self_cpu_memory_usage for each in profiler.events() or [] if each.self_cpu_memory_usage]
+    return [
+        each.self_cpu_memory_usage for each in profiler.events() or [] if each.self_cpu_memory_usage
+    ]
 
 
 def test_the_profiler_counts_the_same_memory(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -146,7 +148,7 @@ def test_a_rank_without_others_on_its_host_moves_nothing() -> None:
 
 
 class _Rows(Dataset[tuple[float, float]]):
-    """Each item is a part of the tensor: its least and its largest number. Then it is overwritten."""
+    """Each item is the least and the largest number of a part, which is then overwritten."""
 
     def __init__(self, data: torch.Tensor | None) -> None:
         self.data = data

@@ -30,7 +30,8 @@ Allocation& allocation_of(std::byte* pages) { return reinterpret_cast<Allocation
 std::byte* allocate_pages(std::size_t bytes) {
   auto* const memory = c10::alloc_cpu(sizeof(Allocation) + kPageBytes + pages_up(bytes));
   const auto begin = reinterpret_cast<std::uintptr_t>(memory);
-  auto* const pages = static_cast<std::byte*>(memory) + pages_up(begin + sizeof(Allocation)) - begin;
+  auto* const pages =
+      static_cast<std::byte*>(memory) + pages_up(begin + sizeof(Allocation)) - begin;
   allocation_of(pages) = {memory};
   ShareableMemory::of_this_process().add({pages, bytes});
   return pages;
