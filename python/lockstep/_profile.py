@@ -53,6 +53,8 @@ class _Trace:
     def __init__(self, order: dict[str, Any], first_step: int) -> None:
         self.order, self._step = order, first_step
         self.steps = 0
+        if torch.autograd._profiler_enabled():  # a second one would end it
+            raise RuntimeError("the program runs a profiler of its own: ask when it has ended")
         activities = [ProfilerActivity.CPU]
         if torch.cuda.is_initialized():
             activities.append(ProfilerActivity.CUDA)
