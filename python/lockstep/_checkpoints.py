@@ -288,14 +288,14 @@ class OptimizerState:
     def set_steps(self, steps: int) -> None:
         if self.method == "sgd":
             return
-        states = self._optimizer.state
+        states, device = self._optimizer.state, self._sharded.core.optimizer_device
         for group in self._optimizer.param_groups:
             # As torch's load_state_dict: kernels of these read the number.
             read_by_kernels = group.get("fused") or group.get("capturable")
             for parameter in group["params"]:
                 if parameter in states:
                     states[parameter]["step"] = (
-                        torch.full((), float(steps), dtype=torch.float32, device=parameter.device)
+                        torch.full((), float(steps), dtype=torch.float32, device=device)
                         if read_by_kernels
                         else torch.tensor(float(steps))
                     )
@@ -328,7 +328,7 @@ class OptimizerState:
         dtype = dtype or (torch.float32 if narrow else parameter.dtype)
         whole = self._sharded.core.slices_are_whole()
         shape = parameter.shape if whole else (self._sizes[number],)
-        return torch.zeros(shape, dtype=dtype, device=parameter.device)
+        return torch.zeros(shape, dtype=dtype, device=self._sharded.core.optimizer_device)
 
 
 class OptimizerStates:

@@ -18,6 +18,7 @@ from torch.utils.checkpoint import checkpoint
 from lockstep import _materialize, _step
 from lockstep._capture import refuse_capture, refuse_compiled_graphs
 from lockstep._compiled import compiled, leave_groups_at_exit
+from lockstep._hidden import HiddenGradient
 from lockstep._report import warn_and_report
 
 Model = TypeVar("Model", bound=nn.Module)
@@ -47,7 +48,8 @@ def shard(
     Args:
         policy: what is divided among ranks: "ddp", "zero1", "zero2", "zero3", "mics:P",
             "mics:P+opt", or "auto"; followed by "+keep" to keep gathered parameters for backward,
-            and "+recompute" to keep only the inputs of blocks until then.
+            "+recompute" to keep only the inputs of blocks until then, and "+offload" to keep the
+            optimizer's state in main memory and step it on the CPU.
         blocks: the modules whose parameters are gathered one at a time, or a predicate that selects
             them. By default the children of every ModuleList and Sequential.
         group: the ranks; by default all.
@@ -125,6 +127,8 @@ class ShardedState:
         self._autocast_cache_is_off = False
         for number, parameter in enumerate(self.parameters):
             setattr(parameter, MARK, (self, number))
+        numbers = range(len(self.parameters))
+        core.set_hidden_gradients([HiddenGradient.of(self, number) for number in numbers])
         self._check = _not_compiled(self._check_model)
         model.register_forward_pre_hook(self._pre_forward)
         for number, block in enumerate(self.blocks):

@@ -110,6 +110,7 @@ def _before_step(optimizer: Optimizer, arguments: Any, named: Any) -> None:
                     warn_and_report(f"a step is not taken: {core.non_finite()}")
                 core.drop_gradients()  # so no optimizer steps them
         for core in cores:
+            core.fetch_gradients()
             _swap_in(optimizer, core)
     _scale_learning_rates(optimizer)
 

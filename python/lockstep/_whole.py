@@ -113,7 +113,7 @@ def make_state(
         dtype = getattr(torch, type_name)
         value = torch.empty(0, dtype=dtype)
         if owners[id(parameter)] == sharded.core.own_slice():
-            value = torch.zeros(shape, dtype=dtype, device=parameter.device)
+            value = torch.zeros(shape, dtype=dtype, device=sharded.core.optimizer_device)
             optimizer.state[parameter][key] = value
         made.append((name, shape, value))
     return made

@@ -60,6 +60,13 @@ class AutogradEngine {
   void set_sync(Sync sync) { sync_ = sync; }
   Sync sync() const { return sync_; }
 
+  // The tensors that stand for gradients of which this rank has a part only, by parameter.
+  void set_hidden_gradients(std::vector<at::Tensor> hidden);
+  // For a loss scaler: multiplies this rank's slices of the gradients, and sets found_inf, of one
+  // element, to 1 if any rank's are not finite. Collective.
+  Result<void> unscale_gradients(const std::vector<std::size_t>& parameters, at::Tensor found_inf,
+                                 const at::Tensor& inverse_scale);
+
   // The outcome on which all ranks agree. The first call after a backward communicates, and clips
   // if a clip norm is given (before begin_step, or with it). Further calls of the same step return
   // the same.
@@ -124,7 +131,8 @@ class AutogradEngine {
   std::vector<int> entered_;  // by block: the result of the model's pre_forward()
   std::unique_ptr<ShardedModel> model_;
   std::shared_ptr<Hooks> hooks_;  // autograd's hooks point to it weakly: graphs may outlive it
-  at::Tensor hidden_;             // one element, which must not be read
+  // In the place of gradients that this rank does not have, by parameter; none: they are undefined.
+  std::vector<at::Tensor> hidden_;
   Sync sync_ = Sync::now;
   GradientState gradient_state_ = GradientState::none;
   StepOutcome agreed_step_;

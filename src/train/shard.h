@@ -124,6 +124,9 @@ class ShardedModel {
   // Buffers such as running statistics follow the data of each rank. Makes them equal: floats the
   // mean over the ranks, all others rank 0's. Collective.
   Result<void> average_buffers();
+  // Before an optimizer steps masters: copies finished gradients to main memory, if masters are
+  // there. Waits for the device.
+  void fetch_gradients();
   // Reads a 64-bit float of one element from the model's device, in one read with what the ranks
   // compare at the end of a step. An error if they differ. Waits for the device.
   Result<double> read_at_step_end(const at::Tensor& number);

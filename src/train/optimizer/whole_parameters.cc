@@ -102,7 +102,7 @@ Result<void> WholeParameters::send(const Exchange& exchange, std::map<std::size_
     auto& tensors = to_ranks.emplace_back();
     for (const auto& [parameter, interval] : pieces) {
       const auto& unit = model_->unit_of(parameter);
-      tensors.push_back(part_of(*model_, unit.master(), parameter));
+      tensors.push_back(part_of(*model_, unit.master(), parameter).to(model_->device()));
       tensors.push_back(part_of(*model_, unit.gradient_slice(), parameter));
     }
   }
@@ -127,7 +127,7 @@ Result<void> WholeParameters::send_back(const Exchange& exchange,
   for (const auto& pieces : exchange.owned) {
     auto& tensors = to_ranks.emplace_back();
     for (const auto& [parameter, interval] : pieces)
-      tensors.push_back(elements_of(owned.at(parameter).value, interval));
+      tensors.push_back(elements_of(owned.at(parameter).value, interval).to(model_->device()));
   }
   std::vector<std::int64_t> received;
   for (const auto& pieces : exchange.held) {
