@@ -117,7 +117,9 @@ def _profiled(rank: int) -> list[int]:
         for _ in range(3):
             dist.all_reduce(tensor)
         del tensor
-    return [each.self_cpu_memory_usage for each in profiler.events() or [] if each.self_cpu_memory_usage]
+    return [
+        each.self_cpu_memory_usage for each in profiler.events() or [] if each.self_cpu_memory_usage
+    ]
 
 
 def test_the_profiler_counts_the_same_memory(monkeypatch: pytest.MonkeyPatch) -> None:
