@@ -8,14 +8,25 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from lockstep._slice import Slice
+from lockstep._interop.slice import Slice
 
 
-def state_dict(model: nn.Module) -> dict[str, Tensor]:
+def state_dict(model: nn.Module, form: str = "full") -> dict[str, Tensor]:
     """The model.state_dict() of the unsharded model, on rank 0 and the CPU; elsewhere empty.
 
     Every rank calls it; one block at a time is gathered. For whole runs use Checkpoints.
+
+    Args:
+        form: "full"; or "dtensor", the model.state_dict() of FSDP2 instead: DTensors, whose rows
+            are divided among all ranks. Parameters of 16 bits have the 32 bits of the optimizer's
+            masters there.
     """
+    if form == "dtensor":
+        from lockstep._interop.forms import model_dtensors
+
+        return model_dtensors(model)
+    if form != "full":
+        raise ValueError(f'form {form}: must be "full" or "dtensor"')
     # Not at the top: _shard imports this module.
     from lockstep._shard import sharded_of
 
@@ -48,15 +59,20 @@ def _confirm(core: Any, device: torch.device) -> None:
 
 
 def load_state_dict(model: nn.Module, values: Mapping[str, Any]) -> None:
-    """Load a state_dict() of this function's counterpart or of an unsharded model.
+    """Load a state_dict() of this function's counterpart, of an unsharded model, or of FSDP2.
 
     Every rank calls it with all of the values, and reads only the part that it owns: with
-    torch.load(..., mmap=True) it reads no more than that from the file.
+    torch.load(..., mmap=True) it reads no more than that from the file. DTensors are sent from
+    rank to rank, one at a time.
     """
+    from lockstep._interop.forms import own_parts
     from lockstep._shard import sharded_of
 
     core = sharded_of(model).core
     aliases = aliases_of(model)
+    owned = {name.split("/", 1)[1]: (begin, end) for name, _, begin, end, _ in core.state()}
+    intervals = {each: owned[name] for name, names in aliases.items() for each in names}
+    values = own_parts(values, intervals, sharded_of(model))
     taken = []
     for name, shape, begin, end, tensor in core.state():
         names = aliases[name.split("/", 1)[1]]

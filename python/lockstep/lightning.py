@@ -25,7 +25,8 @@ import torch.distributed.checkpoint as dcp
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from lockstep import _shard, _sharded_state, _state, _step
+from lockstep import _shard, _state, _step
+from lockstep._interop import named_state
 
 
 def _package() -> str:
@@ -140,10 +141,10 @@ class LockstepStrategy(_DDPStrategy):
         return result
 
     def lightning_module_state_dict(self) -> dict[str, Any]:
-        return _sharded_state.model_slices(self.model)
+        return named_state.model_slices(self.model)
 
     def optimizer_state(self, optimizer: Any) -> dict[str, Any]:
-        return _sharded_state.optimizer_slices(self.model, _unwrapped(optimizer))
+        return named_state.optimizer_slices(self.model, _unwrapped(optimizer))
 
     @property
     def restore_checkpoint_after_setup(self) -> bool:
@@ -186,9 +187,9 @@ class LockstepStrategy(_DDPStrategy):
     def _load_folder(
         self, path: Path, optimizers: list[Optimizer], weights_only: bool | None
     ) -> Any:
-        state: dict[str, Any] = {"model": _sharded_state.model_slices(self.model)}
+        state: dict[str, Any] = {"model": named_state.model_slices(self.model)}
         for number, optimizer in enumerate(optimizers):
-            slices = _sharded_state.optimizer_slices(self.model, optimizer)
+            slices = named_state.optimizer_slices(self.model, optimizer)
             state[f"optimizer_{number}"] = slices
         dcp.load(state, checkpoint_id=path)
         _state.load_state_dict(self.model, state["model"])
@@ -201,12 +202,12 @@ class LockstepStrategy(_DDPStrategy):
         checkpoint = torch.load(path, map_location="cpu", mmap=True, weights_only=weights_only)
         _state.load_state_dict(self.model, checkpoint["state_dict"])
         for optimizer, state in zip(optimizers, checkpoint["optimizer_states"], strict=False):
-            names = _sharded_state.names_of(self.model, optimizer)
-            self._load_optimizer(optimizer, _sharded_state.by_name(state, names))
+            names = named_state.names_of(self.model, optimizer)
+            self._load_optimizer(optimizer, named_state.by_name(state, names))
         return checkpoint
 
     def _load_optimizer(self, optimizer: Optimizer, state: Mapping[str, Any]) -> None:
-        _sharded_state.load_optimizer_state_dict(self.model, optimizer, state)
+        named_state.load_optimizer_state_dict(self.model, optimizer, state)
 
     def teardown(self) -> None:
         """Unlike Lightning's, leaves the model on its device, where the engine has its memory."""

@@ -20,7 +20,8 @@ import torch.distributed as dist
 import torch.distributed.checkpoint as dcp
 import transformers
 
-from lockstep import _materialize, _shard, _sharded_state, _state, _step
+from lockstep import _materialize, _shard, _state, _step
+from lockstep._interop import named_state
 
 # Files of a Trainer's checkpoint; the folder is ours.
 _OPTIMIZER, _SCHEDULER, _FOLDER = "optimizer.pt", "scheduler.pt", "lockstep"
@@ -92,7 +93,7 @@ class ShardedTrainer:
 
     def _stateful(self) -> dict[str, Any]:
         """With the model, because the optimizer has 32 bits of parameters that it has as 16."""
-        return {"app": _sharded_state.Stateful(self.model, _unwrapped(self.optimizer))}
+        return {"app": named_state.Stateful(self.model, _unwrapped(self.optimizer))}
 
     def _load_from_checkpoint(self, resume_from_checkpoint: str, model: Any = None) -> None:
         self._shard_model()
@@ -116,9 +117,9 @@ class ShardedTrainer:
     def _load_optimizer_of_one_device(self, file: Path) -> None:
         optimizer = _unwrapped(self.optimizer)
         state = torch.load(file, map_location="cpu", mmap=True, weights_only=True)
-        names = _sharded_state.names_of(self.model, optimizer)
-        _sharded_state.load_optimizer_state_dict(
-            self.model, optimizer, _sharded_state.by_name(state, names)
+        names = named_state.names_of(self.model, optimizer)
+        named_state.load_optimizer_state_dict(
+            self.model, optimizer, named_state.by_name(state, names)
         )
 
 

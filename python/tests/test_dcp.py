@@ -10,27 +10,19 @@ import pytest
 import torch
 import torch.distributed as dist
 import torch.distributed.checkpoint as dcp
-from models import IN, OUT, MakeOptimizer, loss_of, net, train_alone, wave
+from fsdp2 import adamw, fsdp2, sgd, small, train
+from models import IN, MakeOptimizer, net, train_alone
 from ranks import Crew, run_ranks
 from torch import nn
 from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
-from torch.distributed.fsdp import fully_shard
 
 import lockstep
-from lockstep._slice import Slice, boxes_of
+from lockstep._interop.slice import Slice, boxes_of
 
 
 @pytest.fixture(scope="module")
 def hosts() -> int:
     return 1
-
-
-def adamw(parameters: Any) -> torch.optim.Optimizer:
-    return torch.optim.AdamW(parameters, lr=0.01, amsgrad=True)
-
-
-def sgd(parameters: Any) -> torch.optim.Optimizer:
-    return torch.optim.SGD(parameters, lr=0.05, momentum=0.9)
 
 
 class Plain:
@@ -81,13 +73,6 @@ def expect_alone(model: nn.Module, make: MakeOptimizer, steps: int) -> None:
             torch.testing.assert_close(values[name], value, rtol=1e-10, atol=1e-10)
 
 
-def train(model: nn.Module, optimizer: Any, steps: range, rank: int, ranks: int) -> None:
-    for step in steps:
-        loss_of(model, step, 0, rank, ranks).backward()
-        optimizer.step()
-        optimizer.zero_grad()
-
-
 def link_of_chain(rank: int, ranks: int, policy: str, make: Any, folder: str, step: int) -> None:
     """Loads what the link before has saved, takes a step, and saves."""
     model = lockstep.shard(net(), policy)
@@ -106,21 +91,6 @@ def test_every_division_goes_on_from_every_other(make: Any, backend: str, tmp_pa
     for step, (ranks, policy) in enumerate(chain):
         folder = str(tmp_path)
         run_ranks(ranks, link_of_chain, ranks, policy, make, folder, step, backend=backend)
-
-
-def small() -> nn.Module:
-    """Without parameters that are shared or unused, which FSDP2 treats in another way."""
-    layers = [nn.Linear(IN, 7), nn.Tanh(), nn.Linear(7, 6), nn.BatchNorm1d(6), nn.Linear(6, OUT)]
-    model = nn.Sequential(*layers).double()
-    with torch.no_grad():
-        for number, parameter in enumerate(model.parameters()):
-            parameter.copy_(0.5 * wave(*parameter.shape, phase=0.1 * number))
-    return model
-
-
-def fsdp2() -> tuple[nn.Module, torch.optim.Optimizer]:
-    model = fully_shard(small())
-    return model, adamw(model.parameters())
 
 
 def to_and_from_fsdp2(rank: int, folder: str) -> None:

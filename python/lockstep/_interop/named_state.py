@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -12,8 +12,9 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from lockstep import _state
+from lockstep._interop import forms
+from lockstep._interop.slice import Slice
 from lockstep._shard import sharded_of
-from lockstep._slice import Slice
 
 
 class Stateful:
@@ -53,38 +54,58 @@ def model_slices(model: nn.Module) -> dict[str, Tensor]:
 
     Parameters of 16 bits have the 32 bits of the optimizer's masters.
     """
-    core = sharded_of(model).core
-    core.wait_parameter_sync()
-    aliases = _state.aliases_of(model)
-    slices: dict[str, Tensor] = {}
-    for name, shape, begin, _, tensor in core.state():
-        kind, plain = name.split("/", 1)
-        # Buffers may differ between ranks: those of rank 0 are the checkpoint's.
-        one = _slice(tensor, shape, begin, writes=kind == "parameter" or core.rank == 0)
-        slices |= dict.fromkeys(aliases[plain], one)
-    return {name: slices[name] for name in model.state_dict(keep_vars=True) if name in slices}
+    return {name: _whole_or_slice(part) for name, part in forms.parts_of(model).items()}
 
 
 def optimizer_slices(model: nn.Module, optimizer: Optimizer) -> dict[str, Any]:
     """This rank's part of the optimizer's state, by the names of parameters."""
     owned = _OwnedState(model, optimizer)
-    return {"state": owned.slices(), "param_groups": owned.groups()}
+    state = {
+        name: {key: _whole_or_slice(each) for key, each in parts.items()}
+        for name, parts in owned.parts()
+        if not owned.is_empty(name)
+    }
+    return {"state": state, "param_groups": owned.groups()}
+
+
+def optimizer_state_dict(
+    model: nn.Module, optimizer: Optimizer, form: str = "full"
+) -> dict[str, Any]:
+    """The optimizer's state by the names of parameters, as torch.distributed.checkpoint.state_dict
+    has it.
+
+    Every rank calls it; one tensor at a time is sent.
+
+    Args:
+        form: "full", whole tensors on rank 0 and the CPU, elsewhere none; or "dtensor", as of a
+            model of FSDP2: DTensors, whose rows are divided among all ranks.
+    """
+    owned = _OwnedState(model, optimizer)
+    state = {
+        (name, key): each if isinstance(each, Slice) or not owned.is_empty(name) else None
+        for name, parts in owned.parts()
+        for key, each in parts.items()
+    }
+    nested: dict[str, Any] = defaultdict(dict)
+    for (name, key), each in forms.converted(state, form, sharded_of(model)).items():
+        nested[name][key] = each
+    return {"state": dict(nested), "param_groups": owned.groups()} if nested else {}
 
 
 def load_optimizer_state_dict(
     model: nn.Module, optimizer: Optimizer, values: Mapping[str, Any]
 ) -> None:
-    """Loads an optimizer's state by the names of parameters: of whole tensors or of slices.
+    """Loads an optimizer's state by the names of parameters: of whole tensors, DTensors or slices.
 
     Every rank calls it. The state is what torch.distributed.checkpoint.state_dict's
-    get_optimizer_state_dict returns for a model that is not sharded, or Stateful's "optim".
+    get_optimizer_state_dict returns for another model, such as one of FSDP2, or Stateful's "optim".
 
     Raises:
         ValueError: the optimizer has other groups of parameters, or the state lacks something.
     """
     owned = _OwnedState(model, optimizer)
     owned.load_groups(values["param_groups"])
-    owned.load(values["state"])
+    owned.load(forms.own_optimizer_parts(values["state"], owned.intervals(), sharded_of(model)))
 
 
 def names_of(model: nn.Module, optimizer: Optimizer) -> list[str]:
@@ -123,8 +144,26 @@ class _OwnedState:
         }
         self._whole = core.slices_are_whole()
 
-    def slices(self) -> dict[str, dict[str, Any]]:
-        return {name: self._state_of(name, state) for name, _, state in self._states()}
+    def parts(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Each parameter's state, with a Slice for what it has by element."""
+        for name, _, state in self._states():
+            shape, begin, end = self._owned[name]
+            yield (
+                name,
+                {
+                    key: Slice(value.view(-1), shape, begin)
+                    if _is_by_element(key, value, end - begin)
+                    else value
+                    for key, value in state.items()
+                },
+            )
+
+    def is_empty(self, name: str) -> bool:
+        _, begin, end = self._owned[name]
+        return bool(begin == end)
+
+    def intervals(self) -> dict[str, tuple[int, int]]:
+        return {name: (begin, end) for name, (_, begin, end) in self._owned.items()}
 
     def groups(self) -> list[dict[str, Any]]:
         return [
@@ -144,6 +183,8 @@ class _OwnedState:
 
     def load(self, values: Mapping[str, Mapping[str, Any]]) -> None:
         for name, parameter, state in self._states():
+            if self.is_empty(name):
+                continue
             # In torch a parameter that never had a gradient has no state.
             if name in values:
                 found = values[name]
@@ -151,21 +192,20 @@ class _OwnedState:
             self._optimizer.state[parameter] = state
 
     def _states(self) -> list[tuple[str, Tensor, dict[str, Any]]]:
-        """Names, parameters and state, where this rank has elements; new state before a step."""
+        """Names, parameters and state; new state where the optimizer has none, which is before a
+        step, and where this rank has no elements."""
         states = []
         for group in self._optimizer.param_groups:
             fresh: dict[torch.dtype, dict[str, Any]] = {}
             for parameter in group["params"]:
-                name = self._name(parameter)
-                _, begin, end = self._owned[name]
-                if begin == end or not parameter.requires_grad:
+                if not parameter.requires_grad:
                     continue
                 state = self._optimizer.state.get(parameter)
                 if not state:
                     if parameter.dtype not in fresh:
                         fresh[parameter.dtype] = _state_of_zeros(self._optimizer, group, parameter)
                     state = self._expanded(parameter, fresh[parameter.dtype])
-                states.append((name, parameter, state))
+                states.append((self._name(parameter), parameter, state))
         return states
 
     def _name(self, parameter: Tensor) -> str:
@@ -183,15 +223,6 @@ class _OwnedState:
             for key, value in fresh.items()
         }
 
-    def _state_of(self, name: str, state: dict[str, Any]) -> dict[str, Any]:
-        shape, begin, end = self._owned[name]
-        return {
-            key: _slice(value.view(-1), shape, begin)
-            if _is_by_element(key, value, end - begin)
-            else value
-            for key, value in state.items()
-        }
-
     def _loaded(self, name: str, key: str, mine: Any, values: Mapping[str, Any]) -> Any:
         if key not in values:
             raise ValueError(f"the state of the optimizer lacks {key} of {name}")
@@ -204,11 +235,11 @@ class _OwnedState:
         return mine
 
 
-def _slice(tensor: Tensor, shape: Any, begin: int, writes: bool = True) -> Tensor:
+def _whole_or_slice(part: Any) -> Any:
     """A tensor as it is if this rank has all of it, which every other rank may have, too."""
-    if writes and tensor.numel() == torch.Size(shape).numel():
-        return tensor.view(torch.Size(shape))
-    return Slice(tensor, shape, begin, writes)
+    if isinstance(part, Slice) and part.writes and part.values.numel() == part.shape.numel():
+        return part.values.view(part.shape)
+    return part
 
 
 def _is_by_element(key: str, value: Any, elements: int) -> bool:
