@@ -26,12 +26,12 @@ from lockstep._report import checkpoint, event, log, progress
 
 if TYPE_CHECKING:
     from lockstep._checkpoints import Checkpoints, Sampler
-    from lockstep._profile import profile_step
     from lockstep._interop.named_state import (
         Stateful,
         load_optimizer_state_dict,
         optimizer_state_dict,
     )
+    from lockstep._profile import profile_step
     from lockstep._shard import no_sync, shard
     from lockstep._state import average_buffers, load_state_dict, state_dict
     from lockstep._step import clip_grad_norm_
@@ -54,8 +54,8 @@ __all__ = [
     "log",
     "mark_elementwise",
     "no_sync",
-    "profile_step",
     "optimizer_state_dict",
+    "profile_step",
     "progress",
     "shard",
     "state_dict",
@@ -72,8 +72,8 @@ _NEED_TORCH = {
     "load_state_dict": "lockstep._state",
     "mark_elementwise": "lockstep._whole",
     "no_sync": "lockstep._shard",
-    "profile_step": "lockstep._profile",
     "optimizer_state_dict": "lockstep._interop.named_state",
+    "profile_step": "lockstep._profile",
     "shard": "lockstep._shard",
     "state_dict": "lockstep._state",
 }
