@@ -27,14 +27,21 @@ from lockstep._report import checkpoint, event, log, progress
 if TYPE_CHECKING:
     from lockstep._checkpoints import Checkpoints, Sampler
     from lockstep._profile import profile_step
+    from lockstep._interop.named_state import (
+        Stateful,
+        load_optimizer_state_dict,
+        optimizer_state_dict,
+    )
     from lockstep._shard import no_sync, shard
     from lockstep._state import average_buffers, load_state_dict, state_dict
     from lockstep._step import clip_grad_norm_
     from lockstep._training import Training
+    from lockstep._whole import mark_elementwise
 
 __all__ = [
     "Checkpoints",
     "Sampler",
+    "Stateful",
     "Training",
     "__version__",
     "average_buffers",
@@ -42,10 +49,13 @@ __all__ = [
     "clip_grad_norm_",
     "event",
     "label",
+    "load_optimizer_state_dict",
     "load_state_dict",
     "log",
+    "mark_elementwise",
     "no_sync",
     "profile_step",
+    "optimizer_state_dict",
     "progress",
     "shard",
     "state_dict",
@@ -54,12 +64,16 @@ __all__ = [
 _NEED_TORCH = {
     "Checkpoints": "lockstep._checkpoints",
     "Sampler": "lockstep._checkpoints",
+    "Stateful": "lockstep._interop.named_state",
     "Training": "lockstep._training",
     "average_buffers": "lockstep._state",
     "clip_grad_norm_": "lockstep._step",
+    "load_optimizer_state_dict": "lockstep._interop.named_state",
     "load_state_dict": "lockstep._state",
+    "mark_elementwise": "lockstep._whole",
     "no_sync": "lockstep._shard",
     "profile_step": "lockstep._profile",
+    "optimizer_state_dict": "lockstep._interop.named_state",
     "shard": "lockstep._shard",
     "state_dict": "lockstep._state",
 }

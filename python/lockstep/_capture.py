@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import torch
+from torch import nn
 
 
 def is_capturing(device: torch.device) -> bool:
@@ -17,3 +21,22 @@ def refuse_capture(device: torch.device, what: str) -> None:
             "addresses of parameters change. Call it outside of torch.cuda.graph and "
             "torch.cuda.make_graphed_callables, and compile without mode='reduce-overhead'"
         )
+
+
+def refuse_compiled_graphs(model: nn.Module, device: torch.device) -> None:
+    """Refuses a model of which a part is compiled to CUDA graphs. On the CPU torch makes none."""
+    if device.type != "cuda":
+        return
+    for name, module in model.named_modules():
+        if any(_makes_graphs(each) for each in (module, module._compiled_call_impl)):
+            raise ValueError(
+                f"{name or 'the model'} is compiled to CUDA graphs, which expect parameters at "
+                "fixed addresses: compile it by mode='default' or 'max-autotune-no-cudagraphs', "
+                "not by 'reduce-overhead' or 'max-autotune'"
+            )
+
+
+def _makes_graphs(function: Any) -> bool:
+    """True for a result of torch.compile with such options."""
+    options: Callable[[], Any] | None = getattr(function, "get_compiler_config", None)
+    return bool(options is not None and (options() or {}).get("triton.cudagraphs"))

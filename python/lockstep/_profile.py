@@ -37,7 +37,7 @@ def profile_step() -> None:
 
 
 def end_step_of(optimizer: object) -> None:
-    """The same, by an optimizer of a sharded model. The first of several optimizers counts."""
+    """The same, by an optimizer of a sharded model; if it has several, the first one counts."""
     global _counted
     if _steps is None or not _is_automatic:
         return

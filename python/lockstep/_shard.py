@@ -16,8 +16,9 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from lockstep import _materialize, _step
-from lockstep._capture import refuse_capture
+from lockstep._capture import refuse_capture, refuse_compiled_graphs
 from lockstep._compiled import compiled, leave_groups_at_exit
+from lockstep._hidden import HiddenGradient
 from lockstep._report import warn_and_report
 
 Model = TypeVar("Model", bound=nn.Module)
@@ -47,7 +48,8 @@ def shard(
     Args:
         policy: what is divided among ranks: "ddp", "zero1", "zero2", "zero3", "mics:P",
             "mics:P+opt", or "auto"; followed by "+keep" to keep gathered parameters for backward,
-            and "+recompute" to keep only the inputs of blocks until then.
+            "+recompute" to keep only the inputs of blocks until then, and "+offload" to keep the
+            optimizer's state in main memory and step it on the CPU.
         blocks: the modules whose parameters are gathered one at a time, or a predicate that selects
             them. By default the children of every ModuleList and Sequential.
         group: the ranks; by default all.
@@ -67,7 +69,7 @@ def shard(
     own = _connect() if group is None else None
     joining = own is not None and own.is_replacement  # then another rank's values come later
     from_meta = _materialize.allocate_from_meta(model, torch.device(device or "cpu"))
-    _check_current_device(model)
+    _check_device(model)
     core = compiled().shard(
         model,
         group,
@@ -125,6 +127,8 @@ class ShardedState:
         self._autocast_cache_is_off = False
         for number, parameter in enumerate(self.parameters):
             setattr(parameter, MARK, (self, number))
+        numbers = range(len(self.parameters))
+        core.set_hidden_gradients([HiddenGradient.of(self, number) for number in numbers])
         self._check = _not_compiled(self._check_model)
         model.register_forward_pre_hook(self._pre_forward)
         for number, block in enumerate(self.blocks):
@@ -141,18 +145,24 @@ class ShardedState:
 
     def _wrap(self, number: int, block: nn.Module) -> None:
         """Not by hooks, because block.forward(x) would not run them."""
-        core, forward = self.core, block.forward
+        if block._compiled_call_impl is None:
+            block.forward = self._gathered(number, block.forward)
+        else:  # by block.compile(), perhaps as one graph, which cannot contain a gather
+            block._compiled_call_impl = self._gathered(number, block._compiled_call_impl)
+
+    def _gathered(self, number: int, forward: Callable[..., Any]) -> Callable[..., Any]:
+        """The forward of a block with the engine's calls around it."""
         run = forward
-        if core.recomputes:
+        if self.core.recomputes:
             run = functools.partial(checkpoint, forward, use_reentrant=False)
 
         def pre_forward(*arguments: Any, **named: Any) -> None:
             refuse_capture(self.device, "a block of a sharded model runs")
             self._enter_autocast()
-            core.pre_forward(number, [*tensors_in(arguments), *tensors_in(named)])
+            self.core.pre_forward(number, [*tensors_in(arguments), *tensors_in(named)])
 
         def post_forward(output: Any) -> None:
-            core.post_forward(number, list(tensors_in(output)))
+            self.core.post_forward(number, list(tensors_in(output)))
             self._leave_autocast()
 
         enter, leave = _not_compiled(pre_forward), _not_compiled(post_forward)
@@ -164,7 +174,7 @@ class ShardedState:
             leave(output)
             return output
 
-        block.forward = gathered
+        return gathered
 
     def _enter_autocast(self) -> None:
         """Autocast's cache would keep a copy of all blocks' parameters until its context ends. That
@@ -256,11 +266,12 @@ def _not_compiled(function: Callable[..., None]) -> Callable[..., None]:
     return result
 
 
-def _check_current_device(model: nn.Module) -> None:
+def _check_device(model: nn.Module) -> None:
     """NCCL and the program's own tensors use the current device. Refuses a model on another."""
     first = next((each.device for each in model.parameters() if each.requires_grad), None)
     if first is None or first.type == "cpu":
         return
+    refuse_compiled_graphs(model, first)
     current = torch.accelerator.current_device_index()
     if first.index != current:
         raise ValueError(

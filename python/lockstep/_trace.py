@@ -66,7 +66,7 @@ class _Threads:
         return self._numbers[event["pid"], event["tid"]]
 
     def number_of_row(self, row: int) -> int:
-        """The number of a row of calls. Rows count from 0."""
+        """The number of a row of calls, which count from 0."""
         while len(self._rows) <= row:
             self._rows.append(self._take())
             self.names[self._rows[-1]] = f"lockstep calls {len(self._rows)}"

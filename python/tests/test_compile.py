@@ -1,18 +1,31 @@
 """torch.compile of sharded models: equal results, from one compiled graph for all blocks."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 import torch
-from models import IN, OUT, WIDTH, batch
+import torch.distributed as dist
+from models import BATCH, IN, OUT, WIDTH, batch
 from ranks import run_ranks
 from torch import Tensor, nn
 
 import lockstep
+from lockstep._capture import refuse_compiled_graphs
 
 RANKS = 2
 BLOCKS = 10  # more than the graphs that torch makes for one function
 STEPS = 2
+
+
+class Block(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(WIDTH, WIDTH, dtype=torch.float64)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.tanh(self.linear(x))
 
 
 class Net(nn.Module):
@@ -20,10 +33,7 @@ class Net(nn.Module):
         super().__init__()
         torch.manual_seed(5)
         self.first = nn.Linear(IN, WIDTH, dtype=torch.float64)
-        self.layers = nn.ModuleList(
-            nn.Sequential(nn.Linear(WIDTH, WIDTH, dtype=torch.float64), nn.Tanh())
-            for _ in range(BLOCKS)
-        )
+        self.layers = nn.ModuleList(Block() for _ in range(BLOCKS))
         self.head = nn.Linear(WIDTH, OUT, dtype=torch.float64)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -50,48 +60,156 @@ class Compiler:
         return run
 
 
-def train(rank: int, policy: str, compiler: Compiler | None, what: str) -> dict[str, Tensor]:
-    model = Net()
-    blocks = list(model.layers)
-    if compiler is not None and what == "blocks":
-        for number, block in enumerate(blocks):
+def compile_before(model: Net, way: str, compiler: Any) -> None:
+    """As a program does before lockstep.shard."""
+    for number, block in enumerate(model.layers):
+        if way == "blocks":
             model.layers[number] = torch.compile(block, backend=compiler, fullgraph=True)
+        if way == "block.compile()":
+            block.compile(backend=compiler, fullgraph=True)
+
+
+def compile_after(model: Net, way: str, compiler: Any) -> Callable[[Tensor], Tensor]:
+    """The function that a program then calls."""
+    if way == "model":
+        compiled: Callable[[Tensor], Tensor] = torch.compile(model, backend=compiler)
+        return compiled
+    if way == "model.compile()":
+        model.compile(backend=compiler)
+    return model
+
+
+def train(
+    rank: int,
+    policy: str,
+    way: str = "",
+    compiler: Any = None,
+    rows: Callable[[int], int] = lambda step: BATCH,
+) -> dict[str, Tensor]:
+    """rows: how many of a step's rows a rank uses."""
+    torch._dynamo.reset()
+    model = Net()
+    compile_before(model, way, compiler)
     lockstep.shard(model, policy, blocks=list(model.layers))
-    whole = compiler is not None and what == "model"
-    call = torch.compile(model, backend=compiler) if whole else model
+    call = compile_after(model, way, compiler)
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
     for step in range(STEPS):
-        x, y = batch(step, 0, rank, RANKS)
+        x, y = (each[: rows(step)] for each in batch(step, 0, rank, RANKS))
         nn.functional.mse_loss(call(x), y).backward()
-        lockstep.clip_grad_norm_(model.parameters(), 0.1)
         optimizer.step()
         optimizer.zero_grad()
     return {name.replace("._orig_mod", ""): one for name, one in lockstep.state_dict(model).items()}
 
 
+def train_alone() -> dict[str, Tensor]:
+    """Plain torch on the batches of all ranks."""
+    model = Net()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
+    for step in range(STEPS):
+        x, y = batch(step, 0)
+        nn.functional.mse_loss(model(x), y).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    return dict(model.state_dict())
+
+
+def expect_equal(ours: dict[str, Tensor], theirs: dict[str, Tensor], what: object) -> None:
+    """On rank 0, which alone has the state."""
+    for name, tensor in ours.items():
+        torch.testing.assert_close(
+            tensor,
+            theirs[name],
+            rtol=1e-10,
+            atol=1e-10,
+            msg=lambda text, n=name: f"{what} {n}: {text}",
+        )
+
+
 def compare(rank: int) -> dict[tuple[str, str], tuple[int, int]]:
     """The number of compiled graphs, and how often they ran."""
     counts = {}
-    for policy in ("ddp", "mics:2", "mics:2+recompute"):
-        plain = train(rank, policy, None, "")
-        for what in ("model", "blocks"):
-            torch._dynamo.reset()
+    alone = train_alone()
+    for policy in ("ddp", "mics:2", "zero3+recompute"):
+        for way in ("model", "model.compile()", "blocks", "block.compile()"):
             compiler = Compiler()
-            compiled = train(rank, policy, compiler, what)
-            assert list(compiled) == list(plain)
-            for name, tensor in plain.items():
-                assert torch.equal(compiled[name], tensor), (policy, what, name)
-            counts[policy, what] = compiler.graphs, compiler.runs
+            trained = train(rank, policy, way, compiler)
+            assert len(trained) == (len(alone) if rank == 0 else 0)
+            expect_equal(trained, alone, (policy, way))
+            counts[policy, way] = compiler.graphs, compiler.runs
     return counts
 
 
 def test_a_compiled_training_has_the_results_of_a_plain_one() -> None:
     runs = STEPS * BLOCKS
-    assert run_ranks(RANKS, compare)[0] == {
-        ("ddp", "model"): (1, runs),
-        ("ddp", "blocks"): (1, runs),
-        ("mics:2", "model"): (1, runs),
-        ("mics:2", "blocks"): (1, runs),
-        ("mics:2+recompute", "model"): (1, runs),
-        ("mics:2+recompute", "blocks"): (1, 2 * runs),
-    }
+    # Where the program compiles blocks, recomputation runs their graphs; else it runs their code.
+    for (policy, way), counted in run_ranks(RANKS, compare)[0].items():
+        again = 2 if policy == "zero3+recompute" and way in ("blocks", "block.compile()") else 1
+        assert counted == (1, again * runs), (policy, way)
+
+
+def compare_other_sizes(rank: int) -> int:
+    """A rank's batch has another size in each step, and another one than the other rank's."""
+    plain = train(rank, "zero3", rows=lambda step: 2 + rank + step)
+    compiler = Compiler()
+    compiled = train(rank, "zero3", "model", compiler, rows=lambda step: 2 + rank + step)
+    expect_equal(compiled, plain, "sizes")
+    return compiler.graphs
+
+
+def test_graphs_that_are_compiled_again_for_other_sizes_give_the_same_results() -> None:
+    # The second graph is for every size.
+    assert run_ranks(RANKS, compare_other_sizes) == [2, 2]
+
+
+def compare_inductor(rank: int) -> None:
+    expect_equal(train(rank, "mics:2", "model", "inductor"), train_alone(), "inductor")
+
+
+def test_graphs_of_inductor_give_the_same_results() -> None:
+    run_ranks(RANKS, compare_inductor)
+
+
+class Branching(Net):
+    def forward(self, x: Tensor, skipped: int | None = None) -> Tensor:
+        x = self.first(x)
+        for number, layer in enumerate(self.layers):
+            if number != skipped:
+                x = x + layer(x)
+        return self.head(x)
+
+
+def take_another_branch(rank: int) -> str:
+    """The error of a rank if rank 1's graph is compiled again in the second step, without a
+    block."""
+    model = lockstep.shard(Branching(), "zero3")
+    compiled = torch.compile(model, backend="eager")
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    with pytest.raises(dist.DistBackendError) as caught:
+        for step in range(2):
+            x, y = batch(step, 0, rank, RANKS)
+            skipped = 3 if (rank, step) == (1, 1) else None
+            nn.functional.mse_loss(compiled(x, skipped), y).backward()
+            optimizer.step()
+            optimizer.zero_grad()
+    return str(caught.value)
+
+
+def test_ranks_whose_graphs_run_other_blocks_get_an_error_with_the_calls_of_both() -> None:
+    for told in run_ranks(RANKS, take_another_branch):
+        assert re.search(r"rank 0 called .* unit \d+, .*rank 1 called .* unit \d+", told), told
+        assert "\n" not in told
+
+
+def test_a_model_with_a_part_that_is_compiled_to_cuda_graphs_is_refused() -> None:
+    cuda = torch.device("cuda")
+    model = Net()
+    refuse_compiled_graphs(model, cuda)
+    model.layers[0].compile(mode="max-autotune-no-cudagraphs")
+    refuse_compiled_graphs(model, cuda)
+    model.layers[1].compile(mode="reduce-overhead")
+    with pytest.raises(ValueError, match=r"layers.1 is compiled to CUDA graphs.*mode='default'"):
+        refuse_compiled_graphs(model, cuda)
+    whole = torch.compile(Net(), mode="max-autotune")
+    with pytest.raises(ValueError, match="the model is compiled to CUDA graphs"):
+        refuse_compiled_graphs(whole, cuda)
+    refuse_compiled_graphs(whole, torch.device("cpu"))

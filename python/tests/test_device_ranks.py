@@ -136,11 +136,19 @@ def scale_gradients(rank: int, folder: Path) -> None:
     scaler.scale(nn.functional.mse_loss(training.model(x), y)).backward()
     gradient = next(training.model.parameters()).grad
     assert gradient is not None and gradient.device == torch.device("simulated", rank)
-    with pytest.raises(RuntimeError, match="GradScaler cannot scale them: train in bfloat16"):
-        scaler.step(training.optimizer)
     with pytest.raises(RuntimeError, match=r"clip by lockstep.clip_grad_norm_"):
         nn.utils.clip_grad_norm_(training.model.parameters(), 1.0)
+    scaler.step(training.optimizer)
+    scaler.update()
+    training.optimizer.zero_grad()
+    plain = Training(rank, folder)
+    plain.run_to(1)
+    expected = lockstep.state_dict(plain.model)
+    for name, tensor in lockstep.state_dict(training.model).items():
+        assert torch.equal(tensor, expected[name]), name
 
 
-def test_gradients_that_a_rank_does_not_have_raise_on_a_device(tmp_path: Path) -> None:
+def test_gradients_that_a_rank_does_not_have_raise_on_a_device_and_are_scaled(
+    tmp_path: Path,
+) -> None:
     run_ranks(2, scale_gradients, tmp_path, backend=simulated_device.BACKEND)

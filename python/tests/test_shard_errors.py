@@ -108,28 +108,6 @@ def test_parameters_and_gradients_that_a_rank_does_not_have(crew: Crew) -> None:
     crew.run(read_what_is_not_there)
 
 
-def scale_gradients(rank: int, policy: str) -> None:
-    model = lockstep.shard(net(), policy)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    scaler = torch.amp.GradScaler("cpu", init_scale=8.0)
-    scaler.scale(loss_of(model, 0, 0, rank, RANKS)).backward()
-    if policy != "ddp":
-        raises("GradScaler cannot scale them: train in bfloat16", lambda: scaler.step(optimizer))
-        return
-    scaler.step(optimizer)
-    scaler.update()
-    plain = lockstep.shard(net(), "ddp")
-    loss_of(plain, 0, 0, rank, RANKS).backward()
-    torch.optim.SGD(plain.parameters(), lr=0.1).step()
-    for name, value in plain.state_dict().items():
-        torch.testing.assert_close(model.state_dict()[name], value)
-
-
-@pytest.mark.parametrize("policy", ["ddp", "zero1", "zero3", "mics:2"])
-def test_scaled_gradients_work_whole_and_are_refused_divided(crew: Crew, policy: str) -> None:
-    crew.run(functools.partial(scale_gradients, policy=policy))
-
-
 def misuse_the_loop(rank: int) -> None:
     model = lockstep.shard(net(), "mics:2")
     optimizer = torch.optim.AdamW(model.parameters())
@@ -185,8 +163,8 @@ def use_wrong_optimizers(rank: int) -> None:
     )
     model = lockstep.shard(net(), "zero1")
     raises(
-        "Adafactor does not step each element by itself",
-        lambda: step(model, torch.optim.Adafactor(model.parameters())),
+        "LBFGS cannot step parts of a model",
+        lambda: step(model, torch.optim.LBFGS(model.parameters())),
     )
     model = lockstep.shard(net(), "zero1")
     raises(

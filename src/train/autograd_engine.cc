@@ -5,7 +5,7 @@
 #include <utility>
 
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/zeros.h>
+#include <ATen/ops/_amp_foreach_non_finite_check_and_unscale.h>
 #include <ATen/record_function.h>
 #include <c10/core/StorageImpl.h>
 #include <c10/util/Exception.h>
@@ -38,28 +38,6 @@ bool same_storage(const at::Tensor& a, const at::Tensor& b) {
   return a.storage().unsafeGetStorageImpl() == b.storage().unsafeGetStorageImpl();
 }
 
-const Unit& unit_of(const ShardedModel& model, std::size_t parameter) {
-  const auto unit = model.layout().parameters[parameter].unit;
-  return model.units()[static_cast<std::size_t>(unit)];
-}
-
-// Without memory, but as large as the largest parameter: so operations that write to a gradient,
-// such as torch.amp.GradScaler, raise this error, and not one about overlapping elements.
-at::Tensor hidden_gradient(const std::vector<NamedTensor>& parameters) {
-  std::int64_t elements = 1;
-  for (const auto& parameter : parameters) elements = std::max(elements, parameter.tensor.numel());
-  const auto device = parameters.front().tensor.device();
-  const auto hidden = at::empty({0}, at::TensorOptions(device));
-  auto* storage = hidden.storage().unsafeGetStorageImpl();
-  storage->set_nbytes(static_cast<std::size_t>(elements * hidden.element_size()));
-  storage->release_data_and_set_meta_custom_data_ptr_error_msg_(
-      "gradients are divided among the ranks, and this one does not have them: clip by "
-      "lockstep.clip_grad_norm_(model.parameters(), max_norm); optimizer.step() finds them. "
-      "torch.amp.GradScaler cannot scale them: train in bfloat16, which needs no scaler, or with "
-      "policy ddp");
-  return hidden.as_strided({elements}, {1});
-}
-
 }  // namespace
 
 struct AutogradEngine::Hooks {
@@ -79,7 +57,6 @@ Result<std::unique_ptr<AutogradEngine>> AutogradEngine::create(
   engine->module_ = std::move(module);
   engine->entered_.resize(blocks.size(), ParameterSpec::kRoot);
   engine->blocks_ = std::move(blocks);
-  engine->hidden_ = hidden_gradient(engine->model_->parameters());
   engine->install_hooks();
   return engine;
 }
@@ -109,7 +86,7 @@ Result<void> AutogradEngine::check() const {
   const auto& parameters = model_->parameters();
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     const auto& [name, tensor] = parameters[i];
-    const auto& whole = unit_of(*model_, i).whole();
+    const auto& whole = model_->unit_of(i).whole();
     if (!same_storage(tensor, whole) || tensor.scalar_type() != whole.scalar_type())
       return Error{Code::invalid, format("parameter {} was moved, cast or given other data after "
                                          "lockstep.shard: do that before, and load values by "
@@ -183,15 +160,38 @@ void AutogradEngine::hide_gradients() {
   const bool summing =
       gradient_state_ == GradientState::partial && model_->mesh().shard().size() == 1;
   if (summing || slices_are_whole()) return;
-  for (const auto& [name, tensor] : model_->parameters())
-    tensor.mutable_grad() = hidden_.narrow(0, 0, tensor.numel()).view(tensor.sizes());
+  for (std::size_t i = 0; i < hidden_.size(); ++i)
+    model_->parameters()[i].tensor.mutable_grad() = hidden_[i];
 }
 
 void AutogradEngine::show_gradients() {
-  for (const auto& [name, tensor] : model_->parameters()) {
-    auto& gradient = tensor.mutable_grad();
-    if (gradient.defined() && same_storage(gradient, hidden_)) gradient.reset();
+  for (std::size_t i = 0; i < hidden_.size(); ++i) {
+    auto& gradient = model_->parameters()[i].tensor.mutable_grad();
+    if (gradient.is_same(hidden_[i])) gradient.reset();
   }
+}
+
+void AutogradEngine::set_hidden_gradients(std::vector<at::Tensor> hidden) {
+  LS_CHECK(hidden.size() == model_->parameters().size());
+  hidden_ = std::move(hidden);
+}
+
+Result<void> AutogradEngine::unscale_gradients(const std::vector<std::size_t>& parameters,
+                                               at::Tensor found_inf,
+                                               const at::Tensor& inverse_scale) {
+  if (gradient_state_ == GradientState::none || gradient_state_ == GradientState::partial)
+    return Error{
+        Code::invalid,
+        "a loss scaler needs complete gradients: run the step's last micro-step outside of "
+        "lockstep.no_sync()"};
+  const at::NoGradGuard no_grad;
+  std::vector<at::Tensor> slices;
+  for (const auto parameter : parameters)
+    slices.push_back(Unit::owned_view(model_->unit_of(parameter).gradient_slice(), model_->layout(),
+                                      static_cast<int>(parameter)));
+  at::_amp_foreach_non_finite_check_and_unscale_(slices, found_inf, inverse_scale);
+  auto& world = model_->mesh().world();
+  return world.all_reduce(found_inf.view(1), ReduceOp::max, "the loss scaler's found_inf").wait();
 }
 
 bool AutogradEngine::slices_are_whole() const {
@@ -251,17 +251,40 @@ void AutogradEngine::discard_step() {
 void AutogradEngine::swap_in_slice(std::size_t parameter) {
   const auto& layout = model_->layout();
   const auto& parameter_layout = layout.parameters[parameter];
-  const auto& unit = unit_of(*model_, parameter);
-  const auto& tensor = model_->parameters()[parameter].tensor;
+  const auto& unit = model_->unit_of(parameter);
   auto slice = Unit::owned_view(unit.master(), layout, static_cast<int>(parameter));
-  auto gradient = Unit::owned_view(unit.gradient_slice(), layout, static_cast<int>(parameter));
+  auto gradient = Unit::owned_view(unit.master_gradient(), layout, static_cast<int>(parameter));
   if (slices_are_whole()) {
     slice = slice.view(parameter_layout.spec.shape);
     gradient = gradient.view(parameter_layout.spec.shape);
   }
-  tensor.mutable_grad() = parameter_layout.owned.size() > 0 ? gradient : at::Tensor();
+  swap_in(parameter, slice, parameter_layout.owned.size() > 0 ? gradient : at::Tensor());
+}
+
+void AutogradEngine::swap_in(std::size_t parameter, const at::Tensor& value,
+                             const at::Tensor& gradient) {
+  const auto& tensor = model_->parameters()[parameter].tensor;
+  tensor.mutable_grad() = gradient;
   swapped_.push_back({parameter, tensor.variable_data()});
-  rebind_tensor(tensor, slice);
+  rebind_tensor(tensor, value);
+}
+
+Result<void> AutogradEngine::swap_in_whole(std::vector<OwnedParameter> parameters) {
+  if (!whole_parameters_) whole_parameters_ = TRY(WholeParameters::create(*model_));
+  owned_whole_ = TRY(whole_parameters_->gather(parameters));
+  for (const auto& [parameter, owner] : parameters)
+    model_->parameters()[parameter].tensor.mutable_grad().reset();
+  for (const auto& [parameter, whole] : owned_whole_)
+    swap_in(parameter, whole.value, whole.gradient);
+  swapped_whole_ = std::move(parameters);
+  return {};
+}
+
+Result<void> AutogradEngine::return_whole_parameters() {
+  const auto parameters = std::exchange(swapped_whole_, {});
+  const auto owned = std::exchange(owned_whole_, {});
+  if (parameters.empty()) return {};
+  return whole_parameters_->return_values(parameters, owned);
 }
 
 void AutogradEngine::drop_gradients() {
@@ -275,6 +298,7 @@ Result<void> AutogradEngine::end_step() {
     if (!slices_are_whole()) tensor.mutable_grad().reset();
   }
   swapped_.clear();
+  TRY(return_whole_parameters());
   gradient_state_ = GradientState::stepped;
   if (!agreed_step_.taken || std::exchange(is_local_step_, false)) return {};
   // Only their own blocks read divided parameters, and a block waits for them.

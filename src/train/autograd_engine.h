@@ -15,6 +15,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -25,6 +26,7 @@
 #include "base/result.h"
 #include "train/group/mesh.h"
 #include "train/optimizer/optimizer.h"
+#include "train/optimizer/whole_parameters.h"
 #include "train/policy.h"
 #include "train/shard.h"
 
@@ -58,6 +60,13 @@ class AutogradEngine {
   void set_sync(Sync sync) { sync_ = sync; }
   Sync sync() const { return sync_; }
 
+  // The tensors that stand for gradients of which this rank has a part only, by parameter.
+  void set_hidden_gradients(std::vector<at::Tensor> hidden);
+  // For a loss scaler: multiplies this rank's slices of the gradients, and sets found_inf, of one
+  // element, to 1 if any rank's are not finite. Collective.
+  Result<void> unscale_gradients(const std::vector<std::size_t>& parameters, at::Tensor found_inf,
+                                 const at::Tensor& inverse_scale);
+
   // The outcome on which all ranks agree. The first call after a backward communicates, and clips
   // if a clip norm is given (before begin_step, or with it). Further calls of the same step return
   // the same.
@@ -69,6 +78,10 @@ class AutogradEngine {
   // slice, and its gradient for the gradient of that slice. If this rank has no element of it, it
   // has no gradient.
   void swap_in_slice(std::size_t parameter);
+  // The same with whole parameters, in their shapes, and only at their owners: other ranks have no
+  // gradients of them. For all parameters of an optimizer at once, of which there must be slices.
+  // Collective.
+  Result<void> swap_in_whole(std::vector<OwnedParameter> parameters);
   // Decisions, see resumable_optimizer.h.
   std::int64_t decided_steps() const { return decided_steps_; }
   void set_decided_steps(std::int64_t decided) { decided_steps_ = decided; }
@@ -109,6 +122,8 @@ class AutogradEngine {
   bool gradients_were_dropped() const;
   void hide_gradients();
   void show_gradients();
+  Result<void> return_whole_parameters();
+  void swap_in(std::size_t parameter, const at::Tensor& value, const at::Tensor& gradient);
   Result<void> check_gradients() const;
 
   std::shared_ptr<torch::nn::Module> module_;  // shared: its tensors are also used elsewhere
@@ -116,7 +131,8 @@ class AutogradEngine {
   std::vector<int> entered_;  // by block: the result of the model's pre_forward()
   std::unique_ptr<ShardedModel> model_;
   std::shared_ptr<Hooks> hooks_;  // autograd's hooks point to it weakly: graphs may outlive it
-  at::Tensor hidden_;             // one element, which must not be read
+  // In the place of gradients that this rank does not have, by parameter; none: they are undefined.
+  std::vector<at::Tensor> hidden_;
   Sync sync_ = Sync::now;
   GradientState gradient_state_ = GradientState::none;
   StepOutcome agreed_step_;
@@ -128,6 +144,10 @@ class AutogradEngine {
     at::Tensor before;  // the tensor that it was before
   };
   std::vector<SwappedParameter> swapped_;
+  // After swap_in_whole()
+  std::optional<WholeParameters> whole_parameters_;
+  std::vector<OwnedParameter> swapped_whole_;
+  std::map<std::size_t, WholeParameters::Whole> owned_whole_;
 };
 
 }  // namespace lockstep::train

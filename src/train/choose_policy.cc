@@ -49,7 +49,7 @@ MemoryEstimate estimate_memory(const Layout& layout, const Policy& policy) {
     estimate.gradients += gradients / policy.gradients;
     if (policy.optimizer > policy.gradients) estimate.gradients += gradients / policy.optimizer;
     const int copies = 2 + (wide > width ? 1 : 0);
-    estimate.optimizer += gradients * copies / policy.optimizer;
+    if (!policy.offload) estimate.optimizer += gradients * copies / policy.optimizer;
   }
   const int gathered =
       policy.keep_gathered ? divided : std::min(divided, 1 + ParameterGatherer::kPrefetchedBlocks);

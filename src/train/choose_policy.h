@@ -18,8 +18,9 @@ namespace lockstep::train {
 struct MemoryEstimate {
   Bytes parameters;  // its shards, and all undivided ones
   Bytes gradients;   // for the same parameters
-  Bytes optimizer;   // AdamW's two moments, and masters of 16-bit parameters
-  Bytes in_flight;   // units that are gathered, and whole gradients until they are reduced
+  // AdamW's two moments, and masters of 16-bit parameters; nothing if they are in main memory
+  Bytes optimizer;
+  Bytes in_flight;  // units that are gathered, and whole gradients until they are reduced
   Bytes total() const { return parameters + gradients + optimizer + in_flight; }
 };
 

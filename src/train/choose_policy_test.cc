@@ -72,6 +72,14 @@ std::vector<ParameterSpec> million_each(at::ScalarType type) {
   return all;
 }
 
+TEST(MemoryEstimate, HasNoOptimizerThatIsInMainMemory) {
+  const auto specs = million_each(at::kBFloat16);
+  const Policy policy{.offload = true};
+  const auto estimate = estimate_memory(Layout::build(specs, policy), policy);
+  EXPECT_EQ(estimate.optimizer, 0_B);
+  EXPECT_NEAR(static_cast<double>(estimate.total().count()), 16e6 + 32e6, 1e5);
+}
+
 MemoryEstimate need_of_groups(const std::vector<ParameterSpec>& specs, int size) {
   const Policy policy{.parameters = size, .gradients = size, .optimizer = size};
   return estimate_memory(Layout::build(specs, policy, {0, size}), policy);

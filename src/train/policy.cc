@@ -65,11 +65,13 @@ void read_suffixes(std::string_view& name, Policy& policy) {
     found = false;
     if (take_suffix(name, "+keep")) found = policy.keep_gathered = true;
     if (take_suffix(name, "+recompute")) found = policy.recompute = true;
+    if (take_suffix(name, "+offload")) found = policy.offload = true;
   }
 }
 
 std::string suffixes(const Policy& policy) {
-  return format("{}{}", policy.keep_gathered ? "+keep" : "", policy.recompute ? "+recompute" : "");
+  return format("{}{}{}", policy.keep_gathered ? "+keep" : "", policy.recompute ? "+recompute" : "",
+                policy.offload ? "+offload" : "");
 }
 
 }  // namespace

@@ -25,6 +25,9 @@ struct Policy {
   // Keeps only the inputs of a block's forward, and runs it again in backward: a third more
   // computing, for memory that grows with the largest block and not with the number of blocks.
   bool recompute = false;
+  // The optimizer steps on the CPU: masters of all types and its state are in main memory, the
+  // device has the values and gradients. Without effect for a model on the CPU.
+  bool offload = false;
   // shard() chooses the three numbers, when it knows the model: the smallest group with which
   // training fits into a device's memory (choose_policy.h).
   bool automatic = false;
@@ -36,7 +39,7 @@ struct Policy {
 };
 
 // Parses a name as above or "auto", "auto:16GiB" for another memory size than the device's;
-// followed by "+keep", if parameters are divided, and "+recompute".
+// followed by "+keep", if parameters are divided, "+recompute" and "+offload".
 Result<Policy> parse_policy(std::string_view name, int world_size);
 
 // "ddp (1, 1, 1)", "zero2 (1, 4, 4)", "mics:2+opt+keep (2, 2, 4)".

@@ -68,6 +68,7 @@ TEST(Policy, EveryNameIsReadAndSaid) {
   EXPECT_EQ(said("mics:4"), "zero3 (4, 4, 4)");
   EXPECT_EQ(said("zero3+recompute+keep"), "zero3+keep+recompute (4, 4, 4)");
   EXPECT_EQ(said("auto+recompute"), "auto+recompute");
+  EXPECT_EQ(said("zero1+offload+recompute"), "zero1+recompute+offload (1, 1, 4)");
   EXPECT_EQ(parse_policy("auto:16GiB", 4).value().memory, 16_GiB);
 }
 

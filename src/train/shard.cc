@@ -110,7 +110,8 @@ Result<void> ShardedModel::build_layout(InitialValues values) {
   auto tensors = tensors_of(tensors_.trainable);
   for (const auto& [name, tensor] : tensors_.divided_frozen) tensors.push_back(tensor);
   for (std::size_t i = 0; i < layout_.units.size(); ++i)
-    units_.push_back(TRY(Unit::create(layout_, static_cast<int>(i), tensors, mesh_, values)));
+    units_.push_back(
+        TRY(Unit::create(layout_, static_cast<int>(i), tensors, mesh_, values, policy_.offload)));
   return {};
 }
 
@@ -373,6 +374,13 @@ Result<void> ShardedModel::regroup(Mesh mesh) {
 }
 
 // Those of aborted transfers may still write.
+void ShardedModel::fetch_gradients() {
+  if (!policy_.offload) return;
+  for (auto& unit : units_)
+    if (unit.trainable()) unit.fetch_gradient();
+  wait_for_kernels();
+}
+
 void ShardedModel::wait_for_kernels() const {
   if (const auto here = device(); !here.is_cpu())
     c10::impl::VirtualGuardImpl(here.type()).synchronizeDevice(here.index());

@@ -24,6 +24,7 @@
 // 2022.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -123,6 +124,9 @@ class ShardedModel {
   // Buffers such as running statistics follow the data of each rank. Makes them equal: floats the
   // mean over the ranks, all others rank 0's. Collective.
   Result<void> average_buffers();
+  // Before an optimizer steps masters: copies finished gradients to main memory, if masters are
+  // there. Waits for the device.
+  void fetch_gradients();
   // Reads a 64-bit float of one element from the model's device, in one read with what the ranks
   // compare at the end of a step. An error if they differ. Waits for the device.
   Result<double> read_at_step_end(const at::Tensor& number);
@@ -152,6 +156,10 @@ class ShardedModel {
   const Policy& policy() const { return policy_; }
   const Layout& layout() const { return layout_; }
   const std::vector<Unit>& units() const { return units_; }
+  // The unit of a parameter, by its index in parameters().
+  const Unit& unit_of(std::size_t parameter) const {
+    return units_[static_cast<std::size_t>(layout_.parameters[parameter].unit)];
+  }
   Mesh& mesh() { return mesh_; }
   at::Device device() const { return tensors_.device(); }
   // The greatest number of buffers of the largest unit's size in use at once: by gathered

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::size_t kStoredBlockMax = 65535;
 
-// RFC 1952, section 8; bit by bit, because the texts are short.
+// The checksum of RFC 1952, section 8, bit by bit: the texts are short.
 std::uint32_t crc32_of(std::string_view text) {
   std::uint32_t crc = 0xFFFFFFFF;
   for (const char each : text) {

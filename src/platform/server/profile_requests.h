@@ -33,7 +33,7 @@ class ProfileRequests {
   // Base64 of at most 2 MiB.
   Result<api::TracePart> part(const model::RunId& run, const api::TraceQuery& query) const;
 
-  // The traces that the node's agent is still to deliver.
+  // The parts that the node's agent, which is calling, is still to deliver.
   std::optional<api::ProfileOrder> order_for(const model::NodeId& node) const;
   // True if anything is new.
   bool store(const model::NodeId& node, const api::ProfileReport& report);

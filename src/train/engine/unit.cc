@@ -4,6 +4,7 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/from_blob.h>
+#include <ATen/ops/zeros.h>
 #include <c10/core/StorageImpl.h>
 
 #include "base/check.h"
@@ -41,11 +42,16 @@ void remove_memory(const at::Tensor& tensor) {
       "with it elsewhere, choose a policy that divides no parameters, such as zero2");
 }
 
+// Memory that the device copies to and from without the host.
+at::Tensor main_memory(std::int64_t elements, at::ScalarType type) {
+  return at::zeros({elements}, at::TensorOptions().dtype(type).pinned_memory(true));
+}
+
 }  // namespace
 
 Result<Unit> Unit::create(const Layout& layout, int index,
                           const std::vector<at::Tensor>& parameters, Mesh& mesh,
-                          InitialValues values) {
+                          InitialValues values, bool offload) {
   const at::NoGradGuard no_grad;
   const auto& unit_layout = layout.units[static_cast<std::size_t>(index)];
   Unit unit;
@@ -57,7 +63,7 @@ Result<Unit> Unit::create(const Layout& layout, int index,
   TRY(unit.create_pieces(unit_layout, mesh));
   unit.master_ = unit.slice_;
   if (!unit.trainable_) return unit;
-  TRY(unit.create_master(mesh));
+  TRY(unit.create_master(mesh, offload));
   TRY(unit.create_gradients(mesh));
   if (!unit.shard_group_)
     for (std::size_t i = 0; i < unit.members_.size(); ++i) {
@@ -102,8 +108,13 @@ Result<void> Unit::create_pieces(const UnitLayout& unit_layout, Mesh& mesh) {
   return {};
 }
 
-Result<void> Unit::create_master(Mesh& mesh) {
+Result<void> Unit::create_master(Mesh& mesh, bool offload) {
   const auto type = accumulation_type(slice_.scalar_type());
+  if (offload && !slice_.is_cpu()) {
+    master_ = main_memory(slice_.numel(), type);
+    master_.copy_(slice_);
+    return {};
+  }
   if (type == slice_.scalar_type()) return {};
   master_ = TRY(mesh.world().allocate(slice_.numel(), type, slice_.device()));
   master_.copy_(slice_);
@@ -118,7 +129,14 @@ Result<void> Unit::create_gradients(Mesh& mesh) {
   if (slice_.numel() < shard_.numel())
     gradient_slice_ = TRY(world.allocate(slice_.numel(), type, whole_.device()));
   if (!shard_group_) gradients_ = gradient_shard_;
+  const bool offloaded = master_.is_cpu() && !slice_.is_cpu();
+  master_gradient_ = offloaded ? main_memory(slice_.numel(), type) : gradient_slice_;
   return {};
+}
+
+void Unit::fetch_gradient() {
+  if (!master_gradient_.is_same(gradient_slice_))
+    master_gradient_.copy_(gradient_slice_, /*non_blocking=*/true);
 }
 
 void Unit::round_master() {

@@ -12,7 +12,8 @@
 //
 // For 16-bit floats the optimizer steps a 32-bit master of its slice, and the slice is a rounded
 // copy of the master; their gradients are collected and reduced in 32 bits, too. For all other
-// types the slice is its own master.
+// types the slice is its own master. If the policy offloads the optimizer, masters of all types are
+// in main memory, and so are copies of the gradients' slices for the time of the step.
 //
 // Gradients have the same three forms. With a shard group, whole gradients exist from the first
 // that arrives until they are reduced. Without one they always exist, and the module's gradients
@@ -45,7 +46,8 @@ class Unit {
   // divided unit is released. Collective for values of rank 0.
   static Result<Unit> create(const Layout& layout, int index,
                              const std::vector<at::Tensor>& parameters, Mesh& mesh,
-                             InitialValues values = InitialValues::broadcast_from_rank_0);
+                             InitialValues values = InitialValues::broadcast_from_rank_0,
+                             bool offload = false);
 
   int index() const { return index_; }
   int block() const { return block_; }
@@ -62,6 +64,11 @@ class Unit {
   const at::Tensor& gradients() const { return gradients_; }
   const at::Tensor& gradient_shard() const { return gradient_shard_; }
   const at::Tensor& gradient_slice() const { return gradient_slice_; }
+  // The gradient of the master: the gradient slice, or its copy in main memory.
+  const at::Tensor& master_gradient() const { return master_gradient_; }
+  // Copies the gradient slice to main memory if the master is there. The copy is complete when the
+  // device has done what is queued.
+  void fetch_gradient();
   // Rounds the master into the slice, if they are separate tensors.
   void round_master();
   // The part of a parameter in the slice, or in a tensor of the same shape.
@@ -104,7 +111,7 @@ class Unit {
   Result<void> create_whole(const Layout& layout, const std::vector<at::Tensor>& parameters,
                             Mesh& mesh, InitialValues values);
   Result<void> create_pieces(const UnitLayout& unit_layout, Mesh& mesh);
-  Result<void> create_master(Mesh& mesh);
+  Result<void> create_master(Mesh& mesh, bool offload);
   Result<void> create_gradients(Mesh& mesh);
   void zero_padding();
 
@@ -113,7 +120,7 @@ class Unit {
   bool trainable_ = true;
   bool shard_group_ = false;
   at::Tensor whole_, shard_, slice_, master_;
-  at::Tensor gradients_, gradient_shard_, gradient_slice_;
+  at::Tensor gradients_, gradient_shard_, gradient_slice_, master_gradient_;
   at::Tensor parameter_buffer_, gradient_buffer_;  // while they are attached
   std::vector<Member> members_;
   int missing_ = 0;

@@ -62,7 +62,7 @@ void Optimizer::take_slices() {
   for (const auto& unit : model_.units()) {
     if (!unit.trainable()) break;  // they come after all others
     flat_.push_back(unit.master().detach());
-    flat_.back().mutable_grad() = unit.gradient_slice();
+    flat_.back().mutable_grad() = unit.master_gradient();
   }
 }
 
@@ -191,6 +191,7 @@ Result<StepOutcome> Optimizer::apply_step(double norm) {
   try {
     if (options_.clip_norm && norm > *options_.clip_norm)
       scale_gradients(model_, *options_.clip_norm / norm);
+    model_.fetch_gradients();
     torch_->step();
   } catch (const std::exception& exception) {
     return torch_error(exception);

@@ -20,7 +20,7 @@ namespace {
 constexpr std::size_t kTraceStateMax = 16 << 10;
 constexpr std::size_t kTracePartMax = 512 << 10;  // before base64, as the flight records
 
-// The content of rank-R.json.
+// A rank's report about itself, in its file.
 struct RankTrace {
   std::string request_id = {};  // the newest that it has seen; empty: none
   api::TraceState state = api::TraceState::waiting;
