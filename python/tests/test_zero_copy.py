@@ -43,7 +43,7 @@ def moved(value: float, size: int = MIB) -> torch.Tensor:
 def _collectives(rank: int) -> None:
     size = dist.get_world_size()
     numbers = torch.arange(MIB, dtype=torch.float64)
-    for _ in range(3):
+    for _ in range(2):
         summed = numbers.clone()
         gathered, scattered = torch.zeros(size * MIB), torch.zeros(MIB // size)
         sent = torch.full((MIB,), float(rank))
@@ -65,6 +65,19 @@ def _collectives(rank: int) -> None:
 @pytest.mark.parametrize("hosts", [1, 2])
 def test_collectives_have_the_same_results_when_tensors_have_moved(hosts: int) -> None:
     run_ranks(4, _collectives, hosts=hosts)
+
+
+def _new_each_step(rank: int) -> None:
+    for step in range(4):
+        gradient = torch.full((MIB,), 1.0 + step)
+        dist.all_reduce(gradient)
+        assert gradient.unique().item() == 2 * (1 + step)
+        assert is_shared(gradient) == (step > 0)
+        del gradient
+
+
+def test_a_new_tensor_takes_the_moved_memory_of_one_that_was_freed() -> None:
+    run_ranks(2, _new_each_step)
 
 
 def _same_memory(rank: int) -> None:

@@ -1,5 +1,4 @@
 // Keeps memory that was moved into the heap apart in parent and child when the process forks.
-#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -10,6 +9,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/mutex.h"
 #include "comm/fabric/shm/remap.h"
 #include "comm/fabric/shm/shareable_memory.h"
 
@@ -31,17 +31,17 @@ void wait_for_end(const Fd& pipe) {
 }  // namespace
 
 void ShareableMemory::follow_forks() {
-  const auto before = [] {
+  const auto before = []() LS_THREAD_ANNOTATION(no_thread_safety_analysis) {
     auto& all = of_this_process();
     all.mutex_.lock();
     all.before_fork();
   };
-  const auto in_parent = [] {
+  const auto in_parent = []() LS_THREAD_ANNOTATION(no_thread_safety_analysis) {
     auto& all = of_this_process();
     all.after_fork_in_parent();
     all.mutex_.unlock();
   };
-  const auto in_child = [] {
+  const auto in_child = []() LS_THREAD_ANNOTATION(no_thread_safety_analysis) {
     auto& all = of_this_process();
     all.after_fork_in_child();
     all.mutex_.unlock();

@@ -71,6 +71,12 @@ bool ShareableMemory::contains(const std::byte* memory) {
   return blocks_.contains(memory);
 }
 
+bool ShareableMemory::in_use(const std::byte* memory) {
+  Lock lock(mutex_);
+  const auto found = blocks_.find(memory);
+  return found != blocks_.end() && found->second->uses > 0;
+}
+
 std::span<std::byte> ShareableMemory::Block::mapped() const {
   if (snapshot.empty()) return pages(moved);
   if (moved.empty()) return pages(snapshot);

@@ -5,7 +5,7 @@
 // The owner of the memory, an allocator, adds blocks of whole pages that hold nothing else. When a
 // part of a block is the buffer of a second collective, its pages move: they are copied into the
 // heap, and the heap is mapped over them. Moving costs as much as two or three collectives that
-// copy, so a buffer of one collective stays. A collective's rules make the move safe: until it is
+// copy, so memory that is used once stays. A collective's rules make the move safe: until it is
 // done, the program does not write to its buffers. Pages with other bytes than the buffer's stay,
 // and the collective copies the data. A block has one moved part, which grows when a buffer
 // contains it.
@@ -68,6 +68,7 @@ class ShareableMemory {
   bool remove(const std::byte* memory);
 
   bool contains(const std::byte* memory);  // as it was added
+  bool in_use(const std::byte* memory);    // by a collective
 
   // Moves the pages of the buffer into the heap, if they may move, a collective used them before,
   // and memory suffices. Call end() after the collective.
