@@ -186,7 +186,7 @@ void Unit::attach_gradient_buffer(at::Tensor buffer) {
   // It keeps the buffer: a transfer may hold it longer than this unit.
   gradients_ = at::from_blob(
       gradient_buffer_.mutable_data_ptr(), whole_.sizes(), [buffer = gradient_buffer_](void*) {},
-      master_.options());
+      gradient_shard_.options());
   zero_padding();
 }
 

@@ -292,6 +292,17 @@ c10::intrusive_ptr<c10d::Work> NcclLikeBackend::_reduce_scatter_base(
                 }});
 }
 
+c10::intrusive_ptr<c10d::Work> NcclLikeBackend::alltoall_base(
+    at::Tensor& output, at::Tensor& input, std::vector<std::int64_t>& output_sizes,
+    std::vector<std::int64_t>& input_sizes, const c10d::AllToAllOptions& options) {
+  return queue(c10d::OpType::ALLTOALL_BASE, {input, output,
+                                             [inner = inner_, output_sizes, input_sizes, options](
+                                                 at::Tensor from, at::Tensor to) mutable {
+                                               return inner->alltoall_base(to, from, output_sizes,
+                                                                           input_sizes, options);
+                                             }});
+}
+
 c10::intrusive_ptr<c10d::Work> NcclLikeBackend::send(std::vector<at::Tensor>& tensors, int peer,
                                                      int tag) {
   return queue(
