@@ -9,6 +9,7 @@
 #include <string>
 #include <tuple>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include <pybind11/functional.h>
@@ -34,8 +35,12 @@ namespace {
 namespace py = pybind11;
 
 using ReleaseGil = py::call_guard<py::gil_scoped_release>;
-// Optimizer state: its name in the checkpoint, its parameter, and this rank's elements of it.
-using OptimizerTensor = std::tuple<std::string, std::size_t, at::Tensor>;
+// Optimizer state: its name in the checkpoint, the parameter by whose element it is, and this
+// rank's elements of it. Or its shape, and all of its elements or none.
+using OptimizerTensor =
+    std::tuple<std::string, std::variant<std::size_t, std::vector<std::int64_t>>, at::Tensor>;
+// Name, shape, type: "float32".
+using SavedTensor = std::tuple<std::string, std::vector<std::int64_t>, std::string>;
 
 constexpr Duration kSavingBound = std::chrono::minutes(30);
 constexpr Duration kConnectingBound = std::chrono::minutes(2);
@@ -43,8 +48,17 @@ constexpr Duration kConnectingBound = std::chrono::minutes(2);
 std::vector<train::OwnedTensor> owned(const BoundModel& model,
                                       const std::vector<OptimizerTensor>& slots) {
   std::vector<train::OwnedTensor> tensors;
-  for (const auto& [name, parameter, tensor] : slots)
-    tensors.push_back(model.engine->owned_like(name, parameter, tensor.view(-1)));
+  for (const auto& [name, form, tensor] : slots) {
+    if (const auto* parameter = std::get_if<std::size_t>(&form))
+      tensors.push_back(model.engine->owned_like(name, *parameter, tensor.view(-1)));
+    else
+      tensors.push_back({name,
+                         std::get<1>(form),
+                         {0, tensor.numel()},
+                         tensor.view(-1),
+                         /*copies_equal=*/true,
+                         /*stable_between_steps=*/true});
+  }
   return tensors;
 }
 
@@ -134,22 +148,23 @@ double save(BoundCheckpointer& bound, const BoundModel& model, std::int64_t step
   return std::chrono::duration<double>(value_of(bound.checkpointer->save(state))).count();
 }
 
-std::vector<std::string> names_of(const train::Manifest& manifest) {
-  std::vector<std::string> names;
-  for (const auto& tensor : manifest.tensors) names.push_back(tensor.name);
-  return names;
+std::vector<SavedTensor> saved_tensors_of(const train::Manifest& manifest) {
+  std::vector<SavedTensor> saved;
+  for (const auto& tensor : manifest.tensors)
+    saved.emplace_back(tensor.name, tensor.shape, std::string(name_of(tensor.type)));
+  return saved;
 }
 
 // slots: creates this rank's state of the optimizer for tensors of these names.
 std::int64_t resume_from(
     const std::string& folder, BoundModel& model, const std::string& optimizer,
-    const std::function<std::vector<OptimizerTensor>(const std::vector<std::string>&)>& slots,
+    const std::function<std::vector<OptimizerTensor>(const std::vector<SavedTensor>&)>& slots,
     const std::function<void(std::int64_t)>& set_steps, train::Sampler& sampler) {
   const train::OptimizerCallbacks resumed{
       optimizer,
       [&](const train::Manifest& manifest) -> Result<std::vector<train::OwnedTensor>> {
         try {
-          return owned(model, slots(names_of(manifest)));
+          return owned(model, slots(saved_tensors_of(manifest)));
         } catch (const std::exception& exception) {  // from Python
           return Error{Code::invalid, exception.what()};
         }

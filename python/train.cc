@@ -142,6 +142,13 @@ void bind_facts(PythonModel& model) {
       .def("owned_sizes", &owned_sizes)
       .def("slices_are_whole",
            [](const BoundModel& bound) { return bound.engine->slices_are_whole(); })
+      .def("own_slice",  // the index
+           [](const BoundModel& bound) {
+             const auto& slice = bound.engine->model().layout().units.front().slice;
+             return slice.begin / slice.size();
+           })
+      .def("slices",  // of a parameter, at most
+           [](const BoundModel& bound) { return bound.engine->model().policy().optimizer; })
       .def("state", &owned_state)
       .def("check", [](const BoundModel& bound) { value_of(bound.engine->check()); });
 }
@@ -179,6 +186,17 @@ void bind_step(PythonModel& model) {
            })
       .def("swap_in_slice",
            [](BoundModel& bound, std::size_t parameter) { bound.engine->swap_in_slice(parameter); })
+      // parameters: their indices; owners: of each, the index of a slice.
+      .def(
+          "swap_in_whole",
+          [](BoundModel& bound, const std::vector<std::size_t>& parameters,
+             const std::vector<int>& owners) {
+            std::vector<train::OwnedParameter> owned;
+            for (std::size_t i = 0; i < parameters.size(); ++i)
+              owned.push_back({parameters[i], owners[i]});
+            value_of(bound.engine->swap_in_whole(std::move(owned)));
+          },
+          ReleaseGil())
       .def("drop_gradients", [](BoundModel& bound) { bound.engine->drop_gradients(); })
       .def(
           "end_step", [](BoundModel& bound) { value_of(bound.engine->end_step()); }, ReleaseGil())

@@ -7,6 +7,7 @@
     lockstep.log({"loss": loss}, step=step)
     with lockstep.label("layers.7"):
         torch.distributed.all_reduce(gradient)
+    lockstep.profile_step()
 
 Importing this package does not import torch, so that ``log`` costs nothing in programs without it.
 Names that need torch import it at their first use. The backend is registered by the second import:
@@ -30,10 +31,12 @@ if TYPE_CHECKING:
         load_optimizer_state_dict,
         optimizer_state_dict,
     )
+    from lockstep._profile import profile_step
     from lockstep._shard import no_sync, shard
     from lockstep._state import average_buffers, load_state_dict, state_dict
     from lockstep._step import clip_grad_norm_
     from lockstep._training import Training
+    from lockstep._whole import mark_elementwise
 
 __all__ = [
     "Checkpoints",
@@ -49,8 +52,10 @@ __all__ = [
     "load_optimizer_state_dict",
     "load_state_dict",
     "log",
+    "mark_elementwise",
     "no_sync",
     "optimizer_state_dict",
+    "profile_step",
     "progress",
     "shard",
     "state_dict",
@@ -65,8 +70,10 @@ _NEED_TORCH = {
     "clip_grad_norm_": "lockstep._step",
     "load_optimizer_state_dict": "lockstep._interop.named_state",
     "load_state_dict": "lockstep._state",
+    "mark_elementwise": "lockstep._whole",
     "no_sync": "lockstep._shard",
     "optimizer_state_dict": "lockstep._interop.named_state",
+    "profile_step": "lockstep._profile",
     "shard": "lockstep._shard",
     "state_dict": "lockstep._state",
 }

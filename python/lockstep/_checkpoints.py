@@ -5,7 +5,7 @@ from __future__ import annotations
 import atexit
 import os
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -15,15 +15,17 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from lockstep import _report
+from lockstep import _report, _whole
 from lockstep._compiled import compiled, leave_groups_at_exit
 from lockstep._shard import rank_and_world_size, sharded_of
+from lockstep._whole import SavedTensor, StateTensor, needs_whole_parameters
 
 # The checkpoint's names of an optimizer's state, by torch's names: the C++ optimizer uses the same.
 STATE_NAMES = {
     "adamw": {"exp_avg": "exp_avg", "exp_avg_sq": "exp_avg_sq"},
     "sgd": {"momentum_buffer": "momentum"},
 }
+NOT_OF_OPTIMIZERS = ("parameter/", "buffer/", "random/")
 SAVING_BOUND = timedelta(minutes=30)
 
 
@@ -70,7 +72,7 @@ class Checkpoints:
         self,
         folder: str | Path,
         model: nn.Module,
-        optimizer: Optimizer,
+        optimizer: Optimizer | Sequence[Optimizer],
         sampler: Sampler | None = None,
         *,
         keep: int = 3,
@@ -80,6 +82,7 @@ class Checkpoints:
         """Collective. One training at a time writes to a folder; any number may read.
 
         Args:
+            optimizer: one that steps all parameters, or several that do so together.
             keep: the number of newest checkpoints that are kept.
             group: for messages of these ranks while the training continues; by default one is made.
             write: True claims the folder now, False never, and save() raises. By default the first
@@ -90,7 +93,7 @@ class Checkpoints:
         """
         self._folder = str(folder)
         self._sharded = sharded_of(model)
-        self._optimizer_state = OptimizerState(self._sharded, optimizer)
+        self._optimizer_state = OptimizerStates(self._sharded, optimizer)
         self._sampler = sampler or Sampler(1, self._sharded.core.world_size)
         self._keep, self._group, self._write = keep, group, write
         self._core: Any = None
@@ -164,7 +167,7 @@ class Checkpoints:
                 self._folder,
                 self._sharded.core,
                 self._optimizer_state.method,
-                self._optimizer_state.make_state,
+                self._optimizer_state.make_saved_state,
                 self._optimizer_state.set_steps,
                 self._sampler._core,
             )
@@ -206,9 +209,10 @@ class OptimizerState:
         self.method = type(optimizer).__name__.lower()
         self._sizes: list[int] = sharded.core.owned_sizes()
         stepped = {id(each) for group in optimizer.param_groups for each in group["params"]}
-        for name, parameter in zip(sharded.names, sharded.parameters, strict=True):
-            if id(parameter) not in stepped:
-                raise ValueError(f"the optimizer does not step {name}: give it all parameters")
+        # The numbers of its parameters; of one optimizer, all.
+        self.numbers = [
+            number for number, each in enumerate(sharded.parameters) if id(each) in stepped
+        ]
 
     def steps(self) -> int:
         counts = [state["step"] for state in self._optimizer.state.values() if "step" in state]
@@ -220,11 +224,14 @@ class OptimizerState:
             raise ValueError(f"parameters have taken different numbers of steps: {sorted(steps)}")
         return int(max(steps, default=0))
 
-    def tensors(self) -> list[tuple[str, int, Tensor]]:
+    def tensors(self) -> list[StateTensor]:
         """This rank's state. Torch keeps none for parameters of which this rank has no elements."""
+        if needs_whole_parameters(self._optimizer):
+            return _whole.state_of(self._optimizer, self._sharded, self.numbers)
         kinds = self._kinds()
-        found = []
-        for number, parameter in enumerate(self._sharded.parameters):
+        found: list[StateTensor] = []
+        for number in self.numbers:
+            parameter = self._sharded.parameters[number]
             state = self._optimizer.state.get(parameter, {})
             for key, (name, like) in kinds.items():
                 value = state.get(key)
@@ -233,16 +240,29 @@ class OptimizerState:
                 found.append((f"{name}/{self._sharded.names[number]}", number, value))
         return found
 
-    def make_state(self, names: list[str]) -> list[tuple[str, int, Tensor]]:
+    def make_saved_state(self, saved: list[SavedTensor]) -> list[StateTensor]:
+        """New state for a checkpoint with these tensors, to be written to."""
+        own = {self._sharded.names[number] for number in self.numbers}
+        saved = [
+            each
+            for each in saved
+            if not each[0].startswith(NOT_OF_OPTIMIZERS) and each[0].split("/", 1)[1] in own
+        ]
+        if needs_whole_parameters(self._optimizer):
+            return _whole.make_state(self._optimizer, self._sharded, saved)
+        return self.make_state([name for name, _, _ in saved])
+
+    def make_state(self, names: list[str]) -> list[StateTensor]:
         """New state of the kinds that these names have, to be written to."""
         # In the order of the names, which is the order of tensors().
-        kinds = dict.fromkeys(name.split("/", 1)[0] for name in names)
-        for other in ("parameter", "buffer", "random"):
-            kinds.pop(other, None)
+        kinds = dict.fromkeys(
+            name.split("/", 1)[0] for name in names if not name.startswith(NOT_OF_OPTIMIZERS)
+        )
         keys = {name: key for key, name in STATE_NAMES.get(self.method, {}).items()}
         self._optimizer.state.clear()
-        made = []
-        for number, parameter in enumerate(self._sharded.parameters):
+        made: list[StateTensor] = []
+        for number in self.numbers:
+            parameter = self._sharded.parameters[number]
             for kind in kinds:
                 value = self._zeros(number, None)
                 if self._sizes[number] > 0:
@@ -286,7 +306,8 @@ class OptimizerState:
         kinds: dict[str, tuple[str, torch.dtype | None]] = {}
         if self.method == "adamw" or (self.method == "sgd" and self._has_momentum()):
             kinds = {key: (name, None) for key, name in known.items()}
-        for number, parameter in enumerate(self._sharded.parameters):
+        for number in self.numbers:
+            parameter = self._sharded.parameters[number]
             for key, value in self._optimizer.state.get(parameter, {}).items():
                 if key == "step" or value is None:
                     continue
@@ -308,6 +329,41 @@ class OptimizerState:
         whole = self._sharded.core.slices_are_whole()
         shape = parameter.shape if whole else (self._sizes[number],)
         return torch.zeros(shape, dtype=dtype, device=parameter.device)
+
+
+class OptimizerStates:
+    """The state of the optimizers that step a model together."""
+
+    def __init__(self, sharded: Any, optimizers: Optimizer | Sequence[Optimizer]) -> None:
+        given = [optimizers] if isinstance(optimizers, Optimizer) else list(optimizers)
+        self._parts = [OptimizerState(sharded, each) for each in given]
+        self.method = "+".join(each.method for each in self._parts)
+        stepped = [number for each in self._parts for number in each.numbers]
+        for number, name in enumerate(sharded.names):
+            if number not in stepped:
+                raise ValueError(
+                    f"the optimizer does not step {name}: give it all parameters, or give the list "
+                    "of all optimizers"
+                )
+            if stepped.count(number) > 1:
+                raise ValueError(f"several optimizers step {name}: give each parameter to one")
+
+    def steps(self) -> int:
+        return max(each.steps() for each in self._parts)
+
+    def tensors(self) -> list[StateTensor]:
+        return [tensor for each in self._parts for tensor in each.tensors()]
+
+    def make_saved_state(self, saved: list[SavedTensor]) -> list[StateTensor]:
+        return [tensor for each in self._parts for tensor in each.make_saved_state(saved)]
+
+    def set_steps(self, steps: int) -> None:
+        for each in self._parts:
+            each.set_steps(steps)
+
+    def update_sizes(self) -> None:
+        for each in self._parts:
+            each.update_sizes()
 
 
 def _report_saved(step: int, path: str) -> None:

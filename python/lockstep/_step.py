@@ -15,12 +15,18 @@ from torch.optim.optimizer import (
 )
 
 from lockstep._capture import refuse_capture
+from lockstep._profile import end_step_of
 from lockstep._report import warn_and_report
+from lockstep._whole import (
+    needs_whole_parameters,
+    parameters_of,
+    swap_in_whole_parameters,
+)
 
 MARK = "_lockstep"
 
-# They use shapes, or more than one element at once; a slice is a row of elements.
-NOT_ELEMENTWISE = ("Adafactor", "LBFGS", "Muon", "SparseAdam")
+# They need all parameters at once, or sparse gradients.
+REFUSED = ("LBFGS", "SparseAdam")
 
 _checked: weakref.WeakSet[Optimizer] = weakref.WeakSet()
 # Learning rates as the program has set them, during a step with scaled ones.
@@ -103,22 +109,29 @@ def _before_step(optimizer: Optimizer, arguments: Any, named: Any) -> None:
                 if core.rank == 0:
                     warn_and_report(f"a step is not taken: {core.non_finite()}")
                 core.drop_gradients()  # so no optimizer steps them
-        _swap_in_slices(optimizer)
+        for core in cores:
+            _swap_in(optimizer, core)
     _scale_learning_rates(optimizer)
 
 
-def _swap_in_slices(optimizer: Optimizer) -> None:
-    for parameter in _parameters_of(optimizer):
-        mark = getattr(parameter, MARK, None)
-        if mark is not None and parameter.grad is not None:
-            mark[0].core.swap_in_slice(mark[1])
+def _swap_in(optimizer: Optimizer, core: Any) -> None:
+    """The slices, or whole parameters, for the time of the step."""
+    if needs_whole_parameters(optimizer) and not core.slices_are_whole():
+        swap_in_whole_parameters(optimizer, core)
+        return
+    for parameter in parameters_of(optimizer, core):
+        if parameter.grad is not None:
+            core.swap_in_slice(getattr(parameter, MARK)[1])
 
 
 def _after_step(optimizer: Optimizer, arguments: Any, named: Any) -> None:
     for group, rate in zip(optimizer.param_groups, _unscaled.pop(optimizer, []), strict=False):
         group["lr"] = rate
-    for core in _cores_of(_parameters_of(optimizer)):
+    cores = list(_cores_of(_parameters_of(optimizer)))
+    for core in cores:
         core.end_step()
+    if cores:
+        end_step_of(optimizer)
 
 
 def _scale_learning_rates(optimizer: Optimizer) -> None:
@@ -142,11 +155,13 @@ def _check(optimizer: Optimizer) -> None:
         if sharded.core.slices_are_whole():
             continue
         name = type(optimizer).__name__
-        if name in NOT_ELEMENTWISE:
+        if name in REFUSED:
             raise ValueError(
-                f"{name} does not step each element by itself, and the policy "
-                f"{sharded.core.policy} divides parameters anywhere: use policy ddp, or AdamW"
+                f"{name} cannot step parts of a model, and the policy {sharded.core.policy} "
+                "divides the optimizer's state: use policy ddp, or AdamW"
             )
+        if needs_whole_parameters(optimizer):
+            continue
         owned = sharded.core.owned_sizes()[number]
         for key, value in optimizer.state.get(parameter, {}).items():
             if isinstance(value, Tensor) and value.numel() not in (1, owned):

@@ -14,9 +14,10 @@ from torch import nn
 from torch.optim import Optimizer
 
 from lockstep import _report
-from lockstep._checkpoints import Checkpoints, OptimizerState, Sampler
+from lockstep._checkpoints import Checkpoints, OptimizerState, OptimizerStates, Sampler
 from lockstep._compiled import compiled
 from lockstep._shard import sharded_of
+from lockstep._whole import needs_whole_parameters
 
 
 class MicroBatch(NamedTuple):
@@ -76,6 +77,7 @@ class Training:
         self._sharded = sharded_of(model)
         self._core = self._sharded.core
         self._optimizer_state = OptimizerState(self._sharded, optimizer)
+        self._check_optimizer(optimizer)
         self._folder, self._keep, self._notes = checkpoints, keep, dict(notes or {})
         self._checkpoints: Checkpoints | None = None
         self._micro_batch_max = -(-sampler.global_batch // (self._core.world_size * micro_batches))
@@ -89,6 +91,16 @@ class Training:
             )
         self._done = self._last = 0
         self._save_requested_at = 0  # after which step a checkpoint was last requested
+
+    def _check_optimizer(self, optimizer: Optimizer) -> None:
+        OptimizerStates(self._sharded, optimizer)
+        continues = os.environ.get("LOCKSTEP_ON_FAILURE") in ("shrink", "wait")
+        if continues and needs_whole_parameters(optimizer) and not self._core.slices_are_whole():
+            raise ValueError(
+                f"{type(optimizer).__name__} needs whole parameters, and the state of each is on "
+                "one rank, which cannot be replaced from memory: start the run with --on-failure "
+                "restart, or use policy ddp, or AdamW"
+            )
 
     @property
     def rank(self) -> int:

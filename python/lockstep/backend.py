@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
+from lockstep import _by_name
 from lockstep._compiled import compiled, leave_groups_at_exit
 
 
@@ -36,6 +37,7 @@ def register() -> None:
             from lockstep import _replace_backend
 
             _replace_backend.patch_torch()
+        _by_name.patch_torch()
 
 
 def _explain_missing_launcher() -> None:

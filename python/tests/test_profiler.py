@@ -187,3 +187,20 @@ def test_the_events_are_no_labels(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     run_ranks(2, profile_labels)
     (record,) = tmp_path.glob("rank-0.*.flight")
     assert labels(record)[:4] == ["layers.7", "loss", "layers.7", ""]
+
+
+def profile_sharded_model(rank: int) -> set[str]:
+    model = lockstep.shard(torch.nn.Linear(4, 4), policy="zero2")
+    optimizer = torch.optim.SGD(model.parameters())
+    with torch_profile(activities=CPU, record_shapes=True) as profiler:
+        for _ in range(2):
+            model(torch.ones(2, 4)).sum().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+    return {name for name, _ in calls(profiler.events())}
+
+
+def test_the_calls_of_a_sharded_model_are_events(capfd: pytest.CaptureFixture[str]) -> None:
+    for names in run_ranks(2, profile_sharded_model):
+        assert "lockstep:reduce_scatter_tensor" in names
+    assert "Exception in RecordFunction" not in capfd.readouterr().err

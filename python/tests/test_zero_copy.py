@@ -148,7 +148,7 @@ def test_a_rank_without_others_on_its_host_moves_nothing() -> None:
 
 
 class _Rows(Dataset[tuple[float, float]]):
-    """Each item is a part of the tensor: its least and its largest number. Then it is overwritten."""
+    """Each item is the least and the largest number of a part, which is then overwritten."""
 
     def __init__(self, data: torch.Tensor | None) -> None:
         self.data = data

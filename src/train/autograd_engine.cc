@@ -6,6 +6,7 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/zeros.h>
+#include <ATen/record_function.h>
 #include <c10/core/StorageImpl.h>
 #include <c10/util/Exception.h>
 #include <torch/csrc/autograd/engine.h>
@@ -35,11 +36,6 @@ void rebind_tensor(const at::Tensor& tensor, const at::Tensor& other) {
 // Does not read the memory, which may be released.
 bool same_storage(const at::Tensor& a, const at::Tensor& b) {
   return a.storage().unsafeGetStorageImpl() == b.storage().unsafeGetStorageImpl();
-}
-
-const Unit& unit_of(const ShardedModel& model, std::size_t parameter) {
-  const auto unit = model.layout().parameters[parameter].unit;
-  return model.units()[static_cast<std::size_t>(unit)];
 }
 
 // Without memory, but as large as the largest parameter: so operations that write to a gradient,
@@ -108,7 +104,7 @@ Result<void> AutogradEngine::check() const {
   const auto& parameters = model_->parameters();
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     const auto& [name, tensor] = parameters[i];
-    const auto& whole = unit_of(*model_, i).whole();
+    const auto& whole = model_->unit_of(i).whole();
     if (!same_storage(tensor, whole) || tensor.scalar_type() != whole.scalar_type())
       return Error{Code::invalid, format("parameter {} was moved, cast or given other data after "
                                          "lockstep.shard: do that before, and load values by "
@@ -175,8 +171,10 @@ void AutogradEngine::end_backward() {
   hide_gradients();
 }
 
-// Hides a rank's partial gradients, so that they are not used as complete ones.
+// Hides a rank's partial gradients, so that they are not used as complete ones. A profiler would
+// look for their data, which raises.
 void AutogradEngine::hide_gradients() {
+  const at::DisableRecordFunctionGuard unrecorded;
   const bool summing =
       gradient_state_ == GradientState::partial && model_->mesh().shard().size() == 1;
   if (summing || slices_are_whole()) return;
@@ -248,17 +246,40 @@ void AutogradEngine::discard_step() {
 void AutogradEngine::swap_in_slice(std::size_t parameter) {
   const auto& layout = model_->layout();
   const auto& parameter_layout = layout.parameters[parameter];
-  const auto& unit = unit_of(*model_, parameter);
-  const auto& tensor = model_->parameters()[parameter].tensor;
+  const auto& unit = model_->unit_of(parameter);
   auto slice = Unit::owned_view(unit.master(), layout, static_cast<int>(parameter));
   auto gradient = Unit::owned_view(unit.gradient_slice(), layout, static_cast<int>(parameter));
   if (slices_are_whole()) {
     slice = slice.view(parameter_layout.spec.shape);
     gradient = gradient.view(parameter_layout.spec.shape);
   }
-  tensor.mutable_grad() = parameter_layout.owned.size() > 0 ? gradient : at::Tensor();
+  swap_in(parameter, slice, parameter_layout.owned.size() > 0 ? gradient : at::Tensor());
+}
+
+void AutogradEngine::swap_in(std::size_t parameter, const at::Tensor& value,
+                             const at::Tensor& gradient) {
+  const auto& tensor = model_->parameters()[parameter].tensor;
+  tensor.mutable_grad() = gradient;
   swapped_.push_back({parameter, tensor.variable_data()});
-  rebind_tensor(tensor, slice);
+  rebind_tensor(tensor, value);
+}
+
+Result<void> AutogradEngine::swap_in_whole(std::vector<OwnedParameter> parameters) {
+  if (!whole_parameters_) whole_parameters_ = TRY(WholeParameters::create(*model_));
+  owned_whole_ = TRY(whole_parameters_->gather(parameters));
+  for (const auto& [parameter, owner] : parameters)
+    model_->parameters()[parameter].tensor.mutable_grad().reset();
+  for (const auto& [parameter, whole] : owned_whole_)
+    swap_in(parameter, whole.value, whole.gradient);
+  swapped_whole_ = std::move(parameters);
+  return {};
+}
+
+Result<void> AutogradEngine::return_whole_parameters() {
+  const auto parameters = std::exchange(swapped_whole_, {});
+  const auto owned = std::exchange(owned_whole_, {});
+  if (parameters.empty()) return {};
+  return whole_parameters_->return_values(parameters, owned);
 }
 
 void AutogradEngine::drop_gradients() {
@@ -272,6 +293,7 @@ Result<void> AutogradEngine::end_step() {
     if (!slices_are_whole()) tensor.mutable_grad().reset();
   }
   swapped_.clear();
+  TRY(return_whole_parameters());
   gradient_state_ = GradientState::stepped;
   if (!agreed_step_.taken || std::exchange(is_local_step_, false)) return {};
   // Only their own blocks read divided parameters, and a block waits for them.

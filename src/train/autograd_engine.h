@@ -15,6 +15,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -25,6 +26,7 @@
 #include "base/result.h"
 #include "train/group/mesh.h"
 #include "train/optimizer/optimizer.h"
+#include "train/optimizer/whole_parameters.h"
 #include "train/policy.h"
 #include "train/shard.h"
 
@@ -69,6 +71,10 @@ class AutogradEngine {
   // slice, and its gradient for the gradient of that slice. If this rank has no element of it, it
   // has no gradient.
   void swap_in_slice(std::size_t parameter);
+  // The same with whole parameters, in their shapes, and only at their owners: other ranks have no
+  // gradients of them. For all parameters of an optimizer at once, of which there must be slices.
+  // Collective.
+  Result<void> swap_in_whole(std::vector<OwnedParameter> parameters);
   // Decisions, see resumable_optimizer.h.
   std::int64_t decided_steps() const { return decided_steps_; }
   void set_decided_steps(std::int64_t decided) { decided_steps_ = decided; }
@@ -109,6 +115,8 @@ class AutogradEngine {
   bool gradients_were_dropped() const;
   void hide_gradients();
   void show_gradients();
+  Result<void> return_whole_parameters();
+  void swap_in(std::size_t parameter, const at::Tensor& value, const at::Tensor& gradient);
   Result<void> check_gradients() const;
 
   std::shared_ptr<torch::nn::Module> module_;  // shared: its tensors are also used elsewhere
@@ -128,6 +136,10 @@ class AutogradEngine {
     at::Tensor before;  // the tensor that it was before
   };
   std::vector<SwappedParameter> swapped_;
+  // After swap_in_whole()
+  std::optional<WholeParameters> whole_parameters_;
+  std::vector<OwnedParameter> swapped_whole_;
+  std::map<std::size_t, WholeParameters::Whole> owned_whole_;
 };
 
 }  // namespace lockstep::train

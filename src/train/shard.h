@@ -24,6 +24,7 @@
 // 2022.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -152,6 +153,10 @@ class ShardedModel {
   const Policy& policy() const { return policy_; }
   const Layout& layout() const { return layout_; }
   const std::vector<Unit>& units() const { return units_; }
+  // The unit of a parameter, by its index in parameters().
+  const Unit& unit_of(std::size_t parameter) const {
+    return units_[static_cast<std::size_t>(layout_.parameters[parameter].unit)];
+  }
   Mesh& mesh() { return mesh_; }
   at::Device device() const { return tensors_.device(); }
   // The greatest number of buffers of the largest unit's size in use at once: by gathered

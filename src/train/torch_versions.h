@@ -2,7 +2,9 @@
 // torch's version.
 #pragma once
 
+#include <cstdint>
 #include <utility>
+#include <vector>
 
 #include <ATen/core/Tensor.h>
 #include <c10/core/StorageImpl.h>
@@ -50,6 +52,18 @@ inline c10::intrusive_ptr<c10d::Work> reduce_scatter_single(c10d::ProcessGroup& 
   return group._reduce_scatter_base(output, input);
 #else
   return group.reduce_scatter_single(output, input);
+#endif
+}
+
+// The sizes are numbers of elements, one for each rank.
+inline c10::intrusive_ptr<c10d::Work> all_to_all_single(c10d::ProcessGroup& group,
+                                                        at::Tensor& output, at::Tensor& input,
+                                                        std::vector<std::int64_t>& output_sizes,
+                                                        std::vector<std::int64_t>& input_sizes) {
+#if TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR < 13
+  return group.alltoall_base(output, input, output_sizes, input_sizes);
+#else
+  return group.all_to_all_single(output, input, output_sizes, input_sizes);
 #endif
 }
 

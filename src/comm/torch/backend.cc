@@ -145,10 +145,11 @@ void Backend::check_root(std::string_view what, std::int64_t root) const {
 void Backend::add_all_reduce(CallParts& parts, at::Tensor& tensor, const c10d::ReduceOp& op) {
   check_dense(parts.operation, tensor);
   const auto reduction = plan_tensor_reduction(parts.operation, tensor, op);
-  at::Tensor carried = operand_of(tensor, reduction);
+  const at::Tensor numbers = numbers_of(tensor);
+  const at::Tensor carried = operand_of(numbers, reduction);
   parts.futures.push_back(
       communicator()->all_reduce(bytes(carried), reduction.type, reduction.op, parts.mode));
-  parts.copy(tensor, carried);
+  parts.copy(numbers, carried);
   parts.outputs.push_back(tensor);
 }
 
@@ -157,7 +158,11 @@ Backend::WorkPtr Backend::allreduce(Tensors& tensors, const c10d::AllreduceOptio
     return on_device(tensors.front(), &c10d::Backend::allreduce, tensors, options);
   at::AutoDispatchBelowADInplaceOrView below_autograd;
   auto parts = begin("all_reduce", options, tensors);
-  add_all_reduce(parts, single_tensor(parts.operation, tensors), options.reduceOp);
+  auto& tensor = single_tensor(parts.operation, tensors);
+  if (tensor.layout() == at::kSparse)
+    add_sparse_all_reduce(parts, tensor, options.reduceOp);
+  else
+    add_all_reduce(parts, tensor, options.reduceOp);
   return start(c10d::OpType::ALLREDUCE, std::move(parts));
 }
 
@@ -181,11 +186,12 @@ Backend::WorkPtr Backend::reduce(Tensors& tensors, const c10d::ReduceOptions& op
   const auto& tensor = single_tensor(parts.operation, tensors);
   check_dense(parts.operation, tensor);
   const auto reduction = plan_tensor_reduction(parts.operation, tensor, options.reduceOp);
-  const at::Tensor carried = operand_of(tensor, reduction);
+  const at::Tensor numbers = numbers_of(tensor);
+  const at::Tensor carried = operand_of(numbers, reduction);
   parts.futures.push_back(communicator()->reduce(bytes(carried), reduction.type, reduction.op,
                                                  static_cast<int>(options.rootRank), parts.mode));
   parts.memory.push_back(carried);
-  if (rank_ == options.rootRank) parts.copy(tensor, carried);
+  if (rank_ == options.rootRank) parts.copy(numbers, carried);
   parts.outputs.push_back(tensor);
   return start(c10d::OpType::REDUCE, std::move(parts));
 }
@@ -195,13 +201,14 @@ void Backend::add_reduce_scatter(CallParts& parts, at::Tensor& output, const at:
   check_dense(parts.operation, output);
   check_type_and_size(parts.operation, input, output.scalar_type(), output.numel() * size_);
   const auto reduction = plan_tensor_reduction(parts.operation, input, op);
-  const at::Tensor from = operand_of(input, reduction);
+  const at::Tensor from = operand_of(numbers_of(input), reduction);
+  const at::Tensor numbers = numbers_of(output);
   const at::Tensor to = contiguous_output_for(
-      output.scalar_type() == reduction.wire_type ? output : output.to(reduction.wire_type));
+      numbers.scalar_type() == reduction.wire_type ? numbers : numbers.to(reduction.wire_type));
   parts.futures.push_back(communicator()->reduce_scatter(bytes(from), bytes(to), reduction.type,
                                                          reduction.op, parts.mode));
   parts.memory.push_back(from);
-  parts.copy(output, to);
+  parts.copy(numbers, to);
   parts.outputs.push_back(output);
 }
 

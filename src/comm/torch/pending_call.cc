@@ -46,14 +46,15 @@ bool wait_until_ready(const PendingCall& call, const Deadline& deadline) {
 }
 
 Result<void> make(const std::vector<std::pair<at::Tensor, at::Tensor>>& copies,
-                  std::string_view what) {
-  // Below autograd: the copies are part of the call, not of a graph.
+                  const std::vector<std::function<void()>>& computations, std::string_view what) {
+  // Below autograd: they are part of the call, not of a graph.
   at::AutoDispatchBelowADInplaceOrView guard;
   try {
     for (const auto& [to, from] : copies) to.copy_(from);
+    for (const auto& compute : computations) compute();
     return {};
   } catch (const std::exception& error) {
-    return Error{Code::internal, format("{}: copying the result: {}", what, error.what())};
+    return Error{Code::internal, format("{}: making the result: {}", what, error.what())};
   }
 }
 
@@ -108,6 +109,7 @@ void CallParts::append(CallParts other) {
   move_to(memory, other.memory);
   move_to(futures, other.futures);
   move_to(copies, other.copies);
+  move_to(computations, other.computations);
   move_to(sources, other.sources);
   move_to(events, other.events);
 }
@@ -119,6 +121,7 @@ PendingCall::PendingCall(CallParts parts)
       futures_(std::move(parts.futures)),
       events_(std::move(parts.events)),
       copies_(std::move(parts.copies)),
+      computations_(std::move(parts.computations)),
       memory_(std::move(parts.memory)) {}
 
 std::optional<int> PendingCall::source() const {
@@ -138,7 +141,7 @@ Result<void> PendingCall::wait_and_finish() {
     if (auto one = pending.wait(); !one && result) result = std::move(one);
   Lock lock(mutex_);
   if (!finished_) {
-    if (result) result = make(copies_, operation_);
+    if (result) result = make(copies_, computations_, operation_);
     result_ = std::move(result);
     finished_ = true;
     for (const auto& event : events_) event->end();  // before the caller can stop the profiler
@@ -163,11 +166,13 @@ void PendingCall::on_ready(std::function<void()> callback) const {
 
 void PendingCall::release() {
   std::vector<std::pair<at::Tensor, at::Tensor>> copies;
+  std::vector<std::function<void()>> computations;
   std::vector<at::Tensor> memory;
   // The lock is released before the variables above are destroyed.
   Lock lock(mutex_);
   if (!finished_) return;
   copies.swap(copies_);
+  computations.swap(computations_);
   memory.swap(memory_);
 }
 

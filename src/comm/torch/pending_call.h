@@ -1,6 +1,6 @@
 // PendingCall: the state of one call of torch.distributed, from the communicator's futures to the
-// last copy into the caller's tensors. Shared by the handle that torch has (work.h) and, when no
-// caller waits for it, by the thread that completes it (completion_thread.h).
+// last copy or computation into the caller's tensors. Shared by the handle that torch has (work.h)
+// and, when no caller waits for it, by the thread that completes it (completion_thread.h).
 #pragma once
 
 #include <chrono>
@@ -30,6 +30,7 @@ struct CallParts {
   std::vector<at::Tensor> memory{};     // other memory that must live until all is done
   std::vector<OperationFuture> futures{};
   std::vector<std::pair<at::Tensor, at::Tensor>> copies{};  // {to, from}, after all succeeded
+  std::vector<std::function<void()>> computations{};        // after the copies; they may raise
   // For receives from any source: the receives write the source here. Shared by the parts of a
   // batch.
   std::vector<std::shared_ptr<int>> sources{};
@@ -79,10 +80,11 @@ class PendingCall {
   const std::vector<OperationFuture> futures_;
   const std::vector<std::shared_ptr<CallEvent>> events_;
 
-  Mutex mutex_;  // guards what follows; held while the copies are made
+  Mutex mutex_;  // guards what follows; held while the copies and computations are made
   bool finished_ LS_GUARDED_BY(mutex_) = false;
   Result<void> result_ LS_GUARDED_BY(mutex_);
   std::vector<std::pair<at::Tensor, at::Tensor>> copies_ LS_GUARDED_BY(mutex_);
+  std::vector<std::function<void()>> computations_ LS_GUARDED_BY(mutex_);
   std::vector<at::Tensor> memory_ LS_GUARDED_BY(mutex_);
 };
 

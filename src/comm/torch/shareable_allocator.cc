@@ -1,52 +1,59 @@
 #include "comm/torch/shareable_allocator.h"
 
-#include <cstdlib>
+#include <cstddef>
+#include <cstdint>
 #include <span>
 
 #include <c10/core/Allocator.h>
 #include <c10/core/CPUAllocator.h>
 #include <c10/core/Device.h>
 #include <c10/core/DeviceType.h>
-#include <c10/core/alignment.h>
 #include <c10/core/impl/alloc_cpu.h>
-#include <c10/util/Flags.h>
-#include <c10/util/numa.h>
+#include <c10/util/Exception.h>
 #include <unistd.h>
 
 #include "comm/fabric/shm/remap.h"
 #include "comm/fabric/shm/shareable_memory.h"
 
-// Torch's headers do not declare them.
-C10_DECLARE_bool(caffe2_cpu_allocator_do_zero_fill);
-C10_DECLARE_bool(caffe2_cpu_allocator_do_junk_fill);
-
 namespace lockstep::comm {
 namespace {
 
-// Torch's own allocator follows these.
-bool has_options_of_torch() {
-  const bool has_huge_pages =
-      c10::c10_compute_alignment(c10::gAlloc_threshold_thp) != c10::gAlignment;
-  return has_huge_pages || c10::IsNUMAEnabled() || FLAGS_caffe2_cpu_allocator_do_zero_fill ||
-         FLAGS_caffe2_cpu_allocator_do_junk_fill;
+// The memory that torch has allocated, before a tensor's first page.
+struct Allocation {
+  void* memory;
+};
+
+Allocation& allocation_of(std::byte* pages) { return reinterpret_cast<Allocation*>(pages)[-1]; }
+
+// By torch's function, with its options: filling, NUMA, huge pages. The alignment is ours, because
+// malloc reuses freed memory badly for tensors that must begin at a page.
+std::byte* allocate_pages(std::size_t bytes) {
+  auto* const memory = c10::alloc_cpu(sizeof(Allocation) + kPageBytes + pages_up(bytes));
+  const auto begin = reinterpret_cast<std::uintptr_t>(memory);
+  auto* const pages =
+      static_cast<std::byte*>(memory) + pages_up(begin + sizeof(Allocation)) - begin;
+  allocation_of(pages) = {memory};
+  ShareableMemory::of_this_process().add({pages, bytes});
+  return pages;
 }
 
-void* allocate_pages(std::size_t bytes) {
-  void* memory = nullptr;
-  if (::posix_memalign(&memory, kPageBytes, pages_up(bytes)) != 0) return nullptr;
-  ShareableMemory::of_this_process().add({static_cast<std::byte*>(memory), bytes});
-  return memory;
+void free_pages(std::byte* pages) {
+  // Shared memory must not go back to malloc: rather lose it.
+  if (ShareableMemory::of_this_process().remove(pages)) c10::free_cpu(allocation_of(pages).memory);
 }
 
 class ShareableAllocator final : public c10::Allocator {
  public:
   c10::DataPtr allocate(std::size_t bytes) override {
-    const bool moves = bytes >= kShareableBytes && bytes <= kLargest;
-    void* const memory = moves ? allocate_pages(bytes) : nullptr;
-    // Torch's own raises the error if there is no memory.
-    if (memory == nullptr) return c10::GetDefaultCPUAllocator()->allocate(bytes);
-    c10::profiledCPUMemoryReporter().New(memory, bytes);
-    return {memory, memory, &free_pages, c10::Device(c10::DeviceType::CPU)};
+    if (bytes < kShareableBytes || bytes > kLargest)
+      return c10::GetDefaultCPUAllocator()->allocate(bytes);
+    try {
+      auto* const memory = allocate_pages(bytes);
+      c10::profiledCPUMemoryReporter().New(memory, bytes);
+      return {memory, memory, &report_and_free, c10::Device(c10::DeviceType::CPU)};
+    } catch (const c10::Error&) {
+      return c10::GetDefaultCPUAllocator()->allocate(bytes);  // which reports the error
+    }
   }
 
   c10::DeleterFnPtr raw_deleter() const override { return &free_any; }
@@ -59,15 +66,13 @@ class ShareableAllocator final : public c10::Allocator {
   // A negative size, as an unsigned number, is larger.
   static constexpr std::size_t kLargest = std::size_t{1} << 62;
 
-  static void free_pages(void* memory) {
+  static void report_and_free(void* memory) {
     c10::profiledCPUMemoryReporter().Delete(memory);
-    // Shared memory must not go back to malloc: rather lose it.
-    if (ShareableMemory::of_this_process().remove(static_cast<std::byte*>(memory)))
-      std::free(memory);
+    free_pages(static_cast<std::byte*>(memory));
   }
   static void free_any(void* memory) {
     if (ShareableMemory::of_this_process().contains(static_cast<std::byte*>(memory)))
-      free_pages(memory);
+      report_and_free(memory);
     else
       c10::GetDefaultCPUAllocator()->raw_deallocate(memory);
   }
@@ -85,7 +90,7 @@ void install_shareable_allocator() {
   static auto* const allocator = new ShareableAllocator;  // never destroyed: tensors refer to it
   const bool is_default = c10::GetCPUAllocator() == c10::GetDefaultCPUAllocator();
   const bool has_usual_pages = ::sysconf(_SC_PAGESIZE) == static_cast<long>(kPageBytes);
-  if (is_default && has_usual_pages && !has_options_of_torch()) c10::SetCPUAllocator(allocator);
+  if (is_default && has_usual_pages) c10::SetCPUAllocator(allocator);
 }
 
 }  // namespace lockstep::comm

@@ -1,6 +1,6 @@
 // Torch's allocator of CPU memory, so that large tensors can move into the shared heap at their
-// first collective (comm/fabric/shm/shareable_memory.h). Their memory is malloc's, as before, but
-// begins and ends at a page. Everything else stays with torch's own allocator.
+// collectives (comm/fabric/shm/shareable_memory.h). Their memory comes from torch's function, as
+// before, but begins and ends at a page. Small tensors stay with torch's own allocator.
 #pragma once
 
 #include <cstddef>
@@ -16,8 +16,7 @@ inline constexpr std::size_t kShareableBytes = std::size_t{256} << 10;
 bool wants_zero_copy(const Environment& environment);
 
 // Makes it the allocator of tensors that are created from now on. Does nothing if the program has
-// an allocator of its own, or one of torch's options for CPU memory is on (NUMA, filling, huge
-// pages). Not for two threads at once.
+// an allocator of its own. Not for two threads at once.
 void install_shareable_allocator();
 
 }  // namespace lockstep::comm

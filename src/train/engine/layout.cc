@@ -116,6 +116,12 @@ std::int64_t ParameterSpec::elements() const {
   return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>());
 }
 
+Interval Layout::part_in_slice(std::size_t parameter, int slice) const {
+  const auto& place = parameters[parameter];
+  const auto size = units[static_cast<std::size_t>(place.unit)].slice.size();
+  return owned_part({slice * size, (slice + 1) * size}, place.offset, place.spec.elements());
+}
+
 at::ScalarType accumulation_type(at::ScalarType type) {
   return type == at::kBFloat16 || type == at::kHalf ? at::kFloat : type;
 }

@@ -70,6 +70,9 @@ struct Layout {
   // Frozen parameters have units of their own, after all others.
   static Layout build(std::vector<ParameterSpec> parameters, const Policy& policy,
                       SliceIndex slice = {});
+
+  // The elements of a trainable parameter, counted from its first, in the slice of this index.
+  Interval part_in_slice(std::size_t parameter, int slice) const;
 };
 
 // The type in which the optimizer computes, and gradients are summed: 32 bits for 16-bit floats.

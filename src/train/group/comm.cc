@@ -343,6 +343,20 @@ Transfer Comm::reduce_scatter(at::Tensor part, at::Tensor whole, std::string_vie
                [&] { return reduce_scatter_single(**group_, to.tensor, from.tensor); });
 }
 
+Transfer Comm::all_to_all(at::Tensor output, std::vector<std::int64_t> output_sizes,
+                          at::Tensor input, std::vector<std::int64_t> input_sizes,
+                          std::string_view label) {
+  if (!group_) {
+    output.copy_(input);
+    return {};
+  }
+  auto to = stage(output, /*is_output=*/true);
+  auto from = stage(input, /*is_output=*/false);
+  return start("all-to-all", label, {to, from}, [&] {
+    return all_to_all_single(**group_, to.tensor, from.tensor, output_sizes, input_sizes);
+  });
+}
+
 Transfer Comm::send(at::Tensor tensor, int to, std::string_view label) {
   LS_CHECK(group_ && to != rank_);
   const auto staged = stage(tensor, /*is_output=*/false);

@@ -87,6 +87,10 @@ class Comm {
   Transfer all_gather(at::Tensor whole, at::Tensor part, std::string_view label);
   // `part` becomes this rank's slice of the sum of the ranks' `whole`.
   Transfer reduce_scatter(at::Tensor part, at::Tensor whole, std::string_view label);
+  // Each rank sends a part of `input` to each rank, and gets a part from each into `output`: both
+  // one-dimensional, with the parts in the order of the ranks. The sizes are in elements, by rank.
+  Transfer all_to_all(at::Tensor output, std::vector<std::int64_t> output_sizes, at::Tensor input,
+                      std::vector<std::int64_t> input_sizes, std::string_view label);
   // Between two ranks of the group, without the others: each send matches a receive of the same
   // size, in the same order.
   Transfer send(at::Tensor tensor, int to, std::string_view label);

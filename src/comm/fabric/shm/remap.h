@@ -1,4 +1,4 @@
-// What is mapped at an address of this process, changed in one step: other threads that read there
+// Changes what is mapped at an address of this process, in one step: other threads that read there
 // see the same bytes before, during and after. All addresses and sizes are of whole pages.
 #pragma once
 
@@ -17,7 +17,7 @@ constexpr std::size_t pages_up(std::size_t bytes) {
 
 enum class Sharing {
   shared,    // with all that map this memory
-  snapshot,  // reads what nobody has changed since; a write copies the page for this process
+  snapshot,  // reads the file, which must not change; a write copies the page for this process
 };
 // Maps memory of the file, from this offset on. False, and nothing has changed, if the system
 // refuses, as with too many mappings.

@@ -1,4 +1,4 @@
-// What fork() does with memory that was moved into the heap.
+// Keeps memory that was moved into the heap apart in parent and child when the process forks.
 #include <algorithm>
 #include <chrono>
 #include <utility>

@@ -81,7 +81,7 @@ class ShareableMemory {
   struct HeapMemory {
     std::shared_ptr<SharedHeap> heap = {};  // of the process
     std::span<std::byte> memory = {};
-    // Of all forks whose children see it. Shared by the memory that they see.
+    // One for each fork whose children see it; shared by all memory that they see.
     std::vector<std::shared_ptr<ForkWitness>> witnesses = {};
   };
   struct PageRange {
@@ -132,7 +132,7 @@ class ShareableMemory {
   Mutex mutex_;  // guards what follows; held during a fork
   std::map<const std::byte*, std::shared_ptr<Block>> blocks_ LS_GUARDED_BY(mutex_);
   std::list<HeapMemory> retired_ LS_GUARDED_BY(mutex_);  // that children may still read
-  // Of the forks since a part was moved.
+  // For the forks since a part was moved.
   std::shared_ptr<ForkWitness> witness_ LS_GUARDED_BY(mutex_);
   // During a fork: the parts that the child copies, and a pipe that ends when it has.
   std::vector<std::shared_ptr<Block>> copied_by_child_ LS_GUARDED_BY(mutex_);
