@@ -5,6 +5,7 @@ from typing import Any
 import torch
 from models import IN, OUT, loss_of, wave
 from torch import nn
+from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
 from torch.distributed.fsdp import fully_shard
 
 
@@ -36,3 +37,22 @@ def small() -> nn.Module:
 def fsdp2() -> tuple[nn.Module, torch.optim.Optimizer]:
     model = fully_shard(small())
     return model, adamw(model.parameters())
+
+
+class Plain:
+    """A program of plain torch or FSDP2 gives this to dcp; torch's own tutorial has it."""
+
+    def __init__(self, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+        self._model, self._optimizer = model, optimizer
+
+    def state_dict(self) -> dict[str, Any]:
+        model, optimizer = get_state_dict(self._model, self._optimizer)
+        return {"model": model, "optim": optimizer}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        set_state_dict(
+            self._model,
+            self._optimizer,
+            model_state_dict=state["model"],
+            optim_state_dict=state["optim"],
+        )

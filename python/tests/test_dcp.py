@@ -10,11 +10,10 @@ import pytest
 import torch
 import torch.distributed as dist
 import torch.distributed.checkpoint as dcp
-from fsdp2 import adamw, fsdp2, sgd, small, train
+from fsdp2 import Plain, adamw, fsdp2, sgd, small, train
 from models import IN, MakeOptimizer, net, train_alone
 from ranks import Crew, run_ranks
 from torch import nn
-from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
 
 import lockstep
 from lockstep._interop.slice import Slice, boxes_of
@@ -23,25 +22,6 @@ from lockstep._interop.slice import Slice, boxes_of
 @pytest.fixture(scope="module")
 def hosts() -> int:
     return 1
-
-
-class Plain:
-    """A program of plain torch or FSDP2 gives this to dcp; torch's own tutorial has it."""
-
-    def __init__(self, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
-        self._model, self._optimizer = model, optimizer
-
-    def state_dict(self) -> dict[str, Any]:
-        model, optimizer = get_state_dict(self._model, self._optimizer)
-        return {"model": model, "optim": optimizer}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        set_state_dict(
-            self._model,
-            self._optimizer,
-            model_state_dict=state["model"],
-            optim_state_dict=state["optim"],
-        )
 
 
 def test_boxes_hold_each_element_once_and_in_its_order() -> None:

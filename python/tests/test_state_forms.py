@@ -1,11 +1,14 @@
 """State as whole tensors and as DTensors, from FSDP2 and to it."""
 
+import functools
 import math
+from pathlib import Path
 
 import pytest
 import torch
 import torch.distributed as dist
-from fsdp2 import adamw, fsdp2, sgd, small, train
+import torch.distributed.checkpoint as dcp
+from fsdp2 import Plain, adamw, fsdp2, sgd, small, train
 from ranks import Crew
 from torch import nn
 from torch.distributed.checkpoint.state_dict import (
@@ -138,3 +141,30 @@ def before_a_step(rank: int) -> None:
 
 def test_an_optimizer_that_has_not_stepped_has_new_state(crew: Crew) -> None:
     crew.run(before_a_step)
+
+
+def torchs_functions(rank: int, folder: str) -> None:
+    """A program for FSDP2 saves and resumes a model of ours unchanged."""
+    ours, mine = lockstep_model("mics:2")
+    train(ours, mine, range(2), rank, 4)
+    dcp.save({"app": Plain(ours, mine)}, checkpoint_id=folder)
+    options = StateDictOptions(full_state_dict=True, cpu_offload=True)
+    whole = get_model_state_dict(ours, options=options)
+    moments = get_optimizer_state_dict(ours, mine, options=options)
+    expected = lockstep.state_dict(ours), lockstep.optimizer_state_dict(ours, mine)
+    if rank == 0:
+        torch.testing.assert_close(whole, dict(expected[0]), rtol=0, atol=0)
+        torch.testing.assert_close(moments["state"], expected[1]["state"], rtol=0, atol=0)
+    again, fresh = lockstep_model("zero3")
+    dcp.load({"app": Plain(again, fresh)}, checkpoint_id=folder)
+    train(ours, mine, range(2, 4), rank, 4)
+    train(again, fresh, range(2, 4), rank, 4)
+    first, second = lockstep.state_dict(ours), lockstep.state_dict(again)
+    for name, value in first.items():
+        if "running" in name:  # which each rank has of its own data
+            continue
+        torch.testing.assert_close(second[name], value, **CLOSE)
+
+
+def test_torchs_own_functions_work_for_a_sharded_model(crew: Crew, tmp_path: Path) -> None:
+    crew.run(functools.partial(torchs_functions, folder=str(tmp_path)))

@@ -15,6 +15,7 @@ from lockstep import _state
 from lockstep._interop import forms
 from lockstep._interop.slice import Slice
 from lockstep._shard import sharded_of
+from lockstep._whole import needs_whole_parameters
 
 
 class Stateful:
@@ -143,6 +144,11 @@ class _OwnedState:
             for name, shape, begin, end, _ in core.state()
         }
         self._whole = core.slices_are_whole()
+        if not self._whole and needs_whole_parameters(optimizer):
+            raise ValueError(
+                f"{type(optimizer).__name__} steps whole parameters, whose state is not divided by "
+                "element: save it by lockstep.Checkpoints, or use policy ddp"
+            )
 
     def parts(self) -> Iterator[tuple[str, dict[str, Any]]]:
         """Each parameter's state, with a Slice for what it has by element."""
