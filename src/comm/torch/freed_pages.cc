@@ -26,7 +26,6 @@ FreedPages::Taken FreedPages::take(std::size_t bytes, Time now) {
   Taken taken;
   Lock lock(mutex_);
   used_bytes_ += bytes;
-  used_bytes_max_ = std::max(used_bytes_max_, used_bytes_);
   const auto found = std::ranges::find(kept_, bytes, &Kept::bytes);
   if (found != kept_.end()) {
     taken.pages = found->pages;
@@ -39,6 +38,8 @@ FreedPages::Taken FreedPages::take(std::size_t bytes, Time now) {
 
 std::vector<std::byte*> FreedPages::keep(std::byte* pages, std::size_t bytes, Time now) {
   Lock lock(mutex_);
+  // Not in take(): memory may be asked for that does not exist.
+  used_bytes_max_ = std::max(used_bytes_max_, used_bytes_);
   used_bytes_ -= bytes;
   kept_bytes_ += bytes;
   kept_.push_front({pages, bytes, now});
@@ -52,8 +53,8 @@ void FreedPages::forget(std::size_t bytes) {
 
 std::vector<std::byte*> FreedPages::drop(Time now) {
   std::vector<std::byte*> dropped;
-  while (!kept_.empty() &&
-         (kept_bytes_ > used_bytes_max_ - used_bytes_ || now - kept_.back().since > kKept)) {
+  const auto limit = std::max(used_bytes_max_, used_bytes_) - used_bytes_;
+  while (!kept_.empty() && (kept_bytes_ > limit || now - kept_.back().since > kKept)) {
     dropped.push_back(kept_.back().pages);
     kept_bytes_ -= kept_.back().bytes;
     kept_.pop_back();
