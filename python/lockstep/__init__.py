@@ -7,6 +7,7 @@
     lockstep.log({"loss": loss}, step=step)
     with lockstep.label("layers.7"):
         torch.distributed.all_reduce(gradient)
+    lockstep.profile_step()
 
 Importing this package does not import torch, so that ``log`` costs nothing in programs without it.
 Names that need torch import it at their first use. The backend is registered by the second import:
@@ -25,6 +26,12 @@ from lockstep._report import checkpoint, event, log, progress
 
 if TYPE_CHECKING:
     from lockstep._checkpoints import Checkpoints, Sampler
+    from lockstep._interop.named_state import (
+        Stateful,
+        load_optimizer_state_dict,
+        optimizer_state_dict,
+    )
+    from lockstep._profile import profile_step
     from lockstep._shard import no_sync, shard
     from lockstep._state import average_buffers, load_state_dict, state_dict
     from lockstep._step import clip_grad_norm_
@@ -34,6 +41,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Checkpoints",
     "Sampler",
+    "Stateful",
     "Training",
     "__version__",
     "average_buffers",
@@ -41,10 +49,13 @@ __all__ = [
     "clip_grad_norm_",
     "event",
     "label",
+    "load_optimizer_state_dict",
     "load_state_dict",
     "log",
     "mark_elementwise",
     "no_sync",
+    "optimizer_state_dict",
+    "profile_step",
     "progress",
     "shard",
     "state_dict",
@@ -53,12 +64,16 @@ __all__ = [
 _NEED_TORCH = {
     "Checkpoints": "lockstep._checkpoints",
     "Sampler": "lockstep._checkpoints",
+    "Stateful": "lockstep._interop.named_state",
     "Training": "lockstep._training",
     "average_buffers": "lockstep._state",
     "clip_grad_norm_": "lockstep._step",
+    "load_optimizer_state_dict": "lockstep._interop.named_state",
     "load_state_dict": "lockstep._state",
     "mark_elementwise": "lockstep._whole",
     "no_sync": "lockstep._shard",
+    "optimizer_state_dict": "lockstep._interop.named_state",
+    "profile_step": "lockstep._profile",
     "shard": "lockstep._shard",
     "state_dict": "lockstep._state",
 }

@@ -19,6 +19,7 @@ from lockstep import _materialize, _step
 from lockstep._capture import refuse_capture, refuse_compiled_graphs
 from lockstep._compiled import compiled, leave_groups_at_exit
 from lockstep._hidden import HiddenGradient
+from lockstep._interop import torch_functions
 from lockstep._report import warn_and_report
 
 Model = TypeVar("Model", bound=nn.Module)
@@ -87,6 +88,7 @@ def shard(
     if weights is not None and not joining:
         _materialize.read(model, core, weights, from_meta, init)
     _step.watch_optimizers()
+    torch_functions.replace()
     return model
 
 

@@ -8,12 +8,25 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from lockstep._interop.slice import Slice
 
-def state_dict(model: nn.Module) -> dict[str, Tensor]:
+
+def state_dict(model: nn.Module, form: str = "full") -> dict[str, Tensor]:
     """The model.state_dict() of the unsharded model, on rank 0 and the CPU; elsewhere empty.
 
     Every rank calls it; one block at a time is gathered. For whole runs use Checkpoints.
+
+    Args:
+        form: "full"; or "dtensor", the model.state_dict() of FSDP2 instead: DTensors, whose rows
+            are divided among all ranks. Parameters of 16 bits have the 32 bits of the optimizer's
+            masters there.
     """
+    if form == "dtensor":
+        from lockstep._interop.forms import model_dtensors
+
+        return model_dtensors(model)
+    if form != "full":
+        raise ValueError(f'form {form}: must be "full" or "dtensor"')
     # Not at the top: _shard imports this module.
     from lockstep._shard import sharded_of
 
@@ -21,19 +34,19 @@ def state_dict(model: nn.Module) -> dict[str, Tensor]:
     core = sharded.core
     core.wait_parameter_sync()
     wanted = core.rank == 0
-    inside: dict[int, Tensor] = {}
+    copies: dict[int, Tensor] = {}  # one of tied tensors
     with torch.no_grad():
         for number, block in enumerate(sharded.blocks):
             core.pre_forward(number, [])
             if wanted:
-                inside |= {id(each): _copy(each) for each in block.parameters()}
+                copies |= {id(each): _copy(each) for each in block.parameters()}
             core.post_forward(number, [])
         values: dict[str, Tensor] = {}
         if wanted:
-            values = {
-                name: inside[id(tensor)] if id(tensor) in inside else _copy(tensor)
-                for name, tensor in model.state_dict(keep_vars=True).items()
-            }
+            for name, tensor in model.state_dict(keep_vars=True).items():
+                if id(tensor) not in copies:
+                    copies[id(tensor)] = _copy(tensor)
+                values[name] = copies[id(tensor)]
         _confirm(core, sharded.parameters[0].device)
         return values
 
@@ -46,35 +59,52 @@ def _confirm(core: Any, device: torch.device) -> None:
 
 
 def load_state_dict(model: nn.Module, values: Mapping[str, Any]) -> None:
-    """Load a state_dict() of this function's counterpart or of an unsharded model.
+    """Load a state_dict() of this function's counterpart, of an unsharded model, or of FSDP2.
 
     Every rank calls it with all of the values, and reads only the part that it owns: with
-    torch.load(..., mmap=True) it reads no more than that from the file.
+    torch.load(..., mmap=True) it reads no more than that from the file. DTensors are sent from
+    rank to rank, one at a time.
     """
+    from lockstep._interop.forms import own_parts
     from lockstep._shard import sharded_of
 
     core = sharded_of(model).core
     aliases = aliases_of(model)
+    owned = {name.split("/", 1)[1]: (begin, end) for name, _, begin, end, _ in core.state()}
+    intervals = {each: owned[name] for name, names in aliases.items() for each in names}
+    values = own_parts(values, intervals, sharded_of(model))
     taken = []
     for name, shape, begin, end, tensor in core.state():
         names = aliases[name.split("/", 1)[1]]
         found = next((values[each] for each in names if each in values), None)
         if found is None:
             raise ValueError(f"the state lacks {names[0]}")
-        if tuple(found.shape) != tuple(shape):
-            raise ValueError(
-                f"{names[0]} has shape {list(found.shape)} in the state and {list(shape)} in the "
-                "model"
-            )
-        taken.append((tensor, found, begin, end))
+        taken.append((tensor, part_of(names[0], found, shape, begin, end)))
     known = {name for names in aliases.values() for name in names}
     unknown = [name for name in values if name not in known]
     if unknown:
         raise ValueError(f"the state has {unknown[0]}, the model has not")
     with torch.no_grad():
-        for tensor, found, begin, end in taken:
-            tensor.copy_(found.reshape(-1)[begin:end])
+        for tensor, part in taken:
+            if part.data_ptr() != tensor.data_ptr():
+                tensor.copy_(part)
     core.sync_parameters()
+
+
+def part_of(name: str, value: Any, shape: Sequence[int], begin: int, end: int) -> Tensor:
+    """This rank's elements of a value, which is whole or has just them."""
+    if tuple(value.shape) != tuple(shape):
+        raise ValueError(
+            f"{name} has shape {list(value.shape)} in the state and {list(shape)} in the model"
+        )
+    if not isinstance(value, Slice):
+        return value.reshape(-1)[begin:end]
+    if (value.begin, value.end) != (begin, end):
+        raise ValueError(
+            f"{name} has the elements {value.begin} to {value.end}, and this rank has {begin} to "
+            f"{end}: load slices by torch.distributed.checkpoint, which changes the division"
+        )
+    return value.values
 
 
 def average_buffers(model: nn.Module) -> None:

@@ -15,6 +15,7 @@ from torch.optim.optimizer import (
 )
 
 from lockstep._capture import refuse_capture
+from lockstep._profile import end_step_of
 from lockstep._report import warn_and_report
 from lockstep._whole import (
     needs_whole_parameters,
@@ -127,8 +128,11 @@ def _swap_in(optimizer: Optimizer, core: Any) -> None:
 def _after_step(optimizer: Optimizer, arguments: Any, named: Any) -> None:
     for group, rate in zip(optimizer.param_groups, _unscaled.pop(optimizer, []), strict=False):
         group["lr"] = rate
-    for core in _cores_of(_parameters_of(optimizer)):
+    cores = list(_cores_of(_parameters_of(optimizer)))
+    for core in cores:
         core.end_step()
+    if cores:
+        end_step_of(optimizer)
 
 
 def _scale_learning_rates(optimizer: Optimizer) -> None:

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
+from lockstep import _by_name
 from lockstep._compiled import compiled, leave_groups_at_exit
 
 
@@ -32,6 +33,11 @@ def register() -> None:
         Backend.register_backend("lockstep", _create, extended_api=True, devices=devices)
         _explain_missing_launcher()
         _bind_store_to_loopback()
+        if os.environ.get("LOCKSTEP_REPLACE_BACKEND"):
+            from lockstep import _replace_backend
+
+            _replace_backend.patch_torch()
+        _by_name.patch_torch()
 
 
 def _explain_missing_launcher() -> None:

@@ -81,12 +81,31 @@ def complex_numbers(rank: int) -> None:
     total = mine.clone()
     dist.all_reduce(total)
     expect_equal(total, torch.stack(everyone).sum(0))
+    mean = mine.clone()
+    dist.all_reduce(mean, dist.ReduceOp.AVG)
+    expect_equal(mean, torch.stack(everyone).mean(0))
     gathered = [torch.empty_like(mine) for _ in range(SIZE)]
     dist.all_gather(gathered, mine)
     expect_equal(torch.stack(gathered), torch.stack(everyone))
     exchanged = torch.empty(SIZE, 2, dtype=mine.dtype)
     dist.all_to_all_single(exchanged, mine[:8].reshape(SIZE, 2))
     expect_equal(exchanged, torch.stack([e[2 * rank : 2 * rank + 2] for e in everyone]))
+
+
+def complex_numbers_in_each_reduction(rank: int) -> None:
+    for dtype in (torch.complex64, torch.complex128):
+        mine = torch.complex(values(rank, 9), values(rank + 1, 9)).to(dtype)
+        total = torch.stack(
+            [torch.complex(values(r, 9), values(r + 1, 9)).to(dtype) for r in range(SIZE)]
+        ).sum(0)
+        tensor = mine.clone()
+        dist.reduce(tensor, 1)
+        expect_equal(tensor, total if rank == 1 else mine)
+        with_gaps = torch.zeros(9, 2, dtype=dtype)[:, 0]
+        dist.reduce_scatter_tensor(with_gaps, mine.repeat(SIZE))
+        expect_equal(with_gaps, total)
+        with pytest.raises(TypeError, match=r"does not reduce Complex.* by PRODUCT"):
+            dist.reduce(mine, 1, dist.ReduceOp.PRODUCT)
 
 
 def bytes_of_any_type(rank: int) -> None:
@@ -198,12 +217,10 @@ def what_a_group_tells(rank: int) -> None:
 
 
 def calls_that_torch_has_and_we_do_not(rank: int) -> None:
-    group = dist.group.WORLD
-    assert group is not None
-    with pytest.raises(ValueError, match="GLOO"):  # torch's own message
-        dist.monitored_barrier()
-    with pytest.raises(TypeError, match="dense"):
-        dist.all_reduce(torch.ones(3).to_sparse())
+    with pytest.raises(NotImplementedError, match="SparseCPU"):  # torch's own
+        dist.broadcast(torch.eye(3).to_sparse(), 0)
+    with pytest.raises(ValueError, match="pg_options"):
+        dist.new_group(pg_options=object())
     dist.barrier()
 
 
@@ -223,7 +240,12 @@ def test_it_equals_the_serial_answer(body: Callable[[int], None], crew: Crew) ->
     crew.run(body)
 
 
-OURS = [memory_that_the_group_lends, what_a_group_tells, calls_that_torch_has_and_we_do_not]
+OURS = [
+    complex_numbers_in_each_reduction,
+    memory_that_the_group_lends,
+    what_a_group_tells,
+    calls_that_torch_has_and_we_do_not,
+]
 
 
 @pytest.mark.parametrize("body", OURS)

@@ -61,7 +61,7 @@ int main(int argc, char** argv) {
             {add_run, add_resume, add_stop, add_kill, add_hold, add_release, add_priority});
   add_group(app, action, "Inspecting runs",
             {add_ps, add_queue, add_why, add_show, add_watch, add_logs, add_metrics, add_plot,
-             add_flight, add_checkpoint});
+             add_flight, add_profile, add_checkpoint});
   add_group(app, action, "The daemon", {add_serve, add_host, add_orphan, add_limits, add_version});
   add_group(app, action, "Trying a policy", {add_sim});
   add_group(app, action, "The machine", {add_map, add_probe, add_tune});

@@ -1,11 +1,12 @@
 #include "net/crypto.h"
 
+#include <algorithm>
 #include <vector>
 
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
-#include <openssl/rand.h>
+#include <sys/random.h>
 
 #include "base/check.h"
 
@@ -30,9 +31,13 @@ int digit_value(char c) {
   return -1;
 }
 
-// There is no secure alternative to randomness, so a failing generator ends the program.
+// The kernel's generator, since that of OpenSSL takes a millisecond to begin. There is no secure
+// alternative to randomness, so a failing generator ends the program.
 void fill_random(unsigned char* bytes, std::size_t count) {
-  LS_CHECK(RAND_bytes(bytes, static_cast<int>(count)) == 1, "the system's random generator failed");
+  constexpr std::size_t kMost = 256;  // of one call
+  for (std::size_t done = 0; done < count; done += kMost)
+    LS_CHECK(::getentropy(bytes + done, std::min(count - done, kMost)) == 0,
+             "the system's random generator failed");
 }
 
 }  // namespace

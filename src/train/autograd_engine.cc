@@ -6,6 +6,7 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/_amp_foreach_non_finite_check_and_unscale.h>
+#include <ATen/record_function.h>
 #include <c10/core/StorageImpl.h>
 #include <c10/util/Exception.h>
 #include <torch/csrc/autograd/engine.h>
@@ -152,8 +153,10 @@ void AutogradEngine::end_backward() {
   hide_gradients();
 }
 
-// Hides a rank's partial gradients, so that they are not used as complete ones.
+// Hides a rank's partial gradients, so that they are not used as complete ones. A profiler would
+// look for their data, which raises.
 void AutogradEngine::hide_gradients() {
+  const at::DisableRecordFunctionGuard unrecorded;
   const bool summing =
       gradient_state_ == GradientState::partial && model_->mesh().shard().size() == 1;
   if (summing || slices_are_whole()) return;

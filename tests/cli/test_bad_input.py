@@ -97,6 +97,7 @@ def test_a_run_file_that_is_none_is_named(idle: Cluster, tmp_path: Path) -> None
         (("--", ""), ["names no program"]),
         (("--name", "a\u202eb", "--", "true"), ["name", "direction"]),
         (("--env", "A B=1", "--", "true"), ["env: 'A B' is not the name"]),
+        (("--replace-backend", "mpi", "--", "true"), ["--replace-backend", "'mpi'", "gloo,nccl"]),
         ((), ["nothing to run", "lockstep run --"]),
     ],
 )

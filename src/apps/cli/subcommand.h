@@ -43,6 +43,7 @@ void add_orphan(CLI::App& app, Action& action);
 void add_plot(CLI::App& app, Action& action);
 void add_priority(CLI::App& app, Action& action);
 void add_probe(CLI::App& app, Action& action);
+void add_profile(CLI::App& app, Action& action);
 void add_ps(CLI::App& app, Action& action);
 void add_queue(CLI::App& app, Action& action);
 void add_release(CLI::App& app, Action& action);

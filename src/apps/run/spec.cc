@@ -154,6 +154,8 @@ Result<model::RunSpec> spec_of(const RunFlags& flags) {
   if (spec.working_folder.empty()) spec.working_folder = TRY(current_folder()).string();
   if (spec.name.empty()) spec.name = fs::path(spec.command[0]).stem().string();
   TRY(add_env_options(flags.env, spec));
+  if (!flags.replace_backend.empty())
+    spec.env[std::string(model::kReplaceBackend)] = flags.replace_backend;
   add_inherited(spec);
   TRY(model::check(spec));
   TRY(check_startable(spec));

@@ -14,6 +14,7 @@ struct RunFlags {
   std::vector<std::string> arguments;  // the command, or one file
   SpecOptions spec;
   std::vector<std::string> env;  // NAME=VALUE, or NAME
+  std::string replace_backend;   // sets the variable kReplaceBackend; empty: not
 };
 
 // The spec of the file, if one is given, with the flags' values over its own, and with the

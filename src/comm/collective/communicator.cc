@@ -11,6 +11,7 @@
 #include "comm/collective/progress_engine.h"
 #include "comm/fabric/address/choose_address.h"
 #include "comm/fabric/address/link_speed.h"
+#include "comm/rendezvous/frame.h"
 
 namespace lockstep::comm {
 namespace {
@@ -68,12 +69,9 @@ Duration rendezvous_timeout_of(const CommunicatorOptions& options) {
   return options.rendezvous_timeout > Duration(0) ? options.rendezvous_timeout : options.timeout;
 }
 
-// Ranks that force different algorithms would wait for each other forever. Rank 0 has published its
-// algorithm before it connects to the others.
-Result<void> check_algorithm(const CommunicatorOptions& options, Rendezvous& rendezvous,
+// Ranks that force different algorithms would wait for each other forever.
+Result<void> check_algorithm(const CommunicatorOptions& options, const std::string& first,
                              const std::string& own) {
-  const auto first =
-      TRY(rendezvous.get(kAlgorithmVariable, Deadline::after(rendezvous_timeout_of(options))));
   if (first == own) return {};
   return invalid(format("rank {} has the algorithm {}, rank {} has {}: set {} alike on all ranks",
                         options.members.global_rank(0), first,
@@ -87,24 +85,27 @@ Costs costs_of_interface(const NetworkOptions& network) {
   return assumed_costs(own ? link_speed(own->interface) : std::nullopt);
 }
 
+std::string settings_key(const CommunicatorOptions& options) { return "settings/" + options.group; }
+
 // The settings that rank 0 publishes before it connects to the others.
 Result<void> publish_settings(const CommunicatorOptions& options, Rendezvous& rendezvous,
                               const std::string& algorithm) {
-  TRY(rendezvous.set(kAlgorithmVariable, algorithm));
   auto given = options.costs ? options.costs : TRY(costs_from_environment(own_environment()));
   const Costs costs = given ? *std::move(given) : costs_of_interface(options.network);
   if (auto checked = check_tuned(costs.tuned); !checked)
     return std::move(checked).error().with_context(kCostsVariable);
-  return rendezvous.set(kCostsVariable, encode_costs(costs));
+  return rendezvous.set(settings_key(options), join_fields({algorithm, encode_costs(costs)}));
 }
 
 // Fetches rank 0's costs: with different costs, ranks would choose different plans.
 Result<Costs> fetch_agreed_costs(const CommunicatorOptions& options, Rendezvous& rendezvous,
                                  const std::string& algorithm) {
   if (options.size == 1) return Costs{};
-  TRY(check_algorithm(options, rendezvous, algorithm));
-  return parse_costs(
-      TRY(rendezvous.get(kCostsVariable, Deadline::after(rendezvous_timeout_of(options)))));
+  const auto settings =
+      TRY(rendezvous.get(settings_key(options), Deadline::after(rendezvous_timeout_of(options))));
+  const auto fields = TRY(split_fields(settings, 2));
+  TRY(check_algorithm(options, fields[0], algorithm));
+  return parse_costs(fields[1]);
 }
 
 }  // namespace
@@ -184,15 +185,14 @@ Result<std::unique_ptr<Communicator>> Communicator::create(CommunicatorOptions o
   const auto timeout = rendezvous_timeout_of(options);
   const auto algorithm = algorithm_name(options);
   const auto forced = TRY(parse_algorithm(algorithm));
-  PrefixedRendezvous settings(rendezvous, "settings/" + options.group);
-  if (rank == 0 && size > 1) TRY(publish_settings(options, settings, algorithm));
+  if (rank == 0 && size > 1) TRY(publish_settings(options, rendezvous, algorithm));
   auto endpoint = Endpoint::create({rank, size, options.host_id, options.secret, options.group,
                                     options.members, timeout, options.network, options.membership},
                                    rendezvous);
   if (!endpoint)
     return std::move(endpoint).error().with_context(
         format("rank {} joining {}", options.members.global_rank(rank), text(options.members)));
-  auto costs = fetch_agreed_costs(options, settings, algorithm);
+  auto costs = fetch_agreed_costs(options, rendezvous, algorithm);
   if (!costs) {
     (*endpoint)->send_abort({costs.error()});
     return std::move(costs).error();

@@ -40,8 +40,11 @@ Result<void> execute(MessageExchange& exchange, const CollectiveCall& call, Plan
   auto* const host = exchange.host_group();
   const bool in_host = host != nullptr && host->size() <= kReductionOperands &&
                        static_cast<int>(host->size()) == exchange.size();
-  if (in_host) return execute_in_host(*host, call);
-  return execute_plan(chooser.plan_for(call.operation(), call.header.bytes), exchange, call);
+  auto done =
+      in_host ? execute_in_host(*host, call)
+              : execute_plan(chooser.plan_for(call.operation(), call.header.bytes), exchange, call);
+  if (host != nullptr) host->leave(done.has_value());
+  return done;
 }
 
 }  // namespace lockstep::comm

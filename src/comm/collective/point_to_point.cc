@@ -307,7 +307,7 @@ Result<void> PointToPoint::check() const {
     error = gone ? Error{Code::peer_lost,
                          format("{} left the group during a {}",
                                 call.peer == kAnyPeer ? "all other ranks" : peer, what)}
-                 : Error{Code::timeout, format("rank {} waited too long for its {}",
+                 : Error{Code::timeout, format("rank {} timed out: it waited too long for its {}",
                                                endpoint_.global_rank(endpoint_.rank()), what)};
   });
   if (error) return std::move(*error);

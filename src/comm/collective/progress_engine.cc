@@ -503,7 +503,7 @@ Error ProgressEngine::wait_error(int peer, bool in_time, WaitReason what) const 
   const auto name = text(endpoint_->peer(peer));
   if (in_time)
     return {Code::peer_lost, format("{} left the group while others were in a call", name)};
-  return {Code::timeout, format("rank {} waited {} for {} {}", global_rank(),
+  return {Code::timeout, format("rank {} timed out: it waited {} for {} {}", global_rank(),
                                 lockstep::text(timeout_), name, text(what))};
 }
 

@@ -15,7 +15,7 @@ namespace lockstep::comm {
 
 class TickClock {
  public:
-  // The clock of the process; measured (2 ms) at the first call.
+  // The clock of the process; measured from when the program was loaded to the first call.
   static const TickClock& get();
 
   std::uint64_t now() const noexcept {

@@ -9,9 +9,11 @@
 #include <c10/util/Exception.h>
 
 #include "base/format.h"
+#include "base/os/environment.h"
 #include "comm/torch/caching_allocator.h"
 #include "comm/torch/connect.h"
-#include "comm/torch/scope_labels.h"
+#include "comm/torch/record_function/scope_labels.h"
+#include "comm/torch/shareable_allocator.h"
 #include "comm/torch/tensors.h"
 #include "comm/torch/work.h"
 
@@ -41,6 +43,15 @@ void check_alike(std::string_view what, const Backend::Tensors& outputs,
   }
 }
 
+// Where no rank shares this rank's host, tensors stay as they are.
+void move_tensors_if_shared(const Communicator& communicator) {
+  const auto hosts = communicator.hosts();
+  const bool shares = std::any_of(hosts.begin(), hosts.end(), [&](const auto& ranks) {
+    return ranks.size() > 1 && std::ranges::count(ranks, communicator.rank()) > 0;
+  });
+  if (shares && wants_zero_copy(own_environment())) install_shareable_allocator();
+}
+
 }  // namespace
 
 Result<c10::intrusive_ptr<Backend>> Backend::create(CommunicatorOptions options,
@@ -52,6 +63,7 @@ Result<c10::intrusive_ptr<Backend>> Backend::create(CommunicatorOptions options,
   auto members = options.members;
   label_by_scopes();
   auto communicator = TRY(Communicator::create(std::move(options), rendezvous));
+  move_tensors_if_shared(*communicator);
   return c10::make_intrusive<Backend>(std::move(communicator), std::move(members), timeout, reunion,
                                       std::move(open_store));
 }
@@ -133,10 +145,11 @@ void Backend::check_root(std::string_view what, std::int64_t root) const {
 void Backend::add_all_reduce(CallParts& parts, at::Tensor& tensor, const c10d::ReduceOp& op) {
   check_dense(parts.operation, tensor);
   const auto reduction = plan_tensor_reduction(parts.operation, tensor, op);
-  at::Tensor carried = operand_of(tensor, reduction);
+  const at::Tensor numbers = numbers_of(tensor);
+  const at::Tensor carried = operand_of(numbers, reduction);
   parts.futures.push_back(
       communicator()->all_reduce(bytes(carried), reduction.type, reduction.op, parts.mode));
-  parts.copy(tensor, carried);
+  parts.copy(numbers, carried);
   parts.outputs.push_back(tensor);
 }
 
@@ -144,8 +157,12 @@ Backend::WorkPtr Backend::allreduce(Tensors& tensors, const c10d::AllreduceOptio
   if (DeviceGroup::serves(tensors))
     return on_device(tensors.front(), &c10d::Backend::allreduce, tensors, options);
   at::AutoDispatchBelowADInplaceOrView below_autograd;
-  auto parts = begin("all_reduce", options);
-  add_all_reduce(parts, single_tensor(parts.operation, tensors), options.reduceOp);
+  auto parts = begin("all_reduce", options, tensors);
+  auto& tensor = single_tensor(parts.operation, tensors);
+  if (tensor.layout() == at::kSparse)
+    add_sparse_all_reduce(parts, tensor, options.reduceOp);
+  else
+    add_all_reduce(parts, tensor, options.reduceOp);
   return start(c10d::OpType::ALLREDUCE, std::move(parts));
 }
 
@@ -154,7 +171,7 @@ Backend::WorkPtr Backend::allreduce_coalesced(Tensors& tensors,
   if (DeviceGroup::serves(tensors))
     return on_device(tensors.front(), &c10d::Backend::allreduce_coalesced, tensors, options);
   at::AutoDispatchBelowADInplaceOrView below_autograd;
-  auto parts = begin("all_reduce_coalesced", options);
+  auto parts = begin("all_reduce_coalesced", options, tensors);
   for (const auto& tensor : tensors) check_reducible(parts.operation, tensor, options.reduceOp);
   for (auto& tensor : tensors) add_all_reduce(parts, tensor, options.reduceOp);
   return start(c10d::OpType::ALLREDUCE_COALESCED, std::move(parts));
@@ -164,16 +181,17 @@ Backend::WorkPtr Backend::reduce(Tensors& tensors, const c10d::ReduceOptions& op
   if (DeviceGroup::serves(tensors))
     return on_device(tensors.front(), &c10d::Backend::reduce, tensors, options);
   at::AutoDispatchBelowADInplaceOrView below_autograd;
-  auto parts = begin("reduce", options);
+  auto parts = begin("reduce", options, tensors);
   check_root(parts.operation, options.rootRank);
   const auto& tensor = single_tensor(parts.operation, tensors);
   check_dense(parts.operation, tensor);
   const auto reduction = plan_tensor_reduction(parts.operation, tensor, options.reduceOp);
-  const at::Tensor carried = operand_of(tensor, reduction);
+  const at::Tensor numbers = numbers_of(tensor);
+  const at::Tensor carried = operand_of(numbers, reduction);
   parts.futures.push_back(communicator()->reduce(bytes(carried), reduction.type, reduction.op,
                                                  static_cast<int>(options.rootRank), parts.mode));
   parts.memory.push_back(carried);
-  if (rank_ == options.rootRank) parts.copy(tensor, carried);
+  if (rank_ == options.rootRank) parts.copy(numbers, carried);
   parts.outputs.push_back(tensor);
   return start(c10d::OpType::REDUCE, std::move(parts));
 }
@@ -183,13 +201,14 @@ void Backend::add_reduce_scatter(CallParts& parts, at::Tensor& output, const at:
   check_dense(parts.operation, output);
   check_type_and_size(parts.operation, input, output.scalar_type(), output.numel() * size_);
   const auto reduction = plan_tensor_reduction(parts.operation, input, op);
-  const at::Tensor from = operand_of(input, reduction);
+  const at::Tensor from = operand_of(numbers_of(input), reduction);
+  const at::Tensor numbers = numbers_of(output);
   const at::Tensor to = contiguous_output_for(
-      output.scalar_type() == reduction.wire_type ? output : output.to(reduction.wire_type));
+      numbers.scalar_type() == reduction.wire_type ? numbers : numbers.to(reduction.wire_type));
   parts.futures.push_back(communicator()->reduce_scatter(bytes(from), bytes(to), reduction.type,
                                                          reduction.op, parts.mode));
   parts.memory.push_back(from);
-  parts.copy(output, to);
+  parts.copy(numbers, to);
   parts.outputs.push_back(output);
 }
 
@@ -198,7 +217,7 @@ Backend::WorkPtr Backend::reduce_scatter(Tensors& outputs, std::vector<Tensors>&
   if (DeviceGroup::serves(outputs))
     return on_device(outputs.front(), &c10d::Backend::reduce_scatter, outputs, inputs, options);
   at::AutoDispatchBelowADInplaceOrView below_autograd;
-  auto parts = begin("reduce_scatter", options);
+  auto parts = begin("reduce_scatter", options, front_of(inputs));
   auto& output = single_tensor(parts.operation, outputs);
   check_dense(parts.operation, output);
   check_pairs(parts.operation, inputs.size(), 1);
@@ -214,7 +233,7 @@ Backend::WorkPtr Backend::_reduce_scatter_base(at::Tensor& output, at::Tensor& i
   if (DeviceGroup::serves(input))
     return on_device(input, &c10d::Backend::_reduce_scatter_base, output, input, options);
   at::AutoDispatchBelowADInplaceOrView below_autograd;
-  auto parts = begin("reduce_scatter_tensor", options);
+  auto parts = begin("reduce_scatter_tensor", options, input);
   add_reduce_scatter(parts, output, input, options.reduceOp);
   return start(c10d::OpType::_REDUCE_SCATTER_BASE, std::move(parts));
 }
@@ -225,7 +244,7 @@ Backend::WorkPtr Backend::reduce_scatter_tensor_coalesced(
     return on_device(inputs.front(), &c10d::Backend::reduce_scatter_tensor_coalesced, outputs,
                      inputs, options);
   at::AutoDispatchBelowADInplaceOrView below_autograd;
-  auto parts = begin("reduce_scatter_tensor_coalesced", options);
+  auto parts = begin("reduce_scatter_tensor_coalesced", options, inputs);
   check_pairs(parts.operation, outputs.size(), inputs.size());
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     check_reducible(parts.operation, outputs[i], options.reduceOp);
@@ -255,7 +274,7 @@ Backend::WorkPtr Backend::allgather(std::vector<Tensors>& outputs, Tensors& inpu
   if (DeviceGroup::serves(inputs))
     return on_device(inputs.front(), &c10d::Backend::allgather, outputs, inputs, options);
   at::AutoDispatchBelowADInplaceOrView below_autograd;
-  auto parts = begin("all_gather", options);
+  auto parts = begin("all_gather", options, inputs);
   const auto& input = single_tensor(parts.operation, inputs);
   check_dense(parts.operation, input);
   check_pairs(parts.operation, outputs.size(), 1);
@@ -273,7 +292,7 @@ Backend::WorkPtr Backend::allgather_coalesced(std::vector<Tensors>& output_lists
     return on_device(inputs.front(), &c10d::Backend::allgather_coalesced, output_lists, inputs,
                      options);
   at::AutoDispatchBelowADInplaceOrView below_autograd;
-  auto parts = begin("all_gather_coalesced", options);
+  auto parts = begin("all_gather_coalesced", options, inputs);
   check_pairs(parts.operation, output_lists.size(), static_cast<std::size_t>(size_));
   for (const auto& outputs : output_lists) check_alike(parts.operation, outputs, inputs);
   for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -292,7 +311,7 @@ Backend::WorkPtr Backend::_allgather_base(at::Tensor& output, at::Tensor& input,
   if (DeviceGroup::serves(input))
     return on_device(input, &c10d::Backend::_allgather_base, output, input, options);
   at::AutoDispatchBelowADInplaceOrView below_autograd;
-  auto parts = begin("all_gather_into_tensor", options);
+  auto parts = begin("all_gather_into_tensor", options, input);
   add_all_gather(parts, output, input);
   return start(c10d::OpType::_ALLGATHER_BASE, std::move(parts));
 }
@@ -303,7 +322,7 @@ Backend::WorkPtr Backend::allgather_into_tensor_coalesced(Tensors& outputs, Tens
     return on_device(inputs.front(), &c10d::Backend::allgather_into_tensor_coalesced, outputs,
                      inputs, options);
   at::AutoDispatchBelowADInplaceOrView below_autograd;
-  auto parts = begin("all_gather_into_tensor_coalesced", options);
+  auto parts = begin("all_gather_into_tensor_coalesced", options, inputs);
   check_pairs(parts.operation, outputs.size(), inputs.size());
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     check_dense(parts.operation, inputs[i]);
@@ -318,7 +337,7 @@ Backend::WorkPtr Backend::broadcast(Tensors& tensors, const c10d::BroadcastOptio
   if (DeviceGroup::serves(tensors))
     return on_device(tensors.front(), &c10d::Backend::broadcast, tensors, options);
   at::AutoDispatchBelowADInplaceOrView below_autograd;
-  auto parts = begin("broadcast", options);
+  auto parts = begin("broadcast", options, tensors);
   check_root(parts.operation, options.rootRank);
   const auto& tensor = single_tensor(parts.operation, tensors);
   check_dense(parts.operation, tensor);
@@ -333,7 +352,7 @@ Backend::WorkPtr Backend::broadcast(Tensors& tensors, const c10d::BroadcastOptio
 }
 
 Backend::WorkPtr Backend::barrier(const c10d::BarrierOptions& options) {
-  auto parts = begin("barrier", options);
+  auto parts = begin("barrier", options, {});
   parts.futures.push_back(communicator()->barrier(parts.mode));
   return start(c10d::OpType::BARRIER, std::move(parts));
 }

@@ -9,7 +9,7 @@
 // caller's thread executes it; it is done when it returns, and returns no Work. All others return a
 // Work at once.
 //
-// Not supported: sparse tensors, more than one tensor a rank.
+// Not supported: sparse tensors other than in all_reduce, more than one tensor a rank.
 #pragma once
 
 #include <atomic>
@@ -23,6 +23,7 @@
 
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 
+#include "base/clock.h"
 #include "base/mutex.h"
 #include "base/result.h"
 #include "comm/collective/communicator.h"
@@ -102,6 +103,10 @@ class Backend : public c10d::Backend {
   WorkPtr reduce_scatter_tensor_coalesced(Tensors& outputs, Tensors& inputs,
                                           const c10d::ReduceScatterOptions& options) override;
   WorkPtr barrier(const c10d::BarrierOptions& options) override;
+  // Raises DistBackendError if a rank does not enter within the time-out (of the options, else the
+  // group's), on all ranks that do. It names the first late rank or, with wait_all_ranks, all. The
+  // group stays usable.
+  void monitoredBarrier(const c10d::BarrierOptions& options, bool wait_all_ranks) override;
 
   WorkPtr gather(std::vector<Tensors>& outputs, Tensors& inputs,
                  const c10d::GatherOptions& options) override;
@@ -129,12 +134,15 @@ class Backend : public c10d::Backend {
 
   // Raises after the group was left.
   std::shared_ptr<Communicator> communicator();
+  // inputs: the tensors whose shapes torch's profilers show.
   template <class Options>
-  CallParts begin(std::string_view operation, const Options& options) {
+  CallParts begin(std::string_view operation, const Options& options, at::TensorList inputs) {
     const bool waits = !options.asyncOp && options.timeout.count() <= 0 && !in_batch();
-    return {.operation = operation,
-            .mode = waits ? CallMode::blocking : CallMode::nonblocking,
-            .timeout = options.timeout};
+    CallParts parts{.operation = operation,
+                    .mode = waits ? CallMode::blocking : CallMode::nonblocking,
+                    .timeout = options.timeout};
+    parts.record(inputs);
+    return parts;
   }
   // The Work of the started call; null if it is done, or part of a batch.
   WorkPtr start(c10d::OpType type, CallParts parts);
@@ -159,9 +167,24 @@ class Backend : public c10d::Backend {
   // Sends inputs[r] to and receives outputs[r] from each rank r.
   void add_exchange(CallParts& parts, const Tensors& outputs, const Tensors& inputs);
   // The rest of a recv into `tensor`; `begin_recv` starts it with the memory to receive into.
+  // event: its name in profilers, that of torch's other backends.
   template <class BeginRecv>
-  WorkPtr receive(Tensors& tensors, int tag, BeginRecv begin_recv);
+  WorkPtr receive(std::string_view event, Tensors& tensors, int tag, BeginRecv begin_recv);
   void check_root(std::string_view what, std::int64_t root) const;
+
+  // tensor: sparse (COO). Waits until all ranks have made the call.
+  void add_sparse_all_reduce(CallParts& parts, const at::Tensor& tensor, const c10d::ReduceOp& op);
+  // How many entries each rank has in its tensor.
+  std::vector<std::int64_t> exchange_entry_counts(std::string_view what, const at::Tensor& tensor);
+
+  void await_all_ranks(Duration timeout, bool name_all);
+  void await_rank_0(Duration timeout, bool name_all);
+  static std::shared_ptr<PendingCall> barrier_message(OperationFuture sent_or_received,
+                                                      const at::Tensor& memory);
+  // Raises its failure; a message that is not done by then continues.
+  bool is_done_by(const Deadline& deadline, const std::shared_ptr<PendingCall>& message);
+  // By their global ranks.
+  std::vector<int> late_ranks(const at::Tensor& is_late) const;
 
   const GroupRanks members_;
   const Duration timeout_;

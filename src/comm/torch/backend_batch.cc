@@ -9,8 +9,10 @@
 namespace lockstep::comm {
 
 Backend::WorkPtr Backend::start(c10d::OpType type, CallParts parts) {
-  if (parts.mode == CallMode::nonblocking)
+  if (parts.mode == CallMode::nonblocking) {
+    parts.end_event_when_done();
     return add_to_batch(parts) ? nullptr : work_of(type, std::move(parts));
+  }
   ++sequence_;
   if (const auto result = PendingCall(std::move(parts)).wait_and_finish(); !result)
     raise_failure(result.error());

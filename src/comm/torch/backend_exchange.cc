@@ -3,6 +3,7 @@
 #include <memory>
 #include <numeric>
 #include <span>
+#include <string_view>
 
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <c10/util/Exception.h>
@@ -84,7 +85,7 @@ Backend::WorkPtr Backend::gather(std::vector<Tensors>& outputs, Tensors& inputs,
   if (DeviceGroup::serves(inputs))
     return on_device(inputs.front(), &c10d::Backend::gather, outputs, inputs, options);
   at::AutoDispatchBelowADInplaceOrView below_autograd;
-  auto parts = begin("gather", options);
+  auto parts = begin("gather", options, inputs);
   check_root(parts.operation, options.rootRank);
   const auto& input = single_tensor(parts.operation, inputs);
   check_dense(parts.operation, input);
@@ -106,7 +107,7 @@ Backend::WorkPtr Backend::scatter(Tensors& outputs, std::vector<Tensors>& inputs
   if (DeviceGroup::serves(outputs))
     return on_device(outputs.front(), &c10d::Backend::scatter, outputs, inputs, options);
   at::AutoDispatchBelowADInplaceOrView below_autograd;
-  auto parts = begin("scatter", options);
+  auto parts = begin("scatter", options, front_of(inputs));
   check_root(parts.operation, options.rootRank);
   const auto& output = single_tensor(parts.operation, outputs);
   check_dense(parts.operation, output);
@@ -142,7 +143,7 @@ Backend::WorkPtr Backend::alltoall_base(at::Tensor& output, at::Tensor& input,
     return on_device(input, &c10d::Backend::alltoall_base, output, input, output_sizes, input_sizes,
                      options);
   at::AutoDispatchBelowADInplaceOrView below_autograd;
-  auto parts = begin("all_to_all_single", options);
+  auto parts = begin("all_to_all_single", options, input);
   check_dense(parts.operation, output);
   check_dense(parts.operation, input);
   TORCH_CHECK_TYPE(output.scalar_type() == input.scalar_type(), parts.operation,
@@ -167,7 +168,7 @@ Backend::WorkPtr Backend::alltoall(Tensors& outputs, Tensors& inputs,
   if (DeviceGroup::serves(inputs))
     return on_device(inputs.front(), &c10d::Backend::alltoall, outputs, inputs, options);
   at::AutoDispatchBelowADInplaceOrView below_autograd;
-  auto parts = begin("all_to_all", options);
+  auto parts = begin("all_to_all", options, inputs);
   const auto ranks = static_cast<std::size_t>(size_);
   TORCH_CHECK_VALUE(outputs.size() == ranks && inputs.size() == ranks, parts.operation,
                     " needs one input and one output for each of the ", size_, " ranks");
@@ -188,6 +189,7 @@ Backend::WorkPtr Backend::send(Tensors& tensors, int peer, int tag) {
     return on_device(tensors.front(), &c10d::Backend::send, tensors, peer, tag);
   at::AutoDispatchBelowADInplaceOrView below_autograd;
   CallParts parts{.operation = "send"};
+  parts.record(tensors);
   const auto& tensor = single_tensor(parts.operation, tensors);
   check_dense(parts.operation, tensor);
   check_peer(parts.operation, peer, rank_, size_);
@@ -202,7 +204,7 @@ Backend::WorkPtr Backend::recv(Tensors& tensors, int peer, int tag) {
   if (DeviceGroup::serves(tensors))
     return on_device(tensors.front(), &c10d::Backend::recv, tensors, peer, tag);
   check_peer("recv", peer, rank_, size_);
-  return receive(tensors, tag, [&](CallParts& parts, std::span<std::byte> memory) {
+  return receive("recv", tensors, tag, [&](CallParts& parts, std::span<std::byte> memory) {
     parts.futures.push_back(communicator()->recv(memory, peer, tag));
   });
 }
@@ -210,7 +212,7 @@ Backend::WorkPtr Backend::recv(Tensors& tensors, int peer, int tag) {
 Backend::WorkPtr Backend::recvAnysource(Tensors& tensors, int tag) {
   if (DeviceGroup::serves(tensors))
     return on_device(tensors.front(), &c10d::Backend::recvAnysource, tensors, tag);
-  return receive(tensors, tag, [&](CallParts& parts, std::span<std::byte> memory) {
+  return receive("recvAnySource", tensors, tag, [&](CallParts& parts, std::span<std::byte> memory) {
     // Shared by the call and, if it is part of one, its batch.
     const auto& source = parts.sources.emplace_back(std::make_shared<int>(-1));
     parts.futures.push_back(communicator()->recv_from_any(memory, tag, *source));
@@ -218,9 +220,11 @@ Backend::WorkPtr Backend::recvAnysource(Tensors& tensors, int tag) {
 }
 
 template <class BeginRecv>
-Backend::WorkPtr Backend::receive(Tensors& tensors, int tag, BeginRecv begin_recv) {
+Backend::WorkPtr Backend::receive(std::string_view event, Tensors& tensors, int tag,
+                                  BeginRecv begin_recv) {
   at::AutoDispatchBelowADInplaceOrView below_autograd;
   CallParts parts{.operation = "recv"};
+  parts.record_as(event, tensors);
   const auto& tensor = single_tensor(parts.operation, tensors);
   check_dense(parts.operation, tensor);
   check_tag(parts.operation, tag);

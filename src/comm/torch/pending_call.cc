@@ -46,15 +46,33 @@ bool wait_until_ready(const PendingCall& call, const Deadline& deadline) {
 }
 
 Result<void> make(const std::vector<std::pair<at::Tensor, at::Tensor>>& copies,
-                  std::string_view what) {
-  // Below autograd: the copies are part of the call, not of a graph.
+                  const std::vector<std::function<void()>>& computations, std::string_view what) {
+  // Below autograd: they are part of the call, not of a graph.
   at::AutoDispatchBelowADInplaceOrView guard;
   try {
     for (const auto& [to, from] : copies) to.copy_(from);
+    for (const auto& compute : computations) compute();
     return {};
   } catch (const std::exception& error) {
-    return Error{Code::internal, format("{}: copying the result: {}", what, error.what())};
+    return Error{Code::internal, format("{}: making the result: {}", what, error.what())};
   }
+}
+
+void when_all_done(const std::vector<OperationFuture>& futures, std::function<void()> callback) {
+  if (futures.empty()) return callback();
+  struct Countdown {
+    std::atomic<std::size_t> left;
+    std::function<void()> callback;
+  };
+  // Shared by the callbacks of all parts. The last one moves the callback out, so that its captures
+  // are destroyed on that thread and not with the futures.
+  auto countdown = std::make_shared<Countdown>();
+  countdown->left = futures.size();
+  countdown->callback = std::move(callback);
+  for (const auto& pending : futures)
+    pending.on_done([countdown](const Result<void>&) {
+      if (countdown->left.fetch_sub(1) == 1) std::exchange(countdown->callback, nullptr)();
+    });
 }
 
 template <class T>
@@ -76,13 +94,24 @@ at::Tensor CallParts::receive_buffer_for(const std::vector<at::Tensor>& tensors)
   return blocks;
 }
 
+void CallParts::record_as(std::string_view name, at::TensorList inputs) {
+  if (auto event = CallEvent::begin(name, inputs)) events.push_back(std::move(event));
+}
+
+void CallParts::end_event_when_done() const {
+  if (events.empty()) return;
+  when_all_done(futures, [event = events.front()] { event->end(); });
+}
+
 void CallParts::append(CallParts other) {
   timeout = std::max(timeout, other.timeout);
   move_to(outputs, other.outputs);
   move_to(memory, other.memory);
   move_to(futures, other.futures);
   move_to(copies, other.copies);
+  move_to(computations, other.computations);
   move_to(sources, other.sources);
+  move_to(events, other.events);
 }
 
 PendingCall::PendingCall(CallParts parts)
@@ -90,7 +119,9 @@ PendingCall::PendingCall(CallParts parts)
       outputs_(std::move(parts.outputs)),
       sources_(std::move(parts.sources)),
       futures_(std::move(parts.futures)),
+      events_(std::move(parts.events)),
       copies_(std::move(parts.copies)),
+      computations_(std::move(parts.computations)),
       memory_(std::move(parts.memory)) {}
 
 std::optional<int> PendingCall::source() const {
@@ -110,9 +141,10 @@ Result<void> PendingCall::wait_and_finish() {
     if (auto one = pending.wait(); !one && result) result = std::move(one);
   Lock lock(mutex_);
   if (!finished_) {
-    if (result) result = make(copies_, operation_);
+    if (result) result = make(copies_, computations_, operation_);
     result_ = std::move(result);
     finished_ = true;
+    for (const auto& event : events_) event->end();  // before the caller can stop the profiler
   }
   return result_;
 }
@@ -129,29 +161,18 @@ Result<void> PendingCall::wait_and_finish_until(Deadline deadline, Duration time
 }
 
 void PendingCall::on_ready(std::function<void()> callback) const {
-  if (futures_.empty()) return callback();
-  struct Countdown {
-    std::atomic<std::size_t> left;
-    std::function<void()> callback;
-  };
-  // Shared by the callbacks of all parts. The last one moves the callback out, so that its captures
-  // are destroyed on that thread and not with the futures.
-  auto countdown = std::make_shared<Countdown>();
-  countdown->left = futures_.size();
-  countdown->callback = std::move(callback);
-  for (const auto& pending : futures_)
-    pending.on_done([countdown](const Result<void>&) {
-      if (countdown->left.fetch_sub(1) == 1) std::exchange(countdown->callback, nullptr)();
-    });
+  when_all_done(futures_, std::move(callback));
 }
 
 void PendingCall::release() {
   std::vector<std::pair<at::Tensor, at::Tensor>> copies;
+  std::vector<std::function<void()>> computations;
   std::vector<at::Tensor> memory;
   // The lock is released before the variables above are destroyed.
   Lock lock(mutex_);
   if (!finished_) return;
   copies.swap(copies_);
+  computations.swap(computations_);
   memory.swap(memory_);
 }
 

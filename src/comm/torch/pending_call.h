@@ -1,6 +1,6 @@
 // PendingCall: the state of one call of torch.distributed, from the communicator's futures to the
-// last copy into the caller's tensors. Shared by the handle that torch has (work.h) and, when no
-// caller waits for it, by the thread that completes it (completion_thread.h).
+// last copy or computation into the caller's tensors. Shared by the handle that torch has (work.h)
+// and, when no caller waits for it, by the thread that completes it (completion_thread.h).
 #pragma once
 
 #include <chrono>
@@ -18,6 +18,7 @@
 #include "base/result.h"
 #include "comm/collective/call_mode.h"
 #include "comm/collective/operation_future.h"
+#include "comm/torch/record_function/call_event.h"
 
 namespace lockstep::comm {
 
@@ -29,10 +30,18 @@ struct CallParts {
   std::vector<at::Tensor> memory{};     // other memory that must live until all is done
   std::vector<OperationFuture> futures{};
   std::vector<std::pair<at::Tensor, at::Tensor>> copies{};  // {to, from}, after all succeeded
+  std::vector<std::function<void()>> computations{};        // after the copies; they may raise
   // For receives from any source: the receives write the source here. Shared by the parts of a
   // batch.
   std::vector<std::shared_ptr<int>> sources{};
+  // While a profiler runs. Shared by the threads that may end them.
+  std::vector<std::shared_ptr<CallEvent>> events{};
 
+  // Begins the call's event, if a profiler runs.
+  void record(at::TensorList inputs) { record_as(operation, inputs); }
+  void record_as(std::string_view name, at::TensorList inputs);
+  // Ends the call's event when all its futures are done, also if nothing waits for them.
+  void end_event_when_done() const;
   // Does nothing if they are the same tensor.
   void copy(const at::Tensor& to, const at::Tensor& from) {
     if (!to.is_same(from)) copies.emplace_back(to, from);
@@ -69,11 +78,13 @@ class PendingCall {
   const std::vector<at::Tensor> outputs_;
   const std::vector<std::shared_ptr<int>> sources_;  // kept until the futures are done
   const std::vector<OperationFuture> futures_;
+  const std::vector<std::shared_ptr<CallEvent>> events_;
 
-  Mutex mutex_;  // guards what follows; held while the copies are made
+  Mutex mutex_;  // guards what follows; held while the copies and computations are made
   bool finished_ LS_GUARDED_BY(mutex_) = false;
   Result<void> result_ LS_GUARDED_BY(mutex_);
   std::vector<std::pair<at::Tensor, at::Tensor>> copies_ LS_GUARDED_BY(mutex_);
+  std::vector<std::function<void()>> computations_ LS_GUARDED_BY(mutex_);
   std::vector<at::Tensor> memory_ LS_GUARDED_BY(mutex_);
 };
 

@@ -12,6 +12,9 @@ namespace {
 
 using std::chrono::milliseconds;
 
+// No rank sets this value.
+constexpr const char* kNoValue = "\x01none";
+
 }  // namespace
 
 std::string reason(const std::exception& error) {
@@ -32,6 +35,7 @@ Result<void> StoreRendezvous::set(std::string_view key, std::string_view value) 
 }
 
 Result<std::string> StoreRendezvous::get(std::string_view key, Deadline deadline) try {
+  if (auto value = value_of(key)) return *std::move(value);
   const auto left = std::chrono::duration_cast<milliseconds>(deadline.remaining());
   // Some stores interpret zero as no time-out.
   store_->wait({full(key)}, std::max(left, milliseconds(1)));
@@ -44,6 +48,14 @@ Result<std::string> StoreRendezvous::get(std::string_view key, Deadline deadline
   return Error{Code::unavailable,
                format("reading {} from torch's store: {}; does rank 0 still run?", full(key),
                       reason(error))};
+}
+
+// In one round trip; the store's own get() waits first, in a second one. compareSet() returns the
+// present value if it is not the expected one, and the expected one if there is none.
+std::optional<std::string> StoreRendezvous::value_of(std::string_view key) {
+  auto value = store_->compareSet(full(key), kNoValue, kNoValue);
+  if (value == kNoValue) return std::nullopt;
+  return value;
 }
 
 }  // namespace lockstep::comm

@@ -6,6 +6,7 @@
 #include <ATen/MemoryOverlap.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty_like.h>
+#include <ATen/ops/view_as_real.h>
 #include <c10/core/ScalarType.h>
 #include <c10/util/Exception.h>
 
@@ -44,16 +45,19 @@ std::optional<ReduceOp> operation_of(RedOpType op, at::ScalarType type) {
   const auto of_integers = [&](ReduceOp operation) {
     return at::isIntegralType(type, true) ? std::optional(operation) : std::nullopt;
   };
-  const auto of_floats = [&](ReduceOp operation) {
-    return at::isFloatingType(type) ? std::optional(operation) : std::nullopt;
+  const auto of_reals = [&](ReduceOp operation) {
+    return at::isComplexType(type) ? std::nullopt : std::optional(operation);
+  };
+  const auto of_fractions = [&](ReduceOp operation) {
+    return at::isIntegralType(type, true) ? std::nullopt : std::optional(operation);
   };
   switch (op) {
     case RedOpType::MIN:
-      return ReduceOp::min;
+      return of_reals(ReduceOp::min);
     case RedOpType::MAX:
-      return ReduceOp::max;
+      return of_reals(ReduceOp::max);
     case RedOpType::PRODUCT:
-      return ReduceOp::product;
+      return of_reals(ReduceOp::product);
     case RedOpType::BAND:
       return of_integers(ReduceOp::bit_and);
     case RedOpType::BOR:
@@ -63,9 +67,9 @@ std::optional<ReduceOp> operation_of(RedOpType op, at::ScalarType type) {
     case RedOpType::SUM:
       return logical ? ReduceOp::max : ReduceOp::sum;
     case RedOpType::AVG:
-      return of_floats(ReduceOp::average);
+      return of_fractions(ReduceOp::average);
     case RedOpType::PREMUL_SUM:
-      return of_floats(ReduceOp::sum);
+      return of_fractions(ReduceOp::sum);
     default:
       return std::nullopt;
   }
@@ -112,9 +116,8 @@ std::optional<at::Scalar> factor_of(const c10d::ReduceOp& op) {
 TensorReduction plan_tensor_reduction(std::string_view what, const at::Tensor& tensor,
                                       const c10d::ReduceOp& op) {
   const auto type = tensor.scalar_type();
-  const auto carried = wire_type_of(type);
-  TORCH_CHECK_TYPE(carried, what, " over lockstep does not reduce ", type,
-                   at::isComplexType(type) ? ": use torch.view_as_real" : ": cast it first");
+  const auto carried = wire_type_of(c10::toRealValueType(type));
+  TORCH_CHECK_TYPE(carried, what, " over lockstep does not reduce ", type, ": cast it first");
   const auto operation = operation_of(op.op_, type);
   TORCH_CHECK_TYPE(operation, what, " over lockstep does not reduce ", type, " by ",
                    std::string(name_of(op.op_)),
@@ -140,6 +143,14 @@ at::Tensor& single_tensor(std::string_view what, std::vector<at::Tensor>& tensor
   TORCH_CHECK_VALUE(tensors.size() == 1, what, " over lockstep takes one tensor a rank, got ",
                     tensors.size());
   return tensors.front();
+}
+
+at::Tensor numbers_of(const at::Tensor& tensor) {
+  return tensor.is_complex() ? at::view_as_real(tensor) : tensor;
+}
+
+at::TensorList front_of(const std::vector<std::vector<at::Tensor>>& lists) {
+  return lists.empty() ? at::TensorList() : at::TensorList(lists.front());
 }
 
 at::Tensor operand_of(const at::Tensor& tensor, const TensorReduction& reduction) {

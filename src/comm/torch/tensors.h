@@ -24,10 +24,11 @@ struct TensorReduction {
   std::optional<at::Scalar> factor{};  // each rank's tensor is multiplied by it before
 };
 
-// Raises TypeError with a remedy for types and operations that cannot be reduced: complex numbers,
-// bitwise operations on floats, averages of integers. For logical types minimum and product are
-// and, maximum and sum are or. Integers that the communicator does not support are sent as wider
-// ones, and wrap around as theirs do.
+// Raises TypeError with a remedy for types and operations that cannot be reduced: bitwise
+// operations on floats, averages of integers, the order and the product of complex numbers. Sums of
+// complex numbers are those of their parts (numbers_of()). For logical types minimum and product
+// are and, maximum and sum are or. Integers that the communicator does not support are sent as
+// wider ones, and wrap around as theirs do.
 TensorReduction plan_tensor_reduction(std::string_view what, const at::Tensor& tensor,
                                       const c10d::ReduceOp& op);
 
@@ -40,7 +41,13 @@ void check_type_and_size(std::string_view what, const at::Tensor& tensor, at::Sc
 // Raises ValueError unless there is one: other backends take one for each device.
 at::Tensor& single_tensor(std::string_view what, std::vector<at::Tensor>& tensors);
 
-// This rank's operand of the reduction, contiguous: the tensor itself if it can be sent unchanged.
+// The first list, empty if there is none: not yet checked arguments, for profilers.
+at::TensorList front_of(const std::vector<std::vector<at::Tensor>>& lists);
+
+// A complex tensor as its real and imaginary parts, in the same memory; any other unchanged.
+at::Tensor numbers_of(const at::Tensor& tensor);
+// This rank's operand of the reduction of numbers_of() a tensor, contiguous: the tensor itself if
+// it can be sent unchanged.
 at::Tensor operand_of(const at::Tensor& tensor, const TensorReduction& reduction);
 // The tensor itself if it is contiguous, else new memory of its shape.
 at::Tensor contiguous_output_for(const at::Tensor& tensor);

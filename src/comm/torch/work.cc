@@ -12,7 +12,11 @@ void raise(const Error& error) {
   raise_failure(error);
 }
 
-void raise_failure(const Error& error) { C10_THROW_ERROR(DistBackendError, error.message); }
+// Programs look for "Timed out", which other backends say.
+void raise_failure(const Error& error) {
+  const auto* const kind = error.code == Code::timeout ? "lockstep: Timed out waiting: " : "";
+  C10_THROW_ERROR(DistBackendError, kind + error.message);
+}
 
 std::exception_ptr as_exception(const Error& error) {
   try {

@@ -17,6 +17,7 @@
 #include "comm/flight/memory.h"
 #include "net/crypto.h"
 #include "platform/agent/link/flight_packing.h"
+#include "platform/agent/link/profile_relay.h"
 #include "platform/agent/watch/network_errors.h"
 #include "platform/host/log_rotation.h"
 #include "platform/host/node_files.h"
@@ -102,7 +103,8 @@ Result<std::unique_ptr<AgentLoop>> AgentLoop::open(const engine::LaunchSpec& lau
       link, std::move(spool), loop->status(),
       {.heartbeat_interval = heartbeat_interval(launch.nodes),
        .refusal_limit = launch.refusal_limit},
-      [source = flight_source_of(launch)] { return pack_flight_records(source); }));
+      [source = flight_source_of(launch)] { return pack_flight_records(source); },
+      ProfileRelay(loop->launcher_->own_files().profile())));
   return loop;
 }
 

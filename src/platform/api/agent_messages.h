@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "platform/api/profile_messages.h"
 #include "platform/core/model/attempt.h"
 #include "platform/core/model/command.h"
 #include "platform/spool/telemetry_item.h"
@@ -81,6 +82,7 @@ struct Heartbeat {
   std::vector<spool::TelemetryItem> items;
   std::vector<UnfinishedLine> unfinished = {};  // current ones; never stored
   std::optional<FlightDelivery> flight;         // in the call after an answer that requested it
+  std::optional<ProfileReport> profile = {};    // while answers have an order
   // The command that the agent executes already: the answer waits until there is another, at most
   // this long.
   model::CommandKind known_command = model::CommandKind::none;
@@ -107,6 +109,7 @@ struct Heartbeat {
         field("items", &Heartbeat::items, "collected since the last answer"),
         field("unfinished", &Heartbeat::unfinished, "lines that its ranks have not ended yet"),
         field("flight", &Heartbeat::flight, "what its ranks recorded of their collectives"),
+        field("profile", &Heartbeat::profile, "the traces of its ranks that were ordered"),
         field("known_command", &Heartbeat::known_command, "the command it acts on already"),
         between(0, 30,
                 field("wait_seconds", &Heartbeat::wait_seconds, "how long the answer may wait")));
@@ -122,6 +125,7 @@ struct HeartbeatAnswer {
   double grace_seconds = 0;
   bool flight_wanted = false;
   bool orphaned = false;
+  std::optional<ProfileOrder> profile = {};
 
   static constexpr auto fields() {
     return record<HeartbeatAnswer>(
@@ -136,7 +140,8 @@ struct HeartbeatAnswer {
         field("orphaned", &HeartbeatAnswer::orphaned,
               "the daemon's store does not know the node: it continues by itself, keeps its items "
               "and "
-              "calls every few seconds"));
+              "calls every few seconds"),
+        field("profile", &HeartbeatAnswer::profile, "the traces that its ranks are to take"));
   }
 };
 

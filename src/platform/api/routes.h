@@ -11,6 +11,7 @@
 #include "platform/api/agent_messages.h"
 #include "platform/api/json.h"
 #include "platform/api/messages.h"
+#include "platform/api/profile_messages.h"
 
 namespace lockstep::api {
 
@@ -226,6 +227,30 @@ inline constexpr TypedRoute<FlightQuery, None, FlightView> kFlight{
     "",
     "FlightView",
     "what the ranks of a node recorded of their collectives, as its agent delivered it"};
+inline constexpr TypedRoute<None, ProfileRequest, ProfileView> kProfile{
+    "POST",
+    "/api/v1/runs/{project}/{number}/profile",
+    Caller::user,
+    RouteErrors::run_not_found,
+    "ProfileRequest",
+    "ProfileView",
+    "ask running ranks for traces of their next steps"};
+inline constexpr TypedRoute<ProfileQuery, None, ProfileView> kProfileState{
+    "GET",
+    "/api/v1/runs/{project}/{number}/profile",
+    Caller::user,
+    RouteErrors::run_not_found,
+    "",
+    "ProfileView",
+    "how far the traces are; a request ends half a minute after the last such call"};
+inline constexpr TypedRoute<TraceQuery, None, TracePart> kTrace{
+    "GET",
+    "/api/v1/runs/{project}/{number}/trace",
+    Caller::user,
+    RouteErrors::run_not_found,
+    "",
+    "TracePart",
+    "a part of the trace of a rank"};
 inline constexpr TypedRoute<MetricsQuery, None, SeriesList> kMetrics{
     "GET",
     "/api/v1/runs/{project}/{number}/metrics",
@@ -244,10 +269,10 @@ inline constexpr TypedRoute<HeartbeatQuery, Heartbeat, HeartbeatAnswer> kHeartbe
     "HeartbeatAnswer",
     "an agent reports, and hears what to do"};
 
-inline constexpr std::array<const Route*, 25> kRoutes = {
-    &kHealth,  &kOpenapi,    &kVersion,     &kMap,      &kSubmit,  &kPlan,     &kRuns,
-    &kRun,     &kStop,       &kResume,      &kHold,     &kRelease, &kPriority, &kLogs,
-    &kFlight,  &kMetrics,    &kQueue,       &kHosts,    &kSetHost, &kLimits,   &kSetLimit,
-    &kOrphans, &kStopOrphan, &kAdoptOrphan, &kHeartbeat};
+inline constexpr std::array<const Route*, 28> kRoutes = {
+    &kHealth,  &kOpenapi, &kVersion,      &kMap,     &kSubmit,     &kPlan,        &kRuns,
+    &kRun,     &kStop,    &kResume,       &kHold,    &kRelease,    &kPriority,    &kLogs,
+    &kFlight,  &kProfile, &kProfileState, &kTrace,   &kMetrics,    &kQueue,       &kHosts,
+    &kSetHost, &kLimits,  &kSetLimit,     &kOrphans, &kStopOrphan, &kAdoptOrphan, &kHeartbeat};
 
 }  // namespace lockstep::api

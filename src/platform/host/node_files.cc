@@ -39,6 +39,10 @@ std::string node_folder_name(int index) { return format("node-{}", index); }
 
 fs::path NodeFiles::rank_log(int rank) const { return folder / format("rank-{}.log", rank); }
 
+fs::path NodeFiles::delivered_trace(int rank) const {
+  return delivered_traces() / format("rank-{}.gz", rank);
+}
+
 std::vector<fs::path> socket_folders(std::string_view token) {
   const std::string name =
       format("lockstep-{}-{}", ::geteuid(), net::sha256_hex(token).substr(0, kDigestDigits));

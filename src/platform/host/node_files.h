@@ -35,6 +35,11 @@ struct NodeFiles {
   std::filesystem::path rank_log(int rank) const;
   // A folder: flight records of the ranks (comm/flight).
   std::filesystem::path flight() const { return folder / "flight"; }
+  // A folder: traces that the ranks take on request, and how they hear of it.
+  std::filesystem::path profile() const { return folder / "profile"; }
+  // Written by the daemon: the delivered trace of a rank, in a folder of these.
+  std::filesystem::path delivered_traces() const { return folder / "traces"; }
+  std::filesystem::path delivered_trace(int rank) const;
   // Written by the daemon: delivered flight records of a node on another machine.
   std::filesystem::path delivered_flight() const { return folder / "flight.json"; }
 };

@@ -60,6 +60,9 @@ RouteHandlers::Handler RouteHandlers::handler_for(const api::Route& route) {
       {&api::kAdoptOrphan, &H::handle<api::kAdoptOrphan, &H::adopt_orphan>},
       {&api::kLogs, &H::handle<api::kLogs, &H::logs>},
       {&api::kFlight, &H::handle<api::kFlight, &H::flight>},
+      {&api::kProfile, &H::handle<api::kProfile, &H::profile>},
+      {&api::kProfileState, &H::handle<api::kProfileState, &H::profile_state>},
+      {&api::kTrace, &H::handle<api::kTrace, &H::trace>},
       {&api::kMetrics, &H::handle<api::kMetrics, &H::metrics>},
       {&api::kHeartbeat, &H::handle<api::kHeartbeat, &H::heartbeat>},
   };
@@ -246,6 +249,19 @@ Result<api::SeriesList> RouteHandlers::metrics(const RouteCall<api::kMetrics>& c
   return setup_.insight.series(id, query);
 }
 
+Result<api::ProfileView> RouteHandlers::profile(const RouteCall<api::kProfile>& call) {
+  const model::RunId id = TRY(run_of(call.path_parameters));
+  auto view = TRY(profiles_.begin(*TRY(find_run(id)), call.request));
+  long_polls_.notify(id);  // agents' calls that wait for a request
+  return view;
+}
+
+Result<api::TracePart> RouteHandlers::trace(const RouteCall<api::kTrace>& call) {
+  const model::RunId id = TRY(run_of(call.path_parameters));
+  TRY(find_run(id));
+  return profiles_.part(id, call.query);
+}
+
 // --- Long polls ---
 
 Result<void> RouteHandlers::run(const RouteCall<api::kRun>& call,
@@ -314,6 +330,26 @@ Result<void> RouteHandlers::flight(const RouteCall<api::kFlight>& call,
   return {};
 }
 
+Result<void> RouteHandlers::profile_state(const RouteCall<api::kProfileState>& call,
+                                          const Reply<api::ProfileView>& reply) {
+  const model::RunId id = TRY(run_of(call.path_parameters));
+  TRY(find_run(id));
+  const auto look = [this, id, reply, query = call.query](LongPolls::AttemptKind turn) {
+    const auto view = profiles_.view(id, query.request_id);
+    const bool nothing_new = view && !view->ended && view->version <= query.after_version;
+    if (turn == LongPolls::AttemptKind::early && nothing_new) return reply.is_abandoned();
+    reply.send(view);
+    return true;
+  };
+  long_polls_.wait(id, from_seconds(call.query.wait_seconds), look);
+  return {};
+}
+
+std::optional<api::ProfileOrder> RouteHandlers::profile_order(const model::NodeName& node) const {
+  if (!model::has_node(state(), node)) return std::nullopt;
+  return profiles_.order_for(node.id);
+}
+
 bool RouteHandlers::is_flight_wanted(const model::NodeName& node) {
   return model::has_node(state(), node) && flight_records_.is_wanted(state().nodes.at(node.id));
 }
@@ -331,25 +367,36 @@ Result<void> RouteHandlers::heartbeat(const RouteCall<api::kHeartbeat>& call,
                  format("node: '{}' is not the {} of the path", heartbeat.node, text(node))};
   TRY(setup_.controller.report(node_report(name, heartbeat)));
   const std::int64_t acknowledged = TRY(store_items(name, heartbeat));
-  if (heartbeat.flight && model::has_node(state(), name)) {
-    flight_records_.store(state().nodes.at(node), *heartbeat.flight);
-    long_polls_.notify(node.attempt.run);
-  }
-  if (model::has_node(state(), name) && unfinished_.update(state(), node, heartbeat.unfinished))
-    long_polls_.notify(node.attempt.run);
-  const auto look = [this, node, name, acknowledged, reply,
-                     known = heartbeat.known_command](LongPolls::AttemptKind turn) {
+  if (model::has_node(state(), name)) store_records(node, heartbeat);
+  const auto look = [this, name, acknowledged, reply, known = heartbeat.known_command,
+                     known_profile = heartbeat.profile.value_or(api::ProfileReport{}).request_id](
+                        LongPolls::AttemptKind turn) {
     const model::Command command = model::command_for(state(), name);
     const bool flight_wanted = is_flight_wanted(name);
-    if (turn == LongPolls::AttemptKind::early && command.kind == known && !flight_wanted)
+    const auto profile = profile_order(name);
+    const bool profile_wanted = profile && profile->request_id != known_profile;
+    if (turn == LongPolls::AttemptKind::early && command.kind == known && !flight_wanted &&
+        !profile_wanted)
       return reply.is_abandoned();
     auto answer = heartbeat_answer(command, acknowledged);
     answer.flight_wanted = flight_wanted;
+    answer.profile = profile;
     reply.send(answer);
     return true;
   };
   long_polls_.wait(node.attempt.run, from_seconds(heartbeat.wait_seconds), look);
   return {};
+}
+
+// Records of the ranks that are not kept in the store.
+void RouteHandlers::store_records(const model::NodeId& node, const api::Heartbeat& heartbeat) {
+  bool is_new = unfinished_.update(state(), node, heartbeat.unfinished);
+  if (heartbeat.profile && profiles_.store(node, *heartbeat.profile)) is_new = true;
+  if (heartbeat.flight) {
+    flight_records_.store(state().nodes.at(node), *heartbeat.flight);
+    is_new = true;
+  }
+  if (is_new) long_polls_.notify(node.attempt.run);
 }
 
 // Up to which sequence the node's items are durable. Items of an orphan belong to no run: its agent

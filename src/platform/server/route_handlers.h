@@ -4,6 +4,7 @@
 #include "net/http/http_server.h"
 #include "platform/server/flight_record_cache.h"
 #include "platform/server/long_polls.h"
+#include "platform/server/profile_requests.h"
 #include "platform/server/route_call.h"
 #include "platform/server/server.h"
 #include "platform/server/unfinished_lines.h"
@@ -21,7 +22,8 @@ class RouteHandlers {
   RouteHandlers(const ServerSetup& setup, LongPolls& waiting)
       : setup_(setup),
         long_polls_(waiting),
-        flight_records_(setup.controller.state(), setup.home.folder, setup.clock) {}
+        flight_records_(setup.controller.state(), setup.home.folder, setup.clock),
+        profiles_(setup.controller.state(), setup.home.folder, setup.clock) {}
 
   // Known once the server listens.
   void set_port(int port) { port_ = port; }
@@ -57,6 +59,10 @@ class RouteHandlers {
   Result<void> run(const RouteCall<api::kRun>& call, const Reply<api::RunView>& reply);
   Result<void> logs(const RouteCall<api::kLogs>& call, const Reply<api::LogPage>& reply);
   Result<void> flight(const RouteCall<api::kFlight>& call, const Reply<api::FlightView>& reply);
+  Result<api::ProfileView> profile(const RouteCall<api::kProfile>& call);
+  Result<void> profile_state(const RouteCall<api::kProfileState>& call,
+                             const Reply<api::ProfileView>& reply);
+  Result<api::TracePart> trace(const RouteCall<api::kTrace>& call);
   Result<void> heartbeat(const RouteCall<api::kHeartbeat>& call,
                          const Reply<api::HeartbeatAnswer>& reply);
 
@@ -67,11 +73,14 @@ class RouteHandlers {
   std::vector<const model::Run*> find_runs(const api::RunsQuery& query) const;
   Result<model::Node> newest_node(const model::RunId& run, int index) const;
   bool is_flight_wanted(const model::NodeName& node);
+  std::optional<api::ProfileOrder> profile_order(const model::NodeName& node) const;
+  void store_records(const model::NodeId& node, const api::Heartbeat& heartbeat);
   Result<std::int64_t> store_items(const model::NodeName& node, const api::Heartbeat& heartbeat);
 
   const ServerSetup& setup_;  // owned by the server
   LongPolls& long_polls_;     // owned by the server
   FlightRecordCache flight_records_;
+  ProfileRequests profiles_;
   UnfinishedLines unfinished_;
   int port_ = 0;
 };

@@ -130,6 +130,10 @@ void add_run(CLI::App& app, Action& action) {
       ->type_name("NAME[=VALUE]")
       ->allow_extra_args(false);
   command
+      ->add_option("--replace-backend", flags.replace_backend,
+                   "programs that name this backend use lockstep: gloo, nccl or gloo,nccl")
+      ->type_name("NAMES");
+  command
       ->add_option("--request-id", choice->request_id,
                    "names this submission: the same command with the same id makes no second run")
       ->type_name("ID");

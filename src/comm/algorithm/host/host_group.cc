@@ -88,13 +88,22 @@ const std::byte* HostGroup::inline_data(std::size_t local_rank) const {
 Result<void> HostGroup::enter_zero_copy(const MessageHeader& call, std::span<const std::byte> input,
                                         std::span<std::byte> output) {
   ++calls_;
-  const auto where = [&](std::span<const std::byte> buffer) {
-    return shared_memory_.own_heap->offset_of(buffer.data(), buffer.size()).value_or(kNoOffset);
-  };
-  const BufferOffsets offsets{where(input), where(output)};
+  const BufferOffsets offsets{offset_in_heap(input, uses_[0]), offset_in_heap(output, uses_[1])};
   rank_slot(local_rank_).latency_probe.store(calls_, std::memory_order_relaxed);
   std::memcpy(entry(local_rank_).inline_data, &offsets, sizeof offsets);
   return enter(call);
+}
+
+std::uint64_t HostGroup::offset_in_heap(std::span<const std::byte> buffer,
+                                        ShareableMemory::Use& use) {
+  const auto& heap = shared_memory_.own_heap;
+  if (const auto offset = heap->offset_of(buffer.data(), buffer.size())) return *offset;
+  use = ShareableMemory::of_this_process().use(heap, buffer);
+  return use.offset().value_or(kNoOffset);
+}
+
+void HostGroup::leave(bool succeeded) {
+  for (auto& use : uses_) use.end(succeeded);
 }
 
 std::byte* HostGroup::buffer_address(std::size_t local_rank, std::uint64_t offset,

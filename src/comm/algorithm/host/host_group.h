@@ -14,6 +14,7 @@
 // For the thread that executes the call.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -25,6 +26,7 @@
 #include "comm/algorithm/exchange/message_exchange.h"
 #include "comm/fabric/link.h"
 #include "comm/fabric/shm/host_shared_memory.h"
+#include "comm/fabric/shm/shareable_memory.h"
 #include "comm/fabric/shm/shared_segment.h"
 #include "comm/group/wait_reason.h"
 
@@ -52,13 +54,15 @@ class HostGroup {
                             std::size_t most);
   const std::byte* inline_data(std::size_t local_rank) const;
 
-  // Enters a call with buffers; an unused buffer is empty. They may be anywhere. input() and
-  // output() are null when a peer's buffer is not completely in its shared heap, or is shorter than
-  // `bytes`.
+  // Enters a call with buffers; an unused buffer is empty. They may be anywhere; those in shareable
+  // memory move into the heap. input() and output() are null when a peer's buffer is not completely
+  // in its shared heap, or is shorter than `bytes`. Call leave() when the call has ended.
   Result<void> enter_zero_copy(const MessageHeader& call, std::span<const std::byte> input,
                                std::span<std::byte> output);
   std::byte* input(std::size_t local_rank, std::size_t bytes) const;
   std::byte* output(std::size_t local_rank, std::size_t bytes) const;
+  // succeeded: all ranks have ended it, so that none accesses the buffers any more.
+  void leave(bool succeeded);
 
   // Call after enter_zero_copy(). True if data that the other ranks have just written arrives fast
   // at this rank, as from a last-level cache that all share. It is measured, because a virtual
@@ -87,6 +91,7 @@ class HostGroup {
   template <class Ready>
   Result<void> wait_for(std::size_t local_rank, WaitReason what, Ready ready);
   void notify_all();
+  std::uint64_t offset_in_heap(std::span<const std::byte> buffer, ShareableMemory::Use& use);
   std::byte* buffer_address(std::size_t local_rank, std::uint64_t offset, std::size_t bytes) const;
 
   MessageExchange& exchange_;
@@ -97,6 +102,7 @@ class HostGroup {
   const std::vector<Link*> links_;  // to the others
   std::uint64_t calls_ = 0;
   bool data_in_entry_ = false;
+  std::array<ShareableMemory::Use, 2> uses_ = {};  // of the call's input and output
   std::uint64_t barriers_ = 0;
   std::uint64_t pieces_ = 0;
 };

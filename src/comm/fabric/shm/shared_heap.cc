@@ -110,8 +110,7 @@ void SharedHeap::free(std::span<std::byte> memory) {
   const auto bytes = round_up(memory.size(), kPage);
   LS_CHECK(offset_of(memory.data(), bytes).has_value());
   Lock lock(mutex_);
-  ::fallocate(memfd_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
-              static_cast<off_t>(bytes));
+  punch_hole(offset, bytes);
   auto range = free_.emplace(offset, bytes).first;
   if (const auto next = std::next(range);
       next != free_.end() && range->first + range->second == next->first) {
@@ -123,6 +122,16 @@ void SharedHeap::free(std::span<std::byte> memory) {
     before->second += range->second;
     free_.erase(range);
   }
+}
+
+void SharedHeap::discard(std::span<std::byte> memory) {
+  if (const auto offset = offset_of(memory.data(), memory.size()))
+    punch_hole(*offset, round_up(memory.size(), kPage));
+}
+
+void SharedHeap::punch_hole(std::size_t offset, std::size_t bytes) {
+  ::fallocate(memfd_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
+              static_cast<off_t>(bytes));
 }
 
 std::optional<std::uint64_t> SharedHeap::offset_of(const std::byte* data, std::size_t bytes) const {

@@ -36,6 +36,8 @@ class SharedHeap {
   Result<std::span<std::byte>> allocate(Bytes size);
   // memory: a result of allocate().
   void free(std::span<std::byte> memory);
+  // The same, but the range is not allocated again: others may still write to it.
+  void discard(std::span<std::byte> memory);
 
   // The offset of the bytes in the heap; nullopt if they are not all in it.
   std::optional<std::uint64_t> offset_of(const std::byte* data, std::size_t bytes) const;
@@ -46,6 +48,7 @@ class SharedHeap {
 
  private:
   SharedHeap(Fd memfd, std::shared_ptr<SharedMapping> mapping);
+  void punch_hole(std::size_t offset, std::size_t bytes);
 
   const pid_t pid_;
   const Fd memfd_;

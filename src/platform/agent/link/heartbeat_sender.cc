@@ -44,22 +44,25 @@ Duration steady_now() { return MonotonicClock().since_boot(); }
 Result<std::unique_ptr<HeartbeatSender>> HeartbeatSender::start(DaemonLink& link,
                                                                 spool::Spool spool,
                                                                 const api::Heartbeat& status,
-                                                                Times times,
-                                                                PackFlight pack_flight) {
+                                                                Times times, PackFlight pack_flight,
+                                                                ProfileRelay profiles) {
   Fd woken(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!woken) return os_error("making an eventfd", errno);
-  std::unique_ptr<HeartbeatSender> messenger(new HeartbeatSender(
-      link, std::move(spool), status, times, std::move(pack_flight), std::move(woken)));
+  std::unique_ptr<HeartbeatSender> messenger(
+      new HeartbeatSender(link, std::move(spool), status, times, std::move(pack_flight),
+                          std::move(profiles), std::move(woken)));
   messenger->thread_ = std::thread([raw = messenger.get()] { raw->send_loop(); });
   return messenger;
 }
 
 HeartbeatSender::HeartbeatSender(DaemonLink& link, spool::Spool spool, const api::Heartbeat& status,
-                                 Times times, PackFlight pack_flight, Fd woken)
+                                 Times times, PackFlight pack_flight, ProfileRelay profiles,
+                                 Fd woken)
     : link_(link),
       times_(times),
       pack_flight_(std::move(pack_flight)),
       wake_fd_(std::move(woken)),
+      profiles_(std::move(profiles)),
       spool_(std::move(spool)),
       status_(status),
       schedule_(times, steady_now()) {}
@@ -130,9 +133,10 @@ void HeartbeatSender::send_loop() {
       with_flight = flight_wanted_ && suspect_item_count_ == 0;
     }
     if (with_flight) call.flight = pack_flight_();
+    call.profile = profiles_.report();
     auto answer = link_.heartbeat(call, Deadline::after(times_.heartbeat_interval + kCallMax));
     if (answer)
-      handle_answer(*answer, with_flight);
+      handle_answer(*answer, with_flight, profiles_.pass_on(answer->profile));
     else
       handle_failure(answer.error());
     if (!wait_for_next_call()) return;
@@ -147,15 +151,17 @@ api::Heartbeat HeartbeatSender::next_heartbeat() {
   if (items_sent_ > 0) oldest_ = call.items.front().sequence;
   send_again_ = !call.items.empty() && !spool_.ends_with(call.items.back().sequence);
   call.known_command = schedule_.command().kind;
-  const bool hurries =
-      send_again_ || suspect_item_count_ > 0 || flight_wanted_ || schedule_.is_orphaned();
+  const bool hurries = send_again_ || suspect_item_count_ > 0 || flight_wanted_ || trace_wanted_ ||
+                       schedule_.is_orphaned();
   call.wait_seconds = hurries ? 0 : in_seconds(times_.heartbeat_interval);
   schedule_.begin_call(steady_now());
   return call;
 }
 
-void HeartbeatSender::handle_answer(const api::HeartbeatAnswer& answer, bool brought_flight) {
+void HeartbeatSender::handle_answer(const api::HeartbeatAnswer& answer, bool brought_flight,
+                                    bool trace_wanted) {
   Lock lock(mutex_);
+  trace_wanted_ = trace_wanted;
   if (!schedule_.answers()) LS_LOG(info, "the daemon answers again");
   if (!answer.orphaned) handle_items_answer(answer, brought_flight);
   if (answer.orphaned && !schedule_.is_orphaned())
@@ -221,7 +227,7 @@ bool HeartbeatSender::wait_for_next_call() {
   Lock lock(mutex_);
   const auto until = Deadline::after(schedule_.next_call() - steady_now());
   while (!ending_ && !until.passed() && !schedule_.has_news() &&
-         !(schedule_.answers() && send_again_))
+         !(schedule_.answers() && (send_again_ || trace_wanted_)))
     changed_.wait_until(mutex_, until);
   return !ending_;
 }

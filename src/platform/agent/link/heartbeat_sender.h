@@ -7,6 +7,9 @@
 //
 // HeartbeatSchedule decides when to call. While the daemon is away, items wait in the spool.
 //
+// While answers have an order for traces, each call has the state of those traces and a part of
+// one.
+//
 // Flight records of the ranks go with the next call whenever the daemon's answer requests them,
 // once per request. This thread packs them, so the loop does not wait.
 //
@@ -27,6 +30,7 @@
 #include "base/os/fd.h"
 #include "platform/agent/core/heartbeat_schedule.h"
 #include "platform/agent/link/daemon_link.h"
+#include "platform/agent/link/profile_relay.h"
 #include "platform/api/messages.h"
 #include "platform/core/model/command.h"
 #include "platform/spool/spool.h"
@@ -46,10 +50,11 @@ class HeartbeatSender {
 
   using Times = HeartbeatSchedule::Times;
 
-  // Only the sender's thread uses `link` and `pack_flight`.
+  // Only the sender's thread uses `link`, `pack_flight` and `profiles`.
   static Result<std::unique_ptr<HeartbeatSender>> start(DaemonLink& link, spool::Spool spool,
                                                         const api::Heartbeat& status, Times times,
-                                                        PackFlight pack_flight);
+                                                        PackFlight pack_flight,
+                                                        ProfileRelay profiles);
   // Ends the thread, which may take as long as a call in progress.
   ~HeartbeatSender();
 
@@ -70,10 +75,10 @@ class HeartbeatSender {
 
  private:
   HeartbeatSender(DaemonLink& link, spool::Spool spool, const api::Heartbeat& status, Times times,
-                  PackFlight pack_flight, Fd woken);
+                  PackFlight pack_flight, ProfileRelay profiles, Fd woken);
   void send_loop();
   api::Heartbeat next_heartbeat() LS_REQUIRES(mutex_);
-  void handle_answer(const api::HeartbeatAnswer& answer, bool brought_flight);
+  void handle_answer(const api::HeartbeatAnswer& answer, bool brought_flight, bool trace_wanted);
   void handle_items_answer(const api::HeartbeatAnswer& answer, bool brought_flight)
       LS_REQUIRES(mutex_);
   void handle_failure(const Error& error);
@@ -87,6 +92,7 @@ class HeartbeatSender {
   const Times times_;
   const PackFlight pack_flight_;
   Fd wake_fd_;
+  ProfileRelay profiles_;  // of the sender's thread
 
   mutable Mutex mutex_;  // guards what follows
   Condition changed_;
@@ -97,6 +103,7 @@ class HeartbeatSender {
   bool ending_ LS_GUARDED_BY(mutex_) = false;
   bool send_again_ LS_GUARDED_BY(mutex_) = false;  // items that did not fit into the call wait
   bool flight_wanted_ LS_GUARDED_BY(mutex_) = false;
+  bool trace_wanted_ LS_GUARDED_BY(mutex_) = false;  // the next part of one
   bool disk_failed_ LS_GUARDED_BY(mutex_) = false;
 
   // The search for an item that the daemon refuses; suspect_item_count_ 0: none is running.

@@ -81,6 +81,7 @@ Environment rank_environment(const engine::LaunchSpec& launch, const model::Node
   result["LOCKSTEP_SECRET_FILE"] = info.secret_file;
   result["LOCKSTEP_RENDEZVOUS"] = info.rendezvous;
   result["LOCKSTEP_REPORT"] = info.report_socket;
+  result["LOCKSTEP_PROFILE_DIR"] = info.profile_folder;
   if (launch.on_failure != model::OnFailure::restart)
     result["LOCKSTEP_ON_FAILURE"] = std::string(name_of(launch.on_failure));
   if (info.is_restart) result["LOCKSTEP_REPLACES"] = "1";

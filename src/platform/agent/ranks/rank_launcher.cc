@@ -25,6 +25,7 @@ Result<std::unique_ptr<RankLauncher>> RankLauncher::open(const engine::LaunchSpe
   std::unique_ptr<RankLauncher> launcher(
       new RankLauncher(launch, node, std::move(token), std::move(port), std::move(sockets)));
   TRY(write_file(launcher->own_files().secret(), launch.secret));
+  TRY(make_folders(launcher->own_files().profile()));  // an order may come before the ranks start
   TRY(launcher->open_rendezvous());
   return launcher;
 }
@@ -90,6 +91,7 @@ ProcessSpec RankLauncher::program_of(int local_rank, bool is_restart) const {
                                    .report_socket = report_socket(local_rank),
                                    .token = token_,
                                    .flight_folder = files_.flight(),
+                                   .profile_folder = files_.profile(),
                                    .socket_interface = socket_interface_,
                                    .is_restart = is_restart};
   return {

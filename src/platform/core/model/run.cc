@@ -53,7 +53,16 @@ bool is_user_setting(std::string_view name) {
   return name == "LOCKSTEP_ALGORITHM" || name == "LOCKSTEP_BIND" || name == "LOCKSTEP_COSTS" ||
          name == "LOCKSTEP_CONNECTION_TIMEOUT" || name == "LOCKSTEP_FABRIC_PROVIDER" ||
          name == "LOCKSTEP_FLIGHT_DIR" || name == "LOCKSTEP_INTERFACE" ||
-         name == "LOCKSTEP_PORT_RANGE" || name == "LOCKSTEP_LOG";
+         name == "LOCKSTEP_PORT_RANGE" || name == "LOCKSTEP_LOG" || name == kReplaceBackend;
+}
+
+Result<void> check_replaced_backend(std::string_view names) {
+  constexpr std::string_view kAllowed[] = {"", "gloo", "nccl", "gloo,nccl", "nccl,gloo"};
+  if (std::ranges::find(kAllowed, names) != std::end(kAllowed)) return {};
+  return invalid(
+      format("env: {} (--replace-backend): '{}' is not a backend that can be replaced; "
+             "write gloo, nccl or gloo,nccl",
+             kReplaceBackend, escape_controls(names)));
 }
 
 Result<void> check_env(const std::map<std::string, std::string>& env) {
@@ -66,6 +75,7 @@ Result<void> check_env(const std::map<std::string, std::string>& env) {
     if (!is_utf8(value)) return invalid(format("env: the value of {} is not UTF-8", name));
     if (name.starts_with("LOCKSTEP_") && !is_user_setting(name))
       return invalid(format("env: '{}' is Lockstep's own; choose another name", name));
+    if (name == kReplaceBackend) TRY(check_replaced_backend(value));
   }
   return {};
 }

@@ -45,6 +45,10 @@ inline constexpr int kDevicesMax = 1'024;
 inline constexpr int kRetriesMax = 1'000;
 inline constexpr int kPriorityMax = 100;
 
+// The variable that makes programs which name another c10d backend use "lockstep": the names of the
+// replaced ones.
+inline constexpr std::string_view kReplaceBackend = "LOCKSTEP_REPLACE_BACKEND";
+
 struct RunSpec {
   std::string project = "default";
   std::string name;

@@ -96,6 +96,17 @@ TEST(RunSpec, CannotSetLockstepsOwnEnvironment) {
   EXPECT_THAT(complaint(spec), HasSubstr("env: 'A=B'"));
 }
 
+TEST(RunSpec, ReplacesGlooAndNcclOnly) {
+  auto spec = good();
+  for (const char* names : {"", "gloo", "nccl", "gloo,nccl"}) {
+    spec.env = {{"LOCKSTEP_REPLACE_BACKEND", names}};
+    EXPECT_EQ(complaint(spec), "") << names;
+  }
+  spec.env = {{"LOCKSTEP_REPLACE_BACKEND", "gloo,mpi"}};
+  EXPECT_THAT(complaint(spec), AllOf(HasSubstr("(--replace-backend): 'gloo,mpi' is not"),
+                                     HasSubstr("write gloo, nccl or gloo,nccl")));
+}
+
 TEST(RunSpec, HasANameOfOnePlainLine) {
   auto spec = good();
   spec.name =

@@ -57,7 +57,8 @@ Result<void> sweep_logs(const host::NodeFiles& files) {
   TRY(remove_file(files.agent_log()));
   TRY(remove_file(host::rotated_log(files.agent_log())));
   TRY(remove_file(files.lock()));
-  TRY(remove_folder_of_files(files.flight()));
+  for (const fs::path& folder : {files.flight(), files.profile(), files.delivered_traces()})
+    TRY(remove_folder_of_files(folder));
   TRY(remove_file(files.delivered_flight()));
   ::rmdir(files.folder.c_str());  // unless other files are there
   ::rmdir(files.folder.parent_path().c_str());

@@ -1,4 +1,4 @@
-#include "comm/torch/scope_labels.h"
+#include "comm/torch/record_function/scope_labels.h"
 
 #include <ATen/record_function.h>
 #include <gtest/gtest.h>
@@ -30,6 +30,19 @@ TEST(ScopeLabels, LastAsLongAsTheScope) {
     const FlightLabel inside("inside");
     EXPECT_EQ(FlightLabel::current(), FlightLabel::encode("inside"));
   }
+  EXPECT_EQ(FlightLabel::current(), FlightLabel::encode("outside"));
+}
+
+TEST(ScopeLabels, AreNeitherCallsNorStepsOfAProfiler) {
+  label_by_scopes();
+  const FlightLabel label("outside");
+  RECORD_USER_SCOPE("ProfilerStep#7");
+  EXPECT_EQ(FlightLabel::current(), FlightLabel::encode("outside"));
+  at::RecordFunction call(at::RecordScope::USER_SCOPE);
+  call._setAsync();
+  call.before("gloo:all_reduce", c10::ArrayRef<const c10::IValue>());
+  EXPECT_EQ(FlightLabel::current(), FlightLabel::encode("outside"));
+  call.end();
   EXPECT_EQ(FlightLabel::current(), FlightLabel::encode("outside"));
 }
 

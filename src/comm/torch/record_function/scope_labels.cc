@@ -1,4 +1,4 @@
-#include "comm/torch/scope_labels.h"
+#include "comm/torch/record_function/scope_labels.h"
 
 #include <memory>
 #include <thread>
@@ -17,12 +17,20 @@ struct Scope : at::ObserverContext {
   const std::thread::id thread = std::this_thread::get_id();
 };
 
+// An asynchronous event is itself a call, of this backend or another. The steps of torch.profiler
+// name no part of a program.
+bool is_no_label(const at::RecordFunction& function) {
+  return function.isAsync() || std::string_view(function.name()).starts_with("ProfilerStep#");
+}
+
 std::unique_ptr<at::ObserverContext> begin(const at::RecordFunction& function) {
+  if (is_no_label(function)) return nullptr;
   return std::make_unique<Scope>(function.name());
 }
 
 // A scope may end on another thread, whose label this code has not set.
 void end(const at::RecordFunction& /*function*/, at::ObserverContext* context) {
+  if (context == nullptr) return;
   const auto& scope = static_cast<const Scope&>(*context);
   if (scope.thread == std::this_thread::get_id()) FlightLabel::exchange(scope.outer);
 }
