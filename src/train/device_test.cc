@@ -84,6 +84,22 @@ INSTANTIATE_TEST_SUITE_P(
                       Recipe{"clip", {.method = Sgd{}, .learning_rate = 0.2, .clip_norm = 0.1}, 1}),
     [](const auto& one) { return std::string(one.param.name); });
 
+TEST_F(DevicePolicies, AnOptimizerInMainMemoryGivesTheSameResults) {
+  constexpr int steps = 3;
+  const OptimizerOptions options{.method = AdamW{}, .learning_rate = 0.01, .clip_norm = 0.1};
+  const auto expected = alone(options, steps);
+  const auto failures = run_on_devices(kRanks, [&](Rank& self) -> Result<void> {
+    for (const auto& policy : {"ddp+offload", "zero1+offload", "mics:2+offload", "zero3+offload"}) {
+      auto training = TRY(Training::start(self.mesh, policy, options, at::kDouble, self.device));
+      for (int step = 0; step < steps; ++step) TRY(training->step(step, 2));
+      EXPECT_LT(compare(*training, expected).first, 1e-10) << policy << ", rank " << self.rank;
+      EXPECT_TRUE(training->model->units().front().master().is_cpu()) << policy;
+    }
+    return {};
+  });
+  EXPECT_EQ(failures, "");
+}
+
 TEST(Device, TheHostWaitsOnceAStep) {
   const OptimizerOptions options{.method = AdamW{}, .learning_rate = 0.01};
   const auto failures = run_on_devices(kRanks, [&](Rank& self) -> Result<void> {
