@@ -85,9 +85,7 @@ Costs costs_of_interface(const NetworkOptions& network) {
   return assumed_costs(own ? link_speed(own->interface) : std::nullopt);
 }
 
-std::string settings_key(const CommunicatorOptions& options) {
-  return "settings/" + options.group;
-}
+std::string settings_key(const CommunicatorOptions& options) { return "settings/" + options.group; }
 
 // The settings that rank 0 publishes before it connects to the others.
 Result<void> publish_settings(const CommunicatorOptions& options, Rendezvous& rendezvous,
@@ -103,8 +101,8 @@ Result<void> publish_settings(const CommunicatorOptions& options, Rendezvous& re
 Result<Costs> fetch_agreed_costs(const CommunicatorOptions& options, Rendezvous& rendezvous,
                                  const std::string& algorithm) {
   if (options.size == 1) return Costs{};
-  const auto settings = TRY(rendezvous.get(settings_key(options),
-                                           Deadline::after(rendezvous_timeout_of(options))));
+  const auto settings =
+      TRY(rendezvous.get(settings_key(options), Deadline::after(rendezvous_timeout_of(options))));
   const auto fields = TRY(split_fields(settings, 2));
   TRY(check_algorithm(options, fields[0], algorithm));
   return parse_costs(fields[1]);
