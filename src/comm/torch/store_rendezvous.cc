@@ -12,9 +12,6 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// No rank sets this value.
-constexpr const char* kNoValue = "\x01none";
-
 }  // namespace
 
 std::string reason(const std::exception& error) {
@@ -35,9 +32,10 @@ Result<void> StoreRendezvous::set(std::string_view key, std::string_view value) 
 }
 
 Result<std::string> StoreRendezvous::get(std::string_view key, Deadline deadline) try {
-  if (auto value = value_of(key)) return *std::move(value);
   const auto left = std::chrono::duration_cast<milliseconds>(deadline.remaining());
-  // Some stores interpret zero as no time-out.
+  // Three round trips, but compareSet() cannot read a key in one: on a key that is not there it
+  // wakes the ranks that wait for it in a TCPStore, which then read an empty value. Some stores
+  // interpret zero as no time-out.
   store_->wait({full(key)}, std::max(left, milliseconds(1)));
   return store_->get_to_str(full(key));
 } catch (const std::exception& error) {
@@ -48,14 +46,6 @@ Result<std::string> StoreRendezvous::get(std::string_view key, Deadline deadline
   return Error{Code::unavailable,
                format("reading {} from torch's store: {}; does rank 0 still run?", full(key),
                       reason(error))};
-}
-
-// In one round trip; the store's own get() waits first, in a second one. compareSet() returns the
-// present value if it is not the expected one, and the expected one if there is none.
-std::optional<std::string> StoreRendezvous::value_of(std::string_view key) {
-  auto value = store_->compareSet(full(key), kNoValue, kNoValue);
-  if (value == kNoValue) return std::nullopt;
-  return value;
 }
 
 }  // namespace lockstep::comm

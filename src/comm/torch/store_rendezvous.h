@@ -2,9 +2,7 @@
 #pragma once
 
 #include <exception>
-#include <optional>
 #include <string>
-#include <string_view>
 
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
@@ -25,7 +23,6 @@ class StoreRendezvous : public Rendezvous {
   Result<std::string> get(std::string_view key, Deadline deadline) override;
 
  private:
-  std::optional<std::string> value_of(std::string_view key);
   std::string full(std::string_view key) const { return prefix_ + "/" + std::string(key); }
 
   const c10::intrusive_ptr<c10d::Store> store_;
