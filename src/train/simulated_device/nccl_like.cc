@@ -17,7 +17,6 @@
 #include <c10/core/DeviceGuard.h>
 #include <torch/csrc/distributed/c10d/Work.hpp>
 
-#include "base/check.h"
 #include "base/clock.h"
 #include "train/simulated_device/memory.h"
 #include "train/simulated_device/simulated_device.h"
