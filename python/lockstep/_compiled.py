@@ -6,8 +6,8 @@ import importlib
 import sys
 from typing import Any
 
-from lockstep import _nccl
 from lockstep._build import BUILT_FOR_PYTHON, BUILT_FOR_TORCH, VERSION
+from lockstep._torch import nccl
 
 
 @functools.cache
@@ -20,7 +20,7 @@ def compiled() -> Any:
     """
     check_versions()
     module = importlib.import_module("lockstep._lockstep")
-    _nccl.register(module)
+    nccl.register(module)
     return module
 
 

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
-from lockstep import _by_name
 from lockstep._compiled import compiled, leave_groups_at_exit
+from lockstep._torch import by_name
 
 
 def register() -> None:
@@ -28,16 +28,16 @@ def register() -> None:
     from torch.distributed.distributed_c10d import Backend
 
     if torch.distributed.is_available() and "LOCKSTEP" not in Backend._plugins:
-        # Tensors of GPUs go on to NCCL (_nccl.py).
+        # Tensors of GPUs go on to NCCL (_torch/nccl.py).
         devices = ["cpu", "cuda"] if torch.distributed.is_nccl_available() else ["cpu"]
         Backend.register_backend("lockstep", _create, extended_api=True, devices=devices)
         _explain_missing_launcher()
         _bind_store_to_loopback()
         if os.environ.get("LOCKSTEP_REPLACE_BACKEND"):
-            from lockstep import _replace_backend
+            from lockstep._torch import replace_backend
 
-            _replace_backend.patch_torch()
-        _by_name.patch_torch()
+            replace_backend.patch_torch()
+        by_name.patch_torch()
 
 
 def _explain_missing_launcher() -> None:
@@ -131,12 +131,12 @@ def _create(options: Any, backend_options: Any) -> Any:
     Raises:
         torch.distributed.DistBackendError: the ranks could not connect; the message names the rank.
     """
-    from lockstep import _mics
+    from lockstep._torch import mics
 
     _lockstep = compiled()
     if backend_options is not None:
         raise ValueError("the backend lockstep takes no pg_options: leave them out")
-    _mics.patch_torch()
+    mics.patch_torch()
     leave_groups_at_exit()
     return _lockstep.create_backend(
         options.store,

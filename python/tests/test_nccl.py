@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch.distributed as dist
 
-from lockstep import _nccl
+from lockstep._torch import nccl
 
 
 class Options:
@@ -24,17 +24,17 @@ class Backend:
     def __init__(self, store: Any, rank: int, size: int, options: Any) -> None:
         self.arguments = (store, rank, size)
         self.options = options
-        self.handling = os.environ.get(_nccl.HANDLING)
+        self.handling = os.environ.get(nccl.HANDLING)
 
 
 @pytest.fixture(autouse=True)
 def substitute(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dist, "ProcessGroupNCCL", Backend, raising=False)
-    monkeypatch.delenv(_nccl.HANDLING, raising=False)
+    monkeypatch.delenv(nccl.HANDLING, raising=False)
 
 
 def create(recoverable: bool) -> Any:
-    return _nccl.create("store", 1, 2, "ranks 3, 5", [3, 5], timedelta(seconds=7), recoverable)
+    return nccl.create("store", 1, 2, "ranks 3, 5", [3, 5], timedelta(seconds=7), recoverable)
 
 
 def test_each_group_has_options_of_its_own() -> None:
@@ -47,15 +47,15 @@ def test_each_group_has_options_of_its_own() -> None:
 
 
 def test_an_error_does_not_end_a_process_that_recovers() -> None:
-    assert create(recoverable=True).handling == _nccl.CLEAN_UP_ONLY
-    assert _nccl.HANDLING not in os.environ
+    assert create(recoverable=True).handling == nccl.CLEAN_UP_ONLY
+    assert nccl.HANDLING not in os.environ
     assert create(recoverable=False).handling is None
 
 
 def test_the_users_own_choice_stays(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(_nccl.HANDLING, "0")
+    monkeypatch.setenv(nccl.HANDLING, "0")
     assert create(recoverable=True).handling == "0"
-    assert os.environ[_nccl.HANDLING] == "0"
+    assert os.environ[nccl.HANDLING] == "0"
 
 
 @pytest.mark.parametrize("has_nccl", [True, False])
@@ -70,5 +70,5 @@ def test_it_is_registered_where_torch_has_nccl(
         def register_device_backend(*arguments: Any) -> None:
             registered.append(arguments)
 
-    _nccl.register(Module)
-    assert registered == ([("cuda", "nccl", _nccl.create)] if has_nccl else [])
+    nccl.register(Module)
+    assert registered == ([("cuda", "nccl", nccl.create)] if has_nccl else [])

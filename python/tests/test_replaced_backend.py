@@ -13,7 +13,7 @@ from torch.distributed import distributed_c10d
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor import Shard, distribute_tensor
 
-from lockstep import _replace_backend
+from lockstep._torch import replace_backend
 
 VARIABLE = "LOCKSTEP_REPLACE_BACKEND"
 
@@ -28,7 +28,7 @@ def patched_torch(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
             (dist, "is_nccl_available"),
         ):
             patches.setattr(module, name, getattr(module, name))  # to restore it afterwards
-        _replace_backend.patch_torch()
+        replace_backend.patch_torch()
         yield
 
 
@@ -131,7 +131,7 @@ def test_another_torch_is_left_alone(
         return backend
 
     monkeypatch.setattr(distributed_c10d, "_new_process_group_helper", other_helper)
-    _replace_backend.patch_torch()
+    replace_backend.patch_torch()
     assert distributed_c10d._new_process_group_helper is other_helper
     assert "the program uses its own backend" in capsys.readouterr().err
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch.distributed as dist
 
-from lockstep import _mics
+from lockstep._torch import mics
 
 from ..field import ROWS, Job, Part
 from ..model import Batch, loss_of, make_model, make_optimizer
@@ -22,7 +22,7 @@ class DeepSpeed:
     def __init__(self, job: Job) -> None:
         import deepspeed  # type: ignore[import-not-found, unused-ignore] # found by ranks only
 
-        _mics.complete_torch()
+        mics.complete_torch()
         # It would compile what only inference calls.
         deepspeed.ops.__compatible_ops__["deepspeed_shm_comm"] = False
         os.environ["LOCAL_RANK"] = str(dist.get_rank() % job.ranks_a_host)
