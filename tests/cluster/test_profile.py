@@ -67,7 +67,7 @@ def test_ranks_of_several_hosts_are_rows_of_one_trace(cluster: Cluster, tmp_path
     script = tmp_path / "training.py"
     script.write_text(TRAINING)
     run = cluster.submit("-n", "2", "--", "python", str(script))
-    said = cluster.ok("profile", run, "--steps", "20", cwd=tmp_path)
+    said = cluster.ok("profile", run, "--steps", "20", "--wait", "100s", cwd=tmp_path)
     name = f"profile-{run.replace('/', '-')}.json.gz"
     assert said.startswith(f"{name}: 20 steps of 2 ranks, ")
 

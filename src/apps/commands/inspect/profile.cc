@@ -143,7 +143,7 @@ Result<api::ProfileView> wait_for_traces(client::Client& client, const model::Ru
   while (const api::TraceView* trace = slowest(view)) {
     TRY(check_progress(view));
     if (deadline.passed()) return waited_too_long(view, *trace, wait);
-    line.show(waiting_for(*trace, view.steps));
+    line.show("waiting for " + waiting_for(*trace, view.steps));
     auto next =
         TRY(client.call(api::kProfileState,
                         {.path = run,
