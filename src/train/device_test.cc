@@ -91,7 +91,7 @@ TEST_F(DevicePolicies, AnOptimizerInMainMemoryGivesTheSameResults) {
   const auto failures = run_on_devices(kRanks, [&](Rank& self) -> Result<void> {
     for (const auto& policy : {"ddp+offload", "zero1+offload", "mics:2+offload", "zero3+offload"}) {
       auto training = TRY(Training::start(self.mesh, policy, options, at::kDouble, self.device));
-      for (int step = 0; step < steps; ++step) TRY(training->step(step, 2));
+      for (int step = 0; step < steps; ++step) TRY(training->step(step, 3));
       EXPECT_LT(compare(*training, expected).first, 1e-10) << policy << ", rank " << self.rank;
       EXPECT_TRUE(training->model->units().front().master().is_cpu()) << policy;
     }

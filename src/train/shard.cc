@@ -373,7 +373,6 @@ Result<void> ShardedModel::regroup(Mesh mesh) {
   return {};
 }
 
-// Those of aborted transfers may still write.
 void ShardedModel::fetch_gradients() {
   if (!policy_.offload) return;
   for (auto& unit : units_)
@@ -381,6 +380,7 @@ void ShardedModel::fetch_gradients() {
   wait_for_kernels();
 }
 
+// Those of aborted transfers may still write.
 void ShardedModel::wait_for_kernels() const {
   if (const auto here = device(); !here.is_cpu())
     c10::impl::VirtualGuardImpl(here.type()).synchronizeDevice(here.index());
