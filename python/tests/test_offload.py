@@ -103,3 +103,23 @@ def resume(rank: int, folder: Path, policy: str) -> None:
 def test_checkpoints_do_not_depend_on_it(tmp_path: Path) -> None:
     for policy in ("zero3+offload", "zero1", "zero1+offload"):
         run_ranks(RANKS, resume, tmp_path, policy, backend=simulated_device.BACKEND)
+
+
+def load_by_name(rank: int) -> None:
+    """State by the names of parameters, from one training into another."""
+    simulated_device.serve_lockstep()
+    torch.simulated.set_device(rank)
+    first = lockstep.shard(net("simulated"), "zero1")
+    optimizer = adamw(first.parameters())
+    train(first, optimizer, rank, range(2))
+    state = lockstep.optimizer_state_dict(first, optimizer, form="dtensor")
+    model = lockstep.shard(net("simulated"), "zero3+offload")
+    lockstep.load_state_dict(model, lockstep.state_dict(first, form="dtensor"))
+    resumed = adamw(model.parameters())
+    lockstep.load_optimizer_state_dict(model, resumed, state)
+    train(model, resumed, rank, range(2, 4))
+    expect_alone(model, adamw, range(4), "loaded")
+
+
+def test_state_by_name_is_loaded_into_main_memory() -> None:
+    run_ranks(RANKS, load_by_name, backend="cpu:lockstep,simulated:lockstep")

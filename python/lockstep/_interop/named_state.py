@@ -144,6 +144,7 @@ class _OwnedState:
             for name, shape, begin, end, _ in core.state()
         }
         self._whole = core.slices_are_whole()
+        self._device: torch.device = core.optimizer_device
         if not self._whole and needs_whole_parameters(optimizer):
             raise ValueError(
                 f"{type(optimizer).__name__} steps whole parameters, whose state is not divided by "
@@ -209,7 +210,9 @@ class _OwnedState:
                 state = self._optimizer.state.get(parameter)
                 if not state:
                     if parameter.dtype not in fresh:
-                        fresh[parameter.dtype] = _state_of_zeros(self._optimizer, group, parameter)
+                        fresh[parameter.dtype] = _state_of_zeros(
+                            self._optimizer, group, parameter.dtype, self._device
+                        )
                     state = self._expanded(parameter, fresh[parameter.dtype])
                 states.append((self._name(parameter), parameter, state))
         return states
@@ -263,15 +266,18 @@ def _copied(value: Any) -> Any:
     return value.detach().clone() if isinstance(value, Tensor) else value
 
 
-def _state_of_zeros(optimizer: Optimizer, group: dict[str, Any], like: Tensor) -> dict[str, Any]:
+def _state_of_zeros(
+    optimizer: Optimizer, group: dict[str, Any], dtype: torch.dtype, device: torch.device
+) -> dict[str, Any]:
     """The state that the optimizer makes for two elements at its first step, set to zero.
 
     Only the optimizer itself knows its state: a copy of it takes a step, without the hooks and
     schedulers of the original.
     """
-    narrow = like.dtype in (torch.float16, torch.bfloat16)
-    dtype = torch.float32 if narrow else like.dtype
-    parameter = nn.Parameter(torch.zeros(2, dtype=dtype, device=like.device))
+    narrow = dtype in (torch.float16, torch.bfloat16)
+    parameter = nn.Parameter(
+        torch.zeros(2, dtype=torch.float32 if narrow else dtype, device=device)
+    )
     parameter.grad = torch.zeros_like(parameter)
     copy = object.__new__(type(optimizer))
     copy.__dict__.update(optimizer.__dict__)
