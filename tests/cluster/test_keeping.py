@@ -26,7 +26,7 @@ def test_an_ended_run_leaves_its_logs_and_nothing_secret(cluster: Cluster) -> No
     folder = node_folder(cluster, run)
     wait_until("it is cleared up", lambda: not (folder / "launch.json").exists())
     assert {path.name for path in folder.iterdir()} == {
-        *("agent.lock", "agent.log", "flight", "rank-0.log")
+        *("agent.lock", "agent.log", "flight", "profile", "rank-0.log")
     }
 
 
