@@ -40,18 +40,27 @@ Result<void> ServerHandshake::check(std::string_view proof) const {
   return {};
 }
 
-Result<void> handshake_as_client(net::Socket& socket, const net::Secret& secret,
-                                 const std::string& purpose, Deadline deadline) {
+Result<void> prove_as_client(net::Socket& socket, const net::Secret& secret,
+                             const std::string& purpose, Deadline deadline) {
   const auto nonce = net::random_hex(kNonceBytes);
   TRY(send_frame(socket, join_fields({std::string(kMagic), nonce}), deadline));
   const auto challenge = TRY(split_fields(TRY(recv_frame(socket, deadline)), 2));
   if (!net::equal_constant_time(challenge[1],
                                 proof_of(secret, "server", purpose, nonce, challenge[0])))
     return refused("the other side");
-  TRY(send_frame(socket, proof_of(secret, "client", purpose, nonce, challenge[0]), deadline));
+  return send_frame(socket, proof_of(secret, "client", purpose, nonce, challenge[0]), deadline);
+}
+
+Result<void> recv_welcome(net::Socket& socket, Deadline deadline) {
   const auto result = TRY(recv_frame(socket, deadline));
   if (result != kWelcome) return Error{Code::denied, result};
   return {};
+}
+
+Result<void> handshake_as_client(net::Socket& socket, const net::Secret& secret,
+                                 const std::string& purpose, Deadline deadline) {
+  TRY(prove_as_client(socket, secret, purpose, deadline));
+  return recv_welcome(socket, deadline);
 }
 
 Result<void> handshake_as_server(net::Socket& socket, const net::Secret& secret,

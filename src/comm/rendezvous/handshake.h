@@ -37,6 +37,13 @@ class ServerHandshake {
 
 inline constexpr std::string_view kWelcome = "welcome";
 
+// The exchange up to the client's proof; then the client knows that the server has the secret, and
+// may send more before it receives the result. `denied` when the server's secret is another.
+Result<void> prove_as_client(net::Socket& socket, const net::Secret& secret,
+                             const std::string& purpose, Deadline deadline);
+// The result. `denied`, with the server's reason, if it is a refusal.
+Result<void> recv_welcome(net::Socket& socket, Deadline deadline);
+
 // The whole exchange over a connection. `denied` when the other side's secret is another.
 Result<void> handshake_as_client(net::Socket& socket, const net::Secret& secret,
                                  const std::string& purpose, Deadline deadline);

@@ -2,7 +2,8 @@
 // connects to all lower ranks, and after that accepts all higher ones, so there is no cycle of
 // waiting ranks. Over each connection there is a handshake, an exchange of identities, and the
 // choice of a link (endpoint.h). With a link in shared memory both ranks exchange their heaps, and
-// the lowest rank of a host sends its shared segment. Other links begin with an exchange of the
+// the lowest rank of a host sends its shared segment; that takes two round trips, because ranks
+// that share a core wait for its scheduler in each. Other links begin with an exchange of the
 // provider names. Finally each rank tells all others whether it shares memory with its whole host.
 //
 // A rank that waits for connections also receives control messages from its connected peers, and a
@@ -143,14 +144,18 @@ class EndpointConnector {
     const auto address = TRY(parse_peer_address(TRY(address_of(peer))));
     if (!lowest_peer_on_host_ && address.host_id == options_.host_id) lowest_peer_on_host_ = peer;
     auto [socket, local] = TRY(connect(address));
-    TRY(handshake_as_client(socket, options_.secret, options_.group, deadline_));
+    TRY(prove_as_client(socket, options_.secret, options_.group, deadline_));
+    // The other rank has proved the secret, so the rest follows without a wait for its welcome.
     TRY(send_frame(socket, to_frame(endpoint_->self_), deadline_));
+    std::optional<ShmLinkSegment> offered;
+    if (local) offered.emplace(TRY(offer_shm(socket)));
+    TRY(recv_welcome(socket, deadline_));
     auto peer_info = TRY(parse_peer(TRY(recv_frame(socket, deadline_))));
     if (peer_info.rank != peer)
       return Error{Code::corrupt,
                    format("another rank of {} answers at its place", text(options_.members))};
     peer_info.global_rank = global_rank(peer);
-    if (!(local && TRY(offer_shm(socket, peer))))
+    if (!(offered && TRY(complete_shm(socket, peer, *std::move(offered)))))
       TRY(agree_on_transport(socket, peer_info, Side::caller));
     return add(std::move(socket), peer_info);
   }
@@ -254,19 +259,24 @@ class EndpointConnector {
     return agree_on_transport(socket, peer, Side::callee);
   }
 
-  // The connecting rank creates the segment; the other returns the token to prove that it can read
-  // it.
-  Result<bool> offer_shm(net::Socket& socket, int peer) {
-    const auto token = net::random_hex(16);
-    auto segment = TRY(ShmLinkSegment::create(token));
+  // The connecting rank creates the segment of the link. The other returns the token in it, as a
+  // proof that it can read it, or nothing if they share no memory.
+  Result<ShmLinkSegment> offer_shm(net::Socket& socket) {
+    auto segment = TRY(ShmLinkSegment::create(net::random_hex(16)));
     TRY(socket.send_fd(segment.memfd().get(), deadline_));
     TRY(socket.send_fd(endpoint_->doorbell_.fd(), deadline_));
-    const bool proven = TRY(recv_frame(socket, deadline_)) == token;
-    TRY(send_frame(socket, proven ? "share" : "apart", deadline_));
-    if (!proven) return false;
+    TRY(send_heap(socket));
+    return segment;
+  }
+
+  Result<bool> complete_shm(net::Socket& socket, int peer, ShmLinkSegment segment) {
+    const auto token = TRY(recv_frame(socket, deadline_));
+    if (token.empty()) return false;
+    if (token != segment.token())
+      return Error{Code::corrupt, "it reads other memory than was passed to it"};
     Doorbell doorbell(TRY(socket.recv_fd(deadline_)));
     add(make_shm_link(std::move(segment), ShmSide::creator, std::move(doorbell)), peer);
-    TRY(exchange_heaps(socket, peer));
+    TRY(map_heap(TRY(socket.recv_fd(deadline_)), peer));
     if (peer == lowest_peer_on_host_)
       segment_ = TRY(SharedSegment::map(TRY(socket.recv_fd(deadline_)), options_.size));
     return true;
@@ -275,24 +285,28 @@ class EndpointConnector {
   Result<bool> answer_shm(net::Socket& socket, int peer, bool may_share) {
     const auto memfd = TRY(socket.recv_fd(deadline_));
     Doorbell doorbell(TRY(socket.recv_fd(deadline_)));
+    const auto heap = TRY(socket.recv_fd(deadline_));
     auto segment = ShmLinkSegment::map(memfd);
-    TRY(send_frame(socket, may_share && segment ? segment->token() : "", deadline_));
-    if (TRY(recv_frame(socket, deadline_)) != "share") return false;
-    if (!segment) return std::move(segment).error();
+    const bool shares = may_share && segment;
+    TRY(send_frame(socket, shares ? segment->token() : "", deadline_));
+    if (!shares) return false;
     TRY(socket.send_fd(endpoint_->doorbell_.fd(), deadline_));
+    TRY(send_heap(socket));
     add(make_shm_link(std::move(*segment), ShmSide::opener, std::move(doorbell)), peer);
-    TRY(exchange_heaps(socket, peer));
+    TRY(map_heap(heap, peer));
     if (lowest_peer_on_host_) return true;
     if (!segment_) segment_ = TRY(SharedSegment::create(options_.size));
     TRY(socket.send_fd(segment_->memfd().get(), deadline_));
     return true;
   }
 
-  Result<void> exchange_heaps(net::Socket& socket, int peer) {
+  Result<void> send_heap(net::Socket& socket) {
     if (!own_heap_) own_heap_ = TRY(SharedHeap::for_this_process());
-    TRY(socket.send_fd(own_heap_->memfd().get(), deadline_));
-    peer_heaps_[static_cast<std::size_t>(peer)] =
-        TRY(PeerHeap::map(TRY(socket.recv_fd(deadline_))));
+    return socket.send_fd(own_heap_->memfd().get(), deadline_);
+  }
+
+  Result<void> map_heap(const Fd& memfd, int peer) {
+    peer_heaps_[static_cast<std::size_t>(peer)] = TRY(PeerHeap::map(memfd));
     return {};
   }
 
