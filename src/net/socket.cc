@@ -6,6 +6,7 @@
 #include <cstring>
 #include <memory>
 #include <thread>
+#include <vector>
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -108,6 +109,11 @@ Result<BoundPort> bind_tcp(const std::string& host, std::uint16_t port) {
 
 Error closed_by_peer() { return {Code::peer_lost, "the peer closed the connection"}; }
 
+int milliseconds_until(Deadline deadline) {
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline.remaining()).count();
+  return static_cast<int>(std::min<long>(left, 1 << 30));
+}
+
 bool would_block(int error) { return error == EAGAIN || error == EWOULDBLOCK; }
 
 // One byte, and room for a descriptor beside it.
@@ -132,11 +138,22 @@ struct FdMessage {
 Result<void> wait_ready(int fd, short events, Deadline deadline, std::string_view what) {
   for (;;) {
     pollfd poll_fd{fd, events, 0};
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline.remaining()).count();
-    const int ready = ::poll(&poll_fd, 1, static_cast<int>(std::min<long>(left, 1 << 30)));
+    const int ready = ::poll(&poll_fd, 1, milliseconds_until(deadline));
     if (ready > 0) return {};
     if (ready < 0 && errno != EINTR) return os_error(what, errno);
     if (deadline.passed()) return Error{Code::timeout, format("{}: no answer in time", what)};
+  }
+}
+
+Result<std::optional<std::size_t>> wait_readable(std::span<const int> fds, Deadline deadline) {
+  std::vector<pollfd> waited;
+  for (const int fd : fds) waited.push_back({fd, POLLIN, 0});
+  for (;;) {
+    const int ready = ::poll(waited.data(), waited.size(), milliseconds_until(deadline));
+    if (ready < 0 && errno != EINTR) return os_error("waiting", errno);
+    for (std::size_t i = 0; ready > 0 && i < waited.size(); ++i)
+      if (waited[i].revents != 0) return std::optional(i);
+    if (deadline.passed()) return std::optional<std::size_t>();
   }
 }
 

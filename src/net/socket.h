@@ -75,5 +75,7 @@ std::string text(const HostPort& address);
 
 // Waits until one of POLLIN / POLLOUT in `events` holds; timeout at the deadline.
 Result<void> wait_ready(int fd, short events, Deadline deadline, std::string_view what);
+// Waits until one of them is readable, and returns its index; nullopt at the deadline.
+Result<std::optional<std::size_t>> wait_readable(std::span<const int> fds, Deadline deadline);
 
 }  // namespace lockstep::net

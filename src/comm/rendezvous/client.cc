@@ -40,11 +40,13 @@ Result<std::unique_ptr<RendezvousClient>> RendezvousClient::connect(const std::s
                                                                     Deadline deadline,
                                                                     Duration connection_timeout) {
   const auto server = "the rendezvous at " + text(net::HostPort{host, port});
-  auto socket = connect_with_retries(host, port, deadline);
-  if (!socket) return std::move(socket).error().with_context("reaching " + server);
-  socket->set_keepalive(connection_timeout);
-  if (auto handshake = handshake_as_client(*socket, secret, "rendezvous", deadline); !handshake)
-    return std::move(handshake).error().with_context("entering " + server);
+  const auto reach = [&] {
+    auto socket = connect_with_retries(host, port, deadline);
+    if (socket) socket->set_keepalive(connection_timeout);
+    return socket;
+  };
+  auto socket = connect_proven(reach, secret, "rendezvous", deadline);
+  if (!socket) return std::move(socket).error().with_context("entering " + server);
   return std::unique_ptr<RendezvousClient>(new RendezvousClient(std::move(*socket), server));
 }
 

@@ -52,6 +52,19 @@ Result<std::string> recv_frame(net::Socket& socket, Deadline deadline, std::size
   return content;
 }
 
+Result<std::optional<std::string>> FrameReader::read(net::Socket& socket) {
+  for (;;) {
+    if (auto frame = TRY(take_frame(received_, limit_))) return frame;
+    const auto had = received_.size();
+    const auto whole = had < kLengthBytes ? kLengthBytes : kLengthBytes + parse_length(received_);
+    received_.resize(whole);
+    const auto got = TRY(socket.try_recv(writable(received_).subspan(had)));
+    received_.resize(had + got.value_or(0));
+    if (!got) return std::optional<std::string>();
+    if (*got == 0) return Error{Code::peer_lost, "the peer closed the connection"};
+  }
+}
+
 Result<std::optional<std::string>> take_frame(std::string& buffer, std::size_t limit) {
   if (buffer.size() < kLengthBytes) return std::optional<std::string>();
   const auto length = parse_length(buffer);

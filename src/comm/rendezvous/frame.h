@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,6 +23,19 @@ Result<void> send_frame(net::Socket& socket, std::string_view content, Deadline 
 // `corrupt` when the frame is larger than the limit.
 Result<std::string> recv_frame(net::Socket& socket, Deadline deadline,
                                std::size_t limit = kFrameLimit);
+
+// Reads one frame as its bytes arrive, and none of what follows it: descriptors may.
+class FrameReader {
+ public:
+  explicit FrameReader(std::size_t limit) : limit_(limit) {}
+  // The frame, once; nullopt while it is incomplete. `corrupt` when it is larger than the limit,
+  // `peer_lost` when the other side has closed.
+  Result<std::optional<std::string>> read(net::Socket& socket);
+
+ private:
+  std::size_t limit_;
+  std::string received_;
+};
 
 // Removes and returns the first complete frame of `buffer`; nullopt while it is incomplete.
 Result<std::optional<std::string>> take_frame(std::string& buffer, std::size_t limit);

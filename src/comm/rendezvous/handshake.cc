@@ -1,5 +1,11 @@
 #include "comm/rendezvous/handshake.h"
 
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <thread>
+#include <utility>
+
 #include "comm/rendezvous/frame.h"
 
 namespace lockstep::comm {
@@ -7,6 +13,8 @@ namespace {
 
 constexpr std::string_view kMagic = "lockstep-1";
 constexpr int kNonceBytes = 16;
+// Between tries to connect to a server that has too many callers.
+constexpr auto kPauseUntilRoom = std::chrono::milliseconds(10);
 
 std::string proof_of(const net::Secret& secret, std::string side, const std::string& purpose,
                      const std::string& client_nonce, const std::string& server_nonce) {
@@ -19,6 +27,23 @@ Error refused(std::string_view who) {
           format("{} does not know this attempt's secret; it belongs to another run, or "
                  "LOCKSTEP_SECRET_FILE is stale",
                  who)};
+}
+
+Result<void> prove(net::Socket& socket, const net::Secret& secret, const std::string& purpose,
+                   Deadline deadline) {
+  const auto nonce = net::random_hex(kNonceBytes);
+  TRY(send_frame(socket, join_fields({std::string(kMagic), nonce}), deadline));
+  const auto challenge = TRY(split_fields(TRY(recv_frame(socket, deadline)), 2));
+  if (!net::equal_constant_time(challenge[1],
+                                proof_of(secret, "server", purpose, nonce, challenge[0])))
+    return refused("the other side");
+  return send_frame(socket, proof_of(secret, "client", purpose, nonce, challenge[0]), deadline);
+}
+
+Result<void> recv_welcome(net::Socket& socket, Deadline deadline) {
+  const auto result = TRY(recv_frame(socket, deadline));
+  if (result != kWelcome) return Error{Code::denied, result};
+  return {};
 }
 
 }  // namespace
@@ -40,39 +65,22 @@ Result<void> ServerHandshake::check(std::string_view proof) const {
   return {};
 }
 
-Result<void> prove_as_client(net::Socket& socket, const net::Secret& secret,
-                             const std::string& purpose, Deadline deadline) {
-  const auto nonce = net::random_hex(kNonceBytes);
-  TRY(send_frame(socket, join_fields({std::string(kMagic), nonce}), deadline));
-  const auto challenge = TRY(split_fields(TRY(recv_frame(socket, deadline)), 2));
-  if (!net::equal_constant_time(challenge[1],
-                                proof_of(secret, "server", purpose, nonce, challenge[0])))
-    return refused("the other side");
-  return send_frame(socket, proof_of(secret, "client", purpose, nonce, challenge[0]), deadline);
-}
-
-Result<void> recv_welcome(net::Socket& socket, Deadline deadline) {
-  const auto result = TRY(recv_frame(socket, deadline));
-  if (result != kWelcome) return Error{Code::denied, result};
-  return {};
-}
-
-Result<void> handshake_as_client(net::Socket& socket, const net::Secret& secret,
-                                 const std::string& purpose, Deadline deadline) {
-  TRY(prove_as_client(socket, secret, purpose, deadline));
-  return recv_welcome(socket, deadline);
-}
-
-Result<void> handshake_as_server(net::Socket& socket, const net::Secret& secret,
-                                 const std::string& purpose, Deadline deadline) {
-  ServerHandshake handshake(secret, purpose);
-  const auto challenge = TRY(handshake.challenge(TRY(recv_frame(socket, deadline))));
-  TRY(send_frame(socket, challenge, deadline));
-  auto checked = handshake.check(TRY(recv_frame(socket, deadline)));
-  if (checked) return send_frame(socket, kWelcome, deadline);
-  // Best effort: the client is refused whether or not it receives the reason.
-  (void)send_frame(socket, checked.error().message, deadline);
-  return checked;
+Result<net::Socket> connect_proven(const Connect& connect, const net::Secret& secret,
+                                   const std::string& purpose, Deadline deadline,
+                                   const SendMore& send_more) {
+  std::optional<Error> closed;
+  for (;;) {
+    auto socket = connect();
+    if (!socket) return closed ? *closed : std::move(socket).error();
+    auto proven = prove(*socket, secret, purpose, deadline);
+    if (proven && send_more) proven = send_more(*socket);
+    if (proven) proven = recv_welcome(*socket, deadline);
+    if (proven) return socket;
+    if (proven.error().code != Code::peer_lost || deadline.passed())
+      return std::move(proven).error();
+    closed = std::move(proven).error();
+    std::this_thread::sleep_for(std::min<Duration>(kPauseUntilRoom, deadline.remaining()));
+  }
 }
 
 }  // namespace lockstep::comm

@@ -11,6 +11,7 @@
 // the same code.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -37,17 +38,13 @@ class ServerHandshake {
 
 inline constexpr std::string_view kWelcome = "welcome";
 
-// The exchange up to the client's proof; then the client knows that the server has the secret, and
-// may send more before it receives the result. `denied` when the server's secret is another.
-Result<void> prove_as_client(net::Socket& socket, const net::Secret& secret,
-                             const std::string& purpose, Deadline deadline);
-// The result. `denied`, with the server's reason, if it is a refusal.
-Result<void> recv_welcome(net::Socket& socket, Deadline deadline);
-
-// The whole exchange over a connection. `denied` when the other side's secret is another.
-Result<void> handshake_as_client(net::Socket& socket, const net::Secret& secret,
-                                 const std::string& purpose, Deadline deadline);
-Result<void> handshake_as_server(net::Socket& socket, const net::Secret& secret,
-                                 const std::string& purpose, Deadline deadline);
+// A new connection over which both sides have proved the secret. A server that has too many callers
+// closes it; then the client connects again, until the deadline. send_more: what follows the proof
+// without a wait for the result, at each try. `denied` when the server's secret is another.
+using Connect = std::function<Result<net::Socket>()>;
+using SendMore = std::function<Result<void>(net::Socket&)>;
+Result<net::Socket> connect_proven(const Connect& connect, const net::Secret& secret,
+                                   const std::string& purpose, Deadline deadline,
+                                   const SendMore& send_more = {});
 
 }  // namespace lockstep::comm

@@ -28,6 +28,7 @@
 #include "comm/fabric/shm/shm_link.h"
 #include "comm/fabric/tcp/tcp_transport.h"
 #include "comm/group/fault.h"
+#include "comm/rendezvous/acceptor.h"
 #include "comm/rendezvous/frame.h"
 #include "comm/rendezvous/handshake.h"
 #include "comm/rendezvous/membership.h"
@@ -35,8 +36,6 @@
 namespace lockstep::comm {
 namespace {
 
-// A silent client must not use up the time of the others.
-constexpr auto kHandshakeTimeout = std::chrono::seconds(5);
 // A listening rank answers at once; an unreachable address never answers.
 constexpr auto kConnectBound = std::chrono::seconds(30);
 // The interval at which a rank that waits for an address checks the membership.
@@ -45,6 +44,9 @@ constexpr auto kMembershipCheckInterval = std::chrono::milliseconds(200);
 constexpr std::string_view kTcp = "tcp";
 
 enum class Side { caller, callee };
+
+// The index of the listener for ranks of this host; the other one is for those of other hosts.
+constexpr std::size_t kLocalListener = 0;
 
 struct PeerAddress {
   std::string host_id, unix_name, tcp;
@@ -130,26 +132,32 @@ class EndpointConnector {
         address_key(options_.rank),
         encode_address({options_.host_id, unix_name,
                         text(net::HostPort{own_address_.address, remote.port()})})));
+    std::vector<net::Listener> listeners;
+    listeners.push_back(std::move(local));
+    listeners.push_back(std::move(remote));
+    auto callers = TRY(Acceptor::create(options_.secret, options_.group, std::move(listeners)));
     for (int peer = 0; peer < options_.rank; ++peer) {
       awaited_rank_ = global_rank(peer);
       if (auto connected = connect_peer(peer); !connected)
         return std::move(connected).error().with_context(format("meeting rank {}", awaited_rank_));
     }
     int missing = options_.size - 1 - options_.rank;
-    while (missing > 0) missing -= TRY(accept_one(local, remote)) ? 1 : 0;
+    for (; missing > 0; --missing) TRY(accept_one(callers));
     return {};
   }
 
   Result<void> connect_peer(int peer) {
     const auto address = TRY(parse_peer_address(TRY(address_of(peer))));
     if (!lowest_peer_on_host_ && address.host_id == options_.host_id) lowest_peer_on_host_ = peer;
-    auto [socket, local] = TRY(connect(address));
-    TRY(prove_as_client(socket, options_.secret, options_.group, deadline_));
-    // The other rank has proved the secret, so the rest follows without a wait for its welcome.
-    TRY(send_frame(socket, to_frame(endpoint_->self_), deadline_));
+    bool local = false;
     std::optional<ShmLinkSegment> offered;
-    if (local) offered.emplace(TRY(offer_shm(socket)));
-    TRY(recv_welcome(socket, deadline_));
+    auto socket = TRY(connect_proven(
+        [&] { return connect(address, local); }, options_.secret, options_.group, deadline_,
+        [&](net::Socket& proven) -> Result<void> {
+          TRY(send_frame(proven, to_frame(endpoint_->self_), deadline_));
+          if (local) offered.emplace(TRY(offer_shm(proven)));
+          return {};
+        }));
     auto peer_info = TRY(parse_peer(TRY(recv_frame(socket, deadline_))));
     if (peer_info.rank != peer)
       return Error{Code::corrupt,
@@ -172,10 +180,13 @@ class EndpointConnector {
   }
 
   // Unix socket if the host ids are equal and it works (containers may hide it), else TCP.
-  Result<std::pair<net::Socket, bool>> connect(const PeerAddress& address) {
+  Result<net::Socket> connect(const PeerAddress& address, bool& local) const {
+    local = false;
     if (address.host_id == options_.host_id)
-      if (auto local = net::Socket::connect_unix(address.unix_name, deadline_); local)
-        return std::pair(std::move(*local), true);
+      if (auto socket = net::Socket::connect_unix(address.unix_name, deadline_); socket) {
+        local = true;
+        return socket;
+      }
     const auto tcp = TRY(net::parse_host_port(address.tcp));
     const auto bound = Deadline::after(std::min<Duration>(kConnectBound, deadline_.remaining()));
     auto socket = net::Socket::connect_tcp(tcp.host, tcp.port, bound);
@@ -184,42 +195,31 @@ class EndpointConnector {
                    format("{}, from {}: is this the network that the hosts share? On both sides "
                           "LOCKSTEP_INTERFACE chooses it",
                           socket.error().message, text(own_address_))};
-    return std::pair(std::move(*socket), false);
+    return socket;
   }
 
-  // Waits for one connection; false when it was from a stranger.
-  Result<bool> accept_one(net::Listener& local, net::Listener& remote) {
+  // Waits for one peer. A rank that waits also receives messages of connected peers.
+  Result<void> accept_one(Acceptor& callers) {
     for (;;) {
-      for (auto* listener : {&local, &remote})
-        if (auto socket = TRY(listener->try_accept()); socket)
-          return accept_peer(std::move(*socket), listener == &local);
+      if (auto caller = TRY(callers.next())) return accept_peer(*std::move(caller));
       if (options_.membership != nullptr) TRY(options_.membership->check());
-      TRY(wait_for_connection(local, remote));
+      TRY(wait_for_caller(callers));
       TRY(endpoint_->receive_control_messages());
     }
   }
 
   // Also returns on a message of a connected peer, or of the membership: the endpoint's
   // control_epoll_ contains the control connections.
-  Result<void> wait_for_connection(const net::Listener& local, const net::Listener& remote) {
-    const Fd any(::epoll_create1(EPOLL_CLOEXEC));
-    std::vector<int> fds{local.fd(), remote.fd(), endpoint_->control_epoll_.get()};
+  Result<void> wait_for_caller(const Acceptor& callers) {
+    std::vector<int> fds{callers.fd(), endpoint_->control_epoll_.get()};
     if (options_.membership != nullptr) fds.push_back(options_.membership->fd());
-    for (const int fd : fds) {
-      epoll_event event{};
-      event.events = EPOLLIN;
-      if (::epoll_ctl(any.get(), EPOLL_CTL_ADD, fd, &event) != 0)
-        return os_error("watching for callers", errno);
-    }
-    if (const auto ready = net::wait_ready(any.get(), EPOLLIN, deadline_, "waiting"); !ready) {
-      const auto missing = missing_ranks();
-      if (!missing.empty()) awaited_rank_ = missing.front();
-      return Error{ready.error().code,
-                   format("rank {} waited {} for rank {} of {}, which did not call: did it start?",
-                          global_rank(options_.rank), lockstep::text(options_.timeout),
-                          joined(missing, ", rank "), text(options_.members))};
-    }
-    return {};
+    if (TRY(net::wait_readable(fds, deadline_))) return {};
+    const auto missing = missing_ranks();
+    if (!missing.empty()) awaited_rank_ = missing.front();
+    return Error{Code::timeout,
+                 format("rank {} waited {} for rank {} of {}, which did not call: did it start?",
+                        global_rank(options_.rank), lockstep::text(options_.timeout),
+                        joined(missing, ", rank "), text(options_.members))};
   }
 
   std::vector<int> missing_ranks() const {
@@ -230,15 +230,8 @@ class EndpointConnector {
     return missing;
   }
 
-  Result<bool> accept_peer(net::Socket socket, bool local) {
-    const auto bound =
-        Deadline::after(std::min<Duration>(kHandshakeTimeout, deadline_.remaining()));
-    if (auto connected = handshake_as_server(socket, options_.secret, options_.group, bound);
-        !connected) {
-      LS_LOG(warning, "rank {} refused a caller: {}", global_rank(options_.rank),
-             connected.error().message);
-      return false;
-    }
+  Result<void> accept_peer(Acceptor::Caller caller) {
+    auto& socket = caller.socket;
     auto peer = TRY(parse_peer(TRY(recv_frame(socket, deadline_))));
     if (peer.rank <= options_.rank || peer.rank >= options_.size ||
         endpoint_->links_[static_cast<std::size_t>(peer.rank)])
@@ -246,10 +239,10 @@ class EndpointConnector {
                    format("a second process calls itself number {} of the {} ranks of {}",
                           peer.rank, options_.size, text(options_.members))};
     peer.global_rank = awaited_rank_ = global_rank(peer.rank);
+    const bool local = caller.listener == kLocalListener;
     if (auto connected = complete_accept(socket, peer, local); !connected)
       return std::move(connected).error().with_context(format("meeting rank {}", peer.global_rank));
-    TRY(add(std::move(socket), peer));
-    return true;
+    return add(std::move(socket), peer);
   }
 
   Result<void> complete_accept(net::Socket& socket, const Peer& peer, bool local) {

@@ -172,6 +172,33 @@ TEST(Interface, ThatThisHostLacksEndsTheMeetingAtOnce) {
     EXPECT_NE(endpoint.error().message.find("no interface 'nowhere0'"), std::string::npos);
 }
 
+TEST(Meeting, IsNotDelayedByAStrangerWithManySilentConnections) {
+  LocalRendezvous place;
+  const auto options = [](int rank) {
+    return EndpointOptions{.rank = rank,
+                           .size = 2,
+                           .host_id = format("host-{}", rank),
+                           .secret = kGroupSecret,
+                           .group = "test",
+                           .timeout = 20s,
+                           .network = network("tcp")};
+  };
+  Result<std::unique_ptr<Endpoint>> first = Error{}, second = Error{};
+  std::thread rank_0([&] { first = Endpoint::create(options(0), place); });
+  const auto entry = place.get("fabric/test/rank-0", Deadline::after(10s)).value();
+  const auto address = net::parse_host_port(split_fields(entry, 3).value()[2]).value();
+  std::vector<net::Socket> strangers;
+  for (int i = 0; i < 120; ++i)
+    strangers.push_back(
+        net::Socket::connect_tcp(address.host, address.port, Deadline::after(10s)).value());
+  const auto bound = Deadline::after(10s);
+  std::thread rank_1([&] { second = Endpoint::create(options(1), place); });
+  rank_0.join();
+  rank_1.join();
+  EXPECT_TRUE(first.has_value() && second.has_value());
+  EXPECT_GT(bound.remaining(), 5s);
+}
+
 // A range whose first ports are used by this test, so no other process's ports are tried.
 struct TakenPorts {
   net::Listener first = net::Listener::tcp("127.0.0.1", 0).value();

@@ -5,20 +5,16 @@
 #include <cerrno>
 
 #include <netinet/tcp.h>
-#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
 #include "base/check.h"
-#include "base/log.h"
 #include "comm/rendezvous/frame.h"
 #include "comm/rendezvous/handshake.h"
 
 namespace lockstep::comm {
 namespace {
 
-// A stranger that connects and sends nothing must not use up the peers' time.
-constexpr auto kHandshakeTimeout = std::chrono::seconds(5);
 constexpr auto kForever = std::chrono::hours(24);
 
 // Sends small messages at once, and detects a failed host even if nothing is sent. The bound is
@@ -37,19 +33,12 @@ void tune(const net::Socket& socket, Duration connection_timeout) {
   set(SOL_TCP, TCP_KEEPCNT, 3);
 }
 
-Result<void> wait_for_client(const net::Listener& listener, const net::Socket& control,
-                             const Deadline& deadline) {
-  std::array<pollfd, 2> waited{{{listener.fd(), POLLIN, 0}, {control.fd(), POLLIN, 0}}};
-  for (;;) {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline.remaining()).count();
-    const int ready =
-        ::poll(waited.data(), waited.size(), static_cast<int>(std::clamp<long>(left, 0, 1 << 30)));
-    if (ready < 0 && errno != EINTR) return os_error("waiting for a connection", errno);
-    if (ready > 0 && waited[0].revents != 0) return {};
-    if (ready > 0) return Error{Code::peer_lost, "it gave up before its connections for data came"};
-    if (deadline.passed())
-      return Error{Code::timeout, "its connections for data did not come in time"};
-  }
+// The caller has the secret, so the peer that it names is right.
+Result<std::size_t> channel_of(net::Socket& socket, int peer, const Deadline& deadline) {
+  const auto frame = TRY(recv_frame(socket, deadline));
+  for (std::size_t channel = 0; channel < kLinkChannelCount; ++channel)
+    if (frame == join_fields({std::to_string(peer), std::to_string(channel)})) return channel;
+  return Error{Code::corrupt, "another rank's connection for data came"};
 }
 
 }  // namespace
@@ -61,11 +50,15 @@ Result<std::unique_ptr<TcpTransport>> TcpTransport::create(TcpOptions options) {
 }
 
 Result<std::string> TcpTransport::listen() {
-  if (!listener_)
-    listener_ = TRY(on_free_port(options_.address, options_.ports, [this](std::uint16_t port) {
+  if (!acceptor_) {
+    auto listener = TRY(on_free_port(options_.address, options_.ports, [this](std::uint16_t port) {
       return net::Listener::tcp(options_.address, port);
     }));
-  return text(net::HostPort{options_.address, listener_->port()});
+    std::vector<net::Listener> listeners;
+    listeners.push_back(std::move(listener));
+    acceptor_ = TRY(Acceptor::create(options_.secret, purpose(), std::move(listeners)));
+  }
+  return text(net::HostPort{options_.address, acceptor_->listener(0).port()});
 }
 
 Result<Link*> TcpTransport::connect(int peer, const std::string& address,
@@ -73,40 +66,36 @@ Result<Link*> TcpTransport::connect(int peer, const std::string& address,
   const auto there = TRY(net::parse_host_port(address));
   ChannelSockets sockets;
   for (std::size_t channel = 0; channel < kLinkChannelCount; ++channel) {
-    auto& socket = sockets[channel];
-    socket = TRY(net::Socket::connect_tcp(there.host, there.port, deadline));
-    TRY(handshake_as_client(socket, options_.secret, purpose(), deadline));
-    TRY(send_frame(socket, join_fields({std::to_string(options_.rank), std::to_string(channel)}),
-                   deadline));
+    const auto name = join_fields({std::to_string(options_.rank), std::to_string(channel)});
+    sockets[channel] = TRY(
+        connect_proven([&] { return net::Socket::connect_tcp(there.host, there.port, deadline); },
+                       options_.secret, purpose(), deadline,
+                       [&](net::Socket& socket) { return send_frame(socket, name, deadline); }));
   }
   return add_link(peer, std::move(sockets));
 }
 
 Result<Link*> TcpTransport::accept(int peer, const net::Socket& control, const Deadline& deadline) {
-  LS_CHECK(listener_.has_value());
+  LS_CHECK(acceptor_.has_value());
   ChannelSockets sockets;
   while (!std::ranges::all_of(sockets, [](const auto& socket) { return bool{socket}; })) {
-    TRY(wait_for_client(*listener_, control, deadline));
-    auto socket = TRY(listener_->try_accept());
-    if (!socket) continue;
-    const auto channel = TRY(accept_channel(*socket, peer, deadline));
-    if (channel) sockets[*channel] = std::move(*socket);
+    auto socket = TRY(accept_proven(control, deadline));
+    const auto channel = TRY(channel_of(socket, peer, deadline));
+    sockets[channel] = std::move(socket);
   }
   return add_link(peer, std::move(sockets));
 }
 
-Result<std::optional<std::size_t>> TcpTransport::accept_channel(net::Socket& socket, int peer,
-                                                                const Deadline& deadline) const {
-  const auto bound = Deadline::after(std::min<Duration>(kHandshakeTimeout, deadline.remaining()));
-  if (auto handshake = handshake_as_server(socket, options_.secret, purpose(), bound); !handshake) {
-    LS_LOG(warning, "refused a connection for data: {}", handshake.error().message);
-    return std::optional<std::size_t>();
+Result<net::Socket> TcpTransport::accept_proven(const net::Socket& control,
+                                                const Deadline& deadline) {
+  const std::array<int, 2> waited{acceptor_->fd(), control.fd()};
+  for (;;) {
+    if (auto caller = TRY(acceptor_->next())) return std::move(caller->socket);
+    const auto ready = TRY(net::wait_readable(waited, deadline));
+    if (!ready) return Error{Code::timeout, "its connections for data did not come in time"};
+    if (*ready == 1)
+      return Error{Code::peer_lost, "it gave up before its connections for data came"};
   }
-  const auto frame = TRY(recv_frame(socket, deadline));
-  for (std::size_t channel = 0; channel < kLinkChannelCount; ++channel)
-    if (frame == join_fields({std::to_string(peer), std::to_string(channel)}))
-      return std::optional(channel);
-  return Error{Code::corrupt, "another rank's connection for data came"};
 }
 
 Result<Link*> TcpTransport::add_link(int peer, ChannelSockets sockets) {

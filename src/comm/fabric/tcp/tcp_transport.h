@@ -21,6 +21,7 @@
 #include "comm/fabric/address/port_range.h"
 #include "comm/fabric/tcp/tcp_link.h"
 #include "comm/fabric/transport.h"
+#include "comm/rendezvous/acceptor.h"
 #include "net/connection_timeout.h"
 #include "net/crypto.h"
 #include "net/socket.h"
@@ -43,7 +44,7 @@ class TcpTransport : public Transport {
   // Listens from now on. Returns "host:port" for a peer's connect().
   Result<std::string> listen();
   // No more peers connect.
-  void stop_listening() { listener_.reset(); }
+  void stop_listening() { acceptor_.reset(); }
   // The transport owns links. connect(): to a peer that has sent its listening address.
   Result<Link*> connect(int peer, const std::string& peer_address, const Deadline& deadline);
   // accept(): from the peer that connects now. `control` is readable when it has given up.
@@ -62,15 +63,15 @@ class TcpTransport : public Transport {
   TcpTransport(TcpOptions options, Fd epoll)
       : options_(std::move(options)), epoll_(std::move(epoll)) {}
   std::string purpose() const { return options_.group + " data"; }
-  // The channel of this connection; nullopt when it is from a stranger.
-  Result<std::optional<std::size_t>> accept_channel(net::Socket& socket, int peer,
-                                                    const Deadline& deadline) const;
+  // Waits for the next connection with the secret. `control` is readable when the peer has given
+  // up.
+  Result<net::Socket> accept_proven(const net::Socket& control, const Deadline& deadline);
   Result<Link*> add_link(int peer, ChannelSockets sockets);
   Result<void> progress(TcpLink& link);
 
   const TcpOptions options_;
   const Fd epoll_;
-  std::optional<net::Listener> listener_;
+  std::optional<Acceptor> acceptor_;
   std::vector<std::unique_ptr<TcpLink>> links_;
   // by rank; null, or beyond the end, for ranks without a link
   std::vector<TcpLink*> links_by_rank_;
