@@ -6,7 +6,7 @@
 // there yet, the client waits.
 //
 // Bounded: connections, entries and the bytes of each; a request above a bound is refused with
-// `exhausted`. A client that is silent within the handshake is dropped after ten seconds.
+// `exhausted`. Callers that prove nothing have few connections, for a short time (acceptor.h).
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@
 namespace lockstep::comm {
 
 struct RendezvousLimits {
-  std::size_t connections = 4096;
+  std::size_t connections = 32768;  // with the secret; a rank has one or two
   std::size_t entries = 1 << 20;
   Bytes entry = 64_KiB;  // key and value together
   Duration connection_timeout =
