@@ -61,8 +61,9 @@ def reserved_port() -> Iterator[int]:
 class Cluster:
     """A daemon with a home of its own, and `lockstep` commands that talk to it."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, program: Path = PROGRAM) -> None:
         self.home = home
+        self.program = program
         self.within: list[str] = []  # what runs the commands, such as nsenter; nothing
         # Ranks' `python` is the one that has torch and lockstep.
         path = f"{BUILD / 'venv' / 'bin'}:{os.environ['PATH']}"
@@ -72,7 +73,7 @@ class Cluster:
     def command(self, *words: str, **options: Any) -> subprocess.CompletedProcess[str]:
         """Run `lockstep WORDS`; never raises for its exit code."""
         done = subprocess.run(
-            [*self.within, str(PROGRAM), *words],
+            [*self.within, str(self.program), *words],
             env=self.environment,
             text=True,
             capture_output=True,

@@ -3,8 +3,8 @@
 A NAME chooses the programs whose name contains it; if there are none, the single tests whose name
 contains it. At most two programs run at a time, while the builds for checks compile behind them at
 the lowest priority; what fills the machine, or measures time, runs at the end. --quick leaves out
-the builds for checks and clang-tidy; `--check asan|tsan|clang|tidy|fuzz|torch [NAME...]` runs one
-of those, for `./dev check`. The last line is `N passed, N failed`.
+the builds for checks and clang-tidy; `--check KIND [NAME...]` runs one of those, or another kind
+that `./dev check` names. The last line is `N passed, N failed`.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from test_plan import (
     pytest_files,
     quick_checks,
     tidy,
+    upgrade,
     with_torch,
 )
 from test_programs import ROOT, Outcome, Program, kill_all
@@ -111,6 +112,8 @@ def plan(arguments: argparse.Namespace) -> tuple[Chosen, list[Program]]:
         return [], [checked_build("asan", tests=False), checked_build("clang")]
     if arguments.check == "fuzz":
         return [], [fuzzing(arguments.seconds)]
+    if arguments.check == "upgrade":
+        return [], [upgrade()]
     if arguments.check == "torch":
         return [], [with_torch(version) for version in arguments.names]
     if arguments.check:
@@ -124,7 +127,9 @@ def plan(arguments: argparse.Namespace) -> tuple[Chosen, list[Program]]:
 def parse(words: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="./dev test")
     parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--check", choices=("asan", "tsan", "clang", "tidy", "fuzz", "torch"))
+    parser.add_argument(
+        "--check", choices=("asan", "tsan", "clang", "tidy", "fuzz", "torch", "upgrade")
+    )
     parser.add_argument("--all", action="store_true")
     parser.add_argument("--seconds", type=int, default=20)
     parser.add_argument("names", nargs="*")

@@ -6,6 +6,7 @@ for checks are those of cmake/checks.cmake; docs/decisions/0017-checks.md says w
 
 from __future__ import annotations
 
+import os
 import subprocess
 from dataclasses import dataclass
 from fnmatch import fnmatch
@@ -157,6 +158,20 @@ def with_torch(version: str) -> CheckedBuild:
     """Compiles what needs libtorch, with another torch than that of build/venv."""
     command = [str(ROOT / "tools/check_build"), "clang", version]
     return CheckedBuild(f"build clang with torch {version}", command, 3600, "clang", tests=False)
+
+
+@dataclass
+class UpgradeBuild(CheckedBuild):
+    """Builds the last release, and tries it together with build/."""
+
+    def programs(self) -> list[Program]:
+        last = ROOT / "build/upgrade/last/bin/lockstep"
+        os.environ["LOCKSTEP_LAST_VERSION"] = str(last)
+        return [PytestFile("tests/upgrade/versions.py")]
+
+
+def upgrade() -> UpgradeBuild:
+    return UpgradeBuild("build of the last release", [str(ROOT / "tools/check_upgrade")], 3600)
 
 
 def google_tests() -> list[Program]:

@@ -52,7 +52,8 @@ Result<T> from_document(const Document& document);
 // Reads a record from text values by name, as in a URL's query; its fields are bool, numbers, text,
 // enums and optionals of these. Errors name the field.
 template <Record T>
-Result<T> from_query(const std::map<std::string, std::string>& parameters);
+Result<T> from_query(const std::map<std::string, std::string>& parameters,
+                     UnknownFields unknown = UnknownFields::reject);
 
 // The same text values again, in the record's order; empty optionals are omitted.
 template <Record T>
@@ -400,9 +401,9 @@ Result<T> from_document(const Document& document) {
 }
 
 template <Record T>
-Result<T> from_query(const std::map<std::string, std::string>& parameters) {
+Result<T> from_query(const std::map<std::string, std::string>& parameters, UnknownFields unknown) {
   using namespace convert_detail;
-  return from_json<T>(json_from_query(any_fields<T>(), parameters));
+  return from_json<T>(json_from_query(any_fields<T>(), parameters), unknown);
 }
 
 template <Record T>

@@ -146,6 +146,17 @@ std::string dump_json(const Json& value, Indent indent) {
   return value.dump(indent == Indent::two ? 2 : -1, ' ', false, Json::error_handler_t::replace);
 }
 
+Json without_nulls(const Json& value) {
+  if (!value.is_structured()) return value;
+  Json kept = value.is_object() ? Json::object() : Json::array();
+  if (value.is_array())
+    for (const Json& item : value) kept.push_back(without_nulls(item));
+  else
+    for (const auto& [name, member] : value.get_ref<const Json::object_t&>())
+      if (!member.is_null()) kept[name] = without_nulls(member);
+  return kept;
+}
+
 std::string summarize_json(const Json& value) {
   if (value.is_object()) return "an object";
   if (value.is_array()) return "a list";

@@ -31,6 +31,9 @@ enum class Indent { none, two };
 // number in `value` is written as null, so convert numbers with to_json(double) of text/convert.h.
 std::string dump_json(const Json& value, Indent indent = Indent::none);
 
+// Without the members of objects that are null, at any depth: fields without a value.
+Json without_nulls(const Json& value);
+
 // A value on one short line, for messages: "two", 12, an object, a list, null.
 std::string summarize_json(const Json& value);
 

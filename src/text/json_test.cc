@@ -81,6 +81,12 @@ TEST(Json, BytesThatAreNotUtf8AreReplacedWhenWritten) {
   EXPECT_EQ(dump_json(Json("a\xff")), "\"a\xef\xbf\xbd\"");
 }
 
+TEST(Json, FieldsWithoutAValueAreLeftOut) {
+  const Json value = {
+      {"a", nullptr}, {"b", {{"c", nullptr}, {"d", 1}}}, {"e", {nullptr, {{"f", nullptr}}}}};
+  EXPECT_EQ(dump_json(without_nulls(value)), R"({"b":{"d":1},"e":[null,{}]})");
+}
+
 TEST(Json, BriefFitsIntoAMessage) {
   EXPECT_EQ(summarize_json(Json::object()), "an object");
   EXPECT_EQ(summarize_json(Json("two")), "\"two\"");

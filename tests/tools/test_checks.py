@@ -138,3 +138,4 @@ def test_the_whole_test_command_has_every_build_for_checks_and_the_short_ones_no
     assert plan("--check", "clang") == ([], ["build asan", "build clang"])
     assert plan("--check", "tidy") == (["check tidy"], [])
     assert plan("--check", "fuzz", "--seconds", "3") == ([], ["build fuzz"])
+    assert plan("--check", "upgrade") == ([], ["build of the last release"])

@@ -25,7 +25,10 @@
 namespace lockstep::cli {
 namespace {
 
-constexpr auto kDaemonStart = std::chrono::seconds(15);
+// A daemon that was started before.
+constexpr auto kDaemonAnswer = std::chrono::seconds(15);
+// An update of its tables may take that long with a large store.
+constexpr auto kDaemonStart = std::chrono::minutes(10);
 
 // The last log message of a program, for an error message: the last line that is not blank.
 std::string last_log_line(const std::filesystem::path& path) {
@@ -72,7 +75,8 @@ Result<client::Client> open_client(const host::Home& home) {
 // rewrite its lost file in a moment. Nothing if no process holds it.
 Result<std::optional<client::Client>> await_daemon(const host::Home& home) {
   WaitingLine waiting;
-  for (Deadline deadline = Deadline::after(kDaemonStart); host::is_served(home); ::usleep(20'000)) {
+  for (Deadline deadline = Deadline::after(kDaemonAnswer); host::is_served(home);
+       ::usleep(20'000)) {
     auto client = client::Client::open(home);
     if (client) return std::optional(*std::move(client));
     if (client.error().code == Code::timeout) return std::move(client).error();
@@ -182,6 +186,7 @@ Result<client::Client> start_daemon(const host::Home& home,
   words.insert(words.end(), arguments.begin(), arguments.end());
   pid_t child = TRY(spawn_daemon(words, home));
   WaitingLine waiting;
+  const auto late = Deadline::after(kDaemonAnswer);
   for (Deadline deadline = Deadline::after(kDaemonStart); !deadline.passed(); ::usleep(20'000)) {
     auto file = host::read_daemon_file(home.daemon_file());  // may be another daemon's
     if (auto client = client::Client::open(home); client && file && file->pid == child)
@@ -191,7 +196,9 @@ Result<client::Client> start_daemon(const host::Home& home,
       return Error{exit_error_code(status),
                    format("the daemon did not start: {} (all of it: {})",
                           last_log_line(home.log_file()), home.log_file().string())};
-    waiting.show("waiting for the daemon to answer");
+    waiting.show(late.passed()
+                     ? "waiting for the daemon to answer: " + last_log_line(home.log_file())
+                     : "waiting for the daemon to answer");
   }
   return Error{Code::timeout, format("the daemon did not answer within {}; see {}",
                                      text(Duration(kDaemonStart)), home.log_file().string())};

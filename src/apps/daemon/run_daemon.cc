@@ -85,7 +85,8 @@ Result<DaemonContext> open_context(const host::Home& home, const ServeConfig& se
   ::unlink(home.daemon_file().c_str());  // of a killed daemon; its process id may be in use again
   host::Keys keys = TRY(host::Keys::open(home.folder));
   map::ClusterMap map = TRY(cluster_map(served));
-  engine::LocalEngine engine = TRY(engine::LocalEngine::open(TRY(own_program()), home.folder));
+  engine::LocalEngine engine =
+      TRY(engine::LocalEngine::open(TRY(engine::AgentProgram::own()), home.folder));
   return DaemonContext{.database = std::move(database),
                        .keys = std::move(keys),
                        .map = std::move(map),

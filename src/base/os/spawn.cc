@@ -28,6 +28,7 @@ struct Failure {
 };
 
 Result<std::filesystem::path> path_of(const ProcessSpec& program) {
+  if (!program.file.empty()) return program.folder / program.file;
   const std::string& name = program.command.front();
   if (name.find('/') != std::string::npos) return program.folder / name;
   if (auto found = find_program(name, program.environment, program.folder)) return *found;

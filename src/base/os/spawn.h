@@ -21,6 +21,8 @@ namespace lockstep {
 struct ProcessSpec {
   // Not empty; a name without '/' is looked up in the environment's PATH.
   std::vector<std::string> command;
+  // The file to execute, if it is not command[0]; the program sees command[0] as its name.
+  std::filesystem::path file{};
   Environment environment;  // all of it
   std::filesystem::path folder;
   int output = -1;  // for standard output and error, so that their order is kept; borrowed

@@ -120,6 +120,17 @@ TEST(Spawn, ADetachedProgramIsNobodysChildHere) {
   EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG), -1);
 }
 
+TEST(Spawn, AProgramMayHaveAnotherNameThanItsFile) {
+  Pipe pipe = make_pipe().value();
+  ProcessSpec program = shell("echo $0", pipe);
+  program.file = "/bin/sh";
+  program.command.front() = "agent";
+  const pid_t pid = spawn(program, ProcessLifetime::ends_with_thread).value();
+  pipe.write.reset();
+  EXPECT_EQ(read_all(pipe.read), "agent\n");
+  ::waitpid(pid, nullptr, 0);
+}
+
 TEST(Spawn, WhatIsMissingIsNamedAndNoProcessIsLeft) {
   const auto folder = std::filesystem::temp_directory_path() / format("spawn-{}", ::getpid());
   ASSERT_TRUE(make_folders(folder));

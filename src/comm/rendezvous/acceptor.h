@@ -1,8 +1,9 @@
 // Acceptor: accepts the connections of callers that prove a secret (handshake.h).
 //
-// Anybody may connect to a port. So a caller without a proof costs little: few of them are open at
-// once, each for a second at most, and one that is silent gives way when others wait. Callers prove
-// the secret side by side, and next() returns them in the order of their proofs. Nothing blocks.
+// Any program may connect to a port. So a caller without a proof costs little: few of them are open
+// at once, each for a second at most, and one that is silent gives way when others wait. Callers
+// prove the secret side by side, and next() returns them in the order of their proofs. Nothing
+// blocks.
 #pragma once
 
 #include <cstddef>

@@ -48,11 +48,11 @@ bool is_repeatable(const HttpCall& call) {
          call.method == "DELETE";
 }
 
-std::string head_of(const HttpCall& call, const Url& server) {
+std::string head_of(const HttpCall& call, std::size_t body_size, const Url& server) {
   std::string head =
       format("{} {} HTTP/1.1\r\nHost: {}\r\n", call.method, call.target, server.authority());
-  if (!call.body.empty() || call.method == "POST" || call.method == "PUT")
-    head += format("Content-Length: {}\r\n", call.body.size());
+  if (body_size > 0 || call.method == "POST" || call.method == "PUT")
+    head += format("Content-Length: {}\r\n", body_size);
   for (const auto& [name, value] : call.headers) head += format("{}: {}\r\n", name, value);
   return head + "\r\n";
 }
@@ -198,8 +198,10 @@ asio::awaitable<HttpClient::Impl::CallOutcome> HttpClient::Impl::handshake() {
 }
 
 asio::awaitable<HttpClient::Impl::CallOutcome> HttpClient::Impl::send(const HttpCall& call) {
-  const std::string head = head_of(call, server);
-  const std::array<asio::const_buffer, 2> parts = {asio::buffer(head), asio::buffer(call.body)};
+  const std::string made = call.make_body ? call.make_body() : std::string();
+  const std::string& body = call.make_body ? made : call.body;
+  const std::string head = head_of(call, body.size(), server);
+  const std::array<asio::const_buffer, 2> parts = {asio::buffer(head), asio::buffer(body)};
   auto [error, size] = co_await asio::async_write(*stream, parts, kAwait);
   if (error == beast::error::timeout) co_return fail("calling", error, false);
   // A server that refuses a body answers and stops reading, so that sending fails: the answer is

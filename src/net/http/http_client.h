@@ -21,6 +21,8 @@ struct HttpCall {
   std::string target = "/";  // encoded: see percent_encode
   Headers headers{};         // besides Host and Content-Length
   std::string body{};
+  // Makes the body after the handshake, instead of `body`.
+  std::function<std::string()> make_body{};
   // The call is idempotent. GET, HEAD, PUT and DELETE always are.
   bool repeatable = false;
 };

@@ -50,11 +50,14 @@ struct HealthQuery {
 struct Health {
   std::string status = "ok";
   std::optional<std::string> proof;
+  int heartbeat_version = 1;
 
   static constexpr auto fields() {
-    return record<Health>(required(field("status", &Health::status, "ok")),
-                          field("proof", &Health::proof,
-                                "answers the nonce: docs/design/api.md says how it is made"));
+    return record<Health>(
+        required(field("status", &Health::status, "ok")),
+        field("proof", &Health::proof, "answers the nonce: docs/design/api.md says how it is made"),
+        field("heartbeat_version", &Health::heartbeat_version,
+              "of the heartbeats that the daemon reads; absent: 1"));
   }
 };
 

@@ -10,6 +10,7 @@
 #include "net/http/http_client.h"
 #include "net/http/url.h"
 #include "platform/api/error.h"
+#include "platform/api/heartbeat_version.h"
 #include "platform/api/proof.h"
 
 namespace lockstep::client {
@@ -67,6 +68,8 @@ class Client::Connection {
   const std::string& url() const { return url_; }
   bool is_unanswered() const { return unanswered_; }
   bool was_sent() const { return sent_; }
+  // The daemon's; known once it has proven itself.
+  int heartbeat_version() const { return heartbeat_version_; }
   // Adds the state of an earlier try of the same call.
   void was_sent_before(bool sent) { sent_ |= sent; }
 
@@ -96,9 +99,10 @@ class Client::Connection {
                        // A heartbeat's items are numbered, so a repeat has no effect.
                        .repeatable = route.caller == api::Caller::agent};
     if (route.caller != api::Caller::anyone) call.headers.add("Authorization", "Bearer " + token_);
-    if (!sent.body.empty()) {
+    if (!sent.body.empty() || sent.make_body) {
       call.headers.add("Content-Type", "application/json");
       call.body = sent.body;
+      call.make_body = sent.make_body;
     }
     server_wait_ = std::max(Duration(0), deadline.remaining() - kPatience);
     auto called = http_.call(call, deadline);
@@ -122,12 +126,15 @@ class Client::Connection {
     return {.target = api::target_of(api::kHealth.path, {}, to_query(query))};
   }
 
-  Result<void> check_proof(const net::HttpResponse& answer) const {
+  Result<void> check_proof(const net::HttpResponse& answer) {
     const auto json = json_of(answer, url_);
     const auto health = json ? from_json<api::Health>(*json, UnknownFields::ignore)
                              : Result<api::Health>(json.error());
     const std::string right = api::daemon_proof(token_, url_or_nowhere(url_).port, nonce_);
-    if (health && net::equal_constant_time(health->proof.value_or(""), right)) return {};
+    if (health && net::equal_constant_time(health->proof.value_or(""), right)) {
+      heartbeat_version_ = health->heartbeat_version;
+      return {};
+    }
     return Error{Code::unavailable,
                  format("what answers at {} is not the daemon that was started there", url_)};
   }
@@ -135,7 +142,8 @@ class Client::Connection {
   const std::string url_;
   const std::string token_;
   const std::optional<model::AttemptName> attempt_;
-  std::string nonce_;   // of the connection that is being opened
+  std::string nonce_;  // of the connection that is being opened
+  int heartbeat_version_ = 1;
   std::string daemon_;  // its name in errors
   WhenLate when_late_;
   Duration server_wait_{};  // the delay that the current call permits
@@ -214,8 +222,17 @@ Result<api::RunView> Client::submit(api::SubmitRequest request) {
 Result<api::HeartbeatAnswer> Client::heartbeat(const api::Heartbeat& heartbeat,
                                                const Deadline& deadline) {
   const model::NodeId node = TRY(model::parse_node_id(heartbeat.node));
-  return call(api::kHeartbeat,
-              {.path = node, .query = {connection_->generation()}, .request = heartbeat}, deadline);
+  const Path path = node;
+  return answer_of<decltype(api::kHeartbeat)>(
+      {.route = api::kHeartbeat,
+       .path = path.words,
+       .query = to_query(api::HeartbeatQuery{connection_->generation()}),
+       .body = {},
+       .make_body =
+           [&] {
+             return dump_json(api::heartbeat_json(heartbeat, connection_->heartbeat_version()));
+           },
+       .deadline = deadline});
 }
 
 }  // namespace lockstep::client

@@ -76,7 +76,7 @@ class Client {
   // the same request id, which is generated if the request has none.
   Result<api::RunView> submit(api::SubmitRequest request);
   // By an agent. Answers, or fails at the deadline, which must be later than
-  // heartbeat.wait_seconds.
+  // heartbeat.wait_seconds. An older daemon gets the fields that it accepts.
   Result<api::HeartbeatAnswer> heartbeat(const api::Heartbeat& heartbeat, const Deadline& deadline);
 
  private:
@@ -88,10 +88,13 @@ class Client {
     const api::Route& route;
     const std::vector<std::string>& path;
     api::Query query;
-    std::string body;  // empty: none
-    Duration wait{};   // the delay that it permits
+    std::string body;                          // empty: none
+    std::function<std::string()> make_body{};  // once the daemon has proven itself, instead of it
+    Duration wait{};                           // the delay that it permits
     std::optional<Deadline> deadline;
   };
+  template <class Route>
+  Result<typename Route::Answer> answer_of(const Call& call);
   Result<Json> send(const Call& call);
   Error unreadable(const Error& error) const;
 
@@ -108,10 +111,15 @@ Result<typename Route::Answer> Client::call(const Route& route, const Arguments<
             .body = {},
             .deadline = std::move(deadline)};
   if constexpr (!std::same_as<typename Route::Request, api::None>)
-    call.body = dump_json(to_json(arguments.request));
+    call.body = dump_json(without_nulls(to_json(arguments.request)));
   if constexpr (requires { arguments.query.wait_seconds; })
     call.wait = from_seconds(arguments.query.wait_seconds);
-  // A daemon may be newer than its caller: agents outlive the daemon that started them.
+  return answer_of<Route>(call);
+}
+
+// A daemon may be newer than its caller: agents outlive the daemon that started them.
+template <class Route>
+Result<typename Route::Answer> Client::answer_of(const Call& call) {
   auto read = from_json<typename Route::Answer>(TRY(send(call)), UnknownFields::ignore);
   if (!read) return unreadable(read.error());
   return read;

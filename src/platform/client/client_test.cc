@@ -173,6 +173,28 @@ TEST_F(ClientTest, AHeartbeatNamesItsNodeInThePath) {
             Code::invalid);
 }
 
+TEST_F(ClientTest, AHeartbeatHasTheFieldsThatItsDaemonAccepts) {
+  api::Heartbeat heartbeat;
+  heartbeat.node = "demo/1.1/0";
+  heartbeat.profile.emplace();
+  answer(to_json(api::HeartbeatAnswer{}));
+  for (const auto& [version, has_profile] : {std::pair(0, false), std::pair(2, true)}) {
+    if (version > 0) says_more_ = {{"heartbeat_version", version}};
+    ASSERT_TRUE(client().heartbeat(heartbeat, Deadline::after(std::chrono::seconds(5))));
+    EXPECT_EQ(parse_json(bodies_.back()).value().contains("profile"), has_profile) << version;
+  }
+}
+
+TEST_F(ClientTest, RequestsOmitFieldsWithoutAValue) {
+  answer(to_json(api::RunView{}));
+  api::SubmitRequest request;
+  ASSERT_TRUE(client().submit(request));
+  EXPECT_FALSE(parse_json(bodies_.back()).value()["spec"].contains("not_before"));
+  request.spec.not_before = Time(Duration(1));
+  ASSERT_TRUE(client().submit(request));
+  EXPECT_TRUE(parse_json(bodies_.back()).value()["spec"].contains("not_before"));
+}
+
 TEST_F(ClientTest, ErrorsAreThoseOfTheDaemon) {
   answer_ = {.status = 404, .body = R"({"error":{"code":"not_found","message":"no run"}})"};
   EXPECT_EQ(client().call(api::kRun, {.path = model::RunId{"demo", 1}}).error().message, "no run");

@@ -215,6 +215,12 @@ TEST_F(ServerTest, ABadHeartbeatIsRefusedByTheFieldAndTheNearestWord) {
   }
 }
 
+TEST_F(ServerTest, ANewerAgentIsHeardThatSaysMoreThanIsKnown) {
+  submit();
+  const Json answer = heartbeat("ready", {{"items", {log(1, 0, "one")}}, {"mood", "fine"}});
+  EXPECT_EQ(answer["acknowledged"], 1);
+}
+
 TEST_F(ServerTest, AnAgentIsHeardWhoseLinesCannotBeStored) {
   submit();
   loop_.post([&] { EXPECT_TRUE(database_->execute("drop table log_chunks")); });

@@ -28,19 +28,25 @@ struct RouteCall {
   typename Route::Request request{};
 };
 
-// An error in a query or a body names the field; unknown fields are errors, too.
+// A user's mistyped field is an error. An agent may be newer than its daemon.
+constexpr UnknownFields unknown_fields_of(api::Caller caller) {
+  return caller == api::Caller::agent ? UnknownFields::ignore : UnknownFields::reject;
+}
+
+// An error in a query or a body names the field.
 template <const auto& kRoute>
 Result<RouteCall<kRoute>> read_route_call(const net::HttpRequest& request,
                                           std::vector<std::string> path_parameters) {
   using Call = RouteCall<kRoute>;
   Call call{.path_parameters = std::move(path_parameters)};
-  auto query = from_query<typename Call::Route::Query>(request.query);
+  constexpr UnknownFields kUnknown = unknown_fields_of(kRoute.caller);
+  auto query = from_query<typename Call::Route::Query>(request.query, kUnknown);
   if (!query) return std::move(query).error().with_context("the query");
   call.query = *std::move(query);
   if constexpr (kRoute.request.schema != nullptr) {
     auto json = parse_json(request.body);
     if (!json) return std::move(json).error().with_context("the body");
-    call.request = TRY(from_json<typename Call::Route::Request>(*json));
+    call.request = TRY(from_json<typename Call::Route::Request>(*json, kUnknown));
   }
   return call;
 }

@@ -5,6 +5,7 @@
 
 #include <unistd.h>
 
+#include "platform/api/heartbeat_version.h"
 #include "platform/api/openapi.h"
 #include "platform/api/proof.h"
 #include "platform/server/log_page.h"
@@ -97,6 +98,7 @@ Result<api::RunView> RouteHandlers::view(const model::RunId& id) {
 
 Result<api::Health> RouteHandlers::health(const RouteCall<api::kHealth>& call) {
   api::Health health;
+  health.heartbeat_version = api::kHeartbeatVersion;
   if (!call.query.nonce) return health;
   TRY(api::check_nonce(*call.query.nonce));
   const std::string token =

@@ -73,7 +73,7 @@ std::string_view bearer_token(const net::HttpRequest& request) {
 bool is_agent(const host::Keys& keys, const RouteMatch& target, const net::HttpRequest& request,
               std::string_view token) {
   const auto node = node_of(target.path_parameters);
-  const auto query = from_query<api::HeartbeatQuery>(request.query);
+  const auto query = from_query<api::HeartbeatQuery>(request.query, UnknownFields::ignore);
   return node && query &&
          keys.is_agent_token({query->generation.value_or(""), node->attempt}, token);
 }

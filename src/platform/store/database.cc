@@ -15,6 +15,7 @@
 #include "platform/host/home.h"
 #include "platform/store/detail/sql_error.h"
 #include "platform/store/migrations.h"
+#include "platform/store/tables_copy.h"
 
 namespace lockstep::store {
 namespace {
@@ -243,6 +244,8 @@ Result<std::unique_ptr<Database>> Database::open(const fs::path& path) {
                "knows {}); use that one, or another folder by LOCKSTEP_HOME",
                path.string(), *version, schema_version_latest())};
   TRY(database->set_up());
+  if (*version > 0 && *version < schema_version_latest())
+    TRY(copy_tables(*database, path, *version));
   TRY(migrate(*database, *version));
   // Last: during its setup SQLite unlocks the whole file. In WAL mode it then keeps a lock.
   TRY(record_lock_owner(database->impl_->locks.database));

@@ -15,6 +15,7 @@
 #include "base/random.h"
 #include "base/temporary_folder_for_test.h"
 #include "platform/store/sql_store.h"
+#include "platform/store/tables_copy.h"
 
 namespace lockstep::store {
 namespace {
@@ -105,6 +106,25 @@ TEST_F(DurabilityTest, AFullDiskRefusesTheCommitWholeAndTakesItOnceThereIsRoom) 
   if (words.starts_with("skip")) GTEST_SKIP() << words;
   EXPECT_THAT(words, AllOf(StartsWith("exhausted "),
                            HasSubstr("no space is left; make room in " + folder_.path().string())));
+}
+
+TEST_F(DurabilityTest, AnUpdateWithoutSpaceForTheCopyOfTheStoreChangesNothing) {
+  const auto words = in_child([&]() -> std::string {
+    if (!mount_small(folder_)) return "skip: mounting a file system takes root";
+    auto database = Database::open(file());
+    if (!database) return database.error().message;
+    if (auto done = SqlStore(**database).commit(rows_of(1, 100'000)); !done)
+      return done.error().message;
+    const auto ballast = open_file(folder_ / "ballast", O_WRONLY | O_CREAT);
+    const std::string page(4096, 'b');
+    while (::write(ballast->get(), page.data(), page.size()) > 0) continue;
+    const auto refused = copy_tables(**database, file(), 3);
+    if (fs::exists(tables_copy_path(file(), 3))) return "there is a copy";
+    return refused ? "copied" : refused.error().message;
+  });
+  if (words.starts_with("skip")) GTEST_SKIP() << words;
+  EXPECT_THAT(words, AllOf(HasSubstr("is free in " + folder_.path().string()),
+                           HasSubstr("make room there")));
 }
 
 TEST_F(DurabilityTest, AReadOnlyFileSystemIsNamedWithARemedy) {

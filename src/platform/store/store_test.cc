@@ -6,6 +6,7 @@
 #include "platform/store/memory_store_for_test.h"
 #include "platform/store/migrations.h"
 #include "platform/store/sql_store.h"
+#include "platform/store/tables_copy.h"
 
 namespace lockstep::store {
 namespace {
@@ -13,6 +14,7 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 // A run, its attempt and a node, with a value in every field.
 model::Run full_run() {
@@ -401,6 +403,54 @@ TEST_F(StoreTest, MigrationGoesOnFromWhereAFileStands) {
   EXPECT_TRUE(database->rows<std::int64_t>("select first from log_chunks").value().empty());
   EXPECT_EQ(loaded.store, model::StoreRow()) << "its next daemon names it";
   EXPECT_EQ(loaded.attempts.at(full_attempt().id).generation, "");
+}
+
+// As the last version left it: without the last step.
+void go_back_one_step(const fs::path& file) {
+  auto database = Database::open(file).value();
+  ASSERT_TRUE(SqlStore(*database).commit(all_rows()));
+  undo_newer_steps(*database);
+  for (auto sql : {"drop table log_chunks", "drop table tallies", "drop table summaries",
+                   "drop index series_behind", "alter table series drop column summarized",
+                   "alter table series drop column pending",
+                   R"(create table log_lines (
+            cursor integer primary key autoincrement, project text not null,
+            number integer not null, epoch integer not null, rank integer not null,
+            time integer not null, line text not null) strict)",
+                   "update schema_version set version = 3"})
+    ASSERT_TRUE(database->execute(sql)) << sql;
+}
+
+TEST_F(StoreTest, IsCopiedBeforeItsTablesAreChanged) {
+  go_back_one_step(file());
+  const fs::path copy = tables_copy_path(file(), 3), earlier = tables_copy_path(file(), 2);
+  ASSERT_TRUE(write_file(earlier, "of the update before"));
+  open();
+  EXPECT_EQ(fs::status(copy).permissions() & fs::perms::all,
+            fs::perms::owner_read | fs::perms::owner_write);
+  EXPECT_FALSE(fs::exists(earlier)) << "only the last copy is kept";
+  EXPECT_EQ(schema_version_of(*open()).value(), schema_version_latest());
+  fs::rename(copy, file());
+  fs::remove(file().string() + "-wal");
+  EXPECT_TRUE(SqlStore(*open()).load().value().runs.contains(full_run().id)) << "it is complete";
+}
+
+TEST_F(StoreTest, IsNotCopiedIfItsTablesAreCurrent) {
+  ASSERT_TRUE(SqlStore(*open()).commit(all_rows()));
+  open();
+  for (const fs::path& path : list_folder(file().parent_path()).value())
+    EXPECT_THAT(path.string(), Not(HasSubstr(".tables-")));
+}
+
+TEST_F(StoreTest, ACopyThatCannotBeMadeLeavesTheTablesAsTheyAre) {
+  go_back_one_step(file());
+  ASSERT_TRUE(make_folders(tables_copy_path(file(), 3).string() + ".unfinished"));
+  const auto refused = Database::open(file());
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, HasSubstr(".tables-3.unfinished"));
+  fs::remove(tables_copy_path(file(), 3).string() + ".unfinished");
+  open();
+  EXPECT_TRUE(fs::exists(tables_copy_path(file(), 3))) << "the tables were still the old ones";
 }
 
 TEST_F(StoreTest, ATableWithOtherColumnsThanTheRowsIsNamed) {

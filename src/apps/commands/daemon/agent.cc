@@ -1,5 +1,7 @@
 #include "platform/agent/agent.h"
 
+#include <sys/prctl.h>
+
 #include "apps/cli/subcommand.h"
 
 namespace lockstep::cli {
@@ -12,7 +14,13 @@ void add_agent(CLI::App& app, Action& action) {
   command->add_option("launch_file", *file, "the node's launch.json")
       ->required()
       ->type_name(kFileValue);
-  command->callback([&action, file] { action = [file] { return agent::run_agent(*file); }; });
+  command->callback([&action, file] {
+    action = [file] {
+      // Executed through /proc/self/exe, it would be called "exe" in lists of processes.
+      ::prctl(PR_SET_NAME, "lockstep");
+      return agent::run_agent(*file);
+    };
+  });
 }
 
 }  // namespace lockstep::cli

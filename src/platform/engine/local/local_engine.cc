@@ -22,6 +22,8 @@ namespace {
 
 using std::filesystem::path;
 
+constexpr const char* kOwnFile = "/proc/self/exe";
+
 std::string random_name() {
   std::uint64_t number = 0;
   LS_CHECK(::getrandom(&number, sizeof number, 0) == sizeof number);
@@ -56,13 +58,21 @@ Result<std::string> installation_of(const path& home) {
 
 }  // namespace
 
-LocalEngine::LocalEngine(path program, path home, std::string installation)
+// The name ends with " (deleted)" if the file was replaced since this program was started.
+Result<AgentProgram> AgentProgram::own() {
+  std::error_code failure;
+  const path name = std::filesystem::read_symlink(kOwnFile, failure);
+  if (failure) return Error{Code::internal, format("reading {}: {}", kOwnFile, failure.message())};
+  return AgentProgram{.name = name.string(), .file = kOwnFile};
+}
+
+LocalEngine::LocalEngine(AgentProgram program, path home, std::string installation)
     : program_(std::move(program)),
       home_(std::move(home)),
       installation_(std::move(installation)),
       watch_(host::kNodeToken) {}
 
-Result<LocalEngine> LocalEngine::open(path program, const path& home) {
+Result<LocalEngine> LocalEngine::open(AgentProgram program, const path& home) {
   std::string installation = TRY(installation_of(home));
   return LocalEngine(std::move(program), home, std::move(installation));
 }
@@ -79,7 +89,8 @@ Result<void> LocalEngine::launch(const LaunchSpec& launch) {
   const path file = files.launch_file();
   TRY(write_file(file, dump_json(to_json(launch), Indent::two)));
   const Fd log = TRY(open_file(files.agent_log(), O_WRONLY | O_CREAT | O_APPEND));
-  ProcessSpec agent{.command = {program_.string(), "agent", file.string()},
+  ProcessSpec agent{.command = {program_.name, "agent", file.string()},
+                    .file = program_.file,
                     .environment = agent_environment(),
                     .folder = "/",
                     .output = log.get()};

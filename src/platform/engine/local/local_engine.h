@@ -17,12 +17,19 @@
 
 namespace lockstep::engine {
 
+struct AgentProgram {
+  std::string name;  // as lists of processes show it
+  std::filesystem::path file;
+
+  // This program itself, also after an upgrade has replaced its file.
+  static Result<AgentProgram> own();
+};
+
 class LocalEngine : public Engine {
  public:
-  // `program` is the lockstep executable. `home` is the daemon's folder: the file
-  // `home`/installation has its name, so that two homes on one machine do not see each other's
-  // nodes. It is created if missing.
-  static Result<LocalEngine> open(std::filesystem::path program, const std::filesystem::path& home);
+  // `program` starts agents. `home` is the daemon's folder: the file `home`/installation has its
+  // name, so that two homes on one machine do not see each other's nodes. It is created if missing.
+  static Result<LocalEngine> open(AgentProgram program, const std::filesystem::path& home);
 
   Result<void> launch(const LaunchSpec& launch) override;
   Result<void> kill(const model::NodeName& node) override;
@@ -37,9 +44,9 @@ class LocalEngine : public Engine {
   std::string token(const model::NodeName& node) const;
 
  private:
-  LocalEngine(std::filesystem::path program, std::filesystem::path home, std::string installation);
+  LocalEngine(AgentProgram program, std::filesystem::path home, std::string installation);
 
-  std::filesystem::path program_;
+  AgentProgram program_;
   std::filesystem::path home_;
   std::string installation_;
   ProcessWatch watch_;

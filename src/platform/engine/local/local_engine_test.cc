@@ -35,7 +35,7 @@ class LocalEngineTest : public testing::Test {
   LocalEngine& engine(std::string_view home, std::string_view script) {
     path program = root_ / format("{}-program", home);
     EXPECT_TRUE(write_file(program, format("#!/bin/sh\n{}\n", script), 0700));
-    engines_.push_back(*LocalEngine::open(program, root_ / home));
+    engines_.push_back(*LocalEngine::open({.name = program, .file = program}, root_ / home));
     return engines_.back();
   }
 

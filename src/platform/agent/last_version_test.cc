@@ -1,0 +1,137 @@
+// This version against the messages of the last one, in tests/golden/messages
+// (docs/design/upgrade.md).
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "base/format.h"
+#include "base/os/files.h"
+#include "platform/api/heartbeat_version.h"
+#include "platform/api/messages.h"
+#include "platform/core/model/command.h"
+#include "platform/engine/launch_spec.h"
+#include "platform/host/home.h"
+#include "platform/spool/telemetry_item.h"
+#include "text/convert.h"
+#include "text/example_for_test.h"
+
+namespace lockstep::agent {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The names of all enums in messages between agent and daemon.
+Json enum_names_of_messages() {
+  return {{"node_state", all_names<model::NodeState>()},
+          {"rank_state", all_names<model::RankState>()},
+          {"activity", all_names<model::Activity>()},
+          {"stop_reason", all_names<model::StopReason>()},
+          {"command", all_names<model::CommandKind>()},
+          {"item", all_names<spool::TelemetryKind>()}};
+}
+
+struct Message {
+  std::string name;
+  Json example;                            // of this version, with all fields
+  Result<Json> (*read)(const Json& json);  // strictly, and written again
+};
+
+template <class T>
+Message message(std::string name) {
+  return {std::move(name), to_json(example<T>()),
+          [](const Json& json) -> Result<Json> { return to_json(TRY(from_json<T>(json))); }};
+}
+
+std::vector<Message> messages() {
+  return {
+      message<api::Heartbeat>("heartbeat"),     message<api::HeartbeatAnswer>("heartbeat_answer"),
+      message<api::Health>("health"),           message<engine::LaunchSpec>("launch"),
+      message<host::DaemonFile>("daemon_file"), message<spool::TelemetryItem>("item"),
+      message<api::SubmitRequest>("submit"),    message<api::RunView>("run")};
+}
+
+fs::path folder_of_last_version() {
+  auto versions = list_folder(fs::path(LOCKSTEP_GOLDEN) / "messages").value();
+  EXPECT_EQ(versions.size(), 1u) << "one last version";
+  return versions.back();
+}
+
+Json golden(std::string_view name) {
+  const fs::path file = folder_of_last_version() / format("{}.json", name);
+  return parse_json(read_file(file).value()).value();
+}
+
+bool of_same_type(const Json& one, const Json& other) {
+  return one.type() == other.type() || (one.is_number() && other.is_number());
+}
+bool equal(const Json& one, const Json& other) {
+  return one.is_structured() ? of_same_type(one, other) : one == other;
+}
+using Same = bool (*)(const Json& one, const Json& other);
+
+// Where `newer` lacks a member of `older`, at any depth, or has another one.
+void list_lost(const Json& older, const Json& newer, Same same, const std::string& path,
+               std::vector<std::string>& lost) {
+  if (!same(older, newer)) return lost.push_back(path);
+  if (older.is_array() && !older.empty() && !newer.empty())
+    list_lost(older[0], newer[0], same, path + "[0]", lost);
+  if (!older.is_object()) return;
+  for (const auto& [name, value] : older.items())
+    newer.contains(name) ? list_lost(value, newer[name], same, path + "." + name, lost)
+                         : lost.push_back(path + "." + name);
+}
+
+std::string lost_between(const Json& older, const Json& newer, Same same = of_same_type) {
+  std::vector<std::string> lost;
+  list_lost(older, newer, same, "", lost);
+  return joined(lost, ", ");
+}
+
+void write_golden(const fs::path& folder) {
+  for (const Message& message : messages())
+    ASSERT_TRUE(write_file(folder / format("{}.json", message.name),
+                           dump_json(message.example, Indent::two) + "\n", 0644));
+  ASSERT_TRUE(write_file(folder / "enums.json",
+                         dump_json(enum_names_of_messages(), Indent::two) + "\n", 0644));
+}
+
+TEST(MessagesOfTheLastVersion, AreReadWithAllTheirValues) {
+  if (const char* folder = std::getenv("LOCKSTEP_WRITE_MESSAGES")) return write_golden(folder);
+  for (const Message& message : messages()) {
+    const Json before = golden(message.name);
+    const auto read = message.read(before);
+    ASSERT_TRUE(read) << message.name << ": " << read.error().message;
+    EXPECT_EQ(lost_between(before, *read, equal), "") << message.name;
+  }
+}
+
+TEST(MessagesOfTheLastVersion, HaveNoFieldThatOursLack) {
+  for (const Message& message : messages())
+    EXPECT_EQ(lost_between(golden(message.name), message.example), "") << message.name;
+}
+
+TEST(MessagesOfTheLastVersion, UseNoNameOfAnEnumThatIsUnknownHere) {
+  const Json ours = enum_names_of_messages(), before = golden("enums");
+  for (const auto& [name, words] : before.items())
+    for (const Json& word : words)
+      EXPECT_NE(std::ranges::find(ours[name], word), ours[name].end()) << name << ": " << word;
+}
+
+// A daemon of version 1 rejects fields that it does not know.
+TEST(MessagesOfTheLastVersion, AreWhatADaemonOfHeartbeatVersion1Gets) {
+  const Json sent = api::heartbeat_json(example<api::Heartbeat>(), 1);
+  EXPECT_EQ(lost_between(sent, golden("heartbeat")), "");
+  EXPECT_EQ(lost_between(golden("heartbeat"), sent), "");
+}
+
+TEST(MessagesOfTheLastVersion, HaveEachFieldOfASubmissionThatUsesNothingNew) {
+  EXPECT_EQ(lost_between(without_nulls(to_json(api::SubmitRequest{})), golden("submit")), "");
+}
+
+}  // namespace
+}  // namespace lockstep::agent

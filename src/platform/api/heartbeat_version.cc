@@ -1,0 +1,19 @@
+#include "platform/api/heartbeat_version.h"
+
+#include "platform/api/json.h"
+
+namespace lockstep::api {
+namespace {
+
+constexpr std::string_view kUnknownToVersion1[] = {"profile"};
+
+}  // namespace
+
+Json heartbeat_json(const Heartbeat& heartbeat, int version) {
+  Json json = to_json(heartbeat);
+  if (version >= 2) return json;
+  for (const std::string_view name : kUnknownToVersion1) json.erase(std::string(name));
+  return json;
+}
+
+}  // namespace lockstep::api
