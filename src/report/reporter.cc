@@ -84,7 +84,7 @@ void Reporter::checkpoint(std::int64_t step, const std::filesystem::path& path) 
   if (options_.socket.empty()) return;
   auto json = message("checkpoint", step);
   json["path"] = path.string();
-  enqueue(line_of(json));
+  enqueue_always(line_of(json));
 }
 
 void Reporter::event(std::int64_t step, std::string_view what) {
@@ -95,7 +95,7 @@ void Reporter::event(std::int64_t step, std::string_view what) {
   auto json = message("event", step);
   json["time_us"] = SystemClock().now().time_since_epoch().count();
   json["text"] = what;
-  enqueue(line_of(json));
+  enqueue_always(line_of(json));
 }
 
 void Reporter::fault(Fault fault, int rank, std::string_view text) {
@@ -105,11 +105,7 @@ void Reporter::fault(Fault fault, int rank, std::string_view text) {
   json["fault"] = name_of(fault);
   json["rank"] = rank;
   json["text"] = text;
-  {
-    const Lock lock(mutex_);
-    queue_.push_back(line_of(json));  // regardless of the queue's length
-    changed_.notify_all();
-  }
+  enqueue_always(line_of(json));
   flush();
 }
 
@@ -134,6 +130,12 @@ void Reporter::enqueue(std::string line) {
     }
   }
   drop();
+}
+
+void Reporter::enqueue_always(std::string line) {
+  const Lock lock(mutex_);
+  queue_.push_back(std::move(line));
+  changed_.notify_all();
 }
 
 void Reporter::run() {
@@ -172,14 +174,18 @@ bool Reporter::connect() {
   std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
   Fd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket) return false;
-  if (::connect(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0)
-    return false;
+  const auto end = Deadline::after(options_.line_timeout);
+  while (::connect(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) {
+    // EAGAIN: callers wait that the agent has not accepted.
+    if ((errno != EAGAIN && errno != EINTR) || is_overdue(end)) return false;
+    ::poll(nullptr, 0, kSliceMilliseconds);
+  }
   socket_ = std::move(socket);
   return true;
 }
 
 bool Reporter::send(std::string_view line) {
-  const auto begun = Deadline::after(options_.delivery_timeout);
+  const auto end = Deadline::after(options_.line_timeout);
   while (!line.empty()) {
     const auto sent = ::send(socket_.get(), line.data(), line.size(), MSG_NOSIGNAL);
     if (sent > 0) {
@@ -187,7 +193,7 @@ bool Reporter::send(std::string_view line) {
       continue;
     }
     if (errno != EAGAIN && errno != EINTR) return false;
-    if (begun.passed() || deadline_of_line().passed()) return false;
+    if (is_overdue(end)) return false;
     pollfd waiting{socket_.get(), POLLOUT, 0};
     ::poll(&waiting, 1, kSliceMilliseconds);
   }
@@ -195,9 +201,10 @@ bool Reporter::send(std::string_view line) {
 }
 
 // While stopping, all lines together have one deadline.
-Deadline Reporter::deadline_of_line() const {
+bool Reporter::is_overdue(const Deadline& line) const {
+  if (line.passed()) return true;
   const Lock lock(mutex_);
-  return stopping_ ? end_ : Deadline::after(options_.delivery_timeout);
+  return stopping_ && end_.passed();
 }
 
 void Reporter::drop() {

@@ -1,8 +1,8 @@
 // Reporter: a rank's reports to its agent: metrics, progress, finished checkpoints, events, and why
 // it must end. They are JSON lines over the Unix socket that LOCKSTEP_REPORT names. No call blocks:
-// lines go into a bounded queue that one background thread empties. A line that the agent does not
-// read within a second is dropped and counted; the loss is logged once. Only fault() waits: the
-// process is about to end.
+// lines go into a bounded queue that one background thread empties. An agent whose disk hangs may
+// read nothing for many seconds: meanwhile the queue fills. Then metrics and progress are dropped
+// and counted; the loss is logged once. Only fault() waits: the process is about to end.
 #pragma once
 
 #include <cstdint>
@@ -33,9 +33,9 @@ enum class WithoutAgent { print, discard };
 struct ReporterOptions {
   std::filesystem::path socket;  // of the agent; empty: there is none
   WithoutAgent without_agent = WithoutAgent::print;
-  Duration delivery_timeout =
-      std::chrono::seconds(1);     // for one line, and for all of them at the end
-  std::size_t queue_limit = 1024;  // lines
+  Duration line_timeout = std::chrono::minutes(1);      // for one line, while the program runs
+  Duration delivery_timeout = std::chrono::seconds(1);  // for all lines, at the end
+  std::size_t queue_limit = 16'384;                     // lines of metrics and progress
 };
 
 class Reporter {
@@ -43,7 +43,7 @@ class Reporter {
   // Uses the socket that LOCKSTEP_REPORT names.
   static std::unique_ptr<Reporter> from_environment(WithoutAgent without_agent);
   explicit Reporter(ReporterOptions options);
-  // Delivers the queued lines, within `patience`.
+  // Delivers the queued lines, within `delivery_timeout`.
   ~Reporter();
   Reporter(const Reporter&) = delete;
   Reporter& operator=(const Reporter&) = delete;
@@ -58,20 +58,22 @@ class Reporter {
 
   // This rank is about to end, and its own program did not fail. `rank`: the global rank at fault,
   // -1 if it is not known. `text`: one line for users. Returns once the agent has it and all lines
-  // before it, within `patience`. The first fault counts, until the rank reports a further step.
+  // before it, within `delivery_timeout`. The first fault counts, until the rank reports a further
+  // step.
   void fault(Fault fault, int rank, std::string_view text);
 
   // Lines dropped so far.
   std::int64_t dropped() const;
 
  private:
-  void enqueue(std::string line);
+  void enqueue(std::string line);  // dropped if the queue is full
+  void enqueue_always(std::string line);
   void flush();
   void run();
   bool deliver(std::string_view line);
   bool connect();
+  bool is_overdue(const Deadline& line) const;
   bool send(std::string_view line);
-  Deadline deadline_of_line() const;
   void drop();
 
   const ReporterOptions options_;

@@ -1,5 +1,6 @@
 #include "report/reporter.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
@@ -39,6 +40,19 @@ class Agent {
     return read_lines(peer);
   }
 
+  // The first `count` lines of the next connection.
+  std::vector<Json> first_lines(std::size_t count) {
+    pollfd waiting{listener_.get(), POLLIN, 0};
+    if (::poll(&waiting, 1, 5000) != 1) return {};
+    const Fd peer(::accept(listener_.get(), nullptr, nullptr));
+    std::string received;
+    char buffer[4096];
+    for (ssize_t size; static_cast<std::size_t>(std::ranges::count(received, '\n')) < count &&
+                       (size = ::read(peer.get(), buffer, sizeof buffer)) > 0;)
+      received.append(buffer, static_cast<std::size_t>(size));
+    return lines_in(received);
+  }
+
   // Reads what is available without waiting from the next connection, which stays open.
   std::vector<Json> lines_so_far() {
     const Fd peer(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK));
@@ -51,6 +65,9 @@ class Agent {
     char buffer[4096];
     for (ssize_t size; (size = ::read(peer.get(), buffer, sizeof buffer)) > 0;)
       received.append(buffer, static_cast<std::size_t>(size));
+    return lines_in(received);
+  }
+  static std::vector<Json> lines_in(const std::string& received) {
     std::vector<Json> lines;
     for (std::size_t at = 0, end; (end = received.find('\n', at)) != std::string::npos;
          at = end + 1)
@@ -106,11 +123,37 @@ TEST(Reporter, ASlowAgentNeverHoldsTheRankUp) {
   Agent agent;  // it accepts nothing, so that the socket's buffer fills
   const auto bound = Deadline::after(kNotHeldUp);
   {
-    Reporter reporter({.socket = agent.path(), .delivery_timeout = std::chrono::milliseconds(100)});
+    Reporter reporter({.socket = agent.path(),
+                       .delivery_timeout = std::chrono::milliseconds(100),
+                       .queue_limit = 1000});
     for (int step = 0; step < 3000; ++step) reporter.metrics(step, {{std::string(4000, 'n'), 1.0}});
     EXPECT_GT(reporter.dropped(), 0);
   }
   EXPECT_FALSE(bound.passed());
+}
+
+TEST(Reporter, LinesWaitForAnAgentThatReadsNothingForAWhile) {
+  Agent agent;
+  Reporter reporter({.socket = agent.path(), .delivery_timeout = Duration(0)});
+  const std::string name(40'000, 'n');  // ten of them fill the socket's buffer
+  for (int step = 0; step < 50; ++step) reporter.metrics(step, {{name, 1.0}});
+  const auto lines = agent.first_lines(50);
+  ASSERT_EQ(lines.size(), 50u);
+  EXPECT_EQ(lines.back()["step"], 49);
+  EXPECT_EQ(reporter.dropped(), 0);
+}
+
+TEST(Reporter, AFullQueueDropsMetricsAndNeverACheckpointOrAnEvent) {
+  Agent agent;
+  Reporter reporter({.socket = agent.path(), .queue_limit = 0});
+  reporter.metrics(1, {{"loss", 1.0}});
+  reporter.checkpoint(2, "/runs/step-00000002");
+  reporter.event(3, "rank 3 was lost");
+  const auto lines = agent.first_lines(2);
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_EQ(lines[0]["kind"], "checkpoint");
+  EXPECT_EQ(lines[1]["kind"], "event");
+  EXPECT_EQ(reporter.dropped(), 1);
 }
 
 // As in a process that an exception or SIGABRT ends right after the call.

@@ -308,7 +308,7 @@ api::Heartbeat AgentLoop::status() const {
   api::Heartbeat status;
   status.node = text(node_);
   status.state = state_.node_state;
-  status.address = launch_.address;
+  status.address = launcher_->address();
   status.master_port = launcher_->master_port();
   status.rendezvous_port = launcher_->rendezvous_port();
   status.agent_pid = ::getpid();

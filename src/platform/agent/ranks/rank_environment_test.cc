@@ -6,9 +6,11 @@
 #include <string>
 #include <vector>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "comm/fabric/address/choose_address.h"
+#include "platform/agent/ranks/node_address.h"
 #include "platform/agent/ranks/socket_interface.h"
 
 namespace lockstep::agent {
@@ -82,6 +84,16 @@ class Machine : public comm::HostNetwork {
   }
   std::optional<std::string> source_address_for(const std::string&) const override { return {}; }
 };
+
+TEST(RankEnvironment, OtherNodesReachANodeUnderANumericAddress) {
+  EXPECT_EQ(node_address("10.0.0.1", Machine()).value(), "10.0.0.1");
+  EXPECT_EQ(node_address("node-1", Machine()).value(), "10.9.0.1");
+  EXPECT_EQ(node_address("127.0.0.7", Machine()).value(), "127.0.0.7");
+  EXPECT_EQ(node_address("this-host", Machine()).value(), "10.0.0.1")
+      << "its own name, which Debian maps to lo";
+  EXPECT_THAT(node_address("unknown", Machine()).error().message,
+              testing::HasSubstr("the host's address in the map"));
+}
 
 TEST(RankEnvironment, TheInterfaceIsThatOfTheNodesAddress) {
   EXPECT_EQ(interface_of("10.0.0.1", Machine()), "eth0");

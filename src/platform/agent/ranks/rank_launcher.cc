@@ -11,6 +11,7 @@
 #include "comm/fabric/address/port_range.h"
 #include "net/crypto.h"
 #include "net/http/url.h"
+#include "platform/agent/ranks/node_address.h"
 #include "platform/agent/ranks/rank_binding.h"
 #include "platform/agent/ranks/rank_environment.h"
 #include "platform/agent/ranks/socket_interface.h"
@@ -20,10 +21,11 @@ namespace lockstep::agent {
 Result<std::unique_ptr<RankLauncher>> RankLauncher::open(const engine::LaunchSpec& launch,
                                                          const model::NodeId& node,
                                                          std::string token) {
+  std::string address = TRY(node_address(launch.address, comm::KernelNetwork()));
   auto port = TRY(net::ReservedPort::open());
   auto sockets = TRY(SocketFolder::create(token));
-  std::unique_ptr<RankLauncher> launcher(
-      new RankLauncher(launch, node, std::move(token), std::move(port), std::move(sockets)));
+  std::unique_ptr<RankLauncher> launcher(new RankLauncher(
+      launch, node, std::move(token), std::move(address), std::move(port), std::move(sockets)));
   TRY(write_file(launcher->own_files().secret(), launch.secret));
   TRY(make_folders(launcher->own_files().profile()));  // an order may come before the ranks start
   TRY(launcher->open_rendezvous());
@@ -31,12 +33,14 @@ Result<std::unique_ptr<RankLauncher>> RankLauncher::open(const engine::LaunchSpe
 }
 
 RankLauncher::RankLauncher(const engine::LaunchSpec& launch, const model::NodeId& node,
-                           std::string token, net::ReservedPort port, SocketFolder sockets)
+                           std::string token, std::string address, net::ReservedPort port,
+                           SocketFolder sockets)
     : launch_(launch),
       node_(node),
       files_{launch.node_folder},
       folder_(launch.node_folder),
       token_(std::move(token)),
+      address_(std::move(address)),
       port_(std::move(port)),
       sockets_(std::move(sockets)) {}
 
@@ -50,10 +54,9 @@ Result<void> RankLauncher::open_rendezvous() {
   if (node_.index != 0) return {};
   const auto secret = TRY(net::Secret::from_hex(launch_.secret));
   const auto network = TRY(comm::network_options_from_environment(launch_.env));
-  rendezvous_ = TRY(comm::on_free_port(launch_.address, network.ports, [&](std::uint16_t port) {
-    return comm::RendezvousServer::start(launch_.address, port, secret,
-                                         {.connection_timeout = network.connection_timeout},
-                                         port_.number());
+  rendezvous_ = TRY(comm::on_free_port(address_, network.ports, [&](std::uint16_t port) {
+    return comm::RendezvousServer::start(
+        address_, port, secret, {.connection_timeout = network.connection_timeout}, port_.number());
   }));
   return {};
 }
@@ -67,7 +70,7 @@ Result<void> RankLauncher::prepare(const model::Command& start) {
            set->second);
   processors_ = TRY(rank_processors(launch_));
   store_port_ = TRY(open_store());
-  socket_interface_ = interface_of(launch_.address, comm::KernelNetwork());
+  socket_interface_ = interface_of(address_, comm::KernelNetwork());
   return {};
 }
 

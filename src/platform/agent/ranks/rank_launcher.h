@@ -36,6 +36,8 @@ class RankLauncher {
   // The node's files, for the agent itself.
   host::NodeFiles own_files() const { return {folder_.path()}; }
   std::filesystem::path report_socket(int local_rank) const;
+  // Under which other nodes reach this one; numeric.
+  const std::string& address() const { return address_; }
   int master_port() const { return port_.number(); }
   int rendezvous_port() const { return rendezvous_ ? rendezvous_->port() : 0; }
   // host:port; empty before prepare().
@@ -43,7 +45,7 @@ class RankLauncher {
 
  private:
   RankLauncher(const engine::LaunchSpec& launch, const model::NodeId& node, std::string token,
-               net::ReservedPort port, SocketFolder sockets);
+               std::string address, net::ReservedPort port, SocketFolder sockets);
   Result<void> open_rendezvous();
   Result<int> open_store();
 
@@ -52,6 +54,7 @@ class RankLauncher {
   const host::NodeFiles files_;    // the paths that ranks get
   const host::OpenFolder folder_;  // the same folder, for the agent itself
   const std::string token_;
+  const std::string address_;
   net::ReservedPort port_;
   SocketFolder sockets_;
   std::unique_ptr<comm::RendezvousServer> rendezvous_;  // on node 0

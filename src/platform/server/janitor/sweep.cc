@@ -26,8 +26,11 @@ Result<std::vector<fs::path>> files_in(const fs::path& folder) {
   return found;
 }
 
-// Removes files only: a subfolder is not Lockstep's and stays.
+// Removes files only: a subfolder is not Lockstep's and stays. A rank may have put a link in the
+// folder's place: then the link is removed, and not the files behind it.
 Result<void> remove_folder_of_files(const fs::path& folder) {
+  std::error_code ignored;
+  if (fs::is_symlink(fs::symlink_status(folder, ignored))) return remove_file(folder);
   for (const fs::path& file : TRY(files_in(folder))) TRY(remove_file(file));
   if (::rmdir(folder.c_str()) == 0 || errno == ENOENT || errno == ENOTDIR) return {};
   return os_error("removing " + folder.string(), errno);
