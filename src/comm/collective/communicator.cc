@@ -186,9 +186,10 @@ Result<std::unique_ptr<Communicator>> Communicator::create(CommunicatorOptions o
   const auto algorithm = algorithm_name(options);
   const auto forced = TRY(parse_algorithm(algorithm));
   if (rank == 0 && size > 1) TRY(publish_settings(options, rendezvous, algorithm));
-  auto endpoint = Endpoint::create({rank, size, options.host_id, options.secret, options.group,
-                                    options.members, timeout, options.network, options.membership},
-                                   rendezvous);
+  auto endpoint =
+      Endpoint::create({rank, size, options.host_id, options.secret, options.group, options.members,
+                        timeout, options.network, options.membership, options.full_mesh_ranks},
+                       rendezvous);
   if (!endpoint)
     return std::move(endpoint).error().with_context(
         format("rank {} joining {}", options.members.global_rank(rank), text(options.members)));

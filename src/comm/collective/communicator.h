@@ -45,6 +45,7 @@
 #include "comm/collective/operation_future.h"
 #include "comm/cost/costs.h"
 #include "comm/fabric/address/network_options.h"
+#include "comm/fabric/endpoint/overlay.h"
 #include "comm/group/group_ranks.h"
 #include "comm/reduction/types.h"
 #include "comm/rendezvous/rendezvous.h"
@@ -73,6 +74,8 @@ struct CommunicatorOptions {
   // The costs for the choice. Rank 0's apply to all ranks. Empty: those of LOCKSTEP_COSTS, else
   // from the speed of its interface and defaults.
   std::optional<Costs> costs = {};
+  // Larger groups connect their ranks on demand. The same on all ranks; for tests.
+  int full_mesh_ranks = kFullMeshRanks;
 };
 
 class Communicator {

@@ -18,6 +18,8 @@ namespace {
 // The time for a rank to send its report, and for the deciding rank to send the failure reason.
 constexpr auto kFailureReportTimeout = std::chrono::milliseconds(400);
 constexpr auto kFailureReasonTimeout = std::chrono::milliseconds(500);
+// In a large group, for each rank whose report the deciding ones receive and read.
+constexpr auto kReasonTimeoutPerRank = std::chrono::milliseconds(1);
 constexpr std::size_t kNamedRanks = 8;
 
 static_assert(kSummaryBytes <= kFailureReportLimit);
@@ -33,7 +35,7 @@ FailureReason FailureConsensus::agree_on_reason(const Error& cause) {
   wait_for_reason();
   const bool is_told = endpoint_.failure_reason().has_value();
   auto end = is_told ? *endpoint_.failure_reason() : decide_reason(cause);
-  if (!is_told || lost) endpoint_.send_failure_reason(end);
+  if (!is_told || lost || !endpoint_.is_full_mesh()) endpoint_.send_failure_reason(end);
   return end;
 }
 
@@ -41,7 +43,9 @@ void FailureConsensus::wait_for_reason() {
   const auto has_reason = [&] { return endpoint_.failure_reason().has_value(); };
   endpoint_.collect_failure_reports(Deadline::after(kFailureReportTimeout),
                                     [&] { return has_reason() || all_reported(); });
-  const auto bound = Deadline::after(kFailureReasonTimeout);
+  const auto bound =
+      Deadline::after(kFailureReasonTimeout +
+                      (endpoint_.is_full_mesh() ? 0 : endpoint_.size()) * kReasonTimeoutPerRank);
   while (!has_reason() && deciding_rank() != endpoint_.rank() && !bound.passed())
     endpoint_.collect_failure_reports(bound, [&, now = deciding_rank()] {
       return has_reason() || endpoint_.is_disconnected(now);
@@ -53,14 +57,17 @@ bool FailureConsensus::has_report(int rank) const {
 }
 
 bool FailureConsensus::all_reported() const {
+  if (!endpoint_.receives_reports()) return false;
   for (int rank = 0; rank < endpoint_.size(); ++rank)
     if (!has_report(rank) && !endpoint_.is_disconnected(rank)) return false;
   return true;
 }
 
 int FailureConsensus::deciding_rank() const {
-  for (int rank = 0; rank < endpoint_.rank(); ++rank)
-    if (has_report(rank) && !endpoint_.is_disconnected(rank)) return rank;
+  const int last = endpoint_.receives_reports() ? endpoint_.rank() : Endpoint::kDecidingRanks;
+  for (int rank = 0; rank < last; ++rank)
+    if ((has_report(rank) || !endpoint_.receives_reports()) && !endpoint_.is_disconnected(rank))
+      return rank;
   return endpoint_.rank();
 }
 
@@ -100,6 +107,9 @@ FailureReason FailureConsensus::reason_for_loss(const Error& cause) const {
 // In a group of two ranks, each is as disconnected as the other.
 bool FailureConsensus::is_cut_off() const {
   if (endpoint_.size() == 2 || endpoint_.connection_loss()->process_died) return false;
+  if (!endpoint_.is_full_mesh())
+    return std::ranges::all_of(endpoint_.connected(),
+                               [this](int peer) { return endpoint_.is_disconnected(peer); });
   for (int rank = 0; rank < endpoint_.size(); ++rank)
     if (rank != endpoint_.rank() && has_report(rank) && !endpoint_.is_disconnected(rank))
       return false;
@@ -128,6 +138,7 @@ bool FailureConsensus::answers(int global_rank) const {
 
 std::vector<int> FailureConsensus::unresponsive_ranks() const {
   std::vector<int> ranks;
+  if (!endpoint_.receives_reports()) return ranks;
   for (int rank = 0; rank < endpoint_.size(); ++rank)
     if (!has_report(rank) && !endpoint_.is_disconnected(rank)) ranks.push_back(rank);
   return ranks;

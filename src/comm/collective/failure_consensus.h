@@ -9,6 +9,10 @@
 // named. Where no failure reason arrives, a rank finds its own. Only in that case may two ranks
 // report different reasons.
 //
+// In a large group ranks are not connected to all others (docs/design/large-groups.md). A rank
+// sends its failure to its neighbours, which fail and do the same. Reports go to the lowest three
+// ranks alone, and each rank passes the failure reason on.
+//
 // The rank at fault: after a lost connection, the first rank that any rank lost. A rank that no
 // other rank answers is disconnected, and names itself. On a time-out it is the rank that does not
 // answer, else the late one.
@@ -38,7 +42,8 @@ class FailureConsensus {
  private:
   bool has_report(int rank) const;
   bool all_reported() const;
-  // The lowest rank that has reported and is still connected, or this one.
+  // The lowest rank that has reported and is still connected, or this one. A rank that receives no
+  // reports assumes that the deciding ranks have them.
   int deciding_rank() const;
   void wait_for_reason();
   FailureReason decide_reason(const Error& cause) const;

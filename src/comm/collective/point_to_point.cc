@@ -31,7 +31,11 @@ bool PointToPoint::reserve_call() {
   return false;
 }
 
-void PointToPoint::submit(SendCall call) { at(call.peer).waiting.push_back(std::move(call)); }
+Result<void> PointToPoint::submit(SendCall call) {
+  const int peer = call.peer;
+  at(peer).waiting.push_back(std::move(call));
+  return endpoint_.request_link(peer);
+}
 
 Result<void> PointToPoint::submit(RecvCall call) {
   call.number = recvs_++;
@@ -45,7 +49,7 @@ Result<void> PointToPoint::submit(RecvCall call) {
                                   [&](const Offer& one) { return one.tag == call.tag; });
   if (offer == state.unexpected.end()) {
     state.posted.push_back(std::move(call));
-    return {};
+    return endpoint_.request_link(peer);
   }
   const auto matched = std::move(*offer);
   state.unexpected.erase(offer);
@@ -55,7 +59,7 @@ Result<void> PointToPoint::submit(RecvCall call) {
 int PointToPoint::peer_offering(int tag) const {
   int found = kAnyPeer;
   std::uint64_t first = arrivals_;
-  for (int peer = 0; peer < endpoint_.size(); ++peer)
+  for (const int peer : endpoint_.connected())
     for (const auto& offer : peers_[static_cast<std::size_t>(peer)].unexpected)
       if (offer.tag == tag && offer.arrival < first) {
         found = peer;
@@ -66,8 +70,7 @@ int PointToPoint::peer_offering(int tag) const {
 
 Result<bool> PointToPoint::progress() {
   bool moved = false;
-  for (int peer = 0; peer < endpoint_.size(); ++peer) {
-    if (peer == endpoint_.rank()) continue;
+  for (const int peer : endpoint_.connected()) {
     moved |= TRY(take_messages(peer));
     moved |= send_grants(peer);
     moved |= send_offers(peer);
@@ -77,9 +80,9 @@ Result<bool> PointToPoint::progress() {
 }
 
 bool PointToPoint::has_arrivals() const {
-  for (int peer = 0; peer < endpoint_.size(); ++peer)
-    if (peer != endpoint_.rank() && endpoint_.link(peer).front(kChannel)) return true;
-  return false;
+  return std::ranges::any_of(endpoint_.connected(), [this](int peer) {
+    return endpoint_.link(peer).front(kChannel).has_value();
+  });
 }
 
 bool PointToPoint::has_calls() const {

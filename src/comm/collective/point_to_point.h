@@ -57,7 +57,7 @@ class PointToPoint {
   // False when the limit is reached. From any thread.
   static constexpr std::size_t kMostCalls = 1 << 16;
   bool reserve_call();
-  void submit(SendCall call);
+  Result<void> submit(SendCall call);
   Result<void> submit(RecvCall call);
   // Makes all possible progress; true if there was any.
   Result<bool> progress();

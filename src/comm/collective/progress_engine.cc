@@ -373,7 +373,7 @@ Result<void> ProgressEngine::handle_submissions() {
   }
   for (auto& submission : submissions) {
     if (auto* send = std::get_if<SendCall>(&submission))
-      point_to_point_.submit(std::move(*send));
+      TRY(point_to_point_.submit(std::move(*send)));
     else
       TRY(point_to_point_.submit(std::move(std::get<RecvCall>(submission))));
   }
@@ -389,8 +389,8 @@ Result<void> ProgressEngine::periodic_checks() {
 }
 
 Result<void> ProgressEngine::check_arrivals() const {
-  for (int peer = 0; peer < size() && peer_wait_; ++peer) {  // within a collective
-    if (peer == rank()) continue;
+  if (!peer_wait_) return {};  // no collective runs
+  for (const int peer : endpoint_->connected()) {
     const auto message = endpoint_->link(peer).front(LinkChannel::collective);
     if (message && message->header.sequence <= current_.sequence)
       TRY(check_call(peer, message->header));
@@ -434,8 +434,18 @@ Result<void> ProgressEngine::block_until(Ready ready, Deadline deadline) {
   return point_to_point_.check();
 }
 
+Result<Link*> ProgressEngine::link_to(int peer, WaitReason what) {
+  if (endpoint_->is_connected(peer)) return &endpoint_->link(peer);
+  TRY(endpoint_->request_link(peer));
+  const bool in_time = TRY(wait_for_peer(peer, what, [&] {
+    return endpoint_->is_connected(peer) || endpoint_->is_disconnected(peer);
+  }));
+  if (!endpoint_->is_connected(peer)) return wait_error(peer, in_time, what);
+  return &endpoint_->link(peer);
+}
+
 Result<std::byte*> ProgressEngine::claim(int peer) {
-  auto& link = endpoint_->link(peer);
+  auto& link = *TRY(link_to(peer, WaitReason::receive_data));
   std::byte* slot = nullptr;
   const auto ready = [&] {
     slot = link.claim(LinkChannel::collective);
@@ -457,7 +467,7 @@ void ProgressEngine::publish(int peer, std::size_t piece, std::size_t bytes) {
 }
 
 Result<const std::byte*> ProgressEngine::receive(int peer, std::size_t piece, std::size_t bytes) {
-  auto& link = endpoint_->link(peer);
+  auto& link = *TRY(link_to(peer, WaitReason::send_data));
   const auto ready = [&] {
     return link.front(LinkChannel::collective) || endpoint_->is_drained(peer);
   };
@@ -512,6 +522,7 @@ Error ProgressEngine::agree_on_failure(const Error& cause) {
   if (agreed_failure_) return *agreed_failure_;
   record_wait();
   if (abort_seen_) endpoint_->send_abort({cause});
+  endpoint_->pass_on_failure_reason();
   const auto end = abort_seen_ ? FailureReason{cause}
                    : endpoint_->failure_reason()
                        ? *endpoint_->failure_reason()

@@ -113,6 +113,8 @@ class ProgressEngine : private MessageExchange {
   // Waits for a peer within the collective; the flight record shows a long wait.
   template <class Ready>
   Result<bool> wait_for_peer(int peer, WaitReason what, Ready ready);
+  // The link of the peer; in a large group it may have to be made.
+  Result<Link*> link_to(int peer, WaitReason what);
   Result<void> check_message(int peer, const MessageHeader& header, std::size_t piece,
                              std::size_t bytes) const;
   Error wait_error(int peer, bool in_time, WaitReason what) const;

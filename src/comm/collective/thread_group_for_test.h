@@ -21,6 +21,7 @@ struct GroupOptions {
   std::string algorithm = {};      // forced
   Duration timeout = std::chrono::seconds(30);
   std::optional<Costs> costs = {};  // of rank 0; nothing: those of the environment
+  int full_mesh_ranks = kFullMeshRanks;
 };
 
 inline GroupOptions one_host(int ranks) {
@@ -50,7 +51,8 @@ class ThreadGroup {
                                            .timeout = options.timeout,
                                            .network = {.address = "127.0.0.1"},
                                            .algorithm = options.algorithm,
-                                           .costs = options.costs},
+                                           .costs = options.costs,
+                                           .full_mesh_ranks = options.full_mesh_ranks},
                                           rendezvous_);
       ASSERT_TRUE(created.has_value()) << created.error().message;
       communicators_[static_cast<std::size_t>(rank)] = std::move(*created);

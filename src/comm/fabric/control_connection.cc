@@ -34,7 +34,7 @@ std::string error_frame(std::string_view kind, const ControlMessage& message) {
                                    std::to_string(at_fault), process_died ? kProcessDied : ""})});
 }
 
-std::string to_frame(const ControlMessage& message) {
+std::string unrouted_frame(const ControlMessage& message) {
   switch (message.kind) {
     case ControlMessage::Kind::leaving:
       return join_fields(
@@ -45,6 +45,8 @@ std::string to_frame(const ControlMessage& message) {
       return join_fields({"together", "", ""});
     case ControlMessage::Kind::shares_no_memory:
       return join_fields({"apart", "", ""});
+    case ControlMessage::Kind::call:
+      return join_fields({"call", "", ""});
     case ControlMessage::Kind::failing:
       return error_frame("failing", message);
     case ControlMessage::Kind::failure_reason:
@@ -52,6 +54,14 @@ std::string to_frame(const ControlMessage& message) {
     default:
       return error_frame("gave up", message);
   }
+}
+
+std::string to_frame(const ControlMessage& message) {
+  auto frame = unrouted_frame(message);
+  if (!message.route) return frame;
+  const auto& [from, to] = *message.route;
+  return join_fields(
+      {"via", join_fields({std::to_string(from), std::to_string(to)}), std::move(frame)});
 }
 
 Result<ControlMessage> parse_failure_message(ControlMessage::Kind kind,
@@ -66,8 +76,23 @@ Result<ControlMessage> parse_failure_message(ControlMessage::Kind kind,
   return ControlMessage{kind, {}, std::move(end), std::move(rest[1])};
 }
 
+Result<ControlMessage> parse_control_message(std::string_view frame);
+
+// One message is not in another one that is passed on.
+Result<ControlMessage> parse_routed_message(const std::vector<std::string>& fields) {
+  const auto ranks = TRY(split_fields(fields[1], 2));
+  const ControlMessage::Route route{TRY(parse_number<int>(ranks[0])),
+                                    TRY(parse_number<int>(ranks[1]))};
+  auto message = TRY(parse_control_message(fields[2]));
+  if (message.route) return Error{Code::corrupt, "a peer sent a notice within a notice"};
+  message.route = route;
+  return message;
+}
+
 Result<ControlMessage> parse_control_message(std::string_view frame) {
   const auto fields = TRY(split_fields(frame, 3));
+  if (fields[0] == "via") return parse_routed_message(fields);
+  if (fields[0] == "call") return ControlMessage{ControlMessage::Kind::call};
   if (fields[0] == "leaving") {
     const auto first = TRY(parse_number<std::uint64_t>(fields[1]));
     const auto second = TRY(parse_number<std::uint64_t>(fields[2]));

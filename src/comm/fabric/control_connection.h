@@ -48,6 +48,7 @@ struct ControlMessage {
     failure_reason,    // `end` is what all ranks report
     shares_memory,     // the peer shares memory with all ranks of its host
     shares_no_memory,  // it does not, so each rank of its host counts as a separate host
+    call,              // a rank of a large group wants this one to connect to it
     closed,            // after leaving: the peer is gone
     lost,              // without leaving: the connection is gone, and possibly the peer
   };
@@ -55,6 +56,11 @@ struct ControlMessage {
   std::uint64_t sent[kLinkChannelCount] = {};
   FailureReason failure_reason{};
   std::string failure_report{};  // at most kFailureReportLimit bytes
+  // Set if other ranks pass the message on, from rank to rank.
+  struct Route {
+    int from, to;
+  };
+  std::optional<Route> route{};
 };
 inline constexpr std::size_t kFailureReportLimit = 16 * 1024;
 

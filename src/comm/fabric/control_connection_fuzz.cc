@@ -22,6 +22,7 @@ LS_FUZZ(lifeline,
          notice({"may leave", "", ""}) + notice({"together", "", ""}),
          notice({"gave up", "3", join_fields({"rank 1 waited", "", "-1", ""})}) +
              notice({"apart", "", ""}),
+         notice({"via", join_fields({"1", "2"}), join_fields({"call", "", ""})}),
          notice({"failing", "3",
                  join_fields({"rank 1 waited", std::string(64, '\x07'), "2", "died"})})}) {
   (void)parse_peer(input);

@@ -38,6 +38,27 @@ class ControlConnectionTest : public testing::Test {
   std::unique_ptr<ControlConnection> line, other;
 };
 
+TEST_F(ControlConnectionTest, AMessageThatIsPassedOnKeepsItsRoute) {
+  other->send({.kind = Kind::call, .route = ControlMessage::Route{3, 900}});
+  other->send(
+      {Kind::failing, {}, {{Code::timeout, "late"}}, "report", ControlMessage::Route{1, 0}});
+  const auto call = line->receive();
+  ASSERT_TRUE(call && call->route);
+  EXPECT_EQ(call->kind, Kind::call);
+  EXPECT_EQ(call->route->from, 3);
+  EXPECT_EQ(call->route->to, 900);
+  const auto failing = line->receive();
+  ASSERT_TRUE(failing && failing->route);
+  EXPECT_EQ(failing->failure_report, "report");
+}
+
+TEST_F(ControlConnectionTest, AMessageWithinAPassedOnMessageWithinAnotherEndsTheConnection) {
+  const auto route = join_fields({"1", "2"});
+  send(framed(
+      join_fields({"via", route, join_fields({"via", route, join_fields({"call", "", ""})})})));
+  EXPECT_EQ(line->receive()->kind, Kind::lost);
+}
+
 TEST_F(ControlConnectionTest, BringsWhatWasToldInItsOrder) {
   const std::string testimony("\0\x01 a record\xff", 12);
   other->send({Kind::failing, {}, {{Code::timeout, "rank 1 waited"}, 7, true}, testimony});

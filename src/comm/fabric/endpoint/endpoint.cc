@@ -23,26 +23,27 @@ constexpr auto kWaitLimit = std::chrono::seconds(60);
 
 }  // namespace
 
-Endpoint::Endpoint(Peer self, GroupRanks members, Doorbell doorbell, Fd control_epoll)
+Endpoint::Endpoint(Peer self, GroupRanks members, bool full_mesh, Doorbell doorbell,
+                   Fd control_epoll)
     : self_(std::move(self)),
       members_(std::move(members)),
+      full_mesh_(full_mesh),
       doorbell_(std::move(doorbell)),
       control_epoll_(std::move(control_epoll)) {
   const auto count = members_.ranks.size();
   links_.resize(count);
+  peers_.resize(count);
+  requested_.resize(count);
   control_connections_.resize(count);
   disconnected_.resize(count);
   leave_acknowledged_.resize(count);
   pending_leaves_.resize(count);
   shares_memory_.resize(count);
   failure_reports_.resize(count);
+  peers_[static_cast<std::size_t>(self_.rank)] = self_;
 }
 
 Endpoint::~Endpoint() = default;
-
-const Peer& Endpoint::peer(int rank) const {
-  return rank == self_.rank ? self_ : control_connections_[static_cast<std::size_t>(rank)]->peer();
-}
 
 Result<void> Endpoint::watch(const Fd& epoll, int fd) {
   epoll_event event{};
@@ -85,13 +86,59 @@ Result<void> Endpoint::poll_all() {
   return {};
 }
 
-Result<void> Endpoint::receive_control_messages() {
-  for (int peer = 0; peer < size(); ++peer) {
-    const auto& control = control_connections_[static_cast<std::size_t>(peer)];
-    if (!control) continue;  // this rank, or one that is not connected yet
-    while (auto message = control->receive())
+Result<void> Endpoint::receive_notices() {
+  for (const int peer : connected_)
+    while (auto message = control_connections_[static_cast<std::size_t>(peer)]->receive())
       TRY(handle_control_message(peer, *std::move(message)));
+  return {};
+}
+
+Result<void> Endpoint::wait_for_reason_of_loss() {
+  for (const auto bound = Deadline::after(kLossConfirmTimeout); !bound.passed();) {
+    TRY(receive_notices());
+    wait_for_events(WaitSources::control_only, kControlPollInterval);
   }
+  return {};
+}
+
+Result<void> Endpoint::receive_control_messages() {
+  TRY(receive_notices());
+  if (!connector_ || failing_) return {};
+  TRY(connector_->accept_waiting());
+  return connect_to_callers();
+}
+
+Result<void> Endpoint::request_link(int peer) {
+  const auto index = static_cast<std::size_t>(peer);
+  if (is_connected(peer) || requested_[index]) return {};
+  requested_[index] = true;
+  if (peer < rank()) return connector_->connect(peer);
+  send_to(peer, {ControlMessage::Kind::call});
+  return {};
+}
+
+Result<void> Endpoint::connect_to_callers() {
+  while (!callers_.empty()) {
+    const int peer = callers_.back();
+    callers_.pop_back();
+    TRY(request_link(peer));
+  }
+  return {};
+}
+
+// Another thread may sleep, without a flag in the new link that it does.
+void Endpoint::add_link(int peer, Link* link) {
+  links_[static_cast<std::size_t>(peer)] = link;
+  wake();
+}
+
+Result<void> Endpoint::add_connection(net::Socket socket, const Peer& peer) {
+  const auto index = static_cast<std::size_t>(peer.rank);
+  fork_guard_.add(socket.fd());
+  TRY(watch(control_epoll_, socket.fd()));
+  peers_[index] = peer;
+  control_connections_[index] = std::make_unique<ControlConnection>(std::move(socket), peer);
+  connected_.push_back(peer.rank);
   return {};
 }
 
@@ -101,9 +148,20 @@ Result<void> Endpoint::unless_failing(Error error) const {
 }
 
 Result<void> Endpoint::handle_control_message(int peer, ControlMessage message) {
-  const auto index = static_cast<std::size_t>(peer);
-  auto& control = *control_connections_[index];
+  auto& control = *control_connections_[static_cast<std::size_t>(peer)];
   if (control.is_closed()) ::epoll_ctl(control_epoll_.get(), EPOLL_CTL_DEL, control.fd(), nullptr);
+  if (message.route) {
+    const auto [from, to] = *message.route;
+    if (from < 0 || from >= size() || to < 0 || to >= size() || from == rank())
+      return Error{Code::corrupt,
+                   format("{} passed on a notice of no rank", text(this->peer(peer)))};
+    if (to != rank()) {
+      pass_on(message);
+      return {};
+    }
+    peer = from;
+  }
+  const auto index = static_cast<std::size_t>(peer);
   switch (message.kind) {
     case ControlMessage::Kind::leaving:
       pending_leaves_[index] = PendingLeave{{message.sent[0], message.sent[1]}};
@@ -119,8 +177,16 @@ Result<void> Endpoint::handle_control_message(int peer, ControlMessage message) 
     case ControlMessage::Kind::shares_no_memory:
       shares_memory_[index] = message.kind == ControlMessage::Kind::shares_memory;
       return {};
+    case ControlMessage::Kind::call:
+      callers_.push_back(peer);
+      return {};
     case ControlMessage::Kind::failing:
-      failure_reports_[index] = std::move(message.failure_report);
+      is_failure_announced_ = true;
+      // In a large group only reports that were passed on are reports.
+      if (is_full_mesh() || message.route)
+        failure_reports_[index] = std::move(message.failure_report);
+      if (!full_mesh_ && message.failure_reason.process_died)
+        mark_dead(message.failure_reason.rank_at_fault);
       if (message.failure_reason.error.code == Code::peer_lost &&
           message.failure_reason.rank_at_fault >= 0)
         record_connection_loss(message.failure_reason);
@@ -151,13 +217,20 @@ Error Endpoint::on_connection_lost(int peer) {
   return {Code::peer_lost, loss_text};
 }
 
+void Endpoint::mark_dead(int global_rank) {
+  const auto found = std::ranges::find(members_.ranks, global_rank);
+  if (found != members_.ranks.end())
+    disconnected_[static_cast<std::size_t>(found - members_.ranks.begin())] = true;
+}
+
 void Endpoint::record_connection_loss(const FailureReason& end) {
   if (!connection_loss_ || (end.process_died && !connection_loss_->process_died))
     connection_loss_ = end;
 }
 
 void Endpoint::acknowledge_leaves() {
-  for (std::size_t peer = 0; peer < pending_leaves_.size(); ++peer) {
+  for (const int rank : connected_) {
+    const auto peer = static_cast<std::size_t>(rank);
     if (!pending_leaves_[peer]) continue;
     const bool all =
         std::all_of(std::begin(kLinkChannels), std::end(kLinkChannels), [&](LinkChannel channel) {
@@ -171,8 +244,8 @@ void Endpoint::acknowledge_leaves() {
 }
 
 void Endpoint::set_sleeping(LinkChannel channel, bool sleeping) {
-  for (auto* link : links_)
-    if (link != nullptr) link->set_sleeping(channel, sleeping);
+  for (const int peer : connected_)
+    links_[static_cast<std::size_t>(peer)]->set_sleeping(channel, sleeping);
 }
 
 // Does not use one epoll for both: the transport's would then signal each message, even while no
@@ -236,8 +309,22 @@ void Endpoint::wake() {
 }
 
 void Endpoint::send_to_all(const ControlMessage& message) {
-  for (const auto& control : control_connections_)
-    if (control) control->send(message);
+  for (const int peer : connected_)
+    control_connections_[static_cast<std::size_t>(peer)]->send(message);
+}
+
+void Endpoint::send_to(int to, ControlMessage message) {
+  message.route = {rank(), to};
+  pass_on(message);
+}
+
+// A message that no connected rank is nearer to is lost: the ranks on its way have left.
+void Endpoint::pass_on(const ControlMessage& message) {
+  std::vector<int> reachable;
+  for (const int peer : connected_)
+    if (!is_disconnected(peer)) reachable.push_back(peer);
+  const int next = next_hop(rank(), message.route->to, size(), reachable);
+  if (next >= 0) control_connections_[static_cast<std::size_t>(next)]->send(message);
 }
 
 void Endpoint::send_abort(const FailureReason& end) {
@@ -246,16 +333,18 @@ void Endpoint::send_abort(const FailureReason& end) {
 
 void Endpoint::send_failure_report(const FailureReason& cause, const std::string& report) {
   failing_ = true;
-  send_to_all({ControlMessage::Kind::failing, {}, cause, report});
+  if (is_full_mesh()) return send_to_all({ControlMessage::Kind::failing, {}, cause, report});
+  send_to_all({ControlMessage::Kind::failing, {}, cause});
+  for (int decider = 0; decider < std::min(kDecidingRanks, size()); ++decider)
+    if (decider != rank()) send_to(decider, {ControlMessage::Kind::failing, {}, cause, report});
 }
 
 void Endpoint::send_failure_reason(const FailureReason& reason) {
   send_to_all({ControlMessage::Kind::failure_reason, {}, reason});
 }
 
-bool Endpoint::is_failure_announced() const {
-  return std::any_of(failure_reports_.begin(), failure_reports_.end(),
-                     [](const auto& one) { return one.has_value(); });
+void Endpoint::pass_on_failure_reason() {
+  if (!full_mesh_ && failure_reason_) send_failure_reason(*failure_reason_);
 }
 
 void Endpoint::collect_failure_reports(Deadline deadline, const std::function<bool()>& ready) {
@@ -268,18 +357,16 @@ void Endpoint::collect_failure_reports(Deadline deadline, const std::function<bo
 }
 
 void Endpoint::start_leaving() {
-  for (int peer = 0; peer < size(); ++peer) {
-    if (peer == rank()) continue;
+  for (const int peer : connected_)
     control_connections_[static_cast<std::size_t>(peer)]->send(
         {ControlMessage::Kind::leaving,
          {link(peer).sent(kLinkChannels[0]), link(peer).sent(kLinkChannels[1])}});
-  }
 }
 
 bool Endpoint::leave_acknowledged() const {
-  for (std::size_t peer = 0; peer < links_.size(); ++peer)
-    if (links_[peer] != nullptr && !leave_acknowledged_[peer] && !disconnected_[peer]) return false;
-  return true;
+  return std::ranges::all_of(connected_, [this](int peer) {
+    return leave_acknowledged_[static_cast<std::size_t>(peer)] || is_disconnected(peer);
+  });
 }
 
 }  // namespace lockstep::comm

@@ -1,5 +1,6 @@
 // Endpoint: the connections of one rank to its group: a control connection and a link to every
-// peer, and the one place where its progress thread sleeps.
+// peer, and the one place where its progress thread sleeps. In a large group a rank connects to few
+// peers at once, and to others on demand (docs/design/large-groups.md).
 //
 // The link of a pair. It is shared memory if both have the same host id, the control connection is
 // a Unix socket, and the peer can read a random token through the segment. Otherwise the configured
@@ -18,6 +19,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -27,6 +29,7 @@
 #include "comm/fabric/address/network_options.h"
 #include "comm/fabric/control_connection.h"
 #include "comm/fabric/doorbell.h"
+#include "comm/fabric/endpoint/overlay.h"
 #include "comm/fabric/link.h"
 #include "comm/fabric/shm/host_shared_memory.h"
 #include "comm/fabric/transport.h"
@@ -47,7 +50,18 @@ struct EndpointOptions {
   GroupRanks members = {};  // empty: all ranks of a run
   Duration timeout{};
   NetworkOptions network;
-  Membership* membership = nullptr;  // its check() ends connecting; its members are the peers
+  Membership* membership = nullptr;      // its check() ends connecting; its members are the peers
+  int full_mesh_ranks = kFullMeshRanks;  // larger groups connect on demand
+};
+
+// Connects further peers of a large group, when all have met.
+class PeerConnector {
+ public:
+  virtual ~PeerConnector() = default;
+  // To a lower rank. peer_lost when it is gone.
+  virtual Result<void> connect(int peer) = 0;
+  // Takes the connections of higher ranks that wait for it.
+  virtual Result<void> accept_waiting() = 0;
 };
 
 class Endpoint {
@@ -58,8 +72,16 @@ class Endpoint {
 
   int rank() const { return self_.rank; }
   int size() const { return static_cast<int>(links_.size()); }
+  // The link to a connected peer.
   Link& link(int peer) { return *links_[static_cast<std::size_t>(peer)]; }
-  const Peer& peer(int rank) const;
+  bool is_connected(int peer) const { return links_[static_cast<std::size_t>(peer)] != nullptr; }
+  // Every other rank, or in a large group those that are connected by now.
+  std::span<const int> connected() const { return connected_; }
+  // All ranks are connected from the start.
+  bool is_full_mesh() const { return full_mesh_; }
+  // Has the link made soon, if there is none: the higher of two ranks connects to the lower one.
+  Result<void> request_link(int peer);
+  const Peer& peer(int rank) const { return peers_[static_cast<std::size_t>(rank)]; }
   const GroupRanks& members() const { return members_; }
   // The global rank of a rank of the group, for messages.
   int global_rank(int rank) const { return members_.global_rank(rank); }
@@ -79,7 +101,7 @@ class Endpoint {
     return disconnected_[static_cast<std::size_t>(peer)] &&
            (!transport_ || transport_->is_drained(peer));
   }
-  // The peer has left or was lost; messages from it may still be in flight.
+  // The peer has left or was lost, or its process has died; messages from it may be in flight.
   bool is_disconnected(int peer) const { return disconnected_[static_cast<std::size_t>(peer)]; }
 
   // Makes progress. Fails when the connection to a peer was lost, or a peer aborted.
@@ -107,8 +129,15 @@ class Endpoint {
   // The same in two steps, after which all ranks report the same
   // (comm/collective/failure_consensus.h). First each rank sends all others its error and position;
   // then one of them sends the failure reason.
+  // In a large group the notice of the failure goes from rank to rank, and the report to the ranks
+  // that may decide.
   void send_failure_report(const FailureReason& cause, const std::string& report);
   void send_failure_reason(const FailureReason& reason);
+  // Sends a failure reason that came from a peer to the others, in a large group.
+  void pass_on_failure_reason();
+  // Those that receive the failure reports of all: the lowest ranks, in a large group.
+  static constexpr int kDecidingRanks = 3;
+  bool receives_reports() const { return is_full_mesh() || rank() < kDecidingRanks; }
   // The first loss of a connection, here or at a peer that reported it. A known process death
   // replaces a loss without one.
   const std::optional<FailureReason>& connection_loss() const { return connection_loss_; }
@@ -120,7 +149,7 @@ class Endpoint {
     return failure_reports_[static_cast<std::size_t>(peer)];
   }
   // A peer is failing. It was connected to all ranks before, so it has informed all of them.
-  bool is_failure_announced() const;
+  bool is_failure_announced() const { return is_failure_announced_; }
   // The failure reason from a peer, which all ranks report.
   const std::optional<FailureReason>& failure_reason() const { return failure_reason_; }
   // Tells all peers that this rank leaves. Then call poll_all() until leave_acknowledged(): all
@@ -130,8 +159,12 @@ class Endpoint {
 
  private:
   friend class EndpointConnector;
-  Endpoint(Peer self, GroupRanks members, Doorbell doorbell, Fd control_epoll);
+  Endpoint(Peer self, GroupRanks members, bool full_mesh, Doorbell doorbell, Fd control_epoll);
   static Result<void> watch(const Fd& epoll, int fd);
+  Result<void> receive_notices();
+  // As receive_notices(), for a moment: why a peer is gone. No error if none comes.
+  Result<void> wait_for_reason_of_loss();
+  // Notices, and in a large group connections on demand.
   Result<void> receive_control_messages();
   Result<void> ignore_if_left(Result<void> polled);
   Result<void> handle_control_message(int peer, ControlMessage message);
@@ -139,7 +172,15 @@ class Endpoint {
   Result<void> unless_failing(Error error) const;
   Error on_connection_lost(int peer);
   void record_connection_loss(const FailureReason& end);
+  void mark_dead(int global_rank);
+  // To all connected peers.
   void send_to_all(const ControlMessage& message);
+  // To any rank, through others where it is not connected.
+  void send_to(int rank, ControlMessage message);
+  void pass_on(const ControlMessage& message);
+  Result<void> connect_to_callers();
+  void add_link(int peer, Link* link);
+  Result<void> add_connection(net::Socket socket, const Peer& peer);
   void acknowledge_leaves();
   void set_sleeping(LinkChannel channel, bool sleeping);
   // Waits for control_epoll_ and, unless control_only, for the transport. True when control_epoll_
@@ -153,6 +194,7 @@ class Endpoint {
 
   Peer self_;
   const GroupRanks members_;
+  const bool full_mesh_;
   Doorbell doorbell_;
   Fd control_epoll_;                      // an epoll of the doorbell and the control connections
   std::unique_ptr<Transport> transport_;  // only where a peer needs it
@@ -160,18 +202,24 @@ class Endpoint {
   std::size_t piece_bytes_ = kTcpPieceBytes;
   std::vector<std::unique_ptr<Link>> owned_links_;  // those in shared memory
   std::vector<Link*> links_;
+  std::vector<Peer> peers_;  // by rank
   std::vector<std::unique_ptr<ControlConnection>> control_connections_;
+  std::vector<int> connected_;   // the peers with a control connection
+  std::vector<bool> requested_;  // links
+  std::vector<int> callers_;     // ranks that want this one to connect to them
   std::vector<bool> disconnected_, leave_acknowledged_;
   std::vector<std::optional<bool>> shares_memory_;  // what each peer reported of its host
   std::vector<std::vector<int>> hosts_;
   std::optional<HostSharedMemory> shared_memory_;
   std::vector<std::optional<PendingLeave>> pending_leaves_;  // received, and not acknowledged yet
   bool failing_ = false;
+  bool is_failure_announced_ = false;
   std::vector<std::optional<std::string>> failure_reports_;  // of failing peers
   std::optional<FailureReason> failure_reason_;
   std::optional<FailureReason> connection_loss_;
-  std::atomic<int> waiting_threads_ = 0;  // threads that wait
-  ForkGuard fork_guard_;                  // last: drops the descriptors before they are closed
+  std::atomic<int> waiting_threads_ = 0;      // threads that wait
+  std::unique_ptr<PeerConnector> connector_;  // in a large group, when all have met
+  ForkGuard fork_guard_;                      // last: drops the descriptors before they are closed
 };
 
 }  // namespace lockstep::comm

@@ -1,10 +1,12 @@
 // Creates an Endpoint. Every rank publishes its listening address in the rendezvous. Then each rank
 // connects to all lower ranks, and after that accepts all higher ones, so there is no cycle of
-// waiting ranks. Over each connection there is a handshake, an exchange of identities, and the
-// choice of a link (endpoint.h). With a link in shared memory both ranks exchange their heaps, and
-// the lowest rank of a host sends its shared segment; that takes two round trips, because ranks
-// that share a core wait for its scheduler in each. Other links begin with an exchange of the
-// provider names. Finally each rank tells all others whether it shares memory with its whole host.
+// waiting ranks. In a large group these are only the rank's neighbours and the ranks of its host;
+// it goes on to listen, and connects to others on demand, in the same way. Over each connection
+// there is a handshake, an exchange of identities, and the choice of a link (endpoint.h). With a
+// link in shared memory both ranks exchange their heaps, and the lowest rank of a host sends its
+// shared segment; that takes two round trips, because ranks that share a core wait for its
+// scheduler in each. Other links begin with an exchange of the provider names. Finally each rank
+// tells all others whether it shares memory with its whole host.
 //
 // A rank that waits for connections also receives control messages from its connected peers, and a
 // rank that gives up informs them: so a death ends the wait of all ranks. If a rank dies before it
@@ -13,6 +15,8 @@
 #include <cerrno>
 #include <charconv>
 #include <map>
+#include <set>
+#include <span>
 
 #include <sys/epoll.h>
 #include <unistd.h>
@@ -21,6 +25,7 @@
 #include "base/log.h"
 #include "comm/fabric/address/choose_address.h"
 #include "comm/fabric/endpoint/endpoint.h"
+#include "comm/fabric/endpoint/overlay.h"
 #include "comm/fabric/ofi/ofi_transport.h"
 #include "comm/fabric/shm/host_shared_memory.h"
 #include "comm/fabric/shm/shared_heap.h"
@@ -30,6 +35,7 @@
 #include "comm/group/fault.h"
 #include "comm/rendezvous/acceptor.h"
 #include "comm/rendezvous/frame.h"
+#include "comm/rendezvous/gather.h"
 #include "comm/rendezvous/handshake.h"
 #include "comm/rendezvous/membership.h"
 
@@ -45,19 +51,23 @@ constexpr std::string_view kTcp = "tcp";
 
 enum class Side { caller, callee };
 
-// The index of the listener for ranks of this host; the other one is for those of other hosts.
-constexpr std::size_t kLocalListener = 0;
+// The indices of the listeners: for ranks of this host, and for those of other hosts.
+constexpr std::size_t kLocalListener = 0, kRemoteListener = 1;
 
 struct PeerAddress {
   std::string host_id, unix_name, tcp;
+  std::int64_t pid = 0;
 };
 
 std::string encode_address(const PeerAddress& address) {
-  return join_fields({address.host_id, address.unix_name, address.tcp});
+  return join_fields(
+      {address.host_id, address.unix_name, address.tcp, std::to_string(address.pid)});
 }
 Result<PeerAddress> parse_peer_address(std::string_view entry) {
-  auto fields = TRY(split_fields(entry, 3));
-  return PeerAddress{std::move(fields[0]), std::move(fields[1]), std::move(fields[2])};
+  auto fields = TRY(split_fields(entry, 4));
+  PeerAddress address{std::move(fields[0]), std::move(fields[1]), std::move(fields[2])};
+  std::from_chars(fields[3].data(), fields[3].data() + fields[3].size(), address.pid);
+  return address;
 }
 
 std::string address_key(int rank) { return format("rank-{}", rank); }
@@ -71,11 +81,12 @@ std::uint32_t salt_of(const net::Secret& secret, const std::string& group) {
 
 }  // namespace
 
-class EndpointConnector {
+class EndpointConnector : public PeerConnector {
  public:
   EndpointConnector(EndpointOptions options, Rendezvous& rendezvous)
       : options_(std::move(options)),
         rendezvous_(rendezvous, "fabric/" + options_.group),
+        full_mesh_(options_.size <= options_.full_mesh_ranks),
         deadline_(Deadline::after(options_.timeout)),
         peer_heaps_(static_cast<std::size_t>(options_.size)) {}
 
@@ -84,22 +95,57 @@ class EndpointConnector {
     auto doorbell = TRY(Doorbell::create());
     Fd control_epoll(::epoll_create1(EPOLL_CLOEXEC));
     if (!control_epoll) return os_error("making an epoll", errno);
-    endpoint_.reset(
+    std::unique_ptr<Endpoint> endpoint(
         new Endpoint({options_.rank, options_.host_id, ::getpid(), global_rank(options_.rank)},
-                     options_.members, std::move(doorbell), std::move(control_epoll)));
+                     options_.members, full_mesh_, std::move(doorbell), std::move(control_epoll)));
+    endpoint_ = endpoint.get();
     if (options_.size > 1) TRY(check_provider());
     auto connected = connect_peers();
     if (connected) connected = agree_on_hosts();
     if (!connected) {
       const FailureReason end{connected.error(), rank_at_fault()};
-      if (!endpoint_->is_failure_announced()) endpoint_->send_abort(end);
+      if (endpoint_->failure_reason())
+        endpoint_->send_failure_reason(*endpoint_->failure_reason());
+      else if (!endpoint_->is_failure_announced())
+        endpoint_->send_abort(end);
       report_as_fault(end);
       return std::move(connected).error();
     }
-    if (tcp_ != nullptr) tcp_->stop_listening();
+    if (full_mesh_) stop_listening();
     TRY(Endpoint::watch(endpoint_->control_epoll_, endpoint_->doorbell_.fd()));
     log_fabric();
-    return std::move(endpoint_);
+    return endpoint;
+  }
+
+  // The endpoint of a large group keeps its connector.
+  static Result<void> keep(std::unique_ptr<EndpointConnector> connector, Endpoint& endpoint) {
+    const auto& callers = *connector->callers_;
+    for (const auto listener : {kLocalListener, kRemoteListener})
+      endpoint.fork_guard_.add(callers.listener(listener).fd());
+    TRY(Endpoint::watch(endpoint.control_epoll_, callers.fd()));
+    endpoint.connector_ = std::move(connector);
+    return endpoint.receive_control_messages();  // what came meanwhile
+  }
+
+  Result<void> connect(int peer) override {
+    deadline_ = Deadline::after(std::min<Duration>(options_.timeout, kConnectBound));
+    auto connected = connect_peer(peer);
+    if (connected) return {};
+    const bool gone = connected.error().code == Code::unavailable ||  // it does not listen any more
+                      connected.error().code == Code::peer_lost;
+    if (!gone)
+      return std::move(connected).error().with_context("connecting to " +
+                                                       text(endpoint_->peer(peer)));
+    Error error{Code::peer_lost,
+                format("lost {}: {}", text(endpoint_->peer(peer)), connected.error().message)};
+    endpoint_->record_connection_loss({error, global_rank(peer), false});
+    return error;
+  }
+
+  Result<void> accept_waiting() override {
+    deadline_ = Deadline::after(std::min<Duration>(options_.timeout, kConnectBound));
+    while (auto caller = TRY(callers_->next())) TRY(accept_peer(*std::move(caller)));
+    return {};
   }
 
  private:
@@ -128,31 +174,91 @@ class EndpointConnector {
     auto remote = TRY(on_free_port(own_address_.address, options_.network.ports, [this](auto port) {
       return net::Listener::tcp(own_address_.address, port);
     }));
-    TRY(rendezvous_.set(
-        address_key(options_.rank),
+    const auto address =
         encode_address({options_.host_id, unix_name,
-                        text(net::HostPort{own_address_.address, remote.port()})})));
+                        text(net::HostPort{own_address_.address, remote.port()}), ::getpid()});
+    if (full_mesh_) TRY(rendezvous_.set(address_key(options_.rank), address));
     std::vector<net::Listener> listeners;
     listeners.push_back(std::move(local));
     listeners.push_back(std::move(remote));
-    auto callers = TRY(Acceptor::create(options_.secret, options_.group, std::move(listeners)));
-    for (int peer = 0; peer < options_.rank; ++peer) {
+    callers_ = TRY(Acceptor::create(options_.secret, options_.group, std::move(listeners)));
+    if (!full_mesh_) TRY(gather_addresses(address));
+    const auto peers = first_peers();
+    for (const int peer : peers) {
+      if (peer > options_.rank) break;
       awaited_rank_ = global_rank(peer);
       if (auto connected = connect_peer(peer); !connected)
         return std::move(connected).error().with_context(format("meeting rank {}", awaited_rank_));
     }
-    int missing = options_.size - 1 - options_.rank;
-    for (; missing > 0; --missing) TRY(accept_one(callers));
+    while (!missing_ranks(peers).empty()) TRY(accept_one(peers));
     return {};
   }
 
-  Result<void> connect_peer(int peer) {
-    const auto address = TRY(parse_peer_address(TRY(address_of(peer))));
+  void stop_listening() {
+    callers_.reset();
+    if (tcp_ != nullptr) tcp_->stop_listening();
+  }
+
+  // The peers to connect to from the start, ascending.
+  std::vector<int> first_peers() const {
+    std::set<int> peers;
+    for (int peer = 0; full_mesh_ && peer < options_.size; ++peer) peers.insert(peer);
+    if (!full_mesh_) {
+      const auto neighbours = overlay_neighbours(options_.rank, options_.size);
+      peers.insert(neighbours.begin(), neighbours.end());
+      if (shares_host_memory_) peers.insert(own_host_.begin(), own_host_.end());
+    }
+    peers.erase(options_.rank);
+    return {peers.begin(), peers.end()};
+  }
+
+  Result<void> gather_addresses(const std::string& own) {
+    const auto entries = TRY(gather_from_all("rank", own));
+    for (int rank = 0; rank < options_.size; ++rank) {
+      auto address = TRY(parse_peer_address(entries[static_cast<std::size_t>(rank)]));
+      endpoint_->peers_[static_cast<std::size_t>(rank)] =
+          Peer{rank, address.host_id, address.pid, global_rank(rank)};
+      if (address.host_id == options_.host_id) own_host_.push_back(rank);
+      addresses_.push_back(std::move(address));
+    }
+    shares_host_memory_ = own_host_.size() <= kHostMemoryRanks;
+    if (shares_host_memory_ && own_host_.front() != options_.rank)
+      lowest_peer_on_host_ = own_host_.front();
+    if (std::ssize(own_host_) == options_.size || ofi_ != nullptr) return {};
+    endpoint_->fabric_ = fabric_name();
+    return open_tcp();
+  }
+
+  Result<std::vector<std::string>> gather_from_all(std::string_view name, std::string_view value) {
+    return gather(
+        rendezvous_, [this](const std::string& key) { return wait_for_key(key); }, name,
+        options_.rank, options_.size, value);
+  }
+
+  Result<PeerAddress> address_of(int peer) {
+    if (!full_mesh_) return addresses_[static_cast<std::size_t>(peer)];
+    auto address = TRY(parse_peer_address(TRY(wait_for_key(address_key(peer)))));
     if (!lowest_peer_on_host_ && address.host_id == options_.host_id) lowest_peer_on_host_ = peer;
+    return address;
+  }
+
+  Result<std::string> wait_for_key(const std::string& key) {
+    if (options_.membership == nullptr) return rendezvous_.get(key, deadline_);
+    for (;;) {
+      TRY(options_.membership->check());
+      const auto pause =
+          Deadline::after(std::min<Duration>(kMembershipCheckInterval, deadline_.remaining()));
+      auto value = rendezvous_.get(key, pause);
+      if (value || value.error().code != Code::timeout || deadline_.passed()) return value;
+    }
+  }
+
+  Result<void> connect_peer(int peer) {
+    const auto address = TRY(address_of(peer));
     bool local = false;
     std::optional<ShmLinkSegment> offered;
     auto socket = TRY(connect_proven(
-        [&] { return connect(address, local); }, options_.secret, options_.group, deadline_,
+        [&] { return connect_socket(address, local); }, options_.secret, options_.group, deadline_,
         [&](net::Socket& proven) -> Result<void> {
           TRY(send_frame(proven, to_frame(endpoint_->self_), deadline_));
           if (local) offered.emplace(TRY(offer_shm(proven)));
@@ -168,19 +274,8 @@ class EndpointConnector {
     return add(std::move(socket), peer_info);
   }
 
-  Result<std::string> address_of(int peer) {
-    if (options_.membership == nullptr) return rendezvous_.get(address_key(peer), deadline_);
-    for (;;) {
-      TRY(options_.membership->check());
-      const auto pause =
-          Deadline::after(std::min<Duration>(kMembershipCheckInterval, deadline_.remaining()));
-      auto address = rendezvous_.get(address_key(peer), pause);
-      if (address || address.error().code != Code::timeout || deadline_.passed()) return address;
-    }
-  }
-
   // Unix socket if the host ids are equal and it works (containers may hide it), else TCP.
-  Result<net::Socket> connect(const PeerAddress& address, bool& local) const {
+  Result<net::Socket> connect_socket(const PeerAddress& address, bool& local) const {
     local = false;
     if (address.host_id == options_.host_id)
       if (auto socket = net::Socket::connect_unix(address.unix_name, deadline_); socket) {
@@ -199,22 +294,22 @@ class EndpointConnector {
   }
 
   // Waits for one peer. A rank that waits also receives messages of connected peers.
-  Result<void> accept_one(Acceptor& callers) {
+  Result<void> accept_one(std::span<const int> peers) {
     for (;;) {
-      if (auto caller = TRY(callers.next())) return accept_peer(*std::move(caller));
+      if (auto caller = TRY(callers_->next())) return accept_peer(*std::move(caller));
       if (options_.membership != nullptr) TRY(options_.membership->check());
-      TRY(wait_for_caller(callers));
+      TRY(wait_for_caller(peers));
       TRY(endpoint_->receive_control_messages());
     }
   }
 
   // Also returns on a message of a connected peer, or of the membership: the endpoint's
   // control_epoll_ contains the control connections.
-  Result<void> wait_for_caller(const Acceptor& callers) {
-    std::vector<int> fds{callers.fd(), endpoint_->control_epoll_.get()};
+  Result<void> wait_for_caller(std::span<const int> peers) {
+    std::vector<int> fds{callers_->fd(), endpoint_->control_epoll_.get()};
     if (options_.membership != nullptr) fds.push_back(options_.membership->fd());
     if (TRY(net::wait_readable(fds, deadline_))) return {};
-    const auto missing = missing_ranks();
+    const auto missing = missing_ranks(peers);
     if (!missing.empty()) awaited_rank_ = missing.front();
     return Error{Code::timeout,
                  format("rank {} waited {} for rank {} of {}, which did not call: did it start?",
@@ -222,9 +317,9 @@ class EndpointConnector {
                         joined(missing, ", rank "), text(options_.members))};
   }
 
-  std::vector<int> missing_ranks() const {
+  std::vector<int> missing_ranks(std::span<const int> peers) const {
     std::vector<int> missing;
-    for (int peer = options_.rank + 1; peer < options_.size; ++peer)
+    for (const int peer : peers)
       if (!endpoint_->control_connections_[static_cast<std::size_t>(peer)])
         missing.push_back(global_rank(peer));
     return missing;
@@ -234,7 +329,7 @@ class EndpointConnector {
     auto& socket = caller.socket;
     auto peer = TRY(parse_peer(TRY(recv_frame(socket, deadline_))));
     if (peer.rank <= options_.rank || peer.rank >= options_.size ||
-        endpoint_->links_[static_cast<std::size_t>(peer.rank)])
+        endpoint_->is_connected(peer.rank))
       return Error{Code::invalid,
                    format("a second process calls itself number {} of the {} ranks of {}",
                           peer.rank, options_.size, text(options_.members))};
@@ -287,7 +382,7 @@ class EndpointConnector {
     TRY(send_heap(socket));
     add(make_shm_link(std::move(*segment), ShmSide::opener, std::move(doorbell)), peer);
     TRY(map_heap(heap, peer));
-    if (lowest_peer_on_host_) return true;
+    if (lowest_peer_on_host_ || !shares_host_memory_) return true;
     if (!segment_) segment_ = TRY(SharedSegment::create(options_.size));
     TRY(socket.send_fd(segment_->memfd().get(), deadline_));
     return true;
@@ -299,6 +394,7 @@ class EndpointConnector {
   }
 
   Result<void> map_heap(const Fd& memfd, int peer) {
+    if (!shares_host_memory_) return {};
     peer_heaps_[static_cast<std::size_t>(peer)] = TRY(PeerHeap::map(memfd));
     return {};
   }
@@ -323,10 +419,15 @@ class EndpointConnector {
       return Error{Code::invalid, format("it has the fabric provider '{}', rank {} has '{}': set "
                                          "LOCKSTEP_FABRIC_PROVIDER alike on all ranks",
                                          theirs, global_rank(options_.rank), ours)};
-    endpoint_->fabric_ = format("{} over {}", ours, own_address_.interface);
-    endpoint_->links_[static_cast<std::size_t>(peer.rank)] = TRY(
-        ofi_ != nullptr ? agree_on_ofi(socket, peer.rank) : agree_on_tcp(socket, peer.rank, side));
+    if (endpoint_->connector_ == nullptr) endpoint_->fabric_ = fabric_name();
+    auto* const link = TRY(ofi_ != nullptr ? agree_on_ofi(socket, peer.rank)
+                                           : agree_on_tcp(socket, peer.rank, side));
+    endpoint_->add_link(peer.rank, link);
     return {};
+  }
+
+  std::string fabric_name() const {
+    return format("{} over {}", options_.network.provider, own_address_.interface);
   }
 
   Result<Link*> agree_on_ofi(net::Socket& socket, int peer) {
@@ -335,17 +436,27 @@ class EndpointConnector {
   }
 
   Result<Link*> agree_on_tcp(net::Socket& socket, int peer, Side side) {
-    if (tcp_ == nullptr) {
-      auto transport = TRY(TcpTransport::create({own_address_.address, options_.network.ports,
-                                                 options_.rank, options_.secret, options_.group,
-                                                 options_.network.connection_timeout}));
-      tcp_ = transport.get();
-      endpoint_->transport_ = std::move(transport);
-    }
+    TRY(open_tcp());
     if (side == Side::caller)
       return tcp_->connect(peer, TRY(recv_frame(socket, deadline_)), deadline_);
     TRY(send_frame(socket, TRY(tcp_->listen()), deadline_));
     return tcp_->accept(peer, socket, deadline_);
+  }
+
+  // When the group has met, another thread may already use the endpoint's transport.
+  Result<void> open_tcp() {
+    if (tcp_ != nullptr) return {};
+    if (endpoint_->connector_ != nullptr)
+      return Error{Code::invalid,
+                   format("the ranks of host {} share no memory: set another LOCKSTEP_HOST_ID in "
+                          "each container",
+                          options_.host_id)};
+    auto transport = TRY(TcpTransport::create({own_address_.address, options_.network.ports,
+                                               options_.rank, options_.secret, options_.group,
+                                               options_.network.connection_timeout}));
+    tcp_ = transport.get();
+    endpoint_->transport_ = std::move(transport);
+    return {};
   }
 
   // Once for a group: the network between its hosts is the first question when it is slow.
@@ -356,21 +467,18 @@ class EndpointConnector {
   }
 
   void add(std::unique_ptr<Link> link, int peer) {
-    endpoint_->links_[static_cast<std::size_t>(peer)] = link.get();
+    endpoint_->add_link(peer, link.get());
     endpoint_->owned_links_.push_back(std::move(link));
   }
 
   Result<void> add(net::Socket socket, const Peer& peer) {
     socket.set_keepalive(options_.network.connection_timeout);
-    endpoint_->fork_guard_.add(socket.fd());
-    TRY(Endpoint::watch(endpoint_->control_epoll_, socket.fd()));
-    endpoint_->control_connections_[static_cast<std::size_t>(peer.rank)] =
-        std::make_unique<ControlConnection>(std::move(socket), peer);
-    return {};
+    return endpoint_->add_connection(std::move(socket), peer);
   }
 
   // All ranks must agree whether a host counts as one: algorithms depend on it.
   Result<void> agree_on_hosts() {
+    if (!full_mesh_) return gather_hosts();
     for (const auto& control : endpoint_->control_connections_)
       if (control)
         control->send({shares_no_memory_ ? ControlMessage::Kind::shares_no_memory
@@ -385,6 +493,14 @@ class EndpointConnector {
       TRY(net::wait_ready(endpoint_->control_epoll_.get(), EPOLLIN, deadline_,
                           format("waiting for what rank {} shares with its host", awaited_rank_)));
     }
+    group_by_host();
+    return {};
+  }
+
+  Result<void> gather_hosts() {
+    const auto shares = TRY(gather_from_all("shares", shares_no_memory_ ? "no" : "yes"));
+    for (std::size_t rank = 0; rank < shares.size(); ++rank)
+      endpoint_->shares_memory_[rank] = shares[rank] == "yes";
     group_by_host();
     return {};
   }
@@ -408,7 +524,7 @@ class EndpointConnector {
         hosts.push_back(ranks);
       else
         for (const int rank : ranks) hosts.push_back({rank});
-      if (together && segment_ && id == options_.host_id && ranks.size() > 1)
+      if (together && segment_ && shares_host_memory_ && id == options_.host_id && ranks.size() > 1)
         endpoint_->shared_memory_ =
             HostSharedMemory{ranks, std::move(*segment_), own_heap_, std::move(peer_heaps_)};
     }
@@ -417,10 +533,15 @@ class EndpointConnector {
 
   const EndpointOptions options_;
   InterfaceAddress own_address_;
-  PrefixedRendezvous rendezvous_;
+  PrefixedRendezvous rendezvous_;  // only until all have met
+  const bool full_mesh_;
   Deadline deadline_;
-  std::unique_ptr<Endpoint> endpoint_;
-  TcpTransport* tcp_ = nullptr;  // at most one of these two is set; the endpoint owns it
+  Endpoint* endpoint_ = nullptr;
+  std::optional<Acceptor> callers_;
+  std::vector<PeerAddress> addresses_;  // of a large group
+  std::vector<int> own_host_;           // of a large group: the ranks with this host's id
+  bool shares_host_memory_ = true;      // this host has few enough ranks
+  TcpTransport* tcp_ = nullptr;         // at most one of these two is set; the endpoint owns it
   OfiTransport* ofi_ = nullptr;
   std::optional<int> lowest_peer_on_host_;  // of the lower ranks with this host's id
   int awaited_rank_ = -1;                   // the global rank of the peer that is connected now
@@ -435,7 +556,10 @@ Result<std::unique_ptr<Endpoint>> Endpoint::create(EndpointOptions options,
   LS_CHECK(options.size > 0 && options.rank >= 0 && options.rank < options.size);
   if (options.members.ranks.empty()) options.members = GroupRanks::world(options.size);
   LS_CHECK(std::ssize(options.members.ranks) == options.size);
-  return EndpointConnector(std::move(options), rendezvous).connect_all();
+  auto connector = std::make_unique<EndpointConnector>(std::move(options), rendezvous);
+  auto endpoint = TRY(connector->connect_all());
+  if (!endpoint->is_full_mesh()) TRY(EndpointConnector::keep(std::move(connector), *endpoint));
+  return endpoint;
 }
 
 }  // namespace lockstep::comm

@@ -186,7 +186,7 @@ TEST(Meeting, IsNotDelayedByAStrangerWithManySilentConnections) {
   Result<std::unique_ptr<Endpoint>> first = Error{}, second = Error{};
   std::thread rank_0([&] { first = Endpoint::create(options(0), place); });
   const auto entry = place.get("fabric/test/rank-0", Deadline::after(10s)).value();
-  const auto address = net::parse_host_port(split_fields(entry, 3).value()[2]).value();
+  const auto address = net::parse_host_port(split_fields(entry, 4).value()[2]).value();
   std::vector<net::Socket> strangers;
   for (int i = 0; i < 120; ++i)
     strangers.push_back(
@@ -230,7 +230,7 @@ TEST(Ports, AreOfTheRangeThatIsSetAndFreeAgainAfterTheMeeting) {
   for (int rank = 0; rank < 3; ++rank) {
     ASSERT_TRUE(endpoints[static_cast<std::size_t>(rank)].has_value());
     const auto entry = place.get(format("fabric/test/rank-{}", rank), Deadline::after(10s)).value();
-    const auto port = net::parse_host_port(split_fields(entry, 3).value()[2])->port;
+    const auto port = net::parse_host_port(split_fields(entry, 4).value()[2])->port;
     EXPECT_GE(port, range.first);
     EXPECT_LE(port, range.last);
     ports.insert(port);

@@ -1,6 +1,7 @@
 // HostSharedMemory: the memory that a rank shares with the others of its host.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -9,6 +10,9 @@
 #include "comm/fabric/shm/shared_segment.h"
 
 namespace lockstep::comm {
+
+// On a host with more ranks of a group, its collectives use links.
+inline constexpr std::size_t kHostMemoryRanks = 64;
 
 struct HostSharedMemory {
   std::vector<int> ranks;  // ascending, at least two
