@@ -339,10 +339,28 @@ Result<step::DryRunResult> Controller::plan(const model::RunSpec& spec,
 }
 
 Result<model::Command> Controller::report(const model::NodeReport& report) {
-  TRY(sync_clock());
-  model::NodeReport heard = report;
-  heard.listening_since = listening_since_;
-  TRY(process_event(heard));
+  return std::move(this->report(std::span(&report, 1)).front());
+}
+
+// A report that is refused must not take the others with it: then each is an event of its own.
+std::vector<Result<model::Command>> Controller::report(std::span<const model::NodeReport> reports) {
+  std::vector<Result<model::Command>> commands;
+  const auto synced = sync_clock();
+  std::vector<model::Event> heard;
+  for (model::NodeReport report : reports) {
+    report.listening_since = listening_since_;
+    heard.emplace_back(std::move(report));
+  }
+  auto outcome = synced ? process_events(heard) : Result<step::Outcome>(synced.error());
+  const bool each = !outcome && outcome.error().code == Code::invalid && reports.size() > 1;
+  for (std::size_t i = 0; i < reports.size(); ++i) {
+    if (each) outcome = process_event(heard[i]);
+    commands.push_back(outcome ? command_of(reports[i]) : outcome.error());
+  }
+  return commands;
+}
+
+Result<model::Command> Controller::command_of(const model::NodeReport& report) {
   const model::NodeName name{report.generation, report.node};
   const model::Command command = model::command_for(state(), name);
   if (command.orphaned && !state().orphans.contains(name)) unlisted_orphan_called_ = true;
@@ -392,7 +410,12 @@ std::vector<model::RunId> Controller::runs_in_same_folder(const fs::path& folder
 }
 
 Result<step::Outcome> Controller::process_event(const model::Event& event) {
-  auto outcome = TRY(process_event_quietly(event));
+  return process_events(std::span(&event, 1));
+}
+
+Result<step::Outcome> Controller::process_events(std::span<const model::Event> events) {
+  TRY(sync_clock());
+  auto outcome = TRY(commit_events(events));
   execute_effects();
   notify_watchers(outcome.changes);
   return outcome;
@@ -403,9 +426,13 @@ Result<step::Outcome> Controller::process_event_quietly(const model::Event& even
   return commit_event(event);
 }
 
-// Persists and applies the changes, and queues the effects.
 Result<step::Outcome> Controller::commit_event(const model::Event& event) {
-  step::Outcome outcome = TRY(decider_.propose(event, setup_.clock.now()));
+  return commit_events(std::span(&event, 1));
+}
+
+// Persists and applies the changes, and queues the effects.
+Result<step::Outcome> Controller::commit_events(std::span<const model::Event> events) {
+  step::Outcome outcome = TRY(decider_.propose(events, setup_.clock.now()));
   save_run_numbers(outcome.changes);
   if (auto committed = commit(outcome.changes); !committed) {
     decider_.discard();

@@ -24,6 +24,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -85,6 +86,8 @@ class Controller {
   // Handles an agent's heartbeat; returns the agent's command. Reports of ended attempts get
   // `leave`.
   Result<model::Command> report(const model::NodeReport& report);
+  // The same for several reports, in order, with one commit for all of them.
+  std::vector<Result<model::Command>> report(std::span<const model::NodeReport> reports);
   // Advances the time. Call it about every 200 ms; it asks the engine which nodes have terminated.
   // After a long gap no agent counts as silent, because the daemon could not receive heartbeats.
   void tick();
@@ -124,8 +127,11 @@ class Controller {
   Result<void> resume_listening();
   Result<void> check_ready() const;
   Result<step::Outcome> process_event(const model::Event& event);
+  Result<step::Outcome> process_events(std::span<const model::Event> events);
   Result<step::Outcome> process_event_quietly(const model::Event& event);
   Result<step::Outcome> commit_event(const model::Event& event);
+  Result<step::Outcome> commit_events(std::span<const model::Event> events);
+  Result<model::Command> command_of(const model::NodeReport& report);
   Result<void> commit(const std::vector<model::Change>& changes);
   void record_store_result(const Result<void>& stored);
   void probe_store();

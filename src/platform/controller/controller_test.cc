@@ -269,6 +269,42 @@ TEST_F(ControllerTest, AFolderIsTheSameHoweverItsPathIsWrittenAndWhoeverHasItByD
 
 // --- Identity of the store ---
 
+TEST_F(ControllerTest, ReportsThatComeTogetherAreOneCommit) {
+  const model::RunId id = controller_->submit(spec_of(2, 1), {}).value();
+  const int before = store_.commits();
+  const std::vector<model::NodeReport> reports = {word(nodes(id)[0], model::NodeState::ready),
+                                                  word(nodes(id)[1], model::NodeState::ready)};
+  const auto commands = controller_->report(reports);
+  EXPECT_EQ(store_.commits(), before + 1);
+  ASSERT_EQ(commands.size(), 2u);
+  for (const auto& command : commands)
+    EXPECT_EQ(command.value().kind, model::CommandKind::start) << "as of the last report";
+}
+
+TEST_F(ControllerTest, AReportThatCannotBeTrueTakesNoOtherWithIt) {
+  const model::RunId id = controller_->submit(spec_of(2, 1), {}).value();
+  model::NodeReport wrong = word(nodes(id)[0], model::NodeState::ready);
+  wrong.address.clear();
+  const std::vector<model::NodeReport> reports = {wrong,
+                                                  word(nodes(id)[1], model::NodeState::ready)};
+  const auto commands = controller_->report(reports);
+  EXPECT_EQ(commands[0].error().code, Code::invalid);
+  EXPECT_TRUE(commands[1].has_value());
+  EXPECT_EQ(controller_->state().nodes.at(nodes(id)[0]).state, model::NodeState::allocated);
+  EXPECT_EQ(controller_->state().nodes.at(nodes(id)[1]).state, model::NodeState::ready);
+}
+
+TEST_F(ControllerTest, ReportsThatCannotBeStoredChangeNothingAndAllGetTheError) {
+  const model::RunId id = controller_->submit(spec_of(2, 1), {}).value();
+  store_.fail_with(Error{Code::exhausted, "no space is left"});
+  const std::vector<model::NodeReport> reports = {word(nodes(id)[0], model::NodeState::ready),
+                                                  word(nodes(id)[1], model::NodeState::ready)};
+  for (const auto& command : controller_->report(reports))
+    EXPECT_EQ(command.error().code, Code::exhausted);
+  for (const model::NodeId& node : nodes(id))
+    EXPECT_EQ(controller_->state().nodes.at(node).state, model::NodeState::allocated);
+}
+
 // Two stores in succession in one folder, of the generations a and b.
 class StoresTest : public ControllerTest {
  protected:

@@ -28,6 +28,34 @@ Result<void> append_note(store::Database& database, RunCounters& counters, std::
 
 Result<std::int64_t> Insight::ingest(const model::NodeId& node,
                                      std::span<const spool::TelemetryItem> items) {
+  const Delivery delivery{node, items};
+  return TRY(ingest_together({&delivery, 1})).front();
+}
+
+std::vector<Result<std::int64_t>> Insight::ingest(std::span<const Delivery> deliveries) {
+  const auto together = ingest_together(deliveries);
+  if (together) return {together->begin(), together->end()};
+  std::vector<Result<std::int64_t>> each;
+  for (const auto& [node, items] : deliveries) each.push_back(ingest(node, items));
+  return each;
+}
+
+// All or nothing, without a transaction if there is nothing to store.
+Result<std::vector<std::int64_t>> Insight::ingest_together(std::span<const Delivery> deliveries) {
+  std::vector<std::int64_t> stored;
+  const auto put_all = [&]() -> Result<void> {
+    for (const Delivery& delivery : deliveries) stored.push_back(TRY(put_new(delivery)));
+    return {};
+  };
+  const bool empty = std::ranges::all_of(
+      deliveries, [](const Delivery& delivery) { return delivery.items.empty(); });
+  TRY(empty ? put_all() : database_.transaction(put_all));
+  return stored;
+}
+
+// Returns the node's highest sequence, which is durable after the commit.
+Result<std::int64_t> Insight::put_new(const Delivery& delivery) {
+  const auto& [node, items] = delivery;
   if (std::ranges::adjacent_find(items, std::ranges::greater_equal(),
                                  &spool::TelemetryItem::sequence) != items.end())
     return Error{Code::invalid, "items of " + text(node) + " must come by ascending sequence"};
@@ -35,8 +63,8 @@ Result<std::int64_t> Insight::ingest(const model::NodeId& node,
   const auto fresh = std::ranges::upper_bound(items, stored, {}, &spool::TelemetryItem::sequence);
   const std::span<const spool::TelemetryItem> rest(fresh, items.end());
   if (rest.empty()) return stored;
-  auto done = database_.transaction([&] { return put(node, rest); });
-  if (!done) return std::move(done).error().with_context("storing what " + text(node) + " sent");
+  if (auto done = put(node, rest); !done)
+    return std::move(done).error().with_context("storing what " + text(node) + " sent");
   return rest.back().sequence;
 }
 

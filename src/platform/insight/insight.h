@@ -73,6 +73,12 @@ struct Limits {
   std::size_t event = 1'000;     // bytes of one event; longer ones are cut
 };
 
+// The items that one call of a node's agent brings.
+struct Delivery {
+  model::NodeId node;
+  std::span<const spool::TelemetryItem> items;
+};
+
 class PointsWriter;
 struct RunCounters;
 
@@ -88,6 +94,10 @@ class Insight {
   // power of their number.
   Result<std::int64_t> ingest(const model::NodeId& node,
                               std::span<const spool::TelemetryItem> items);
+
+  // The same for several deliveries, in order, with one commit for all of them. One that cannot be
+  // stored does not affect the others.
+  std::vector<Result<std::int64_t>> ingest(std::span<const Delivery> deliveries);
 
   // Lines after a cursor, up to the limit or 4 MiB. If older lines were removed, a line of Lockstep
   // gives their number.
@@ -117,6 +127,8 @@ class Insight {
                             std::map<model::RunId, RunSummary>& summaries);
   Result<void> add_latest(const std::string& wanted, std::map<model::RunId, RunSummary>& summaries);
   Result<std::int64_t> stored_sequence(const model::NodeId& node);
+  Result<std::int64_t> put_new(const Delivery& delivery);
+  Result<std::vector<std::int64_t>> ingest_together(std::span<const Delivery> deliveries);
   Result<void> put(const model::NodeId& node, std::span<const spool::TelemetryItem> items);
   Result<void> put(const model::NodeId& node, const spool::TelemetryItem& item,
                    RunCounters& counters, PointsWriter& points);

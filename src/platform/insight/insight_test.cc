@@ -56,6 +56,31 @@ class InsightTest : public ::testing::Test {
   Insight insight_{*database_};
 };
 
+TEST_F(InsightTest, DeliveriesThatComeTogetherAreOneTransaction) {
+  const std::vector<spool::TelemetryItem> one = {log_item(1, "one")}, two = {log_item(1, "two")};
+  const std::vector<Delivery> deliveries = {{kNode, one}, {kLater, two}, {kNode, one}};
+  ingest({{kRun, 3}, 0}, one);  // statements that only a run's first call needs
+  const std::int64_t before = database_->statements_run();
+  ingest({{kRun, 4}, 0}, one);
+  const std::int64_t alone = database_->statements_run() - before;
+  const auto stored = insight_.ingest(deliveries);
+  const std::int64_t together = database_->statements_run() - before - alone;
+  for (const auto& sequence : stored) EXPECT_EQ(sequence.value(), 1);
+  EXPECT_THAT(lines(), ElementsAre("one", "one", "one", "two")) << "the repeated call adds nothing";
+  constexpr std::int64_t kBeginAndCommit = 2, kRepeated = 1;
+  EXPECT_EQ(together, 2 * alone - kBeginAndCommit + kRepeated);
+}
+
+TEST_F(InsightTest, ADeliveryThatCannotBeStoredTakesNoOtherWithIt) {
+  const std::vector<spool::TelemetryItem> unordered = {log_item(2, "b"), log_item(1, "a")};
+  const std::vector<spool::TelemetryItem> good = {log_item(1, "good")};
+  const std::vector<Delivery> deliveries = {{kLater, good}, {kNode, unordered}};
+  const auto stored = insight_.ingest(deliveries);
+  EXPECT_EQ(stored[0].value(), 1);
+  EXPECT_EQ(stored[1].error().code, Code::invalid);
+  EXPECT_THAT(lines(), ElementsAre("good"));
+}
+
 TEST_F(InsightTest, WhatIsSentTwiceIsStoredOnce) {
   EXPECT_EQ(ingest(kNode, {log_item(1, "one"), log_item(2, "two")}), 2);
   EXPECT_EQ(ingest(kNode, {log_item(2, "two"), log_item(3, "three")}), 3);

@@ -10,7 +10,12 @@ void LongPolls::wait(const model::RunId& run, Duration patience, TryAnswer attem
   if (attempt(is_last ? AttemptKind::last : AttemptKind::early) || is_last) return;
   const std::int64_t id = next_++;
   net::Timer timer = loop_.after(patience, [this, id] { retry(id, AttemptKind::last); });
-  polls_.emplace(id, PendingPoll{run, std::move(attempt), std::move(timer)});
+  add(id, {run, std::move(attempt), std::move(timer)});
+}
+
+void LongPolls::add(std::int64_t id, PendingPoll poll) {
+  polls_of_run_[poll.run].insert(id);
+  polls_.emplace(id, std::move(poll));
 }
 
 void LongPolls::notify(const model::RunId& run) {
@@ -26,17 +31,21 @@ void LongPolls::finish() {
 void LongPolls::retry_notified() {
   const auto woken = std::exchange(notified_, {});
   std::vector<std::int64_t> ids;
-  for (const auto& [id, waiter] : polls_)
-    if (woken.contains(waiter.run)) ids.push_back(id);
+  for (const model::RunId& run : woken)
+    if (const auto found = polls_of_run_.find(run); found != polls_of_run_.end())
+      ids.insert(ids.end(), found->second.begin(), found->second.end());
   for (std::int64_t id : ids) retry(id, AttemptKind::early);
 }
 
-// Removed from the map during the try, which may call any method.
+// Removed from the maps during the try, which may call any method.
 void LongPolls::retry(std::int64_t id, AttemptKind turn) {
   auto waiter = polls_.extract(id);
   if (waiter.empty()) return;
-  if (!waiter.mapped().try_answer(turn) && turn == AttemptKind::early)
-    polls_.insert(std::move(waiter));
+  PendingPoll poll = std::move(waiter.mapped());
+  const auto others = polls_of_run_.find(poll.run);
+  others->second.erase(id);
+  if (others->second.empty()) polls_of_run_.erase(others);
+  if (!poll.try_answer(turn) && turn == AttemptKind::early) add(id, std::move(poll));
 }
 
 }  // namespace lockstep::server

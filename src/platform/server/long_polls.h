@@ -37,6 +37,7 @@ class LongPolls {
     net::Timer timeout;
   };
 
+  void add(std::int64_t id, PendingPoll poll);
   void retry_notified();
   void retry(std::int64_t id, AttemptKind turn);
 
@@ -44,6 +45,7 @@ class LongPolls {
   bool ended_ = false;
   std::int64_t next_ = 0;
   std::map<std::int64_t, PendingPoll> polls_;
+  std::map<model::RunId, std::set<std::int64_t>> polls_of_run_;
   std::set<model::RunId> notified_;
   net::Timer notify_timer_;
 };

@@ -254,7 +254,7 @@ Result<api::SeriesList> RouteHandlers::metrics(const RouteCall<api::kMetrics>& c
 Result<api::ProfileView> RouteHandlers::profile(const RouteCall<api::kProfile>& call) {
   const model::RunId id = TRY(run_of(call.path_parameters));
   auto view = TRY(profiles_.begin(*TRY(find_run(id)), call.request));
-  long_polls_.notify(id);  // agents' calls that wait for a request
+  agent_polls_.notify(id);
   return view;
 }
 
@@ -328,7 +328,7 @@ Result<void> RouteHandlers::flight(const RouteCall<api::kFlight>& call,
     return true;
   };
   long_polls_.wait(id, from_seconds(call.query.wait_seconds), look);
-  long_polls_.notify(id);  // agents' calls that wait for a request
+  agent_polls_.notify(id);
   return {};
 }
 
@@ -356,9 +356,6 @@ bool RouteHandlers::is_flight_wanted(const model::NodeName& node) {
   return model::has_node(state(), node) && flight_records_.is_wanted(state().nodes.at(node.id));
 }
 
-// First the report is handled, so that an agent does not count as silent because its lines cannot
-// be stored. Then its items are made durable. Then the answer waits for a command that the agent
-// does not execute yet.
 Result<void> RouteHandlers::heartbeat(const RouteCall<api::kHeartbeat>& call,
                                       const Reply<api::HeartbeatAnswer>& reply) {
   const api::Heartbeat& heartbeat = call.request;
@@ -367,10 +364,16 @@ Result<void> RouteHandlers::heartbeat(const RouteCall<api::kHeartbeat>& call,
   if (heartbeat.node != text(node))
     return Error{Code::invalid,
                  format("node: '{}' is not the {} of the path", heartbeat.node, text(node))};
-  TRY(setup_.controller.report(node_report(name, heartbeat)));
-  const std::int64_t acknowledged = TRY(store_items(name, heartbeat));
-  if (model::has_node(state(), name)) store_records(node, heartbeat);
-  const auto look = [this, name, acknowledged, reply, known = heartbeat.known_command,
+  batch_.add({name, heartbeat, reply});
+  return {};
+}
+
+// The answer waits for a command that the agent does not execute yet.
+void RouteHandlers::answer_heartbeat(const HeartbeatCall& call, std::int64_t acknowledged) {
+  const model::NodeName& name = call.node;
+  const api::Heartbeat& heartbeat = call.heartbeat;
+  if (model::has_node(state(), name)) store_records(name.id, heartbeat);
+  const auto look = [this, name, acknowledged, reply = call.reply, known = heartbeat.known_command,
                      known_profile = heartbeat.profile.value_or(api::ProfileReport{}).request_id](
                         LongPolls::AttemptKind turn) {
     const model::Command command = model::command_for(state(), name);
@@ -386,30 +389,18 @@ Result<void> RouteHandlers::heartbeat(const RouteCall<api::kHeartbeat>& call,
     reply.send(answer);
     return true;
   };
-  long_polls_.wait(node.attempt.run, from_seconds(heartbeat.wait_seconds), look);
-  return {};
+  agent_polls_.wait(name.id.attempt.run, from_seconds(heartbeat.wait_seconds), look);
 }
 
 // Records of the ranks that are not kept in the store.
 void RouteHandlers::store_records(const model::NodeId& node, const api::Heartbeat& heartbeat) {
-  bool is_new = unfinished_.update(state(), node, heartbeat.unfinished);
+  bool is_new = unfinished_.update(state(), node, heartbeat.unfinished) || !heartbeat.items.empty();
   if (heartbeat.profile && profiles_.store(node, *heartbeat.profile)) is_new = true;
   if (heartbeat.flight) {
     flight_records_.store(state().nodes.at(node), *heartbeat.flight);
     is_new = true;
   }
   if (is_new) long_polls_.notify(node.attempt.run);
-}
-
-// Up to which sequence the node's items are durable. Items of an orphan belong to no run: its agent
-// keeps them.
-Result<std::int64_t> RouteHandlers::store_items(const model::NodeName& node,
-                                                const api::Heartbeat& heartbeat) {
-  const std::vector<spool::TelemetryItem>& items = heartbeat.items;
-  if (!model::has_node(state(), node)) return 0;
-  const std::int64_t stored = TRY(setup_.insight.ingest(node.id, items));
-  if (!items.empty()) long_polls_.notify(node.id.attempt.run);
-  return stored;
 }
 
 }  // namespace lockstep::server

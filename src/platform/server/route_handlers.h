@@ -2,7 +2,9 @@
 #pragma once
 
 #include "net/http/http_server.h"
+#include "platform/server/agent_polls.h"
 #include "platform/server/flight_record_cache.h"
+#include "platform/server/heartbeat_batch.h"
 #include "platform/server/long_polls.h"
 #include "platform/server/profile_requests.h"
 #include "platform/server/route_call.h"
@@ -19,14 +21,21 @@ class RouteHandlers {
   // Null only for a route without a handler.
   static Handler handler_for(const api::Route& route);
 
-  RouteHandlers(const ServerSetup& setup, LongPolls& waiting)
+  RouteHandlers(net::Loop& loop, const ServerSetup& setup, LongPolls& waiting, AgentPolls& agents)
       : setup_(setup),
         long_polls_(waiting),
+        agent_polls_(agents),
+        batch_(loop, setup.controller, setup.insight,
+               [this](const HeartbeatCall& call, std::int64_t acknowledged) {
+                 answer_heartbeat(call, acknowledged);
+               }),
         flight_records_(setup.controller.state(), setup.home.folder, setup.clock),
         profiles_(setup.controller.state(), setup.home.folder, setup.clock) {}
 
   // Known once the server listens.
   void set_port(int port) { port_ = port; }
+  // Stores the calls of agents that have come.
+  void flush() { batch_.flush(); }
 
  private:
   // Parses the call by its declaration and passes it to the method, which either returns the answer
@@ -66,6 +75,8 @@ class RouteHandlers {
   Result<void> heartbeat(const RouteCall<api::kHeartbeat>& call,
                          const Reply<api::HeartbeatAnswer>& reply);
 
+  void answer_heartbeat(const HeartbeatCall& call, std::int64_t acknowledged);
+
   std::vector<std::string> problems() const;
   const model::State& state() const { return setup_.controller.state(); }
   Result<const model::Run*> find_run(const model::RunId& id) const;
@@ -75,10 +86,11 @@ class RouteHandlers {
   bool is_flight_wanted(const model::NodeName& node);
   std::optional<api::ProfileOrder> profile_order(const model::NodeName& node) const;
   void store_records(const model::NodeId& node, const api::Heartbeat& heartbeat);
-  Result<std::int64_t> store_items(const model::NodeName& node, const api::Heartbeat& heartbeat);
 
   const ServerSetup& setup_;  // owned by the server
   LongPolls& long_polls_;     // owned by the server
+  AgentPolls& agent_polls_;   // owned by the server
+  HeartbeatBatch batch_;
   FlightRecordCache flight_records_;
   ProfileRequests profiles_;
   UnfinishedLines unfinished_;

@@ -9,6 +9,7 @@
 #include "platform/api/error.h"
 #include "platform/api/paths.h"
 #include "platform/api/routes.h"
+#include "platform/server/agent_polls.h"
 #include "platform/server/long_polls.h"
 #include "platform/server/route_handlers.h"
 
@@ -129,7 +130,8 @@ struct Server::Impl {
   Impl(net::Loop& loop, ServerSetup setup_arg)
       : setup(std::move(setup_arg)),
         long_polls(std::make_shared<LongPolls>(loop)),
-        handlers(setup, *long_polls) {}
+        agent_polls(std::make_shared<AgentPolls>(loop, setup.controller.state())),
+        handlers(loop, setup, *long_polls, *agent_polls) {}
 
   void handle(const net::HttpRequest& request, net::Responder responder) {
     RouteMatch target = match_route(request);  // exists: check_request_head() accepted it
@@ -140,6 +142,7 @@ struct Server::Impl {
   ServerSetup setup;
   // Shared with the controller's watcher, which cannot be removed.
   std::shared_ptr<LongPolls> long_polls;
+  std::shared_ptr<AgentPolls> agent_polls;
   RouteHandlers handlers;
   std::optional<net::HttpServer> http;
 };
@@ -169,8 +172,10 @@ Result<std::unique_ptr<Server>> Server::start(net::Loop& loop, ServerSetup setup
       })));
   self.handlers.set_port(self.http->port());
   self.setup.controller.subscribe(
-      [weak = std::weak_ptr(self.long_polls)](const model::RunId& run, std::int64_t) {
+      [weak = std::weak_ptr(self.long_polls), weak_agents = std::weak_ptr(self.agent_polls)](
+          const model::RunId& run, std::int64_t version) {
         if (auto waiting = weak.lock()) waiting->notify(run);
+        if (auto agents = weak_agents.lock()) agents->handle_change(run, version);
       });
   return std::unique_ptr<Server>(new Server(std::move(impl)));
 }
@@ -179,7 +184,9 @@ std::string Server::url() const { return impl_->http->url(); }
 int Server::port() const { return impl_->http->port(); }
 
 void Server::stop(std::function<void()> stopped) {
+  impl_->handlers.flush();
   impl_->long_polls->finish();
+  impl_->agent_polls->finish();
   impl_->http->stop(kStopGrace, std::move(stopped));
 }
 

@@ -5,10 +5,21 @@
 namespace lockstep::model {
 namespace {
 
-using Nodes = std::vector<const Node*>;
+bool offers_addresses(const Node& node) {
+  return node.state == NodeState::ready || node.state == NodeState::running;
+}
 
-bool offers_addresses(const Node* node) {
-  return node->state == NodeState::ready || node->state == NodeState::running;
+bool is_fenced(const Node& node) {
+  return node.state == NodeState::released || node.state == NodeState::lost;
+}
+
+// Stops at the first node for which it is false.
+template <class Test>
+bool all_nodes(const State& state, const AttemptId& attempt, Test test) {
+  for (auto it = state.nodes.lower_bound(NodeId{attempt, 0});
+       it != state.nodes.end() && it->first.attempt == attempt; ++it)
+    if (!test(it->second)) return false;
+  return true;
 }
 
 std::string host_and_port(const std::string& host, int port) {
@@ -24,9 +35,8 @@ Command start(const Node& first) {
           .grace = kGracePeriod};
 }
 
-Command draining(const Nodes& nodes) {
-  const bool all =
-      std::ranges::all_of(nodes, [](const Node* node) { return ranks_are_final(*node); });
+Command draining(const State& state, const AttemptId& attempt) {
+  const bool all = all_nodes(state, attempt, ranks_are_final);
   return {.kind = all ? CommandKind::leave : CommandKind::stop, .grace = kGracePeriod};
 }
 
@@ -44,7 +54,7 @@ Command for_orphan(const State& state, const NodeName& name) {
 std::string_view text(CommandKind kind) { return lockstep::name_of(kind); }
 
 bool ranks_are_final(const Node& node) {
-  if (node.state == NodeState::released || node.state == NodeState::lost) return true;
+  if (is_fenced(node)) return true;
   if (all_ranks_ended(node)) return true;
   return node.state == NodeState::stopping && std::ranges::none_of(node.ranks, [](const Rank& r) {
            return r.state == RankState::running;
@@ -58,18 +68,30 @@ Command command_for(const State& state, const NodeName& name) {
   const auto node = state.nodes.find(id);
   const Attempt* attempt = live_attempt(state, id.attempt.run);
   if (!attempt || attempt->id != id.attempt) return leave;
-  if (node->second.state == NodeState::released || node->second.state == NodeState::lost)
-    return leave;
-  const Nodes nodes = nodes_of(state, attempt->id);
-  if (attempt->state == AttemptState::draining) return draining(nodes);
+  if (is_fenced(node->second)) return leave;
+  if (attempt->state == AttemptState::draining) return draining(state, attempt->id);
   // `start` is repeated until all nodes have reported that their ranks run, because an answer can
   // get lost. A node whose ranks run already, as in an adopted attempt, also gets `start` while it
   // waits: `none` would mean that the others run, too.
   const bool starts = attempt->state < AttemptState::running;
   const bool began = node->second.state == NodeState::running;
-  if (starts && (began || std::ranges::all_of(nodes, offers_addresses)))
-    return start(*nodes.front());
+  if (starts && (began || all_nodes(state, attempt->id, offers_addresses)))
+    return start(state.nodes.at(NodeId{attempt->id, 0}));
   return {.grace = kGracePeriod};
+}
+
+GangStatus gang_status(const State& state, const RunId& run) {
+  const Attempt* attempt = live_attempt(state, run);
+  if (!attempt) return {};
+  GangStatus gang{.epoch = attempt->id.epoch,
+                  .state = attempt->state,
+                  .all_ready = all_nodes(state, attempt->id, offers_addresses),
+                  .all_final = all_nodes(state, attempt->id, ranks_are_final)};
+  all_nodes(state, attempt->id, [&](const Node& node) {
+    gang.fenced += is_fenced(node) ? 1 : 0;
+    return true;
+  });
+  return gang;
 }
 
 }  // namespace lockstep::model

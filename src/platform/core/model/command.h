@@ -2,6 +2,7 @@
 // daemon or a lost answer loses no command.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -40,6 +41,19 @@ struct Command {
 };
 
 Command command_for(const State& state, const NodeName& node);
+
+// All that the commands of a run's agents depend on. Only the command of a node that has just
+// reported its own change also depends on that.
+struct GangStatus {
+  std::int64_t epoch = 0;  // of the live attempt; 0: there is none
+  AttemptState state = AttemptState::reserved;
+  bool all_ready = false;   // every node has reported its addresses
+  bool all_final = false;   // no report about any rank can come
+  std::int64_t fenced = 0;  // lost and released nodes
+
+  bool operator==(const GangStatus&) const = default;
+};
+GangStatus gang_status(const State& state, const RunId& run);
 
 // No further report about the node's ranks can come: they have all ended, or the node started none
 // and never will, or the node is lost or released.

@@ -1,0 +1,207 @@
+// Measures a daemon with many simulated agents: a JSON line a measurement.
+//
+//   bench_cluster FOLDER RUNS NODES SECONDS
+//
+// A daemon process serves FOLDER. This process submits RUNS runs of NODES nodes and plays their
+// agents over real sockets. Each node sends 2 lines of 100 bytes and 2 values a second.
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <thread>
+
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "agents.h"
+#include "base/clock.h"
+#include "base/format.h"
+#include "base/os/file_limit.h"
+#include "base/os/files.h"
+#include "base/os/spawn.h"
+#include "daemon.h"
+#include "platform/client/client.h"
+#include "platform/host/home.h"
+#include "platform/store/database.h"
+
+namespace lockstep::bench {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr auto kStep = milliseconds(50);
+constexpr int kStepsBetweenReports = 10;  // 2 reports a second
+constexpr auto kStartMax = seconds(120), kDeliveryMax = seconds(60);
+
+struct Load {
+  std::filesystem::path folder;
+  int runs = 1, nodes = 1, seconds = 10;
+};
+
+struct DaemonProcess {
+  pid_t pid = 0;
+  Pipe launches, ended;
+};
+
+void show(const Load& load, std::string_view what, std::string_view unit, double ours,
+          double allowed = 0) {
+  std::string row = format(
+      "{{\"bench\": \"cluster\", \"case\": \"{}\", \"runs\": {}, \"nodes\": {}, \"unit\": \"{}\", "
+      "\"ours\": {:.6g}",
+      what, load.runs, load.nodes, unit, ours);
+  if (allowed > 0)
+    row += format(", \"peer\": {:.6g}, \"peer_name\": \"allowed\", \"ratio\": {:.4g}, \"bar\": 1.0",
+                  allowed, ours > 0 ? allowed / ours : 1000.0);
+  std::printf("%s}\n", row.c_str());
+  std::fflush(stdout);
+}
+
+Result<DaemonProcess> fork_daemon(const Load& load) {
+  DaemonProcess daemon{.launches = TRY(make_pipe()), .ended = TRY(make_pipe())};
+  daemon.pid = ::fork();
+  if (daemon.pid == 0 && ::prctl(PR_SET_PDEATHSIG, SIGKILL) == 0)
+    ::_exit(run_daemon(load.folder, load.runs * load.nodes, std::move(daemon.launches.write),
+                       std::move(daemon.ended.read)));
+  daemon.launches.write.reset();
+  daemon.ended.read.reset();
+  return daemon;
+}
+
+Result<client::Client> connect(const Load& load) {
+  for (const Deadline end = Deadline::after(seconds(20));; std::this_thread::sleep_for(kStep)) {
+    auto client = client::Client::open({.folder = load.folder});
+    if (client || end.passed()) return client;
+  }
+}
+
+// Seconds of CPU of the process so far.
+double cpu_of(pid_t pid) {
+  std::ifstream file(format("/proc/{}/stat", pid));
+  std::string word;
+  for (int i = 0; i < 13; ++i) file >> word;
+  double user = 0, system = 0;
+  file >> user >> system;
+  return (user + system) / static_cast<double>(::sysconf(_SC_CLK_TCK));
+}
+
+// The largest main memory of the process so far, in MB.
+double memory_of(pid_t pid) {
+  std::ifstream file(format("/proc/{}/status", pid));
+  for (std::string word; file >> word;)
+    if (double kib = 0; word == "VmHWM:" && file >> kib) return kib * 1024 / 1e6;
+  return 0;
+}
+
+model::RunSpec spec_of(const Load& load) {
+  model::RunSpec spec;
+  spec.project = "bench";
+  spec.name = "load";
+  spec.command = {"train"};
+  spec.nodes = load.nodes;
+  spec.working_folder = "/";
+  return spec;
+}
+
+// Seconds from the first submission until all ranks run.
+Result<double> start_runs(const Load& load, client::Client& client, SimulatedAgents& agents) {
+  const auto begin = std::chrono::steady_clock::now();
+  const Deadline end = Deadline::after(kStartMax);
+  int submitted = 0;
+  while (agents.running() < load.runs * load.nodes) {
+    for (int i = 0; i < 20 && submitted < load.runs; ++i, ++submitted)
+      TRY(client.submit({.spec = spec_of(load), .origin = {"bench", "", false}}));
+    TRY(agents.update());
+    if (end.passed())
+      return Error{Code::timeout, format("{} of {} ranks run after {} s", agents.running(),
+                                         load.runs * load.nodes, kStartMax.count())};
+    if (submitted == load.runs) std::this_thread::sleep_for(milliseconds(5));
+  }
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+Result<void> report_for(const Load& load, SimulatedAgents& agents) {
+  const auto begin = std::chrono::steady_clock::now();
+  for (auto next = begin; next < begin + seconds(load.seconds);) {
+    agents.report(kStepsBetweenReports);
+    TRY(agents.update());
+    next += kStep;
+    std::this_thread::sleep_until(next);
+  }
+  return {};
+}
+
+void await_delivery(const SimulatedAgents& agents) {
+  for (const Deadline end = Deadline::after(kDeliveryMax);
+       !agents.all_delivered() && !end.passed();)
+    std::this_thread::sleep_for(kStep);
+}
+
+// Lines and values of the store, after the daemon's end.
+Result<std::pair<double, double>> stored(const Load& load) {
+  const auto database = TRY(store::Database::open(host::Home{load.folder}.store()));
+  const auto lines =
+      TRY(database->rows<std::int64_t>("select coalesce(sum(next - 1), 0) from run_counters"));
+  const auto values = TRY(database->rows<std::int64_t>("select count(*) from points"));
+  return std::pair(static_cast<double>(std::get<0>(lines.at(0))),
+                   static_cast<double>(std::get<0>(values.at(0))));
+}
+
+void end(const DaemonProcess& daemon) {
+  ::kill(daemon.pid, SIGTERM);
+  ::waitpid(daemon.pid, nullptr, 0);
+}
+
+Result<double> measure(const Load& load, DaemonProcess& daemon) {
+  client::Client client = TRY(connect(load));
+  SimulatedAgents agents(load.folder / "agents", std::move(daemon.launches.read),
+                         std::move(daemon.ended.write));
+  show(load, "all ranks run after", "s", TRY(start_runs(load, client, agents)));
+  const double before = cpu_of(daemon.pid);
+  TRY(report_for(load, agents));
+  const double cpu = cpu_of(daemon.pid) - before;
+  show(load, "CPU of the daemon", "%", 100 * cpu / load.seconds, 60);
+  show(load, "memory of the daemon", "MB", memory_of(daemon.pid), 500);
+  const auto sent = static_cast<double>(agents.reports());
+  await_delivery(agents);
+  if (!agents.all_delivered()) std::fprintf(stderr, "not all items were acknowledged\n");
+  end(daemon);
+  return sent;
+}
+
+Result<void> run(const Load& load) {
+  DaemonProcess daemon = TRY(fork_daemon(load));
+  const auto sent = measure(load, daemon);
+  if (!sent) {
+    end(daemon);
+    return sent.error();
+  }
+  const auto [lines, values] = TRY(stored(load));
+  show(load, "lines and values sent", "items", 2 * *sent);
+  show(load, "lines and values lost", "items", 2 * *sent - lines - values);
+  return {};
+}
+
+}  // namespace
+}  // namespace lockstep::bench
+
+int main(int argc, char** argv) {
+  using namespace lockstep;
+  if (argc != 5) {
+    std::fprintf(stderr, "bench_cluster FOLDER RUNS NODES SECONDS\n");
+    return 2;
+  }
+  ::setenv("LOCKSTEP_LOG", "error", 0);  // each agent reports the end of the daemon
+  (void)raise_file_limit();
+  const auto done = bench::run({.folder = argv[1],
+                                .runs = std::atoi(argv[2]),
+                                .nodes = std::atoi(argv[3]),
+                                .seconds = std::atoi(argv[4])});
+  if (!done) std::fprintf(stderr, "bench_cluster: %s\n", done.error().message.c_str());
+  return done ? 0 : 1;
+}
