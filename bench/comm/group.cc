@@ -105,7 +105,8 @@ class Rank {
 
  private:
   void reduce(comm::Communicator& group) {
-    all_reduce(group);  // makes the connections
+    all_reduce(group);  // these two make the connections
+    if (const auto done = group.barrier().wait(); !done) exit_with_error(done.error().message);
     const auto begun = Clock::now();
     for (int i = 0; i < kCalls; ++i) all_reduce(group);
     const std::chrono::duration<double, std::micro> time = Clock::now() - begun;

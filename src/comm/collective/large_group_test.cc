@@ -153,6 +153,7 @@ TEST_P(LargeGroupOfProcesses, AnAbortEndsTheCallsOfAll) {
   Ranks ranks(
       GetParam(), 60s,
       [](Ranks::Self self) {
+        (void)self.comm.barrier().wait();  // all have met
         if (self.comm.rank() == 5) self.comm.abort({Code::invalid, "the data are wrong"});
         write_line(self.report, words(self.comm.barrier().wait()));
       },

@@ -277,6 +277,7 @@ bool PointToPoint::send_data(int peer) {
 // Calls visit(verb, call, bytes moved) for all calls in flight.
 template <class Visit>
 void PointToPoint::for_each_call(Visit visit) const {
+  if (calls_.load() == 0) return;  // without a look at each peer
   for (const auto& state : peers_) {
     for (const auto& call : state.waiting) visit("send to", call, std::size_t{0});
     for (const auto& [number, call] : state.offered) visit("send to", call, std::size_t{0});

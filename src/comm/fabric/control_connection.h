@@ -93,6 +93,8 @@ class ControlConnection {
   // The next message of the peer, if any. `closed` or `lost` is returned once, as the last.
   std::optional<ControlMessage> receive();
   bool is_closed() const { return closed_; }
+  // receive() may return a message of bytes that it has read before.
+  bool has_unhandled() const { return !received_.empty() && !closed_; }
 
  private:
   ControlMessage close();

@@ -45,10 +45,10 @@ Endpoint::Endpoint(Peer self, GroupRanks members, bool full_mesh, Doorbell doorb
 
 Endpoint::~Endpoint() = default;
 
-Result<void> Endpoint::watch(const Fd& epoll, int fd) {
+Result<void> Endpoint::watch(const Fd& epoll, int fd, int peer) {
   epoll_event event{};
   event.events = EPOLLIN;
-  event.data.fd = fd;
+  event.data.fd = peer;
   if (::epoll_ctl(epoll.get(), EPOLL_CTL_ADD, fd, &event) != 0)
     return os_error("watching a descriptor", errno);
   return {};
@@ -86,10 +86,23 @@ Result<void> Endpoint::poll_all() {
   return {};
 }
 
+// One system call, for any number of peers without news. An error may have left messages behind
+// that were read already.
 Result<void> Endpoint::receive_notices() {
   for (const int peer : connected_)
-    while (auto message = control_connections_[static_cast<std::size_t>(peer)]->receive())
-      TRY(handle_control_message(peer, *std::move(message)));
+    if (control_connections_[static_cast<std::size_t>(peer)]->has_unhandled())
+      TRY(receive_notices_of(peer));
+  std::array<epoll_event, 32> events;
+  const int ready = ::epoll_wait(control_epoll_.get(), events.data(), events.size(), 0);
+  for (int i = 0; i < ready; ++i)
+    if (const int peer = events[static_cast<std::size_t>(i)].data.fd; peer >= 0)
+      TRY(receive_notices_of(peer));
+  return {};
+}
+
+Result<void> Endpoint::receive_notices_of(int peer) {
+  while (auto message = control_connections_[static_cast<std::size_t>(peer)]->receive())
+    TRY(handle_control_message(peer, *std::move(message)));
   return {};
 }
 
@@ -135,7 +148,7 @@ void Endpoint::add_link(int peer, Link* link) {
 Result<void> Endpoint::add_connection(net::Socket socket, const Peer& peer) {
   const auto index = static_cast<std::size_t>(peer.rank);
   fork_guard_.add(socket.fd());
-  TRY(watch(control_epoll_, socket.fd()));
+  TRY(watch(control_epoll_, socket.fd(), peer.rank));
   peers_[index] = peer;
   control_connections_[index] = std::make_unique<ControlConnection>(std::move(socket), peer);
   connected_.push_back(peer.rank);

@@ -160,8 +160,10 @@ class Endpoint {
  private:
   friend class EndpointConnector;
   Endpoint(Peer self, GroupRanks members, bool full_mesh, Doorbell doorbell, Fd control_epoll);
-  static Result<void> watch(const Fd& epoll, int fd);
+  // peer: whose control connection it is; -1: it is none.
+  static Result<void> watch(const Fd& epoll, int fd, int peer = -1);
   Result<void> receive_notices();
+  Result<void> receive_notices_of(int peer);
   // As receive_notices(), for a moment: why a peer is gone. No error if none comes.
   Result<void> wait_for_reason_of_loss();
   // Notices, and in a large group connections on demand.

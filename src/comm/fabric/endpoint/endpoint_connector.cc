@@ -25,11 +25,11 @@
 #include "base/log.h"
 #include "comm/fabric/address/choose_address.h"
 #include "comm/fabric/endpoint/endpoint.h"
+#include "comm/fabric/endpoint/host_memory_exchange.h"
 #include "comm/fabric/endpoint/overlay.h"
+#include "comm/fabric/endpoint/peer_address.h"
 #include "comm/fabric/ofi/ofi_transport.h"
 #include "comm/fabric/shm/host_shared_memory.h"
-#include "comm/fabric/shm/shared_heap.h"
-#include "comm/fabric/shm/shared_segment.h"
 #include "comm/fabric/shm/shm_link.h"
 #include "comm/fabric/tcp/tcp_transport.h"
 #include "comm/group/fault.h"
@@ -54,22 +54,6 @@ enum class Side { caller, callee };
 // The indices of the listeners: for ranks of this host, and for those of other hosts.
 constexpr std::size_t kLocalListener = 0, kRemoteListener = 1;
 
-struct PeerAddress {
-  std::string host_id, unix_name, tcp;
-  std::int64_t pid = 0;
-};
-
-std::string encode_address(const PeerAddress& address) {
-  return join_fields(
-      {address.host_id, address.unix_name, address.tcp, std::to_string(address.pid)});
-}
-Result<PeerAddress> parse_peer_address(std::string_view entry) {
-  auto fields = TRY(split_fields(entry, 4));
-  PeerAddress address{std::move(fields[0]), std::move(fields[1]), std::move(fields[2])};
-  std::from_chars(fields[3].data(), fields[3].data() + fields[3].size(), address.pid);
-  return address;
-}
-
 std::string address_key(int rank) { return format("rank-{}", rank); }
 
 std::uint32_t salt_of(const net::Secret& secret, const std::string& group) {
@@ -87,8 +71,7 @@ class EndpointConnector : public PeerConnector {
       : options_(std::move(options)),
         rendezvous_(rendezvous, "fabric/" + options_.group),
         full_mesh_(options_.size <= options_.full_mesh_ranks),
-        deadline_(Deadline::after(options_.timeout)),
-        peer_heaps_(static_cast<std::size_t>(options_.size)) {}
+        deadline_(Deadline::after(options_.timeout)) {}
 
   Result<std::unique_ptr<Endpoint>> connect_all() {
     if (options_.size > 1) own_address_ = TRY(choose_address(options_.network));
@@ -99,6 +82,7 @@ class EndpointConnector : public PeerConnector {
         new Endpoint({options_.rank, options_.host_id, ::getpid(), global_rank(options_.rank)},
                      options_.members, full_mesh_, std::move(doorbell), std::move(control_epoll)));
     endpoint_ = endpoint.get();
+    host_memory_.emplace(endpoint_->doorbell_, options_.size);
     if (options_.size > 1) TRY(check_provider());
     auto connected = connect_peers();
     if (connected) connected = agree_on_hosts();
@@ -206,7 +190,7 @@ class EndpointConnector : public PeerConnector {
     if (!full_mesh_) {
       const auto neighbours = overlay_neighbours(options_.rank, options_.size);
       peers.insert(neighbours.begin(), neighbours.end());
-      if (shares_host_memory_) peers.insert(own_host_.begin(), own_host_.end());
+      if (own_host_.size() <= kHostMemoryRanks) peers.insert(own_host_.begin(), own_host_.end());
     }
     peers.erase(options_.rank);
     return {peers.begin(), peers.end()};
@@ -221,9 +205,8 @@ class EndpointConnector : public PeerConnector {
       if (address.host_id == options_.host_id) own_host_.push_back(rank);
       addresses_.push_back(std::move(address));
     }
-    shares_host_memory_ = own_host_.size() <= kHostMemoryRanks;
-    if (shares_host_memory_ && own_host_.front() != options_.rank)
-      lowest_peer_on_host_ = own_host_.front();
+    if (own_host_.size() > kHostMemoryRanks) host_memory_->share_links_only();
+    if (own_host_.front() < options_.rank) host_memory_->add_lower_peer(own_host_.front());
     if (std::ssize(own_host_) == options_.size || ofi_ != nullptr) return {};
     endpoint_->fabric_ = fabric_name();
     return open_tcp();
@@ -238,7 +221,7 @@ class EndpointConnector : public PeerConnector {
   Result<PeerAddress> address_of(int peer) {
     if (!full_mesh_) return addresses_[static_cast<std::size_t>(peer)];
     auto address = TRY(parse_peer_address(TRY(wait_for_key(address_key(peer)))));
-    if (!lowest_peer_on_host_ && address.host_id == options_.host_id) lowest_peer_on_host_ = peer;
+    if (address.host_id == options_.host_id) host_memory_->add_lower_peer(peer);
     return address;
   }
 
@@ -261,7 +244,7 @@ class EndpointConnector : public PeerConnector {
         [&] { return connect_socket(address, local); }, options_.secret, options_.group, deadline_,
         [&](net::Socket& proven) -> Result<void> {
           TRY(send_frame(proven, to_frame(endpoint_->self_), deadline_));
-          if (local) offered.emplace(TRY(offer_shm(proven)));
+          if (local) offered.emplace(TRY(host_memory_->offer(proven, deadline_)));
           return {};
         }));
     auto peer_info = TRY(parse_peer(TRY(recv_frame(socket, deadline_))));
@@ -269,7 +252,11 @@ class EndpointConnector : public PeerConnector {
       return Error{Code::corrupt,
                    format("another rank of {} answers at its place", text(options_.members))};
     peer_info.global_rank = global_rank(peer);
-    if (!(offered && TRY(complete_shm(socket, peer, *std::move(offered)))))
+    std::unique_ptr<Link> link;
+    if (offered) link = TRY(host_memory_->complete(socket, peer, *std::move(offered), deadline_));
+    if (link)
+      add(std::move(link), peer);
+    else
       TRY(agree_on_transport(socket, peer_info, Side::caller));
     return add(std::move(socket), peer_info);
   }
@@ -343,59 +330,10 @@ class EndpointConnector : public PeerConnector {
   Result<void> complete_accept(net::Socket& socket, const Peer& peer, bool local) {
     TRY(send_frame(socket, to_frame(endpoint_->self_), deadline_));
     const bool may_share = local && peer.host_id == options_.host_id;
-    if (local && TRY(answer_shm(socket, peer.rank, may_share))) return {};
-    return agree_on_transport(socket, peer, Side::callee);
-  }
-
-  // The connecting rank creates the segment of the link. The other returns the token in it, as a
-  // proof that it can read it, or nothing if they share no memory.
-  Result<ShmLinkSegment> offer_shm(net::Socket& socket) {
-    auto segment = TRY(ShmLinkSegment::create(net::random_hex(16)));
-    TRY(socket.send_fd(segment.memfd().get(), deadline_));
-    TRY(socket.send_fd(endpoint_->doorbell_.fd(), deadline_));
-    TRY(send_heap(socket));
-    return segment;
-  }
-
-  Result<bool> complete_shm(net::Socket& socket, int peer, ShmLinkSegment segment) {
-    const auto token = TRY(recv_frame(socket, deadline_));
-    if (token.empty()) return false;
-    if (token != segment.token())
-      return Error{Code::corrupt, "it reads other memory than was passed to it"};
-    Doorbell doorbell(TRY(socket.recv_fd(deadline_)));
-    add(make_shm_link(std::move(segment), ShmSide::creator, std::move(doorbell)), peer);
-    TRY(map_heap(TRY(socket.recv_fd(deadline_)), peer));
-    if (peer == lowest_peer_on_host_)
-      segment_ = TRY(SharedSegment::map(TRY(socket.recv_fd(deadline_)), options_.size));
-    return true;
-  }
-
-  Result<bool> answer_shm(net::Socket& socket, int peer, bool may_share) {
-    const auto memfd = TRY(socket.recv_fd(deadline_));
-    Doorbell doorbell(TRY(socket.recv_fd(deadline_)));
-    const auto heap = TRY(socket.recv_fd(deadline_));
-    auto segment = ShmLinkSegment::map(memfd);
-    const bool shares = may_share && segment;
-    TRY(send_frame(socket, shares ? segment->token() : "", deadline_));
-    if (!shares) return false;
-    TRY(socket.send_fd(endpoint_->doorbell_.fd(), deadline_));
-    TRY(send_heap(socket));
-    add(make_shm_link(std::move(*segment), ShmSide::opener, std::move(doorbell)), peer);
-    TRY(map_heap(heap, peer));
-    if (lowest_peer_on_host_ || !shares_host_memory_) return true;
-    if (!segment_) segment_ = TRY(SharedSegment::create(options_.size));
-    TRY(socket.send_fd(segment_->memfd().get(), deadline_));
-    return true;
-  }
-
-  Result<void> send_heap(net::Socket& socket) {
-    if (!own_heap_) own_heap_ = TRY(SharedHeap::for_this_process());
-    return socket.send_fd(own_heap_->memfd().get(), deadline_);
-  }
-
-  Result<void> map_heap(const Fd& memfd, int peer) {
-    if (!shares_host_memory_) return {};
-    peer_heaps_[static_cast<std::size_t>(peer)] = TRY(PeerHeap::map(memfd));
+    std::unique_ptr<Link> link;
+    if (local) link = TRY(host_memory_->answer(socket, peer.rank, may_share, deadline_));
+    if (!link) return agree_on_transport(socket, peer, Side::callee);
+    add(std::move(link), peer.rank);
     return {};
   }
 
@@ -524,9 +462,7 @@ class EndpointConnector : public PeerConnector {
         hosts.push_back(ranks);
       else
         for (const int rank : ranks) hosts.push_back({rank});
-      if (together && segment_ && shares_host_memory_ && id == options_.host_id && ranks.size() > 1)
-        endpoint_->shared_memory_ =
-            HostSharedMemory{ranks, std::move(*segment_), own_heap_, std::move(peer_heaps_)};
+      if (together && id == options_.host_id) endpoint_->shared_memory_ = host_memory_->take(ranks);
     }
     std::sort(hosts.begin(), hosts.end());
   }
@@ -537,18 +473,14 @@ class EndpointConnector : public PeerConnector {
   const bool full_mesh_;
   Deadline deadline_;
   Endpoint* endpoint_ = nullptr;
+  std::optional<HostMemoryExchange> host_memory_;
   std::optional<Acceptor> callers_;
   std::vector<PeerAddress> addresses_;  // of a large group
   std::vector<int> own_host_;           // of a large group: the ranks with this host's id
-  bool shares_host_memory_ = true;      // this host has few enough ranks
   TcpTransport* tcp_ = nullptr;         // at most one of these two is set; the endpoint owns it
   OfiTransport* ofi_ = nullptr;
-  std::optional<int> lowest_peer_on_host_;  // of the lower ranks with this host's id
-  int awaited_rank_ = -1;                   // the global rank of the peer that is connected now
+  int awaited_rank_ = -1;          // the global rank of the peer that is connected now
   bool shares_no_memory_ = false;  // some rank with this host's id shares no memory with this one
-  std::optional<SharedSegment> segment_;
-  std::shared_ptr<SharedHeap> own_heap_;  // as in HostSharedMemory
-  std::vector<std::optional<PeerHeap>> peer_heaps_;
 };
 
 Result<std::unique_ptr<Endpoint>> Endpoint::create(EndpointOptions options,
