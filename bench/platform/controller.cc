@@ -1,14 +1,17 @@
-// Measures the controller's decisions on the daemon's one thread, and the start of a daemon with
-// ten thousand runs in its store: a JSON line a measurement.
+// Measures the controller's decisions on the daemon's one thread, and the start of a daemon and a
+// list with a hundred thousand ended runs in its store: a JSON line a measurement.
 //
-//   bench_controller FOLDER     (a store is made in it, and removed)
+//   bench_controller FOLDER     (a store of 1.5 GB is made in it, and removed)
 #include "platform/controller/controller.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <functional>
+#include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/format.h"
@@ -16,6 +19,7 @@
 #include "platform/core/step/starting/incremental_scheduler.h"
 #include "platform/core/step/step.h"
 #include "platform/host/keys.h"
+#include "platform/insight/insight.h"
 #include "platform/store/sql_store.h"
 
 namespace lockstep::bench {
@@ -193,33 +197,101 @@ class NoEngine : public engine::Engine {
   }
 };
 
-void open_controller(store::Store& store, const std::filesystem::path& folder) {
+constexpr int kEndedRuns = 100'000;
+constexpr int kEndedNodes = 10;
+constexpr int kEndedRanks = 8;  // of each node
+
+// A run of ten nodes that ended.
+void add_ended(std::vector<model::Change>& rows, int number) {
+  model::Run run = run_numbered(number);
+  run.spec.nodes = kEndedNodes;
+  run.spec.devices = kEndedRanks;
+  run.submitted = run.queued = kNow - std::chrono::minutes(kEndedRuns - number);
+  run.epoch = 1;
+  run.started = run.submitted;
+  run.state = number % 100 ? model::RunState::succeeded : model::RunState::failed;
+  run.ended = run.submitted + std::chrono::minutes(30);
+  run.request_id = format("request-{}", number);
+  const model::Attempt attempt = attempt_of(run, model::AttemptState::ended);
+  rows.emplace_back(run);
+  rows.emplace_back(attempt);
+  for (int index = 0; index < kEndedNodes; ++index) {
+    model::Node node = node_of(attempt, format("host-{}", index), model::NodeState::released);
+    node.id.index = index;
+    node.ranks.clear();
+    for (int i = 0; i < kEndedRanks; ++i)
+      node.ranks.push_back({.rank = index * kEndedRanks + i,
+                            .local_rank = i,
+                            .pid = 5000 + i,
+                            .state = model::RankState::exited,
+                            .ended = attempt.ended});
+    rows.emplace_back(std::move(node));
+  }
+}
+
+void fill(const std::filesystem::path& file) {
+  auto database = store::Database::open(file).value();
+  store::SqlStore store(*database);
+  constexpr int kAtOnce = 500;
+  for (int first = 1; first <= kEndedRuns; first += kAtOnce) {
+    std::vector<model::Change> rows;
+    for (int number = first; number < first + kAtOnce; ++number) add_ended(rows, number);
+    LS_CHECK(store.commit(rows).has_value());
+  }
+}
+
+// The median of several calls.
+double median_seconds(const std::function<void()>& work) {
+  std::vector<double> times;
+  for (int i = 0; i < 11; ++i) times.push_back(seconds_of(work));
+  std::ranges::nth_element(times, times.begin() + 5);
+  return times[5];
+}
+
+void time_lists(controller::Controller& controller, store::Database& database) {
+  insight::Insight insight(database);
+  const auto time = [&](const char* what, const model::RunFilter& filter, std::size_t least) {
+    show(what, "ms", 1e3 * median_seconds([&] {
+                       std::vector<model::RunId> ids;
+                       for (const model::Run& run : controller.list_runs(filter).value())
+                         ids.push_back(run.id);
+                       LS_CHECK(ids.size() == least && insight.summaries(ids).has_value());
+                     }));
+  };
+  time("list of 50 of 100,000 ended runs", {}, 50);
+  time("the same of those that failed", {.state = model::RunState::failed}, 50);
+  time("the same of a project without runs", {.project = "none"}, 0);
+  show("a run of 10 nodes of 8 ranks that ended long ago is read", "ms",
+       1e3 * seconds_of([&] {
+         LS_CHECK(controller.fetch({"bench", 1}).has_value());
+         LS_CHECK(controller.state().runs.contains({"bench", 1}));
+       }));
+}
+
+void time_start(const std::filesystem::path& folder) {
+  fill(folder / "lockstep.db");
   NoEngine engine;
   const SystemClock clock;
   store::HistoryFile history(folder / "stores.json");
   const MonotonicClock steady;
-  auto controller = controller::Controller::open({.store = store,
-                                                  .history = history,
-                                                  .engine = engine,
-                                                  .clock = clock,
-                                                  .steady = steady,
-                                                  .keys = host::Keys::open(folder / "home").value(),
-                                                  .map = full_map(),
-                                                  .home = folder / "home"});
-  LS_CHECK(controller.value()->state().runs.size() == kRuns);
-}
-
-void time_start(const std::filesystem::path& folder) {
-  {
-    auto database = store::Database::open(folder / "lockstep.db").value();
-    store::SqlStore store(*database);
-    LS_CHECK(store.commit(many_rows(0, 0)).has_value());
-  }
-  show("start of a daemon with 10,000 ended runs in its store", "s", seconds_of([&] {
-         auto database = store::Database::open(folder / "lockstep.db").value();
-         store::SqlStore store(*database);
-         open_controller(store, folder);
+  std::unique_ptr<store::Database> database;
+  std::unique_ptr<store::SqlStore> store;
+  std::unique_ptr<controller::Controller> controller;
+  show("start of a daemon with 100,000 ended runs of 10 nodes of 8 ranks", "s", seconds_of([&] {
+         database = store::Database::open(folder / "lockstep.db").value();
+         store = std::make_unique<store::SqlStore>(*database);
+         controller =
+             controller::Controller::open({.store = *store,
+                                           .history = history,
+                                           .engine = engine,
+                                           .clock = clock,
+                                           .steady = steady,
+                                           .keys = host::Keys::open(folder / "home").value(),
+                                           .map = full_map(),
+                                           .home = folder / "home"})
+                 .value();
        }));
+  time_lists(*controller, *database);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-"""The controller's decisions and a daemon's start, with 10,000 runs in the store."""
+"""The controller's decisions with 10,000 runs, and a daemon's start and lists with 100,000."""
 
 import argparse
 import subprocess
@@ -11,7 +11,7 @@ PROGRAM = Path(__file__).resolve().parents[2] / "build" / "bin" / "bench_control
 def main() -> None:
     argparse.ArgumentParser(prog="./dev bench controller", description=__doc__).parse_args()
     with tempfile.TemporaryDirectory(prefix="lockstep-bench-") as folder:
-        subprocess.run([PROGRAM, folder], check=True, timeout=300)
+        subprocess.run([PROGRAM, folder], check=True, timeout=900)
 
 
 if __name__ == "__main__":

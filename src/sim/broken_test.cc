@@ -18,6 +18,16 @@ class StoreWrapper : public store::Store {
  public:
   explicit StoreWrapper(store::Store& real) : real_(real) {}
   Result<model::State> load() override { return real_.load(); }
+  Result<std::optional<model::RunRows>> find_run(const model::RunId& run) override {
+    return real_.find_run(run);
+  }
+  Result<std::optional<model::RunId>> find_request(const std::string& request_id) override {
+    return real_.find_request(request_id);
+  }
+  Result<std::vector<model::Run>> list_runs(const model::RunFilter& filter) override {
+    return real_.list_runs(filter);
+  }
+  Result<void> remove_run(const model::RunRows& run) override { return real_.remove_run(run); }
   Result<void> commit(std::span<const model::Change> changes) override {
     return real_.commit(changes);
   }

@@ -116,7 +116,9 @@ server::JanitorSetup janitor_setup(DaemonContext& ground, const controller::Cont
           .steady = ground.steady,
           .home = home.folder,
           .token_of = [&ground](const model::NodeName& node) { return ground.engine.token(node); },
-          .keep_logs = served.keep_logs};
+          .keep_logs = served.keep_logs,
+          .keep_metrics = served.keep_metrics.value_or(server::kKeepMetrics),
+          .store_max = served.store_max.value_or(server::kStoreMax)};
 }
 
 server::ServerSetup server_setup(DaemonContext& ground, controller::Controller& controller,
@@ -136,6 +138,8 @@ server::ServerSetup server_setup(DaemonContext& ground, controller::Controller& 
             std::ranges::move(janitor.problems(), std::back_inserter(all));
             if (auto placed = ground.database->check_file_status(); !placed)
               all.push_back(placed.error().message);
+            if (auto space = ground.insight.check_space(); !space)
+              all.push_back(space.error().message);
             return all;
           }};
 }

@@ -54,7 +54,7 @@ Result<ServeConfig> last_serve_config(const host::Home& home) {
   auto content = read_file(home.served_file());
   if (!content && content.error().code == Code::not_found) return ServeConfig{};
   auto read = [&]() -> Result<ServeConfig> {
-    return from_json<ServeConfig>(TRY(parse_json(TRY(content))));
+    return from_json<ServeConfig>(TRY(parse_json(TRY(content))), UnknownFields::ignore);
   };
   auto served = read();
   if (!served)

@@ -23,6 +23,9 @@ struct ServeConfig {
   std::vector<std::string> names;
   int port = 0;
   Duration keep_logs = server::kKeepLogs;
+  // None: the default. An older version reads the file as long as they are not set.
+  std::optional<Duration> keep_metrics{};
+  std::optional<Bytes> store_max{};
 
   static constexpr auto fields() {
     return record<ServeConfig>(
@@ -31,7 +34,9 @@ struct ServeConfig {
         field("listen", &ServeConfig::listen, "address to listen on"),
         field("names", &ServeConfig::names, "further names of that address"),
         field("port", &ServeConfig::port, "port; 0: any free one"),
-        field("keep_logs", &ServeConfig::keep_logs, "lines, after a run's end"));
+        field("keep_logs", &ServeConfig::keep_logs, "lines, after a run's end"),
+        field("keep_metrics", &ServeConfig::keep_metrics, "metrics, after a run's end"),
+        field("store_max", &ServeConfig::store_max, "of the store's file, in use"));
   }
 };
 

@@ -102,12 +102,15 @@ struct Series {
 struct SeriesList {
   std::vector<Series> series;
   std::int64_t left_out = 0;
+  std::int64_t removed = 0;
 
   static constexpr auto fields() {
     return record<SeriesList>(
         field("series", &SeriesList::series, "the run's metrics"),
         field("left_out", &SeriesList::left_out,
-              "series that the answer had no room for; ask for them by name or rank"));
+              "series that the answer had no room for; ask for them by name or rank"),
+        field("removed", &SeriesList::removed,
+              "points of the run that were removed long after its end, or to make room"));
   }
 };
 

@@ -381,6 +381,18 @@ struct RunList {
   }
 };
 
+struct RemovedRun {
+  std::string run;
+  std::string checkpoint_folder;
+
+  static constexpr auto fields() {
+    return record<RemovedRun>(
+        field("run", &RemovedRun::run, "the run that was removed"),
+        field("checkpoint_folder", &RemovedRun::checkpoint_folder,
+              "the folder that its user chose for its checkpoints, which stays; empty: its own"));
+  }
+};
+
 struct StopRequest {
   std::string reason;
 

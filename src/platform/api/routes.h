@@ -128,6 +128,14 @@ inline constexpr TypedRoute<None, ResumeRequest, RunView> kResume{
     "ResumeRequest",
     "RunView",
     "queue a run again that failed, timed out or was cancelled"};
+inline constexpr TypedRoute<None, None, RemovedRun> kRemove{
+    "POST",
+    "/api/v1/runs/{project}/{number}/remove",
+    Caller::user,
+    RouteErrors::run_not_found_or_storage_full,
+    "",
+    "RemovedRun",
+    "remove an ended run for good, with its lines, metrics, checkpoints and files"};
 inline constexpr TypedRoute<None, HoldRequest, RunView> kHold{
     "POST",
     "/api/v1/runs/{project}/{number}/hold",
@@ -269,10 +277,11 @@ inline constexpr TypedRoute<HeartbeatQuery, Heartbeat, HeartbeatAnswer> kHeartbe
     "HeartbeatAnswer",
     "an agent reports, and hears what to do"};
 
-inline constexpr std::array<const Route*, 28> kRoutes = {
-    &kHealth,  &kOpenapi, &kVersion,      &kMap,     &kSubmit,     &kPlan,        &kRuns,
-    &kRun,     &kStop,    &kResume,       &kHold,    &kRelease,    &kPriority,    &kLogs,
-    &kFlight,  &kProfile, &kProfileState, &kTrace,   &kMetrics,    &kQueue,       &kHosts,
-    &kSetHost, &kLimits,  &kSetLimit,     &kOrphans, &kStopOrphan, &kAdoptOrphan, &kHeartbeat};
+inline constexpr std::array<const Route*, 29> kRoutes = {
+    &kHealth,   &kOpenapi,  &kVersion,    &kMap,         &kSubmit,   &kPlan,
+    &kRuns,     &kRun,      &kStop,       &kResume,      &kRemove,   &kHold,
+    &kRelease,  &kPriority, &kLogs,       &kFlight,      &kProfile,  &kProfileState,
+    &kTrace,    &kMetrics,  &kQueue,      &kHosts,       &kSetHost,  &kLimits,
+    &kSetLimit, &kOrphans,  &kStopOrphan, &kAdoptOrphan, &kHeartbeat};
 
 }  // namespace lockstep::api

@@ -1,7 +1,9 @@
 #include "platform/controller/controller.h"
 
 #include <algorithm>
+#include <type_traits>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "base/log.h"
@@ -10,6 +12,7 @@
 #include "map/query.h"
 #include "platform/core/step/ending/attempt_end.h"
 #include "platform/core/step/ending/reason_text.h"
+#include "platform/core/step/ending/removal.h"
 #include "platform/host/node_files.h"
 
 namespace lockstep::controller {
@@ -31,6 +34,10 @@ constexpr Duration kEngineRetryMax = std::chrono::seconds(5);
 // After the store has refused a change, it is probed if nothing was stored for this time.
 constexpr Duration kProbeInterval = std::chrono::seconds(5);
 
+// Ended runs stay in the state for so long, for agents and users that still call about them.
+constexpr Duration kKeptAfterEnd = std::chrono::minutes(1);
+constexpr Duration kDropInterval = std::chrono::seconds(10);
+
 // Subjects of failure messages.
 constexpr auto kStore = "store", kHistory = "history", kEngine = "engine", kKill = "kill";
 
@@ -47,6 +54,17 @@ std::optional<model::RunId> run_of(const model::LimitRow&) { return std::nullopt
 std::optional<model::RunId> run_of(const model::StoreRow&) { return std::nullopt; }
 std::optional<model::RunId> run_of(const model::Orphan&) { return std::nullopt; }
 std::optional<model::RunId> run_of(const model::ClockRow&) { return std::nullopt; }
+
+// The run that an event is about.
+template <class Event>
+std::optional<model::RunId> run_named_by(const Event& event) {
+  if constexpr (requires { event.run; })
+    return event.run;
+  else if constexpr (std::is_same_v<Event, model::NodeReport>)
+    return event.node.attempt.run;
+  else
+    return std::nullopt;
+}
 
 // Calls visit(node) for each node that still holds devices.
 template <class Visit>
@@ -212,6 +230,7 @@ Result<void> Controller::update_orphans(const std::vector<engine::RunningNode>& 
   model::OrphansListed seen;
   bool changed = false;
   for (const engine::RunningNode& present : there) {
+    TRY(fetch(present.node.id.attempt.run));
     if (model::has_node(state(), present.node)) continue;
     const auto known = state().orphans.find(present.node);
     const bool is_new = known == state().orphans.end() || !state().engine_has_listed;
@@ -301,6 +320,9 @@ Result<void> Controller::sync_clock() {
 Result<model::RunId> Controller::submit(model::RunSpec spec, model::Origin origin,
                                         const std::string& request_id) {
   TRY(check_ready());
+  TRY(fetch_named(spec));
+  if (!request_id.empty() && !state().requests.contains(request_id))
+    if (const auto known = TRY(setup_.store.find_request(request_id))) TRY(fetch(*known));
   auto shared = runs_in_same_folder(spec.checkpoint_folder);
   const step::Outcome outcome = TRY(process_event(
       model::SubmitRun{std::move(spec), std::move(origin), request_id, std::move(shared)}));
@@ -316,10 +338,32 @@ Result<void> Controller::stop(const model::RunId& run, const std::string& reason
 
 Result<void> Controller::resume(const model::RunId& run) {
   TRY(check_ready());
+  TRY(fetch(run));
   const auto found = state().runs.find(run);
+  if (found != state().runs.end()) TRY(fetch_named(found->second.spec));
   TRY(process_event(model::ResumeRun{
       run, found == state().runs.end() ? std::vector<model::RunId>()
                                        : runs_in_same_folder(checkpoint_folder(found->second))}));
+  return {};
+}
+
+Result<void> Controller::remove(const model::RunId& run) {
+  TRY(check_ready());
+  TRY(fetch(run));
+  const auto found = state().runs.find(run);
+  const bool known = found != state().runs.end();
+  TRY(step::check_removable(state(), run,
+                            known && found->second.spec.checkpoint_folder.empty()
+                                ? runs_in_same_folder(checkpoint_folder(found->second))
+                                : std::vector<model::RunId>()));
+  if (execute_effects())
+    return Error{Code::unavailable, "the daemon is starting other runs; try again in a moment"};
+  const std::int64_t version = found->second.version + 1;
+  const auto removed = setup_.store.remove_run(model::rows_of(state(), run));
+  record_store_result(removed);
+  TRY(removed);
+  decider_.drop_ended_run(run);
+  for (const Watcher& watcher : watchers_) watcher(run, version);
   return {};
 }
 
@@ -333,7 +377,8 @@ Result<void> Controller::apply_operator_event(const model::Event& event) {
 }
 
 Result<step::DryRunResult> Controller::plan(const model::RunSpec& spec,
-                                            const model::Origin& origin) const {
+                                            const model::Origin& origin) {
+  TRY(fetch_named(spec));
   return step::dry_run(state(), {spec, origin, {}, runs_in_same_folder(spec.checkpoint_folder)},
                        setup_.clock.now());
 }
@@ -384,6 +429,31 @@ void Controller::tick() {
   if (setup_.steady.since_boot() - now >= kStandstill && !resume_listening()) return;
   if (!sync_clock()) return;
   (void)process_event(model::Tick{listening_since_});
+  drop_old_runs();
+}
+
+// --- Ended runs ---
+
+Result<void> Controller::fetch(const model::RunId& run) {
+  if (state().runs.contains(run)) return {};
+  const auto rows = TRY(setup_.store.find_run(run));
+  if (rows && model::is_final(rows->run.state)) decider_.add_ended_run(*rows);
+  return {};
+}
+
+// Names that are none are refused by the step.
+Result<void> Controller::fetch_named(const model::RunSpec& spec) {
+  for (const std::string& name : spec.after)
+    if (const auto id = model::parse_run_id(name)) TRY(fetch(*id));
+  return {};
+}
+
+// Effects that are still to run name their rows.
+void Controller::drop_old_runs() {
+  const Duration now = setup_.steady.since_boot();
+  if (now < next_drop_ || !effects_.empty()) return;
+  next_drop_ = now + kDropInterval;
+  decider_.drop_ended_runs(setup_.clock.now() - kKeptAfterEnd);
 }
 
 fs::path Controller::checkpoint_folder(const model::Run& run) const {
@@ -432,6 +502,9 @@ Result<step::Outcome> Controller::commit_event(const model::Event& event) {
 
 // Persists and applies the changes, and queues the effects.
 Result<step::Outcome> Controller::commit_events(std::span<const model::Event> events) {
+  for (const model::Event& event : events)
+    if (const auto run = std::visit([](const auto& one) { return run_named_by(one); }, event))
+      TRY(fetch(*run));
   step::Outcome outcome = TRY(decider_.propose(events, setup_.clock.now()));
   save_run_numbers(outcome.changes);
   if (auto committed = commit(outcome.changes); !committed) {

@@ -32,6 +32,7 @@
 #include "base/rate_limited_log.h"
 #include "base/steady_clock.h"
 #include "platform/core/model/command.h"
+#include "platform/core/model/ended_runs.h"
 #include "platform/core/model/event.h"
 #include "platform/core/model/state.h"
 #include "platform/core/sched/policy.h"
@@ -77,12 +78,15 @@ class Controller {
   // Queues the run again, with its whole time limit and all its retries. Fails unless it failed,
   // timed out or was cancelled.
   Result<void> resume(const model::RunId& run);
+  // Removes an ended run for good: its rows now, its files and reports by the janitor. Fails while
+  // another run needs it.
+  Result<void> remove(const model::RunId& run);
   // Requests by users and operators for waiting runs, hosts and limits: HoldRun, ReleaseRun,
   // SetPriority, SetHost, SetLimit, SetWeight; and StopOrphan, AdoptOrphan.
   Result<void> apply_operator_event(const model::Event& event);
   // Dry run: where the run would start if it were submitted now, and what would be preempted.
   // Changes nothing.
-  Result<step::DryRunResult> plan(const model::RunSpec& spec, const model::Origin& origin) const;
+  Result<step::DryRunResult> plan(const model::RunSpec& spec, const model::Origin& origin);
   // Handles an agent's heartbeat; returns the agent's command. Reports of ended attempts get
   // `leave`.
   Result<model::Command> report(const model::NodeReport& report);
@@ -95,7 +99,14 @@ class Controller {
   // well. True: effects are left, so call it again after other work of the loop.
   bool execute_effects();
 
+  // The open runs, and ended ones that were needed a short time ago.
   const model::State& state() const { return decider_.state(); }
+  // Afterwards the state has the run until a later tick, if there is such a run.
+  Result<void> fetch(const model::RunId& run);
+  // From the store, newest first.
+  Result<std::vector<model::Run>> list_runs(const model::RunFilter& filter) {
+    return setup_.store.list_runs(filter);
+  }
   // The waiting runs and the allocations, as of the last pass; empty before the engine's first
   // answer.
   const step::IncrementalScheduler& scheduler() const { return decider_.scheduler(); }
@@ -118,6 +129,8 @@ class Controller {
   void save_history();
   void save_run_numbers(const std::vector<model::Change>& changes);
   Result<void> sync_clock();
+  Result<void> fetch_named(const model::RunSpec& spec);
+  void drop_old_runs();
   bool engine_retry_is_due() const;
   Result<void> connect_to_engine();
   void launch_missing_nodes(const std::vector<engine::RunningNode>& there);
@@ -166,6 +179,7 @@ class Controller {
   Duration pause_{};                          // between two polls of the engine, until it is ready
   std::optional<Duration> ticked_;            // the last tick
   std::optional<Duration> last_engine_poll_;  // the last poll of the engine
+  Duration next_drop_{};                      // when ended runs are dropped from the state
   std::optional<Duration>
       store_refused_at_;  // when the store last refused a change; none: it accepts changes
   RateLimitedLog problem_log_;

@@ -122,7 +122,19 @@ class ControllerTest : public ::testing::Test {
                                     host::Keys::open(home_).value(), two_hosts(), home_})
                       .value();
   }
-  const model::Run& run(const model::RunId& id) { return controller_->state().runs.at(id); }
+  const model::Run& run(const model::RunId& id) {
+    EXPECT_TRUE(controller_->fetch(id));
+    return controller_->state().runs.at(id);
+  }
+  bool is_in_memory(const model::RunId& id) const { return controller_->state().runs.contains(id); }
+  // Cancelled while it waits for its time.
+  model::RunId ended_run(const std::string& request_id = {}) {
+    auto spec = spec_of(1, 1);
+    spec.not_before = clock_.time + std::chrono::hours(1);
+    const model::RunId id = controller_->submit(spec, {}, request_id).value();
+    EXPECT_TRUE(controller_->stop(id, "enough"));
+    return id;
+  }
   std::vector<model::NodeId> nodes(const model::RunId& id) {
     std::vector<model::NodeId> ids;
     for (const model::Node* node : model::nodes_of(controller_->state(), {id, run(id).epoch}))
@@ -265,6 +277,118 @@ TEST_F(ControllerTest, AFolderIsTheSameHoweverItsPathIsWrittenAndWhoeverHasItByD
   const auto resumed = controller_->resume(by_default);
   ASSERT_FALSE(resumed);
   EXPECT_THAT(resumed.error().message, HasSubstr(" writes to its folder and has not ended"));
+}
+
+// --- Ended runs ---
+
+TEST_F(ControllerTest, AnEndedRunLeavesTheStateAndIsReadAgainWhenItIsAskedFor) {
+  const model::RunId id = ended_run();
+  tick();
+  EXPECT_TRUE(is_in_memory(id)) << "its agents and users may still call";
+  tick(std::chrono::minutes(2));
+  EXPECT_FALSE(is_in_memory(id));
+  EXPECT_EQ(run(id).reason, "stopped: enough");
+  EXPECT_TRUE(controller_->resume(id));
+  EXPECT_EQ(run(id).state, model::RunState::queued);
+  tick(std::chrono::minutes(2));
+  EXPECT_TRUE(is_in_memory(id));
+}
+
+TEST_F(ControllerTest, ADaemonLoadsNoEndedRunsAndStillGivesNoNumberAgain) {
+  const model::RunId id = ended_run();
+  history_.history = {};
+  restart();
+  EXPECT_FALSE(is_in_memory(id));
+  EXPECT_EQ(text(ended_run()), "demo/2");
+  EXPECT_EQ(controller_->list_runs({}).value().size(), 2u);
+}
+
+TEST_F(ControllerTest, ARequestIdStandsForItsRunLongAfterTheRunHasEnded) {
+  auto spec = spec_of(1, 1);
+  spec.not_before = clock_.time + std::chrono::hours(1);
+  const model::RunId id = ended_run("3f-a");
+  tick(std::chrono::minutes(2));
+  EXPECT_EQ(controller_->submit(spec, {}, "3f-a").value(), id);
+}
+
+TEST_F(ControllerTest, ALateAgentOfARunThatEndedLongAgoLeaves) {
+  const model::RunId id = controller_->submit(spec_of(1, 1), {}).value();
+  const model::NodeId node = nodes(id)[0];
+  report(word(node, model::NodeState::ready));
+  report(with_rank(node, model::RankState::exited));
+  engine_.there.clear();
+  tick();
+  ASSERT_EQ(run(id).state, model::RunState::succeeded);
+  tick(std::chrono::minutes(2));
+  ASSERT_FALSE(is_in_memory(id));
+  const model::Command command = report(word(node, model::NodeState::running));
+  EXPECT_EQ(command.kind, model::CommandKind::leave);
+  EXPECT_FALSE(command.orphaned);
+}
+
+TEST_F(ControllerTest, ARunStaysInTheStateWhileAnotherIsToStartAfterIt) {
+  const model::RunId first = controller_->submit(spec_of(1, 1), {}).value();
+  auto spec = spec_of(1, 1);
+  spec.after = {text(first)};
+  const model::RunId second = controller_->submit(spec, {}).value();
+  ASSERT_TRUE(controller_->apply_operator_event(model::HoldRun{second, "ann", ""}));
+  report(word(nodes(first)[0], model::NodeState::ready));
+  report(with_rank(nodes(first)[0], model::RankState::exited));
+  engine_.there.clear();
+  tick();
+  tick(std::chrono::minutes(2));
+  EXPECT_TRUE(is_in_memory(first));
+  restart();
+  EXPECT_TRUE(is_in_memory(first));
+}
+
+TEST_F(ControllerTest, AResumedRunWaitsAgainForARunThatFailedLongAgo) {
+  const model::RunId first = controller_->submit(spec_of(1, 1), {}).value();
+  auto spec = spec_of(1, 1);
+  spec.after = {text(first)};
+  const model::RunId second = controller_->submit(spec, {}).value();
+  ASSERT_TRUE(controller_->stop(second, ""));
+  ASSERT_TRUE(controller_->stop(first, ""));
+  engine_.there.clear();
+  tick();
+  tick(std::chrono::minutes(2));
+  ASSERT_FALSE(is_in_memory(first) || is_in_memory(second));
+  ASSERT_TRUE(controller_->resume(second));
+  tick();
+  EXPECT_EQ(run(second).state, model::RunState::cancelled);
+  EXPECT_THAT(run(second).reason, HasSubstr("demo/1, after which it was to start, was cancelled"));
+}
+
+TEST_F(ControllerTest, ARemovedRunIsGoneAndItsNumberIsNotGivenAgain) {
+  const model::RunId id = ended_run("3f-a");
+  tick(std::chrono::minutes(2));
+  store_.fail_with(Error{Code::exhausted, "disk full"});
+  EXPECT_FALSE(controller_->remove(id));
+  store_.fail_with(std::nullopt);
+  EXPECT_TRUE(controller_->fetch(id));
+  ASSERT_TRUE(is_in_memory(id)) << "what could not be stored has not happened";
+  ASSERT_TRUE(controller_->remove(id));
+  EXPECT_FALSE(is_in_memory(id));
+  EXPECT_EQ(controller_->remove(id).error().code, Code::not_found);
+  EXPECT_TRUE(controller_->list_runs({}).value().empty());
+  history_.history = {};
+  restart();
+  EXPECT_EQ(text(ended_run("3f-a")), "demo/2");
+}
+
+TEST_F(ControllerTest, ARunThatIsNeededIsNotRemoved) {
+  const model::RunId open = controller_->submit(spec_of(1, 1), {}).value();
+  EXPECT_THAT(controller_->remove(open).error().message,
+              HasSubstr("it is starting; `lockstep stop demo/1 --wait` ends it first"));
+  const model::RunId ended = ended_run();
+  auto spec = spec_of(1, 1);
+  spec.not_before = clock_.time + std::chrono::hours(1);
+  spec.checkpoint_folder = controller_->checkpoint_folder(run(ended));
+  const model::RunId heir = controller_->submit(spec, {}).value();
+  EXPECT_THAT(controller_->remove(ended).error().message,
+              HasSubstr("demo/3 continues from its checkpoint folder"));
+  ASSERT_TRUE(controller_->stop(heir, ""));
+  EXPECT_TRUE(controller_->remove(ended));
 }
 
 // --- Identity of the store ---

@@ -63,6 +63,7 @@ Result<std::int64_t> Insight::put_new(const Delivery& delivery) {
   const auto fresh = std::ranges::upper_bound(items, stored, {}, &spool::TelemetryItem::sequence);
   const std::span<const spool::TelemetryItem> rest(fresh, items.end());
   if (rest.empty()) return stored;
+  TRY(check_space());
   if (auto done = put(node, rest); !done)
     return std::move(done).error().with_context("storing what " + text(node) + " sent");
   return rest.back().sequence;

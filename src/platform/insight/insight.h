@@ -71,7 +71,12 @@ struct Limits {
   std::size_t name = 256;        // bytes of a metric's name
   std::int64_t events = 200;     // of a run: the newest are kept
   std::size_t event = 1'000;     // bytes of one event; longer ones are cut
+  // Space of the disk that is kept for the states of runs; at most a twentieth of the disk.
+  Bytes reserve = 256_MiB;
 };
+
+// Why lines are removed: the run ended long ago, or all take too much space.
+enum class Removal { age, space };
 
 // The items that one call of a node's agent brings.
 struct Delivery {
@@ -105,8 +110,19 @@ class Insight {
   // The last lines of the run, oldest first, up to 4 MiB.
   Result<std::vector<api::LogLine>> log_tail(const model::RunId& run, std::int64_t lines,
                                              std::optional<int> rank = std::nullopt);
-  // Removes the run's lines permanently, some at a time; true while some are left.
-  Result<bool> expire_log(const model::RunId& run);
+  // Removes the run's lines permanently, some at a time; true while some are left. A line of
+  // Lockstep says why.
+  Result<bool> expire_log(const model::RunId& run, Removal why = Removal::age);
+  // The same for the points of its metrics; their latest values stay.
+  Result<bool> expire_points(const model::RunId& run);
+  // The same for everything that was ever reported about it, without a trace.
+  Result<bool> remove(const model::RunId& run);
+  // Makes room: removes some lines of the oldest ended run that has any; if there is none, points;
+  // else lines of the open run that has the most. False: nothing of these is left.
+  Result<bool> free_some();
+  // An error while the disk has less space than `Limits::reserve`: then nothing is ingested, so
+  // that the states of runs can still be stored.
+  Result<void> check_space() const;
   // Continues the work that very large calls left, some at a time; true while there is more.
   Result<bool> summarize_pending();
 

@@ -20,8 +20,6 @@ constexpr Int kPointsMax = 1'000'000;
 constexpr Int kNamesMax = 1000;     // of a run
 constexpr Int kLatestMax = 20'000;  // of all runs
 constexpr Int kCheckpointsMax = 1000;
-// Chunks removed at once: a few milliseconds of work.
-constexpr Int kExpireAtOnce = 64;
 
 // [["demo",1],["demo",2]], which SQL reads as a table: a statement has a fixed number of
 // parameters.
@@ -44,17 +42,6 @@ Result<std::vector<api::LogLine>> Insight::log_tail(const model::RunId& run, std
   return counters ? last_lines(database_, *counters, lines, rank) : std::vector<api::LogLine>();
 }
 
-Result<bool> Insight::expire_log(const model::RunId& run) {
-  auto counters = TRY(find_counters(database_, run));
-  if (!counters || counters->bytes == 0) return false;
-  bool more = false;
-  TRY(database_.transaction([&]() -> Result<void> {
-    more = TRY(expire_lines(database_, *counters, kExpireAtOnce));
-    return save(database_, *counters);
-  }));
-  return more;
-}
-
 Result<bool> Insight::summarize_pending() { return summarize_some(database_); }
 
 Result<api::SeriesList> Insight::series(const model::RunId& run, const SeriesQuery& query) {
@@ -68,6 +55,8 @@ Result<api::SeriesList> Insight::series(const model::RunId& run, const SeriesQue
     api::Series series = TRY(points_of(database_, row, after, share));
     if (series.total > 0) page.series.push_back(std::move(series));
   }
+  if (const auto counters = TRY(find_counters(database_, run)))
+    page.removed = counters->points_removed;
   return page;
 }
 

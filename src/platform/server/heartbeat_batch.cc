@@ -70,7 +70,10 @@ void HeartbeatBatch::store_items(const std::vector<HeartbeatCall>& calls) {
   const auto stored = insight_.ingest(deliveries);
   for (auto next = stored.begin(); const HeartbeatCall& call : calls) {
     const bool known = model::has_node(controller_.state(), call.node);
-    const Result<std::int64_t> acknowledged = known ? *next++ : Result<std::int64_t>(0);
+    auto acknowledged = known ? *next++ : Result<std::int64_t>(0);
+    // Without room the agent keeps its items, and still gets its command.
+    if (!acknowledged && acknowledged.error().code == Code::exhausted)
+      acknowledged = insight_.ingest(call.node.id, {});
     if (acknowledged)
       stored_(call, *acknowledged);
     else

@@ -46,6 +46,17 @@ TEST_F(ServerTest, AnAgentIsToldToStartAndItsItemsAreKeptOnce) {
   EXPECT_EQ(tail["next"], page["next"]);
 }
 
+TEST_F(ServerTest, WithoutRoomForItsItemsAnAgentKeepsThemAndStillGetsItsCommand) {
+  submit();
+  const Json items = {{"items", {log(1, 0, std::string(30'000, 'x'))}}};
+  ASSERT_TRUE(database_->execute("pragma max_page_count = 1"));  // as many as there are
+  Json answer = heartbeat("ready", items);
+  EXPECT_EQ(answer["command"], "start");
+  EXPECT_EQ(answer["acknowledged"], 0);
+  ASSERT_TRUE(database_->execute("pragma max_page_count = 1000000"));
+  EXPECT_EQ(heartbeat("ready", items)["acknowledged"], 1);
+}
+
 TEST_F(ServerTest, LinesWithoutAnEndAreShownApartUntilTheyEnd) {
   submit();
   const auto unfinished = [](std::string text) {

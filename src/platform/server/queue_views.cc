@@ -70,6 +70,7 @@ api::WaitingView waiting_view(const model::Run& run) {
 api::WaitingView waiting_view(const model::Run& run, const sched::WaitingRun& waiting,
                               const sched::StartTimes& starts) {
   auto view = waiting_view(run);
+  view.reason = waiting.reason;
   if (waiting.blocker) view.blocker = text(*waiting.blocker);
   view.expected_start = starts.expected;
   view.latest_start = starts.latest;

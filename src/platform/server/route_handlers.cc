@@ -47,6 +47,7 @@ RouteHandlers::Handler RouteHandlers::handler_for(const api::Route& route) {
       {&api::kRun, &H::handle<api::kRun, &H::run>},
       {&api::kStop, &H::handle<api::kStop, &H::stop>},
       {&api::kResume, &H::handle<api::kResume, &H::resume>},
+      {&api::kRemove, &H::handle<api::kRemove, &H::remove>},
       {&api::kHold, &H::handle<api::kHold, &H::hold>},
       {&api::kRelease, &H::handle<api::kRelease, &H::release>},
       {&api::kPriority, &H::handle<api::kPriority, &H::priority>},
@@ -76,7 +77,9 @@ std::vector<std::string> RouteHandlers::problems() const {
   return setup_.problems ? setup_.problems() : std::vector<std::string>();
 }
 
+// Its rows are in the state until a later tick.
 Result<const model::Run*> RouteHandlers::find_run(const model::RunId& id) const {
+  TRY(setup_.controller.fetch(id));
   const auto found = state().runs.find(id);
   if (found == state().runs.end())
     return Error{Code::not_found, format("there is no run {}; `lockstep ps` lists them", text(id))};
@@ -137,6 +140,13 @@ Result<api::RunView> RouteHandlers::resume(const RouteCall<api::kResume>& call) 
   const model::RunId id = TRY(run_of(call.path_parameters));
   TRY(setup_.controller.resume(id));
   return view(id);
+}
+
+Result<api::RemovedRun> RouteHandlers::remove(const RouteCall<api::kRemove>& call) {
+  const model::RunId id = TRY(run_of(call.path_parameters));
+  const std::string folder = TRY(find_run(id))->spec.checkpoint_folder;
+  TRY(setup_.controller.remove(id));
+  return api::RemovedRun{.run = text(id), .checkpoint_folder = folder};
 }
 
 Result<api::RunView> RouteHandlers::hold(const RouteCall<api::kHold>& call) {
@@ -214,29 +224,17 @@ Result<api::RunView> RouteHandlers::adopt_orphan(const RouteCall<api::kAdoptOrph
   return view(id);
 }
 
-// Newest first.
-std::vector<const model::Run*> RouteHandlers::find_runs(const api::RunsQuery& query) const {
-  std::vector<const model::Run*> found;
-  for (const auto& [id, run] : state().runs)
-    if (query.project.value_or(id.project) == id.project &&
-        query.state.value_or(run.state) == run.state)
-      found.push_back(&run);
-  std::ranges::stable_sort(found, std::ranges::greater(), [](const model::Run* run) {
-    return std::pair(run->submitted, run->id.number);
-  });
-  found.resize(std::min(static_cast<std::size_t>(query.limit), found.size()));
-  return found;
-}
-
 Result<api::RunList> RouteHandlers::runs(const RouteCall<api::kRuns>& call) {
-  const auto found = find_runs(call.query);
+  const auto found = TRY(setup_.controller.list_runs(
+      {.project = call.query.project, .state = call.query.state, .limit = call.query.limit}));
   std::vector<model::RunId> ids;
-  for (const model::Run* run : found) ids.push_back(run->id);
+  for (const model::Run& run : found) ids.push_back(run.id);
   auto summary = TRY(setup_.insight.summaries(ids));
   api::RunList list{.runs = {}, .problems = problems()};
-  for (const model::Run* run : found)
-    list.runs.push_back(run_view(state(), *run, std::move(summary.at(run->id)),
-                                 setup_.controller.checkpoint_folder(*run), setup_.clock.now()));
+  for (const model::Run& run : found)
+    list.runs.push_back(run_view(state(), run, std::move(summary.at(run.id)),
+                                 setup_.controller.checkpoint_folder(run), setup_.clock.now()));
+  add_wait_reasons(list.runs, found, setup_.controller.scheduler());
   list.notices = setup_.controller.notices();
   return list;
 }
@@ -376,6 +374,11 @@ void RouteHandlers::answer_heartbeat(const HeartbeatCall& call, std::int64_t ack
   const auto look = [this, name, acknowledged, reply = call.reply, known = heartbeat.known_command,
                      known_profile = heartbeat.profile.value_or(api::ProfileReport{}).request_id](
                         LongPolls::AttemptKind turn) {
+    // An agent may call long after its run's end.
+    if (const auto fetched = setup_.controller.fetch(name.id.attempt.run); !fetched) {
+      reply.send(fetched.error());
+      return true;
+    }
     const model::Command command = model::command_for(state(), name);
     const bool flight_wanted = is_flight_wanted(name);
     const auto profile = profile_order(name);

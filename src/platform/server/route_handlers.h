@@ -52,6 +52,7 @@ class RouteHandlers {
   Result<api::RunList> runs(const RouteCall<api::kRuns>& call);
   Result<api::RunView> stop(const RouteCall<api::kStop>& call);
   Result<api::RunView> resume(const RouteCall<api::kResume>& call);
+  Result<api::RemovedRun> remove(const RouteCall<api::kRemove>& call);
   Result<api::RunView> hold(const RouteCall<api::kHold>& call);
   Result<api::RunView> release(const RouteCall<api::kRelease>& call);
   Result<api::RunView> priority(const RouteCall<api::kPriority>& call);
@@ -81,7 +82,6 @@ class RouteHandlers {
   const model::State& state() const { return setup_.controller.state(); }
   Result<const model::Run*> find_run(const model::RunId& id) const;
   Result<api::RunView> view(const model::RunId& id);
-  std::vector<const model::Run*> find_runs(const api::RunsQuery& query) const;
   Result<model::Node> newest_node(const model::RunId& run, int index) const;
   bool is_flight_wanted(const model::NodeName& node);
   std::optional<api::ProfileOrder> profile_order(const model::NodeName& node) const;

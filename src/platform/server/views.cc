@@ -1,6 +1,7 @@
 #include "platform/server/views.h"
 
 #include <algorithm>
+#include <map>
 
 #include "base/units.h"
 
@@ -143,6 +144,17 @@ api::RunView run_view(const model::State& state, const model::Run& run, insight:
   return view;
 }
 
+void add_wait_reasons(std::vector<api::RunView>& views, const std::vector<model::Run>& runs,
+                      const step::IncrementalScheduler& scheduler) {
+  std::map<model::RunId, std::size_t> queued;
+  for (std::size_t i = 0; i < runs.size(); ++i)
+    if (runs[i].state == model::RunState::queued) queued.emplace(runs[i].id, i);
+  if (queued.empty()) return;
+  for (const sched::WaitingRun& waiting : scheduler.waiting())
+    if (const auto found = queued.find(waiting.run); found != queued.end())
+      views[found->second].reason = waiting.reason;
+}
+
 void add_start_estimate(api::RunView& view, const model::Run& run,
                         const step::IncrementalScheduler& scheduler) {
   const auto& waiting = scheduler.waiting();
@@ -151,6 +163,7 @@ void add_start_estimate(api::RunView& view, const model::Run& run,
     view.expected_start = run.not_before;
     return;
   }
+  view.reason = found->reason;
   if (found->blocker) view.blocker = text(*found->blocker);
   const sched::StartTimes& starts =
       scheduler.start_times()[static_cast<std::size_t>(found - waiting.begin())];

@@ -17,6 +17,10 @@ namespace lockstep::server {
 // which lists omit.
 api::RunView run_view(const model::State& state, const model::Run& run, insight::RunSummary summary,
                       const std::filesystem::path& checkpoint_folder, Time now);
+// The reasons of waiting runs, which name the head of the queue; rows name none. The views are
+// those of the runs.
+void add_wait_reasons(std::vector<api::RunView>& views, const std::vector<model::Run>& runs,
+                      const step::IncrementalScheduler& scheduler);
 // While it waits: the blocking run and the estimated start.
 void add_start_estimate(api::RunView& view, const model::Run& run,
                         const step::IncrementalScheduler& scheduler);

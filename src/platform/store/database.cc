@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <sqlite3.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 
 #include "base/check.h"
 #include "base/format.h"
@@ -275,6 +276,22 @@ Result<void> Database::transaction(const std::function<Result<void>()>& work) {
 const std::string& Database::name() const { return impl_->name; }
 
 std::int64_t Database::statements_run() const { return impl_->statements_run; }
+
+Result<Bytes> Database::used() {
+  const auto pages = TRY(rows<std::int64_t>("pragma page_count"));
+  const auto size = TRY(rows<std::int64_t>("pragma page_size"));
+  return Bytes(std::get<0>(pages[0]) * std::get<0>(size[0])) - TRY(unused());
+}
+
+std::optional<Database::DiskSpace> Database::disk_space() const {
+  struct statvfs disk{};
+  if (!impl_->locks.database || ::fstatvfs(impl_->locks.database.get(), &disk) != 0)
+    return std::nullopt;
+  const auto bytes = [&](auto blocks) {
+    return Bytes(static_cast<std::int64_t>(blocks) * static_cast<std::int64_t>(disk.f_frsize));
+  };
+  return DiskSpace{.free = bytes(disk.f_bavail), .total = bytes(disk.f_blocks)};
+}
 
 Result<Bytes> Database::unused() {
   const auto pages = TRY(rows<std::int64_t>("pragma freelist_count"));

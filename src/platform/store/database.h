@@ -144,8 +144,14 @@ class Database {
   // Since it was opened: the cost of a call, for tests and measurements.
   std::int64_t statements_run() const;
 
-  // Unused bytes of the file: new rows use them first.
+  // Bytes of the file with rows in them, and unused ones, which new rows use first.
+  Result<Bytes> used();
   Result<Bytes> unused();
+  // Space of the file system that has the file; none in memory, and where it is not known.
+  struct DiskSpace {
+    Bytes free, total;
+  };
+  std::optional<DiskSpace> disk_space() const;
   // Releases up to so many unused pages of the file, some ten microseconds each. Files that another
   // program created cannot shrink.
   Result<void> shrink(std::int64_t pages);

@@ -263,10 +263,39 @@ constexpr std::string_view kFieldNames[] = {
     "alter table orphans rename column stopping to stop_requested_at",
 };
 
-constexpr std::array<std::span<const std::string_view>, 16> kMigrations = {
-    kRunsAndAttempts, kInsight, kHangAndResume, kBounds,    kRequests, kControl,
-    kPreemptions,     kShares,  kEvents,        kWeights,   kFaults,   kGenerations,
-    kClock,           kOrphans, kStopReasons,   kFieldNames};
+// Ended runs are read when asked for, cleaned up once, and removed. `ended` is NULL for open runs.
+constexpr std::string_view kEndedRuns[] = {
+    "create index runs_by_end on runs (ended)",
+    "create index runs_by_submission on runs (submitted, number, state)",
+    // The janitor's finished work for the run that ended then.
+    R"(create table cleaned_runs (
+      project text not null, number integer not null,
+      ended integer not null, level integer not null,
+      primary key (project, number)
+    ) strict, without rowid)",
+    R"(create table removed_runs (
+      project text not null, number integer not null,
+      generation text not null,
+      day integer not null,             -- of its end, since 1970
+      device_seconds integer not null,  -- that it used
+      nodes text not null,              -- JSON, their full names
+      pending integer not null,         -- its files and reports are not all removed yet
+      primary key (project, number)
+    ) strict, without rowid)",
+    "create index removed_runs_pending on removed_runs (project, number) where pending",
+    // Points stored since they were last removed, and points that were removed.
+    "alter table run_counters add column points integer not null default 0",
+    "alter table run_counters add column points_removed integer not null default 0",
+    "update run_counters set points = series",
+    "create index run_counters_with_lines on run_counters (id) where bytes > 0",
+    "create index run_counters_with_points on run_counters (id) where points > 0",
+    "alter table series add column removed integer not null default 0",
+};
+
+constexpr std::array<std::span<const std::string_view>, 17> kMigrations = {
+    kRunsAndAttempts, kInsight, kHangAndResume, kBounds,     kRequests, kControl,
+    kPreemptions,     kShares,  kEvents,        kWeights,    kFaults,   kGenerations,
+    kClock,           kOrphans, kStopReasons,   kFieldNames, kEndedRuns};
 
 Result<bool> has_table(Database& database, std::string_view name) {
   const auto found = TRY(database.rows<std::string>(

@@ -1,6 +1,9 @@
 #include "platform/store/sql_store.h"
 
+#include <algorithm>
+
 #include "base/format.h"
+#include "platform/store/cleanup_tables.h"
 #include "platform/store/tables.h"
 
 namespace lockstep::store {
@@ -47,12 +50,70 @@ Result<void> check_tables(Database& db) {
   return check_table<SingleRow<model::ClockRow>>(db);
 }
 
-Result<void> add_rank(model::State& state, RankRow row) {
-  const auto node = state.nodes.find(row.node);
-  if (node == state.nodes.end())
+Where of_run(const model::RunId& run) {
+  return {"project = :project and number = :number",
+          {{.type = SqlType::text, .text = run.project}, {.integer = run.number}}};
+}
+
+Result<void> add_rank(std::vector<model::Node>& nodes, RankRow row) {
+  const auto node = std::ranges::lower_bound(nodes, row.node, {}, &model::Node::id);
+  if (node == nodes.end() || node->id != row.node)
     return Error{Code::corrupt, format("table ranks, {}: the table nodes has no {}",
                                        Table<RankRow>::place(row), text(row.node))};
-  node->second.ranks.push_back(std::move(row.rank));
+  node->ranks.push_back(std::move(row.rank));
+  return {};
+}
+
+Result<model::RunRows> with_its_rows(Database& db, model::Run run) {
+  const Where of = of_run(run.id);
+  model::RunRows rows{.run = std::move(run)};
+  TRY(for_each_row<model::Attempt>(db, of, [&](model::Attempt&& row) -> Result<void> {
+    rows.attempts.push_back(std::move(row));
+    return {};
+  }));
+  TRY(for_each_row<model::Node>(db, of, [&](model::Node&& row) -> Result<void> {
+    rows.nodes.push_back(std::move(row));
+    return {};
+  }));
+  TRY(for_each_row<RankRow>(db, of,
+                            [&](RankRow&& row) { return add_rank(rows.nodes, std::move(row)); }));
+  return rows;
+}
+
+Result<std::vector<model::Run>> runs_where(Database& db, const Where& where) {
+  std::vector<model::Run> runs;
+  TRY(for_each_row<model::Run>(db, where, [&](model::Run&& run) -> Result<void> {
+    runs.push_back(std::move(run));
+    return {};
+  }));
+  return runs;
+}
+
+Result<std::optional<model::RunRows>> find_rows(Database& db, const model::RunId& id) {
+  auto found = TRY(runs_where(db, of_run(id)));
+  if (found.empty()) return std::optional<model::RunRows>();
+  return std::optional(TRY(with_its_rows(db, std::move(found.front()))));
+}
+
+Result<void> load_open_runs(Database& db, model::State& state) {
+  for (model::Run& run : TRY(runs_where(db, {.condition = "ended is null"}))) {
+    const model::RunRows rows = TRY(with_its_rows(db, std::move(run)));
+    model::apply(state, rows.run);
+    for (const model::Attempt& attempt : rows.attempts) model::apply(state, attempt);
+    for (const model::Node& node : rows.nodes) model::apply(state, node);
+  }
+  return {};
+}
+
+Result<void> load_awaited_runs(Database& db, model::State& state) {
+  std::vector<std::string> names;
+  for (const auto& [id, run] : state.runs)
+    names.insert(names.end(), run.spec.after.begin(), run.spec.after.end());
+  for (const std::string& name : names) {
+    const model::RunId id = TRY(model::parse_run_id(name));
+    if (state.runs.contains(id)) continue;
+    if (const auto rows = TRY(find_rows(db, id))) model::add_ended_run(state, *rows);
+  }
   return {};
 }
 
@@ -76,10 +137,9 @@ Result<void> load_rows(Database& db, model::State& state) {
 
 Result<void> load_all(Database& db, model::State& state) {
   TRY(check_tables(db));
-  TRY(load_rows<model::Run>(db, state));
-  TRY(load_rows<model::Attempt>(db, state));
-  TRY(load_rows<model::Node>(db, state));
-  TRY(for_each_row<RankRow>(db, [&](RankRow&& row) { return add_rank(state, std::move(row)); }));
+  TRY(load_open_runs(db, state));
+  TRY(load_awaited_runs(db, state));
+  TRY(add_totals_of_ended_runs(db, state));
   TRY(load_rows<model::HostRow>(db, state));
   TRY(load_rows<model::LimitRow>(db, state));
   TRY(for_each_row<OrphanRow>(db, [&](OrphanRow&& row) { return add_orphan(state, row); }));
@@ -102,6 +162,43 @@ Result<model::State> SqlStore::load() {
   if (!loaded)
     return std::move(loaded).error().with_context("loading the runs from " + database_.name());
   return state;
+}
+
+Result<std::optional<model::RunRows>> SqlStore::find_run(const model::RunId& run) {
+  return find_rows(database_, run);
+}
+
+Result<std::optional<model::RunId>> SqlStore::find_request(const std::string& request_id) {
+  std::optional<model::RunId> run;
+  for (auto& [project, number] : TRY((database_.rows<std::string, std::int64_t>(
+           "select project, number from runs where request_id = :id", request_id))))
+    run = {std::move(project), number};
+  return run;
+}
+
+// The index has all columns of the filter, so that only the runs of the list are read.
+Result<std::vector<model::Run>> SqlStore::list_runs(const model::RunFilter& filter) {
+  std::vector<model::Run> runs;
+  for (auto& [project, number] : TRY((database_.rows<std::string, std::int64_t>(
+           "select project, number from runs indexed by runs_by_submission where "
+           "(:any_project or project = :project) and (:any_state or state = :state) "
+           "order by submitted desc, number desc limit :limit",
+           !filter.project, filter.project.value_or(""), !filter.state,
+           filter.state ? text(*filter.state) : "", filter.limit))))
+    for (model::Run& run : TRY(runs_where(database_, of_run({std::move(project), number}))))
+      runs.push_back(std::move(run));
+  return runs;
+}
+
+Result<void> SqlStore::remove_run(const model::RunRows& run) {
+  return database_.transaction([&]() -> Result<void> {
+    TRY(record_removed_run(database_, run));
+    for (const auto* table : {"ranks", "nodes", "attempts", "runs"})
+      TRY(database_.execute(
+          format("delete from {} where project = :project and number = :number", table),
+          run.run.id.project, run.run.id.number));
+    return {};
+  });
 }
 
 Result<void> SqlStore::commit(std::span<const model::Change> changes) {

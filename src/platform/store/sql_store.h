@@ -11,7 +11,11 @@ class SqlStore : public Store {
   explicit SqlStore(Database& database) : database_(database) {}  // must outlive the store
 
   Result<model::State> load() override;
+  Result<std::optional<model::RunRows>> find_run(const model::RunId& run) override;
+  Result<std::optional<model::RunId>> find_request(const std::string& request_id) override;
+  Result<std::vector<model::Run>> list_runs(const model::RunFilter& filter) override;
   Result<void> commit(std::span<const model::Change> changes) override;
+  Result<void> remove_run(const model::RunRows& run) override;
   Result<void> check_writable() override;
 
  private:

@@ -1,8 +1,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/format.h"
 #include "base/os/files.h"
 #include "base/temporary_folder_for_test.h"
+#include "platform/store/cleanup_tables.h"
 #include "platform/store/memory_store_for_test.h"
 #include "platform/store/migrations.h"
 #include "platform/store/sql_store.h"
@@ -64,7 +66,7 @@ model::Attempt full_attempt() {
   attempt.last_checkpoint = Time(Duration(25));
   attempt.last_checkpoint_step = 100;
   attempt.move_destination = {{"a", {1, 3}}};
-  attempt.generation = "1a2b";
+  attempt.generation = "1a2b3c4d5e6f7a8b";
   return attempt;
 }
 model::Node full_node() {
@@ -165,10 +167,9 @@ TEST_F(StoreTest, ARowIsReplacedByItsSuccessor) {
   node.kill_requested_at.reset();
   const std::vector<model::Change> later = {run, node};
   ASSERT_TRUE(store.commit(later));
-  const auto loaded = store.load().value();
-  EXPECT_EQ(loaded.runs.at(run.id), run);
-  EXPECT_EQ(loaded.nodes.at(node.id), node);
-  EXPECT_TRUE(loaded.open.empty());
+  const auto loaded = store.find_run(run.id).value().value();
+  EXPECT_EQ(loaded.run, run);
+  EXPECT_THAT(loaded.nodes, ElementsAre(node));
 }
 
 TEST_F(StoreTest, AProbeChangesNothing) {
@@ -202,6 +203,112 @@ TEST_F(StoreTest, BothStoresAgree) {
   ASSERT_TRUE(sql.commit(all_rows()));
   ASSERT_TRUE(memory.commit(all_rows()));
   expect_same(sql.load().value(), memory.load().value());
+}
+
+model::Run ended_run(int number) {
+  model::Run run;
+  run.id = {"demo", number};
+  run.spec.project = "demo";
+  run.spec.nodes = 2;
+  run.spec.devices = 3;
+  run.spec.remainder = 1;
+  run.state = number % 2 ? model::RunState::failed : model::RunState::succeeded;
+  run.submitted = Time(std::chrono::hours(24 * 20'000 + number));
+  run.ended = run.submitted + std::chrono::minutes(1);
+  run.time_used = std::chrono::seconds(10);
+  run.request_id = format("request-{}", number);
+  return run;
+}
+
+TEST_F(StoreTest, OnlyOpenRunsAndThoseTheyAwaitAreLoadedWithTheTotalsOfAll) {
+  auto database = open();
+  SqlStore sql(*database);
+  MemoryStore memory;
+  for (Store* store : std::initializer_list<Store*>{&sql, &memory}) {
+    std::vector<model::Change> rows = all_rows();  // demo/3, which awaits demo/1
+    for (int number : {1, 2, 4, 5}) rows.emplace_back(ended_run(number));
+    ASSERT_TRUE(store->commit(rows));
+    const model::State state = store->load().value();
+    EXPECT_EQ(state.runs.size(), 2u);
+    EXPECT_TRUE(state.runs.contains({"demo", 1}));
+    EXPECT_EQ(state.numbers.at("demo"), 5);
+    std::int64_t used = 0;
+    for (const auto& [day, seconds] : state.usage.at("demo").used_by_day) used += seconds;
+    EXPECT_EQ(used, 4 * 7 * 10);
+    EXPECT_EQ(store->find_request("request-4").value(), (model::RunId{"demo", 4}));
+    EXPECT_EQ(store->find_request("other").value(), std::nullopt);
+    EXPECT_EQ(store->find_run({"demo", 5}).value()->run, ended_run(5));
+    EXPECT_EQ(store->find_run({"demo", 6}).value(), std::nullopt);
+    EXPECT_THAT(store->find_run(full_run().id).value()->nodes, ElementsAre(full_node()));
+  }
+}
+
+TEST_F(StoreTest, RunsAreListedNewestFirstByProjectAndState) {
+  auto database = open();
+  SqlStore sql(*database);
+  MemoryStore memory;
+  for (Store* store : std::initializer_list<Store*>{&sql, &memory}) {
+    std::vector<model::Change> rows;
+    for (int number = 1; number <= 5; ++number) rows.emplace_back(ended_run(number));
+    rows.emplace_back(ended_run(7));
+    std::get<model::Run>(rows.back()).id.project = "other";
+    ASSERT_TRUE(store->commit(rows));
+    const auto numbers = [&](const model::RunFilter& filter) {
+      std::vector<std::int64_t> found;
+      for (const model::Run& run : store->list_runs(filter).value()) found.push_back(run.id.number);
+      return found;
+    };
+    EXPECT_THAT(numbers({}), ElementsAre(7, 5, 4, 3, 2, 1));
+    EXPECT_THAT(numbers({.project = "demo", .limit = 2}), ElementsAre(5, 4));
+    EXPECT_THAT(numbers({.project = "demo", .state = model::RunState::succeeded}),
+                ElementsAre(4, 2));
+  }
+}
+
+TEST_F(StoreTest, ARemovedRunLeavesItsNumberItsUsageAndWorkForTheJanitor) {
+  auto database = open();
+  SqlStore store(*database);
+  ASSERT_TRUE(store.commit(all_rows()));
+  auto run = full_run();
+  run.state = model::RunState::failed;
+  run.ended = run.submitted;
+  run.time_used = std::chrono::seconds(10);
+  ASSERT_TRUE(store.commit(std::vector<model::Change>{run}));
+  ASSERT_TRUE(store.remove_run(store.find_run(run.id).value().value()));
+  const model::State state = store.load().value();
+  EXPECT_TRUE(state.runs.empty() && state.attempts.empty() && state.nodes.empty());
+  EXPECT_EQ(state.numbers.at("demo"), 3);
+  EXPECT_EQ(state.usage.at("demo").used_by_day.at(model::day_of(*run.ended)), 20);
+  const auto removed = next_removed_run(*database).value().value();
+  EXPECT_EQ(removed.id, run.id);
+  EXPECT_EQ(removed.generation, "0f5c");
+  EXPECT_THAT(removed.nodes,
+              ElementsAre(model::NodeName{full_attempt().generation, full_node().id}));
+  ASSERT_TRUE(finish_removed_run(*database, run.id));
+  EXPECT_FALSE(next_removed_run(*database).value());
+}
+
+TEST_F(StoreTest, EndedRunsComeByTheirEndWithWhatWasCleanedUp) {
+  auto database = open();
+  SqlStore store(*database);
+  for (int number : {3, 1, 2})
+    ASSERT_TRUE(store.commit(std::vector<model::Change>{ended_run(number)}));
+  auto first = ended_runs_after(*database, std::nullopt, 2).value();
+  ASSERT_EQ(first.size(), 2u);
+  EXPECT_EQ(first[0].id.number, 1);
+  first[0].cleaned = CleanupLevel::lines;
+  ASSERT_TRUE(record_cleaned(*database, first[0]));
+  const auto rest = ended_runs_after(*database, first[1], 2).value();
+  ASSERT_EQ(rest.size(), 1u);
+  EXPECT_EQ(rest[0].id.number, 3);
+  const auto level = [&] {
+    return ended_runs_after(*database, std::nullopt, 1).value()[0].cleaned;
+  };
+  EXPECT_EQ(level(), CleanupLevel::lines);
+  auto again = ended_run(1);
+  again.ended = *again.ended + Duration(1);
+  ASSERT_TRUE(store.commit(std::vector<model::Change>{again}));
+  EXPECT_EQ(level(), CleanupLevel::none) << "it was resumed and has ended again";
 }
 
 TEST_F(StoreTest, ASecondDaemonIsRefusedWhileTheFirstLives) {
@@ -339,7 +446,16 @@ TEST_F(StoreTest, TwoRunsCannotHaveOneRequestId) {
 // Removes everything that files older than the fifth step lack; a new step adds its own removal
 // here.
 void undo_newer_steps(Database& database) {
-  for (auto sql : {"alter table log_chunks rename column counters to tally",
+  for (auto sql : {"drop index runs_by_end",
+                   "drop index runs_by_submission",
+                   "drop table cleaned_runs",
+                   "drop table removed_runs",
+                   "drop index run_counters_with_points",
+                   "drop index run_counters_with_lines",
+                   "alter table run_counters drop column points",
+                   "alter table run_counters drop column points_removed",
+                   "alter table series drop column removed",
+                   "alter table log_chunks rename column counters to tally",
                    "alter table run_counters rename to tallies",
                    "alter table runs rename column time_used to charged",
                    "alter table runs rename column awaits_dependencies to awaits_others",

@@ -41,8 +41,9 @@ std::string upsert_statement(std::string_view table, const std::vector<std::stri
 }
 
 std::string select_statement(std::string_view table, const std::vector<std::string>& keys,
-                             const std::vector<std::string>& names) {
-  return format("select {} from {} order by {}", joined(names, ", "), table, joined(keys, ", "));
+                             const std::vector<std::string>& names, std::string_view condition) {
+  return format("select {} from {}{}{} order by {}", joined(names, ", "), table,
+                condition.empty() ? "" : " where ", condition, joined(keys, ", "));
 }
 
 std::string delete_statement(std::string_view table, const std::vector<std::string>& keys) {

@@ -170,9 +170,9 @@ Result<Row> row_from(std::vector<SqlValue>& values) {
 std::string upsert_statement(std::string_view table, const std::vector<std::string>& keys,
                              const std::vector<std::string>& fixed,
                              const std::vector<std::string>& changing);
-// By key.
+// By key; `condition` may be empty.
 std::string select_statement(std::string_view table, const std::vector<std::string>& keys,
-                             const std::vector<std::string>& others);
+                             const std::vector<std::string>& names, std::string_view condition);
 std::string delete_statement(std::string_view table, const std::vector<std::string>& keys);
 Result<void> check_columns(Database& database, std::string_view table,
                            const std::vector<std::string>& names,
@@ -201,17 +201,28 @@ Result<void> remove(Database& database, const Row& row) {
   return database.run(sql, detail::values_of(row, {ColumnUse::key}), {}, {});
 }
 
-// Calls visit(Row&&) for each row of the table, by key; its error, and a value that cannot be read,
-// end the call.
+// Rows of a table: a condition in SQL, and the values of its parameters.
+struct Where {
+  std::string_view condition{};  // empty: all rows
+  std::vector<SqlValue> values{};
+};
+
+// Calls visit(Row&&) for each of these rows of the table, by key; its error, and a value that
+// cannot be read, end the call.
 template <class Row, class Visit>
-Result<void> for_each_row(Database& database, Visit&& visit) {
-  static const std::string sql = detail::select_statement(
-      Table<Row>::name, detail::column_names<Row>({ColumnUse::key}),
-      detail::column_names<Row>({ColumnUse::key, ColumnUse::fixed, ColumnUse::changing}));
-  return database.run(sql, {}, detail::types_of<Row>(),
-                      [&](std::vector<SqlValue>& values) -> Result<void> {
+Result<void> for_each_row(Database& database, const Where& where, Visit&& visit) {
+  static const auto keys = detail::column_names<Row>({ColumnUse::key});
+  static const auto names =
+      detail::column_names<Row>({ColumnUse::key, ColumnUse::fixed, ColumnUse::changing});
+  static const auto types = detail::types_of<Row>();
+  return database.run(detail::select_statement(Table<Row>::name, keys, names, where.condition),
+                      where.values, types, [&](std::vector<SqlValue>& values) -> Result<void> {
                         return visit(TRY(detail::row_from<Row>(values)));
                       });
+}
+template <class Row, class Visit>
+Result<void> for_each_row(Database& database, Visit&& visit) {
+  return for_each_row<Row>(database, Where{}, std::forward<Visit>(visit));
 }
 
 // The table of the file has these columns, of these types, and no others.

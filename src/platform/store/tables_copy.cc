@@ -21,12 +21,6 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kSuffix = ".tables-";
 
-Result<Bytes> used_size(Database& database) {
-  const auto pages = TRY(database.rows<std::int64_t>("pragma page_count"));
-  const auto size = TRY(database.rows<std::int64_t>("pragma page_size"));
-  return Bytes(std::get<0>(pages[0]) * std::get<0>(size[0])) - TRY(database.unused());
-}
-
 Result<void> check_space(const fs::path& folder, Bytes needed) {
   std::error_code failure;
   const fs::space_info space = fs::space(folder, failure);
@@ -65,7 +59,7 @@ fs::path tables_copy_path(const fs::path& file, int version) {
 Result<void> copy_tables(Database& database, const fs::path& file, int version) {
   const fs::path copy = tables_copy_path(file, version);
   const fs::path unfinished = copy.string() + ".unfinished";
-  TRY(check_space(file.parent_path(), TRY(used_size(database))));
+  TRY(check_space(file.parent_path(), TRY(database.used())));
   LS_LOG(info, "copying the store to {} before its tables are changed", copy.string());
   if (auto written = write_copy(database, unfinished); !written) {
     ::unlink(unfinished.c_str());

@@ -4,6 +4,7 @@
 #include <set>
 #include <vector>
 
+#include "platform/core/model/ended_runs.h"
 #include "platform/core/sched/pass.h"
 #include "platform/core/step/starting/incremental_scheduler.h"
 
@@ -28,18 +29,30 @@ std::vector<sched::Allocation> holdings(const model::State& state,
   return held;
 }
 
+// The controller has all rows of some runs, among them all open ones.
+bool has_same_runs(const model::State& state, const model::State& durable) {
+  std::size_t attempts = 0, nodes = 0;
+  for (const auto& [id, run] : state.runs) {
+    if (!durable.runs.contains(id)) return false;
+    const model::RunRows rows = model::rows_of(durable, id);
+    if (model::rows_of(state, id) != rows) return false;
+    if (!run.request_id.empty() && !state.requests.contains(run.request_id)) return false;
+    attempts += rows.attempts.size();
+    nodes += rows.nodes.size();
+  }
+  return attempts == state.attempts.size() && nodes == state.nodes.size();
+}
+
 }  // namespace
 
 void InvariantChecker::check(const model::State& state, const model::State& durable) {
-  if (state.runs != durable.runs || state.attempts != durable.attempts ||
-      state.nodes != durable.nodes || state.open != durable.open ||
-      state.requests != durable.requests || state.hosts != durable.hosts ||
-      state.limits != durable.limits)
+  if (!has_same_runs(state, durable) || state.open != durable.open ||
+      state.hosts != durable.hosts || state.limits != durable.limits)
     context_.report_violation("the store does not hold what the controller believes");
-  const auto adopted = std::ranges::count_if(state.runs, [&](const auto& entry) {
+  const auto adopted = std::ranges::count_if(durable.runs, [&](const auto& entry) {
     return entry.second.request_id.empty() && truth_.was_adopted(entry.first);
   });
-  if (std::cmp_not_equal(std::ssize(state.requests) + adopted, state.runs.size()))
+  if (std::cmp_not_equal(std::ssize(durable.requests) + adopted, durable.runs.size()))
     context_.report_violation(
         "a run was made twice, though its user repeated himself under one id");
   std::map<Device, model::NodeId> held;
@@ -50,7 +63,7 @@ void InvariantChecker::check(const model::State& state, const model::State& dura
     check_gang(state, state.runs.at(id.run), attempt, held);
   }
   for (const auto& [id, seen] : last_versions_)
-    if (!state.runs.contains(id)) context_.report_violation(text(id) + " is forgotten");
+    if (!durable.runs.contains(id)) context_.report_violation(text(id) + " is forgotten");
   for (const auto& [id, run] : state.runs) {
     check_run(state, run);
     if (is_active(run.state) != live.contains(id))

@@ -64,7 +64,28 @@ const Error kFull{Code::exhausted, "the disk is full"};
 // The store does not keep observations of orphans.
 Result<model::State> SimStore::load() {
   model::drop_unstored_orphans(durable_);
-  return durable_;
+  model::State state = durable_;
+  model::drop_ended_runs(state, Time::max());  // their numbers stay known
+  return state;
+}
+
+Result<std::optional<model::RunRows>> SimStore::find_run(const model::RunId& run) {
+  if (!durable_.runs.contains(run)) return std::optional<model::RunRows>();
+  return std::optional(model::rows_of(durable_, run));
+}
+
+Result<std::optional<model::RunId>> SimStore::find_request(const std::string& request_id) {
+  const auto found = durable_.requests.find(request_id);
+  return found == durable_.requests.end() ? std::nullopt : std::optional(found->second);
+}
+
+Result<std::vector<model::Run>> SimStore::list_runs(const model::RunFilter& filter) {
+  return model::list_runs(durable_, filter);
+}
+
+Result<void> SimStore::remove_run(const model::RunRows& run) {
+  model::drop_ended_run(durable_, run.run.id);
+  return {};
 }
 
 void SimStore::replace(model::State other) {

@@ -17,7 +17,11 @@ class SimStore : public store::Store {
       : context_(context), crash_points_(crash_points), truth_(truth), durable_(durable) {}
 
   Result<model::State> load() override;
+  Result<std::optional<model::RunRows>> find_run(const model::RunId& run) override;
+  Result<std::optional<model::RunId>> find_request(const std::string& request_id) override;
+  Result<std::vector<model::Run>> list_runs(const model::RunFilter& filter) override;
   Result<void> commit(std::span<const model::Change> changes) override;
+  Result<void> remove_run(const model::RunRows& run) override;
   Result<void> check_writable() override;
 
   // Keeps a copy as it is now.

@@ -25,7 +25,7 @@ constexpr auto kSignTimeout = std::chrono::seconds(2);
 
 struct ServeFlags {
   ServeConfig config;
-  std::string keep_logs;
+  std::string keep_logs, keep_metrics, store_max;
   bool again = false;
   bool listen_given = false;
   bool detach = false;
@@ -73,6 +73,9 @@ Result<int> serve_detached(const ServeFlags& flags) {
   TRY(check_map(served));
   std::vector<std::string> words = {"--listen", served.listen, "--port", format("{}", served.port)};
   words.insert(words.end(), {"--keep-logs", exact_text(served.keep_logs)});
+  if (served.keep_metrics)
+    words.insert(words.end(), {"--keep-metrics", exact_text(*served.keep_metrics)});
+  if (served.store_max) words.insert(words.end(), {"--store-max", exact_text(*served.store_max)});
   if (!served.hosts.empty()) words.insert(words.end(), {"--hosts", served.hosts});
   if (!served.map_file.empty()) words.insert(words.end(), {"--map", served.map_file});
   for (const std::string& name : served.names) words.insert(words.end(), {"--name", name});
@@ -83,10 +86,17 @@ Result<int> serve_detached(const ServeFlags& flags) {
   return kDone;
 }
 
-Result<Duration> keep_logs_of(const ServeFlags& flags) {
-  auto kept = parse_duration(flags.keep_logs);
-  if (!kept) return std::move(kept).error().with_context("--keep-logs");
-  return kept;
+Result<void> read_retention(ServeFlags& flags) {
+  ServeConfig& config = flags.config;
+  if (!flags.keep_logs.empty())
+    config.keep_logs = TRY(duration_option("--keep-logs", flags.keep_logs));
+  if (!flags.keep_metrics.empty())
+    config.keep_metrics = TRY(duration_option("--keep-metrics", flags.keep_metrics));
+  if (flags.store_max.empty()) return {};
+  auto most = parse_bytes(flags.store_max);
+  if (!most) return std::move(most).error().with_context("--store-max");
+  config.store_max = *most;
+  return {};
 }
 
 // The process that holds the folder's locks, whatever the daemon's file says. A daemon that has
@@ -170,11 +180,22 @@ void add_serve(CLI::App& app, Action& action) {
               "--keep-logs", flags->keep_logs,
               "keep a run's lines and its ranks' files so long after its end (default: 30d)")
           ->type_name("DURATION");
+  auto* keep_metrics =
+      command
+          ->add_option("--keep-metrics", flags->keep_metrics,
+                       "keep a run's metrics so long after its end (default: 365d)")
+          ->type_name("DURATION");
+  auto* store_max =
+      command
+          ->add_option("--store-max", flags->store_max,
+                       "above this size of the store, the oldest lines and metrics of ended runs "
+                       "make room (default: 32 GiB)")
+          ->type_name("SIZE");
   command
       ->add_flag("--again", flags->again,
                  "with the hosts, the port and, without --listen, the address of this folder's "
                  "last daemon")
-      ->excludes(hosts, map, names, port, keep_logs);
+      ->excludes(hosts, map, names, port, keep_logs, keep_metrics, store_max);
   auto* detach =
       command->add_flag("-d,--detach", flags->detach, "start it in the background and return");
   command->add_flag("--stop", flags->stop, "end the daemon in the background; runs go on")
@@ -188,7 +209,7 @@ void add_serve(CLI::App& app, Action& action) {
     action = [flags, listen]() -> Result<int> {
       if (flags->stop) return stop_daemon();
       flags->listen_given = listen->count() > 0;
-      if (!flags->keep_logs.empty()) flags->config.keep_logs = TRY(keep_logs_of(*flags));
+      TRY(read_retention(*flags));
       // The daemon may be started again from another folder.
       auto& file = flags->config.map_file;
       if (!file.empty()) file = std::filesystem::absolute(file);

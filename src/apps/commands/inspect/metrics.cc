@@ -49,6 +49,11 @@ void add_metrics(CLI::App& app, Action& action) {
         print(dump_json(to_json(list)));
       else
         print(list.series.empty() ? nothing_logged(id, *query) : metrics_table(list.series));
+      if (list.removed > 0)
+        print_to_stderr(
+            format("lockstep: {} points of it were removed; `lockstep show` has the "
+                   "latest values",
+                   list.removed));
       if (list.left_out > 0)
         print_to_stderr(format("{} further series are left out; ask for them by --name or --rank",
                                list.left_out));

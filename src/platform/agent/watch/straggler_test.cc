@@ -1,4 +1,6 @@
 // Stragglers that an agent finds in the records of its ranks.
+#include "comm/flight/diagnosis/straggler.h"
+
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
@@ -10,6 +12,7 @@
 
 #include "base/os/files.h"
 #include "base/temporary_folder_for_test.h"
+#include "comm/flight/log.h"
 #include "comm/flight/memory.h"
 #include "comm/flight/recorder.h"
 #include "platform/agent/agent_for_test.h"
@@ -106,6 +109,13 @@ TEST(StragglerWatch, ASlowLinkIsToldOnce) {
   EXPECT_TRUE(found[0].message.starts_with(
       "the link from rank 0 on host a to rank 1 on host b is slow: both waited for it "))
       << found[0].message;
+}
+
+TEST(StragglerWatch, AScanOfThousandsOfRanksFitsInMemoryAndOneOfAHostIsWhole) {
+  const comm::StragglerThresholds thresholds;
+  EXPECT_LT(8'000 * operations_kept(8'000) * sizeof(comm::FlightOperation), 256u << 20);
+  EXPECT_GE(operations_kept(8'000), thresholds.collectives_min);
+  EXPECT_GE(operations_kept(64), 4'096u) << "a record has no more";
 }
 
 TEST(StragglerWatch, WithoutRecordsNothingIsTold) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <utility>
 
 #include "base/format.h"
@@ -21,7 +22,22 @@ constexpr comm::StragglerThresholds kAlarmThresholds{
 constexpr int kReportsPerFindingMax =
     3;  // per rank; alternating stragglers would fill the run's events
 
+// In memory at once. The records of 8,000 ranks have 33 million, some 10 GB.
+constexpr std::size_t kKeptOperationsMax = 262'144;
+// Twice as many as a result needs.
+constexpr std::size_t kKeptOperationsMin = 64;
+
+void keep_newest(comm::FlightLog& log, std::size_t most) {
+  auto& operations = log.operations;
+  if (operations.size() <= most) return;
+  operations = {operations.end() - static_cast<std::ptrdiff_t>(most), operations.end()};
+}
+
 }  // namespace
+
+std::size_t operations_kept(std::size_t records) {
+  return std::max(kKeptOperationsMin, kKeptOperationsMax / std::max<std::size_t>(1, records));
+}
 
 StragglerWatch::StragglerWatch(std::vector<std::filesystem::path> folders, Duration period)
     : folders_(std::move(folders)), period_(period), due_(Deadline::after(period)) {}
@@ -39,6 +55,7 @@ void StragglerWatch::begin_scan() {
   for (const auto& folder : folders_)
     if (const auto files = list_folder(folder))
       std::ranges::copy_if(*files, std::back_inserter(unread_), comm::is_flight_file);
+  operations_kept_ = operations_kept(unread_.size());
 }
 
 // No rank waits for a process that has ended. Unreadable records are left out, and their group with
@@ -46,7 +63,9 @@ void StragglerWatch::begin_scan() {
 void StragglerWatch::read_next_record() {
   auto log = comm::read_flight_file(unread_.back());
   unread_.pop_back();
-  if (log && log->process != comm::ProcessState::ended) logs_.push_back(*std::move(log));
+  if (!log || log->process == comm::ProcessState::ended) return;
+  keep_newest(*log, operations_kept_);
+  logs_.push_back(*std::move(log));
 }
 
 std::vector<StragglerWatch::Finding> StragglerWatch::finish_scan() {

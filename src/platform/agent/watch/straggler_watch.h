@@ -2,9 +2,11 @@
 // others wait for (comm/flight/diagnosis/straggler.h) and slow links (slow_link.h).
 //
 // Each poll() reads one record, so it returns quickly: a millisecond or two for the half MiB of
-// each. Records are read as the ranks write them, at no cost for the ranks.
+// each. Records are read as the ranks write them, at no cost for the ranks. A scan of
+// many records keeps only their newest operations in memory, enough for a result.
 #pragma once
 
+#include <cstddef>
 #include <filesystem>
 #include <map>
 #include <set>
@@ -16,6 +18,9 @@
 #include "comm/flight/diagnosis/group.h"
 
 namespace lockstep::agent {
+
+// How many of its newest operations a scan of so many records keeps of each.
+std::size_t operations_kept(std::size_t records);
 
 class StragglerWatch {
  public:
@@ -43,6 +48,7 @@ class StragglerWatch {
   Deadline due_;
   bool scanning_ = false;
   std::vector<std::filesystem::path> unread_;
+  std::size_t operations_kept_ = 0;  // of each record
   std::vector<comm::FlightLog> logs_;
   std::set<std::string> before_, now_;  // ranks and links of the previous scan and of this one
   std::map<std::string, int> report_counts_;  // number of reports

@@ -24,6 +24,7 @@ void record_issued(StoreHistory& history, std::span<const Change> rows) {
 
 void record_issued(StoreHistory& history, const State& state) {
   for (const auto& [id, run] : state.runs) record_issued(history, run);
+  for (const auto& [project, number] : state.numbers) raise(history.numbers[project], number);
   record_issued(history, state.store);
 }
 

@@ -12,6 +12,7 @@ constexpr Duration kTimeoutLimit = std::chrono::hours(24 * 365);
 constexpr std::size_t kRunNameLimit = 200;
 constexpr Duration kDebugTimeoutLimit = std::chrono::hours(1);
 constexpr std::size_t kAfterLimit = 100;
+constexpr std::size_t kTextLimit = 256 << 10;
 constexpr Bytes kMemoryLimit = Bytes(std::int64_t{1} << 60);
 
 Error invalid(std::string message) { return {Code::invalid, std::move(message)}; }
@@ -46,6 +47,19 @@ Result<void> check_command(const std::vector<std::string>& command) {
   if (std::ranges::any_of(command, has_nul)) return invalid("command: has a word with a NUL byte");
   for (const std::string& word : command) TRY(check_utf8("command", word));
   return {};
+}
+
+// The daemon keeps the spec of every open run in memory.
+Result<void> check_size(const RunSpec& spec) {
+  std::size_t bytes = 0;
+  for (const std::string& word : spec.command) bytes += word.size();
+  for (const auto& [name, value] : spec.env) bytes += name.size() + value.size();
+  if (bytes <= kTextLimit) return {};
+  return invalid(
+      format("command and env: have {} in all, and a run may have {}; put large values "
+             "into a file",
+             lockstep::text(Bytes(static_cast<std::int64_t>(bytes))),
+             lockstep::text(Bytes(static_cast<std::int64_t>(kTextLimit)))));
 }
 
 // The Lockstep variables that users may set. Lockstep sets the others for ranks.
@@ -165,6 +179,7 @@ Result<void> check(const RunSpec& spec) {
   TRY(check_after_names(spec.after));
   TRY(check_needs(spec.needs));
   TRY(check_env(spec.env));
+  TRY(check_size(spec));
   TRY(check_folder("working_folder", spec.working_folder));
   return check_folder("checkpoint_folder", spec.checkpoint_folder);
 }

@@ -32,6 +32,15 @@ TEST(RunSpec, WithoutACommandIsRefusedWithAnExample) {
   EXPECT_THAT(complaint(spec), HasSubstr("names no program"));
 }
 
+TEST(RunSpec, IsRefusedIfItsTextsAreLarge) {
+  auto spec = good();
+  spec.command.emplace_back(200 << 10, 'x');
+  EXPECT_EQ(complaint(spec), "");
+  spec.env["DATA"] = std::string(57 << 10, 'y');
+  EXPECT_THAT(complaint(spec),
+              AllOf(HasSubstr("a run may have 256"), HasSubstr("put large values into a file")));
+}
+
 TEST(RunSpec, NeedsATimeOutThatIsMoreThanZero) {
   auto spec = good();
   spec.timeout = Duration(0);

@@ -58,7 +58,7 @@ struct State {
   std::map<std::string, std::int64_t> numbers;
   bool engine_has_listed = true;  // false: no run starts until the engine has listed its nodes
   StoreRow store;
-  std::map<RunId, Run> runs;
+  std::map<RunId, Run> runs;  // all open ones, and some that have ended (ended_runs.h)
   std::map<AttemptId, Attempt> attempts;
   std::map<NodeId, Node> nodes;
   std::map<std::string, HostRow> hosts;  // those with a setting

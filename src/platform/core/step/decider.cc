@@ -29,4 +29,19 @@ void Decider::discard() {
   proposed_ = false;
 }
 
+void Decider::add_ended_run(const model::RunRows& rows) {
+  if (proposed_) discard();
+  model::add_ended_run(state_, rows);
+}
+
+void Decider::drop_ended_run(const model::RunId& run) {
+  if (proposed_) discard();
+  model::drop_ended_run(state_, run);
+}
+
+void Decider::drop_ended_runs(Time ended_before) {
+  if (proposed_) discard();
+  model::drop_ended_runs(state_, ended_before);
+}
+
 }  // namespace lockstep::step

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "platform/core/model/ended_runs.h"
 #include "platform/core/model/event.h"
 #include "platform/core/model/state.h"
 #include "platform/core/step/starting/incremental_scheduler.h"
@@ -47,6 +48,11 @@ class Decider {
     state_.numbers = numbers;
   }
   void set_engine_has_listed() { state_.engine_has_listed = true; }
+  // Ended runs, which affect no decision but those about themselves, and come from the store when
+  // needed (model/ended_runs.h).
+  void add_ended_run(const model::RunRows& rows);
+  void drop_ended_run(const model::RunId& run);
+  void drop_ended_runs(Time ended_before);
   // A row that no event made: the identity of the store.
   void set_store(const model::StoreRow& store) { model::apply(state_, store); }
 

@@ -281,7 +281,7 @@ class Chaos {
     EXPECT_TRUE(plan.placements.empty()) << "one could have started";
     EXPECT_TRUE(plan.evictions.empty() && plan.moves.empty()) << "one could have been asked to go";
     for (const sched::WaitingRun& waiting : plan.waiting)
-      EXPECT_EQ(world_.state.runs.at(waiting.run).reason, waiting.reason);
+      EXPECT_EQ(world_.state.runs.at(waiting.run).reason, stored_reason(waiting));
     EXPECT_EQ(decider_.scheduler().waiting(), plan.waiting);
   }
 

@@ -1,5 +1,9 @@
 // Changes by users and operators to waiting runs: held runs, priorities, runs that start after
 // others or later, hosts and limits; and dry runs.
+#include <cstdint>
+#include <set>
+#include <variant>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -75,14 +79,29 @@ TEST_F(StepControlTest, AHeldRunThatIsStoppedIsHeldNoMore) {
   EXPECT_THAT(world.run(held).reason, HasSubstr("waits for demo/1"));
 }
 
+TEST_F(StepControlTest, ANewHeadOfTheQueueChangesNoRowsOfTheRunsBehindIt) {
+  const model::RunId first = fill();
+  for (int i = 0; i < 10; ++i) {
+    world.now += seconds(1);
+    world.submit(spec_of(2, 2));
+  }
+  const auto stopped = step(world.state, model::StopRun{{"demo", 2}, ""}, world.now).value();
+  std::set<std::int64_t> changed;
+  for (const model::Change& change : stopped.changes)
+    if (const auto* run = std::get_if<model::Run>(&change)) changed.insert(run->id.number);
+  EXPECT_EQ(changed, (std::set<std::int64_t>{2, 3})) << "the old head and the new one";
+  end(first);
+}
+
 TEST_F(StepControlTest, AHigherPriorityStartsFirst) {
   const model::RunId first = fill();
   const model::RunId second = world.submit(spec_of(2, 2));
   world.now += seconds(1);
   const model::RunId third = world.submit(spec_of(2, 2));
-  EXPECT_THAT(world.run(third).reason, HasSubstr("behind demo/2"));
+  EXPECT_THAT(world.run(third).reason, HasSubstr("behind other runs"));
   world.apply_event_ok(model::SetPriority{third, 10, "ann"});
-  EXPECT_THAT(world.run(second).reason, HasSubstr("behind demo/3"));
+  EXPECT_THAT(world.run(third).reason, HasSubstr("waits for demo/1"));
+  EXPECT_THAT(world.run(second).reason, HasSubstr("behind other runs"));
   EXPECT_THAT(world.run(third).audit.back().what,
               AllOf(HasSubstr("priority 10"), HasSubstr("was 0")));
   end(first);
@@ -212,7 +231,8 @@ TEST_F(StepControlTest, AProjectThatHasUsedLessStandsAheadOfOneThatUsesMuch) {
   world.apply_event_ok(model::SubmitRun{late, {}});
   const model::RunId other{"new", 1};
   EXPECT_EQ(world.run(other).fair_share_used, 25);
-  EXPECT_THAT(world.run({"demo", 2}).reason, HasSubstr("behind new/1"));
+  EXPECT_THAT(world.run(other).reason, HasSubstr("waits for demo/1"));
+  EXPECT_THAT(world.run({"demo", 2}).reason, HasSubstr("behind other runs"));
   world.submit(spec_of(1, 1));
   EXPECT_EQ(world.run({"demo", 5}).fair_share_used, 160) << "of four fifths when half is fair";
 }

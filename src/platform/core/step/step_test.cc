@@ -78,6 +78,14 @@ TEST_F(StepTest, ASubmissionThatIsRepeatedUnderItsIdMakesNoSecondRun) {
   EXPECT_EQ(world.state.runs.size(), 4u) << "another id, and none, each make a run";
 }
 
+TEST_F(StepTest, OnlySoManyRunsMayBeOpen) {
+  for (int number = 1; number <= 50'000; ++number) world.state.open.insert({"full", number});
+  const auto refused = step(world.state, model::SubmitRun{spec_of(1, 1), {}}, world.now);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::exhausted);
+  EXPECT_THAT(refused.error().message, HasSubstr("wait until some have, or stop some"));
+}
+
 TEST_F(StepTest, AnIdOfAnotherRunOrNoNameIsRefusedAsARequestId) {
   world.apply_event_ok(model::SubmitRun{spec_of(1, 1), {}, "3f-a"});
   const auto taken = world.apply_event(model::SubmitRun{spec_of(1, 2), {}, "3f-a"});
@@ -146,7 +154,7 @@ TEST_F(StepTest, AShortRunPassesTheOneThatWaitsUnlessItWouldKeepItWaiting) {
       model::StopRun{first, ""});  // its devices will be free in a moment, the other's after 5 h
   spec.timeout = std::chrono::hours(6);
   const model::RunId waits = world.submit(spec);
-  EXPECT_THAT(world.run(waits).reason, AllOf(HasSubstr("behind demo/2"), HasSubstr("6h")));
+  EXPECT_THAT(world.run(waits).reason, HasSubstr("behind other runs"));
   EXPECT_EQ(world.run(head).state, model::RunState::queued);
 }
 

@@ -211,8 +211,9 @@ Result<void> cut_lines(store::Database& database, RunCounters& counters, Bytes m
 }
 
 Result<bool> expire_lines(store::Database& database, RunCounters& counters,
-                          std::int64_t chunks_most) {
-  TRY(remove_oldest_chunks(database, counters, chunks_most, counters.expired,
+                          std::int64_t chunks_most, Removal why) {
+  std::int64_t& gone = why == Removal::age ? counters.expired : counters.cut;
+  TRY(remove_oldest_chunks(database, counters, chunks_most, gone,
                            [](const RunCounters&) { return true; }));
   return counters.bytes > 0;
 }

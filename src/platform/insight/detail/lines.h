@@ -18,7 +18,7 @@ Result<void> cut_lines(store::Database& database, RunCounters& counters, Bytes m
                        std::int64_t chunks_most);
 // Removes up to so many chunks, the oldest first; true while some are left.
 Result<bool> expire_lines(store::Database& database, RunCounters& counters,
-                          std::int64_t chunks_most);
+                          std::int64_t chunks_most, Removal why);
 
 Result<Lines> lines_after(store::Database& database, const RunCounters& counters,
                           const LogQuery& query);

@@ -156,7 +156,7 @@ Result<void> summarize(store::Database& database, SeriesRow& row) {
 Result<void> save(store::Database& database, const SeriesRow& row) {
   return database.execute(
       "update series set epoch = :epoch, step = :step, time = :time, value = :value, "
-      "summarized = :summarized, pending = :pending where id = :id",
+      "summarized = :summarized, pending = :pending, removed = 0 where id = :id",
       row.epoch, row.latest.step, row.latest.time, sql_value(row.latest.value), row.summarized,
       row.pending, row.id);
 }
@@ -220,6 +220,7 @@ Result<void> PointsWriter::add(const spool::TelemetryItem& item, const std::stri
     row->epoch = epoch_;
     row->latest = point;
   }
+  ++tally_.points;
   if (row->summarized && point.step < *row->summarized)
     row->stale.insert(point.step >> kShift);
   else
@@ -283,6 +284,43 @@ Result<bool> summarize_some(store::Database& database) {
     return save(database, row);
   }));
   return true;
+}
+
+// --- Removing ---
+
+namespace {
+
+// True once nothing of the series is left; else at most so many rows of each table are removed.
+Result<bool> remove_points_of(store::Database& database, Int series, Int most) {
+  TRY(
+      database.execute("delete from points where series = :series and step in "
+                       "(select step from points where series = :same limit :most)",
+                       series, series, most));
+  TRY(database.execute(
+      "delete from summaries where (series, level, place) in "
+      "(select series, level, place from summaries where series = :series limit :most)",
+      series, most));
+  const auto left =
+      TRY(database.rows<Int>("select exists (select 1 from points where series = :series) or "
+                             "exists (select 1 from summaries where series = :same)",
+                             series, series));
+  return std::get<0>(left[0]) == 0;
+}
+
+}  // namespace
+
+Result<bool> remove_points(store::Database& database, const model::RunId& run, std::int64_t most) {
+  constexpr Int kSeriesAtOnce = 64;
+  const auto series = TRY(database.rows<Int>(
+      "select id from series where project = :project and number = :number and removed = 0 "
+      "limit :most",
+      run.project, run.number, kSeriesAtOnce));
+  const Int share = std::max<Int>(16, most / std::max<Int>(1, std::ssize(series)));
+  for (const auto& [id] : series)
+    if (TRY(remove_points_of(database, id, share)))
+      TRY(database.execute(
+          "update series set removed = 1, summarized = null, pending = 0 where id = :id", id));
+  return !series.empty();
 }
 
 // --- Reading ---

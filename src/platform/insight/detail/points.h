@@ -74,6 +74,9 @@ class PointsWriter {
 // Summarizes some of the pending points (a very large call leaves some): true while there are more.
 Result<bool> summarize_some(store::Database& database);
 
+// Removes some of the points of the run's series, and their summaries; true while some are left.
+Result<bool> remove_points(store::Database& database, const model::RunId& run, std::int64_t most);
+
 // The run's series that match the query, by name and rank.
 Result<std::vector<SeriesRow>> find_series(store::Database& database, const model::RunId& run,
                                            const SeriesQuery& query, std::int64_t most);

@@ -5,13 +5,15 @@ namespace lockstep::insight {
 Result<std::optional<RunCounters>> find_counters(store::Database& database,
                                                  const model::RunId& run) {
   using Int = std::int64_t;
-  const auto rows = TRY(database.rows<Int, Int, Int, Int, Int, Int, Int>(
-      "select id, next, bytes, cut, expired, series, refused from run_counters where "
+  const auto rows = TRY(database.rows<Int, Int, Int, Int, Int, Int, Int, Int, Int>(
+      "select id, next, bytes, cut, expired, series, refused, points, points_removed "
+      "from run_counters where "
       "project = :project and number = :number",
       run.project, run.number));
   if (rows.empty()) return std::optional<RunCounters>();
-  const auto& [id, next, bytes, cut, expired, series, refused] = rows[0];
-  return std::optional(RunCounters{id, next, bytes, cut, expired, series, refused});
+  const auto& [id, next, bytes, cut, expired, series, refused, points, removed] = rows[0];
+  return std::optional(
+      RunCounters{id, next, bytes, cut, expired, series, refused, points, removed});
 }
 
 Result<RunCounters> find_or_create_counters(store::Database& database, const model::RunId& run) {
@@ -24,9 +26,10 @@ Result<RunCounters> find_or_create_counters(store::Database& database, const mod
 Result<void> save(store::Database& database, const RunCounters& counters) {
   return database.execute(
       "update run_counters set next = :next, bytes = :bytes, cut = :cut, expired = :expired, "
-      "series = :series, refused = :refused where id = :id",
+      "series = :series, refused = :refused, points = :points, points_removed = :removed "
+      "where id = :id",
       counters.next, counters.bytes, counters.cut, counters.expired, counters.series,
-      counters.refused, counters.id);
+      counters.refused, counters.points, counters.points_removed, counters.id);
 }
 
 }  // namespace lockstep::insight

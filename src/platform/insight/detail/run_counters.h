@@ -15,6 +15,8 @@ struct RunCounters {
   std::int64_t expired = 0;  // lines removed because of their age
   std::int64_t series = 0;
   std::int64_t refused = 0;  // rejected metric values
+  std::int64_t points = 0;   // metric values stored since points were last removed
+  std::int64_t points_removed = 0;
 
   bool operator==(const RunCounters&) const = default;
 };

@@ -24,8 +24,4 @@ std::optional<model::NodeId> next_node(const model::State& state,
   return next == state.nodes.end() ? std::nullopt : std::optional(next->first);
 }
 
-bool is_old(const model::Run& run, Time now, Duration keep) {
-  return model::is_final(run.state) && run.ended && now - *run.ended > keep;
-}
-
 }  // namespace lockstep::server

@@ -18,8 +18,4 @@ std::vector<model::NodeId> last_ended_nodes(const model::State& state, const mod
 std::optional<model::NodeId> next_node(const model::State& state,
                                        const std::optional<model::NodeId>& after);
 
-// True if the run ended longer ago than `keep`. A run that was resumed and has not ended again is
-// not old.
-bool is_old(const model::Run& run, Time now, Duration keep);
-
 }  // namespace lockstep::server

@@ -20,10 +20,15 @@ constexpr Duration kScanInterval = std::chrono::hours(1);
 constexpr Duration kRetry = std::chrono::minutes(1);
 constexpr std::size_t kQueueMax = 10'000;  // nodes; the next scan finds those beyond
 constexpr std::int64_t kPagesAtOnce = 64;
+constexpr Duration kSizeCheckInterval = std::chrono::seconds(2);
+constexpr int kRunsAtOnce = 64;  // of the scan
 
 // Operations that may fail, as named in failure messages.
 constexpr auto kClearing = "clearing up after ended nodes";
 constexpr auto kExpiring = "removing the lines of old runs";
+constexpr auto kScanning = "looking for old runs";
+constexpr auto kRemoving = "removing runs";
+constexpr auto kMakingRoom = "making room in the store";
 constexpr auto kSumming = "summing up metrics";
 constexpr auto kShrinking = "giving back unused space of the store";
 
@@ -41,7 +46,7 @@ bool is_there(const fs::path& file) {
 
 void Janitor::queue_ended_nodes(const model::RunId& run) {
   for (const model::NodeId& node : last_ended_nodes(setup_.state, run))
-    if (queue_.size() < kQueueMax) queue_.insert(node);
+    if (queue_.size() < kQueueMax) queue_.insert(name_of(setup_.state, node));
 }
 
 void Janitor::run_slice() {
@@ -50,8 +55,9 @@ void Janitor::run_slice() {
 }
 
 Janitor::SliceResult Janitor::do_one_task() {
-  for (const auto part : {&Janitor::import_spool, &Janitor::process_queue, &Janitor::continue_scan,
-                          &Janitor::summarize_metrics, &Janitor::shrink_database})
+  for (const auto part :
+       {&Janitor::import_spool, &Janitor::process_queue, &Janitor::remove_runs, &Janitor::make_room,
+        &Janitor::continue_scan, &Janitor::summarize_metrics, &Janitor::shrink_database})
     if ((this->*part)() == SliceResult::worked) return SliceResult::worked;
   return SliceResult::idle;
 }
@@ -80,40 +86,34 @@ Janitor::SliceResult Janitor::process_queue() {
 
 Janitor::SliceResult Janitor::continue_scan() {
   if (importer_ || setup_.steady.since_boot() < next_scan_) return SliceResult::idle;
-  if (expiring_) {
-    const auto more = setup_.insight.expire_log(*expiring_);
-    // A failed run waits for the next scan.
-    if (!log_outcome(kExpiring, error_of(more)) || !*more) expiring_.reset();
-    return SliceResult::worked;
-  }
+  return scans_ended_runs_ ? scan_ended_runs() : scan_open_runs();
+}
+
+// Nodes of ended attempts.
+Janitor::SliceResult Janitor::scan_open_runs() {
   scanned_node_ = next_node(setup_.state, scanned_node_);
-  if (!scanned_node_) {
-    next_scan_ = setup_.steady.since_boot() + kScanInterval;
-    return SliceResult::worked;
-  }
-  if (attempt_has_ended(setup_.state, *scanned_node_)) {
-    clean_up(*scanned_node_);
-    expire_if_old(*scanned_node_);
-  }
+  if (!scanned_node_)
+    scans_ended_runs_ = true;
+  else if (attempt_has_ended(setup_.state, *scanned_node_))
+    clean_up(name_of(setup_.state, *scanned_node_));
   return SliceResult::worked;
 }
 
-void Janitor::clean_up(const model::NodeId& node) {
-  const host::NodeFiles files{host::node_folder(setup_.home, name_of(setup_.state, node))};
+void Janitor::clean_up(const model::NodeName& node) {
+  const host::NodeFiles files{host::node_folder(setup_.home, node)};
   // If the run's folder was removed by hand, its sockets still exist: they are elsewhere.
   if (!is_there(files.folder)) return sweep(node);
   if (!is_there(files.launch_file()) || is_locked(files.lock())) return;
   std::error_code none;
   const auto size = fs::file_size(files.spool(), none);
   if (none || size == 0) return sweep(node);
-  importer_ = std::make_unique<SpoolImporter>(setup_.insight, node, files.spool());
+  importer_ = std::make_unique<SpoolImporter>(setup_.insight, node.id, files.spool());
   importing_node_ = node;
 }
 
-void Janitor::sweep(const model::NodeId& node) {
-  const auto swept =
-      sweep_leftovers({host::node_folder(setup_.home, name_of(setup_.state, node))},
-                      host::socket_folders(setup_.token_of(name_of(setup_.state, node))));
+void Janitor::sweep(const model::NodeName& node) {
+  const auto swept = sweep_leftovers({host::node_folder(setup_.home, node)},
+                                     host::socket_folders(setup_.token_of(node)));
   if (!swept) return retry_later(node, swept.error());
   if (failed_.empty() && queue_.empty()) (void)log_outcome(kClearing, std::nullopt);
 }
@@ -127,22 +127,127 @@ bool Janitor::trusts_clock() {
   return setup_.steady.since_boot() - trusted_since_ >= std::min(kClockTrusted, setup_.keep_logs);
 }
 
-void Janitor::expire_if_old(const model::NodeId& node) {
-  const model::Run& run = setup_.state.runs.at(node.attempt.run);
-  const host::NodeFiles files{host::node_folder(setup_.home, name_of(setup_.state, node))};
-  if (!trusts_clock() || !is_old(run, setup_.clock.now(), setup_.keep_logs)) return;
-  expiring_ = run.id;
-  if (is_there(files.launch_file())) return;  // must be swept first: the next scan finds it old
-  if (const auto swept = sweep_logs(files); !swept) retry_later(node, swept.error());
-}
-
-void Janitor::retry_later(const model::NodeId& node, const Error& error) {
-  (void)log_outcome(kClearing, Error(error).with_context(text(node)));
+void Janitor::retry_later(const model::NodeName& node, const Error& error) {
+  (void)log_outcome(kClearing, Error(error).with_context(text(node.id)));
   if (failed_.empty()) retry_ = setup_.steady.since_boot() + kRetry;
   if (failed_.size() < kQueueMax) failed_.insert(node);
 }
 
+// --- Ended runs ---
+
+store::CleanupLevel Janitor::level_due(const store::EndedRun& run) {
+  const Duration age = setup_.clock.now() - run.ended;
+  if (!trusts_clock() || age <= setup_.keep_logs) return store::CleanupLevel::leftovers;
+  return age <= std::max(setup_.keep_logs, setup_.keep_metrics) ? store::CleanupLevel::lines
+                                                                : store::CleanupLevel::points;
+}
+
+// One run at a time: its nodes, then its lines and points, then the record that it is done. A run
+// that fails is left to the next scan.
+Janitor::SliceResult Janitor::scan_ended_runs() {
+  const bool resumed = current_run_ && setup_.state.open.contains(current_run_->run.id);
+  if (resumed) current_run_.reset();
+  if (!current_run_) {
+    if (!log_outcome(kScanning, error_of(begin_next_ended_run())) || !current_run_) {
+      scans_ended_runs_ = false;
+      scanned_run_.reset();
+      next_scan_ = setup_.steady.since_boot() + kScanInterval;
+    }
+  } else if (current_run_->next_node < current_run_->nodes.size()) {
+    clean_up_next_node();
+  } else if (const auto more = expire_reports(); !more || !*more) {
+    if (log_outcome(kExpiring, error_of(more)))
+      (void)log_outcome(kExpiring, error_of(finish_ended_run()));
+    current_run_.reset();
+  }
+  return SliceResult::worked;
+}
+
+// None is left if there is no current run afterwards.
+Result<void> Janitor::begin_next_ended_run() {
+  for (;;) {
+    if (page_.empty())
+      for (store::EndedRun& run :
+           TRY(store::ended_runs_after(setup_.database, scanned_run_, kRunsAtOnce)))
+        page_.push_back(std::move(run));
+    if (page_.empty()) return {};
+    scanned_run_ = std::move(page_.front());
+    page_.pop_front();
+    const store::CleanupLevel due = level_due(*scanned_run_);
+    if (scanned_run_->cleaned >= due) continue;
+    current_run_ = {.run = *scanned_run_,
+                    .due = due,
+                    .nodes = TRY(store::node_names_of(setup_.database, scanned_run_->id))};
+    return {};
+  }
+}
+
+// A node with a launch file must be swept before its logs are: the next scan finds it old.
+void Janitor::clean_up_next_node() {
+  const model::NodeName& node = current_run_->nodes[current_run_->next_node++];
+  clean_up(node);
+  const host::NodeFiles files{host::node_folder(setup_.home, node)};
+  if (current_run_->due < store::CleanupLevel::lines || is_there(files.launch_file())) return;
+  if (const auto swept = sweep_logs(files); !swept) retry_later(node, swept.error());
+}
+
+// True while there is more.
+Result<bool> Janitor::expire_reports() {
+  const auto& [run, due, nodes, next] = *current_run_;
+  if (due >= store::CleanupLevel::lines && TRY(setup_.insight.expire_log(run.id))) return true;
+  return due >= store::CleanupLevel::points && TRY(setup_.insight.expire_points(run.id));
+}
+
+Result<void> Janitor::finish_ended_run() {
+  const auto has_more = [&](const model::NodeName& node) {
+    const host::NodeFiles files{host::node_folder(setup_.home, node)};
+    return failed_.contains(node) || is_there(files.launch_file());
+  };
+  if (std::ranges::any_of(current_run_->nodes, has_more)) return {};
+  current_run_->run.cleaned = current_run_->due;
+  return store::record_cleaned(setup_.database, current_run_->run);
+}
+
+// --- Removed runs ---
+
+Janitor::SliceResult Janitor::remove_runs() {
+  if (importer_ || setup_.steady.since_boot() < next_removal_) return SliceResult::idle;
+  if (!removal_) {
+    auto next = store::next_removed_run(setup_.database);
+    if (!log_outcome(kRemoving, error_of(next)) || !*next) return SliceResult::idle;
+    removal_.emplace(setup_.insight, setup_.home, setup_.token_of, **std::move(next));
+  }
+  const auto step = removal_->work();
+  if (step && *step == RunRemoval::Step::waits) return SliceResult::idle;
+  if (step && *step == RunRemoval::Step::worked) return SliceResult::worked;
+  auto done = step ? store::finish_removed_run(setup_.database, removal_->id())
+                   : Result<void>(step.error());
+  removal_.reset();
+  if (!log_outcome(kRemoving, error_of(done))) next_removal_ = setup_.steady.since_boot() + kRetry;
+  return SliceResult::worked;
+}
+
 // --- The store ---
+
+Janitor::SliceResult Janitor::make_room() {
+  if (setup_.steady.since_boot() < next_size_check_) return SliceResult::idle;
+  const auto used = setup_.database.used();
+  if (log_outcome(kMakingRoom, error_of(used)) && *used > setup_.store_max) {
+    const auto freed = setup_.insight.free_some();
+    if (freed && *freed) return SliceResult::worked;
+    (void)log_outcome(
+        kMakingRoom,
+        freed
+            ? Error{Code::exhausted,
+                    format("the store takes {} and may take {}, and the lines are removed; "
+                           "`lockstep rm` removes runs, `lockstep serve --store-max` sets another "
+                           "limit",
+                           text(*used), text(setup_.store_max))}
+            : freed.error());
+  }
+  next_size_check_ = setup_.steady.since_boot() + kSizeCheckInterval;
+  return SliceResult::idle;
+}
 
 Janitor::SliceResult Janitor::summarize_metrics() {
   const auto more = setup_.insight.summarize_pending();

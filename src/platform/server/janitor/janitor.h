@@ -1,13 +1,16 @@
 // Janitor: cleans up after ended nodes and old runs, a few milliseconds at a time, on the daemon's
 // thread (docs/design/keeping.md).
 //
-// It stores no state of its own. A node that has ended and still has its launch file is swept:
+// A node that has ended and still has its launch file is swept:
 // first the content of its spool goes into the store, then spool, secret, sockets and, as the last,
 // the launch file are removed. So if the daemon is killed in between, the next daemon finds the
-// same work again. An old run loses its lines and its ranks' own files. Nodes that the store does
-// not know, and checkpoints, are never touched.
+// same work again. An old run loses its lines and its ranks' own files, and later its points. It
+// records what is finished for an ended run, so that it is not looked at again. A removed run loses
+// everything that is below the daemon's folder. Nodes that the store does not know, and checkpoints
+// of other runs, are never touched.
 #pragma once
 
+#include <deque>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -21,11 +24,15 @@
 #include "base/steady_clock.h"
 #include "platform/core/model/state.h"
 #include "platform/insight/insight.h"
+#include "platform/server/janitor/run_removal.h"
 #include "platform/server/janitor/spool_importer.h"
+#include "platform/store/cleanup_tables.h"
 
 namespace lockstep::server {
 
 inline constexpr Duration kKeepLogs = std::chrono::days(30);
+inline constexpr Duration kKeepMetrics = std::chrono::days(365);
+inline constexpr Bytes kStoreMax = 32_GiB;
 // A clock may be wrong by a month and be corrected within hours. So nothing is removed because of
 // its age in the daemon's first hours, and in the first hours after the clock was set forward by a
 // day or more.
@@ -39,9 +46,11 @@ struct JanitorSetup {
   const SteadyClock& steady;
   std::filesystem::path home;
   std::function<std::string(const model::NodeName&)>
-      token_of;                    // for socket names, see node_files.h
-  Duration keep_logs = kKeepLogs;  // after the run's end
-  Bytes unused_most = 64_MiB;      // above it the store's file shrinks; below it space is reused
+      token_of;                          // for socket names, see node_files.h
+  Duration keep_logs = kKeepLogs;        // after the run's end
+  Duration keep_metrics = kKeepMetrics;  // likewise
+  Bytes store_max = kStoreMax;           // above it lines and points make room
+  Bytes unused_most = 64_MiB;  // above it the store's file shrinks; below it space is reused
 };
 
 class Janitor {
@@ -60,32 +69,51 @@ class Janitor {
 
  private:
   enum class SliceResult { worked, idle };
+  struct EndedRunCleanup {
+    store::EndedRun run;
+    store::CleanupLevel due = store::CleanupLevel::none;
+    std::vector<model::NodeName> nodes{};
+    std::size_t next_node = 0;
+  };
 
   SliceResult do_one_task();
   SliceResult import_spool();
   SliceResult process_queue();
   SliceResult continue_scan();
+  SliceResult scan_open_runs();
+  SliceResult scan_ended_runs();
+  SliceResult remove_runs();
+  SliceResult make_room();
   SliceResult shrink_database();
   SliceResult summarize_metrics();
   Time clock_zero() const { return setup_.clock.now() - setup_.steady.since_boot(); }
   bool trusts_clock();
-  void clean_up(const model::NodeId& node);
-  void expire_if_old(const model::NodeId& node);
-  void sweep(const model::NodeId& node);
-  void retry_later(const model::NodeId& node, const Error& error);
+  void clean_up(const model::NodeName& node);
+  void sweep(const model::NodeName& node);
+  void retry_later(const model::NodeName& node, const Error& error);
+  store::CleanupLevel level_due(const store::EndedRun& run);
+  Result<void> begin_next_ended_run();
+  void clean_up_next_node();
+  Result<bool> expire_reports();
+  Result<void> finish_ended_run();
   bool log_outcome(const char* what, const std::optional<Error>& error);
 
   JanitorSetup setup_;
   RateLimitedLog rate_limited_log_;
-  std::set<model::NodeId> queue_;              // ended recently
-  std::unique_ptr<SpoolImporter> importer_;    // the current one
-  model::NodeId importing_node_;               // its node
-  std::optional<model::NodeId> scanned_node_;  // the last node of the current scan
-  std::optional<model::RunId> expiring_;       // its lines are being removed
-  std::set<model::NodeId> failed_;             // to be tried again
+  std::set<model::NodeName> queue_;             // ended recently
+  std::unique_ptr<SpoolImporter> importer_;     // the current one
+  model::NodeName importing_node_;              // its node
+  std::optional<model::NodeId> scanned_node_;   // the last node of the current scan of open runs
+  bool scans_ended_runs_ = false;               // after the open ones
+  std::deque<store::EndedRun> page_;            // the next ended runs of the scan
+  std::optional<store::EndedRun> scanned_run_;  // the last ended run of the scan
+  std::optional<EndedRunCleanup> current_run_;  // the one that is being cleaned up
+  std::optional<RunRemoval> removal_;           // the run that is being removed
+  std::set<model::NodeName> failed_;            // to be tried again
   // By the steady clock:
   Duration next_scan_{};  // start of the next scan
   Duration retry_{};      // when failed ones are tried again
+  Duration next_size_check_{}, next_removal_{};
   // Wall-clock time at the zero of the steady clock, and since when it is trusted.
   Time last_clock_zero_ = clock_zero();
   Duration trusted_since_{};

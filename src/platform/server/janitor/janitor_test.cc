@@ -11,6 +11,7 @@
 #include "platform/host/node_files.h"
 #include "platform/server/janitor/cleanup_candidates.h"
 #include "platform/spool/spool.h"
+#include "platform/store/sql_store.h"
 
 namespace lockstep::server {
 namespace {
@@ -56,6 +57,23 @@ class JanitorTest : public ::testing::Test {
     model::Node node;
     node.id = id;
     state_.nodes[id] = node;
+    store(run);
+    ASSERT_TRUE(store_.commit(std::vector<model::Change>{state_.attempts[attempt], node}));
+  }
+  void store(const model::Run& run) { ASSERT_TRUE(store_.commit(std::vector<model::Change>{run})); }
+  void log_point(std::int64_t sequence) {
+    const std::vector<spool::TelemetryItem> items = {{.sequence = sequence,
+                                                      .kind = spool::TelemetryKind::metrics,
+                                                      .step = sequence,
+                                                      .values = {{"loss", 0.5}}}};
+    ASSERT_TRUE(insight_.ingest(kNode, items));
+  }
+  bool has_points() { return !insight_.series(kRun).value().series.empty(); }
+  void rounds(Janitor& janitor, int hours) {
+    for (int i = 0; i < hours; ++i) {
+      clock_.pass(std::chrono::hours(1));
+      for (int slice = 0; slice < 10; ++slice) janitor.run_slice();
+    }
   }
 
   host::NodeFiles files(const model::NodeId& node = kNode) const {
@@ -123,6 +141,7 @@ class JanitorTest : public ::testing::Test {
   SetClock clock_;
   model::State state_;
   std::unique_ptr<store::Database> database_ = store::Database::in_memory().value();
+  store::SqlStore store_{*database_};
   insight::Insight insight_{*database_};
 };
 
@@ -284,27 +303,115 @@ TEST_F(JanitorTest, AClockThatIsSetForwardByAMonthAndRightAgainRemovesNothing) {
   work(*janitor);
   clock_.pass(kClockTrusted);
   clock_.set(31 * kDay);
-  const auto rounds = [&](int hours) {
-    for (int i = 0; i < hours; ++i) {
-      clock_.pass(std::chrono::hours(1));
-      for (int slice = 0; slice < 10; ++slice) janitor->run_slice();
-    }
-  };
-  rounds(5);
+  rounds(*janitor, 5);
   janitor = this->janitor();  // the next daemon's
-  rounds(5);
+  rounds(*janitor, 5);
   clock_.set(-31 * kDay);
-  rounds(24);
+  rounds(*janitor, 24);
   EXPECT_THAT(lines(), ElementsAre("line"));
   EXPECT_TRUE(fs::exists(files().rank_log(17)));
 }
 
 TEST_F(JanitorTest, ARunThatWentOnAgainIsNotOld) {
-  auto run = state_.runs.at(kRun);
-  EXPECT_FALSE(is_old(run, clock_.now() + kDay, kDay));
-  EXPECT_TRUE(is_old(run, clock_.now() + kDay + Duration(1), kDay));
+  leave(kNode, {"line"});
+  auto janitor = this->janitor();
+  work(*janitor);
+  clock_.pass(31 * kDay);
+  model::Run run = state_.runs.at(kRun);
   run.state = model::RunState::queued;  // resumed
-  EXPECT_FALSE(is_old(run, clock_.now() + 100 * kDay, kDay));
+  run.ended.reset();
+  store(run);
+  rounds(*janitor, 24);
+  EXPECT_THAT(lines(), ElementsAre("line"));
+}
+
+TEST_F(JanitorTest, PointsGoLongAfterTheLines) {
+  leave(kNode, {"line"});
+  log_point(100);
+  auto janitor = this->janitor();
+  work(*janitor);
+  clock_.pass(kClockTrusted);
+  clock_.pass(31 * kDay);
+  rounds(*janitor, 3);
+  EXPECT_TRUE(has_points());
+  clock_.pass(kKeepMetrics);
+  rounds(*janitor, 2);
+  EXPECT_FALSE(has_points());
+  EXPECT_EQ(insight_.series(kRun).value().removed, 1);
+}
+
+TEST_F(JanitorTest, WhatIsFinishedForAnEndedRunIsNotDoneAgain) {
+  auto janitor = this->janitor();
+  clock_.pass(kClockTrusted);
+  clock_.pass(31 * kDay);
+  rounds(*janitor, 2);
+  state_ = {};  // the state has no rows of it any more
+  leave(kNode, {});
+  this->janitor()->run_slice();
+  rounds(*janitor, 2);
+  EXPECT_TRUE(fs::exists(files().launch_file())) << "nothing looks for files of a finished run";
+}
+
+TEST_F(JanitorTest, AnEndedRunThatTheStateDoesNotHaveIsCleanedUp) {
+  leave(kNode, {"line"});
+  state_ = {};
+  auto janitor = this->janitor();
+  work(*janitor);
+  EXPECT_THAT(lines(), ElementsAre("line"));
+}
+
+TEST_F(JanitorTest, OfARemovedRunNothingIsLeft) {
+  leave(kNode, {"line"});
+  const fs::path folder = host::run_folder(home_, "", kRun);
+  const fs::path outside = home_.path() / "data";
+  ASSERT_TRUE(make_folders(folder / "checkpoints" / "step-10"));
+  ASSERT_TRUE(make_folders(outside));
+  ASSERT_TRUE(write_file(folder / "checkpoints" / "step-10" / "data", "weights"));
+  ASSERT_TRUE(write_file(outside / "data", "kept"));
+  fs::create_directory_symlink(outside, folder / "link");
+  auto janitor = this->janitor();
+  work(*janitor);
+  log_point(100);
+  ASSERT_TRUE(store_.remove_run(store_.find_run(kRun).value().value()));
+  state_ = {};
+  for (Deadline deadline = Deadline::after(std::chrono::seconds(10));
+       store::next_removed_run(*database_).value(); ::usleep(1000)) {
+    ASSERT_FALSE(deadline.passed());
+    janitor->run_slice();
+  }
+  EXPECT_FALSE(fs::exists(folder));
+  EXPECT_FALSE(fs::exists(sockets()));
+  EXPECT_TRUE(fs::exists(outside / "data")) << "links are not followed";
+  EXPECT_THAT(lines(), IsEmpty());
+  EXPECT_FALSE(has_points());
+  EXPECT_THAT(janitor->problems(), IsEmpty());
+}
+
+TEST_F(JanitorTest, AboveItsLimitTheStoreMakesRoomOrSaysThatItCannot) {
+  std::string many;
+  for (int line = 0; line < 1024; ++line) many += std::string(1023, 'x') + "\n";
+  const std::vector<spool::TelemetryItem> items = {{.sequence = 1, .text = std::move(many)}};
+  const Bytes before = database_->used().value();
+  ASSERT_TRUE(insight_.ingest(kNode, items));
+  const auto limited = [&](Bytes most) {
+    return std::make_unique<Janitor>(
+        JanitorSetup{.state = state_,
+                     .insight = insight_,
+                     .database = *database_,
+                     .clock = clock_,
+                     .steady = clock_,
+                     .home = home_,
+                     .token_of = [this](const model::NodeName& node) { return token(node.id); },
+                     .store_max = most});
+  };
+  auto janitor = limited(before + 512_KiB);
+  rounds(*janitor, 1);
+  EXPECT_LT(database_->used().value(), before + 512_KiB);
+  EXPECT_THAT(lines(), ElementsAre(HasSubstr("1025 lines before this are left out")));
+  EXPECT_THAT(janitor->problems(), IsEmpty());
+  janitor = limited(1_KiB);
+  rounds(*janitor, 1);
+  EXPECT_THAT(janitor->problems(), ElementsAre(HasSubstr("`lockstep rm` removes runs")));
 }
 
 TEST_F(JanitorTest, AStoreWithMuchUnusedSpaceGetsSmaller) {

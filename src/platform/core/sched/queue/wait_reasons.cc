@@ -197,6 +197,7 @@ std::string WaitExplainer::closed_hosts(const Gang& gang) const {
 void WaitExplainer::behind_head(const Entry& entry, WaitingRun& waiting) {
   const bool refused = policy_.backfill_mode == BackfillMode::easy && fits(entry);
   waiting.blocker = head_;
+  waiting.behind_head = true;
   waiting.reason = refused ? could_delay(entry.time_limit) : behind_head_reason_;
 }
 

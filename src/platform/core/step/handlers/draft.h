@@ -87,6 +87,8 @@ class Draft {
 
   // In the order of their ids, without runs that ended in this step.
   std::vector<model::RunId> open_runs() const;
+  // Before this step.
+  std::size_t open_count() const { return state_.open.size(); }
   // The error tells how to list the existing runs.
   Result<const model::Run*> require_run(const model::RunId& run) const;
   // The orphans of the run that have not terminated.

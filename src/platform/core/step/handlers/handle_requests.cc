@@ -58,6 +58,17 @@ Result<void> check_cuda_devices(const map::ClusterMap& map, const model::RunSpec
   return {};
 }
 
+// Far more than a cluster starts in a day; each costs memory and time in every pass.
+constexpr std::size_t kOpenRunsMax = 50'000;
+
+Result<void> check_open_runs(const Draft& draft) {
+  if (draft.open_count() < kOpenRunsMax) return {};
+  return Error{Code::exhausted,
+               format("{} runs have not ended, and there may be no more; wait until some have, or "
+                      "stop some with `lockstep stop`",
+                      draft.open_count())};
+}
+
 // A run that is larger than the limit of its project or user would wait forever.
 Result<void> check_limits(const Draft& draft, const model::RunSpec& spec,
                           const model::Origin& origin) {
@@ -82,6 +93,7 @@ Result<void> handle_event(Draft& draft, const model::SubmitRun& event) {
     return check_same(*known, event);
   }
   if (!event.request_id.empty()) TRY(model::check_name("request_id", event.request_id));
+  TRY(check_open_runs(draft));
   TRY(model::check(event.spec));
   TRY(check_dependencies(draft, event.spec));
   TRY(check_limits(draft, event.spec, event.origin));
@@ -123,6 +135,7 @@ Result<void> handle_event(Draft& draft, const model::StopRun& event) {
 Result<void> handle_event(Draft& draft, const model::ResumeRun& event) {
   const model::Run& found = *TRY(draft.require_run(event.run));
   TRY(check_resumable(found));
+  TRY(check_open_runs(draft));
   TRY(sched::check_fits(draft.map(), fit_request_of(found.id, found.spec)));
   TRY(check_checkpoint_folder(draft, found.id, found.spec, event.runs_in_same_folder));
   model::Run& run = draft.runs.edit(event.run);

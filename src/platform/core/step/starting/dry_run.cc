@@ -60,6 +60,7 @@ Result<DryRunResult> dry_run(const model::State& state, const model::SubmitRun& 
     result.starts.expected = run->not_before;
     return result;
   }
+  result.reason = found->reason;
   result.blocker = found->blocker;
   result.starts = scheduler.start_times()[result.runs_ahead];
   return result;

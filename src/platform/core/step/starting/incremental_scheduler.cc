@@ -109,6 +109,10 @@ sched::OperatorSettings operator_settings_of(
   return settings;
 }
 
+std::string_view stored_reason(const sched::WaitingRun& waiting) {
+  return waiting.behind_head ? "waits behind other runs in the queue" : waiting.reason.line();
+}
+
 void IncrementalScheduler::reset() {
   scheduler_.reset();
   inputs_.clear();
@@ -226,8 +230,8 @@ void IncrementalScheduler::schedule(Draft& draft) {
   for (sched::Placement& placement : plan.placements) start(draft, std::move(placement));
   if (reason_updates_ == ReasonUpdates::on_demand) return;
   for (const sched::WaitingRun& waiting : this->waiting())
-    if (draft.runs.find(waiting.run)->reason != waiting.reason)  // an edit copies the row
-      draft.runs.edit(waiting.run).reason = waiting.reason;
+    if (draft.runs.find(waiting.run)->reason != stored_reason(waiting))  // an edit copies the row
+      draft.runs.edit(waiting.run).reason = stored_reason(waiting);
 }
 
 // The scheduler itself counts them as leaving, and reserves the devices of their destination.

@@ -10,6 +10,7 @@
 
 #include <map>
 #include <optional>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -45,6 +46,10 @@ std::map<model::RunId, sched::Allocation> orphan_allocations_of(
 sched::OperatorSettings operator_settings_of(
     const std::map<std::string, model::HostRow>& hosts,
     const std::map<model::LimitId, model::LimitRow>& limits);
+
+// The reason that is stored with a waiting run. It names no head of the queue: a new head would
+// change the rows of all runs behind it.
+std::string_view stored_reason(const sched::WaitingRun& waiting);
 
 class IncrementalScheduler {
  public:

@@ -1,0 +1,100 @@
+// Removes what is too old, too much, or of a run that is removed, some at a time.
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "base/format.h"
+#include "platform/insight/detail/lines.h"
+#include "platform/insight/detail/points.h"
+#include "platform/insight/detail/run_counters.h"
+#include "platform/insight/insight.h"
+
+namespace lockstep::insight {
+namespace {
+
+// Each of these is a few milliseconds of work.
+constexpr std::int64_t kChunksAtOnce = 64;
+constexpr std::int64_t kPointsAtOnce = 4096;
+
+Result<std::optional<model::RunId>> first_run(store::Database& database, std::string_view sql) {
+  std::optional<model::RunId> run;
+  for (auto& [project, number] : TRY((database.rows<std::string, std::int64_t>(sql))))
+    run = {std::move(project), number};
+  return run;
+}
+
+}  // namespace
+
+Result<void> Insight::check_space() const {
+  const auto disk = database_.disk_space();
+  if (!disk) return {};
+  const Bytes reserve = std::min(limits_.reserve, Bytes(disk->total.count() / 20));
+  if (disk->free >= reserve) return {};
+  return Error{Code::exhausted,
+               format("{} are free beside {}, and {} are kept for the states of runs: their lines "
+                      "and metrics stay with their agents until there is room; make some",
+                      text(disk->free), database_.name(), text(reserve))};
+}
+
+Result<bool> Insight::expire_log(const model::RunId& run, Removal why) {
+  auto counters = TRY(find_counters(database_, run));
+  if (!counters || counters->bytes == 0) return false;
+  bool more = false;
+  TRY(database_.transaction([&]() -> Result<void> {
+    more = TRY(expire_lines(database_, *counters, kChunksAtOnce, why));
+    return save(database_, *counters);
+  }));
+  return more;
+}
+
+Result<bool> Insight::expire_points(const model::RunId& run) {
+  auto counters = TRY(find_counters(database_, run));
+  if (!counters || counters->points == 0) return false;
+  bool more = false;
+  TRY(database_.transaction([&]() -> Result<void> {
+    more = TRY(remove_points(database_, run, kPointsAtOnce));
+    if (!more) counters->points_removed += std::exchange(counters->points, 0);
+    return save(database_, *counters);
+  }));
+  return more;
+}
+
+Result<bool> Insight::remove(const model::RunId& run) {
+  if (TRY(expire_log(run)) || TRY(expire_points(run))) return true;
+  TRY(database_.transaction([&]() -> Result<void> {
+    for (const auto* table :
+         {"series", "events", "checkpoints", "progress", "spools", "run_counters"})
+      TRY(database_.execute(
+          format("delete from {} where project = :project and number = :number", table),
+          run.project, run.number));
+    return {};
+  }));
+  return false;
+}
+
+// Counters are made with a run's first report, so their order is that of the runs.
+Result<bool> Insight::free_some() {
+  if (const auto run =
+          TRY(first_run(database_,
+                        "select c.project, c.number from run_counters as c join runs as r using "
+                        "(project, number) "
+                        "where c.bytes > 0 and r.ended is not null order by c.id limit 1"))) {
+    TRY(expire_log(*run, Removal::space));
+    return true;
+  }
+  if (const auto run =
+          TRY(first_run(database_,
+                        "select c.project, c.number from run_counters as c join runs as r using "
+                        "(project, number) "
+                        "where c.points > 0 and r.ended is not null order by c.id limit 1"))) {
+    TRY(expire_points(*run));
+    return true;
+  }
+  const auto run = TRY(first_run(database_,
+                                 "select project, number from run_counters where bytes > 0 "
+                                 "order by bytes desc limit 1"));
+  if (run) TRY(expire_log(*run, Removal::space));
+  return run.has_value();
+}
+
+}  // namespace lockstep::insight
