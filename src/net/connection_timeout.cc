@@ -5,7 +5,6 @@
 namespace lockstep::net {
 namespace {
 
-constexpr auto kConnectionTimeoutVariable = "LOCKSTEP_CONNECTION_TIMEOUT";
 constexpr Duration kConnectionTimeoutMin = std::chrono::seconds(1);
 constexpr Duration kConnectionTimeoutMax = std::chrono::hours(1);
 

@@ -10,6 +10,7 @@
 namespace lockstep::net {
 
 inline constexpr Duration kConnectionTimeout = std::chrono::seconds(5);
+inline constexpr auto kConnectionTimeoutVariable = "LOCKSTEP_CONNECTION_TIMEOUT";
 
 // LOCKSTEP_CONNECTION_TIMEOUT: one second to an hour; kConnectionTimeout if it is not set.
 Result<Duration> connection_timeout_from(const Environment& environment);

@@ -24,8 +24,9 @@ inline map::ClusterMap two_hosts() {
 
 class SimScenario {
  public:
-  explicit SimScenario(std::function<Duration()> absence)
-      : world_({.map = two_hosts(), .downtime = std::move(absence)}) {}
+  explicit SimScenario(std::function<Duration()> absence,
+                       const model::Settings& settings = simulated_settings())
+      : world_({.map = two_hosts(), .downtime = std::move(absence), .settings = settings}) {}
 
   // The spec of a submission, without the program.
   static model::RunSpec spec_of(const std::string& name, int nodes, int devices) {

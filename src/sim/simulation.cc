@@ -67,7 +67,7 @@ Simulation::Simulation(const SimulationSetup& setup)
           context_, crash_points_,
           {setup.wrap_store ? setup.wrap_store(store_) : store_, history_,
            setup.wrap_engine ? setup.wrap_engine(engine_, hosts_) : engine_, context_.clock,
-           context_.clock, simulated_keys(), map_, "/sim", simulated_policy()},
+           context_.clock, simulated_keys(), map_, "/sim", simulated_policy(), setup.settings},
           setup.downtime ? setup.downtime : [this] { return faults_.downtime(); }),
       faults_({context_, crash_points_, daemon_, store_, engine_, hosts_, network_, truth_},
               setup.seed),

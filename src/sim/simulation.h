@@ -18,6 +18,7 @@
 #include "sim/checks/queue_promise_checker.h"
 #include "sim/faults/fault_injector.h"
 #include "sim/sim_history.h"
+#include "sim/sim_settings.h"
 #include "sim/world/operators.h"
 #include "sim/world/users.h"
 
@@ -32,6 +33,7 @@ struct SimulationSetup {
   // its errors are found. The returned object must outlive the simulation.
   std::function<store::Store&(store::Store&)> wrap_store{};
   std::function<engine::Engine&(engine::Engine&, Hosts&)> wrap_engine{};
+  model::Settings settings = simulated_settings();  // of the daemon; the checks expect these
 };
 
 struct SimulationOutcome {
@@ -95,7 +97,7 @@ class Simulation {
   Users users_;
   Operators operators_;
   InvariantChecker invariants_;
-  DeadlineChecker deadlines_{context_, truth_, durable_};
+  DeadlineChecker deadlines_{context_, truth_, durable_, simulated_settings()};
   QueuePromiseChecker promises_;
   std::int64_t checked_commits_ = -1;        // the commits that were checked
   int store_replacements_ = 0;               // of the store, at the last event

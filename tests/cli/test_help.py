@@ -14,6 +14,7 @@ import pytest
 from tests.conftest import PATIENCE, PROGRAM, ROOT, Cluster
 
 COMMANDS_PAGE = ROOT / "docs" / "guide" / "commands.md"
+SETTINGS_PAGE = ROOT / "docs" / "design" / "settings.md"
 RUN_FILE_PAGE = ROOT / "docs" / "guide" / "run-file.md"
 
 
@@ -74,6 +75,13 @@ def test_the_exit_codes_of_the_guide_are_those_of_the_program() -> None:
     rows = table_rows(section)
     rows.pop("code")
     assert rows == told
+
+
+def test_the_settings_of_the_documentation_are_those_of_the_program() -> None:
+    told = re.findall(r"^  (\w+) +(\w+) +(.+)$", said("help", "settings"), re.MULTILINE)
+    page = SETTINGS_PAGE.read_text().split("## Fixed margins")[0]
+    rows = re.findall(r"^\| `(\w+)` \| (\w+) \| (.+?) \|$", page, re.MULTILINE)
+    assert told and rows == told
 
 
 def test_the_guide_has_each_command_with_its_options() -> None:

@@ -14,6 +14,7 @@ std::vector<std::string> names_of(const std::vector<CommandNode>& commands) {
 std::vector<std::string> topics(const std::vector<CommandNode>& commands) {
   std::vector<std::string> names = names_of(commands);
   names.emplace_back("exit-codes");
+  names.emplace_back("settings");
   return names;
 }
 

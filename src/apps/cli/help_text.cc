@@ -23,6 +23,7 @@ constexpr std::string_view kFurther =
     "Where to go on\n"
     "  lockstep help COMMAND       what a command takes, with an example\n"
     "  lockstep help exit-codes    what the exit codes mean\n"
+    "  lockstep help settings      the bounds of the daemon\n"
     "  docs/guide/start.md         from nothing to a trained model, and a script of your own";
 
 // A term and its explanation.

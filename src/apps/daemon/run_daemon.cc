@@ -95,7 +95,8 @@ Result<DaemonContext> open_context(const host::Home& home, const ServeConfig& se
                        .home_place = identity};
 }
 
-controller::ControllerSetup controller_setup(DaemonContext& ground, const host::Home& home) {
+controller::ControllerSetup controller_setup(DaemonContext& ground, const host::Home& home,
+                                             const model::Settings& settings) {
   return {.store = ground.store,
           .history = ground.history,
           .engine = ground.engine,
@@ -104,6 +105,8 @@ controller::ControllerSetup controller_setup(DaemonContext& ground, const host::
           .keys = ground.keys,
           .map = ground.map,
           .home = home.folder,
+          .policy = step::step_policy(settings),
+          .settings = settings,
           .home_is_copy = ground.home_place == host::HomeIdentity::copied};
 }
 
@@ -199,7 +202,8 @@ Result<int> run_daemon(const host::Home& home, const ServeConfig& served) {
   }
 
   DaemonContext ground = TRY(open_context(home, served));
-  const auto controller = TRY(controller::Controller::open(controller_setup(ground, home)));
+  const auto controller =
+      TRY(controller::Controller::open(controller_setup(ground, home, served.settings)));
   TRY(host::record_home_identity(home));  // by now, a copy's store has another generation
   server::Janitor janitor(janitor_setup(ground, *controller, home, served));
   controller->subscribe(

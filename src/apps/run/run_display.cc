@@ -51,9 +51,16 @@ std::string late_rank_text(const api::LateRank& late, Time now) {
   return format("rank {} has made no progress{}", late.rank, lasting);
 }
 
-// The reason why the run waits or ended. For a running run: the rank that the others wait for, or
-// that it seems to make no progress.
+// "node 3 on host b has been unreachable for 2m; its ranks may go on".
+std::string unreachable_node_text(const api::UnreachableNode& node, Time now) {
+  return format("node {} on host {} has been unreachable for {}; its ranks may go on", node.node,
+                node.host, in_whole_seconds(std::max(Duration(0), now - node.since)));
+}
+
+// The reason why the run waits or ended. For a running run: the node that is unreachable, the rank
+// that the others wait for, or that it seems to make no progress.
 std::string reason_of(const api::RunView& run, Time now) {
+  if (!run.unreachable.empty()) return unreachable_text(run, now);
   const auto silent = without_progress(run, now);
   const auto silence = silent ? format("no progress for {}", in_whole_seconds(*silent)) : "";
   if (run.late.empty()) return silent ? silence : run.reason;
@@ -104,6 +111,16 @@ std::string late_lines(const std::vector<api::LateRank>& late) {
   return lines;
 }
 
+std::string unreachable_lines(const std::vector<api::UnreachableNode>& nodes) {
+  const Time now = SystemClock().now();
+  std::string lines;
+  for (std::size_t i = 0; i < std::min(nodes.size(), kLateShown); ++i)
+    lines += format("unreachable {}\n", unreachable_node_text(nodes[i], now));
+  if (nodes.size() > kLateShown)
+    lines += format("unreachable {} more: --json\n", nodes.size() - kLateShown);
+  return lines;
+}
+
 std::string rank_line(const api::RankView& rank) {
   std::string line = format("\n    rank {}  process {}  {}", rank.rank, rank.pid, end_of(rank));
   if (rank.step >= 0) line += format(", step {}", rank.step);
@@ -143,6 +160,13 @@ std::string fit_to_terminal(const Table& table) {
       table.text(narrow ? static_cast<std::size_t>(terminal_width()) : 0, style_for(STDOUT_FILENO));
   while (words.ends_with('\n')) words.pop_back();
   return words;
+}
+
+std::string unreachable_text(const api::RunView& run, Time now) {
+  if (run.unreachable.empty()) return "";
+  const auto words = unreachable_node_text(run.unreachable.front(), now);
+  if (run.unreachable.size() == 1) return words;
+  return format("{} ({} nodes are unreachable)", words, run.unreachable.size());
 }
 
 std::optional<Duration> without_progress(const api::RunView& run, Time now) {
@@ -212,6 +236,7 @@ std::string run_details(const api::RunView& run) {
     lines += format("starts      {}{}\n",
                     start_text(*run.expected_start, run.latest_start, SystemClock().now()),
                     run.blocker ? format(", behind {}", *run.blocker) : "");
+  lines += unreachable_lines(run.unreachable);
   lines += late_lines(run.late);
   lines += format("retries     {} of {} losses, {} of {} failures\n", run.losses,
                   run.spec.rank_loss_retries, run.user_exits, run.spec.retries);

@@ -12,6 +12,8 @@ namespace lockstep::cli {
 
 // The time since the last progress of a running run, if it is a minute or more.
 std::optional<Duration> without_progress(const api::RunView& run, Time now);
+// The node that has been unreachable longest, and how many are; empty: none is.
+std::string unreachable_text(const api::RunView& run, Time now);
 // "running", "failed: rank 3 exited with code 1"; with the reason if a run ends or starts again.
 std::string state_text(const api::RunView& run);
 // "2 nodes x 1 device".

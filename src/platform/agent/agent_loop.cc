@@ -312,6 +312,9 @@ api::Heartbeat AgentLoop::status() const {
   status.master_port = launcher_->master_port();
   status.rendezvous_port = launcher_->rendezvous_port();
   status.agent_pid = ::getpid();
+  status.incarnation = incarnation_;
+  status.machine = machine_;
+  status.agent_started = started_;
   status.stop_reason = state_.stop_reason;
   status.message = state_.message;
   status.ranks = state_.ranks.all();

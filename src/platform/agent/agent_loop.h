@@ -9,6 +9,8 @@
 
 #include "base/clock.h"
 #include "base/os/fd.h"
+#include "base/units.h"
+#include "net/crypto.h"
 #include "platform/agent/core/step.h"
 #include "platform/agent/link/failure_notifier.h"
 #include "platform/agent/link/heartbeat_sender.h"
@@ -18,6 +20,7 @@
 #include "platform/agent/watch/straggler_watch.h"
 #include "platform/core/model/state.h"
 #include "platform/engine/launch_spec.h"
+#include "platform/host/machine.h"
 
 namespace lockstep::agent {
 
@@ -69,6 +72,9 @@ class AgentLoop {
   const engine::LaunchSpec& launch_;
   const model::NodeId node_;
   const model::ClockRow clock_;  // for reported times; not read again when the wall clock is set
+  const std::string incarnation_ = net::random_hex(8);  // of this start
+  const std::string machine_ = host::this_machine().host;
+  const Time started_ = SystemClock().now();
   Fd signals_;
   std::unique_ptr<RankLauncher> launcher_;
   RankStreams streams_;

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <netinet/in.h>
 
+#include "base/clock.h"
 #include "base/format.h"
 #include "base/os/environment.h"
 #include "base/os/files.h"
@@ -13,6 +14,7 @@
 #include "net/crypto.h"
 #include "platform/agent/agent_for_test.h"
 #include "platform/agent/ranks/rank_binding.h"
+#include "platform/host/machine.h"
 
 namespace lockstep::agent {
 namespace {
@@ -194,6 +196,18 @@ TEST_F(AgentTest, ItSaysByWhichClockItTellsWhenARankEnded) {
   const Duration ended = last.ranks.at(0).ended.value() - *last.clock_zero;
   EXPECT_GT(ended, before);
   EXPECT_LT(ended, steady.since_boot());
+}
+
+TEST_F(AgentTest, ItSaysWhichStartOfAnAgentItIs) {
+  const Time before = SystemClock().now();
+  shell("exit 0");
+  start();
+  ASSERT_EQ(finish(), 0);
+  const auto last = daemon_.last();
+  EXPECT_EQ(last.incarnation.size(), 16u);
+  EXPECT_EQ(last.machine, host::this_machine().host);
+  EXPECT_GE(last.agent_started, before);
+  EXPECT_LE(last.agent_started, SystemClock().now());
 }
 
 TEST_F(AgentTest, ProgramsThatCannotBeStartedAreNamed) {

@@ -72,6 +72,10 @@ struct Heartbeat {
   int master_port = 0;
   int rendezvous_port = 0;
   std::int64_t agent_pid = 0;
+  // This start of the agent. No incarnation: sent by an older agent.
+  std::string incarnation = {};
+  std::string machine = {};
+  std::optional<Time> agent_started = {};
   model::StopReason stop_reason = model::StopReason::none;
   std::string message;
   std::vector<model::Rank> ranks;
@@ -98,6 +102,9 @@ struct Heartbeat {
         field("master_port", &Heartbeat::master_port, "reserved for the ranks"),
         field("rendezvous_port", &Heartbeat::rendezvous_port, "the rendezvous's port"),
         field("agent_pid", &Heartbeat::agent_pid, "the agent's process id"),
+        field("incarnation", &Heartbeat::incarnation, "random, of each start of an agent"),
+        field("machine", &Heartbeat::machine, "the name of the agent's host, as it says itself"),
+        field("agent_started", &Heartbeat::agent_started, "when the agent started"),
         field("stop_reason", &Heartbeat::stop_reason, "why it ends its ranks without a command"),
         field("message", &Heartbeat::message, "what went wrong, if anything"),
         field("ranks", &Heartbeat::ranks, "the node's ranks"),

@@ -5,7 +5,8 @@
 namespace lockstep::api {
 namespace {
 
-constexpr std::string_view kUnknownToVersion1[] = {"profile"};
+constexpr std::string_view kUnknownToVersion1[] = {"agent_started", "incarnation", "machine",
+                                                   "profile"};
 
 }  // namespace
 

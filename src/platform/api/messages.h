@@ -239,6 +239,20 @@ struct LateRank {
   }
 };
 
+// A node of a live attempt whose agent is silent. Its ranks may go on.
+struct UnreachableNode {
+  int node = 0;
+  std::string host;
+  Time since{};
+
+  static constexpr auto fields() {
+    return record<UnreachableNode>(
+        field("node", &UnreachableNode::node, "the node's number"),
+        field("host", &UnreachableNode::host, "where it is"),
+        field("since", &UnreachableNode::since, "its agent's last call"));
+  }
+};
+
 struct NodeView {
   int index = 0;
   std::string host;
@@ -246,6 +260,7 @@ struct NodeView {
   std::string address;
   std::int64_t agent_pid = 0;
   std::string message;
+  std::optional<Time> unreachable_since;
   std::vector<RankView> ranks;
 
   static constexpr auto fields() {
@@ -255,6 +270,8 @@ struct NodeView {
                             field("address", &NodeView::address, "where other nodes reach it"),
                             field("agent_pid", &NodeView::agent_pid, "process id of its agent"),
                             field("message", &NodeView::message, "what its agent said last"),
+                            field("unreachable_since", &NodeView::unreachable_since,
+                                  "while it is unreachable: its agent's last call"),
                             field("ranks", &NodeView::ranks, "its ranks"));
   }
 };
@@ -308,6 +325,7 @@ struct RunView {
   int losses = 0;              // of spec.rank_loss_retries
   int moves = 0;
   std::vector<LateRank> late;  // the most suspicious first
+  std::vector<UnreachableNode> unreachable;
   std::string checkpoint_folder;
   std::vector<AttemptView> attempts;  // oldest first; empty in lists
   std::optional<Progress> progress;
@@ -352,6 +370,8 @@ struct RunView {
         field("late", &RunView::late,
               "while it runs: ranks that are stopped, blocked, gone or silent, the most "
               "suspicious first"),
+        field("unreachable", &RunView::unreachable,
+              "nodes whose agents are silent, longest first; their ranks may go on"),
         field("checkpoint_folder", &RunView::checkpoint_folder, "where its checkpoints are"),
         field("attempts", &RunView::attempts, "its attempts, oldest first; empty in lists"),
         field("progress", &RunView::progress, "steps done and planned"),

@@ -10,9 +10,11 @@
 #include "base/os/files.h"
 #include "comm/cost/costs.h"
 #include "map/query.h"
-#include "platform/core/step/ending/attempt_end.h"
+#include "platform/controller/launch_spec_of.h"
 #include "platform/core/step/ending/reason_text.h"
 #include "platform/core/step/ending/removal.h"
+#include "platform/core/step/ending/silence.h"
+#include "platform/core/step/handlers/draft.h"
 #include "platform/host/node_files.h"
 
 namespace lockstep::controller {
@@ -25,6 +27,10 @@ constexpr Duration kEnginePollInterval = std::chrono::seconds(1);
 // Longest gap between two ticks: after a longer one, the daemon itself was suspended (stopped, or a
 // disk hung). Well below the silence limit of a node.
 constexpr Duration kStandstill = std::chrono::seconds(10);
+// After a longer gap the loop is slow, and agents wait for their answers: a call may take three
+// turns of the loop (connect, prove, report). Well below the time after which a node is
+// unreachable.
+constexpr Duration kSlowTick = std::chrono::seconds(3);
 // The loop handles other calls in between.
 constexpr Duration kExecuteSlice = std::chrono::milliseconds(20);
 // Pause before an engine that did not answer at the start is polled again; doubles each time.
@@ -39,7 +45,8 @@ constexpr Duration kKeptAfterEnd = std::chrono::minutes(1);
 constexpr Duration kDropInterval = std::chrono::seconds(10);
 
 // Subjects of failure messages.
-constexpr auto kStore = "store", kHistory = "history", kEngine = "engine", kKill = "kill";
+constexpr auto kStore = "store", kHistory = "history", kEngine = "engine", kKill = "kill",
+               kSilence = "silence";
 
 bool is_to_start(const model::Attempt* attempt, const model::NodeId& node) {
   return attempt && attempt->id == node.attempt && attempt->state < model::AttemptState::draining;
@@ -90,25 +97,6 @@ std::string costs_text(const map::ClusterMap& map) {
   return costs == comm::Costs{} ? "" : comm::encode_costs(costs);
 }
 
-// For each of these devices all devices of its island, by their numbers on the machine.
-std::vector<std::vector<int>> islands_of(const map::Host& host, const std::vector<int>& indices) {
-  std::vector<std::vector<int>> by_device;
-  for (const map::Island& island : host.islands) {
-    std::vector<int> numbers;
-    for (const map::Device& device : island.devices) {
-      if (device.shared) return {};
-      numbers.push_back(device.number);
-    }
-    by_device.resize(by_device.size() + numbers.size(), numbers);
-  }
-  if (host.islands.size() < 2) return {};
-  std::vector<std::vector<int>> found;
-  for (const int index : indices)
-    if (std::cmp_less(index, by_device.size()))
-      found.push_back(by_device[static_cast<std::size_t>(index)]);
-  return found;
-}
-
 }  // namespace
 
 Controller::Controller(ControllerSetup setup, model::State state, model::StoreHistory history)
@@ -123,6 +111,7 @@ Result<std::unique_ptr<Controller>> Controller::open(ControllerSetup setup) {
   TRY(map::check(setup.map));
   model::State state = TRY(setup.store.load());
   state.map = setup.map;
+  state.settings = setup.settings;
   state.engine_has_listed = false;
   model::StoreHistory history = TRY(setup.history.load());
   auto controller = std::unique_ptr<Controller>(
@@ -298,6 +287,21 @@ Result<void> Controller::resume_listening() {
   return {};
 }
 
+// When the silence of many nodes ends, all limits count as after a restart.
+Result<void> Controller::check_widespread_silence() {
+  if (step::is_silence_widespread(step::Draft(state(), setup_.clock.now()))) {
+    const auto words = format(
+        "many nodes on several hosts are unreachable at once, so the daemon or the network is at "
+        "fault; none of them is lost before {}",
+        step::short_text(state().settings.widespread_lost_after));
+    if (problem_log_.should_log(kSilence, words)) LS_LOG(warning, "{}", words);
+    return {};
+  }
+  if (!problem_log_.clear(kSilence)) return {};
+  LS_LOG(info, "most nodes are reachable again");
+  return resume_listening();
+}
+
 // --- The clock ---
 
 // Called before each decision: if the clock was set, all stored times shift with it.
@@ -308,6 +312,7 @@ Result<void> Controller::sync_clock() {
   const step::Outcome outcome = TRY(commit_event(model::ClockChanged{clock}));
   if (by) {
     listening_since_ += *by;
+    on_time_since_ += *by;
     LS_LOG(warning, "the clock was set {} by {}; no time limit is shortened or lengthened by that",
            *by > Duration(0) ? "forward" : "back", text(*by > Duration(0) ? *by : -*by));
   }
@@ -407,7 +412,7 @@ std::vector<Result<model::Command>> Controller::report(std::span<const model::No
 
 Result<model::Command> Controller::command_of(const model::NodeReport& report) {
   const model::NodeName name{report.generation, report.node};
-  const model::Command command = model::command_for(state(), name);
+  const model::Command command = model::command_for(state(), name, report.agent.id);
   if (command.orphaned && !state().orphans.contains(name)) unlisted_orphan_called_ = true;
   return command;
 }
@@ -421,14 +426,17 @@ void Controller::tick() {
   const bool stood_still = ticked_ && now - *ticked_ >= kStandstill;
   if ((stood_still || commit_failed_) && !resume_listening()) return;
   if (stood_still) last_engine_poll_.reset();
+  if (ticked_ && now - *ticked_ >= kSlowTick) on_time_since_ = setup_.clock.now();
   commit_failed_ = false;
   ticked_ = now;
   // An event whose commit fails comes again at the next tick.
   poll_engine();
   // While the engine blocked, no agent could reach the daemon.
-  if (setup_.steady.since_boot() - now >= kStandstill && !resume_listening()) return;
-  if (!sync_clock()) return;
-  (void)process_event(model::Tick{listening_since_});
+  const Duration blocked = setup_.steady.since_boot() - now;
+  if (blocked >= kStandstill && !resume_listening()) return;
+  if (blocked >= kSlowTick) on_time_since_ = setup_.clock.now();
+  if (!sync_clock() || !check_widespread_silence()) return;
+  (void)process_event(model::Tick{listening_since_, on_time_since_});
   drop_old_runs();
 }
 
@@ -591,7 +599,8 @@ Result<void> Controller::launch(const model::Node& node) {
   const model::Run& run = state().runs.at(node.id.attempt.run);
   // A folder that the user chose may be visible only to the nodes.
   if (run.spec.checkpoint_folder.empty()) TRY(make_folders(checkpoint_folder(run)));
-  return setup_.engine.launch(launch_spec_of(node));
+  return setup_.engine.launch(
+      launch_spec_of(state(), node, {setup_.keys, setup_.home, checkpoint_folder(run), costs_}));
 }
 
 void Controller::execute(const model::KillNode& effect) { kill(name_of(state(), effect.node)); }
@@ -647,47 +656,6 @@ void Controller::poll_engine() {
     else if (!found->has_agent)
       (void)process_event(model::AgentExited{node});
   }
-}
-
-engine::LaunchSpec Controller::launch_spec_of(const model::Node& node) const {
-  const model::NodeName name = name_of(state(), node.id);
-  const model::Run& run = state().runs.at(node.id.attempt.run);
-  const map::Host* host = map::find_host(state().map, node.host);
-  engine::LaunchSpec launch;
-  launch.node = text(node.id);
-  launch.generation = name.generation;
-  launch.attempt = model::record_of(state(), node.id.attempt);
-  launch.host = node.host;
-  launch.address = host ? map::address_of(*host) : node.host;
-  const auto all = host ? map::devices(*host) : std::vector<const map::Device*>{};
-  std::vector<bool> gpus;
-  for (int index : node.devices) {
-    const auto i = static_cast<std::size_t>(index);
-    launch.devices.push_back(i < all.size() ? all[i]->number : index);
-    gpus.push_back(i < all.size() && all[i]->kind == map::DeviceKind::gpu);
-    if (gpus.back() && !all[i]->uuid.empty()) launch.device_uuids.push_back(all[i]->uuid);
-  }
-  launch.gpus = std::ranges::find(gpus, false) == gpus.end();
-  if (launch.device_uuids.size() != launch.devices.size()) launch.device_uuids.clear();
-  if (host) launch.islands = islands_of(*host, node.devices);
-  launch.first_rank = node.id.index * run.spec.devices;
-  launch.world_size = model::rank_count(run.spec);
-  launch.nodes = model::node_count(run.spec);
-  launch.command = run.spec.command;
-  launch.env = run.spec.env;
-  if (!costs_.empty())
-    launch.env.emplace(comm::kCostsVariable, costs_);  // a user's own value has precedence
-  launch.working_folder = run.spec.working_folder;
-  launch.checkpoint_folder = checkpoint_folder(run).string();
-  launch.node_folder = host::node_folder(setup_.home, name).string();
-  launch.daemon_file = (setup_.home / "daemon.json").string();
-  launch.token = setup_.keys.agent_token(name.attempt());
-  launch.secret = setup_.keys.attempt_secret(name.attempt());
-  launch.hang_after = run.spec.hang_after;
-  launch.on_failure = run.spec.on_failure;
-  launch.time_left = run.spec.timeout - run.time_used;
-  launch.start_limit = step::kReadyLimit;
-  return launch;
 }
 
 void Controller::notify_watchers(const std::vector<model::Change>& changes) const {

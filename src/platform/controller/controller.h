@@ -57,6 +57,7 @@ struct ControllerSetup {
   map::ClusterMap map;         // of the cluster, as it is now
   std::filesystem::path home;  // the daemon's folder, absolute
   sched::SchedulingPolicy policy = step::step_policy();
+  model::Settings settings{};
   bool home_is_copy = false;  // the folder is not the one that was served last: maybe an older copy
 };
 
@@ -138,6 +139,7 @@ class Controller {
   model::Orphan orphan_of(const engine::RunningNode& present) const;
   void log_orphans() const;
   Result<void> resume_listening();
+  Result<void> check_widespread_silence();
   Result<void> check_ready() const;
   Result<step::Outcome> process_event(const model::Event& event);
   Result<step::Outcome> process_events(std::span<const model::Event> events);
@@ -156,7 +158,6 @@ class Controller {
   bool engine_poll_is_due() const;
   void poll_engine();
   Result<std::vector<engine::RunningNode>> list_engine_nodes();
-  engine::LaunchSpec launch_spec_of(const model::Node& node) const;
   void notify_watchers(const std::vector<model::Change>& changes) const;
 
   ControllerSetup setup_;
@@ -172,6 +173,7 @@ class Controller {
                                        // list does not mean terminated
   bool ready_ = false;                 // the engine has listed its nodes
   Time listening_since_{};             // without a break
+  Time on_time_since_{};               // no two ticks were far apart, or the engine slow
   bool unlisted_orphan_called_ =
       false;  // an agent of an unlisted orphan has called since the last poll of the engine
   bool commit_failed_ = false;  // since the last tick; may have been the commit of a report

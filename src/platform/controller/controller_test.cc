@@ -119,7 +119,8 @@ class ControllerTest : public ::testing::Test {
   void restart() {
     controller_.reset();
     controller_ = Controller::open({*used_store_, history_, engine_, clock_, clock_,
-                                    host::Keys::open(home_).value(), two_hosts(), home_})
+                                    host::Keys::open(home_).value(), two_hosts(), home_,
+                                    step::step_policy(settings_), settings_})
                       .value();
   }
   const model::Run& run(const model::RunId& id) {
@@ -175,6 +176,7 @@ class ControllerTest : public ::testing::Test {
   FakeEngine engine_{clock_};
   store::MemoryStore store_;
   store::Store* used_store_ = &store_;
+  model::Settings settings_;
   std::unique_ptr<Controller> controller_;
 };
 
@@ -773,8 +775,8 @@ TEST_F(ControllerTest, AFullDiskIsSaidOnceAMinuteAndCostsNoRunOnceThereIsRoom) {
   EXPECT_EQ(run(id).epoch, 1);
   EXPECT_THAT(engine_.kills, ElementsAre());
   EXPECT_TRUE(controller_->submit(spec_of(1, 1), {}));
-  for (int i = 0; i < 31; ++i) tick(std::chrono::seconds(1));  // silence counts again
-  EXPECT_THAT(run(id).reason, HasSubstr("was silent for 30s"));
+  for (int i = 0; i < 301; ++i) tick(std::chrono::seconds(1));  // silence counts again
+  EXPECT_THAT(run(id).reason, HasSubstr("was silent for 5m"));
 }
 
 TEST_F(ControllerTest, WithNothingToStoreItIsSeenSoonThatThereIsRoomAgain) {
@@ -792,7 +794,7 @@ TEST_F(ControllerTest, ANodeThatWasNotKilledWhenTheDaemonDiedIsKilledByTheNext) 
   const model::NodeId node = nodes(id)[0];
   report(with_rank(node, model::RankState::running));
   engine_.lose_kills = true;  // as if the daemon had died between commit and kill
-  for (int i = 0; i < 30; ++i) tick(std::chrono::seconds(1));
+  for (int i = 0; i < 300; ++i) tick(std::chrono::seconds(1));
   EXPECT_THAT(engine_.kills, ElementsAre(node));
   EXPECT_EQ(model::live_attempt(controller_->state(), id)->cause, model::Cause::node_lost);
   engine_.lose_kills = false;
@@ -933,6 +935,21 @@ TEST_F(ControllerTest, TheTimeThatTheDaemonWasAwayIsNotChargedToARunWhoseNodesDi
   EXPECT_EQ(run(id).time_used, Duration(std::chrono::seconds(40)));
 }
 
+TEST_F(ControllerTest, TheSettingsForAgentsAndRanksAreInTheirLaunch) {
+  (void)controller_->submit(spec_of(1, 1), {}).value();
+  EXPECT_FALSE(engine_.launches.back().env.contains("LOCKSTEP_CONNECTION_TIMEOUT"));
+  settings_ = {.start_limit = std::chrono::minutes(9),
+               .connection_timeout = std::chrono::minutes(1)};
+  restart();
+  auto spec = spec_of(1, 1);
+  (void)controller_->submit(spec, {}).value();
+  EXPECT_EQ(engine_.launches.back().start_limit, Duration(std::chrono::minutes(9)));
+  EXPECT_EQ(engine_.launches.back().env.at("LOCKSTEP_CONNECTION_TIMEOUT"), "1m");
+  spec.env = {{"LOCKSTEP_CONNECTION_TIMEOUT", "30s"}};
+  (void)controller_->submit(spec, {}).value();
+  EXPECT_EQ(engine_.launches.back().env.at("LOCKSTEP_CONNECTION_TIMEOUT"), "30s");
+}
+
 TEST_F(ControllerTest, ADaemonThatStoodStillTakesNobodyForSilent) {
   const model::RunId id = controller_->submit(spec_of(1, 1), {}).value();
   report(with_rank(nodes(id)[0], model::RankState::running));
@@ -940,8 +957,8 @@ TEST_F(ControllerTest, ADaemonThatStoodStillTakesNobodyForSilent) {
   tick(std::chrono::minutes(20));
   EXPECT_EQ(run(id).state, model::RunState::running);
   EXPECT_THAT(engine_.kills, ElementsAre());
-  for (int i = 0; i < 30; ++i) tick();
-  EXPECT_THAT(run(id).reason, HasSubstr("was silent for 30s"));
+  for (int i = 0; i < 251; ++i) tick();  // 1.2 s each
+  EXPECT_THAT(run(id).reason, HasSubstr("was silent for 5m"));
 }
 
 TEST_F(ControllerTest, ADaemonThatStoodStillBeforeItsFirstTickTakesNobodyForSilent) {
@@ -961,8 +978,34 @@ TEST_F(ControllerTest, AnEngineThatTakesItsTimeMakesNobodySilent) {
   EXPECT_EQ(run(id).state, model::RunState::running);
   EXPECT_THAT(engine_.kills, ElementsAre());
   engine_.while_listing = {};
+  for (int i = 0; i < 301; ++i) tick(std::chrono::seconds(1));
+  EXPECT_THAT(run(id).reason, HasSubstr("was silent for 5m"));
+}
+
+TEST_F(ControllerTest, ADaemonWhoseLoopIsSlowFindsNoNodeUnreachable) {
+  const model::RunId id = controller_->submit(spec_of(1, 1), {}).value();
+  report(with_rank(nodes(id)[0], model::RankState::running));
+  for (int i = 0; i < 20; ++i) tick(std::chrono::seconds(3));
+  EXPECT_FALSE(controller_->state().nodes.at(nodes(id)[0]).unreachable_since);
+  engine_.while_listing = [this] { clock_.time += std::chrono::seconds(3); };
+  for (int i = 0; i < 20; ++i) tick(std::chrono::seconds(2));
+  EXPECT_FALSE(controller_->state().nodes.at(nodes(id)[0]).unreachable_since);
+  engine_.while_listing = {};
   for (int i = 0; i < 31; ++i) tick(std::chrono::seconds(1));
-  EXPECT_THAT(run(id).reason, HasSubstr("was silent for 30s"));
+  EXPECT_TRUE(controller_->state().nodes.at(nodes(id)[0]).unreachable_since);
+}
+
+TEST_F(ControllerTest, TheSilenceOfManyNodesIsAProblemOfTheDaemonAndItsEndCountsAsABreak) {
+  const model::RunId id = controller_->submit(spec_of(2, 1), {}).value();
+  for (const model::NodeId& node : nodes(id)) report(word(node, model::NodeState::ready));
+  for (int i = 0; i < 600; ++i) tick(std::chrono::seconds(1));
+  EXPECT_THAT(controller_->problems(), ElementsAre(HasSubstr("none of them is lost before 30m")));
+  EXPECT_THAT(engine_.kills, ElementsAre());
+  for (const model::NodeId& node : nodes(id)) report(word(node, model::NodeState::ready));
+  tick(std::chrono::seconds(1));
+  EXPECT_THAT(controller_->problems(), ElementsAre());
+  tick(std::chrono::seconds(1));  // its ranks have as long to start as after a restart
+  EXPECT_EQ(model::live_attempt(controller_->state(), id)->state, model::AttemptState::launching);
 }
 
 TEST_F(ControllerTest, AClockThatIsSetBackHidesNoSilenceAndNoEnd) {
@@ -970,8 +1013,8 @@ TEST_F(ControllerTest, AClockThatIsSetBackHidesNoSilenceAndNoEnd) {
   report(with_rank(nodes(id)[0], model::RankState::running));
   tick();
   clock_.set(-std::chrono::hours(1));
-  for (int i = 0; i < 31; ++i) tick(std::chrono::seconds(1));
-  EXPECT_THAT(run(id).reason, HasSubstr("was silent for 30s"));
+  for (int i = 0; i < 301; ++i) tick(std::chrono::seconds(1));
+  EXPECT_THAT(run(id).reason, HasSubstr("was silent for 5m"));
   ASSERT_EQ(run(id).epoch, 2);
   engine_.there.clear();
   clock_.set(-std::chrono::hours(1));
@@ -1075,7 +1118,7 @@ TEST_F(ControllerTest, AStopThatIsNotObeyedEndsByForce) {
   report(with_rank(node, model::RankState::running));
   ASSERT_TRUE(controller_->stop(id, "enough"));
   EXPECT_EQ(report(with_rank(node, model::RankState::running)).kind, model::CommandKind::stop);
-  for (int i = 0; i < 2; ++i) tick(std::chrono::milliseconds(7500));
+  for (int i = 0; i < 15; ++i) tick(std::chrono::seconds(1));
   EXPECT_THAT(engine_.kills, ElementsAre(node));
   tick();
   EXPECT_EQ(run(id).state, model::RunState::cancelled);

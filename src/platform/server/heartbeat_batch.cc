@@ -21,6 +21,11 @@ std::size_t item_bytes(const api::Heartbeat& heartbeat) {
 
 }  // namespace
 
+bool is_refused(const model::State& state, const HeartbeatCall& call) {
+  return model::has_node(state, call.node) &&
+         model::is_second_agent(state.nodes.at(call.node.id), call.heartbeat.incarnation);
+}
+
 void HeartbeatBatch::add(HeartbeatCall call) {
   if (calls_.empty()) turn_ = loop_.after(Duration(0), [this] { run_turn(); });
   calls_.push_back(std::move(call));
@@ -61,16 +66,21 @@ void HeartbeatBatch::store(std::vector<HeartbeatCall> calls) {
   store_items(accepted);
 }
 
-// Items of an orphan belong to no run: its agent keeps them.
+// Items of an orphan belong to no run: its agent keeps them. Those of a refused agent are
+// acknowledged, because it would stay until they are.
 void HeartbeatBatch::store_items(const std::vector<HeartbeatCall>& calls) {
+  const auto is_stored = [this](const HeartbeatCall& call) {
+    return model::has_node(controller_.state(), call.node) &&
+           !is_refused(controller_.state(), call);
+  };
   std::vector<insight::Delivery> deliveries;
   for (const HeartbeatCall& call : calls)
-    if (model::has_node(controller_.state(), call.node))
-      deliveries.push_back({call.node.id, call.heartbeat.items});
+    if (is_stored(call)) deliveries.push_back({call.node.id, call.heartbeat.items});
   const auto stored = insight_.ingest(deliveries);
   for (auto next = stored.begin(); const HeartbeatCall& call : calls) {
-    const bool known = model::has_node(controller_.state(), call.node);
-    auto acknowledged = known ? *next++ : Result<std::int64_t>(0);
+    const std::int64_t dropped =
+        is_refused(controller_.state(), call) ? last_item_of(call.heartbeat) : 0;
+    auto acknowledged = is_stored(call) ? *next++ : Result<std::int64_t>(dropped);
     // Without room the agent keeps its items, and still gets its command.
     if (!acknowledged && acknowledged.error().code == Code::exhausted)
       acknowledged = insight_.ingest(call.node.id, {});

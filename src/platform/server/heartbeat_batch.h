@@ -24,6 +24,10 @@ struct HeartbeatCall {
   Reply<api::HeartbeatAnswer> reply;
 };
 
+// A second agent of the node calls. Its items have the numbers of the first one's, so they are not
+// stored; its report has counted them.
+bool is_refused(const model::State& state, const HeartbeatCall& call);
+
 class HeartbeatBatch {
  public:
   // A call was stored; its node's items are durable up to this sequence.

@@ -57,6 +57,32 @@ TEST_F(ServerTest, WithoutRoomForItsItemsAnAgentKeepsThemAndStillGetsItsCommand)
   EXPECT_EQ(heartbeat("ready", items)["acknowledged"], 1);
 }
 
+TEST_F(ServerTest, ASecondAgentOfANodeHasToLeaveAndItsItemsAreCounted) {
+  submit();
+  const auto agent = [](const char* incarnation, const char* machine, Json items) {
+    return Json{{"incarnation", incarnation},
+                {"machine", machine},
+                {"agent_started", "2026-01-01T00:00:02Z"},
+                {"items", std::move(items)}};
+  };
+  heartbeat("ready", agent("a1", "one", {log(1, 0, "first")}));
+  const Json refused = heartbeat("ready", agent("b2", "two", {log(1, 0, "again"), log(2, 0, "x")}));
+  EXPECT_EQ(refused["command"], "leave");
+  EXPECT_EQ(refused["acknowledged"], 2) << "or it would keep them, and stay";
+  EXPECT_EQ(heartbeat("ready", agent("b2", "two", Json::array()))["command"], "leave");
+  const Json answer = heartbeat("ready", agent("a1", "one", {log(2, 0, "second")}));
+  EXPECT_EQ(answer["command"], "start");
+  EXPECT_EQ(answer["acknowledged"], 2);
+  EXPECT_THAT(lines(get("/api/v1/runs/demo/1/logs")), ElementsAre("first", "second"));
+  const Json events = get("/api/v1/runs/demo/1")["events"];
+  ASSERT_EQ(events.size(), 1u);
+  EXPECT_THAT(events[0]["what"].get<std::string>(),
+              testing::AllOf(HasSubstr("a second agent of node 0"),
+                             HasSubstr("called from two (since 2026-01-01T00:00:02Z)"),
+                             HasSubstr("the node's agent is on one (since 2026-01-01T00:00:02Z)"),
+                             HasSubstr("2 items that it sent were not stored")));
+}
+
 TEST_F(ServerTest, LinesWithoutAnEndAreShownApartUntilTheyEnd) {
   submit();
   const auto unfinished = [](std::string text) {

@@ -370,8 +370,10 @@ Result<void> RouteHandlers::heartbeat(const RouteCall<api::kHeartbeat>& call,
 void RouteHandlers::answer_heartbeat(const HeartbeatCall& call, std::int64_t acknowledged) {
   const model::NodeName& name = call.node;
   const api::Heartbeat& heartbeat = call.heartbeat;
-  if (model::has_node(state(), name)) store_records(name.id, heartbeat);
+  if (model::has_node(state(), name) && !is_refused(state(), call))
+    store_records(name.id, heartbeat);
   const auto look = [this, name, acknowledged, reply = call.reply, known = heartbeat.known_command,
+                     incarnation = heartbeat.incarnation,
                      known_profile = heartbeat.profile.value_or(api::ProfileReport{}).request_id](
                         LongPolls::AttemptKind turn) {
     // An agent may call long after its run's end.
@@ -379,7 +381,7 @@ void RouteHandlers::answer_heartbeat(const HeartbeatCall& call, std::int64_t ack
       reply.send(fetched.error());
       return true;
     }
-    const model::Command command = model::command_for(state(), name);
+    const model::Command command = model::command_for(state(), name, incarnation);
     const bool flight_wanted = is_flight_wanted(name);
     const auto profile = profile_order(name);
     const bool profile_wanted = profile && profile->request_id != known_profile;

@@ -15,6 +15,7 @@ api::NodeView node_view(const model::Node& node) {
                      .address = node.address,
                      .agent_pid = node.agent_pid,
                      .message = node.message,
+                     .unreachable_since = node.unreachable_since,
                      .ranks = {}};
   for (const model::Rank& rank : node.ranks)
     view.ranks.push_back({.rank = rank.rank,
@@ -98,6 +99,19 @@ std::vector<api::LateRank> late_ranks(const model::State& state, const model::Ru
   return late;
 }
 
+std::vector<api::UnreachableNode> unreachable_nodes(const model::State& state,
+                                                    const model::RunId& run) {
+  const model::Attempt* attempt = model::live_attempt(state, run);
+  if (!attempt) return {};
+  std::vector<api::UnreachableNode> found;
+  for (const model::Node* node : model::nodes_of(state, attempt->id))
+    if (node->unreachable_since)
+      found.push_back(
+          {.node = node->id.index, .host = node->host, .since = *node->unreachable_since});
+  std::ranges::stable_sort(found, {}, &api::UnreachableNode::since);
+  return found;
+}
+
 std::optional<Time> newest_checkpoint(const std::vector<spool::TelemetryItem>& items) {
   std::optional<Time> newest;
   for (const spool::TelemetryItem& item : items)
@@ -138,6 +152,7 @@ api::RunView run_view(const model::State& state, const model::Run& run, insight:
   view.losses = run.losses;
   view.moves = run.moves;
   view.late = late_ranks(state, run.id);
+  view.unreachable = unreachable_nodes(state, run.id);
   view.checkpoint_folder = checkpoint_folder.string();
   view.latest = std::move(summary.latest);
   view.progress = summary.progress;
@@ -187,6 +202,10 @@ std::vector<model::AuditEntry> event_views(std::vector<model::AuditEntry> audit,
   return audit;
 }
 
+std::int64_t last_item_of(const api::Heartbeat& heartbeat) {
+  return heartbeat.items.empty() ? 0 : heartbeat.items.back().sequence;
+}
+
 model::NodeReport node_report(const model::NodeName& node, const api::Heartbeat& heartbeat) {
   std::optional<model::ClockRow> clock;
   if (heartbeat.clock_zero) clock = {heartbeat.boot, *heartbeat.clock_zero};
@@ -200,6 +219,10 @@ model::NodeReport node_report(const model::NodeName& node, const api::Heartbeat&
           .stop_reason = heartbeat.stop_reason,
           .message = heartbeat.message,
           .ranks = heartbeat.ranks,
+          .agent = {.id = heartbeat.incarnation,
+                    .machine = heartbeat.machine,
+                    .started = heartbeat.agent_started.value_or(Time{})},
+          .last_item = last_item_of(heartbeat),
           .clock = std::move(clock),
           .last_checkpoint = newest_checkpoint(heartbeat.items),
           .last_checkpoint_step = furthest_checkpoint(heartbeat.items)};

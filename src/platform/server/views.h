@@ -29,6 +29,8 @@ std::vector<api::AttemptView> attempt_views(const model::State& state, const mod
 std::vector<model::AuditEntry> event_views(std::vector<model::AuditEntry> audit,
                                            std::vector<insight::RunEvent> events);
 
+// The sequence of its last item; 0: it has none.
+std::int64_t last_item_of(const api::Heartbeat& heartbeat);
 model::NodeReport node_report(const model::NodeName& node, const api::Heartbeat& heartbeat);
 api::HeartbeatAnswer heartbeat_answer(const model::Command& command, std::int64_t acknowledged);
 

@@ -292,10 +292,19 @@ constexpr std::string_view kEndedRuns[] = {
     "alter table series add column removed integer not null default 0",
 };
 
-constexpr std::array<std::span<const std::string_view>, 17> kMigrations = {
-    kRunsAndAttempts, kInsight, kHangAndResume, kBounds,     kRequests, kControl,
-    kPreemptions,     kShares,  kEvents,        kWeights,    kFaults,   kGenerations,
-    kClock,           kOrphans, kStopReasons,   kFieldNames, kEndedRuns};
+constexpr std::string_view kUnreachable[] = {
+    "alter table nodes add column unreachable_since integer",
+};
+
+constexpr std::string_view kAgents[] = {
+    "alter table nodes add column agents text not null default '[]'",
+};
+
+constexpr std::array<std::span<const std::string_view>, 19> kMigrations = {
+    kRunsAndAttempts, kInsight,     kHangAndResume, kBounds,  kRequests,
+    kControl,         kPreemptions, kShares,        kEvents,  kWeights,
+    kFaults,          kGenerations, kClock,         kOrphans, kStopReasons,
+    kFieldNames,      kEndedRuns,   kUnreachable,   kAgents};
 
 Result<bool> has_table(Database& database, std::string_view name) {
   const auto found = TRY(database.rows<std::string>(

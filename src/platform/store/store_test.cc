@@ -79,9 +79,11 @@ model::Node full_node() {
   node.master_port = 1;
   node.rendezvous_port = 2;
   node.agent_pid = 5'000'000'000;
+  node.agents = {{"a1", "node-3", Time(Duration(19)), 0}, {"b2", "node-4", Time(Duration(21)), 7}};
   node.stop_reason = model::StopReason::signal;
   node.message = "hm";
   node.last_heartbeat = Time(Duration(25));
+  node.unreachable_since = Time(Duration(21));
   node.kill_requested_at = Time(Duration(26));
   node.ranks = {{2, 0, 77, model::RankState::running, 0, false, std::nullopt, 120,
                  Time(Duration(23)), model::Activity::stopped, Time(Duration(22)),
@@ -493,7 +495,9 @@ void undo_newer_steps(Database& database) {
                    "alter table ranks drop column fault_text",
                    "alter table ranks drop column restarts",
                    "alter table attempts drop column saved_step",
-                   "alter table nodes drop column stop_reason"})
+                   "alter table nodes drop column stop_reason",
+                   "alter table nodes drop column unreachable_since",
+                   "alter table nodes drop column agents"})
     ASSERT_TRUE(database.execute(sql)) << sql;
 }
 

@@ -89,8 +89,9 @@ struct Table<model::Node> {
         fixed("devices", &Node::devices), column("state", &Node::state),
         column("address", &Node::address), column("master_port", &Node::master_port),
         column("rendezvous_port", &Node::rendezvous_port), column("agent_pid", &Node::agent_pid),
-        column("stop_reason", &Node::stop_reason), column("message", &Node::message),
-        column("last_heartbeat", &Node::last_heartbeat),
+        column("agents", &Node::agents), column("stop_reason", &Node::stop_reason),
+        column("message", &Node::message), column("last_heartbeat", &Node::last_heartbeat),
+        column("unreachable_since", &Node::unreachable_since),
         column("kill_requested_at", &Node::kill_requested_at));
   }
 };

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "sim/checks/widespread_silence.h"
+
 namespace lockstep::sim {
 namespace {
 
@@ -9,7 +11,7 @@ using std::chrono::minutes;
 using std::chrono::seconds;
 
 // From docs/design/attempts.md.
-constexpr Duration kSilence = seconds(30);              // of an agent, until its node is lost
+constexpr Duration kSilence = seconds(30);              // of an agent, until it is unreachable
 constexpr Duration kFirstCall = minutes(1);             // of one that never called
 constexpr Duration kStopPatience = seconds(15);         // to `stop`, until force is used
 constexpr Duration kLeftoverDetectionMax = seconds(2);  // at what an agent that died has left
@@ -30,6 +32,9 @@ void DeadlineChecker::check(bool well) {
   const bool broke = !well || now - checked_ > kCheckGapMax;
   checked_ = now;
   if (broke) well_ = now;
+  const bool is_widespread = is_silence_widespread(durable_);
+  if (is_widespread_ && !is_widespread) calm_ = now;
+  is_widespread_ = is_widespread;
   for (const model::RunId& run : durable_.open)
     if (const model::Attempt* attempt = model::live_attempt(durable_, run))
       check_attempt(*attempt, durable_.runs.at(run));
@@ -47,6 +52,10 @@ Duration DeadlineChecker::time_since(Time moment) const {
   return context_.clock.now() - std::max(moment, context_.clock.at(well_));
 }
 
+Duration DeadlineChecker::calm_time_since(Time moment) const {
+  return is_widespread_ ? Duration(0) : time_since(std::max(moment, context_.clock.at(calm_)));
+}
+
 void DeadlineChecker::check_attempt(const model::Attempt& attempt, const model::Run& run) {
   for (const model::Node* node : model::nodes_of(durable_, attempt.id)) {
     if (node->state == model::NodeState::released) continue;
@@ -62,11 +71,21 @@ void DeadlineChecker::check_silence(const model::Node& node) {
   if (node.state == model::NodeState::lost ||
       truth_.has_reported_all_ends(name_of(durable_, node.id)))
     return;
+  const model::Attempt& attempt = durable_.attempts.at(node.id.attempt);
+  const Time sign =
+      std::max(attempt.created,
+               truth_.last_report_time(name_of(durable_, node.id)).value_or(attempt.created));
+  const Duration silent = time_since(std::max(sign, context_.clock.at(calm_)));
   const bool called = node.state != model::NodeState::allocated;
-  const Time created = durable_.attempts.at(node.id.attempt).created;
-  const Duration silent = time_since(
-      std::max(created, truth_.last_report_time(name_of(durable_, node.id)).value_or(created)));
-  if (silent >= (called ? kSilence : kFirstCall) + kMargin)
+  const Duration limit = !called            ? kFirstCall
+                         : attempt.draining ? settings_.unreachable_after
+                                            : settings_.lost_after;
+  // A node that was only unreachable counts as draining from the next tick on.
+  if (attempt.draining && time_since(*attempt.draining) < kMargin) return;
+  const bool is_unmarked = called && !attempt.draining && !node.unreachable_since &&
+                           silent >= settings_.unreachable_after + kMargin;
+  if (is_unmarked || calm_time_since(sign) >= limit + kMargin ||
+      silent >= settings_.widespread_lost_after + kMargin)
     context_.report_violation(format("{} is silent for {}, and counts as {}", text(node.id),
                                      text(silent), text(node.state)));
 }
@@ -86,10 +105,12 @@ bool DeadlineChecker::is_to_be_killed(const model::Attempt& attempt,
                                       const model::Node& node) const {
   if (!truth_.is_alive(name_of(durable_, node.id))) return false;
   if (node.state == model::NodeState::lost || has_lost_agent(node)) return true;
-  if (!attempt.draining || time_since(*attempt.draining) < kStopPatience + kMargin) return false;
+  if (!attempt.draining) return false;
+  if (time_since(*attempt.draining) >= settings_.log_delivery_limit + kMargin) return true;
+  if (calm_time_since(*attempt.draining) < kStopPatience + kMargin) return false;
   if (truth_.has_ranks(node)) return true;
   const Time heard = truth_.last_report_time(name_of(durable_, node.id)).value_or(attempt.created);
-  return time_since(std::max(attempt.created, heard)) >= kSilence + kMargin;
+  return calm_time_since(std::max(attempt.created, heard)) >= kSilence + kMargin;
 }
 
 void DeadlineChecker::check_kill(const model::Attempt& attempt, const model::Node& node) {
@@ -103,29 +124,34 @@ void DeadlineChecker::check_kill(const model::Attempt& attempt, const model::Nod
 
 void DeadlineChecker::check_start(const model::Attempt& attempt) {
   if (attempt.state >= model::AttemptState::running ||
-      time_since(attempt.created) < kStartTimeLimit + kMargin)
+      calm_time_since(attempt.created) < kStartTimeLimit + kMargin)
     return;
   context_.report_violation(format("{} is {} for {}", text(attempt.id), text(attempt.state),
                                    text(time_since(attempt.created))));
 }
 
-// Agents enforce the time-out too, unless the daemon could not tell them that it counts.
+// Agents enforce the time-out too, unless the daemon could not tell them that it counts. The daemon
+// leaves it to them while it cannot reach one of them.
 void DeadlineChecker::check_time_out(const model::Attempt& attempt, const model::Run& run) {
   if (attempt.state != model::AttemptState::running ||
-      time_since(Time{}) < kReportAgainMax + kMargin)
+      calm_time_since(Time{}) < kReportAgainMax + kMargin)
     return;
   const bool heard =
       std::ranges::any_of(model::nodes_of(durable_, attempt.id), [&](const model::Node* node) {
-        return truth_.last_report_time(name_of(durable_, node->id)) >= context_.clock.at(well_);
+        return truth_.last_report_time(name_of(durable_, node->id)) >=
+               context_.clock.at(std::max(well_, calm_));
       });
+  const bool unreachable = std::ranges::any_of(
+      model::nodes_of(durable_, attempt.id),
+      [](const model::Node* node) { return node->unreachable_since.has_value(); });
   const Duration used = run.time_used + (context_.clock.now() - *attempt.started);
-  if (heard && used >= run.spec.timeout)
+  if (heard && !unreachable && used >= run.spec.timeout)
     context_.report_violation(format("{} runs on after {}, its time-out is {}", text(attempt.id),
                                      text(used), text(run.spec.timeout)));
 }
 
 void DeadlineChecker::check_end(const model::Attempt& attempt) {
-  if (!attempt.draining || time_since(*attempt.draining) < kEnd + kMargin) return;
+  if (!attempt.draining || calm_time_since(*attempt.draining) < kEnd + kMargin) return;
   context_.report_violation(format("{} is to end for {}, and has not", text(attempt.id),
                                    text(time_since(*attempt.draining))));
 }

@@ -19,8 +19,9 @@ inline constexpr Duration kKillInterval = std::chrono::seconds(5);
 
 class DeadlineChecker {
  public:
-  DeadlineChecker(SimContext& context, const GroundTruth& truth, const model::State& durable)
-      : context_(context), truth_(truth), durable_(durable) {}
+  DeadlineChecker(SimContext& context, const GroundTruth& truth, const model::State& durable,
+                  const model::Settings& settings)
+      : context_(context), truth_(truth), durable_(durable), settings_(settings) {}
 
   // Call after a tick. `well`: no fault is active.
   void check(bool well);
@@ -37,13 +38,18 @@ class DeadlineChecker {
   bool has_lost_agent(const model::Node& node) const;
   // The time since that moment, or the time without a fault if that is shorter.
   Duration time_since(Time moment) const;
+  // Likewise, and without the time for which many nodes were silent at once.
+  Duration calm_time_since(Time moment) const;
 
   SimContext& context_;
   const GroundTruth& truth_;
   const model::State& durable_;
+  const model::Settings settings_;
   // On the timeline:
   Duration checked_{};  // the last time
   Duration well_{};     // since then
+  Duration calm_{};     // the last end of a time in which many nodes were silent
+  bool is_widespread_ = false;
 };
 
 }  // namespace lockstep::sim

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "sim/checks/widespread_silence.h"
+
 namespace lockstep::sim {
 namespace {
 
@@ -334,6 +336,7 @@ void GroundTruth::check_commit(std::span<const model::Change> changes) {
   transition_checker_.check_commit(commit);
   preemption_checker_.check(commit);
   for (const auto& [id, attempt] : commit.attempts) {
+    excuse_cut_off(*attempt);
     check_name(commit, *attempt);
     check_preempted(*attempt);
     if (attempt->state == model::AttemptState::ended) check_ended(*attempt);
@@ -347,6 +350,24 @@ void GroundTruth::check_commit(std::span<const model::Change> changes) {
     if (node->state == model::NodeState::released) check_release(*node);
   }
   for (const auto& [id, run] : commit.runs) check_run(commit, *run);
+}
+
+bool GroundTruth::knows_agent(const model::NodeName& name, ProcessId agent) const {
+  if (!model::has_node(durable_, name)) return false;
+  const model::Node& node = durable_.nodes.at(name.id);
+  const model::Attempt* attempt = model::live_attempt(durable_, name.id.attempt.run);
+  return attempt && attempt->id == name.id.attempt && !node.agents.empty() &&
+         node.agents.front().id == format("{}", agent);
+}
+
+// The daemon may give up a node that it cannot reach, unless so many are silent that it must know
+// that it is cut off.
+void GroundTruth::excuse_cut_off(const model::Attempt& attempt) {
+  const bool given_up =
+      attempt.cause == model::Cause::node_lost || attempt.cause == model::Cause::launch_failed;
+  if (!given_up || cut_off_.empty() || is_silence_widespread(durable_)) return;
+  for (const model::Node* node : model::nodes_of(durable_, attempt.id))
+    if (cut_off_.contains(node->host)) return mark_disturbed(name_of(attempt));
 }
 
 // A new attempt has a name that never left the daemon, unless an operator adopts it. An adopted

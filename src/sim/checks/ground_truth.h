@@ -105,6 +105,8 @@ class GroundTruth {
   void mark_disturbed(const model::RunId& run);
   void mark_disturbed(const model::AttemptName& attempt);
   void mark_all_disturbed();
+  // The daemon cannot reach these hosts, or could not until a moment ago.
+  void hosts_cut_off(std::set<std::string> hosts) { cut_off_ = std::move(hosts); }
   // A fault that ends the attempt if it is the only one.
   void record_fault(const model::AttemptName& attempt, InjectedFault fault);
   // When the faults are over and every run has ended: all promises are kept.
@@ -120,6 +122,8 @@ class GroundTruth {
   std::optional<Time> last_kill_time(const model::NodeName& node) const {
     return time_of(kill_times_, node);
   }
+  // The rows have this process as the node's agent.
+  bool knows_agent(const model::NodeName& node, ProcessId agent) const;
   // When its last agent ended; nothing while one lives.
   std::optional<Time> agent_ended(const model::NodeName& node) const;
   // The daemon knows the ends of all its ranks, so that its agent is not missed.
@@ -144,6 +148,7 @@ class GroundTruth {
                               const model::NodeName& node) const;
   void record_folder(const model::RunId& run, const std::string& folder);
   void check_gang_is_ready(const model::AttemptName& attempt) const;
+  void excuse_cut_off(const model::Attempt& attempt);
   void check_placement(const Commit& commit, const model::Node& node) const;
   void check_release(const model::Node& node) const;
   void check_name(const Commit& commit, const model::Attempt& attempt);
@@ -190,6 +195,7 @@ class GroundTruth {
   std::map<model::RunId, std::int64_t>
       renewed_retries_;  // retries granted again by newer checkpoints, at most
   std::set<model::RunId> disturbed_;
+  std::set<std::string> cut_off_;  // hosts
   std::map<model::AttemptName, std::map<int, Duration>>
       suspended_ranks_;                              // ranks, with the start on the timeline
   std::map<model::RunId, Duration> suspended_time_;  // by ranks that were suspended for a moment

@@ -135,9 +135,12 @@ bool QueuePromiseChecker::assumptions_broken(const model::State& state, bool wel
   return broken;
 }
 
-// Also true if it begins to drain after the end that the promises assume.
+// Also true if it begins to drain after the end that the promises assume, or ends since the last
+// tick.
 bool QueuePromiseChecker::any_run_outlives_end(const model::State& state) {
-  bool outlived = false;
+  const Duration now = context_.timeline.now();
+  bool outlived =
+      std::ranges::any_of(ends_, [&](const auto& entry) { return now > entry.second + overhead_; });
   std::map<model::AttemptId, Duration> ends;
   for (const model::RunId& id : state.open) {
     const model::Run& run = state.runs.at(id);
@@ -147,7 +150,7 @@ bool QueuePromiseChecker::any_run_outlives_end(const model::State& state) {
         attempt->draining.value_or(attempt->created + run.spec.timeout - run.time_used));
     const auto known = ends_.find(attempt->id);
     ends[attempt->id] = known == ends_.end() ? end : std::min(end, known->second);
-    outlived = outlived || context_.timeline.now() > ends[attempt->id] + overhead_;
+    outlived = outlived || now > ends[attempt->id] + overhead_;
   }
   ends_ = std::move(ends);
   return outlived;

@@ -12,8 +12,9 @@ using std::chrono::milliseconds;
 using std::chrono::minutes;
 using std::chrono::seconds;
 
-constexpr int kPercentOfKinds = 40;   // of the kinds of faults occur in one seed
-constexpr int kPercentOfStores = 33;  // of the seeds have a store that is replaced
+constexpr int kPercentOfKinds = 40;     // of the kinds of faults occur in one seed
+constexpr int kPercentOfStores = 33;    // of the seeds have a store that is replaced
+constexpr int kPercentOfSilences = 20;  // of the seeds have each of those faults
 constexpr int kCopiesMax = 6;
 constexpr Duration kPollInterval = milliseconds(100);  // between two, for the moment to strike
 constexpr int kPollsMax = 600;
@@ -65,22 +66,29 @@ void FaultInjector::begin() {
     if (!random_.percent(kPercentOfKinds)) continue;
     components_.context.trace("faults", "in this seed {}, every {} or so", kind.name,
                               text(kind.mean));
-    plan(kind);
+    plan(kind, random_);
+  }
+  for (const Kind& kind : silence_kinds()) {
+    if (!silence_random_.percent(kPercentOfSilences)) continue;
+    components_.context.trace("faults", "in this seed {}, every {} or so", kind.name,
+                              text(kind.mean));
+    plan(kind, silence_random_);
   }
   if (!store_random_.percent(kPercentOfStores)) return;
   for (const Kind& kind : store_kinds()) {
     components_.context.trace("faults", "in this seed {}, every {} or so", kind.name,
                               text(kind.mean));
-    plan(kind);
+    plan(kind, random_);
   }
 }
 
-void FaultInjector::plan(const Kind& kind) {
-  components_.context.timeline.after(random_.from_to(Duration(0), kind.mean * 2), [this, &kind] {
-    if (stopped_) return;
-    (this->*kind.strike)();
-    plan(kind);
-  });
+void FaultInjector::plan(const Kind& kind, SeededRandom& random) {
+  components_.context.timeline.after(random.from_to(Duration(0), kind.mean * 2),
+                                     [this, &kind, &random] {
+                                       if (stopped_) return;
+                                       (this->*kind.strike)();
+                                       plan(kind, random);
+                                     });
 }
 
 template <class Undo>
@@ -105,6 +113,9 @@ void FaultInjector::stop_and_undo() {
   components_.hosts.set_start_delay(Duration(0));
   components_.network.set_faults({});
   components_.network.set_answers_lost(false);
+  components_.network.cut_off({});
+  components_.network.set_daemon_slow(false);
+  components_.daemon.set_turn_time(Duration(0));
   for (const auto& [id, agent] : components_.hosts.agents())
     for (int rank : agent->running_ranks()) agent->resume_rank(rank);
   for (const std::string& host : components_.hosts.names()) {

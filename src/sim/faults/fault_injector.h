@@ -29,7 +29,10 @@ class FaultInjector {
   };
 
   FaultInjector(const FaultComponents& components, std::uint64_t seed)
-      : components_(components), random_(seed, "faults"), store_random_(seed, "stores") {}
+      : components_(components),
+        random_(seed, "faults"),
+        store_random_(seed, "stores"),
+        silence_random_(seed, "silence") {}
 
   // Faults come until stop_and_undo().
   void begin();
@@ -46,7 +49,9 @@ class FaultInjector {
   };
   static std::span<const Kind> kinds();
   static std::span<const Kind> store_kinds();
-  void plan(const Kind& kind);
+  static std::span<const Kind> silence_kinds();
+  // At moments of that sequence.
+  void plan(const Kind& kind, SeededRandom& random);
 
   void crash_daemon();
   void suspend_daemon();
@@ -72,6 +77,9 @@ class FaultInjector {
   void set_clock();
   void move_store_away();
   void restore_store_copy();
+  void cut_daemon_off();
+  void slow_daemon();
+  void call_as_second_agent();
 
   // `over`: the trace message of the undo.
   template <class Undo>
@@ -89,8 +97,11 @@ class FaultInjector {
 
   const FaultComponents components_;
   SeededRandom random_;
-  // For faults of the store: a separate sequence, so that seeds without such faults do not change.
+  // For faults of the store, and those that silence many agents: separate sequences, so that seeds
+  // without such faults do not change.
   SeededRandom store_random_;
+  SeededRandom silence_random_;
+  std::int64_t cuts_ = 0;  // of the daemon from its hosts, so far
   bool stopped_ = false;
   std::optional<Duration> downtime_;  // of the daemon, which is about to die
 };

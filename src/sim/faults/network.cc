@@ -14,6 +14,7 @@ constexpr Duration kReportDelayMax = seconds(40);  // at most; well beyond the m
 constexpr Duration kDuplicateDelayMax =
     std::chrono::minutes(5);                     // likewise: attempts may have ended by then
 constexpr Duration kAgentTimeout = seconds(10);  // of the agent, as platform/agent has it
+constexpr int kGivenUpPercent = 85;              // of the calls, while the daemon is too slow
 
 }  // namespace
 
@@ -40,7 +41,8 @@ Duration Network::track_late_message(Duration delay) {
 bool Network::is_well() const {
   const bool fair =
       faults_.lost_percent == 0 && faults_.duplicated_percent == 0 && faults_.delayed_percent == 0;
-  return fair && !answers_lost_ && partitions_.empty() && context_.timeline.now() >= late_until_;
+  return fair && !answers_lost_ && !is_cut_off() && !daemon_is_slow_ && partitions_.empty() &&
+         context_.timeline.now() >= late_until_;
 }
 
 void Network::drop(const model::NodeReport& report, std::string_view what) {
@@ -65,6 +67,8 @@ void Network::deliver(CallId call, const std::string& host, const model::NodeRep
   const NetworkPartition cut = partition_of(host);
   if (cut == NetworkPartition::reports || cut == NetworkPartition::both)
     return drop(report, "a word of");
+  if (cut_off_.contains(host)) return;
+  if (daemon_is_slow_ && random_.percent(kGivenUpPercent)) return;
   daemon_.when_free([=, this] { deliver_to_daemon(call, host, report); });
 }
 
@@ -78,9 +82,11 @@ void Network::deliver_to_daemon(CallId call, const std::string& host,
   const NetworkPartition cut = partition_of(host);
   if (cut == NetworkPartition::answers || random_.percent(faults_.lost_percent))
     return drop(report, "the answer to");
+  if (cut_off_.contains(host)) return;
   if (answers_lost_)
     return context_.trace("network", "the answer to {} is lost", text(report.node));
-  answer_later(call, delay(report), std::move(answer));
+  const Duration turn = daemon_is_slow_ ? random_.from_to(kFast, kAgentTimeout) : Duration(0);
+  answer_later(call, turn + delay(report), std::move(answer));
 }
 
 void Network::answer_later(CallId call, Duration delay, Result<model::Command> answer) {

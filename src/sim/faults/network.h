@@ -4,7 +4,9 @@
 
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
+#include <utility>
 
 #include "platform/core/model/command.h"
 #include "platform/core/model/event.h"
@@ -47,6 +49,12 @@ class Network {
   void set_faults(NetworkFaults weather) { faults_ = weather; }
   // While it is set, every report arrives and no answer does.
   void set_answers_lost(bool mute) { answers_lost_ = mute; }
+  // The daemon hears no agent of these hosts and reaches none of them; its engine does.
+  void cut_off(std::set<std::string> hosts) { cut_off_ = std::move(hosts); }
+  bool is_cut_off() const { return !cut_off_.empty(); }
+  // While it is set, agents give up most calls before the daemon takes them, and the others get
+  // their answers late.
+  void set_daemon_slow(bool slow) { daemon_is_slow_ = slow; }
   // All messages arrive in time.
   bool is_well() const;
   // True if the daemon reaches the host, for example to start an agent.
@@ -75,6 +83,8 @@ class Network {
   bool answers_lost_ = false;
   Duration late_until_{};  // on the timeline: until then late messages are in flight
   std::map<std::string, NetworkPartition> partitions_;
+  std::set<std::string> cut_off_;
+  bool daemon_is_slow_ = false;
   CallId calls_ = 0;
   std::map<CallId, OnAnswer>
       pending_calls_;  // calls without an answer yet; removed when the caller gives up

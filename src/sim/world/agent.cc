@@ -275,6 +275,7 @@ model::NodeReport Agent::status() const {
   report.master_port = kMasterPort;
   report.rendezvous_port = node_.index == 0 ? kRendezvousPort : 0;
   report.agent_pid = id_;
+  report.agent = {.id = format("{}", id_), .machine = launch_.host, .started = clock_.zero};
   report.stop_reason = state_.stop_reason;
   report.message = state_.message;
   report.ranks = state_.ranks.all();

@@ -1,5 +1,6 @@
 #include "sim/world/daemon.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace lockstep::sim {
@@ -94,7 +95,8 @@ void Daemon::tick(std::int64_t life) {
     if (on_tick_ && !took_time && controller_->is_ready()) on_tick_();
     act_on_decisions(life);
   }
-  context_.timeline.after(took_time ? kDelayAfterLongTick : kTick, [this, life] { tick(life); });
+  const Duration pause = std::max(turn_time_, took_time ? kDelayAfterLongTick : kTick);
+  context_.timeline.after(pause, [this, life] { tick(life); });
 }
 
 // Executes the decided effects in slices.

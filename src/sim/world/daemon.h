@@ -31,6 +31,8 @@ class Daemon {
   void crash(const std::string& where);
   // Suspends the daemon for that long, as on a machine that sleeps: it answers no call.
   void suspend(Duration duration);
+  // The time between two ticks, if that is longer than usual.
+  void set_turn_time(Duration turn) { turn_time_ = turn; }
   bool is_serving() const {
     return controller_ != nullptr && !busy_ && context_.timeline.now() >= suspended_until_;
   }
@@ -75,7 +77,8 @@ class Daemon {
   std::function<void()> on_tick_;
   std::unique_ptr<controller::Controller> controller_;
   Duration suspended_until_{};  // from this moment on
-  bool busy_ = false;           // a call into the controller has not returned
+  Duration turn_time_{};
+  bool busy_ = false;  // a call into the controller has not returned
   std::vector<std::function<void()>> waiting_;
   std::int64_t incarnation_ = 0;  // ticks of earlier ones are void
 };

@@ -26,6 +26,7 @@ constexpr auto kSignTimeout = std::chrono::seconds(2);
 struct ServeFlags {
   ServeConfig config;
   std::string keep_logs, keep_metrics, store_max;
+  std::vector<std::string> settings;
   bool again = false;
   bool listen_given = false;
   bool detach = false;
@@ -79,6 +80,8 @@ Result<int> serve_detached(const ServeFlags& flags) {
   if (!served.hosts.empty()) words.insert(words.end(), {"--hosts", served.hosts});
   if (!served.map_file.empty()) words.insert(words.end(), {"--map", served.map_file});
   for (const std::string& name : served.names) words.insert(words.end(), {"--name", name});
+  for (const std::string& change : model::changes_of(served.settings))
+    words.insert(words.end(), {"--set", change});
   client::Client client = TRY(start_daemon(home, words));
   if (auto warning = listen_warning(served)) print_to_stderr("lockstep: " + *warning);
   print(start_message(home, client));
@@ -191,11 +194,19 @@ void add_serve(CLI::App& app, Action& action) {
                        "above this size of the store, the oldest lines and metrics of ended runs "
                        "make room (default: 32 GiB)")
           ->type_name("SIZE");
+  auto* settings =
+      command
+          ->add_option("--set", flags->settings,
+                       "a bound of the daemon, such as lost_after=10m; may be repeated; `lockstep "
+                       "help settings` lists them")
+          ->type_name("NAME=VALUE")
+          ->allow_extra_args(false);
   command
-      ->add_flag("--again", flags->again,
-                 "with the hosts, the port and, without --listen, the address of this folder's "
-                 "last daemon")
-      ->excludes(hosts, map, names, port, keep_logs, keep_metrics, store_max);
+      ->add_flag(
+          "--again", flags->again,
+          "with the hosts, the port, the settings and, without --listen, the address of this "
+          "folder's last daemon")
+      ->excludes(hosts, map, names, port, keep_logs, keep_metrics, store_max, settings);
   auto* detach =
       command->add_flag("-d,--detach", flags->detach, "start it in the background and return");
   command->add_flag("--stop", flags->stop, "end the daemon in the background; runs go on")
@@ -210,6 +221,9 @@ void add_serve(CLI::App& app, Action& action) {
       if (flags->stop) return stop_daemon();
       flags->listen_given = listen->count() > 0;
       TRY(read_retention(*flags));
+      auto set = model::settings_from(flags->settings);
+      if (!set) return std::move(set).error().with_context("--set");
+      flags->config.settings = *set;
       // The daemon may be started again from another folder.
       auto& file = flags->config.map_file;
       if (!file.empty()) file = std::filesystem::absolute(file);

@@ -5,6 +5,7 @@
 #include "apps/cli/subcommand.h"
 #include "apps/cli/terminal.h"
 #include "apps/daemon/own_daemon.h"
+#include "apps/run/run_display.h"
 #include "apps/run/start_estimate.h"
 #include "platform/api/json.h"
 
@@ -63,7 +64,9 @@ std::string sentence_of(const api::RunView& run, const api::AllocationView* hold
   if (!holds) return state;
   const std::string where = format("{} on {}", state, joined(holds->hosts, ", "));
   if (!holds->leaves.empty()) return format("{}; it is ending: {}", where, holds->leaves);
-  return format("{}; by its time-out it ends {}", where, when_text(holds->expected_end, now));
+  const std::string unreachable = unreachable_text(run, now);
+  return format("{}; {}by its time-out it ends {}", where,
+                unreachable.empty() ? "" : unreachable + "; ", when_text(holds->expected_end, now));
 }
 
 WhyReport report_of(const api::RunView& run, const api::QueueView& queue) {

@@ -36,6 +36,10 @@ bool ended_badly(const Rank& rank) {
   return rank.state == RankState::killed || (rank.state == RankState::exited && rank.code != 0);
 }
 
+bool is_second_agent(const Node& node, const std::string& incarnation) {
+  return !incarnation.empty() && !node.agents.empty() && node.agents.front().id != incarnation;
+}
+
 bool has_material_change(const Node& before, const Node& after) {
   if (before.ranks.size() != after.ranks.size()) return true;
   Node same = before;

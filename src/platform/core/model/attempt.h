@@ -183,6 +183,24 @@ struct Rank {
 // Ended other than by exit(0), and not by a signal of its agent.
 bool ended_badly(const Rank& rank);
 
+// One start of an agent.
+struct AgentIncarnation {
+  std::string id{};       // random; empty: sent by an older agent
+  std::string machine{};  // the name of its host, as the host itself gives it
+  Time started{};
+  std::int64_t refused_items = 0;  // of an agent that is not the node's: not stored
+
+  bool operator==(const AgentIncarnation&) const = default;
+
+  static constexpr auto fields() {
+    return record<AgentIncarnation>(
+        required(field("id", &AgentIncarnation::id, "random, of each start")),
+        field("machine", &AgentIncarnation::machine, "where it runs"),
+        field("started", &AgentIncarnation::started, "when it started"),
+        field("refused_items", &AgentIncarnation::refused_items, "items that were not stored"));
+  }
+};
+
 struct Node {
   NodeId id;
   std::string host;          // the map's host id
@@ -192,14 +210,20 @@ struct Node {
   int master_port = 0;
   int rendezvous_port = 0;
   std::int64_t agent_pid = 0;
+  std::vector<AgentIncarnation> agents{};  // that have called; the first is the node's agent
   StopReason stop_reason = StopReason::none;
   std::string message;    // what the agent reported about a failure
   Time last_heartbeat{};  // or the allocation time; stored every few seconds, not at each call
+  // Its last sign of life, while it is unreachable: silent, but not lost.
+  std::optional<Time> unreachable_since{};
   std::optional<Time> kill_requested_at;  // when the last forced kill was requested
   std::vector<Rank> ranks;
 
   bool operator==(const Node&) const = default;
 };
+
+// True if this is a start of another agent than the node's.
+bool is_second_agent(const Node& node, const std::string& incarnation);
 
 // True if the two differ in more than the last heartbeat and the ranks' steps. Such a change is
 // stored at once and increases the run's version.

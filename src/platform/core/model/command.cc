@@ -27,17 +27,17 @@ std::string host_and_port(const std::string& host, int port) {
   return ipv6 ? format("[{}]:{}", host, port) : format("{}:{}", host, port);
 }
 
-Command start(const Node& first) {
+Command start(const Node& first, Duration grace) {
   return {.kind = CommandKind::start,
           .master_address = first.address,
           .master_port = first.master_port,
           .rendezvous = host_and_port(first.address, first.rendezvous_port),
-          .grace = kGracePeriod};
+          .grace = grace};
 }
 
-Command draining(const State& state, const AttemptId& attempt) {
+Command draining(const State& state, const AttemptId& attempt, Duration grace) {
   const bool all = all_nodes(state, attempt, ranks_are_final);
-  return {.kind = all ? CommandKind::leave : CommandKind::stop, .grace = kGracePeriod};
+  return {.kind = all ? CommandKind::leave : CommandKind::stop, .grace = grace};
 }
 
 // A node that the engine has not listed yet is an orphan, too.
@@ -45,13 +45,24 @@ Command for_orphan(const State& state, const NodeName& name) {
   const auto orphan = state.orphans.find(name);
   const bool stops = orphan != state.orphans.end() && orphan->second.stop_requested_at;
   return {.kind = stops ? CommandKind::stop : CommandKind::none,
-          .grace = kGracePeriod,
+          .grace = orphan == state.orphans.end()
+                       ? state.settings.grace_period
+                       : orphan_grace_period(orphan->second, state.settings),
           .orphaned = true};
 }
 
 }  // namespace
 
 std::string_view text(CommandKind kind) { return lockstep::name_of(kind); }
+
+Duration grace_period_of(const RunSpec& spec, const Settings& settings) {
+  return spec.grace_period.value_or(settings.grace_period);
+}
+
+Duration orphan_grace_period(const Orphan& orphan, const Settings& settings) {
+  return orphan.attempt_record ? grace_period_of(orphan.attempt_record->spec, settings)
+                               : settings.grace_period;
+}
 
 bool ranks_are_final(const Node& node) {
   if (is_fenced(node)) return true;
@@ -61,23 +72,24 @@ bool ranks_are_final(const Node& node) {
          });
 }
 
-Command command_for(const State& state, const NodeName& name) {
-  Command leave{.kind = CommandKind::leave, .grace = kGracePeriod};
+Command command_for(const State& state, const NodeName& name, const std::string& incarnation) {
   if (!has_node(state, name)) return for_orphan(state, name);
   const NodeId& id = name.id;
+  const Duration grace = grace_period_of(state.runs.at(id.attempt.run).spec, state.settings);
+  const Command leave{.kind = CommandKind::leave, .grace = grace};
   const auto node = state.nodes.find(id);
   const Attempt* attempt = live_attempt(state, id.attempt.run);
   if (!attempt || attempt->id != id.attempt) return leave;
-  if (is_fenced(node->second)) return leave;
-  if (attempt->state == AttemptState::draining) return draining(state, attempt->id);
+  if (is_second_agent(node->second, incarnation) || is_fenced(node->second)) return leave;
+  if (attempt->state == AttemptState::draining) return draining(state, attempt->id, grace);
   // `start` is repeated until all nodes have reported that their ranks run, because an answer can
   // get lost. A node whose ranks run already, as in an adopted attempt, also gets `start` while it
   // waits: `none` would mean that the others run, too.
   const bool starts = attempt->state < AttemptState::running;
   const bool began = node->second.state == NodeState::running;
   if (starts && (began || all_nodes(state, attempt->id, offers_addresses)))
-    return start(state.nodes.at(NodeId{attempt->id, 0}));
-  return {.grace = kGracePeriod};
+    return start(state.nodes.at(NodeId{attempt->id, 0}), grace);
+  return {.grace = grace};
 }
 
 GangStatus gang_status(const State& state, const RunId& run) {

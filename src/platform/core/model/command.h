@@ -6,6 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "platform/core/model/run.h"
+#include "platform/core/model/settings/settings.h"
 #include "platform/core/model/state.h"
 
 namespace lockstep::model {
@@ -19,8 +21,12 @@ constexpr auto enum_names(CommandKind) {
 }
 std::string_view text(CommandKind kind);
 
-// Between the signal that asks ranks to end and SIGKILL.
-inline constexpr Duration kGracePeriod = std::chrono::seconds(10);
+// Between the signal that asks ranks to end and SIGKILL, until an agent knows that of its run.
+inline constexpr Duration kGracePeriod = Settings{}.grace_period;
+
+// That of the run.
+Duration grace_period_of(const RunSpec& spec, const Settings& settings);
+Duration orphan_grace_period(const Orphan& orphan, const Settings& settings);
 
 // none: continue. After `start` it means that the ranks of all nodes run; the running time counts
 // from then on. start: start the ranks with these addresses, once; the command is repeated until
@@ -40,7 +46,8 @@ struct Command {
   bool operator==(const Command&) const = default;
 };
 
-Command command_for(const State& state, const NodeName& node);
+// For the agent of this incarnation; empty: the node's agent.
+Command command_for(const State& state, const NodeName& node, const std::string& incarnation = {});
 
 // All that the commands of a run's agents depend on. Only the command of a node that has just
 // reported its own change also depends on that.

@@ -75,7 +75,9 @@ struct NodeReport {
   StopReason stop_reason = StopReason::none;
   std::string message;
   std::vector<Rank> ranks;
-  std::optional<ClockRow> clock{};        // of the times in `ranks`; none: an older agent
+  AgentIncarnation agent{};         // the start of the agent that calls; no id: an older agent
+  std::int64_t last_item = 0;       // the sequence of the last item that came with it
+  std::optional<ClockRow> clock{};  // of the times in `ranks`; none: an older agent
   std::optional<Time> last_checkpoint{};  // when a rank last reported a complete checkpoint
   std::optional<std::int64_t> last_checkpoint_step{};  // the highest step among those checkpoints
   Time listening_since{};  // set by the daemon: since when agents can reach it
@@ -110,6 +112,7 @@ struct AdoptOrphan {
 // Time passes: the step checks time limits, silent agents and waiting runs.
 struct Tick {
   Time listening_since{};  // since when agents can reach the daemon without a break
+  Time on_time_since{};    // since when its loop was not slow: no agent waited long for an answer
 };
 // The daemon was away, or was suspended, and is back. No agent could reach it meanwhile, so no
 // agent counts as silent.

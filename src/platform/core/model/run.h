@@ -60,6 +60,7 @@ struct RunSpec {
   int retries = 0;                                 // after the user's own non-zero exit
   int rank_loss_retries = 3;                       // after a lost rank or node, or a hung rank
   Duration hang_after = std::chrono::minutes(30);  // without progress of a rank; zero: never
+  std::optional<Duration> grace_period;            // from SIGTERM to SIGKILL; none: the daemon's
   OnFailure on_failure = OnFailure::restart;
   std::map<std::string, std::string> env;
   std::string working_folder;
@@ -94,6 +95,10 @@ struct RunSpec {
         field("hang_after", &RunSpec::hang_after,
               "time without progress after which a rank that has reported some counts as hung; "
               "0s: never"),
+        field(
+            "grace_period", &RunSpec::grace_period,
+            "time from SIGTERM to SIGKILL when its ranks are to end, to save a checkpoint; absent: "
+            "chosen by the daemon"),
         field("on_failure", &RunSpec::on_failure,
               "when a rank is killed: restart from the last checkpoint; or, of a program that can, "
               "shrink to the ranks that are left, or wait for the rank to be started again"),

@@ -14,6 +14,7 @@
 #include "platform/core/model/operator_rows.h"
 #include "platform/core/model/orphan.h"
 #include "platform/core/model/run.h"
+#include "platform/core/model/settings/settings.h"
 
 namespace lockstep::model {
 
@@ -53,7 +54,8 @@ std::int64_t day_of(Time time);
 
 // Ordered containers throughout: decisions must not depend on hashing.
 struct State {
-  map::ClusterMap map;  // `map`, `numbers` and `engine_has_listed` are not rows
+  map::ClusterMap map;  // `map`, `settings`, `numbers` and `engine_has_listed` are not rows
+  Settings settings;
   // By project, the highest number ever given to a run here, including stores that no longer exist.
   std::map<std::string, std::int64_t> numbers;
   bool engine_has_listed = true;  // false: no run starts until the engine has listed its nodes

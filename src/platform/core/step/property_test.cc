@@ -238,7 +238,8 @@ class Chaos {
       case 8:
       case 9:
       case 10:
-        return model::Tick{};
+        return model::Tick{.listening_since = {},
+                           .on_time_since = below(4) == 0 ? world_.now : Time{}};
       default:
         return honest_report(any_node());
     }
@@ -297,6 +298,9 @@ class Chaos {
       EXPECT_TRUE(hosts.insert(node->host).second) << "two nodes on one host";
       EXPECT_EQ(std::ssize(node->devices), run.spec.devices);
       EXPECT_TRUE(launched_.contains(node->id));
+      EXPECT_TRUE(!node->unreachable_since || (node->state > model::NodeState::allocated &&
+                                               node->state < model::NodeState::released))
+          << text(node->state);
       for (int device : node->devices)
         EXPECT_TRUE(held.emplace(node->host, device).second) << "a device is held twice";
     }

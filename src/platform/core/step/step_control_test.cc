@@ -308,7 +308,7 @@ TEST_F(StepControlTest, APlanTellsTheStartsThatTheRunIsToldOnceItWaits) {
   const auto plan = dry_run(world.state, {spec_of(1, 2), {}}, world.now);
   ASSERT_TRUE(plan);
   EXPECT_EQ(plan->starts.expected, world.now + minutes(60));
-  EXPECT_EQ(plan->starts.latest, world.now + minutes(60) + 2 * kOverheadMax);
+  EXPECT_EQ(plan->starts.latest, world.now + minutes(60) + 2 * overhead_max());
   world.submit(spec_of(1, 2));
   IncrementalScheduler queue;
   ASSERT_TRUE(step(queue, world.state, model::Tick{}, world.now));
@@ -323,7 +323,7 @@ TEST_F(StepControlTest, NoLatestStartIsToldOnceARunOutlivesItsLimit) {
   IncrementalScheduler queue;
   ASSERT_TRUE(step(queue, world.state, model::Tick{}, world.now));
   EXPECT_TRUE(queue.start_times()[0].latest);
-  world.now += world.run(base).spec.timeout + kOverheadMax + minutes(1);
+  world.now += world.run(base).spec.timeout + overhead_max() + minutes(1);
   ASSERT_TRUE(step(queue, world.state, model::Tick{.listening_since = world.now}, world.now));
   EXPECT_TRUE(queue.start_times()[0].expected);
   EXPECT_FALSE(queue.start_times()[0].latest);
@@ -341,7 +341,7 @@ TEST_F(StepControlTest, ARunThatComesToWaitLaterCountsForThoseThatItMayPass) {
   ASSERT_EQ(queue.waiting().size(), 1u);
   const Time end = world.now + spec_of(1, 1).timeout;
   EXPECT_EQ(queue.start_times()[0].expected, end);
-  EXPECT_EQ(queue.start_times()[0].latest, end + minutes(5) + 2 * kOverheadMax);
+  EXPECT_EQ(queue.start_times()[0].latest, end + minutes(5) + 2 * overhead_max());
   EXPECT_EQ(queue.waiting()[0].run, waits);
   EXPECT_EQ(queue.waiting()[0].blocker, base);
 }

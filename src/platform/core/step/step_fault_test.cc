@@ -217,6 +217,34 @@ TEST_F(StepFaultTest, AHostThatShutsDownCostsNoRetryAndIsNotSuspected) {
   EXPECT_TRUE(world.state.hosts.empty());
 }
 
+TEST_F(StepFaultTest, AHostThatStopsEveryAttemptDoesNotKeepItsRunFromEnding) {
+  world.state.settings.node_stops_per_day = 2;
+  auto spec = spec_of(1, 1);
+  spec.rank_loss_retries = 1;
+  spec.timeout = std::chrono::hours(100);
+  const model::RunId run = world.submit(spec);
+  const auto stop = [&](Duration after) {
+    world.all_running(run);
+    world.now += after;
+    auto word = world.ended(world.node(run, 0), model::RankState::killed, SIGTERM, true);
+    word.state = model::NodeState::stopping;
+    word.stop_reason = model::StopReason::signal;
+    world.apply_event_ok(word);
+    world.all_terminated(run);
+  };
+  for (int i = 0; i < 2; ++i) stop(seconds(1));
+  EXPECT_EQ(world.run(run).losses, 0);
+  stop(seconds(1));
+  EXPECT_EQ(world.state.attempts.at({run, 3}).cause, model::Cause::node_lost);
+  EXPECT_THAT(world.run(run).reason, HasSubstr("after 2 such stops within a day"));
+  EXPECT_EQ(world.run(run).losses, 1);
+  EXPECT_TRUE(world.state.hosts.empty());
+  stop(std::chrono::hours(24));  // those before are a day ago
+  EXPECT_EQ(world.run(run).losses, 1);
+  for (int i = 0; i < 2; ++i) stop(seconds(1));
+  EXPECT_EQ(world.run(run).state, model::RunState::failed);
+}
+
 // The shutdown of a host signals ranks and agents in any order.
 TEST_F(StepFaultTest, ARankThatTheHostsShutdownEndedBeforeItsAgentIsNoLossEither) {
   const model::RunId run = world.submit(spec_of(2, 1));

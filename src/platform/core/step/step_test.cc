@@ -490,5 +490,51 @@ TEST_F(StepTest, ARunIsNotResumedIntoTheFolderOfAnotherThatHasNotEnded) {
             std::string::npos);
 }
 
+TEST_F(StepTest, ARunsOwnGracePeriodIsThatOfItsAgentsAndOfTheDaemonsPatience) {
+  auto spec = spec_of(1, 1);
+  spec.grace_period = std::chrono::minutes(2);
+  const model::RunId run = world.submit(spec);
+  world.all_running(run);
+  EXPECT_EQ(model::command_for(world.state, {"", world.node(run, 0)}).grace, *spec.grace_period);
+  world.apply_event_ok(model::StopRun{run, ""});
+  const auto tick = [&](Duration after) {
+    world.now += after;
+    world.apply_event_ok(world.running(world.node(run, 0)));
+    world.apply_event_ok(model::Tick{});
+  };
+  tick(seconds(124));
+  EXPECT_EQ(world.count<model::KillNode>(), 0);
+  tick(seconds(1));
+  EXPECT_EQ(world.count<model::KillNode>(), 1);
+}
+
+TEST_F(StepTest, AGracePeriodBeyondTheDaemonsBoundIsRefused) {
+  auto spec = spec_of(1, 1);
+  spec.grace_period = std::chrono::minutes(5);
+  const auto refused = world.apply_event(model::SubmitRun{spec, {}});
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message,
+              AllOf(HasSubstr("grace_period"), HasSubstr("log_delivery_limit")));
+  world.state.settings.log_delivery_limit = std::chrono::minutes(10);
+  EXPECT_TRUE(world.apply_event(model::SubmitRun{spec, {}}));
+}
+
+TEST_F(StepTest, BoundsOfTheDaemonAreItsSettings) {
+  world.state.settings = {.first_call_limit = seconds(20),
+                          .kill_interval = seconds(2),
+                          .retry_pause_first = seconds(7)};
+  const model::RunId run = world.submit(spec_of(1, 1));
+  for (int attempt = 1; attempt <= 2; ++attempt) {
+    world.advance_time(seconds(19));
+    EXPECT_EQ(world.attempt(run).cause, model::Cause::none);
+    world.advance_time(seconds(1));
+    EXPECT_EQ(world.attempt(run).cause, model::Cause::launch_failed);
+    world.advance_time(seconds(2));
+    EXPECT_EQ(world.count<model::KillNode>(), 2 * attempt);
+    world.all_terminated(run);
+  }
+  EXPECT_EQ(world.run(run).not_before, world.now + seconds(7));
+}
+
 }  // namespace
 }  // namespace lockstep::step

@@ -12,14 +12,14 @@
 namespace lockstep::step {
 namespace {
 
-constexpr Duration kBackOffFirst = std::chrono::seconds(2);
 // An agent stops its ranks at the time limit by its own clock, which may be ahead of the daemon's.
 constexpr Duration kTimeoutSlack = std::chrono::seconds(10);
 
-// None before the first retry, then 2 s, 4 s, ... up to a minute.
-Duration back_off(int failures) {
+// None before the first retry, then 2 s, 4 s, ... up to a minute, by the default settings.
+Duration retry_pause(const model::Settings& settings, int failures) {
   if (failures <= 1) return Duration(0);
-  return std::min(kBackOffLimit, kBackOffFirst * (1 << std::min(failures - 2, 10)));
+  return std::min(settings.retry_pause_max,
+                  settings.retry_pause_first * (1 << std::min(failures - 2, 10)));
 }
 
 // The run's state stays `running` until the last process is gone, so its reason shows that it is
@@ -107,7 +107,7 @@ void clear_blame(Draft& draft, const model::AttemptId& id) {
     return set_cause(draft, id, model::Cause::timeout, timeout_reason(run));
   for (const model::Node* node : nodes)
     if (never_will_begin(*node) || ranks_ended_late(*node, nodes))
-      return set_cause(draft, id, model::Cause::launch_failed, not_started_reason(*node));
+      return set_cause(draft, id, model::Cause::launch_failed, not_started_reason(draft, *node));
 }
 
 // The retry budget: failures of the program count apart from losses.
@@ -139,6 +139,26 @@ std::string used_up(const model::Attempt& attempt, int used, int allowed) {
   return format("{}; {} of {} retries{} are used up", attempt.reason, used, allowed, which);
 }
 
+// The attempts of its run before it that hosts have stopped within a day.
+int recent_node_stops(const Draft& draft, const model::Attempt& attempt) {
+  int stops = 0;
+  for (std::int64_t epoch = attempt.id.epoch - 1; epoch > 0; --epoch) {
+    const model::Attempt* before = draft.attempts.find({attempt.id.run, epoch});
+    if (!before || !before->ended || draft.now() - *before->ended >= std::chrono::hours(24)) break;
+    stops += before->cause == model::Cause::node_stopped ? 1 : 0;
+  }
+  return stops;
+}
+
+// A host that stops every attempt must not keep its run from ending.
+void bound_node_stops(const Draft& draft, model::Attempt& attempt) {
+  const int allowed = draft.settings().node_stops_per_day;
+  if (attempt.cause != model::Cause::node_stopped || recent_node_stops(draft, attempt) < allowed)
+    return;
+  attempt.cause = model::Cause::node_lost;
+  attempt.reason += format("; this counts as a loss, after {} such stops within a day", allowed);
+}
+
 // Queues the run again, or ends it when a budget is used up.
 void retry_or_fail(const Draft& draft, model::Run& run, const model::Attempt& attempt) {
   const Time now = draft.now();
@@ -155,7 +175,7 @@ void retry_or_fail(const Draft& draft, model::Run& run, const model::Attempt& at
   if (used >= allowed)
     return end_run(run, model::RunState::failed, used_up(attempt, used, allowed), now);
   ++(attempt.cause == model::Cause::user_exit ? run.user_exits : run.losses);
-  const Duration pause = back_off(used + 1);
+  const Duration pause = retry_pause(draft.settings(), used + 1);
   run.state = model::RunState::queued;
   if (pause > Duration(0)) run.not_before = now + pause;
   run.reason =
@@ -170,6 +190,7 @@ void finish_attempt(Draft& draft, model::Attempt& attempt,
     attempt.cause = model::Cause::ok;  // its ranks finished before the preemption took effect
     attempt.reason = "its ranks exited with code 0";
   }
+  bound_node_stops(draft, attempt);
   run.time_used += model::running_time(attempt, nodes, now);
   if (attempt.cause == model::Cause::ok)
     return end_run(run, model::RunState::succeeded, attempt.reason, now);
@@ -250,13 +271,13 @@ bool ranks_ended_late(const model::Node& node, const std::vector<const model::No
   return first && last && *last > *first + kEndSkewMax;
 }
 
-std::string not_started_reason(const model::Node& node) {
+std::string not_started_reason(const Draft& draft, const model::Node& node) {
   const auto what = model::all_ranks_started(node) ? std::string("started them later")
                     : node.state < model::NodeState::running
                         ? format("is still {}", text(node.state))
                         : std::string("started none");
-  return format("its ranks did not start within {}: {} {}", short_text(kReadyLimit),
-                describe_location(node), what);
+  return format("its ranks did not start within {}: {} {}",
+                short_text(draft.settings().start_limit), describe_location(node), what);
 }
 
 // A node that was lost before draining began can be the reason why ranks of other nodes failed,
@@ -273,17 +294,20 @@ void mark_node_lost(Draft& draft, const model::NodeId& id, model::Cause cause, s
   const model::Attempt attempt = *draft.attempts.find(id.attempt);
   model::Node& node = draft.nodes.edit(id);
   node.state = model::NodeState::lost;
+  node.unreachable_since.reset();
   if (node.message.empty()) node.message = reason;
   if (attempt.state < model::AttemptState::draining) {
     begin_draining(draft, id.attempt, cause, std::move(reason));
     if (blame == HostBlame::counted) record_host_loss(draft, node.host, id.attempt.run);
-  } else if (explains_diagnosis(draft, attempt, node))
+  } else if (blame == HostBlame::counted && explains_diagnosis(draft, attempt, node))
     set_cause(draft, id.attempt, cause, std::move(reason));
 }
 
 void kill_node(Draft& draft, const model::NodeId& id) {
   model::Node& node = draft.nodes.edit(id);
-  if (node.kill_requested_at && draft.now() - *node.kill_requested_at < kKillInterval) return;
+  if (node.kill_requested_at &&
+      draft.now() - *node.kill_requested_at < draft.settings().kill_interval)
+    return;
   node.kill_requested_at = draft.now();
   draft.add_effect(model::KillNode{id});
 }
@@ -291,6 +315,7 @@ void kill_node(Draft& draft, const model::NodeId& id) {
 void release_node(Draft& draft, const model::NodeId& id) {
   model::Node& released = draft.nodes.edit(id);
   released.state = model::NodeState::released;
+  released.unreachable_since.reset();
   for (model::Rank& rank : released.ranks)
     if (rank.state == model::RankState::running) rank.state = model::RankState::lost;
   const auto nodes = draft.nodes_of(id.attempt);

@@ -8,20 +8,14 @@
 
 namespace lockstep::step {
 
-// Upper bounds for everything that the platform waits for.
-inline constexpr Duration kFirstCallLimit = std::chrono::seconds(60);  // launch to first heartbeat
-inline constexpr Duration kReadyLimit = std::chrono::minutes(5);     // until all ranks are started
-inline constexpr Duration kSilenceLimit = std::chrono::seconds(30);  // between heartbeats
-inline constexpr Duration kStopMargin = std::chrono::seconds(5);     // after the grace period
-inline constexpr Duration kReconnectLimit = std::chrono::seconds(15);   // for all agents
-inline constexpr Duration kLogDeliveryLimit = std::chrono::minutes(5);  // to send the last logs
-inline constexpr Duration kStuckLimit = std::chrono::minutes(1);        // while draining
+// Margins that no setting changes; docs/design/settings.md lists them with the settings.
+inline constexpr Duration kStopMargin = std::chrono::seconds(5);       // after the grace period
+inline constexpr Duration kReconnectLimit = std::chrono::seconds(15);  // for all agents
+inline constexpr Duration kStuckLimit = std::chrono::minutes(1);       // while draining
 inline constexpr Duration kEndSkewMax = std::chrono::seconds(20);  // after the first end of a rank
 // From a lost connection to the attempt's end: time for the rank at fault to report its own end. An
 // agent ends its other ranks itself after 5 s without a report.
 inline constexpr Duration kFaultReportLimit = std::chrono::seconds(3);
-inline constexpr Duration kKillInterval = std::chrono::seconds(5);  // between kills of a node
-inline constexpr Duration kBackOffLimit = std::chrono::minutes(1);  // of the pause before a retry
 
 // Begins to end the attempt, for this reason. Does nothing if it drains already.
 void begin_draining(Draft& draft, const model::AttemptId& attempt, model::Cause cause,
@@ -56,11 +50,11 @@ bool all_ranks_ran_until(const model::Run& run, const model::Attempt& attempt,
 bool ranks_ended_late(const model::Node& node, const std::vector<const model::Node*>& nodes);
 // The reason of an attempt whose ranks never ran together, because the ranks of this node did not
 // start.
-std::string not_started_reason(const model::Node& node);
+std::string not_started_reason(const Draft& draft, const model::Node& node);
 
 // Marks the node as lost, for this reason. The reason replaces a failure of other ranks if the last
-// heartbeat of the node was before draining began: then the node failed first. The loss counts for
-// the host unless `blame` excludes it.
+// heartbeat of the node was before draining began: then the node failed first. A loss that is not
+// the host's fault does not count for the host, and explains no failure of other ranks.
 enum class HostBlame { counted, not_counted };
 void mark_node_lost(Draft& draft, const model::NodeId& node, model::Cause cause, std::string reason,
                     HostBlame blame = HostBlame::counted);

@@ -14,7 +14,10 @@ namespace lockstep::step {
 namespace {
 
 // An orphan calls every 5 s; after that its ranks have the grace period.
-constexpr Duration kStopLimit = std::chrono::seconds(5) + model::kGracePeriod + kStopMargin;
+Duration stop_limit(const Draft& draft, const model::Orphan& orphan) {
+  return std::chrono::seconds(5) + model::orphan_grace_period(orphan, draft.settings()) +
+         kStopMargin;
+}
 
 // Marks known orphans that the engine no longer lists.
 void mark_missing_terminated(Draft& draft, const std::vector<model::Orphan>& seen) {
@@ -160,9 +163,10 @@ Result<void> record_orphan_report(Draft& draft, const model::NodeReport& report)
 void check_orphans(Draft& draft) {
   for (const auto& [name, orphan] : draft.orphans.all()) {
     if (!orphan.stop_requested_at || orphan.terminated) continue;
-    const bool had_time = draft.now() - *orphan.stop_requested_at >= kStopLimit;
+    const bool had_time = draft.now() - *orphan.stop_requested_at >= stop_limit(draft, orphan);
     if (!had_time && !orphan.ended && orphan.has_agent) continue;
-    if (orphan.kill_requested_at && draft.now() - *orphan.kill_requested_at < kKillInterval)
+    if (orphan.kill_requested_at &&
+        draft.now() - *orphan.kill_requested_at < draft.settings().kill_interval)
       continue;
     draft.orphans.edit(name).kill_requested_at = draft.now();
     draft.add_effect(model::KillOrphan{name});

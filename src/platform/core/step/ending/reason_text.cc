@@ -17,6 +17,10 @@ std::string short_text(Duration duration) {
   return text(duration);
 }
 
+std::string whole_seconds_text(Duration duration) {
+  return text(Duration(std::chrono::floor<std::chrono::seconds>(duration)));
+}
+
 std::string describe_location(const model::Node& node) {
   return format("node {} on host {}", node.id.index, node.host);
 }

@@ -12,6 +12,8 @@ namespace lockstep::step {
 
 // "30s", "1m", "2h 30m"; for bounds, which are mostly whole units.
 std::string short_text(Duration duration);
+// "2m 5s", without fractions; for times that went by.
+std::string whole_seconds_text(Duration duration);
 // "node 1 on host b".
 std::string describe_location(const model::Node& node);
 // "rank 3 on host b".

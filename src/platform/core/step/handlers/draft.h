@@ -84,6 +84,7 @@ class Draft {
 
   Time now() const { return now_; }
   const map::ClusterMap& map() const { return state_.map; }
+  const model::Settings& settings() const { return state_.settings; }
 
   // In the order of their ids, without runs that ended in this step.
   std::vector<model::RunId> open_runs() const;

@@ -34,6 +34,7 @@ void shift_times(Draft& draft, model::Run& run, const Move& move) {
   for (const model::Node* found : draft.nodes_of(id)) {
     model::Node& node = draft.nodes.edit(found->id);
     move(node.last_heartbeat);
+    move_if(node.unreachable_since);
     move_if(node.kill_requested_at);
     for (model::Rank& rank : node.ranks) {
       move_if(rank.ended);
@@ -77,7 +78,7 @@ void cap_times_at_now(Draft& draft) {
     model::Run& run = draft.runs.edit(id);
     shift_times(draft, run, move);
     if (is_backing_off(run))
-      run.not_before = std::min(*run.not_before, draft.now() + kBackOffLimit);
+      run.not_before = std::min(*run.not_before, draft.now() + draft.settings().retry_pause_max);
   }
   shift_orphan_times(draft, move);
 }

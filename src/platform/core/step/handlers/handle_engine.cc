@@ -7,6 +7,7 @@
 #include "platform/core/step/ending/host_losses.h"
 #include "platform/core/step/ending/orphans.h"
 #include "platform/core/step/ending/reason_text.h"
+#include "platform/core/step/ending/silence.h"
 #include "platform/core/step/handlers/event_handlers.h"
 #include "platform/core/step/starting/preconditions.h"
 
@@ -42,34 +43,18 @@ void mark_agent_lost(Draft& draft, const model::Node& node) {
                  format("the agent of {} ended and gave no reason", describe_location(node)));
 }
 
-// While the daemon was away it received no heartbeats.
-Duration time_since_heartbeat(const Draft& draft, const model::Node& node, Time listening_since) {
-  return draft.now() - std::max(node.last_heartbeat, listening_since);
-}
-
-void check_heartbeat(Draft& draft, const model::Node& node, Time listening_since) {
-  if (model::ranks_are_final(node)) return;
-  const Duration silent = time_since_heartbeat(draft, node, listening_since);
-  if (node.state == model::NodeState::allocated) {
-    if (silent >= kFirstCallLimit)
-      mark_lost_and_kill(draft, node.id, model::Cause::launch_failed,
-                         format("the agent of {} did not call within {}; its agent.log may say why",
-                                describe_location(node), short_text(kFirstCallLimit)));
-  } else if (silent >= kSilenceLimit) {
-    mark_lost_and_kill(draft, node.id, model::Cause::node_lost,
-                       format("the agent of {} was silent for {}", describe_location(node),
-                              short_text(kSilenceLimit)));
-  }
-}
-
-// A daemon that was away sent no `start`: that time does not count.
-void check_ready(Draft& draft, const model::Attempt& attempt, Time listening_since) {
+// A daemon that was away sent no `start`: that time does not count. Nor does it reach many nodes
+// while the silence is widespread.
+void check_ready(Draft& draft, const model::Attempt& attempt, Time listening_since,
+                 bool is_widespread) {
   const Duration waited = draft.now() - std::max(attempt.created, listening_since);
-  if (attempt.state >= model::AttemptState::running || waited < kReadyLimit) return;
+  if (attempt.state >= model::AttemptState::running ||
+      waited < limit_while_silent(draft, draft.settings().start_limit, is_widespread))
+    return;
   for (const model::Node* node : draft.nodes_of(attempt.id))
     if (node->state != model::NodeState::running)
       return begin_draining(draft, attempt.id, model::Cause::launch_failed,
-                            not_started_reason(*node));
+                            not_started_reason(draft, *node));
 }
 
 bool any_heartbeat_since(const Draft& draft, const model::Attempt& attempt, Time since) {
@@ -79,25 +64,34 @@ bool any_heartbeat_since(const Draft& draft, const model::Attempt& attempt, Time
 }
 
 // Agents enforce the time limit themselves. After a break their reports come first: the ranks may
-// have ended in time while the daemon was away, or with the host, if no agent reports again.
-void check_timeout(Draft& draft, const model::Attempt& attempt, Time listening_since) {
+// have ended in time while the daemon was away, or with the host, if no agent reports again. The
+// same holds for an unreachable node, and for a slow daemon.
+void check_timeout(Draft& draft, const model::Attempt& attempt, const ListeningTimes& times) {
   if (attempt.state != model::AttemptState::running) return;
-  if (draft.now() - listening_since < kReconnectLimit) return;
-  if (!any_heartbeat_since(draft, attempt, listening_since)) return;
+  if (has_unreachable_node(draft, attempt.id)) return;
+  const Time since = std::max(times.listening_since, times.on_time_since);
+  if (draft.now() - since < kReconnectLimit) return;
+  if (!any_heartbeat_since(draft, attempt, since)) return;
   const model::Run& run = *draft.runs.find(attempt.id.run);
   if (run.time_used + (draft.now() - *attempt.started) >= run.spec.timeout)
     begin_draining(draft, attempt.id, model::Cause::timeout, timeout_reason(run));
 }
 
 // A node with a `stop` command has the grace period. Once its ranks have ended it has longer, while
-// it sends heartbeats, to send its last logs.
+// it sends heartbeats, to send its last logs. It also has longer while the daemon is slow or most
+// nodes are silent, because the command may not reach its agent.
 bool is_overdue(const Draft& draft, const model::Attempt& attempt, const model::Node& node,
-                Time listening_since) {
+                const ListeningTimes& times, bool is_widespread) {
   if (node.state == model::NodeState::lost) return true;
-  const Duration time_since_stop = draft.now() - std::max(*attempt.draining, listening_since);
-  if (time_since_stop < model::kGracePeriod + kStopMargin) return false;
-  if (!model::ranks_are_final(node) || time_since_stop >= kLogDeliveryLimit) return true;
-  return time_since_heartbeat(draft, node, listening_since) >= kSilenceLimit;
+  const Time stop = std::max(*attempt.draining, times.listening_since);
+  if (draft.now() - stop >= draft.settings().log_delivery_limit) return true;
+  const model::RunSpec& spec = draft.runs.find(attempt.id.run)->spec;
+  if (is_widespread || draft.now() - std::max(stop, times.on_time_since) <
+                           model::grace_period_of(spec, draft.settings()) + kStopMargin)
+    return false;
+  return !model::ranks_are_final(node) ||
+         draft.now() - std::max(node.last_heartbeat, times.listening_since) >=
+             draft.settings().unreachable_after;
 }
 
 std::string devices_held_reason(const model::Attempt& attempt, const model::Node& node,
@@ -107,11 +101,12 @@ std::string devices_held_reason(const model::Attempt& attempt, const model::Node
                 attempt.reason, describe_location(node), others);
 }
 
-void check_draining(Draft& draft, const model::Attempt& attempt, Time listening_since) {
+void check_draining(Draft& draft, const model::Attempt& attempt, const ListeningTimes& times,
+                    bool is_widespread) {
   std::vector<const model::Node*> stuck;
   for (const model::Node* node : draft.nodes_of(attempt.id))
     if (node->state != model::NodeState::released &&
-        is_overdue(draft, attempt, *node, listening_since))
+        is_overdue(draft, attempt, *node, times, is_widespread))
       stuck.push_back(node);
   for (const model::Node* node : stuck) kill_node(draft, node->id);
   if (!stuck.empty() && draft.now() - *attempt.draining >= kStuckLimit)
@@ -119,11 +114,13 @@ void check_draining(Draft& draft, const model::Attempt& attempt, Time listening_
         devices_held_reason(attempt, *stuck.front(), stuck.size() - 1);
 }
 
-void check_attempt(Draft& draft, const model::AttemptId& id, Time listening_since) {
-  for (const model::Node* node : draft.nodes_of(id)) check_heartbeat(draft, *node, listening_since);
-  check_ready(draft, *draft.attempts.find(id), listening_since);
-  check_timeout(draft, *draft.attempts.find(id), listening_since);
-  if (drains(draft, id)) check_draining(draft, *draft.attempts.find(id), listening_since);
+void check_attempt(Draft& draft, const model::AttemptId& id, const ListeningTimes& times,
+                   bool is_widespread) {
+  for (const model::Node* node : draft.nodes_of(id))
+    check_heartbeat(draft, *node, times, is_widespread);
+  check_ready(draft, *draft.attempts.find(id), times.listening_since, is_widespread);
+  check_timeout(draft, *draft.attempts.find(id), times);
+  if (drains(draft, id)) check_draining(draft, *draft.attempts.find(id), times, is_widespread);
 }
 
 }  // namespace
@@ -165,10 +162,13 @@ Result<void> handle_event(Draft& draft, const model::AgentExited& event) {
 Result<void> handle_event(Draft& draft, const model::Tick& event) {
   clear_expired_losses(draft);
   check_orphans(draft);
+  const ListeningTimes times{event.listening_since, event.on_time_since};
+  mark_unreachable_nodes(draft, times);
+  const bool is_widespread = is_silence_widespread(draft);
   for (const model::RunId& run : draft.open_runs()) {
     check_preconditions(draft, run);
     if (const model::Attempt* attempt = draft.live_attempt(run))
-      check_attempt(draft, attempt->id, event.listening_since);
+      check_attempt(draft, attempt->id, times, is_widespread);
   }
   return {};
 }

@@ -9,7 +9,9 @@
 #include "platform/core/step/ending/attempt_end.h"
 #include "platform/core/step/ending/orphans.h"
 #include "platform/core/step/ending/reason_text.h"
+#include "platform/core/step/ending/silence.h"
 #include "platform/core/step/handlers/event_handlers.h"
+#include "platform/core/step/handlers/second_agent.h"
 
 namespace lockstep::step {
 namespace {
@@ -96,6 +98,8 @@ void merge_addresses(model::Node& node, const model::NodeReport& report) {
 void merge(Draft& draft, const model::NodeReport& report, const model::Attempt& attempt) {
   model::Node& node = draft.nodes.edit(report.node);
   const model::Node before = node;
+  mark_reachable(draft, report.node);
+  if (node.agents.empty() && !report.agent.id.empty()) add_agent(node, report.agent);
   if (report.state >= node.state) merge_addresses(node, report);
   node.state = std::max(node.state, report.state);
   for (const model::Rank& rank : report.ranks)
@@ -132,7 +136,8 @@ void handle_agent_timeout(Draft& draft, const model::Attempt& attempt, const mod
   if (all_ranks_ran_until(run, attempt, nodes, until))
     begin_draining(draft, attempt.id, model::Cause::timeout, timeout_reason(run));
   else if (!ran || ranks_ended_late(reporter, nodes))
-    begin_draining(draft, attempt.id, model::Cause::launch_failed, not_started_reason(reporter));
+    begin_draining(draft, attempt.id, model::Cause::launch_failed,
+                   not_started_reason(draft, reporter));
 }
 
 void handle_unasked_stop(Draft& draft, const model::Attempt& attempt, const model::Node& node,
@@ -210,9 +215,15 @@ void advance(Draft& draft, const model::AttemptId& id, const model::NodeId& repo
 Result<void> handle_event(Draft& draft, const model::NodeReport& report) {
   const model::AttemptId& id = report.node.attempt;
   const model::Attempt* attempt = draft.live_attempt(id.run);
+  const model::Attempt* known = draft.attempts.find(id);
   const model::Node* node = draft.nodes.find(report.node);
   if (draft.orphans.find({report.generation, report.node}))
     return record_orphan_report(draft, report);
+  if (node && known->generation == report.generation &&
+      model::is_second_agent(*node, report.agent.id)) {
+    refuse_second_agent(draft, report);
+    return {};
+  }
   if (!node || !attempt || attempt->id != id || attempt->generation != report.generation) return {};
   if (node->state == model::NodeState::released || node->state == model::NodeState::lost) return {};
   TRY(check_report(report, *node, draft.runs.find(id.run)->spec));

@@ -41,6 +41,16 @@ Result<void> check_same(const model::Run& run, const model::SubmitRun& repeat) {
                       repeat.request_id, text(run.id))};
 }
 
+// A longer one would hold devices beyond the time that start estimates assume.
+Result<void> check_grace_period(const model::RunSpec& spec, const model::Settings& settings) {
+  const Duration grace = model::grace_period_of(spec, settings);
+  if (grace >= Duration(0) && grace + kStopMargin <= settings.log_delivery_limit) return {};
+  return Error{Code::invalid,
+               format("grace_period: must be from 0s to {}, not {}; the daemon's setting "
+                      "log_delivery_limit bounds it",
+                      text(settings.log_delivery_limit - kStopMargin), text(grace))};
+}
+
 // Lockstep sets the variable to the GPUs of the allocation. Another value would be lost, or name
 // GPUs of other runs. An empty value hides all GPUs, which harms no other run.
 Result<void> check_cuda_devices(const map::ClusterMap& map, const model::RunSpec& spec) {
@@ -98,6 +108,7 @@ Result<void> handle_event(Draft& draft, const model::SubmitRun& event) {
   TRY(check_dependencies(draft, event.spec));
   TRY(check_limits(draft, event.spec, event.origin));
   TRY(check_cuda_devices(draft.map(), event.spec));
+  TRY(check_grace_period(event.spec, draft.settings()));
   model::Run run;
   run.id = draft.next_run_id(event.spec.project);
   TRY(check_checkpoint_folder(draft, run.id, event.spec, event.runs_in_same_folder));

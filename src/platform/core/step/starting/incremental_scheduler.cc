@@ -10,8 +10,6 @@
 
 namespace lockstep::step {
 
-static_assert(kReadyLimit + kLogDeliveryLimit + kSilenceLimit + kKillInterval < kOverheadMax);
-
 namespace {
 
 // The rest of its time limit after its attempts so far.
@@ -26,6 +24,11 @@ std::set<model::RunId> edited_runs(const Draft& draft) {
 }
 
 }  // namespace
+
+Duration overhead_max(const model::Settings& settings) {
+  constexpr Duration kMargin = std::chrono::minutes(1);  // agents and engines answer in that time
+  return settings.start_limit + settings.log_delivery_limit + settings.lost_after + kMargin;
+}
 
 // A run that lost an attempt keeps its place in the queue.
 sched::PendingRun pending_run_of(const model::Run& run) {

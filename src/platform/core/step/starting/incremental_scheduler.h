@@ -22,16 +22,16 @@ namespace lockstep::step {
 
 class Draft;
 
-// The longest time that a run holds devices beyond its time limit, while the daemon can reach its
-// agents: to start its ranks, to end them and to send the last logs (attempt_end.h).
-inline constexpr Duration kOverheadMax = std::chrono::minutes(11);
+// The longest time that a run holds devices beyond its time limit, unless many nodes are silent at
+// once: to start its ranks, to end them, to send the last logs, or to find that a node is lost.
+Duration overhead_max(const model::Settings& settings = {});
 
 // The policy of the platform. It does not preempt at once: agents first receive a command and their
 // ranks have to end before devices are free.
-constexpr sched::SchedulingPolicy step_policy() {
+inline sched::SchedulingPolicy step_policy(const model::Settings& settings = {}) {
   sched::SchedulingPolicy policy = sched::policies::kOursWithMoves;
   policy.preempts_at_once = false;
-  policy.overhead = kOverheadMax;
+  policy.overhead = overhead_max(settings);
   return policy;
 }
 

@@ -1,0 +1,82 @@
+#include "platform/core/model/settings/settings.h"
+
+#include <algorithm>
+#include <map>
+#include <string_view>
+#include <utility>
+
+#include "base/format.h"
+#include "text/convert.h"
+
+namespace lockstep::model {
+namespace {
+
+constexpr Duration kSettingMax = std::chrono::hours(24);
+
+Result<void> check_at_least(std::string_view name, Duration value, Duration least,
+                            std::string_view because) {
+  if (value >= least && value <= kSettingMax) return {};
+  return Error{Code::invalid,
+               format("{}: must be from {} to {}{}, not {}", name, lockstep::text(least),
+                      lockstep::text(kSettingMax), because, lockstep::text(value))};
+}
+
+}  // namespace
+
+Result<void> check(const Settings& settings) {
+  using std::chrono::seconds;
+  const Settings& s = settings;
+  TRY(check_at_least("unreachable_after", s.unreachable_after, seconds(15),
+                     " (agents need that long to call again)"));
+  TRY(check_at_least("lost_after", s.lost_after, s.unreachable_after, " (unreachable_after)"));
+  TRY(check_at_least("widespread_lost_after", s.widespread_lost_after, s.lost_after,
+                     " (lost_after)"));
+  TRY(check_at_least("first_call_limit", s.first_call_limit, seconds(5), ""));
+  TRY(check_at_least("start_limit", s.start_limit, s.first_call_limit, " (first_call_limit)"));
+  TRY(check_at_least("grace_period", s.grace_period, seconds(0), ""));
+  TRY(check_at_least("log_delivery_limit", s.log_delivery_limit, s.grace_period + seconds(10),
+                     " (10s beyond grace_period)"));
+  TRY(check_at_least("kill_interval", s.kill_interval, seconds(1), ""));
+  TRY(check_at_least("retry_pause_first", s.retry_pause_first, seconds(0), ""));
+  TRY(check_at_least("retry_pause_max", s.retry_pause_max, s.retry_pause_first,
+                     " (retry_pause_first)"));
+  if (s.connection_timeout < seconds(1) || s.connection_timeout > std::chrono::hours(1))
+    return Error{Code::invalid, format("connection_timeout: must be from 1s to 1h, not {}",
+                                       lockstep::text(s.connection_timeout))};
+  return {};
+}
+
+Result<Settings> settings_from(const std::vector<std::string>& changes) {
+  std::map<std::string, std::string> values;
+  for (const std::string& change : changes) {
+    const std::size_t equals = change.find('=');
+    if (equals == std::string::npos)
+      return Error{Code::invalid, format("'{}' is not NAME=VALUE, such as lost_after=10m", change)};
+    values[change.substr(0, equals)] = change.substr(equals + 1);
+  }
+  const Settings settings = TRY(from_query<Settings>(values));
+  TRY(check(settings));
+  return settings;
+}
+
+std::string settings_text() {
+  std::map<std::string, std::string> defaults;
+  for (auto& [name, value] : to_query(Settings{})) defaults[name] = std::move(value);
+  std::string lines;
+  for_each_field<Settings>([&](const auto& field) {
+    const std::string name(field.name);
+    lines += format("  {:<22} {:<5} {}\n", name, defaults.at(name), field.help);
+  });
+  return lines;
+}
+
+std::vector<std::string> changes_of(const Settings& settings) {
+  const auto defaults = to_query(Settings{});
+  std::vector<std::string> changes;
+  for (const auto& [name, value] : to_query(settings))
+    if (std::ranges::find(defaults, std::pair(name, value)) == defaults.end())
+      changes.push_back(format("{}={}", name, value));
+  return changes;
+}
+
+}  // namespace lockstep::model

@@ -1,0 +1,79 @@
+// Settings: the bounds of the daemon that operators may change, by `lockstep serve --set`.
+// docs/design/settings.md lists them.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/units.h"
+#include "text/record.h"
+
+namespace lockstep::model {
+
+struct Settings {
+  Duration unreachable_after = std::chrono::seconds(30);
+  Duration lost_after = std::chrono::minutes(5);
+  int widespread_percent = 20;
+  Duration widespread_lost_after = std::chrono::minutes(30);
+  Duration first_call_limit = std::chrono::seconds(60);
+  Duration start_limit = std::chrono::minutes(5);
+  Duration grace_period = std::chrono::seconds(10);
+  Duration log_delivery_limit = std::chrono::minutes(5);
+  Duration kill_interval = std::chrono::seconds(5);
+  Duration retry_pause_first = std::chrono::seconds(2);
+  Duration retry_pause_max = std::chrono::minutes(1);
+  Duration connection_timeout = std::chrono::seconds(5);
+  int node_stops_per_day = 100;
+
+  bool operator==(const Settings&) const = default;
+
+  static constexpr auto fields() {
+    return record<Settings>(
+        field("unreachable_after", &Settings::unreachable_after,
+              "without a heartbeat, until a node is unreachable"),
+        field("lost_after", &Settings::lost_after,
+              "without a heartbeat, until an unreachable node is lost and killed"),
+        between(1, 100,
+                field("widespread_percent", &Settings::widespread_percent,
+                      "if a larger share of the nodes is unreachable, on several hosts, the daemon "
+                      "or the network is at fault")),
+        field("widespread_lost_after", &Settings::widespread_lost_after,
+              "the same as lost_after, while the daemon or the network is at fault"),
+        field("first_call_limit", &Settings::first_call_limit,
+              "from the launch of an agent to its first heartbeat"),
+        field("start_limit", &Settings::start_limit,
+              "from the allocation of an attempt until the ranks of all its nodes run"),
+        field("grace_period", &Settings::grace_period,
+              "from SIGTERM to SIGKILL, for runs without a grace_period of their own"),
+        field("log_delivery_limit", &Settings::log_delivery_limit,
+              "from the order to stop until an agent that still sends logs is killed; also the "
+              "longest grace_period of a run"),
+        field("kill_interval", &Settings::kill_interval,
+              "between two kills of a node that does not end"),
+        field("retry_pause_first", &Settings::retry_pause_first,
+              "before the second retry of a run; it doubles with each further one"),
+        field("retry_pause_max", &Settings::retry_pause_max, "the longest pause before a retry"),
+        field(
+            "connection_timeout", &Settings::connection_timeout,
+            "LOCKSTEP_CONNECTION_TIMEOUT of the ranks: without an answer, until the connection to "
+            "another host is lost"),
+        between(0, 1'000'000,
+                field("node_stops_per_day", &Settings::node_stops_per_day,
+                      "attempts of a run that may end within a day because a host shuts down or "
+                      "takes its devices back; each further one is a loss")));
+  }
+};
+
+// An error names the setting and its bounds.
+Result<void> check(const Settings& settings);
+
+// With the changes, "NAME=VALUE" each: "lost_after=10m".
+Result<Settings> settings_from(const std::vector<std::string>& changes);
+// The changes that make these of the defaults.
+std::vector<std::string> changes_of(const Settings& settings);
+// Names, defaults and meanings, a line each.
+std::string settings_text();
+
+}  // namespace lockstep::model

@@ -1,0 +1,151 @@
+#include "platform/core/step/ending/silence.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/format.h"
+#include "platform/core/model/command.h"
+#include "platform/core/step/ending/attempt_end.h"
+#include "platform/core/step/ending/reason_text.h"
+
+namespace lockstep::step {
+namespace {
+
+// A large gang that cannot be reached must not push all other events out of its run.
+constexpr std::ptrdiff_t kUnreachableEventsMax = 4;
+
+// Calls visit(attempt, node) for each node from which heartbeats are due.
+template <class Visit>
+void for_each_calling_node(const Draft& draft, const Visit& visit) {
+  for (const model::RunId& run : draft.open_runs()) {
+    const model::Attempt* attempt = draft.live_attempt(run);
+    if (!attempt) continue;
+    for (const model::Node* node : draft.nodes_of(attempt->id))
+      if (node->state != model::NodeState::allocated && !model::ranks_are_final(*node))
+        visit(*attempt, *node);
+  }
+}
+
+std::ptrdiff_t count_unreachable(const Draft& draft, const model::AttemptId& attempt) {
+  return std::ranges::count_if(draft.nodes_of(attempt), [](const model::Node* node) {
+    return node->unreachable_since.has_value();
+  });
+}
+
+Time last_sign(const model::Node& node, const ListeningTimes& times) {
+  return std::max(node.last_heartbeat, times.listening_since);
+}
+
+// Without the time for which the daemon was slow. But a daemon that is always slow must not wait
+// without a bound.
+bool is_silent_for(const Draft& draft, const model::Node& node, const ListeningTimes& times,
+                   Duration limit) {
+  const Time sign = last_sign(node, times);
+  return draft.now() - std::max(sign, times.on_time_since) >= limit ||
+         draft.now() - sign >= std::max(limit, draft.settings().widespread_lost_after);
+}
+
+void add_event(Draft& draft, const model::AttemptId& attempt, std::string what) {
+  if (count_unreachable(draft, attempt) > kUnreachableEventsMax) return;
+  model::add_audit_entry(draft.runs.edit(attempt.run).audit,
+                         {.time = draft.now(), .by = "", .what = std::move(what)});
+}
+
+void mark_unreachable(Draft& draft, const model::NodeId& id, Time since) {
+  model::Node& node = draft.nodes.edit(id);
+  node.unreachable_since = since;
+  add_event(draft, id.attempt,
+            format("{} has been unreachable for {}; its ranks may go on", describe_location(node),
+                   whole_seconds_text(draft.now() - since)));
+}
+
+void lose_silent_node(Draft& draft, const model::NodeId& id, model::Cause cause, std::string reason,
+                      bool is_widespread) {
+  mark_node_lost(draft, id, cause, std::move(reason),
+                 is_widespread ? HostBlame::not_counted : HostBlame::counted);
+  kill_node(draft, id);
+}
+
+// Its ranks may use their whole grace period, if the order to stop has reached its agent.
+Duration limit_while_draining(const Draft& draft, const model::Node& node) {
+  const model::RunSpec& spec = draft.runs.find(node.id.attempt.run)->spec;
+  return std::max(draft.settings().unreachable_after,
+                  model::grace_period_of(spec, draft.settings()) + kStopMargin);
+}
+
+// The agent never called.
+void check_first_call(Draft& draft, const model::Node& node, const ListeningTimes& times,
+                      bool is_widespread) {
+  const Duration limit =
+      limit_while_silent(draft, draft.settings().first_call_limit, is_widespread);
+  if (!is_silent_for(draft, node, times, limit)) return;
+  lose_silent_node(draft, node.id, model::Cause::launch_failed,
+                   format("the agent of {} did not call within {}; its agent.log may say why",
+                          describe_location(node), short_text(limit)),
+                   is_widespread);
+}
+
+}  // namespace
+
+void mark_unreachable_nodes(Draft& draft, const ListeningTimes& times) {
+  std::vector<model::NodeId> silent;
+  for_each_calling_node(draft, [&](const model::Attempt& attempt, const model::Node& node) {
+    if (attempt.state < model::AttemptState::draining && !node.unreachable_since &&
+        is_silent_for(draft, node, times, draft.settings().unreachable_after))
+      silent.push_back(node.id);
+  });
+  for (const model::NodeId& id : silent)
+    mark_unreachable(draft, id, last_sign(*draft.nodes.find(id), times));
+}
+
+bool is_silence_widespread(const Draft& draft) {
+  std::size_t all = 0;
+  std::size_t unreachable = 0;
+  std::set<std::string> hosts;
+  for_each_calling_node(draft, [&](const model::Attempt&, const model::Node& node) {
+    ++all;
+    if (!node.unreachable_since) return;
+    ++unreachable;
+    hosts.insert(node.host);
+  });
+  const auto percent = static_cast<std::size_t>(draft.settings().widespread_percent);
+  return hosts.size() > 1 && unreachable * 100 > all * percent;
+}
+
+Duration limit_while_silent(const Draft& draft, Duration limit, bool is_widespread) {
+  return is_widespread ? std::max(limit, draft.settings().widespread_lost_after) : limit;
+}
+
+void check_heartbeat(Draft& draft, const model::Node& node, const ListeningTimes& times,
+                     bool is_widespread) {
+  if (model::ranks_are_final(node)) return;
+  if (node.state == model::NodeState::allocated)
+    return check_first_call(draft, node, times, is_widespread);
+  const bool drains = draft.attempts.find(node.id.attempt)->state == model::AttemptState::draining;
+  const Duration limit = limit_while_silent(
+      draft, drains ? limit_while_draining(draft, node) : draft.settings().lost_after,
+      is_widespread);
+  if (!is_silent_for(draft, node, times, limit)) return;
+  lose_silent_node(
+      draft, node.id, model::Cause::node_lost,
+      format("the agent of {} was silent for {}", describe_location(node), short_text(limit)),
+      is_widespread);
+}
+
+void mark_reachable(Draft& draft, const model::NodeId& id) {
+  const model::Node& known = *draft.nodes.find(id);
+  if (!known.unreachable_since) return;
+  add_event(draft, id.attempt,
+            format("{} is reachable again after {}", describe_location(known),
+                   whole_seconds_text(draft.now() - *known.unreachable_since)));
+  draft.nodes.edit(id).unreachable_since.reset();
+}
+
+bool has_unreachable_node(const Draft& draft, const model::AttemptId& attempt) {
+  return count_unreachable(draft, attempt) > 0;
+}
+
+}  // namespace lockstep::step

@@ -1,0 +1,36 @@
+// Nodes whose agents are silent. Silence alone does not show that a node has failed: the daemon may
+// be slow, or the network between them may be cut, and ranks go on without a daemon. So a node is
+// first unreachable: nothing is killed, and it keeps its devices. It is lost only after a longer
+// time, and after a much longer one if many nodes are silent at once.
+#pragma once
+
+#include "platform/core/step/handlers/draft.h"
+
+namespace lockstep::step {
+
+// Since when the daemon could hear its agents.
+struct ListeningTimes {
+  Time listening_since{};  // it was not away, and not suspended
+  Time on_time_since{};    // its loop was not slow either
+};
+
+// So many nodes on several hosts are unreachable that the daemon or the network must be at fault.
+bool is_silence_widespread(const Draft& draft);
+
+// Marks the nodes as unreachable that have been silent for long enough, except those of attempts
+// that drain: these are killed anyway.
+void mark_unreachable_nodes(Draft& draft, const ListeningTimes& times);
+
+// Marks a silent node as lost and kills it, once its time is over.
+void check_heartbeat(Draft& draft, const model::Node& node, const ListeningTimes& times,
+                     bool is_widespread);
+
+// While the silence is widespread, nothing is lost or given up before the longer limit.
+Duration limit_while_silent(const Draft& draft, Duration limit, bool is_widespread);
+
+// The unreachable node has called again.
+void mark_reachable(Draft& draft, const model::NodeId& node);
+
+bool has_unreachable_node(const Draft& draft, const model::AttemptId& attempt);
+
+}  // namespace lockstep::step

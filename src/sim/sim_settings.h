@@ -1,0 +1,18 @@
+// The daemon's settings in simulations: shorter than its defaults, since a simulation lasts for
+// half an hour.
+#pragma once
+
+#include <chrono>
+
+#include "platform/core/model/settings/settings.h"
+
+namespace lockstep::sim {
+
+inline model::Settings simulated_settings() {
+  model::Settings settings;
+  settings.lost_after = std::chrono::minutes(2);
+  settings.widespread_lost_after = std::chrono::minutes(10);
+  return settings;
+}
+
+}  // namespace lockstep::sim
