@@ -11,6 +11,7 @@
 #include "base/format.h"
 #include "base/os/files.h"
 #include "base/steady_clock.h"
+#include "daemon.h"
 #include "text/convert.h"
 #include "text/json.h"
 
@@ -84,9 +85,9 @@ void SimulatedAgent::report() {
                 .values = {{"loss", 1.0 / static_cast<double>(step_)}}});
 }
 
-SimulatedAgents::SimulatedAgents(std::filesystem::path folder, Fd launches, Fd ended)
-    : folder_(std::move(folder)), launches_(std::move(launches)), ended_(std::move(ended)) {
-  LS_CHECK(::fcntl(launches_.get(), F_SETFL, O_NONBLOCK) == 0);
+Result<SimulatedAgents> SimulatedAgents::open(const std::filesystem::path& folder) {
+  return SimulatedAgents(folder / "agents", TRY(open_file(folder / kLaunches, O_RDONLY | O_CREAT)),
+                         TRY(open_file(folder / kEnded, O_WRONLY | O_CREAT | O_APPEND)));
 }
 
 Result<void> SimulatedAgents::start_launched() {

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/os/fd.h"
@@ -47,7 +48,8 @@ class SimulatedAgent {
 // The agents that the engine of the other process launches.
 class SimulatedAgents {
  public:
-  SimulatedAgents(std::filesystem::path folder, Fd launches, Fd ended);
+  // The daemon's folder.
+  static Result<SimulatedAgents> open(const std::filesystem::path& folder);
 
   // Starts what was launched, and lets all agents obey their commands.
   Result<void> update();
@@ -58,9 +60,11 @@ class SimulatedAgents {
   std::int64_t reports() const;
 
  private:
+  SimulatedAgents(std::filesystem::path folder, Fd launches, Fd ended)
+      : folder_(std::move(folder)), launches_(std::move(launches)), ended_(std::move(ended)) {}
   Result<void> start_launched();
 
-  const std::filesystem::path folder_;
+  std::filesystem::path folder_;
   Fd launches_, ended_;
   std::string input_;
   std::vector<std::unique_ptr<SimulatedAgent>> agents_;

@@ -41,9 +41,7 @@ constexpr auto kTick = std::chrono::milliseconds(200);
 class SimulatedEngine : public engine::Engine {
  public:
   SimulatedEngine(Fd launches, Fd ended)
-      : launches_(std::move(launches)), ended_(std::move(ended)) {
-    LS_CHECK(::fcntl(ended_.get(), F_SETFL, O_NONBLOCK) == 0);
-  }
+      : launches_(std::move(launches)), ended_(std::move(ended)) {}
 
   Result<void> launch(const engine::LaunchSpec& launch) override {
     const auto id = TRY(model::parse_node_id(launch.node));
@@ -109,12 +107,13 @@ struct Ticks {
   }
 };
 
-Result<void> serve(const host::Home& home, int hosts, Fd launches, Fd ended) {
+Result<void> serve(const host::Home& home, int hosts) {
   const auto database = TRY(store::Database::open(home.store()));
   store::SqlStore store(*database);
   store::HistoryFile history(home.stores_file());
   insight::Insight insight(*database);
-  SimulatedEngine engine(std::move(launches), std::move(ended));
+  SimulatedEngine engine(TRY(open_file(home.folder / kLaunches, O_WRONLY | O_CREAT | O_APPEND)),
+                         TRY(open_file(home.folder / kEnded, O_RDONLY | O_CREAT)));
   const SystemClock clock;
   const MonotonicClock steady;
   const host::Keys keys = TRY(host::Keys::open(home.folder));
@@ -145,10 +144,10 @@ Result<void> serve(const host::Home& home, int hosts, Fd launches, Fd ended) {
 
 }  // namespace
 
-int run_daemon(const std::filesystem::path& folder, int hosts, Fd launches, Fd ended) {
+int run_daemon(const std::filesystem::path& folder, int hosts) {
   set_log_name("daemon");
   (void)raise_file_limit();
-  const auto served = serve({.folder = folder}, hosts, std::move(launches), std::move(ended));
+  const auto served = serve({.folder = folder}, hosts);
   if (!served) std::fprintf(stderr, "the daemon: %s\n", served.error().message.c_str());
   return served ? 0 : 1;
 }

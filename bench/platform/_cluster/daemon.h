@@ -3,13 +3,13 @@
 
 #include <filesystem>
 
-#include "base/os/fd.h"
-
 namespace lockstep::bench {
 
+// In the folder; files, because a pipe that is full would block the daemon.
+inline constexpr auto kLaunches = "launches";  // the launch spec of each node as a line of JSON
+inline constexpr auto kEnded = "ended";        // the names of nodes that have ended
+
 // Serves `folder` with so many hosts of one device until SIGTERM; the exit code of the process.
-// Writes the launch spec of each node, as a line of JSON, to `launches`, and reads the names of
-// nodes that have ended from `ended`.
-int run_daemon(const std::filesystem::path& folder, int hosts, Fd launches, Fd ended);
+int run_daemon(const std::filesystem::path& folder, int hosts);
 
 }  // namespace lockstep::bench

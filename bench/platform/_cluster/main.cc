@@ -23,7 +23,6 @@
 #include "base/format.h"
 #include "base/os/file_limit.h"
 #include "base/os/files.h"
-#include "base/os/spawn.h"
 #include "daemon.h"
 #include "platform/client/client.h"
 #include "platform/host/home.h"
@@ -44,11 +43,6 @@ struct Load {
   int runs = 1, nodes = 1, seconds = 10;
 };
 
-struct DaemonProcess {
-  pid_t pid = 0;
-  Pipe launches, ended;
-};
-
 void show(const Load& load, std::string_view what, std::string_view unit, double ours,
           double allowed = 0) {
   std::string row = format(
@@ -62,15 +56,12 @@ void show(const Load& load, std::string_view what, std::string_view unit, double
   std::fflush(stdout);
 }
 
-Result<DaemonProcess> fork_daemon(const Load& load) {
-  DaemonProcess daemon{.launches = TRY(make_pipe()), .ended = TRY(make_pipe())};
-  daemon.pid = ::fork();
-  if (daemon.pid == 0 && ::prctl(PR_SET_PDEATHSIG, SIGKILL) == 0)
-    ::_exit(run_daemon(load.folder, load.runs * load.nodes, std::move(daemon.launches.write),
-                       std::move(daemon.ended.read)));
-  daemon.launches.write.reset();
-  daemon.ended.read.reset();
-  return daemon;
+// The process of the daemon. It ends with this one.
+pid_t fork_daemon(const Load& load) {
+  const pid_t pid = ::fork();
+  if (pid == 0 && ::prctl(PR_SET_PDEATHSIG, SIGKILL) == 0)
+    ::_exit(run_daemon(load.folder, load.runs * load.nodes));
+  return pid;
 }
 
 Result<client::Client> connect(const Load& load) {
@@ -152,21 +143,22 @@ Result<std::pair<double, double>> stored(const Load& load) {
                    static_cast<double>(std::get<0>(values.at(0))));
 }
 
-void end(const DaemonProcess& daemon) {
-  ::kill(daemon.pid, SIGTERM);
-  ::waitpid(daemon.pid, nullptr, 0);
+void end(pid_t daemon) {
+  ::kill(daemon, SIGTERM);
+  ::waitpid(daemon, nullptr, 0);
 }
 
-Result<double> measure(const Load& load, DaemonProcess& daemon) {
+Result<double> measure(const Load& load, pid_t daemon) {
   client::Client client = TRY(connect(load));
-  SimulatedAgents agents(load.folder / "agents", std::move(daemon.launches.read),
-                         std::move(daemon.ended.write));
+  SimulatedAgents agents = TRY(SimulatedAgents::open(load.folder));
   show(load, "all ranks run after", "s", TRY(start_runs(load, client, agents)));
-  const double before = cpu_of(daemon.pid);
+  const double before = cpu_of(daemon);
   TRY(report_for(load, agents));
-  const double cpu = cpu_of(daemon.pid) - before;
+  const double cpu = cpu_of(daemon) - before;
   show(load, "CPU of the daemon", "%", 100 * cpu / load.seconds, 60);
-  show(load, "memory of the daemon", "MB", memory_of(daemon.pid), 500);
+  show(load, "memory of the daemon", "MB", memory_of(daemon), 500);
+  show(load, "longest delay in the daemon's loop", "ms",
+       1e3 * TRY(client.call(api::kVersion)).loop_lag_seconds, 100);
   const auto sent = static_cast<double>(agents.reports());
   await_delivery(agents);
   if (!agents.all_delivered()) std::fprintf(stderr, "not all items were acknowledged\n");
@@ -175,7 +167,7 @@ Result<double> measure(const Load& load, DaemonProcess& daemon) {
 }
 
 Result<void> run(const Load& load) {
-  DaemonProcess daemon = TRY(fork_daemon(load));
+  const pid_t daemon = fork_daemon(load);
   const auto sent = measure(load, daemon);
   if (!sent) {
     end(daemon);

@@ -31,6 +31,8 @@ void on_interrupt(int) {
 
 // Limits the time between Ctrl-C and the reaction to it.
 constexpr auto kWait = std::chrono::seconds(1);
+// Pages of a run that prints much follow each other at once; its state is asked for less often.
+constexpr auto kViewInterval = std::chrono::milliseconds(300);
 
 // Prints each state of the run once, and the time in that state while the run waits for its ranks.
 class StateReporter {
@@ -123,14 +125,34 @@ std::string unfinished_text(const api::LogPage& page, bool with_rank) {
   return format("[{}, {} more] {}", first.rank, page.unfinished.size() - 1, first.text);
 }
 
+namespace {
+
+// The run without its attempts, checkpoints and events, which grow with its ranks. An older daemon
+// has no such view.
+Result<api::RunView> brief_view(client::Client& client, const model::RunId& id,
+                                api::RunQuery query) {
+  return retry_while_away(client, [&] {
+    query.brief = true;
+    auto run = client.call(api::kRun, {.path = id, .query = query});
+    if (run || run.error().code != Code::invalid) return run;
+    query.brief = false;
+    return client.call(api::kRun, {.path = id, .query = query});
+  });
+}
+
+Result<api::RunView> full_view(client::Client& client, const model::RunId& id) {
+  return retry_while_away(client, [&] { return client.call(api::kRun, {.path = id}); });
+}
+
+}  // namespace
+
 Result<std::optional<api::RunView>> wait_for_end(client::Client& client, const model::RunId& id) {
   WaitingLine waiting;
   std::int64_t version = -1;
   while (!InterruptHandler::requested()) {
-    api::RunView run = TRY(retry_while_away(client, [&] {
-      return client.call(api::kRun, {.path = id, .query = {version, in_seconds(kWait)}});
-    }));
-    if (run.ended) return std::optional(std::move(run));
+    const api::RunView run =
+        TRY(brief_view(client, id, {.after_version = version, .wait_seconds = in_seconds(kWait)}));
+    if (run.ended) return std::optional(TRY(full_view(client, id)));
     version = run.version;
     waiting.show(state_line(run));
   }
@@ -146,9 +168,13 @@ Result<std::optional<api::RunView>> follow(client::Client& client, const model::
                        .tail = {},
                        .wait_seconds = in_seconds(kWait),
                        .unfinished = 0};
+  api::RunView run;
+  Deadline next_view = Deadline::after(Duration(0));
   while (!InterruptHandler::requested()) {
-    api::RunView run =
-        TRY(retry_while_away(client, [&] { return client.call(api::kRun, {.path = id}); }));
+    if (next_view.passed()) {
+      run = TRY(brief_view(client, id, {}));
+      next_view = Deadline::after(kViewInterval);
+    }
     if (states.would_report(run)) live.wipe();
     states.report(run);
     api::LogPage page = TRY(retry_while_away(
@@ -164,8 +190,7 @@ Result<std::optional<api::RunView>> follow(client::Client& client, const model::
     live.show(unfinished_text(page, with_rank));
     if (!page.ended) continue;
     live.wipe();
-    api::RunView end =
-        TRY(retry_while_away(client, [&] { return client.call(api::kRun, {.path = id}); }));
+    api::RunView end = TRY(full_view(client, id));
     states.report(end);
     return std::optional(std::move(end));
   }

@@ -133,6 +133,9 @@ struct HeartbeatAnswer {
   bool flight_wanted = false;
   bool orphaned = false;
   std::optional<ProfileOrder> profile = {};
+  // Absent: of an older daemon. The agent keeps its own interval, and sends more items at once.
+  std::optional<double> interval_seconds = {};
+  std::optional<double> batch_pause_seconds = {};
 
   static constexpr auto fields() {
     return record<HeartbeatAnswer>(
@@ -148,7 +151,11 @@ struct HeartbeatAnswer {
               "the daemon's store does not know the node: it continues by itself, keeps its items "
               "and "
               "calls every few seconds"),
-        field("profile", &HeartbeatAnswer::profile, "the traces that its ranks are to take"));
+        field("profile", &HeartbeatAnswer::profile, "the traces that its ranks are to take"),
+        field("interval_seconds", &HeartbeatAnswer::interval_seconds,
+              "between two calls, from now on"),
+        field("batch_pause_seconds", &HeartbeatAnswer::batch_pause_seconds,
+              "until the next call while the agent has more items"));
   }
 };
 

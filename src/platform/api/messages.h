@@ -78,13 +78,15 @@ struct RunsQuery {
 struct RunQuery {
   std::int64_t after_version = -1;
   double wait_seconds = 0;
+  bool brief = false;
 
   static constexpr auto fields() {
     return record<RunQuery>(
         between(-1, kNumberMax,
                 field("after_version", &RunQuery::after_version,
                       "answer when the run's version is over this one")),
-        between(0, kWaitMax, field("wait", &RunQuery::wait_seconds, "seconds to wait for that")));
+        between(0, kWaitMax, field("wait", &RunQuery::wait_seconds, "seconds to wait for that")),
+        field("brief", &RunQuery::brief, "without attempts, checkpoints and events"));
   }
 };
 
@@ -432,6 +434,7 @@ struct Version {
   std::int64_t pid = 0;
   std::vector<std::string> problems = {};
   std::vector<std::string> notices = {};
+  double loop_lag_seconds = 0;
 
   static constexpr auto fields() {
     return record<Version>(
@@ -439,7 +442,9 @@ struct Version {
         field("home", &Version::home, "the daemon's folder"),
         field("pid", &Version::pid, "the daemon's process id"),
         field("problems", &Version::problems, "what goes wrong just now, a line for each cause"),
-        field("notices", &Version::notices, "what operators should know, a line each"));
+        field("notices", &Version::notices, "what operators should know, a line each"),
+        field("loop_lag_seconds", &Version::loop_lag_seconds,
+              "the longest delay of a call by the daemon's other work in the last minutes"));
   }
 };
 

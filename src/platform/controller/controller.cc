@@ -1,6 +1,7 @@
 #include "platform/controller/controller.h"
 
 #include <algorithm>
+#include <map>
 #include <type_traits>
 #include <utility>
 #include <variant>
@@ -648,14 +649,18 @@ void Controller::poll_engine() {
   const auto there = list_engine_nodes();
   if (!there) return;
   (void)update_orphans(*there);  // after a failed commit it comes again
+  std::map<model::NodeName, bool> has_agent;
+  for (const engine::RunningNode& present : *there)
+    has_agent.emplace(present.node, present.has_agent);
+  std::vector<model::Event> ended;
   for (const model::NodeId& node : awaited) {
-    const auto found =
-        std::ranges::find(*there, name_of(state(), node), &engine::RunningNode::node);
-    if (found == there->end())
-      (void)process_event(model::NodeTerminated{node});
-    else if (!found->has_agent)
-      (void)process_event(model::AgentExited{node});
+    const auto found = has_agent.find(name_of(state(), node));
+    if (found == has_agent.end())
+      ended.emplace_back(model::NodeTerminated{node});
+    else if (!found->second)
+      ended.emplace_back(model::AgentExited{node});
   }
+  if (!ended.empty()) (void)process_events(ended);
 }
 
 void Controller::notify_watchers(const std::vector<model::Change>& changes) const {

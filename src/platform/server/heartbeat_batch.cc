@@ -11,6 +11,8 @@ namespace {
 constexpr std::size_t kCallsAtOnce = 64;
 constexpr std::size_t kBytesAtOnce = 1 << 20;
 
+}  // namespace
+
 std::size_t item_bytes(const api::Heartbeat& heartbeat) {
   constexpr std::size_t kOverhead = 100;
   std::size_t sum = 0;
@@ -18,8 +20,6 @@ std::size_t item_bytes(const api::Heartbeat& heartbeat) {
     sum += kOverhead + item.text.size() + kOverhead * item.values.size();
   return sum;
 }
-
-}  // namespace
 
 bool is_refused(const model::State& state, const HeartbeatCall& call) {
   return model::has_node(state, call.node) &&

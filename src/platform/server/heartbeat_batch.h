@@ -28,6 +28,9 @@ struct HeartbeatCall {
 // stored; its report has counted them.
 bool is_refused(const model::State& state, const HeartbeatCall& call);
 
+// About the size of its items on the wire.
+std::size_t item_bytes(const api::Heartbeat& heartbeat);
+
 class HeartbeatBatch {
  public:
   // A call was stored; its node's items are durable up to this sequence.

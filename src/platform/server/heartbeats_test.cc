@@ -83,6 +83,13 @@ TEST_F(ServerTest, ASecondAgentOfANodeHasToLeaveAndItsItemsAreCounted) {
                              HasSubstr("2 items that it sent were not stored")));
 }
 
+TEST_F(ServerTest, AnAnswerSetsThePaceOfTheAgentsCalls) {
+  submit();
+  const Json answer = heartbeat("ready", {{"items", {log(1, 0, std::string(16 << 10, 'x'))}}});
+  EXPECT_EQ(answer["interval_seconds"], 0.2);
+  EXPECT_LT(answer["batch_pause_seconds"], 0.1);
+}
+
 TEST_F(ServerTest, LinesWithoutAnEndAreShownApartUntilTheyEnd) {
   submit();
   const auto unfinished = [](std::string text) {

@@ -1,10 +1,12 @@
 #include "platform/server/route_handlers.h"
 
 #include <algorithm>
+#include <chrono>
 #include <concepts>
 
 #include <unistd.h>
 
+#include "base/steady_clock.h"
 #include "platform/api/heartbeat_version.h"
 #include "platform/api/openapi.h"
 #include "platform/api/proof.h"
@@ -13,6 +15,11 @@
 
 namespace lockstep::server {
 namespace {
+
+// Agents give up a call after 10 s.
+constexpr Duration kLagReported = std::chrono::seconds(5);
+
+Duration steady_now() { return MonotonicClock().since_boot(); }
 
 // The node has ended: no agent can deliver anything.
 bool has_left(const model::Node& node) {
@@ -74,7 +81,13 @@ RouteHandlers::Handler RouteHandlers::handler_for(const api::Route& route) {
 }
 
 std::vector<std::string> RouteHandlers::problems() const {
-  return setup_.problems ? setup_.problems() : std::vector<std::string>();
+  auto all = setup_.problems ? setup_.problems() : std::vector<std::string>();
+  if (const Duration lag = lag_.longest(); lag >= kLagReported)
+    all.push_back(
+        format("the daemon did not answer for {} in the last minutes: its disk or machine "
+               "is too slow for its work",
+               text(lag)));
+  return all;
 }
 
 // Its rows are in the state until a later tick.
@@ -87,14 +100,20 @@ Result<const model::Run*> RouteHandlers::find_run(const model::RunId& id) const 
 }
 
 Result<api::RunView> RouteHandlers::view(const model::RunId& id) {
+  auto view = TRY(brief_view(id));
+  view.events = event_views(state().runs.at(id).audit, TRY(setup_.insight.events(id)));
+  view.attempts = attempt_views(state(), id);
+  view.checkpoints = TRY(setup_.insight.checkpoints(id));
+  return view;
+}
+
+// Its cost does not depend on the number of ranks of an ended run.
+Result<api::RunView> RouteHandlers::brief_view(const model::RunId& id) {
   const model::Run& run = *TRY(find_run(id));
   auto view = run_view(state(), run, TRY(setup_.insight.summary(id)),
                        setup_.controller.checkpoint_folder(run), setup_.clock.now());
   if (run.state == model::RunState::queued)
     add_start_estimate(view, run, setup_.controller.scheduler());
-  view.events = event_views(run.audit, TRY(setup_.insight.events(id)));
-  view.attempts = attempt_views(state(), id);
-  view.checkpoints = TRY(setup_.insight.checkpoints(id));
   view.problems = problems();
   return view;
 }
@@ -120,7 +139,8 @@ Result<api::Version> RouteHandlers::version(const RouteCall<api::kVersion>&) {
                       .home = setup_.home.folder.string(),
                       .pid = ::getpid(),
                       .problems = problems(),
-                      .notices = setup_.controller.notices()};
+                      .notices = setup_.controller.notices(),
+                      .loop_lag_seconds = in_seconds(lag_.longest())};
 }
 
 Result<map::ClusterMap> RouteHandlers::map(const RouteCall<api::kMap>&) { return state().map; }
@@ -268,12 +288,11 @@ Result<void> RouteHandlers::run(const RouteCall<api::kRun>& call,
                                 const Reply<api::RunView>& reply) {
   const model::RunId id = TRY(run_of(call.path_parameters));
   TRY(find_run(id));
-  const auto look = [this, id, reply,
-                     after = call.query.after_version](LongPolls::AttemptKind turn) {
+  const auto look = [this, id, reply, query = call.query](LongPolls::AttemptKind turn) {
     const auto run = find_run(id);
-    if (turn == LongPolls::AttemptKind::early && run && (*run)->version <= after)
+    if (turn == LongPolls::AttemptKind::early && run && (*run)->version <= query.after_version)
       return reply.is_abandoned();
-    reply.send(view(id));
+    reply.send(query.brief ? brief_view(id) : view(id));
     return true;
   };
   long_polls_.wait(id, from_seconds(call.query.wait_seconds), look);
@@ -372,6 +391,7 @@ void RouteHandlers::answer_heartbeat(const HeartbeatCall& call, std::int64_t ack
   const api::Heartbeat& heartbeat = call.heartbeat;
   if (model::has_node(state(), name) && !is_refused(state(), call))
     store_records(name.id, heartbeat);
+  pace_.record_call(name, item_bytes(heartbeat), steady_now());
   const auto look = [this, name, acknowledged, reply = call.reply, known = heartbeat.known_command,
                      incarnation = heartbeat.incarnation,
                      known_profile = heartbeat.profile.value_or(api::ProfileReport{}).request_id](
@@ -391,6 +411,8 @@ void RouteHandlers::answer_heartbeat(const HeartbeatCall& call, std::int64_t ack
     auto answer = heartbeat_answer(command, acknowledged);
     answer.flight_wanted = flight_wanted;
     answer.profile = profile;
+    answer.interval_seconds = in_seconds(pace_.interval());
+    answer.batch_pause_seconds = in_seconds(pace_.batch_pause(steady_now()));
     reply.send(answer);
     return true;
   };

@@ -2,9 +2,11 @@
 #pragma once
 
 #include "net/http/http_server.h"
+#include "net/loop_lag.h"
 #include "platform/server/agent_polls.h"
 #include "platform/server/flight_record_cache.h"
 #include "platform/server/heartbeat_batch.h"
+#include "platform/server/heartbeat_pace.h"
 #include "platform/server/long_polls.h"
 #include "platform/server/profile_requests.h"
 #include "platform/server/route_call.h"
@@ -29,6 +31,7 @@ class RouteHandlers {
                [this](const HeartbeatCall& call, std::int64_t acknowledged) {
                  answer_heartbeat(call, acknowledged);
                }),
+        lag_(loop),
         flight_records_(setup.controller.state(), setup.home.folder, setup.clock),
         profiles_(setup.controller.state(), setup.home.folder, setup.clock) {}
 
@@ -82,6 +85,7 @@ class RouteHandlers {
   const model::State& state() const { return setup_.controller.state(); }
   Result<const model::Run*> find_run(const model::RunId& id) const;
   Result<api::RunView> view(const model::RunId& id);
+  Result<api::RunView> brief_view(const model::RunId& id);
   Result<model::Node> newest_node(const model::RunId& run, int index) const;
   bool is_flight_wanted(const model::NodeName& node);
   std::optional<api::ProfileOrder> profile_order(const model::NodeName& node) const;
@@ -91,6 +95,8 @@ class RouteHandlers {
   LongPolls& long_polls_;     // owned by the server
   AgentPolls& agent_polls_;   // owned by the server
   HeartbeatBatch batch_;
+  HeartbeatPace pace_;
+  net::LoopLag lag_;
   FlightRecordCache flight_records_;
   ProfileRequests profiles_;
   UnfinishedLines unfinished_;

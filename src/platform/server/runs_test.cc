@@ -197,6 +197,19 @@ TEST_F(ServerTest, ACallMayWaitForAChangeOfItsRun) {
   EXPECT_GT(waiting.get()["version"].get<std::int64_t>(), version);
 }
 
+TEST_F(ServerTest, ABriefViewHasNoAttemptsCheckpointsAndEvents) {
+  submit();
+  heartbeat("ready", {{"items", {{{"sequence", 1}, {"kind", "checkpoint"}, {"text", "/c"}}}}});
+  const Json full = get("/api/v1/runs/demo/1");
+  EXPECT_EQ(full["attempts"].size(), 1u);
+  EXPECT_EQ(full["checkpoints"].size(), 1u);
+  const Json brief = get("/api/v1/runs/demo/1?brief=true");
+  EXPECT_EQ(brief["attempts"].size(), 0u);
+  EXPECT_EQ(brief["checkpoints"].size(), 0u);
+  for (const char* field : {"id", "state", "reason", "version", "spec"})
+    EXPECT_EQ(brief[field], full[field]);
+}
+
 TEST_F(ServerTest, ACallMayWaitForLines) {
   submit();
   auto waiting =

@@ -9,6 +9,8 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
+constexpr Duration kIntervalMin = milliseconds(50);
+constexpr Duration kIntervalMax = seconds(15);  // half of the silence limit of a node
 constexpr Duration kBackoffFirst = milliseconds(50);
 constexpr Duration kBackoffMax = seconds(1);
 constexpr Duration kNewCommandDelay =
@@ -24,6 +26,11 @@ bool is_refusal(const Error& error) {
 }
 
 }  // namespace
+
+// Bounded: the number comes from outside.
+void HeartbeatSchedule::set_interval(Duration interval) {
+  times_.heartbeat_interval = std::clamp(interval, kIntervalMin, kIntervalMax);
+}
 
 void HeartbeatSchedule::begin_call(Duration now) {
   begun_ = now;

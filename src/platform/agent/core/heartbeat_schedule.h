@@ -20,13 +20,16 @@ namespace lockstep::agent {
 class HeartbeatSchedule {
  public:
   struct Times {
-    Duration heartbeat_interval;  // between calls
+    Duration heartbeat_interval;  // between calls, until the daemon sets another
     Duration refusal_limit;       // how long refusals must last until they count
   };
 
   HeartbeatSchedule(Times times, Duration now) : times_(times), last_answer_(now) {}
 
   void record_status_change() { ++version_; }
+  // The daemon's answer sets the time between calls, for this call and the later ones.
+  void set_interval(Duration interval);
+  Duration interval() const { return times_.heartbeat_interval; }
   void begin_call(Duration now);
   // The end of the call. True if the agent has an order to apply.
   bool handle_answer(const model::Command& command, Duration now);

@@ -50,6 +50,18 @@ TEST_F(Schedule, CallsFollowAtTheIntervalAndNotAtOnceAfterANewCommand) {
   EXPECT_EQ(pause(), milliseconds(50));
 }
 
+TEST_F(Schedule, TheDaemonSetsTheIntervalWithinBounds) {
+  schedule.set_interval(seconds(2));
+  answer(CommandKind::none);
+  EXPECT_EQ(pause(), seconds(2));
+  answer(CommandKind::none);
+  EXPECT_EQ(pause(), seconds(2)) << "until it sets another";
+  schedule.set_interval(minutes(5));
+  EXPECT_EQ(schedule.interval(), seconds(15));
+  schedule.set_interval(Duration(0));
+  EXPECT_EQ(schedule.interval(), milliseconds(50));
+}
+
 TEST_F(Schedule, WhileTheDaemonIsAwayThePausesGrowToASecondAndNewsWaits) {
   for (const auto expected : {50, 100, 200, 400, 800, 1000, 1000}) {
     fail(Code::unavailable);

@@ -18,13 +18,19 @@ namespace {
 
 using std::chrono::seconds;
 
-constexpr Bytes kBatch = 512_KiB;
+constexpr Bytes kBatch = 64_KiB;            // the daemon stores it in a few milliseconds
 constexpr Duration kCallMax = seconds(10);  // beyond the time for which the answer may be delayed
 
 // Bounded: the number comes from outside.
 Duration grace_of(double value) {
   if (!std::isfinite(value)) return model::kGracePeriod;
   return from_seconds(std::clamp(value, 0.0, 86'400.0));
+}
+
+// The same for the pace of calls.
+Duration seconds_of(double value) {
+  constexpr double kMax = 15;
+  return from_seconds(std::isfinite(value) ? std::clamp(value, 0.0, kMax) : 0);
 }
 
 model::Command command_of(const api::HeartbeatAnswer& answer) {
@@ -134,7 +140,8 @@ void HeartbeatSender::send_loop() {
     }
     if (with_flight) call.flight = pack_flight_();
     call.profile = profiles_.report();
-    auto answer = link_.heartbeat(call, Deadline::after(times_.heartbeat_interval + kCallMax));
+    auto answer =
+        link_.heartbeat(call, Deadline::after(from_seconds(call.wait_seconds) + kCallMax));
     if (answer)
       handle_answer(*answer, with_flight, profiles_.pass_on(answer->profile));
     else
@@ -146,14 +153,16 @@ void HeartbeatSender::send_loop() {
 api::Heartbeat HeartbeatSender::next_heartbeat() {
   api::Heartbeat call = status_;
   call.items.clear();
-  if (!schedule_.is_orphaned()) call.items = spool_.batch(kBatch, items_max_);
+  const bool returns = !schedule_.answers() && suspect_item_count_ == 0;
+  if (!schedule_.is_orphaned() && !returns) call.items = spool_.batch(kBatch, items_max_);
   items_sent_ = call.items.size();
   if (items_sent_ > 0) oldest_ = call.items.front().sequence;
-  send_again_ = !call.items.empty() && !spool_.ends_with(call.items.back().sequence);
+  send_again_ = returns ? !spool_.empty()
+                        : !call.items.empty() && !spool_.ends_with(call.items.back().sequence);
   call.known_command = schedule_.command().kind;
   const bool hurries = send_again_ || suspect_item_count_ > 0 || flight_wanted_ || trace_wanted_ ||
                        schedule_.is_orphaned();
-  call.wait_seconds = hurries ? 0 : in_seconds(times_.heartbeat_interval);
+  call.wait_seconds = hurries ? 0 : in_seconds(schedule_.interval());
   schedule_.begin_call(steady_now());
   return call;
 }
@@ -163,6 +172,7 @@ void HeartbeatSender::handle_answer(const api::HeartbeatAnswer& answer, bool bro
   Lock lock(mutex_);
   trace_wanted_ = trace_wanted;
   if (!schedule_.answers()) LS_LOG(info, "the daemon answers again");
+  handle_pace(answer);
   if (!answer.orphaned) handle_items_answer(answer, brought_flight);
   if (answer.orphaned && !schedule_.is_orphaned())
     LS_LOG(warning,
@@ -175,9 +185,14 @@ void HeartbeatSender::handle_answer(const api::HeartbeatAnswer& answer, bool bro
   wake();
 }
 
+void HeartbeatSender::handle_pace(const api::HeartbeatAnswer& answer) {
+  if (answer.interval_seconds) schedule_.set_interval(seconds_of(*answer.interval_seconds));
+  send_again_at_ = steady_now() + seconds_of(answer.batch_pause_seconds.value_or(0));
+}
+
 void HeartbeatSender::handle_items_answer(const api::HeartbeatAnswer& answer, bool brought_flight) {
-  send_again_ = send_again_ &&
-                answer.acknowledged > acknowledged_;  // otherwise it would be the same call again
+  // Items that were not stored would be the same call again.
+  send_again_ = send_again_ && (items_sent_ == 0 || answer.acknowledged > acknowledged_);
   if (schedule_.is_orphaned()) {
     LS_LOG(info, "the daemon's store knows this node again");
     send_again_ = true;
@@ -186,7 +201,10 @@ void HeartbeatSender::handle_items_answer(const api::HeartbeatAnswer& answer, bo
   spool_.acknowledge(answer.acknowledged);
   if (suspect_item_count_ > 0) narrow_item_search();
   flight_wanted_ = answer.flight_wanted;
-  if (flight_wanted_ && !brought_flight) send_again_ = true;
+  if (flight_wanted_ && !brought_flight) {
+    send_again_ = true;
+    send_again_at_ = {};
+  }
 }
 
 void HeartbeatSender::handle_failure(const Error& error) {
@@ -225,10 +243,11 @@ void HeartbeatSender::narrow_item_search() {
 // Waits until the call is due or, while the daemon answers, for a change. False at the end.
 bool HeartbeatSender::wait_for_next_call() {
   Lock lock(mutex_);
-  const auto until = Deadline::after(schedule_.next_call() - steady_now());
-  while (!ending_ && !until.passed() && !schedule_.has_news() &&
-         !(schedule_.answers() && (send_again_ || trace_wanted_)))
-    changed_.wait_until(mutex_, until);
+  Duration next = schedule_.next_call();
+  if (schedule_.answers() && trace_wanted_) next = {};
+  if (schedule_.answers() && send_again_) next = std::min(next, send_again_at_);
+  const auto until = Deadline::after(next - steady_now());
+  while (!ending_ && !until.passed() && !schedule_.has_news()) changed_.wait_until(mutex_, until);
   return !ending_;
 }
 

@@ -5,7 +5,9 @@
 // most every 200 ms. The daemon delays an answer while it has no new command, but at most for that
 // time too: then the single connection is free for the next event.
 //
-// HeartbeatSchedule decides when to call. While the daemon is away, items wait in the spool.
+// HeartbeatSchedule decides when to call, and the daemon's answers set the pace. While the daemon
+// is away, items wait in the spool. The first call after that has none: the agents of all nodes
+// call at that moment, and the answer says when the items may come.
 //
 // While answers have an order for traces, each call has the state of those traces and a part of
 // one.
@@ -84,6 +86,7 @@ class HeartbeatSender {
   void handle_failure(const Error& error);
   bool begin_item_search(const Error& error) LS_REQUIRES(mutex_);
   void narrow_item_search() LS_REQUIRES(mutex_);
+  void handle_pace(const api::HeartbeatAnswer& answer) LS_REQUIRES(mutex_);
   bool wait_for_next_call();
   void wake();
 
@@ -102,6 +105,7 @@ class HeartbeatSender {
   std::int64_t acknowledged_ LS_GUARDED_BY(mutex_) = 0;
   bool ending_ LS_GUARDED_BY(mutex_) = false;
   bool send_again_ LS_GUARDED_BY(mutex_) = false;  // items that did not fit into the call wait
+  Duration send_again_at_ LS_GUARDED_BY(mutex_){};
   bool flight_wanted_ LS_GUARDED_BY(mutex_) = false;
   bool trace_wanted_ LS_GUARDED_BY(mutex_) = false;  // the next part of one
   bool disk_failed_ LS_GUARDED_BY(mutex_) = false;

