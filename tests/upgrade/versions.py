@@ -85,7 +85,7 @@ def test_runs_of_the_last_version_go_on_under_a_daemon_of_this_one(here: Install
     here.ok("serve", "--stop")
     before = tables(store)
     here.install(PROGRAM)
-    here.serve()
+    here.ok("serve", "--again", "--detach")
     assert here.agents_are(LAST)
     copies = [path.name for path in here.home.glob("lockstep.db.tables-*")]
     assert copies == ([f"lockstep.db.tables-{before}"] if tables(store) > before else [])
@@ -143,6 +143,6 @@ def test_the_last_version_goes_back_to_the_store_that_was_copied(here: Installat
         for suffix in ("-wal", "-shm"):
             Path(f"{store}{suffix}").unlink(missing_ok=True)
     here.install(LAST)
-    here.serve()
+    here.ok("serve", "--again", "--detach")
     assert here.show(run)["state"] == "succeeded"
     assert wait_until("its line", lambda: here.logs(run))[0].endswith("kept")

@@ -6,7 +6,9 @@
 #include <functional>
 #include <iterator>
 #include <memory>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include <signal.h>
 #include <unistd.h>
@@ -23,6 +25,7 @@
 #include "net/loop.h"
 #include "platform/client/client.h"
 #include "platform/controller/controller.h"
+#include "platform/core/model/settings/settings.h"
 #include "platform/engine/local/local_engine.h"
 #include "platform/host/home_identity.h"
 #include "platform/host/keys.h"
@@ -201,9 +204,11 @@ Result<int> run_daemon(const host::Home& home, const ServeConfig& served) {
     LS_LOG(warning, "{}", raised.error().message);
   }
 
+  const model::Settings settings =
+      TRY(model::settings_from(served.settings.value_or(std::vector<std::string>())));
   DaemonContext ground = TRY(open_context(home, served));
   const auto controller =
-      TRY(controller::Controller::open(controller_setup(ground, home, served.settings)));
+      TRY(controller::Controller::open(controller_setup(ground, home, settings)));
   TRY(host::record_home_identity(home));  // by now, a copy's store has another generation
   server::Janitor janitor(janitor_setup(ground, *controller, home, served));
   controller->subscribe(

@@ -67,7 +67,7 @@ Result<ServeConfig> last_serve_config(const host::Home& home) {
 }
 
 std::string serve_config_text(const ServeConfig& served) {
-  return dump_json(to_json(served)) + "\n";
+  return dump_json(without_nulls(to_json(served))) + "\n";
 }
 
 Result<map::ClusterMap> cluster_map(const ServeConfig& served) {

@@ -9,7 +9,6 @@
 #include "base/result.h"
 #include "base/units.h"
 #include "map/map.h"
-#include "platform/core/model/settings/settings.h"
 #include "platform/host/home.h"
 #include "platform/server/janitor/janitor.h"
 #include "text/record.h"
@@ -27,7 +26,7 @@ struct ServeConfig {
   // None: the default. An older version reads the file as long as they are not set.
   std::optional<Duration> keep_metrics{};
   std::optional<Bytes> store_max{};
-  model::Settings settings;
+  std::optional<std::vector<std::string>> settings{};  // changes of the defaults, as --set has them
 
   static constexpr auto fields() {
     return record<ServeConfig>(
@@ -39,7 +38,7 @@ struct ServeConfig {
         field("keep_logs", &ServeConfig::keep_logs, "lines, after a run's end"),
         field("keep_metrics", &ServeConfig::keep_metrics, "metrics, after a run's end"),
         field("store_max", &ServeConfig::store_max, "of the store's file, in use"),
-        field("settings", &ServeConfig::settings, "bounds of the daemon"));
+        field("settings", &ServeConfig::settings, "changes of the daemon's bounds"));
   }
 };
 

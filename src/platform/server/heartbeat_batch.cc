@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "platform/core/model/attempt.h"
 #include "platform/server/views.h"
 
 namespace lockstep::server {

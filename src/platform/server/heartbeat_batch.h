@@ -13,6 +13,7 @@
 #include "platform/api/agent_messages.h"
 #include "platform/controller/controller.h"
 #include "platform/core/model/ids.h"
+#include "platform/core/model/state.h"
 #include "platform/insight/insight.h"
 #include "platform/server/route_call.h"
 

@@ -1,5 +1,8 @@
 #include <filesystem>
 #include <memory>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <signal.h>
 #include <unistd.h>
@@ -14,6 +17,7 @@
 #include "base/clock.h"
 #include "base/format.h"
 #include "base/units.h"
+#include "platform/core/model/settings/settings.h"
 #include "text/exact.h"
 
 namespace lockstep::cli {
@@ -80,8 +84,8 @@ Result<int> serve_detached(const ServeFlags& flags) {
   if (!served.hosts.empty()) words.insert(words.end(), {"--hosts", served.hosts});
   if (!served.map_file.empty()) words.insert(words.end(), {"--map", served.map_file});
   for (const std::string& name : served.names) words.insert(words.end(), {"--name", name});
-  for (const std::string& change : model::changes_of(served.settings))
-    words.insert(words.end(), {"--set", change});
+  if (served.settings)
+    for (const std::string& change : *served.settings) words.insert(words.end(), {"--set", change});
   client::Client client = TRY(start_daemon(home, words));
   if (auto warning = listen_warning(served)) print_to_stderr("lockstep: " + *warning);
   print(start_message(home, client));
@@ -223,7 +227,8 @@ void add_serve(CLI::App& app, Action& action) {
       TRY(read_retention(*flags));
       auto set = model::settings_from(flags->settings);
       if (!set) return std::move(set).error().with_context("--set");
-      flags->config.settings = *set;
+      if (auto changes = model::changes_of(*set); !changes.empty())
+        flags->config.settings = std::move(changes);
       // The daemon may be started again from another folder.
       auto& file = flags->config.map_file;
       if (!file.empty()) file = std::filesystem::absolute(file);
