@@ -10,7 +10,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <sstream>
 #include <string>
 #include <thread>
 
@@ -22,7 +21,6 @@
 #include "base/clock.h"
 #include "base/format.h"
 #include "base/os/file_limit.h"
-#include "base/os/files.h"
 #include "daemon.h"
 #include "platform/client/client.h"
 #include "platform/host/home.h"
