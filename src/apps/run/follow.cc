@@ -135,7 +135,7 @@ Result<api::RunView> brief_view(client::Client& client, const model::RunId& id,
     query.brief = true;
     auto run = client.call(api::kRun, {.path = id, .query = query});
     if (run || run.error().code != Code::invalid) return run;
-    query.brief = false;
+    query.brief.reset();
     return client.call(api::kRun, {.path = id, .query = query});
   });
 }

@@ -13,6 +13,7 @@
 #include "base/os/files.h"
 #include "platform/api/heartbeat_version.h"
 #include "platform/api/messages.h"
+#include "platform/api/queue_messages.h"
 #include "platform/core/model/command.h"
 #include "platform/engine/launch_spec.h"
 #include "platform/host/home.h"
@@ -33,6 +34,29 @@ Json enum_names_of_messages() {
           {"stop_reason", all_names<model::StopReason>()},
           {"command", all_names<model::CommandKind>()},
           {"item", all_names<spool::TelemetryKind>()}};
+}
+
+template <class T>
+std::vector<std::string> names_in_query(const T& query) {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : to_query(query)) names.push_back(name);
+  return names;
+}
+
+// The parameters of each query. `example`: all of them, not only those that a default one has.
+template <class T>
+Json parameters_of(bool example) {
+  return names_in_query(example ? lockstep::example<T>() : T{});
+}
+Json parameters(bool example) {
+  return {{"health", parameters_of<api::HealthQuery>(example)},
+          {"heartbeat", parameters_of<api::HeartbeatQuery>(example)},
+          {"runs", parameters_of<api::RunsQuery>(example)},
+          {"run", parameters_of<api::RunQuery>(example)},
+          {"logs", parameters_of<api::LogsQuery>(example)},
+          {"flight", parameters_of<api::FlightQuery>(example)},
+          {"metrics", parameters_of<api::MetricsQuery>(example)},
+          {"queue", parameters_of<api::QueueQuery>(example)}};
 }
 
 struct Message {
@@ -98,6 +122,8 @@ void write_golden(const fs::path& folder) {
                            dump_json(message.example, Indent::two) + "\n", 0644));
   ASSERT_TRUE(write_file(folder / "enums.json",
                          dump_json(enum_names_of_messages(), Indent::two) + "\n", 0644));
+  ASSERT_TRUE(
+      write_file(folder / "queries.json", dump_json(parameters(true), Indent::two) + "\n", 0644));
 }
 
 TEST(MessagesOfTheLastVersion, AreReadWithAllTheirValues) {
@@ -113,6 +139,14 @@ TEST(MessagesOfTheLastVersion, AreReadWithAllTheirValues) {
 TEST(MessagesOfTheLastVersion, HaveNoFieldThatOursLack) {
   for (const Message& message : messages())
     EXPECT_EQ(lost_between(golden(message.name), message.example), "") << message.name;
+}
+
+TEST(MessagesOfTheLastVersion, HaveEachParameterOfAQueryThatUsesNothingNew) {
+  const Json before = golden("queries"), ours = parameters(false);
+  for (const auto& [name, sent] : ours.items())
+    for (const Json& parameter : sent)
+      EXPECT_NE(std::ranges::find(before[name], parameter), before[name].end())
+          << "the last version's daemon rejects " << name << "?" << parameter;
 }
 
 TEST(MessagesOfTheLastVersion, UseNoNameOfAnEnumThatIsUnknownHere) {

@@ -78,7 +78,7 @@ struct RunsQuery {
 struct RunQuery {
   std::int64_t after_version = -1;
   double wait_seconds = 0;
-  bool brief = false;
+  std::optional<bool> brief = {};  // absent: false; an older daemon does not know it
 
   static constexpr auto fields() {
     return record<RunQuery>(

@@ -292,7 +292,7 @@ Result<void> RouteHandlers::run(const RouteCall<api::kRun>& call,
     const auto run = find_run(id);
     if (turn == LongPolls::AttemptKind::early && run && (*run)->version <= query.after_version)
       return reply.is_abandoned();
-    reply.send(query.brief ? brief_view(id) : view(id));
+    reply.send(query.brief.value_or(false) ? brief_view(id) : view(id));
     return true;
   };
   long_polls_.wait(id, from_seconds(call.query.wait_seconds), look);
