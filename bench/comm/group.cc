@@ -177,8 +177,9 @@ class Group {
   Clock::time_point wait_for(Stage stage, int count) {
     got_ = std::exchange(reports_of_[stage], {});
     while (static_cast<int>(got_.size()) < count) {
+      const int missing = count - static_cast<int>(got_.size());
       const auto ready = net::wait_ready(reports_.ends[0], POLLIN, Deadline::after(kBound),
-                                         format("waiting for {} more ranks", count - got_.size()));
+                                         format("waiting for {} more ranks", missing));
       if (!ready) exit_with_error(ready.error().message);
       Report one{};
       LS_CHECK(::read(reports_.ends[0], &one, sizeof one) == sizeof one);

@@ -15,7 +15,6 @@
 
 #include "apps/cli/exit_codes.h"
 #include "apps/daemon/discovery_files.h"
-#include "apps/daemon/own_daemon.h"
 #include "base/clock.h"
 #include "base/format.h"
 #include "base/log.h"

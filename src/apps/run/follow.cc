@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "apps/cli/terminal.h"
-#include "apps/daemon/own_daemon.h"
 #include "apps/run/run_display.h"
 
 namespace lockstep::cli {

@@ -1,5 +1,6 @@
 #include "platform/server/heartbeat_batch.h"
 
+#include <chrono>
 #include <utility>
 
 #include "platform/core/model/attempt.h"
@@ -11,6 +12,8 @@ namespace {
 // Bounds how long one commit keeps the loop from other callers.
 constexpr std::size_t kCallsAtOnce = 64;
 constexpr std::size_t kBytesAtOnce = 1 << 20;
+// The calls that arrive within it share a commit.
+constexpr Duration kTurn = std::chrono::milliseconds(1);
 
 }  // namespace
 
@@ -28,13 +31,13 @@ bool is_refused(const model::State& state, const HeartbeatCall& call) {
 }
 
 void HeartbeatBatch::add(HeartbeatCall call) {
-  if (calls_.empty()) turn_ = loop_.after(Duration(0), [this] { run_turn(); });
+  if (calls_.empty()) turn_ = loop_.after(kTurn, [this] { run_turn(); });
   calls_.push_back(std::move(call));
 }
 
 void HeartbeatBatch::run_turn() {
   store(take());
-  if (!calls_.empty()) turn_ = loop_.after(Duration(0), [this] { run_turn(); });
+  if (!calls_.empty()) turn_ = loop_.after(kTurn, [this] { run_turn(); });
 }
 
 void HeartbeatBatch::flush() {

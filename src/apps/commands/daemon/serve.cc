@@ -155,6 +155,77 @@ Result<int> stop_daemon() {
   return kDone;
 }
 
+Result<void> read_settings(ServeFlags& flags) {
+  auto set = model::settings_from(flags.settings);
+  if (!set) return std::move(set).error().with_context("--set");
+  if (auto changes = model::changes_of(*set); !changes.empty())
+    flags.config.settings = std::move(changes);
+  return {};
+}
+
+Result<int> run_serve(ServeFlags& flags) {
+  if (flags.stop) return stop_daemon();
+  TRY(read_retention(flags));
+  TRY(read_settings(flags));
+  // The daemon may be started again from another folder.
+  auto& file = flags.config.map_file;
+  if (!file.empty()) file = std::filesystem::absolute(file);
+  return flags.detach ? serve_detached(flags) : serve(flags);
+}
+
+using ServeOptions = std::vector<CLI::Option*>;
+
+// Returns those that --again takes from the last daemon in any case.
+ServeOptions add_cluster_options(CLI::App& command, ServeFlags& flags) {
+  auto* hosts = command
+                    .add_option("--hosts", flags.config.hosts,
+                                "present this machine as H hosts of D devices each, such as 2x2")
+                    ->type_name("HxD");
+  auto* map = command
+                  .add_option("--map", flags.config.map_file,
+                              "the cluster as a file (default: this machine, discovered)")
+                  ->type_name(kFileValue)
+                  ->excludes(hosts);
+  command.add_option("--listen", flags.config.listen, "address to listen on")
+      ->type_name("ADDRESS")
+      ->capture_default_str();
+  auto* names = command
+                    .add_option("--name", flags.config.names,
+                                "a name by which callers reach that address; may be repeated")
+                    ->type_name("NAME");
+  auto* port = command.add_option("--port", flags.config.port, "port; 0: any free one")
+                   ->capture_default_str()
+                   ->check(whole_number(0, kPortMax));
+  return {hosts, map, names, port};
+}
+
+ServeOptions add_bounds(CLI::App& command, ServeFlags& flags) {
+  auto* keep_logs =
+      command
+          .add_option(
+              "--keep-logs", flags.keep_logs,
+              "keep a run's lines and its ranks' files so long after its end (default: 30d)")
+          ->type_name("DURATION");
+  auto* keep_metrics = command
+                           .add_option("--keep-metrics", flags.keep_metrics,
+                                       "keep a run's metrics so long after its end (default: 365d)")
+                           ->type_name("DURATION");
+  auto* store_max =
+      command
+          .add_option("--store-max", flags.store_max,
+                      "above this size of the store, the oldest lines and metrics of ended runs "
+                      "make room (default: 32 GiB)")
+          ->type_name("SIZE");
+  auto* settings =
+      command
+          .add_option("--set", flags.settings,
+                      "a bound of the daemon, such as lost_after=10m; may be repeated; `lockstep "
+                      "help settings` lists them")
+          ->type_name("NAME=VALUE")
+          ->allow_extra_args(false);
+  return {keep_logs, keep_metrics, store_max, settings};
+}
+
 }  // namespace
 
 // `lockstep serve [--hosts 2x2 | --map FILE | --again] [--detach | --stop]`: the daemon.
@@ -162,55 +233,14 @@ void add_serve(CLI::App& app, Action& action) {
   auto* command =
       app.add_subcommand("serve", "Run the daemon, or start or stop it in the background");
   auto flags = std::make_shared<ServeFlags>();
-  auto* hosts = command
-                    ->add_option("--hosts", flags->config.hosts,
-                                 "present this machine as H hosts of D devices each, such as 2x2")
-                    ->type_name("HxD");
-  auto* map = command
-                  ->add_option("--map", flags->config.map_file,
-                               "the cluster as a file (default: this machine, discovered)")
-                  ->type_name(kFileValue)
-                  ->excludes(hosts);
-  auto* listen = command->add_option("--listen", flags->config.listen, "address to listen on")
-                     ->type_name("ADDRESS")
-                     ->capture_default_str();
-  auto* names = command
-                    ->add_option("--name", flags->config.names,
-                                 "a name by which callers reach that address; may be repeated")
-                    ->type_name("NAME");
-  auto* port = command->add_option("--port", flags->config.port, "port; 0: any free one")
-                   ->capture_default_str()
-                   ->check(whole_number(0, kPortMax));
-  auto* keep_logs =
-      command
-          ->add_option(
-              "--keep-logs", flags->keep_logs,
-              "keep a run's lines and its ranks' files so long after its end (default: 30d)")
-          ->type_name("DURATION");
-  auto* keep_metrics =
-      command
-          ->add_option("--keep-metrics", flags->keep_metrics,
-                       "keep a run's metrics so long after its end (default: 365d)")
-          ->type_name("DURATION");
-  auto* store_max =
-      command
-          ->add_option("--store-max", flags->store_max,
-                       "above this size of the store, the oldest lines and metrics of ended runs "
-                       "make room (default: 32 GiB)")
-          ->type_name("SIZE");
-  auto* settings =
-      command
-          ->add_option("--set", flags->settings,
-                       "a bound of the daemon, such as lost_after=10m; may be repeated; `lockstep "
-                       "help settings` lists them")
-          ->type_name("NAME=VALUE")
-          ->allow_extra_args(false);
-  command
-      ->add_flag(
-          "--again", flags->again,
-          "with the hosts, the port, the settings and, without --listen, the address of this "
-          "folder's last daemon")
-      ->excludes(hosts, map, names, port, keep_logs, keep_metrics, store_max, settings);
+  const ServeOptions cluster = add_cluster_options(*command, *flags);
+  const ServeOptions bounds = add_bounds(*command, *flags);
+  auto* again = command->add_flag(
+      "--again", flags->again,
+      "with the hosts, the port, the settings and, without --listen, the address of this "
+      "folder's last daemon");
+  for (const ServeOptions& options : {cluster, bounds})
+    for (CLI::Option* option : options) again->excludes(option);
   auto* detach =
       command->add_flag("-d,--detach", flags->detach, "start it in the background and return");
   command->add_flag("--stop", flags->stop, "end the daemon in the background; runs go on")
@@ -220,20 +250,9 @@ void add_serve(CLI::App& app, Action& action) {
       "Examples:\n"
       "  lockstep serve --hosts 2x2 --detach\n"
       "  lockstep serve --stop");
-  command->callback([&action, flags, listen] {
-    action = [flags, listen]() -> Result<int> {
-      if (flags->stop) return stop_daemon();
-      flags->listen_given = listen->count() > 0;
-      TRY(read_retention(*flags));
-      auto set = model::settings_from(flags->settings);
-      if (!set) return std::move(set).error().with_context("--set");
-      if (auto changes = model::changes_of(*set); !changes.empty())
-        flags->config.settings = std::move(changes);
-      // The daemon may be started again from another folder.
-      auto& file = flags->config.map_file;
-      if (!file.empty()) file = std::filesystem::absolute(file);
-      return flags->detach ? serve_detached(*flags) : serve(*flags);
-    };
+  command->callback([&action, flags, command] {
+    flags->listen_given = command->get_option("--listen")->count() > 0;
+    action = [flags] { return run_serve(*flags); };
   });
 }
 

@@ -65,7 +65,6 @@ HeartbeatSender::HeartbeatSender(DaemonLink& link, spool::Spool spool, const api
                                  Times times, PackFlight pack_flight, ProfileRelay profiles,
                                  Fd woken)
     : link_(link),
-      times_(times),
       pack_flight_(std::move(pack_flight)),
       wake_fd_(std::move(woken)),
       profiles_(std::move(profiles)),

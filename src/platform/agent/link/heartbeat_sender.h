@@ -92,7 +92,6 @@ class HeartbeatSender {
 
   // Constant after construction.
   DaemonLink& link_;
-  const Times times_;
   const PackFlight pack_flight_;
   Fd wake_fd_;
   ProfileRelay profiles_;  // of the sender's thread

@@ -1,6 +1,7 @@
 // Requests of users: submit, stop and resume a run.
 #include "base/format.h"
 #include "map/query.h"
+#include "platform/core/model/command.h"
 #include "platform/core/sched/pass.h"
 #include "platform/core/step/ending/attempt_end.h"
 #include "platform/core/step/ending/reason_text.h"
