@@ -65,12 +65,13 @@ TEST_F(ServerTest, ASecondAgentOfANodeHasToLeaveAndItsItemsAreCounted) {
                 {"agent_started", "2026-01-01T00:00:02Z"},
                 {"items", std::move(items)}};
   };
-  heartbeat("ready", agent("a1", "one", {log(1, 0, "first")}));
-  const Json refused = heartbeat("ready", agent("b2", "two", {log(1, 0, "again"), log(2, 0, "x")}));
+  heartbeat("ready", agent("a1", "one", Json::array({log(1, 0, "first")})));
+  const Json refused =
+      heartbeat("ready", agent("b2", "two", Json::array({log(1, 0, "again"), log(2, 0, "x")})));
   EXPECT_EQ(refused["command"], "leave");
   EXPECT_EQ(refused["acknowledged"], 2) << "or it would keep them, and stay";
   EXPECT_EQ(heartbeat("ready", agent("b2", "two", Json::array()))["command"], "leave");
-  const Json answer = heartbeat("ready", agent("a1", "one", {log(2, 0, "second")}));
+  const Json answer = heartbeat("ready", agent("a1", "one", Json::array({log(2, 0, "second")})));
   EXPECT_EQ(answer["command"], "start");
   EXPECT_EQ(answer["acknowledged"], 2);
   EXPECT_THAT(lines(get("/api/v1/runs/demo/1/logs")), ElementsAre("first", "second"));
