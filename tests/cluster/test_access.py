@@ -106,9 +106,15 @@ for line in open("/proc/self/net/tcp").readlines()[1:]:
         continue
     for words in (TORCH, FORWARD):
         with socket.create_connection((host, int.from_bytes(port, "big")), timeout=10) as call:
-            call.sendall(words)
-            call.shutdown(socket.SHUT_WR)
-            print(host, int.from_bytes(port, "big"), call.recv(100))
+            try:
+                call.sendall(words)
+                call.shutdown(socket.SHUT_WR)
+                answer = call.recv(100)
+            except TimeoutError:
+                raise
+            except OSError:  # it closed the connection before it had read everything
+                answer = b""
+            print(host, int.from_bytes(port, "big"), answer)
 """
 
 
