@@ -525,11 +525,9 @@ TEST_F(StoreTest, MigrationGoesOnFromWhereAFileStands) {
   EXPECT_EQ(loaded.attempts.at(full_attempt().id).generation, "");
 }
 
-// As the last version left it: without the last step.
-void go_back_one_step(const fs::path& file) {
-  auto database = Database::open(file).value();
-  ASSERT_TRUE(SqlStore(*database).commit(all_rows()));
-  undo_newer_steps(*database);
+// As of the third step, whose tables have a row for each line.
+void undo_to_step_3(Database& database) {
+  undo_newer_steps(database);
   for (auto sql : {"drop table log_chunks", "drop table tallies", "drop table summaries",
                    "drop index series_behind", "alter table series drop column summarized",
                    "alter table series drop column pending",
@@ -538,11 +536,17 @@ void go_back_one_step(const fs::path& file) {
             number integer not null, epoch integer not null, rank integer not null,
             time integer not null, line text not null) strict)",
                    "update schema_version set version = 3"})
-    ASSERT_TRUE(database->execute(sql)) << sql;
+    ASSERT_TRUE(database.execute(sql)) << sql;
+}
+
+void make_older_store(const fs::path& file) {
+  auto database = Database::open(file).value();
+  ASSERT_TRUE(SqlStore(*database).commit(all_rows()));
+  undo_to_step_3(*database);
 }
 
 TEST_F(StoreTest, IsCopiedBeforeItsTablesAreChanged) {
-  go_back_one_step(file());
+  make_older_store(file());
   const fs::path copy = tables_copy_path(file(), 3), earlier = tables_copy_path(file(), 2);
   ASSERT_TRUE(write_file(earlier, "of the update before"));
   open();
@@ -563,7 +567,7 @@ TEST_F(StoreTest, IsNotCopiedIfItsTablesAreCurrent) {
 }
 
 TEST_F(StoreTest, ACopyThatCannotBeMadeLeavesTheTablesAsTheyAre) {
-  go_back_one_step(file());
+  make_older_store(file());
   ASSERT_TRUE(make_folders(tables_copy_path(file(), 3).string() + ".unfinished"));
   const auto refused = Database::open(file());
   ASSERT_FALSE(refused);
@@ -601,21 +605,13 @@ TEST_F(StoreTest, AColumnOfAnotherTypeIsNamed) {
 TEST_F(StoreTest, LinesAndPointsOfAnOlderFileAreKept) {
   {
     auto database = open();
-    undo_newer_steps(*database);
+    undo_to_step_3(*database);
     for (auto sql :
-         {"drop table log_chunks", "drop table tallies", "drop table summaries",
-          "drop index series_behind", "alter table series drop column summarized",
-          "alter table series drop column pending",
-          R"(create table log_lines (
-            cursor integer primary key autoincrement, project text not null,
-            number integer not null, epoch integer not null, rank integer not null,
-            time integer not null, line text not null) strict)",
-          R"(insert into log_lines values (7, 'demo', 3, 2, 1, 99, 'one'),
+         {R"(insert into log_lines values (7, 'demo', 3, 2, 1, 99, 'one'),
             (8, 'other', 1, 1, 0, 99, 'two'), (9, 'demo', 3, 2, 0, 99, 'three'))",
           R"(insert into series (id, project, number, name, rank, epoch, step, time, value)
             values (5, 'demo', 3, 'loss', 0, 2, 11, 99, 0.5))",
-          "insert into points values (5, 10, 2, 98, 0.75), (5, 11, 2, 99, 0.5)",
-          "update schema_version set version = 3"})
+          "insert into points values (5, 10, 2, 98, 0.75), (5, 11, 2, 99, 0.5)"})
       ASSERT_TRUE(database->execute(sql)) << sql;
   }
   auto database = open();
