@@ -186,14 +186,11 @@ void time_start_times() {
 
 class NoEngine : public engine::Engine {
  public:
-  Result<void> launch(const engine::LaunchSpec&) override { return {}; }
-  Result<void> kill(const model::NodeName&) override { return {}; }
-  Result<engine::LaunchSpec> read_launch_spec(const model::NodeName&) override {
-    return engine::LaunchSpec();
-  }
-  bool has_started(const model::NodeName&) override { return false; }
-  Result<std::vector<engine::RunningNode>> list() override {
-    return std::vector<engine::RunningNode>();
+  std::string_view name() const override { return "none"; }
+  void submit(engine::Gang) override {}
+  void kill(const model::NodeName&) override {}
+  Result<std::vector<engine::ListedNode>> list() override {
+    return std::vector<engine::ListedNode>();
   }
 };
 

@@ -62,40 +62,49 @@ class StoresHalf : public StoreWrapper {
 class EngineWrapper : public engine::Engine {
  public:
   EngineWrapper(engine::Engine& real, Hosts& hosts) : real_(real), hosts_(hosts) {}
-  Result<void> launch(const engine::LaunchSpec& launch) override { return real_.launch(launch); }
-  Result<void> kill(const model::NodeName& node) override { return real_.kill(node); }
-  Result<engine::LaunchSpec> read_launch_spec(const model::NodeName& node) override {
-    return real_.read_launch_spec(node);
-  }
-  bool has_started(const model::NodeName& node) override { return real_.has_started(node); }
-  Result<std::vector<engine::RunningNode>> list() override { return real_.list(); }
+  std::string_view name() const override { return real_.name(); }
+  void submit(engine::Gang gang) override { real_.submit(std::move(gang)); }
+  void kill(const model::NodeName& node) override { real_.kill(node); }
+  Result<std::vector<engine::ListedNode>> list() override { return real_.list(); }
 
  protected:
   engine::Engine& real_;
   Hosts& hosts_;
 };
 
+// The second time when the node is listed.
 class LaunchesTwice : public EngineWrapper {
  public:
   using EngineWrapper::EngineWrapper;
-  Result<void> launch(const engine::LaunchSpec& launch) override {
-    TRY(real_.launch(launch));
-    return hosts_.start(launch);
+  void submit(engine::Gang gang) override {
+    for (const engine::NodePlacement& node : gang.nodes)
+      submitted_[engine::node_name(gang, node)] = engine::launch_spec(gang, node);
+    real_.submit(std::move(gang));
   }
+  Result<std::vector<engine::ListedNode>> list() override {
+    auto listed = TRY(real_.list());
+    for (const engine::ListedNode& node : listed)
+      if (const auto found = submitted_.extract(node.node); !found.empty())
+        (void)hosts_.start(found.mapped());
+    return listed;
+  }
+
+ private:
+  std::map<model::NodeName, engine::LaunchSpec> submitted_;
 };
 
 class LaunchesNothing : public EngineWrapper {
  public:
   using EngineWrapper::EngineWrapper;
-  Result<void> launch(const engine::LaunchSpec& launch) override {
-    return launch.nodes == 1 ? Result<void>() : real_.launch(launch);
+  void submit(engine::Gang gang) override {
+    if (gang.nodes.size() > 1) real_.submit(std::move(gang));
   }
 };
 
 class ForgetsALiveNode : public EngineWrapper {
  public:
   using EngineWrapper::EngineWrapper;
-  Result<std::vector<engine::RunningNode>> list() override {
+  Result<std::vector<engine::ListedNode>> list() override {
     auto nodes = TRY(real_.list());
     if (++looks_ % 50 == 0 && !nodes.empty()) nodes.pop_back();
     return nodes;
@@ -108,10 +117,10 @@ class ForgetsALiveNode : public EngineWrapper {
 class RemembersTheDead : public EngineWrapper {
  public:
   using EngineWrapper::EngineWrapper;
-  Result<std::vector<engine::RunningNode>> list() override {
-    for (const engine::RunningNode& present : TRY(real_.list())) seen_.insert(present.node);
-    std::vector<engine::RunningNode> all;
-    for (const model::NodeName& node : seen_) all.push_back({node});
+  Result<std::vector<engine::ListedNode>> list() override {
+    for (const engine::ListedNode& listed : TRY(real_.list())) seen_.insert(listed.node);
+    std::vector<engine::ListedNode> all;
+    for (const model::NodeName& node : seen_) all.push_back({.node = node});
     return all;
   }
 
@@ -122,17 +131,18 @@ class RemembersTheDead : public EngineWrapper {
 class KillsAnother : public EngineWrapper {
  public:
   using EngineWrapper::EngineWrapper;
-  Result<void> kill(const model::NodeName& node) override {
-    for (const engine::RunningNode& other : TRY(real_.list()))
+  void kill(const model::NodeName& node) override {
+    const auto listed = real_.list();
+    if (!listed) return;
+    for (const engine::ListedNode& other : *listed)
       if (other.node != node) return real_.kill(other.node);
-    return {};
   }
 };
 
 class KillsNobody : public EngineWrapper {
  public:
   using EngineWrapper::EngineWrapper;
-  Result<void> kill(const model::NodeName&) override { return {}; }
+  void kill(const model::NodeName&) override {}
 };
 
 template <class Broken>

@@ -74,6 +74,7 @@ TEST(AnAgentThatNeverCalls, IsGivenUpAfterAMinute) {
   Simulation& world = story.world();
   world.begin();
   story.submit(SimScenario::spec_of("run", 1, 1), {.steps = 10});
+  world.advance(minutes(1), [&] { return !world.hosts().agents().empty(); });
   story.suspend_agent_now("run", 0, model::Cause::launch_failed);
   world.advance(minutes(5), [&] { return story.is("run", model::RunState::succeeded); });
   world.run_to_rest();

@@ -43,26 +43,20 @@ class SimulatedEngine : public engine::Engine {
   SimulatedEngine(Fd launches, Fd ended)
       : launches_(std::move(launches)), ended_(std::move(ended)) {}
 
-  Result<void> launch(const engine::LaunchSpec& launch) override {
-    const auto id = TRY(model::parse_node_id(launch.node));
-    if (!nodes_.insert({launch.generation, id}).second) return {};
-    engine::LaunchSpec sent = launch;
-    sent.attempt.reset();  // names all nodes of the attempt
-    return write_all(launches_.get(), dump_json(to_json(sent)) + "\n");
+  std::string_view name() const override { return "simulated"; }
+  void submit(engine::Gang gang) override {
+    gang.program.attempt.reset();  // names all nodes of the attempt
+    for (const engine::NodePlacement& node : gang.nodes)
+      if (nodes_.insert(engine::node_name(gang, node)).second)
+        LS_CHECK(
+            write_all(launches_.get(), dump_json(to_json(engine::launch_spec(gang, node))) + "\n"));
   }
-  Result<void> kill(const model::NodeName& node) override {
-    nodes_.erase(node);
-    return {};
-  }
-  Result<engine::LaunchSpec> read_launch_spec(const model::NodeName& node) override {
-    return Error{Code::not_found, format("{} has no launch file", text(node))};
-  }
-  bool has_started(const model::NodeName&) override { return false; }
-  Result<std::vector<engine::RunningNode>> list() override {
+  void kill(const model::NodeName& node) override { nodes_.erase(node); }
+  Result<std::vector<engine::ListedNode>> list() override {
     remove_ended();
-    std::vector<engine::RunningNode> present;
-    for (const model::NodeName& node : nodes_) present.push_back({node});
-    return present;
+    std::vector<engine::ListedNode> listed;
+    for (const model::NodeName& node : nodes_) listed.push_back({.node = node});
+    return listed;
   }
 
  private:

@@ -46,7 +46,7 @@ struct DaemonContext {
   std::unique_ptr<store::Database> database;
   host::Keys keys;
   map::ClusterMap map;
-  engine::LocalEngine engine;
+  std::unique_ptr<engine::LocalEngine> engine;
   SystemClock clock{};
   MonotonicClock steady{};
   store::SqlStore store{*database};
@@ -87,7 +87,7 @@ Result<DaemonContext> open_context(const host::Home& home, const ServeConfig& se
   ::unlink(home.daemon_file().c_str());  // of a killed daemon; its process id may be in use again
   host::Keys keys = TRY(host::Keys::open(home.folder));
   map::ClusterMap map = TRY(cluster_map(served));
-  engine::LocalEngine engine =
+  std::unique_ptr<engine::LocalEngine> engine =
       TRY(engine::LocalEngine::open(TRY(engine::AgentProgram::own()), home.folder));
   return DaemonContext{.database = std::move(database),
                        .keys = std::move(keys),
@@ -101,7 +101,7 @@ controller::ControllerSetup controller_setup(DaemonContext& ground, const host::
                                              const model::Settings& settings) {
   return {.store = ground.store,
           .history = ground.history,
-          .engine = ground.engine,
+          .engine = *ground.engine,
           .clock = ground.clock,
           .steady = ground.steady,
           .keys = ground.keys,
@@ -120,7 +120,7 @@ server::JanitorSetup janitor_setup(DaemonContext& ground, const controller::Cont
           .clock = ground.clock,
           .steady = ground.steady,
           .home = home.folder,
-          .token_of = [&ground](const model::NodeName& node) { return ground.engine.token(node); },
+          .token_of = [&ground](const model::NodeName& node) { return ground.engine->token(node); },
           .keep_logs = served.keep_logs,
           .keep_metrics = served.keep_metrics.value_or(server::kKeepMetrics),
           .store_max = served.store_max.value_or(server::kStoreMax)};

@@ -263,24 +263,31 @@ struct NodeView {
   std::int64_t agent_pid = 0;
   std::string message;
   std::optional<Time> unreachable_since;
+  std::string handle;
+  std::string pending_reason;
   std::vector<RankView> ranks;
 
   static constexpr auto fields() {
-    return record<NodeView>(field("index", &NodeView::index, "the node's number, GROUP_RANK"),
-                            field("host", &NodeView::host, "the host's id in the map"),
-                            field("state", &NodeView::state, "how far the node is"),
-                            field("address", &NodeView::address, "where other nodes reach it"),
-                            field("agent_pid", &NodeView::agent_pid, "process id of its agent"),
-                            field("message", &NodeView::message, "what its agent said last"),
-                            field("unreachable_since", &NodeView::unreachable_since,
-                                  "while it is unreachable: its agent's last call"),
-                            field("ranks", &NodeView::ranks, "its ranks"));
+    return record<NodeView>(
+        field("index", &NodeView::index, "the node's number, GROUP_RANK"),
+        field("host", &NodeView::host, "the host's id in the map"),
+        field("state", &NodeView::state, "how far the node is"),
+        field("address", &NodeView::address, "where other nodes reach it"),
+        field("agent_pid", &NodeView::agent_pid, "process id of its agent"),
+        field("message", &NodeView::message, "what its agent said last"),
+        field("unreachable_since", &NodeView::unreachable_since,
+              "while it is unreachable: its agent's last call"),
+        field("handle", &NodeView::handle, "its engine's own name of it, such as a job's id"),
+        field("pending_reason", &NodeView::pending_reason,
+              "why it waits in its engine's own queue"),
+        field("ranks", &NodeView::ranks, "its ranks"));
   }
 };
 
 struct AttemptView {
   std::int64_t epoch = 0;
   std::string generation;
+  std::string engine;
   model::AttemptState state = model::AttemptState::reserved;
   model::Cause cause = model::Cause::none;
   std::string reason;
@@ -294,6 +301,7 @@ struct AttemptView {
         field("epoch", &AttemptView::epoch, "the attempt's number, from 1"),
         field("generation", &AttemptView::generation,
               "of the store that made it; its folders and its ranks' LOCKSTEP_STORE have it"),
+        field("engine", &AttemptView::engine, "what starts its agents"),
         field("state", &AttemptView::state, "how far the attempt is"),
         field("cause", &AttemptView::cause, "why it ended"),
         field("reason", &AttemptView::reason, "the same for people"),

@@ -8,10 +8,9 @@
 #include <vector>
 
 #include "base/log.h"
-#include "base/os/files.h"
 #include "comm/cost/costs.h"
 #include "map/query.h"
-#include "platform/controller/launch_spec_of.h"
+#include "platform/controller/gang_of.h"
 #include "platform/core/step/ending/reason_text.h"
 #include "platform/core/step/ending/removal.h"
 #include "platform/core/step/ending/silence.h"
@@ -46,11 +45,22 @@ constexpr Duration kKeptAfterEnd = std::chrono::minutes(1);
 constexpr Duration kDropInterval = std::chrono::seconds(10);
 
 // Subjects of failure messages.
-constexpr auto kStore = "store", kHistory = "history", kEngine = "engine", kKill = "kill",
-               kSilence = "silence";
+constexpr auto kStore = "store", kHistory = "history", kEngine = "engine", kSilence = "silence";
 
-bool is_to_start(const model::Attempt* attempt, const model::NodeId& node) {
-  return attempt && attempt->id == node.attempt && attempt->state < model::AttemptState::draining;
+bool is_to_start(const model::Attempt* attempt, const model::AttemptId& id) {
+  return attempt && attempt->id == id && attempt->state < model::AttemptState::draining;
+}
+
+bool is_listed(const std::vector<engine::ListedNode>& listed, const model::NodeName& node) {
+  return std::ranges::find(listed, node, &engine::ListedNode::node) != listed.end();
+}
+
+// True if the node's row does not say this already.
+bool is_news(const model::Node& node, const model::Observation& seen) {
+  return seen.phase == model::NodePhase::gone || !seen.has_agent ||
+         node.pending_reason != model::pending_reason_of(seen) ||
+         (!seen.handle.empty() && seen.handle != node.handle) ||
+         (!seen.incarnation.empty() && seen.incarnation != node.incarnation);
 }
 
 // The run whose watchers are notified of the row.
@@ -113,6 +123,7 @@ Result<std::unique_ptr<Controller>> Controller::open(ControllerSetup setup) {
   model::State state = TRY(setup.store.load());
   state.map = setup.map;
   state.settings = setup.settings;
+  state.engine = std::string(setup.engine.name());
   state.engine_has_listed = false;
   model::StoreHistory history = TRY(setup.history.load());
   auto controller = std::unique_ptr<Controller>(
@@ -185,48 +196,65 @@ bool Controller::engine_retry_is_due() const {
 
 // An error only if the store accepts no changes.
 Result<void> Controller::connect_to_engine() {
-  const auto there = list_engine_nodes();
+  const auto listed = list_engine_nodes();
   pause_ = std::clamp(pause_ * 2, kEngineRetryFirst, kEngineRetryMax);
-  if (!there) return {};
-  TRY(update_orphans(*there));
+  if (!listed) return {};
+  TRY(update_orphans(*listed));
   decider_.set_engine_has_listed();
-  launch_missing_nodes(*there);
+  submit_missing_gangs(*listed);
   ready_ = true;
   return resume_listening();
 }
 
-// The daemon may have died between the commit of a placement and the start of its agents. So nodes
-// are launched now that are allocated, have not reported and are not in the engine's list.
-// Exceptions: nodes that have started and ended, which an older copy may not know; and nodes that
-// conflict with an orphan.
-void Controller::launch_missing_nodes(const std::vector<engine::RunningNode>& there) {
-  for_each_live_node(state(), [&](const model::Attempt& attempt, const model::Node& node) {
-    if (node.state != model::NodeState::allocated || !is_to_start(&attempt, node.id)) return;
-    if (attempt.generation != state().store.generation || conflicts_with_orphan(state(), node))
-      return;
-    if (launching_.contains(node.id)) return;  // placed since then, when a report came
-    const model::NodeName name = name_of(state(), node.id);
-    if (std::ranges::find(there, name, &engine::RunningNode::node) != there.end()) return;
-    if (setup_.engine.has_started(name)) return;
-    launching_.insert(node.id);
-    effects_.push_back(model::LaunchNode{node.id});
-  });
+// The daemon may have died between the commit of a placement and the start of its agents. So gangs
+// are submitted again that have a node without a sign of life.
+void Controller::submit_missing_gangs(const std::vector<engine::ListedNode>& listed) {
+  for (const model::RunId& run : state().open) {
+    const model::Attempt* attempt = model::live_attempt(state(), run);
+    if (!attempt || !is_to_submit(*attempt, listed)) continue;
+    unsubmitted_.insert(attempt->id);
+    effects_.push_back(model::SubmitGang{attempt->id});
+  }
+}
+
+// Not if it conflicts with an orphan. The engine does not start a node again that has ended, which
+// an older copy of the store may not know.
+bool Controller::is_to_submit(const model::Attempt& attempt,
+                              const std::vector<engine::ListedNode>& listed) const {
+  if (!is_to_start(&attempt, attempt.id) || attempt.generation != state().store.generation ||
+      !is_of_engine(attempt) || unsubmitted_.contains(attempt.id))
+    return false;
+  const auto nodes = model::nodes_of(state(), attempt.id);
+  const auto conflicts = [&](const model::Node* node) {
+    return conflicts_with_orphan(state(), *node);
+  };
+  const auto is_missing = [&](const model::Node* node) {
+    return node->state == model::NodeState::allocated &&
+           !is_listed(listed, name_of(state(), node->id));
+  };
+  return std::ranges::none_of(nodes, conflicts) && std::ranges::any_of(nodes, is_missing);
+}
+
+// An attempt of an older daemon has no engine: it is that of this machine.
+bool Controller::is_of_engine(const model::Attempt& attempt) const {
+  return attempt.engine.empty() || attempt.engine == setup_.engine.name();
 }
 
 // --- Orphans ---
 
-Result<void> Controller::update_orphans(const std::vector<engine::RunningNode>& there) {
+Result<void> Controller::update_orphans(const std::vector<engine::ListedNode>& listed) {
   unlisted_orphan_called_ = false;
   model::OrphansListed seen;
   bool changed = false;
-  for (const engine::RunningNode& present : there) {
-    TRY(fetch(present.node.id.attempt.run));
-    if (model::has_node(state(), present.node)) continue;
-    const auto known = state().orphans.find(present.node);
+  for (const engine::ListedNode& node : listed) {
+    if (node.seen.phase == model::NodePhase::gone) continue;
+    TRY(fetch(node.node.id.attempt.run));
+    if (model::has_node(state(), node.node)) continue;
+    const auto known = state().orphans.find(node.node);
     const bool is_new = known == state().orphans.end() || !state().engine_has_listed;
-    seen.orphans.push_back(is_new ? orphan_of(present) : known->second);
-    changed = changed || is_new || known->second.has_agent != present.has_agent;
-    seen.orphans.back().has_agent = present.has_agent;
+    seen.orphans.push_back(is_new ? orphan_of(node) : known->second);
+    changed = changed || is_new || known->second.has_agent != node.seen.has_agent;
+    seen.orphans.back().has_agent = node.seen.has_agent;
   }
   if (!changed && seen.orphans.size() == state().orphans.size()) return {};
   const std::size_t before = state().orphans.size();
@@ -236,27 +264,27 @@ Result<void> Controller::update_orphans(const std::vector<engine::RunningNode>& 
 }
 
 // From its launch record. A node without a record is assumed to use its whole host.
-model::Orphan Controller::orphan_of(const engine::RunningNode& present) const {
+model::Orphan Controller::orphan_of(const engine::ListedNode& listed) const {
   model::Orphan orphan{
-      .id = present.node, .has_agent = present.has_agent, .attempt_record = {}, .devices = {}};
-  const auto launch = setup_.engine.read_launch_spec(present.node);
-  if (!launch) {
+      .id = listed.node, .has_agent = listed.seen.has_agent, .attempt_record = {}, .devices = {}};
+  if (!listed.record || !listed.record->error.empty()) {
     LS_LOG(warning, "what {} is, which another store has started here, is not known: {}",
-           text(present.node), launch.error().message);
+           text(listed.node), listed.record ? listed.record->error : "it has no launch record");
     return orphan;
   }
-  orphan.attempt_record = launch->attempt;
-  const auto index = static_cast<std::size_t>(present.node.id.index);
-  if (launch->attempt && index < launch->attempt->devices.size()) {
-    orphan.devices = launch->attempt->devices[index];
-    orphan.expected_end = launch->attempt->created + launch->time_left;
+  const engine::LaunchRecord& launch = *listed.record;
+  orphan.attempt_record = launch.attempt;
+  const auto index = static_cast<std::size_t>(listed.node.id.index);
+  if (launch.attempt && index < launch.attempt->devices.size()) {
+    orphan.devices = launch.attempt->devices[index];
+    orphan.expected_end = launch.attempt->created + launch.time_left;
     return orphan;
   }
-  orphan.devices.host = launch->host;
-  if (const map::Host* host = map::find_host(state().map, launch->host))
+  orphan.devices.host = launch.host;
+  if (const map::Host* host = map::find_host(state().map, launch.host))
     for (int device = 0; std::cmp_less(device, map::device_count(*host)); ++device)
       orphan.devices.devices.push_back(device);
-  orphan.expected_end = setup_.clock.now() + launch->time_left;
+  orphan.expected_end = setup_.clock.now() + launch.time_left;
   return orphan;
 }
 
@@ -432,10 +460,6 @@ void Controller::tick() {
   ticked_ = now;
   // An event whose commit fails comes again at the next tick.
   poll_engine();
-  // While the engine blocked, no agent could reach the daemon.
-  const Duration blocked = setup_.steady.since_boot() - now;
-  if (blocked >= kStandstill && !resume_listening()) return;
-  if (blocked >= kSlowTick) on_time_since_ = setup_.clock.now();
   if (!sync_clock() || !check_widespread_silence()) return;
   (void)process_event(model::Tick{listening_since_, on_time_since_});
   drop_old_runs();
@@ -500,11 +524,6 @@ Result<step::Outcome> Controller::process_events(std::span<const model::Event> e
   return outcome;
 }
 
-Result<step::Outcome> Controller::process_event_quietly(const model::Event& event) {
-  TRY(sync_clock());
-  return commit_event(event);
-}
-
 Result<step::Outcome> Controller::commit_event(const model::Event& event) {
   return commit_events(std::span(&event, 1));
 }
@@ -530,8 +549,8 @@ Result<step::Outcome> Controller::commit_events(std::span<const model::Event> ev
     save_history();
   }
   for (const model::Effect& effect : outcome.effects)
-    if (const auto* launch = std::get_if<model::LaunchNode>(&effect))
-      launching_.insert(launch->node);
+    if (const auto* submit = std::get_if<model::SubmitGang>(&effect))
+      unsubmitted_.insert(submit->attempt);
   effects_.insert(effects_.end(), outcome.effects.begin(), outcome.effects.end());
   return outcome;
 }
@@ -563,7 +582,6 @@ void Controller::probe_store() {
   record_store_result(setup_.store.check_writable());
 }
 
-// A failed launch is an event of its own, whose effects are appended to the queue.
 bool Controller::execute_effects() {
   if (!ready_) return false;
   const Duration begun = setup_.steady.since_boot();
@@ -576,47 +594,20 @@ bool Controller::execute_effects() {
   return !effects_.empty();
 }
 
-void Controller::execute(const model::LaunchNode& effect) {
-  const auto node = state().nodes.find(effect.node);
-  LS_CHECK(node != state().nodes.end(), "{}", text(effect.node));
-  // Stopped meanwhile: the node terminated without a launch.
-  if (!is_to_start(model::live_attempt(state(), effect.node.attempt.run), effect.node)) {
-    launching_.erase(effect.node);
-    return;
-  }
-  auto launched = launch(node->second);
-  launching_.erase(effect.node);
-  if (launched) return;
-  LS_LOG(warning, "launching {} failed: {}", text(effect.node), launched.error().message);
-  // If that cannot be stored, a later tick finds the node terminated: it is not in the engine's
-  // list.
-  const bool ours = launched.error().code == Code::exhausted;
-  if (auto outcome =
-          process_event_quietly(model::LaunchFailed{effect.node, launched.error().message, ours}))
-    notify_watchers(outcome->changes);
+// Nothing is submitted that was stopped meanwhile: its nodes are not listed, and so they are gone.
+void Controller::execute(const model::SubmitGang& effect) {
+  unsubmitted_.erase(effect.attempt);
+  const model::Attempt* attempt = model::live_attempt(state(), effect.attempt.run);
+  if (!is_to_start(attempt, effect.attempt)) return;
+  const model::Run& run = state().runs.at(effect.attempt.run);
+  setup_.engine.submit(
+      gang_of(state(), *attempt, {setup_.keys, setup_.home, checkpoint_folder(run), costs_}));
 }
 
-Result<void> Controller::launch(const model::Node& node) {
-  const model::Run& run = state().runs.at(node.id.attempt.run);
-  // A folder that the user chose may be visible only to the nodes.
-  if (run.spec.checkpoint_folder.empty()) TRY(make_folders(checkpoint_folder(run)));
-  return setup_.engine.launch(
-      launch_spec_of(state(), node, {setup_.keys, setup_.home, checkpoint_folder(run), costs_}));
+void Controller::execute(const model::KillNode& effect) {
+  setup_.engine.kill(name_of(state(), effect.node));
 }
-
-void Controller::execute(const model::KillNode& effect) { kill(name_of(state(), effect.node)); }
-void Controller::execute(const model::KillOrphan& effect) { kill(effect.node); }
-
-void Controller::kill(const model::NodeName& node) {
-  const auto killed = setup_.engine.kill(node);
-  if (killed) {
-    problem_log_.clear(kKill);
-    return;
-  }
-  // Not repeated here: step() repeats it every few seconds while the node exists.
-  const auto words = format("ending {} by force failed: {}", text(node.id), killed.error().message);
-  if (problem_log_.should_log(kKill, words)) LS_LOG(warning, "{}", words);
-}
+void Controller::execute(const model::KillOrphan& effect) { setup_.engine.kill(effect.node); }
 
 // While an attempt drains, the engine is polled at every tick; else once a second.
 bool Controller::engine_poll_is_due() const {
@@ -628,39 +619,51 @@ bool Controller::engine_poll_is_due() const {
   });
 }
 
-Result<std::vector<engine::RunningNode>> Controller::list_engine_nodes() {
+Result<std::vector<engine::ListedNode>> Controller::list_engine_nodes() {
   last_engine_poll_ = setup_.steady.since_boot();
-  auto there = setup_.engine.list();
-  if (there && problem_log_.clear(kEngine)) LS_LOG(info, "the engine says again what runs");
-  if (there) return there;
-  const auto words = format("the engine cannot say what runs: {}", there.error().message);
+  auto listed = setup_.engine.list();
+  if (listed && problem_log_.clear(kEngine)) LS_LOG(info, "the engine says again what runs");
+  if (listed) return listed;
+  const auto words = format("the engine cannot say what runs: {}", listed.error().message);
   if (problem_log_.should_log(kEngine, words)) LS_LOG(warning, "{}", words);
-  return there;
+  return listed;
 }
 
-// Handles terminated nodes and exited agents.
+// The nodes that the next list has until they are gone.
+std::vector<model::NodeId> Controller::awaited_nodes() const {
+  std::vector<model::NodeId> awaited;
+  for_each_live_node(state(), [&](const model::Attempt& attempt, const model::Node& node) {
+    if (is_of_engine(attempt) && !unsubmitted_.contains(attempt.id)) awaited.push_back(node.id);
+  });
+  return awaited;
+}
+
+// Nodes that are submitted after the list was made are not in it.
 void Controller::poll_engine() {
   if (!engine_poll_is_due()) return;
-  std::vector<model::NodeId> awaited;
-  for_each_live_node(state(), [&](const model::Attempt&, const model::Node& node) {
-    if (!launching_.contains(node.id)) awaited.push_back(node.id);
-  });
+  const std::vector<model::NodeId> awaited = awaited_nodes();
   if (awaited.empty() && state().orphans.empty() && !unlisted_orphan_called_) return;
-  const auto there = list_engine_nodes();
-  if (!there) return;
-  (void)update_orphans(*there);  // after a failed commit it comes again
-  std::map<model::NodeName, bool> has_agent;
-  for (const engine::RunningNode& present : *there)
-    has_agent.emplace(present.node, present.has_agent);
-  std::vector<model::Event> ended;
+  const auto listed = list_engine_nodes();
+  if (!listed) return;
+  const auto news = news_of_engine(awaited, *listed);
+  (void)update_orphans(*listed);  // after a failed commit it comes again
+  if (!news.empty()) (void)process_events(news);
+}
+
+// The news that the list has of these nodes.
+std::vector<model::Event> Controller::news_of_engine(
+    const std::vector<model::NodeId>& awaited,
+    const std::vector<engine::ListedNode>& listed) const {
+  std::map<model::NodeName, const model::Observation*> seen;
+  for (const engine::ListedNode& node : listed) seen.emplace(node.node, &node.seen);
+  const model::Observation gone{.phase = model::NodePhase::gone};
+  std::vector<model::Event> news;
   for (const model::NodeId& node : awaited) {
-    const auto found = has_agent.find(name_of(state(), node));
-    if (found == has_agent.end())
-      ended.emplace_back(model::NodeTerminated{node});
-    else if (!found->second)
-      ended.emplace_back(model::AgentExited{node});
+    const auto found = seen.find(name_of(state(), node));
+    const model::Observation& what = found == seen.end() ? gone : *found->second;
+    if (is_news(state().nodes.at(node), what)) news.emplace_back(model::NodeSeen{node, what});
   }
-  if (!ended.empty()) (void)process_events(ended);
+  return news;
 }
 
 void Controller::notify_watchers(const std::vector<model::Change>& changes) const {

@@ -134,30 +134,33 @@ class Controller {
   void drop_old_runs();
   bool engine_retry_is_due() const;
   Result<void> connect_to_engine();
-  void launch_missing_nodes(const std::vector<engine::RunningNode>& there);
-  Result<void> update_orphans(const std::vector<engine::RunningNode>& there);
-  model::Orphan orphan_of(const engine::RunningNode& present) const;
+  void submit_missing_gangs(const std::vector<engine::ListedNode>& listed);
+  bool is_to_submit(const model::Attempt& attempt,
+                    const std::vector<engine::ListedNode>& listed) const;
+  bool is_of_engine(const model::Attempt& attempt) const;
+  Result<void> update_orphans(const std::vector<engine::ListedNode>& listed);
+  model::Orphan orphan_of(const engine::ListedNode& listed) const;
   void log_orphans() const;
   Result<void> resume_listening();
   Result<void> check_widespread_silence();
   Result<void> check_ready() const;
   Result<step::Outcome> process_event(const model::Event& event);
   Result<step::Outcome> process_events(std::span<const model::Event> events);
-  Result<step::Outcome> process_event_quietly(const model::Event& event);
   Result<step::Outcome> commit_event(const model::Event& event);
   Result<step::Outcome> commit_events(std::span<const model::Event> events);
   Result<model::Command> command_of(const model::NodeReport& report);
   Result<void> commit(const std::vector<model::Change>& changes);
   void record_store_result(const Result<void>& stored);
   void probe_store();
-  void execute(const model::LaunchNode& effect);
+  void execute(const model::SubmitGang& effect);
   void execute(const model::KillNode& effect);
   void execute(const model::KillOrphan& effect);
-  void kill(const model::NodeName& node);
-  Result<void> launch(const model::Node& node);
   bool engine_poll_is_due() const;
   void poll_engine();
-  Result<std::vector<engine::RunningNode>> list_engine_nodes();
+  Result<std::vector<engine::ListedNode>> list_engine_nodes();
+  std::vector<model::NodeId> awaited_nodes() const;
+  std::vector<model::Event> news_of_engine(const std::vector<model::NodeId>& awaited,
+                                           const std::vector<engine::ListedNode>& listed) const;
   void notify_watchers(const std::vector<model::Change>& changes) const;
 
   ControllerSetup setup_;
@@ -168,12 +171,12 @@ class Controller {
   const std::string boot_;         // boot id of the machine
   std::string costs_;              // costs of communication, for the ranks; empty: the map has none
   std::vector<Watcher> watchers_;
-  std::deque<model::Effect> effects_;  // committed, not yet carried out
-  std::set<model::NodeId> launching_;  // committed, but the launch not tried yet: missing in the
-                                       // list does not mean terminated
-  bool ready_ = false;                 // the engine has listed its nodes
-  Time listening_since_{};             // without a break
-  Time on_time_since_{};               // no two ticks were far apart, or the engine slow
+  std::deque<model::Effect> effects_;       // committed, not yet carried out
+  std::set<model::AttemptId> unsubmitted_;  // committed, but not submitted yet: their nodes are not
+                                            // gone because the engine does not list them
+  bool ready_ = false;                      // the engine has listed its nodes
+  Time listening_since_{};                  // without a break
+  Time on_time_since_{};                    // no two ticks were far apart, or the engine slow
   bool unlisted_orphan_called_ =
       false;  // an agent of an unlisted orphan has called since the last poll of the engine
   bool commit_failed_ = false;  // since the last tick; may have been the commit of a report

@@ -44,45 +44,66 @@ class SetClock : public Clock, public SteadyClock {
 class FakeEngine : public engine::Engine {
  public:
   explicit FakeEngine(SetClock& set_clock) : clock(set_clock) {}
-  Result<void> launch(const engine::LaunchSpec& launch) override {
-    clock.time += launch_time;
-    if (refuse_launch) return Error{Code::unavailable, "no more processes"};
-    const model::NodeId node = model::parse_node_id(launch.node).value();
-    launches.push_back(launch);
-    there.insert({launch.generation, node});
-    return {};
+  std::string_view name() const override { return own_name; }
+  void submit(engine::Gang gang) override {
+    clock.time += submit_time;
+    submissions.push_back(gang);
+    for (const engine::NodePlacement& placement : gang.nodes) {
+      const model::NodeName node = engine::node_name(gang, placement);
+      if (known.contains(node)) continue;
+      if (!refuse_launch.empty()) {
+        seen[node] = {.phase = model::NodePhase::gone,
+                      .reason = refuse_launch,
+                      .blame = model::EndBlame::host};
+        return;
+      }
+      launches.push_back(engine::launch_spec(gang, placement));
+      known.insert(node);
+      there.insert(node);
+    }
   }
-  Result<void> kill(const model::NodeName& node) override {
+  // As if the daemon had died before the last launch.
+  void undo_last_launch() {
+    const engine::LaunchSpec& last = launches.back();
+    const model::NodeName node{last.generation, model::parse_node_id(last.node).value()};
+    known.erase(node);
+    there.erase(node);
+    launches.pop_back();
+  }
+  void kill(const model::NodeName& node) override {
     kills.push_back(node.id);
     if (!lose_kills) there.erase(node);
-    return {};
   }
-  Result<engine::LaunchSpec> read_launch_spec(const model::NodeName& node) override {
-    for (const engine::LaunchSpec& launch : launches)
-      if (launch.generation == node.generation && launch.node == text(node.id)) return launch;
-    return Error{Code::not_found, "there is no launch file"};
-  }
-  bool has_started(const model::NodeName& node) override {
-    return read_launch_spec(node).has_value();
-  }
-  Result<std::vector<engine::RunningNode>> list() override {
+  Result<std::vector<engine::ListedNode>> list() override {
     ++looks;
-    if (while_listing) while_listing();
     if (refuse_list) return Error{Code::unavailable, "cannot look"};
-    std::vector<engine::RunningNode> present;
+    std::map<model::NodeName, model::Observation> all = seen;
     for (const model::NodeName& node : there)
-      present.push_back({node, !agentless.contains(node.id)});
-    return present;
+      all.emplace(node, model::Observation{.has_agent = !agentless.contains(node.id)});
+    std::vector<engine::ListedNode> listed;
+    for (const auto& [node, observation] : all)
+      listed.push_back({.node = node, .seen = observation, .record = record_of(node)});
+    return listed;
+  }
+  std::shared_ptr<const engine::LaunchRecord> record_of(const model::NodeName& node) const {
+    for (const engine::LaunchSpec& launch : launches)
+      if (launch.generation == node.generation && launch.node == text(node.id))
+        return std::make_shared<engine::LaunchRecord>(engine::launch_record(launch));
+    return std::make_shared<engine::LaunchRecord>(
+        engine::LaunchRecord{.error = "there is no launch file"});
   }
 
-  bool refuse_launch = false;
+  std::string own_name = "fake";
+  std::string refuse_launch;  // why; empty: it starts nodes
   bool refuse_list = false;
   bool lose_kills = false;
-  std::function<void()> while_listing;
   int looks = 0;
   SetClock& clock;
-  Duration launch_time{};
   std::set<model::NodeName> there;
+  std::set<model::NodeName> known;                     // that have ever been started
+  std::map<model::NodeName, model::Observation> seen;  // what the list says besides
+  std::vector<engine::Gang> submissions;
+  Duration submit_time{};
   std::set<model::NodeId> agentless;
   std::vector<engine::LaunchSpec> launches;
   std::vector<model::NodeId> kills;
@@ -246,7 +267,6 @@ TEST_F(ControllerTest, LaunchesCarryAllThatAnAgentNeeds) {
   EXPECT_EQ(launch.env, spec.env);
   EXPECT_EQ(launch.working_folder, "/home/ann");
   EXPECT_EQ(launch.checkpoint_folder, (home_ / "runs/demo/1/checkpoints").string());
-  EXPECT_TRUE(fs::is_directory(launch.checkpoint_folder));
   EXPECT_EQ(launch.node_folder, (home_ / "runs/demo/1/attempt-1/node-1").string());
   EXPECT_EQ(launch.daemon_file, (home_ / "daemon.json").string());
   const host::Keys keys = host::Keys::open(home_).value();
@@ -686,9 +706,7 @@ TEST_F(ControllerTest, WhatWasPlacedButNotLaunchedIsLaunchedAfterARestart) {
   engine_.refuse_list = true;
   const model::RunId id = controller_->submit(spec_of(2, 1), {}).value();
   engine_.refuse_list = false;
-  // As if the daemon had died after its commit, before the second launch.
-  engine_.launches.pop_back();
-  engine_.there.erase({"", nodes(id)[1]});
+  engine_.undo_last_launch();
   restart();
   ASSERT_EQ(engine_.launches.size(), 2u);
   EXPECT_EQ(engine_.launches[1].node, "demo/1.1/1");
@@ -697,7 +715,7 @@ TEST_F(ControllerTest, WhatWasPlacedButNotLaunchedIsLaunchedAfterARestart) {
 }
 
 TEST_F(ControllerTest, ALaunchThatFailsIsTriedAgainUntilTheRunFails) {
-  engine_.refuse_launch = true;
+  engine_.refuse_launch = "no more processes";
   const model::RunId id = controller_->submit(spec_of(2, 1), {}).value();
   for (int i = 0; i < 30; ++i) tick();
   EXPECT_EQ(run(id).state, model::RunState::failed);
@@ -836,8 +854,7 @@ TEST_F(ControllerTest, AnEngineThatCannotLookLosesNobody) {
 TEST_F(ControllerTest, ADaemonWhoseEngineCannotLookAnswersHearsAgentsAndStartsNothing) {
   const model::RunId id = controller_->submit(spec_of(2, 1), {}).value();
   report(word(nodes(id)[0], model::NodeState::ready));
-  engine_.there.erase({"", nodes(id)[1]});  // as if the daemon had died before its launch
-  engine_.launches.pop_back();
+  engine_.undo_last_launch();
   engine_.refuse_list = true;
   restart();
   EXPECT_EQ(run(id).state, model::RunState::starting);
@@ -870,39 +887,88 @@ TEST_F(ControllerTest, AnEngineThatCannotLookAtTheStartIsAskedEverMoreSeldom) {
   EXPECT_LE(engine_.looks, 125);
 }
 
-TEST_F(ControllerTest, ManyLaunchesAreTriedInTurnsSoThatOthersAreAnsweredInBetween) {
-  engine_.launch_time = std::chrono::milliseconds(30);
-  const model::RunId id = controller_->submit(spec_of(2, 1), {}).value();
-  ASSERT_EQ(engine_.launches.size(), 1u);
-  EXPECT_EQ(engine_.launches[0].node, "demo/1.1/0");
-  EXPECT_TRUE(controller_->state().runs.contains(id));
+// Four runs that start at the same moment, of which only two have been submitted.
+class TurnsTest : public ControllerTest {
+ protected:
+  TurnsTest() {
+    const model::RunId all = controller_->submit(spec_of(2, 2), {}).value();
+    for (model::RunId& id : waiting_) id = controller_->submit(spec_of(1, 1), {}).value();
+    EXPECT_TRUE(controller_->stop(all, ""));
+    engine_.there.clear();
+    engine_.launches.clear();
+    engine_.submit_time = std::chrono::milliseconds(30);
+    tick();
+    EXPECT_EQ(engine_.launches.size(), 2u);
+  }
+  std::array<model::RunId, 4> waiting_;
+};
+
+TEST_F(TurnsTest, ManyGangsAreSubmittedInTurnsSoThatOthersAreAnsweredInBetween) {
+  EXPECT_TRUE(controller_->execute_effects());
+  EXPECT_EQ(engine_.launches.size(), 3u);
   EXPECT_FALSE(controller_->execute_effects());
-  ASSERT_EQ(engine_.launches.size(), 2u);
-  EXPECT_EQ(engine_.launches[1].node, "demo/1.1/1");
-  EXPECT_FALSE(controller_->execute_effects());
-  EXPECT_EQ(engine_.launches.size(), 2u);
+  ASSERT_EQ(engine_.launches.size(), 4u);
+  EXPECT_EQ(engine_.launches[3].node, text(nodes(waiting_[3])[0]));
 }
 
-TEST_F(ControllerTest, WhatWaitsForItsTurnIsNotTakenForGoneAndSurvivesARestart) {
-  engine_.launch_time = std::chrono::milliseconds(30);
-  const model::RunId id = controller_->submit(spec_of(2, 1), {}).value();
-  ASSERT_EQ(engine_.launches.size(), 1u);
+TEST_F(TurnsTest, WhatWaitsForItsTurnIsNotTakenForGoneAndSurvivesARestart) {
   restart();
-  ASSERT_EQ(engine_.launches.size(), 2u);
-  tick();
-  EXPECT_EQ(engine_.launches.size(), 2u);
-  EXPECT_EQ(run(id).epoch, 1);
+  for (int i = 0; i < 4; ++i) tick();
+  EXPECT_EQ(engine_.launches.size(), 4u);
+  for (const model::RunId& id : waiting_) EXPECT_EQ(run(id).epoch, 1);
 }
 
-TEST_F(ControllerTest, ARunThatIsStoppedBeforeItsTurnStartsNoFurtherNode) {
-  engine_.launch_time = std::chrono::milliseconds(30);
-  const model::RunId id = controller_->submit(spec_of(2, 1), {}).value();
-  ASSERT_TRUE(controller_->stop(id, ""));
-  EXPECT_EQ(engine_.launches.size(), 1u);
-  engine_.there.clear();
+TEST_F(TurnsTest, ARunThatIsStoppedBeforeItsTurnStartsNoNode) {
+  ASSERT_TRUE(controller_->stop(waiting_[3], ""));
   for (int i = 0; i < 3; ++i) tick();
-  EXPECT_EQ(run(id).state, model::RunState::cancelled);
-  EXPECT_EQ(engine_.launches.size(), 1u);
+  EXPECT_EQ(run(waiting_[3]).state, model::RunState::cancelled);
+  EXPECT_EQ(engine_.launches.size(), 3u);
+}
+
+TEST_F(ControllerTest, AGangIsSubmittedAsOneWithItsNodesAndItsEngineIsKept) {
+  const model::RunId id = controller_->submit(spec_of(2, 1), {}).value();
+  ASSERT_EQ(engine_.submissions.size(), 1u);
+  const engine::Gang& gang = engine_.submissions[0];
+  EXPECT_EQ(text(gang.attempt), text(model::AttemptName{"", {id, 1}}));
+  EXPECT_EQ(gang.nodes.size(), 2u);
+  EXPECT_TRUE(gang.make_checkpoint_folder);
+  EXPECT_EQ(controller_->state().attempts.at({id, 1}).engine, "fake");
+}
+
+TEST_F(ControllerTest, ANodeThatWaitsInAQueueOfItsEngineHasItsReasonAndIsNotLate) {
+  const model::RunId id = controller_->submit(spec_of(2, 1), {}).value();
+  const model::NodeName pending{"", nodes(id)[1]};
+  engine_.there.erase(pending);
+  engine_.seen[pending] = {
+      .phase = model::NodePhase::pending, .reason = "Resources", .handle = "4711"};
+  for (int i = 0; i < 900; ++i) {
+    report(word(nodes(id)[0], model::NodeState::ready));
+    tick(std::chrono::seconds(1));
+  }
+  const model::Node& node = controller_->state().nodes.at(pending.id);
+  EXPECT_EQ(node.pending_reason, "Resources");
+  EXPECT_EQ(node.handle, "4711");
+  EXPECT_EQ(run(id).epoch, 1);
+  const std::int64_t version = run(id).version;
+  tick();
+  EXPECT_EQ(run(id).version, version) << "nothing is new";
+
+  engine_.seen.clear();
+  engine_.there.insert(pending);
+  tick(std::chrono::seconds(1));
+  EXPECT_EQ(controller_->state().nodes.at(pending.id).pending_reason, "");
+  tick(std::chrono::seconds(59));
+  EXPECT_EQ(run(id).epoch, 1) << "its agent has the whole time for its first call";
+}
+
+TEST_F(ControllerTest, AnAttemptOfAnotherEngineIsNotTakenForGone) {
+  const model::RunId id = controller_->submit(spec_of(1, 1), {}).value();
+  report(with_rank(nodes(id)[0], model::RankState::running));
+  engine_.own_name = "another";
+  engine_.there.clear();
+  restart();
+  for (int i = 0; i < 3; ++i) tick();
+  EXPECT_EQ(run(id).state, model::RunState::running);
 }
 
 TEST_F(ControllerTest, WhatADeadAgentLeftIsKilledAtOnce) {
@@ -970,27 +1036,11 @@ TEST_F(ControllerTest, ADaemonThatStoodStillBeforeItsFirstTickTakesNobodyForSile
   EXPECT_THAT(engine_.kills, ElementsAre());
 }
 
-TEST_F(ControllerTest, AnEngineThatTakesItsTimeMakesNobodySilent) {
-  const model::RunId id = controller_->submit(spec_of(1, 1), {}).value();
-  report(with_rank(nodes(id)[0], model::RankState::running));
-  engine_.while_listing = [this] { clock_.time += std::chrono::seconds(40); };
-  tick();
-  EXPECT_EQ(run(id).state, model::RunState::running);
-  EXPECT_THAT(engine_.kills, ElementsAre());
-  engine_.while_listing = {};
-  for (int i = 0; i < 301; ++i) tick(std::chrono::seconds(1));
-  EXPECT_THAT(run(id).reason, HasSubstr("was silent for 5m"));
-}
-
 TEST_F(ControllerTest, ADaemonWhoseLoopIsSlowFindsNoNodeUnreachable) {
   const model::RunId id = controller_->submit(spec_of(1, 1), {}).value();
   report(with_rank(nodes(id)[0], model::RankState::running));
   for (int i = 0; i < 20; ++i) tick(std::chrono::seconds(3));
   EXPECT_FALSE(controller_->state().nodes.at(nodes(id)[0]).unreachable_since);
-  engine_.while_listing = [this] { clock_.time += std::chrono::seconds(3); };
-  for (int i = 0; i < 20; ++i) tick(std::chrono::seconds(2));
-  EXPECT_FALSE(controller_->state().nodes.at(nodes(id)[0]).unreachable_since);
-  engine_.while_listing = {};
   for (int i = 0; i < 31; ++i) tick(std::chrono::seconds(1));
   EXPECT_TRUE(controller_->state().nodes.at(nodes(id)[0]).unreachable_since);
 }

@@ -87,9 +87,13 @@ class World : public engine::Engine {
 
   // --- The engine ---
 
-  Result<void> launch(const engine::LaunchSpec& launch) override {
+  std::string_view name() const override { return "fake"; }
+  void submit(engine::Gang gang) override {
+    for (const engine::NodePlacement& node : gang.nodes) start(engine::launch_spec(gang, node));
+  }
+  void start(const engine::LaunchSpec& launch) {
     const model::NodeName name{launch.generation, model::parse_node_id(launch.node).value()};
-    if (agents_.contains(name)) return {};
+    if (launched_.contains(name)) return;
     const auto known = folders_.emplace(name, launch.node_folder);
     EXPECT_TRUE(known.first->second == launch.node_folder);
     for (const auto& [other, agent] : agents_) {
@@ -105,29 +109,21 @@ class World : public engine::Engine {
           << where() << text(name) << " and " << text(other) << " train one run";
     }
     agents_.emplace(name, Agent{.launch = launch});
-    EXPECT_TRUE(launched_.emplace(name, launch).second)
-        << where() << text(name) << " is launched again";
-    return {};
+    launched_.emplace(name, launch);
   }
-  Result<void> kill(const model::NodeName& name) override {
+  void kill(const model::NodeName& name) override {
     EXPECT_TRUE(model::has_node(controller_->state(), name) ||
                 wanted_.contains(name.id.attempt.run))
         << where() << text(name) << " is killed unasked";
     agents_.erase(name);
-    return {};
   }
-  Result<engine::LaunchSpec> read_launch_spec(const model::NodeName& name) override {
-    const auto launched = launched_.find(name);
-    if (launched == launched_.end()) return Error{Code::not_found, "it was never launched"};
-    return launched->second;
-  }
-  bool has_started(const model::NodeName& node) override {
-    return read_launch_spec(node).has_value();
-  }
-  Result<std::vector<engine::RunningNode>> list() override {
-    std::vector<engine::RunningNode> present;
-    for (const auto& [name, agent] : agents_) present.push_back({name});
-    return present;
+  Result<std::vector<engine::ListedNode>> list() override {
+    std::vector<engine::ListedNode> listed;
+    for (const auto& [name, agent] : agents_)
+      listed.push_back({.node = name,
+                        .record = std::make_shared<engine::LaunchRecord>(
+                            engine::launch_record(launched_.at(name)))});
+    return listed;
   }
 
  private:

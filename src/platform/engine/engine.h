@@ -1,42 +1,62 @@
-// Engine: starts and ends agents on hosts: this machine, Slurm, Kubernetes, Ansible. Calls come
-// from the daemon's single thread, so none may block for long.
+// Engine: starts and ends agents on hosts: this machine, machines of one's own, Slurm, Kubernetes.
+//
+// Calls come from the daemon's single thread and return at once; the work is done on other threads.
+// The list tells what has happened: the controller compares it with its state and makes events of
+// the differences. So an engine needs no memory of what the controller knows, and a daemon that was
+// restarted continues with the next list.
 #pragma once
 
+#include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
+#include "base/units.h"
 #include "platform/core/model/ids.h"
-#include "platform/engine/launch_spec.h"
+#include "platform/core/model/observation.h"
+#include "platform/engine/gang.h"
 
 namespace lockstep::engine {
 
-// A node with at least one process.
-struct RunningNode {
-  model::NodeName node;
-  // False: the agent was launched and is certainly not among the processes. May be false for an
-  // agent that was just launched.
-  bool has_agent = true;
+// The launch of a node that another daemon has submitted, maybe one of another store.
+struct LaunchRecord {
+  std::optional<model::AttemptRecord> attempt{};  // with which a store may adopt it
+  std::string host{};
+  Duration time_left{};  // at its start
+  std::string error{};   // why none of this is known; empty: it is
 
-  bool operator==(const RunningNode&) const = default;
+  bool operator==(const LaunchRecord&) const = default;
+};
+
+LaunchRecord launch_record(const Result<LaunchSpec>& launch);
+
+struct ListedNode {
+  model::NodeName node;
+  model::Observation seen{};
+  std::shared_ptr<const LaunchRecord> record{};  // null: this object has submitted the node
 };
 
 class Engine {
  public:
   virtual ~Engine() = default;
 
-  // Starts the node's agent as a process that outlives the daemon. If it runs already, this is no
-  // error. After the return, list() has the node until no process of it is left.
-  virtual Result<void> launch(const LaunchSpec& launch) = 0;
-  // Kills all processes of the node; returns at once, list() shows when they are gone.
-  virtual Result<void> kill(const model::NodeName& node) = 0;
-  // The launch spec of the node, also after its end, while its folder is kept. An error if it was
-  // not launched or the file cannot be read.
-  virtual Result<LaunchSpec> read_launch_spec(const model::NodeName& node) = 0;
-  // True if an agent of the node ever ran. It may have ended since.
-  virtual bool has_started(const model::NodeName& node) = 0;
-  // In the order of the nodes.
-  virtual Result<std::vector<RunningNode>> list() = 0;
+  // Stored with each attempt: only the engine that started an attempt lists and ends it.
+  virtual std::string_view name() const = 0;
+  // Starts the agents of these nodes as processes that outlive the daemon. After the return the
+  // list has each of them until it is gone. If a node fails to start, no further node of the gang
+  // is started. A node that exists, or has ever had an agent, is not started again, so repeating
+  // the call is harmless.
+  virtual void submit(Gang gang) = 0;
+  // Ends all processes of the node by force, or removes it from the engine's queue; the list shows
+  // when it is gone. After the return, nothing more of it is started.
+  virtual void kill(const model::NodeName& node) = 0;
+  // All nodes that exist, in the order of their names, as they were a few seconds ago at most. A
+  // node that is not listed is gone, for an unknown reason; one that failed to start is listed as
+  // gone for some minutes. Code::unavailable if the engine has no list of that age: then nothing is
+  // known about any node. Also for users.
+  virtual Result<std::vector<ListedNode>> list() = 0;
 };
 
 }  // namespace lockstep::engine

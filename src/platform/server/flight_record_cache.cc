@@ -58,11 +58,9 @@ void FlightRecordCache::store(const model::Node& node, const api::FlightDelivery
   delivered_[node.id] = now;
   if (model::all_ranks_ended(node)) complete_.insert(node.id);
   if (delivery.records.empty()) return;  // the earlier delivery has more
-  const host::NodeFiles files = files_of(node.id);
-  auto kept = make_folders(files.folder);
-  if (kept)
-    kept = write_file(files.delivered_flight(), dump_json(to_json(StoredDelivery{now, delivery})));
-  if (!kept) LS_LOG(warning, "flight records of {}: {}", text(node.id), kept.error().message);
+  if (!writer_.write(files_of(node.id).delivered_flight(),
+                     dump_json(to_json(StoredDelivery{now, delivery}))))
+    LS_LOG(warning, "flight records of {} are lost: the disk is too slow for them", text(node.id));
 }
 
 bool FlightRecordCache::has_since(const model::NodeId& node, Time asked) const {
@@ -70,7 +68,7 @@ bool FlightRecordCache::has_since(const model::NodeId& node, Time asked) const {
   return delivered && *delivered >= asked;
 }
 
-Result<api::FlightView> FlightRecordCache::view(const model::Node& node, Time asked) const {
+Result<api::FlightView> FlightRecordCache::view(const model::Node& node, Time asked) {
   api::FlightView view{.node = node.id.index,
                        .host = node.host,
                        .asked = asked,
@@ -78,7 +76,8 @@ Result<api::FlightView> FlightRecordCache::view(const model::Node& node, Time as
                        .left_out = 0,
                        .records = {}};
   const auto file = files_of(node.id).delivered_flight();
-  const auto words = read_file(file, kDeliveryFileMax);
+  const auto waiting = writer_.waiting(file);
+  const auto words = waiting ? Result<std::string>(*waiting) : read_file(file, kDeliveryFileMax);
   if (!words && words.error().code == Code::not_found) return view;
   if (!words) return words.error();
   auto kept = from_json<StoredDelivery>(TRY(parse_json(*words)));

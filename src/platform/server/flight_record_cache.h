@@ -14,6 +14,7 @@
 #include "platform/api/messages.h"
 #include "platform/core/model/state.h"
 #include "platform/host/node_files.h"
+#include "platform/server/file_writer.h"
 
 namespace lockstep::server {
 
@@ -28,12 +29,13 @@ class FlightRecordCache {
   Time request(const model::AttemptId& attempt);
   // True if the node's agent, which is calling, should deliver.
   bool is_wanted(const model::Node& node);
-  // If the write fails, the records are lost, with a warning: the agent must not retry forever.
+  // Written on another thread. If that fails, the records are lost, with a warning: the agent must
+  // not retry forever.
   void store(const model::Node& node, const api::FlightDelivery& delivery);
 
   bool has_since(const model::NodeId& node, Time asked) const;
   // The newest delivery; a view without records if there is none.
-  Result<api::FlightView> view(const model::Node& node, Time asked) const;
+  Result<api::FlightView> view(const model::Node& node, Time asked);
 
  private:
   host::NodeFiles files_of(const model::NodeId& node) const;
@@ -45,6 +47,7 @@ class FlightRecordCache {
   const Clock& clock_;
   std::map<model::AttemptId, Time> requested_;
   std::map<model::NodeId, Time> delivered_;
+  FileWriter writer_;
   std::set<model::NodeId> complete_;  // all records have come, or are on this host
 };
 

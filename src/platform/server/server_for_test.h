@@ -31,27 +31,20 @@ namespace lockstep::server {
 
 class FakeEngine : public engine::Engine {
  public:
-  Result<void> launch(const engine::LaunchSpec& launch) override {
-    nodes.push_back(model::parse_node_id(launch.node).value());
-    return {};
+  std::string_view name() const override { return "fake"; }
+  void submit(engine::Gang gang) override {
+    for (const engine::NodePlacement& node : gang.nodes)
+      nodes.push_back(engine::node_name(gang, node).id);
   }
-  Result<void> kill(const model::NodeName& node) override {
-    std::erase(nodes, node.id);
-    return {};
-  }
-  Result<engine::LaunchSpec> read_launch_spec(const model::NodeName& node) override {
-    const auto found = launches.find(node);
-    if (found == launches.end()) return Error{Code::not_found, "it has no launch file"};
-    return found->second;
-  }
-  bool has_started(const model::NodeName& node) override {
-    return read_launch_spec(node).has_value();
-  }
-  Result<std::vector<engine::RunningNode>> list() override {
-    std::vector<engine::RunningNode> present;
-    for (const model::NodeId& node : nodes) present.push_back({{"", node}});
-    for (const auto& [orphan, launch] : launches) present.push_back({orphan});
-    return present;
+  void kill(const model::NodeName& node) override { std::erase(nodes, node.id); }
+  Result<std::vector<engine::ListedNode>> list() override {
+    std::vector<engine::ListedNode> listed;
+    for (const model::NodeId& node : nodes) listed.push_back({.node = {"", node}});
+    for (const auto& [orphan, launch] : launches)
+      listed.push_back(
+          {.node = orphan,
+           .record = std::make_shared<engine::LaunchRecord>(engine::launch_record(launch))});
+    return listed;
   }
 
   std::vector<model::NodeId> nodes;

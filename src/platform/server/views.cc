@@ -16,6 +16,8 @@ api::NodeView node_view(const model::Node& node) {
                      .agent_pid = node.agent_pid,
                      .message = node.message,
                      .unreachable_since = node.unreachable_since,
+                     .handle = node.handle,
+                     .pending_reason = node.pending_reason,
                      .ranks = {}};
   for (const model::Rank& rank : node.ranks)
     view.ranks.push_back({.rank = rank.rank,
@@ -37,6 +39,7 @@ api::NodeView node_view(const model::Node& node) {
 api::AttemptView attempt_view(const model::State& state, const model::Attempt& attempt) {
   api::AttemptView view{.epoch = attempt.id.epoch,
                         .generation = attempt.generation,
+                        .engine = attempt.engine,
                         .state = attempt.state,
                         .cause = attempt.cause,
                         .reason = attempt.reason,

@@ -300,11 +300,20 @@ constexpr std::string_view kAgents[] = {
     "alter table nodes add column agents text not null default '[]'",
 };
 
-constexpr std::array<std::span<const std::string_view>, 19> kMigrations = {
+// Which engine starts an attempt, and what that engine says of its nodes.
+constexpr std::string_view kEngines[] = {
+    "alter table attempts add column engine text not null default ''",
+    "alter table attempts add column admitted integer",
+    "alter table nodes add column handle text not null default ''",
+    "alter table nodes add column incarnation text not null default ''",
+    "alter table nodes add column pending_reason text not null default ''",
+};
+
+constexpr std::array<std::span<const std::string_view>, 20> kMigrations = {
     kRunsAndAttempts, kInsight,     kHangAndResume, kBounds,  kRequests,
     kControl,         kPreemptions, kShares,        kEvents,  kWeights,
     kFaults,          kGenerations, kClock,         kOrphans, kStopReasons,
-    kFieldNames,      kEndedRuns,   kUnreachable,   kAgents};
+    kFieldNames,      kEndedRuns,   kUnreachable,   kAgents,  kEngines};
 
 Result<bool> has_table(Database& database, std::string_view name) {
   const auto found = TRY(database.rows<std::string>(

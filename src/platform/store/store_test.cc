@@ -67,6 +67,8 @@ model::Attempt full_attempt() {
   attempt.last_checkpoint_step = 100;
   attempt.move_destination = {{"a", {1, 3}}};
   attempt.generation = "1a2b3c4d5e6f7a8b";
+  attempt.engine = "slurm";
+  attempt.admitted = Time(Duration(15));
   return attempt;
 }
 model::Node full_node() {
@@ -80,6 +82,9 @@ model::Node full_node() {
   node.rendezvous_port = 2;
   node.agent_pid = 5'000'000'000;
   node.agents = {{"a1", "node-3", Time(Duration(19)), 0}, {"b2", "node-4", Time(Duration(21)), 7}};
+  node.handle = "4711.3";
+  node.incarnation = "a1";
+  node.pending_reason = "Resources";
   node.stop_reason = model::StopReason::signal;
   node.message = "hm";
   node.last_heartbeat = Time(Duration(25));

@@ -29,7 +29,7 @@ constexpr Duration kCheckGapMax = seconds(3);  // between two checks: the daemon
 
 void DeadlineChecker::check(bool well) {
   const Duration now = context_.timeline.now();
-  const bool broke = !well || now - checked_ > kCheckGapMax;
+  const bool broke = !well || now - checked_ >= kCheckGapMax;
   checked_ = now;
   if (broke) well_ = now;
   const bool is_widespread = is_silence_widespread(durable_);
@@ -137,7 +137,7 @@ void DeadlineChecker::check_time_out(const model::Attempt& attempt, const model:
       calm_time_since(Time{}) < kReportAgainMax + kMargin)
     return;
   const bool heard =
-      std::ranges::any_of(model::nodes_of(durable_, attempt.id), [&](const model::Node* node) {
+      std::ranges::all_of(model::nodes_of(durable_, attempt.id), [&](const model::Node* node) {
         return truth_.last_report_time(name_of(durable_, node->id)) >=
                context_.clock.at(std::max(well_, calm_));
       });

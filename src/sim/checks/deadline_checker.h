@@ -1,7 +1,7 @@
 // DeadlineChecker: the limits within which the daemon must keep its promises, counted from the
 // moment when no fault prevents that. It checks them after the daemon's ticks.
 //
-// Time does not count while anything but an agent or a rank is faulty: the daemon was away or busy,
+// Time does not count while anything but an agent or a rank is faulty: the daemon was away,
 // its disk is full, its engine is slow or cannot list, messages get lost, killed processes do not
 // end. A clock that jumps is no excuse. The daemon must handle agents that die or are suspended.
 #pragma once

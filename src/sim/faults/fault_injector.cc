@@ -91,13 +91,13 @@ void FaultInjector::plan(const Kind& kind, SeededRandom& random) {
                                      });
 }
 
-template <class Undo>
-void FaultInjector::undo_after(Duration duration, std::string over, Undo undo) {
-  components_.context.timeline.after(duration, [this, over = std::move(over), undo] {
-    if (stopped_) return;
-    components_.context.trace("fault", "{}", over);
-    undo();
-  });
+void FaultInjector::undo_after(Duration duration, std::string over, std::function<void()> undo) {
+  components_.context.timeline.after(duration,
+                                     [this, over = std::move(over), undo = std::move(undo)] {
+                                       if (stopped_) return;
+                                       components_.context.trace("fault", "{}", over);
+                                       undo();
+                                     });
 }
 
 void FaultInjector::stop_and_undo() {
@@ -106,7 +106,7 @@ void FaultInjector::stop_and_undo() {
   components_.crash_points.cancel_crash();
   components_.daemon.suspend(Duration(0));
   components_.store.set_full(false);
-  components_.engine.set_launch_fault(LaunchFault::none);
+  components_.engine.set_starts_fail(false);
   components_.engine.set_list_fails(false);
   components_.engine.set_slow(Duration(0));
   components_.hosts.set_kill_delay(Duration(0));
@@ -266,12 +266,10 @@ void FaultInjector::restore_store_copy() {
 
 void FaultInjector::fail_launches() {
   const Duration duration = random_.from_to(seconds(1), seconds(20));
-  const auto fault = random_.percent(50) ? LaunchFault::refused : LaunchFault::answer_lost;
-  components_.context.trace("fault", "launches fail for {}{}", text(duration),
-                            fault == LaunchFault::refused ? "" : ", but the agents do start");
-  components_.engine.set_launch_fault(fault);
+  components_.context.trace("fault", "launches fail for {}", text(duration));
+  components_.engine.set_starts_fail(true);
   undo_after(duration, "launches work again",
-             [this] { components_.engine.set_launch_fault(LaunchFault::none); });
+             [this] { components_.engine.set_starts_fail(false); });
 }
 
 void FaultInjector::kill_any_agent() {

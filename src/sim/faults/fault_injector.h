@@ -82,8 +82,7 @@ class FaultInjector {
   void call_as_second_agent();
 
   // `over`: the trace message of the undo.
-  template <class Undo>
-  void undo_after(Duration duration, std::string over, Undo undo);
+  void undo_after(Duration duration, std::string over, std::function<void()> undo);
   void plan_daemon_crash();
   void try_crash_as_gang_starts(int polls);
   void record_agent_loss(const Agent& agent);

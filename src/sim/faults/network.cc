@@ -69,17 +69,11 @@ void Network::deliver(CallId call, const std::string& host, const model::NodeRep
     return drop(report, "a word of");
   if (cut_off_.contains(host)) return;
   if (daemon_is_slow_ && random_.percent(kGivenUpPercent)) return;
-  daemon_.when_free([=, this] { deliver_to_daemon(call, host, report); });
-}
-
-void Network::deliver_to_daemon(CallId call, const std::string& host,
-                                const model::NodeReport& report) {
   truth_.report_arrived(report);
   const Duration arrived = context_.timeline.now();
-  auto answer = daemon_.report(report);  // which may take its time
+  auto answer = daemon_(report);
   if (answer) truth_.report_accepted(report, arrived);
   if (answer) truth_.check_answer(report, *answer);
-  const NetworkPartition cut = partition_of(host);
   if (cut == NetworkPartition::answers || random_.percent(faults_.lost_percent))
     return drop(report, "the answer to");
   if (cut_off_.contains(host)) return;

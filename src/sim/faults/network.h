@@ -33,14 +33,10 @@ constexpr auto enum_names(NetworkPartition) {
 
 class Network {
  public:
-  struct DaemonCallbacks {
-    std::function<Result<model::Command>(const model::NodeReport&)> report;
-    // Runs the act once the daemon is not busy.
-    std::function<void(std::function<void()> act)> when_free;
-  };
+  using Daemon = std::function<Result<model::Command>(const model::NodeReport&)>;
   using OnAnswer = std::function<void(Result<model::Command>)>;
 
-  Network(SimContext& context, GroundTruth& truth, std::uint64_t seed, DaemonCallbacks daemon)
+  Network(SimContext& context, GroundTruth& truth, std::uint64_t seed, Daemon daemon)
       : context_(context), truth_(truth), random_(seed, "network"), daemon_(std::move(daemon)) {}
 
   // `hear` is called once, later: with the answer, or with an error.
@@ -72,13 +68,12 @@ class Network {
   Duration track_late_message(Duration delay);
   void drop(const model::NodeReport& report, std::string_view what);
   void deliver(CallId call, const std::string& host, const model::NodeReport& report);
-  void deliver_to_daemon(CallId call, const std::string& host, const model::NodeReport& report);
   void answer_later(CallId call, Duration delay, Result<model::Command> answer);
 
   SimContext& context_;
   GroundTruth& truth_;
   SeededRandom random_;
-  const DaemonCallbacks daemon_;
+  const Daemon daemon_;
   NetworkFaults faults_;
   bool answers_lost_ = false;
   Duration late_until_{};  // on the timeline: until then late messages are in flight

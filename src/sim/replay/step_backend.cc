@@ -60,9 +60,8 @@ Result<Decision> StepBackend::decide(Seconds now, std::span<const JobId> ended,
   const auto effects = TRY(apply_events(events, now));
   Decision decision;
   for (const model::Effect& effect : effects)
-    if (const auto* launch = std::get_if<model::LaunchNode>(&effect);
-        launch && launch->node.index == 0)
-      decision.started.emplace_back(launch->node.attempt.run.number - 1);
+    if (const auto* submit = std::get_if<model::SubmitGang>(&effect))
+      decision.started.emplace_back(submit->attempt.run.number - 1);
   const auto more = TRY(apply_events(reports_after(effects), now));
   LS_CHECK(more.empty(), "agents that say that they run had somebody started");
   if (const auto head = decider_.scheduler().head()) decision.head = JobId(head->number - 1);
@@ -81,17 +80,19 @@ void StepBackend::add_end(Events& events, JobId job) const {
   for (const model::Node* node : nodes)
     events.emplace_back(
         report_of(*node, node->id.index * run.spec.devices, model::RankState::exited));
-  for (const model::Node* node : nodes) events.emplace_back(model::NodeTerminated{node->id});
+  for (const model::Node* node : nodes)
+    events.emplace_back(model::NodeSeen{node->id, {.phase = model::NodePhase::gone}});
 }
 
 StepBackend::Events StepBackend::reports_after(const std::vector<model::Effect>& effects) const {
   Events events;
   for (const model::Effect& effect : effects) {
-    const auto* launch = std::get_if<model::LaunchNode>(&effect);
-    LS_CHECK(launch != nullptr, "a job is to be ended by force");
-    const model::Node& node = decider_.state().nodes.at(launch->node);
-    const model::RunSpec& spec = decider_.state().runs.at(launch->node.attempt.run).spec;
-    events.emplace_back(report_of(node, node.id.index * spec.devices, model::RankState::running));
+    const auto* submit = std::get_if<model::SubmitGang>(&effect);
+    LS_CHECK(submit != nullptr, "a job is to be ended by force");
+    const model::RunSpec& spec = decider_.state().runs.at(submit->attempt.run).spec;
+    for (const model::Node* node : model::nodes_of(decider_.state(), submit->attempt))
+      events.emplace_back(
+          report_of(*node, node->id.index * spec.devices, model::RankState::running));
   }
   return events;
 }

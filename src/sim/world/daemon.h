@@ -6,7 +6,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "platform/controller/controller.h"
 #include "sim/faults/crash_points.h"
@@ -27,14 +26,13 @@ class Daemon {
         downtime_(std::move(downtime)) {}
 
   void start();
-  // Takes effect at once, even while the daemon waits for its engine.
   void crash(const std::string& where);
   // Suspends the daemon for that long, as on a machine that sleeps: it answers no call.
   void suspend(Duration duration);
   // The time between two ticks, if that is longer than usual.
   void set_turn_time(Duration turn) { turn_time_ = turn; }
   bool is_serving() const {
-    return controller_ != nullptr && !busy_ && context_.timeline.now() >= suspended_until_;
+    return controller_ != nullptr && context_.timeline.now() >= suspended_until_;
   }
   // Null while the daemon is dead.
   const model::State* state() const { return controller_ ? &controller_->state() : nullptr; }
@@ -42,9 +40,6 @@ class Daemon {
     return controller_ ? &controller_->scheduler() : nullptr;
   }
 
-  // Runs `act` at once, or when the current call has returned. A connected agent waits that long
-  // for its answer.
-  void when_free(std::function<void()> act);
   // A client's calls. They return an error while the daemon does not serve or if it crashes during
   // the call. After an error the call may or may not have taken effect.
   Result<model::Command> report(const model::NodeReport& report);
@@ -55,17 +50,13 @@ class Daemon {
   // As Controller::change().
   Result<void> change(const model::Event& event);
 
-  // Called after each tick that took no time, so that all due decisions are made, if the daemon
-  // knows which agents run.
+  // Called after each tick, so that all due decisions are made, if the daemon knows which agents
+  // run.
   void on_tick(std::function<void()> look) { on_tick_ = std::move(look); }
 
  private:
   template <class Act>
   auto call_controller(Act act) -> decltype(act(std::declval<controller::Controller&>()));
-  // A call into the controller. The daemon serves no other call meanwhile.
-  template <class Act>
-  auto run_busy(Act act) -> decltype(act());
-  void run_waiting();
   bool restart_if_crashed();
   void tick(std::int64_t crash_points);
   void act_on_decisions(std::int64_t crash_points);
@@ -78,8 +69,6 @@ class Daemon {
   std::unique_ptr<controller::Controller> controller_;
   Duration suspended_until_{};  // from this moment on
   Duration turn_time_{};
-  bool busy_ = false;  // a call into the controller has not returned
-  std::vector<std::function<void()>> waiting_;
   std::int64_t incarnation_ = 0;  // ticks of earlier ones are void
 };
 

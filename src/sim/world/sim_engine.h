@@ -1,19 +1,21 @@
 // SimEngine: starts, ends and lists the agents on the simulated hosts. The network may not reach
-// them, and the daemon may die before or after each call.
+// them, and the daemon may die before or after each start, kill and list. Queued starts and kills
+// die with the daemon, as the threads of a real engine do.
 #pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "platform/engine/engine.h"
 #include "sim/faults/crash_points.h"
 #include "sim/world/hosts.h"
 
 namespace lockstep::sim {
-
-// The behaviour of a launch while launches fail.
-enum class LaunchFault {
-  none,
-  refused,      // nothing is started, and the error says so
-  answer_lost,  // the agent is started, but the answer says that it failed
-};
 
 class SimEngine : public engine::Engine {
  public:
@@ -28,29 +30,46 @@ class SimEngine : public engine::Engine {
   SimEngine(const EngineComponents& components, std::uint64_t seed)
       : components_(components), random_(seed, "engine") {}
 
-  Result<void> launch(const engine::LaunchSpec& launch) override;
-  Result<void> kill(const model::NodeName& node) override;
-  Result<engine::LaunchSpec> read_launch_spec(const model::NodeName& node) override;
-  bool has_started(const model::NodeName& node) override;
-  Result<std::vector<engine::RunningNode>> list() override;
+  std::string_view name() const override { return "simulated"; }
+  void submit(engine::Gang gang) override;
+  void kill(const model::NodeName& node) override;
+  Result<std::vector<engine::ListedNode>> list() override;
 
-  void set_launch_fault(LaunchFault fault) { launch_fault_ = fault; }
+  // Each start fails, and nothing is started.
+  void set_starts_fail(bool fail) { starts_fail_ = fail; }
   void set_list_fails(bool blind) { list_fails_ = blind; }  // list() fails
-  // True if it answers at once and lists correctly.
+  // True if it acts at once and lists correctly.
   bool is_well() const { return !list_fails_ && slow_ == Duration(0); }
-  // Each call does its work and then takes up to that long to answer; zero: no delay.
+  // Each start, kill and list takes up to that long; zero: no delay.
   void set_slow(Duration most) { slow_ = most; }
 
  private:
-  Result<void> start(const engine::LaunchSpec& launch);
-  Result<void> find_and_kill(const model::NodeName& node);
-  void delay_answer();
+  // A node that no list shows yet. failure: why it could not be started.
+  struct Submission {
+    bool is_queued = true;
+    std::optional<std::string> failure{};
+  };
+
+  void begin_life();
+  void after_delay(std::function<void()> act);
+  void start(const engine::LaunchSpec& launch);
+  Result<void> start_agent(const engine::LaunchSpec& launch);
+  void record_failure(const model::NodeName& node, const std::string& reason);
+  void kill_processes(const model::NodeName& node);
+  void look();
 
   const EngineComponents components_;
   SeededRandom random_;
-  LaunchFault launch_fault_ = LaunchFault::none;
+  bool starts_fail_ = false;
   bool list_fails_ = false;
   Duration slow_{};
+
+  // These belong to the present daemon:
+  int life_ = -1;
+  bool is_looking_ = false;
+  Duration looked_at_{};  // on the timeline
+  std::optional<std::vector<engine::ListedNode>> seen_;
+  std::map<model::NodeName, Submission> submissions_;
 };
 
 }  // namespace lockstep::sim

@@ -27,11 +27,4 @@ bool Timeline::step(Duration until) {
   return true;
 }
 
-void Timeline::pass(Duration duration) {
-  const Duration until = now_ + duration;
-  while (step(until)) {
-  }
-  now_ = until;
-}
-
 }  // namespace lockstep::sim

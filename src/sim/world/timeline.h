@@ -23,8 +23,6 @@ class Timeline {
   void after(Duration delay, Action action);
   // Goes to the next action that is due by `until` and does it; false when there is none.
   bool step(Duration until);
-  // Within an action: does what is due meanwhile, and then that much time has passed.
-  void pass(Duration duration);
   std::int64_t steps() const { return steps_; }
 
  private:

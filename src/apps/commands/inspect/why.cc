@@ -64,6 +64,8 @@ std::string sentence_of(const api::RunView& run, const api::AllocationView* hold
   if (!holds) return state;
   const std::string where = format("{} on {}", state, joined(holds->hosts, ", "));
   if (!holds->leaves.empty()) return format("{}; it is ending: {}", where, holds->leaves);
+  if (run.state == model::RunState::starting && !run.reason.empty())
+    return format("{}; {}", where, run.reason);
   const std::string unreachable = unreachable_text(run, now);
   return format("{}; {}by its time-out it ends {}", where,
                 unreachable.empty() ? "" : unreachable + "; ", when_text(holds->expected_end, now));

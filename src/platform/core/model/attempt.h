@@ -126,9 +126,11 @@ struct Attempt {
   // later, and by the loss of a node.
   Cause cause = Cause::none;
   std::string reason;
+  std::string engine{};  // that starts it; empty: created by an older daemon
   Time created{};
-  std::optional<Time> started;   // all nodes reported `running`
-  std::optional<Time> draining;  // draining began; running time is counted up to here
+  std::optional<Time> admitted{};  // when the last of its nodes left its engine's own queue
+  std::optional<Time> started;     // all nodes reported `running`
+  std::optional<Time> draining;    // draining began; running time is counted up to here
   std::optional<Time> ended;
   std::optional<Time> last_checkpoint{};               // when a rank wrote the newest checkpoint
   std::optional<std::int64_t> last_checkpoint_step{};  // the highest step of a checkpoint
@@ -211,6 +213,9 @@ struct Node {
   int rendezvous_port = 0;
   std::int64_t agent_pid = 0;
   std::vector<AgentIncarnation> agents{};  // that have called; the first is the node's agent
+  std::string handle{};                    // its engine's own name of it; empty: none
+  std::string incarnation{};               // of its agent, as its engine knows it
+  std::string pending_reason{};  // why it waits in its engine's own queue; empty: it does not
   StopReason stop_reason = StopReason::none;
   std::string message;    // what the agent reported about a failure
   Time last_heartbeat{};  // or the allocation time; stored every few seconds, not at each call

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "platform/core/model/attempt.h"
+#include "platform/core/model/observation.h"
 #include "platform/core/model/operator_rows.h"
 #include "platform/core/model/orphan.h"
 #include "platform/core/model/run.h"
@@ -82,19 +83,10 @@ struct NodeReport {
   std::optional<std::int64_t> last_checkpoint_step{};  // the highest step among those checkpoints
   Time listening_since{};  // set by the daemon: since when agents can reach it
 };
-// The engine could not start the node's agent.
-struct LaunchFailed {
+// An observation of the engine about a node that it was told to start.
+struct NodeSeen {
   NodeId node;
-  std::string message;
-  bool host_is_blameless = false;  // the daemon itself lacked something, such as disk space
-};
-// The engine confirms that no process of the node is left. Only for nodes whose launch was tried.
-struct NodeTerminated {
-  NodeId node;
-};
-// The engine sees processes of the node, and that its agent is not among them any more.
-struct AgentExited {
-  NodeId node;
+  Observation seen{};
 };
 // The engine lists exactly these nodes that the store does not know.
 struct OrphansListed {
@@ -123,17 +115,16 @@ struct ClockChanged {
   ClockRow clock;
 };
 
-using Event =
-    std::variant<SubmitRun, StopRun, ResumeRun, HoldRun, ReleaseRun, SetPriority, SetHost, SetLimit,
-                 SetWeight, NodeReport, LaunchFailed, NodeTerminated, AgentExited, OrphansListed,
-                 StopOrphan, AdoptOrphan, Tick, DaemonStarted, ClockChanged>;
+using Event = std::variant<SubmitRun, StopRun, ResumeRun, HoldRun, ReleaseRun, SetPriority, SetHost,
+                           SetLimit, SetWeight, NodeReport, NodeSeen, OrphansListed, StopOrphan,
+                           AdoptOrphan, Tick, DaemonStarted, ClockChanged>;
 
-// Start the node's agent. Idempotent: the node's name is its token.
-struct LaunchNode {
-  NodeId node;
-  bool operator==(const LaunchNode&) const = default;
+// Start the agents of the attempt's nodes. Idempotent: the engine starts no node twice.
+struct SubmitGang {
+  AttemptId attempt;
+  bool operator==(const SubmitGang&) const = default;
 };
-// Kill every process of the node; NodeTerminated follows when the engine sees none.
+// Kill every process of the node; when the engine sees none, the node is gone.
 struct KillNode {
   NodeId node;
   bool operator==(const KillNode&) const = default;
@@ -145,6 +136,6 @@ struct KillOrphan {
   bool operator==(const KillOrphan&) const = default;
 };
 
-using Effect = std::variant<LaunchNode, KillNode, KillOrphan>;
+using Effect = std::variant<SubmitGang, KillNode, KillOrphan>;
 
 }  // namespace lockstep::model

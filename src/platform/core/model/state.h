@@ -54,8 +54,9 @@ std::int64_t day_of(Time time);
 
 // Ordered containers throughout: decisions must not depend on hashing.
 struct State {
-  map::ClusterMap map;  // `map`, `settings`, `numbers` and `engine_has_listed` are not rows
+  map::ClusterMap map;  // `map`, `settings`, `engine`, `numbers`, `engine_has_listed` are not rows
   Settings settings;
+  std::string engine = "local";  // the name of the one that starts attempts
   // By project, the highest number ever given to a run here, including stores that no longer exist.
   std::map<std::string, std::int64_t> numbers;
   bool engine_has_listed = true;  // false: no run starts until the engine has listed its nodes

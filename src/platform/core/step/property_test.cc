@@ -184,7 +184,7 @@ class Chaos {
 
   void behave(const model::NodeId& node) {
     if (model::command_for(world_.state, {"", node}).kind == model::CommandKind::leave)
-      world_.apply_event_ok(model::NodeTerminated{node});
+      world_.apply_event_ok(testing_world::node_gone(node));
     else
       world_.apply_event_ok(honest_report(node));
   }
@@ -195,7 +195,7 @@ class Chaos {
     if (calm_ && below(6) > 0) {
       const model::NodeId node = any_node();
       if (model::command_for(world_.state, {"", node}).kind == model::CommandKind::leave)
-        return model::NodeTerminated{node};
+        return testing_world::node_gone(node);
       return honest_report(node);
     }
     switch (below(30)) {
@@ -219,19 +219,24 @@ class Chaos {
       case 25:
         return model::SetPriority{any_run(), below(5) - 2, "chaos"};
       case 21:
-        return model::AgentExited{any_node()};
+        return testing_world::agent_gone(any_node());
+      case 19:
+        return model::NodeSeen{any_node(),
+                               {.phase = static_cast<model::NodePhase>(below(3)),
+                                .reason = "chaos",
+                                .handle = std::to_string(below(3))}};
       case 20:
         return model::ResumeRun{any_run()};
       case 0:
         return model::StopRun{any_run(), "chaos"};
       case 1:
-        return model::LaunchFailed{any_node(), "chaos"};
+        return testing_world::not_started(any_node(), "chaos");
       case 2:
         return model::DaemonStarted{};
       case 3:
       case 4:
       case 5:
-        return model::NodeTerminated{any_node()};
+        return testing_world::node_gone(any_node());
       case 6:
       case 7:
         return any_report(any_node());
@@ -246,9 +251,10 @@ class Chaos {
   }
 
   void check_effect(const model::Effect& effect) {
-    if (const auto* launch = std::get_if<model::LaunchNode>(&effect)) {
-      EXPECT_TRUE(launched_.insert(launch->node).second)
-          << "launched twice: " << text(launch->node);
+    if (const auto* submit = std::get_if<model::SubmitGang>(&effect)) {
+      for (const model::Node* node : model::nodes_of(world_.state, submit->attempt)) {
+        EXPECT_TRUE(launched_.insert(node->id).second) << "launched twice: " << text(node->id);
+      }
     }
     if (const auto* kill = std::get_if<model::KillNode>(&effect)) {
       EXPECT_TRUE(launched_.contains(kill->node)) << "killed without a launch";

@@ -9,6 +9,7 @@ namespace {
 using std::chrono::hours;
 using std::chrono::minutes;
 using std::chrono::seconds;
+using testing_world::agent_gone;
 using testing_world::spec_of;
 
 class StepClockTest : public testing_world::StepTest {
@@ -58,7 +59,7 @@ TEST_F(StepClockTest, AMonthForwardUsesUpNoTimeLimit) {
 TEST_F(StepClockTest, AMonthForwardForgetsNoLossOfAHost) {
   const model::RunId run = world.submit(spec_of(1, 1));
   world.all_running(run);
-  world.apply_event_ok(model::AgentExited{world.node(run, 0)});
+  world.apply_event_ok(agent_gone(world.node(run, 0)));
   ASSERT_EQ(world.state.hosts.size(), 1u);
   const Time lost = world.state.hosts.begin()->second.losses.at(0).time;
   set(hours(24 * 30));

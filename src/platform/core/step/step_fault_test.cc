@@ -12,6 +12,8 @@ namespace {
 using std::chrono::seconds;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using testing_world::node_gone;
+using testing_world::not_started;
 using testing_world::spec_of;
 
 class StepFaultTest : public testing_world::StepTest {
@@ -259,9 +261,53 @@ TEST_F(StepFaultTest, ARankThatTheHostsShutdownEndedBeforeItsAgentIsNoLossEither
 
 TEST_F(StepFaultTest, ALaunchThatFailsOfTheDaemonsOwnWantDoesNotBlameTheHost) {
   const model::RunId run = world.submit(spec_of(1, 1));
-  world.apply_event_ok(model::LaunchFailed{world.node(run, 0), "no space left on device", true});
-  EXPECT_EQ(world.attempt(run).cause, model::Cause::launch_failed);
+  world.apply_event_ok(
+      not_started(world.node(run, 0), "no space left on device", model::EndBlame::engine));
+  EXPECT_EQ(world.state.attempts.at({run, 1}).cause, model::Cause::launch_failed);
   EXPECT_TRUE(world.state.hosts.empty());
+}
+
+TEST_F(StepFaultTest, ANodeThatItsEngineTakesBackIsNoLossEvenIfItsPeersFailFirst) {
+  const model::RunId run = world.submit(spec_of(2, 1));
+  world.all_running(run);
+  world.now += std::chrono::seconds(1);
+  const model::NodeId taken = world.node(run, 1);
+  world.apply_event_ok(world.ended(world.node(run, 0), model::RankState::exited, 1));
+  world.apply_event_ok(model::NodeSeen{taken,
+                                       {.phase = model::NodePhase::gone,
+                                        .reason = "preempted by job 7",
+                                        .blame = model::EndBlame::preemption}});
+  EXPECT_EQ(world.attempt(run).cause, model::Cause::node_stopped);
+  EXPECT_THAT(world.run(run).reason, HasSubstr("was taken back by its engine: preempted by job 7"));
+  world.apply_event_ok(node_gone(world.node(run, 0)));
+  EXPECT_EQ(world.run(run).epoch, 2);
+  EXPECT_EQ(world.run(run).losses, 0);
+  EXPECT_EQ(world.run(run).user_exits, 0);
+  EXPECT_TRUE(world.state.hosts.empty());
+}
+
+TEST_F(StepFaultTest, ARunThatWaitsInAQueueOfItsEngineHasThatReasonUntilItIsAdmitted) {
+  const model::RunId run = world.submit(spec_of(1, 1));
+  world.apply_event_ok(model::NodeSeen{
+      world.node(run, 0),
+      {.phase = model::NodePhase::pending, .reason = "Resources", .handle = "4711"}});
+  EXPECT_EQ(world.run(run).reason, "waits in the queue of local: Resources");
+  world.advance_time(std::chrono::hours(1));
+  EXPECT_EQ(world.run(run).epoch, 1) << "it is not late";
+  world.apply_event_ok(model::NodeSeen{world.node(run, 0), {.phase = model::NodePhase::starting}});
+  EXPECT_EQ(world.run(run).reason, "");
+  EXPECT_EQ(world.attempt(run).admitted, world.now);
+  EXPECT_EQ(world.state.nodes.at(world.node(run, 0)).handle, "4711");
+  world.advance_time(std::chrono::seconds(59));
+  EXPECT_EQ(world.run(run).epoch, 1);
+}
+
+TEST_F(StepFaultTest, ARunThatIsStoppedWhileItsEngineQueuesItIsTakenOutOfTheQueueAtOnce) {
+  const model::RunId run = world.submit(spec_of(1, 1));
+  world.apply_event_ok(model::NodeSeen{world.node(run, 0), {.phase = model::NodePhase::pending}});
+  world.apply_event_ok(model::StopRun{run, "enough"});
+  world.apply_event_ok(model::Tick{});
+  EXPECT_EQ(world.count<model::KillNode>(), 1);
 }
 
 TEST_F(StepFaultTest, StateAndReasonAgreeWhileARunEnds) {

@@ -11,6 +11,8 @@ namespace {
 using std::chrono::seconds;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using testing_world::agent_gone;
+using testing_world::node_gone;
 using testing_world::spec_of;
 
 class StepHangTest : public testing_world::StepTest {};
@@ -81,7 +83,7 @@ TEST_F(StepHangTest, ARankThatSomebodyStoppedIsToBlameThoughItsPeersNodeWasLostT
   world.apply_event_ok(stopped);
   ASSERT_EQ(world.attempt(run).cause, model::Cause::hung);
   world.now += seconds(20);
-  world.apply_event_ok(model::NodeTerminated{world.node(run, 0)});
+  world.apply_event_ok(node_gone(world.node(run, 0)));
   EXPECT_EQ(world.attempt(run).cause, model::Cause::hung);
 }
 
@@ -119,7 +121,7 @@ TEST_F(StepHangTest, ANodeThatToldOfAHangAndThenNothingLeavesTheHangToBlame) {
   ASSERT_EQ(world.attempt(run).cause, model::Cause::hung);
   const std::string reason = world.attempt(run).reason;
   world.now += seconds(1);
-  world.apply_event_ok(model::AgentExited{world.node(run, 0)});
+  world.apply_event_ok(agent_gone(world.node(run, 0)));
   EXPECT_EQ(world.attempt(run).cause, model::Cause::hung);
   EXPECT_EQ(world.attempt(run).reason, reason);
 }

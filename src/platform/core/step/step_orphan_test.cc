@@ -12,6 +12,7 @@ using std::chrono::minutes;
 using std::chrono::seconds;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using testing_world::node_gone;
 using testing_world::spec_of;
 
 const std::string kOther(16, 'e');
@@ -261,15 +262,15 @@ TEST_F(OrphanTest, KeepsTheRunOfItsNameFromStartingUntilItIsAdopted) {
   world.state.store.generation = std::string(16, 'f');
   const model::Orphan newer = orphan(act_, 2);
   see({newer});
-  world.apply_event_ok(model::NodeTerminated{world.node(act_, 0)});
+  world.apply_event_ok(node_gone(world.node(act_, 0)));
   world.advance_time(seconds(1));
   EXPECT_EQ(world.run(act_).state, model::RunState::queued);
   EXPECT_THAT(world.run(act_).reason, HasSubstr("`lockstep orphan adopt act/1` takes it over"));
-  EXPECT_EQ(world.count<model::LaunchNode>(), 1);
+  EXPECT_EQ(world.count<model::SubmitGang>(), 1);
   world.apply_event_ok(model::AdoptOrphan{act_, ""});
   EXPECT_EQ(world.run(act_).state, model::RunState::starting);
   EXPECT_EQ(world.run(act_).epoch, 2);
-  EXPECT_EQ(world.count<model::LaunchNode>(), 1) << "it goes on";
+  EXPECT_EQ(world.count<model::SubmitGang>(), 1) << "it goes on";
 }
 
 TEST_F(OrphanTest, LetsTheRunOfItsNameStartOnceItIsGone) {
@@ -279,7 +280,7 @@ TEST_F(OrphanTest, LetsTheRunOfItsNameStartOnceItIsGone) {
   world.submit(spec);
   const model::Orphan newer = orphan(act_, 2);
   see({newer});
-  world.apply_event_ok(model::NodeTerminated{world.node(act_, 0)});
+  world.apply_event_ok(node_gone(world.node(act_, 0)));
   world.advance_time(seconds(1));
   see({});
   world.advance_time(seconds(1));

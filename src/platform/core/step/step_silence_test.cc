@@ -11,6 +11,8 @@ using std::chrono::minutes;
 using std::chrono::seconds;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using testing_world::agent_gone;
+using testing_world::node_gone;
 using testing_world::spec_of;
 
 class StepSilenceTest : public testing_world::StepTest {};
@@ -39,7 +41,7 @@ TEST_F(StepSilenceTest, WhenALostNodesProcessesAreGoneItsRanksCountAsLostAndAsNo
   world.apply_event_ok(world.running(world.node(run, 0)));
   world.apply_event_ok(model::Tick{});
   EXPECT_EQ(world.state.nodes.at(lost).ranks[0].state, model::RankState::running);  // it may be
-  world.apply_event_ok(model::NodeTerminated{lost});
+  world.apply_event_ok(node_gone(lost));
   EXPECT_EQ(world.state.nodes.at(lost).ranks[0].state, model::RankState::lost);
   EXPECT_EQ(world.attempt(run).cause, model::Cause::node_lost);
 }
@@ -153,7 +155,7 @@ TEST_F(StepSilenceTest, ANodeThatDiedWithTheDaemonHidesThePeersThatFailedBecause
   world.apply_event_ok(world.ended(world.node(run, 0), model::RankState::exited, 1));
   world.now += seconds(1);
   world.apply_event_ok(model::DaemonStarted{});
-  world.apply_event_ok(model::NodeTerminated{world.node(run, 1)});
+  world.apply_event_ok(node_gone(world.node(run, 1)));
   EXPECT_EQ(world.attempt(run).cause, model::Cause::node_lost);
 }
 
@@ -247,18 +249,18 @@ TEST_F(StepSilenceTest, APeerThatFailedAfterAnAgentEndedItsRanksBeforeTheirTimeI
 TEST_F(StepSilenceTest, WhatAnAgentThatDiedLeftIsKilledWithoutWaitingForItsSilence) {
   const model::RunId run = world.submit(spec_of(2, 1));
   const model::NodeId node = world.node(run, 1);
-  world.apply_event_ok(model::AgentExited{node});  // no heartbeat yet: it may be about to start
+  world.apply_event_ok(agent_gone(node));  // no heartbeat yet: it may be about to start
   EXPECT_EQ(world.attempt(run).state, model::AttemptState::reserved);
   world.all_running(run);
-  world.apply_event_ok(model::AgentExited{node});
+  world.apply_event_ok(agent_gone(node));
   EXPECT_EQ(world.attempt(run).cause, model::Cause::node_lost);
   EXPECT_THAT(world.run(run).reason,
               AllOf(HasSubstr("agent of node 1 on host b"), HasSubstr("ended")));
   EXPECT_EQ(world.effects.back(), model::Effect(model::KillNode{node}));
-  world.apply_event_ok(model::AgentExited{node});
+  world.apply_event_ok(agent_gone(node));
   EXPECT_EQ(world.count<model::KillNode>(), 1);
   world.now += seconds(5);
-  world.apply_event_ok(model::AgentExited{node});
+  world.apply_event_ok(agent_gone(node));
   EXPECT_EQ(world.count<model::KillNode>(), 2);
 }
 
@@ -266,7 +268,7 @@ TEST_F(StepSilenceTest, AnAgentThatLeftProcessesWhenAllWasToldIsNoLoss) {
   const model::RunId run = world.submit(spec_of(1, 1));
   world.all_running(run);
   world.apply_event_ok(world.ended(world.node(run, 0), model::RankState::exited, 0));
-  world.apply_event_ok(model::AgentExited{world.node(run, 0)});
+  world.apply_event_ok(agent_gone(world.node(run, 0)));
   EXPECT_EQ(world.attempt(run).cause, model::Cause::ok);
   EXPECT_EQ(world.count<model::KillNode>(), 1);
   world.all_terminated(run);

@@ -11,6 +11,8 @@ namespace {
 using std::chrono::seconds;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using testing_world::node_gone;
+using testing_world::not_started;
 using testing_world::spec_of;
 
 class StepTest : public testing_world::StepTest {};
@@ -19,7 +21,7 @@ TEST_F(StepTest, ARunGoesFromQueuedToSucceeded) {
   const model::RunId run = world.submit(spec_of(2, 2));
   EXPECT_EQ(world.run(run).state, model::RunState::starting);
   EXPECT_EQ(world.attempt(run).state, model::AttemptState::reserved);
-  EXPECT_EQ(world.count<model::LaunchNode>(), 2);
+  EXPECT_EQ(world.count<model::SubmitGang>(), 1);
   world.apply_event_ok(world.report(world.node(run, 0), model::NodeState::ready));
   EXPECT_EQ(world.attempt(run).state, model::AttemptState::launching);
   EXPECT_EQ(command(run, 0), model::CommandKind::none);
@@ -173,7 +175,7 @@ TEST_F(StepTest, ALostRankIsTriedAgainAndSaysSo) {
   EXPECT_THAT(world.run(run).reason, AllOf(HasSubstr("rank 3 on host b"), HasSubstr("SIGKILL"),
                                            HasSubstr("attempt 2"), HasSubstr("retry 1 of 3")));
   EXPECT_EQ(world.state.attempts.at({run, 1}).cause, model::Cause::rank_lost);
-  EXPECT_EQ(world.count<model::LaunchNode>(), 4);
+  EXPECT_EQ(world.count<model::SubmitGang>(), 2);
 }
 
 TEST_F(StepTest, APeerThatFailsBecauseARankDiedDoesNotHideTheDeath) {
@@ -314,7 +316,7 @@ TEST_F(StepTest, ANodeThatDiesHidesThePeersThatFailBecauseOfIt) {
   world.all_running(run);
   world.now += seconds(1);
   world.apply_event_ok(world.ended(world.node(run, 0), model::RankState::exited, 1));
-  world.apply_event_ok(model::NodeTerminated{world.node(run, 1)});
+  world.apply_event_ok(node_gone(world.node(run, 1)));
   EXPECT_EQ(world.attempt(run).cause, model::Cause::node_lost);
   EXPECT_THAT(world.attempt(run).reason,
               AllOf(HasSubstr("agent of node 1 on host b"), HasSubstr("ended")));
@@ -325,7 +327,7 @@ TEST_F(StepTest, ANodeThatIsGoneDoesNotHideAPeerThatCrashed) {
   world.all_running(run);
   world.now += seconds(1);
   world.apply_event_ok(world.ended(world.node(run, 0), model::RankState::killed, SIGSEGV));
-  world.apply_event_ok(model::NodeTerminated{world.node(run, 1)});
+  world.apply_event_ok(node_gone(world.node(run, 1)));
   EXPECT_EQ(world.attempt(run).cause, model::Cause::rank_lost);
 }
 
@@ -361,7 +363,7 @@ TEST_F(StepTest, ProcessesThatDoNotDieKeepTheirDevicesAndAreNamed) {
 
 TEST_F(StepTest, ALaunchThatFailsIsALossAndNeedsNoCheckpoint) {
   const model::RunId run = world.submit(spec_of(2, 1));
-  world.apply_event_ok(model::LaunchFailed{world.node(run, 1), "no such\nprogram"});
+  world.apply_event_ok(not_started(world.node(run, 1), "no such\nprogram"));
   EXPECT_EQ(world.attempt(run).cause, model::Cause::launch_failed);
   EXPECT_EQ(command(run, 0), model::CommandKind::stop);
   world.all_terminated(run);
@@ -382,7 +384,7 @@ TEST_F(StepTest, AnAgentThatNeverCallsIsALaunchThatFailed) {
 
 TEST_F(StepTest, AnAgentThatEndsBeforeItCalledIsALaunchThatFailed) {
   const model::RunId run = world.submit(spec_of(1, 1));
-  world.apply_event_ok(model::NodeTerminated{world.node(run, 0)});
+  world.apply_event_ok(node_gone(world.node(run, 0)));
   EXPECT_EQ(world.state.attempts.at({run, 1}).cause, model::Cause::launch_failed);
   EXPECT_EQ(world.run(run).epoch, 2);
 }
@@ -419,7 +421,7 @@ TEST_F(StepTest, StaleRepeatedAndLateReportsAreHarmless) {
   world.apply_event_ok(world.running(old));
   world.apply_event_ok(world.report(world.node(run, 0), model::NodeState::ready));
   world.apply_event_ok(world.running(world.node(run, 0)));
-  world.apply_event_ok(model::NodeTerminated{old});
+  world.apply_event_ok(node_gone(old));
   EXPECT_EQ(world.state.runs, before.runs);
   EXPECT_EQ(world.state.attempts, before.attempts);
   EXPECT_EQ(world.state.nodes, before.nodes);

@@ -51,6 +51,48 @@ TEST_F(AGangLeftAlone, HasTimedOutOnceAllNodesHaveSaidThatTheirRanksRan) {
   EXPECT_EQ(world.run(run_).state, model::RunState::timed_out);
 }
 
+// A node that is cut off may have ended in time.
+class AGangWhoseDaemonWasAway : public testing_world::StepTest {
+ protected:
+  AGangWhoseDaemonWasAway() {
+    auto spec = spec_of(2, 1);
+    spec.timeout = minutes(10);
+    run_ = world.submit(spec);
+    world.all_running(run_);
+    world.now += minutes(11);
+    world.apply_event_ok(model::DaemonStarted{});
+    back_ = world.now;
+  }
+  // Calls of this node for 20 s.
+  void hear(int node) {
+    for (int i = 0; i < 20; ++i) {
+      world.now += seconds(1);
+      world.apply_event_ok(world.running(world.node(run_, node)));
+      world.apply_event_ok(model::Tick{.listening_since = back_});
+    }
+  }
+  model::RunId run_;
+  Time back_{};
+};
+
+TEST_F(AGangWhoseDaemonWasAway, HasNotTimedOutUntilEachNodeHasCalledAgain) {
+  hear(0);
+  EXPECT_EQ(world.attempt(run_).state, model::AttemptState::running);
+  world.apply_event_ok(world.running(world.node(run_, 1)));
+  world.apply_event_ok(model::Tick{.listening_since = back_});
+  EXPECT_EQ(world.attempt(run_).cause, model::Cause::timeout);
+}
+
+TEST_F(AGangWhoseDaemonWasAway, HasSucceededIfTheOtherNodeSaysThatItsRanksEndedInTime) {
+  hear(0);
+  for (int node : {1, 0}) {
+    auto word = world.ended(world.node(run_, node), model::RankState::exited, 0);
+    word.ranks[0].ended = back_ - minutes(5);
+    world.apply_event_ok(word);
+  }
+  EXPECT_EQ(world.attempt(run_).cause, model::Cause::ok);
+}
+
 TEST_F(AGangLeftAlone, HasTimedOutIfOneOfItsRanksTookAStepForWhichAllAreNeeded) {
   stopped_.ranks[0].step = 1;
   world.apply_event_ok(stopped_);

@@ -13,7 +13,9 @@ using std::chrono::seconds;
 using ::testing::ElementsAre;
 using ::testing::Field;
 using ::testing::HasSubstr;
+using testing_world::agent_gone;
 using testing_world::map_of;
+using testing_world::node_gone;
 using testing_world::spec_of;
 
 // Ten hosts with a run of one node on each; the test says which of them call.
@@ -132,9 +134,9 @@ TEST_F(UnreachableTest, ADaemonThatIsAlwaysSlowLosesADeadNodeAfterTheLongestLimi
 
 TEST_F(UnreachableTest, ANodeThatEndedIsLostAtOnce) {
   pass(minutes(1), 3);
-  world.apply_event_ok(model::AgentExited{world.node(runs[0], 0)});
+  world.apply_event_ok(agent_gone(world.node(runs[0], 0)));
   EXPECT_EQ(cause(0), model::Cause::node_lost);
-  world.apply_event_ok(model::NodeTerminated{world.node(runs[1], 0)});
+  world.apply_event_ok(node_gone(world.node(runs[1], 0)));
   EXPECT_EQ(world.run(runs[1]).epoch, 2);
 }
 

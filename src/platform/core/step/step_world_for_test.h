@@ -33,6 +33,18 @@ inline model::RunSpec spec_of(int nodes, int devices) {
   return spec;
 }
 
+// Events of the engine.
+inline model::NodeSeen node_gone(const model::NodeId& node) {
+  return {node, {.phase = model::NodePhase::gone}};
+}
+inline model::NodeSeen agent_gone(const model::NodeId& node) {
+  return {node, {.has_agent = false}};
+}
+inline model::NodeSeen not_started(const model::NodeId& node, const std::string& reason,
+                                   model::EndBlame blame = model::EndBlame::host) {
+  return {node, {.phase = model::NodePhase::gone, .reason = reason, .blame = blame}};
+}
+
 class World {
  public:
   explicit World(map::ClusterMap map) { state.map = std::move(map); }
@@ -112,7 +124,7 @@ class World {
     for (const model::NodeId& node : nodes(id)) apply_event_ok(running(node));
   }
   void all_terminated(const model::RunId& id) {
-    for (const model::NodeId& node : nodes(id)) apply_event_ok(model::NodeTerminated{node});
+    for (const model::NodeId& node : nodes(id)) apply_event_ok(node_gone(node));
   }
   template <class What>
   int count() const {

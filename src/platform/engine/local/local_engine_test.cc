@@ -2,8 +2,10 @@
 
 #include <csignal>
 #include <cstdlib>
-#include <deque>
 #include <functional>
+#include <memory>
+#include <string>
+#include <vector>
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -26,38 +28,43 @@ using std::filesystem::path;
 class LocalEngineTest : public testing::Test {
  protected:
   ~LocalEngineTest() override {
-    for (auto& engine : engines_) {
-      const std::vector<RunningNode> left = *engine.list();
-      for (const RunningNode& present : left) EXPECT_TRUE(engine.kill(present.node));
-    }
+    for (auto& engine : engines_)
+      for (const ListedNode& left : *engine->list()) engine->kill(left.node);
   }
 
   LocalEngine& engine(std::string_view home, std::string_view script) {
     path program = root_ / format("{}-program", home);
     EXPECT_TRUE(write_file(program, format("#!/bin/sh\n{}\n", script), 0700));
     engines_.push_back(*LocalEngine::open({.name = program, .file = program}, root_ / home));
-    return engines_.back();
+    return *engines_.back();
   }
 
-  LaunchSpec launch(const std::string& node) const {
-    LaunchSpec result;
-    const model::NodeName name = *model::parse_node_name(node);
-    result.node = text(name.id);
-    result.generation = name.generation;
-    result.host = "h";
-    result.command = {"true"};
-    result.node_folder = folder(node);
-    result.daemon_file = root_ / "daemon.json";
-    result.token = "token";
-    result.secret = std::string(64, 'a');
-    return result;
+  // Nodes 0, 1, ... of attempt 1 of demo/1.
+  Gang gang(int nodes = 1) const {
+    Gang gang{.attempt = {"", {{"demo", 1}, 1}}, .program = {}, .nodes = {}};
+    gang.program.command = {"true"};
+    gang.program.daemon_file = root_ / "daemon.json";
+    gang.program.token = "token";
+    gang.program.secret = std::string(64, 'a');
+    for (int index = 0; index < nodes; ++index)
+      gang.nodes.push_back({.index = index,
+                            .host = "h",
+                            .address = {},
+                            .devices = {},
+                            .device_uuids = {},
+                            .islands = {},
+                            .node_folder = folder(format("demo/1.1/{}", index))});
+    return gang;
+  }
+  bool has_started(const std::string& node) const {
+    return eventually([&] { return !read_file(folder(node) / "starts").value_or("").empty(); });
   }
   path folder(const std::string& node) const {
     return host::node_folder(root_ / "home", *model::parse_node_name(node));
   }
 
   const TemporaryFolder root_;
-  std::deque<LocalEngine> engines_;
+  std::vector<std::unique_ptr<LocalEngine>> engines_;
 };
 
 // Like the agent: takes the lock, reports that, and stays. After that it never calls exec, during
@@ -73,38 +80,54 @@ exit 0
 
 model::NodeName node(const std::string& words) { return *model::parse_node_name(words); }
 
-std::vector<model::NodeName> nodes_of(const Result<std::vector<RunningNode>>& list) {
+std::vector<model::NodeName> nodes_of(const Result<std::vector<ListedNode>>& list) {
   std::vector<model::NodeName> nodes;
-  for (const RunningNode& present : *list) nodes.push_back(present.node);
+  for (const ListedNode& listed : *list) nodes.push_back(listed.node);
   return nodes;
 }
 
 std::string content(const path& file) { return read_file(file).value_or(std::string()); }
 
-TEST_F(LocalEngineTest, AnAgentIsListedFromItsLaunchUntilItsEnd) {
+TEST_F(LocalEngineTest, AnAgentIsListedFromItsSubmissionUntilItsEnd) {
   LocalEngine& local = engine("home", kAgent);
   EXPECT_TRUE(local.list()->empty());
-  ASSERT_TRUE(local.launch(launch("demo/1.1/0")));
+  local.submit(gang());
   EXPECT_EQ(nodes_of(local.list()), std::vector{node("demo/1.1/0")});
-  ASSERT_TRUE(local.kill(node("demo/1.1/0")));
+  ASSERT_TRUE(has_started("demo/1.1/0"));
+  EXPECT_EQ(nodes_of(local.list()), std::vector{node("demo/1.1/0")});
+  local.kill(node("demo/1.1/0"));
   EXPECT_TRUE(eventually([&] { return local.list()->empty(); }));
 }
 
-TEST_F(LocalEngineTest, LaunchingTwiceStartsOneAgent) {
+TEST_F(LocalEngineTest, SubmittingTwiceStartsOneAgentAlsoAfterItsEnd) {
   LocalEngine& local = engine("home", kAgent);
-  EXPECT_FALSE(local.has_started(node("demo/1.1/0")));
-  ASSERT_TRUE(local.launch(launch("demo/1.1/0")));
-  ASSERT_TRUE(eventually([&] { return !content(folder("demo/1.1/0") / "starts").empty(); }));
-  ASSERT_TRUE(local.launch(launch("demo/1.1/0")));
-  ASSERT_TRUE(local.kill(node("demo/1.1/0")));
+  local.submit(gang());
+  ASSERT_TRUE(has_started("demo/1.1/0"));
+  local.submit(gang());
+  EXPECT_EQ(local.list()->size(), 1u);
+  local.kill(node("demo/1.1/0"));
   ASSERT_TRUE(eventually([&] { return local.list()->empty(); }));
+  LocalEngine& later = engine("home", kAgent);
+  later.submit(gang());
+  EXPECT_TRUE(eventually([&] { return later.list()->empty(); })) << "it has run already";
   EXPECT_EQ(content(folder("demo/1.1/0") / "starts"), "started\n");
-  EXPECT_TRUE(local.has_started(node("demo/1.1/0")));
+}
+
+// The thread first makes a list, since a daemon asks for one before it starts anything.
+TEST_F(LocalEngineTest, ANodeThatIsKilledBeforeItsTurnIsNotStarted) {
+  LocalEngine& local = engine("home", kAgent);
+  const Gang many = gang(20);
+  local.submit(many);
+  local.kill(node("demo/1.1/19"));
+  ASSERT_TRUE(has_started("demo/1.1/18"));
+  EXPECT_EQ(local.list()->size(), 19u);
+  EXPECT_FALSE(std::filesystem::exists(folder("demo/1.1/19")));
 }
 
 TEST_F(LocalEngineTest, TheLaunchFileIsForItsOwnerOnlyAndReadsBack) {
   LocalEngine& local = engine("home", "exit 0");
-  ASSERT_TRUE(local.launch(launch("demo/1.1/0")));
+  local.submit(gang());
+  ASSERT_TRUE(eventually([&] { return !content(folder("demo/1.1/0") / "launch.json").empty(); }));
   struct stat status{};
   ASSERT_EQ(::stat((folder("demo/1.1/0") / "launch.json").c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 0777, 0600u);
@@ -116,12 +139,14 @@ TEST_F(LocalEngineTest, WhatTheAgentStartedIsListedAndKilledThoughItLeftTheSessi
   ASSERT_TRUE(write_file(child, "#!/bin/sh\necho up >> \"$0.up\"\nsleep 600\nexit 0\n", 0700));
   LocalEngine& local = engine(
       "home", format("setsid {} & setsid setsid {} & exit 0", child.string(), child.string()));
-  ASSERT_TRUE(local.launch(launch("demo/1.1/0")));
+  local.submit(gang());
   ASSERT_TRUE(eventually([&] { return content(root_ / "child.up") == "up\nup\n"; }));
   for (int i = 0; i < 3; ++i) EXPECT_EQ(local.list()->size(), 1u);
   // Repeated as the controller does: a process between fork and exec is not seen.
-  EXPECT_TRUE(eventually(
-      [&] { return local.kill(node("demo/1.1/0")).has_value() && local.list()->empty(); }));
+  EXPECT_TRUE(eventually([&] {
+    local.kill(node("demo/1.1/0"));
+    return local.list()->empty();
+  }));
 }
 
 // How many processes have the words among their arguments.
@@ -136,9 +161,9 @@ TEST_F(LocalEngineTest, WhatClearedItsEnvironmentAndForksIsKilledWithItsAgent) {
   const path forker = root_ / "forker";  // starts another of its kind every 50 ms
   ASSERT_TRUE(write_file(forker, "#!/bin/sh\nsleep 0.05\n\"$0\" & wait\n", 0700));
   LocalEngine& local = engine("home", format("env -i {} & sleep 600", forker.string()));
-  ASSERT_TRUE(local.launch(launch("demo/1.1/0")));
+  local.submit(gang());
   ASSERT_TRUE(eventually([&] { return processes_with_argument(forker.string()) > 1; }));
-  ASSERT_TRUE(local.kill(node("demo/1.1/0")));
+  local.kill(node("demo/1.1/0"));
   EXPECT_TRUE(eventually([&] { return local.list()->empty(); }));
   EXPECT_TRUE(eventually([&] { return processes_with_argument(root_.path().string()) == 0; }));
 }
@@ -152,48 +177,78 @@ flock -n 9 || exit 0
 echo $$ > "$folder/agent.pid"
 exec sleep 600
 )");
-  ASSERT_TRUE(local.launch(launch("demo/1.1/0")));
+  local.submit(gang());
   const path file = folder("demo/1.1/0") / "agent.pid";
   ASSERT_TRUE(eventually([&] { return content(file).ends_with('\n'); }));
   for (int i = 0; i < 4; ++i) (void)local.list();
-  EXPECT_EQ(*local.list(), (std::vector<RunningNode>{{node("demo/1.1/0"), true}}));
+  const auto has_agent = [&] {
+    const auto listed = local.list();
+    return listed->size() == 1 && listed->front().seen.has_agent;
+  };
+  EXPECT_TRUE(has_agent());
   ::kill(std::stoi(content(file)), SIGKILL);
-  EXPECT_TRUE(eventually(
-      [&] { return *local.list() == std::vector<RunningNode>{{node("demo/1.1/0"), false}}; }));
+  EXPECT_TRUE(eventually([&] { return !has_agent(); }));
+  EXPECT_EQ(local.list()->size(), 1u);
 }
 
 TEST_F(LocalEngineTest, TwoInstallationsDoNotSeeEachOthersNodes) {
   LocalEngine& one = engine("one", kAgent);
   LocalEngine& two = engine("two", kAgent);
-  ASSERT_TRUE(one.launch(launch("demo/1.1/0")));
+  one.submit(gang());
   ASSERT_TRUE(eventually([&] { return !content(folder("demo/1.1/0") / "starts").empty(); }));
   EXPECT_TRUE(two.list()->empty());
-  ASSERT_TRUE(two.kill(node("demo/1.1/0")));
+  two.kill(node("demo/1.1/0"));
   for (int i = 0; i < 3; ++i) EXPECT_EQ(one.list()->size(), 1u);
 }
 
-TEST_F(LocalEngineTest, ADaemonThatWasStartedLaterSeesTheNodes) {
-  ASSERT_TRUE(engine("home", kAgent).launch(launch("demo/1.1/1")));
-  // Its exec closes the pipe on which the launch waits a moment before its environment can be read.
+TEST_F(LocalEngineTest, ADaemonThatWasStartedLaterSeesTheNodesAndWhatTheyWereLaunchedWith) {
+  Gang first = gang();
+  first.program.time_left = std::chrono::hours(2);
+  engine("home", kAgent).submit(first);
+  ASSERT_TRUE(has_started("demo/1.1/0"));
   LocalEngine& later = engine("home", kAgent);
-  EXPECT_TRUE(
-      eventually([&] { return nodes_of(later.list()) == std::vector{node("demo/1.1/1")}; }));
+  ASSERT_TRUE(
+      eventually([&] { return nodes_of(later.list()) == std::vector{node("demo/1.1/0")}; }));
+  const auto listed = later.list();
+  ASSERT_TRUE(listed->front().record);
+  EXPECT_EQ(listed->front().record->host, "h");
+  EXPECT_EQ(listed->front().record->time_left, Duration(std::chrono::hours(2)));
 }
 
-TEST_F(LocalEngineTest, AMissingProgramIsNamed) {
+TEST_F(LocalEngineTest, AGangOfWhichANodeCannotStartHasThatReasonAndStartsNoFurtherNode) {
+  LocalEngine& local = engine("home", kAgent);
+  Gang three = gang(3);
+  ASSERT_TRUE(write_file(root_ / "no-folder", "a file"));
+  three.nodes[1].node_folder = root_ / "no-folder" / "node-1";
+  local.submit(three);
+  const auto reason = [&] {
+    for (const ListedNode& listed : *local.list())
+      if (listed.seen.phase == model::NodePhase::gone) return listed.seen.reason;
+    return std::string();
+  };
+  EXPECT_TRUE(eventually([&] { return reason().find("no-folder") != std::string::npos; }));
+  EXPECT_EQ(nodes_of(local.list()), (std::vector{node("demo/1.1/0"), node("demo/1.1/1")}));
+  EXPECT_FALSE(std::filesystem::exists(folder("demo/1.1/2")));
+}
+
+TEST_F(LocalEngineTest, AMissingProgramIsNamedAndIsTheFaultOfTheHost) {
   LocalEngine& local = engine("home", "");
   std::filesystem::remove(root_ / "home-program");
-  auto launched = local.launch(launch("demo/1.1/0"));
-  ASSERT_FALSE(launched);
-  EXPECT_NE(launched.error().message.find("home-program"), std::string::npos);
-  for (int i = 0; i < 2; ++i) EXPECT_TRUE(local.list()->empty());
+  local.submit(gang());
+  const auto seen = [&] {
+    const auto listed = local.list();
+    return listed->empty() ? model::Observation{} : listed->front().seen;
+  };
+  ASSERT_TRUE(eventually([&] { return seen().phase == model::NodePhase::gone; }));
+  EXPECT_NE(seen().reason.find("home-program"), std::string::npos);
+  EXPECT_EQ(seen().blame, model::EndBlame::host);
 }
 
 TEST_F(LocalEngineTest, TheAgentHasNoFileOfTheDaemonsOpen) {
   Fd kept(::open("/dev/null", O_RDONLY));  // not close-on-exec
   LocalEngine& local =
       engine("home", "ls /proc/self/fd | wc -l > $(dirname \"$2\")/files; exec sleep 600");
-  ASSERT_TRUE(local.launch(launch("demo/1.1/0")));
+  local.submit(gang());
   const path files = folder("demo/1.1/0") / "files";
   ASSERT_TRUE(eventually([&] { return !content(files).empty(); }));
   EXPECT_EQ(std::stoi(content(files)), 4);  // 0, 1, 2 and ls's own

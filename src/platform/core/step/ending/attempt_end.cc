@@ -299,7 +299,8 @@ void mark_node_lost(Draft& draft, const model::NodeId& id, model::Cause cause, s
   if (attempt.state < model::AttemptState::draining) {
     begin_draining(draft, id.attempt, cause, std::move(reason));
     if (blame == HostBlame::counted) record_host_loss(draft, node.host, id.attempt.run);
-  } else if (blame == HostBlame::counted && explains_diagnosis(draft, attempt, node))
+  } else if ((blame == HostBlame::counted || cause == model::Cause::node_stopped) &&
+             explains_diagnosis(draft, attempt, node))
     set_cause(draft, id.attempt, cause, std::move(reason));
 }
 
@@ -316,6 +317,7 @@ void release_node(Draft& draft, const model::NodeId& id) {
   model::Node& released = draft.nodes.edit(id);
   released.state = model::NodeState::released;
   released.unreachable_since.reset();
+  released.pending_reason.clear();
   for (model::Rank& rank : released.ranks)
     if (rank.state == model::RankState::running) rank.state = model::RankState::lost;
   const auto nodes = draft.nodes_of(id.attempt);

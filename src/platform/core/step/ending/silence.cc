@@ -76,9 +76,10 @@ Duration limit_while_draining(const Draft& draft, const model::Node& node) {
                   model::grace_period_of(spec, draft.settings()) + kStopMargin);
 }
 
-// The agent never called.
+// The agent never called. It cannot while its node waits in a queue of the engine.
 void check_first_call(Draft& draft, const model::Node& node, const ListeningTimes& times,
                       bool is_widespread) {
+  if (!node.pending_reason.empty()) return;
   const Duration limit =
       limit_while_silent(draft, draft.settings().first_call_limit, is_widespread);
   if (!is_silent_for(draft, node, times, limit)) return;

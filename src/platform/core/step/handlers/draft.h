@@ -104,6 +104,8 @@ class Draft {
   std::map<std::string, model::Usage> usage() const;
   // Generation of the store; new runs and attempts get it.
   const std::string& generation() const { return state_.store.generation; }
+  // The name of the engine that starts attempts.
+  const std::string& engine() const { return state_.engine; }
   // One more than the highest number ever given to a run of the project.
   model::RunId next_run_id(const std::string& project) const;
 

@@ -28,8 +28,8 @@ void shift_times(Draft& draft, model::Run& run, const Move& move) {
   if (!draft.attempts.find(id)) return;
   model::Attempt& attempt = draft.attempts.edit(id);
   move(attempt.created);
-  for (auto* moment :
-       {&attempt.started, &attempt.draining, &attempt.ended, &attempt.last_checkpoint})
+  for (auto* moment : {&attempt.admitted, &attempt.started, &attempt.draining, &attempt.ended,
+                       &attempt.last_checkpoint})
     move_if(*moment);
   for (const model::Node* found : draft.nodes_of(id)) {
     model::Node& node = draft.nodes.edit(found->id);

@@ -26,29 +26,103 @@ bool drains(const Draft& draft, const model::AttemptId& id) {
   return draft.attempts.find(id)->state == model::AttemptState::draining;
 }
 
-void mark_lost_and_kill(Draft& draft, const model::NodeId& id, model::Cause cause,
-                        std::string reason, HostBlame blame = HostBlame::counted) {
-  mark_node_lost(draft, id, cause, std::move(reason), blame);
-  kill_node(draft, id);
+// A loss that the engine explains has its reason. One by preemption is a stop by the engine.
+void mark_lost_by_engine(Draft& draft, const model::Node& node, const model::Observation& seen,
+                         model::Cause cause, std::string reason, HostBlame blame) {
+  if (seen.blame == model::EndBlame::preemption)
+    return mark_node_lost(draft, node.id, model::Cause::node_stopped,
+                          format("{} was taken back by its engine: {}", describe_location(node),
+                                 one_line(seen.reason)),
+                          HostBlame::not_counted);
+  mark_node_lost(draft, node.id, cause, std::move(reason), blame);
 }
 
 // The agent ended. The node is lost, unless its ranks are final, or the daemon killed it while its
 // agent was still reporting, too slow to stop.
-void mark_agent_lost(Draft& draft, const model::Node& node) {
+void mark_agent_lost(Draft& draft, const model::Node& node, const model::Observation& seen) {
   const model::Attempt& attempt = *draft.attempts.find(node.id.attempt);
   if (model::ranks_are_final(node) ||
       (node.kill_requested_at && attempt.draining && node.last_heartbeat > *attempt.draining))
     return;
-  mark_node_lost(draft, node.id, model::Cause::node_lost,
-                 format("the agent of {} ended and gave no reason", describe_location(node)));
+  const std::string where = describe_location(node);
+  mark_lost_by_engine(draft, node, seen, model::Cause::node_lost,
+                      seen.reason.empty()
+                          ? format("the agent of {} ended and gave no reason", where)
+                          : format("the agent of {} ended: {}", where, one_line(seen.reason)),
+                      HostBlame::counted);
+}
+
+// The agent never called. Without a reason, it may have been the host.
+void mark_not_started(Draft& draft, const model::Node& node, const model::Observation& seen) {
+  const std::string where = describe_location(node);
+  if (seen.reason.empty())
+    return mark_node_lost(
+        draft, node.id, model::Cause::launch_failed,
+        format("the agent of {} ended before it called; its agent.log may say why", where));
+  mark_lost_by_engine(
+      draft, node, seen, model::Cause::launch_failed,
+      format("{} could not be started: {}", where, one_line(seen.reason)),
+      seen.blame == model::EndBlame::engine ? HostBlame::not_counted : HostBlame::counted);
+}
+
+void handle_gone(Draft& draft, const model::Node& node, const model::Observation& seen) {
+  const model::NodeId id = node.id;
+  if (node.state != model::NodeState::allocated)
+    mark_agent_lost(draft, node, seen);
+  else if (!drains(draft, id.attempt))
+    mark_not_started(draft, node, seen);
+  release_node(draft, id);
+}
+
+// The ranks ended with their agent. Processes that had left its process group are killed at once. A
+// node that never sent a heartbeat may be about to start.
+void handle_missing_agent(Draft& draft, const model::Node& node, const model::Observation& seen) {
+  const model::NodeId id = node.id;
+  if (node.state == model::NodeState::allocated) return;
+  mark_agent_lost(draft, node, seen);
+  kill_node(draft, id);
+}
+
+const model::Node* find_pending_node(const Draft& draft, const model::AttemptId& attempt) {
+  for (const model::Node* node : draft.nodes_of(attempt))
+    if (!node->pending_reason.empty()) return node;
+  return nullptr;
+}
+
+// While a run waits in the engine's own queue, that is its reason.
+void set_pending_reason(Draft& draft, const model::AttemptId& id) {
+  const model::Attempt& attempt = *draft.attempts.find(id);
+  if (attempt.state >= model::AttemptState::running) return;
+  const model::Node* pending = find_pending_node(draft, id);
+  if (!pending && !attempt.admitted) return;
+  const std::string reason =
+      pending ? format("waits in the queue of {}: {}", attempt.engine, pending->pending_reason)
+              : std::string();
+  if (draft.runs.find(id.run)->reason != reason) draft.runs.edit(id.run).reason = reason;
+}
+
+// The limits of the start count from the moment at which the engine begins to start the node.
+void update_from_engine(Draft& draft, const model::Node& known, const model::Observation& seen) {
+  model::Node after = known;
+  if (!seen.handle.empty()) after.handle = seen.handle;
+  if (!seen.incarnation.empty()) after.incarnation = seen.incarnation;
+  after.pending_reason = model::pending_reason_of(seen);
+  if (after == known) return;
+  const model::NodeId id = known.id;
+  const bool was_admitted = !known.pending_reason.empty() && after.pending_reason.empty();
+  if (was_admitted) after.last_heartbeat = draft.now();
+  draft.nodes.edit(id) = std::move(after);
+  if (was_admitted) draft.attempts.edit(id.attempt).admitted = draft.now();
+  set_pending_reason(draft, id.attempt);
 }
 
 // A daemon that was away sent no `start`: that time does not count. Nor does it reach many nodes
 // while the silence is widespread.
 void check_ready(Draft& draft, const model::Attempt& attempt, Time listening_since,
                  bool is_widespread) {
-  const Duration waited = draft.now() - std::max(attempt.created, listening_since);
-  if (attempt.state >= model::AttemptState::running ||
+  const Time begun = std::max(attempt.created, attempt.admitted.value_or(attempt.created));
+  const Duration waited = draft.now() - std::max(begun, listening_since);
+  if (attempt.state >= model::AttemptState::running || find_pending_node(draft, attempt.id) ||
       waited < limit_while_silent(draft, draft.settings().start_limit, is_widespread))
     return;
   for (const model::Node* node : draft.nodes_of(attempt.id))
@@ -57,21 +131,21 @@ void check_ready(Draft& draft, const model::Attempt& attempt, Time listening_sin
                             not_started_reason(draft, *node));
 }
 
-bool any_heartbeat_since(const Draft& draft, const model::Attempt& attempt, Time since) {
-  return std::ranges::any_of(draft.nodes_of(attempt.id), [&](const model::Node* node) {
+bool all_heartbeats_since(const Draft& draft, const model::Attempt& attempt, Time since) {
+  return std::ranges::all_of(draft.nodes_of(attempt.id), [&](const model::Node* node) {
     return node->last_heartbeat >= since;
   });
 }
 
 // Agents enforce the time limit themselves. After a break their reports come first: the ranks may
-// have ended in time while the daemon was away, or with the host, if no agent reports again. The
-// same holds for an unreachable node, and for a slow daemon.
+// have ended in time while the daemon was away, or with the host, if an agent does not report
+// again. The same holds for an unreachable node, and for a slow daemon.
 void check_timeout(Draft& draft, const model::Attempt& attempt, const ListeningTimes& times) {
   if (attempt.state != model::AttemptState::running) return;
   if (has_unreachable_node(draft, attempt.id)) return;
   const Time since = std::max(times.listening_since, times.on_time_since);
   if (draft.now() - since < kReconnectLimit) return;
-  if (!any_heartbeat_since(draft, attempt, since)) return;
+  if (!all_heartbeats_since(draft, attempt, since)) return;
   const model::Run& run = *draft.runs.find(attempt.id.run);
   if (run.time_used + (draft.now() - *attempt.started) >= run.spec.timeout)
     begin_draining(draft, attempt.id, model::Cause::timeout, timeout_reason(run));
@@ -82,7 +156,7 @@ void check_timeout(Draft& draft, const model::Attempt& attempt, const ListeningT
 // nodes are silent, because the command may not reach its agent.
 bool is_overdue(const Draft& draft, const model::Attempt& attempt, const model::Node& node,
                 const ListeningTimes& times, bool is_widespread) {
-  if (node.state == model::NodeState::lost) return true;
+  if (node.state == model::NodeState::lost || !node.pending_reason.empty()) return true;
   const Time stop = std::max(*attempt.draining, times.listening_since);
   if (draft.now() - stop >= draft.settings().log_delivery_limit) return true;
   const model::RunSpec& spec = draft.runs.find(attempt.id.run)->spec;
@@ -125,37 +199,16 @@ void check_attempt(Draft& draft, const model::AttemptId& id, const ListeningTime
 
 }  // namespace
 
-Result<void> handle_event(Draft& draft, const model::LaunchFailed& event) {
-  const model::Node* node = find_live_node(draft, event.node);
-  if (!node || node->state != model::NodeState::allocated) return {};
-  mark_lost_and_kill(
-      draft, event.node, model::Cause::launch_failed,
-      format("{} could not be started: {}", describe_location(*node), one_line(event.message)),
-      event.host_is_blameless ? HostBlame::not_counted : HostBlame::counted);
-  return {};
-}
-
-Result<void> handle_event(Draft& draft, const model::NodeTerminated& event) {
+Result<void> handle_event(Draft& draft, const model::NodeSeen& event) {
   const model::Node* node = find_live_node(draft, event.node);
   if (!node) return {};
-  const model::Attempt& attempt = *draft.attempts.find(event.node.attempt);
-  if (node->state != model::NodeState::allocated)
-    mark_agent_lost(draft, *node);
-  else if (attempt.state < model::AttemptState::draining)
-    mark_node_lost(draft, event.node, model::Cause::launch_failed,
-                   format("the agent of {} ended before it called; its agent.log may say why",
-                          describe_location(*node)));
-  release_node(draft, event.node);
-  return {};
-}
-
-// The ranks ended with their agent. Processes that had left its process group are killed at once. A
-// node that never sent a heartbeat may be about to start.
-Result<void> handle_event(Draft& draft, const model::AgentExited& event) {
-  const model::Node* node = find_live_node(draft, event.node);
-  if (!node || node->state == model::NodeState::allocated) return {};
-  mark_agent_lost(draft, *node);
-  kill_node(draft, event.node);
+  if (event.seen.phase == model::NodePhase::gone) {
+    handle_gone(draft, *node, event.seen);
+    return {};
+  }
+  update_from_engine(draft, *node, event.seen);
+  if (event.seen.phase == model::NodePhase::present && !event.seen.has_agent)
+    handle_missing_agent(draft, *draft.nodes.find(event.node), event.seen);
   return {};
 }
 

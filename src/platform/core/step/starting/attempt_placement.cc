@@ -59,15 +59,16 @@ void start_attempt(Draft& draft, sched::Placement placement) {
   attempt.id = {run.id, run.epoch};
   attempt.generation = draft.generation();
   attempt.created = draft.now();
+  attempt.engine = draft.engine();
   for (model::HostDevices& host_devices : placement.devices) {
     model::Node node;
     node.id = {attempt.id, static_cast<int>(&host_devices - placement.devices.data())};
     node.host = std::move(host_devices.host);
     node.devices = std::move(host_devices.devices);
     node.last_heartbeat = draft.now();
-    draft.add_effect(model::LaunchNode{node.id});
     draft.nodes.add(std::move(node));
   }
+  draft.add_effect(model::SubmitGang{attempt.id});
   draft.attempts.add(std::move(attempt));
 }
 

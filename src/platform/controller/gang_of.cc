@@ -1,4 +1,4 @@
-#include "platform/controller/launch_spec_of.h"
+#include "platform/controller/gang_of.h"
 
 #include <algorithm>
 #include <map>
@@ -33,18 +33,18 @@ std::vector<std::vector<int>> islands_of(const map::Host& host, const std::vecto
   return found;
 }
 
-void set_devices(engine::LaunchSpec& launch, const map::Host* host, const model::Node& node) {
+void set_devices(engine::NodePlacement& placed, const map::Host* host, const model::Node& node) {
   const auto all = host ? map::devices(*host) : std::vector<const map::Device*>{};
   std::vector<bool> gpus;
   for (int index : node.devices) {
     const auto i = static_cast<std::size_t>(index);
-    launch.devices.push_back(i < all.size() ? all[i]->number : index);
+    placed.devices.push_back(i < all.size() ? all[i]->number : index);
     gpus.push_back(i < all.size() && all[i]->kind == map::DeviceKind::gpu);
-    if (gpus.back() && !all[i]->uuid.empty()) launch.device_uuids.push_back(all[i]->uuid);
+    if (gpus.back() && !all[i]->uuid.empty()) placed.device_uuids.push_back(all[i]->uuid);
   }
-  launch.gpus = std::ranges::find(gpus, false) == gpus.end();
-  if (launch.device_uuids.size() != launch.devices.size()) launch.device_uuids.clear();
-  if (host) launch.islands = islands_of(*host, node.devices);
+  placed.gpus = std::ranges::find(gpus, false) == gpus.end();
+  if (placed.device_uuids.size() != placed.devices.size()) placed.device_uuids.clear();
+  if (host) placed.islands = islands_of(*host, node.devices);
 }
 
 // A user's own values have precedence.
@@ -58,36 +58,53 @@ std::map<std::string, std::string> environment_of(const model::Run& run, const m
   return env;
 }
 
-}  // namespace
-
-engine::LaunchSpec launch_spec_of(const model::State& state, const model::Node& node,
-                                  const LaunchSetup& setup) {
-  const model::NodeName name = name_of(state, node.id);
-  const model::Run& run = state.runs.at(node.id.attempt.run);
+engine::NodePlacement placement_of(const model::State& state, const model::Node& node,
+                                   const std::filesystem::path& home) {
   const map::Host* host = map::find_host(state.map, node.host);
+  engine::NodePlacement placed;
+  placed.index = node.id.index;
+  placed.host = node.host;
+  placed.address = host ? map::address_of(*host) : node.host;
+  set_devices(placed, host, node);
+  placed.node_folder = host::node_folder(home, name_of(state, node.id)).string();
+  return placed;
+}
+
+engine::LaunchSpec program_of(const model::State& state, const model::Attempt& attempt,
+                              const GangSetup& setup) {
+  const model::AttemptName name = name_of(attempt);
+  const model::Run& run = state.runs.at(attempt.id.run);
   engine::LaunchSpec launch;
-  launch.node = text(node.id);
-  launch.generation = name.generation;
-  launch.attempt = model::record_of(state, node.id.attempt);
-  launch.host = node.host;
-  launch.address = host ? map::address_of(*host) : node.host;
-  set_devices(launch, host, node);
-  launch.first_rank = node.id.index * run.spec.devices;
+  launch.attempt = model::record_of(state, attempt.id);
   launch.world_size = model::rank_count(run.spec);
   launch.nodes = model::node_count(run.spec);
   launch.command = run.spec.command;
   launch.env = environment_of(run, state, setup.costs);
   launch.working_folder = run.spec.working_folder;
   launch.checkpoint_folder = setup.checkpoint_folder.string();
-  launch.node_folder = host::node_folder(setup.home, name).string();
   launch.daemon_file = (setup.home / "daemon.json").string();
-  launch.token = setup.keys.agent_token(name.attempt());
-  launch.secret = setup.keys.attempt_secret(name.attempt());
+  launch.token = setup.keys.agent_token(name);
+  launch.secret = setup.keys.attempt_secret(name);
   launch.hang_after = run.spec.hang_after;
   launch.on_failure = run.spec.on_failure;
   launch.time_left = run.spec.timeout - run.time_used;
   launch.start_limit = state.settings.start_limit;
   return launch;
+}
+
+}  // namespace
+
+engine::Gang gang_of(const model::State& state, const model::Attempt& attempt,
+                     const GangSetup& setup) {
+  const model::RunSpec& spec = state.runs.at(attempt.id.run).spec;
+  engine::Gang gang{.attempt = name_of(attempt),
+                    .program = program_of(state, attempt, setup),
+                    .devices_per_node = spec.devices,
+                    .make_checkpoint_folder = spec.checkpoint_folder.empty(),
+                    .nodes = {}};
+  for (const model::Node* node : model::nodes_of(state, attempt.id))
+    gang.nodes.push_back(placement_of(state, *node, setup.home));
+  return gang;
 }
 
 }  // namespace lockstep::controller

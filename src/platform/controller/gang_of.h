@@ -1,23 +1,23 @@
-// launch_spec_of: the data with which the agent of a node is launched.
+// gang_of: what an engine gets of an attempt: its program, and the placement of its nodes.
 #pragma once
 
 #include <filesystem>
 #include <string>
 
 #include "platform/core/model/state.h"
-#include "platform/engine/launch_spec.h"
+#include "platform/engine/gang.h"
 #include "platform/host/keys.h"
 
 namespace lockstep::controller {
 
-struct LaunchSetup {
+struct GangSetup {
   const host::Keys& keys;
   const std::filesystem::path& home;        // the daemon's folder
   std::filesystem::path checkpoint_folder;  // of the run
   const std::string& costs;                 // of communication, for the ranks; empty: unknown
 };
 
-engine::LaunchSpec launch_spec_of(const model::State& state, const model::Node& node,
-                                  const LaunchSetup& setup);
+engine::Gang gang_of(const model::State& state, const model::Attempt& attempt,
+                     const GangSetup& setup);
 
 }  // namespace lockstep::controller

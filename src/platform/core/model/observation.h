@@ -1,0 +1,35 @@
+// Observation: what an engine knows of one node. It is the engine's part of an event.
+#pragma once
+
+#include <string>
+
+namespace lockstep::model {
+
+// pending: a system outside of Lockstep has it in its own queue. starting: its agent is being
+// started. present: it has at least one process. gone: it has no process, and never will.
+enum class NodePhase { pending, starting, present, gone };
+
+// Whose fault the end of a node is, as far as its engine knows. preemption: the engine took the
+// devices back, which is nobody's fault.
+enum class EndBlame { unknown, host, engine, preemption };
+
+struct Observation {
+  NodePhase phase = NodePhase::present;
+  // Of a present node. False: its agent was started and is certainly not among its processes. May
+  // be false for an agent that has just been started.
+  bool has_agent = true;
+  std::string reason{};                // for people: why it is pending or gone; empty: unknown
+  EndBlame blame = EndBlame::unknown;  // if it is gone
+  std::string handle{};                // the engine's own name of it, such as a job's id
+  std::string incarnation{};           // of its agent, if the engine knows it
+
+  bool operator==(const Observation&) const = default;
+};
+
+// Empty: it is not pending.
+inline std::string pending_reason_of(const Observation& seen) {
+  if (seen.phase != NodePhase::pending) return "";
+  return seen.reason.empty() ? "no reason is known" : seen.reason;
+}
+
+}  // namespace lockstep::model

@@ -1,0 +1,84 @@
+#include "platform/engine/local/agent_program.h"
+
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include <fcntl.h>
+
+#include "base/os/environment.h"
+#include "base/os/fd.h"
+#include "base/os/files.h"
+#include "base/os/spawn.h"
+#include "platform/host/node_files.h"
+#include "text/convert.h"
+
+namespace lockstep::engine {
+namespace {
+
+using std::filesystem::path;
+
+constexpr const char* kOwnFile = "/proc/self/exe";
+
+// The agent outlives the daemon, and others may read its environment. So it gets the variables of
+// the user and of the machine, of paths to sockets, and Lockstep's own settings. It does not get
+// other variables of the shell that started the daemon, such as cloud keys.
+Environment agent_environment() {
+  Environment kept = own_environment();
+  std::erase_if(kept, [](const auto& variable) {
+    const std::string& name = variable.first;
+    const bool is_needed =
+        name == "XDG_RUNTIME_DIR" || name == "TMPDIR" || name.ends_with("SAN_OPTIONS");
+    return !is_needed && !is_user_variable(name) && !is_node_variable(name) &&
+           !name.starts_with("LOCKSTEP_");
+  });
+  return kept;
+}
+
+}  // namespace
+
+// The name ends with " (deleted)" if the file was replaced since this program was started.
+Result<AgentProgram> AgentProgram::own() {
+  std::error_code failure;
+  const path name = std::filesystem::read_symlink(kOwnFile, failure);
+  if (failure) return Error{Code::internal, format("reading {}: {}", kOwnFile, failure.message())};
+  return AgentProgram{.name = name.string(), .file = kOwnFile};
+}
+
+std::string node_token(const std::string& installation, const model::NodeName& node) {
+  return installation + ":" + text(node);
+}
+
+// The agent creates the lock file before anything else.
+bool has_started(const path& node_folder) {
+  std::error_code ignored;
+  return std::filesystem::exists(host::NodeFiles{node_folder}.lock(), ignored);
+}
+
+Result<void> start_agent(const AgentProgram& program, const LaunchSpec& launch,
+                         const std::string& token) {
+  const host::NodeFiles files{launch.node_folder};
+  TRY(make_folders(files.folder));
+  const path file = files.launch_file();
+  TRY(write_file(file, dump_json(to_json(launch), Indent::two)));
+  const Fd log = TRY(open_file(files.agent_log(), O_WRONLY | O_CREAT | O_APPEND));
+  ProcessSpec agent{.command = {program.name, "agent", file.string()},
+                    .file = program.file,
+                    .environment = agent_environment(),
+                    .folder = "/",
+                    .output = log.get()};
+  agent.environment[std::string(host::kNodeToken)] = token;
+  return spawn_detached(agent);
+}
+
+Result<LaunchSpec> read_launch_file(const path& node_folder) {
+  const path file = host::NodeFiles{node_folder}.launch_file();
+  const auto read = [&]() -> Result<LaunchSpec> {
+    return from_json<LaunchSpec>(TRY(parse_json(TRY(read_file(file)))), UnknownFields::ignore);
+  };
+  auto launch = read();
+  if (!launch) return std::move(launch).error().with_context(file.string());
+  return launch;
+}
+
+}  // namespace lockstep::engine

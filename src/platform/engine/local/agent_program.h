@@ -1,0 +1,33 @@
+// start_agent: starts the agent of a node as a process of this machine.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "base/result.h"
+#include "platform/engine/launch_spec.h"
+
+namespace lockstep::engine {
+
+struct AgentProgram {
+  std::string name;  // as lists of processes show it
+  std::filesystem::path file;
+
+  // This program itself, also after an upgrade has replaced its file.
+  static Result<AgentProgram> own();
+};
+
+// Marks the processes of the node: <installation>:<generation>:<node>.
+std::string node_token(const std::string& installation, const model::NodeName& node);
+
+// True if an agent of the node ever ran.
+bool has_started(const std::filesystem::path& node_folder);
+
+// Writes the launch file and starts the agent, with the token in its environment.
+Result<void> start_agent(const AgentProgram& program, const LaunchSpec& launch,
+                         const std::string& token);
+
+// From its launch file. A newer Lockstep may have written further fields: they are ignored.
+Result<LaunchSpec> read_launch_file(const std::filesystem::path& node_folder);
+
+}  // namespace lockstep::engine

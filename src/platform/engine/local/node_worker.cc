@@ -1,0 +1,235 @@
+#include "platform/engine/local/node_worker.h"
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <utility>
+
+#include "base/log.h"
+#include "base/os/file_lock.h"
+#include "base/os/files.h"
+#include "platform/host/node_files.h"
+
+namespace lockstep::engine {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr Duration kFirstListWait = seconds(1);
+constexpr Duration kListWait = milliseconds(25);
+constexpr Duration kListAgeMax = seconds(10);
+constexpr Duration kFailureListed = std::chrono::minutes(10);
+constexpr Duration kIdle = seconds(10);  // between checks for work
+
+bool is_listed(const std::vector<ListedNode>& nodes, const model::NodeName& node) {
+  return std::ranges::binary_search(nodes, node, {}, &ListedNode::node);
+}
+
+}  // namespace
+
+NodeWorker::NodeWorker(Setup setup)
+    : setup_(std::move(setup)), watch_(host::kNodeToken), thread_([this] { work(); }) {}
+
+NodeWorker::~NodeWorker() {
+  {
+    const Lock lock(mutex_);
+    ending_ = true;
+    changed_.notify_all();
+  }
+  thread_.join();
+}
+
+void NodeWorker::submit(Gang gang) {
+  const auto shared = std::make_shared<const Gang>(std::move(gang));
+  const Lock lock(mutex_);
+  for (const NodePlacement& placement : shared->nodes) {
+    const model::NodeName node = node_name(*shared, placement);
+    if (!submitted_.insert(node).second) continue;
+    submissions_[node] = {};
+    queue_.push_back({shared, placement});
+  }
+  changed_.notify_all();
+}
+
+void NodeWorker::kill(const model::NodeName& node) {
+  {
+    const Lock lock(mutex_);
+    const auto found = submissions_.find(node);
+    if (found != submissions_.end() && found->second.state == Submission::State::queued) {
+      std::erase_if(queue_, [&](const QueuedNode& queued) {
+        return node_name(*queued.gang, queued.placement) == node;
+      });
+      submissions_.erase(found);
+      return;
+    }
+    if (found != submissions_.end()) found->second.kill_requested = true;
+  }
+  watch_.kill(node_token(setup_.installation, node));
+}
+
+Result<std::vector<ListedNode>> NodeWorker::list() {
+  const Lock lock(mutex_);
+  list_wanted_ = true;
+  changed_.notify_all();
+  const std::int64_t wanted = lists_begun_ + 1;
+  const auto deadline = Deadline::after(latest_.number == 0 ? kFirstListWait : kListWait);
+  while (latest_.number < wanted && changed_.wait_until(mutex_, deadline)) {
+  }
+  if (latest_.number == 0 || latest_.too_old.passed())
+    return Error{Code::unavailable,
+                 format("the processes of this machine were not looked at for {}; a file system of "
+                        "the daemon's folder may hang",
+                        text(kListAgeMax))};
+  if (!latest_.nodes) return latest_.nodes;
+  return with_submissions(*latest_.nodes);
+}
+
+std::vector<ListedNode> NodeWorker::with_submissions(std::vector<ListedNode> nodes) const {
+  const std::size_t listed = nodes.size();
+  const std::span<const ListedNode> known(nodes.data(), listed);
+  std::vector<ListedNode> more;
+  for (const auto& [node, submission] : submissions_) {
+    if (std::ranges::binary_search(known, node, {}, &ListedNode::node)) continue;
+    const bool failed = submission.state == Submission::State::failed;
+    more.push_back({.node = node,
+                    .seen = {.phase = failed ? model::NodePhase::gone : model::NodePhase::starting,
+                             .reason = submission.reason,
+                             .blame = submission.blame}});
+  }
+  nodes.insert(nodes.end(), more.begin(), more.end());
+  std::ranges::sort(nodes, {}, &ListedNode::node);
+  return nodes;
+}
+
+// --- In the thread ---
+
+void NodeWorker::work() {
+  for (;;) {
+    std::optional<QueuedNode> next;
+    bool lists = false;
+    {
+      const Lock lock(mutex_);
+      while (!ending_ && !list_wanted_ && queue_.empty())
+        changed_.wait_until(mutex_, Deadline::after(kIdle));
+      if (ending_) return;
+      lists = std::exchange(list_wanted_, false);
+      if (!lists) {
+        next = std::move(queue_.front());
+        queue_.pop_front();
+        submissions_[node_name(*next->gang, next->placement)].state = Submission::State::starting;
+      }
+    }
+    if (lists)
+      make_list();
+    else
+      start(*next);
+  }
+}
+
+void NodeWorker::start(const QueuedNode& node) {
+  record_start(node, start_processes(*node.gang, node.placement));
+}
+
+Result<void> NodeWorker::start_processes(const Gang& gang, const NodePlacement& placement) {
+  if (has_started(placement.node_folder)) return {};
+  if (gang.make_checkpoint_folder) TRY(make_folders(gang.program.checkpoint_folder));
+  const std::string token = node_token(setup_.installation, node_name(gang, placement));
+  TRY(start_agent(setup_.program, launch_spec(gang, placement), token));
+  watch_.expect(token);
+  return {};
+}
+
+// The list that is being made may not show it.
+void NodeWorker::record_start(const QueuedNode& node, const Result<void>& started) {
+  const model::NodeName name = node_name(*node.gang, node.placement);
+  bool kills = false;
+  {
+    const Lock lock(mutex_);
+    Submission& submission = submissions_[name];
+    kills = submission.kill_requested;
+    submission.state = started ? Submission::State::started : Submission::State::failed;
+    submission.list = lists_begun_ + 1;
+    if (!started) {
+      submission.reason = started.error().message;
+      submission.blame =
+          started.error().code == Code::exhausted ? model::EndBlame::engine : model::EndBlame::host;
+      submission.forgotten = Deadline::after(kFailureListed);
+      drop_rest_of_gang(name.attempt());
+    }
+  }
+  if (!started) LS_LOG(warning, "starting {} failed: {}", text(name), started.error().message);
+  if (kills) watch_.kill(node_token(setup_.installation, name));
+}
+
+// All of a gang or nothing: nodes that run already are ended by the controller.
+void NodeWorker::drop_rest_of_gang(const model::AttemptName& attempt) {
+  for (const QueuedNode& queued : queue_)
+    if (queued.gang->attempt == attempt)
+      submissions_.erase(node_name(*queued.gang, queued.placement));
+  std::erase_if(queue_, [&](const QueuedNode& queued) { return queued.gang->attempt == attempt; });
+}
+
+void NodeWorker::make_list() {
+  std::int64_t number = 0;
+  {
+    const Lock lock(mutex_);
+    number = ++lists_begun_;
+  }
+  publish(scan(), number);
+}
+
+Result<std::vector<ListedNode>> NodeWorker::scan() {
+  std::vector<ListedNode> nodes;
+  std::set<model::NodeName> without_agent;
+  const std::string prefix = setup_.installation + ":";
+  for (const std::string& mark : TRY(watch_.marks())) {
+    if (!mark.starts_with(prefix)) continue;
+    const auto node = model::parse_node_name(std::string_view(mark).substr(prefix.size()));
+    if (!node) continue;
+    // Its agent has exited once two lists in a row have found its lock free.
+    if (!is_locked(host::NodeFiles{host::node_folder(setup_.home, *node)}.lock()))
+      without_agent.insert(*node);
+    const bool has_agent = !without_agent.contains(*node) || !without_agent_.contains(*node);
+    nodes.push_back({.node = *node, .seen = {.has_agent = has_agent}, .record = record_of(*node)});
+  }
+  without_agent_ = std::move(without_agent);
+  std::ranges::sort(nodes, {}, &ListedNode::node);
+  std::erase_if(records_, [&](const auto& entry) { return !is_listed(nodes, entry.first); });
+  return nodes;
+}
+
+std::shared_ptr<const LaunchRecord> NodeWorker::record_of(const model::NodeName& node) {
+  if (was_submitted_here(node)) return nullptr;
+  auto& record = records_[node];
+  if (!record)
+    record = std::make_shared<const LaunchRecord>(
+        launch_record(read_launch_file(host::node_folder(setup_.home, node))));
+  return record;
+}
+
+bool NodeWorker::was_submitted_here(const model::NodeName& node) {
+  const Lock lock(mutex_);
+  return submitted_.contains(node);
+}
+
+// From now on the list alone tells of the nodes that were started before it began.
+void NodeWorker::publish(Result<std::vector<ListedNode>> nodes, std::int64_t number) {
+  const Lock lock(mutex_);
+  if (nodes) {
+    std::erase_if(submissions_, [&](const auto& entry) {
+      const Submission& submission = entry.second;
+      return (submission.state == Submission::State::started && submission.list <= number) ||
+             (submission.state == Submission::State::failed && submission.forgotten.passed());
+    });
+    std::erase_if(submitted_, [&](const model::NodeName& node) {
+      return !submissions_.contains(node) && !is_listed(*nodes, node);
+    });
+  }
+  latest_ = {number, Deadline::after(kListAgeMax), std::move(nodes)};
+  changed_.notify_all();
+}
+
+}  // namespace lockstep::engine
