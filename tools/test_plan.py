@@ -20,6 +20,9 @@ from test_programs import PYTHON, ROOT, Check, GoogleTest, Program, PytestFile
 BUSY = ("comm_*_test", "train*_test")
 LAST = ("tests/cluster/*", "python/*")
 
+# The files of such a folder run as one program, because they share what takes seconds to start.
+TOGETHER = ("tests/hosts",)
+
 # Programs in Python without a suffix.
 SCRIPTS = tuple(
     f"tools/check_{name}" for name in ("layers", "language", "docs", "tidy", "generated")
@@ -189,4 +192,7 @@ def ninja(folder: Path, tool: str, argument: str) -> str:
 
 def pytest_files() -> list[Program]:
     found = (path for folder in ("tests", "python") for path in (ROOT / folder).rglob("test_*.py"))
-    return [PytestFile(str(path.relative_to(ROOT))) for path in sorted(found)]
+    names = (str(path.relative_to(ROOT)) for path in found)
+    folder_of = {name: str(Path(name).parent) for name in names}
+    together = {folder if folder in TOGETHER else name for name, folder in folder_of.items()}
+    return [PytestFile(name) for name in sorted(together)]

@@ -236,7 +236,7 @@ def block_of(test: str, output: str) -> str:
 
 @dataclass
 class PytestFile(Program):
-    name: str
+    name: str  # of a file, or of a folder with several
 
     def execute(self, only: str | None, log: Path, scratch: Path) -> Outcome:
         report = scratch / "report.xml"
@@ -272,4 +272,6 @@ class PytestFile(Program):
 
     def again(self, test: str) -> str:
         where = shlex.quote(f"{self.name}::{test}" if test else self.name)
+        if test and not self.name.endswith(".py"):  # a folder
+            where = f"{self.name} -k {shlex.quote(test)}"
         return f"PYTHONPATH=build/python build/venv/bin/python -m pytest {where}"

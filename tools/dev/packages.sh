@@ -73,6 +73,14 @@ as_root() {
 apt_install() {
   local quiet=(DEBIAN_FRONTEND=noninteractive apt-get --option DPkg::Lock::Timeout=300
     --option Acquire::Retries=2 --option Acquire::http::Timeout=60)
+  [[ " $* " != *" openssh-server "* ]] || keep_sshd_off
   as_root "${quiet[@]}" update || echo "apt-get update failed; trying with the lists at hand"
   as_root "${quiet[@]}" install --yes --no-install-recommends "$@"
+}
+
+# Tests need the program sshd. Where it is installed for them alone, no service may listen: Debian's
+# service does not start while this file exists.
+keep_sshd_off() {
+  [[ ! -e /usr/sbin/sshd ]] || return 0
+  as_root mkdir --parents /etc/ssh && as_root touch /etc/ssh/sshd_not_to_be_run
 }

@@ -1,0 +1,28 @@
+"""One boot of four hosts for all tests of a session."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from tests.hosts.host import Host
+from tests.hosts.sandbox import Unavailable
+from tests.hosts.testbed import Testbed
+
+
+@pytest.fixture(scope="session")
+def testbed() -> Iterator[Testbed]:
+    try:
+        with Testbed(4) as made:
+            yield made
+    except Unavailable as why:
+        pytest.skip(str(why))
+
+
+@pytest.fixture
+def hosts(testbed: Testbed) -> list[Host]:
+    """All of them run at the beginning of each test."""
+    for host in testbed.hosts:
+        if not host.is_running():
+            host.boot()
+    return testbed.hosts
