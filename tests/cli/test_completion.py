@@ -74,7 +74,15 @@ def test_hosts_and_programs_are_completed(idle: Cluster, tmp_path: Path) -> None
     idle.serve()
     hosts = completed(idle, "host", "cordon", "")
     assert len(hosts) == 2 and all(host.endswith(("-0", "-1")) for host in hosts)
-    assert completed(idle, "host", "") == {"ls", "cordon", "drain", "release"}
+    assert completed(idle, "host", "") == {
+        "ls",
+        "cordon",
+        "drain",
+        "release",
+        "add",
+        "rm",
+        "inventory",
+    }
     (tmp_path / "pythonic").touch()
     offered = completed(idle, "run", "-n", "2", "--", "pytho", cwd=tmp_path)
     assert {"pythonic", "python3"} <= offered

@@ -179,7 +179,7 @@ class Host:
             self.as_root(f"umount --lazy {folder}")
 
     def console(self) -> str:
-        """What it has printed while it booted."""
+        """Its output while it booted."""
         with contextlib.suppress(OSError):
             log = self._sandbox.seen_from_outside(self._console)
             return log.read_text(errors="replace")[-4000:]

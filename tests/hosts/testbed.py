@@ -2,8 +2,8 @@
 
 Each host is a copy of this machine's file system (an overlay, changes in memory) that
 systemd-nspawn boots. It has its own machine id, boot id, host key, processes, /dev/shm and network
-interface. Of this machine's services none starts in it but sshd. Its user is ann, who logs in with
-a key, from this machine and from the other hosts. /shared is one folder for all.
+interface. None of this machine's services starts in it but sshd. Its user is ann, with a key for
+logins from this machine and from the other hosts. /shared is one folder for all.
 """
 
 from __future__ import annotations
@@ -44,11 +44,9 @@ ln -s /dev/null /etc/systemd/system/console-getty.service
 echo 'Include /run/sshd-clock.conf' >/etc/ssh/sshd_config.d/clock.conf
 : >/etc/fstab
 userdel ann 2>/dev/null || true
-rm -rf /home/ann
 useradd --create-home --shell /bin/bash --password '*' ann
 for user in ann root; do
   home=$(getent passwd $user | cut -d: -f6)
-  rm -rf $home/.ssh
   cp -r /key $home/.ssh
   chown -R $user: $home/.ssh
 done
@@ -122,17 +120,22 @@ class Testbed:
 
     def _prepare(self) -> None:
         """The layer that all hosts have."""
-        base = self._overlay("base", "/")
+        base = self._overlay("base", "/", hidden=("root", "home"))
         self.keys.give_user(self._sandbox.seen_from_outside(base / "key"))
         self._sandbox.run("chroot", str(base), "sh", "-c", PREPARE)
         self.shared.mkdir()
         self.shared.chmod(0o1777)
 
-    def _overlay(self, name: str, lower: str) -> Path:
-        """A file system of its own over another; returns its path inside the sandbox."""
+    def _overlay(self, name: str, lower: str, hidden: tuple[str, ...] = ()) -> Path:
+        """A file system of its own over another; returns its path inside the sandbox. The folders
+        `hidden` are empty."""
         folder = self.disks / name
         for part in ("upper", "work", "root"):
             self._sandbox.seen_from_outside(folder / part).mkdir(parents=True)
+        for part in hidden:
+            empty = self._sandbox.seen_from_outside(folder / "upper" / part)
+            empty.mkdir()
+            os.setxattr(empty, "trusted.overlay.opaque", b"y")
         layers = f"lowerdir={lower},upperdir={folder}/upper,workdir={folder}/work"
         self._sandbox.run("mount", "-t", "overlay", "-o", layers, name, f"{folder}/root")
         return folder / "root"

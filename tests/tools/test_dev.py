@@ -18,6 +18,7 @@ sys.path.insert(0, str(ROOT / "tools"))
 
 import bench  # noqa: E402
 import bench_picture  # noqa: E402
+import test_plan  # noqa: E402
 from test_programs import Check, GoogleTest, Outcome, PytestFile  # noqa: E402
 
 
@@ -222,6 +223,15 @@ def test_a_pytest_file_gives_its_counts(tmp_path: Path) -> None:
     [failure] = outcome.failures
     assert failure.name == "test_bad"
     assert "assert 1 == 2" in failure.output
+
+
+def test_the_files_of_a_folder_that_share_a_boot_run_as_one_program(tmp_path: Path) -> None:
+    names = [program.name for program in test_plan.pytest_files()]
+    assert names.count("tests/hosts") == 1 and "tests/tools/test_dev.py" in names
+    assert not any(name.startswith("tests/hosts/") for name in names)
+    (tmp_path / "test_bad.py").write_text("def test_bad(): assert False\n")
+    [failure] = run(PytestFile(str(tmp_path)), tmp_path).failures
+    assert failure.again.endswith(f"{tmp_path} -k test_bad")
 
 
 def test_a_pytest_file_that_cannot_be_imported_is_a_failure(tmp_path: Path) -> None:

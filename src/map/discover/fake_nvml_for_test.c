@@ -1,5 +1,6 @@
 // A libnvidia-ml.so of a machine with seven cards, for nvml_test.cc. Cards 01 and 02 have a bridge;
-// 41, 42 and 43 are on an NVSwitch, 43 in MIG mode; 81 has no NVLink; 82 has one that is down.
+// 41, 42 and 43 are on an NVSwitch, 43 in MIG mode; 81 has no NVLink; 82 has one that is down, and 3 memory
+// errors. A card 99 is lost.
 #include <stdio.h>
 #include <string.h>
 
@@ -29,7 +30,7 @@ struct pci_info {
   unsigned domain, bus, device, device_id, subsystem_id;
   char address[32];
 };
-enum { success = 0, uninitialized = 1, not_supported = 3, not_found = 6 };
+enum { success = 0, uninitialized = 1, not_supported = 3, not_found = 6, lost = 15 };
 
 static int users = 0;
 
@@ -55,6 +56,7 @@ int nvmlDeviceGetHandleByIndex_v2(unsigned index, const struct card** device) {
 }
 int nvmlDeviceGetHandleByPciBusId_v2(const char* pci, const struct card** device) {
   if (users == 0) return uninitialized;
+  if (strcmp(pci, "0000:99:00.0") == 0) return lost;
   for (unsigned i = 0; i < sizeof cards / sizeof *cards; ++i)
     if (strcmp(cards[i].pci, pci) == 0) {
       *device = &cards[i];
@@ -82,6 +84,12 @@ int nvmlDeviceGetMemoryInfo(const struct card* device, struct memory* memory) {
 int nvmlDeviceGetMigMode(const struct card* device, unsigned* current, unsigned* pending) {
   if (strcmp(device->pci, "0000:81:00.0") == 0) return not_supported;
   *current = *pending = device->mig;
+  return success;
+}
+int nvmlDeviceGetTotalEccErrors(const struct card* device, int kind, int counter,
+                                unsigned long long* count) {
+  if (strcmp(device->pci, "0000:81:00.0") == 0) return not_supported;
+  *count = kind == 1 && counter == 0 && strcmp(device->pci, "0000:82:00.0") == 0 ? 3 : 0;
   return success;
 }
 int nvmlDeviceGetNvLinkState(const struct card* device, unsigned link, unsigned* active) {

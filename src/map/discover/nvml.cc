@@ -25,6 +25,9 @@ struct NvmlPciInfo {
   std::array<char, 32> address;
 };
 constexpr int kNvmlSuccess = 0;
+constexpr int kNvmlGpuIsLost = 15;
+constexpr int kNvmlUncorrected = 1;  // the kind of memory errors
+constexpr int kNvmlSinceDriver = 0;  // their counter since the driver was loaded
 constexpr unsigned kNvmlEnabled = 1;
 constexpr unsigned kLinksMax = 18;
 constexpr unsigned kUuidSize = 96;
@@ -39,6 +42,7 @@ struct NvmlFunctions {
   int (*mig_mode)(NvmlHandle, unsigned* current, unsigned* pending) = nullptr;
   int (*link_state)(NvmlHandle, unsigned link, unsigned* active) = nullptr;
   int (*link_end)(NvmlHandle, unsigned link, NvmlPciInfo*) = nullptr;
+  int (*errors)(NvmlHandle, int kind, int counter, unsigned long long* count) = nullptr;
 };
 
 struct LibraryCloser {
@@ -62,6 +66,7 @@ NvmlFunctions functions_of(const Library& library) {
   find(library, "nvmlDeviceGetMigMode", found.mig_mode);
   find(library, "nvmlDeviceGetNvLinkState", found.link_state);
   find(library, "nvmlDeviceGetNvLinkRemotePciInfo_v2", found.link_end);
+  find(library, "nvmlDeviceGetTotalEccErrors", found.errors);
   return found;
 }
 
@@ -81,8 +86,12 @@ class Nvml {
 
   NvmlGpu gpu_at(const std::string& pci) const {
     NvmlHandle device = nullptr;
-    if (!ready_ || pci.empty() || call_.handle(pci.c_str(), &device) != kNvmlSuccess) return {};
-    return {uuid_of(device), memory_of(device), is_mig(device), links_of(device)};
+    if (!ready_ || pci.empty()) return {};
+    const int status = call_.handle(pci.c_str(), &device);
+    if (status == kNvmlGpuIsLost) return {.uuid = "", .memory = {}, .links = {}, .lost = true};
+    if (status != kNvmlSuccess) return {};
+    return {uuid_of(device), memory_of(device), is_mig(device), links_of(device),
+            uncorrected_of(device)};
   }
 
  private:
@@ -105,6 +114,14 @@ class Nvml {
     unsigned current = 0, pending = 0;
     return call_.mig_mode != nullptr &&
            call_.mig_mode(device, &current, &pending) == kNvmlSuccess && current == kNvmlEnabled;
+  }
+
+  std::optional<std::int64_t> uncorrected_of(NvmlHandle device) const {
+    unsigned long long count = 0;
+    if (call_.errors == nullptr ||
+        call_.errors(device, kNvmlUncorrected, kNvmlSinceDriver, &count) != kNvmlSuccess)
+      return std::nullopt;
+    return static_cast<std::int64_t>(count);
   }
 
   std::vector<std::string> links_of(NvmlHandle device) const {

@@ -2,6 +2,7 @@
 // time, with declarations of our own, so that one build serves machines with and without a driver.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,6 +19,10 @@ struct NvmlGpu {
   bool mig = false;
   // PCI addresses, as in NvidiaGpu, at the other ends of its active NVLinks: GPUs or switches.
   std::vector<std::string> links;
+  // The errors of its memory since the driver was loaded that were not corrected. Without ECC, or
+  // without an answer: unknown.
+  std::optional<std::int64_t> uncorrected_errors = {};
+  bool lost = false;  // it fell off the bus, and works again only after a reset or a reboot
 };
 
 // One for each of these PCI addresses. Without NVML, or without an answer for a card, its values

@@ -1,114 +1,78 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <string_view>
 
-#include "apps/cli/exit_codes.h"
 #include "apps/cli/subcommand.h"
-#include "apps/cli/terminal.h"
-#include "apps/daemon/own_daemon.h"
-#include "apps/run/origin.h"
-#include "apps/run/run_display.h"
-#include "base/clock.h"
-#include "platform/api/json.h"
-#include "text/display/table.h"
+#include "apps/host/host_actions.h"
 
 namespace lockstep::cli {
 namespace {
 
-constexpr auto kVerbs = "ls|cordon|drain|release";
+constexpr auto kActions = "ls|cordon|drain|release|add|rm|inventory";
 
-struct HostFlags {
-  std::string verb;
-  std::vector<std::string> hosts;
-  std::string reason;
-  bool json = false;
-};
-
-struct Verb {
+struct Change {
   std::string_view name;
   model::HostState state;
 };
-constexpr std::array<Verb, 3> kChanges = {{{"cordon", model::HostState::closed},
-                                           {"drain", model::HostState::drained},
-                                           {"release", model::HostState::open}}};
+constexpr std::array<Change, 3> kChanges = {{{"cordon", model::HostState::closed},
+                                             {"drain", model::HostState::drained},
+                                             {"release", model::HostState::open}}};
 
-std::string hosts_table(const api::HostList& list) {
-  Table table({"HOST", "POD", "STATE", "FREE", "DEVICES", "RUNS", "SINCE", "REASON"});
-  const Time now = SystemClock().now();
-  for (const api::HostView& host : list.hosts)
-    table.add({host.id, host.pod.empty() ? "-" : host.pod,
-               std::string(model::displayed_host_state(host.state)), format("{}", host.free),
-               format("{}", host.devices), host.runs.empty() ? "-" : joined(host.runs, " "),
-               host.since ? age(*host.since, now) : "-", host.reason});
-  return fit_to_terminal(table);
-}
-
-void show(const api::HostList& list, bool json) {
-  print(json ? dump_json(to_json(list), Indent::two) : hosts_table(list));
-}
-
-Result<int> list_hosts(const HostFlags& flags) {
-  if (!flags.reason.empty())
-    return Error{Code::invalid, "host ls changes nothing: leave out --reason"};
-  client::Client client = TRY(connect_to_daemon());
-  api::HostList list = TRY(client.call(api::kHosts));
-  for (const std::string& name : flags.hosts)
-    if (std::ranges::find(list.hosts, name, &api::HostView::id) == list.hosts.end())
-      return Error{Code::not_found,
-                   format("there is no host '{}' on the map; `lockstep host ls` lists them", name)};
-  if (!flags.hosts.empty())
-    std::erase_if(list.hosts, [&](const api::HostView& host) {
-      return std::ranges::find(flags.hosts, host.id) == flags.hosts.end();
-    });
-  show(list, flags.json);
-  return kDone;
-}
-
-Result<int> change_hosts(const HostFlags& flags, model::HostState state) {
-  if (flags.hosts.empty())
-    return Error{Code::invalid,
-                 format("host {}: name a host; `lockstep host ls` lists them", flags.verb)};
-  client::Client client = TRY(connect_to_daemon());
-  api::HostList list;
-  for (const std::string& host : flags.hosts)
-    list = TRY(client.call(
-        api::kSetHost,
-        {.request = {.host = host, .state = state, .by = user_name(), .reason = flags.reason}}));
-  std::erase_if(list.hosts, [&](const api::HostView& host) {
-    return std::ranges::find(flags.hosts, host.id) == flags.hosts.end();
-  });
-  show(list, flags.json);
-  return kDone;
-}
+struct OtherAction {
+  std::string_view name;
+  Result<int> (*run)(const HostFlags& flags);
+};
+constexpr std::array<OtherAction, 4> kOthers = {
+    {{"ls", list_hosts}, {"add", add_hosts}, {"rm", remove_hosts}, {"inventory", print_inventory}}};
 
 Result<int> act_on(const HostFlags& flags) {
-  if (flags.verb == "ls") return list_hosts(flags);
-  const auto* const change = std::ranges::find(kChanges, flags.verb, &Verb::name);
-  if (change == kChanges.end())
+  const auto* const change = std::ranges::find(kChanges, flags.action, &Change::name);
+  if (change != kChanges.end()) return change_hosts(flags, change->state);
+  const auto* const other = std::ranges::find(kOthers, flags.action, &OtherAction::name);
+  if (other == kOthers.end())
     return Error{Code::invalid,
-                 format("host: there is no action '{}': write one of {}", flags.verb, kVerbs)};
-  return change_hosts(flags, change->state);
+                 format("host: there is no action '{}': write one of {}", flags.action, kActions)};
+  if (!flags.reason.empty())
+    return Error{Code::invalid,
+                 format("host {}: --reason is for cordon, drain and release", flags.action)};
+  return other->run(flags);
 }
 
 }  // namespace
 
-// `lockstep host ls|cordon|drain|release [HOST...]`: shows and sets which hosts accept runs.
+// `lockstep host ACTION [HOST...]`: which hosts accept runs; sets up machines; describes this one.
 void add_host(CLI::App& app, Action& action) {
-  auto* command = app.add_subcommand("host", "List hosts, or keep runs from them");
+  auto* command = app.add_subcommand("host", "List hosts, keep runs from them, set up new ones");
   auto flags = std::make_shared<HostFlags>();
-  command->add_option("action", flags->verb, "what to do")->required()->type_name(kVerbs);
-  command->add_option("host", flags->hosts, "hosts by their ids in the map")->type_name(kHostValue);
+  command->add_option("action", flags->action, "what to do")->required()->type_name(kActions);
+  command
+      ->add_option("host", flags->hosts,
+                   "hosts by their ids in the map; for add and rm as ssh names them")
+      ->type_name(kHostValue);
   command
       ->add_option("--reason", flags->reason,
                    "why; shown with the host and with runs that wait for it")
       ->type_name("TEXT");
+  command
+      ->add_option("--package", flags->package,
+                   "of add: the package to copy, or a folder with several; else those beside this "
+                   "program")
+      ->type_name(kFileValue);
+  command->add_option("--timeout", flags->timeout, "of add and rm: for an answer of a host")
+      ->type_name("DURATION")
+      ->capture_default_str();
   command->add_flag("--json", flags->json, "print JSON");
   command->footer(
       "cordon, drain: no run starts there any more, those that are there go on to their end; drain "
-      "says\nthat the host is to be taken away. release: it is given to runs again.\n\n"
+      "says\nthat the host is to be taken away. release: it is given to runs again. add: copies "
+      "Lockstep to\nmachines by SSH, and prints what they have. rm: removes it there. inventory: "
+      "what this machine\nhas. The last three need no daemon.\n\n"
       "Examples:\n"
       "  lockstep host ls\n"
-      "  lockstep host drain node-3 --reason \"its fan is loud\"");
+      "  lockstep host drain node-3 --reason \"its fan is loud\"\n"
+      "  lockstep host add ann@gpu1 ann@gpu2 --package lockstep-0.1.0-Linux.tar.gz\n"
+      "  lockstep host inventory --json");
   command->callback([&action, flags] { action = [flags] { return act_on(*flags); }; });
 }
 

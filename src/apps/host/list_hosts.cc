@@ -1,0 +1,47 @@
+#include <algorithm>
+
+#include "apps/cli/exit_codes.h"
+#include "apps/cli/terminal.h"
+#include "apps/daemon/own_daemon.h"
+#include "apps/host/host_actions.h"
+#include "apps/run/run_display.h"
+#include "base/clock.h"
+#include "platform/api/json.h"
+#include "text/display/table.h"
+
+namespace lockstep::cli {
+namespace {
+
+std::string hosts_table(const api::HostList& list) {
+  Table table({"HOST", "POD", "STATE", "FREE", "DEVICES", "RUNS", "SINCE", "REASON"});
+  const Time now = SystemClock().now();
+  for (const api::HostView& host : list.hosts)
+    table.add({host.id, host.pod.empty() ? "-" : host.pod,
+               std::string(model::displayed_host_state(host.state)), format("{}", host.free),
+               format("{}", host.devices), host.runs.empty() ? "-" : joined(host.runs, " "),
+               host.since ? age(*host.since, now) : "-", host.reason});
+  return fit_to_terminal(table);
+}
+
+}  // namespace
+
+void show_hosts(api::HostList list, const HostFlags& flags) {
+  if (!flags.hosts.empty())
+    std::erase_if(list.hosts, [&](const api::HostView& host) {
+      return std::ranges::find(flags.hosts, host.id) == flags.hosts.end();
+    });
+  print(flags.json ? dump_json(to_json(list), Indent::two) : hosts_table(list));
+}
+
+Result<int> list_hosts(const HostFlags& flags) {
+  client::Client client = TRY(connect_to_daemon());
+  const api::HostList list = TRY(client.call(api::kHosts));
+  for (const std::string& name : flags.hosts)
+    if (std::ranges::find(list.hosts, name, &api::HostView::id) == list.hosts.end())
+      return Error{Code::not_found,
+                   format("there is no host '{}' on the map; `lockstep host ls` lists them", name)};
+  show_hosts(list, flags);
+  return kDone;
+}
+
+}  // namespace lockstep::cli

@@ -1,0 +1,40 @@
+// Sets up a host over SSH: finds out what it is, copies the package that fits, and asks for its
+// inventory. Three calls of ssh; two if the package is there already.
+//
+// A tarball goes to PREFIX/lib/lockstep-VERSION-SUM, and PREFIX/bin/lockstep becomes a link to its
+// program in one step. So what runs from an older installation keeps its files.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "platform/api/host_messages.h"
+#include "platform/host_setup/package.h"
+#include "platform/host_setup/remote_shell.h"
+
+namespace lockstep::host_setup {
+
+struct SetUpOptions {
+  std::vector<Package> packages;
+  std::string version;                              // of this program, and of the packages
+  Duration answer_limit = std::chrono::minutes(1);  // of a call that copies nothing
+  Duration copy_limit = std::chrono::minutes(20);
+};
+
+// Gets each step for the progress display: "copies 15.2 MiB".
+using OnStep = std::function<void(std::string_view step)>;
+
+// The report has the clock checked against this machine's. From any thread.
+Result<api::HostReport> set_up(RemoteShell& shell, const std::string& target,
+                               const SetUpOptions& options, const Clock& clock,
+                               const OnStep& on_step);
+
+// Removes what set_up() has installed, or the Debian package; the records of runs stay. Refuses
+// while Lockstep runs there.
+Result<void> take_down(RemoteShell& shell, const std::string& target, Duration limit);
+
+}  // namespace lockstep::host_setup
