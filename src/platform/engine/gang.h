@@ -1,5 +1,5 @@
-// Gang: the nodes of an attempt, which an engine starts as one. What to run is stated once; where
-// each node runs, and where its files are on that host, is in its placement.
+// Gang: the nodes of an attempt, which an engine starts as one. It has the program once; where each
+// node runs, and where its files are on that host, is in its placement.
 #pragma once
 
 #include <string>

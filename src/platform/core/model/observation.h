@@ -10,12 +10,12 @@ namespace lockstep::model {
 enum class NodePhase { pending, starting, present, gone };
 
 // Whose fault the end of a node is, as far as its engine knows. preemption: the engine took the
-// devices back, which is nobody's fault.
+// devices back, and no part failed.
 enum class EndBlame { unknown, host, engine, preemption };
 
 struct Observation {
   NodePhase phase = NodePhase::present;
-  // Of a present node. False: its agent was started and is certainly not among its processes. May
+  // For a present node. False: its agent was started and is certainly not among its processes. May
   // be false for an agent that has just been started.
   bool has_agent = true;
   std::string reason{};                // for people: why it is pending or gone; empty: unknown
