@@ -1,8 +1,8 @@
 // FileWriter: writes files on a thread of its own, so that a slow or hanging disk does not keep the
 // daemon's thread.
 //
-// What waits is in memory, up to a bound. A newer content of a file replaces one that waits. A
-// write that fails is logged, and its content is lost.
+// Waiting contents are in memory, up to a bound. A newer content of a file replaces one that waits.
+// A write that fails is logged, and its content is lost.
 #pragma once
 
 #include <deque>
