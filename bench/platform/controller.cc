@@ -189,9 +189,7 @@ class NoEngine : public engine::Engine {
   std::string_view name() const override { return "none"; }
   void submit(engine::Gang) override {}
   void kill(const model::NodeName&) override {}
-  Result<std::vector<engine::ListedNode>> list() override {
-    return std::vector<engine::ListedNode>();
-  }
+  Result<engine::EngineList> list() override { return engine::EngineList(); }
 };
 
 constexpr int kEndedRuns = 100'000;

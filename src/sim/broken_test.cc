@@ -65,7 +65,7 @@ class EngineWrapper : public engine::Engine {
   std::string_view name() const override { return real_.name(); }
   void submit(engine::Gang gang) override { real_.submit(std::move(gang)); }
   void kill(const model::NodeName& node) override { real_.kill(node); }
-  Result<std::vector<engine::ListedNode>> list() override { return real_.list(); }
+  Result<engine::EngineList> list() override { return real_.list(); }
 
  protected:
   engine::Engine& real_;
@@ -81,9 +81,9 @@ class LaunchesTwice : public EngineWrapper {
       submitted_[engine::node_name(gang, node)] = engine::launch_spec(gang, node);
     real_.submit(std::move(gang));
   }
-  Result<std::vector<engine::ListedNode>> list() override {
+  Result<engine::EngineList> list() override {
     auto listed = TRY(real_.list());
-    for (const engine::ListedNode& node : listed)
+    for (const engine::ListedNode& node : listed.nodes)
       if (const auto found = submitted_.extract(node.node); !found.empty())
         (void)hosts_.start(found.mapped());
     return listed;
@@ -104,10 +104,10 @@ class LaunchesNothing : public EngineWrapper {
 class ForgetsALiveNode : public EngineWrapper {
  public:
   using EngineWrapper::EngineWrapper;
-  Result<std::vector<engine::ListedNode>> list() override {
-    auto nodes = TRY(real_.list());
-    if (++looks_ % 50 == 0 && !nodes.empty()) nodes.pop_back();
-    return nodes;
+  Result<engine::EngineList> list() override {
+    auto listed = TRY(real_.list());
+    if (++looks_ % 50 == 0 && !listed.nodes.empty()) listed.nodes.pop_back();
+    return listed;
   }
 
  private:
@@ -117,10 +117,11 @@ class ForgetsALiveNode : public EngineWrapper {
 class RemembersTheDead : public EngineWrapper {
  public:
   using EngineWrapper::EngineWrapper;
-  Result<std::vector<engine::ListedNode>> list() override {
-    for (const engine::ListedNode& listed : TRY(real_.list())) seen_.insert(listed.node);
-    std::vector<engine::ListedNode> all;
-    for (const model::NodeName& node : seen_) all.push_back({.node = node});
+  Result<engine::EngineList> list() override {
+    const engine::EngineList listed = TRY(real_.list());
+    for (const engine::ListedNode& node : listed.nodes) seen_.insert(node.node);
+    engine::EngineList all;
+    for (const model::NodeName& node : seen_) all.nodes.push_back({.node = node});
     return all;
   }
 
@@ -134,7 +135,7 @@ class KillsAnother : public EngineWrapper {
   void kill(const model::NodeName& node) override {
     const auto listed = real_.list();
     if (!listed) return;
-    for (const engine::ListedNode& other : *listed)
+    for (const engine::ListedNode& other : listed->nodes)
       if (other.node != node) return real_.kill(other.node);
   }
 };

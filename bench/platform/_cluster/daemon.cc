@@ -52,10 +52,10 @@ class SimulatedEngine : public engine::Engine {
             write_all(launches_.get(), dump_json(to_json(engine::launch_spec(gang, node))) + "\n"));
   }
   void kill(const model::NodeName& node) override { nodes_.erase(node); }
-  Result<std::vector<engine::ListedNode>> list() override {
+  Result<engine::EngineList> list() override {
     remove_ended();
-    std::vector<engine::ListedNode> listed;
-    for (const model::NodeName& node : nodes_) listed.push_back({.node = node});
+    engine::EngineList listed;
+    for (const model::NodeName& node : nodes_) listed.nodes.push_back({.node = node});
     return listed;
   }
 

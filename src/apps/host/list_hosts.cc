@@ -17,9 +17,12 @@ std::string hosts_table(const api::HostList& list) {
   const Time now = SystemClock().now();
   for (const api::HostView& host : list.hosts)
     table.add({host.id, host.pod.empty() ? "-" : host.pod,
-               std::string(model::displayed_host_state(host.state)), format("{}", host.free),
-               format("{}", host.devices), host.runs.empty() ? "-" : joined(host.runs, " "),
-               host.since ? age(*host.since, now) : "-", host.reason});
+               std::string(host.unavailable.empty() ? model::displayed_host_state(host.state)
+                                                    : "unavailable"),
+               format("{}", host.free), format("{}", host.devices),
+               host.runs.empty() ? "-" : joined(host.runs, " "),
+               host.since ? age(*host.since, now) : "-",
+               host.unavailable.empty() ? host.reason : host.unavailable});
   return fit_to_terminal(table);
 }
 

@@ -203,6 +203,7 @@ struct HostView {
   std::string pod;
   model::HostState state = model::HostState::open;
   std::string reason;
+  std::string unavailable;
   std::optional<Time> since;
   int devices = 0;
   int free = 0;
@@ -216,6 +217,7 @@ struct HostView {
         field("state", &HostView::state,
               "open; avoided: only if no other host fits; closed and drained: to no new run"),
         field("reason", &HostView::reason, "why it is not open"),
+        field("unavailable", &HostView::unavailable, "why its engine cannot use it now"),
         field("since", &HostView::since, "in that state; absent: always"),
         field("devices", &HostView::devices, "that it has"),
         field("free", &HostView::free, "of them held by no run"),

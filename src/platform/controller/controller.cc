@@ -24,6 +24,8 @@ namespace fs = std::filesystem;
 
 // How often the engine is polled; while an attempt drains it is polled at every tick.
 constexpr Duration kEnginePollInterval = std::chrono::seconds(1);
+// The same while it has no node to tell of, but maybe a host that cannot be used.
+constexpr Duration kIdlePollInterval = std::chrono::seconds(10);
 // Longest gap between two ticks: after a longer one, the daemon itself was suspended (stopped, or a
 // disk hung). Well below the silence limit of a node.
 constexpr Duration kStandstill = std::chrono::seconds(10);
@@ -44,6 +46,8 @@ constexpr Duration kProbeInterval = std::chrono::seconds(5);
 constexpr Duration kKeptAfterEnd = std::chrono::minutes(1);
 constexpr Duration kDropInterval = std::chrono::seconds(10);
 
+const std::string kAvailable;  // no reason why a host is unavailable
+
 // Subjects of failure messages.
 constexpr auto kStore = "store", kHistory = "history", kEngine = "engine", kSilence = "silence";
 
@@ -51,8 +55,8 @@ bool is_to_start(const model::Attempt* attempt, const model::AttemptId& id) {
   return attempt && attempt->id == id && attempt->state < model::AttemptState::draining;
 }
 
-bool is_listed(const std::vector<engine::ListedNode>& listed, const model::NodeName& node) {
-  return std::ranges::find(listed, node, &engine::ListedNode::node) != listed.end();
+bool is_listed(const engine::EngineList& listed, const model::NodeName& node) {
+  return std::ranges::find(listed.nodes, node, &engine::ListedNode::node) != listed.nodes.end();
 }
 
 // True if the node's row does not say this already.
@@ -199,6 +203,7 @@ Result<void> Controller::connect_to_engine() {
   const auto listed = list_engine_nodes();
   pause_ = std::clamp(pause_ * 2, kEngineRetryFirst, kEngineRetryMax);
   if (!listed) return {};
+  TRY(update_hosts(*listed));
   TRY(update_orphans(*listed));
   decider_.set_engine_has_listed();
   submit_missing_gangs(*listed);
@@ -208,7 +213,7 @@ Result<void> Controller::connect_to_engine() {
 
 // The daemon may have died between the commit of a placement and the start of its agents. So gangs
 // are submitted again that have a node without a sign of life.
-void Controller::submit_missing_gangs(const std::vector<engine::ListedNode>& listed) {
+void Controller::submit_missing_gangs(const engine::EngineList& listed) {
   for (const model::RunId& run : state().open) {
     const model::Attempt* attempt = model::live_attempt(state(), run);
     if (!attempt || !is_to_submit(*attempt, listed)) continue;
@@ -220,7 +225,7 @@ void Controller::submit_missing_gangs(const std::vector<engine::ListedNode>& lis
 // Not if it conflicts with an orphan. The engine does not start a node again that has ended, which
 // an older copy of the store may not know.
 bool Controller::is_to_submit(const model::Attempt& attempt,
-                              const std::vector<engine::ListedNode>& listed) const {
+                              const engine::EngineList& listed) const {
   if (!is_to_start(&attempt, attempt.id) || attempt.generation != state().store.generation ||
       !is_of_engine(attempt) || unsubmitted_.contains(attempt.id))
     return false;
@@ -240,13 +245,28 @@ bool Controller::is_of_engine(const model::Attempt& attempt) const {
   return attempt.engine.empty() || attempt.engine == setup_.engine.name();
 }
 
-// --- Orphans ---
+// --- Hosts and orphans ---
 
-Result<void> Controller::update_orphans(const std::vector<engine::ListedNode>& listed) {
+Result<void> Controller::update_hosts(const engine::EngineList& listed) {
+  bool changed = false;
+  for (const map::Host* host : map::hosts(state().map)) {
+    const auto found = listed.unavailable.find(host->id);
+    const auto row = state().hosts.find(host->id);
+    const std::string& now = found == listed.unavailable.end() ? kAvailable : found->second;
+    const std::string& before = row == state().hosts.end() ? kAvailable : row->second.unavailable;
+    if (now == before) continue;
+    changed = true;
+    LS_LOG(info, "host {} is {}{}", host->id, now.empty() ? "available" : "unavailable: ", now);
+  }
+  if (changed) TRY(process_event(model::HostsSeen{listed.unavailable}));
+  return {};
+}
+
+Result<void> Controller::update_orphans(const engine::EngineList& listed) {
   unlisted_orphan_called_ = false;
   model::OrphansListed seen;
   bool changed = false;
-  for (const engine::ListedNode& node : listed) {
+  for (const engine::ListedNode& node : listed.nodes) {
     if (node.seen.phase == model::NodePhase::gone) continue;
     TRY(fetch(node.node.id.attempt.run));
     if (model::has_node(state(), node.node)) continue;
@@ -610,8 +630,8 @@ void Controller::execute(const model::KillNode& effect) {
 void Controller::execute(const model::KillOrphan& effect) { setup_.engine.kill(effect.node); }
 
 // While an attempt drains, the engine is polled at every tick; else once a second.
-bool Controller::engine_poll_is_due() const {
-  if (!last_engine_poll_ || setup_.steady.since_boot() - *last_engine_poll_ >= kEnginePollInterval)
+bool Controller::engine_poll_is_due(Duration interval) const {
+  if (!last_engine_poll_ || setup_.steady.since_boot() - *last_engine_poll_ >= interval)
     return true;
   return std::ranges::any_of(state().open, [&](const model::RunId& run) {
     const model::Attempt* attempt = model::live_attempt(state(), run);
@@ -619,7 +639,7 @@ bool Controller::engine_poll_is_due() const {
   });
 }
 
-Result<std::vector<engine::ListedNode>> Controller::list_engine_nodes() {
+Result<engine::EngineList> Controller::list_engine_nodes() {
   last_engine_poll_ = setup_.steady.since_boot();
   auto listed = setup_.engine.list();
   if (listed && problem_log_.clear(kEngine)) LS_LOG(info, "the engine says again what runs");
@@ -640,28 +660,30 @@ std::vector<model::NodeId> Controller::awaited_nodes() const {
 
 // Nodes that are submitted after the list was made are not in it.
 void Controller::poll_engine() {
-  if (!engine_poll_is_due()) return;
   const std::vector<model::NodeId> awaited = awaited_nodes();
-  if (awaited.empty() && state().orphans.empty() && !unlisted_orphan_called_) return;
+  const bool is_idle = awaited.empty() && state().orphans.empty() && !unlisted_orphan_called_;
+  if (!engine_poll_is_due(is_idle ? kIdlePollInterval : kEnginePollInterval)) return;
   const auto listed = list_engine_nodes();
   if (!listed) return;
   const auto news = news_of_engine(awaited, *listed);
-  (void)update_orphans(*listed);  // after a failed commit it comes again
+  (void)update_hosts(*listed);  // after a failed commit both come again
+  (void)update_orphans(*listed);
   if (!news.empty()) (void)process_events(news);
 }
 
 // The news that the list has of these nodes.
-std::vector<model::Event> Controller::news_of_engine(
-    const std::vector<model::NodeId>& awaited,
-    const std::vector<engine::ListedNode>& listed) const {
+std::vector<model::Event> Controller::news_of_engine(const std::vector<model::NodeId>& awaited,
+                                                     const engine::EngineList& listed) const {
   std::map<model::NodeName, const model::Observation*> seen;
-  for (const engine::ListedNode& node : listed) seen.emplace(node.node, &node.seen);
+  for (const engine::ListedNode& node : listed.nodes) seen.emplace(node.node, &node.seen);
   const model::Observation gone{.phase = model::NodePhase::gone};
   std::vector<model::Event> news;
-  for (const model::NodeId& node : awaited) {
-    const auto found = seen.find(name_of(state(), node));
+  for (const model::NodeId& id : awaited) {
+    const model::Node& node = state().nodes.at(id);
+    const auto found = seen.find(name_of(state(), id));
+    if (found == seen.end() && listed.unavailable.contains(node.host)) continue;
     const model::Observation& what = found == seen.end() ? gone : *found->second;
-    if (is_news(state().nodes.at(node), what)) news.emplace_back(model::NodeSeen{node, what});
+    if (is_news(node, what)) news.emplace_back(model::NodeSeen{id, what});
   }
   return news;
 }

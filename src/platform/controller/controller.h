@@ -134,11 +134,11 @@ class Controller {
   void drop_old_runs();
   bool engine_retry_is_due() const;
   Result<void> connect_to_engine();
-  void submit_missing_gangs(const std::vector<engine::ListedNode>& listed);
-  bool is_to_submit(const model::Attempt& attempt,
-                    const std::vector<engine::ListedNode>& listed) const;
+  void submit_missing_gangs(const engine::EngineList& listed);
+  bool is_to_submit(const model::Attempt& attempt, const engine::EngineList& listed) const;
   bool is_of_engine(const model::Attempt& attempt) const;
-  Result<void> update_orphans(const std::vector<engine::ListedNode>& listed);
+  Result<void> update_hosts(const engine::EngineList& listed);
+  Result<void> update_orphans(const engine::EngineList& listed);
   model::Orphan orphan_of(const engine::ListedNode& listed) const;
   void log_orphans() const;
   Result<void> resume_listening();
@@ -155,12 +155,12 @@ class Controller {
   void execute(const model::SubmitGang& effect);
   void execute(const model::KillNode& effect);
   void execute(const model::KillOrphan& effect);
-  bool engine_poll_is_due() const;
+  bool engine_poll_is_due(Duration interval) const;
   void poll_engine();
-  Result<std::vector<engine::ListedNode>> list_engine_nodes();
+  Result<engine::EngineList> list_engine_nodes();
   std::vector<model::NodeId> awaited_nodes() const;
   std::vector<model::Event> news_of_engine(const std::vector<model::NodeId>& awaited,
-                                           const std::vector<engine::ListedNode>& listed) const;
+                                           const engine::EngineList& listed) const;
   void notify_watchers(const std::vector<model::Change>& changes) const;
 
   ControllerSetup setup_;

@@ -74,15 +74,15 @@ class FakeEngine : public engine::Engine {
     kills.push_back(node.id);
     if (!lose_kills) there.erase(node);
   }
-  Result<std::vector<engine::ListedNode>> list() override {
+  Result<engine::EngineList> list() override {
     ++looks;
     if (refuse_list) return Error{Code::unavailable, "cannot look"};
     std::map<model::NodeName, model::Observation> all = seen;
     for (const model::NodeName& node : there)
       all.emplace(node, model::Observation{.has_agent = !agentless.contains(node.id)});
-    std::vector<engine::ListedNode> listed;
+    engine::EngineList listed{.nodes = {}, .unavailable = unavailable};
     for (const auto& [node, observation] : all)
-      listed.push_back({.node = node, .seen = observation, .record = record_of(node)});
+      listed.nodes.push_back({.node = node, .seen = observation, .record = record_of(node)});
     return listed;
   }
   std::shared_ptr<const engine::LaunchRecord> record_of(const model::NodeName& node) const {
@@ -103,6 +103,7 @@ class FakeEngine : public engine::Engine {
   std::set<model::NodeName> known;                     // that have ever been started
   std::map<model::NodeName, model::Observation> seen;  // what the list says besides
   std::vector<engine::Gang> submissions;
+  std::map<std::string, std::string> unavailable;
   Duration submit_time{};
   std::set<model::NodeId> agentless;
   std::vector<engine::LaunchSpec> launches;
@@ -959,6 +960,26 @@ TEST_F(ControllerTest, ANodeThatWaitsInAQueueOfItsEngineHasItsReasonAndIsNotLate
   EXPECT_EQ(controller_->state().nodes.at(pending.id).pending_reason, "");
   tick(std::chrono::seconds(59));
   EXPECT_EQ(run(id).epoch, 1) << "its agent has the whole time for its first call";
+}
+
+TEST_F(ControllerTest, ANodeOfAHostThatCannotBeAskedIsNotTakenForGoneAndNoRunIsPlacedThere) {
+  const model::RunId id = controller_->submit(spec_of(1, 1), {}).value();
+  report(with_rank(nodes(id)[0], model::RankState::running));
+  const std::string host = controller_->state().nodes.at(nodes(id)[0]).host;
+  engine_.unavailable = {{host, "it is silent"}};
+  engine_.there.clear();
+  for (int i = 0; i < 3; ++i) tick();
+  EXPECT_EQ(run(id).state, model::RunState::running);
+  EXPECT_EQ(controller_->state().hosts.at(host).unavailable, "it is silent");
+  const model::RunId both = controller_->submit(spec_of(2, 1), {}).value();
+  EXPECT_EQ(run(both).state, model::RunState::queued);
+  EXPECT_THAT(run(both).reason, HasSubstr(host));
+
+  engine_.unavailable.clear();
+  engine_.there.insert({"", nodes(id)[0]});
+  tick();
+  EXPECT_EQ(controller_->state().hosts.at(host).unavailable, "");
+  EXPECT_EQ(run(both).state, model::RunState::starting);
 }
 
 TEST_F(ControllerTest, AnAttemptOfAnotherEngineIsNotTakenForGone) {

@@ -117,12 +117,12 @@ class World : public engine::Engine {
         << where() << text(name) << " is killed unasked";
     agents_.erase(name);
   }
-  Result<std::vector<engine::ListedNode>> list() override {
-    std::vector<engine::ListedNode> listed;
+  Result<engine::EngineList> list() override {
+    engine::EngineList listed;
     for (const auto& [name, agent] : agents_)
-      listed.push_back({.node = name,
-                        .record = std::make_shared<engine::LaunchRecord>(
-                            engine::launch_record(launched_.at(name)))});
+      listed.nodes.push_back({.node = name,
+                              .record = std::make_shared<engine::LaunchRecord>(
+                                  engine::launch_record(launched_.at(name)))});
     return listed;
   }
 

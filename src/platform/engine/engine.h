@@ -6,6 +6,7 @@
 // restarted continues with the next list.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -38,6 +39,13 @@ struct ListedNode {
   std::shared_ptr<const LaunchRecord> record{};  // null: this object has submitted the node
 };
 
+struct EngineList {
+  std::vector<ListedNode> nodes;  // in the order of their names
+  // The hosts that cannot be asked, or take no node now, and why, for people. A node of such a host
+  // that is not listed may exist.
+  std::map<std::string, std::string> unavailable{};
+};
+
 class Engine {
  public:
   virtual ~Engine() = default;
@@ -52,11 +60,11 @@ class Engine {
   // Ends all processes of the node by force, or removes it from the engine's queue; the list shows
   // when it is gone. After the return, nothing more of it is started.
   virtual void kill(const model::NodeName& node) = 0;
-  // All nodes that exist, in the order of their names, as they were a few seconds ago at most. A
-  // node that is not listed is gone, for an unknown reason; one that failed to start is listed as
-  // gone for some minutes. Code::unavailable if the engine has no list of that age: then nothing is
-  // known about any node. Also for users.
-  virtual Result<std::vector<ListedNode>> list() = 0;
+  // All nodes that exist, as they were a few seconds ago at most; those of an unavailable host as
+  // they were last seen. A node that is not listed is gone, for an unknown reason; one that failed
+  // to start is listed as gone for some minutes. Code::unavailable if the engine has no list of
+  // that age: then nothing is known about any node.
+  virtual Result<EngineList> list() = 0;
 };
 
 }  // namespace lockstep::engine

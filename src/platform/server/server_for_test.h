@@ -37,11 +37,11 @@ class FakeEngine : public engine::Engine {
       nodes.push_back(engine::node_name(gang, node).id);
   }
   void kill(const model::NodeName& node) override { std::erase(nodes, node.id); }
-  Result<std::vector<engine::ListedNode>> list() override {
-    std::vector<engine::ListedNode> listed;
-    for (const model::NodeId& node : nodes) listed.push_back({.node = {"", node}});
+  Result<engine::EngineList> list() override {
+    engine::EngineList listed;
+    for (const model::NodeId& node : nodes) listed.nodes.push_back({.node = {"", node}});
     for (const auto& [orphan, launch] : launches)
-      listed.push_back(
+      listed.nodes.push_back(
           {.node = orphan,
            .record = std::make_shared<engine::LaunchRecord>(engine::launch_record(launch))});
     return listed;

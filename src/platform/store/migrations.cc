@@ -307,6 +307,7 @@ constexpr std::string_view kEngines[] = {
     "alter table nodes add column handle text not null default ''",
     "alter table nodes add column incarnation text not null default ''",
     "alter table nodes add column pending_reason text not null default ''",
+    "alter table hosts add column unavailable text not null default ''",
 };
 
 constexpr std::array<std::span<const std::string_view>, 20> kMigrations = {

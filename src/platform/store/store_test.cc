@@ -102,7 +102,8 @@ model::HostRow full_host() {
           "by ann: loud",
           Time(Duration(7)),
           {{Time(Duration(7)), "", "x"}},
-          {{"demo/1", Time(Duration(8))}}};
+          {{"demo/1", Time(Duration(8))}},
+          "is silent"};
 }
 std::vector<model::Change> all_rows() {
   return {full_run(),

@@ -134,7 +134,8 @@ struct Table<model::HostRow> {
   static constexpr auto columns() {
     return std::tuple(key("id", &Host::id), column("state", &Host::state),
                       column("reason", &Host::reason), column("since", &Host::since),
-                      column("audit", &Host::audit), column("losses", &Host::losses));
+                      column("audit", &Host::audit), column("losses", &Host::losses),
+                      column("unavailable", &Host::unavailable));
   }
 };
 

@@ -122,7 +122,8 @@ bool QueuePromiseChecker::assumptions_broken(const model::State& state, bool wel
   bool broken = !well || now - std::exchange(checked_, now) > kBreak;
   std::map<std::string, model::HostState> hosts;
   for (const auto& [id, host] : state.hosts)
-    if (host.state != model::HostState::open) hosts[id] = host.state;
+    if (const auto placed = model::placement_state(host); placed != model::HostState::open)
+      hosts[id] = placed;
   broken = std::exchange(hosts_, std::move(hosts)) != hosts_ || broken;
   broken = std::exchange(limits_, state.limits) != limits_ || broken;
   for (const model::RunId& id : state.open) {

@@ -60,10 +60,10 @@ std::set<model::RunId> CommitView::open() const {
 std::map<std::string, model::HostState> CommitView::hosts() const {
   std::map<std::string, model::HostState> states;
   const auto note = [&](const model::HostRow& host) {
-    if (host.state == model::HostState::open)
+    if (const auto placed = model::placement_state(host); placed == model::HostState::open)
       states.erase(host.id);
     else
-      states[host.id] = host.state;
+      states[host.id] = placed;
   };
   for (const auto& [id, host] : state_.hosts) note(host);
   for (const auto& [id, host] : commit_.hosts) note(*host);

@@ -109,7 +109,16 @@ void SimEngine::look() {
                 [](const auto& entry) { return !entry.second.is_queued && !entry.second.failure; });
 }
 
-Result<std::vector<engine::ListedNode>> SimEngine::list() {
+std::map<std::string, std::string> SimEngine::unreachable_hosts() const {
+  std::map<std::string, std::string> found;
+  if (!tells_unreachable_hosts_) return found;
+  for (const std::string& host : components_.hosts.names())
+    if (!components_.network.can_reach(host) || !components_.hosts.is_up(host))
+      found.emplace(host, "it does not answer");
+  return found;
+}
+
+Result<engine::EngineList> SimEngine::list() {
   if (!components_.crash_points.pass("before a look")) return kDaemonDead;
   begin_life();
   if (slow_ == Duration(0)) {
@@ -130,7 +139,7 @@ Result<std::vector<engine::ListedNode>> SimEngine::list() {
                             .blame = failed ? model::EndBlame::host : model::EndBlame::unknown}});
   }
   std::ranges::sort(all, {}, &engine::ListedNode::node);
-  return all;
+  return engine::EngineList{.nodes = std::move(all), .unavailable = unreachable_hosts()};
 }
 
 }  // namespace lockstep::sim

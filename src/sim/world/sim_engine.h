@@ -28,18 +28,22 @@ class SimEngine : public engine::Engine {
   };
 
   SimEngine(const EngineComponents& components, std::uint64_t seed)
-      : components_(components), random_(seed, "engine") {}
+      : components_(components),
+        random_(seed, "engine"),
+        tells_unreachable_hosts_(SeededRandom(seed, "unreachable hosts").percent(50)) {}
 
   std::string_view name() const override { return "simulated"; }
   void submit(engine::Gang gang) override;
   void kill(const model::NodeName& node) override;
-  Result<std::vector<engine::ListedNode>> list() override;
+  Result<engine::EngineList> list() override;
 
   // Each start fails, and nothing is started.
   void set_starts_fail(bool fail) { starts_fail_ = fail; }
   void set_list_fails(bool blind) { list_fails_ = blind; }  // list() fails
-  // True if it acts at once and lists correctly.
-  bool is_well() const { return !list_fails_ && slow_ == Duration(0); }
+  // True if it acts at once and lists correctly, and can ask all hosts.
+  bool is_well() const {
+    return !list_fails_ && slow_ == Duration(0) && unreachable_hosts().empty();
+  }
   // Each start, kill and list takes up to that long; zero: no delay.
   void set_slow(Duration most) { slow_ = most; }
 
@@ -57,9 +61,11 @@ class SimEngine : public engine::Engine {
   void record_failure(const model::NodeName& node, const std::string& reason);
   void kill_processes(const model::NodeName& node);
   void look();
+  std::map<std::string, std::string> unreachable_hosts() const;
 
   const EngineComponents components_;
   SeededRandom random_;
+  const bool tells_unreachable_hosts_;  // or nodes fail to start there
   bool starts_fail_ = false;
   bool list_fails_ = false;
   Duration slow_{};

@@ -1,6 +1,7 @@
 // Events that the controller handles, and the effects that it requests in the world.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <variant>
@@ -88,6 +89,10 @@ struct NodeSeen {
   NodeId node;
   Observation seen{};
 };
+// The engine cannot use these hosts of the map now, each with the reason, and can use all others.
+struct HostsSeen {
+  std::map<std::string, std::string> unavailable;
+};
 // The engine lists exactly these nodes that the store does not know.
 struct OrphansListed {
   std::vector<Orphan> orphans;
@@ -116,8 +121,8 @@ struct ClockChanged {
 };
 
 using Event = std::variant<SubmitRun, StopRun, ResumeRun, HoldRun, ReleaseRun, SetPriority, SetHost,
-                           SetLimit, SetWeight, NodeReport, NodeSeen, OrphansListed, StopOrphan,
-                           AdoptOrphan, Tick, DaemonStarted, ClockChanged>;
+                           SetLimit, SetWeight, NodeReport, NodeSeen, HostsSeen, OrphansListed,
+                           StopOrphan, AdoptOrphan, Tick, DaemonStarted, ClockChanged>;
 
 // Start the agents of the attempt's nodes. Idempotent: the engine starts no node twice.
 struct SubmitGang {

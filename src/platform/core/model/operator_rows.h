@@ -2,6 +2,7 @@
 // once.
 #pragma once
 
+#include <algorithm>
 #include <compare>
 #include <optional>
 #include <string>
@@ -36,9 +37,18 @@ struct HostRow {
   Time since{};        // since when it has that state
   std::vector<AuditEntry> audit;
   std::vector<HostLoss> losses;  // of the last day, oldest first
+  std::string unavailable{};     // why its engine cannot use it now; empty: it can
 
   bool operator==(const HostRow&) const = default;
 };
+
+// May the scheduler place runs on it? As an operator set it, unless its engine cannot use it.
+inline HostState placement_state(const HostRow& host) {
+  return host.unavailable.empty() ? host.state : std::max(host.state, HostState::closed);
+}
+inline const std::string& placement_reason(const HostRow& host) {
+  return host.unavailable.empty() ? host.reason : host.unavailable;
+}
 
 enum class LimitScope { project, user };
 constexpr auto enum_names(LimitScope) {

@@ -42,4 +42,6 @@ Result<std::unique_ptr<LocalEngine>> LocalEngine::open(AgentProgram program, con
       new LocalEngine(std::move(program), home, std::move(installation)));
 }
 
+Result<EngineList> LocalEngine::list() { return EngineList{.nodes = TRY(worker_.list())}; }
+
 }  // namespace lockstep::engine

@@ -11,7 +11,6 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "platform/engine/engine.h"
 #include "platform/engine/local/agent_program.h"
@@ -30,7 +29,7 @@ class LocalEngine : public Engine {
   void submit(Gang gang) override { worker_.submit(std::move(gang)); }
   void kill(const model::NodeName& node) override { worker_.kill(node); }
   // Waits some milliseconds for a new list, and a second for the first one.
-  Result<std::vector<ListedNode>> list() override { return worker_.list(); }
+  Result<EngineList> list() override;
 
   // Marks the node's processes and sockets: <installation>:<generation>:<node>.
   std::string token(const model::NodeName& node) const { return node_token(installation_, node); }

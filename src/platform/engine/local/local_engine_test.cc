@@ -29,7 +29,7 @@ class LocalEngineTest : public testing::Test {
  protected:
   ~LocalEngineTest() override {
     for (auto& engine : engines_)
-      for (const ListedNode& left : *engine->list()) engine->kill(left.node);
+      for (const ListedNode& left : engine->list()->nodes) engine->kill(left.node);
   }
 
   LocalEngine& engine(std::string_view home, std::string_view script) {
@@ -80,9 +80,9 @@ exit 0
 
 model::NodeName node(const std::string& words) { return *model::parse_node_name(words); }
 
-std::vector<model::NodeName> nodes_of(const Result<std::vector<ListedNode>>& list) {
+std::vector<model::NodeName> nodes_of(const Result<EngineList>& list) {
   std::vector<model::NodeName> nodes;
-  for (const ListedNode& listed : *list) nodes.push_back(listed.node);
+  for (const ListedNode& listed : list->nodes) nodes.push_back(listed.node);
   return nodes;
 }
 
@@ -90,13 +90,13 @@ std::string content(const path& file) { return read_file(file).value_or(std::str
 
 TEST_F(LocalEngineTest, AnAgentIsListedFromItsSubmissionUntilItsEnd) {
   LocalEngine& local = engine("home", kAgent);
-  EXPECT_TRUE(local.list()->empty());
+  EXPECT_TRUE(local.list()->nodes.empty());
   local.submit(gang());
   EXPECT_EQ(nodes_of(local.list()), std::vector{node("demo/1.1/0")});
   ASSERT_TRUE(has_started("demo/1.1/0"));
   EXPECT_EQ(nodes_of(local.list()), std::vector{node("demo/1.1/0")});
   local.kill(node("demo/1.1/0"));
-  EXPECT_TRUE(eventually([&] { return local.list()->empty(); }));
+  EXPECT_TRUE(eventually([&] { return local.list()->nodes.empty(); }));
 }
 
 TEST_F(LocalEngineTest, SubmittingTwiceStartsOneAgentAlsoAfterItsEnd) {
@@ -104,12 +104,12 @@ TEST_F(LocalEngineTest, SubmittingTwiceStartsOneAgentAlsoAfterItsEnd) {
   local.submit(gang());
   ASSERT_TRUE(has_started("demo/1.1/0"));
   local.submit(gang());
-  EXPECT_EQ(local.list()->size(), 1u);
+  EXPECT_EQ(local.list()->nodes.size(), 1u);
   local.kill(node("demo/1.1/0"));
-  ASSERT_TRUE(eventually([&] { return local.list()->empty(); }));
+  ASSERT_TRUE(eventually([&] { return local.list()->nodes.empty(); }));
   LocalEngine& later = engine("home", kAgent);
   later.submit(gang());
-  EXPECT_TRUE(eventually([&] { return later.list()->empty(); })) << "it has run already";
+  EXPECT_TRUE(eventually([&] { return later.list()->nodes.empty(); })) << "it has run already";
   EXPECT_EQ(content(folder("demo/1.1/0") / "starts"), "started\n");
 }
 
@@ -120,7 +120,7 @@ TEST_F(LocalEngineTest, ANodeThatIsKilledBeforeItsTurnIsNotStarted) {
   local.submit(many);
   local.kill(node("demo/1.1/19"));
   ASSERT_TRUE(has_started("demo/1.1/18"));
-  EXPECT_EQ(local.list()->size(), 19u);
+  EXPECT_EQ(local.list()->nodes.size(), 19u);
   EXPECT_FALSE(std::filesystem::exists(folder("demo/1.1/19")));
 }
 
@@ -141,11 +141,11 @@ TEST_F(LocalEngineTest, WhatTheAgentStartedIsListedAndKilledThoughItLeftTheSessi
       "home", format("setsid {} & setsid setsid {} & exit 0", child.string(), child.string()));
   local.submit(gang());
   ASSERT_TRUE(eventually([&] { return content(root_ / "child.up") == "up\nup\n"; }));
-  for (int i = 0; i < 3; ++i) EXPECT_EQ(local.list()->size(), 1u);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(local.list()->nodes.size(), 1u);
   // Repeated as the controller does: a process between fork and exec is not seen.
   EXPECT_TRUE(eventually([&] {
     local.kill(node("demo/1.1/0"));
-    return local.list()->empty();
+    return local.list()->nodes.empty();
   }));
 }
 
@@ -164,7 +164,7 @@ TEST_F(LocalEngineTest, WhatClearedItsEnvironmentAndForksIsKilledWithItsAgent) {
   local.submit(gang());
   ASSERT_TRUE(eventually([&] { return processes_with_argument(forker.string()) > 1; }));
   local.kill(node("demo/1.1/0"));
-  EXPECT_TRUE(eventually([&] { return local.list()->empty(); }));
+  EXPECT_TRUE(eventually([&] { return local.list()->nodes.empty(); }));
   EXPECT_TRUE(eventually([&] { return processes_with_argument(root_.path().string()) == 0; }));
 }
 
@@ -183,12 +183,12 @@ exec sleep 600
   for (int i = 0; i < 4; ++i) (void)local.list();
   const auto has_agent = [&] {
     const auto listed = local.list();
-    return listed->size() == 1 && listed->front().seen.has_agent;
+    return listed->nodes.size() == 1 && listed->nodes.front().seen.has_agent;
   };
   EXPECT_TRUE(has_agent());
   ::kill(std::stoi(content(file)), SIGKILL);
   EXPECT_TRUE(eventually([&] { return !has_agent(); }));
-  EXPECT_EQ(local.list()->size(), 1u);
+  EXPECT_EQ(local.list()->nodes.size(), 1u);
 }
 
 TEST_F(LocalEngineTest, TwoInstallationsDoNotSeeEachOthersNodes) {
@@ -196,9 +196,9 @@ TEST_F(LocalEngineTest, TwoInstallationsDoNotSeeEachOthersNodes) {
   LocalEngine& two = engine("two", kAgent);
   one.submit(gang());
   ASSERT_TRUE(eventually([&] { return !content(folder("demo/1.1/0") / "starts").empty(); }));
-  EXPECT_TRUE(two.list()->empty());
+  EXPECT_TRUE(two.list()->nodes.empty());
   two.kill(node("demo/1.1/0"));
-  for (int i = 0; i < 3; ++i) EXPECT_EQ(one.list()->size(), 1u);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(one.list()->nodes.size(), 1u);
 }
 
 TEST_F(LocalEngineTest, ADaemonThatWasStartedLaterSeesTheNodesAndWhatTheyWereLaunchedWith) {
@@ -210,9 +210,9 @@ TEST_F(LocalEngineTest, ADaemonThatWasStartedLaterSeesTheNodesAndWhatTheyWereLau
   ASSERT_TRUE(
       eventually([&] { return nodes_of(later.list()) == std::vector{node("demo/1.1/0")}; }));
   const auto listed = later.list();
-  ASSERT_TRUE(listed->front().record);
-  EXPECT_EQ(listed->front().record->host, "h");
-  EXPECT_EQ(listed->front().record->time_left, Duration(std::chrono::hours(2)));
+  ASSERT_TRUE(listed->nodes.front().record);
+  EXPECT_EQ(listed->nodes.front().record->host, "h");
+  EXPECT_EQ(listed->nodes.front().record->time_left, Duration(std::chrono::hours(2)));
 }
 
 TEST_F(LocalEngineTest, AGangOfWhichANodeCannotStartHasThatReasonAndStartsNoFurtherNode) {
@@ -222,7 +222,7 @@ TEST_F(LocalEngineTest, AGangOfWhichANodeCannotStartHasThatReasonAndStartsNoFurt
   three.nodes[1].node_folder = root_ / "no-folder" / "node-1";
   local.submit(three);
   const auto reason = [&] {
-    for (const ListedNode& listed : *local.list())
+    for (const ListedNode& listed : local.list()->nodes)
       if (listed.seen.phase == model::NodePhase::gone) return listed.seen.reason;
     return std::string();
   };
@@ -237,7 +237,7 @@ TEST_F(LocalEngineTest, AMissingProgramIsNamedAndIsTheFaultOfTheHost) {
   local.submit(gang());
   const auto seen = [&] {
     const auto listed = local.list();
-    return listed->empty() ? model::Observation{} : listed->front().seen;
+    return listed->nodes.empty() ? model::Observation{} : listed->nodes.front().seen;
   };
   ASSERT_TRUE(eventually([&] { return seen().phase == model::NodePhase::gone; }));
   EXPECT_NE(seen().reason.find("home-program"), std::string::npos);

@@ -16,6 +16,7 @@ Result<void> handle_event(Draft& draft, const model::SetLimit& event);
 Result<void> handle_event(Draft& draft, const model::SetWeight& event);
 Result<void> handle_event(Draft& draft, const model::NodeReport& event);
 Result<void> handle_event(Draft& draft, const model::NodeSeen& event);
+Result<void> handle_event(Draft& draft, const model::HostsSeen& event);
 Result<void> handle_event(Draft& draft, const model::OrphansListed& event);
 Result<void> handle_event(Draft& draft, const model::StopOrphan& event);
 Result<void> handle_event(Draft& draft, const model::AdoptOrphan& event);

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/format.h"
+#include "map/query.h"
 #include "platform/core/model/command.h"
 #include "platform/core/step/ending/attempt_end.h"
 #include "platform/core/step/ending/host_losses.h"
@@ -209,6 +210,18 @@ Result<void> handle_event(Draft& draft, const model::NodeSeen& event) {
   update_from_engine(draft, *node, event.seen);
   if (event.seen.phase == model::NodePhase::present && !event.seen.has_agent)
     handle_missing_agent(draft, *draft.nodes.find(event.node), event.seen);
+  return {};
+}
+
+// Runs there go on: only new ones are not placed there.
+Result<void> handle_event(Draft& draft, const model::HostsSeen& event) {
+  for (const map::Host* host : map::hosts(draft.map())) {
+    const auto found = event.unavailable.find(host->id);
+    const std::string reason = found == event.unavailable.end() ? "" : one_line(found->second);
+    const model::HostRow* known = draft.hosts.find(host->id);
+    if ((known ? known->unavailable : "") == reason) continue;
+    draft.hosts.edit_or_add(host->id).unavailable = reason;
+  }
   return {};
 }
 

@@ -76,7 +76,7 @@ bool can_start_on(const Draft& draft, const std::vector<model::HostDevices>& dev
   const auto is_available = [&](const model::HostDevices& host_devices) {
     const map::Host* host = map::find_host(draft.map(), host_devices.host);
     const model::HostRow* row = draft.hosts.find(host_devices.host);
-    const bool open = !row || row->state < model::HostState::closed;
+    const bool open = !row || model::placement_state(*row) < model::HostState::closed;
     return host && open && has_devices(*host, host_devices.devices) &&
            !is_used_by_orphan(draft, host_devices);
   };

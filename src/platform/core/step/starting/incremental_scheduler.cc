@@ -101,8 +101,8 @@ sched::OperatorSettings operator_settings_of(
     const std::map<model::LimitId, model::LimitRow>& limits) {
   sched::OperatorSettings settings;
   for (const auto& [id, host] : hosts)
-    if (host.state != model::HostState::open)
-      settings.hosts.push_back({id, host.state, host.reason});
+    if (const auto state = model::placement_state(host); state != model::HostState::open)
+      settings.hosts.push_back({id, state, model::placement_reason(host)});
   for (const auto& [id, limit] : limits) {
     if (!limit.devices) continue;
     auto& of_scope = id.scope == model::LimitScope::project ? settings.limits.project_devices
@@ -172,7 +172,7 @@ void IncrementalScheduler::load_rows(const Draft& draft) {
 
 bool IncrementalScheduler::sync_operator_settings(const Draft& draft) {
   for (const auto& [id, host] : draft.hosts.changed())
-    scheduler_->set_host(id, host.state, host.reason);
+    scheduler_->set_host(id, model::placement_state(host), model::placement_reason(host));
   if (!draft.limits.changed().empty()) {
     limits_ = operator_settings_of({}, draft.limits.all()).limits;
     scheduler_->set_limits(limits_);
