@@ -1,13 +1,10 @@
 #include "net/detail/http_session.h"
 
 #include <algorithm>
-#include <array>
 #include <ctime>
 #include <utility>
 
 #include <boost/asio/ip/address.hpp>
-#include <boost/asio/write.hpp>
-#include <sys/socket.h>
 
 #include "base/format.h"
 #include "base/log.h"
@@ -67,10 +64,11 @@ std::string head_of(const HttpResponse& response, bool keep_alive) {
 }
 
 HttpSession::HttpSession(std::shared_ptr<HttpServer::Core> core, asio::ip::tcp::socket socket)
-    : core_(std::move(core)), socket_(std::move(socket)) {
+    : core_(std::move(core)), stream_(std::move(socket)) {
   error_code ignored;
-  peer_ = socket_.remote_endpoint(ignored).address().to_string(ignored);
-  socket_.set_option(asio::ip::tcp::no_delay(true), ignored);
+  auto& plain = stream_.socket();
+  peer_ = plain.remote_endpoint(ignored).address().to_string(ignored);
+  plain.set_option(asio::ip::tcp::no_delay(true), ignored);
   core_->sessions.insert(this);
 }
 
@@ -78,7 +76,7 @@ HttpSession::~HttpSession() { core_->remove_session(this); }
 
 void HttpSession::close_now() {
   error_code ignored;
-  socket_.close(ignored);
+  stream_.socket().close(ignored);
   waits_since_.reset();
   if (auto waiting = exchange_.lock()) waiting->disconnect();
 }
@@ -90,13 +88,40 @@ bool HttpSession::is_known_host(const std::string& host) const {
   if (host.empty() || equal_ignoring_case(host, "localhost") || host == options.host) return true;
   error_code error;
   const auto address = asio::ip::make_address(host, error);
-  if (!error && plain_address(address) == plain_address(socket_.local_endpoint(error).address()))
+  if (!error &&
+      plain_address(address) == plain_address(stream_.socket().local_endpoint(error).address()))
     return true;
   return std::ranges::any_of(
       options.host_names, [&](const std::string& name) { return equal_ignoring_case(host, name); });
 }
 
 asio::awaitable<void> HttpSession::run() {
+  const Next next = core_->tls ? co_await open_tls() : Next::proceed;
+  if (core_->closed) co_return;
+  if (next == Next::proceed) co_return co_await serve_requests();
+  if (next != Next::refuse) co_return;
+  (void)co_await write(std::move(refusal_), false);
+  co_await linger();
+}
+
+// A caller that sends nothing costs no more than on a plain connection: what TLS needs is made when
+// its first bytes have come.
+asio::awaitable<HttpSession::Next> HttpSession::open_tls() {
+  using detail::Watchdog;
+  waits_since_ = std::chrono::steady_clock::now();
+  watchdog_.start(core_->options.idle_time, Watchdog::OnExpiry::cancel);
+  const bool begins = co_await stream_.begins_tls();
+  if (watchdog_.expired() || stream_.has_ended()) co_return Next::close;
+  idle_ = false;
+  if (!begins)
+    co_return refuse(400, "this port speaks HTTPS: call it by https:// instead of http://");
+  watchdog_.start(core_->options.head_time, Watchdog::OnExpiry::close);
+  const error_code error = co_await stream_.handshake(core_->tls);
+  watchdog_.stop();
+  co_return error ? Next::close : Next::proceed;
+}
+
+asio::awaitable<void> HttpSession::serve_requests() {
   for (bool again = true; again;) {
     Next next = co_await read_head();
     if (next == Next::proceed && head_.has_body) next = co_await read_body();
@@ -112,8 +137,10 @@ asio::awaitable<void> HttpSession::run() {
     if (gone) co_return;
     again = co_await write(std::move(response), head_.keep_alive && !core_->stopping);
   }
+  watchdog_.start(kLingerTime, detail::Watchdog::OnExpiry::close);
+  co_await stream_.end_tls();
   error_code ignored;
-  socket_.shutdown(asio::ip::tcp::socket::shutdown_both, ignored);
+  stream_.socket().shutdown(asio::ip::tcp::socket::shutdown_both, ignored);
 }
 
 HttpSession::Next HttpSession::refuse(int status, const std::string& message) {
@@ -128,7 +155,7 @@ HttpSession::Next HttpSession::too_slow(std::string_view what) {
 
 asio::awaitable<bool> HttpSession::read_some() {
   if (watchdog_.expired()) co_return false;
-  auto [error, size] = co_await socket_.async_read_some(buffer_.prepare(kReadBytes), kAwait);
+  const auto [error, size] = co_await stream_.read_some(buffer_.prepare(kReadBytes));
   if (error) co_return false;
   buffer_.commit(size);
   co_return true;
@@ -188,8 +215,7 @@ HttpSession::Next HttpSession::apply_filter() {
 asio::awaitable<HttpSession::Next> HttpSession::read_body() {
   watchdog_.start(core_->options.body_time, detail::Watchdog::OnExpiry::cancel);
   if (head_.expects_continue) {
-    auto [error, size] = co_await asio::async_write(
-        socket_, asio::buffer(std::string_view("HTTP/1.1 100 Continue\r\n\r\n")), kAwait);
+    const error_code error = co_await stream_.write("HTTP/1.1 100 Continue\r\n\r\n", {});
     if (error) co_return Next::close;
   }
   while (!parser_->is_done()) {
@@ -207,7 +233,7 @@ asio::awaitable<HttpSession::Next> HttpSession::read_body() {
 asio::awaitable<HttpResponse> HttpSession::handle(bool& gone) {
   watchdog_.stop();
   auto exchange = std::make_shared<Responder::Exchange>();
-  asio::steady_timer wake(socket_.get_executor(), core_->options.handler_time);
+  asio::steady_timer wake(stream_.socket().get_executor(), core_->options.handler_time);
   exchange->wake = &wake;
   exchange_ = exchange;
   // Also if the loop ends and destroys this coroutine while it waits.
@@ -226,7 +252,7 @@ asio::awaitable<HttpResponse> HttpSession::handle(bool& gone) {
     watch_for_end(exchange);
     co_await wake.async_wait(kAwait);
     error_code ignored;
-    socket_.cancel(ignored);
+    stream_.socket().cancel(ignored);
     gone = exchange->wake == nullptr;
   }
   if (!exchange->response) co_return core_->refusal(503, "no answer in time; try again");
@@ -241,35 +267,34 @@ asio::awaitable<HttpResponse> HttpSession::handle(bool& gone) {
 // caller that only shut down its sending side counts as gone. Bytes of a next request end the
 // watch.
 void HttpSession::watch_for_end(const std::shared_ptr<Responder::Exchange>& exchange) {
-  socket_.async_wait(asio::ip::tcp::socket::wait_read,
-                     [&socket = socket_, weak = std::weak_ptr(exchange)](error_code error) {
-                       auto waiting = weak.lock();
-                       if (error || !waiting || waiting->wake == nullptr) return;
-                       // While the session waits, its socket exists.
-                       char byte = 0;
-                       if (::recv(socket.native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0)
-                         waiting->disconnect();
-                     });
+  stream_.socket().async_wait(
+      asio::ip::tcp::socket::wait_read,
+      [&stream = stream_, weak = std::weak_ptr(exchange)](error_code error) {
+        auto waiting = weak.lock();
+        if (error || !waiting || waiting->wake == nullptr) return;
+        // While the session waits, its stream exists.
+        if (stream.has_ended()) waiting->disconnect();
+      });
 }
 
 asio::awaitable<bool> HttpSession::write(HttpResponse response, bool keep_alive) {
   if (response.status == 204 || response.status == 304) response.body.clear();
   const std::string head = head_of(response, keep_alive);
-  const bool with_body = head_.method != "HEAD";
-  const std::array<asio::const_buffer, 2> parts = {
-      asio::buffer(head), asio::buffer(response.body.data(), with_body ? response.body.size() : 0)};
+  const std::string_view body = head_.method == "HEAD" ? std::string_view() : response.body;
   watchdog_.start(core_->options.write_time, detail::Watchdog::OnExpiry::close);
-  auto [error, size] = co_await asio::async_write(socket_, parts, kAwait);
+  const error_code error = co_await stream_.write(head, body);
   co_return !error && keep_alive;
 }
 
 asio::awaitable<void> HttpSession::linger() {
-  error_code ignored;
-  socket_.shutdown(asio::ip::tcp::socket::shutdown_send, ignored);
+  auto& socket = stream_.socket();
   watchdog_.start(kLingerTime, detail::Watchdog::OnExpiry::close);
+  co_await stream_.end_tls();
+  error_code ignored;
+  socket.shutdown(asio::ip::tcp::socket::shutdown_send, ignored);
   for (std::size_t read = 0; read < kLingerBytes;) {
     buffer_.clear();
-    auto [error, size] = co_await socket_.async_read_some(buffer_.prepare(kReadBytes), kAwait);
+    auto [error, size] = co_await socket.async_read_some(buffer_.prepare(kReadBytes), kAwait);
     if (error) co_return;
     read += size;
   }

@@ -15,6 +15,8 @@
 
 #include "base/clock.h"
 #include "net/detail/request_parser.h"
+#include "net/detail/server_stream.h"
+#include "net/detail/tls_context.h"
 #include "net/detail/watchdog.h"
 #include "net/http/http_server.h"
 
@@ -41,6 +43,7 @@ struct HttpServer::Core {
   HttpHandler handler;
   HttpFilter filter;
   Loop* loop;
+  detail::TlsContext tls;  // of new connections; null: plain HTTP
   int port = 0;
   bool stopping = false;  // no new connections, no further request on old ones
   bool closed = false;    // the server is gone: handler and gate must not be called
@@ -82,6 +85,9 @@ class HttpSession {
     close,
   };
 
+  // Accepts TLS. Code 400 for a caller that speaks plain HTTP.
+  boost::asio::awaitable<Next> open_tls();
+  boost::asio::awaitable<void> serve_requests();
   boost::asio::awaitable<Next> read_head();
   boost::asio::awaitable<Next> read_body();
   boost::asio::awaitable<HttpResponse> handle(bool& gone);
@@ -99,8 +105,8 @@ class HttpSession {
 
   // Shared with the server and its other connections.
   std::shared_ptr<HttpServer::Core> core_;
-  boost::asio::ip::tcp::socket socket_;
-  detail::Watchdog watchdog_{socket_};
+  detail::ServerStream stream_;
+  detail::Watchdog watchdog_{stream_.socket()};
   boost::beast::flat_buffer buffer_;
   std::string peer_;
   bool idle_ = true;

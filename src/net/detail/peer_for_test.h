@@ -90,6 +90,7 @@ class RawCaller {
     return bytes;
   }
   void hang_up() { fd_.reset(); }
+  int fd() const { return fd_.get(); }
 
  private:
   Fd fd_;

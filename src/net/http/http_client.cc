@@ -1,6 +1,5 @@
 #include "net/http/http_client.h"
 
-#include <array>
 #include <chrono>
 #include <optional>
 #include <utility>
@@ -8,23 +7,19 @@
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/write.hpp>
+#include <boost/asio/ssl/error.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
-#include <boost/beast/core/tcp_stream.hpp>
-#include <boost/beast/http/parser.hpp>
-#include <boost/beast/http/read.hpp>
-#include <boost/beast/http/string_body.hpp>
-#include <poll.h>
+#include <boost/beast/http/error.hpp>
+#include <openssl/err.h>
+#include <openssl/sslerr.h>
 
 #include "base/format.h"
-#include "net/detail/await.h"
+#include "net/detail/client_stream.h"
 
 namespace lockstep::net {
 
 namespace asio = boost::asio;
 namespace beast = boost::beast;
-using asio::ip::tcp;
 using boost::system::error_code;
 
 namespace {
@@ -57,6 +52,15 @@ std::string head_of(const HttpCall& call, std::size_t body_size, const Url& serv
   return head + "\r\n";
 }
 
+// The system's words for an error, or better ones.
+std::string reason_of(error_code error) {
+  if (error.category() != asio::error::get_ssl_category()) return error.message();
+  const int reason = ERR_GET_REASON(static_cast<unsigned long>(error.value()));
+  if (reason == SSL_R_WRONG_VERSION_NUMBER || reason == SSL_R_HTTP_REQUEST)
+    return "the server does not speak TLS; call it by http:// if it is yours";
+  return format("the handshake of TLS failed: {}", error.message());
+}
+
 }  // namespace
 
 struct HttpClient::Impl {
@@ -66,16 +70,18 @@ struct HttpClient::Impl {
     bool failed_before_answer = false;
   };
 
-  Impl(Url server_arg, Bytes answer_max_arg, std::optional<ConnectionHandshake> greeting_arg)
+  Impl(Url server_arg, Bytes answer_max_arg, std::optional<ConnectionHandshake> greeting_arg,
+       TlsTrust trust)
       : server(std::move(server_arg)),
         answer_max(answer_max_arg),
-        connection_handshake(std::move(greeting_arg)) {}
+        connection_handshake(std::move(greeting_arg)),
+        stream(context, server, std::move(trust)) {}
 
   Url server;
   Bytes answer_max;
   std::optional<ConnectionHandshake> connection_handshake;
   asio::io_context context{1};
-  std::optional<beast::tcp_stream> stream;  // kept between calls
+  detail::ClientStream stream;  // kept between calls
   bool sent = false;
   std::function<void(Duration)> on_waiting;
 
@@ -83,27 +89,18 @@ struct HttpClient::Impl {
   CallOutcome try_once(const HttpCall& call, const Deadline& deadline);
   void run_context();
   asio::awaitable<CallOutcome> exchange(const HttpCall& call, const Deadline& deadline);
-  asio::awaitable<error_code> connect();
   asio::awaitable<CallOutcome> handshake();
   asio::awaitable<CallOutcome> send(const HttpCall& call);
   asio::awaitable<CallOutcome> read_answer(const HttpCall& call);
-  bool has_live_stream();
   CallOutcome fail(std::string_view act, error_code error, bool no_byte);
 };
 
-// If an idle connection has readable data, the server has closed it (or it is out of step).
-bool HttpClient::Impl::has_live_stream() {
-  if (!stream) return false;
-  pollfd readable{.fd = stream->socket().native_handle(), .events = POLLIN, .revents = 0};
-  if (::poll(&readable, 1, 0) == 0) return true;
-  stream.reset();
-  return false;
-}
-
 HttpClient::Impl::CallOutcome HttpClient::Impl::fail(std::string_view act, error_code error,
                                                      bool no_byte) {
-  stream.reset();
-  const std::string what = format("{} http://{}", act, server.authority());
+  stream.close();
+  const std::string what = format("{} {}", act, server.text());
+  if (!stream.refusal().empty())
+    return {Error{Code::unavailable, format("{}: {}", what, stream.refusal())}};
   if (error == beast::error::timeout) return {Error{Code::timeout, what + ": no answer in time"}};
   if (error == beast::http::error::body_limit || error == beast::http::error::header_limit)
     return {Error{Code::exhausted, what + ": the answer is larger than we take"}};
@@ -112,13 +109,15 @@ HttpClient::Impl::CallOutcome HttpClient::Impl::fail(std::string_view act, error
     return {Error{Code::unavailable, what + ": the connection was closed in mid-answer"}, no_byte};
   if (error.category() == beast::http::make_error_code(beast::http::error::bad_chunk).category())
     return {Error{Code::corrupt, format("{}: the answer is not HTTP: {}", what, error.message())}};
-  return {Error{Code::unavailable, format("{}: {}", what, error.message())}, no_byte};
+  if (error == asio::ssl::error::stream_truncated)
+    return {Error{Code::unavailable, what + ": the connection was cut"}, no_byte};
+  return {Error{Code::unavailable, format("{}: {}", what, reason_of(error))}, no_byte};
 }
 
 Result<HttpResponse> HttpClient::Impl::call(const HttpCall& call, const Deadline& deadline) {
   sent = false;
   TRY(check_call(call));
-  const bool reused = has_live_stream();
+  const bool reused = stream.is_live();
   CallOutcome first = try_once(call, deadline);
   if (!first.failed_before_answer || !reused || !is_repeatable(call))
     return std::move(first.answer);
@@ -133,7 +132,7 @@ HttpClient::Impl::CallOutcome HttpClient::Impl::try_once(const HttpCall& call,
     outcome = std::move(value);  // the value from above, if something threw (no memory)
   });
   run_context();
-  if (!outcome.answer && outcome.answer.error().code == Code::internal) stream.reset();
+  if (!outcome.answer && outcome.answer.error().code == Code::internal) stream.close();
   return outcome;
 }
 
@@ -147,33 +146,12 @@ void HttpClient::Impl::run_context() {
     on_waiting(std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - begun));
 }
 
-asio::awaitable<error_code> HttpClient::Impl::connect() {
-  error_code error;
-  const auto address = asio::ip::make_address(server.host, error);
-  const auto port = static_cast<unsigned short>(server.port);
-  if (!error) {
-    auto [failure] = co_await stream->async_connect(tcp::endpoint(address, port), kAwait);
-    error = failure;
-  } else {
-    tcp::resolver resolver(context);
-    auto [failure, endpoints] =
-        co_await resolver.async_resolve(server.host, std::to_string(port), kAwait);
-    if (failure) co_return failure;
-    auto [refused, endpoint] = co_await stream->async_connect(endpoints, kAwait);
-    error = refused;
-  }
-  if (error) co_return error;
-  stream->socket().set_option(tcp::no_delay(true), error);
-  co_return error_code();
-}
-
 asio::awaitable<HttpClient::Impl::CallOutcome> HttpClient::Impl::exchange(
     const HttpCall& call, const Deadline& deadline) {
-  const bool fresh = !stream;
-  if (fresh) stream.emplace(context);
-  stream->expires_at(deadline.at());
-  if (fresh) {
-    const error_code error = co_await connect();
+  if (stream.is_open()) {
+    stream.set_deadline(deadline);
+  } else {
+    const error_code error = co_await stream.open(deadline);
     if (error) co_return fail("connecting to", error, true);
     if (connection_handshake) {
       CallOutcome greeted = co_await handshake();
@@ -189,11 +167,11 @@ asio::awaitable<HttpClient::Impl::CallOutcome> HttpClient::Impl::handshake() {
   CallOutcome greeted = co_await send(call);
   if (!greeted.answer) co_return greeted;
   if (auto judged = connection_handshake->verify(*greeted.answer); !judged) {
-    stream.reset();
+    stream.close();
     co_return CallOutcome{std::move(judged).error()};
   }
   // Another connection may reach another server.
-  if (!stream) co_return fail("greeting", asio::error::eof, false);
+  if (!stream.is_open()) co_return fail("greeting", asio::error::eof, false);
   co_return greeted;
 }
 
@@ -201,8 +179,7 @@ asio::awaitable<HttpClient::Impl::CallOutcome> HttpClient::Impl::send(const Http
   const std::string made = call.make_body ? call.make_body() : std::string();
   const std::string& body = call.make_body ? made : call.body;
   const std::string head = head_of(call, body.size(), server);
-  const std::array<asio::const_buffer, 2> parts = {asio::buffer(head), asio::buffer(body)};
-  auto [error, size] = co_await asio::async_write(*stream, parts, kAwait);
+  const error_code error = co_await stream.write(head, body);
   if (error == beast::error::timeout) co_return fail("calling", error, false);
   // A server that refuses a body answers and stops reading, so that sending fails: the answer is
   // still readable.
@@ -214,11 +191,12 @@ asio::awaitable<HttpClient::Impl::CallOutcome> HttpClient::Impl::send(const Http
 
 asio::awaitable<HttpClient::Impl::CallOutcome> HttpClient::Impl::read_answer(const HttpCall& call) {
   beast::flat_buffer buffer;
-  beast::http::response_parser<beast::http::string_body> parser;
+  detail::AnswerParser parser;
   parser.header_limit(64 << 10);
   parser.body_limit(static_cast<std::uint64_t>(answer_max.count()));
   if (call.method == "HEAD") parser.skip(true);
-  auto [error, size] = co_await beast::http::async_read(*stream, buffer, parser, kAwait);
+  std::size_t size = 0;
+  const error_code error = co_await stream.read(buffer, parser, size);
   if (error) co_return fail("calling", error, size == 0 && !parser.got_some());
   auto message = parser.release();
   HttpResponse answer{.status = static_cast<int>(message.result_int()),
@@ -227,12 +205,16 @@ asio::awaitable<HttpClient::Impl::CallOutcome> HttpClient::Impl::read_answer(con
                       .headers = {}};
   for (const auto& field : message)
     answer.headers.add(std::string(field.name_string()), std::string(field.value()));
-  if (!message.keep_alive() || buffer.size() > 0) stream.reset();
+  if (!message.keep_alive() || buffer.size() > 0) stream.close();
   co_return CallOutcome{std::move(answer)};
 }
 
-HttpClient::HttpClient(Url server, Bytes answer_max, std::optional<ConnectionHandshake> greeting)
-    : impl_(std::make_unique<Impl>(std::move(server), answer_max, std::move(greeting))) {}
+HttpClient::HttpClient(Url server, Bytes answer_max, std::optional<ConnectionHandshake> greeting,
+                       TlsTrust trust) {
+  if (!server.fingerprint.empty()) trust.fingerprint = server.fingerprint;
+  impl_ =
+      std::make_unique<Impl>(std::move(server), answer_max, std::move(greeting), std::move(trust));
+}
 HttpClient::HttpClient(HttpClient&&) noexcept = default;
 HttpClient& HttpClient::operator=(HttpClient&&) noexcept = default;
 HttpClient::~HttpClient() = default;

@@ -13,6 +13,7 @@
 #include "base/units.h"
 #include "net/http/http.h"
 #include "net/http/url.h"
+#include "net/tls/tls.h"
 
 namespace lockstep::net {
 
@@ -36,16 +37,19 @@ struct ConnectionHandshake {
 
 class HttpClient {
  public:
+  // `trust` is for an https server; its fingerprint may also be in the url.
   explicit HttpClient(Url server, Bytes answer_max = 64_MiB,
-                      std::optional<ConnectionHandshake> greeting = std::nullopt);
+                      std::optional<ConnectionHandshake> greeting = std::nullopt,
+                      TlsTrust trust = {});
   HttpClient(HttpClient&&) noexcept;
   HttpClient& operator=(HttpClient&&) noexcept;
   ~HttpClient();
 
   // Any answer of the server, 500 too, is a response. The connection is kept for the next call. If
   // a kept connection ends before the answer's first byte, a repeatable call is made again, once.
-  // Errors: unavailable (no server listens, the connection broke), timeout (the deadline), corrupt
-  // (the answer is not HTTP), invalid (the call cannot be sent), or the error of the handshake. The
+  // Errors: unavailable (no server listens, it is not trusted, the connection broke), timeout (the
+  // deadline), corrupt (the answer is not HTTP), invalid (the call cannot be sent), or the error of
+  // the connection's handshake. The
   // deadline does not bound the look-up of a host's name, which has the system's own bounds.
   Result<HttpResponse> call(const HttpCall& call, const Deadline& deadline);
   // Some bytes of the last call were sent, so that the server may have acted on it.

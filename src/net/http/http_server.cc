@@ -8,10 +8,12 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <sys/resource.h>
 
+#include "base/check.h"
 #include "base/format.h"
 #include "base/log.h"
 #include "net/detail/http_session.h"
 #include "net/detail/loop_impl.h"
+#include "net/detail/tls_context.h"
 #include "net/http/url.h"
 
 namespace lockstep::net {
@@ -92,8 +94,10 @@ asio::awaitable<void> serve(CorePtr core, tcp::socket socket) {
   co_await session.run();
 }
 
-// One write into the empty send buffer of a new connection: does not block.
+// One write into the empty send buffer of a new connection: does not block. Over TLS there is no
+// time for a handshake, so that the caller just finds the connection closed.
 void reject_connection(const HttpServer::Core& core, tcp::socket& socket) {
+  if (core.tls) return;
   const HttpResponse answer = core.refusal(503, "too many connections; try again later");
   error_code ignored;
   socket.non_blocking(true, ignored);
@@ -163,6 +167,7 @@ Result<HttpServer> HttpServer::start(Loop& loop, const HttpServerOptions& option
   auto& context = loop.impl().context;
   tcp::acceptor acceptor = TRY(listen(context, options));
   auto core = std::make_shared<Core>();
+  if (options.tls) core->tls = TRY(detail::server_tls_context(*options.tls));
   core->options = options;
   core->options.connections_max = connections_possible(options.connections_max);
   core->handler = std::move(handler);
@@ -185,7 +190,16 @@ HttpServer::~HttpServer() {
 int HttpServer::port() const { return core_->port; }
 
 std::string HttpServer::url() const {
-  return "http://" + Url{core_->options.host, core_->port}.authority();
+  return Url{.host = core_->options.host,
+             .port = core_->port,
+             .scheme = core_->tls ? Scheme::https : Scheme::http}
+      .text();
+}
+
+Result<void> HttpServer::set_identity(const TlsIdentity& identity) {
+  LS_CHECK(core_->tls != nullptr, "a server of plain HTTP");
+  core_->tls = TRY(detail::server_tls_context(identity));
+  return {};
 }
 
 int HttpServer::connections() const { return static_cast<int>(core_->sessions.size()); }

@@ -16,6 +16,7 @@
 #include "base/units.h"
 #include "net/http/http.h"
 #include "net/loop.h"
+#include "net/tls/tls.h"
 
 namespace lockstep::net {
 
@@ -25,11 +26,14 @@ struct HttpServerOptions {
   // Names, and addresses of a proxy, by which callers may reach us, besides "localhost" and the
   // address that they connected to.
   std::vector<std::string> host_names{};
+  // HTTPS instead of HTTP. A caller that does not speak TLS gets 400.
+  std::optional<TlsIdentity> tls{};
   Bytes body_max = 1_MiB;
   // A new connection above the limit closes an idle one, and gets 503 if all are busy. The limit is
   // lowered so that at least 64 of the process's descriptors remain for all else.
   int connections_max = 1024;
-  Duration head_time = std::chrono::seconds(10);  // from the first byte to the empty line
+  // From the first byte to the empty line; also of the handshake of TLS.
+  Duration head_time = std::chrono::seconds(10);
   Duration body_time = std::chrono::seconds(30);
   Duration handler_time = std::chrono::minutes(2);  // then the caller gets 503
   Duration write_time = std::chrono::seconds(30);
@@ -76,8 +80,12 @@ class HttpServer {
   ~HttpServer();
 
   int port() const;
-  std::string url() const;  // http://127.0.0.1:41234
+  std::string url() const;  // http://127.0.0.1:41234; https: with TLS
   int connections() const;
+
+  // For connections that are accepted from now on, over TLS as before. Code::invalid if it cannot
+  // be used: the last one stays.
+  Result<void> set_identity(const TlsIdentity& identity);
 
   // Stops listening, lets running requests finish for `grace`, closes the rest, then calls.
   void stop(Duration grace, std::function<void()> stopped);

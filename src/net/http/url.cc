@@ -1,5 +1,7 @@
 #include "net/http/url.h"
 
+#include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cstdint>
 
@@ -12,6 +14,9 @@
 namespace lockstep::net {
 
 namespace {
+
+constexpr std::string_view kHttp = "http://";
+constexpr std::string_view kHttps = "https://";
 
 int hex_digit(char c) {
   if (c >= '0' && c <= '9') return c - '0';
@@ -89,9 +94,24 @@ bool is_host(std::string_view host) {
   return true;
 }
 
-Result<Url> parse_authority(std::string_view input) {
+// Takes also capital letters, and the colons that other programs print between the bytes.
+Result<std::string> parse_fingerprint(std::string_view words) {
+  constexpr std::string_view kKind = "sha256:";
+  constexpr std::size_t kDigits = 64;
+  std::string digits;
+  if (words.starts_with(kKind))
+    for (char c : words.substr(kKind.size()))
+      if (c != ':') digits += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  const bool good = digits.size() == kDigits &&
+                    std::ranges::all_of(digits, [](char c) { return hex_digit(c) >= 0; });
+  if (good) return digits;
+  return Error{Code::invalid, format("'#{}' is not a fingerprint: write #sha256: and {} hex digits",
+                                     words, kDigits)};
+}
+
+Result<Url> parse_authority(std::string_view input, Scheme scheme = Scheme::http) {
   const auto refuse = [&] { return Error{Code::invalid, format("'{}' is not host:port", input)}; };
-  Url url;
+  Url url{.host = {}, .port = scheme == Scheme::http ? 80 : 443, .scheme = scheme};
   std::string_view rest;
   if (input.starts_with('[')) {
     const std::size_t end = input.find(']');
@@ -162,14 +182,25 @@ std::string Url::authority() const {
                                              : format("[{}]:{}", host, port);
 }
 
+std::string Url::text() const {
+  return std::string(scheme == Scheme::https ? kHttps : kHttp) + authority();
+}
+
 Result<Url> parse_url(std::string_view input) {
-  constexpr std::string_view kScheme = "http://";
-  if (!input.starts_with(kScheme))
+  const Scheme scheme = input.starts_with(kHttps) ? Scheme::https : Scheme::http;
+  if (scheme == Scheme::http && !input.starts_with(kHttp))
     return Error{Code::invalid,
                  format("'{}' is not an address such as http://127.0.0.1:8080", input)};
-  std::string_view authority = input.substr(kScheme.size());
+  const std::size_t hash = input.find('#');
+  std::string_view authority = input.substr(0, hash);
+  authority.remove_prefix(scheme == Scheme::https ? kHttps.size() : kHttp.size());
   if (authority.ends_with('/')) authority.remove_suffix(1);
-  return parse_authority(authority);
+  Url url = TRY(parse_authority(authority, scheme));
+  if (hash == std::string_view::npos) return url;
+  if (scheme == Scheme::http)
+    return Error{Code::invalid, format("'{}': only an https:// address has a fingerprint", input)};
+  url.fingerprint = TRY(parse_fingerprint(input.substr(hash + 1)));
+  return url;
 }
 
 Result<std::string> host_of(std::string_view authority) {

@@ -24,14 +24,21 @@ Result<RequestTarget> parse_request_target(std::string_view target);
 // Percent-encodes all but letters, digits and "-._~".
 std::string percent_encode(std::string_view word);
 
+enum class Scheme { http, https };
+
 struct Url {
   std::string host;  // a name or an address, IPv6 without brackets
   int port = 80;
+  Scheme scheme = Scheme::http;
+  // The certificate to trust (TlsTrust): 64 hex digits; empty: none is given.
+  std::string fingerprint{};
 
   std::string authority() const;  // "name:80", "[::1]:80"
+  std::string text() const;       // "https://name:443", without the fingerprint
 };
 
-// "http://host:port", with nothing but an optional '/' after it.
+// "http://host:port", with nothing but an optional '/' after it; or "https://host:port", also with
+// "#sha256:FINGERPRINT" after it.
 Result<Url> parse_url(std::string_view input);
 
 // The name or address in "name", "name:80" or "[::1]:80"; Code::invalid for anything else.

@@ -47,10 +47,24 @@ TEST(Url, AddressesOfServersAreTakenApart) {
   EXPECT_EQ(parse_url("http://[::1]:9")->host, "::1");
 }
 
+TEST(Url, AnAddressOverTlsMayHaveAFingerprint) {
+  const std::string digits(64, 'a');
+  EXPECT_EQ(parse_url("https://node-1")->text(), "https://node-1:443");
+  EXPECT_EQ(parse_url("https://node-1:9/#sha256:" + digits)->text(), "https://node-1:9");
+  EXPECT_EQ(parse_url("https://node-1:9#sha256:" + digits)->fingerprint, digits);
+  std::string with_colons = "AA";
+  for (int i = 1; i < 32; ++i) with_colons += ":AA";
+  EXPECT_EQ(parse_url("https://node-1#sha256:" + with_colons)->fingerprint, digits);
+  for (const std::string& words :
+       {"http://a#sha256:" + digits, "https://a#" + digits, "https://a#sha256:" + digits + "b",
+        "https://a#sha256:g" + digits.substr(1), std::string("https://a#")})
+    EXPECT_EQ(parse_url(words).error().code, Code::invalid) << words;
+}
+
 TEST(Url, OtherThingsAreRefused) {
-  for (std::string_view words :
-       {"", "127.0.0.1:80", "https://a", "http://", "http://a:", "http://a:0", "http://a:65536",
-        "http://a:+1", "http://a:1x", "http://[::1", "http://a/b", "http://u@a", "http://a b"})
+  for (std::string_view words : {"", "127.0.0.1:80", "ftp://a", "https://", "http://", "http://a:",
+                                 "http://a:0", "http://a:65536", "http://a:+1", "http://a:1x",
+                                 "http://[::1", "http://a/b", "http://u@a", "http://a b"})
     EXPECT_EQ(parse_url(words).error().code, Code::invalid) << words;
 }
 
