@@ -67,7 +67,9 @@ HttpSession::HttpSession(std::shared_ptr<HttpServer::Core> core, asio::ip::tcp::
     : core_(std::move(core)), stream_(std::move(socket)) {
   error_code ignored;
   auto& plain = stream_.socket();
-  peer_ = plain.remote_endpoint(ignored).address().to_string(ignored);
+  const auto peer = plain_address(plain.remote_endpoint(ignored).address());
+  peer_ = peer.to_string(ignored);
+  is_local_ = peer.is_loopback() || peer == plain_address(plain.local_endpoint(ignored).address());
   plain.set_option(asio::ip::tcp::no_delay(true), ignored);
   core_->sessions.insert(this);
 }
@@ -137,6 +139,7 @@ asio::awaitable<void> HttpSession::serve_requests() {
     if (gone) co_return;
     again = co_await write(std::move(response), head_.keep_alive && !core_->stopping);
   }
+  waits_since_ = std::chrono::steady_clock::now();  // gives way to a new connection
   watchdog_.start(kLingerTime, detail::Watchdog::OnExpiry::close);
   co_await stream_.end_tls();
   error_code ignored;
@@ -194,7 +197,8 @@ HttpSession::Next HttpSession::examine_head() {
               .headers = head_.headers,
               .body = {},
               .has_body = head_.has_body,
-              .peer = peer_};
+              .peer = peer_,
+              .is_local = is_local_};
   buffer_.consume(parser_->head_size());
   return apply_filter();
 }

@@ -109,6 +109,7 @@ class HttpSession {
   detail::Watchdog watchdog_{stream_.socket()};
   boost::beast::flat_buffer buffer_;
   std::string peer_;
+  bool is_local_ = false;
   bool idle_ = true;
   std::optional<std::chrono::steady_clock::time_point> waits_since_;
   // State of the current request.

@@ -40,6 +40,7 @@ struct HttpRequest {
   std::string body;
   bool has_body = false;  // one comes; known before `body` is there
   std::string peer;       // the caller's address
+  bool is_local = false;  // which is one of this machine
 };
 
 struct HttpResponse {

@@ -19,6 +19,7 @@ enum class Caller {
   anyone,  // no token
   user,    // the daemon's user token
   agent,   // the token of the attempt that the path names
+  host,    // the token of the host that the path names first; no route has it yet
 };
 
 // The values that one parameter {name} of a path takes.

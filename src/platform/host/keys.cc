@@ -4,6 +4,7 @@
 
 #include <sys/stat.h>
 
+#include "base/format.h"
 #include "base/os/files.h"
 #include "platform/host/home.h"
 
@@ -60,6 +61,14 @@ std::string Keys::agent_token(const model::AttemptName& attempt) const {
 
 std::string Keys::attempt_secret(const model::AttemptName& attempt) const {
   return net::hmac_sha256_hex(key_, "attempt:" + text(attempt));
+}
+
+std::string Keys::host_token(std::string_view host) const {
+  return net::hmac_sha256_hex(key_, format("host:{}", host));
+}
+
+bool Keys::is_host_token(std::string_view host, std::string_view token) const {
+  return net::equal_constant_time(host_token(host), token);
 }
 
 bool Keys::is_agent_token(const model::AttemptName& attempt, std::string_view token) const {

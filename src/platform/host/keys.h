@@ -28,9 +28,13 @@ class Keys {
   // The secret that the attempt's ranks share: LOCKSTEP_SECRET_FILE; 64 hex digits.
   std::string attempt_secret(const model::AttemptName& attempt) const;
 
+  // The token of the service of a host, which starts agents there; 64 hex digits.
+  std::string host_token(std::string_view host) const;
+
   const std::string& user_token() const { return user_token_; }
-  // Both take the same time wherever the token differs.
+  // They take the same time wherever the token differs.
   bool is_agent_token(const model::AttemptName& attempt, std::string_view token) const;
+  bool is_host_token(std::string_view host, std::string_view token) const;
   bool is_user_token(std::string_view token) const;
 
  private:

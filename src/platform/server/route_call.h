@@ -12,6 +12,7 @@
 #include "platform/api/json.h"
 #include "platform/api/routes.h"
 #include "platform/core/model/ids.h"
+#include "platform/server/principal.h"
 
 namespace lockstep::server {
 
@@ -23,6 +24,7 @@ template <const auto& kRoute>
 struct RouteCall {
   using Route = std::remove_cvref_t<decltype(kRoute)>;
 
+  Principal caller{};
   std::vector<std::string> path_parameters;  // in the order of the path
   typename Route::Query query{};
   typename Route::Request request{};
@@ -35,10 +37,10 @@ constexpr UnknownFields unknown_fields_of(api::Caller caller) {
 
 // An error in a query or a body names the field.
 template <const auto& kRoute>
-Result<RouteCall<kRoute>> read_route_call(const net::HttpRequest& request,
+Result<RouteCall<kRoute>> read_route_call(const net::HttpRequest& request, Principal caller,
                                           std::vector<std::string> path_parameters) {
   using Call = RouteCall<kRoute>;
-  Call call{.path_parameters = std::move(path_parameters)};
+  Call call{.caller = std::move(caller), .path_parameters = std::move(path_parameters)};
   constexpr UnknownFields kUnknown = unknown_fields_of(kRoute.caller);
   auto query = from_query<typename Call::Route::Query>(request.query, kUnknown);
   if (!query) return std::move(query).error().with_context("the query");

@@ -29,11 +29,11 @@ bool has_left(const model::Node& node) {
 }  // namespace
 
 template <const auto& kRoute, auto kMethod>
-void RouteHandlers::handle(const net::HttpRequest& request,
+void RouteHandlers::handle(const net::HttpRequest& request, Principal caller,
                            std::vector<std::string> path_parameters, net::Responder responder) {
   using Call = RouteCall<kRoute>;
   const Reply<typename Call::Route::Answer> reply(std::move(responder));
-  const auto call = read_route_call<kRoute>(request, std::move(path_parameters));
+  const auto call = read_route_call<kRoute>(request, std::move(caller), std::move(path_parameters));
   if (!call)
     reply.send(call.error());
   else if constexpr (std::invocable<decltype(kMethod), RouteHandlers&, const Call&>)
@@ -172,20 +172,21 @@ Result<api::RemovedRun> RouteHandlers::remove(const RouteCall<api::kRemove>& cal
 Result<api::RunView> RouteHandlers::hold(const RouteCall<api::kHold>& call) {
   const model::RunId id = TRY(run_of(call.path_parameters));
   TRY(setup_.controller.apply_operator_event(
-      model::HoldRun{id, call.request.by, call.request.reason}));
+      model::HoldRun{id, actor_of(call.caller, call.request.by), call.request.reason}));
   return view(id);
 }
 
 Result<api::RunView> RouteHandlers::release(const RouteCall<api::kRelease>& call) {
   const model::RunId id = TRY(run_of(call.path_parameters));
-  TRY(setup_.controller.apply_operator_event(model::ReleaseRun{id, call.request.by}));
+  TRY(setup_.controller.apply_operator_event(
+      model::ReleaseRun{id, actor_of(call.caller, call.request.by)}));
   return view(id);
 }
 
 Result<api::RunView> RouteHandlers::priority(const RouteCall<api::kPriority>& call) {
   const model::RunId id = TRY(run_of(call.path_parameters));
   TRY(setup_.controller.apply_operator_event(
-      model::SetPriority{id, call.request.priority, call.request.by}));
+      model::SetPriority{id, call.request.priority, actor_of(call.caller, call.request.by)}));
   return view(id);
 }
 
@@ -207,8 +208,8 @@ Result<api::HostList> RouteHandlers::list_hosts(const RouteCall<api::kHosts>&) {
 
 Result<api::HostList> RouteHandlers::set_host(const RouteCall<api::kSetHost>& call) {
   const api::HostRequest& request = call.request;
-  TRY(setup_.controller.apply_operator_event(
-      model::SetHost{request.host, request.state, request.by, request.reason}));
+  TRY(setup_.controller.apply_operator_event(model::SetHost{
+      request.host, request.state, actor_of(call.caller, request.by), request.reason}));
   return host_list(state());
 }
 
@@ -233,14 +234,15 @@ Result<api::OrphanList> RouteHandlers::orphans(const RouteCall<api::kOrphans>&) 
 }
 
 Result<api::OrphanList> RouteHandlers::stop_orphan(const RouteCall<api::kStopOrphan>& call) {
-  TRY(setup_.controller.apply_operator_event(
-      model::StopOrphan{TRY(run_of(call.path_parameters)), call.request.by}));
+  TRY(setup_.controller.apply_operator_event(model::StopOrphan{
+      TRY(run_of(call.path_parameters)), actor_of(call.caller, call.request.by)}));
   return orphan_list(state());
 }
 
 Result<api::RunView> RouteHandlers::adopt_orphan(const RouteCall<api::kAdoptOrphan>& call) {
   const model::RunId id = TRY(run_of(call.path_parameters));
-  TRY(setup_.controller.apply_operator_event(model::AdoptOrphan{id, call.request.by}));
+  TRY(setup_.controller.apply_operator_event(
+      model::AdoptOrphan{id, actor_of(call.caller, call.request.by)}));
   return view(id);
 }
 

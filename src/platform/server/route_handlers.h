@@ -8,6 +8,7 @@
 #include "platform/server/heartbeat_batch.h"
 #include "platform/server/heartbeat_pace.h"
 #include "platform/server/long_polls.h"
+#include "platform/server/principal.h"
 #include "platform/server/profile_requests.h"
 #include "platform/server/route_call.h"
 #include "platform/server/server.h"
@@ -18,7 +19,7 @@ namespace lockstep::server {
 
 class RouteHandlers {
  public:
-  using Handler = void (RouteHandlers::*)(const net::HttpRequest&,
+  using Handler = void (RouteHandlers::*)(const net::HttpRequest&, Principal caller,
                                           std::vector<std::string> path_parameters, net::Responder);
   // Null only for a route without a handler.
   static Handler handler_for(const api::Route& route);
@@ -44,8 +45,8 @@ class RouteHandlers {
   // Parses the call by its declaration and passes it to the method, which either returns the answer
   // or keeps the Reply.
   template <const auto& kRoute, auto kMethod>
-  void handle(const net::HttpRequest& request, std::vector<std::string> path_parameters,
-              net::Responder responder);
+  void handle(const net::HttpRequest& request, Principal caller,
+              std::vector<std::string> path_parameters, net::Responder responder);
 
   Result<api::Health> health(const RouteCall<api::kHealth>& call);
   Result<Json> openapi(const RouteCall<api::kOpenapi>& call);

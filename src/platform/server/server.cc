@@ -11,6 +11,7 @@
 #include "platform/api/routes.h"
 #include "platform/server/agent_polls.h"
 #include "platform/server/long_polls.h"
+#include "platform/server/principal.h"
 #include "platform/server/route_handlers.h"
 
 namespace lockstep::server {
@@ -62,36 +63,6 @@ net::HttpResponse no_such_route(const net::HttpRequest& request, const RouteMatc
   return response;
 }
 
-// The token of `Authorization: Bearer TOKEN`; empty if there is none.
-std::string_view bearer_token(const net::HttpRequest& request) {
-  constexpr std::string_view kScheme = "Bearer ";
-  const auto header = request.headers.find("Authorization").value_or("");
-  const std::string_view scheme = header.substr(0, kScheme.size());
-  return net::equal_ignoring_case(scheme, kScheme) ? header.substr(kScheme.size()) : "";
-}
-
-// An agent's token is that of the attempt in the path, of the generation in the query.
-bool is_agent(const host::Keys& keys, const RouteMatch& target, const net::HttpRequest& request,
-              std::string_view token) {
-  const auto node = node_of(target.path_parameters);
-  const auto query = from_query<api::HeartbeatQuery>(request.query, UnknownFields::ignore);
-  return node && query &&
-         keys.is_agent_token({query->generation.value_or(""), node->attempt}, token);
-}
-
-bool may_call(const host::Keys& keys, const RouteMatch& target, const net::HttpRequest& request) {
-  const std::string_view token = bearer_token(request);
-  switch (target.route->caller) {
-    case api::Caller::anyone:
-      return true;
-    case api::Caller::user:
-      return keys.is_user_token(token);
-    case api::Caller::agent:
-      break;
-  }
-  return is_agent(keys, target, request, token);
-}
-
 bool is_json(const net::HttpRequest& request) {
   const auto type = request.headers.find("Content-Type").value_or("");
   return net::equal_ignoring_case(type.substr(0, type.find(';')), "application/json");
@@ -111,11 +82,11 @@ std::optional<net::HttpResponse> check_body(const net::HttpRequest& request,
 }
 
 // Refusals from the head alone.
-std::optional<net::HttpResponse> check_request_head(const host::Keys& keys,
+std::optional<net::HttpResponse> check_request_head(const Credentials& credentials,
                                                     const net::HttpRequest& request) {
   const RouteMatch target = match_route(request);
   if (target.route == nullptr) return no_such_route(request, target);
-  if (!may_call(keys, target, request)) {
+  if (!principal_of(credentials, target.route->caller, request, target.path_parameters)) {
     net::HttpResponse response = refusal_response(
         401, "the call needs the daemon's token in its head: Authorization: Bearer TOKEN");
     response.headers.add("WWW-Authenticate", "Bearer");
@@ -134,10 +105,16 @@ struct Server::Impl {
         handlers(loop, setup, *long_polls, *agent_polls) {}
 
   void handle(const net::HttpRequest& request, net::Responder responder) {
-    RouteMatch target = match_route(request);  // exists: check_request_head() accepted it
+    // Both exist: check_request_head() accepted the request.
+    RouteMatch target = match_route(request);
+    auto caller =
+        principal_of(credentials(), target.route->caller, request, target.path_parameters);
+    LS_CHECK(caller.has_value());
     (handlers.*RouteHandlers::handler_for(*target.route))(
-        request, std::move(target.path_parameters), std::move(responder));
+        request, *std::move(caller), std::move(target.path_parameters), std::move(responder));
   }
+
+  Credentials credentials() const { return {.keys = setup.keys, .user = setup.user}; }
 
   ServerSetup setup;
   // Shared with the controller's watcher, which cannot be removed.
@@ -159,6 +136,7 @@ Result<std::unique_ptr<Server>> Server::start(net::Loop& loop, ServerSetup setup
   const net::HttpServerOptions options{.host = self.setup.host,
                                        .port = self.setup.port,
                                        .host_names = self.setup.host_names,
+                                       .tls = self.setup.tls,
                                        .body_max = kBodyMax,
                                        .connections_max = kConnectionsMax,
                                        .refusal = refusal_response};
@@ -168,7 +146,7 @@ Result<std::unique_ptr<Server>> Server::start(net::Loop& loop, ServerSetup setup
         self.handle(request, std::move(responder));
       },
       [&self](const net::HttpRequest& request) {
-        return check_request_head(self.setup.keys, request);
+        return check_request_head(self.credentials(), request);
       })));
   self.handlers.set_port(self.http->port());
   self.setup.controller.subscribe(
@@ -182,6 +160,10 @@ Result<std::unique_ptr<Server>> Server::start(net::Loop& loop, ServerSetup setup
 
 std::string Server::url() const { return impl_->http->url(); }
 int Server::port() const { return impl_->http->port(); }
+
+Result<void> Server::set_identity(const net::TlsIdentity& identity) {
+  return impl_->http->set_identity(identity);
+}
 
 void Server::stop(std::function<void()> stopped) {
   impl_->handlers.flush();

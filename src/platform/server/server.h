@@ -7,12 +7,14 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/result.h"
 #include "net/loop.h"
+#include "net/tls/tls.h"
 #include "platform/controller/controller.h"
 #include "platform/host/home.h"
 #include "platform/host/keys.h"
@@ -27,9 +29,11 @@ struct ServerSetup {
   const Clock& clock;
   host::Home home;
   std::string version;
+  std::string user{};                     // the name of the user whose daemon it is
   std::string host = "127.0.0.1";         // the address to listen on
   std::vector<std::string> host_names{};  // further names of the host in URLs
   int port = 0;                           // 0: any free one
+  std::optional<net::TlsIdentity> tls{};  // HTTPS instead of HTTP
   // Current failures of the daemon, a line for each cause; an empty function: unknown.
   std::function<std::vector<std::string>()> problems{};
 };
@@ -42,6 +46,8 @@ class Server {
 
   std::string url() const;
   int port() const;
+  // For connections from now on, over TLS as before.
+  Result<void> set_identity(const net::TlsIdentity& identity);
   // Answers waiting calls, finishes running ones within a second or two, then calls `stopped`.
   void stop(std::function<void()> stopped);
 

@@ -1,0 +1,70 @@
+#include "platform/server/principal.h"
+
+#include <string_view>
+
+#include "base/format.h"
+#include "platform/api/agent_messages.h"
+#include "platform/server/route_call.h"
+
+namespace lockstep::server {
+namespace {
+
+using Kind = Principal::Kind;
+
+// The token of `Authorization: Bearer TOKEN`; empty if there is none.
+std::string_view bearer_token(const net::HttpRequest& request) {
+  constexpr std::string_view kScheme = "Bearer ";
+  const auto header = request.headers.find("Authorization").value_or("");
+  const std::string_view scheme = header.substr(0, kScheme.size());
+  return net::equal_ignoring_case(scheme, kScheme) ? header.substr(kScheme.size()) : "";
+}
+
+// An agent's token is that of the attempt in the path, of the generation in the query.
+std::optional<std::string> agent_name(const host::Keys& keys, const net::HttpRequest& request,
+                                      const std::vector<std::string>& path_parameters) {
+  const auto node = node_of(path_parameters);
+  const auto query = from_query<api::HeartbeatQuery>(request.query, UnknownFields::ignore);
+  if (!node || !query) return std::nullopt;
+  const model::AttemptName attempt{query->generation.value_or(""), node->attempt};
+  if (!keys.is_agent_token(attempt, bearer_token(request))) return std::nullopt;
+  return text(attempt);
+}
+
+std::optional<std::string> host_name(const host::Keys& keys, const net::HttpRequest& request,
+                                     const std::vector<std::string>& path_parameters) {
+  if (path_parameters.empty() ||
+      !keys.is_host_token(path_parameters.front(), bearer_token(request)))
+    return std::nullopt;
+  return path_parameters.front();
+}
+
+}  // namespace
+
+std::optional<Principal> principal_of(const Credentials& credentials, api::Caller caller,
+                                      const net::HttpRequest& request,
+                                      const std::vector<std::string>& path_parameters) {
+  const host::Keys& keys = credentials.keys;
+  const auto named = [&](Kind kind, std::optional<std::string> name) -> std::optional<Principal> {
+    if (!name) return std::nullopt;
+    return Principal{kind, *std::move(name), request.is_local ? "" : request.peer};
+  };
+  switch (caller) {
+    case api::Caller::anyone:
+      return named(Kind::anyone, "");
+    case api::Caller::user:
+      return named(Kind::user, keys.is_user_token(bearer_token(request))
+                                   ? std::optional(credentials.user)
+                                   : std::nullopt);
+    case api::Caller::agent:
+      return named(Kind::agent, agent_name(keys, request, path_parameters));
+    case api::Caller::host:
+      break;
+  }
+  return named(Kind::host, host_name(keys, request, path_parameters));
+}
+
+std::string actor_of(const Principal& caller, const std::string& by) {
+  return caller.address.empty() ? by : format("{} from {}", caller.name, caller.address);
+}
+
+}  // namespace lockstep::server

@@ -1,0 +1,41 @@
+// Principal: the caller, as its token proves it.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "net/http/http.h"
+#include "platform/api/routes.h"
+#include "platform/host/keys.h"
+
+namespace lockstep::server {
+
+struct Principal {
+  enum class Kind {
+    anyone,  // no token was needed
+    user,
+    agent,  // of an attempt
+    host,   // the service of a host, which starts agents there
+  };
+  Kind kind = Kind::anyone;
+  std::string name{};     // of the user, the attempt or the host
+  std::string address{};  // from which another machine calls; empty: this machine calls
+};
+
+// The credentials that the gate compares.
+struct Credentials {
+  const host::Keys& keys;
+  std::string user;  // the name of the user whose token it is
+};
+
+// The caller of a route whose path has these parameters; nothing if the token is not one for it.
+std::optional<Principal> principal_of(const Credentials& credentials, api::Caller caller,
+                                      const net::HttpRequest& request,
+                                      const std::vector<std::string>& path_parameters);
+
+// The name to record for an action: on this machine the `by` of the request, which a user could
+// only use against itself; from other machines the caller that is known.
+std::string actor_of(const Principal& caller, const std::string& by);
+
+}  // namespace lockstep::server
