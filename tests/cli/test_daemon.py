@@ -131,13 +131,13 @@ import fcntl, socket, struct, subprocess, sys
 with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
     up = struct.pack("16sh", b"lo", 1)
     fcntl.ioctl(any_socket, 0x8914, up)  # SIOCSIFFLAGS, IFF_UP
-for words in (["serve", "--listen", "0.0.0.0", "--detach"], ["serve", "--stop"]):
+for words in (["serve", "--listen", "0.0.0.0", "--insecure", "--detach"], ["serve", "--stop"]):
     subprocess.run([sys.argv[1], *words], check=True)
 """
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="a network of its own needs root")
-def test_an_address_that_others_reach_is_warned_of(idle: Cluster) -> None:
+def test_an_address_that_others_reach_without_encryption_is_warned_of(idle: Cluster) -> None:
     """In a separate network without other processes."""
     done = subprocess.run(
         ["unshare", "--net", sys.executable, "-c", ON_LOOPBACK_ALONE, str(PROGRAM)],

@@ -181,10 +181,12 @@ def test_an_address_for_others_is_usable_and_never_opened_by_a_command_alone(
     assert done.returncode == 0, done.stderr
     said = json.loads(done.stdout)
     assert "0.0.0.0" not in said["serve"]
-    port = said["file"]["url"].rpartition(":")[2]
-    assert said["file"]["url"] == f"http://127.0.0.1:{port}"
-    assert said["file"]["network_url"] == f"http://10.9.8.7:{port}"
-    assert f"for other machines at http://10.9.8.7:{port}" in said["serve"]
+    url, fingerprint = said["file"]["url"].split("#")
+    port = url.rpartition(":")[2]
+    assert url == f"https://127.0.0.1:{port}" and fingerprint.startswith("sha256:")
+    assert said["file"]["network_url"] == f"https://10.9.8.7:{port}#{fingerprint}"
+    assert f"for other machines at https://10.9.8.7:{port};" in said["serve"]
+    assert f"lockstep login {said['file']['network_url']}" in said["serve"]
     assert said["ps"] == 0 and said["stop"] == 0
     assert "listens to this machine alone" in said["again"]
     assert said["file again"]["network_url"] == ""

@@ -14,10 +14,15 @@ namespace {
 
 constexpr auto kLookInterval = std::chrono::seconds(1);
 
-host::DaemonFile daemon_file_of(const host::Home& home, const ServeConfig& served, int port) {
+host::DaemonFile daemon_file_of(const host::Home& home, const ServeConfig& served, int port,
+                                const std::string& fingerprint) {
   const host::Machine here = host::this_machine();
-  const auto url_at = [&](const std::string& host) {
-    return host.empty() ? "" : "http://" + net::Url{host, port}.authority();
+  const auto url_at = [&](const std::string& host) -> std::string {
+    if (host.empty()) return "";
+    const bool plain = fingerprint.empty();
+    const net::Url url{
+        .host = host, .port = port, .scheme = plain ? net::Scheme::http : net::Scheme::https};
+    return plain ? url.text() : format("{}#sha256:{}", url.text(), fingerprint);
   };
   return {.url = url_at(own_host(served)),
           .pid = ::getpid(),
@@ -33,15 +38,19 @@ host::DaemonFile daemon_file_of(const host::Home& home, const ServeConfig& serve
 }  // namespace
 
 Result<DiscoveryFiles> DiscoveryFiles::write(const host::Home& home, const ServeConfig& served,
-                                             int port) {
-  const host::DaemonFile file = daemon_file_of(home, served, port);
+                                             int port, const std::string& fingerprint) {
+  const host::DaemonFile file = daemon_file_of(home, served, port, fingerprint);
   DiscoveryFiles made(home.daemon_file(), {{home.served_file(), serve_config_text(served)},
                                            {home.daemon_file(), host::daemon_file_text(file)}});
+  made.url_ = file.url;
+  made.network_url_ = file.network_url;
   for (const auto& [path, content] : made.files_) TRY(write_file(path, content));
   if (auto written = host::write_pointer(home, file); !written)
     LS_LOG(warning, "other machines cannot find the daemon: {}", written.error().message);
-  LS_LOG(info, "serving {} at {}{}", home.folder.string(), file.url,
-         file.network_url.empty() ? "" : ", for other machines at " + file.network_url);
+  LS_LOG(info, "serving {} at {}{}", home.folder.string(), host::without_fingerprint(file.url),
+         file.network_url.empty()
+             ? ""
+             : ", for other machines at " + host::without_fingerprint(file.network_url));
   return made;
 }
 

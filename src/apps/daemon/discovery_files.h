@@ -16,12 +16,17 @@ namespace lockstep::cli {
 
 class DiscoveryFiles {
  public:
-  // From here on commands and agents find the daemon, which listens on this port.
-  static Result<DiscoveryFiles> write(const host::Home& home, const ServeConfig& served, int port);
+  // From here on commands and agents find the daemon, which listens on this port. `fingerprint`:
+  // of the certificate that clients trust; empty: plain HTTP.
+  static Result<DiscoveryFiles> write(const host::Home& home, const ServeConfig& served, int port,
+                                      const std::string& fingerprint);
 
   // Restores files that were removed or damaged; checks once a second. Call it at each tick.
   void restore();
   void remove() const;
+  // The addresses with the fingerprint, for this machine and for others; the second may be empty.
+  const std::string& url() const { return url_; }
+  const std::string& network_url() const { return network_url_; }
 
  private:
   DiscoveryFiles(std::filesystem::path daemon_file,
@@ -29,6 +34,7 @@ class DiscoveryFiles {
       : daemon_file_(std::move(daemon_file)), files_(std::move(files)) {}
 
   std::filesystem::path daemon_file_;
+  std::string url_, network_url_;
   std::vector<std::pair<std::filesystem::path, std::string>> files_;  // with their content
   Deadline next_check_ = Deadline::after(Duration(0));
   bool warned_ = false;  // of a file that cannot be written

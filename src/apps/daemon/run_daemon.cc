@@ -6,6 +6,7 @@
 #include <functional>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,6 +16,7 @@
 
 #include "apps/cli/exit_codes.h"
 #include "apps/daemon/discovery_files.h"
+#include "apps/run/origin.h"
 #include "base/clock.h"
 #include "base/format.h"
 #include "base/log.h"
@@ -29,6 +31,7 @@
 #include "platform/host/home_identity.h"
 #include "platform/host/keys.h"
 #include "platform/host/log_rotation.h"
+#include "platform/host/server_certificate.h"
 #include "platform/insight/insight.h"
 #include "platform/server/janitor/janitor.h"
 #include "platform/server/server.h"
@@ -39,6 +42,7 @@ namespace lockstep::cli {
 namespace {
 
 constexpr auto kTick = std::chrono::milliseconds(200);
+constexpr auto kCertificateInterval = std::chrono::minutes(1);
 
 // The resources of the daemon: the store and keys of its folder, the cluster, and the engine that
 // starts agents.
@@ -126,23 +130,56 @@ server::JanitorSetup janitor_setup(DaemonContext& ground, const controller::Cont
           .store_max = served.store_max.value_or(server::kStoreMax)};
 }
 
+// None: the daemon speaks plain HTTP.
+Result<std::optional<host::ServerCertificate>> open_certificate(const host::Home& home,
+                                                                const ServeConfig& served,
+                                                                const Clock& clock) {
+  if (!uses_tls(served)) return std::optional<host::ServerCertificate>();
+  host::CertificateSource source{.folder = home.folder};
+  if (served.tls_cert) source.certificate_file = *served.tls_cert;
+  if (served.tls_key) source.key_file = *served.tls_key;
+  auto opened = host::ServerCertificate::open(std::move(source), certificate_names(served), clock);
+  if (!opened) return Error{Code::invalid, opened.error().message};
+  return std::optional(*std::move(opened));
+}
+
+// True if clients find another certificate from now on. A failure is logged, and the last one
+// stays.
+Result<bool> renew_certificate(host::ServerCertificate& certificate, const ServeConfig& served,
+                               server::Server& server) {
+  const auto renewed = [&]() -> Result<bool> {
+    if (!TRY(certificate.refresh(certificate_names(served)))) return false;
+    TRY(server.set_identity(certificate.identity()));
+    LS_LOG(info, "another certificate is used, until {}", text(certificate.end()));
+    return true;
+  };
+  auto done = renewed();
+  if (!done) LS_LOG(warning, "the daemon's certificate is not renewed: {}", done.error().message);
+  return done;
+}
+
 server::ServerSetup server_setup(DaemonContext& ground, controller::Controller& controller,
                                  const server::Janitor& janitor, const host::Home& home,
-                                 const ServeConfig& served) {
+                                 const ServeConfig& served,
+                                 const std::optional<host::ServerCertificate>& certificate) {
   return {.controller = controller,
           .insight = ground.insight,
           .keys = ground.keys,
           .clock = ground.clock,
           .home = home,
           .version = LOCKSTEP_VERSION,
+          .user = user_name(),
           .host = served.listen,
           .host_names = served.names,
           .port = served.port,
+          .tls = certificate ? std::optional(certificate->identity()) : std::nullopt,
           .problems = [&] {
             auto all = controller.problems();
             std::ranges::move(janitor.problems(), std::back_inserter(all));
             if (auto placed = ground.database->check_file_status(); !placed)
               all.push_back(placed.error().message);
+            if (auto line = certificate ? certificate->problem() : std::nullopt)
+              all.push_back(*std::move(line));
             if (auto space = ground.insight.check_space(); !space)
               all.push_back(space.error().message);
             return all;
@@ -156,10 +193,11 @@ struct MaintenanceLoop {
   server::Janitor& janitor;
   const store::Database& database;
   DiscoveryFiles& announcement;
+  std::function<void()> check_certificate;
   std::filesystem::path log;
   std::function<void()> stop;
   bool misplaced = false;
-  net::Timer tick_timer{}, act_timer{};
+  net::Timer tick_timer{}, act_timer{}, certificate_timer{};
 };
 
 // The effects for a large gang take a while: the loop serves other events in between.
@@ -179,6 +217,13 @@ void log_database_place(MaintenanceLoop& ticking) {
   if (!placed && !ticking.misplaced) LS_LOG(error, "{}", placed.error().message);
   if (placed && ticking.misplaced) LS_LOG(info, "the database is back in its place");
   ticking.misplaced = !placed;
+}
+
+// Renews the certificate before its end, and reads the operator's files again.
+void watch_certificate(MaintenanceLoop& ticking) {
+  ticking.certificate_timer =
+      ticking.loop.after(kCertificateInterval, [&] { watch_certificate(ticking); });
+  ticking.check_certificate();
 }
 
 void run_ticks(MaintenanceLoop& ticking) {
@@ -214,12 +259,19 @@ Result<int> run_daemon(const host::Home& home, const ServeConfig& served) {
       [&](const model::RunId& run, std::int64_t) { janitor.queue_ended_nodes(run); });
 
   net::Loop loop;
-  const auto started =
-      server::Server::start(loop, server_setup(ground, *controller, janitor, home, served));
+  std::optional<host::ServerCertificate> certificate =
+      TRY(open_certificate(home, served, ground.clock));
+  const auto started = server::Server::start(
+      loop, server_setup(ground, *controller, janitor, home, served, certificate));
   if (!started) return listen_error(started.error(), served);
   server::Server& server = **started;
-  DiscoveryFiles announcement = TRY(DiscoveryFiles::write(home, served, server.port()));
+  const auto announce = [&] {
+    return DiscoveryFiles::write(home, served, server.port(),
+                                 certificate ? certificate->fingerprint() : "");
+  };
+  DiscoveryFiles announcement = TRY(announce());
   if (auto warning = listen_warning(served)) LS_LOG(warning, "{}", *warning);
+  if (auto line = login_line(announcement.network_url())) LS_LOG(info, "{}", *line);
 
   const auto end = [&] { server.stop([&] { loop.stop(); }); };
   MaintenanceLoop ticking{.loop = loop,
@@ -227,9 +279,17 @@ Result<int> run_daemon(const host::Home& home, const ServeConfig& served) {
                           .janitor = janitor,
                           .database = *ground.database,
                           .announcement = announcement,
+                          .check_certificate =
+                              [&] {
+                                if (!certificate) return;
+                                if (auto changed = renew_certificate(*certificate, served, server);
+                                    changed && *changed)
+                                  if (auto written = announce()) announcement = *std::move(written);
+                              },
                           .log = home.log_file(),
                           .stop = end};
   run_ticks(ticking);
+  watch_certificate(ticking);
   loop.on_signals({SIGTERM, SIGINT}, [&](int) { end(); });
   loop.run();
 

@@ -1,7 +1,10 @@
 #include "apps/daemon/serve_config.h"
 
+#include <algorithm>
+#include <iterator>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "base/format.h"
 #include "base/os/files.h"
@@ -40,6 +43,17 @@ bool is_ipv6(const std::string& address) { return address.find(':') != std::stri
 
 bool listens_to_all(const ServeConfig& served) {
   return served.listen == "0.0.0.0" || served.listen == "::";
+}
+
+// Addresses of this machine that others reach and on which the daemon listens.
+std::vector<std::string> reachable_addresses(const ServeConfig& served) {
+  std::vector<std::string> addresses;
+  for (const comm::InterfaceAddress& own : comm::KernelNetwork().local_addresses()) {
+    const bool of_one_link = own.address.find('%') != std::string::npos;
+    const bool reached = is_ipv6(served.listen) || !is_ipv6(own.address);
+    if (own.up && !own.loopback && !of_one_link && reached) addresses.push_back(own.address);
+  }
+  return addresses;
 }
 
 Result<map::ClusterMap> map_of_file(const std::string& file) {
@@ -92,12 +106,40 @@ std::string network_host(const ServeConfig& served) {
   if (net::is_loopback(served.listen)) return "";
   if (!served.names.empty()) return served.names.front();
   if (!listens_to_all(served)) return served.listen;
-  for (const comm::InterfaceAddress& own : comm::KernelNetwork().local_addresses()) {
-    const bool of_one_link = own.address.find('%') != std::string::npos;
-    const bool reached = is_ipv6(served.listen) || !is_ipv6(own.address);
-    if (own.up && !own.loopback && !of_one_link && reached) return own.address;
+  const auto addresses = reachable_addresses(served);
+  return addresses.empty() ? "" : addresses.front();
+}
+
+bool uses_tls(const ServeConfig& served) {
+  return !net::is_loopback(served.listen) && !served.insecure.value_or(false);
+}
+
+std::vector<std::string> certificate_names(const ServeConfig& served) {
+  std::vector<std::string> names = served.names;
+  if (listens_to_all(served)) {
+    names.insert(names.end(), {"localhost", "127.0.0.1", "::1"});
+    std::ranges::move(reachable_addresses(served), std::back_inserter(names));
+  } else {
+    names.push_back(served.listen);
   }
-  return "";
+  std::ranges::sort(names);
+  const auto repeated = std::ranges::unique(names);
+  names.erase(repeated.begin(), repeated.end());
+  return names;
+}
+
+Result<void> check_tls(const ServeConfig& served) {
+  const auto refuse = [](std::string words) { return Error{Code::invalid, std::move(words)}; };
+  if (served.tls_cert.has_value() != served.tls_key.has_value())
+    return refuse("--tls-cert and --tls-key belong together: give both, or neither");
+  if (served.tls_cert && served.insecure)
+    return refuse("--insecure is plain HTTP, which has no use for --tls-cert: leave out one");
+  if (served.tls_cert && net::is_loopback(served.listen))
+    return refuse(
+        format("on {} the daemon speaks plain HTTP, which only this machine hears; "
+               "--tls-cert needs --listen with an address for other machines",
+               served.listen));
+  return {};
 }
 
 Error listen_error(const Error& error, const ServeConfig& served) {
@@ -107,11 +149,19 @@ Error listen_error(const Error& error, const ServeConfig& served) {
                        taken ? "by --port, or 0 for any that is free" : "by --listen")};
 }
 
-std::optional<std::string> listen_warning(const ServeConfig& served) {
-  if (net::is_loopback(served.listen)) return std::nullopt;
+std::optional<std::string> login_line(const std::string& network_url) {
+  if (!network_url.starts_with("https://")) return std::nullopt;
   return format(
-      "{} can be reached from other machines, and HTTP is not encrypted: whoever is on the way can "
-      "read the tokens; use a network that you trust",
+      "on other machines type `lockstep login {}`, and give the token of this daemon's "
+      "folder",
+      network_url);
+}
+
+std::optional<std::string> listen_warning(const ServeConfig& served) {
+  if (net::is_loopback(served.listen) || uses_tls(served)) return std::nullopt;
+  return format(
+      "{} can be reached from other machines, and with --insecure nothing is encrypted: a machine "
+      "on the way can read the tokens; use a network that you trust",
       served.listen);
 }
 

@@ -27,6 +27,9 @@ struct ServeConfig {
   std::optional<Duration> keep_metrics{};
   std::optional<Bytes> store_max{};
   std::optional<std::vector<std::string>> settings{};  // changes of the defaults, as --set has them
+  // The operator's certificate, absolute paths, and plain HTTP also for other machines.
+  std::optional<std::string> tls_cert{}, tls_key{};
+  std::optional<bool> insecure{};
 
   static constexpr auto fields() {
     return record<ServeConfig>(
@@ -38,7 +41,10 @@ struct ServeConfig {
         field("keep_logs", &ServeConfig::keep_logs, "lines, after a run's end"),
         field("keep_metrics", &ServeConfig::keep_metrics, "metrics, after a run's end"),
         field("store_max", &ServeConfig::store_max, "of the store's file, in use"),
-        field("settings", &ServeConfig::settings, "changes of the daemon's bounds"));
+        field("settings", &ServeConfig::settings, "changes of the daemon's bounds"),
+        field("tls_cert", &ServeConfig::tls_cert, "the operator's certificate"),
+        field("tls_key", &ServeConfig::tls_key, "its key"),
+        field("insecure", &ServeConfig::insecure, "plain HTTP also for other machines"));
   }
 };
 
@@ -60,7 +66,15 @@ Error listen_error(const Error& error, const ServeConfig& served);
 // address for others.
 std::string own_host(const ServeConfig& served);
 std::string network_host(const ServeConfig& served);
-// A warning if other machines on the network can reach the daemon's port.
+// True if the daemon speaks HTTPS: for other machines, unless the operator wants plain HTTP.
+bool uses_tls(const ServeConfig& served);
+// The names and addresses by which callers reach the daemon, for its certificate.
+std::vector<std::string> certificate_names(const ServeConfig& served);
+// Checks that the options on TLS fit together.
+Result<void> check_tls(const ServeConfig& served);
+// How users of other machines log in, by the address with its fingerprint; none: they cannot.
+std::optional<std::string> login_line(const std::string& network_url);
+// A warning if other machines reach the daemon's port by plain HTTP.
 std::optional<std::string> listen_warning(const ServeConfig& served);
 
 }  // namespace lockstep::cli

@@ -20,7 +20,7 @@ constexpr std::size_t kRecordHeader = 5;
 constexpr unsigned char kAlert = 21;
 constexpr unsigned char kHandshake = 22;
 constexpr unsigned char kEncrypted = 23;
-// Of an alert in TLS 1.3, which looks like data: two bytes, their type, and the cipher's 16.
+// An alert in TLS 1.3 looks like data: two bytes, their type, and the cipher's 16.
 constexpr std::size_t kEncryptedAlertSize = 19;
 
 // The bytes that can be read next; they stay there.

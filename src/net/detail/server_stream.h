@@ -37,7 +37,7 @@ class ServerStream {
                                                           std::string_view body);
   // Tells a caller over TLS that nothing more comes, and waits for the same of it.
   boost::asio::awaitable<void> end_tls();
-  // Whether the caller has ended the connection, when bytes can be read. A caller that only ended
+  // The caller has ended the connection; asked when bytes can be read. A caller that only ended
   // its sending side counts as gone.
   bool has_ended();
 

@@ -11,7 +11,7 @@ namespace {
 
 namespace ssl = boost::asio::ssl;
 
-// Of TLS 1.2, with forward secrecy; all ciphers of TLS 1.3 have it.
+// TLS 1.2 takes those with forward secrecy, which all ciphers of TLS 1.3 have.
 constexpr auto kCiphers = "ECDHE+AESGCM:ECDHE+CHACHA20";
 
 TlsContext context_for(ssl::context::method role) {

@@ -35,7 +35,7 @@ inline TlsIdentity identity_for_test(const TlsIdentity& authority,
       .value();
 }
 
-// Of the first certificate.
+// That of the first certificate.
 inline std::string fingerprint_for_test(const TlsIdentity& identity) {
   return read_certificates(identity.certificates)->front().fingerprint;
 }

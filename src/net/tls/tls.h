@@ -1,5 +1,5 @@
-// What the two ends of a TLS connection need: the server its certificate, the client a reason to
-// trust it. Certificates and keys are PEM text.
+// The inputs of the two ends of a TLS connection: the server's certificate, and the client's reason
+// to trust it. Certificates and keys are PEM text.
 #pragma once
 
 #include <string>

@@ -56,14 +56,17 @@ std::string new_request_id() { return net::random_hex(16); }
 
 class Client::Connection {
  public:
-  Connection(std::string url, std::string token, std::optional<model::AttemptName> attempt)
-      : url_(std::move(url)),
+  Connection(const std::string& url, std::string token, std::optional<model::AttemptName> attempt,
+             std::string authorities)
+      : server_(url_or_nowhere(url)),
+        url_(host::without_fingerprint(url)),
         token_(std::move(token)),
         attempt_(std::move(attempt)),
-        http_(url_or_nowhere(url_), kAnswerMax,
+        http_(server_, kAnswerMax,
               net::ConnectionHandshake{
                   .call = [this] { return proof_call(); },
-                  .verify = [this](const auto& answer) { return check_proof(answer); }}) {}
+                  .verify = [this](const auto& answer) { return check_proof(answer); }},
+              {.fingerprint = {}, .authorities = std::move(authorities)}) {}
 
   const std::string& url() const { return url_; }
   bool is_unanswered() const { return unanswered_; }
@@ -130,16 +133,27 @@ class Client::Connection {
     const auto json = json_of(answer, url_);
     const auto health = json ? from_json<api::Health>(*json, UnknownFields::ignore)
                              : Result<api::Health>(json.error());
-    const std::string right = api::daemon_proof(token_, url_or_nowhere(url_).port, nonce_);
+    const std::string right = api::daemon_proof(token_, server_.port, nonce_);
     if (health && net::equal_constant_time(health->proof.value_or(""), right)) {
       heartbeat_version_ = health->heartbeat_version;
       return {};
     }
+    // Its certificate is good.
+    if (health && server_.scheme == net::Scheme::https)
+      return Error{
+          Code::unavailable,
+          format("the daemon at {} does not accept this token; log in again with the token "
+                 "of its folder",
+                 url_)};
+    // The daemon's own refusal: it speaks HTTPS.
+    if (!json && json.error().code == Code::invalid)
+      return Error{Code::unavailable, format("{}: {}", url_, json.error().message)};
     return Error{Code::unavailable,
                  format("what answers at {} is not the daemon that was started there", url_)};
   }
 
-  const std::string url_;
+  const net::Url server_;
+  const std::string url_;  // without the fingerprint
   const std::string token_;
   const std::optional<model::AttemptName> attempt_;
   std::string nonce_;  // of the connection that is being opened
@@ -153,9 +167,10 @@ class Client::Connection {
   net::HttpClient http_;
 };
 
-Client::Client(std::string url, std::string token, std::optional<model::AttemptName> attempt)
-    : connection_(
-          std::make_unique<Connection>(std::move(url), std::move(token), std::move(attempt))) {}
+Client::Client(const std::string& url, std::string token, std::optional<model::AttemptName> attempt,
+               std::string authorities)
+    : connection_(std::make_unique<Connection>(url, std::move(token), std::move(attempt),
+                                               std::move(authorities))) {}
 Client::Client(Client&&) noexcept = default;
 Client& Client::operator=(Client&&) noexcept = default;
 Client::~Client() = default;
@@ -165,11 +180,18 @@ Result<Client> Client::open_elsewhere(const host::Home& home, const host::Daemon
                                       WhenLate when_late) {
   if (!there.network_url.empty() && !there.token.empty()) {
     Client client(there.network_url, there.token);
-    client.connection_->set_daemon(
-        format("the daemon on {} at {}", there.machine, there.network_url), std::move(when_late));
+    client.connection_->set_daemon(format("the daemon on {} at {}", there.machine, client.url()),
+                                   std::move(when_late));
     if (client.call(api::kHealth)) return client;
   }
   return host::daemon_elsewhere_error(home, there);
+}
+
+Client Client::to_daemon(const std::string& url, std::string token, std::string authorities,
+                         WhenLate when_late) {
+  Client client(url, std::move(token), std::nullopt, std::move(authorities));
+  client.connection_->set_daemon(format("the daemon at {}", client.url()), std::move(when_late));
+  return client;
 }
 
 Result<Client> Client::open(const host::Home& home, WhenLate when_late) {
@@ -185,7 +207,7 @@ Result<Client> Client::open(const host::Home& home, WhenLate when_late) {
   if (!token) return Error{Code::unavailable, token.error().message};
   while (token->ends_with('\n')) token->pop_back();
   Client client(file->url, *std::move(token));
-  client.connection_->set_daemon(format("the daemon (process {}) at {}", file->pid, file->url),
+  client.connection_->set_daemon(format("the daemon (process {}) at {}", file->pid, client.url()),
                                  std::move(when_late));
   auto well = client.call(api::kHealth);
   if (well) return client;

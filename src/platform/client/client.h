@@ -54,13 +54,18 @@ class Client {
   // its address cannot be read.
   static Result<Client> open(const host::Home& home, WhenLate when_late = {});
   // With a user's token, or that of the attempt. The server at the url must prove that it knows the
-  // token before the token is sent. Otherwise each call fails with Code::unavailable.
-  Client(std::string url, std::string token,
-         std::optional<model::AttemptName> attempt = std::nullopt);
+  // token before the token is sent. Otherwise each call fails with Code::unavailable. An https url
+  // may have the fingerprint of the certificate to trust; else `authorities`, as TlsTrust has them.
+  Client(const std::string& url, std::string token,
+         std::optional<model::AttemptName> attempt = std::nullopt, std::string authorities = {});
+  // For users of another machine; not called yet. Errors name the address.
+  static Client to_daemon(const std::string& url, std::string token, std::string authorities,
+                          WhenLate when_late);
   Client(Client&&) noexcept;
   Client& operator=(Client&&) noexcept;
   ~Client();
 
+  // Without the fingerprint.
   const std::string& url() const;
   // The last call was sent, at least in part, and not answered: its effect is unknown.
   bool was_sent() const;

@@ -98,6 +98,10 @@ Result<void> make_home_folder(const Home& home) {
   return check_private(home);
 }
 
+std::string without_fingerprint(std::string_view url) {
+  return std::string(url.substr(0, url.find('#')));
+}
+
 std::string daemon_file_text(const DaemonFile& file) { return dump_json(to_json(file)) + "\n"; }
 
 Result<DaemonFile> read_daemon_file(const fs::path& path) {

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/os/environment.h"
 #include "base/result.h"
@@ -63,7 +64,8 @@ Result<void> check_private(const Home& home);
 Result<void> make_home_folder(const Home& home);
 
 struct DaemonFile {
-  std::string url;  // for this machine: http://127.0.0.1:41234
+  // For this machine: http://127.0.0.1:41234, or https with the fingerprint of the certificate.
+  std::string url;
   std::int64_t pid = 0;
   std::string version;
   std::string host{}, machine{}, boot{};  // its machine: Machine
@@ -86,6 +88,9 @@ struct DaemonFile {
         field("token", &DaemonFile::token, "the user's token, for other machines"));
   }
 };
+
+// An address for messages: without "#sha256:...".
+std::string without_fingerprint(std::string_view url);
 
 std::string daemon_file_text(const DaemonFile& file);
 // Code::not_found without such a file: no daemon was started with this home. Code::corrupt, with

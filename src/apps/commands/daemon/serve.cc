@@ -30,6 +30,8 @@ constexpr auto kSignTimeout = std::chrono::seconds(2);
 struct ServeFlags {
   ServeConfig config;
   std::string keep_logs, keep_metrics, store_max;
+  std::string tls_cert, tls_key;
+  bool insecure = false;
   std::vector<std::string> settings;
   bool again = false;
   bool listen_given = false;
@@ -42,10 +44,11 @@ struct ServeFlags {
 Result<void> check_free(const host::Home& home) {
   if (!host::is_served(home)) return {};
   auto daemon = host::read_daemon_file(home.daemon_file());
-  return Error{Code::already_exists,
-               format("a daemon already serves {}{}; end it with `lockstep serve --stop`, or "
-                      "choose another folder by LOCKSTEP_HOME",
-                      home.folder.string(), daemon ? " at " + daemon->url : "")};
+  return Error{
+      Code::already_exists,
+      format("a daemon already serves {}{}; end it with `lockstep serve --stop`, or "
+             "choose another folder by LOCKSTEP_HOME",
+             home.folder.string(), daemon ? " at " + host::without_fingerprint(daemon->url) : "")};
 }
 
 Result<ServeConfig> serve_config_of(const ServeFlags& flags, const host::Home& home) {
@@ -64,9 +67,10 @@ Result<int> serve(const ServeFlags& flags) {
 
 std::string start_message(const host::Home& home, const client::Client& client) {
   const auto file = host::read_daemon_file(home.daemon_file());
-  const bool for_others = file && !file->network_url.empty() && file->network_url != client.url();
+  const std::string network = file ? host::without_fingerprint(file->network_url) : "";
+  const bool for_others = !network.empty() && network != client.url();
   return format("the daemon serves at {}{}; its folder is {}; `lockstep serve --stop` ends it",
-                client.url(), for_others ? ", for other machines at " + file->network_url : "",
+                client.url(), for_others ? ", for other machines at " + network : "",
                 home.folder.string());
 }
 
@@ -83,12 +87,17 @@ Result<int> serve_detached(const ServeFlags& flags) {
   if (served.store_max) words.insert(words.end(), {"--store-max", exact_text(*served.store_max)});
   if (!served.hosts.empty()) words.insert(words.end(), {"--hosts", served.hosts});
   if (!served.map_file.empty()) words.insert(words.end(), {"--map", served.map_file});
+  if (served.tls_cert) words.insert(words.end(), {"--tls-cert", *served.tls_cert});
+  if (served.tls_key) words.insert(words.end(), {"--tls-key", *served.tls_key});
+  if (served.insecure) words.emplace_back("--insecure");
   for (const std::string& name : served.names) words.insert(words.end(), {"--name", name});
   if (served.settings)
     for (const std::string& change : *served.settings) words.insert(words.end(), {"--set", change});
   client::Client client = TRY(start_daemon(home, words));
   if (auto warning = listen_warning(served)) print_to_stderr("lockstep: " + *warning);
   print(start_message(home, client));
+  if (const auto file = host::read_daemon_file(home.daemon_file()))
+    if (auto line = login_line(file->network_url)) print(*line);
   print_notices(TRY(client.call(api::kVersion)).notices);
   return kDone;
 }
@@ -163,6 +172,15 @@ Result<void> read_settings(ServeFlags& flags) {
   return {};
 }
 
+// The daemon may be started again from another folder.
+Result<void> read_tls(ServeFlags& flags) {
+  ServeConfig& config = flags.config;
+  if (!flags.tls_cert.empty()) config.tls_cert = std::filesystem::absolute(flags.tls_cert);
+  if (!flags.tls_key.empty()) config.tls_key = std::filesystem::absolute(flags.tls_key);
+  if (flags.insecure) config.insecure = true;
+  return check_tls(config);
+}
+
 Result<int> run_serve(ServeFlags& flags) {
   if (flags.stop) return stop_daemon();
   TRY(read_retention(flags));
@@ -170,6 +188,7 @@ Result<int> run_serve(ServeFlags& flags) {
   // The daemon may be started again from another folder.
   auto& file = flags.config.map_file;
   if (!file.empty()) file = std::filesystem::absolute(file);
+  TRY(read_tls(flags));
   return flags.detach ? serve_detached(flags) : serve(flags);
 }
 
@@ -226,6 +245,20 @@ ServeOptions add_bounds(CLI::App& command, ServeFlags& flags) {
   return {keep_logs, keep_metrics, store_max, settings};
 }
 
+ServeOptions add_tls_options(CLI::App& command, ServeFlags& flags) {
+  auto* cert = command
+                   .add_option("--tls-cert", flags.tls_cert,
+                               "the certificate for other machines, with those that issued it, in "
+                               "PEM form (default: one that the daemon makes)")
+                   ->type_name(kFileValue);
+  auto* key = command.add_option("--tls-key", flags.tls_key, "the key of that certificate")
+                  ->type_name(kFileValue);
+  auto* insecure = command.add_flag(
+      "--insecure", flags.insecure,
+      "plain HTTP also for other machines: each machine on the way can read the tokens");
+  return {cert, key, insecure};
+}
+
 }  // namespace
 
 // `lockstep serve [--hosts 2x2 | --map FILE | --again] [--detach | --stop]`: the daemon.
@@ -235,11 +268,12 @@ void add_serve(CLI::App& app, Action& action) {
   auto flags = std::make_shared<ServeFlags>();
   const ServeOptions cluster = add_cluster_options(*command, *flags);
   const ServeOptions bounds = add_bounds(*command, *flags);
+  const ServeOptions tls = add_tls_options(*command, *flags);
   auto* again = command->add_flag(
       "--again", flags->again,
       "with the hosts, the port, the settings and, without --listen, the address of this "
       "folder's last daemon");
-  for (const ServeOptions& options : {cluster, bounds})
+  for (const ServeOptions& options : {cluster, bounds, tls})
     for (CLI::Option* option : options) again->excludes(option);
   auto* detach =
       command->add_flag("-d,--detach", flags->detach, "start it in the background and return");
