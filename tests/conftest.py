@@ -141,8 +141,13 @@ class Cluster:
         wait_until("the daemon is gone", lambda: not is_alive(pid))
 
     def daemon_port(self) -> int:
-        url: str = json.loads((self.home / "daemon.json").read_text())["url"]
-        return int(url.rpartition(":")[2])
+        return int(self.url().partition("#")[0].rpartition(":")[2])
+
+    def url(self) -> str:
+        return str(json.loads((self.home / "daemon.json").read_text())["url"])
+
+    def token(self) -> str:
+        return (self.home / "token").read_text().strip()
 
     def processes(self) -> list[int]:
         """Agents, ranks and their children: all processes with this home's mark."""
@@ -169,6 +174,26 @@ class Cluster:
         self.ok("serve", "--stop")
 
 
+class Laptop(Cluster):
+    """A user that has no daemon: another home, and nothing of the daemon's folder."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder / "laptop" / ".local/state/lockstep")
+        self.folder = folder / "laptop"
+        self.folder.mkdir()
+        del self.environment["LOCKSTEP_HOME"]
+        for name in ("XDG_STATE_HOME", "XDG_CONFIG_HOME"):
+            self.environment.pop(name, None)
+        self.environment["HOME"] = str(self.folder)
+
+    @property
+    def profiles(self) -> Path:
+        return self.folder / ".config/lockstep/profiles"
+
+    def starts_no_daemon(self) -> bool:
+        return not self.home.exists()
+
+
 @pytest.fixture
 def idle(tmp_path: Path) -> Iterator[Cluster]:
     """A home without a daemon; one that a test starts is stopped."""
@@ -183,3 +208,8 @@ def cluster(idle: Cluster) -> Cluster:
     """Two hosts of two devices each."""
     idle.serve()
     return idle
+
+
+@pytest.fixture
+def laptop(tmp_path: Path) -> Laptop:
+    return Laptop(tmp_path)

@@ -46,7 +46,8 @@ struct LogPage {
 // Every call has a bound and blocks until it is answered. For one thread at a time.
 class LOCKSTEP_EXPORT Client {
  public:
-  // To the user's daemon: that of LOCKSTEP_HOME, by default of ~/.local/state/lockstep.
+  // To the daemon that `lockstep` commands would call: that of LOCKSTEP_PROFILE, LOCKSTEP_URL or
+  // LOCKSTEP_HOME, the one to which the user has logged in, or the user's own on this machine.
   // unavailable: no daemon answers; start one with lockstep serve, or by any lockstep run.
   static Result<Client> connect();
   Client(Client&&) noexcept;

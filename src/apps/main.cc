@@ -1,7 +1,9 @@
 // lockstep: one program for users (run, ps, logs, ...), the daemon (serve) and the nodes (agent).
 // Each subcommand has its own file, commands/GROUP/NAME.cc.
 #include <csignal>
+#include <cstdlib>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "apps/cli/exit_codes.h"
@@ -15,6 +17,8 @@ using namespace lockstep;
 using namespace lockstep::cli;
 
 namespace {
+
+constexpr std::string_view kProfileOption = "--profile";
 
 using Add = void (*)(CLI::App&, Action&);
 
@@ -38,6 +42,23 @@ bool refuse_unknown(const CLI::App& app, const std::string& name) {
   return true;
 }
 
+// The first word that is neither --profile nor its value; empty: there is none.
+std::string command_name(std::span<char* const> words) {
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::string_view word = words[i];
+    if (word == kProfileOption)
+      ++i;
+    else if (!word.starts_with(std::string(kProfileOption) + "="))
+      return std::string(word);
+  }
+  return "";
+}
+
+// The rest of the program finds it in the environment, as if the user had set it there.
+void choose_profile(const std::string& name) {
+  if (!name.empty()) ::setenv("LOCKSTEP_PROFILE", name.c_str(), 1);
+}
+
 int act(const Action& action) {
   Result<int> code = action();
   if (code) return *code;
@@ -56,13 +77,19 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   app.set_version_flag("--version", "lockstep " LOCKSTEP_VERSION, "print the version");
 
+  std::string profile;
+  app.add_option(std::string(kProfileOption), profile,
+                 "the daemon to which `lockstep login` has logged in by this name")
+      ->type_name("NAME");
+
   Action action;
   add_group(app, action, "Runs",
             {add_run, add_resume, add_stop, add_kill, add_hold, add_release, add_priority, add_rm});
   add_group(app, action, "Inspecting runs",
             {add_ps, add_queue, add_why, add_show, add_watch, add_logs, add_metrics, add_plot,
              add_flight, add_profile, add_checkpoint});
-  add_group(app, action, "The daemon", {add_serve, add_host, add_orphan, add_limits, add_version});
+  add_group(app, action, "The daemon",
+            {add_serve, add_login, add_logout, add_host, add_orphan, add_limits, add_version});
   add_group(app, action, "Trying a policy", {add_sim});
   add_group(app, action, "The machine", {add_map, add_probe, add_tune});
   add_group(app, action, "This program", {add_help, add_completion});
@@ -72,8 +99,9 @@ int main(int argc, char** argv) {
     print(overview(app));
     return kDone;
   }
-  if (refuse_unknown(app, argv[1])) return kWrongUsage;
   const std::span<char* const> words(argv + 1, argv + argc);
+  if (const auto name = command_name(words); !name.empty() && refuse_unknown(app, name))
+    return kWrongUsage;
   // An agent's arguments come from Lockstep, and its folder may have any name.
   if (auto checked = check_utf8_arguments(words);
       !checked && words[0] != std::string_view("agent")) {
@@ -88,5 +116,6 @@ int main(int argc, char** argv) {
     print_to_stderr(usage_error(app, error, words));
     return kWrongUsage;
   }
+  choose_profile(profile);
   return act(action);
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -165,3 +166,46 @@ def test_between_hosts_the_store_of_torch_is_reached_with_the_secret_alone(
     assert host == "10.99.0.1"
     assert f"{host} {port} b''" in called, "it answers nothing"
     assert not any(f" {store} " in line for line in called), "nothing listens there"
+
+
+# --- Tokens ---
+
+# A rank prints what it was given: its environment, its command line and its open files.
+GIVEN = r"""
+import os
+print(repr(dict(os.environ)))
+print(open("/proc/self/cmdline").read())
+print(open("/proc/self/environ").read())
+for number in os.listdir("/proc/self/fd"):
+    try:
+        print("file", os.readlink(f"/proc/self/fd/{number}"))
+    except FileNotFoundError:
+        continue
+"""
+
+
+def test_ranks_are_given_no_token(cluster: Cluster, tmp_path: Path) -> None:
+    script, gate = tmp_path / "given.py", tmp_path / "gate"
+    script.write_text(GIVEN + f"while not os.path.exists({str(gate)!r}): pass\n")
+    run = cluster.submit("-n", "2", "-g", "1", "--", "python", "-u", str(script))
+    ranks = cluster.running_ranks(run)
+    nodes = [cluster.attempt_folder(run) / f"node-{index}" for index in range(2)]
+    tokens = [json.loads((node / "launch.json").read_text())["token"] for node in nodes]
+    tokens.append((cluster.home / "token").read_text().strip())
+    keys = [(cluster.home / "key").read_text().strip()]
+    command_lines = [Path(f"/proc/{rank['pid']}/cmdline").read_bytes() for rank in ranks]
+    command_lines += [Path(f"/proc/{pid}/cmdline").read_bytes() for pid in cluster.processes()]
+    gate.touch()
+    assert cluster.ended(run)["state"] == "succeeded", cluster.logs(run)
+    given = "\n".join(cluster.logs(run))
+    assert "LOCKSTEP_SECRET_FILE" in given and "file " in given
+    for secret in [*tokens, *keys]:
+        assert len(secret) == 64 and secret not in given
+        assert not any(secret.encode() in words for words in command_lines)
+    opened = [line for line in given.splitlines() if "file /" in line]
+    for name in ("launch.json", "/token", "/key", "lockstep.db", "/tls/"):
+        assert not any(name in line for line in opened), opened
+    # Only their user reads what has a secret.
+    for path in (*(node / "launch.json" for node in nodes), cluster.home / "token"):
+        if path.exists():
+            assert path.stat().st_mode & 0o077 == 0, path

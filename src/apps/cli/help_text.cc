@@ -95,7 +95,8 @@ std::string usage_of(const CLI::Option& positional) {
 }  // namespace
 
 std::string overview(const CLI::App& app) {
-  std::string page = app.get_description() + "\n\nUsage: lockstep COMMAND [OPTIONS]\n\n";
+  std::string page =
+      app.get_description() + "\n\nUsage: lockstep [--profile NAME] COMMAND [OPTIONS]\n\n";
   const auto commands = visible_commands(app);
   for (auto begin = commands.begin(); begin != commands.end();) {
     const std::string& group = (*begin)->get_group();

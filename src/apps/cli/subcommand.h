@@ -36,6 +36,8 @@ void add_hold(CLI::App& app, Action& action);
 void add_host(CLI::App& app, Action& action);
 void add_kill(CLI::App& app, Action& action);
 void add_limits(CLI::App& app, Action& action);
+void add_login(CLI::App& app, Action& action);
+void add_logout(CLI::App& app, Action& action);
 void add_logs(CLI::App& app, Action& action);
 void add_map(CLI::App& app, Action& action);
 void add_metrics(CLI::App& app, Action& action);

@@ -21,6 +21,7 @@
 #include "base/os/files.h"
 #include "base/os/spawn.h"
 #include "net/http/url.h"
+#include "platform/client/chosen_daemon.h"
 
 namespace lockstep::cli {
 namespace {
@@ -61,14 +62,18 @@ Code exit_error_code(int status) {
 }
 
 // Prints a message to standard error while an answer is late.
-Result<client::Client> open_client(const host::Home& home) {
+client::WhenLate show_waiting() {
   const auto waiting = std::make_shared<WaitingLine>(NonTerminalOutput::once);
-  return client::Client::open(home, [waiting](const std::optional<client::LateAnswer>& late) {
+  return [waiting](const std::optional<client::LateAnswer>& late) {
     if (late)
       waiting->show(format("waiting for the daemon at {} to answer", late->url), late->waited);
     else
       waiting->wipe();
-  });
+  };
+}
+
+Result<client::Client> open_client(const host::Home& home) {
+  return client::Client::open(home, show_waiting());
 }
 
 // Waits for the daemon's answer while a process holds the folder: it may have just started, or may
@@ -212,7 +217,19 @@ Result<std::optional<client::Client>> find_running_daemon(const host::Home& home
   return await_daemon(home);
 }
 
+Result<bool> is_daemon_remote() {
+  return TRY(client::chosen_remote(own_environment())).has_value();
+}
+
+Result<std::optional<client::Client>> find_chosen_daemon() {
+  if (const auto remote = TRY(client::chosen_remote(own_environment())))
+    return std::optional(TRY(client::open_remote(*remote, show_waiting())));
+  return find_running_daemon(TRY(find_home()));
+}
+
 Result<client::Client> connect_to_daemon() {
+  if (const auto remote = TRY(client::chosen_remote(own_environment())))
+    return client::open_remote(*remote, show_waiting());
   host::Home home = TRY(find_home());
   auto client = open_client(home);
   const bool may_start =

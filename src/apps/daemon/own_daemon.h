@@ -15,9 +15,14 @@ namespace lockstep::cli {
 // that other users may write to. Writes a missing or damaged pointer to it again while its daemon
 // runs.
 Result<host::Home> find_home();
-// The daemon's client. If no daemon runs, starts the user's own on this machine and reports that on
-// standard error. Never starts one from a rank, nor if a daemon of another machine serves the home.
+// The client of the daemon that the user chose (client/chosen_daemon.h). If that is the user's own
+// and it does not run, starts it on this machine and reports that on standard error. Never starts
+// one from a rank, nor if a daemon of another machine serves the home.
 Result<client::Client> connect_to_daemon();
+// True if the user chose a daemon of another machine, by its address.
+Result<bool> is_daemon_remote();
+// The client of the same daemon, if it runs: starts none.
+Result<std::optional<client::Client>> find_chosen_daemon();
 // The client of a running daemon, and nothing if none runs: starts none. Waits for a daemon that is
 // starting or rewrites its file; prints a message to standard error if its answer is late.
 Result<std::optional<client::Client>> find_running_daemon(const host::Home& home);

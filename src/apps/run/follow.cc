@@ -8,6 +8,8 @@
 
 #include "apps/cli/terminal.h"
 #include "apps/run/run_display.h"
+#include "base/os/environment.h"
+#include "platform/client/chosen_daemon.h"
 
 namespace lockstep::cli {
 namespace {
@@ -93,9 +95,7 @@ bool InterruptHandler::requested() { return interrupted != 0; }
 
 void reconnect(client::Client& client) {
   ::usleep(200'000);
-  auto home = host::Home::find();
-  if (!home) return;
-  if (auto found = client::Client::open(*home)) client = *std::move(found);
+  if (auto found = client::open_chosen(own_environment())) client = *std::move(found);
 }
 
 std::string log_text(const api::LogLine& line, bool with_rank) {

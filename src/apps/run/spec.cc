@@ -148,7 +148,7 @@ void add_inherited(model::RunSpec& spec) {
 
 }  // namespace
 
-Result<model::RunSpec> spec_of(const RunFlags& flags) {
+Result<model::RunSpec> spec_of(const RunFlags& flags, RunFiles files) {
   model::RunSpec spec = TRY(spec_from_arguments(flags.arguments));
   TRY(apply_options(flags.spec, spec));
   if (spec.working_folder.empty()) spec.working_folder = TRY(current_folder()).string();
@@ -156,9 +156,9 @@ Result<model::RunSpec> spec_of(const RunFlags& flags) {
   TRY(add_env_options(flags.env, spec));
   if (!flags.replace_backend.empty())
     spec.env[std::string(model::kReplaceBackend)] = flags.replace_backend;
-  add_inherited(spec);
+  if (files == RunFiles::here) add_inherited(spec);
   TRY(model::check(spec));
-  TRY(check_startable(spec));
+  if (files == RunFiles::here) TRY(check_startable(spec));
   return spec;
 }
 

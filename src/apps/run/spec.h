@@ -17,9 +17,15 @@ struct RunFlags {
   std::string replace_backend;   // sets the variable kReplaceBackend; empty: not
 };
 
+// Where the run's files and programs are.
+enum class RunFiles {
+  here,
+  elsewhere,  // on machines of a remote daemon: nothing of them is checked here
+};
+
 // The spec of the file, if one is given, with the flags' values over its own, and with the
-// submitter's environment variables that a program needs. Checked as far as possible here: errors
-// name the file's line or the flag, or say that the command names no program.
-Result<model::RunSpec> spec_of(const RunFlags& flags);
+// submitter's environment variables that a program needs on this machine. Checked as far as
+// possible here: errors name the file's line or the flag, or say that the command names no program.
+Result<model::RunSpec> spec_of(const RunFlags& flags, RunFiles files);
 
 }  // namespace lockstep::cli

@@ -9,9 +9,9 @@
 #include "base/os/environment.h"
 #include "platform/api/json.h"
 #include "platform/api/routes.h"
+#include "platform/client/chosen_daemon.h"
 #include "platform/client/client.h"
 #include "platform/core/model/run.h"
-#include "platform/host/home.h"
 #include "text/document.h"
 
 namespace lockstep {
@@ -60,7 +60,7 @@ Client& Client::operator=(Client&&) noexcept = default;
 Client::~Client() = default;
 
 Result<Client> Client::connect() {
-  auto client = TRY(client::Client::open(TRY(host::Home::find())));
+  auto client = TRY(client::open_chosen(own_environment()));
   return Client(std::make_unique<Impl>(std::move(client)));
 }
 

@@ -25,6 +25,17 @@ struct RunCommandOptions {
   bool json = false;
 };
 
+// The spec, with a message if this machine cannot check where the run is to start.
+Result<model::RunSpec> spec_for_daemon(const RunCommandOptions& choice) {
+  if (!TRY(is_daemon_remote())) return spec_of(choice.flags, RunFiles::here);
+  model::RunSpec spec = TRY(spec_of(choice.flags, RunFiles::elsewhere));
+  print_to_stderr(format(
+      "lockstep: the daemon is on another machine: ranks start in {} there, with the PATH of "
+      "there; whether this folder and {} exist there is not checked",
+      spec.working_folder, spec.command.front()));
+  return spec;
+}
+
 // Repeats the call as often as needed: the request id makes sure that the run is made once.
 Result<api::RunView> submit(client::Client& client, const model::RunSpec& spec,
                             const std::string& request_id) {
@@ -82,7 +93,7 @@ std::string plan_text(const api::PlanView& plan, const model::RunSpec& spec) {
 }
 
 Result<int> show_plan(const RunCommandOptions& choice) {
-  const model::RunSpec spec = TRY(spec_of(choice.flags));
+  const model::RunSpec spec = TRY(spec_for_daemon(choice));
   client::Client client = TRY(connect_to_daemon());
   const auto plan = TRY(client.call(
       api::kPlan,
@@ -92,7 +103,7 @@ Result<int> show_plan(const RunCommandOptions& choice) {
 }
 
 Result<int> submit_and_follow(const RunCommandOptions& choice) {
-  model::RunSpec spec = TRY(spec_of(choice.flags));
+  model::RunSpec spec = TRY(spec_for_daemon(choice));
   client::Client client = TRY(connect_to_daemon());
   // From here on the run may exist before this command knows its name.
   InterruptHandler interrupt(format("\nlockstep: {}", kInterrupted), kCancelled);

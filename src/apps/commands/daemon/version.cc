@@ -19,7 +19,7 @@ void add_version(CLI::App& app, Action& action) {
     action = [json]() -> Result<int> {
       Json versions = {{"version", LOCKSTEP_VERSION}};
       std::vector<std::string> problems, notices;
-      if (auto client = TRY(find_running_daemon(TRY(find_home())))) {
+      if (auto client = TRY(find_chosen_daemon())) {
         api::Version daemon = TRY(client->call(api::kVersion));
         versions["daemon"] = to_json(daemon);
         versions["daemon"]["url"] = client->url();

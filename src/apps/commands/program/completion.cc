@@ -6,7 +6,8 @@
 #include "apps/cli/exit_codes.h"
 #include "apps/cli/subcommand.h"
 #include "apps/cli/terminal.h"
-#include "apps/daemon/own_daemon.h"
+#include "base/os/environment.h"
+#include "platform/client/chosen_daemon.h"
 
 namespace lockstep::cli {
 namespace {
@@ -36,9 +37,7 @@ bool is_number(const std::string& words) {
 // Never starts a daemon, prints no errors and stops after the timeout.
 Result<int> print_runs(const std::string& beginning) {
   ::alarm(kTimeoutSeconds);
-  auto home = find_home();
-  if (!home) return kDone;
-  auto client = client::Client::open(*home);
+  auto client = client::open_chosen(own_environment());
   if (!client) return kDone;
   auto list = client->call(api::kRuns, {.query = {.project = {}, .state = {}, .limit = kRunsMax}});
   if (!list) return kDone;
@@ -53,9 +52,7 @@ Result<int> print_runs(const std::string& beginning) {
 
 Result<int> print_hosts() {
   ::alarm(kTimeoutSeconds);
-  auto home = find_home();
-  if (!home) return kDone;
-  auto client = client::Client::open(*home);
+  auto client = client::open_chosen(own_environment());
   if (!client) return kDone;
   auto list = client->call(api::kHosts);
   if (!list) return kDone;
