@@ -68,7 +68,8 @@ class Cluster:
         # Ranks' `python` is the one that has torch and lockstep.
         path = f"{BUILD / 'venv' / 'bin'}:{os.environ['PATH']}"
         self.environment = {**os.environ, "LOCKSTEP_HOME": str(home), "PATH": path}
-        self.environment.pop("LOCKSTEP_REPORT", None)
+        for name in ("LOCKSTEP_REPORT", "LOCKSTEP_PROFILE", "LOCKSTEP_URL"):
+            self.environment.pop(name, None)
 
     def command(self, *words: str, **options: Any) -> subprocess.CompletedProcess[str]:
         """Run `lockstep WORDS`; never raises for its exit code."""

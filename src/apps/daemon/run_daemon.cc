@@ -265,11 +265,16 @@ Result<int> run_daemon(const host::Home& home, const ServeConfig& served) {
       loop, server_setup(ground, *controller, janitor, home, served, certificate));
   if (!started) return listen_error(started.error(), served);
   server::Server& server = **started;
-  const auto announce = [&] {
-    return DiscoveryFiles::write(home, served, server.port(),
+  const auto announce = [&](const host::Home& where) {
+    return DiscoveryFiles::write(where, served, server.port(),
                                  certificate ? certificate->fingerprint() : "");
   };
-  DiscoveryFiles announcement = TRY(announce());
+  DiscoveryFiles announcement = TRY(announce(home));
+  const auto check_certificate = [&] {
+    if (!certificate || !renew_certificate(*certificate, served, server).value_or(false)) return;
+    // Not the pointer: it is on a file system that may hang.
+    if (auto written = announce({.folder = home.folder})) announcement = *std::move(written);
+  };
   if (auto warning = listen_warning(served)) LS_LOG(warning, "{}", *warning);
   if (auto line = login_line(announcement.network_url())) LS_LOG(info, "{}", *line);
 
@@ -279,13 +284,7 @@ Result<int> run_daemon(const host::Home& home, const ServeConfig& served) {
                           .janitor = janitor,
                           .database = *ground.database,
                           .announcement = announcement,
-                          .check_certificate =
-                              [&] {
-                                if (!certificate) return;
-                                if (auto changed = renew_certificate(*certificate, served, server);
-                                    changed && *changed)
-                                  if (auto written = announce()) announcement = *std::move(written);
-                              },
+                          .check_certificate = check_certificate,
                           .log = home.log_file(),
                           .stop = end};
   run_ticks(ticking);

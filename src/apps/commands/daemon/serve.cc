@@ -16,7 +16,9 @@
 #include "apps/run/run_display.h"
 #include "base/clock.h"
 #include "base/format.h"
+#include "base/os/environment.h"
 #include "base/units.h"
+#include "platform/client/chosen_daemon.h"
 #include "platform/core/model/settings/settings.h"
 #include "text/exact.h"
 
@@ -98,6 +100,9 @@ Result<int> serve_detached(const ServeFlags& flags) {
   print(start_message(home, client));
   if (const auto file = host::read_daemon_file(home.daemon_file()))
     if (auto line = login_line(file->network_url)) print(*line);
+  if (const auto remote = TRY(client::chosen_remote(own_environment())))
+    print_to_stderr(
+        format("lockstep: commands still call another daemon, that of {}", remote->source));
   print_notices(TRY(client.call(api::kVersion)).notices);
   return kDone;
 }
