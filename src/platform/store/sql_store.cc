@@ -180,12 +180,11 @@ Result<std::optional<model::RunId>> SqlStore::find_request(const std::string& re
 // The numbers of a project's runs are in the order of their submission, so its key finds them.
 Result<std::vector<model::Run>> SqlStore::list_runs(const model::RunFilter& filter) {
   const std::string_view statement =
-      filter.project
-          ? "select project, number from runs where project = :project and "
-            "(:any_state or state = :state) order by number desc limit :limit"
-          : "select project, number from runs indexed by runs_by_submission where "
-            ":project = '' and (:any_state or state = :state) "
-            "order by submitted desc, number desc limit :limit";
+      filter.project ? "select project, number from runs where project = :project and "
+                       "(:any_state or state = :state) order by number desc limit :limit"
+                     : "select project, number from runs indexed by runs_by_submission where "
+                       ":project = '' and (:any_state or state = :state) "
+                       "order by submitted desc, number desc limit :limit";
   std::vector<model::Run> runs;
   for (auto& [project, number] : TRY((database_.rows<std::string, std::int64_t>(
            statement, filter.project.value_or(""), !filter.state,
