@@ -51,12 +51,30 @@ class Commands:
         return done.stdout
 
 
-def make_package(folder: Path) -> Path:
-    """A tarball as `./dev package` makes it, with the program alone: hosts have its libraries."""
-    version = run(str(PROGRAM), "--version").split()[-1]
+def version() -> str:
+    return run(str(PROGRAM), "--version").split()[-1]
+
+
+def make_tarball(folder: Path) -> Path:
+    """As `./dev package` makes it, but with the program alone: the hosts have its libraries."""
     stripped = folder / "lockstep"
     run("strip", "-o", str(stripped), str(PROGRAM))
-    package = folder / f"lockstep-{version}-Linux.tar.gz"
-    with tarfile.open(package, "w:gz", compresslevel=1) as tar:
-        tar.add(stripped, f"lockstep-{version}-Linux/bin/lockstep")
+    name = f"lockstep-{version()}-Linux"
+    with tarfile.open(folder / f"{name}.tar.gz", "w:gz", compresslevel=1) as tar:
+        tar.add(stripped, f"{name}/bin/lockstep")
+    return folder / f"{name}.tar.gz"
+
+
+def make_debian_package(folder: Path) -> Path:
+    """The same as a .deb."""
+    content = folder / "deb"
+    (content / "usr/bin").mkdir(parents=True)
+    run("strip", "-o", str(content / "usr/bin/lockstep"), str(PROGRAM))
+    (content / "DEBIAN").mkdir()
+    (content / "DEBIAN/control").write_text(
+        f"Package: lockstep\nVersion: {version()}\nArchitecture: amd64\n"
+        "Maintainer: tests <tests@lockstep.invalid>\nDescription: the program alone\n"
+    )
+    package = folder / f"lockstep_{version()}_amd64.deb"
+    run("dpkg-deb", "--build", "--root-owner-group", "-Zgzip", "-z1", str(content), str(package))
     return package

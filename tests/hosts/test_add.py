@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.hosts.commands import Commands, make_package
+from tests.hosts.commands import Commands, make_debian_package, make_tarball
 from tests.hosts.host import Host
 from tests.hosts.testbed import Testbed
 
@@ -18,7 +18,7 @@ INSTALLED = "~/.local/bin/lockstep"
 
 @pytest.fixture(scope="session")
 def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_package(tmp_path_factory.mktemp("package"))
+    return make_tarball(tmp_path_factory.mktemp("package"))
 
 
 @pytest.fixture
@@ -79,6 +79,18 @@ def test_root_installs_for_all_users(lockstep: Commands, hosts: list[Host], pack
     assert hosts[1].run("lockstep --version").startswith("lockstep ")
     lockstep.ok("host", "rm", "root@gpu2")
     assert hosts[1].command("lockstep --version").returncode == 127
+
+
+def test_root_on_debian_gets_the_debian_package_and_a_user_the_tarball(
+    lockstep: Commands, hosts: list[Host], package: Path, tmp_path: Path
+) -> None:
+    (tmp_path / package.name).symlink_to(package)
+    make_debian_package(tmp_path)
+    found = added(lockstep, tmp_path, "root@gpu1", "gpu2")
+    assert [one["error"] for one in found.values()] == [None, None]
+    assert "ii" in hosts[0].run("dpkg -l lockstep | tail -n 1") and hosts[1].run(f"ls {INSTALLED}")
+    lockstep.ok("host", "rm", "root@gpu1")
+    assert hosts[0].command("lockstep --version").returncode == 127
 
 
 def test_a_host_that_is_down_does_not_stop_the_others(

@@ -99,8 +99,8 @@ def test_a_reboot_comes_back_with_another_boot_id_and_its_files(hosts: list[Host
 def test_a_power_loss_ends_all_processes_at_once(hosts: list[Host]) -> None:
     host = hosts[2]
     host.run("echo kept >~/kept; setsid sleep 1000 </dev/null >/dev/null 2>&1 &")
+    wait_until("it runs", lambda: "sleep" in {name_of(pid) for pid in host.processes()})
     running = host.processes()
-    assert "sleep" in {name_of(pid) for pid in running}
     host.power_off()
     assert not any(is_alive(pid) for pid in running) and not reaches(hosts[0], host.name)
     host.boot()

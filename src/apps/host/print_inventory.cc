@@ -6,7 +6,6 @@
 #include "apps/daemon/own_daemon.h"
 #include "apps/host/host_actions.h"
 #include "apps/run/origin.h"
-#include "apps/run/run_display.h"
 #include "platform/host_service/health.h"
 #include "platform/host_service/inventory.h"
 #include "text/convert.h"

@@ -1,6 +1,5 @@
 #include "map/discover/nvml.h"
 
-#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <map>

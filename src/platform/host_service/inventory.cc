@@ -8,13 +8,11 @@
 #include <sys/statvfs.h>
 #include <sys/utsname.h>
 
-#include "base/format.h"
 #include "base/os/files.h"
 #include "comm/fabric/address/kernel_network.h"
 #include "comm/fabric/address/link_speed.h"
 #include "comm/fabric/ofi/providers.h"
 #include "map/discover/gpu_faults.h"
-#include "map/query.h"
 #include "platform/host/file_systems.h"
 #include "platform/host/machine.h"
 
