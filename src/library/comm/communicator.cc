@@ -37,30 +37,30 @@ struct Communicator::Impl {
 };
 
 comm::OperationFuture Communicator::Impl::submit(const Call& call, comm::CallMode mode) const {
-  auto& group = communicator();
+  auto& ranks = communicator();
   switch (call.operation) {
     case Operation::all_reduce:
-      return group.all_reduce(call.output, call.type, call.op, mode);
+      return ranks.all_reduce(call.output, call.type, call.op, mode);
     case Operation::reduce:
-      return group.reduce(call.output, call.type, call.op, call.rank, mode);
+      return ranks.reduce(call.output, call.type, call.op, call.rank, mode);
     case Operation::reduce_scatter:
-      return group.reduce_scatter(call.input, call.output, call.type, call.op, mode);
+      return ranks.reduce_scatter(call.input, call.output, call.type, call.op, mode);
     case Operation::all_gather:
-      return group.all_gather(call.input, call.output, mode);
+      return ranks.all_gather(call.input, call.output, mode);
     case Operation::broadcast:
-      return group.broadcast(call.output, call.rank, mode);
+      return ranks.broadcast(call.output, call.rank, mode);
     case Operation::gather:
-      return group.gather(call.input, call.output, call.rank, mode);
+      return ranks.gather(call.input, call.output, call.rank, mode);
     case Operation::scatter:
-      return group.scatter(call.input, call.output, call.rank, mode);
+      return ranks.scatter(call.input, call.output, call.rank, mode);
     case Operation::all_to_all:
-      return group.all_to_all(call.input, call.output, mode);
+      return ranks.all_to_all(call.input, call.output, mode);
     case Operation::barrier:
-      return group.barrier(mode);
+      return ranks.barrier(mode);
     case Operation::send:
-      return group.send(call.input, call.rank, call.tag);
+      return ranks.send(call.input, call.rank, call.tag);
     case Operation::recv:
-      return group.recv(call.output, call.rank, call.tag);
+      return ranks.recv(call.output, call.rank, call.tag);
   }
   return comm::OperationFuture::completed(Error{Code::invalid, "the operation is unknown"});
 }
