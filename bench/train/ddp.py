@@ -2,48 +2,19 @@
 
 import argparse
 
-import torch
-import torch.distributed as dist
 from _ranks import alternate, gloo, memory_probe, on_ranks, show
-from torch import nn
+from _trainer import BATCH, Trainer, make_model
 from torch.nn.parallel import DistributedDataParallel
 
 LAYOUTS = [(2, 1), (2, 2), (4, 1), (4, 2)]  # ranks, hosts
-FEATURES, BATCH = 256, 8  # little arithmetic for many gradients: communication is to be seen
-
-
-def make_model(width: int) -> nn.Module:
-    torch.manual_seed(1)
-    return nn.Sequential(
-        nn.Linear(FEATURES, width),
-        nn.ReLU(),
-        nn.Linear(width, width),
-        nn.ReLU(),
-        nn.Linear(width, width),
-        nn.ReLU(),
-        nn.Linear(width, 1),
-    )
-
-
-class Trainer:
-    """One model over one group; step() is forward, backward with its all-reduces, and SGD."""
-
-    def __init__(self, width: int, group: dist.ProcessGroup | None) -> None:
-        self.model = DistributedDataParallel(make_model(width), process_group=group)
-        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=1e-4)
-        self.inputs = torch.randn(BATCH, FEATURES)
-        self.targets = torch.randn(BATCH, 1)
-
-    def step(self) -> None:
-        loss = nn.functional.mse_loss(self.model(self.inputs), self.targets)
-        self.optimizer.zero_grad()
-        loss.backward()
-        self.optimizer.step()
 
 
 def compare(rank: int, ranks: int, hosts: int, width: int, rounds: int, span: float) -> None:
     peer_group = gloo()
-    ours, peer = Trainer(width, None), Trainer(width, peer_group)
+    ours, peer = (
+        Trainer(DistributedDataParallel(make_model(width), process_group=group))
+        for group in (None, peer_group)
+    )
     our_time, peer_time = alternate(ours.step, peer.step, peer_group, rounds, span)
     if rank == 0:
         parameters = sum(parameter.numel() for parameter in ours.model.parameters())

@@ -2,7 +2,6 @@
 
 import argparse
 import ctypes
-import itertools
 import multiprocessing
 import os
 import resource
@@ -14,11 +13,11 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from _ranks import alternate, gloo, memory_probe, on_ranks, show
-from torch import nn
+from _trainer import Trainer, make_model
 from torch.nn.parallel import DistributedDataParallel
 
 LIBRARY = Path(__file__).resolve().parents[2] / "build/lib/libbench_cpu_allocators.so"
-FEATURES, BATCH, RANKS = 256, 8, 4
+RANKS = 4
 MIB = 1 << 20
 
 
@@ -45,30 +44,6 @@ class Allocators:
         return allocator
 
 
-class Trainer:
-    """step() is forward, backward and SGD; with the all-reduces of DDP unless it is alone."""
-
-    def __init__(self, width: int, alone: bool) -> None:
-        torch.manual_seed(1)
-        shape = [FEATURES, width, width, width, 1]
-        layers = [
-            each
-            for features, results in itertools.pairwise(shape)
-            for each in (nn.Linear(features, results), nn.ReLU())
-        ]
-        model = nn.Sequential(*layers[:-1])
-        self.model = model if alone else DistributedDataParallel(model)
-        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=1e-4)
-        self.inputs = torch.randn(BATCH, FEATURES)
-        self.targets = torch.randn(BATCH, 1)
-
-    def step(self) -> None:
-        loss = nn.functional.mse_loss(self.model(self.inputs), self.targets)
-        self.optimizer.zero_grad()
-        loss.backward()
-        self.optimizer.step()
-
-
 def ddp(rank: int, width: int, rounds: int, span: float) -> None:
     """DDP as it is, against DDP whose buckets and gradients are in allocate_tensor's memory."""
     allocators, group = Allocators(), gloo()
@@ -76,11 +51,11 @@ def ddp(rank: int, width: int, rounds: int, span: float) -> None:
     backend: Any = dist.group.WORLD._get_backend(cpu)  # type: ignore[union-attr]
     memory = backend.allocate_tensor(512 * MIB, dtype=torch.uint8, device=cpu)
     allocators.use(allocators.of(memory))
-    allocated = Trainer(width, alone=False)
+    allocated = Trainer(DistributedDataParallel(make_model(width)))
     allocated.step()
     allocated.step()  # DDP makes its buckets again before the second step
     allocators.use(allocators.ours)
-    ordinary = Trainer(width, alone=False)
+    ordinary = Trainer(DistributedDataParallel(make_model(width)))
     for _ in range(4):
         ordinary.step()
     ours, peer = alternate(ordinary.step, allocated.step, group, rounds, span)
@@ -91,7 +66,7 @@ def ddp(rank: int, width: int, rounds: int, span: float) -> None:
 def alone(rank: int, width: int, rounds: int, span: float) -> None:
     """A step that does not communicate, with our allocator and with torch's."""
     allocators, group = Allocators(), gloo()
-    trainer = Trainer(width, alone=True)
+    trainer = Trainer(make_model(width))
 
     def stepping(allocator: int) -> Callable[[], None]:
         def step() -> None:
@@ -108,7 +83,7 @@ def alone(rank: int, width: int, rounds: int, span: float) -> None:
 
 
 def peak(rank: int, width: int, steps: int, results: Any) -> None:
-    trainer = Trainer(width, alone=True)
+    trainer = Trainer(make_model(width))
     for _ in range(steps):
         trainer.step()
     results.put(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
