@@ -18,6 +18,8 @@ namespace {
 // The time for a rank to send its report, and for the deciding rank to send the failure reason.
 constexpr auto kFailureReportTimeout = std::chrono::milliseconds(400);
 constexpr auto kFailureReasonTimeout = std::chrono::milliseconds(500);
+// In a large group a rank may know that a process has died, which others only lost.
+constexpr auto kDeathTimeout = std::chrono::milliseconds(100);
 // In a large group, for each rank whose report the deciding ones receive and read.
 constexpr auto kReasonTimeoutPerRank = std::chrono::milliseconds(1);
 constexpr std::size_t kNamedRanks = 8;
@@ -27,29 +29,57 @@ static_assert(kSummaryBytes <= kFailureReportLimit);
 }  // namespace
 
 FailureReason FailureConsensus::agree_on_reason(const Error& cause) {
-  const auto brief = summarize_flight_record(recorder_.snapshot());
-  own_report_.assign(reinterpret_cast<const char*>(brief.data()), brief.size());
   const bool lost = cause.code == Code::peer_lost && endpoint_.connection_loss();
-  endpoint_.send_failure_report(lost ? *endpoint_.connection_loss() : FailureReason{cause},
-                                own_report_);
-  wait_for_reason();
-  const bool is_told = endpoint_.failure_reason().has_value();
+  if (lost && !endpoint_.is_full_mesh())
+    await_reason_of_loss();
+  else
+    await_reason_by_reports(cause);
+  const bool is_told = has_reason();
   auto end = is_told ? *endpoint_.failure_reason() : decide_reason(cause);
   if (!is_told || lost || !endpoint_.is_full_mesh()) endpoint_.send_failure_reason(end);
   return end;
 }
 
-void FailureConsensus::wait_for_reason() {
-  const auto has_reason = [&] { return endpoint_.failure_reason().has_value(); };
-  endpoint_.collect_failure_reports(Deadline::after(kFailureReportTimeout),
-                                    [&] { return has_reason() || all_reported(); });
-  const auto bound =
-      Deadline::after(kFailureReasonTimeout +
-                      (endpoint_.is_full_mesh() ? 0 : endpoint_.size()) * kReasonTimeoutPerRank);
+void FailureConsensus::await_reason_of_loss() {
+  endpoint_.send_failure_notice(*endpoint_.connection_loss());
+  endpoint_.collect_failure_reports(Deadline::after(kDeathTimeout), [&] {
+    return has_reason() || endpoint_.connection_loss()->process_died;
+  });
+  wait_for_deciding_ranks([&](int rank) { return !endpoint_.is_disconnected(rank); });
+}
+
+void FailureConsensus::await_reason_by_reports(const Error& cause) {
+  const auto brief = summarize_flight_record(recorder_.snapshot());
+  own_report_.assign(reinterpret_cast<const char*>(brief.data()), brief.size());
+  const bool lost = cause.code == Code::peer_lost && endpoint_.connection_loss();
+  endpoint_.send_failure_report(lost ? *endpoint_.connection_loss() : FailureReason{cause},
+                                own_report_);
+  endpoint_.collect_failure_reports(Deadline::after(kFailureReportTimeout), [&] {
+    return has_reason() || all_reported() || is_loss_known();
+  });
+  if (endpoint_.is_full_mesh()) return wait_for_deciding_rank();
+  wait_for_deciding_ranks([&](int rank) {
+    const bool is_silent = endpoint_.receives_reports() && !has_report(rank) && !is_loss_known();
+    return !endpoint_.is_disconnected(rank) && !is_silent;
+  });
+}
+
+void FailureConsensus::wait_for_deciding_rank() {
+  const auto bound = Deadline::after(kFailureReasonTimeout);
   while (!has_reason() && deciding_rank() != endpoint_.rank() && !bound.passed())
     endpoint_.collect_failure_reports(bound, [&, now = deciding_rank()] {
       return has_reason() || endpoint_.is_disconnected(now);
     });
+}
+
+// One after the other: ranks that decide at the same time may find different reasons.
+void FailureConsensus::wait_for_deciding_ranks(const std::function<bool(int)>& awaits) {
+  for (const int decider : deciding_ranks(endpoint_.size())) {
+    if (has_reason() || decider == endpoint_.rank()) return;
+    endpoint_.collect_failure_reports(
+        Deadline::after(kFailureReasonTimeout + endpoint_.size() * kReasonTimeoutPerRank),
+        [&] { return has_reason() || !awaits(decider); });
+  }
 }
 
 bool FailureConsensus::has_report(int rank) const {
@@ -64,10 +94,8 @@ bool FailureConsensus::all_reported() const {
 }
 
 int FailureConsensus::deciding_rank() const {
-  const int last = endpoint_.receives_reports() ? endpoint_.rank() : Endpoint::kDecidingRanks;
-  for (int rank = 0; rank < last; ++rank)
-    if ((has_report(rank) || !endpoint_.receives_reports()) && !endpoint_.is_disconnected(rank))
-      return rank;
+  for (int rank = 0; rank < endpoint_.rank(); ++rank)
+    if (has_report(rank) && !endpoint_.is_disconnected(rank)) return rank;
   return endpoint_.rank();
 }
 
@@ -75,7 +103,8 @@ int FailureConsensus::deciding_rank() const {
 // more informative than those of the waiting ranks, which may wait for each other. In all other
 // cases the cause comes first.
 FailureReason FailureConsensus::decide_reason(const Error& cause) const {
-  if (cause.code == Code::peer_lost && endpoint_.connection_loss()) return reason_for_loss(cause);
+  if (is_loss_known() || (cause.code == Code::peer_lost && endpoint_.connection_loss()))
+    return reason_for_loss();
   const auto group = failure_reports();
   if (auto description = describe_mismatch(group);
       cause.code == Code::invalid && !description.empty())
@@ -89,9 +118,8 @@ FailureReason FailureConsensus::decide_reason(const Error& cause) const {
           late};
 }
 
-FailureReason FailureConsensus::reason_for_loss(const Error& cause) const {
+FailureReason FailureConsensus::reason_for_loss() const {
   FailureReason end = *endpoint_.connection_loss();
-  end.error.code = cause.code;
   if (is_cut_off()) {
     end.rank_at_fault = endpoint_.global_rank(endpoint_.rank());
     end.error.message +=
@@ -99,6 +127,7 @@ FailureReason FailureConsensus::reason_for_loss(const Error& cause) const {
     return end;
   }
   blame_disconnected_peer(end);
+  if (!endpoint_.is_full_mesh()) return end;
   if (const auto where = describe_all_ranks(failure_reports()); !where.empty())
     end.error.message += ": " + where;
   return end;

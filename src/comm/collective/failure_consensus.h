@@ -10,8 +10,9 @@
 // report different reasons.
 //
 // In a large group ranks are not connected to all others (docs/design/large-groups.md). A rank
-// sends its failure to its neighbours, which fail and do the same. Reports go to the lowest three
-// ranks alone, and each rank passes the failure reason on.
+// sends its failure to its neighbours, which fail and do the same. Three ranks may decide, one
+// after the other; they alone receive reports, and none after a lost connection, which explains
+// itself. Each rank passes the failure reason on.
 //
 // The rank at fault: after a lost connection, the first rank that any rank lost. A rank that no
 // other rank answers is disconnected, and names itself. On a time-out it is the rank that does not
@@ -20,6 +21,7 @@
 // For the thread that holds the progress mutex.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -40,14 +42,21 @@ class FailureConsensus {
   FailureReason agree_on_reason(const Error& cause);
 
  private:
+  // Both return when there is a failure reason, or this rank has to find it.
+  void await_reason_by_reports(const Error& cause);
+  void await_reason_of_loss();
   bool has_report(int rank) const;
   bool all_reported() const;
-  // The lowest rank that has reported and is still connected, or this one. A rank that receives no
-  // reports assumes that the deciding ranks have them.
+  // In a small group, the lowest rank that has reported and is still connected, or this one.
   int deciding_rank() const;
-  void wait_for_reason();
+  void wait_for_deciding_rank();
+  // In a large group. awaits: false for those that will not decide.
+  void wait_for_deciding_ranks(const std::function<bool(int)>& awaits);
+  bool has_reason() const { return endpoint_.failure_reason().has_value(); }
+  // In a large group, where the cause of this rank may be another one.
+  bool is_loss_known() const { return !endpoint_.is_full_mesh() && endpoint_.connection_loss(); }
   FailureReason decide_reason(const Error& cause) const;
-  FailureReason reason_for_loss(const Error& cause) const;
+  FailureReason reason_for_loss() const;
   bool is_cut_off() const;
   void blame_disconnected_peer(FailureReason& end) const;
   bool answers(int global_rank) const;

@@ -131,7 +131,7 @@ TEST(FlightLog, LetsNoControlCharacterThrough) {
 // Each of these must be rejected or read; a sanitizer detects accesses outside the buffer.
 TEST(FlightLog, SurvivesRandomDamage) {
   std::mt19937 random(20261121);
-  const auto whole = record_of(40);
+  const auto whole = record_of(60);
   for (int round = 0; round < 800; ++round) {
     auto record = whole;
     // Most damage is in used parts: the header and the first slots.

@@ -43,7 +43,7 @@ Result<Fd> make_file(const fs::path& path, std::size_t bytes) {
 }
 
 Result<std::byte*> map(std::size_t bytes, int flags, int fd) {
-  void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, flags | MAP_POPULATE, fd, 0);
+  void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, flags, fd, 0);
   if (memory == MAP_FAILED) return os_error("mapping a flight record", errno);
   return static_cast<std::byte*>(memory);
 }

@@ -104,7 +104,7 @@ class FlightRecorder {
   // The ticket is invalid afterwards.
   void mark_ended(FlightTicket ticket, bool well, std::uint64_t received_bytes) noexcept;
 
-  // A copy with the content of the file; for any thread.
+  // A copy with the content of the file, without slots that were never used; for any thread.
   std::vector<std::byte> snapshot() const;
 
  private:

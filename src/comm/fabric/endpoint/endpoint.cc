@@ -40,6 +40,9 @@ Endpoint::Endpoint(Peer self, GroupRanks members, bool full_mesh, Doorbell doorb
   pending_leaves_.resize(count);
   shares_memory_.resize(count);
   failure_reports_.resize(count);
+  notice_senders_.resize(count);
+  reason_senders_.resize(count);
+  if (!full_mesh_) neighbours_ = overlay_neighbours(self_.rank, static_cast<int>(count));
   peers_[static_cast<std::size_t>(self_.rank)] = self_;
 }
 
@@ -195,6 +198,7 @@ Result<void> Endpoint::handle_control_message(int peer, ControlMessage message) 
       return {};
     case ControlMessage::Kind::failing:
       is_failure_announced_ = true;
+      if (!message.route) notice_senders_[index] = true;
       // In a large group only reports that were passed on are reports.
       if (is_full_mesh() || message.route)
         failure_reports_[index] = std::move(message.failure_report);
@@ -205,6 +209,7 @@ Result<void> Endpoint::handle_control_message(int peer, ControlMessage message) 
         record_connection_loss(message.failure_reason);
       return unless_failing(std::move(message.failure_reason.error));
     case ControlMessage::Kind::failure_reason:
+      reason_senders_[index] = true;
       if (!failure_reason_) failure_reason_ = std::move(message.failure_reason);
       return unless_failing(failure_reason_->error);
     case ControlMessage::Kind::aborted:
@@ -226,8 +231,11 @@ Error Endpoint::on_connection_lost(int peer) {
   const bool died = control.peer_has_died();
   const auto loss_text = died ? format("{} died", text(control.peer()))
                               : format("lost the connection to {}", text(control.peer()));
-  record_connection_loss({{Code::peer_lost, loss_text}, global_rank(peer), died});
-  return {Code::peer_lost, loss_text};
+  const FailureReason loss{{Code::peer_lost, loss_text}, global_rank(peer), died};
+  record_connection_loss(loss);
+  // Ranks of other hosts cannot know it.
+  if (died && !full_mesh_) send_to_deciding_ranks({ControlMessage::Kind::failing, {}, loss});
+  return loss.error;
 }
 
 void Endpoint::mark_dead(int global_rank) {
@@ -331,6 +339,18 @@ void Endpoint::send_to(int to, ControlMessage message) {
   pass_on(message);
 }
 
+void Endpoint::send_to_neighbours(const ControlMessage& message, const std::vector<bool>& senders) {
+  for (const int peer : neighbours_) {
+    const auto index = static_cast<std::size_t>(peer);
+    if (control_connections_[index] && !senders[index]) control_connections_[index]->send(message);
+  }
+}
+
+void Endpoint::send_to_deciding_ranks(const ControlMessage& message) {
+  for (const int decider : deciding_ranks(size()))
+    if (decider != rank() && !is_disconnected(decider)) send_to(decider, message);
+}
+
 // A message that no connected rank is nearer to is lost: the ranks on its way have left.
 void Endpoint::pass_on(const ControlMessage& message) {
   std::vector<int> reachable;
@@ -344,16 +364,27 @@ void Endpoint::send_abort(const FailureReason& end) {
   send_to_all({ControlMessage::Kind::aborted, {}, end});
 }
 
+void Endpoint::send_failure_notice(const FailureReason& cause) {
+  failing_ = true;
+  (void)receive_notices();      // which neighbours know already
+  if (failure_reason_) return;  // which goes to all instead
+  send_to_neighbours({ControlMessage::Kind::failing, {}, cause}, notice_senders_);
+}
+
 void Endpoint::send_failure_report(const FailureReason& cause, const std::string& report) {
   failing_ = true;
   if (is_full_mesh()) return send_to_all({ControlMessage::Kind::failing, {}, cause, report});
-  send_to_all({ControlMessage::Kind::failing, {}, cause});
-  for (int decider = 0; decider < std::min(kDecidingRanks, size()); ++decider)
-    if (decider != rank()) send_to(decider, {ControlMessage::Kind::failing, {}, cause, report});
+  send_failure_notice(cause);
+  send_to_deciding_ranks({ControlMessage::Kind::failing, {}, cause, report});
 }
 
 void Endpoint::send_failure_reason(const FailureReason& reason) {
-  send_to_all({ControlMessage::Kind::failure_reason, {}, reason});
+  if (is_full_mesh()) return send_to_all({ControlMessage::Kind::failure_reason, {}, reason});
+  send_to_neighbours({ControlMessage::Kind::failure_reason, {}, reason}, reason_senders_);
+}
+
+bool Endpoint::receives_reports() const {
+  return is_full_mesh() || std::ranges::count(deciding_ranks(size()), rank()) > 0;
 }
 
 void Endpoint::pass_on_failure_reason() {

@@ -129,15 +129,16 @@ class Endpoint {
   // The same in two steps, after which all ranks report the same
   // (comm/collective/failure_consensus.h). First each rank sends all others its error and position;
   // then one of them sends the failure reason.
-  // In a large group the notice of the failure goes from rank to rank, and the report to the ranks
-  // that may decide.
+  // In a large group the notice of the failure, and then the reason, go from neighbour to
+  // neighbour, and the report to the ranks that may decide. No message goes back to the neighbour
+  // that sent it.
+  void send_failure_notice(const FailureReason& cause);
   void send_failure_report(const FailureReason& cause, const std::string& report);
   void send_failure_reason(const FailureReason& reason);
   // Sends a failure reason that came from a peer to the others, in a large group.
   void pass_on_failure_reason();
-  // Those that receive the failure reports of all: the lowest ranks, in a large group.
-  static constexpr int kDecidingRanks = 3;
-  bool receives_reports() const { return is_full_mesh() || rank() < kDecidingRanks; }
+  // True for those that receive the failure reports of all.
+  bool receives_reports() const;
   // The first loss of a connection, here or at a peer that reported it. A known process death
   // replaces a loss without one.
   const std::optional<FailureReason>& connection_loss() const { return connection_loss_; }
@@ -177,6 +178,9 @@ class Endpoint {
   void mark_dead(int global_rank);
   // To all connected peers.
   void send_to_all(const ControlMessage& message);
+  // In a large group, to the neighbours that have not sent it themselves.
+  void send_to_neighbours(const ControlMessage& message, const std::vector<bool>& senders);
+  void send_to_deciding_ranks(const ControlMessage& message);
   // To any rank, through others where it is not connected.
   void send_to(int rank, ControlMessage message);
   void pass_on(const ControlMessage& message);
@@ -217,6 +221,8 @@ class Endpoint {
   bool failing_ = false;
   bool is_failure_announced_ = false;
   std::vector<std::optional<std::string>> failure_reports_;  // of failing peers
+  std::vector<int> neighbours_;                              // in a large group, ascending
+  std::vector<bool> notice_senders_, reason_senders_;        // peers that sent a notice, a reason
   std::optional<FailureReason> failure_reason_;
   std::optional<FailureReason> connection_loss_;
   std::atomic<int> waiting_threads_ = 0;      // threads that wait

@@ -24,6 +24,8 @@ std::vector<int> overlay_neighbours(int rank, int size) {
   return {neighbours.begin(), neighbours.end()};
 }
 
+std::array<int, 3> deciding_ranks(int size) { return {0, size / 3, 2 * size / 3}; }
+
 int next_hop(int rank, int destination, int size, std::span<const int> reachable) {
   int best = -1;
   int nearest = ring_distance(rank, destination, size);

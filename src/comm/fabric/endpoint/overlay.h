@@ -6,6 +6,7 @@
 // fewer of them are lost than each has neighbours, and when a whole host is lost.
 #pragma once
 
+#include <array>
 #include <span>
 #include <vector>
 
@@ -16,6 +17,10 @@ inline constexpr int kFullMeshRanks = 64;
 
 // Ascending, without `rank`.
 std::vector<int> overlay_neighbours(int rank, int size);
+
+// The ranks that decide on the reason of a failure, the first that is there: far from each other in
+// the ring, so that a host whose ranks follow each other has only one of them.
+std::array<int, 3> deciding_ranks(int size);
 
 // The rank of `reachable` that is nearest to the destination, and nearer than `rank`; -1: none.
 int next_hop(int rank, int destination, int size, std::span<const int> reachable);
