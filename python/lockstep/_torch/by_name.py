@@ -9,7 +9,8 @@ from typing import Any
 
 
 def patch_torch() -> None:
-    """Makes ``monitored_barrier`` work over the backend "lockstep", and DDP's logging data name it.
+    """Makes ``monitored_barrier`` and ``_set_pg_timeout`` work over the backend "lockstep", and
+    DDP's logging data name it.
 
     Groups over other backends behave as before. Further calls do nothing.
     """
@@ -20,6 +21,9 @@ def patch_torch() -> None:
     barrier = getattr(distributed_c10d, "monitored_barrier", None)
     if barrier is not None and not hasattr(barrier, "of_lockstep"):
         distributed_c10d.monitored_barrier = dist.monitored_barrier = _monitored(barrier)
+    set_timeout = getattr(distributed_c10d, "_set_pg_timeout", None)
+    if set_timeout is not None and not hasattr(set_timeout, "of_lockstep"):
+        distributed_c10d._set_pg_timeout = _timed(set_timeout)
     logged = getattr(DistributedDataParallel, "_get_ddp_logging_data", None)
     if logged is not None and not hasattr(logged, "of_lockstep"):
         DistributedDataParallel._get_ddp_logging_data = _named(logged)
@@ -54,6 +58,27 @@ def _is_ours(group: Any) -> bool:
     return not distributed_c10d._rank_not_in_group(group) and (
         distributed_c10d.get_backend(group) == "lockstep"
     )
+
+
+def _timed(set_timeout: Any) -> Any:
+    """Torch sets the time-out of its own backends, and warns where there is none of them."""
+    import torch
+    from torch.distributed import distributed_c10d
+
+    @functools.wraps(set_timeout)
+    def _set_pg_timeout(timeout: timedelta, group: Any = None) -> None:
+        chosen = group or distributed_c10d._get_default_group()
+        cpu = torch.device("cpu")
+        is_member = not distributed_c10d._rank_not_in_group(chosen)
+        if is_member and cpu in chosen._device_types:
+            backend = chosen._get_backend(cpu)
+            if backend.name() == "lockstep":
+                backend.set_timeout(timeout)
+                return
+        set_timeout(timeout, group)
+
+    _set_pg_timeout.of_lockstep = True  # type: ignore[attr-defined]
+    return _set_pg_timeout
 
 
 def _named(logged: Any) -> Any:

@@ -309,6 +309,8 @@ void Communicator::abort(Error error) {
   if (!impl_->in_forked_child()) impl_->engine().abort(std::move(error));
 }
 
+void Communicator::set_timeout(Duration timeout) { impl_->engine().set_timeout(timeout); }
+
 OperationFuture Communicator::end() const { return impl_->engine().end(); }
 
 }  // namespace lockstep::comm

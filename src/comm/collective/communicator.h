@@ -140,6 +140,8 @@ class Communicator {
 
   // Ends all pending and later calls with this error, here and on the other ranks.
   void abort(Error error);
+  // The time-out of later calls, and of running ones that do not wait for a peer yet.
+  void set_timeout(Duration timeout);
   // Done when the communicator has ended, with the cause: by a failure, abort() or its destruction.
   // This may take until the end of the program, so wait() is not bounded.
   OperationFuture end() const;

@@ -213,13 +213,14 @@ OperationFuture ProgressEngine::enqueue_point_to_point(Call call, const FlightCa
 }
 
 OperationFuture ProgressEngine::send(std::span<const std::byte> buffer, int peer, int tag) {
-  return enqueue_point_to_point(SendCall{buffer, peer, tag, {}, Deadline::after(timeout_), {}},
-                                flight_send(buffer.size(), peer, tag));
+  return enqueue_point_to_point(
+      SendCall{buffer, peer, tag, {}, Deadline::after(timeout_.load()), {}},
+      flight_send(buffer.size(), peer, tag));
 }
 
 OperationFuture ProgressEngine::recv(std::span<std::byte> buffer, int peer, int tag, int* source) {
   return enqueue_point_to_point(
-      RecvCall{buffer, peer, tag, {}, Deadline::after(timeout_), {}, source},
+      RecvCall{buffer, peer, tag, {}, Deadline::after(timeout_.load()), {}, source},
       flight_recv(buffer.size(), peer, tag));
 }
 
@@ -319,7 +320,7 @@ Result<void> ProgressEngine::result_of(const MessageHeader& call, const Result<v
 
 // Reads the clock only when a wait turns out to be slow, so short calls do not pay for it.
 Deadline ProgressEngine::peer_deadline() {
-  if (!peer_deadline_) peer_deadline_ = Deadline::after(timeout_);
+  if (!peer_deadline_) peer_deadline_ = Deadline::after(timeout_.load());
   return *peer_deadline_;
 }
 
@@ -514,7 +515,7 @@ Error ProgressEngine::wait_error(int peer, bool in_time, WaitReason what) const 
   if (in_time)
     return {Code::peer_lost, format("{} left the group while others were in a call", name)};
   return {Code::timeout, format("rank {} timed out: it waited {} for {} {}", global_rank(),
-                                lockstep::text(timeout_), name, text(what))};
+                                lockstep::text(timeout_.load()), name, text(what))};
 }
 
 Error ProgressEngine::agree_on_failure(const Error& cause) {

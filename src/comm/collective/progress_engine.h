@@ -56,6 +56,8 @@ class ProgressEngine : private MessageExchange {
   // is done.
   OperationFuture recv(std::span<std::byte> buffer, int peer, int tag, int* source = nullptr);
   void abort(Error error);
+  // From any thread.
+  void set_timeout(Duration timeout) { timeout_ = timeout; }
   OperationFuture end() const { return end_.future(); }
 
   const std::string& fabric() const { return endpoint_->fabric(); }
@@ -129,7 +131,7 @@ class ProgressEngine : private MessageExchange {
   OperationFuture enqueue_point_to_point(Call call, const FlightCall& record);
 
   const std::unique_ptr<Endpoint> endpoint_;
-  const Duration timeout_;
+  std::atomic<Duration> timeout_;
   const std::vector<int> ring_;
   const std::vector<bool> on_other_host_;  // by rank: on another host
   const std::size_t piece_bytes_;

@@ -78,13 +78,13 @@ Backend::Backend(std::unique_ptr<Communicator> communicator, GroupRanks members,
                                   {.rank = rank_,
                                    .size = size_,
                                    .members = members_,
-                                   .timeout = timeout_,
+                                   .timeout = timeout,
                                    .recoverable = !reunion.membership.expired(),
                                    .open_store = std::move(open_store)})) {}
 
 c10::intrusive_ptr<Backend::Options> Backend::getBackendOptions() {
-  auto options =
-      c10::make_intrusive<Options>("lockstep", std::chrono::duration_cast<milliseconds>(timeout_));
+  auto options = c10::make_intrusive<Options>(
+      "lockstep", std::chrono::duration_cast<milliseconds>(timeout_.load()));
   options->global_ranks_in_group.assign(members_.ranks.begin(), members_.ranks.end());
   options->group_name = members_.name;
   return options;
@@ -106,6 +106,25 @@ c10::intrusive_ptr<c10d::Backend> Backend::split(const c10::intrusive_ptr<c10d::
   auto backend = store ? connect_through_store(store, part) : connect_at_rendezvous(part);
   if (!backend) raise(backend.error());
   return *std::move(backend);
+}
+
+// The ranks come from several groups, which have names of their own.
+c10::intrusive_ptr<c10d::Backend> Backend::merge(const c10::intrusive_ptr<c10d::Store>& store,
+                                                 const c10::intrusive_ptr<Options>& options,
+                                                 const int& rank, const int& size) {
+  auto backend = connect_through_store(store, {.rank = rank,
+                                               .size = size,
+                                               .group = "merged",
+                                               .members = GroupRanks::world(size),
+                                               .timeout = options->timeout});
+  if (!backend) raise(backend.error());
+  return *std::move(backend);
+}
+
+void Backend::setTimeout(milliseconds timeout) {
+  TORCH_CHECK_VALUE(timeout.count() > 0, "set_timeout needs a positive time");
+  timeout_ = timeout;
+  communicator()->set_timeout(timeout);
 }
 
 at::Tensor Backend::allocateTensor(long size, at::TensorOptions options) {
@@ -164,6 +183,13 @@ Backend::WorkPtr Backend::allreduce(Tensors& tensors, const c10d::AllreduceOptio
   else
     add_all_reduce(parts, tensor, options.reduceOp);
   return start(c10d::OpType::ALLREDUCE, std::move(parts));
+}
+
+Backend::WorkPtr Backend::allreduce_sparse(Tensors& tensors,
+                                           const c10d::AllreduceOptions& options) {
+  if (DeviceGroup::serves(tensors))
+    return on_device(tensors.front(), &c10d::Backend::allreduce_sparse, tensors, options);
+  return allreduce(tensors, options);
 }
 
 Backend::WorkPtr Backend::allreduce_coalesced(Tensors& tensors,

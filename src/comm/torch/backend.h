@@ -13,6 +13,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -61,6 +62,9 @@ class Backend : public c10d::Backend {
   at::Tensor allocateTensor(long size, at::TensorOptions options = {}) override;
   void setSequenceNumberForGroup() override {}  // all ranks count from zero
   std::uint64_t getSequenceNumberForGroup() override { return sequence_; }
+  // For later calls of tensors on the CPU.
+  void setTimeout(std::chrono::milliseconds timeout) override;
+  void enableCollectivesTiming() override {}  // the flight record times all calls
 
   // The group of these of our ranks, in this order; null for a rank that is not one of them.
   // options->group_name is its name ("shard 1"), and a key space. Its ranks connect through the
@@ -69,6 +73,11 @@ class Backend : public c10d::Backend {
   c10::intrusive_ptr<c10d::Backend> split(const c10::intrusive_ptr<c10d::Store>& store,
                                           const std::vector<int>& ranks,
                                           const c10::intrusive_ptr<Options>& options) override;
+
+  // A new group of `size` ranks, in which this one is `rank`. They connect through the store.
+  c10::intrusive_ptr<c10d::Backend> merge(const c10::intrusive_ptr<c10d::Store>& store,
+                                          const c10::intrusive_ptr<Options>& options,
+                                          const int& rank, const int& size) override;
 
   // Calls of a thread between the two start at once but return no Work: the Work of endCoalescing()
   // represents all of them. A batch that was begun and not ended, as torch does after an error, is
@@ -85,6 +94,7 @@ class Backend : public c10d::Backend {
   WorkPtr allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) override;
   WorkPtr allreduce_coalesced(Tensors& tensors,
                               const c10d::AllreduceCoalescedOptions& options) override;
+  WorkPtr allreduce_sparse(Tensors& tensors, const c10d::AllreduceOptions& options) override;
   WorkPtr reduce(Tensors& tensors, const c10d::ReduceOptions& options) override;
   WorkPtr broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) override;
   WorkPtr allgather(std::vector<Tensors>& outputs, Tensors& inputs,
@@ -121,6 +131,12 @@ class Backend : public c10d::Backend {
   WorkPtr send(Tensors& tensors, int peer, int tag) override;
   WorkPtr recv(Tensors& tensors, int peer, int tag) override;
   WorkPtr recvAnysource(Tensors& tensors, int tag) override;
+
+  // This backend lacks these calls (backend_refused.cc). The error names the call and another way.
+  void registerOnCompletionHook(
+      std::function<void(std::shared_ptr<c10d::WorkInfo>)>&& hook) override;
+  void waitForPendingWorks() override;
+  std::shared_ptr<c10::Allocator> getMemAllocator() override;
 
   // For intrusive_ptr only: use create().
   Backend(std::unique_ptr<Communicator> communicator, GroupRanks members, Duration timeout,
@@ -187,7 +203,7 @@ class Backend : public c10d::Backend {
   std::vector<int> late_ranks(const at::Tensor& is_late) const;
 
   const GroupRanks members_;
-  const Duration timeout_;
+  std::atomic<Duration> timeout_;
   const RecoveryContext recovery_context_;
   const std::shared_ptr<BackendGroup> group_;  // shared with BackendGroup::leave_all()
   std::atomic<std::uint64_t> sequence_ = 0;

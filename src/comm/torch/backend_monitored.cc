@@ -53,7 +53,7 @@ std::string failure_text(const std::vector<int>& late, bool name_all) {
 
 void Backend::monitoredBarrier(const c10d::BarrierOptions& options, bool wait_all_ranks) {
   const at::AutoDispatchBelowADInplaceOrView below_autograd;
-  const Duration timeout = options.timeout.count() < 0 ? timeout_ : options.timeout;
+  const Duration timeout = options.timeout.count() < 0 ? timeout_.load() : options.timeout;
   if (rank_ == 0)
     await_all_ranks(timeout, wait_all_ranks);
   else
