@@ -69,7 +69,11 @@ PYBIND11_MODULE(_lockstep, module) {
   module.def("register_device_backend", &lockstep::python::register_device_backend);
   module.def("set_label", &lockstep::python::set_label);
   module.def("shutdown_all", &lockstep::comm::BackendGroup::leave_all, GiveUpLock());
-  lockstep::python::bind_train(module);
-  lockstep::python::bind_recovery(module);
-  lockstep::python::bind_checkpoints(module);
+  // Once, before the first use of the training engine. Its classes take as long as all the rest of
+  // the start of a group that only communicates.
+  module.def("bind_training", [](pybind11::module_ extension) {
+    lockstep::python::bind_train(extension);
+    lockstep::python::bind_recovery(extension);
+    lockstep::python::bind_checkpoints(extension);
+  });
 }

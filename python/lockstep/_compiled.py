@@ -11,8 +11,8 @@ from lockstep._torch import nccl
 
 
 @functools.cache
-def compiled() -> Any:
-    """The module ``lockstep._lockstep``.
+def communication() -> Any:
+    """The module ``lockstep._lockstep``, of which the training engine may be missing.
 
     Raises:
         ImportError: torch is missing, or it or the Python is another than the extension was built
@@ -24,15 +24,23 @@ def compiled() -> Any:
     return module
 
 
+@functools.cache
+def compiled() -> Any:
+    """The module ``lockstep._lockstep`` with all its parts. Raises as communication() does."""
+    module = communication()
+    module.bind_training(module)
+    return module
+
+
 def leave_groups_at_exit() -> None:
     """A rank that ends without destroy_process_group still has our threads; they end before Python
     does."""
-    atexit.unregister(compiled().shutdown_all)
-    atexit.register(compiled().shutdown_all)
+    atexit.unregister(communication().shutdown_all)
+    atexit.register(communication().shutdown_all)
 
 
 def check_versions() -> None:
-    """Raises ImportError as compiled() does."""
+    """Raises ImportError as communication() does."""
     python = f"{sys.version_info.major}.{sys.version_info.minor}"
     torch = _torch_version()
     # The builds of a version, such as 2.13.0+cpu and 2.13.0+cu130, have one interface.

@@ -16,9 +16,9 @@ def label(name: str) -> Iterator[None]:
     The first use imports torch.
     """
     # Not at the top: importing this package imports no torch.
-    from lockstep._compiled import compiled
+    from lockstep._compiled import communication
 
-    lockstep = compiled()
+    lockstep = communication()
     outer = lockstep.set_label(name.encode())
     try:
         yield

@@ -14,6 +14,9 @@ def set_label(label: bytes) -> bytes:
 def shutdown_all() -> None:
     """Ends every backend of this process and joins its threads."""
 
+def bind_training(extension: Any) -> None:
+    """Adds all that follows to the extension, once."""
+
 class ShardedModel:
     """A module's parameters and gradients in the engine; lockstep._shard hooks it to the module."""
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
-from lockstep._compiled import compiled, leave_groups_at_exit
+from lockstep._compiled import communication, leave_groups_at_exit
 from lockstep._torch import by_name
 
 
@@ -131,12 +131,10 @@ def _create(options: Any, backend_options: Any) -> Any:
     Raises:
         torch.distributed.DistBackendError: the ranks could not connect; the message names the rank.
     """
-    from lockstep._torch import mics
-
-    _lockstep = compiled()
+    _lockstep = communication()
     if backend_options is not None:
         raise ValueError("the backend lockstep takes no pg_options: leave them out")
-    mics.patch_torch()
+    _add_coalesced_gather()
     leave_groups_at_exit()
     return _lockstep.create_backend(
         options.store,
@@ -146,6 +144,24 @@ def _create(options: Any, backend_options: Any) -> Any:
         options.group_id,
         options.global_ranks_in_group,
     )
+
+
+def _add_coalesced_gather() -> None:
+    """Adds the function that DeepSpeed's MiCS looks for, unless this build of torch has it.
+
+    Its code is imported when a program calls it, which few do.
+    """
+    from torch.distributed import distributed_c10d
+
+    if hasattr(distributed_c10d, "_all_gather_base_coalesced"):
+        return
+
+    def _all_gather_base_coalesced(*arguments: Any, **options: Any) -> Any:
+        from lockstep._torch import mics
+
+        return mics.all_gather_base_coalesced(*arguments, **options)
+
+    distributed_c10d._all_gather_base_coalesced = _all_gather_base_coalesced
 
 
 register()

@@ -12,15 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 
-def patch_torch() -> None:
-    """Adds the function, unless this build of torch has it."""
-    from torch.distributed import distributed_c10d
-
-    if not hasattr(distributed_c10d, "_all_gather_base_coalesced"):
-        distributed_c10d._all_gather_base_coalesced = _all_gather_base_coalesced
-
-
-def _all_gather_base_coalesced(
+def all_gather_base_coalesced(
     outputs: Sequence[Any], inputs: Sequence[Any], group: Any = None, async_op: bool = False
 ) -> Any:
     """Gathers inputs[i] of all ranks into outputs[i], for each i; returns one handle for all."""
