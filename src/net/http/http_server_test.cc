@@ -1,7 +1,6 @@
 #include "net/http/http_server.h"
 
 #include <deque>
-#include <functional>
 #include <future>
 #include <stdexcept>
 #include <vector>
@@ -11,6 +10,7 @@
 
 #include "base/clock.h"
 #include "net/detail/peer_for_test.h"
+#include "net/http/echo_for_test.h"
 
 namespace lockstep::net {
 namespace {
@@ -20,20 +20,6 @@ using std::chrono::seconds;
 using testing::EndsWith;
 using testing::HasSubstr;
 using testing::StartsWith;
-
-constexpr std::string_view kGet = "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
-
-// Answers with the request that it received: "POST /path body".
-void echo(HttpRequest request, Responder responder) {
-  responder.send({.body = request.method + " " + request.target + " " + request.body});
-}
-
-// Checks repeatedly until it holds or ten seconds are over.
-bool eventually(const std::function<bool()>& holds) {
-  for (const auto bound = Deadline::after(seconds(10)); !bound.passed();)
-    if (holds()) return true;
-  return false;
-}
 
 // Sends the bytes, and returns all answers until the server closes.
 std::string ask(int port, std::string_view bytes) {

@@ -1,7 +1,6 @@
 // The HTTP server and client over TLS: real handshakes on loopback.
 #include <chrono>
 #include <deque>
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,6 +11,7 @@
 #include "base/clock.h"
 #include "net/detail/peer_for_test.h"
 #include "net/detail/tls_peer_for_test.h"
+#include "net/http/echo_for_test.h"
 #include "net/http/http_client.h"
 #include "net/http/http_server.h"
 
@@ -24,22 +24,6 @@ using std::chrono::seconds;
 using testing::EndsWith;
 using testing::HasSubstr;
 using testing::StartsWith;
-
-constexpr std::string_view kGet = "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
-
-Deadline soon() { return Deadline::after(seconds(10)); }
-
-// Answers with the request that it received: "POST /path body".
-void echo(HttpRequest request, Responder responder) {
-  responder.send({.body = request.method + " " + request.target + " " + request.body});
-}
-
-// Checks repeatedly until it holds or ten seconds are over.
-bool eventually(const std::function<bool()>& holds) {
-  for (const auto bound = soon(); !bound.passed();)
-    if (holds()) return true;
-  return false;
-}
 
 class Https : public testing::Test {
  protected:
