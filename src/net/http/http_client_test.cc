@@ -10,17 +10,15 @@
 #include <sys/socket.h>
 
 #include "net/detail/peer_for_test.h"
+#include "net/http/echo_for_test.h"
 #include "net/reserved_port.h"
 
 namespace lockstep::net {
 namespace {
 
 using std::chrono::milliseconds;
-using std::chrono::seconds;
 using testing::AllOf;
 using testing::HasSubstr;
-
-Deadline soon() { return Deadline::after(seconds(10)); }
 
 HttpClient client_of(int port) { return HttpClient(Url{"127.0.0.1", port}); }
 

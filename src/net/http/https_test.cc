@@ -20,7 +20,6 @@ namespace {
 
 using std::chrono::hours;
 using std::chrono::milliseconds;
-using std::chrono::seconds;
 using testing::EndsWith;
 using testing::HasSubstr;
 using testing::StartsWith;
