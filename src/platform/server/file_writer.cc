@@ -9,7 +9,7 @@
 namespace lockstep::server {
 namespace {
 
-constexpr Duration kIdle = std::chrono::seconds(10);  // between checks for work
+constexpr Duration kIdleWait = std::chrono::seconds(10);  // between checks for work
 
 Bytes size_of(const std::string& content) {
   return Bytes(static_cast<std::int64_t>(content.size()));
@@ -58,7 +58,7 @@ std::optional<std::filesystem::path> FileWriter::next_file() {
   const Lock lock(mutex_);
   while (queue_.empty()) {
     if (ending_) return std::nullopt;
-    changed_.wait_until(mutex_, Deadline::after(kIdle));
+    changed_.wait_until(mutex_, Deadline::after(kIdleWait));
   }
   auto file = std::move(queue_.front());
   queue_.pop_front();

@@ -22,7 +22,7 @@ constexpr Duration kFirstListWait = seconds(1);
 constexpr Duration kListWait = milliseconds(25);
 constexpr Duration kListAgeMax = seconds(10);
 constexpr Duration kFailureListed = std::chrono::minutes(10);
-constexpr Duration kIdle = seconds(10);  // between checks for work
+constexpr Duration kIdleWait = seconds(10);  // between checks for work
 
 bool is_listed(const std::vector<ListedNode>& nodes, const model::NodeName& node) {
   return std::ranges::binary_search(nodes, node, {}, &ListedNode::node);
@@ -113,7 +113,7 @@ void NodeWorker::work() {
     {
       const Lock lock(mutex_);
       while (!ending_ && !list_wanted_ && queue_.empty())
-        changed_.wait_until(mutex_, Deadline::after(kIdle));
+        changed_.wait_until(mutex_, Deadline::after(kIdleWait));
       if (ending_) return;
       lists = std::exchange(list_wanted_, false);
       if (!lists) {
