@@ -34,6 +34,16 @@ class Commands:
         """Settings of ssh that go before the testbed's own: ssh takes the first."""
         self.config.write_text(f"{settings}\n{self.config.read_text()}")
 
+    def start(self, *words: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [*self._within, str(PROGRAM), *words],
+            env=self._environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+
     def command(self, *words: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [*self._within, str(PROGRAM), *words],

@@ -132,16 +132,25 @@ def remove_groups(top: Path) -> None:
 
 
 def children(pid: int) -> list[int]:
-    try:
-        return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-    except FileNotFoundError:
-        return []
+    """Those of all its threads; none if it has ended."""
+    found: list[int] = []
+    with contextlib.suppress(OSError):
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            found += [int(word) for word in (task / "children").read_text().split()]
+    return found
 
 
 def descendants(pid: int) -> Iterator[int]:
     for child in children(pid):
         yield child
         yield from descendants(child)
+
+
+def name_of(pid: int) -> str:
+    """The name of its program; empty if it has ended."""
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    return ""
 
 
 def run(*command: str, **options: Any) -> str:

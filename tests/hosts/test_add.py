@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,10 @@ from typing import Any
 import pytest
 from tests.hosts.commands import Commands, make_debian_package, make_tarball
 from tests.hosts.host import Host
+from tests.hosts.sandbox import descendants, name_of
 from tests.hosts.testbed import Testbed
+
+from tests.conftest import PATIENCE, is_alive, wait_until
 
 INSTALLED = "~/.local/bin/lockstep"
 
@@ -112,6 +116,24 @@ def test_a_host_behind_a_firewall_that_drops_is_given_up_after_the_timeout(
     finally:
         hosts[2].undrop("login")
     assert "no answer within 1s: check that it is up, or allow more with --timeout" in refused
+
+
+def test_ctrl_c_ends_each_ssh(lockstep: Commands, hosts: list[Host], package: Path) -> None:
+    hosts[1].drop("login")
+    hosts[2].drop("login")
+    try:
+        adding = lockstep.start("host", "add", "gpu2", "gpu3", "--package", str(package))
+        running = wait_until("both wait", lambda: len(found := ssh_of(adding.pid)) == 2 and found)
+        adding.send_signal(signal.SIGINT)
+        assert adding.wait(timeout=PATIENCE) != 0
+        wait_until("none is left", lambda: not any(is_alive(pid) for pid in running))
+    finally:
+        hosts[1].undrop("login")
+        hosts[2].undrop("login")
+
+
+def ssh_of(pid: int) -> list[int]:
+    return [each for each in descendants(pid) if name_of(each) == "ssh"]
 
 
 def test_a_wrong_and_an_unknown_host_key_are_told_apart(

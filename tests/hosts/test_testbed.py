@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests.hosts.host import Host
-from tests.hosts.sandbox import PREFIX, Unavailable, hierarchies
+from tests.hosts.sandbox import PREFIX, Unavailable, hierarchies, name_of
 from tests.hosts.testbed import NEEDED, Testbed, check_machine
 
 from tests.conftest import ROOT, is_alive, wait_until
@@ -24,11 +24,6 @@ def reaches(host: Host, other: str) -> bool:
     except RuntimeError:
         return False
     return True
-
-
-def name_of(pid: int) -> str:
-    comm = Path(f"/proc/{pid}/comm")
-    return comm.read_text().strip() if comm.exists() else ""
 
 
 def test_hosts_differ_in_all_that_identifies_a_machine(hosts: list[Host]) -> None:
