@@ -6,7 +6,6 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/write.hpp>
 #include <boost/beast/http/read.hpp>
-#include <openssl/ssl.h>
 #include <poll.h>
 
 #include "net/detail/await.h"

@@ -1,8 +1,6 @@
 #include "net/tls/certificate.h"
 
-#include <array>
 #include <chrono>
-#include <utility>
 
 #include <arpa/inet.h>
 #include <openssl/pem.h>

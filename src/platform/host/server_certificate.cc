@@ -80,7 +80,7 @@ Result<net::TlsIdentity> own_certificate(const fs::path& folder,
   const net::TlsIdentity authority = TRY(own_authority(folder, now));
   const std::string issuer = TRY(infos_of(authority)).front().fingerprint;
   const fs::path path = folder / "server";
-  if (const auto found = read_identity(path)) {
+  if (auto found = read_identity(path)) {
     const auto infos = TRY(infos_of(*found));
     if (infos.back().fingerprint == issuer && is_valid(infos.front(), now, kRenewBefore) &&
         has_names(infos.front(), names))

@@ -4,7 +4,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/log.h"
+#include "base/check.h"
+#include "base/format.h"
 #include "net/http/http_server.h"
 #include "platform/api/error.h"
 #include "platform/api/paths.h"

@@ -9,7 +9,7 @@
 namespace lockstep::cli {
 namespace {
 
-constexpr auto kActions = "ls|cordon|drain|release|add|rm|inventory";
+constexpr auto kHostActions = "ls|cordon|drain|release|add|rm|inventory";
 
 struct Change {
   std::string_view name;
@@ -31,8 +31,8 @@ Result<int> act_on(const HostFlags& flags) {
   if (change != kChanges.end()) return change_hosts(flags, change->state);
   const auto* const other = std::ranges::find(kOthers, flags.action, &OtherAction::name);
   if (other == kOthers.end())
-    return Error{Code::invalid,
-                 format("host: there is no action '{}': write one of {}", flags.action, kActions)};
+    return Error{Code::invalid, format("host: there is no action '{}': write one of {}",
+                                       flags.action, kHostActions)};
   if (!flags.reason.empty())
     return Error{Code::invalid,
                  format("host {}: --reason is for cordon, drain and release", flags.action)};
@@ -45,7 +45,7 @@ Result<int> act_on(const HostFlags& flags) {
 void add_host(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand("host", "List hosts, keep runs from them, set up new ones");
   auto flags = std::make_shared<HostFlags>();
-  command->add_option("action", flags->action, "what to do")->required()->type_name(kActions);
+  command->add_option("action", flags->action, "what to do")->required()->type_name(kHostActions);
   command
       ->add_option("host", flags->hosts,
                    "hosts by their ids in the map; for add and rm as ssh names them")
