@@ -18,15 +18,23 @@ add_library(dep_fabric INTERFACE)
 target_include_directories(dep_fabric SYSTEM INTERFACE ${FABRIC_INCLUDE_DIRS})
 target_link_libraries(dep_fabric INTERFACE ${CMAKE_DL_LIBS})
 
+# For libraries of which a layer's users seldom need a function: a program that needs none does not
+# load the library.
+set(CMAKE_CXX_LINK_LIBRARY_USING_as_needed_SUPPORTED TRUE)
+set(CMAKE_CXX_LINK_LIBRARY_USING_as_needed
+    "LINKER:--push-state,--as-needed" "<LINK_ITEM>" "LINKER:--pop-state")
+
 add_library(dep::threads ALIAS Threads::Threads)
 add_library(dep_openssl INTERFACE)
-target_link_libraries(dep_openssl INTERFACE OpenSSL::SSL OpenSSL::Crypto)
+target_link_libraries(dep_openssl INTERFACE "$<LINK_LIBRARY:as_needed,OpenSSL::SSL>" OpenSSL::Crypto)
 add_library(dep::openssl ALIAS dep_openssl)
 add_library(dep::boost ALIAS Boost::headers)
 add_library(dep::boost_context ALIAS Boost::context)
 add_library(dep::fmt ALIAS fmt::fmt)
 add_library(dep::json ALIAS nlohmann_json::nlohmann_json)
-add_library(dep::yaml ALIAS yaml-cpp)
+add_library(dep_yaml INTERFACE)
+target_link_libraries(dep_yaml INTERFACE "$<LINK_LIBRARY:as_needed,yaml-cpp>")
+add_library(dep::yaml ALIAS dep_yaml)
 add_library(dep::cli11 ALIAS CLI11::CLI11)
 add_library(dep::hwloc ALIAS PkgConfig::HWLOC)
 add_library(dep::fabric ALIAS dep_fabric)
