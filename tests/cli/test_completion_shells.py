@@ -158,7 +158,8 @@ def test_runs_are_completed_and_no_daemon_is_started_for_that(
 
 
 def test_hosts_and_programs_are_completed(complete: Complete, idle: Cluster) -> None:
-    assert complete("lockstep host ") == {"ls", "cordon", "drain", "release"}
+    actions = {"ls", "cordon", "drain", "release", "add", "rm", "inventory"}
+    assert complete("lockstep host ") == actions
     idle.serve()
     hosts = complete("lockstep host cordon ")
     assert len(hosts) == 2 and all(host.endswith(("-0", "-1")) for host in hosts)

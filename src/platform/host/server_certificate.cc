@@ -1,7 +1,6 @@
 #include "platform/host/server_certificate.h"
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
 #include "base/format.h"

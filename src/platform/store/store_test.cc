@@ -454,7 +454,12 @@ TEST_F(StoreTest, TwoRunsCannotHaveOneRequestId) {
 // Removes everything that files older than the fifth step lack; a new step adds its own removal
 // here.
 void undo_newer_steps(Database& database) {
-  for (auto sql : {"drop index runs_by_end",
+  for (auto sql : {"alter table attempts drop column engine",
+                   "alter table attempts drop column admitted",
+                   "alter table nodes drop column handle",
+                   "alter table nodes drop column incarnation",
+                   "alter table nodes drop column pending_reason",
+                   "drop index runs_by_end",
                    "drop index runs_by_submission",
                    "drop table cleaned_runs",
                    "drop table removed_runs",

@@ -28,8 +28,10 @@ using std::filesystem::path;
 class LocalEngineTest : public testing::Test {
  protected:
   ~LocalEngineTest() override {
-    for (auto& engine : engines_)
-      for (const ListedNode& left : engine->list()->nodes) engine->kill(left.node);
+    for (auto& engine : engines_) {
+      const auto listed = engine->list();
+      for (const ListedNode& left : listed->nodes) engine->kill(left.node);
+    }
   }
 
   LocalEngine& engine(std::string_view home, std::string_view script) {
@@ -222,8 +224,9 @@ TEST_F(LocalEngineTest, AGangOfWhichANodeCannotStartHasThatReasonAndStartsNoFurt
   three.nodes[1].node_folder = root_ / "no-folder" / "node-1";
   local.submit(three);
   const auto reason = [&] {
-    for (const ListedNode& listed : local.list()->nodes)
-      if (listed.seen.phase == model::NodePhase::gone) return listed.seen.reason;
+    const auto listed = local.list();
+    for (const ListedNode& node : listed->nodes)
+      if (node.seen.phase == model::NodePhase::gone) return node.seen.reason;
     return std::string();
   };
   EXPECT_TRUE(eventually([&] { return reason().find("no-folder") != std::string::npos; }));
