@@ -25,10 +25,10 @@ std::string check_time(const X509* certificate) {
   const auto* const end = X509_get0_notAfter(certificate);
   if (X509_cmp_current_time(end) < 0)
     return format("its certificate expired on {}; have the server renew it, and compare the clocks",
-                  text(time_of(end)));
+                  lockstep::text(time_of(end)));
   if (X509_cmp_current_time(begin) > 0)
     return format("its certificate is valid from {} on; compare the clocks of both machines",
-                  text(time_of(begin)));
+                  lockstep::text(time_of(begin)));
   return "";
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -215,6 +216,13 @@ bool NodeWorker::was_submitted_here(const model::NodeName& node) {
   return submitted_.contains(node);
 }
 
+void NodeWorker::forget_ended(const std::vector<ListedNode>& nodes) {
+  for (auto node = submitted_.begin(); node != submitted_.end();) {
+    const bool exists = submissions_.contains(*node) || is_listed(nodes, *node);
+    node = exists ? std::next(node) : submitted_.erase(node);
+  }
+}
+
 // From now on the list alone tells of the nodes that were started before it began.
 void NodeWorker::publish(Result<std::vector<ListedNode>> nodes, std::int64_t number) {
   const Lock lock(mutex_);
@@ -224,9 +232,7 @@ void NodeWorker::publish(Result<std::vector<ListedNode>> nodes, std::int64_t num
       return (submission.state == Submission::State::started && submission.list <= number) ||
              (submission.state == Submission::State::failed && submission.forgotten.passed());
     });
-    std::erase_if(submitted_, [&](const model::NodeName& node) {
-      return !submissions_.contains(node) && !is_listed(*nodes, node);
-    });
+    forget_ended(*nodes);
   }
   latest_ = {number, Deadline::after(kListAgeMax), std::move(nodes)};
   changed_.notify_all();

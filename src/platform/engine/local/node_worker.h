@@ -75,6 +75,7 @@ class NodeWorker {
   bool was_submitted_here(const model::NodeName& node) LS_EXCLUDES(mutex_);
   void publish(Result<std::vector<ListedNode>> nodes, std::int64_t number) LS_EXCLUDES(mutex_);
 
+  void forget_ended(const std::vector<ListedNode>& nodes) LS_REQUIRES(mutex_);
   std::vector<ListedNode> with_submissions(std::vector<ListedNode> nodes) const LS_REQUIRES(mutex_);
 
   const Setup setup_;
