@@ -216,6 +216,19 @@ TEST_F(OrphanTest, OfWhichOneNodeRunsWaitsForTheOthersOnceItIsAdopted) {
   EXPECT_EQ(world.run(act_).state, model::RunState::running);
 }
 
+TEST_F(OrphanTest, WhoseDevicesAreReservedForARunThatMovesCannotBeAdopted) {
+  const model::RunId moves = world.submit(spec_of(1, 2));
+  ASSERT_EQ(world.state.nodes.at(world.node(moves, 0)).host, "a");
+  world.state.attempts.at({moves, 1}).move_destination = {{"b", {0, 1}}};
+  model::Orphan there = orphan(act_);
+  there.attempt_record->devices = {{"b", {0}}};
+  there.devices = there.attempt_record->devices[0];
+  see({there});
+  const auto refused = world.apply_event(model::AdoptOrphan{act_, ""});
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, HasSubstr(text(moves) + " holds devices that it uses"));
+}
+
 // A node of it has ended, and its devices were allocated to a run that is an orphan, too.
 TEST_F(OrphanTest, WhoseDevicesAnotherHoldsCannotBeAdopted) {
   model::Orphan half = orphan(act_);

@@ -88,14 +88,27 @@ bool overlaps(const std::vector<model::HostDevices>& placement, const std::strin
   });
 }
 
+// True if the attempt holds one of these devices, or one is reserved for the next attempt.
+bool uses(const Draft& draft, const model::Attempt& attempt,
+          const std::vector<model::HostDevices>& placement) {
+  const auto is_reserved = [&](const model::HostDevices& reserved) {
+    return overlaps(placement, reserved.host, reserved.devices);
+  };
+  const auto is_held = [&](const model::Node* node) {
+    return overlaps(placement, node->host, node->devices);
+  };
+  return std::ranges::any_of(attempt.move_destination, is_reserved) ||
+         std::ranges::any_of(draft.nodes_of(attempt.id), is_held);
+}
+
 // The run, of this store or not, that holds devices of the attempt. An ended node of the attempt
 // may have given its devices up.
 std::optional<std::string> find_conflicting_run(const Draft& draft, const model::RunId& own,
                                                 const std::vector<model::HostDevices>& placement) {
   for (const model::RunId& run : draft.open_runs())
-    if (const model::Attempt* attempt = draft.live_attempt(run))
-      for (const model::Node* node : draft.nodes_of(attempt->id))
-        if (overlaps(placement, node->host, node->devices)) return text(run);
+    if (const model::Attempt* attempt = draft.live_attempt(run);
+        attempt && uses(draft, *attempt, placement))
+      return text(run);
   for (const auto& [name, orphan] : draft.orphans.all())
     if (!orphan.terminated && name.id.attempt.run != own &&
         overlaps(placement, orphan.devices.host, orphan.devices.devices))
