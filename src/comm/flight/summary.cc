@@ -21,6 +21,7 @@ static_assert(kHeaderBytes + (kSummaryCollectives + kSummaryPointToPoint + kSumm
 // In the order of submission, without those that were half-written.
 std::vector<PlainSlot> slots_of(std::span<const std::byte> record) {
   std::vector<PlainSlot> slots((record.size() - kHeaderBytes) / sizeof(PlainSlot));
+  if (slots.empty()) return slots;
   std::memcpy(static_cast<void*>(slots.data()), record.data() + kHeaderBytes,
               slots.size() * sizeof(PlainSlot));
   std::erase_if(slots,
