@@ -176,7 +176,7 @@ class Controller {
                                             // gone because the engine does not list them
   bool ready_ = false;                      // the engine has listed its nodes
   Time listening_since_{};                  // without a break
-  Time on_time_since_{};                    // no two ticks were far apart, or the engine slow
+  Time on_time_since_{};                    // no two ticks were far apart
   bool unlisted_orphan_called_ =
       false;  // an agent of an unlisted orphan has called since the last poll of the engine
   bool commit_failed_ = false;  // since the last tick; may have been the commit of a report
