@@ -90,7 +90,7 @@ class LaunchesTwice : public EngineWrapper {
   }
 
  private:
-  std::map<model::NodeName, engine::LaunchSpec> submitted_;
+  std::map<model::NodeName, host::LaunchSpec> submitted_;
 };
 
 class LaunchesNothing : public EngineWrapper {

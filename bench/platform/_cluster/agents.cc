@@ -24,7 +24,7 @@ Duration heartbeat_interval(int nodes) {
   return std::min(kSlowest, kFastest * std::max(1, nodes / 32));
 }
 
-api::Heartbeat first_status(const engine::LaunchSpec& launch) {
+api::Heartbeat first_status(const host::LaunchSpec& launch) {
   api::Heartbeat status;
   status.node = launch.node;
   status.address = launch.address;
@@ -37,13 +37,13 @@ api::Heartbeat first_status(const engine::LaunchSpec& launch) {
 
 }  // namespace
 
-SimulatedAgent::SimulatedAgent(const engine::LaunchSpec& launch, model::NodeId node)
+SimulatedAgent::SimulatedAgent(const host::LaunchSpec& launch, model::NodeId node)
     : node_(std::move(node)),
       generation_(launch.generation),
       link_(launch.daemon_file, {launch.generation, node_.attempt}, launch.token),
       status_(first_status(launch)) {}
 
-Result<std::unique_ptr<SimulatedAgent>> SimulatedAgent::start(const engine::LaunchSpec& launch,
+Result<std::unique_ptr<SimulatedAgent>> SimulatedAgent::start(const host::LaunchSpec& launch,
                                                               const std::filesystem::path& folder) {
   std::unique_ptr<SimulatedAgent> agent(
       new SimulatedAgent(launch, TRY(model::parse_node_id(launch.node))));
@@ -98,7 +98,7 @@ Result<void> SimulatedAgents::start_launched() {
   for (std::size_t end = 0; (end = input_.find('\n', begin)) != std::string::npos;
        begin = end + 1) {
     const auto launch =
-        TRY(from_json<engine::LaunchSpec>(TRY(parse_json(input_.substr(begin, end - begin)))));
+        TRY(from_json<host::LaunchSpec>(TRY(parse_json(input_.substr(begin, end - begin)))));
     agents_.push_back(TRY(SimulatedAgent::start(launch, folder_ / format("{}", agents_.size()))));
   }
   input_.erase(0, begin);

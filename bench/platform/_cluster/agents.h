@@ -13,14 +13,14 @@
 #include "base/result.h"
 #include "platform/agent/link/heartbeat_sender.h"
 #include "platform/agent/link/http_daemon_link.h"
-#include "platform/engine/launch_spec.h"
+#include "platform/host/launch_spec.h"
 
 namespace lockstep::bench {
 
 class SimulatedAgent {
  public:
   // Its spool is in `folder`.
-  static Result<std::unique_ptr<SimulatedAgent>> start(const engine::LaunchSpec& launch,
+  static Result<std::unique_ptr<SimulatedAgent>> start(const host::LaunchSpec& launch,
                                                        const std::filesystem::path& folder);
 
   // Obeys the daemon's last command.
@@ -34,7 +34,7 @@ class SimulatedAgent {
   model::NodeName name() const { return {generation_, node_}; }
 
  private:
-  SimulatedAgent(const engine::LaunchSpec& launch, model::NodeId node);
+  SimulatedAgent(const host::LaunchSpec& launch, model::NodeId node);
 
   const model::NodeId node_;
   const std::string generation_;

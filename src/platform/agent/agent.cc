@@ -23,16 +23,16 @@ namespace {
 
 using std::filesystem::path;
 
-Result<engine::LaunchSpec> read_launch(const path& file) {
-  auto read = [&]() -> Result<engine::LaunchSpec> {
-    return from_json<engine::LaunchSpec>(TRY(parse_json(TRY(read_file(file)))));
+Result<host::LaunchSpec> read_launch(const path& file) {
+  auto read = [&]() -> Result<host::LaunchSpec> {
+    return from_json<host::LaunchSpec>(TRY(parse_json(TRY(read_file(file)))));
   };
   auto launch = read();
   if (!launch) return std::move(launch).error().with_context(file.string());
   return launch;
 }
 
-Result<void> check(const engine::LaunchSpec& launch) {
+Result<void> check(const host::LaunchSpec& launch) {
   if (launch.command.empty()) return Error{Code::invalid, "the launch names no command"};
   if (launch.devices.empty()) return Error{Code::invalid, "the launch has no devices"};
   return {};
@@ -58,12 +58,12 @@ void set_signals() {
 
 // The engine sets the token in the agent's environment; an agent started by hand uses the node's
 // folder.
-std::string token_of(const engine::LaunchSpec& launch) {
+std::string token_of(const host::LaunchSpec& launch) {
   const char* token = std::getenv(std::string(host::kNodeToken).c_str());
   return token != nullptr && *token != '\0' ? token : launch.node_folder;
 }
 
-Result<void> become_agent(const engine::LaunchSpec& launch) {
+Result<void> become_agent(const host::LaunchSpec& launch) {
   ::setsid();  // fails if the engine did so already
   TRY(redirect(host::NodeFiles{launch.node_folder}.agent_log()));
   set_log_name("agent " + launch.node);
@@ -73,7 +73,7 @@ Result<void> become_agent(const engine::LaunchSpec& launch) {
   return {};
 }
 
-Result<void> serve(const engine::LaunchSpec& launch, const model::NodeId& node, DaemonLink& link) {
+Result<void> serve(const host::LaunchSpec& launch, const model::NodeId& node, DaemonLink& link) {
   LS_LOG(info, "pid {} on host {}", ::getpid(), launch.host);
   auto loop = TRY(AgentLoop::open(launch, node, token_of(launch), link));
   loop->run();
@@ -82,7 +82,7 @@ Result<void> serve(const engine::LaunchSpec& launch, const model::NodeId& node, 
 
 }  // namespace
 
-Result<int> run_agent(const engine::LaunchSpec& launch, DaemonLink& link) {
+Result<int> run_agent(const host::LaunchSpec& launch, DaemonLink& link) {
   TRY(check(launch));
   model::NodeId node = TRY(model::parse_node_id(launch.node));
   TRY(make_folders(launch.node_folder));
@@ -97,7 +97,7 @@ Result<int> run_agent(const engine::LaunchSpec& launch, DaemonLink& link) {
 }
 
 Result<int> run_agent(const path& launch_file) {
-  engine::LaunchSpec launch = TRY(read_launch(launch_file));
+  host::LaunchSpec launch = TRY(read_launch(launch_file));
   model::NodeId node = TRY(model::parse_node_id(launch.node));
   HttpDaemonLink link(launch.daemon_file, {launch.generation, node.attempt}, launch.token);
   return run_agent(launch, link);

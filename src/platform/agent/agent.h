@@ -7,7 +7,7 @@
 
 #include "base/result.h"
 #include "platform/agent/link/daemon_link.h"
-#include "platform/engine/launch_spec.h"
+#include "platform/host/launch_spec.h"
 
 namespace lockstep::agent {
 
@@ -17,6 +17,6 @@ namespace lockstep::agent {
 Result<int> run_agent(const std::filesystem::path& launch_file);
 
 // The same with the caller's link to the daemon.
-Result<int> run_agent(const engine::LaunchSpec& launch, DaemonLink& link);
+Result<int> run_agent(const host::LaunchSpec& launch, DaemonLink& link);
 
 }  // namespace lockstep::agent

@@ -384,7 +384,7 @@ class AgentTest : public testing::Test {
 
   const TemporaryFolder root_;
   std::string token_;
-  engine::LaunchSpec launch_;
+  host::LaunchSpec launch_;
   FakeDaemon daemon_;
   pid_t agent_ = 0;
 };

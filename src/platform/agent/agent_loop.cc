@@ -52,7 +52,7 @@ model::ClockRow read_clock() {
   return {steady.boot_id(), wall_time_at_boot(SystemClock(), steady)};
 }
 
-AgentSettings settings_of(const engine::LaunchSpec& launch, const model::ClockRow& clock) {
+AgentSettings settings_of(const host::LaunchSpec& launch, const model::ClockRow& clock) {
   return {.first_rank = launch.first_rank,
           .nodes = launch.nodes,
           .hang_after = launch.hang_after,
@@ -64,7 +64,7 @@ AgentSettings settings_of(const engine::LaunchSpec& launch, const model::ClockRo
 
 // The folders of all nodes, as far as this host sees them: the nodes of an attempt have sibling
 // folders. Or the folder that the user has set.
-std::vector<std::filesystem::path> flight_folders(const engine::LaunchSpec& launch) {
+std::vector<std::filesystem::path> flight_folders(const host::LaunchSpec& launch) {
   if (const auto named = launch.env.find(std::string(comm::kFlightFolderVariable));
       named != launch.env.end())
     return {named->second};
@@ -75,7 +75,7 @@ std::vector<std::filesystem::path> flight_folders(const engine::LaunchSpec& laun
   return folders;
 }
 
-FlightSource flight_source_of(const engine::LaunchSpec& launch) {
+FlightSource flight_source_of(const host::LaunchSpec& launch) {
   return {.folder = flight_folders(launch).front(),
           .is_shared = launch.env.contains(std::string(comm::kFlightFolderVariable)),
           .first_rank = launch.first_rank,
@@ -90,7 +90,7 @@ Duration heartbeat_interval(int nodes) {
 
 }  // namespace
 
-Result<std::unique_ptr<AgentLoop>> AgentLoop::open(const engine::LaunchSpec& launch,
+Result<std::unique_ptr<AgentLoop>> AgentLoop::open(const host::LaunchSpec& launch,
                                                    const model::NodeId& node, std::string token,
                                                    DaemonLink& link) {
   auto launcher = TRY(RankLauncher::open(launch, node, std::move(token)));
@@ -108,7 +108,7 @@ Result<std::unique_ptr<AgentLoop>> AgentLoop::open(const engine::LaunchSpec& lau
   return loop;
 }
 
-AgentLoop::AgentLoop(const engine::LaunchSpec& launch, const model::NodeId& node,
+AgentLoop::AgentLoop(const host::LaunchSpec& launch, const model::NodeId& node,
                      std::unique_ptr<RankLauncher> launcher, Fd signals)
     : launch_(launch),
       node_(node),

@@ -19,7 +19,7 @@
 #include "platform/agent/ranks/rank_streams.h"
 #include "platform/agent/watch/straggler_watch.h"
 #include "platform/core/model/state.h"
-#include "platform/engine/launch_spec.h"
+#include "platform/host/launch_spec.h"
 #include "platform/host/machine.h"
 
 namespace lockstep::agent {
@@ -28,7 +28,7 @@ class AgentLoop {
  public:
   // Opens the ports, sockets and files of the node. SIGCHLD, SIGTERM and SIGINT must be blocked in
   // all threads; `token` marks the node's processes. `launch` and `link` must outlive the loop.
-  static Result<std::unique_ptr<AgentLoop>> open(const engine::LaunchSpec& launch,
+  static Result<std::unique_ptr<AgentLoop>> open(const host::LaunchSpec& launch,
                                                  const model::NodeId& node, std::string token,
                                                  DaemonLink& link);
 
@@ -36,7 +36,7 @@ class AgentLoop {
   void run();
 
  private:
-  AgentLoop(const engine::LaunchSpec& launch, const model::NodeId& node,
+  AgentLoop(const host::LaunchSpec& launch, const model::NodeId& node,
             std::unique_ptr<RankLauncher> launcher, Fd signals);
   Result<void> open_streams();
 
@@ -69,7 +69,7 @@ class AgentLoop {
   void add_item(spool::TelemetryKind kind, int rank, std::string text);
   api::Heartbeat status() const;
 
-  const engine::LaunchSpec& launch_;
+  const host::LaunchSpec& launch_;
   const model::NodeId node_;
   const model::ClockRow clock_;  // for reported times; not read again when the wall clock is set
   const std::string incarnation_ = net::random_hex(8);  // of this start

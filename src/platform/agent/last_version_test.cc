@@ -15,8 +15,8 @@
 #include "platform/api/messages.h"
 #include "platform/api/queue_messages.h"
 #include "platform/core/model/command.h"
-#include "platform/engine/launch_spec.h"
 #include "platform/host/home.h"
+#include "platform/host/launch_spec.h"
 #include "platform/spool/telemetry_item.h"
 #include "text/convert.h"
 #include "text/example_for_test.h"
@@ -74,7 +74,7 @@ Message message(std::string name) {
 std::vector<Message> messages() {
   return {
       message<api::Heartbeat>("heartbeat"),     message<api::HeartbeatAnswer>("heartbeat_answer"),
-      message<api::Health>("health"),           message<engine::LaunchSpec>("launch"),
+      message<api::Health>("health"),           message<host::LaunchSpec>("launch"),
       message<host::DaemonFile>("daemon_file"), message<spool::TelemetryItem>("item"),
       message<api::SubmitRequest>("submit"),    message<api::RunView>("run")};
 }

@@ -64,7 +64,7 @@ class FakeEngine : public engine::Engine {
   }
   // As if the daemon had died before the last launch.
   void undo_last_launch() {
-    const engine::LaunchSpec& last = launches.back();
+    const host::LaunchSpec& last = launches.back();
     const model::NodeName node{last.generation, model::parse_node_id(last.node).value()};
     known.erase(node);
     there.erase(node);
@@ -86,7 +86,7 @@ class FakeEngine : public engine::Engine {
     return listed;
   }
   std::shared_ptr<const engine::LaunchRecord> record_of(const model::NodeName& node) const {
-    for (const engine::LaunchSpec& launch : launches)
+    for (const host::LaunchSpec& launch : launches)
       if (launch.generation == node.generation && launch.node == text(node.id))
         return std::make_shared<engine::LaunchRecord>(engine::launch_record(launch));
     return std::make_shared<engine::LaunchRecord>(
@@ -106,7 +106,7 @@ class FakeEngine : public engine::Engine {
   std::map<std::string, std::string> unavailable;
   Duration submit_time{};
   std::set<model::NodeId> agentless;
-  std::vector<engine::LaunchSpec> launches;
+  std::vector<host::LaunchSpec> launches;
   std::vector<model::NodeId> kills;
 };
 
@@ -254,7 +254,7 @@ TEST_F(ControllerTest, LaunchesCarryAllThatAnAgentNeeds) {
   const model::RunId id = controller_->submit(spec, {}).value();
   EXPECT_EQ(text(id), "demo/1");
   ASSERT_EQ(engine_.launches.size(), 2u);
-  const engine::LaunchSpec& launch = engine_.launches[1];
+  const host::LaunchSpec& launch = engine_.launches[1];
   EXPECT_EQ(launch.node, "demo/1.1/1");
   EXPECT_EQ(launch.host, "b");
   EXPECT_EQ(launch.address, "10.0.0.b");
@@ -476,7 +476,7 @@ TEST_F(StoresTest, ARestartKeepsTheGeneration) {
 
 TEST_F(StoresTest, AnotherStoreGivesNoNumberFolderOrTokenAgain) {
   const model::RunId first = controller_->submit(spec_of(1, 1), {}).value();
-  const engine::LaunchSpec before = engine_.launches.back();
+  const host::LaunchSpec before = engine_.launches.back();
   EXPECT_EQ(before.generation, std::string(16, 'a'));
   EXPECT_EQ(before.checkpoint_folder,
             (home_ / "runs" / std::string(16, 'a') / "demo/1/checkpoints").string());
@@ -489,7 +489,7 @@ TEST_F(StoresTest, AnotherStoreGivesNoNumberFolderOrTokenAgain) {
   store::MemoryStore third;
   restart_on(third);
   ASSERT_EQ(controller_->submit(spec_of(1, 1), {}).value(), first);
-  const engine::LaunchSpec after = engine_.launches.back();
+  const host::LaunchSpec after = engine_.launches.back();
   EXPECT_EQ(after.node, before.node);
   EXPECT_NE(after.generation, before.generation);
   EXPECT_NE(after.token, before.token);
@@ -696,7 +696,7 @@ TEST_P(LifeTest, EndsTheSameWhereverTheDaemonIsRestartedAndNothingIsLaunchedTwic
   EXPECT_EQ(run(id).losses, 1);
   EXPECT_EQ(controller_->state().attempts.at({id, 1}).cause, model::Cause::rank_lost);
   std::vector<std::string> launched;
-  for (const engine::LaunchSpec& launch : engine_.launches) launched.push_back(launch.node);
+  for (const host::LaunchSpec& launch : engine_.launches) launched.push_back(launch.node);
   EXPECT_THAT(launched, ElementsAre("demo/1.1/0", "demo/1.1/1", "demo/1.2/0", "demo/1.2/1"));
   EXPECT_TRUE(engine_.kills.empty());
   EXPECT_EQ(points_, kPoints) << "each point is tried";

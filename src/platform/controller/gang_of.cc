@@ -70,11 +70,11 @@ engine::NodePlacement placement_of(const model::State& state, const model::Node&
   return placed;
 }
 
-engine::LaunchSpec program_of(const model::State& state, const model::Attempt& attempt,
-                              const GangSetup& setup) {
+host::LaunchSpec program_of(const model::State& state, const model::Attempt& attempt,
+                            const GangSetup& setup) {
   const model::AttemptName name = name_of(attempt);
   const model::Run& run = state.runs.at(attempt.id.run);
-  engine::LaunchSpec launch;
+  host::LaunchSpec launch;
   launch.attempt = model::record_of(state, attempt.id);
   launch.world_size = model::rank_count(run.spec);
   launch.nodes = model::node_count(run.spec);

@@ -59,7 +59,7 @@ map::ClusterMap map_of_three_hosts() {
 // One agent with its ranks.
 struct Agent {
   enum class Phase { waiting, running, ended };
-  engine::LaunchSpec launch;
+  host::LaunchSpec launch;
   Phase phase = Phase::waiting;
   bool stopped = false;  // by command
   bool lost = false;     // a rank was killed from outside
@@ -91,7 +91,7 @@ class World : public engine::Engine {
   void submit(engine::Gang gang) override {
     for (const engine::NodePlacement& node : gang.nodes) start(engine::launch_spec(gang, node));
   }
-  void start(const engine::LaunchSpec& launch) {
+  void start(const host::LaunchSpec& launch) {
     const model::NodeName name{launch.generation, model::parse_node_id(launch.node).value()};
     if (launched_.contains(name)) return;
     const auto known = folders_.emplace(name, launch.node_folder);
@@ -274,7 +274,7 @@ class World : public engine::Engine {
   std::unique_ptr<store::MemoryStore> store_;
   std::vector<store::MemoryStore> copies_;
   std::map<model::NodeName, Agent> agents_;
-  std::map<model::NodeName, engine::LaunchSpec> launched_;
+  std::map<model::NodeName, host::LaunchSpec> launched_;
   std::map<model::NodeName, std::string> folders_;  // of all nodes ever launched
   std::set<model::RunId> numbers_;                  // that were ever given
   std::set<model::RunId> wanted_;                   // orphans that this store was asked to stop

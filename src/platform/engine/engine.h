@@ -31,7 +31,7 @@ struct LaunchRecord {
   bool operator==(const LaunchRecord&) const = default;
 };
 
-LaunchRecord launch_record(const Result<LaunchSpec>& launch);
+LaunchRecord launch_record(const Result<host::LaunchSpec>& launch);
 
 struct ListedNode {
   model::NodeName node;

@@ -6,8 +6,8 @@ model::NodeName node_name(const Gang& gang, const NodePlacement& node) {
   return {gang.attempt.generation, {gang.attempt.id, node.index}};
 }
 
-LaunchSpec launch_spec(const Gang& gang, const NodePlacement& node) {
-  LaunchSpec launch = gang.program;
+host::LaunchSpec launch_spec(const Gang& gang, const NodePlacement& node) {
+  host::LaunchSpec launch = gang.program;
   launch.node = text(node_name(gang, node).id);
   launch.generation = gang.attempt.generation;
   launch.host = node.host;

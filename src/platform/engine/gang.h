@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "platform/core/model/ids.h"
-#include "platform/engine/launch_spec.h"
+#include "platform/host/launch_spec.h"
 
 namespace lockstep::engine {
 
@@ -24,13 +24,13 @@ struct NodePlacement {
 
 struct Gang {
   model::AttemptName attempt;
-  LaunchSpec program;  // without the fields of NodePlacement
+  host::LaunchSpec program;  // without the fields of NodePlacement
   int devices_per_node = 1;
   bool make_checkpoint_folder = false;  // it is not the user's own
   std::vector<NodePlacement> nodes;
 };
 
 model::NodeName node_name(const Gang& gang, const NodePlacement& node);
-LaunchSpec launch_spec(const Gang& gang, const NodePlacement& node);
+host::LaunchSpec launch_spec(const Gang& gang, const NodePlacement& node);
 
 }  // namespace lockstep::engine

@@ -48,7 +48,7 @@ class FakeEngine : public engine::Engine {
   }
 
   std::vector<model::NodeId> nodes;
-  std::map<model::NodeName, engine::LaunchSpec> launches;  // of existing orphans
+  std::map<model::NodeName, host::LaunchSpec> launches;  // of existing orphans
 };
 
 inline map::ClusterMap one_host() {

@@ -18,7 +18,7 @@ int attempts_allowed(const model::RunSpec& spec) {
   return 1 + spec.retries + spec.rank_loss_retries;
 }
 
-model::AttemptName attempt_of(const engine::LaunchSpec& launch) {
+model::AttemptName attempt_of(const host::LaunchSpec& launch) {
   return {launch.generation, model::parse_node_id(launch.node).value().attempt};
 }
 
@@ -93,7 +93,7 @@ void GroundTruth::rank_ended(const model::AttemptName& attempt, int rank, model:
   if (suspended_ranks_[attempt].erase(rank) > 0) disturbed_.insert(attempt.id.run);
 }
 
-void GroundTruth::rank_suspended(const engine::LaunchSpec& launch, int rank, bool has_stepped) {
+void GroundTruth::rank_suspended(const host::LaunchSpec& launch, int rank, bool has_stepped) {
   const model::AttemptName attempt = attempt_of(launch);
   suspended_ranks_[attempt].emplace(rank, context_.timeline.now());
   const bool watched = has_stepped && launch.hang_after > Duration(0);
@@ -113,7 +113,7 @@ bool GroundTruth::is_known_as_stopped(const model::AttemptName& attempt, int ran
 }
 
 // A suspended rank costs its run the time of the suspension and the step in progress.
-void GroundTruth::rank_resumed(const engine::LaunchSpec& launch, int rank) {
+void GroundTruth::rank_resumed(const host::LaunchSpec& launch, int rank) {
   const model::AttemptName attempt = attempt_of(launch);
   const Program program = program_of(launch.command);
   Duration& sum = suspended_time_[attempt.id.run];
@@ -133,26 +133,26 @@ void GroundTruth::rank_resumed(const engine::LaunchSpec& launch, int rank) {
 // --- Agents ---
 
 // A start within the limit costs nothing.
-void GroundTruth::start_delayed(const engine::LaunchSpec& launch, Duration late) {
+void GroundTruth::start_delayed(const host::LaunchSpec& launch, Duration late) {
   const model::NodeId node = model::parse_node_id(launch.node).value();
   if (late < kStartTimeLimit) return;
   record_fault(attempt_of(launch), {{model::Cause::launch_failed},
                                     format("node {} on host {}", node.index, launch.host)});
 }
 
-void GroundTruth::delayed_start_done(const engine::LaunchSpec& launch, Duration late) {
+void GroundTruth::delayed_start_done(const host::LaunchSpec& launch, Duration late) {
   const model::AttemptName attempt = attempt_of(launch);
   if (late >= kStartTimeLimit && !cause_checker_.is_detected(attempt)) mark_disturbed(attempt);
 }
 
 // If the whole gang was there, the time-out ends the attempt.
-void GroundTruth::start_wait_timed_out(const engine::LaunchSpec& launch) {
+void GroundTruth::start_wait_timed_out(const host::LaunchSpec& launch) {
   const model::AttemptName attempt = attempt_of(launch);
   if (gang_starts_.at(attempt).ranks < launch.world_size)
     record_fault(attempt, {{model::Cause::launch_failed}});
 }
 
-void GroundTruth::check_unattended_time(const engine::LaunchSpec& launch, Duration alone) const {
+void GroundTruth::check_unattended_time(const host::LaunchSpec& launch, Duration alone) const {
   if (alone <= kStartTimeLimit + launch.time_left + kStopTime) return;
   context_.report_violation(format("a rank of {} ran for {} without a daemon, and had {} left",
                                    launch.node, text(alone), text(launch.time_left)));
@@ -225,7 +225,7 @@ void GroundTruth::checkpointed(const model::AttemptName& attempt, int step) {
 
 // Once for each node. A second launch is allowed only if the agent ended unreported while the
 // daemon was away: this looks the same as a launch that never happened.
-void GroundTruth::check_launch(const engine::LaunchSpec& launch) {
+void GroundTruth::check_launch(const host::LaunchSpec& launch) {
   const model::NodeName name{launch.generation, model::parse_node_id(launch.node).value()};
   const model::NodeId& id = name.id;
   const auto row = durable_.nodes.find(id);

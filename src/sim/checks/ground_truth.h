@@ -12,7 +12,7 @@
 
 #include "platform/core/model/command.h"
 #include "platform/core/model/state.h"
-#include "platform/engine/launch_spec.h"
+#include "platform/host/launch_spec.h"
 #include "sim/checks/cause_checker.h"
 #include "sim/checks/preemption_checker.h"
 #include "sim/checks/transition_checker.h"
@@ -54,22 +54,22 @@ class GroundTruth {
   int checkpoint_of(const model::RunId& run) const;
 
   // SIGSTOP from outside to a rank, which may have taken a step; and SIGCONT.
-  void rank_suspended(const engine::LaunchSpec& launch, int rank, bool has_stepped);
-  void rank_resumed(const engine::LaunchSpec& launch, int rank);
+  void rank_suspended(const host::LaunchSpec& launch, int rank, bool has_stepped);
+  void rank_resumed(const host::LaunchSpec& launch, int rank);
 
   // An agent's start of its ranks is delayed by `late`; and the delayed start is done.
-  void start_delayed(const engine::LaunchSpec& launch, Duration late);
-  void delayed_start_done(const engine::LaunchSpec& launch, Duration late);
+  void start_delayed(const host::LaunchSpec& launch, Duration late);
+  void delayed_start_done(const host::LaunchSpec& launch, Duration late);
   // An agent ends its ranks at their time-out before it was told that the ranks of all nodes run.
-  void start_wait_timed_out(const engine::LaunchSpec& launch);
+  void start_wait_timed_out(const host::LaunchSpec& launch);
   // A rank ends after it ran for so long since the daemon's last answer to its agent.
-  void check_unattended_time(const engine::LaunchSpec& launch, Duration alone) const;
+  void check_unattended_time(const host::LaunchSpec& launch, Duration alone) const;
   // An agent ends ranks by force without having asked them to end, and exits, both on command.
   void check_forced_end(const model::NodeName& node) const;
   void check_agent_exit(const model::NodeName& node) const;
 
   // The engine gets this request.
-  void check_launch(const engine::LaunchSpec& launch);
+  void check_launch(const host::LaunchSpec& launch);
   void check_kill(const model::NodeName& node);
   // An agent's report reaches the daemon; the daemon accepted the reports of that moment and has
   // answered.

@@ -16,7 +16,7 @@ constexpr Duration kReap = milliseconds(1);
 constexpr int kMasterPort = 4000;
 constexpr int kRendezvousPort = 5000;
 
-agent::AgentSettings settings_of(const engine::LaunchSpec& launch, const model::ClockRow& clock) {
+agent::AgentSettings settings_of(const host::LaunchSpec& launch, const model::ClockRow& clock) {
   return {.first_rank = launch.first_rank,
           .nodes = launch.nodes,
           .hang_after = launch.hang_after,
@@ -28,7 +28,7 @@ agent::AgentSettings settings_of(const engine::LaunchSpec& launch, const model::
 
 }  // namespace
 
-Agent::Agent(const AgentComponents& components, ProcessId id, engine::LaunchSpec launch,
+Agent::Agent(const AgentComponents& components, ProcessId id, host::LaunchSpec launch,
              OnExit on_exit)
     : components_(components),
       id_(id),

@@ -15,7 +15,7 @@
 #include "platform/agent/core/step.h"
 #include "platform/core/model/command.h"
 #include "platform/core/model/event.h"
-#include "platform/engine/launch_spec.h"
+#include "platform/host/launch_spec.h"
 #include "sim/checks/ground_truth.h"
 #include "sim/faults/network.h"
 #include "sim/faults/seeded_random.h"
@@ -35,7 +35,7 @@ class Agent : public std::enable_shared_from_this<Agent> {
   using OnExit = std::function<void()>;
 
   // Calls `on_exit` when it exits on its own.
-  Agent(const AgentComponents& components, ProcessId id, engine::LaunchSpec launch, OnExit on_exit);
+  Agent(const AgentComponents& components, ProcessId id, host::LaunchSpec launch, OnExit on_exit);
 
   // Its first call happens after `delay`.
   void begin(Duration delay);
@@ -69,7 +69,7 @@ class Agent : public std::enable_shared_from_this<Agent> {
   model::NodeName name() const { return {launch_.generation, node_}; }
   const std::string& host() const { return launch_.host; }
   const Program& program() const { return program_; }
-  const engine::LaunchSpec& launch() const { return launch_; }
+  const host::LaunchSpec& launch() const { return launch_; }
   std::vector<int> running_ranks() const;  // local numbers
   // True while it ends ranks that have not ended yet.
   bool is_stopping() const { return state_.phase == agent::Phase::stopping; }
@@ -132,7 +132,7 @@ class Agent : public std::enable_shared_from_this<Agent> {
 
   AgentComponents components_;
   const ProcessId id_;
-  const engine::LaunchSpec launch_;
+  const host::LaunchSpec launch_;
   const model::NodeId node_;
   const model::ClockRow clock_;  // the clock of its reports
   const Program program_;

@@ -23,7 +23,7 @@ Hosts::Hosts(const map::ClusterMap& map, const Agent::AgentComponents& component
   for (const map::Host* host : map::hosts(map)) names_.push_back(host->id);
 }
 
-Result<void> Hosts::start(const engine::LaunchSpec& launch) {
+Result<void> Hosts::start(const host::LaunchSpec& launch) {
   if (!is_up(launch.host)) return Error{Code::unavailable, "host " + launch.host + " is down"};
   const ProcessId id = ++started_;
   auto agent = std::make_shared<Agent>(components_, id, launch, [this, id] { end_process(id); });
@@ -54,7 +54,7 @@ std::set<model::NodeName> Hosts::nodes() const {
   return nodes;
 }
 
-const engine::LaunchSpec* Hosts::launch_of(const model::NodeName& node) const {
+const host::LaunchSpec* Hosts::launch_of(const model::NodeName& node) const {
   const auto found = launches_.find(node);
   return found == launches_.end() ? nullptr : &found->second;
 }

@@ -19,14 +19,14 @@ class Hosts {
   Hosts(const map::ClusterMap& map, const Agent::AgentComponents& components, std::uint64_t seed);
 
   // Starts an agent for the node, even if one exists already.
-  Result<void> start(const engine::LaunchSpec& launch);
+  Result<void> start(const host::LaunchSpec& launch);
   // SIGKILL to all processes of the node; those that are stuck in the kernel end later.
   void kill(const model::NodeName& node);
   // Nodes with a live process.
   std::set<model::NodeName> nodes() const;
   bool has_agent(const model::NodeName& node) const;
   // The launch of such a node; null if there was none.
-  const engine::LaunchSpec* launch_of(const model::NodeName& node) const;
+  const host::LaunchSpec* launch_of(const model::NodeName& node) const;
 
   // Faults of hosts.
   void crash(const std::string& host);
@@ -56,7 +56,7 @@ class Hosts {
   ProcessId started_ = 0;
   std::map<ProcessId, std::shared_ptr<Agent>> agents_;  // shared: see agent.h
   std::map<ProcessId, Process> leftover_processes_;
-  std::map<model::NodeName, engine::LaunchSpec> launches_;  // the newest of each node
+  std::map<model::NodeName, host::LaunchSpec> launches_;  // the newest of each node
 };
 
 }  // namespace lockstep::sim

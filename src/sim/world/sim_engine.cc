@@ -32,13 +32,13 @@ void SimEngine::submit(engine::Gang gang) {
   if (!components_.crash_points.alive()) return;
   begin_life();
   for (const engine::NodePlacement& placement : gang.nodes) {
-    const engine::LaunchSpec launch = engine::launch_spec(gang, placement);
+    const host::LaunchSpec launch = engine::launch_spec(gang, placement);
     if (!submissions_.emplace(engine::node_name(gang, placement), Submission{}).second) continue;
     after_delay([this, launch] { start(launch); });
   }
 }
 
-void SimEngine::start(const engine::LaunchSpec& launch) {
+void SimEngine::start(const host::LaunchSpec& launch) {
   const model::NodeName node{launch.generation, model::parse_node_id(launch.node).value()};
   const auto found = submissions_.find(node);
   if (found == submissions_.end() || !found->second.is_queued) return;  // killed meanwhile
@@ -53,7 +53,7 @@ void SimEngine::start(const engine::LaunchSpec& launch) {
   components_.crash_points.pass("after a launch");
 }
 
-Result<void> SimEngine::start_agent(const engine::LaunchSpec& launch) {
+Result<void> SimEngine::start_agent(const host::LaunchSpec& launch) {
   if (starts_fail_) return Error{Code::unavailable, "no more processes"};
   if (!components_.network.can_reach(launch.host))
     return Error{Code::unavailable, "host " + launch.host + " cannot be reached"};
@@ -98,7 +98,7 @@ void SimEngine::look() {
   looked_at_ = components_.context.timeline.now();
   seen_.emplace();
   for (const model::NodeName& node : components_.hosts.nodes()) {
-    const engine::LaunchSpec* launch = components_.hosts.launch_of(node);
+    const host::LaunchSpec* launch = components_.hosts.launch_of(node);
     seen_->push_back({.node = node,
                       .seen = {.has_agent = components_.hosts.has_agent(node)},
                       .record = std::make_shared<const engine::LaunchRecord>(

@@ -56,8 +56,8 @@ class SimEngine : public engine::Engine {
 
   void begin_life();
   void after_delay(std::function<void()> act);
-  void start(const engine::LaunchSpec& launch);
-  Result<void> start_agent(const engine::LaunchSpec& launch);
+  void start(const host::LaunchSpec& launch);
+  Result<void> start_agent(const host::LaunchSpec& launch);
   void record_failure(const model::NodeName& node, const std::string& reason);
   void kill_processes(const model::NodeName& node);
   void look();

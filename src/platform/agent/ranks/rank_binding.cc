@@ -10,7 +10,7 @@
 namespace lockstep::agent {
 namespace {
 
-Result<bool> wants_binding(const engine::LaunchSpec& launch) {
+Result<bool> wants_binding(const host::LaunchSpec& launch) {
   const auto set = launch.env.find(std::string(kBindVariable));
   if (set == launch.env.end() || set->second.empty() || set->second == "island") return true;
   if (set->second == "none") return false;
@@ -20,7 +20,7 @@ Result<bool> wants_binding(const engine::LaunchSpec& launch) {
 
 // For each rank the devices whose processors it may use. An island of GPUs is an NVLink domain,
 // which may have GPUs of several NUMA nodes, so only a rank's own GPU counts.
-std::vector<std::vector<int>> near_devices(const engine::LaunchSpec& launch) {
+std::vector<std::vector<int>> near_devices(const host::LaunchSpec& launch) {
   if (!launch.gpus) return launch.islands;
   std::vector<std::vector<int>> own;
   for (const int device : launch.devices) own.push_back({device});
@@ -29,7 +29,7 @@ std::vector<std::vector<int>> near_devices(const engine::LaunchSpec& launch) {
 
 }  // namespace
 
-Result<std::vector<std::vector<int>>> rank_processors(const engine::LaunchSpec& launch) {
+Result<std::vector<std::vector<int>>> rank_processors(const host::LaunchSpec& launch) {
   const std::vector<std::vector<int>> unbound(launch.devices.size());
   const auto sets = near_devices(launch);
   if (!TRY(wants_binding(launch)) || sets.size() != unbound.size()) return unbound;

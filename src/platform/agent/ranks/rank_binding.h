@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "platform/engine/launch_spec.h"
+#include "platform/host/launch_spec.h"
 
 namespace lockstep::agent {
 
@@ -20,6 +20,6 @@ inline constexpr std::string_view kBindVariable = "LOCKSTEP_BIND";  // island (t
 // By local rank, as ProcessSpec::processors. Empty: not bound. All are empty, with a warning, if
 // this machine lacks a device that the map gives it. Code::invalid if the variable has another
 // value.
-Result<std::vector<std::vector<int>>> rank_processors(const engine::LaunchSpec& launch);
+Result<std::vector<std::vector<int>>> rank_processors(const host::LaunchSpec& launch);
 
 }  // namespace lockstep::agent

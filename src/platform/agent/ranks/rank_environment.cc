@@ -19,7 +19,7 @@ bool hides_gpus(const std::map<std::string, std::string>& env) {
 
 // The numbers are by PCI address, which is not CUDA's order without CUDA_DEVICE_ORDER. Numbers and
 // UUIDs do not mix in one list.
-void set_cuda_devices(const engine::LaunchSpec& launch, Environment& result) {
+void set_cuda_devices(const host::LaunchSpec& launch, Environment& result) {
   if (!launch.gpus) return;
   result["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID";
   if (!hides_gpus(launch.env))
@@ -39,7 +39,7 @@ Environment base_environment() {
   return base;
 }
 
-Environment rank_environment(const engine::LaunchSpec& launch, const model::NodeId& node,
+Environment rank_environment(const host::LaunchSpec& launch, const model::NodeId& node,
                              int local_rank, const RankLaunchInfo& info, Environment base) {
   Environment result = std::move(base);
   for (const auto& [name, value] : launch.env) result[name] = value;

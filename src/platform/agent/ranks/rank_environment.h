@@ -5,7 +5,7 @@
 
 #include "base/os/environment.h"
 #include "platform/core/model/ids.h"
-#include "platform/engine/launch_spec.h"
+#include "platform/host/launch_spec.h"
 
 namespace lockstep::agent {
 
@@ -29,7 +29,7 @@ struct RankLaunchInfo {
 Environment base_environment();
 
 // Lockstep's own variables take precedence over the user's (launch.env), and those over `base`.
-Environment rank_environment(const engine::LaunchSpec& launch, const model::NodeId& node,
+Environment rank_environment(const host::LaunchSpec& launch, const model::NodeId& node,
                              int local_rank, const RankLaunchInfo& info, Environment base);
 
 }  // namespace lockstep::agent

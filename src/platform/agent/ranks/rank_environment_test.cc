@@ -16,8 +16,8 @@
 namespace lockstep::agent {
 namespace {
 
-engine::LaunchSpec gpu_launch() {
-  engine::LaunchSpec launch;
+host::LaunchSpec gpu_launch() {
+  host::LaunchSpec launch;
   launch.address = "10.0.0.1";
   launch.daemon_file = "/home/ann/.lockstep/daemon.json";
   launch.devices = {2, 3};
@@ -25,7 +25,7 @@ engine::LaunchSpec gpu_launch() {
   return launch;
 }
 
-Environment environment(const engine::LaunchSpec& launch, const RankLaunchInfo& info = {},
+Environment environment(const host::LaunchSpec& launch, const RankLaunchInfo& info = {},
                         Environment base = {}) {
   return rank_environment(launch, {{{"demo", 1}, 1}, 0}, 0, info, std::move(base));
 }

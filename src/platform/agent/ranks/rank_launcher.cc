@@ -18,7 +18,7 @@
 
 namespace lockstep::agent {
 
-Result<std::unique_ptr<RankLauncher>> RankLauncher::open(const engine::LaunchSpec& launch,
+Result<std::unique_ptr<RankLauncher>> RankLauncher::open(const host::LaunchSpec& launch,
                                                          const model::NodeId& node,
                                                          std::string token) {
   std::string address = TRY(node_address(launch.address, comm::KernelNetwork()));
@@ -32,7 +32,7 @@ Result<std::unique_ptr<RankLauncher>> RankLauncher::open(const engine::LaunchSpe
   return launcher;
 }
 
-RankLauncher::RankLauncher(const engine::LaunchSpec& launch, const model::NodeId& node,
+RankLauncher::RankLauncher(const host::LaunchSpec& launch, const model::NodeId& node,
                            std::string token, std::string address, net::ReservedPort port,
                            SocketFolder sockets)
     : launch_(launch),

@@ -14,7 +14,7 @@
 #include "net/reserved_port.h"
 #include "platform/agent/ranks/socket_folder.h"
 #include "platform/core/model/command.h"
-#include "platform/engine/launch_spec.h"
+#include "platform/host/launch_spec.h"
 #include "platform/host/node_files.h"
 #include "platform/host/open_folder.h"
 
@@ -24,7 +24,7 @@ class RankLauncher {
  public:
   // Opens the ports and sockets of the node, and writes its secret. `token` marks the node's
   // processes. `launch` must outlive the result.
-  static Result<std::unique_ptr<RankLauncher>> open(const engine::LaunchSpec& launch,
+  static Result<std::unique_ptr<RankLauncher>> open(const host::LaunchSpec& launch,
                                                     const model::NodeId& node, std::string token);
   // Removes the secret.
   ~RankLauncher();
@@ -44,12 +44,12 @@ class RankLauncher {
   const std::string& rendezvous() const { return start_.rendezvous; }
 
  private:
-  RankLauncher(const engine::LaunchSpec& launch, const model::NodeId& node, std::string token,
+  RankLauncher(const host::LaunchSpec& launch, const model::NodeId& node, std::string token,
                std::string address, net::ReservedPort port, SocketFolder sockets);
   Result<void> open_rendezvous();
   Result<int> open_store();
 
-  const engine::LaunchSpec& launch_;
+  const host::LaunchSpec& launch_;
   const model::NodeId node_;
   const host::NodeFiles files_;    // the paths that ranks get
   const host::OpenFolder folder_;  // the same folder, for the agent itself

@@ -55,7 +55,7 @@ bool has_started(const path& node_folder) {
   return std::filesystem::exists(host::NodeFiles{node_folder}.lock(), ignored);
 }
 
-Result<void> start_agent(const AgentProgram& program, const LaunchSpec& launch,
+Result<void> start_agent(const AgentProgram& program, const host::LaunchSpec& launch,
                          const std::string& token) {
   const host::NodeFiles files{launch.node_folder};
   TRY(make_folders(files.folder));
@@ -71,10 +71,11 @@ Result<void> start_agent(const AgentProgram& program, const LaunchSpec& launch,
   return spawn_detached(agent);
 }
 
-Result<LaunchSpec> read_launch_file(const path& node_folder) {
+Result<host::LaunchSpec> read_launch_file(const path& node_folder) {
   const path file = host::NodeFiles{node_folder}.launch_file();
-  const auto read = [&]() -> Result<LaunchSpec> {
-    return from_json<LaunchSpec>(TRY(parse_json(TRY(read_file(file)))), UnknownFields::ignore);
+  const auto read = [&]() -> Result<host::LaunchSpec> {
+    return from_json<host::LaunchSpec>(TRY(parse_json(TRY(read_file(file)))),
+                                       UnknownFields::ignore);
   };
   auto launch = read();
   if (!launch) return std::move(launch).error().with_context(file.string());

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "base/result.h"
-#include "platform/engine/launch_spec.h"
+#include "platform/host/launch_spec.h"
 
 namespace lockstep::engine {
 
@@ -24,10 +24,10 @@ std::string node_token(const std::string& installation, const model::NodeName& n
 bool has_started(const std::filesystem::path& node_folder);
 
 // Writes the launch file and starts the agent, with the token in its environment.
-Result<void> start_agent(const AgentProgram& program, const LaunchSpec& launch,
+Result<void> start_agent(const AgentProgram& program, const host::LaunchSpec& launch,
                          const std::string& token);
 
 // From its launch file. A newer Lockstep may have written further fields: they are ignored.
-Result<LaunchSpec> read_launch_file(const std::filesystem::path& node_folder);
+Result<host::LaunchSpec> read_launch_file(const std::filesystem::path& node_folder);
 
 }  // namespace lockstep::engine

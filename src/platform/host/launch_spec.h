@@ -12,7 +12,7 @@
 #include "platform/core/model/run.h"
 #include "text/record.h"
 
-namespace lockstep::engine {
+namespace lockstep::host {
 
 struct LaunchSpec {
   std::string node;        // demo/42.2/0
@@ -82,4 +82,4 @@ struct LaunchSpec {
   }
 };
 
-}  // namespace lockstep::engine
+}  // namespace lockstep::host
