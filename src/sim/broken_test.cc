@@ -78,7 +78,7 @@ class LaunchesTwice : public EngineWrapper {
   using EngineWrapper::EngineWrapper;
   void submit(engine::Gang gang) override {
     for (const engine::NodePlacement& node : gang.nodes)
-      submitted_[engine::node_name(gang, node)] = engine::launch_spec(gang, node);
+      submitted_[engine::node_name(gang, node)] = engine::launch_spec(gang, node, "/home/daemon");
     real_.submit(std::move(gang));
   }
   Result<engine::EngineList> list() override {

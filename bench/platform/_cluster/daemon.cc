@@ -40,16 +40,16 @@ constexpr auto kTick = std::chrono::milliseconds(200);
 // Its nodes are simulated by the process that reads `launches`.
 class SimulatedEngine : public engine::Engine {
  public:
-  SimulatedEngine(Fd launches, Fd ended)
-      : launches_(std::move(launches)), ended_(std::move(ended)) {}
+  SimulatedEngine(std::filesystem::path home, Fd launches, Fd ended)
+      : home_(std::move(home)), launches_(std::move(launches)), ended_(std::move(ended)) {}
 
   std::string_view name() const override { return "simulated"; }
   void submit(engine::Gang gang) override {
     gang.program.attempt.reset();  // names all nodes of the attempt
     for (const engine::NodePlacement& node : gang.nodes)
       if (nodes_.insert(engine::node_name(gang, node)).second)
-        LS_CHECK(
-            write_all(launches_.get(), dump_json(to_json(engine::launch_spec(gang, node))) + "\n"));
+        LS_CHECK(write_all(launches_.get(),
+                           dump_json(to_json(engine::launch_spec(gang, node, home_))) + "\n"));
   }
   void kill(const model::NodeName& node) override { nodes_.erase(node); }
   Result<engine::EngineList> list() override {
@@ -69,6 +69,7 @@ class SimulatedEngine : public engine::Engine {
       nodes_.erase(model::parse_node_name(input_.substr(0, end)).value());
   }
 
+  const std::filesystem::path home_;
   Fd launches_, ended_;
   std::string input_;
   std::set<model::NodeName> nodes_;
@@ -106,7 +107,8 @@ Result<void> serve(const host::Home& home, int hosts) {
   store::SqlStore store(*database);
   store::HistoryFile history(home.stores_file());
   insight::Insight insight(*database);
-  SimulatedEngine engine(TRY(open_file(home.folder / kLaunches, O_WRONLY | O_CREAT | O_APPEND)),
+  SimulatedEngine engine(home.folder,
+                         TRY(open_file(home.folder / kLaunches, O_WRONLY | O_CREAT | O_APPEND)),
                          TRY(open_file(home.folder / kEnded, O_RDONLY | O_CREAT)));
   const SystemClock clock;
   const MonotonicClock steady;

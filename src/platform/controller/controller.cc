@@ -249,16 +249,17 @@ bool Controller::is_of_engine(const model::Attempt& attempt) const {
 
 Result<void> Controller::update_hosts(const engine::EngineList& listed) {
   bool changed = false;
+  model::HostsSeen seen;
   for (const map::Host* host : map::hosts(state().map)) {
-    const auto found = listed.unavailable.find(host->id);
     const auto row = state().hosts.find(host->id);
-    const std::string& now = found == listed.unavailable.end() ? kAvailable : found->second;
+    const std::string now = listed.why_closed(host->id);
     const std::string& before = row == state().hosts.end() ? kAvailable : row->second.unavailable;
+    if (!now.empty()) seen.unavailable.emplace(host->id, now);
     if (now == before) continue;
     changed = true;
     LS_LOG(info, "host {} is {}{}", host->id, now.empty() ? "available" : "unavailable: ", now);
   }
-  if (changed) TRY(process_event(model::HostsSeen{listed.unavailable}));
+  if (changed) TRY(process_event(seen));
   return {};
 }
 
@@ -511,7 +512,7 @@ void Controller::drop_old_runs() {
 
 fs::path Controller::checkpoint_folder(const model::Run& run) const {
   if (!run.spec.checkpoint_folder.empty()) return run.spec.checkpoint_folder;
-  return host::run_folder(setup_.home, run.generation, run.id) / "checkpoints";
+  return host::default_checkpoint_folder(setup_.home, run.generation, run.id);
 }
 
 // The runs that have not ended and write there, by the paths alone: a lookup in a user's file
@@ -619,9 +620,7 @@ void Controller::execute(const model::SubmitGang& effect) {
   unsubmitted_.erase(effect.attempt);
   const model::Attempt* attempt = model::live_attempt(state(), effect.attempt.run);
   if (!is_to_start(attempt, effect.attempt)) return;
-  const model::Run& run = state().runs.at(effect.attempt.run);
-  setup_.engine.submit(
-      gang_of(state(), *attempt, {setup_.keys, setup_.home, checkpoint_folder(run), costs_}));
+  setup_.engine.submit(gang_of(state(), *attempt, {setup_.keys, costs_}));
 }
 
 void Controller::execute(const model::KillNode& effect) {
@@ -681,7 +680,7 @@ std::vector<model::Event> Controller::news_of_engine(const std::vector<model::No
   for (const model::NodeId& id : awaited) {
     const model::Node& node = state().nodes.at(id);
     const auto found = seen.find(name_of(state(), id));
-    if (found == seen.end() && listed.unavailable.contains(node.host)) continue;
+    if (found == seen.end() && !listed.why_unavailable(node.host).empty()) continue;
     const model::Observation& what = found == seen.end() ? gone : *found->second;
     if (is_news(node, what)) news.emplace_back(model::NodeSeen{id, what});
   }

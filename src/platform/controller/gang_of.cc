@@ -58,15 +58,13 @@ std::map<std::string, std::string> environment_of(const model::Run& run, const m
   return env;
 }
 
-engine::NodePlacement placement_of(const model::State& state, const model::Node& node,
-                                   const std::filesystem::path& home) {
+engine::NodePlacement placement_of(const model::State& state, const model::Node& node) {
   const map::Host* host = map::find_host(state.map, node.host);
   engine::NodePlacement placed;
   placed.index = node.id.index;
   placed.host = node.host;
   placed.address = host ? map::address_of(*host) : node.host;
   set_devices(placed, host, node);
-  placed.node_folder = host::node_folder(home, name_of(state, node.id)).string();
   return placed;
 }
 
@@ -81,8 +79,10 @@ host::LaunchSpec program_of(const model::State& state, const model::Attempt& att
   launch.command = run.spec.command;
   launch.env = environment_of(run, state, setup.costs);
   launch.working_folder = run.spec.working_folder;
-  launch.checkpoint_folder = setup.checkpoint_folder.string();
-  launch.daemon_file = (setup.home / "daemon.json").string();
+  launch.checkpoint_folder =
+      run.spec.checkpoint_folder.empty()
+          ? host::default_checkpoint_folder("", run.generation, run.id).string()
+          : run.spec.checkpoint_folder;
   launch.token = setup.keys.agent_token(name);
   launch.secret = setup.keys.attempt_secret(name);
   launch.hang_after = run.spec.hang_after;
@@ -103,7 +103,7 @@ engine::Gang gang_of(const model::State& state, const model::Attempt& attempt,
                     .make_checkpoint_folder = spec.checkpoint_folder.empty(),
                     .nodes = {}};
   for (const model::Node* node : model::nodes_of(state, attempt.id))
-    gang.nodes.push_back(placement_of(state, *node, setup.home));
+    gang.nodes.push_back(placement_of(state, *node));
   return gang;
 }
 

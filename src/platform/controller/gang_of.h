@@ -1,7 +1,6 @@
 // gang_of: what an engine gets of an attempt: its program, and the placement of its nodes.
 #pragma once
 
-#include <filesystem>
 #include <string>
 
 #include "platform/core/model/state.h"
@@ -12,9 +11,7 @@ namespace lockstep::controller {
 
 struct GangSetup {
   const host::Keys& keys;
-  const std::filesystem::path& home;        // the daemon's folder
-  std::filesystem::path checkpoint_folder;  // of the run
-  const std::string& costs;                 // of communication, for the ranks; empty: unknown
+  const std::string& costs;  // of communication, for the ranks; empty: unknown
 };
 
 engine::Gang gang_of(const model::State& state, const model::Attempt& attempt,

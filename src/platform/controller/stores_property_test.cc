@@ -89,7 +89,8 @@ class World : public engine::Engine {
 
   std::string_view name() const override { return "fake"; }
   void submit(engine::Gang gang) override {
-    for (const engine::NodePlacement& node : gang.nodes) start(engine::launch_spec(gang, node));
+    for (const engine::NodePlacement& node : gang.nodes)
+      start(engine::launch_spec(gang, node, "/home/daemon"));
   }
   void start(const host::LaunchSpec& launch) {
     const model::NodeName name{launch.generation, model::parse_node_id(launch.node).value()};

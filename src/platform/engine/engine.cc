@@ -7,4 +7,17 @@ LaunchRecord launch_record(const Result<host::LaunchSpec>& launch) {
   return {.attempt = launch->attempt, .host = launch->host, .time_left = launch->time_left};
 }
 
+std::string EngineList::why_unavailable(const std::string& host) const {
+  const auto reason = unavailable.find(host);
+  if (reason != unavailable.end()) return reason->second;
+  return answered && !answered->contains(host) ? std::string(kNotCalled) : "";
+}
+
+std::string EngineList::why_closed(const std::string& host) const {
+  std::string reason = why_unavailable(host);
+  if (!reason.empty()) return reason;
+  const auto problem = unfit.find(host);
+  return problem == unfit.end() ? "" : problem->second;
+}
+
 }  // namespace lockstep::engine

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -39,11 +40,23 @@ struct ListedNode {
   std::shared_ptr<const LaunchRecord> record{};  // null: this object has submitted the node
 };
 
+inline constexpr std::string_view kNotCalled =
+    "its host service has not called since the daemon's start";
+
 struct EngineList {
   std::vector<ListedNode> nodes;  // in the order of their names
-  // The hosts that cannot be asked, or take no node now, and why, for people. A node of such a host
-  // that is not listed may exist.
+  // The hosts that cannot be asked, and why, for people. A node of such a host that is not listed
+  // may exist.
   std::map<std::string, std::string> unavailable{};
+  // If set: every host that is not one of these cannot be asked, because it has not called.
+  std::optional<std::set<std::string>> answered{};
+  // The hosts that can be asked and take no node now, and why.
+  std::map<std::string, std::string> unfit{};
+
+  // Empty: it can be asked.
+  std::string why_unavailable(const std::string& host) const;
+  // Empty: it takes nodes.
+  std::string why_closed(const std::string& host) const;
 };
 
 class Engine {

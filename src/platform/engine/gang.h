@@ -1,7 +1,8 @@
 // Gang: the nodes of an attempt, which an engine starts as one. It has the program once; where each
-// node runs, and where its files are on that host, is in its placement.
+// node runs is in its placement. Its files are below the home of Lockstep on that host.
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -19,18 +20,24 @@ struct NodePlacement {
   bool gpus = false;
   std::vector<std::string> device_uuids;
   std::vector<std::vector<int>> islands;
-  std::string node_folder;
 };
 
 struct Gang {
   model::AttemptName attempt;
-  host::LaunchSpec program;  // without the fields of NodePlacement
+  // Without the fields of NodePlacement. A relative checkpoint folder is below the home.
+  host::LaunchSpec program;
   int devices_per_node = 1;
   bool make_checkpoint_folder = false;  // it is not the user's own
   std::vector<NodePlacement> nodes;
 };
 
 model::NodeName node_name(const Gang& gang, const NodePlacement& node);
-host::LaunchSpec launch_spec(const Gang& gang, const NodePlacement& node);
+// `home`: the folder of Lockstep on the node's host, with the files of its nodes and the daemon
+// file. Empty: the paths stay relative to it.
+host::LaunchSpec launch_spec(const Gang& gang, const NodePlacement& node,
+                             const std::filesystem::path& home);
+// The gang of this node alone, from its launch with relative paths.
+Gang gang_of_node(const model::NodeName& node, host::LaunchSpec launch,
+                  bool make_checkpoint_folder);
 
 }  // namespace lockstep::engine

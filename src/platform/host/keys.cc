@@ -63,12 +63,22 @@ std::string Keys::attempt_secret(const model::AttemptName& attempt) const {
   return net::hmac_sha256_hex(key_, "attempt:" + text(attempt));
 }
 
-std::string Keys::host_token(std::string_view host) const {
-  return net::hmac_sha256_hex(key_, format("host:{}", host));
+std::string Keys::host_token(std::string_view host, int number) const {
+  return net::hmac_sha256_hex(key_, format("host:{}:{}", number, host));
 }
 
-bool Keys::is_host_token(std::string_view host, std::string_view token) const {
-  return net::equal_constant_time(host_token(host), token);
+std::string Keys::join_proof(const JoinToken& token, int number) const {
+  return net::hmac_sha256_hex(
+      key_, format("join:{}:{}:{}:{}", number, token.end.time_since_epoch().count(), token.host,
+                   token.pod));
+}
+
+bool Keys::is_host_token(std::string_view host, int number, std::string_view token) const {
+  return net::equal_constant_time(host_token(host, number), token);
+}
+
+bool Keys::is_join_token(const JoinToken& token, int number) const {
+  return net::equal_constant_time(join_proof(token, number), token.proof);
 }
 
 bool Keys::is_agent_token(const model::AttemptName& attempt, std::string_view token) const {

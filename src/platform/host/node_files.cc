@@ -29,6 +29,11 @@ fs::path run_folder(const fs::path& home, const std::string& generation, const m
   return home / "runs" / generation / run.project / format("{}", run.number);
 }
 
+fs::path default_checkpoint_folder(const fs::path& home, const std::string& generation,
+                                   const model::RunId& run) {
+  return run_folder(home, generation, run) / "checkpoints";
+}
+
 fs::path node_folder(const fs::path& home, const model::NodeName& node) {
   const auto& [attempt, index] = node.id;
   return run_folder(home, node.generation, attempt.run) / format("attempt-{}", attempt.epoch) /

@@ -19,6 +19,10 @@ inline constexpr std::string_view kNodeToken = "LOCKSTEP_NODE_TOKEN";
 // in that of the attempt's generation.
 std::filesystem::path run_folder(const std::filesystem::path& home, const std::string& generation,
                                  const model::RunId& run);
+// For a run that names none.
+std::filesystem::path default_checkpoint_folder(const std::filesystem::path& home,
+                                                const std::string& generation,
+                                                const model::RunId& run);
 std::filesystem::path node_folder(const std::filesystem::path& home, const model::NodeName& node);
 // Its last part: the nodes of an attempt have sibling folders.
 std::string node_folder_name(int index);

@@ -32,7 +32,7 @@ void SimEngine::submit(engine::Gang gang) {
   if (!components_.crash_points.alive()) return;
   begin_life();
   for (const engine::NodePlacement& placement : gang.nodes) {
-    const host::LaunchSpec launch = engine::launch_spec(gang, placement);
+    const host::LaunchSpec launch = engine::launch_spec(gang, placement, "/home/daemon");
     if (!submissions_.emplace(engine::node_name(gang, placement), Submission{}).second) continue;
     after_delay([this, launch] { start(launch); });
   }

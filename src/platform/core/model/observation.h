@@ -3,15 +3,29 @@
 
 #include <string>
 
+#include "text/record.h"
+
 namespace lockstep::model {
 
 // pending: a system outside of Lockstep has it in its own queue. starting: its agent is being
 // started. present: it has at least one process. gone: it has no process, and never will.
 enum class NodePhase { pending, starting, present, gone };
+constexpr auto enum_names(NodePhase) {
+  return names<NodePhase>({{NodePhase::pending, "pending"},
+                           {NodePhase::starting, "starting"},
+                           {NodePhase::present, "present"},
+                           {NodePhase::gone, "gone"}});
+}
 
 // Whose fault the end of a node is, as far as its engine knows. preemption: the engine took the
 // devices back, and no part failed.
 enum class EndBlame { unknown, host, engine, preemption };
+constexpr auto enum_names(EndBlame) {
+  return names<EndBlame>({{EndBlame::unknown, "unknown"},
+                          {EndBlame::host, "host"},
+                          {EndBlame::engine, "engine"},
+                          {EndBlame::preemption, "preemption"}});
+}
 
 struct Observation {
   NodePhase phase = NodePhase::present;
@@ -24,6 +38,16 @@ struct Observation {
   std::string incarnation{};           // of its agent, if the engine knows it
 
   bool operator==(const Observation&) const = default;
+
+  static constexpr auto fields() {
+    return record<Observation>(
+        required(field("phase", &Observation::phase, "how far the node is")),
+        field("has_agent", &Observation::has_agent, "its agent may be among its processes"),
+        field("reason", &Observation::reason, "why it is pending or gone; empty: unknown"),
+        field("blame", &Observation::blame, "whose fault its end is"),
+        field("handle", &Observation::handle, "the engine's own name of it"),
+        field("incarnation", &Observation::incarnation, "of its agent, if known"));
+  }
 };
 
 // Empty: it is not pending.

@@ -45,7 +45,6 @@ class LocalEngineTest : public testing::Test {
   Gang gang(int nodes = 1) const {
     Gang gang{.attempt = {"", {{"demo", 1}, 1}}, .program = {}, .nodes = {}};
     gang.program.command = {"true"};
-    gang.program.daemon_file = root_ / "daemon.json";
     gang.program.token = "token";
     gang.program.secret = std::string(64, 'a');
     for (int index = 0; index < nodes; ++index)
@@ -54,8 +53,7 @@ class LocalEngineTest : public testing::Test {
                             .address = {},
                             .devices = {},
                             .device_uuids = {},
-                            .islands = {},
-                            .node_folder = folder(format("demo/1.1/{}", index))});
+                            .islands = {}});
     return gang;
   }
   bool has_started(const std::string& node) const {
@@ -220,8 +218,8 @@ TEST_F(LocalEngineTest, ADaemonThatWasStartedLaterSeesTheNodesAndWhatTheyWereLau
 TEST_F(LocalEngineTest, AGangOfWhichANodeCannotStartHasThatReasonAndStartsNoFurtherNode) {
   LocalEngine& local = engine("home", kAgent);
   Gang three = gang(3);
-  ASSERT_TRUE(write_file(root_ / "no-folder", "a file"));
-  three.nodes[1].node_folder = root_ / "no-folder" / "node-1";
+  ASSERT_TRUE(make_folders(folder("demo/1.1/1").parent_path()));
+  ASSERT_TRUE(write_file(folder("demo/1.1/1"), "a file"));
   local.submit(three);
   const auto reason = [&] {
     const auto listed = local.list();
@@ -229,7 +227,7 @@ TEST_F(LocalEngineTest, AGangOfWhichANodeCannotStartHasThatReasonAndStartsNoFurt
       if (node.seen.phase == model::NodePhase::gone) return node.seen.reason;
     return std::string();
   };
-  EXPECT_TRUE(eventually([&] { return reason().find("no-folder") != std::string::npos; }));
+  EXPECT_TRUE(eventually([&] { return reason().find("node-1") != std::string::npos; }));
   EXPECT_EQ(nodes_of(local.list()), (std::vector{node("demo/1.1/0"), node("demo/1.1/1")}));
   EXPECT_FALSE(std::filesystem::exists(folder("demo/1.1/2")));
 }

@@ -135,10 +135,11 @@ void NodeWorker::start(const QueuedNode& node) {
 }
 
 Result<void> NodeWorker::start_processes(const Gang& gang, const NodePlacement& placement) {
-  if (has_started(placement.node_folder)) return {};
-  if (gang.make_checkpoint_folder) TRY(make_folders(gang.program.checkpoint_folder));
+  const host::LaunchSpec launch = launch_spec(gang, placement, setup_.home);
+  if (has_started(launch.node_folder)) return {};
+  if (gang.make_checkpoint_folder) TRY(make_folders(launch.checkpoint_folder));
   const std::string token = node_token(setup_.installation, node_name(gang, placement));
-  TRY(start_agent(setup_.program, launch_spec(gang, placement), token));
+  TRY(start_agent(setup_.program, launch, token));
   watch_.expect(token);
   return {};
 }

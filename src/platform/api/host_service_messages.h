@@ -1,0 +1,158 @@
+// Messages between the service of a host and the daemon; see messages.h and
+// docs/design/host-service.md.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/units.h"
+#include "map/map.h"
+#include "platform/api/host_messages.h"
+#include "platform/core/model/observation.h"
+#include "platform/core/model/orphan.h"
+#include "platform/host/launch_spec.h"
+#include "text/record.h"
+
+namespace lockstep::api {
+
+struct JoinTokenRequest {
+  std::optional<std::string> pod{};
+
+  static constexpr auto fields() {
+    return record<JoinTokenRequest>(
+        field("pod", &JoinTokenRequest::pod, "in which the map has the host; null: default"));
+  }
+};
+
+// A secret.
+struct JoinTokenAnswer {
+  std::string token{};
+  Time end{};
+
+  static constexpr auto fields() {
+    return record<JoinTokenAnswer>(
+        required(field("token", &JoinTokenAnswer::token, "with which the host joins, once")),
+        required(field("end", &JoinTokenAnswer::end, "it is void from then on")));
+  }
+};
+
+struct JoinRequest {
+  std::string claim{};
+  std::string machine{};
+
+  static constexpr auto fields() {
+    return record<JoinRequest>(
+        required(field("claim", &JoinRequest::claim,
+                       "chosen at random by the host: a repeated call with it is answered again")),
+        field("machine", &JoinRequest::machine, "the host's machine id"));
+  }
+};
+
+// A secret.
+struct JoinAnswer {
+  std::string credential{};
+
+  static constexpr auto fields() {
+    return record<JoinAnswer>(
+        required(field("credential", &JoinAnswer::credential, "for the calls of its service")));
+  }
+};
+
+// What is known of a node that another start of the service, or another daemon, has started.
+struct ReportedLaunch {
+  std::optional<model::AttemptRecord> attempt{};
+  std::string host{};
+  Duration time_left{};
+  std::string error{};
+
+  static constexpr auto fields() {
+    return record<ReportedLaunch>(
+        field("attempt", &ReportedLaunch::attempt, "with which a store may adopt it"),
+        field("host", &ReportedLaunch::host, "on which it was placed"),
+        field("time_left", &ReportedLaunch::time_left, "at its start"),
+        field("error", &ReportedLaunch::error, "why none of this is known; empty: it is"));
+  }
+};
+
+struct ReportedNode {
+  std::string node;  // GENERATION:demo/42.2/0
+  model::Observation seen{};
+  std::optional<ReportedLaunch> launch{};
+
+  static constexpr auto fields() {
+    return record<ReportedNode>(
+        required(field("node", &ReportedNode::node, "its full name")),
+        required(field("seen", &ReportedNode::seen, "what the host sees of it")),
+        field("launch", &ReportedNode::launch, "null: this start of the service started it"));
+  }
+};
+
+struct HostReportQuery {
+  double wait_seconds = 0;
+
+  static constexpr auto fields() {
+    return record<HostReportQuery>(
+        field("wait_seconds", &HostReportQuery::wait_seconds, "for an order, 60 at most"));
+  }
+};
+
+struct ServiceReport {
+  std::string service{};
+  std::int64_t number = 0;
+  std::string session{};
+  std::int64_t answered = 0;
+  Time clock{};
+  std::vector<ReportedNode> nodes{};
+  std::optional<std::string> nodes_error{};
+  std::vector<HostProblem> problems{};
+  std::optional<HostInventory> inventory{};
+  std::optional<map::Host> facts{};
+
+  static constexpr auto fields() {
+    return record<ServiceReport>(
+        required(field("service", &ServiceReport::service, "which start of the service")),
+        required(field("number", &ServiceReport::number, "of this report; it only rises")),
+        field("session", &ServiceReport::session, "of the last answer; empty: none yet"),
+        field("answered", &ServiceReport::answered,
+              "number of the last answer that was carried out before `nodes` was made"),
+        required(field("clock", &ServiceReport::clock, "the host's time")),
+        field("nodes", &ServiceReport::nodes, "all that the host has"),
+        field("nodes_error", &ServiceReport::nodes_error,
+              "why the nodes are not known now; null: they are"),
+        field("problems", &ServiceReport::problems, "why it should get no runs; empty: none"),
+        field("inventory", &ServiceReport::inventory, "what the host is; null: as before"),
+        field("facts", &ServiceReport::facts, "the host's part of the map; null: as before"));
+  }
+};
+
+struct StartOrder {
+  host::LaunchSpec launch{};
+  bool make_checkpoint_folder = false;
+
+  static constexpr auto fields() {
+    return record<StartOrder>(
+        required(field("launch", &StartOrder::launch,
+                       "all data for its agent; relative paths are below the service's folder")),
+        field("make_checkpoint_folder", &StartOrder::make_checkpoint_folder,
+              "it is not the user's own"));
+  }
+};
+
+struct ServiceOrders {
+  std::string session{};
+  std::int64_t number = 0;
+  std::vector<StartOrder> start{};
+  std::vector<std::string> kill{};
+
+  static constexpr auto fields() {
+    return record<ServiceOrders>(
+        required(field("session", &ServiceOrders::session, "which start of the daemon")),
+        required(field("number", &ServiceOrders::number, "of this answer; it only rises")),
+        field("start", &ServiceOrders::start, "nodes to start, unless they ever had an agent"),
+        field("kill", &ServiceOrders::kill, "nodes to end by force"));
+  }
+};
+
+}  // namespace lockstep::api

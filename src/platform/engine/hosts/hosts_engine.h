@@ -1,0 +1,86 @@
+// HostsEngine: agents on own machines, each with a host service that calls the daemon
+// (docs/design/host-service.md). It keeps the last report of each host, and the orders that the
+// reports do not confirm yet. It has no thread: all calls come from the daemon's.
+//
+// A host that has not reported to this object, or is silent, is unavailable.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "base/steady_clock.h"
+#include "platform/api/host_service_messages.h"
+#include "platform/engine/engine.h"
+
+namespace lockstep::engine {
+
+class HostsEngine : public Engine {
+ public:
+  struct Setup {
+    const SteadyClock& steady;  // both outlive the engine
+    const Clock& clock;
+    std::string session;      // which start of the daemon: unique
+    Duration silent_after{};  // a host that has not reported for so long is unavailable
+  };
+  explicit HostsEngine(Setup setup) : setup_(std::move(setup)) {}
+
+  std::string_view name() const override { return "hosts"; }
+  void submit(Gang gang) override;
+  void kill(const model::NodeName& node) override;
+  Result<EngineList> list() override;
+
+  // Of a host that has proven its credential. A report that is older than one before changes
+  // nothing.
+  void take(const std::string& host, const api::ServiceReport& report);
+  // The host gets an answer: all orders that it has not confirmed.
+  api::ServiceOrders orders(const std::string& host);
+  // There is an order that no answer had yet.
+  bool has_new_orders(const std::string& host) const;
+  // Called when that becomes true.
+  void on_new_orders(std::function<void(const std::string& host)> callback) {
+    on_new_orders_ = std::move(callback);
+  }
+  // It was removed; its nodes are gone.
+  void forget(const std::string& host);
+  // The last one; null: none since the daemon's start.
+  const api::HostInventory* inventory(const std::string& host) const;
+
+ private:
+  struct StartRequest {
+    api::StartOrder order;
+    std::int64_t sent_in = 0;  // the first answer with it; 0: none
+  };
+  struct Host {
+    std::string service;      // which start of it; empty: it has not called
+    std::int64_t number = 0;  // of its last report
+    Duration heard{};         // by the steady clock
+    Time heard_at{};
+    std::optional<Duration> listed{};  // by the steady clock: when it last knew its nodes
+    std::string nodes_error{};         // why it does not know them now
+    std::string problem{};             // why it takes no node; empty: it does
+    std::map<model::NodeName, ListedNode> nodes{};
+    std::optional<api::HostInventory> inventory{};
+    std::map<model::NodeName, StartRequest> starts{};
+    std::map<model::NodeName, std::int64_t> kills{};  // with the first answer that had it; 0: none
+    std::int64_t answers = 0;
+  };
+
+  static bool take_nodes(Host& host, const api::ServiceReport& report);
+  static void confirm(Host& host, std::int64_t answered);
+  std::string why_unavailable(const Host& host) const;
+  std::string problem_of(const api::ServiceReport& report) const;
+  void announce(const std::string& host) const;
+
+  const Setup setup_;
+  std::map<std::string, Host> hosts_;  // that have called, or have orders
+  std::function<void(const std::string&)> on_new_orders_;
+};
+
+}  // namespace lockstep::engine
