@@ -109,10 +109,11 @@ Result<void> check_outside_rank(const host::Home& home) {
 }
 
 // A daemon that a command starts serves the same cluster as the last one, but listens to this
-// machine alone.
+// machine alone, unless hosts call it.
 Result<std::vector<std::string>> restart_arguments(const host::Home& home) {
   const ServeConfig last = TRY(last_serve_config(home));
-  if (net::is_loopback(last.listen)) return std::vector<std::string>{"--again"};
+  // Hosts call it there.
+  if (net::is_loopback(last.listen) || hosts_join(last)) return std::vector<std::string>{"--again"};
   return std::vector<std::string>{"--again", "--listen", ServeConfig{}.listen};
 }
 

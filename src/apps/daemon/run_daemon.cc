@@ -23,10 +23,12 @@
 #include "base/os/file_limit.h"
 #include "base/os/files.h"
 #include "base/steady_clock.h"
+#include "net/crypto.h"
 #include "net/loop.h"
 #include "platform/client/client.h"
 #include "platform/controller/controller.h"
 #include "platform/core/model/settings/settings.h"
+#include "platform/engine/hosts/hosts_engine.h"
 #include "platform/engine/local/local_engine.h"
 #include "platform/host/home_identity.h"
 #include "platform/host/keys.h"
@@ -35,12 +37,14 @@
 #include "platform/insight/insight.h"
 #include "platform/server/janitor/janitor.h"
 #include "platform/server/server.h"
+#include "platform/store/cleanup_tables.h"
 #include "platform/store/history_store.h"
 #include "platform/store/sql_store.h"
 
 namespace lockstep::cli {
 namespace {
 
+constexpr int kSessionBytes = 8;
 constexpr auto kTick = std::chrono::milliseconds(200);
 constexpr auto kCertificateInterval = std::chrono::minutes(1);
 
@@ -50,13 +54,19 @@ struct DaemonContext {
   std::unique_ptr<store::Database> database;
   host::Keys keys;
   map::ClusterMap map;
-  std::unique_ptr<engine::LocalEngine> engine;
+  std::unique_ptr<engine::LocalEngine> local_engine;
   SystemClock clock{};
   MonotonicClock steady{};
   store::SqlStore store{*database};
   store::HistoryFile history;
   host::HomeIdentity home_place;
   insight::Insight insight{*database};
+  std::unique_ptr<engine::HostsEngine> hosts_engine{};  // instead of the local one
+
+  engine::Engine& engine() const {
+    if (hosts_engine) return *hosts_engine;
+    return *local_engine;
+  }
 };
 
 // True if the daemon of the original home answers, although its folder cannot be found.
@@ -96,7 +106,7 @@ Result<DaemonContext> open_context(const host::Home& home, const ServeConfig& se
   return DaemonContext{.database = std::move(database),
                        .keys = std::move(keys),
                        .map = std::move(map),
-                       .engine = std::move(engine),
+                       .local_engine = std::move(engine),
                        .history = store::HistoryFile(home.stores_file()),
                        .home_place = identity};
 }
@@ -105,7 +115,7 @@ controller::ControllerSetup controller_setup(DaemonContext& ground, const host::
                                              const model::Settings& settings) {
   return {.store = ground.store,
           .history = ground.history,
-          .engine = *ground.engine,
+          .engine = ground.engine(),
           .clock = ground.clock,
           .steady = ground.steady,
           .keys = ground.keys,
@@ -124,7 +134,8 @@ server::JanitorSetup janitor_setup(DaemonContext& ground, const controller::Cont
           .clock = ground.clock,
           .steady = ground.steady,
           .home = home.folder,
-          .token_of = [&ground](const model::NodeName& node) { return ground.engine->token(node); },
+          .token_of =
+              [&ground](const model::NodeName& node) { return ground.local_engine->token(node); },
           .keep_logs = served.keep_logs,
           .keep_metrics = served.keep_metrics.value_or(server::kKeepMetrics),
           .store_max = served.store_max.value_or(server::kStoreMax)};
@@ -173,17 +184,23 @@ server::ServerSetup server_setup(DaemonContext& ground, controller::Controller& 
           .host_names = served.names,
           .port = served.port,
           .tls = certificate ? std::optional(certificate->identity()) : std::nullopt,
-          .problems = [&] {
-            auto all = controller.problems();
-            std::ranges::move(janitor.problems(), std::back_inserter(all));
-            if (auto placed = ground.database->check_file_status(); !placed)
-              all.push_back(placed.error().message);
-            if (auto line = certificate ? certificate->problem() : std::nullopt)
-              all.push_back(*std::move(line));
-            if (auto space = ground.insight.check_space(); !space)
-              all.push_back(space.error().message);
-            return all;
-          }};
+          .hosts_engine = ground.hosts_engine.get(),
+          .has_expired = [&](const model::RunId& run, Time ended) -> Result<bool> {
+            return TRY(store::cleanup_level_of(*ground.database, run, ended)) >=
+                   store::CleanupLevel::lines;
+          },
+          .problems =
+              [&] {
+                auto all = controller.problems();
+                std::ranges::move(janitor.problems(), std::back_inserter(all));
+                if (auto placed = ground.database->check_file_status(); !placed)
+                  all.push_back(placed.error().message);
+                if (auto line = certificate ? certificate->problem() : std::nullopt)
+                  all.push_back(*std::move(line));
+                if (auto space = ground.insight.check_space(); !space)
+                  all.push_back(space.error().message);
+                return all;
+              }};
 }
 
 // The periodic work of the daemon: a tick for its runs, then a small part of the cleanup.
@@ -251,6 +268,12 @@ Result<int> run_daemon(const host::Home& home, const ServeConfig& served) {
   const model::Settings settings =
       TRY(model::settings_from(served.settings.value_or(std::vector<std::string>())));
   DaemonContext ground = TRY(open_context(home, served));
+  if (hosts_join(served))
+    ground.hosts_engine = std::make_unique<engine::HostsEngine>(
+        engine::HostsEngine::Setup{.steady = ground.steady,
+                                   .clock = ground.clock,
+                                   .session = net::random_hex(kSessionBytes),
+                                   .silent_after = settings.unreachable_after});
   const auto controller =
       TRY(controller::Controller::open(controller_setup(ground, home, settings)));
   TRY(host::record_home_identity(home));  // by now, a copy's store has another generation

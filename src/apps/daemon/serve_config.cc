@@ -84,7 +84,21 @@ std::string serve_config_text(const ServeConfig& served) {
   return dump_json(without_nulls(to_json(served))) + "\n";
 }
 
+bool hosts_join(const ServeConfig& served) { return served.engine == "hosts"; }
+
+Result<void> check_engine(const ServeConfig& served) {
+  if (!served.engine || served.engine == "local") return {};
+  if (!hosts_join(served))
+    return Error{
+        Code::invalid,
+        format("--engine {}: there is none of that name: write local or hosts", *served.engine)};
+  if (served.hosts.empty() && served.map_file.empty()) return {};
+  return Error{Code::invalid,
+               "--engine hosts has the machines that join: leave out --hosts and --map"};
+}
+
 Result<map::ClusterMap> cluster_map(const ServeConfig& served) {
+  if (hosts_join(served)) return map::ClusterMap{};
   if (!served.map_file.empty()) return map_of_file(served.map_file);
   map::ClusterMap machine = TRY(map::discover_local());
   if (served.hosts.empty()) return machine;

@@ -19,6 +19,8 @@ namespace lockstep::cli {
 // command starts after a crash serves the same cluster.
 struct ServeConfig {
   std::string hosts, map_file;
+  // "hosts": of machines that join; none: this machine.
+  std::optional<std::string> engine{};
   std::string listen = "127.0.0.1";
   std::vector<std::string> names;
   int port = 0;
@@ -35,6 +37,7 @@ struct ServeConfig {
     return record<ServeConfig>(
         field("hosts", &ServeConfig::hosts, "the grid that this machine presents"),
         field("map", &ServeConfig::map_file, "the cluster's file"),
+        field("engine", &ServeConfig::engine, "what starts agents"),
         field("listen", &ServeConfig::listen, "address to listen on"),
         field("names", &ServeConfig::names, "further names of that address"),
         field("port", &ServeConfig::port, "port; 0: any free one"),
@@ -70,6 +73,10 @@ std::string network_host(const ServeConfig& served);
 bool uses_tls(const ServeConfig& served);
 // The names and addresses by which callers reach the daemon, for its certificate.
 std::vector<std::string> certificate_names(const ServeConfig& served);
+// True if machines join the cluster.
+bool hosts_join(const ServeConfig& served);
+// Checks that the engine exists, and fits with the other options.
+Result<void> check_engine(const ServeConfig& served);
 // Checks that the options on TLS fit together.
 Result<void> check_tls(const ServeConfig& served);
 // How users of other machines log in, by the address with its fingerprint; none: they cannot.

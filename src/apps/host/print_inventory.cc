@@ -17,12 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 
 Result<api::HostReport> report_of_this_machine() {
-  host_service::InventorySources sources{
-      .gpus = {},
-      .folders = {TRY(find_home()).folder, fs::temp_directory_path(), "/dev/shm"},
-      .users = {user_name()},
-      .version = LOCKSTEP_VERSION};
-  if (const char* visible = std::getenv("CUDA_VISIBLE_DEVICES")) sources.gpus.visible = visible;
+  const auto sources = own_inventory_sources(TRY(find_home()).folder);
   api::HostReport report{TRY(host_service::take_inventory(sources, SystemClock())), {}};
   report.problems = host_service::check_health(report.inventory);
   return report;
@@ -59,6 +54,15 @@ std::string disk_text(const api::HostDisk& disk) {
 }
 
 }  // namespace
+
+host_service::InventorySources own_inventory_sources(const fs::path& folder) {
+  host_service::InventorySources sources{.gpus = {},
+                                         .folders = {folder, fs::temp_directory_path(), "/dev/shm"},
+                                         .users = {user_name()},
+                                         .version = LOCKSTEP_VERSION};
+  if (const char* visible = std::getenv("CUDA_VISIBLE_DEVICES")) sources.gpus.visible = visible;
+  return sources;
+}
 
 std::string inventory_text(const api::HostReport& report) {
   const api::HostInventory& host = report.inventory;

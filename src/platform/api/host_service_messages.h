@@ -13,9 +13,19 @@
 #include "platform/core/model/observation.h"
 #include "platform/core/model/orphan.h"
 #include "platform/host/launch_spec.h"
+#include "platform/spool/telemetry_item.h"
 #include "text/record.h"
 
 namespace lockstep::api {
+
+struct HostActionRequest {
+  std::string by;
+
+  static constexpr auto fields() {
+    return record<HostActionRequest>(
+        field("by", &HostActionRequest::by, "who asks, for the record"));
+  }
+};
 
 struct JoinTokenRequest {
   std::optional<std::string> pod{};
@@ -137,6 +147,61 @@ struct StartOrder {
                        "all data for its agent; relative paths are below the service's folder")),
         field("make_checkpoint_folder", &StartOrder::make_checkpoint_folder,
               "it is not the user's own"));
+  }
+};
+
+// What an agent had left to deliver when it was killed.
+struct CollectRequest {
+  std::string node;
+  std::vector<spool::TelemetryItem> items{};
+
+  static constexpr auto fields() {
+    return record<CollectRequest>(
+        required(field("node", &CollectRequest::node, "its full name")),
+        field("items", &CollectRequest::items, "in order; empty: only ask what is stored"));
+  }
+};
+
+struct CollectAnswer {
+  std::int64_t acknowledged = 0;
+  bool known = false;
+
+  static constexpr auto fields() {
+    return record<CollectAnswer>(
+        required(field("acknowledged", &CollectAnswer::acknowledged,
+                       "items up to this sequence are stored")),
+        required(field("known", &CollectAnswer::known,
+                       "the store has the node on this host; else its items are dropped")));
+  }
+};
+
+// How much of a run's files on a host stays.
+enum class KeptFiles { all, checkpoints, none };
+constexpr auto enum_names(KeptFiles) {
+  return names<KeptFiles>({{KeptFiles::all, "all"},
+                           {KeptFiles::checkpoints, "checkpoints"},
+                           {KeptFiles::none, "none"}});
+}
+
+struct RunFolder {
+  std::string generation;
+  std::string run;
+  KeptFiles kept = KeptFiles::all;
+
+  static constexpr auto fields() {
+    return record<RunFolder>(
+        required(field("generation", &RunFolder::generation, "of the store that made the run")),
+        required(field("run", &RunFolder::run, "demo/42")),
+        field("kept", &RunFolder::kept, "in the answer: what of it stays"));
+  }
+};
+
+// Both the question and the answer.
+struct RunFolders {
+  std::vector<RunFolder> folders{};
+
+  static constexpr auto fields() {
+    return record<RunFolders>(required(field("folders", &RunFolders::folders, "1,000 at most")));
   }
 };
 

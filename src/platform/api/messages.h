@@ -36,6 +36,8 @@ struct HealthQuery {
   std::optional<std::string> nonce;
   std::optional<std::string> attempt;
   std::optional<std::string> generation;
+  std::optional<std::string> host{};
+  std::optional<std::string> join{};
 
   static constexpr auto fields() {
     return record<HealthQuery>(
@@ -43,7 +45,10 @@ struct HealthQuery {
               "16 to 128 letters and digits: prove that you know the token"),
         field("attempt", &HealthQuery::attempt,
               "of this attempt, such as demo/42.2; without it the user's"),
-        field("generation", &HealthQuery::generation, "of the store that made that attempt"));
+        field("generation", &HealthQuery::generation, "of the store that made that attempt"),
+        field("host", &HealthQuery::host, "the credential of this host, such as gpu1"),
+        field("join", &HealthQuery::join,
+              "the join token that begins so, such as gpu1:default:0:1795000000"));
   }
 };
 

@@ -9,6 +9,7 @@
 #include "base/result.h"
 #include "map/map.h"
 #include "platform/api/agent_messages.h"
+#include "platform/api/host_service_messages.h"
 #include "platform/api/json.h"
 #include "platform/api/messages.h"
 #include "platform/api/profile_messages.h"
@@ -16,10 +17,11 @@
 namespace lockstep::api {
 
 enum class Caller {
-  anyone,  // no token
-  user,    // the daemon's user token
-  agent,   // the token of the attempt that the path names
-  host,    // the token of the host that the path names first; no route has it yet
+  anyone,   // no token
+  user,     // the daemon's user token
+  agent,    // the token of the attempt that the path names
+  host,     // the credential of the host that the path names first
+  joining,  // a join token for the host that the path names first
 };
 
 // The values that one parameter {name} of a path takes.
@@ -34,6 +36,7 @@ inline constexpr std::array kPathParameters = {
     PathParameter{"project", "the run's project", "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$", "demo"},
     PathParameter{"number", "the run's number in its project", "^[1-9][0-9]{0,17}$", "1"},
     PathParameter{"epoch", "the attempt's number in its run", "^[1-9][0-9]{0,17}$", "1"},
+    PathParameter{"host", "the host's id on the map", "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$", "gpu1"},
     PathParameter{"index", "the node's number in its attempt", "^(0|[1-9][0-9]{0,8})$", "0"},
 };
 
@@ -278,11 +281,60 @@ inline constexpr TypedRoute<HeartbeatQuery, Heartbeat, HeartbeatAnswer> kHeartbe
     "HeartbeatAnswer",
     "an agent reports, and hears what to do"};
 
-inline constexpr std::array<const Route*, 29> kRoutes = {
-    &kHealth,   &kOpenapi,  &kVersion,    &kMap,         &kSubmit,   &kPlan,
-    &kRuns,     &kRun,      &kStop,       &kResume,      &kRemove,   &kHold,
-    &kRelease,  &kPriority, &kLogs,       &kFlight,      &kProfile,  &kProfileState,
-    &kTrace,    &kMetrics,  &kQueue,      &kHosts,       &kSetHost,  &kLimits,
-    &kSetLimit, &kOrphans,  &kStopOrphan, &kAdoptOrphan, &kHeartbeat};
+inline constexpr TypedRoute<None, JoinTokenRequest, JoinTokenAnswer> kHostToken{
+    "POST",
+    "/api/v1/hosts/{host}/token",
+    Caller::user,
+    RouteErrors::none,
+    "JoinTokenRequest",
+    "JoinTokenAnswer",
+    "make a token with which a machine joins the cluster as this host, once, within an hour"};
+inline constexpr TypedRoute<None, JoinRequest, JoinAnswer> kJoinHost{
+    "POST",
+    "/api/v1/hosts/{host}/join",
+    Caller::joining,
+    RouteErrors::storage_full,
+    "JoinRequest",
+    "JoinAnswer",
+    "a machine joins, and gets the credential of its host service"};
+inline constexpr TypedRoute<None, HostActionRequest, HostList> kRemoveHost{
+    "POST",
+    "/api/v1/hosts/{host}/remove",
+    Caller::user,
+    RouteErrors::run_not_found_or_storage_full,
+    "HostActionRequest",
+    "HostList",
+    "take a host off the map, and make the credential of its service void"};
+inline constexpr TypedRoute<HostReportQuery, ServiceReport, ServiceOrders> kHostReport{
+    "POST",
+    "/api/v1/hosts/{host}/report",
+    Caller::host,
+    RouteErrors::storage_full,
+    "ServiceReport",
+    "ServiceOrders",
+    "a host service reports, and hears which nodes to start and to end"};
+inline constexpr TypedRoute<None, CollectRequest, CollectAnswer> kCollect{
+    "POST",
+    "/api/v1/hosts/{host}/items",
+    Caller::host,
+    RouteErrors::storage_full,
+    "CollectRequest",
+    "CollectAnswer",
+    "a host service delivers what an agent that was killed could not"};
+inline constexpr TypedRoute<None, RunFolders, RunFolders> kKeptFiles{
+    "POST",
+    "/api/v1/hosts/{host}/folders",
+    Caller::host,
+    RouteErrors::none,
+    "RunFolders",
+    "RunFolders",
+    "a host service asks which files of ended runs stay"};
+
+inline constexpr std::array<const Route*, 35> kRoutes = {
+    &kHealth,     &kOpenapi, &kVersion,   &kMap,          &kSubmit,     &kPlan,        &kRuns,
+    &kRun,        &kStop,    &kResume,    &kRemove,       &kHold,       &kRelease,     &kPriority,
+    &kLogs,       &kFlight,  &kProfile,   &kProfileState, &kTrace,      &kMetrics,     &kQueue,
+    &kHosts,      &kSetHost, &kLimits,    &kSetLimit,     &kHostToken,  &kJoinHost,    &kRemoveHost,
+    &kHostReport, &kCollect, &kKeptFiles, &kOrphans,      &kStopOrphan, &kAdoptOrphan, &kHeartbeat};
 
 }  // namespace lockstep::api

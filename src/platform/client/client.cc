@@ -52,16 +52,21 @@ Path::Path(const model::NodeId& node) : Path(node.attempt.run) {
   words.push_back(format("{}", node.index));
 }
 
+Path Path::of_host(std::string host) {
+  Path path;
+  path.words.push_back(std::move(host));
+  return path;
+}
+
 std::string new_request_id() { return net::random_hex(16); }
 
 class Client::Connection {
  public:
-  Connection(const std::string& url, std::string token, std::optional<model::AttemptName> attempt,
-             std::string authorities)
+  Connection(const std::string& url, std::string token, TokenOwner owner, std::string authorities)
       : server_(url_or_nowhere(url)),
         url_(host::without_fingerprint(url)),
         token_(std::move(token)),
-        attempt_(std::move(attempt)),
+        owner_(std::move(owner)),
         http_(server_, kAnswerMax,
               net::ConnectionHandshake{
                   .call = [this] { return proof_call(); },
@@ -90,17 +95,19 @@ class Client::Connection {
 
   // Generation of the agent's attempt; none: it had none, or the caller is a user.
   std::optional<std::string> generation() const {
-    return attempt_ && !attempt_->generation.empty() ? std::optional(attempt_->generation)
-                                                     : std::nullopt;
+    return owner_.attempt && !owner_.attempt->generation.empty()
+               ? std::optional(owner_.attempt->generation)
+               : std::nullopt;
   }
 
   Result<Json> send(const Call& sent) {
     const api::Route& route = sent.route;
     const Deadline deadline = sent.deadline.value_or(Deadline::after(sent.wait + kPatience));
-    net::HttpCall call{.method = std::string(route.method),
-                       .target = api::target_of(route.path, sent.path, sent.query),
-                       // A heartbeat's items are numbered, so a repeat has no effect.
-                       .repeatable = route.caller == api::Caller::agent};
+    net::HttpCall call{
+        .method = std::string(route.method),
+        .target = api::target_of(route.path, sent.path, sent.query),
+        // Heartbeats and reports of hosts are numbered, so a repeat has no effect.
+        .repeatable = route.caller == api::Caller::agent || route.caller == api::Caller::host};
     if (route.caller != api::Caller::anyone) call.headers.add("Authorization", "Bearer " + token_);
     if (!sent.body.empty() || sent.make_body) {
       call.headers.add("Content-Type", "application/json");
@@ -121,11 +128,14 @@ class Client::Connection {
  private:
   net::HttpCall proof_call() {
     nonce_ = api::new_nonce();
-    api::HealthQuery query{.nonce = nonce_, .attempt = {}, .generation = {}};
-    if (attempt_) {
-      query.attempt = text(attempt_->id);
+    api::HealthQuery query;
+    query.nonce = nonce_;
+    if (owner_.attempt) {
+      query.attempt = text(owner_.attempt->id);
       query.generation = generation();
     }
+    if (!owner_.host.empty()) query.host = owner_.host;
+    if (owner_.join) query.join = host::join_token_subject(*owner_.join);
     return {.target = api::target_of(api::kHealth.path, {}, to_query(query))};
   }
 
@@ -155,7 +165,7 @@ class Client::Connection {
   const net::Url server_;
   const std::string url_;  // without the fingerprint
   const std::string token_;
-  const std::optional<model::AttemptName> attempt_;
+  const TokenOwner owner_;
   std::string nonce_;  // of the connection that is being opened
   int heartbeat_version_ = 1;
   std::string daemon_;  // its name in errors
@@ -167,9 +177,8 @@ class Client::Connection {
   net::HttpClient http_;
 };
 
-Client::Client(const std::string& url, std::string token, std::optional<model::AttemptName> attempt,
-               std::string authorities)
-    : connection_(std::make_unique<Connection>(url, std::move(token), std::move(attempt),
+Client::Client(const std::string& url, std::string token, TokenOwner owner, std::string authorities)
+    : connection_(std::make_unique<Connection>(url, std::move(token), std::move(owner),
                                                std::move(authorities))) {}
 Client::Client(Client&&) noexcept = default;
 Client& Client::operator=(Client&&) noexcept = default;
@@ -189,7 +198,7 @@ Result<Client> Client::open_elsewhere(const host::Home& home, const host::Daemon
 
 Client Client::to_daemon(const std::string& url, std::string token, std::string authorities,
                          WhenLate when_late) {
-  Client client(url, std::move(token), std::nullopt, std::move(authorities));
+  Client client(url, std::move(token), {}, std::move(authorities));
   client.connection_->set_daemon(format("the daemon at {}", client.url()), std::move(when_late));
   return client;
 }

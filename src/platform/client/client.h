@@ -16,6 +16,7 @@
 #include "platform/api/paths.h"
 #include "platform/api/routes.h"
 #include "platform/host/home.h"
+#include "platform/host/join_token.h"
 #include "text/json.h"
 
 namespace lockstep::client {
@@ -31,10 +32,18 @@ struct LateAnswer {
 };
 using WhenLate = std::function<void(const std::optional<LateAnswer>& late)>;
 
-// The parameters of a route's path: the run or the node that it names.
+// Whose token it is: the daemon must prove that it knows this one. Empty: the user's.
+struct TokenOwner {
+  std::optional<model::AttemptName> attempt{};
+  std::string host{};                     // the credential of this host
+  std::optional<host::JoinToken> join{};  // this token
+};
+
+// The parameters of a route's path: the run, the node or the host that it names.
 struct Path {
   std::vector<std::string> words;
   Path() = default;
+  static Path of_host(std::string host);
   Path(const model::RunId& run);
   Path(const model::NodeId& node);
 };
@@ -53,11 +62,11 @@ class Client {
   // daemon answers, Code::timeout if one exists but does not answer, Code::corrupt if the file with
   // its address cannot be read.
   static Result<Client> open(const host::Home& home, WhenLate when_late = {});
-  // With a user's token, or that of the attempt. The server at the url must prove that it knows the
+  // With the token of this owner. The server at the url must prove that it knows the
   // token before the token is sent. Otherwise each call fails with Code::unavailable. An https url
   // may have the fingerprint of the certificate to trust; else `authorities`, as TlsTrust has them.
-  Client(const std::string& url, std::string token,
-         std::optional<model::AttemptName> attempt = std::nullopt, std::string authorities = {});
+  Client(const std::string& url, std::string token, TokenOwner owner = {},
+         std::string authorities = {});
   // For users of another machine; not called yet. Errors name the address.
   static Client to_daemon(const std::string& url, std::string token, std::string authorities,
                           WhenLate when_late);

@@ -67,18 +67,16 @@ std::string Keys::host_token(std::string_view host, int number) const {
   return net::hmac_sha256_hex(key_, format("host:{}:{}", number, host));
 }
 
-std::string Keys::join_proof(const JoinToken& token, int number) const {
-  return net::hmac_sha256_hex(
-      key_, format("join:{}:{}:{}:{}", number, token.end.time_since_epoch().count(), token.host,
-                   token.pod));
+std::string Keys::join_proof(const JoinToken& token) const {
+  return net::hmac_sha256_hex(key_, "join:" + join_token_subject(token));
 }
 
 bool Keys::is_host_token(std::string_view host, int number, std::string_view token) const {
   return net::equal_constant_time(host_token(host, number), token);
 }
 
-bool Keys::is_join_token(const JoinToken& token, int number) const {
-  return net::equal_constant_time(join_proof(token, number), token.proof);
+bool Keys::is_join_token(const JoinToken& token) const {
+  return net::equal_constant_time(join_proof(token), token.proof);
 }
 
 bool Keys::is_agent_token(const model::AttemptName& attempt, std::string_view token) const {

@@ -32,14 +32,14 @@ class Keys {
   // The credential of a host's service, which starts agents there; 64 hex digits. A higher number
   // makes the one before void.
   std::string host_token(std::string_view host, int number) const;
-  // With which a host gets the credential after this number; 64 hex digits.
-  std::string join_proof(const JoinToken& token, int number) const;
+  // With which a host gets the credential after the token's number; 64 hex digits.
+  std::string join_proof(const JoinToken& token) const;
 
   const std::string& user_token() const { return user_token_; }
   // They take the same time wherever the token differs.
   bool is_agent_token(const model::AttemptName& attempt, std::string_view token) const;
   bool is_host_token(std::string_view host, int number, std::string_view token) const;
-  bool is_join_token(const JoinToken& token, int number) const;
+  bool is_join_token(const JoinToken& token) const;
   bool is_user_token(std::string_view token) const;
 
  private:

@@ -30,12 +30,26 @@ std::optional<std::string> agent_name(const host::Keys& keys, const net::HttpReq
   return text(attempt);
 }
 
-std::optional<std::string> host_name(const host::Keys& keys, const net::HttpRequest& request,
+std::optional<std::string> host_name(const Credentials& credentials,
+                                     const net::HttpRequest& request,
                                      const std::vector<std::string>& path_parameters) {
-  if (path_parameters.empty() ||
-      !keys.is_host_token(path_parameters.front(), bearer_token(request)))
+  if (path_parameters.empty() || credentials.state == nullptr) return std::nullopt;
+  const std::string& host = path_parameters.front();
+  const int number = host_credential(*credentials.state, host);
+  if (number == 0 || !credentials.keys.is_host_token(host, number, bearer_token(request)))
     return std::nullopt;
-  return path_parameters.front();
+  return host;
+}
+
+// Whether it was used already is decided by the step, which knows the claim of the caller.
+std::optional<host::JoinToken> join_token(const Credentials& credentials,
+                                          const net::HttpRequest& request,
+                                          const std::vector<std::string>& path_parameters) {
+  const auto token = host::parse_join_token(bearer_token(request));
+  if (!token || path_parameters.empty() || token->host != path_parameters.front() ||
+      token->end <= credentials.now || !credentials.keys.is_join_token(*token))
+    return std::nullopt;
+  return *token;
 }
 
 }  // namespace
@@ -46,7 +60,7 @@ std::optional<Principal> principal_of(const Credentials& credentials, api::Calle
   const host::Keys& keys = credentials.keys;
   const auto named = [&](Kind kind, std::optional<std::string> name) -> std::optional<Principal> {
     if (!name) return std::nullopt;
-    return Principal{kind, *std::move(name), request.is_local ? "" : request.peer};
+    return Principal{kind, *std::move(name), {}, request.is_local ? "" : request.peer};
   };
   switch (caller) {
     case api::Caller::anyone:
@@ -58,9 +72,19 @@ std::optional<Principal> principal_of(const Credentials& credentials, api::Calle
     case api::Caller::agent:
       return named(Kind::agent, agent_name(keys, request, path_parameters));
     case api::Caller::host:
+      return named(Kind::host, host_name(credentials, request, path_parameters));
+    case api::Caller::joining:
       break;
   }
-  return named(Kind::host, host_name(keys, request, path_parameters));
+  const auto token = join_token(credentials, request, path_parameters);
+  auto joining = named(Kind::joining, token ? std::optional(token->host) : std::nullopt);
+  if (joining) joining->join = token;
+  return joining;
+}
+
+int host_credential(const model::State& state, const std::string& host) {
+  const auto row = state.hosts.find(host);
+  return row == state.hosts.end() || row->second.claim.empty() ? 0 : row->second.credential;
 }
 
 std::string actor_of(const Principal& caller, const std::string& by) {

@@ -7,6 +7,7 @@
 
 #include "net/http/http.h"
 #include "platform/api/routes.h"
+#include "platform/core/model/state.h"
 #include "platform/host/keys.h"
 
 namespace lockstep::server {
@@ -15,24 +16,31 @@ struct Principal {
   enum class Kind {
     anyone,  // no token was needed
     user,
-    agent,  // of an attempt
-    host,   // the service of a host, which starts agents there
+    agent,    // of an attempt
+    host,     // the service of a host, which starts agents there
+    joining,  // a machine that joins the cluster
   };
   Kind kind = Kind::anyone;
-  std::string name{};     // of the user, the attempt or the host
+  std::string name{};                     // of the user, the attempt or the host
+  std::optional<host::JoinToken> join{};  // of a machine that joins
   std::string address{};  // from which another machine calls; empty: this machine calls
 };
 
 // The credentials that the gate compares.
 struct Credentials {
   const host::Keys& keys;
-  std::string user;  // the name of the user whose token it is
+  std::string user;                     // the name of the user whose token it is
+  const model::State* state = nullptr;  // has the numbers of the hosts' credentials; null: none
+  Time now{};
 };
 
 // The caller of a route whose path has these parameters; nothing if the token is not one for it.
 std::optional<Principal> principal_of(const Credentials& credentials, api::Caller caller,
                                       const net::HttpRequest& request,
                                       const std::vector<std::string>& path_parameters);
+
+// The number of the credential with which the host's service calls; 0: it has none.
+int host_credential(const model::State& state, const std::string& host);
 
 // The name to record for an action: on this machine the `by` of the request, which a user could
 // only use against itself; from other machines the caller that is known.

@@ -30,9 +30,10 @@ struct RouteCall {
   typename Route::Request request{};
 };
 
-// A user's mistyped field is an error. An agent may be newer than its daemon.
+// A user's mistyped field is an error. An agent or a host service may be newer than its daemon.
 constexpr UnknownFields unknown_fields_of(api::Caller caller) {
-  return caller == api::Caller::agent ? UnknownFields::ignore : UnknownFields::reject;
+  return caller == api::Caller::agent || caller == api::Caller::host ? UnknownFields::ignore
+                                                                     : UnknownFields::reject;
 }
 
 // An error in a query or a body names the field.

@@ -62,6 +62,12 @@ RouteHandlers::Handler RouteHandlers::handler_for(const api::Route& route) {
       {&api::kPlan, &H::handle<api::kPlan, &H::plan>},
       {&api::kHosts, &H::handle<api::kHosts, &H::list_hosts>},
       {&api::kSetHost, &H::handle<api::kSetHost, &H::set_host>},
+      {&api::kHostToken, &H::handle<api::kHostToken, &H::host_token>},
+      {&api::kJoinHost, &H::handle<api::kJoinHost, &H::join_host>},
+      {&api::kRemoveHost, &H::handle<api::kRemoveHost, &H::remove_host>},
+      {&api::kHostReport, &H::handle<api::kHostReport, &H::host_report>},
+      {&api::kCollect, &H::handle<api::kCollect, &H::collect>},
+      {&api::kKeptFiles, &H::handle<api::kKeptFiles, &H::kept_files>},
       {&api::kLimits, &H::handle<api::kLimits, &H::limits>},
       {&api::kSetLimit, &H::handle<api::kSetLimit, &H::set_limit>},
       {&api::kOrphans, &H::handle<api::kOrphans, &H::orphans>},
@@ -123,13 +129,20 @@ Result<api::Health> RouteHandlers::health(const RouteCall<api::kHealth>& call) {
   health.heartbeat_version = api::kHeartbeatVersion;
   if (!call.query.nonce) return health;
   TRY(api::check_nonce(*call.query.nonce));
-  const std::string token =
-      call.query.attempt
-          ? setup_.keys.agent_token({call.query.generation.value_or(""),
-                                     TRY(model::parse_attempt_id(*call.query.attempt))})
-          : setup_.keys.user_token();
-  health.proof = api::daemon_proof(token, port_, *call.query.nonce);
+  health.proof = api::daemon_proof(TRY(token_named_by(call.query)), port_, *call.query.nonce);
   return health;
+}
+
+// The token whose knowledge the caller wants to see proven.
+Result<std::string> RouteHandlers::token_named_by(const api::HealthQuery& query) const {
+  if (query.attempt)
+    return setup_.keys.agent_token(
+        {query.generation.value_or(""), TRY(model::parse_attempt_id(*query.attempt))});
+  if (query.host) return setup_.keys.host_token(*query.host, host_credential(state(), *query.host));
+  if (!query.join) return setup_.keys.user_token();
+  host::JoinToken token = TRY(host::parse_join_token_subject(*query.join));
+  token.proof = setup_.keys.join_proof(token);
+  return host::join_token_text(token);
 }
 
 Result<Json> RouteHandlers::openapi(const RouteCall<api::kOpenapi>&) { return api::openapi(); }
@@ -211,6 +224,33 @@ Result<api::HostList> RouteHandlers::set_host(const RouteCall<api::kSetHost>& ca
   TRY(setup_.controller.apply_operator_event(model::SetHost{
       request.host, request.state, actor_of(call.caller, request.by), request.reason}));
   return host_list(state());
+}
+
+Result<api::JoinTokenAnswer> RouteHandlers::host_token(const RouteCall<api::kHostToken>& call) {
+  return host_calls_.make_token(call.path_parameters.front(), call.request);
+}
+
+Result<api::JoinAnswer> RouteHandlers::join_host(const RouteCall<api::kJoinHost>& call) {
+  return host_calls_.join(*call.caller.join, call.request);
+}
+
+Result<api::HostList> RouteHandlers::remove_host(const RouteCall<api::kRemoveHost>& call) {
+  TRY(host_calls_.remove(call.path_parameters.front(), actor_of(call.caller, call.request.by)));
+  return host_list(state());
+}
+
+Result<void> RouteHandlers::host_report(const RouteCall<api::kHostReport>& call,
+                                        const Reply<api::ServiceOrders>& reply) {
+  return host_calls_.report(call.path_parameters.front(), call.request,
+                            from_seconds(call.query.wait_seconds), reply);
+}
+
+Result<api::CollectAnswer> RouteHandlers::collect(const RouteCall<api::kCollect>& call) {
+  return host_calls_.collect(call.path_parameters.front(), call.request);
+}
+
+Result<api::RunFolders> RouteHandlers::kept_files(const RouteCall<api::kKeptFiles>& call) {
+  return host_calls_.kept_files(call.request);
 }
 
 Result<api::LimitList> RouteHandlers::limits(const RouteCall<api::kLimits>&) {

@@ -7,6 +7,7 @@
 #include "platform/server/flight_record_cache.h"
 #include "platform/server/heartbeat_batch.h"
 #include "platform/server/heartbeat_pace.h"
+#include "platform/server/host_calls.h"
 #include "platform/server/long_polls.h"
 #include "platform/server/principal.h"
 #include "platform/server/profile_requests.h"
@@ -24,10 +25,12 @@ class RouteHandlers {
   // Null only for a route without a handler.
   static Handler handler_for(const api::Route& route);
 
-  RouteHandlers(net::Loop& loop, const ServerSetup& setup, LongPolls& waiting, AgentPolls& agents)
+  RouteHandlers(net::Loop& loop, const ServerSetup& setup, LongPolls& waiting, AgentPolls& agents,
+                HostCalls& host_calls)
       : setup_(setup),
         long_polls_(waiting),
         agent_polls_(agents),
+        host_calls_(host_calls),
         batch_(loop, setup.controller, setup.insight,
                [this](const HeartbeatCall& call, std::int64_t acknowledged) {
                  answer_heartbeat(call, acknowledged);
@@ -70,6 +73,13 @@ class RouteHandlers {
   Result<api::OrphanList> stop_orphan(const RouteCall<api::kStopOrphan>& call);
   Result<api::RunView> adopt_orphan(const RouteCall<api::kAdoptOrphan>& call);
   Result<api::SeriesList> metrics(const RouteCall<api::kMetrics>& call);
+  Result<api::JoinTokenAnswer> host_token(const RouteCall<api::kHostToken>& call);
+  Result<api::JoinAnswer> join_host(const RouteCall<api::kJoinHost>& call);
+  Result<api::HostList> remove_host(const RouteCall<api::kRemoveHost>& call);
+  Result<void> host_report(const RouteCall<api::kHostReport>& call,
+                           const Reply<api::ServiceOrders>& reply);
+  Result<api::CollectAnswer> collect(const RouteCall<api::kCollect>& call);
+  Result<api::RunFolders> kept_files(const RouteCall<api::kKeptFiles>& call);
   Result<void> run(const RouteCall<api::kRun>& call, const Reply<api::RunView>& reply);
   Result<void> logs(const RouteCall<api::kLogs>& call, const Reply<api::LogPage>& reply);
   Result<void> flight(const RouteCall<api::kFlight>& call, const Reply<api::FlightView>& reply);
@@ -82,6 +92,7 @@ class RouteHandlers {
 
   void answer_heartbeat(const HeartbeatCall& call, std::int64_t acknowledged);
 
+  Result<std::string> token_named_by(const api::HealthQuery& query) const;
   std::vector<std::string> problems() const;
   const model::State& state() const { return setup_.controller.state(); }
   Result<const model::Run*> find_run(const model::RunId& id) const;
@@ -95,6 +106,7 @@ class RouteHandlers {
   const ServerSetup& setup_;  // owned by the server
   LongPolls& long_polls_;     // owned by the server
   AgentPolls& agent_polls_;   // owned by the server
+  HostCalls& host_calls_;     // owned by the server
   HeartbeatBatch batch_;
   HeartbeatPace pace_;
   net::LoopLag lag_;

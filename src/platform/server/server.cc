@@ -11,6 +11,7 @@
 #include "platform/api/paths.h"
 #include "platform/api/routes.h"
 #include "platform/server/agent_polls.h"
+#include "platform/server/host_calls.h"
 #include "platform/server/long_polls.h"
 #include "platform/server/principal.h"
 #include "platform/server/route_handlers.h"
@@ -103,7 +104,8 @@ struct Server::Impl {
       : setup(std::move(setup_arg)),
         long_polls(std::make_shared<LongPolls>(loop)),
         agent_polls(std::make_shared<AgentPolls>(loop, setup.controller.state())),
-        handlers(loop, setup, *long_polls, *agent_polls) {}
+        host_calls(loop, setup),
+        handlers(loop, setup, *long_polls, *agent_polls, host_calls) {}
 
   void handle(const net::HttpRequest& request, net::Responder responder) {
     // Both exist: check_request_head() accepted the request.
@@ -115,12 +117,18 @@ struct Server::Impl {
         request, *std::move(caller), std::move(target.path_parameters), std::move(responder));
   }
 
-  Credentials credentials() const { return {.keys = setup.keys, .user = setup.user}; }
+  Credentials credentials() const {
+    return {.keys = setup.keys,
+            .user = setup.user,
+            .state = &setup.controller.state(),
+            .now = setup.clock.now()};
+  }
 
   ServerSetup setup;
   // Shared with the controller's watcher, which cannot be removed.
   std::shared_ptr<LongPolls> long_polls;
   std::shared_ptr<AgentPolls> agent_polls;
+  HostCalls host_calls;
   RouteHandlers handlers;
   std::optional<net::HttpServer> http;
 };
@@ -170,6 +178,7 @@ void Server::stop(std::function<void()> stopped) {
   impl_->handlers.flush();
   impl_->long_polls->finish();
   impl_->agent_polls->finish();
+  impl_->host_calls.finish();
   impl_->http->stop(kStopGrace, std::move(stopped));
 }
 

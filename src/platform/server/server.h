@@ -16,6 +16,7 @@
 #include "net/loop.h"
 #include "net/tls/tls.h"
 #include "platform/controller/controller.h"
+#include "platform/engine/hosts/hosts_engine.h"
 #include "platform/host/home.h"
 #include "platform/host/keys.h"
 #include "platform/insight/insight.h"
@@ -34,6 +35,11 @@ struct ServerSetup {
   std::vector<std::string> host_names{};  // further names of the host in URLs
   int port = 0;                           // 0: any free one
   std::optional<net::TlsIdentity> tls{};  // HTTPS instead of HTTP
+  // Outlives the server; null: no host joins this daemon.
+  engine::HostsEngine* hosts_engine = nullptr;
+  // The lines of the run, which ended then, were removed because of their age; an empty function:
+  // of none.
+  std::function<Result<bool>(const model::RunId& run, Time ended)> has_expired{};
   // Current failures of the daemon, a line for each cause; an empty function: unknown.
   std::function<std::vector<std::string>()> problems{};
 };

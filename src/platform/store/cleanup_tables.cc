@@ -83,6 +83,15 @@ Result<std::vector<EndedRun>> ended_runs_after(Database& database,
   return found;
 }
 
+Result<CleanupLevel> cleanup_level_of(Database& database, const model::RunId& run, Time ended) {
+  for (const auto& [level] : TRY((database.rows<Int>(
+           "select level from cleaned_runs where project = :project and number = :number and ended "
+           "= :ended",
+           run.project, run.number, number_of(ended)))))
+    return static_cast<CleanupLevel>(level);
+  return CleanupLevel::none;
+}
+
 Result<void> record_cleaned(Database& database, const EndedRun& run) {
   return database.execute(
       "insert into cleaned_runs (project, number, ended, level) values (:project, :number, :ended, "

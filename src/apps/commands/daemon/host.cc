@@ -9,7 +9,7 @@
 namespace lockstep::cli {
 namespace {
 
-constexpr auto kHostActions = "ls|cordon|drain|release|add|rm|inventory";
+constexpr auto kHostActions = "ls|cordon|drain|release|add|rm|inventory|token|join|serve";
 
 struct Change {
   std::string_view name;
@@ -23,8 +23,13 @@ struct OtherAction {
   std::string_view name;
   Result<int> (*run)(const HostFlags& flags);
 };
-constexpr std::array<OtherAction, 4> kOthers = {
-    {{"ls", list_hosts}, {"add", add_hosts}, {"rm", remove_hosts}, {"inventory", print_inventory}}};
+constexpr std::array<OtherAction, 7> kOthers = {{{"ls", list_hosts},
+                                                 {"add", add_hosts},
+                                                 {"rm", remove_hosts},
+                                                 {"inventory", print_inventory},
+                                                 {"token", make_host_token},
+                                                 {"join", join_host},
+                                                 {"serve", serve_host}}};
 
 Result<int> act_on(const HostFlags& flags) {
   const auto* const change = std::ranges::find(kChanges, flags.action, &Change::name);
@@ -59,6 +64,16 @@ void add_host(CLI::App& app, Action& action) {
                    "of add: the package to copy, or a folder with several; else those beside this "
                    "program")
       ->type_name(kFileValue);
+  command->add_option("--pod", flags->pod, "of token: in which the map has the host; else default")
+      ->type_name("NAME");
+  command
+      ->add_option("--token-file", flags->token_file,
+                   "of join: has the token; else it is read from standard input")
+      ->type_name(kFileValue);
+  command
+      ->add_option("--address", flags->address,
+                   "of join: where other hosts reach this one; else that of the way to the daemon")
+      ->type_name("ADDRESS");
   command->add_option("--timeout", flags->timeout, "of add and rm: for an answer of a host")
       ->type_name("DURATION")
       ->capture_default_str();
@@ -68,11 +83,15 @@ void add_host(CLI::App& app, Action& action) {
       "says\nthat the host is to be taken away. release: it is given to runs again. add: copies "
       "Lockstep to\nmachines by SSH, and prints what they have. rm: removes it there. inventory: "
       "what this machine\nhas. The last three need no daemon.\n\n"
+      "token: a secret with which a machine joins once, within an hour. join: on that machine, "
+      "takes the\ntoken and keeps its credential. serve: runs there from then on, reports the "
+      "machine and starts\nagents; agents and ranks go on without it.\n\n"
       "Examples:\n"
       "  lockstep host ls\n"
       "  lockstep host drain node-3 --reason \"its fan is loud\"\n"
       "  lockstep host add ann@gpu1 ann@gpu2 --package lockstep-0.1.0-Linux.tar.gz\n"
-      "  lockstep host inventory --json");
+      "  lockstep host inventory --json\n"
+      "  lockstep host token gpu1 | ssh gpu1 lockstep host join https://head:7070#sha256:...");
   command->callback([&action, flags] { action = [flags] { return act_on(*flags); }; });
 }
 

@@ -33,6 +33,7 @@ struct ServeFlags {
   ServeConfig config;
   std::string keep_logs, keep_metrics, store_max;
   std::string tls_cert, tls_key;
+  std::string engine;
   bool insecure = false;
   std::vector<std::string> settings;
   bool again = false;
@@ -87,6 +88,7 @@ Result<int> serve_detached(const ServeFlags& flags) {
   if (served.keep_metrics)
     words.insert(words.end(), {"--keep-metrics", exact_text(*served.keep_metrics)});
   if (served.store_max) words.insert(words.end(), {"--store-max", exact_text(*served.store_max)});
+  if (served.engine) words.insert(words.end(), {"--engine", *served.engine});
   if (!served.hosts.empty()) words.insert(words.end(), {"--hosts", served.hosts});
   if (!served.map_file.empty()) words.insert(words.end(), {"--map", served.map_file});
   if (served.tls_cert) words.insert(words.end(), {"--tls-cert", *served.tls_cert});
@@ -194,6 +196,8 @@ Result<int> run_serve(ServeFlags& flags) {
   auto& file = flags.config.map_file;
   if (!file.empty()) file = std::filesystem::absolute(file);
   TRY(read_tls(flags));
+  if (!flags.engine.empty()) flags.config.engine = flags.engine;
+  TRY(check_engine(flags.config));
   return flags.detach ? serve_detached(flags) : serve(flags);
 }
 
@@ -210,6 +214,12 @@ ServeOptions add_cluster_options(CLI::App& command, ServeFlags& flags) {
                               "the cluster as a file (default: this machine, discovered)")
                   ->type_name(kFileValue)
                   ->excludes(hosts);
+  auto* engine =
+      command
+          .add_option("--engine", flags.engine,
+                      "local: runs start on this machine; hosts: on machines that join by "
+                      "`lockstep host join` (default: local)")
+          ->type_name("NAME");
   command.add_option("--listen", flags.config.listen, "address to listen on")
       ->type_name("ADDRESS")
       ->capture_default_str();
@@ -220,7 +230,7 @@ ServeOptions add_cluster_options(CLI::App& command, ServeFlags& flags) {
   auto* port = command.add_option("--port", flags.config.port, "port; 0: any free one")
                    ->capture_default_str()
                    ->check(whole_number(0, kPortMax));
-  return {hosts, map, names, port};
+  return {hosts, map, engine, names, port};
 }
 
 ServeOptions add_bounds(CLI::App& command, ServeFlags& flags) {
@@ -288,6 +298,7 @@ void add_serve(CLI::App& app, Action& action) {
       "Without a daemon the first command that needs one starts it.\n\n"
       "Examples:\n"
       "  lockstep serve --hosts 2x2 --detach\n"
+      "  lockstep serve --engine hosts --listen 0.0.0.0 --port 7070 --detach\n"
       "  lockstep serve --stop");
   command->callback([&action, flags, command] {
     flags->listen_given = command->get_option("--listen")->count() > 0;

@@ -16,7 +16,7 @@ Result<api::HeartbeatAnswer> HttpDaemonLink::heartbeat(const api::Heartbeat& hea
 Result<void> HttpDaemonLink::find_daemon() {
   auto file = host::read_daemon_file(folder_.path() / daemon_file_);
   if (!file) return Error{Code::unavailable, file.error().message};
-  client_.emplace(file->url, token_, attempt_);
+  client_.emplace(file->url, token_, client::TokenOwner{.attempt = attempt_});
   return {};
 }
 

@@ -6,8 +6,8 @@
 #include "base/log.h"
 #include "base/os/file_lock.h"
 #include "platform/host/node_files.h"
+#include "platform/host/sweep.h"
 #include "platform/server/janitor/cleanup_candidates.h"
-#include "platform/server/janitor/sweep.h"
 
 namespace lockstep::server {
 namespace {
@@ -112,8 +112,8 @@ void Janitor::clean_up(const model::NodeName& node) {
 }
 
 void Janitor::sweep(const model::NodeName& node) {
-  const auto swept = sweep_leftovers({host::node_folder(setup_.home, node)},
-                                     host::socket_folders(setup_.token_of(node)));
+  const auto swept = host::sweep_leftovers({host::node_folder(setup_.home, node)},
+                                           host::socket_folders(setup_.token_of(node)));
   if (!swept) return retry_later(node, swept.error());
   if (failed_.empty() && queue_.empty()) (void)log_outcome(kClearing, std::nullopt);
 }
@@ -188,7 +188,7 @@ void Janitor::clean_up_next_node() {
   clean_up(node);
   const host::NodeFiles files{host::node_folder(setup_.home, node)};
   if (current_run_->due < store::CleanupLevel::lines || is_there(files.launch_file())) return;
-  if (const auto swept = sweep_logs(files); !swept) retry_later(node, swept.error());
+  if (const auto swept = host::sweep_logs(files); !swept) retry_later(node, swept.error());
 }
 
 // True while there is more.

@@ -5,7 +5,7 @@
 #include <system_error>
 
 #include "platform/host/node_files.h"
-#include "platform/server/janitor/sweep.h"
+#include "platform/host/sweep.h"
 
 namespace lockstep::server {
 namespace {
@@ -51,7 +51,8 @@ std::vector<fs::path> RunRemoval::folders() const {
 
 Result<void> RunRemoval::remove_sockets() const {
   for (const model::NodeName& node : run_.nodes)
-    TRY(sweep_leftovers({host::node_folder(home_, node)}, host::socket_folders(token_of_(node))));
+    TRY(host::sweep_leftovers({host::node_folder(home_, node)},
+                              host::socket_folders(token_of_(node))));
   return {};
 }
 

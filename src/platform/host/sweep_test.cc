@@ -1,4 +1,4 @@
-#include "platform/server/janitor/sweep.h"
+#include "platform/host/sweep.h"
 
 #include <filesystem>
 
@@ -8,7 +8,7 @@
 #include "base/temporary_folder_for_test.h"
 #include "platform/host/node_files.h"
 
-namespace lockstep::server {
+namespace lockstep::host {
 namespace {
 
 namespace fs = std::filesystem;
@@ -26,4 +26,4 @@ TEST(Sweep, ALinkInAFoldersPlaceIsRemovedAndNotTheFilesBehindIt) {
 }
 
 }  // namespace
-}  // namespace lockstep::server
+}  // namespace lockstep::host

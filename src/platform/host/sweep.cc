@@ -1,4 +1,4 @@
-#include "platform/server/janitor/sweep.h"
+#include "platform/host/sweep.h"
 
 #include <cerrno>
 #include <string>
@@ -9,7 +9,7 @@
 #include "base/os/files.h"
 #include "platform/host/log_rotation.h"
 
-namespace lockstep::server {
+namespace lockstep::host {
 namespace {
 
 namespace fs = std::filesystem;
@@ -43,8 +43,7 @@ bool is_rank_log(const fs::path& file) {
 
 }  // namespace
 
-Result<void> sweep_leftovers(const host::NodeFiles& files,
-                             std::span<const fs::path> socket_folders) {
+Result<void> sweep_leftovers(const NodeFiles& files, std::span<const fs::path> socket_folders) {
   TRY(remove_file(files.spool()));
   TRY(remove_file(files.secret()));
   for (const fs::path& file : TRY(files_in(files.folder)))
@@ -54,11 +53,11 @@ Result<void> sweep_leftovers(const host::NodeFiles& files,
   return remove_file(files.launch_file());
 }
 
-Result<void> sweep_logs(const host::NodeFiles& files) {
+Result<void> sweep_logs(const NodeFiles& files) {
   for (const fs::path& file : TRY(files_in(files.folder)))
     if (is_rank_log(file)) TRY(remove_file(file));
   TRY(remove_file(files.agent_log()));
-  TRY(remove_file(host::rotated_log(files.agent_log())));
+  TRY(remove_file(rotated_log(files.agent_log())));
   TRY(remove_file(files.lock()));
   for (const fs::path& folder : {files.flight(), files.profile(), files.delivered_traces()})
     TRY(remove_folder_of_files(folder));
@@ -68,4 +67,4 @@ Result<void> sweep_logs(const host::NodeFiles& files) {
   return {};
 }
 
-}  // namespace lockstep::server
+}  // namespace lockstep::host

@@ -1,0 +1,66 @@
+#include <cstdlib>
+#include <thread>
+
+#include <signal.h>
+#include <unistd.h>
+
+#include "apps/cli/exit_codes.h"
+#include "apps/daemon/own_daemon.h"
+#include "apps/host/host_actions.h"
+#include "apps/run/origin.h"
+#include "base/log.h"
+#include "base/os/file_limit.h"
+#include "platform/engine/local/local_engine.h"
+#include "platform/host_service/service.h"
+#include "platform/host_service/service_home.h"
+
+namespace lockstep::cli {
+namespace {
+
+// They are blocked in all threads, and waited for.
+sigset_t end_signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGTERM);
+  sigaddset(&set, SIGINT);
+  return set;
+}
+
+bool ends_within(const sigset_t& set, Duration wait) {
+  const auto seconds = std::chrono::floor<std::chrono::seconds>(wait);
+  const timespec limit{seconds.count(), std::chrono::nanoseconds(wait - seconds).count()};
+  return ::sigtimedwait(&set, nullptr, &limit) > 0;
+}
+
+}  // namespace
+
+// Ends without waiting for its calls: the daemon repeats its orders to the next service.
+Result<int> serve_host(const HostFlags& flags) {
+  if (!flags.hosts.empty())
+    return Error{Code::invalid, "host serve: it serves this machine: leave out the host"};
+  set_log_name("host");
+  if (auto raised = raise_file_limit(); !raised) LS_LOG(warning, "{}", raised.error().message);
+  const auto home = host_service::ServiceHome::below(TRY(find_home()));
+  const host_service::Membership membership = TRY(home.read_membership());
+  const Fd lock = TRY(home.lock());
+  const sigset_t ending = end_signals();
+  ::pthread_sigmask(SIG_BLOCK, &ending, nullptr);
+  const auto nodes = TRY(engine::LocalEngine::open(TRY(engine::AgentProgram::own()), home.folder));
+  const SystemClock clock;
+  const auto service =
+      TRY(host_service::HostService::open({.nodes = *nodes,
+                                           .clock = clock,
+                                           .membership = membership,
+                                           .home = home.folder,
+                                           .sources = own_inventory_sources(home.folder)}));
+  LS_LOG(info, "host {} serves {}; its files are in {}", membership.host,
+         host::without_fingerprint(membership.url), home.folder.string());
+  std::thread([&] { service->follow_orders(); }).detach();
+  std::thread([&] { service->clean_up(); }).detach();
+  while (!ends_within(ending, service->watch())) {
+  }
+  LS_LOG(info, "stopped; agents and ranks go on");
+  ::_exit(kDone);
+}
+
+}  // namespace lockstep::cli

@@ -1,0 +1,21 @@
+// What the map of the cluster has of this host.
+#pragma once
+
+#include <string>
+
+#include "base/result.h"
+#include "comm/fabric/address/choose_address.h"
+#include "map/discover/discover.h"
+#include "map/map.h"
+
+namespace lockstep::host_service {
+
+// Of the interface on the way to the daemon. If the daemon is on this machine: of the first
+// interface that is up; 127.0.0.1 if there is none.
+std::string address_towards(const comm::HostNetwork& network, const std::string& daemon_url);
+
+// Errors: the hardware cannot be described.
+Result<map::Host> host_facts(const std::string& id, const std::string& address,
+                             const map::GpuSources& gpus);
+
+}  // namespace lockstep::host_service

@@ -1,0 +1,238 @@
+#include "platform/host_service/service.h"
+
+#include <algorithm>
+#include <chrono>
+#include <set>
+#include <thread>
+#include <utility>
+
+#include "base/format.h"
+#include "base/log.h"
+#include "comm/fabric/address/kernel_network.h"
+#include "net/crypto.h"
+#include "platform/engine/gang.h"
+#include "platform/host/machine.h"
+#include "platform/host_service/facts.h"
+#include "platform/host_service/health.h"
+#include "platform/host_service/node_cleanup.h"
+#include "text/convert.h"
+#include "text/json.h"
+
+namespace lockstep::host_service {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr Duration kOrdersWait = seconds(10);   // of a poll
+constexpr Duration kAnswerLimit = seconds(10);  // beyond that
+constexpr Duration kRetryFirst = milliseconds(500);
+constexpr Duration kRetryMax = seconds(5);
+constexpr Duration kRefusedRetry = seconds(30);
+constexpr Duration kBusyPause = milliseconds(200);
+constexpr Duration kIdlePause = seconds(1);
+constexpr Duration kCleanupPause = seconds(2);
+constexpr Duration kMachineLook = std::chrono::minutes(1);
+constexpr int kServiceBytes = 8;
+
+constexpr auto kDaemonCalls = "the daemon", kMachineLooks = "the machine";
+
+api::ReportedNode reported(const engine::ListedNode& listed) {
+  api::ReportedNode node{.node = text(listed.node), .seen = listed.seen};
+  if (const auto& record = listed.record)
+    node.launch = api::ReportedLaunch{.attempt = record->attempt,
+                                      .host = record->host,
+                                      .time_left = record->time_left,
+                                      .error = record->error};
+  return node;
+}
+
+void sleep_for(Duration duration) { std::this_thread::sleep_for(duration); }
+
+}  // namespace
+
+HostService::HostService(Setup setup)
+    : setup_(std::move(setup)),
+      service_(net::random_hex(kServiceBytes)),
+      reports_(new_client()),
+      problem_log_(setup_.clock) {}
+
+client::Client HostService::new_client() const {
+  const Membership& membership = setup_.membership;
+  return {membership.url, membership.credential, client::TokenOwner{.host = membership.host}};
+}
+
+Result<std::unique_ptr<HostService>> HostService::open(Setup setup) {
+  const host::Machine here = host::this_machine();
+  TRY(host::write_daemon_file(host::Home{setup.home}.daemon_file(),
+                              {.url = setup.membership.url,
+                               .version = setup.sources.version,
+                               .host = here.host,
+                               .machine = here.id,
+                               .boot = here.boot,
+                               .folder = setup.home.string(),
+                               .since = setup.clock.now()}));
+  return std::unique_ptr<HostService>(new HostService(std::move(setup)));
+}
+
+// --- Reports ---
+
+// The answers come before the nodes: what they ordered is among them.
+api::ServiceReport HostService::make_report() {
+  api::ServiceReport report{.service = service_};
+  {
+    const Lock lock(mutex_);
+    report.number = ++reports_made_;
+    report.session = session_.id;
+    report.answered = session_.answered;
+    report.problems = problems_;
+    if (!is_described_) {
+      report.inventory = inventory_;
+      report.facts = facts_;
+    }
+  }
+  add_nodes(report);
+  report.clock = setup_.clock.now();
+  return report;
+}
+
+void HostService::add_nodes(api::ServiceReport& report) {
+  const auto listed = setup_.nodes.list();
+  if (!listed) {
+    report.nodes_error = listed.error().message;
+    return;
+  }
+  for (const engine::ListedNode& node : listed->nodes) report.nodes.push_back(reported(node));
+}
+
+Result<void> HostService::call(client::Client& client, const api::ServiceReport& report,
+                               Duration wait) {
+  const auto orders = client.call(api::kHostReport,
+                                  {.path = client::Path::of_host(setup_.membership.host),
+                                   .query = {.wait_seconds = in_seconds(wait)},
+                                   .request = report},
+                                  Deadline::after(wait + kAnswerLimit));
+  const Result<void> called = orders ? Result<void>() : Result<void>(orders.error());
+  record_call(called);
+  if (!orders) return called;
+  {
+    const Lock lock(mutex_);
+    if (report.inventory) is_described_ = true;
+  }
+  carry_out(*orders);
+  return {};
+}
+
+void HostService::record_call(const Result<void>& called) {
+  const Lock lock(mutex_);
+  if (called) {
+    if (problem_log_.clear(kDaemonCalls)) LS_LOG(info, "the daemon answers again");
+    return;
+  }
+  std::string words =
+      format("the daemon does not take this host's reports: {}", called.error().message);
+  if (called.error().code == Code::denied)
+    words += "; if the host was removed, join again: `lockstep host join`";
+  if (problem_log_.should_log(kDaemonCalls, words))
+    LS_LOG(warning, "{}; it is tried again, and nodes go on", words);
+}
+
+// --- Orders ---
+
+// Two answers may overtake each other. The newer one has all orders of the older one that count.
+void HostService::carry_out(const api::ServiceOrders& orders) {
+  const Lock lock(mutex_);
+  if (orders.session != session_.id) {
+    session_ = {.id = orders.session};
+    is_described_ = false;
+  }
+  if (orders.number <= session_.answered) return;
+  for (const api::StartOrder& start : orders.start) {
+    const auto node = model::parse_node_id(start.launch.node);
+    if (!node) {
+      LS_LOG(warning, "the daemon orders a node '{}', which is no name of one", start.launch.node);
+      continue;
+    }
+    setup_.nodes.submit(engine::gang_of_node({start.launch.generation, *node}, start.launch,
+                                             start.make_checkpoint_folder));
+  }
+  for (const std::string& name : orders.kill)
+    if (const auto node = model::parse_node_name(name)) setup_.nodes.kill(*node);
+  session_.answered = orders.number;
+}
+
+void HostService::follow_orders() {
+  client::Client client = new_client();
+  Duration pause{};
+  for (;;) {
+    const auto called = call(client, make_report(), kOrdersWait);
+    if (called) {
+      pause = Duration(0);
+      continue;
+    }
+    pause = std::clamp(pause * 2, kRetryFirst, kRetryMax);
+    sleep_for(called.error().code == Code::denied ? kRefusedRetry : pause);
+  }
+}
+
+// --- What nodes leave ---
+
+template <class Route>
+Result<typename Route::Answer> HostService::ask(client::Client& client, const Route& route,
+                                                const typename Route::Request& request) const {
+  return client.call(route,
+                     {.path = client::Path::of_host(setup_.membership.host), .request = request});
+}
+
+void HostService::clean_up() {
+  client::Client client = new_client();
+  NodeCleanup cleanup(
+      {.home = setup_.home,
+       .token_of = [this](const model::NodeName& node) { return setup_.nodes.token(node); },
+       .collect = [&](const auto& request) { return ask(client, api::kCollect, request); },
+       .kept_files = [&](const auto& question) { return ask(client, api::kKeptFiles, question); }});
+  for (;; sleep_for(kCleanupPause)) {
+    const auto listed = setup_.nodes.list();
+    if (!listed) continue;
+    std::set<model::NodeName> present;
+    for (const engine::ListedNode& node : listed->nodes)
+      if (node.seen.phase != model::NodePhase::gone) present.insert(node.node);
+    cleanup.work(present);
+  }
+}
+
+// --- The machine ---
+
+Duration HostService::watch() {
+  if (next_look_.passed()) {
+    look_at_machine();
+    next_look_ = Deadline::after(kMachineLook);
+  }
+  const api::ServiceReport report = make_report();
+  std::string nodes = dump_json(to_json(report.nodes)) + report.nodes_error.value_or("");
+  const bool is_known = nodes == reported_ && !report.inventory;
+  if (!is_known && call(reports_, report, Duration(0))) reported_ = std::move(nodes);
+  return report.nodes.empty() ? kIdlePause : kBusyPause;
+}
+
+void HostService::look_at_machine() {
+  auto inventory = take_inventory(setup_.sources, setup_.clock);
+  const Membership& member = setup_.membership;
+  const std::string address =
+      member.address.empty() ? address_towards(comm::KernelNetwork(), member.url) : member.address;
+  auto facts = host_facts(member.host, address, setup_.sources.gpus);
+  const Lock lock(mutex_);
+  if (!inventory || !facts) {
+    const Error& error = inventory ? facts.error() : inventory.error();
+    if (problem_log_.should_log(kMachineLooks, error.message))
+      LS_LOG(warning, "this machine cannot be described: {}", error.message);
+    return;
+  }
+  problem_log_.clear(kMachineLooks);
+  problems_ = check_health(*inventory);
+  inventory_ = *std::move(inventory);
+  facts_ = *std::move(facts);
+  is_described_ = false;
+}
+
+}  // namespace lockstep::host_service

@@ -1,0 +1,82 @@
+// HostService: calls the daemon for this machine, reports what it is and which nodes it has, and
+// starts and ends agents as the daemon orders (docs/design/host-service.md).
+//
+// One thread waits at the daemon for orders. Another lists the nodes, and reports at once when the
+// list changes. Both send complete reports; the numbers in them tell which is newer. A third cleans
+// up after nodes.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/mutex.h"
+#include "base/rate_limited_log.h"
+#include "base/result.h"
+#include "platform/api/host_service_messages.h"
+#include "platform/client/client.h"
+#include "platform/engine/local/local_engine.h"
+#include "platform/host_service/inventory.h"
+#include "platform/host_service/service_home.h"
+
+namespace lockstep::host_service {
+
+class HostService {
+ public:
+  struct Setup {
+    engine::LocalEngine& nodes;  // these two outlive the service
+    const Clock& clock;
+    Membership membership;
+    std::filesystem::path home;  // of the nodes' files
+    InventorySources sources;
+  };
+  // Writes the file by which agents find the daemon.
+  static Result<std::unique_ptr<HostService>> open(Setup setup);
+
+  // Waits at the daemon and carries out its orders; never returns.
+  [[noreturn]] void follow_orders();
+  // Collects and removes what nodes leave; never returns.
+  [[noreturn]] void clean_up();
+  // Looks at the nodes and the machine, and reports what has changed. Returns when that may be
+  // called again: after some 100 ms with nodes, a second without.
+  Duration watch();
+
+ private:
+  struct Session {
+    std::string id;             // of the daemon; empty: no answer yet
+    std::int64_t answered = 0;  // the last answer that was carried out
+  };
+
+  explicit HostService(Setup setup);
+  api::ServiceReport make_report() LS_EXCLUDES(mutex_);
+  Result<void> call(client::Client& client, const api::ServiceReport& report, Duration wait);
+  void carry_out(const api::ServiceOrders& orders) LS_EXCLUDES(mutex_);
+  void look_at_machine() LS_EXCLUDES(mutex_);
+  void add_nodes(api::ServiceReport& report);
+  void record_call(const Result<void>& called) LS_EXCLUDES(mutex_);
+  client::Client new_client() const;
+  template <class Route>
+  Result<typename Route::Answer> ask(client::Client& client, const Route& route,
+                                     const typename Route::Request& request) const;
+
+  const Setup setup_;
+  const std::string service_;  // which start of the service
+  client::Client reports_;     // of the thread that watches
+  Deadline next_look_ = Deadline::after(Duration(0));
+  std::string reported_;  // the nodes of the last report of that thread
+
+  Mutex mutex_;  // guards what follows
+  std::int64_t reports_made_ LS_GUARDED_BY(mutex_) = 0;
+  Session session_ LS_GUARDED_BY(mutex_);
+  std::optional<api::HostInventory> inventory_ LS_GUARDED_BY(mutex_);
+  std::optional<map::Host> facts_ LS_GUARDED_BY(mutex_);
+  std::vector<api::HostProblem> problems_ LS_GUARDED_BY(mutex_);
+  bool is_described_ LS_GUARDED_BY(mutex_) = false;  // the daemon has inventory_ and facts_
+  RateLimitedLog problem_log_ LS_GUARDED_BY(mutex_);
+};
+
+}  // namespace lockstep::host_service

@@ -1,0 +1,160 @@
+#include "platform/server/host_calls.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "base/format.h"
+#include "base/log.h"
+#include "net/crypto.h"
+
+namespace lockstep::server {
+namespace {
+
+constexpr Duration kJoinTokenLife = std::chrono::hours(1);
+constexpr Duration kOrdersWaitMax = std::chrono::seconds(60);
+constexpr std::string_view kDefaultPod = "default";
+
+const model::HostRow* row_of(const model::State& state, const std::string& host) {
+  const auto row = state.hosts.find(host);
+  return row == state.hosts.end() ? nullptr : &row->second;
+}
+
+}  // namespace
+
+HostCalls::HostCalls(net::Loop& loop, const ServerSetup& setup) : loop_(loop), setup_(setup) {
+  if (setup_.hosts_engine != nullptr)
+    setup_.hosts_engine->on_new_orders([this](const std::string& host) { answer_soon(host); });
+}
+
+Result<engine::HostsEngine*> HostCalls::engine() const {
+  if (setup_.hosts_engine != nullptr) return setup_.hosts_engine;
+  return Error{Code::invalid,
+               "this daemon runs everything on its own machine; start it by `lockstep serve "
+               "--engine hosts` for a cluster of machines that join"};
+}
+
+Result<api::JoinTokenAnswer> HostCalls::make_token(const std::string& host,
+                                                   const api::JoinTokenRequest& request) const {
+  TRY(engine());
+  TRY(model::check_name("a host", host));
+  const std::string pod = request.pod.value_or(std::string(kDefaultPod));
+  TRY(model::check_name("a pod", pod));
+  const model::HostRow* const row = row_of(setup_.controller.state(), host);
+  host::JoinToken token{
+      .host = host,
+      .pod = pod,
+      .number = row == nullptr ? 0 : row->credential,
+      .end = std::chrono::floor<std::chrono::seconds>(setup_.clock.now() + kJoinTokenLife),
+      .proof = {}};
+  token.proof = setup_.keys.join_proof(token);
+  return api::JoinTokenAnswer{.token = host::join_token_text(token), .end = token.end};
+}
+
+Result<api::JoinAnswer> HostCalls::join(const host::JoinToken& token,
+                                        const api::JoinRequest& request) {
+  TRY(engine());
+  TRY(setup_.controller.apply_operator_event(
+      model::AdmitHost{.host = token.host,
+                       .pod = token.pod,
+                       .credential = token.number,
+                       .claim = net::sha256_hex(request.claim),
+                       .machine = request.machine}));
+  const model::HostRow* const row = row_of(setup_.controller.state(), token.host);
+  LS_LOG(info, "host {} has joined", token.host);
+  return api::JoinAnswer{.credential = setup_.keys.host_token(token.host, row->credential)};
+}
+
+Result<void> HostCalls::remove(const std::string& host, const std::string& by) {
+  engine::HostsEngine* const hosts = TRY(engine());
+  TRY(setup_.controller.apply_operator_event(model::RemoveHost{.host = host, .by = by}));
+  hosts->forget(host);
+  LS_LOG(info, "host {} was removed", host);
+  return {};
+}
+
+Result<void> HostCalls::report(const std::string& host, const api::ServiceReport& report,
+                               Duration wait, const OrdersReply& reply) {
+  engine::HostsEngine* const hosts = TRY(engine());
+  hosts->take(host, report);
+  if (report.facts) describe(host, *report.facts);
+  if (ended_ || wait <= Duration(0) || hosts->has_new_orders(host)) {
+    reply.send(hosts->orders(host));
+    return {};
+  }
+  if (waiting_.contains(host)) answer(host);  // the host has made a newer call
+  waiting_.emplace(host, WaitingCall{reply, loop_.after(std::min(wait, kOrdersWaitMax),
+                                                        [this, host] { answer(host); })});
+  return {};
+}
+
+// Repeated with a later report if it cannot be stored now.
+void HostCalls::describe(const std::string& host, const map::Host& facts) {
+  const model::HostRow* const row = row_of(setup_.controller.state(), host);
+  if (row == nullptr || row->facts == facts) return;
+  const auto described = setup_.controller.apply_operator_event(model::DescribeHost{host, facts});
+  if (!described)
+    LS_LOG(warning, "what host {} is cannot go onto the map: {}", host, described.error().message);
+}
+
+// A node of another host keeps its items.
+Result<api::CollectAnswer> HostCalls::collect(const std::string& host,
+                                              const api::CollectRequest& request) {
+  const model::NodeName name = TRY(model::parse_node_name(request.node));
+  TRY(setup_.controller.fetch(name.id.attempt.run));
+  const model::State& state = setup_.controller.state();
+  if (!model::has_node(state, name) || state.nodes.at(name.id).host != host)
+    return api::CollectAnswer{};
+  return api::CollectAnswer{.acknowledged = TRY(setup_.insight.ingest(name.id, request.items)),
+                            .known = true};
+}
+
+Result<api::RunFolders> HostCalls::kept_files(const api::RunFolders& question) {
+  constexpr std::size_t kFoldersMax = 1000;
+  if (question.folders.size() > kFoldersMax)
+    return Error{Code::invalid, format("folders: {} at most", kFoldersMax)};
+  api::RunFolders answer = question;
+  for (api::RunFolder& folder : answer.folders) folder.kept = TRY(kept_files_of(folder));
+  return answer;
+}
+
+// A run that this store made and does not have was removed. What another store made stays.
+Result<api::KeptFiles> HostCalls::kept_files_of(const api::RunFolder& folder) {
+  const model::RunId id = TRY(model::parse_run_id(folder.run));
+  TRY(setup_.controller.fetch(id));
+  const model::State& state = setup_.controller.state();
+  const auto run = state.runs.find(id);
+  if (run == state.runs.end()) {
+    const auto highest = state.numbers.find(id.project);
+    const bool was_removed = folder.generation == state.store.generation &&
+                             highest != state.numbers.end() && id.number <= highest->second;
+    return was_removed ? api::KeptFiles::none : api::KeptFiles::all;
+  }
+  const bool has_expired = model::is_final(run->second.state) && run->second.ended &&
+                           setup_.has_expired && TRY(setup_.has_expired(id, *run->second.ended));
+  return has_expired ? api::KeptFiles::checkpoints : api::KeptFiles::all;
+}
+
+void HostCalls::answer(const std::string& host) {
+  const auto call = waiting_.extract(host);
+  if (!call.empty()) call.mapped().reply.send(setup_.hosts_engine->orders(host));
+}
+
+// Together for several orders, and never inside the call that makes them.
+void HostCalls::answer_soon(const std::string& host) {
+  const bool is_first = announced_.empty();
+  announced_.insert(host);
+  if (is_first)
+    announced_timer_ = loop_.after(std::chrono::milliseconds(1), [this] { answer_announced(); });
+}
+
+void HostCalls::answer_announced() {
+  for (const std::string& host : std::exchange(announced_, {})) answer(host);
+}
+
+void HostCalls::finish() {
+  ended_ = true;
+  while (!waiting_.empty()) answer(std::string(waiting_.begin()->first));
+}
+
+}  // namespace lockstep::server
