@@ -34,7 +34,7 @@ Result<int> print_inventory(const HostFlags& flags);
 Result<int> make_host_token(const HostFlags& flags);
 Result<int> join_host(const HostFlags& flags);
 Result<int> serve_host(const HostFlags& flags);
-// What to describe of this machine; `folder` is the one that Lockstep writes to.
+// The sources of this machine's inventory; `folder` is the one that Lockstep writes to.
 host_service::InventorySources own_inventory_sources(const std::filesystem::path& folder);
 
 // Both reach other machines by SSH, several at a time. A host that fails does not stop the others.

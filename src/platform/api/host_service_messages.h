@@ -70,7 +70,7 @@ struct JoinAnswer {
   }
 };
 
-// What is known of a node that another start of the service, or another daemon, has started.
+// The launch of a node that another start of the service, or another daemon, has started.
 struct ReportedLaunch {
   std::optional<model::AttemptRecord> attempt{};
   std::string host{};
@@ -150,7 +150,7 @@ struct StartOrder {
   }
 };
 
-// What an agent had left to deliver when it was killed.
+// The items that a killed agent had left to deliver.
 struct CollectRequest {
   std::string node;
   std::vector<spool::TelemetryItem> items{};

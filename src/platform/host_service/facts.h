@@ -1,4 +1,4 @@
-// What the map of the cluster has of this host.
+// The facts of this host that the map of the cluster has.
 #pragma once
 
 #include <string>
@@ -10,8 +10,8 @@
 
 namespace lockstep::host_service {
 
-// Of the interface on the way to the daemon. If the daemon is on this machine: of the first
-// interface that is up; 127.0.0.1 if there is none.
+// The address of the interface on the way to the daemon. If the daemon is on this machine: that of
+// the first interface that is up; 127.0.0.1 if there is none.
 std::string address_towards(const comm::HostNetwork& network, const std::string& daemon_url);
 
 // Errors: the hardware cannot be described.

@@ -1,7 +1,7 @@
-// NodeCleanup: collects and removes what the nodes of this host leave. What a killed agent could
-// not deliver goes to the daemon; then its spool, secret and sockets are removed, and the launch
-// file as the last, which marks the node as not cleaned up. Of old and removed runs all else goes
-// when the daemon says so. Each step may be repeated.
+// NodeCleanup: collects and removes the files that the nodes of this host leave. The daemon gets
+// the items that a killed agent could not deliver. Then spool, secret and sockets are removed, and
+// the launch file as the last, which marks the node as not cleaned up. All other files go when the
+// daemon says that their run is old or removed. Each step may be repeated.
 #pragma once
 
 #include <deque>

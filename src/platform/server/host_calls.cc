@@ -118,7 +118,7 @@ Result<api::RunFolders> HostCalls::kept_files(const api::RunFolders& question) {
   return answer;
 }
 
-// A run that this store made and does not have was removed. What another store made stays.
+// A run that this store made and does not have was removed. Files of another store stay.
 Result<api::KeptFiles> HostCalls::kept_files_of(const api::RunFolder& folder) {
   const model::RunId id = TRY(model::parse_run_id(folder.run));
   TRY(setup_.controller.fetch(id));

@@ -41,7 +41,7 @@ std::optional<std::string> host_name(const Credentials& credentials,
   return host;
 }
 
-// Whether it was used already is decided by the step, which knows the claim of the caller.
+// The step decides whether it was used already: it knows the claim of the caller.
 std::optional<host::JoinToken> join_token(const Credentials& credentials,
                                           const net::HttpRequest& request,
                                           const std::vector<std::string>& path_parameters) {

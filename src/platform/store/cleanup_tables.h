@@ -24,7 +24,7 @@ struct EndedRun {
 // Up to so many ended runs, the one that ended first in front; those after `last`.
 Result<std::vector<EndedRun>> ended_runs_after(Database& database,
                                                const std::optional<EndedRun>& last, int most);
-// Of a run that ended then.
+// The level of a run that ended then.
 Result<CleanupLevel> cleanup_level_of(Database& database, const model::RunId& run, Time ended);
 // A run that is resumed and ends again is cleaned up again.
 Result<void> record_cleaned(Database& database, const EndedRun& run);

@@ -36,8 +36,7 @@ class HostsEngine : public Engine {
   void kill(const model::NodeName& node) override;
   Result<EngineList> list() override;
 
-  // Of a host that has proven its credential. A report that is older than one before changes
-  // nothing.
+  // The host has proven its credential. A report that is older than one before changes nothing.
   void take(const std::string& host, const api::ServiceReport& report);
   // The host gets an answer: all orders that it has not confirmed.
   api::ServiceOrders orders(const std::string& host);

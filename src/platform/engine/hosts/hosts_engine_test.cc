@@ -44,7 +44,6 @@ Gang gang_on(int nodes, int attempt = 1) {
 
 class HostsEngineTest : public ::testing::Test {
  protected:
-  // Of host "h0" unless another is named.
   api::ServiceReport report(std::vector<std::pair<model::NodeName, Phase>> nodes = {}) {
     api::ServiceReport report{.service = service_, .number = ++number_, .clock = clock_.now()};
     report.session = "daemon";
