@@ -123,6 +123,7 @@ controller::ControllerSetup controller_setup(DaemonContext& ground, const host::
           .home = home.folder,
           .policy = step::step_policy(settings),
           .settings = settings,
+          .hosts_make_map = ground.hosts_engine != nullptr,
           .home_is_copy = ground.home_place == host::HomeIdentity::copied};
 }
 
@@ -273,7 +274,7 @@ Result<int> run_daemon(const host::Home& home, const ServeConfig& served) {
         engine::HostsEngine::Setup{.steady = ground.steady,
                                    .clock = ground.clock,
                                    .session = net::random_hex(kSessionBytes),
-                                   .silent_after = settings.unreachable_after});
+                                   .silent_after = settings.host_silent_after});
   const auto controller =
       TRY(controller::Controller::open(controller_setup(ground, home, settings)));
   TRY(host::record_home_identity(home));  // by now, a copy's store has another generation

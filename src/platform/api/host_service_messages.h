@@ -210,13 +210,16 @@ struct ServiceOrders {
   std::int64_t number = 0;
   std::vector<StartOrder> start{};
   std::vector<std::string> kill{};
+  double wait_seconds = 10;
 
   static constexpr auto fields() {
     return record<ServiceOrders>(
         required(field("session", &ServiceOrders::session, "which start of the daemon")),
         required(field("number", &ServiceOrders::number, "of this answer; it only rises")),
         field("start", &ServiceOrders::start, "nodes to start, unless they ever had an agent"),
-        field("kill", &ServiceOrders::kill, "nodes to end by force"));
+        field("kill", &ServiceOrders::kill, "nodes to end by force"),
+        field("wait_seconds", &ServiceOrders::wait_seconds,
+              "for which the next poll should wait for an order"));
   }
 };
 

@@ -24,8 +24,8 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr Duration kOrdersWait = seconds(10);   // of a poll
-constexpr Duration kAnswerLimit = seconds(10);  // beyond that
+constexpr Duration kWaitMin = seconds(1), kWaitMax = std::chrono::minutes(1);  // of a poll
+constexpr Duration kAnswerLimit = seconds(10);                                 // beyond that
 constexpr Duration kRetryFirst = milliseconds(500);
 constexpr Duration kRetryMax = seconds(5);
 constexpr Duration kRefusedRetry = seconds(30);
@@ -146,6 +146,7 @@ void HostService::carry_out(const api::ServiceOrders& orders) {
     session_ = {.id = orders.session};
     is_described_ = false;
   }
+  session_.wait = std::clamp(from_seconds(orders.wait_seconds), kWaitMin, kWaitMax);
   if (orders.number <= session_.answered) return;
   for (const api::StartOrder& start : orders.start) {
     const auto node = model::parse_node_id(start.launch.node);
@@ -161,11 +162,17 @@ void HostService::carry_out(const api::ServiceOrders& orders) {
   session_.answered = orders.number;
 }
 
+// The first answer of a daemon says for how long to wait.
+Duration HostService::poll_wait() {
+  const Lock lock(mutex_);
+  return session_.wait;
+}
+
 void HostService::follow_orders() {
   client::Client client = new_client();
   Duration pause{};
   for (;;) {
-    const auto called = call(client, make_report(), kOrdersWait);
+    const auto called = call(client, make_report(), poll_wait());
     if (called) {
       pause = Duration(0);
       continue;

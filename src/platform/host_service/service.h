@@ -49,11 +49,13 @@ class HostService {
   struct Session {
     std::string id;             // of the daemon; empty: no answer yet
     std::int64_t answered = 0;  // the last answer that was carried out
+    Duration wait{};            // of the next poll
   };
 
   explicit HostService(Setup setup);
   api::ServiceReport make_report() LS_EXCLUDES(mutex_);
   Result<void> call(client::Client& client, const api::ServiceReport& report, Duration wait);
+  Duration poll_wait() LS_EXCLUDES(mutex_);
   void carry_out(const api::ServiceOrders& orders) LS_EXCLUDES(mutex_);
   void look_at_machine() LS_EXCLUDES(mutex_);
   void add_nodes(api::ServiceReport& report);

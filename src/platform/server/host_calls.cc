@@ -13,7 +13,6 @@ namespace {
 
 constexpr Duration kJoinTokenLife = std::chrono::hours(1);
 constexpr Duration kOrdersWaitMax = std::chrono::seconds(60);
-constexpr std::string_view kDefaultPod = "default";
 
 const model::HostRow* row_of(const model::State& state, const std::string& host) {
   const auto row = state.hosts.find(host);
@@ -38,7 +37,7 @@ Result<api::JoinTokenAnswer> HostCalls::make_token(const std::string& host,
                                                    const api::JoinTokenRequest& request) const {
   TRY(engine());
   TRY(model::check_name("a host", host));
-  const std::string pod = request.pod.value_or(std::string(kDefaultPod));
+  const std::string pod = request.pod.value_or(std::string(model::kDefaultPod));
   TRY(model::check_name("a pod", pod));
   const model::HostRow* const row = row_of(setup_.controller.state(), host);
   host::JoinToken token{

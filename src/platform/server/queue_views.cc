@@ -208,7 +208,7 @@ api::HostList host_list(const model::State& state) {
       view.state = row->second.state;
       view.reason = row->second.reason;
       view.unavailable = row->second.unavailable;
-      view.since = row->second.since;
+      if (row->second.since != Time()) view.since = row->second.since;
       view.events = row->second.audit;
     }
   }

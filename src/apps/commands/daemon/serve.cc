@@ -26,6 +26,8 @@ namespace lockstep::cli {
 namespace {
 
 constexpr std::int64_t kPortMax = 65535;
+// Hosts keep the daemon's address, so that it must be the same after a restart.
+constexpr int kHostsPort = 7070;
 constexpr auto kStopTimeout = std::chrono::seconds(15);
 constexpr auto kSignTimeout = std::chrono::seconds(2);
 
@@ -37,7 +39,7 @@ struct ServeFlags {
   bool insecure = false;
   std::vector<std::string> settings;
   bool again = false;
-  bool listen_given = false;
+  bool listen_given = false, port_given = false;
   bool detach = false;
   bool stop = false;
 };
@@ -198,6 +200,7 @@ Result<int> run_serve(ServeFlags& flags) {
   TRY(read_tls(flags));
   if (!flags.engine.empty()) flags.config.engine = flags.engine;
   TRY(check_engine(flags.config));
+  if (hosts_join(flags.config) && !flags.port_given) flags.config.port = kHostsPort;
   return flags.detach ? serve_detached(flags) : serve(flags);
 }
 
@@ -227,8 +230,9 @@ ServeOptions add_cluster_options(CLI::App& command, ServeFlags& flags) {
                     .add_option("--name", flags.config.names,
                                 "a name by which callers reach that address; may be repeated")
                     ->type_name("NAME");
-  auto* port = command.add_option("--port", flags.config.port, "port; 0: any free one")
-                   ->capture_default_str()
+  auto* port = command
+                   .add_option("--port", flags.config.port,
+                               "port; 0: any free one (default: 0; with --engine hosts 7070)")
                    ->check(whole_number(0, kPortMax));
   return {hosts, map, engine, names, port};
 }
@@ -302,6 +306,7 @@ void add_serve(CLI::App& app, Action& action) {
       "  lockstep serve --stop");
   command->callback([&action, flags, command] {
     flags->listen_given = command->get_option("--listen")->count() > 0;
+    flags->port_given = command->get_option("--port")->count() > 0;
     action = [flags] { return run_serve(*flags); };
   });
 }

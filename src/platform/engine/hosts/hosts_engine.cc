@@ -154,6 +154,7 @@ std::string HostsEngine::problem_of(const api::ServiceReport& report) const {
 api::ServiceOrders HostsEngine::orders(const std::string& name) {
   Host& host = hosts_[name];
   api::ServiceOrders orders{.session = setup_.session, .number = ++host.answers};
+  orders.wait_seconds = in_seconds(setup_.silent_after / 3);
   for (auto& [node, start] : host.starts) {
     if (start.sent_in == 0) start.sent_in = orders.number;
     orders.start.push_back(start.order);

@@ -40,6 +40,7 @@ Result<void> check(const Settings& settings) {
   TRY(check_at_least("retry_pause_first", s.retry_pause_first, seconds(0), ""));
   TRY(check_at_least("retry_pause_max", s.retry_pause_max, s.retry_pause_first,
                      " (retry_pause_first)"));
+  TRY(check_at_least("host_silent_after", s.host_silent_after, seconds(3), ""));
   if (s.connection_timeout < seconds(1) || s.connection_timeout > std::chrono::hours(1))
     return Error{Code::invalid, format("connection_timeout: must be from 1s to 1h, not {}",
                                        lockstep::text(s.connection_timeout))};

@@ -26,6 +26,7 @@ struct Settings {
   Duration retry_pause_max = std::chrono::minutes(1);
   Duration connection_timeout = std::chrono::seconds(5);
   int node_stops_per_day = 100;
+  Duration host_silent_after = std::chrono::seconds(30);
 
   bool operator==(const Settings&) const = default;
 
@@ -62,7 +63,10 @@ struct Settings {
         between(0, 1'000'000,
                 field("node_stops_per_day", &Settings::node_stops_per_day,
                       "attempts of a run that may end within a day because a host shuts down or "
-                      "takes its devices back; each further one is a loss")));
+                      "takes its devices back; each further one is a loss")),
+        field("host_silent_after", &Settings::host_silent_after,
+              "without a call of its host service, until a host takes no run; a third of it is the "
+              "longest time between two calls"));
   }
 };
 

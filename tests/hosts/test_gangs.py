@@ -1,0 +1,104 @@
+"""Gangs on machines that joined: what happens to them when a service, a daemon or a host fails."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.hosts.cluster import UNIT, Cluster
+from tests.hosts.host import Host
+from tests.hosts.testbed import Testbed
+
+from tests.conftest import PATIENCE, wait_until
+
+# Each rank writes a line every 0.1 s until the file is there.
+TICKS = "i=0; while [ ! -e /shared/done-%s ]; do i=$((i+1)); echo tick $RANK $i; sleep 0.1; done"
+
+
+@pytest.fixture
+def cluster(testbed: Testbed, hosts: list[Host], tmp_path: Path) -> Iterator[Cluster]:
+    with Cluster(testbed, tmp_path) as made:
+        made.add(*hosts)
+        yield made
+
+
+class Ticking:
+    """A gang that runs until it is told to end."""
+
+    def __init__(self, cluster: Cluster, testbed: Testbed, name: str, nodes: int = 4) -> None:
+        self.cluster = cluster
+        self._done = testbed.shared / f"done-{name}"
+        self.run = cluster.submit(TICKS % name, "--name", name, nodes=nodes)
+        cluster.await_state(self.run, "running")
+
+    def ticks(self) -> dict[int, list[int]]:
+        """By rank, as they are in the log."""
+        found: dict[int, list[int]] = {}
+        for line in self.cluster.lines(self.run):
+            words = line.split()
+            if words[0] == "tick":
+                found.setdefault(int(words[1]), []).append(int(words[2]))
+        return found
+
+    def await_progress(self) -> None:
+        """Every rank has written lines since the call."""
+        before = {rank: len(lines) for rank, lines in self.ticks().items()}
+        wait_until(
+            f"{self.run} goes on",
+            lambda: all(len(lines) > before.get(rank, 0) for rank, lines in self.ticks().items()),
+            2 * PATIENCE,
+        )
+
+    def end(self) -> None:
+        """It succeeds in its first attempt, and no line is missing or twice."""
+        self._done.touch()
+        view = self.cluster.await_state(self.run, "succeeded")
+        assert len(view["attempts"]) == 1, view
+        found = self.ticks()
+        for rank, lines in found.items():
+            assert lines == list(range(1, len(lines) + 1)), (rank, lines)
+        assert sorted(found) == list(range(len(found)))
+
+
+def test_a_gang_of_four_hosts_runs_and_its_lines_are_all_there(
+    cluster: Cluster, testbed: Testbed, hosts: list[Host]
+) -> None:
+    gang = Ticking(cluster, testbed, "plain")
+    assert {node["host"] for node in cluster.run(gang.run)["attempts"][0]["nodes"]} == {
+        host.name for host in hosts
+    }
+    gang.await_progress()
+    gang.end()
+    assert all(cluster.host(host)["free"] == cluster.host(host)["devices"] for host in hosts)
+
+
+def test_a_gang_does_not_see_that_host_services_and_the_daemon_are_killed(
+    cluster: Cluster, testbed: Testbed, hosts: list[Host]
+) -> None:
+    gang = Ticking(cluster, testbed, "killed")
+    for host in hosts:
+        host.as_root(f"systemctl kill --kill-who=main --signal=KILL {UNIT}")
+    gang.await_progress()
+    cluster.restart_daemon()
+    for host in hosts:
+        cluster.await_host(host, lambda view: not view["unavailable"])
+    gang.await_progress()
+    for host in hosts:
+        host.as_root(f"systemctl restart {UNIT}")
+    gang.await_progress()
+    gang.end()
+
+
+def test_a_cut_between_the_daemon_and_a_host_costs_a_gang_nothing(
+    cluster: Cluster, testbed: Testbed, hosts: list[Host]
+) -> None:
+    gang = Ticking(cluster, testbed, "cut")
+    hosts[1].drop("login")
+    try:
+        cluster.await_host(hosts[1], lambda view: "has not called since" in view["unavailable"])
+    finally:
+        hosts[1].undrop("login")
+    cluster.await_host(hosts[1], lambda view: not view["unavailable"])
+    gang.await_progress()
+    gang.end()
