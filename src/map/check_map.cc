@@ -150,11 +150,8 @@ class Checker {
   }
 
   Result<void> check_id(const Host& host, const JsonLocation& location) {
-    if (!is_id(host.id))
-      return location.at("id").error(format(
-          "'{}' is not an id; write at most {} letters, digits, '-', '_' or '.', first a letter or "
-          "digit",
-          host.id, kLongestId));
+    if (auto checked = check_host_id(host.id); !checked)
+      return location.at("id").error(checked.error().message);
     auto [first, is_new] = paths_.emplace(host.id, location.path());
     if (is_new) return {};
     return location.at("id").error(
@@ -200,6 +197,14 @@ class Checker {
 };
 
 }  // namespace
+
+Result<void> check_host_id(std::string_view id) {
+  if (is_id(id)) return {};
+  return Error{Code::invalid,
+               format("'{}' is not an id; write at most {} letters, digits, '-', '_' or '.', first "
+                      "a letter or digit",
+                      id, kLongestId)};
+}
 
 Result<void> check_at(const ClusterMap& map, const JsonLocation& root) {
   return Checker().check_map(map, root);

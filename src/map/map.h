@@ -215,6 +215,9 @@ struct ClusterMap {
   }
 };
 
+// Checks the id of a host, which becomes a file name.
+Result<void> check_host_id(std::string_view id);
+
 // Checks that the map is usable: at least one pod, each with leaves, hosts, islands and devices at
 // every level; the ids of hosts are well-formed (they become file names) and unique.
 Result<void> check(const ClusterMap& map);

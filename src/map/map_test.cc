@@ -66,6 +66,18 @@ TEST(Query, HostsComeInOrderAndAreFoundById) {
   EXPECT_EQ(devices(*find_host(map, "a"))[3]->number, 3);
 }
 
+TEST(Query, HostsHaveTheSameDevicesIfEachIndexNamesTheSame) {
+  const Host before = host("a");
+  Host after = before;
+  after.address = "10.0.0.1";
+  EXPECT_TRUE(has_same_devices(before, after));
+  after.islands.back().devices.pop_back();
+  EXPECT_FALSE(has_same_devices(before, after));
+  after = before;
+  after.islands.back().devices.back().number = 7;
+  EXPECT_FALSE(has_same_devices(before, after));
+}
+
 TEST(Query, AHostWithoutNameOrAddressGoesByItsId) {
   Host plain = host("a");
   EXPECT_EQ(name_of(plain), "a");
@@ -265,6 +277,11 @@ TEST(Tree, OneHostIsShownWithoutLinksToNobody) {
             "      `- host box (box-1234)  2 cores; memory unknown\n"
             "         `- island 0          2 cores                          between devices "
             "unknown\n");
+}
+
+TEST(Tree, AClusterWithoutHostsSaysSo) {
+  EXPECT_EQ(text(ClusterMap{.name = "lab", .between_pods = {}, .pods = {}}),
+            "cluster lab  no hosts\n");
 }
 
 }  // namespace

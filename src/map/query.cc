@@ -105,6 +105,11 @@ std::size_t device_count(const Host& host) {
   return count;
 }
 
+bool has_same_devices(const Host& a, const Host& b) {
+  return std::ranges::equal(devices(a), devices(b),
+                            [](const Device* of_a, const Device* of_b) { return *of_a == *of_b; });
+}
+
 std::size_t device_count(const ClusterMap& map) {
   std::size_t count = 0;
   for (const Host* host : hosts(map)) count += device_count(*host);

@@ -2,6 +2,7 @@
 // islands, from 0), as in placements. Names that are not in the map are errors with a suggestion.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,6 +34,8 @@ std::vector<const Host*> hosts(const ClusterMap& map);
 std::vector<const Host*> hosts(const Pod& pod);
 std::vector<const Device*> devices(const Host& host);
 std::size_t device_count(const Host& host);
+// True if an index names the same device on both.
+bool has_same_devices(const Host& a, const Host& b);
 std::size_t device_count(const ClusterMap& map);
 
 // Null if there is none.

@@ -89,7 +89,7 @@ class Tree {
     auto all = hosts(map);
     has_neighbours_ = all.size() > 1;
     add("", "", format("cluster {}", map.name.empty() ? "(unnamed)" : map.name),
-        format("{}: {}", counted(all.size(), "host"), host_sums(all)),
+        all.empty() ? "no hosts" : format("{}: {}", counted(all.size(), "host"), host_sums(all)),
         map.pods.size() > 1 ? link_text("between pods", map.between_pods) : "");
     for (std::size_t i = 0; i < map.pods.size(); ++i)
       add_pod(map.pods[i], i, i + 1 == map.pods.size());

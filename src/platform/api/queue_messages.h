@@ -217,7 +217,7 @@ struct HostView {
         field("state", &HostView::state,
               "open; avoided: only if no other host fits; closed and drained: to no new run"),
         field("reason", &HostView::reason, "why it is not open"),
-        field("unavailable", &HostView::unavailable, "why its engine cannot use it now"),
+        field("unavailable", &HostView::unavailable, "why it cannot be used now"),
         field("since", &HostView::since, "in that state; absent: always"),
         field("devices", &HostView::devices, "that it has"),
         field("free", &HostView::free, "of them held by no run"),

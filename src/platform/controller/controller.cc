@@ -11,6 +11,7 @@
 #include "comm/cost/costs.h"
 #include "map/query.h"
 #include "platform/controller/gang_of.h"
+#include "platform/core/model/map_of_hosts.h"
 #include "platform/core/step/ending/reason_text.h"
 #include "platform/core/step/ending/removal.h"
 #include "platform/core/step/ending/silence.h"
@@ -107,6 +108,20 @@ bool conflicts_with_orphan(const model::State& state, const model::Node& node) {
   });
 }
 
+// Rows of hosts that were damaged or changed by hand must not reach the scheduler.
+Result<map::ClusterMap> map_at_start(const ControllerSetup& setup, const model::State& state) {
+  if (!setup.hosts_make_map) {
+    TRY(map::check(setup.map));
+    return setup.map;
+  }
+  map::ClusterMap map = model::map_of_hosts(state.hosts, setup.map);
+  if (map.pods.empty()) return map;
+  if (auto checked = map::check(map); !checked)
+    return Error{Code::corrupt,
+                 format("the store has hosts that make no map: {}", checked.error().message)};
+  return map;
+}
+
 std::string costs_text(const map::ClusterMap& map) {
   const comm::Costs costs = comm::costs_of(map);
   return costs == comm::Costs{} ? "" : comm::encode_costs(costs);
@@ -123,9 +138,9 @@ Controller::Controller(ControllerSetup setup, model::State state, model::StoreHi
       problem_log_(setup_.clock) {}
 
 Result<std::unique_ptr<Controller>> Controller::open(ControllerSetup setup) {
-  TRY(map::check(setup.map));
   model::State state = TRY(setup.store.load());
-  state.map = setup.map;
+  state.map = TRY(map_at_start(setup, state));
+  state.hosts_make_map = setup.hosts_make_map;
   state.settings = setup.settings;
   state.engine = std::string(setup.engine.name());
   state.engine_has_listed = false;
@@ -561,6 +576,7 @@ Result<step::Outcome> Controller::commit_events(std::span<const model::Event> ev
     return committed.error();
   }
   decider_.accept(outcome.changes);
+  update_costs(outcome.changes);
   const auto names_are_new = [](const model::Change& change) {
     return std::holds_alternative<model::StoreRow>(change);
   };
@@ -574,6 +590,14 @@ Result<step::Outcome> Controller::commit_events(std::span<const model::Event> ev
       unsubmitted_.insert(submit->attempt);
   effects_.insert(effects_.end(), outcome.effects.begin(), outcome.effects.end());
   return outcome;
+}
+
+void Controller::update_costs(const std::vector<model::Change>& changes) {
+  const auto is_host = [](const model::Change& change) {
+    return std::holds_alternative<model::HostRow>(change);
+  };
+  if (state().hosts_make_map && std::ranges::any_of(changes, is_host))
+    costs_ = costs_text(state().map);
 }
 
 Result<void> Controller::commit(const std::vector<model::Change>& changes) {

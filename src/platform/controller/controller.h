@@ -54,11 +54,14 @@ struct ControllerSetup {
   const Clock& clock;
   const SteadyClock& steady;
   host::Keys keys;
-  map::ClusterMap map;         // of the cluster, as it is now
+  // The cluster at the start. If hosts join: only the parts that no host reports
+  // (model/map_of_hosts.h).
+  map::ClusterMap map;
   std::filesystem::path home;  // the daemon's folder, absolute
   sched::SchedulingPolicy policy = step::step_policy();
   model::Settings settings{};
   bool home_is_copy = false;  // the folder is not the one that was served last: maybe an older copy
+  bool hosts_make_map = false;  // the hosts of the cluster are those that join
 };
 
 class Controller {
@@ -83,7 +86,8 @@ class Controller {
   // another run needs it.
   Result<void> remove(const model::RunId& run);
   // Requests by users and operators for waiting runs, hosts and limits: HoldRun, ReleaseRun,
-  // SetPriority, SetHost, SetLimit, SetWeight; and StopOrphan, AdoptOrphan.
+  // SetPriority, SetHost, SetLimit, SetWeight; and StopOrphan, AdoptOrphan. Also of hosts that
+  // join: AdmitHost, DescribeHost, RemoveHost.
   Result<void> apply_operator_event(const model::Event& event);
   // Dry run: where the run would start if it were submitted now, and what would be preempted.
   // Changes nothing.
@@ -149,6 +153,7 @@ class Controller {
   Result<step::Outcome> commit_event(const model::Event& event);
   Result<step::Outcome> commit_events(std::span<const model::Event> events);
   Result<model::Command> command_of(const model::NodeReport& report);
+  void update_costs(const std::vector<model::Change>& changes);
   Result<void> commit(const std::vector<model::Change>& changes);
   void record_store_result(const Result<void>& stored);
   void probe_store();

@@ -207,7 +207,7 @@ api::HostList host_list(const model::State& state) {
       if (row == state.hosts.end()) continue;
       view.state = row->second.state;
       view.reason = row->second.reason;
-      view.unavailable = row->second.unavailable;
+      view.unavailable = model::why_unusable(row->second);
       if (row->second.since != Time()) view.since = row->second.since;
       view.events = row->second.audit;
     }

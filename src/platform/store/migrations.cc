@@ -310,11 +310,22 @@ constexpr std::string_view kEngines[] = {
     "alter table hosts add column unavailable text not null default ''",
 };
 
-constexpr std::array<std::span<const std::string_view>, 20> kMigrations = {
-    kRunsAndAttempts, kInsight,     kHangAndResume, kBounds,  kRequests,
-    kControl,         kPreemptions, kShares,        kEvents,  kWeights,
-    kFaults,          kGenerations, kClock,         kOrphans, kStopReasons,
-    kFieldNames,      kEndedRuns,   kUnreachable,   kAgents,  kEngines};
+// Hosts that join a cluster of own machines; `facts` is JSON.
+constexpr std::string_view kJoinedHosts[] = {
+    "alter table hosts add column pod text not null default ''",
+    "alter table hosts add column facts text",
+    "alter table hosts add column next_facts text",
+    "alter table hosts add column credential integer not null default 0",
+    "alter table hosts add column claim text not null default ''",
+    "alter table hosts add column machine text not null default ''",
+    "alter table hosts add column joined integer not null default 0",
+};
+
+constexpr std::array<std::span<const std::string_view>, 21> kMigrations = {
+    kRunsAndAttempts, kInsight, kHangAndResume, kBounds,     kRequests,  kControl,
+    kPreemptions,     kShares,  kEvents,        kWeights,    kFaults,    kGenerations,
+    kClock,           kOrphans, kStopReasons,   kFieldNames, kEndedRuns, kUnreachable,
+    kAgents,          kEngines, kJoinedHosts};
 
 Result<bool> has_table(Database& database, std::string_view name) {
   const auto found = TRY(database.rows<std::string>(

@@ -96,6 +96,19 @@ model::Node full_node() {
                 {3, 1, 78, model::RankState::killed, 9, true, Time(Duration(24))}};
   return node;
 }
+map::Host full_facts(int devices) {
+  map::Host host;
+  host.id = "b";
+  host.name = "gpu-b";
+  host.address = "10.0.0.2";
+  host.memory = 64_GiB;
+  host.cores = 8;
+  host.to_leaf.latency = Duration(5);
+  for (int number = 0; number < devices; ++number)
+    host.islands.emplace_back().devices.push_back(
+        {map::DeviceKind::gpu, number, 80_GiB, false, format("GPU-{}", number)});
+  return host;
+}
 model::HostRow full_host() {
   return {"b",
           model::HostState::drained,
@@ -103,7 +116,14 @@ model::HostRow full_host() {
           Time(Duration(7)),
           {{Time(Duration(7)), "", "x"}},
           {{"demo/1", Time(Duration(8))}},
-          "is silent"};
+          "is silent",
+          "east",
+          full_facts(2),
+          full_facts(3),
+          7,
+          std::string(64, 'c'),
+          "3f9c",
+          Time(Duration(6))};
 }
 std::vector<model::Change> all_rows() {
   return {full_run(),
@@ -202,6 +222,19 @@ TEST_F(StoreTest, ACommitThatFailsHalfWayChangesNothing) {
   ASSERT_FALSE(store.commit(rows));
   EXPECT_TRUE(store.load().value().runs.empty());
   EXPECT_TRUE(store.commit(all_rows()));
+}
+
+TEST_F(StoreTest, AHostThatWasRemovedHasNoFactsAndKeepsTheNumberOfItsCredential) {
+  auto database = open();
+  SqlStore store(*database);
+  ASSERT_TRUE(store.commit(all_rows()));
+  model::HostRow removed = full_host();
+  removed.facts.reset();
+  removed.next_facts.reset();
+  removed.claim.clear();
+  ++removed.credential;
+  ASSERT_TRUE(store.commit(std::vector<model::Change>{removed}));
+  EXPECT_EQ(store.load().value().hosts.at("b"), removed);
 }
 
 TEST_F(StoreTest, BothStoresAgree) {
@@ -419,6 +452,10 @@ TEST_F(StoreTest, WhatCannotBeReadIsCorruptionAndNamedByTableRowAndColumn) {
         std::pair("update nodes set state = ''", "table nodes, demo/3.2/1, column state: "),
         std::pair("update hosts set state = 'shut'",
                   "table hosts, b, column state: 'shut' is none "),
+        std::pair("update hosts set facts = '{}'",
+                  "table hosts, b, column facts: the field 'id' is missing"),
+        std::pair("update hosts set facts = 'no JSON'", "table hosts, b, column facts: "),
+        std::pair("update hosts set next_facts = '[]'", "table hosts, b, column next_facts: "),
         std::pair("update ranks set activity = 'dancing' where local_rank = 1",
                   "table ranks, local rank 1 of demo/3.2/1, column activity: 'dancing' is none "
                   "of ")}) {

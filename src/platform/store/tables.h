@@ -135,7 +135,10 @@ struct Table<model::HostRow> {
     return std::tuple(key("id", &Host::id), column("state", &Host::state),
                       column("reason", &Host::reason), column("since", &Host::since),
                       column("audit", &Host::audit), column("losses", &Host::losses),
-                      column("unavailable", &Host::unavailable));
+                      column("unavailable", &Host::unavailable), column("pod", &Host::pod),
+                      column("facts", &Host::facts), column("next_facts", &Host::next_facts),
+                      column("credential", &Host::credential), column("claim", &Host::claim),
+                      column("machine", &Host::machine), column("joined", &Host::joined));
   }
 };
 

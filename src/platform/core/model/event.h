@@ -55,6 +55,27 @@ struct SetHost {
   std::string by;
   std::string reason;
 };
+// A host's service joins with a join token, for the credential of this number. The same call again,
+// with the same claim, changes nothing: its answer was lost.
+struct AdmitHost {
+  std::string host;
+  std::string pod;     // empty: kDefaultPod
+  int credential = 0;  // of the host's row when the token was made
+  std::string claim;   // hex SHA-256 of a random value that the service chose
+  std::string machine;
+};
+// A host's service reports what the host is. If the devices differ while runs hold devices of the
+// host, it counts once these have ended.
+struct DescribeHost {
+  std::string host;
+  map::Host facts;
+};
+// An operator removes a host that has joined. Its credential is void from then on.
+struct RemoveHost {
+  std::string host;
+  std::string by;
+  bool lost = false;  // the machine does not come back: what is left of its nodes counts as gone
+};
 // The number of devices that the project or user may hold at once; none: no limit.
 struct SetLimit {
   LimitId limit;
@@ -121,8 +142,9 @@ struct ClockChanged {
 };
 
 using Event = std::variant<SubmitRun, StopRun, ResumeRun, HoldRun, ReleaseRun, SetPriority, SetHost,
-                           SetLimit, SetWeight, NodeReport, NodeSeen, HostsSeen, OrphansListed,
-                           StopOrphan, AdoptOrphan, Tick, DaemonStarted, ClockChanged>;
+                           AdmitHost, DescribeHost, RemoveHost, SetLimit, SetWeight, NodeReport,
+                           NodeSeen, HostsSeen, OrphansListed, StopOrphan, AdoptOrphan, Tick,
+                           DaemonStarted, ClockChanged>;
 
 // Start the agents of the attempt's nodes. Idempotent: the engine starts no node twice.
 struct SubmitGang {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/units.h"
+#include "map/map.h"
 #include "platform/core/model/audit.h"
 #include "platform/core/model/host_state.h"
 #include "text/record.h"
@@ -29,7 +30,7 @@ struct HostLoss {
   }
 };
 
-// A host with a setting. All other hosts are open.
+// A host with a setting, or one that joined. All other hosts are open.
 struct HostRow {
   std::string id;  // id in the map
   HostState state = HostState::open;
@@ -39,15 +40,38 @@ struct HostRow {
   std::vector<HostLoss> losses;  // of the last day, oldest first
   std::string unavailable{};     // why its engine cannot use it now; empty: it can
 
+  // The rest is for a host that joins a cluster of own machines (docs/design/hosts.md).
+  std::string pod{};                 // its pod on the map; empty: kDefaultPod
+  std::optional<map::Host> facts{};  // what it is on the map; none: it is not on the map
+  // The next facts: its service has reported other devices while runs hold devices of `facts`. The
+  // host takes no run until these have ended.
+  std::optional<map::Host> next_facts{};
+  int credential = 0;     // the credential of this number is valid; 0: it never had one
+  std::string claim{};    // hex SHA-256 of a value that its service chose; empty: it has not joined
+  std::string machine{};  // the id of the installation that joined
+  Time joined{};
+
   bool operator==(const HostRow&) const = default;
 };
 
-// May the scheduler place runs on it? As an operator set it, unless its engine cannot use it.
-inline HostState placement_state(const HostRow& host) {
-  return host.unavailable.empty() ? host.state : std::max(host.state, HostState::closed);
+inline constexpr std::string_view kDefaultPod = "pod-0";
+
+// A service has joined with a token since the host was last removed.
+inline bool has_joined(const HostRow& host) { return !host.claim.empty(); }
+
+// Why it takes no run now, besides what an operator set; empty: nothing keeps it from that.
+inline std::string why_unusable(const HostRow& host) {
+  if (!host.unavailable.empty() || !host.next_facts) return host.unavailable;
+  return "its devices have changed, and runs still hold those of before";
 }
-inline const std::string& placement_reason(const HostRow& host) {
-  return host.unavailable.empty() ? host.reason : host.unavailable;
+
+// May the scheduler place runs on it? As an operator set it, unless it cannot be used.
+inline HostState placement_state(const HostRow& host) {
+  return why_unusable(host).empty() ? host.state : std::max(host.state, HostState::closed);
+}
+inline std::string placement_reason(const HostRow& host) {
+  const std::string why = why_unusable(host);
+  return why.empty() ? host.reason : why;
 }
 
 enum class LimitScope { project, user };

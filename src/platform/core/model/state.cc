@@ -1,5 +1,7 @@
 #include "platform/core/model/state.h"
 
+#include "platform/core/model/map_of_hosts.h"
+
 namespace lockstep::model {
 namespace {
 
@@ -19,7 +21,12 @@ void put_row(State& state, const Attempt& attempt) {
   state.attempts.insert_or_assign(attempt.id, attempt);
 }
 void put_row(State& state, const Node& node) { state.nodes.insert_or_assign(node.id, node); }
-void put_row(State& state, const HostRow& host) { state.hosts.insert_or_assign(host.id, host); }
+void put_row(State& state, const HostRow& host) {
+  const auto found = state.hosts.find(host.id);
+  const bool moves = changes_map(found == state.hosts.end() ? nullptr : &found->second, host);
+  state.hosts.insert_or_assign(host.id, host);
+  if (moves && state.hosts_make_map) state.map = map_of_hosts(state.hosts, state.map);
+}
 void put_row(State& state, const LimitRow& limit) {
   state.limits.insert_or_assign(limit.id, limit);
 }

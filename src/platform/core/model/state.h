@@ -54,7 +54,9 @@ std::int64_t day_of(Time time);
 
 // Ordered containers throughout: decisions must not depend on hashing.
 struct State {
-  map::ClusterMap map;  // `map`, `settings`, `engine`, `numbers`, `engine_has_listed` are not rows
+  // `map`, `settings`, `engine`, `numbers`, `engine_has_listed` and `hosts_make_map` are not rows.
+  map::ClusterMap map;
+  bool hosts_make_map = false;  // apply() makes the map from `hosts`; set before the first of them
   Settings settings;
   std::string engine = "local";  // the name of the one that starts attempts
   // By project, the highest number ever given to a run here, including stores that no longer exist.
@@ -64,7 +66,7 @@ struct State {
   std::map<RunId, Run> runs;  // all open ones, and some that have ended (ended_runs.h)
   std::map<AttemptId, Attempt> attempts;
   std::map<NodeId, Node> nodes;
-  std::map<std::string, HostRow> hosts;  // those with a setting
+  std::map<std::string, HostRow> hosts;  // those with a setting, and those that joined
   std::map<LimitId, LimitRow> limits;
   std::map<NodeName, Orphan> orphans;  // only those with a stop request are stored
   std::optional<ClockRow> clock;       // none: no daemon has read it yet

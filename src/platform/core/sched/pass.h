@@ -18,7 +18,7 @@ namespace lockstep::sched {
 // In any order; each run once, in the queue or in `held`.
 Plan schedule_once(const map::ClusterMap& map, const SchedulingPolicy& policy,
                    std::span<const PendingRun> queue, std::span<const Allocation> held, Time now,
-                   const OperatorSettings& settings = {});
+                   const OperatorSettings& settings = {}, MapGrowth growth = MapGrowth::none);
 
 // Checks that the run could start on an empty map; the error describes what the map holds.
 Result<void> check_fits(const map::ClusterMap& map, const PendingRun& pending);

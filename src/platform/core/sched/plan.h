@@ -89,6 +89,9 @@ struct Limits {
   bool operator==(const Limits&) const = default;
 };
 
+// Can the map get more hosts? Then a run that it cannot hold waits for them.
+enum class MapGrowth { none, hosts_join };
+
 struct HostStatus {
   std::string host;
   model::HostState state = model::HostState::open;

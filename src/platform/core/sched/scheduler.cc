@@ -23,9 +23,9 @@ namespace lockstep::sched {
 
 class Scheduler::Impl {
  public:
-  Impl(const map::ClusterMap& map, const SchedulingPolicy& policy)
+  Impl(const map::ClusterMap& map, const SchedulingPolicy& policy, MapGrowth growth)
       : policy_(policy),
-        table_(map),
+        table_(map, growth),
         device_allocator_(table_),
         waiting_(table_, accounts_, policy) {
     LS_CHECK(policy.checkpoint_interval > Duration(0));
@@ -583,8 +583,8 @@ void Scheduler::Impl::mark_leaving(const model::RunId& run, Time now) {
   allocated_runs_.add(std::move(allocated_run));
 }
 
-Scheduler::Scheduler(const map::ClusterMap& map, const SchedulingPolicy& policy)
-    : impl_(std::make_unique<Impl>(map, policy)) {}
+Scheduler::Scheduler(const map::ClusterMap& map, const SchedulingPolicy& policy, MapGrowth growth)
+    : impl_(std::make_unique<Impl>(map, policy, growth)) {}
 Scheduler::~Scheduler() = default;
 Scheduler::Scheduler(Scheduler&&) noexcept = default;
 Scheduler& Scheduler::operator=(Scheduler&&) noexcept = default;

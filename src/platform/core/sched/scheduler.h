@@ -28,8 +28,9 @@ namespace lockstep::sched {
 
 class Scheduler {
  public:
-  Scheduler(const map::ClusterMap& map,
-            const SchedulingPolicy& policy);  // keeps no reference to either
+  // Keeps no reference to map and policy.
+  Scheduler(const map::ClusterMap& map, const SchedulingPolicy& policy,
+            MapGrowth growth = MapGrowth::none);
   ~Scheduler();
   Scheduler(Scheduler&&) noexcept;
   Scheduler& operator=(Scheduler&&) noexcept;

@@ -1,7 +1,7 @@
 // Random events against step(), by seed: agents that obey, lie, repeat, fall silent and come back,
 // ranks that hang, an engine that loses launches, users that submit, stop and resume, a daemon that
-// restarts. After each event the invariants hold. At the end, when all behave correctly, every run
-// ends.
+// restarts, hosts that join, change and leave. After each event the invariants hold. At the end,
+// when all behave correctly, every run ends.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -31,8 +31,12 @@ sched::SchedulingPolicy chaos_policy() {
 
 class Chaos {
  public:
+  // Where the hosts of the map come from.
+  enum class Hosts { declared, joining };
+
   // Every other seed is calm: most agents obey, so that runs write checkpoints.
-  explicit Chaos(std::uint64_t seed) : random_(seed), calm_(seed % 2 == 0) {}
+  Chaos(std::uint64_t seed, Hosts hosts)
+      : random_(seed), calm_(seed % 2 == 0), joining_(hosts == Hosts::joining) {}
 
   void step_once() {
     world_.now += Duration(static_cast<std::int64_t>(random_.below(calm_ ? 1'000'000 : 4'000'000)));
@@ -57,6 +61,8 @@ class Chaos {
 
   // From here on all agents obey, until all runs have ended.
   void settle() {
+    if (joining_)
+      for (const auto* name : {"a", "b", "c", "d"}) join_for_good(name);
     for (const map::Host* host : map::hosts(world_.state.map))
       world_.apply_event_ok(model::SetHost{host->id, model::HostState::open, "", ""});
     world_.apply_event_ok(model::SetLimit{{model::LimitScope::project, "demo"}, std::nullopt});
@@ -67,12 +73,19 @@ class Chaos {
         world_.apply_event_ok(model::ReleaseRun{run, ""});
       for (const model::NodeId& node : live_nodes()) behave(node);
     }
+    if (joining_) {
+      world_.apply_event_ok(model::Tick{});
+      EXPECT_EQ(map::device_count(world_.state.map), 12u) << "each host has its devices";
+    }
     EXPECT_TRUE(world_.state.open.empty());
   }
 
   void check_replay() {
     model::State replayed;
+    replayed.hosts_make_map = joining_;
+    if (!joining_) replayed.map = world_.state.map;
     for (const model::Change& change : journal_) model::apply(replayed, change);
+    EXPECT_EQ(replayed.map, world_.state.map);
     EXPECT_EQ(replayed.runs, world_.state.runs);
     EXPECT_EQ(replayed.attempts, world_.state.attempts);
     EXPECT_EQ(replayed.nodes, world_.state.nodes);
@@ -189,7 +202,33 @@ class Chaos {
       world_.apply_event_ok(honest_report(node));
   }
 
+  std::string any_host() { return std::string(1, static_cast<char>('a' + below(4))); }
+
+  int credential_of(const std::string& host) const {
+    const auto row = world_.state.hosts.find(host);
+    return row == world_.state.hosts.end() ? 0 : row->second.credential;
+  }
+
+  // Some tokens are old, and some calls repeat an earlier one.
+  model::Event any_host_event() {
+    const std::string host = any_host();
+    const int kind = below(10);
+    if (kind < 3)
+      return model::AdmitHost{host, below(3) == 0 ? "far" : "",
+                              std::max(0, credential_of(host) - below(2)),
+                              std::string(64, static_cast<char>('a' + below(2))), "m"};
+    if (kind < 8) return model::DescribeHost{host, testing_world::facts_of(host, 1 + below(4))};
+    return model::RemoveHost{host, "chaos", kind == 9};
+  }
+
+  void join_for_good(const std::string& host) {
+    world_.apply_event_ok(
+        model::AdmitHost{host, "", credential_of(host), std::string(64, 'c'), "m"});
+    world_.apply_event_ok(model::DescribeHost{host, testing_world::facts_of(host, 3)});
+  }
+
   model::Event any_event() {
+    if (joining_ && below(8) == 0) return any_host_event();
     if (world_.state.runs.empty() || below(12) == 0) return model::SubmitRun{any_spec(), {}};
     if (world_.state.nodes.empty()) return model::Tick{};
     if (calm_ && below(6) > 0) {
@@ -284,7 +323,8 @@ class Chaos {
     }
     const sched::Plan plan =
         sched::schedule_once(world_.state.map, chaos_policy(), wants, held, world_.now,
-                             operator_settings_of(world_.state.hosts, world_.state.limits));
+                             operator_settings_of(world_.state.hosts, world_.state.limits),
+                             joining_ ? sched::MapGrowth::hosts_join : sched::MapGrowth::none);
     EXPECT_TRUE(plan.placements.empty()) << "one could have started";
     EXPECT_TRUE(plan.evictions.empty() && plan.moves.empty()) << "one could have been asked to go";
     for (const sched::WaitingRun& waiting : plan.waiting)
@@ -303,6 +343,7 @@ class Chaos {
     for (const model::Node* node : nodes) {
       EXPECT_TRUE(hosts.insert(node->host).second) << "two nodes on one host";
       EXPECT_EQ(std::ssize(node->devices), run.spec.devices);
+      check_devices_exist(*node);
       EXPECT_TRUE(launched_.contains(node->id));
       EXPECT_TRUE(!node->unreachable_since || (node->state > model::NodeState::allocated &&
                                                node->state < model::NodeState::released))
@@ -319,6 +360,14 @@ class Chaos {
     EXPECT_EQ(attempt.state == model::AttemptState::draining, attempt.cause != model::Cause::none);
     EXPECT_EQ(attempt.cause == model::Cause::hung,
               attempt.reason.find(" hangs: ") != std::string::npos);
+  }
+
+  // A node of a host that was removed as lost has none.
+  void check_devices_exist(const model::Node& node) {
+    const map::Host* host = map::find_host(world_.state.map, node.host);
+    if (!host || node.state == model::NodeState::released) return;
+    EXPECT_LT(node.devices.back(), std::ssize(map::devices(*host)))
+        << text(node.id) << " holds a device that its host does not have";
   }
 
   void check_run(const model::Run& run, bool live) {
@@ -341,12 +390,19 @@ class Chaos {
 
   Random random_;
   const bool calm_;
+  const bool joining_;
   static map::ClusterMap with_cores(map::ClusterMap map) {
     for (map::Host& host : map.pods[0].leaves[0].hosts) host.cores = 4;
     return map;
   }
 
-  World world_{with_cores(map_of(4, 3))};
+  World new_world() const {
+    World world(joining_ ? map::ClusterMap{} : with_cores(map_of(4, 3)));
+    world.state.hosts_make_map = joining_;
+    return world;
+  }
+
+  World world_ = new_world();
   Decider decider_{world_.state, chaos_policy()};
   std::vector<model::Change> journal_;
   std::set<model::NodeId> launched_;
@@ -360,7 +416,7 @@ TEST_P(StepProperties, HoldWhateverHappensAndEveryRunEnds) {
   int attempts = 0, moved = 0, paused = 0, evicted = 0;
   for (std::uint64_t seed = GetParam() * 15 + 1; seed <= GetParam() * 15 + 15; ++seed) {
     SCOPED_TRACE(seed);
-    Chaos chaos(seed);
+    Chaos chaos(seed, Chaos::Hosts::declared);
     for (int i = 0; i < 250; ++i) chaos.step_once();
     chaos.check_replay();
     chaos.settle();
@@ -373,6 +429,22 @@ TEST_P(StepProperties, HoldWhateverHappensAndEveryRunEnds) {
   EXPECT_GT(attempts, 100);  // the events do reach deep
   EXPECT_GT(moved + paused, 0);
   EXPECT_GT(evicted, 0);
+}
+
+TEST_P(StepProperties, HoldWhileHostsJoinChangeAndLeave) {
+  int attempts = 0, lost = 0;
+  for (std::uint64_t seed = GetParam() * 6 + 1; seed <= GetParam() * 6 + 6; ++seed) {
+    SCOPED_TRACE(seed);
+    Chaos chaos(seed, Chaos::Hosts::joining);
+    for (int i = 0; i < 300; ++i) chaos.step_once();
+    chaos.check_replay();
+    chaos.settle();
+    attempts += chaos.attempts();
+    lost += chaos.ended_by(model::Cause::node_lost);
+    if (::testing::Test::HasFailure()) break;
+  }
+  EXPECT_GT(attempts, 50);
+  EXPECT_GT(lost, 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, StepProperties, testing::Range<std::uint64_t>(0, 10));

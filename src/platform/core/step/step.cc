@@ -22,6 +22,7 @@ Result<Outcome> step(IncrementalScheduler& scheduler, const model::State& state,
     if (std::holds_alternative<model::DaemonStarted>(event))
       scheduler.reset();  // the map may have changed
   }
+  if (draft.map_changed()) scheduler.reset();
   // All known times have shifted and nothing else changed, so the next event decides.
   if (std::ranges::any_of(events, reads_clock)) {
     scheduler.reset();

@@ -24,6 +24,17 @@ inline map::ClusterMap map_of(int hosts, int devices) {
   return map;
 }
 
+// The report of a host's service.
+inline map::Host facts_of(const std::string& id, int devices) {
+  map::Host host;
+  host.id = id;
+  host.cores = 4;
+  host.islands.emplace_back();
+  for (int number = 0; number < devices; ++number)
+    host.islands[0].devices.push_back({map::DeviceKind::gpu, number, {}});
+  return host;
+}
+
 inline model::RunSpec spec_of(int nodes, int devices) {
   model::RunSpec spec;
   spec.project = "demo";

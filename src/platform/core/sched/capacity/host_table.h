@@ -32,7 +32,7 @@ struct HostTable {
     int end = 0;
   };
 
-  explicit HostTable(const map::ClusterMap& map);
+  explicit HostTable(const map::ClusterMap& map, MapGrowth map_growth = MapGrowth::none);
   std::optional<int> find(std::string_view host) const;
   int host_count() const { return static_cast<int>(names.size()); }
   int pod_count() const { return static_cast<int>(pods.size()); }
@@ -44,6 +44,7 @@ struct HostTable {
   std::vector<PodRange> pods;
   int devices_per_host_max = 0;  // on one host
   std::int64_t devices = 0;
+  MapGrowth growth = MapGrowth::none;
 
  private:
   void add(const map::Host& host);

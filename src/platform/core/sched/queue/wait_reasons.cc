@@ -286,9 +286,26 @@ std::string what_would_fit(const HostTable& table, const Shape& asked) {
                 nearest->devices);
 }
 
+// "waits for hosts to join: needs 4 hosts with 8 devices each, and the map has 2 hosts with 16
+// devices in all, at most 8 on one; --nodes 2 --devices 8 would fit now"
+std::string waits_for_hosts(const HostTable& table, const Shape& shape) {
+  const std::string needs =
+      format("waits for hosts to join: needs {} with {} each{}", count_of(shape.nodes, "host"),
+             count_of(shape.devices, "device"), describe_needs(shape.needs));
+  if (table.host_count() == 0) return needs + ", and no host has joined yet";
+  const auto nearest = nearest_that_fits(table, shape);
+  return format(
+      "{}, and the map has {} with {} in all, at most {} on one{}", needs,
+      count_of(table.host_count(), "host"), count_of(table.devices, "device"),
+      table.devices_per_host_max,
+      nearest ? format("; --nodes {} --devices {} would fit now", nearest->nodes, nearest->devices)
+              : std::string());
+}
+
 }  // namespace
 
 Error gang_too_large(const HostTable& table, const Shape& shape) {
+  if (table.growth == MapGrowth::hosts_join) return {Code::invalid, waits_for_hosts(table, shape)};
   const int hosts = table.host_count();
   if (shape.nodes > 1 && hosts == 1)
     return {Code::invalid,

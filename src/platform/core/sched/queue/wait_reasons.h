@@ -26,6 +26,7 @@ std::vector<WaitingRun> explain_waiting(const SchedulingPolicy& policy,
                                         Time now, const std::optional<ReservedStart>& first);
 
 // The error for a shape that is too large for the map: what the map has, and the nearest that fits.
+// If hosts can join, it is the reason why a run waits.
 Error gang_too_large(const HostTable& table, const Shape& shape);
 
 }  // namespace lockstep::sched

@@ -53,10 +53,10 @@ void record_host_loss(Draft& draft, const std::string& id, const model::RunId& r
 }
 
 void clear_expired_losses(Draft& draft) {
-  for (const auto& [id, row] : draft.hosts.all()) {
-    if (row.state != model::HostState::avoided || row.losses.empty()) continue;
-    if (!is_old(row.losses.back(), draft.now())) continue;
-    model::HostRow& host = draft.hosts.edit(id);
+  for (const model::HostRow* row : draft.hosts.current()) {
+    if (row->state != model::HostState::avoided || row->losses.empty()) continue;
+    if (!is_old(row->losses.back(), draft.now())) continue;
+    model::HostRow& host = draft.hosts.edit(row->id);
     host.losses.clear();
     change(draft, host, model::HostState::open, "a day without another loss");
   }

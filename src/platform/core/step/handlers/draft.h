@@ -10,6 +10,7 @@
 #include <set>
 #include <vector>
 
+#include "platform/core/model/map_of_hosts.h"
 #include "platform/core/step/step.h"
 
 namespace lockstep::step {
@@ -49,6 +50,14 @@ class Overlay {
     return entry->second;
   }
   const std::map<RowId, Row>& changed() const { return changed_; }
+  // All rows as they are now. The pointers live as long as the draft, and do not see later edits.
+  std::vector<const Row*> current() const {
+    std::vector<const Row*> rows;
+    for (const auto& [id, row] : below_) rows.push_back(find(id));
+    for (const auto& [id, row] : changed_)
+      if (!original(id)) rows.push_back(&row);
+    return rows;
+  }
   // A copy of all rows; use it only for kinds with few rows.
   std::map<RowId, Row> all() const {
     std::map<RowId, Row> rows = below_;
@@ -83,7 +92,14 @@ class Draft {
   std::optional<model::ClockRow> clock;
 
   Time now() const { return now_; }
-  const map::ClusterMap& map() const { return state_.map; }
+  const map::ClusterMap& map() const { return map_ ? *map_ : state_.map; }
+  // The map is made from the hosts. After an edit of a row that changes it: update_map().
+  bool hosts_make_map() const { return state_.hosts_make_map; }
+  sched::MapGrowth map_growth() const {
+    return state_.hosts_make_map ? sched::MapGrowth::hosts_join : sched::MapGrowth::none;
+  }
+  void update_map() { map_ = model::map_of_hosts(hosts.all(), state_.map); }
+  bool map_changed() const { return map_.has_value(); }
   const model::Settings& settings() const { return state_.settings; }
 
   // In the order of their ids, without runs that ended in this step.
@@ -116,6 +132,7 @@ class Draft {
  private:
   const model::State& state_;
   const Time now_;
+  std::optional<map::ClusterMap> map_;  // none: that of the state
   std::vector<model::Effect> effects_;
   std::optional<model::RunId> submitted_;
 };

@@ -10,6 +10,7 @@
 #include "platform/core/step/ending/reason_text.h"
 #include "platform/core/step/ending/silence.h"
 #include "platform/core/step/handlers/event_handlers.h"
+#include "platform/core/step/handlers/host_facts.h"
 #include "platform/core/step/starting/preconditions.h"
 
 namespace lockstep::step {
@@ -227,6 +228,7 @@ Result<void> handle_event(Draft& draft, const model::HostsSeen& event) {
 
 Result<void> handle_event(Draft& draft, const model::Tick& event) {
   clear_expired_losses(draft);
+  adopt_next_facts(draft);
   check_orphans(draft);
   const ListeningTimes times{event.listening_since, event.on_time_since};
   mark_unreachable_nodes(draft, times);

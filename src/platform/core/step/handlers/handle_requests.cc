@@ -96,6 +96,13 @@ Result<void> check_limits(const Draft& draft, const model::RunSpec& spec,
   return {};
 }
 
+// A run that the map cannot hold is refused, unless hosts may join: then it waits for them.
+Result<void> check_fits_map(const Draft& draft, const model::RunId& id,
+                            const model::RunSpec& spec) {
+  if (draft.map_growth() != sched::MapGrowth::none) return {};
+  return sched::check_fits(draft.map(), fit_request_of(id, spec));
+}
+
 }  // namespace
 
 Result<void> handle_event(Draft& draft, const model::SubmitRun& event) {
@@ -114,7 +121,7 @@ Result<void> handle_event(Draft& draft, const model::SubmitRun& event) {
   run.id = draft.next_run_id(event.spec.project);
   TRY(check_checkpoint_folder(draft, run.id, event.spec, event.runs_in_same_folder));
   run.generation = draft.generation();
-  TRY(sched::check_fits(draft.map(), fit_request_of(run.id, event.spec)));
+  TRY(check_fits_map(draft, run.id, event.spec));
   run.spec = event.spec;
   run.origin = event.origin;
   run.request_id = event.request_id;
@@ -148,7 +155,7 @@ Result<void> handle_event(Draft& draft, const model::ResumeRun& event) {
   const model::Run& found = *TRY(draft.require_run(event.run));
   TRY(check_resumable(found));
   TRY(check_open_runs(draft));
-  TRY(sched::check_fits(draft.map(), fit_request_of(found.id, found.spec)));
+  TRY(check_fits_map(draft, found.id, found.spec));
   TRY(check_checkpoint_folder(draft, found.id, found.spec, event.runs_in_same_folder));
   model::Run& run = draft.runs.edit(event.run);
   run.fair_share_used = fair_share_used_by(draft, run.id.project);

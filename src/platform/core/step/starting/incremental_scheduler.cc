@@ -160,7 +160,7 @@ bool IncrementalScheduler::sync_orphans(const Draft& draft) {
 }
 
 void IncrementalScheduler::load_rows(const Draft& draft) {
-  scheduler_.emplace(draft.map(), policy_);
+  scheduler_.emplace(draft.map(), policy_, draft.map_growth());
   const sched::OperatorSettings settings =
       operator_settings_of(draft.hosts.all(), draft.limits.all());
   for (const auto& [host, state, why] : settings.hosts) scheduler_->set_host(host, state, why);

@@ -1,0 +1,150 @@
+// The controller of a cluster whose hosts join: its map, its launches, and what a restart keeps.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/temporary_folder_for_test.h"
+#include "comm/cost/costs.h"
+#include "map/query.h"
+#include "platform/controller/controller.h"
+#include "platform/store/memory_history_for_test.h"
+#include "platform/store/sql_store.h"
+
+namespace lockstep::controller {
+namespace {
+
+using ::testing::HasSubstr;
+
+// Starts nothing, and lists what it was told to start.
+class ListingEngine : public engine::Engine {
+ public:
+  std::string_view name() const override { return "hosts"; }
+  void submit(engine::Gang gang) override {
+    for (const engine::NodePlacement& placement : gang.nodes) {
+      launches.push_back(engine::launch_spec(gang, placement, ""));
+      nodes.push_back({.node = engine::node_name(gang, placement), .seen = {}, .record = {}});
+    }
+  }
+  void kill(const model::NodeName&) override {}
+  Result<engine::EngineList> list() override { return engine::EngineList{.nodes = nodes}; }
+
+  std::vector<host::LaunchSpec> launches;
+  std::vector<engine::ListedNode> nodes;
+};
+
+class FrozenClock : public Clock, public SteadyClock {
+ public:
+  Time now() const override { return Time(since_boot()); }
+  Duration since_boot() const override { return std::chrono::hours(24 * 365 * 50); }
+  std::string boot_id() const override { return "first"; }
+};
+
+map::Host facts_of(const std::string& id, int devices) {
+  map::Host host;
+  host.id = id;
+  host.address = "10.0.0." + id;
+  host.to_leaf.latency = std::chrono::microseconds(5);
+  for (int number = 0; number < devices; ++number)
+    host.islands.emplace_back().devices.push_back({map::DeviceKind::gpu, number, {}, false});
+  return host;
+}
+
+class JoinedHostsTest : public ::testing::Test {
+ protected:
+  JoinedHostsTest() { EXPECT_TRUE(restart()); }
+
+  Result<void> restart() {
+    controller_.reset();
+    controller_ = TRY(Controller::open({.store = store_,
+                                        .history = history_,
+                                        .engine = engine_,
+                                        .clock = clock_,
+                                        .steady = clock_,
+                                        .keys = host::Keys::open(home_).value(),
+                                        .map = rest_,
+                                        .home = home_,
+                                        .hosts_make_map = true}));
+    return {};
+  }
+  void join(const std::string& host, int devices) {
+    apply(model::AdmitHost{host, "", 0, std::string(64, 'a'), "m"});
+    apply(model::DescribeHost{host, facts_of(host, devices)});
+  }
+  void apply(const model::Event& event) {
+    const auto applied = controller_->apply_operator_event(event);
+    EXPECT_TRUE(applied) << (applied ? "" : applied.error().message);
+  }
+  model::RunId submit(int nodes, int devices) {
+    model::RunSpec spec;
+    spec.project = "demo";
+    spec.command = {"train"};
+    spec.nodes = nodes;
+    spec.devices = devices;
+    return controller_->submit(spec, {}).value();
+  }
+
+  const TemporaryFolder home_;
+  FrozenClock clock_;
+  store::MemoryHistory history_;
+  std::unique_ptr<store::Database> database_ = store::Database::in_memory().value();
+  store::SqlStore store_{*database_};
+  ListingEngine engine_;
+  map::ClusterMap rest_;
+  std::unique_ptr<Controller> controller_;
+};
+
+TEST_F(JoinedHostsTest, ADaemonWithoutAHostServesAndARunStartsWhenOneJoins) {
+  EXPECT_TRUE(controller_->is_ready());
+  const model::RunId run = submit(1, 2);
+  controller_->tick();
+  EXPECT_THAT(controller_->state().runs.at(run).reason, HasSubstr("no host has joined yet"));
+  join("a", 2);
+  ASSERT_EQ(engine_.launches.size(), 1u);
+  EXPECT_EQ(engine_.launches[0].host, "a");
+  EXPECT_EQ(engine_.launches[0].address, "10.0.0.a");
+}
+
+TEST_F(JoinedHostsTest, TheNextDaemonHasTheSameMap) {
+  join("b", 2);
+  join("a", 3);
+  const map::ClusterMap before = controller_->state().map;
+  ASSERT_TRUE(restart());
+  EXPECT_EQ(controller_->state().map, before);
+  EXPECT_EQ(map::device_count(before), 5u);
+  submit(1, 3);
+  ASSERT_EQ(engine_.launches.size(), 1u);
+  EXPECT_EQ(engine_.launches[0].host, "a");
+}
+
+TEST_F(JoinedHostsTest, LaunchesCarryTheCostsOfTheMapAsItIsNow) {
+  join("a", 2);
+  submit(1, 1);
+  EXPECT_FALSE(engine_.launches.back().env.contains(std::string(comm::kCostsVariable)))
+      << "one host has none";
+  join("b", 2);
+  submit(1, 1);
+  EXPECT_EQ(engine_.launches.back().env.at(std::string(comm::kCostsVariable)),
+            comm::encode_costs(comm::costs_of(controller_->state().map)));
+}
+
+TEST_F(JoinedHostsTest, MeasuredValuesStayWhenHostsJoin) {
+  rest_.measured.emplace().between_hosts = {20, 5, 0.8};
+  ASSERT_TRUE(restart());
+  join("a", 2);
+  EXPECT_EQ(controller_->state().map.measured, rest_.measured);
+}
+
+TEST_F(JoinedHostsTest, DamagedFactsKeepTheDaemonFromStarting) {
+  join("a", 2);
+  ASSERT_TRUE(
+      database_->execute("update hosts set facts = replace(facts, '\"count\":1', '\"count\":0')"));
+  EXPECT_THAT(restart().error().message, HasSubstr("table hosts, a, column facts: "));
+  ASSERT_TRUE(database_->execute(
+      "update hosts set facts = replace(replace(facts, '\"count\":0', '\"count\":1'), "
+      "'\"first\":1', '\"first\":0')"));
+  const auto refused = restart();
+  EXPECT_EQ(refused.error().code, Code::corrupt);
+  EXPECT_THAT(refused.error().message, HasSubstr("the host has gpu 0 already"));
+}
+
+}  // namespace
+}  // namespace lockstep::controller
