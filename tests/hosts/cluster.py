@@ -24,12 +24,10 @@ SETTINGS = ("host_silent_after=3s", "kill_interval=1s")
 class Cluster:
     """`with Cluster(...)`: at its end no process of it is left on any host."""
 
-    def __init__(
-        self, testbed: Testbed, folder: Path, settings: tuple[str, ...] = SETTINGS
-    ) -> None:
+    def __init__(self, testbed: Testbed, folder: Path, options: tuple[str, ...] = ()) -> None:
         self._testbed = testbed
         self.home = folder / "head"
-        self._settings = settings
+        self._options = options
         self._environment = {**os.environ, "LOCKSTEP_HOME": str(self.home)}
 
     def __enter__(self) -> Cluster:
@@ -47,9 +45,9 @@ class Cluster:
 
     def start_daemon(self) -> None:
         words = ["serve", "--engine", "hosts", "--listen", LOGIN_ADDRESS, "--detach"]
-        for setting in self._settings:
+        for setting in SETTINGS:
             words += ["--set", setting]
-        self.ok(*words)
+        self.ok(*words, *self._options)
 
     def kill_daemon(self) -> None:
         pid = json.loads((self.home / "daemon.json").read_text())["pid"]

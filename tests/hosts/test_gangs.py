@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from tests.hosts.cluster import UNIT, Cluster
 from tests.hosts.host import Host
 from tests.hosts.testbed import Testbed
 
-from tests.conftest import PATIENCE, wait_until
+from tests.conftest import PATIENCE, PROGRAM, wait_until
 
 # Each rank writes a line every 0.1 s until the file is there.
 TICKS = "i=0; while [ ! -e /shared/done-%s ]; do i=$((i+1)); echo tick $RANK $i; sleep 0.1; done"
@@ -102,3 +103,42 @@ def test_a_cut_between_the_daemon_and_a_host_costs_a_gang_nothing(
     cluster.await_host(hosts[1], lambda view: not view["unavailable"])
     gang.await_progress()
     gang.end()
+
+
+def test_a_host_takes_no_run_until_it_sees_the_shared_folder(
+    testbed: Testbed, hosts: list[Host], tmp_path: Path
+) -> None:
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    with Cluster(testbed, tmp_path, ("--shared", str(shared))) as cluster:
+        cluster.join(hosts[0])
+        cluster.serve(hosts[0])
+        cluster.await_host(
+            hosts[0], lambda view: f"does not see the shared folder {shared}" in view["unavailable"]
+        )
+        hosts[0].as_root(f"mkdir -p {shared} && echo other >{shared}/.lockstep; chown ann {shared}")
+        cluster.await_host(hosts[0], lambda view: "is another folder" in view["unavailable"])
+        marker = (shared / ".lockstep").read_text()
+        hosts[0].as_root(f"printf %s {marker} >{shared}/.lockstep")
+        cluster.await_host(hosts[0], lambda view: not view["unavailable"])
+        run = cluster.submit("echo $LOCKSTEP_CHECKPOINT_DIR", nodes=1)
+        view = cluster.await_state(run, "succeeded")
+        assert view["checkpoint_folder"].startswith(f"{shared}/lockstep/runs/")
+        assert cluster.lines(run) == [view["checkpoint_folder"]] * 2
+        hosts[0].as_root(f"rm -rf {shared}")
+
+
+def test_a_join_token_is_used_once(cluster: Cluster, hosts: list[Host]) -> None:
+    token = cluster.ok("host", "token", "gpu9").strip()
+
+    def join(words: str, home: str) -> subprocess.CompletedProcess[str]:
+        return hosts[0].command(
+            f"echo {words} | LOCKSTEP_HOME=/tmp/{home} {PROGRAM} host join '{cluster.url}'"
+        )
+
+    assert join(token, "first").returncode == 0
+    again = join(token, "second")
+    assert again.returncode == 2 and "the join token was used already" in again.stderr
+    wrong = join(token[:-1] + ("0" if token[-1] == "1" else "1"), "third")
+    assert wrong.returncode == 2 and token[:-1] not in wrong.stderr
+    assert "did not make this join token" in wrong.stderr

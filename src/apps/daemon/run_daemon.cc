@@ -34,6 +34,7 @@
 #include "platform/host/keys.h"
 #include "platform/host/log_rotation.h"
 #include "platform/host/server_certificate.h"
+#include "platform/host/shared_folder.h"
 #include "platform/insight/insight.h"
 #include "platform/server/janitor/janitor.h"
 #include "platform/server/server.h"
@@ -112,6 +113,7 @@ Result<DaemonContext> open_context(const host::Home& home, const ServeConfig& se
 }
 
 controller::ControllerSetup controller_setup(DaemonContext& ground, const host::Home& home,
+                                             const ServeConfig& served,
                                              const model::Settings& settings) {
   return {.store = ground.store,
           .history = ground.history,
@@ -121,10 +123,11 @@ controller::ControllerSetup controller_setup(DaemonContext& ground, const host::
           .keys = ground.keys,
           .map = ground.map,
           .home = home.folder,
+          .shared = served.shared ? host::shared_checkpoints(*served.shared) : "",
           .policy = step::step_policy(settings),
           .settings = settings,
-          .hosts_make_map = ground.hosts_engine != nullptr,
-          .home_is_copy = ground.home_place == host::HomeIdentity::copied};
+          .home_is_copy = ground.home_place == host::HomeIdentity::copied,
+          .hosts_make_map = ground.hosts_engine != nullptr};
 }
 
 server::JanitorSetup janitor_setup(DaemonContext& ground, const controller::Controller& controller,
@@ -269,14 +272,19 @@ Result<int> run_daemon(const host::Home& home, const ServeConfig& served) {
   const model::Settings settings =
       TRY(model::settings_from(served.settings.value_or(std::vector<std::string>())));
   DaemonContext ground = TRY(open_context(home, served));
-  if (hosts_join(served))
+  if (hosts_join(served)) {
+    std::optional<api::SharedFolder> shared;
+    if (served.shared)
+      shared = {.path = *served.shared, .marker = TRY(host::make_shared_marker(*served.shared))};
     ground.hosts_engine = std::make_unique<engine::HostsEngine>(
         engine::HostsEngine::Setup{.steady = ground.steady,
                                    .clock = ground.clock,
                                    .session = net::random_hex(kSessionBytes),
-                                   .silent_after = settings.host_silent_after});
+                                   .silent_after = settings.host_silent_after,
+                                   .shared = std::move(shared)});
+  }
   const auto controller =
-      TRY(controller::Controller::open(controller_setup(ground, home, settings)));
+      TRY(controller::Controller::open(controller_setup(ground, home, served, settings)));
   TRY(host::record_home_identity(home));  // by now, a copy's store has another generation
   server::Janitor janitor(janitor_setup(ground, *controller, home, served));
   controller->subscribe(

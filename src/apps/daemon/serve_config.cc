@@ -87,6 +87,8 @@ std::string serve_config_text(const ServeConfig& served) {
 bool hosts_join(const ServeConfig& served) { return served.engine == "hosts"; }
 
 Result<void> check_engine(const ServeConfig& served) {
+  if (!hosts_join(served) && served.shared)
+    return Error{Code::invalid, "--shared is for --engine hosts"};
   if (!served.engine || served.engine == "local") return {};
   if (!hosts_join(served))
     return Error{

@@ -21,6 +21,7 @@ struct ServeConfig {
   std::string hosts, map_file;
   // "hosts": of machines that join; none: this machine.
   std::optional<std::string> engine{};
+  std::optional<std::string> shared{};  // a folder that all hosts share
   std::string listen = "127.0.0.1";
   std::vector<std::string> names;
   int port = 0;
@@ -38,6 +39,7 @@ struct ServeConfig {
         field("hosts", &ServeConfig::hosts, "the grid that this machine presents"),
         field("map", &ServeConfig::map_file, "the cluster's file"),
         field("engine", &ServeConfig::engine, "what starts agents"),
+        field("shared", &ServeConfig::shared, "a folder that all hosts share"),
         field("listen", &ServeConfig::listen, "address to listen on"),
         field("names", &ServeConfig::names, "further names of that address"),
         field("port", &ServeConfig::port, "port; 0: any free one"),

@@ -244,7 +244,9 @@ std::string run_details(const api::RunView& run) {
   if (run.progress) lines += format("step        {}{}\n", step_of(run), stall_text(run));
   for (const auto& [name, value] : run.latest)
     lines += format("metric      {} {}\n", name, human_number(value));
-  lines += format("checkpoints {} in {}\n", run.checkpoints.size(), run.checkpoint_folder);
+  const bool on_hosts = !run.checkpoint_folder.starts_with('/');
+  lines += format("checkpoints {} in {}{}\n", run.checkpoints.size(), run.checkpoint_folder,
+                  on_hosts ? " below the host service's folder on each host" : "");
   lines += event_lines(run.events);
   for (const api::AttemptView& attempt : run.attempts) lines += attempt_lines(attempt);
   lines.pop_back();

@@ -108,6 +108,20 @@ struct HostReportQuery {
   }
 };
 
+// A folder that the daemon's machine and all hosts share: each sees the same marker in it.
+struct SharedFolder {
+  std::string path;
+  std::string marker;
+
+  bool operator==(const SharedFolder&) const = default;
+
+  static constexpr auto fields() {
+    return record<SharedFolder>(
+        required(field("path", &SharedFolder::path, "absolute, the same on each host")),
+        required(field("marker", &SharedFolder::marker, "content of the file .lockstep in it")));
+  }
+};
+
 struct ServiceReport {
   std::string service{};
   std::int64_t number = 0;
@@ -117,6 +131,7 @@ struct ServiceReport {
   std::vector<ReportedNode> nodes{};
   std::optional<std::string> nodes_error{};
   std::vector<HostProblem> problems{};
+  std::optional<SharedFolder> shared{};
   std::optional<HostInventory> inventory{};
   std::optional<map::Host> facts{};
 
@@ -131,6 +146,9 @@ struct ServiceReport {
         field("nodes", &ServiceReport::nodes, "all that the host has"),
         field("nodes_error", &ServiceReport::nodes_error,
               "why the nodes are not known now; null: they are"),
+        field(
+            "shared", &ServiceReport::shared,
+            "the folder that was asked for, with the marker that the host sees; null: not checked"),
         field("problems", &ServiceReport::problems, "why it should get no runs; empty: none"),
         field("inventory", &ServiceReport::inventory, "what the host is; null: as before"),
         field("facts", &ServiceReport::facts, "the host's part of the map; null: as before"));
@@ -211,6 +229,7 @@ struct ServiceOrders {
   std::vector<StartOrder> start{};
   std::vector<std::string> kill{};
   double wait_seconds = 10;
+  std::optional<SharedFolder> shared{};
 
   static constexpr auto fields() {
     return record<ServiceOrders>(
@@ -219,7 +238,8 @@ struct ServiceOrders {
         field("start", &ServiceOrders::start, "nodes to start, unless they ever had an agent"),
         field("kill", &ServiceOrders::kill, "nodes to end by force"),
         field("wait_seconds", &ServiceOrders::wait_seconds,
-              "for which the next poll should wait for an order"));
+              "for which the next poll should wait for an order"),
+        field("shared", &ServiceOrders::shared, "to be checked by the host; null: there is none"));
   }
 };
 

@@ -148,6 +148,13 @@ class Client::Connection {
       heartbeat_version_ = health->heartbeat_version;
       return {};
     }
+    if (health && owner_.join)
+      return Error{Code::denied, format("the daemon at {} did not make this join token", url_)};
+    if (health && !owner_.host.empty())
+      return Error{Code::denied,
+                   format("the daemon at {} does not accept the credential of host {}: it was "
+                          "removed, or has joined again elsewhere",
+                          url_, owner_.host)};
     // Its certificate is good.
     if (health && server_.scheme == net::Scheme::https)
       return Error{

@@ -140,7 +140,8 @@ TEST_F(ClientTest, AProofOfAnotherPortIsNone) {
 
 TEST_F(ClientTest, AnAgentAsksForAProofUnderItsAttemptsToken) {
   knows_token_ = false;
-  Client agent(server_.url(), token_, model::AttemptName{"0f5c", {{"demo", 42}, 2}});
+  Client agent(server_.url(), token_,
+               TokenOwner{.attempt = model::AttemptName{"0f5c", {{"demo", 42}, 2}}});
   EXPECT_FALSE(agent.call(api::kHealth));
   EXPECT_EQ(heard_.query["attempt"], "demo/42.2");
   EXPECT_EQ(heard_.query["generation"], "0f5c");

@@ -527,7 +527,9 @@ void Controller::drop_old_runs() {
 
 fs::path Controller::checkpoint_folder(const model::Run& run) const {
   if (!run.spec.checkpoint_folder.empty()) return run.spec.checkpoint_folder;
-  return host::default_checkpoint_folder(setup_.home, run.generation, run.id);
+  const bool below_home = setup_.shared.empty() && !setup_.hosts_make_map;
+  return host::default_checkpoint_folder(below_home ? setup_.home : setup_.shared, run.generation,
+                                         run.id);
 }
 
 // The runs that have not ended and write there, by the paths alone: a lookup in a user's file
@@ -644,7 +646,7 @@ void Controller::execute(const model::SubmitGang& effect) {
   unsubmitted_.erase(effect.attempt);
   const model::Attempt* attempt = model::live_attempt(state(), effect.attempt.run);
   if (!is_to_start(attempt, effect.attempt)) return;
-  setup_.engine.submit(gang_of(state(), *attempt, {setup_.keys, costs_}));
+  setup_.engine.submit(gang_of(state(), *attempt, {setup_.keys, costs_, setup_.shared}));
 }
 
 void Controller::execute(const model::KillNode& effect) {
@@ -684,7 +686,9 @@ std::vector<model::NodeId> Controller::awaited_nodes() const {
 // Nodes that are submitted after the list was made are not in it.
 void Controller::poll_engine() {
   const std::vector<model::NodeId> awaited = awaited_nodes();
-  const bool is_idle = awaited.empty() && state().orphans.empty() && !unlisted_orphan_called_;
+  // The list of hosts that join costs nothing, and they come and go.
+  const bool is_idle = awaited.empty() && state().orphans.empty() && !unlisted_orphan_called_ &&
+                       !setup_.hosts_make_map;
   if (!engine_poll_is_due(is_idle ? kIdlePollInterval : kEnginePollInterval)) return;
   const auto listed = list_engine_nodes();
   if (!listed) return;

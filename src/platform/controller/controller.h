@@ -58,6 +58,9 @@ struct ControllerSetup {
   // (model/map_of_hosts.h).
   map::ClusterMap map;
   std::filesystem::path home;  // the daemon's folder, absolute
+  // For the checkpoints of runs that name no folder: one that all hosts share, absolute; empty:
+  // they are below the home of each host.
+  std::filesystem::path shared{};
   sched::SchedulingPolicy policy = step::step_policy();
   model::Settings settings{};
   bool home_is_copy = false;  // the folder is not the one that was served last: maybe an older copy
@@ -123,7 +126,7 @@ class Controller {
   std::vector<std::string> notices() const;
   void subscribe(Watcher watcher) { watchers_.push_back(std::move(watcher)); }
 
-  // The run's checkpoint folder: from its spec, or below the daemon's folder.
+  // The run's checkpoint folder. A relative path is below the home of each host.
   std::filesystem::path checkpoint_folder(const model::Run& run) const;
 
  private:

@@ -81,7 +81,7 @@ host::LaunchSpec program_of(const model::State& state, const model::Attempt& att
   launch.working_folder = run.spec.working_folder;
   launch.checkpoint_folder =
       run.spec.checkpoint_folder.empty()
-          ? host::default_checkpoint_folder("", run.generation, run.id).string()
+          ? host::default_checkpoint_folder(setup.shared, run.generation, run.id).string()
           : run.spec.checkpoint_folder;
   launch.token = setup.keys.agent_token(name);
   launch.secret = setup.keys.attempt_secret(name);

@@ -1,6 +1,7 @@
 // gang_of: what an engine gets of an attempt: its program, and the placement of its nodes.
 #pragma once
 
+#include <filesystem>
 #include <string>
 
 #include "platform/core/model/state.h"
@@ -12,6 +13,8 @@ namespace lockstep::controller {
 struct GangSetup {
   const host::Keys& keys;
   const std::string& costs;  // of communication, for the ranks; empty: unknown
+  // A folder that all hosts share, for checkpoints; empty: they are below the home of each host.
+  std::filesystem::path shared{};
 };
 
 engine::Gang gang_of(const model::State& state, const model::Attempt& attempt,

@@ -17,7 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr Duration kScanInterval = std::chrono::hours(1);
-constexpr Duration kCleanupRetry = std::chrono::minutes(1);
+constexpr Duration kCleanupRetry = std::chrono::seconds(10);
 constexpr Bytes kItemsAtOnce = 256_KiB;
 constexpr std::size_t kFoldersAtOnce = 1000;
 
@@ -76,7 +76,9 @@ std::vector<model::NodeName> nodes_of(const FoundRun& run) {
 
 }  // namespace
 
-void NodeCleanup::work(const std::set<model::NodeName>& present) {
+void NodeCleanup::work(const std::set<model::NodeName>& present,
+                       const std::set<model::NodeName>& ordered) {
+  present_.insert(ordered.begin(), ordered.end());
   for (const model::NodeName& node : present_)
     if (!present.contains(node)) ended_.insert(node);
   present_ = present;

@@ -30,9 +30,10 @@ class NodeCleanup {
   };
   explicit NodeCleanup(Setup setup) : setup_(std::move(setup)) {}
 
-  // Cleans up after nodes that are not among the present ones any more, and, once an hour, after
-  // all that the folder has. A failed step is repeated a minute later.
-  void work(const std::set<model::NodeName>& present);
+  // Cleans up after nodes that were present or ordered and are not present now, and, once an hour,
+  // after all that the folder has. A failed step is repeated some seconds later.
+  void work(const std::set<model::NodeName>& present,
+            const std::set<model::NodeName>& ordered = {});
 
  private:
   void find_nodes();

@@ -12,6 +12,7 @@
 #include "net/crypto.h"
 #include "platform/engine/gang.h"
 #include "platform/host/machine.h"
+#include "platform/host/shared_folder.h"
 #include "platform/host_service/facts.h"
 #include "platform/host_service/health.h"
 #include "platform/host_service/node_cleanup.h"
@@ -86,6 +87,7 @@ api::ServiceReport HostService::make_report() {
     report.session = session_.id;
     report.answered = session_.answered;
     report.problems = problems_;
+    report.shared = shared_;
     if (!is_described_) {
       report.inventory = inventory_;
       report.facts = facts_;
@@ -131,8 +133,7 @@ void HostService::record_call(const Result<void>& called) {
   }
   std::string words =
       format("the daemon does not take this host's reports: {}", called.error().message);
-  if (called.error().code == Code::denied)
-    words += "; if the host was removed, join again: `lockstep host join`";
+  if (called.error().code == Code::denied) words += "; to join again: `lockstep host join`";
   if (problem_log_.should_log(kDaemonCalls, words))
     LS_LOG(warning, "{}; it is tried again, and nodes go on", words);
 }
@@ -146,6 +147,7 @@ void HostService::carry_out(const api::ServiceOrders& orders) {
     session_ = {.id = orders.session};
     is_described_ = false;
   }
+  session_.asked_for = orders.shared;
   session_.wait = std::clamp(from_seconds(orders.wait_seconds), kWaitMin, kWaitMax);
   if (orders.number <= session_.answered) return;
   for (const api::StartOrder& start : orders.start) {
@@ -154,6 +156,7 @@ void HostService::carry_out(const api::ServiceOrders& orders) {
       LS_LOG(warning, "the daemon orders a node '{}', which is no name of one", start.launch.node);
       continue;
     }
+    ordered_.insert({start.launch.generation, *node});
     setup_.nodes.submit(engine::gang_of_node({start.launch.generation, *node}, start.launch,
                                              start.make_checkpoint_folder));
   }
@@ -199,12 +202,18 @@ void HostService::clean_up() {
        .collect = [&](const auto& request) { return ask(client, api::kCollect, request); },
        .kept_files = [&](const auto& question) { return ask(client, api::kKeptFiles, question); }});
   for (;; sleep_for(kCleanupPause)) {
+    std::set<model::NodeName> present, ordered;
+    {
+      const Lock lock(mutex_);
+      ordered = ordered_;
+    }
     const auto listed = setup_.nodes.list();
     if (!listed) continue;
-    std::set<model::NodeName> present;
     for (const engine::ListedNode& node : listed->nodes)
       if (node.seen.phase != model::NodePhase::gone) present.insert(node.node);
-    cleanup.work(present);
+    cleanup.work(present, ordered);
+    const Lock lock(mutex_);
+    for (const model::NodeName& node : ordered) ordered_.erase(node);
   }
 }
 
@@ -213,13 +222,34 @@ void HostService::clean_up() {
 Duration HostService::watch() {
   if (next_look_.passed()) {
     look_at_machine();
+    look_at_shared_folder();
     next_look_ = Deadline::after(kMachineLook);
   }
+  if (is_shared_folder_new()) look_at_shared_folder();
   const api::ServiceReport report = make_report();
-  std::string nodes = dump_json(to_json(report.nodes)) + report.nodes_error.value_or("");
-  const bool is_known = nodes == reported_ && !report.inventory;
-  if (!is_known && call(reports_, report, Duration(0))) reported_ = std::move(nodes);
+  std::string news = dump_json(to_json(report.nodes)) + report.nodes_error.value_or("") +
+                     dump_json(to_json(report.shared));
+  const bool is_known = news == reported_ && !report.inventory;
+  if (!is_known && call(reports_, report, Duration(0))) reported_ = std::move(news);
   return report.nodes.empty() ? kIdlePause : kBusyPause;
+}
+
+bool HostService::is_shared_folder_new() {
+  const Lock lock(mutex_);
+  if (!session_.asked_for) return shared_.has_value();
+  return shared_ != session_.asked_for;
+}
+
+// Without the lock: a shared file system may hang.
+void HostService::look_at_shared_folder() {
+  std::optional<api::SharedFolder> seen;
+  {
+    const Lock lock(mutex_);
+    seen = session_.asked_for;
+  }
+  if (seen) seen->marker = host::shared_marker(seen->path);
+  const Lock lock(mutex_);
+  shared_ = std::move(seen);
 }
 
 void HostService::look_at_machine() {

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -47,9 +48,10 @@ class HostService {
 
  private:
   struct Session {
-    std::string id;             // of the daemon; empty: no answer yet
-    std::int64_t answered = 0;  // the last answer that was carried out
-    Duration wait{};            // of the next poll
+    std::string id;                                // of the daemon; empty: no answer yet
+    std::int64_t answered = 0;                     // the last answer that was carried out
+    Duration wait{};                               // of the next poll
+    std::optional<api::SharedFolder> asked_for{};  // to be checked
   };
 
   explicit HostService(Setup setup);
@@ -58,6 +60,8 @@ class HostService {
   Duration poll_wait() LS_EXCLUDES(mutex_);
   void carry_out(const api::ServiceOrders& orders) LS_EXCLUDES(mutex_);
   void look_at_machine() LS_EXCLUDES(mutex_);
+  void look_at_shared_folder() LS_EXCLUDES(mutex_);
+  bool is_shared_folder_new() LS_EXCLUDES(mutex_);
   void add_nodes(api::ServiceReport& report);
   void record_call(const Result<void>& called) LS_EXCLUDES(mutex_);
   client::Client new_client() const;
@@ -74,9 +78,11 @@ class HostService {
   Mutex mutex_;  // guards what follows
   std::int64_t reports_made_ LS_GUARDED_BY(mutex_) = 0;
   Session session_ LS_GUARDED_BY(mutex_);
+  std::set<model::NodeName> ordered_ LS_GUARDED_BY(mutex_);  // since the last cleanup
   std::optional<api::HostInventory> inventory_ LS_GUARDED_BY(mutex_);
   std::optional<map::Host> facts_ LS_GUARDED_BY(mutex_);
   std::vector<api::HostProblem> problems_ LS_GUARDED_BY(mutex_);
+  std::optional<api::SharedFolder> shared_ LS_GUARDED_BY(mutex_);  // as this host sees it
   bool is_described_ LS_GUARDED_BY(mutex_) = false;  // the daemon has inventory_ and facts_
   RateLimitedLog problem_log_ LS_GUARDED_BY(mutex_);
 };

@@ -9,18 +9,31 @@ using Kind = Principal::Kind;
 
 class PrincipalTest : public testing::Test {
  protected:
+  // Hosts a and b have joined for the third time.
+  PrincipalTest() {
+    for (const std::string host : {"a", "b"}) {
+      model::HostRow row;
+      row.id = host;
+      row.credential = 3;
+      row.claim = "claim";
+      state_.hosts[host] = row;
+    }
+  }
   std::optional<Principal> caller_of(api::Caller caller, const std::string& token,
                                      const std::vector<std::string>& path = {}) {
     net::HttpRequest request;
     request.headers.add("Authorization", "Bearer " + token);
     request.peer = "10.0.0.5";
     request.is_local = is_local_;
-    return principal_of({.keys = keys_, .user = "ann"}, caller, request, path);
+    return principal_of({.keys = keys_, .user = "ann", .state = &state_, .now = now_}, caller,
+                        request, path);
   }
 
   const host::Keys keys_ = host::Keys::from_values(net::Secret::random(), "t0ken");
   const model::AttemptName attempt_{"", {{"demo", 1}, 2}};
   const std::vector<std::string> node_path_ = {"demo", "1", "2", "0"};
+  const Time now_{std::chrono::seconds(1'790'000'000)};
+  model::State state_;
   bool is_local_ = true;
 };
 
@@ -33,7 +46,7 @@ TEST_F(PrincipalTest, IsTheOneWhoseTokenItIs) {
   ASSERT_TRUE(agent);
   EXPECT_EQ(agent->kind, Kind::agent);
   EXPECT_EQ(agent->name, text(attempt_));
-  const auto host = caller_of(api::Caller::host, keys_.host_token("a"), {"a"});
+  const auto host = caller_of(api::Caller::host, keys_.host_token("a", 3), {"a"});
   ASSERT_TRUE(host);
   EXPECT_EQ(host->kind, Kind::host);
   EXPECT_EQ(host->name, "a");
@@ -41,12 +54,38 @@ TEST_F(PrincipalTest, IsTheOneWhoseTokenItIs) {
 }
 
 TEST_F(PrincipalTest, ATokenIsNotOneForAnotherCaller) {
-  EXPECT_FALSE(caller_of(api::Caller::user, keys_.host_token("a"), {"a"}));
+  EXPECT_FALSE(caller_of(api::Caller::user, keys_.host_token("a", 3), {"a"}));
   EXPECT_FALSE(caller_of(api::Caller::user, keys_.agent_token(attempt_)));
   EXPECT_FALSE(caller_of(api::Caller::agent, "t0ken", node_path_));
   EXPECT_FALSE(caller_of(api::Caller::host, "t0ken", {"a"}));
-  EXPECT_FALSE(caller_of(api::Caller::host, keys_.host_token("b"), {"a"}));
-  EXPECT_FALSE(caller_of(api::Caller::host, keys_.host_token("a"), {}));
+  EXPECT_FALSE(caller_of(api::Caller::host, keys_.host_token("b", 3), {"a"}));
+  EXPECT_FALSE(caller_of(api::Caller::host, keys_.host_token("a", 3), {}));
+}
+
+TEST_F(PrincipalTest, ACredentialIsVoidOnceTheHostHasJoinedAgainOrIsRemoved) {
+  const std::string credential = keys_.host_token("a", 3);
+  EXPECT_TRUE(caller_of(api::Caller::host, credential, {"a"}));
+  state_.hosts["a"].credential = 4;
+  EXPECT_FALSE(caller_of(api::Caller::host, credential, {"a"}));
+  state_.hosts["a"].claim.clear();
+  EXPECT_FALSE(caller_of(api::Caller::host, keys_.host_token("a", 4), {"a"}));
+  EXPECT_FALSE(caller_of(api::Caller::host, keys_.host_token("c", 0), {"c"}));
+}
+
+TEST_F(PrincipalTest, AJoinTokenIsOneForItsHostUntilItsEnd) {
+  host::JoinToken token{
+      .host = "c", .pod = "left", .number = 0, .end = now_ + std::chrono::seconds(1), .proof = {}};
+  token.proof = keys_.join_proof(token);
+  const auto joins = [&](const std::string& host) {
+    return caller_of(api::Caller::joining, host::join_token_text(token), {host});
+  };
+  ASSERT_TRUE(joins("c"));
+  EXPECT_EQ(joins("c")->join->pod, "left");
+  EXPECT_FALSE(joins("a"));
+  EXPECT_FALSE(caller_of(api::Caller::user, host::join_token_text(token)));
+  token.end = now_;
+  token.proof = keys_.join_proof(token);
+  EXPECT_FALSE(joins("c"));
 }
 
 TEST_F(PrincipalTest, OnAnotherMachineTheNameOfAnActionIsNotWhatTheCallerSays) {

@@ -35,7 +35,7 @@ struct ServeFlags {
   ServeConfig config;
   std::string keep_logs, keep_metrics, store_max;
   std::string tls_cert, tls_key;
-  std::string engine;
+  std::string engine, shared;
   bool insecure = false;
   std::vector<std::string> settings;
   bool again = false;
@@ -90,6 +90,7 @@ Result<int> serve_detached(const ServeFlags& flags) {
   if (served.keep_metrics)
     words.insert(words.end(), {"--keep-metrics", exact_text(*served.keep_metrics)});
   if (served.store_max) words.insert(words.end(), {"--store-max", exact_text(*served.store_max)});
+  if (served.shared) words.insert(words.end(), {"--shared", *served.shared});
   if (served.engine) words.insert(words.end(), {"--engine", *served.engine});
   if (!served.hosts.empty()) words.insert(words.end(), {"--hosts", served.hosts});
   if (!served.map_file.empty()) words.insert(words.end(), {"--map", served.map_file});
@@ -199,6 +200,7 @@ Result<int> run_serve(ServeFlags& flags) {
   if (!file.empty()) file = std::filesystem::absolute(file);
   TRY(read_tls(flags));
   if (!flags.engine.empty()) flags.config.engine = flags.engine;
+  if (!flags.shared.empty()) flags.config.shared = std::filesystem::absolute(flags.shared);
   TRY(check_engine(flags.config));
   if (hosts_join(flags.config) && !flags.port_given) flags.config.port = kHostsPort;
   return flags.detach ? serve_detached(flags) : serve(flags);
@@ -223,6 +225,11 @@ ServeOptions add_cluster_options(CLI::App& command, ServeFlags& flags) {
                       "local: runs start on this machine; hosts: on machines that join by "
                       "`lockstep host join` (default: local)")
           ->type_name("NAME");
+  auto* shared = command
+                     .add_option("--shared", flags.shared,
+                                 "a folder that all hosts share, for checkpoints of runs that name "
+                                 "no folder")
+                     ->type_name(kFolderValue);
   command.add_option("--listen", flags.config.listen, "address to listen on")
       ->type_name("ADDRESS")
       ->capture_default_str();
@@ -234,7 +241,7 @@ ServeOptions add_cluster_options(CLI::App& command, ServeFlags& flags) {
                    .add_option("--port", flags.config.port,
                                "port; 0: any free one (default: 0; with --engine hosts 7070)")
                    ->check(whole_number(0, kPortMax));
-  return {hosts, map, engine, names, port};
+  return {hosts, map, engine, shared, names, port};
 }
 
 ServeOptions add_bounds(CLI::App& command, ServeFlags& flags) {

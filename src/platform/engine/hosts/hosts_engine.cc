@@ -140,9 +140,23 @@ std::string HostsEngine::why_unavailable(const Host& host) const {
 }
 
 // Ahead by two seconds at the most; a report may have been on its way for some.
+std::string HostsEngine::why_not_shared(const std::optional<api::SharedFolder>& seen) const {
+  const std::string& path = setup_.shared->path;
+  if (!seen) return format("it has not yet checked that it sees the shared folder {}", path);
+  if (seen->marker.empty())
+    return format("it does not see the shared folder {} (no file .lockstep in it): mount it there",
+                  path);
+  return format(
+      "{} on it is another folder than on the daemon's machine (another file .lockstep): "
+      "mount the same one",
+      path);
+}
+
 std::string HostsEngine::problem_of(const api::ServiceReport& report) const {
   std::vector<std::string> problems;
   for (const api::HostProblem& problem : report.problems) problems.push_back(problem.detail);
+  if (setup_.shared && report.shared != setup_.shared)
+    problems.push_back(why_not_shared(report.shared));
   const Duration offset = report.clock - setup_.clock.now();
   if (offset > kClockAheadMax || -offset > kClockBehindMax)
     problems.push_back(format("its clock is {} the daemon's by more than {}: set it by NTP",
@@ -154,6 +168,7 @@ std::string HostsEngine::problem_of(const api::ServiceReport& report) const {
 api::ServiceOrders HostsEngine::orders(const std::string& name) {
   Host& host = hosts_[name];
   api::ServiceOrders orders{.session = setup_.session, .number = ++host.answers};
+  orders.shared = setup_.shared;
   orders.wait_seconds = in_seconds(setup_.silent_after / 3);
   for (auto& [node, start] : host.starts) {
     if (start.sent_in == 0) start.sent_in = orders.number;

@@ -28,6 +28,7 @@ class HostsEngine : public Engine {
     const Clock& clock;
     std::string session;      // which start of the daemon: unique
     Duration silent_after{};  // a host that has not reported for so long is unavailable
+    std::optional<api::SharedFolder> shared{};  // a host takes no node until it sees this folder
   };
   explicit HostsEngine(Setup setup) : setup_(std::move(setup)) {}
 
@@ -75,6 +76,7 @@ class HostsEngine : public Engine {
   static void confirm(Host& host, std::int64_t answered);
   std::string why_unavailable(const Host& host) const;
   std::string problem_of(const api::ServiceReport& report) const;
+  std::string why_not_shared(const std::optional<api::SharedFolder>& seen) const;
   void announce(const std::string& host) const;
 
   const Setup setup_;
