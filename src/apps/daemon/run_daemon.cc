@@ -123,11 +123,11 @@ controller::ControllerSetup controller_setup(DaemonContext& ground, const host::
           .keys = ground.keys,
           .map = ground.map,
           .home = home.folder,
-          .shared = served.shared ? host::shared_checkpoints(*served.shared) : "",
           .policy = step::step_policy(settings),
           .settings = settings,
           .home_is_copy = ground.home_place == host::HomeIdentity::copied,
-          .hosts_make_map = ground.hosts_engine != nullptr};
+          .hosts_make_map = ground.hosts_engine != nullptr,
+          .shared = served.shared ? host::shared_checkpoints(*served.shared) : ""};
 }
 
 server::JanitorSetup janitor_setup(DaemonContext& ground, const controller::Controller& controller,

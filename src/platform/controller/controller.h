@@ -58,13 +58,13 @@ struct ControllerSetup {
   // (model/map_of_hosts.h).
   map::ClusterMap map;
   std::filesystem::path home;  // the daemon's folder, absolute
-  // For the checkpoints of runs that name no folder: one that all hosts share, absolute; empty:
-  // they are below the home of each host.
-  std::filesystem::path shared{};
   sched::SchedulingPolicy policy = step::step_policy();
   model::Settings settings{};
   bool home_is_copy = false;  // the folder is not the one that was served last: maybe an older copy
   bool hosts_make_map = false;  // the hosts of the cluster are those that join
+  // For the checkpoints of runs that name no folder: one that all hosts share, absolute; empty:
+  // they are below the home of each host.
+  std::filesystem::path shared{};
 };
 
 class Controller {

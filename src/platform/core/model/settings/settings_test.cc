@@ -47,7 +47,7 @@ TEST(Settings, ThatContradictEachOtherAreRefused) {
 
 TEST(Settings, HaveALineEachForHelp) {
   const std::string lines = settings_text();
-  EXPECT_EQ(std::ranges::count(lines, '\n'), 13);
+  EXPECT_EQ(std::ranges::count(lines, '\n'), 14);
   EXPECT_THAT(lines, HasSubstr("  lost_after             5m    without a heartbeat"));
 }
 
