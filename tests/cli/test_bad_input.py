@@ -130,7 +130,10 @@ def test_a_wrong_run_is_refused_before_a_daemon_is_started(
         (("ps", "--limit"), ["--limit needs a value"]),
         (("priority", "1", "high"), ["lockstep: priority: expected a whole number"]),
         (("host", "frob"), ["there is no action 'frob'"]),
-        (("host",), ["host: action is required: ls|cordon|drain|release|add|rm|inventory"]),
+        (
+            ("host",),
+            ["host: action is required: ls|cordon|drain|release|add|rm|inventory|token|join|serve"],
+        ),
         (("kill", "1"), ["--rank is required"]),
         (("priority", "1"), ["priority: N is required"]),
         (("limits", "--user", "bob", "--devices", "0"), ["user 'bob'", "--yes"]),

@@ -116,7 +116,8 @@ class Cluster:
         """Starts the service of ann, as the units of the package do."""
         host.as_root(
             f"systemd-run --quiet --unit={UNIT} --uid=ann --setenv=HOME=/home/ann"
-            f" -p KillMode=process -p Delegate=yes -p Restart=always -p RestartSec=1 {PROGRAM} host serve"
+            f" -p KillMode=process -p Delegate=yes -p Restart=always -p RestartSec=1"
+            f" {PROGRAM} host serve"
         )
 
     def add(self, *hosts: Host) -> None:

@@ -112,6 +112,20 @@ Result<DaemonContext> open_context(const host::Home& home, const ServeConfig& se
                        .home_place = identity};
 }
 
+// Its clocks are those of the context, which does not move any more.
+Result<std::unique_ptr<engine::HostsEngine>> make_hosts_engine(const DaemonContext& ground,
+                                                               const ServeConfig& served,
+                                                               const model::Settings& settings) {
+  engine::HostsEngine::Setup setup{.steady = ground.steady,
+                                   .clock = ground.clock,
+                                   .session = net::random_hex(kSessionBytes),
+                                   .silent_after = settings.host_silent_after};
+  if (served.shared)
+    setup.shared = {.path = *served.shared,
+                    .marker = TRY(host::make_shared_marker(*served.shared))};
+  return std::make_unique<engine::HostsEngine>(std::move(setup));
+}
+
 controller::ControllerSetup controller_setup(DaemonContext& ground, const host::Home& home,
                                              const ServeConfig& served,
                                              const model::Settings& settings) {
@@ -272,17 +286,7 @@ Result<int> run_daemon(const host::Home& home, const ServeConfig& served) {
   const model::Settings settings =
       TRY(model::settings_from(served.settings.value_or(std::vector<std::string>())));
   DaemonContext ground = TRY(open_context(home, served));
-  if (hosts_join(served)) {
-    std::optional<api::SharedFolder> shared;
-    if (served.shared)
-      shared = {.path = *served.shared, .marker = TRY(host::make_shared_marker(*served.shared))};
-    ground.hosts_engine = std::make_unique<engine::HostsEngine>(
-        engine::HostsEngine::Setup{.steady = ground.steady,
-                                   .clock = ground.clock,
-                                   .session = net::random_hex(kSessionBytes),
-                                   .silent_after = settings.host_silent_after,
-                                   .shared = std::move(shared)});
-  }
+  if (hosts_join(served)) ground.hosts_engine = TRY(make_hosts_engine(ground, served, settings));
   const auto controller =
       TRY(controller::Controller::open(controller_setup(ground, home, served, settings)));
   TRY(host::record_home_identity(home));  // by now, a copy's store has another generation

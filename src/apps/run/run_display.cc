@@ -164,7 +164,7 @@ std::string fit_to_terminal(const Table& table) {
 
 std::string unreachable_text(const api::RunView& run, Time now) {
   if (run.unreachable.empty()) return "";
-  const auto words = unreachable_node_text(run.unreachable.front(), now);
+  auto words = unreachable_node_text(run.unreachable.front(), now);
   if (run.unreachable.size() == 1) return words;
   return format("{} ({} nodes are unreachable)", words, run.unreachable.size());
 }
@@ -179,7 +179,7 @@ std::optional<Duration> without_progress(const api::RunView& run, Time now) {
 }
 
 std::string state_text(const api::RunView& run) {
-  const std::string state(text(run.state));
+  std::string state(text(run.state));
   if (run.reason.empty()) return state;
   const bool is_over =
       !run.attempts.empty() && run.attempts.back().cause != model::Cause::none && !run.ended;
