@@ -218,8 +218,8 @@ Result<void> Controller::connect_to_engine() {
   const auto listed = list_engine_nodes();
   pause_ = std::clamp(pause_ * 2, kEngineRetryFirst, kEngineRetryMax);
   if (!listed) return {};
-  TRY(update_hosts(*listed));
   TRY(update_orphans(*listed));
+  TRY(update_hosts(*listed));
   decider_.set_engine_has_listed();
   submit_missing_gangs(*listed);
   ready_ = true;
@@ -693,8 +693,9 @@ void Controller::poll_engine() {
   const auto listed = list_engine_nodes();
   if (!listed) return;
   const auto news = news_of_engine(awaited, *listed);
-  (void)update_hosts(*listed);  // after a failed commit both come again
-  (void)update_orphans(*listed);
+  // After a failed commit both come again. First the orphans: a host that is available from now on
+  // may have some, and runs start there at once.
+  if (update_orphans(*listed)) (void)update_hosts(*listed);
   if (!news.empty()) (void)process_events(news);
 }
 

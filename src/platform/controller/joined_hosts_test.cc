@@ -31,11 +31,13 @@ class ListingEngine : public engine::Engine {
   std::vector<engine::ListedNode> nodes;
 };
 
-class FrozenClock : public Clock, public SteadyClock {
+class TestClock : public Clock, public SteadyClock {
  public:
   Time now() const override { return Time(since_boot()); }
-  Duration since_boot() const override { return std::chrono::hours(24 * 365 * 50); }
+  Duration since_boot() const override { return std::chrono::hours(24 * 365 * 50) + passed; }
   std::string boot_id() const override { return "first"; }
+
+  Duration passed{};
 };
 
 map::Host facts_of(const std::string& id, int devices) {
@@ -68,6 +70,11 @@ class JoinedHostsTest : public ::testing::Test {
   void join(const std::string& host, int devices) {
     apply(model::AdmitHost{host, "", 0, std::string(64, 'a'), "m"});
     apply(model::DescribeHost{host, facts_of(host, devices)});
+    poll_engine();
+  }
+  void poll_engine() {
+    clock_.passed += std::chrono::seconds(11);
+    controller_->tick();
   }
   void apply(const model::Event& event) {
     const auto applied = controller_->apply_operator_event(event);
@@ -83,7 +90,7 @@ class JoinedHostsTest : public ::testing::Test {
   }
 
   const TemporaryFolder home_;
-  FrozenClock clock_;
+  TestClock clock_;
   store::MemoryHistory history_;
   std::unique_ptr<store::Database> database_ = store::Database::in_memory().value();
   store::SqlStore store_{*database_};
@@ -95,12 +102,27 @@ class JoinedHostsTest : public ::testing::Test {
 TEST_F(JoinedHostsTest, ADaemonWithoutAHostServesAndARunStartsWhenOneJoins) {
   EXPECT_TRUE(controller_->is_ready());
   const model::RunId run = submit(1, 2);
-  controller_->tick();
+  poll_engine();
   EXPECT_THAT(controller_->state().runs.at(run).reason, HasSubstr("no host has joined yet"));
   join("a", 2);
   ASSERT_EQ(engine_.launches.size(), 1u);
   EXPECT_EQ(engine_.launches[0].host, "a");
   EXPECT_EQ(engine_.launches[0].address, "10.0.0.a");
+}
+
+// The engine of a new store lists what an earlier one has started on the host.
+TEST_F(JoinedHostsTest, ANewHostTakesNoRunOnDevicesThatAnOrphanHolds) {
+  const model::NodeName orphan{"0f", {{{"act", 1}, 1}, 0}};
+  model::AttemptRecord record;
+  record.devices = {{"a", {0, 1}}};
+  engine_.nodes.push_back({.node = orphan,
+                           .seen = {},
+                           .record = std::make_shared<engine::LaunchRecord>(engine::LaunchRecord{
+                               .attempt = record, .host = "a", .time_left = {}})});
+  const model::RunId run = submit(1, 1);
+  join("a", 2);
+  EXPECT_TRUE(engine_.launches.empty());
+  EXPECT_THAT(controller_->state().runs.at(run).reason, HasSubstr("waits for orphan act/1"));
 }
 
 TEST_F(JoinedHostsTest, TheNextDaemonHasTheSameMap) {

@@ -89,8 +89,7 @@ Result<void> HostCalls::report(const std::string& host, const api::ServiceReport
 
 // Repeated with a later report if it cannot be stored now.
 void HostCalls::describe(const std::string& host, const map::Host& facts) {
-  const model::HostRow* const row = row_of(setup_.controller.state(), host);
-  if (row == nullptr || row->facts == facts) return;
+  if (row_of(setup_.controller.state(), host) == nullptr) return;
   const auto described = setup_.controller.apply_operator_event(model::DescribeHost{host, facts});
   if (!described)
     LS_LOG(warning, "what host {} is cannot go onto the map: {}", host, described.error().message);

@@ -63,6 +63,7 @@ class Chaos {
   void settle() {
     if (joining_)
       for (const auto* name : {"a", "b", "c", "d"}) join_for_good(name);
+    if (joining_) world_.apply_event_ok(model::HostsSeen{});
     for (const map::Host* host : map::hosts(world_.state.map))
       world_.apply_event_ok(model::SetHost{host->id, model::HostState::open, "", ""});
     world_.apply_event_ok(model::SetLimit{{model::LimitScope::project, "demo"}, std::nullopt});
@@ -212,7 +213,11 @@ class Chaos {
   // Some tokens are old, and some calls repeat an earlier one.
   model::Event any_host_event() {
     const std::string host = any_host();
-    const int kind = below(10);
+    const int kind = below(14);
+    if (kind >= 10)
+      return model::HostsSeen{below(4) == 0
+                                  ? std::map<std::string, std::string>{{host, "it is silent"}}
+                                  : std::map<std::string, std::string>{}};
     if (kind < 3)
       return model::AdmitHost{host, below(3) == 0 ? "far" : "",
                               std::max(0, credential_of(host) - below(2)),

@@ -28,6 +28,7 @@ class StepHostsTest : public ::testing::Test {
   void join(const std::string& host, int devices, const std::string& pod = "") {
     world.apply_event_ok(model::AdmitHost{host, pod, number_of(host), kClaim, "m-" + host});
     describe(host, devices);
+    world.apply_event_ok(model::HostsSeen{});
   }
   void describe(const std::string& host, int devices) {
     world.apply_event_ok(model::DescribeHost{host, facts_of(host, devices)});
@@ -163,6 +164,17 @@ TEST_F(StepHostsTest, OnlyAHostThatHasJoinedIsDescribed) {
   const Error refused = refusal(model::DescribeHost{"a", facts_of("a", 1)});
   EXPECT_EQ(refused.code, Code::not_found);
   EXPECT_THAT(refused.message, HasSubstr("`lockstep host token a`"));
+}
+
+TEST_F(StepHostsTest, AHostTakesNoRunUntilTheEngineHasListedItsNodes) {
+  const model::RunId run = world.submit(spec_of(1, 1));
+  world.apply_event_ok(model::AdmitHost{"a", "", 0, kClaim, ""});
+  describe("a", 1);
+  EXPECT_THAT(world.run(run).reason, HasSubstr("its nodes are not known yet"));
+  const model::Orphan orphan{.id = {"0f", {{{"act", 1}, 1}, 0}}, .devices = {"a", {0}}};
+  world.apply_event_ok(model::OrphansListed{{orphan}});
+  world.apply_event_ok(model::HostsSeen{});
+  EXPECT_THAT(world.run(run).reason, HasSubstr("waits for orphan act/1"));
 }
 
 // --- Runs ---
@@ -326,6 +338,7 @@ TEST_F(StepHostsTest, TheKeptSchedulerFollowsTheMap) {
   handle(model::DescribeHost{"a", facts_of("a", 2)});
   EXPECT_THAT(decider.scheduler().waiting().at(0).reason.line(), HasSubstr("at most 2 on one"));
   handle(model::DescribeHost{"a", facts_of("a", 4)});
+  handle(model::HostsSeen{});
   EXPECT_TRUE(decider.scheduler().waiting().empty());
   EXPECT_EQ(decider.state().runs.at({"demo", 1}).state, model::RunState::starting);
 }

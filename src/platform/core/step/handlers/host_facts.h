@@ -15,7 +15,8 @@ namespace lockstep::step {
 // holds the devices of all its nodes until the last of them has ended.
 std::optional<std::string> user_of_host(const Draft& draft, const std::string& host);
 
-// The host has these devices from now on. The host's row must exist.
+// The host has these devices from now on. A host that is new on the map takes no run until
+// HostsSeen: first the engine lists its nodes. The host's row must exist.
 void set_facts(Draft& draft, const std::string& host, map::Host facts);
 
 // Takes the next facts of each host that no run uses any more.
