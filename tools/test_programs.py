@@ -24,6 +24,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PYTHON = ROOT / "build/venv/bin/python"
 LOGS = ROOT / "build/logs/test"
 SECONDS_MAX = 300
+FOLDER_SECONDS_MAX = 900  # of a folder with several files of tests
 
 
 @dataclass
@@ -243,7 +244,8 @@ class PytestFile(Program):
         command = [str(PYTHON), "-m", "pytest", "-q", f"--junitxml={report}", self.name]
         if only is not None:
             command += ["-k", only]
-        ended = execute(command, log, scratch)
+        is_folder = (ROOT / self.name).is_dir()
+        ended = execute(command, log, scratch, FOLDER_SECONDS_MAX if is_folder else None)
         outcome = self.counts(report)
         nothing_chosen = ended.status == 5 and only is not None
         if ended.status != 0 and not outcome.failures and not nothing_chosen:

@@ -12,7 +12,7 @@ from tests.api.calls import agent_token, ask, bearer, call, user_token
 from tests.conftest import BUILD, ROOT, Cluster
 
 DESCRIPTION = ROOT / "docs" / "api" / "openapi.json"
-WORDS = {"project": "default", "number": "1", "epoch": "1", "index": "0"}
+WORDS = {"project": "default", "number": "1", "epoch": "1", "index": "0", "host": "gpu1"}
 
 
 def routes() -> list[tuple[str, str, dict[str, Any]]]:

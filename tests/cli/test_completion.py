@@ -82,6 +82,9 @@ def test_hosts_and_programs_are_completed(idle: Cluster, tmp_path: Path) -> None
         "add",
         "rm",
         "inventory",
+        "token",
+        "join",
+        "serve",
     }
     (tmp_path / "pythonic").touch()
     offered = completed(idle, "run", "-n", "2", "--", "pytho", cwd=tmp_path)

@@ -158,7 +158,18 @@ def test_runs_are_completed_and_no_daemon_is_started_for_that(
 
 
 def test_hosts_and_programs_are_completed(complete: Complete, idle: Cluster) -> None:
-    actions = {"ls", "cordon", "drain", "release", "add", "rm", "inventory"}
+    actions = {
+        "ls",
+        "cordon",
+        "drain",
+        "release",
+        "add",
+        "rm",
+        "inventory",
+        "token",
+        "join",
+        "serve",
+    }
     assert complete("lockstep host ") == actions
     idle.serve()
     hosts = complete("lockstep host cordon ")

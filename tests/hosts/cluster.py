@@ -17,6 +17,7 @@ from tests.hosts.testbed import Testbed
 from tests.conftest import PATIENCE, PROGRAM, wait_until
 
 UNIT = "lockstep-host-test.service"
+ROOT_HOME = "/var/lib/lockstep-host"
 # Bounds of the daemon at about a twentieth.
 SETTINGS = ("host_silent_after=3s", "kill_interval=1s")
 
@@ -38,7 +39,7 @@ class Cluster:
         for host in self._testbed.hosts:
             if host.is_running():
                 host.as_root(f"systemctl stop {UNIT}; pkill -KILL -u ann -x lockstep; true")
-                host.as_root("pkill -KILL -u ann; rm -rf /home/ann/.local; true")
+                host.as_root(f"pkill -KILL -u ann; rm -rf /home/ann/.local {ROOT_HOME}; true")
         self.command("serve", "--stop")
 
     # The daemon
@@ -103,19 +104,28 @@ class Cluster:
 
         return wait_until(f"{name} is {state}", reached, 2 * PATIENCE)
 
-    def lines(self, name: str) -> list[str]:
-        return [line.split("] ", 1)[1] for line in self.ok("logs", name).splitlines()]
+    def lines(self, name: str, ranks: int = 2) -> list[str]:
+        """Without the numbers of the ranks, which only several have."""
+        lines = self.ok("logs", name).splitlines()
+        return lines if ranks == 1 else [line.split("] ", 1)[1] for line in lines]
 
     # Hosts
 
-    def join(self, host: Host) -> None:
+    def join(self, host: Host, root: bool = False) -> None:
         token = self.ok("host", "token", host.name).strip()
-        host.run(f"printf %s {token} | {PROGRAM} host join '{self.url}'")
+        join = f"{PROGRAM} host join '{self.url}'"
+        if root:
+            host.as_root(f"printf %s {token} | LOCKSTEP_HOME={ROOT_HOME} {join}")
+        else:
+            host.run(f"printf %s {token} | {join}")
 
-    def serve(self, host: Host) -> None:
-        """Starts the service of ann, as the units of the package do."""
+    def serve(self, host: Host, root: bool = False) -> None:
+        """Starts the service of ann, or of root, as the units of the package do."""
+        user = (
+            f"--setenv=LOCKSTEP_HOME={ROOT_HOME}" if root else "--uid=ann --setenv=HOME=/home/ann"
+        )
         host.as_root(
-            f"systemd-run --quiet --unit={UNIT} --uid=ann --setenv=HOME=/home/ann"
+            f"systemd-run --quiet --unit={UNIT} {user}"
             f" -p KillMode=process -p Delegate=yes -p Restart=always -p RestartSec=1"
             f" {PROGRAM} host serve"
         )

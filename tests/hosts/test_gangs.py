@@ -17,11 +17,79 @@ from tests.conftest import PATIENCE, PROGRAM, wait_until
 TICKS = "i=0; while [ ! -e /shared/done-%s ]; do i=$((i+1)); echo tick $RANK $i; sleep 0.1; done"
 
 
-@pytest.fixture
-def cluster(testbed: Testbed, hosts: list[Host], tmp_path: Path) -> Iterator[Cluster]:
-    with Cluster(testbed, tmp_path) as made:
-        made.add(*hosts)
+# These have a daemon of their own.
+
+
+def test_a_host_takes_no_run_until_it_sees_the_shared_folder(
+    testbed: Testbed, hosts: list[Host], tmp_path: Path
+) -> None:
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    with Cluster(testbed, tmp_path, ("--shared", str(shared))) as cluster:
+        cluster.join(hosts[0])
+        cluster.serve(hosts[0])
+        cluster.await_host(
+            hosts[0], lambda view: f"does not see the shared folder {shared}" in view["unavailable"]
+        )
+        hosts[0].as_root(f"mkdir -p {shared} && echo other >{shared}/.lockstep; chown ann {shared}")
+        cluster.await_host(hosts[0], lambda view: "is another folder" in view["unavailable"])
+        marker = (shared / ".lockstep").read_text()
+        hosts[0].as_root(f"printf %s {marker} >{shared}/.lockstep")
+        cluster.await_host(hosts[0], lambda view: not view["unavailable"])
+        run = cluster.submit("echo $LOCKSTEP_CHECKPOINT_DIR", nodes=1)
+        view = cluster.await_state(run, "succeeded")
+        assert view["checkpoint_folder"].startswith(f"{shared}/lockstep/runs/")
+        assert cluster.lines(run) == [view["checkpoint_folder"]] * 2
+        hosts[0].as_root(f"rm -rf {shared}")
+
+
+def test_a_service_of_root_runs_ranks_only_as_users_that_its_host_allows(
+    testbed: Testbed, hosts: list[Host], tmp_path: Path
+) -> None:
+    host = hosts[0]
+    script = "id -un; id -G; echo $HOME; touch $LOCKSTEP_CHECKPOINT_DIR/x && echo written"
+    with Cluster(testbed, tmp_path) as cluster:
+        cluster.join(host, root=True)
+        cluster.serve(host, root=True)
+        cluster.await_host(host, lambda view: not view["unavailable"])
+        # Nothing runs as root, even if the file has it.
+        host.as_root("mkdir -p /etc/lockstep && printf 'root\\nann\\n' >/etc/lockstep/users")
+        refused = cluster.submit(script, "--rank-loss-retries", "0", nodes=1)
+        view = cluster.await_state(refused, "failed")
+        assert "starts no ranks as 'root', whose user id 0 is below 1000" in view["reason"]
+        # The other user.
+        token = (cluster.home / "token").read_text().strip()
+        daemon = f"LOCKSTEP_URL='{cluster.url}' LOCKSTEP_TOKEN_FILE=token"
+        host.run(f"umask 077; echo {token} >token")
+        run = host.run(f"{daemon} {PROGRAM} run --detach -- sh -c '{script}'").split()[0]
+        cluster.await_state(run, "succeeded")
+        groups = host.as_root("id -G ann").strip()
+        assert cluster.lines(run, ranks=1) == ["ann", groups, "/home/ann", "written"]
+        # One that the file does not have.
+        host.as_root("echo bob >/etc/lockstep/users")
+        words = "--rank-loss-retries 0 --detach -- sh -c true"
+        refused = host.run(f"{daemon} {PROGRAM} run {words}").split()[0]
+        view = cluster.await_state(refused, "failed")
+        assert "add a line 'ann' to /etc/lockstep/users" in view["reason"]
+        host.as_root("rm -r /etc/lockstep; rm /home/ann/token")
+
+
+# The others share one.
+
+
+@pytest.fixture(scope="module")
+def joined(testbed: Testbed, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with Cluster(testbed, tmp_path_factory.mktemp("joined")) as made:
+        made.add(*testbed.hosts)
         yield made
+
+
+@pytest.fixture
+def cluster(joined: Cluster, hosts: list[Host]) -> Cluster:
+    """All four hosts have joined; they and the daemon are those of the tests before."""
+    for host in hosts:
+        joined.await_host(host, lambda view: not view["unavailable"])
+    return joined
 
 
 class Ticking:
@@ -103,29 +171,6 @@ def test_a_cut_between_the_daemon_and_a_host_costs_a_gang_nothing(
     cluster.await_host(hosts[1], lambda view: not view["unavailable"])
     gang.await_progress()
     gang.end()
-
-
-def test_a_host_takes_no_run_until_it_sees_the_shared_folder(
-    testbed: Testbed, hosts: list[Host], tmp_path: Path
-) -> None:
-    shared = tmp_path / "shared"
-    shared.mkdir()
-    with Cluster(testbed, tmp_path, ("--shared", str(shared))) as cluster:
-        cluster.join(hosts[0])
-        cluster.serve(hosts[0])
-        cluster.await_host(
-            hosts[0], lambda view: f"does not see the shared folder {shared}" in view["unavailable"]
-        )
-        hosts[0].as_root(f"mkdir -p {shared} && echo other >{shared}/.lockstep; chown ann {shared}")
-        cluster.await_host(hosts[0], lambda view: "is another folder" in view["unavailable"])
-        marker = (shared / ".lockstep").read_text()
-        hosts[0].as_root(f"printf %s {marker} >{shared}/.lockstep")
-        cluster.await_host(hosts[0], lambda view: not view["unavailable"])
-        run = cluster.submit("echo $LOCKSTEP_CHECKPOINT_DIR", nodes=1)
-        view = cluster.await_state(run, "succeeded")
-        assert view["checkpoint_folder"].startswith(f"{shared}/lockstep/runs/")
-        assert cluster.lines(run) == [view["checkpoint_folder"]] * 2
-        hosts[0].as_root(f"rm -rf {shared}")
 
 
 def test_a_join_token_is_used_once(cluster: Cluster, hosts: list[Host]) -> None:

@@ -1,7 +1,9 @@
 #include <cstdlib>
 #include <thread>
 
+#include <grp.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "apps/cli/exit_codes.h"
@@ -11,6 +13,7 @@
 #include "base/log.h"
 #include "base/os/file_limit.h"
 #include "platform/engine/local/local_engine.h"
+#include "platform/host_service/allowed_users.h"
 #include "platform/host_service/service.h"
 #include "platform/host_service/service_home.h"
 
@@ -32,6 +35,25 @@ bool ends_within(const sigset_t& set, Duration wait) {
   return ::sigtimedwait(&set, nullptr, &limit) > 0;
 }
 
+// As root: only accounts that this host's own file allows, which may pass through the folder to
+// their own files. Else all runs as this user.
+engine::AccountOf account_policy(const std::filesystem::path& folder) {
+  if (::geteuid() != 0) return {};
+  ::chmod(folder.parent_path().c_str(), 0711);
+  ::setgroups(0, nullptr);  // so that work as the owner of a file has no group of root
+  return [](const host::LaunchSpec& launch) {
+    return host_service::allowed_account(launch.user, host_service::kUsersFile);
+  };
+}
+
+host_service::InventorySources service_sources(const std::filesystem::path& folder) {
+  auto sources = own_inventory_sources(folder);
+  if (::geteuid() == 0)
+    sources.users =
+        host_service::allowed_users(host_service::kUsersFile).value_or(std::vector<std::string>());
+  return sources;
+}
+
 }  // namespace
 
 // Ends without waiting for its calls: the daemon repeats its orders to the next service.
@@ -45,14 +67,15 @@ Result<int> serve_host(const HostFlags& flags) {
   const Fd lock = TRY(home.lock());
   const sigset_t ending = end_signals();
   ::pthread_sigmask(SIG_BLOCK, &ending, nullptr);
-  const auto nodes = TRY(engine::LocalEngine::open(TRY(engine::AgentProgram::own()), home.folder));
+  const auto nodes = TRY(engine::LocalEngine::open(TRY(engine::AgentProgram::own()), home.folder,
+                                                   account_policy(home.folder)));
   const SystemClock clock;
   const auto service =
       TRY(host_service::HostService::open({.nodes = *nodes,
                                            .clock = clock,
                                            .membership = membership,
                                            .home = home.folder,
-                                           .sources = own_inventory_sources(home.folder)}));
+                                           .sources = service_sources(home.folder)}));
   LS_LOG(info, "host {} serves {}; its files are in {}", membership.host,
          host::without_fingerprint(membership.url), home.folder.string());
   std::thread([&] { service->follow_orders(); }).detach();

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include <fcntl.h>
+#include <grp.h>
 #include <linux/close_range.h>
 #include <sched.h>
 #include <sys/prctl.h>
@@ -21,7 +22,7 @@
 namespace lockstep {
 namespace {
 
-enum class SpawnStep : int { folder, files, processors, fork, program };
+enum class SpawnStep : int { folder, files, processors, account, fork, program };
 struct Failure {
   SpawnStep stage;
   int error;
@@ -58,6 +59,7 @@ struct Layout {
   std::vector<char*> argv, envp;
   Fd input, output, failure;
   std::optional<cpu_set_t> processors;
+  std::optional<Account> account;
   pid_t parent = ::getpid();
 };
 
@@ -65,6 +67,7 @@ Result<Layout> prepare_child(const ProcessSpec& program, int failure) {
   Layout layout;
   layout.program = TRY(path_of(program)).string();
   layout.folder = program.folder.string();
+  layout.account = program.account;
   layout.command = program.command;
   for (const auto& [name, value] : program.environment)
     layout.environment.push_back(name + "=" + value);
@@ -98,6 +101,13 @@ void reset_signals() {
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
 }
 
+void become(const Layout& layout) {
+  const Account& account = *layout.account;
+  if (::setgroups(account.groups.size(), account.groups.data()) != 0 ||
+      ::setgid(account.group) != 0 || ::setuid(account.user) != 0)
+    exit_with_failure(layout, SpawnStep::account);
+}
+
 [[noreturn]] void exec_program(const Layout& layout) {
   reset_signals();
   if (::dup2(layout.input.get(), 0) < 0 || ::dup2(layout.output.get(), 1) < 0 ||
@@ -106,6 +116,7 @@ void reset_signals() {
   if (layout.processors &&
       ::sched_setaffinity(0, sizeof *layout.processors, &*layout.processors) != 0)
     exit_with_failure(layout, SpawnStep::processors);
+  if (layout.account) become(layout);
   if (::chdir(layout.folder.c_str()) != 0) exit_with_failure(layout, SpawnStep::folder);
   ::close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);  // libraries' files may lack the flag
   ::execve(layout.program.c_str(), layout.argv.data(), layout.envp.data());
@@ -137,6 +148,8 @@ Error explain(const Layout& layout, const Failure& failure) {
   const std::string what = "starting " + layout.program;
   if (failure.stage == SpawnStep::folder)
     return os_error("entering the working folder " + layout.folder, failure.error);
+  if (failure.stage == SpawnStep::account)
+    return os_error(format("{} as {}", what, layout.account->name), failure.error);
   if (failure.stage == SpawnStep::processors)
     return os_error(what + ": binding it to its processors", failure.error);
   if (failure.stage == SpawnStep::program && failure.error == ENOEXEC)

@@ -7,11 +7,13 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <sys/types.h>
 
+#include "base/os/account.h"
 #include "base/os/environment.h"
 #include "base/os/fd.h"
 #include "base/result.h"
@@ -28,6 +30,7 @@ struct ProcessSpec {
   int output = -1;  // for standard output and error, so that their order is kept; borrowed
   // The processors for it, numbered as in sched_setaffinity; empty: those of its parent.
   std::vector<int> processors{};
+  std::optional<Account> account{};  // it runs as this one; only root may start it so
 };
 
 // How the child's lifetime depends on its parent.

@@ -78,6 +78,7 @@ host::LaunchSpec program_of(const model::State& state, const model::Attempt& att
   launch.nodes = model::node_count(run.spec);
   launch.command = run.spec.command;
   launch.env = environment_of(run, state, setup.costs);
+  launch.user = run.origin.user;
   launch.working_folder = run.spec.working_folder;
   launch.checkpoint_folder =
       run.spec.checkpoint_folder.empty()

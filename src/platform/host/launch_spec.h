@@ -34,6 +34,7 @@ struct LaunchSpec {
   int nodes = 1;
   std::vector<std::string> command;
   std::map<std::string, std::string> env;
+  std::string user;  // its submitter, as which a host service of root starts the agent
   std::string working_folder;
   std::string checkpoint_folder;
   std::string node_folder;  // logs, spool, launch file
@@ -66,6 +67,7 @@ struct LaunchSpec {
         field("nodes", &LaunchSpec::nodes, "nodes in all"),
         required(field("command", &LaunchSpec::command, "program and arguments")),
         field("env", &LaunchSpec::env, "environment of the ranks"),
+        field("user", &LaunchSpec::user, "who submitted the run"),
         field("working_folder", &LaunchSpec::working_folder, "where ranks start"),
         field("checkpoint_folder", &LaunchSpec::checkpoint_folder, "for checkpoints"),
         required(field("node_folder", &LaunchSpec::node_folder, "logs and spool")),

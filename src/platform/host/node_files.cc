@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <string>
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/format.h"
@@ -41,6 +42,12 @@ fs::path node_folder(const fs::path& home, const model::NodeName& node) {
 }
 
 std::string node_folder_name(int index) { return format("node-{}", index); }
+
+OwnersAccess::OwnersAccess(const fs::path& node_folder) {
+  struct stat info{};
+  if (::geteuid() == 0 && ::lstat(node_folder.c_str(), &info) == 0 && info.st_uid != 0)
+    access_.emplace(info.st_uid, info.st_gid);
+}
 
 fs::path NodeFiles::rank_log(int rank) const { return folder / format("rank-{}.log", rank); }
 

@@ -3,10 +3,12 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/os/account.h"
 #include "platform/core/model/ids.h"
 
 namespace lockstep::host {
@@ -46,6 +48,16 @@ struct NodeFiles {
   std::filesystem::path delivered_trace(int rank) const;
   // Written by the daemon: delivered flight records of a node on another machine.
   std::filesystem::path delivered_flight() const { return folder / "flight.json"; }
+};
+
+// While it exists, this thread has the rights of the owner of a node's folder: files there may be
+// links. No effect without such a folder, or unless the process runs as root.
+class OwnersAccess {
+ public:
+  explicit OwnersAccess(const std::filesystem::path& node_folder);
+
+ private:
+  std::optional<FileAccessAs> access_;
 };
 
 // Possible folders for the sockets of the node with this token, best first: in $XDG_RUNTIME_DIR if

@@ -110,6 +110,7 @@ void NodeCleanup::find_nodes() {
 // A lock that is held belongs to an agent that is not listed yet.
 Result<void> NodeCleanup::clean_up(const model::NodeName& node) {
   const host::NodeFiles files{host::node_folder(setup_.home, node)};
+  const host::OwnersAccess as_owner(files.folder);
   if (!is_there(files.launch_file()) || is_locked(files.lock())) return {};
   std::error_code none;
   if (const auto size = fs::file_size(files.spool(), none); !none && size > 0)
@@ -158,8 +159,11 @@ Result<void> NodeCleanup::remove(const api::RunFolder& folder) {
     if (present_.contains(node) ||
         is_there(host::NodeFiles{host::node_folder(setup_.home, node)}.launch_file()))
       return {};
-  for (const model::NodeName& node : nodes)
-    TRY(host::sweep_logs({host::node_folder(setup_.home, node)}));
+  for (const model::NodeName& node : nodes) {
+    const host::NodeFiles files{host::node_folder(setup_.home, node)};
+    const host::OwnersAccess as_owner(files.folder);
+    TRY(host::sweep_logs(files));
+  }
   if (folder.kept != api::KeptFiles::none) return {};
   std::error_code failed;
   fs::remove_all(run.folder, failed);

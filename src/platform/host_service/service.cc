@@ -6,6 +6,9 @@
 #include <thread>
 #include <utility>
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include "base/format.h"
 #include "base/log.h"
 #include "comm/fabric/address/kernel_network.h"
@@ -73,6 +76,8 @@ Result<std::unique_ptr<HostService>> HostService::open(Setup setup) {
                                .boot = here.boot,
                                .folder = setup.home.string(),
                                .since = setup.clock.now()}));
+  // Agents of other users read it; it has no secret.
+  if (::geteuid() == 0) ::chmod(host::Home{setup.home}.daemon_file().c_str(), 0644);
   return std::unique_ptr<HostService>(new HostService(std::move(setup)));
 }
 

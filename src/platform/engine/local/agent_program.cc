@@ -1,10 +1,13 @@
 #include "platform/engine/local/agent_program.h"
 
+#include <cerrno>
 #include <string_view>
 #include <system_error>
 #include <utility>
 
 #include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/os/environment.h"
 #include "base/os/fd.h"
@@ -35,7 +38,33 @@ Environment agent_environment() {
   return kept;
 }
 
+// The agent's sockets are in XDG_RUNTIME_DIR, if its user has that.
+void set_account(const Account& account, ProcessSpec& agent) {
+  agent.account = account;
+  Environment& environment = agent.environment;
+  environment["HOME"] = account.home;
+  environment["USER"] = environment["LOGNAME"] = account.name;
+  environment["SHELL"] = account.shell;
+  const path runtime = format("/run/user/{}", account.user);
+  std::error_code ignored;
+  environment.erase("XDG_RUNTIME_DIR");
+  if (std::filesystem::is_directory(runtime, ignored))
+    environment["XDG_RUNTIME_DIR"] = runtime.string();
+}
+
 }  // namespace
+
+Result<void> give_to(const Account& account, const path& file) {
+  if (::chown(file.c_str(), account.user, account.group) == 0) return {};
+  return os_error(format("giving {} to {}", file.string(), account.name), errno);
+}
+
+Result<void> let_pass(const path& home, const path& folder) {
+  for (path above = folder.parent_path();; above = above.parent_path()) {
+    if (::chmod(above.c_str(), 0711) != 0) return os_error("opening " + above.string(), errno);
+    if (above == home || above == above.parent_path()) return {};
+  }
+}
 
 // The name ends with " (deleted)" if the file was replaced since this program was started.
 Result<AgentProgram> AgentProgram::own() {
@@ -56,18 +85,21 @@ bool has_started(const path& node_folder) {
 }
 
 Result<void> start_agent(const AgentProgram& program, const host::LaunchSpec& launch,
-                         const std::string& token) {
+                         const std::string& token, const std::optional<Account>& account) {
   const host::NodeFiles files{launch.node_folder};
   TRY(make_folders(files.folder));
   const path file = files.launch_file();
   TRY(write_file(file, dump_json(to_json(launch), Indent::two)));
   const Fd log = TRY(open_file(files.agent_log(), O_WRONLY | O_CREAT | O_APPEND));
+  if (account)
+    for (const path& owned : {file, files.agent_log(), files.folder}) TRY(give_to(*account, owned));
   ProcessSpec agent{.command = {program.name, "agent", file.string()},
                     .file = program.file,
                     .environment = agent_environment(),
                     .folder = "/",
                     .output = log.get()};
   agent.environment[std::string(host::kNodeToken)] = token;
+  if (account) set_account(*account, agent);
   return spawn_detached(agent);
 }
 

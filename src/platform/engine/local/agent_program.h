@@ -2,8 +2,10 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 
+#include "base/os/account.h"
 #include "base/result.h"
 #include "platform/host/launch_spec.h"
 
@@ -23,9 +25,15 @@ std::string node_token(const std::string& installation, const model::NodeName& n
 // True if an agent of the node ever ran.
 bool has_started(const std::filesystem::path& node_folder);
 
-// Writes the launch file and starts the agent, with the token in its environment.
+// Writes the launch file and starts the agent, with the token in its environment. With an account
+// it and its files belong to that one.
 Result<void> start_agent(const AgentProgram& program, const host::LaunchSpec& launch,
-                         const std::string& token);
+                         const std::string& token, const std::optional<Account>& account);
+
+// The file belongs to that account from now on.
+Result<void> give_to(const Account& account, const std::filesystem::path& file);
+// Others may pass through the folders above this one, up to the home, and list none of them.
+Result<void> let_pass(const std::filesystem::path& home, const std::filesystem::path& folder);
 
 // From its launch file. A newer Lockstep may have written further fields: they are ignored.
 Result<host::LaunchSpec> read_launch_file(const std::filesystem::path& node_folder);

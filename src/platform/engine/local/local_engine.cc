@@ -32,14 +32,19 @@ Result<std::string> installation_of(const path& home) {
 
 }  // namespace
 
-LocalEngine::LocalEngine(AgentProgram program, const path& home, std::string installation)
+LocalEngine::LocalEngine(AgentProgram program, const path& home, std::string installation,
+                         AccountOf account_of)
     : installation_(std::move(installation)),
-      worker_({.program = std::move(program), .home = home, .installation = installation_}) {}
+      worker_({.program = std::move(program),
+               .home = home,
+               .installation = installation_,
+               .account_of = std::move(account_of)}) {}
 
-Result<std::unique_ptr<LocalEngine>> LocalEngine::open(AgentProgram program, const path& home) {
+Result<std::unique_ptr<LocalEngine>> LocalEngine::open(AgentProgram program, const path& home,
+                                                       AccountOf account_of) {
   std::string installation = TRY(installation_of(home));
   return std::unique_ptr<LocalEngine>(
-      new LocalEngine(std::move(program), home, std::move(installation)));
+      new LocalEngine(std::move(program), home, std::move(installation), std::move(account_of)));
 }
 
 Result<EngineList> LocalEngine::list() { return EngineList{.nodes = TRY(worker_.list())}; }

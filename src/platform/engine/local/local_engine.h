@@ -23,7 +23,8 @@ class LocalEngine : public Engine {
   // `program` starts agents. `home` is the daemon's folder: the file `home`/installation has its
   // name, so that two homes on one machine do not see each other's nodes. It is created if missing.
   static Result<std::unique_ptr<LocalEngine>> open(AgentProgram program,
-                                                   const std::filesystem::path& home);
+                                                   const std::filesystem::path& home,
+                                                   AccountOf account_of = {});
 
   std::string_view name() const override { return "local"; }
   void submit(Gang gang) override { worker_.submit(std::move(gang)); }
@@ -35,7 +36,8 @@ class LocalEngine : public Engine {
   std::string token(const model::NodeName& node) const { return node_token(installation_, node); }
 
  private:
-  LocalEngine(AgentProgram program, const std::filesystem::path& home, std::string installation);
+  LocalEngine(AgentProgram program, const std::filesystem::path& home, std::string installation,
+              AccountOf account_of);
 
   const std::string installation_;
   NodeWorker worker_;

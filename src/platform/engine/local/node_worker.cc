@@ -137,9 +137,16 @@ void NodeWorker::start(const QueuedNode& node) {
 Result<void> NodeWorker::start_processes(const Gang& gang, const NodePlacement& placement) {
   const host::LaunchSpec launch = launch_spec(gang, placement, setup_.home);
   if (has_started(launch.node_folder)) return {};
-  if (gang.make_checkpoint_folder) TRY(make_folders(launch.checkpoint_folder));
+  std::optional<Account> account;
+  if (setup_.account_of) account = TRY(setup_.account_of(launch));
+  TRY(make_folders(launch.node_folder));
+  if (account) TRY(let_pass(setup_.home, launch.node_folder));
+  if (gang.make_checkpoint_folder) {
+    TRY(make_folders(launch.checkpoint_folder));
+    if (account) TRY(give_to(*account, launch.checkpoint_folder));
+  }
   const std::string token = node_token(setup_.installation, node_name(gang, placement));
-  TRY(start_agent(setup_.program, launch, token));
+  TRY(start_agent(setup_.program, launch, token, account));
   watch_.expect(token);
   return {};
 }
@@ -192,8 +199,7 @@ Result<std::vector<ListedNode>> NodeWorker::scan() {
     const auto node = model::parse_node_name(std::string_view(mark).substr(prefix.size()));
     if (!node) continue;
     // Its agent has exited once two lists in a row have found its lock free.
-    if (!is_locked(host::NodeFiles{host::node_folder(setup_.home, *node)}.lock()))
-      without_agent.insert(*node);
+    if (!has_agent_of(*node)) without_agent.insert(*node);
     const bool has_agent = !without_agent.contains(*node) || !without_agent_.contains(*node);
     nodes.push_back({.node = *node, .seen = {.has_agent = has_agent}, .record = record_of(*node)});
   }
@@ -203,8 +209,16 @@ Result<std::vector<ListedNode>> NodeWorker::scan() {
   return nodes;
 }
 
+// The files belong to the node's user, and may be links.
+bool NodeWorker::has_agent_of(const model::NodeName& node) const {
+  const host::NodeFiles files{host::node_folder(setup_.home, node)};
+  const host::OwnersAccess as_owner(files.folder);
+  return is_locked(files.lock());
+}
+
 std::shared_ptr<const LaunchRecord> NodeWorker::record_of(const model::NodeName& node) {
   if (was_submitted_here(node)) return nullptr;
+  const host::OwnersAccess as_owner(host::node_folder(setup_.home, node));
   auto& record = records_[node];
   if (!record)
     record = std::make_shared<const LaunchRecord>(

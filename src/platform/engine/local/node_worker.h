@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <deque>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -24,12 +25,16 @@
 
 namespace lockstep::engine {
 
+// The account as which the agent of this node runs; an error refuses the node.
+using AccountOf = std::function<Result<Account>(const host::LaunchSpec& launch)>;
+
 class NodeWorker {
  public:
   struct Setup {
     AgentProgram program;
     std::filesystem::path home;
     std::string installation;
+    AccountOf account_of{};  // empty: agents run as this process does
   };
 
   explicit NodeWorker(Setup setup);
@@ -71,6 +76,7 @@ class NodeWorker {
   void drop_rest_of_gang(const model::AttemptName& attempt) LS_REQUIRES(mutex_);
   void make_list() LS_EXCLUDES(mutex_);
   Result<std::vector<ListedNode>> scan() LS_EXCLUDES(mutex_);
+  bool has_agent_of(const model::NodeName& node) const;
   std::shared_ptr<const LaunchRecord> record_of(const model::NodeName& node);
   bool was_submitted_here(const model::NodeName& node) LS_EXCLUDES(mutex_);
   void publish(Result<std::vector<ListedNode>> nodes, std::int64_t number) LS_EXCLUDES(mutex_);
