@@ -79,6 +79,7 @@ host::LaunchSpec program_of(const model::State& state, const model::Attempt& att
   launch.command = run.spec.command;
   launch.env = environment_of(run, state, setup.costs);
   launch.user = run.origin.user;
+  launch.software = model::software_environment(run.spec);
   launch.working_folder = run.spec.working_folder;
   launch.checkpoint_folder =
       run.spec.checkpoint_folder.empty()

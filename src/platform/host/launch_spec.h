@@ -10,6 +10,7 @@
 #include "platform/core/model/ids.h"
 #include "platform/core/model/orphan.h"
 #include "platform/core/model/run.h"
+#include "platform/core/model/software_environment.h"
 #include "text/record.h"
 
 namespace lockstep::host {
@@ -35,6 +36,7 @@ struct LaunchSpec {
   std::vector<std::string> command;
   std::map<std::string, std::string> env;
   std::string user;  // its submitter, as which a host service of root starts the agent
+  std::optional<model::SoftwareEnvironment> software;  // none: that of the host
   std::string working_folder;
   std::string checkpoint_folder;
   std::string node_folder;  // logs, spool, launch file
@@ -68,6 +70,7 @@ struct LaunchSpec {
         required(field("command", &LaunchSpec::command, "program and arguments")),
         field("env", &LaunchSpec::env, "environment of the ranks"),
         field("user", &LaunchSpec::user, "who submitted the run"),
+        field("software", &LaunchSpec::software, "what the agent prepares for the ranks"),
         field("working_folder", &LaunchSpec::working_folder, "where ranks start"),
         field("checkpoint_folder", &LaunchSpec::checkpoint_folder, "for checkpoints"),
         required(field("node_folder", &LaunchSpec::node_folder, "logs and spool")),

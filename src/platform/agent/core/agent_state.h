@@ -21,23 +21,29 @@ struct AgentSettings {
   Duration time_left{};
   Duration start_limit{};
   model::OnFailure on_failure = model::OnFailure::restart;
+  bool prepares_environment = false;  // the ranks need one that the shell prepares first
   Time clock_zero{};  // the wall-clock time at which the clock of the moments was zero
 };
 
-// waiting: the node offers its addresses, `start` has not come. running: the ranks were started.
-// stopping: they get SIGTERM, SIGKILL follows. cleaning_up: no rank is left; remaining processes
-// are killed and the last output is read. ended: everything is reported; `leave` has not come.
-enum class Phase { waiting, running, stopping, cleaning_up, ended };
+// preparing: the shell prepares the ranks' environment. waiting: the node offers its addresses,
+// `start` has not come. running: the ranks were started. stopping: they get SIGTERM, SIGKILL
+// follows. cleaning_up: no rank is left; remaining processes are killed and the last output is
+// read. ended: everything is reported; `leave` has not come.
+enum class Phase { preparing, waiting, running, stopping, cleaning_up, ended };
 
 struct AgentState {
   explicit AgentState(const AgentSettings& node)
-      : settings(node), ranks(node.first_rank, node.hang_after, node.clock_zero) {}
+      : settings(node),
+        phase(node.prepares_environment ? Phase::preparing : Phase::waiting),
+        node_state(node.prepares_environment ? model::NodeState::allocated
+                                             : model::NodeState::ready),
+        ranks(node.first_rank, node.hang_after, node.clock_zero) {}
 
   AgentSettings settings;
-  Phase phase = Phase::waiting;
+  Phase phase;
 
   // The status that the daemon receives, with `ranks`.
-  model::NodeState node_state = model::NodeState::ready;
+  model::NodeState node_state;
   model::StopReason stop_reason = model::StopReason::none;
   std::string message;
   RankRecords ranks;
@@ -53,6 +59,7 @@ struct AgentState {
   bool no_leftovers = false;     // at the last check
 
   // Moments on the clock of step().
+  std::optional<Duration> preparation_limit;    // when the environment must be prepared
   std::optional<Duration> running_end;          // once the ranks of all nodes run
   std::optional<Duration> time_out;             // of the running time, or of the wait for nodes
   std::optional<Duration> unattended_stop;      // a rank failed and no command came

@@ -21,6 +21,11 @@ struct CommandReceived {
   model::Command command;
   bool refused = false;
 };
+// How the preparation of the ranks' environment ended.
+struct EnvironmentPrepared {
+  std::string error{};      // empty: the ranks can start
+  bool is_missing = false;  // this host lacks it, and will in the next attempt
+};
 // Process ids by local rank. If one rank could not be started, those before it, and the error.
 struct RanksStarted {
   std::vector<std::int64_t> pids;
@@ -88,9 +93,9 @@ struct TimePassed {
   bool all_delivered = false;
 };
 
-using Event = std::variant<CommandReceived, RanksStarted, RankRestarted, RestartFailed, RanksEnded,
-                           RanksChecked, ProgressReported, FaultReported, FaultPrinted,
-                           LeftoversChecked, AgentSignalled, TimePassed>;
+using Event = std::variant<CommandReceived, EnvironmentPrepared, RanksStarted, RankRestarted,
+                           RestartFailed, RanksEnded, RanksChecked, ProgressReported, FaultReported,
+                           FaultPrinted, LeftoversChecked, AgentSignalled, TimePassed>;
 
 // Start all ranks; RanksStarted follows.
 struct StartRanks {

@@ -34,6 +34,7 @@ class Step {
   Effects take_effects() { return std::move(effects_); }
 
   void handle(const CommandReceived& event);
+  void handle(const EnvironmentPrepared& event);
   void handle(const RanksStarted& event);
   void handle(const RankRestarted& event);
   void handle(const RestartFailed& event);
@@ -52,6 +53,7 @@ class Step {
   void log(LogLevel level, std::string text) { add(WriteLog{level, std::move(text)}); }
   void clear_run_deadlines();
 
+  void check_preparation();
   void await_other_nodes();
   void start_running_time();
   void grant_full_time_limit();
@@ -98,6 +100,32 @@ void Step::handle(const CommandReceived& event) {
 void Step::handle(const AgentSignalled& event) {
   log(LogLevel::warning, format("the agent got signal {}", event.signal));
   begin_stop(StopReason::signal, format("the agent was asked to end by signal {}", event.signal));
+}
+
+// --- The environment ---
+
+void Step::handle(const EnvironmentPrepared& event) {
+  if (state_.phase != Phase::preparing) return;
+  if (event.error.empty()) {
+    state_.phase = Phase::waiting;
+    state_.node_state = NodeState::ready;
+    log(LogLevel::info, "the environment is prepared");
+    return add(ReportStatus{});
+  }
+  state_.message = event.error;
+  log(LogLevel::error, state_.message);
+  state_.node_state = NodeState::stopping;
+  if (event.is_missing) state_.stop_reason = StopReason::no_environment;
+  kill_ranks();
+}
+
+// It ends early enough for its reason to reach the daemon before the start limit does.
+void Step::check_preparation() {
+  const Duration most = state_.settings.start_limit * 9 / 10;
+  if (!state_.preparation_limit) state_.preparation_limit = now_ + most;
+  if (passed(state_.preparation_limit))
+    handle(EnvironmentPrepared{
+        .error = format("preparing the environment takes longer than {}", text(most))});
 }
 
 // --- The start, and the running time ---
@@ -165,7 +193,7 @@ void Step::begin_stop(StopReason reason, std::string message) {
         format("stopping the ranks{}{}", state_.message.empty() ? "" : ": ", state_.message));
     state_.next_kill = now_ + state_.grace;
     signal_ranks(SIGTERM);
-  } else if (state_.phase == Phase::waiting) {
+  } else if (state_.phase <= Phase::waiting) {
     begin_cleanup();
   }
   add(ReportStatus{});
@@ -289,6 +317,7 @@ void Step::handle(const FaultReported& event) {
 // --- Time ---
 
 void Step::handle(const TimePassed& event) {
+  if (state_.phase == Phase::preparing) check_preparation();
   if (passed(state_.time_out)) begin_stop(StopReason::timeout, "time-out");
   if (passed(state_.unattended_stop)) begin_stop(StopReason::none, "");
   if (state_.phase == Phase::stopping && passed(state_.next_kill)) kill_ranks();
@@ -368,6 +397,7 @@ std::optional<Duration> next_deadline(const AgentState& state, Duration now) {
   const auto add = [&](const std::optional<Duration>& moment) {
     if (moment) next = std::min(*moment, next.value_or(*moment));
   };
+  if (state.phase == Phase::preparing) add(state.preparation_limit);
   add(state.time_out);
   add(state.unattended_stop);
   if (state.phase == Phase::stopping) add(state.next_kill);

@@ -1,7 +1,7 @@
 // step(): all decisions of an agent, as one pure function. From the state, one event and the time
 // it computes the next state and the effects. It uses no clock, log, thread, socket or file.
 //
-//   waiting > running > stopping > cleaning_up > ended
+//   preparing > waiting > running > stopping > cleaning_up > ended
 //
 // The shell carries out the effects in order. An effect that has an answer yields an event; the
 // shell steps it, and carries out its effects, before the next effect of the list.

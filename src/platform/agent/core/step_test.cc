@@ -62,6 +62,66 @@ TEST_F(AgentStep, ANodeThatIsStoppedBeforeItsStartStartsNoRank) {
   EXPECT_THAT(state.ranks.all(), IsEmpty());
 }
 
+// --- The environment ---
+
+AgentSettings settings_with_environment() {
+  AgentSettings settings = settings_for_test();
+  settings.prepares_environment = true;
+  return settings;
+}
+
+TEST_F(AgentStep, ANodeIsReadyOnceItsEnvironmentIsPrepared) {
+  configure(settings_with_environment());
+  EXPECT_EQ(state.node_state, NodeState::allocated);
+  pass(60 * kSecond);
+  start();  // an order that no daemon gives yet
+  EXPECT_EQ(state.phase, Phase::preparing);
+  handle(EnvironmentPrepared{});
+  EXPECT_EQ(state.node_state, NodeState::ready);
+  EXPECT_EQ(reports, 1);
+  start();
+  EXPECT_EQ(state.phase, Phase::running);
+}
+
+TEST_F(AgentStep, AHostWithoutTheEnvironmentSaysSoAndStartsNothing) {
+  configure(settings_with_environment());
+  handle(EnvironmentPrepared{.error = "venv: there is no folder /v", .is_missing = true});
+  EXPECT_EQ(state.node_state, NodeState::stopping);
+  EXPECT_EQ(state.stop_reason, StopReason::no_environment);
+  EXPECT_EQ(state.message, "venv: there is no folder /v");
+  start();
+  EXPECT_THAT(state.ranks.all(), IsEmpty());
+  clean_up();
+  EXPECT_EQ(state.phase, Phase::ended);
+}
+
+TEST_F(AgentStep, APreparationThatFailsOtherwiseMayWorkInTheNextAttempt) {
+  configure(settings_with_environment());
+  handle(EnvironmentPrepared{.error = "image: no space left on device"});
+  EXPECT_EQ(state.node_state, NodeState::stopping);
+  EXPECT_EQ(state.stop_reason, StopReason::none);
+}
+
+TEST_F(AgentStep, APreparationThatTakesTooLongEndsBeforeTheStartLimit) {
+  configure(settings_with_environment());
+  pass(269 * kSecond);
+  EXPECT_EQ(state.phase, Phase::preparing);
+  EXPECT_TRUE(next_deadline(state, now));
+  pass(2 * kSecond);
+  EXPECT_EQ(state.node_state, NodeState::stopping);
+  EXPECT_THAT(state.message, HasSubstr("takes longer than 4m 30s"));
+  EXPECT_EQ(state.stop_reason, StopReason::none);
+}
+
+TEST_F(AgentStep, AStopEndsThePreparation) {
+  configure(settings_with_environment());
+  command(CommandKind::stop);
+  EXPECT_EQ(state.phase, Phase::cleaning_up);
+  handle(EnvironmentPrepared{});
+  EXPECT_EQ(state.node_state, NodeState::stopping);
+  EXPECT_EQ(state.phase, Phase::cleaning_up);
+}
+
 // --- The running time ---
 
 TEST_F(AgentStep, TheRunningTimeCountsFromWhenAllNodesRun) {

@@ -68,9 +68,10 @@ constexpr bool is_preemption(Cause cause) {
          cause == Cause::node_stopped;
 }
 
-// The controller sets allocated, released and lost; the agent reports the others. ready: it offers
-// its addresses. running: all its ranks were started. stopping: it obeys `stop`, or could not start
-// its ranks and gives the reason in `message`; it starts no more ranks.
+// The controller sets released and lost; the agent reports the others. allocated: it has not
+// called, or prepares the environment of its ranks. ready: it offers its addresses. running: all
+// its ranks were started. stopping: it obeys `stop`, or could not start its ranks and gives the
+// reason in `message`; it starts no more ranks.
 enum class NodeState { allocated, ready, running, stopping, released, lost };
 constexpr auto enum_names(NodeState) {
   return names<NodeState>({{NodeState::allocated, "allocated"},
@@ -82,13 +83,15 @@ constexpr auto enum_names(NodeState) {
 }
 
 // Why an agent ends its ranks without a command: their time is up by its own clock, a signal asks
-// the agent to end, or a rank makes no progress while the daemon does not answer.
-enum class StopReason { none, timeout, signal, no_progress };
+// the agent to end, a rank makes no progress while the daemon does not answer, or its host lacks
+// the environment of the run, which no other attempt there will find either.
+enum class StopReason { none, timeout, signal, no_progress, no_environment };
 constexpr auto enum_names(StopReason) {
   return names<StopReason>({{StopReason::none, "none"},
                             {StopReason::timeout, "timeout"},
                             {StopReason::signal, "signal"},
-                            {StopReason::no_progress, "no_progress"}});
+                            {StopReason::no_progress, "no_progress"},
+                            {StopReason::no_environment, "no_environment"}});
 }
 
 // lost: its node is gone, and how the rank ended is unknown.

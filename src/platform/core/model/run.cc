@@ -128,6 +128,29 @@ Result<void> check_needs(const Needs& needs) {
   return check_memory("device_memory", needs.device_memory);
 }
 
+// The error names the second field.
+Result<void> check_software(const RunSpec& spec) {
+  std::string_view given;
+  const auto one_more = [&](bool is_given, std::string_view field) -> Result<void> {
+    if (!is_given) return {};
+    if (!given.empty())
+      return invalid(
+          format("{}: a run has one environment, and names {}, too; leave one out", field, given));
+    given = field;
+    return {};
+  };
+  TRY(one_more(spec.venv.has_value(), "venv"));
+  TRY(one_more(spec.conda.has_value(), "conda"));
+  TRY(one_more(spec.module.has_value(), "module"));
+  TRY(one_more(spec.image.has_value(), "image"));
+  if (spec.runtime && !spec.image)
+    return invalid("runtime: is for an image; name one, or leave it out");
+  if (spec.mounts && !spec.image)
+    return invalid("mounts: are for an image; name one, or leave them out");
+  const auto environment = software_environment(spec);
+  return environment ? check(*environment) : Result<void>();
+}
+
 Result<void> check_after_names(const std::vector<std::string>& after) {
   if (after.size() > kAfterLimit)
     return invalid(format("after: must name at most {} runs, got {}", kAfterLimit, after.size()));
@@ -151,6 +174,19 @@ std::string_view text(RunState state) { return lockstep::name_of(state); }
 bool is_final(RunState state) {
   return state == RunState::succeeded || state == RunState::failed ||
          state == RunState::timed_out || state == RunState::cancelled;
+}
+
+std::optional<SoftwareEnvironment> software_environment(const RunSpec& spec) {
+  if (spec.venv) return SoftwareEnvironment{.kind = SoftwareKind::venv, .name = *spec.venv};
+  if (spec.conda) return SoftwareEnvironment{.kind = SoftwareKind::conda, .name = *spec.conda};
+  if (spec.module)
+    return SoftwareEnvironment{.kind = SoftwareKind::module, .modules = *spec.module};
+  if (!spec.image) return std::nullopt;
+  const auto fitting = is_image_file(*spec.image) ? ImageRuntime::apptainer : ImageRuntime::podman;
+  return SoftwareEnvironment{.kind = SoftwareKind::image,
+                             .name = *spec.image,
+                             .runtime = spec.runtime.value_or(fitting),
+                             .mounts = spec.mounts.value_or(std::vector<std::string>())};
 }
 
 int node_count(const RunSpec& spec) { return spec.nodes + (spec.remainder > 0 ? 1 : 0); }
@@ -179,6 +215,7 @@ Result<void> check(const RunSpec& spec) {
   TRY(check_after_names(spec.after));
   TRY(check_needs(spec.needs));
   TRY(check_env(spec.env));
+  TRY(check_software(spec));
   TRY(check_size(spec));
   TRY(check_folder("working_folder", spec.working_folder));
   return check_folder("checkpoint_folder", spec.checkpoint_folder);

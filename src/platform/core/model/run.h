@@ -13,6 +13,7 @@
 #include "platform/core/model/ids.h"
 #include "platform/core/model/needs.h"
 #include "platform/core/model/run_class.h"
+#include "platform/core/model/software_environment.h"
 #include "text/record.h"
 
 namespace lockstep::model {
@@ -63,6 +64,13 @@ struct RunSpec {
   std::optional<Duration> grace_period;            // from SIGTERM to SIGKILL; none: the daemon's
   OnFailure on_failure = OnFailure::restart;
   std::map<std::string, std::string> env;
+  // At most one of the four; software_environment() has it as one value.
+  std::optional<std::string> venv;
+  std::optional<std::string> conda;
+  std::optional<std::vector<std::string>> module;
+  std::optional<std::string> image;
+  std::optional<ImageRuntime> runtime;             // of the image
+  std::optional<std::vector<std::string>> mounts;  // of the image
   std::string working_folder;
   std::string checkpoint_folder;  // empty: one below the daemon's folder
   RunClass run_class = RunClass::normal;
@@ -103,6 +111,17 @@ struct RunSpec {
               "when a rank is killed: restart from the last checkpoint; or, of a program that can, "
               "shrink to the ranks that are left, or wait for the rank to be started again"),
         field("env", &RunSpec::env, "environment variables of the ranks"),
+        field("venv", &RunSpec::venv, "folder of a Python venv in which the ranks run"),
+        field("conda", &RunSpec::conda,
+              "name or folder of a conda environment in which the ranks run"),
+        field("module", &RunSpec::module, "modules that are loaded for the ranks"),
+        field("image", &RunSpec::image,
+              "image in which the ranks run: a name that the hosts' Podman has, or a file for "
+              "Apptainer"),
+        field("runtime", &RunSpec::runtime,
+              "what starts the image; absent: apptainer for a file, else podman"),
+        field("mounts", &RunSpec::mounts,
+              "more folders of the host that the ranks in the image have, at the same paths"),
         field("working_folder", &RunSpec::working_folder, "folder in which the ranks start"),
         field("checkpoint_folder", &RunSpec::checkpoint_folder,
               "folder for checkpoints, the same on every node; empty: chosen by the daemon"),
@@ -130,6 +149,9 @@ Duration timeout_max(RunClass run_class);
 
 // Checks the spec alone, without the cluster: names, counts, an empty command.
 Result<void> check(const RunSpec& spec);
+
+// None: the ranks run with the software of their host.
+std::optional<SoftwareEnvironment> software_environment(const RunSpec& spec);
 
 // The counts include the node of the remainder.
 int node_count(const RunSpec& spec);

@@ -116,6 +116,55 @@ TEST(RunSpec, ReplacesGlooAndNcclOnly) {
                                      HasSubstr("write gloo, nccl or gloo,nccl")));
 }
 
+TEST(RunSpec, HasAtMostOneEnvironment) {
+  auto spec = good();
+  EXPECT_FALSE(software_environment(spec));
+  spec.conda = "train";
+  EXPECT_EQ(complaint(spec), "");
+  spec.image = "localhost/train:2";
+  EXPECT_THAT(complaint(spec), AllOf(HasSubstr("image: "), HasSubstr("names conda, too")));
+}
+
+TEST(RunSpec, NamesTheFieldOfAnEnvironmentThatCannotBe) {
+  auto spec = good();
+  spec.venv = "venvs/train";
+  EXPECT_THAT(complaint(spec), HasSubstr("venv: must be an absolute path, got 'venvs/train'"));
+  spec = good();
+  spec.conda = "envs/train";
+  EXPECT_THAT(complaint(spec), HasSubstr("conda: must be an absolute path"));
+  spec.conda = "-n";
+  EXPECT_THAT(complaint(spec), HasSubstr("conda: '-n' is not a name"));
+  spec = good();
+  spec.module = std::vector<std::string>();
+  EXPECT_THAT(complaint(spec), HasSubstr("module: must name 1 to 100 modules, got 0"));
+  spec.module = {{"cuda/12.4", "a\nb"}};
+  EXPECT_THAT(complaint(spec), HasSubstr("module: 'a\\nb' is not a name"));
+  spec = good();
+  spec.runtime = ImageRuntime::podman;
+  EXPECT_THAT(complaint(spec), HasSubstr("runtime: is for an image"));
+  spec = good();
+  spec.mounts = {{"/data"}};
+  EXPECT_THAT(complaint(spec), HasSubstr("mounts: are for an image"));
+  spec.image = "train";
+  spec.mounts = {{"data"}};
+  EXPECT_THAT(complaint(spec), HasSubstr("mounts: must be an absolute path"));
+}
+
+TEST(RunSpec, StartsAFileByApptainerAndANameByPodman) {
+  auto spec = good();
+  spec.image = "/images/train.sif";
+  EXPECT_EQ(software_environment(spec)->runtime, ImageRuntime::apptainer);
+  EXPECT_EQ(complaint(spec), "");
+  spec.runtime = ImageRuntime::podman;
+  EXPECT_THAT(complaint(spec), HasSubstr("write `runtime: apptainer`"));
+  spec.image = "localhost/train:2";
+  spec.runtime.reset();
+  EXPECT_EQ(software_environment(spec)->runtime, ImageRuntime::podman);
+  EXPECT_EQ(text(*software_environment(spec)), "image localhost/train:2 (podman)");
+  spec.runtime = ImageRuntime::apptainer;
+  EXPECT_THAT(complaint(spec), HasSubstr("name it by its path"));
+}
+
 TEST(RunSpec, HasANameOfOnePlainLine) {
   auto spec = good();
   spec.name =

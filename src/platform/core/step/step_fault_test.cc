@@ -122,6 +122,51 @@ TEST_F(StepFaultTest, ARefusedRunFailsWithoutARetry) {
               AllOf(HasSubstr(text(run)), HasSubstr("refused"), HasSubstr("live/2 writes to /ck")));
 }
 
+TEST_F(StepFaultTest, NoNodeStartsWhileOneStillPreparesItsEnvironment) {
+  const model::RunId run = world.submit(spec_of(2, 1));
+  world.apply_event_ok(world.report(world.node(run, 0), model::NodeState::ready));
+  world.apply_event_ok(world.report(world.node(run, 1), model::NodeState::allocated));
+  EXPECT_EQ(world.state.nodes.at(world.node(run, 1)).state, model::NodeState::allocated);
+  EXPECT_EQ(command(run, 0), model::CommandKind::none);
+  world.apply_event_ok(world.report(world.node(run, 1), model::NodeState::ready));
+  EXPECT_EQ(command(run, 0), model::CommandKind::start);
+}
+
+TEST_F(StepFaultTest, ARunWhoseEnvironmentAHostLacksFailsWithoutARetryAndNamesTheHost) {
+  auto spec = spec_of(2, 1);
+  spec.retries = 5;
+  spec.conda = "train";
+  const model::RunId run = world.submit(spec);
+  world.apply_event_ok(world.report(world.node(run, 0), model::NodeState::ready));
+  auto word = world.report(world.node(run, 1), model::NodeState::stopping);
+  word.stop_reason = model::StopReason::no_environment;
+  word.message = "conda: there is no environment 'train'";
+  world.apply_event_ok(word);
+  EXPECT_EQ(world.attempt(run).cause, model::Cause::launch_failed);
+  drain(run);
+  EXPECT_EQ(world.run(run).state, model::RunState::failed);
+  EXPECT_THAT(world.run(run).reason,
+              AllOf(HasSubstr("node 1 on host b"), HasSubstr("there is no environment 'train'")));
+  EXPECT_EQ(world.run(run).epoch, 1);
+  EXPECT_EQ(world.run(run).losses, 0);
+}
+
+TEST_F(StepFaultTest, AnEnvironmentThatIsNotPreparedInTimeIsNamed) {
+  auto spec = spec_of(1, 1);
+  spec.image = "localhost/train:2";
+  const model::RunId run = world.submit(spec);
+  auto word = world.report(world.node(run, 0), model::NodeState::allocated);
+  word.agent.id = "0123456789abcdef";
+  for (int i = 0; i < 31; ++i) {
+    world.apply_event_ok(word);
+    world.advance_time(seconds(10));
+  }
+  EXPECT_EQ(world.attempt(run).cause, model::Cause::launch_failed);
+  EXPECT_THAT(world.attempt(run).reason,
+              AllOf(HasSubstr("within 5m"), HasSubstr("node 0 on host a still prepares image"),
+                    HasSubstr("localhost/train:2 (podman)")));
+}
+
 TEST_F(StepFaultTest, LossesCountOnlySinceTheLastNewerCheckpoint) {
   const model::RunId run = world.submit(spec_of(2, 2));
   for (int step = 10; step <= 60; step += 10) lose_after_saving(run, step);

@@ -159,9 +159,23 @@ void bound_node_stops(const Draft& draft, model::Attempt& attempt) {
   attempt.reason += format("; this counts as a loss, after {} such stops within a day", allowed);
 }
 
+// A host lacks the environment that the run names: so it will in the next attempt.
+bool lacks_environment(const Draft& draft, const model::Attempt& attempt) {
+  return attempt.cause == model::Cause::launch_failed &&
+         std::ranges::any_of(draft.nodes_of(attempt.id), [](const model::Node* node) {
+           return node->stop_reason == model::StopReason::no_environment;
+         });
+}
+
+bool prepares_environment(const model::Node& node) {
+  return node.state == model::NodeState::allocated && !node.agents.empty();
+}
+
 // Queues the run again, or ends it when a budget is used up.
 void retry_or_fail(const Draft& draft, model::Run& run, const model::Attempt& attempt) {
   const Time now = draft.now();
+  if (lacks_environment(draft, attempt))
+    return end_run(run, model::RunState::failed, attempt.reason, now);
   if (attempt.cause == model::Cause::superseded || attempt.cause == model::Cause::refused)
     return end_run(run, model::RunState::failed, attempt.reason, now);
   if (const auto kill = repeated_crash(draft, run, attempt))
@@ -272,10 +286,12 @@ bool ranks_ended_late(const model::Node& node, const std::vector<const model::No
 }
 
 std::string not_started_reason(const Draft& draft, const model::Node& node) {
-  const auto what = model::all_ranks_started(node) ? std::string("started them later")
-                    : node.state < model::NodeState::running
-                        ? format("is still {}", text(node.state))
-                        : std::string("started none");
+  const auto environment = model::software_environment(draft.runs.find(node.id.attempt.run)->spec);
+  const auto what = model::all_ranks_started(node)            ? std::string("started them later")
+                    : node.state >= model::NodeState::running ? std::string("started none")
+                    : environment && prepares_environment(node)
+                        ? "still prepares " + text(*environment)
+                        : format("is still {}", text(node.state));
   return format("its ranks did not start within {}: {} {}",
                 short_text(draft.settings().start_limit), describe_location(node), what);
 }

@@ -37,7 +37,7 @@ Result<void> check_rank(const model::NodeReport& report, const model::Node& node
 
 Result<void> check_report(const model::NodeReport& report, const model::Node& node,
                           const model::RunSpec& spec) {
-  if (report.state < model::NodeState::ready || report.state > model::NodeState::stopping)
+  if (report.state > model::NodeState::stopping)
     return refuse(report, format("'{}' is not for agents to say", text(report.state)));
   for (const model::Rank& rank : report.ranks) TRY(check_rank(report, node, spec, rank));
   const bool offers =
