@@ -8,12 +8,14 @@
 #include <csignal>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #include <fcntl.h>
 #include <grp.h>
 #include <linux/close_range.h>
 #include <sched.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -22,11 +24,26 @@
 namespace lockstep {
 namespace {
 
-enum class SpawnStep : int { folder, files, processors, account, fork, program };
+enum class SpawnStep : int { container, folder, files, processors, account, fork, program };
 struct Failure {
   SpawnStep stage;
   int error;
 };
+
+// The paths that execvp would try. In a container this process cannot look them up itself.
+std::vector<std::string> paths_in_container(const ProcessSpec& program) {
+  const std::string& name = program.command.front();
+  if (!program.file.empty()) return {(program.folder / program.file).string()};
+  if (name.find('/') != std::string::npos) return {(program.folder / name).string()};
+  const std::string folders = search_path(program.environment);
+  std::vector<std::string> paths;
+  for (std::size_t begin = 0; begin <= folders.size();) {
+    const std::size_t end = std::min(folders.find(':', begin), folders.size());
+    paths.push_back((program.folder / folders.substr(begin, end - begin) / name).string());
+    begin = end + 1;
+  }
+  return paths;
+}
 
 Result<std::filesystem::path> path_of(const ProcessSpec& program) {
   if (!program.file.empty()) return program.folder / program.file;
@@ -52,12 +69,43 @@ std::vector<char*> pointers(std::vector<std::string>& words) {
   return result;
 }
 
+bool is_same_file(int one, int other) {
+  struct stat a{}, b{};
+  return ::fstat(one, &a) == 0 && ::fstat(other, &b) == 0 && a.st_dev == b.st_dev &&
+         a.st_ino == b.st_ino;
+}
+
+// What the child joins; neither is open if it stays where it is.
+struct Namespaces {
+  Fd user;  // not open if it is that of this process
+  Fd mounts;
+};
+
+Result<Namespaces> namespaces_of(pid_t container) {
+  Namespaces found;
+  if (container == 0) return found;
+  const auto open_namespace = [](const std::string& process, std::string_view name) {
+    return open_file(format("/proc/{}/ns/{}", process, name), O_RDONLY);
+  };
+  const std::string process = format("{}", container);
+  auto user = open_namespace(process, "user");
+  auto mounts = open_namespace(process, "mnt");
+  if (!user) return std::move(user).error().with_context("entering the container");
+  if (!mounts) return std::move(mounts).error().with_context("entering the container");
+  if (!is_same_file(user->get(), TRY(open_namespace("self", "user")).get()))
+    found.user = *std::move(user);
+  found.mounts = *std::move(mounts);
+  return found;
+}
+
 // The child's arguments, prepared before the fork.
 struct Layout {
-  std::string program, folder;
+  std::vector<std::string> programs;  // the first that can be executed is
+  std::string folder;
   std::vector<std::string> command, environment;
   std::vector<char*> argv, envp;
   Fd input, output, failure;
+  Namespaces namespaces;
   std::optional<cpu_set_t> processors;
   std::optional<Account> account;
   pid_t parent = ::getpid();
@@ -65,7 +113,11 @@ struct Layout {
 
 Result<Layout> prepare_child(const ProcessSpec& program, int failure) {
   Layout layout;
-  layout.program = TRY(path_of(program)).string();
+  layout.namespaces = TRY(namespaces_of(program.container));
+  if (layout.namespaces.mounts)
+    layout.programs = paths_in_container(program);
+  else
+    layout.programs = {TRY(path_of(program)).string()};
   layout.folder = program.folder.string();
   layout.account = program.account;
   layout.command = program.command;
@@ -108,6 +160,14 @@ void become(const Layout& layout) {
     exit_with_failure(layout, SpawnStep::account);
 }
 
+// The user namespace first: it has the right to join the other.
+void join_container(const Layout& layout) {
+  const auto& [user, mounts] = layout.namespaces;
+  if ((user && ::setns(user.get(), CLONE_NEWUSER) != 0) ||
+      (mounts && ::setns(mounts.get(), CLONE_NEWNS) != 0))
+    exit_with_failure(layout, SpawnStep::container);
+}
+
 [[noreturn]] void exec_program(const Layout& layout) {
   reset_signals();
   if (::dup2(layout.input.get(), 0) < 0 || ::dup2(layout.output.get(), 1) < 0 ||
@@ -119,11 +179,19 @@ void become(const Layout& layout) {
   if (layout.account) become(layout);
   if (::chdir(layout.folder.c_str()) != 0) exit_with_failure(layout, SpawnStep::folder);
   ::close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);  // libraries' files may lack the flag
-  ::execve(layout.program.c_str(), layout.argv.data(), layout.envp.data());
+  int error = ENOENT;                          // of a file that is there, if one is
+  for (const std::string& program : layout.programs) {
+    ::execve(program.c_str(), layout.argv.data(), layout.envp.data());
+    if (errno != ENOENT && errno != ENOTDIR) error = errno;
+    if (errno != ENOENT && errno != ENOTDIR && errno != EACCES) break;
+  }
+  errno = error;
   exit_with_failure(layout, SpawnStep::program);
 }
 
+// A change of the user namespace clears the parent-death signal.
 [[noreturn]] void exec_child(const Layout& layout, ProcessLifetime lifetime) {
+  join_container(layout);
   if (lifetime == ProcessLifetime::own_session) {
     ::setsid();
   } else {
@@ -144,8 +212,19 @@ void become(const Layout& layout) {
 
 // --- In the parent ---
 
+std::vector<std::string> folders_of(const std::vector<std::string>& files) {
+  std::vector<std::string> folders;
+  for (const std::string& file : files)
+    folders.push_back(std::filesystem::path(file).parent_path().string());
+  return folders;
+}
+
 Error explain(const Layout& layout, const Failure& failure) {
-  const std::string what = "starting " + layout.program;
+  const bool is_in_container = static_cast<bool>(layout.namespaces.mounts);
+  const std::string what =
+      "starting " + (is_in_container ? layout.command.front() : layout.programs.front());
+  if (failure.stage == SpawnStep::container)
+    return os_error(what + ": entering the container", failure.error);
   if (failure.stage == SpawnStep::folder)
     return os_error("entering the working folder " + layout.folder, failure.error);
   if (failure.stage == SpawnStep::account)
@@ -155,7 +234,11 @@ Error explain(const Layout& layout, const Failure& failure) {
   if (failure.stage == SpawnStep::program && failure.error == ENOEXEC)
     return Error{Code::invalid, format("{}: not a program of this machine; name its interpreter, "
                                        "as in `python {}`",
-                                       what, layout.program)};
+                                       what, layout.command.front())};
+  if (failure.stage == SpawnStep::program && failure.error == ENOENT && is_in_container)
+    return Error{Code::not_found, format("{}: the container has no such program; it was looked for "
+                                         "in {}",
+                                         what, joined(folders_of(layout.programs), ":"))};
   return os_error(what, failure.error);
 }
 
@@ -170,7 +253,7 @@ Result<void> await_exec(const Layout& layout, const Fd& failures) {
   do n = ::read(failures.get(), &failure, sizeof failure);
   while (n < 0 && errno == EINTR);
   if (n == 0) return {};
-  if (n != sizeof failure) return os_error("starting " + layout.program, EIO);
+  if (n != sizeof failure) return os_error("starting " + layout.command.front(), EIO);
   return explain(layout, failure);
 }
 
@@ -180,7 +263,7 @@ Result<pid_t> spawn(const ProcessSpec& program, ProcessLifetime lifetime) {
   Pipe failures = TRY(make_pipe());
   Layout layout = TRY(prepare_child(program, failures.write.get()));
   const pid_t pid = ::fork();
-  if (pid < 0) return os_error("starting " + layout.program + ": fork", errno);
+  if (pid < 0) return os_error("starting " + layout.command.front() + ": fork", errno);
   if (pid == 0) exec_child(layout, lifetime);
   // In parent and child, whichever runs first: the group exists before it is signalled.
   if (lifetime == ProcessLifetime::ends_with_thread) ::setpgid(pid, pid);
@@ -196,7 +279,7 @@ Result<void> spawn_detached(const ProcessSpec& program) {
   Pipe failures = TRY(make_pipe());
   Layout layout = TRY(prepare_child(program, failures.write.get()));
   const pid_t pid = ::fork();
-  if (pid < 0) return os_error("starting " + layout.program + ": fork", errno);
+  if (pid < 0) return os_error("starting " + layout.command.front() + ": fork", errno);
   if (pid == 0) exec_detached(layout);
   failures.write.reset();
   layout.failure.reset();

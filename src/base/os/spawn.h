@@ -2,8 +2,10 @@
 //
 // The child inherits only what is named here: input from /dev/null, output and errors in one file
 // or pipe, no other file open, default signal handling and an empty signal mask, a given
-// environment and folder. The call returns once the program runs. If it cannot run, the error names
-// what is missing (program, folder, permission to execute) and no process is left.
+// environment and folder. It may run with the files of a container, as a child like any other: it
+// joins the mount and user namespaces of a process there, and no other namespace. The call returns
+// once the program runs. If it cannot run, the error names what is missing (program, folder,
+// permission to execute) and no process is left.
 #pragma once
 
 #include <filesystem>
@@ -31,6 +33,9 @@ struct ProcessSpec {
   // The processors for it, numbered as in sched_setaffinity; empty: those of its parent.
   std::vector<int> processors{};
   std::optional<Account> account{};  // it runs as this one; only root may start it so
+  // A process of the container whose files the program sees; the folder, the file and the PATH are
+  // looked up there. 0: the files of its parent.
+  pid_t container = 0;
 };
 
 // How the child's lifetime depends on its parent.

@@ -159,6 +159,87 @@ TEST(Spawn, WhatIsMissingIsNamedAndNoProcessIsLeft) {
   std::filesystem::remove_all(folder);
 }
 
+// A process with a mount namespace of its own, in which /mnt has other files; where user namespaces
+// are allowed also with one of those. 0: this machine allows neither.
+pid_t start_container(const Pipe& pipe, bool own_user_namespace) {
+  ProcessSpec container = shell(
+      "mount -t tmpfs none /mnt 2>/dev/null && mkdir /mnt/bin && "
+      "printf '#!/bin/sh\\necho inside; pwd; [ -e /mnt/bin ] && echo seen\\n' > /mnt/bin/hello && "
+      "chmod +x /mnt/bin/hello && echo ready || echo no; exec sleep 100",
+      pipe);
+  container.command.insert(container.command.begin(), {"unshare", "--mount"});
+  if (own_user_namespace) container.command.insert(container.command.begin() + 1, "-r");
+  const pid_t pid = spawn(container, ProcessLifetime::ends_with_thread).value();
+  char word[6] = {};
+  const ssize_t n = ::read(pipe.read.get(), word, sizeof word);
+  if (n == 6 && std::string_view(word, 5) == "ready") return pid;
+  ::kill(pid, SIGKILL);
+  ::waitpid(pid, nullptr, 0);
+  return 0;
+}
+
+class SpawnInContainer : public testing::TestWithParam<bool> {
+ protected:
+  void SetUp() override {
+    container_ = start_container(pipe_, GetParam());
+    if (container_ == 0) GTEST_SKIP() << "this machine allows no mount namespace here";
+  }
+  void TearDown() override {
+    if (container_ == 0) return;
+    ::kill(container_, SIGKILL);
+    ::waitpid(container_, nullptr, 0);
+  }
+  ProcessSpec program(std::vector<std::string> command) const {
+    return {.command = std::move(command),
+            .environment = {{"PATH", "/nowhere:/mnt/bin:/usr/bin:/bin"}},
+            .folder = "/mnt",
+            .output = pipe_.write.get(),
+            .container = container_};
+  }
+
+  Pipe pipe_ = make_pipe().value();
+  pid_t container_ = 0;
+};
+
+TEST_P(SpawnInContainer, AProgramOfTheContainerIsAChildOfItsStarter) {
+  EXPECT_NE(::access("/mnt/bin/hello", F_OK), 0);
+  const pid_t pid = spawn(program({"hello"}), ProcessLifetime::ends_with_thread).value();
+  EXPECT_EQ(::waitpid(pid, nullptr, 0), pid);
+  char said[64] = {};
+  EXPECT_GT(::read(pipe_.read.get(), said, sizeof said), 0);
+  EXPECT_EQ(std::string_view(said), "inside\n/mnt\nseen\n");
+}
+
+TEST_P(SpawnInContainer, AProgramDiesWithTheThreadThatStartedIt) {
+  pid_t pid = 0;
+  std::thread starter(
+      [&] { pid = spawn(program({"sleep", "1000"}), ProcessLifetime::ends_with_thread).value(); });
+  starter.join();
+  int status = 0;
+  EXPECT_EQ(::waitpid(pid, &status, 0), pid);
+  EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+}
+
+TEST_P(SpawnInContainer, AProgramThatOnlyTheHostHasIsMissing) {
+  const auto started = spawn(program({"goodbye"}), ProcessLifetime::ends_with_thread);
+  ASSERT_FALSE(started);
+  EXPECT_NE(started.error().message.find("the container has no such program"), std::string::npos);
+  EXPECT_NE(started.error().message.find("/nowhere:/mnt/bin:/usr/bin:/bin"), std::string::npos);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, SpawnInContainer, testing::Bool(), [](const auto& info) {
+  return info.param ? "OfAUserNamespace" : "OfThisUserNamespace";
+});
+
+TEST(Spawn, AContainerThatHasEndedIsMissed) {
+  Pipe pipe = make_pipe().value();
+  ProcessSpec program = shell("true", pipe);
+  program.container = 1 << 30;
+  const auto started = spawn(program, ProcessLifetime::ends_with_thread);
+  ASSERT_FALSE(started);
+  EXPECT_NE(started.error().message.find("entering the container"), std::string::npos);
+}
+
 TEST(Spawn, TheOwnEnvironmentIsWhatThisProcessHas) {
   ::setenv("SPAWN_TEST", "a=b", 1);
   EXPECT_EQ(own_environment().at("SPAWN_TEST"), "a=b");

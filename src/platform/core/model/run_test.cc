@@ -138,7 +138,7 @@ TEST(RunSpec, NamesTheFieldOfAnEnvironmentThatCannotBe) {
   spec.module = std::vector<std::string>();
   EXPECT_THAT(complaint(spec), HasSubstr("module: must name 1 to 100 modules, got 0"));
   spec.module = {{"cuda/12.4", "a\nb"}};
-  EXPECT_THAT(complaint(spec), HasSubstr("module: 'a\\nb' is not a name"));
+  EXPECT_THAT(complaint(spec), HasSubstr("module: 'a^Jb' is not a name"));
   spec = good();
   spec.runtime = ImageRuntime::podman;
   EXPECT_THAT(complaint(spec), HasSubstr("runtime: is for an image"));
