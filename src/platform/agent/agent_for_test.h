@@ -322,7 +322,7 @@ class AgentTest : public testing::Test {
     if (agent_ == 0) {
       ours.reset();
       ::setenv("LOCKSTEP_NODE_TOKEN", token_.c_str(), 1);
-      ::setenv("PATH", "/usr/bin:/bin", 1);
+      ::setenv("PATH", path_.c_str(), 1);
       // Removed together with the folder when the agent is killed.
       ::setenv("XDG_RUNTIME_DIR", root_.path().c_str(), 1);
       PairLink link(theirs.get());
@@ -384,6 +384,7 @@ class AgentTest : public testing::Test {
 
   const TemporaryFolder root_;
   std::string token_;
+  std::string path_ = "/usr/bin:/bin";  // of the agent
   host::LaunchSpec launch_;
   FakeDaemon daemon_;
   pid_t agent_ = 0;

@@ -18,6 +18,7 @@
 #include "net/crypto.h"
 #include "platform/agent/link/flight_packing.h"
 #include "platform/agent/link/profile_relay.h"
+#include "platform/agent/ranks/rank_environment.h"
 #include "platform/agent/watch/network_errors.h"
 #include "platform/host/log_rotation.h"
 #include "platform/host/node_files.h"
@@ -59,6 +60,7 @@ AgentSettings settings_of(const host::LaunchSpec& launch, const model::ClockRow&
           .time_left = launch.time_left,
           .start_limit = launch.start_limit,
           .on_failure = launch.on_failure,
+          .prepares_environment = launch.software.has_value(),
           .clock_zero = clock.zero};
 }
 
@@ -105,6 +107,7 @@ Result<std::unique_ptr<AgentLoop>> AgentLoop::open(const host::LaunchSpec& launc
        .refusal_limit = launch.refusal_limit},
       [source = flight_source_of(launch)] { return pack_flight_records(source); },
       ProfileRelay(loop->launcher_->own_files().profile())));
+  if (launch.software) loop->start_preparation();
   return loop;
 }
 
@@ -143,6 +146,7 @@ void AgentLoop::run() {
 void AgentLoop::run_once() {
   std::vector<pollfd> polled = {{signals_.get(), POLLIN, 0},
                                 {heartbeat_sender_->wake_fd(), POLLIN, 0}};
+  polled.push_back({preparation_ ? preparation_->fd() : -1, POLLIN, 0});
   const std::vector<std::pair<int, int>> rank_fds = streams_.fds();
   for (const auto& [fd, local_rank] : rank_fds) polled.push_back({fd, POLLIN, 0});
   const auto wait = std::chrono::ceil<milliseconds>(poll_timeout());
@@ -152,7 +156,7 @@ void AgentLoop::run_once() {
   if (polled[0].revents != 0) read_signals();
   int last = -1;
   for (std::size_t i = 0; i < rank_fds.size(); ++i) {
-    if (polled[i + 2].revents == 0 || rank_fds[i].second == last) continue;
+    if (polled[i + 3].revents == 0 || rank_fds[i].second == last) continue;
     last = rank_fds[i].second;
     streams_.read(last);
   }
@@ -161,6 +165,7 @@ void AgentLoop::run_once() {
     const DaemonOrders orders = heartbeat_sender_->orders();
     handle(CommandReceived{orders.command, orders.refused});
   }
+  if (preparation_) check_preparation();
   if (next_log_check_.passed()) limit_log_size();
   if (streams_.pass_on_due_lines()) carry_out(ReportStatus{});
   handle(TimePassed{heartbeat_sender_->time_since_answer(), heartbeat_sender_->all_delivered()});
@@ -174,6 +179,23 @@ Duration AgentLoop::poll_timeout() const {
   if (const auto due = streams_.time_until_due()) least = std::min(least, *due);
   if (stragglers_) least = std::min(least, stragglers_->due().remaining());
   return std::max(least, Duration(0));
+}
+
+void AgentLoop::start_preparation() {
+  preparation_ = SoftwarePreparation::start(launch_, launcher_->preparation_setting(),
+                                            user_environment(launch_, base_environment()));
+}
+
+void AgentLoop::check_preparation() {
+  auto result = preparation_->take_result();
+  if (!result || state_.phase != Phase::preparing) return;
+  if (!*result)
+    return handle(
+        EnvironmentPrepared{result->error().message, result->error().code == Code::not_found});
+  if ((*result)->container != 0) processes_.set_apart_running();
+  if (!(*result)->wrapper.empty()) processes_.expect_wrappers();
+  launcher_->set_software(**std::move(result));
+  handle(EnvironmentPrepared{});
 }
 
 void AgentLoop::read_signals() {

@@ -17,6 +17,7 @@
 #include "platform/agent/ranks/rank_launcher.h"
 #include "platform/agent/ranks/rank_processes.h"
 #include "platform/agent/ranks/rank_streams.h"
+#include "platform/agent/software/software_preparation.h"
 #include "platform/agent/watch/straggler_watch.h"
 #include "platform/core/model/state.h"
 #include "platform/host/launch_spec.h"
@@ -43,6 +44,8 @@ class AgentLoop {
   // Observation
   void run_once();
   Duration poll_timeout() const;
+  void start_preparation();
+  void check_preparation();
   void read_signals();
   void collect_ended_ranks();
   void handle_lines(int local_rank, std::string lines);
@@ -79,6 +82,7 @@ class AgentLoop {
   std::unique_ptr<RankLauncher> launcher_;
   RankStreams streams_;
   RankProcesses processes_;
+  std::unique_ptr<SoftwarePreparation> preparation_;  // if the launch has a software environment
   std::unique_ptr<HeartbeatSender> heartbeat_sender_;
   std::optional<StragglerWatch> stragglers_;  // while ranks run, on node 0
   FailureNotifier failure_notifier_;

@@ -39,10 +39,14 @@ Environment base_environment() {
   return base;
 }
 
+Environment user_environment(const host::LaunchSpec& launch, Environment base) {
+  for (const auto& [name, value] : launch.env) base[name] = value;
+  return base;
+}
+
 Environment rank_environment(const host::LaunchSpec& launch, const model::NodeId& node,
-                             int local_rank, const RankLaunchInfo& info, Environment base) {
-  Environment result = std::move(base);
-  for (const auto& [name, value] : launch.env) result[name] = value;
+                             int local_rank, const RankLaunchInfo& info, Environment user) {
+  Environment result = std::move(user);
   // Ranks share the cores; each library would use all of them.
   if (!launch.env.contains("OMP_NUM_THREADS")) result["OMP_NUM_THREADS"] = "1";
   if (!launch.env.contains("LOCKSTEP_FABRIC_PROVIDER")) result["LOCKSTEP_FABRIC_PROVIDER"] = "tcp";
@@ -57,7 +61,7 @@ Environment rank_environment(const host::LaunchSpec& launch, const model::NodeId
   if (!launch.env.contains("LOCKSTEP_HOME"))
     result["LOCKSTEP_HOME"] = std::filesystem::path(launch.daemon_file).parent_path().string();
   set_cuda_devices(launch, result);
-  // `base` has the node's own setting. "=": exactly this name, where NCCL takes a prefix otherwise.
+  // `user` has the node's own setting. "=": exactly this name, where NCCL takes a prefix otherwise.
   if (!info.socket_interface.empty() && !result.contains("NCCL_SOCKET_IFNAME"))
     result["NCCL_SOCKET_IFNAME"] = "=" + info.socket_interface;
 

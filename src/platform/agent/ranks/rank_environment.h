@@ -28,8 +28,12 @@ struct RankLaunchInfo {
 // to NCCL, CUDA and libfabric; the rest is not passed on.
 Environment base_environment();
 
-// Lockstep's own variables take precedence over the user's (launch.env), and those over `base`.
+// `base` with the run's own variables, which take precedence.
+Environment user_environment(const host::LaunchSpec& launch, Environment base);
+
+// Lockstep's own variables take precedence over those of the user. user: as above, or those of a
+// software environment.
 Environment rank_environment(const host::LaunchSpec& launch, const model::NodeId& node,
-                             int local_rank, const RankLaunchInfo& info, Environment base);
+                             int local_rank, const RankLaunchInfo& info, Environment user);
 
 }  // namespace lockstep::agent

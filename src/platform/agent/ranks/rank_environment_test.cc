@@ -27,7 +27,8 @@ host::LaunchSpec gpu_launch() {
 
 Environment environment(const host::LaunchSpec& launch, const RankLaunchInfo& info = {},
                         Environment base = {}) {
-  return rank_environment(launch, {{{"demo", 1}, 1}, 0}, 0, info, std::move(base));
+  return rank_environment(launch, {{{"demo", 1}, 1}, 0}, 0, info,
+                          user_environment(launch, std::move(base)));
 }
 
 TEST(RankEnvironment, GpusAreNamedByUuidWhereAllAreKnown) {

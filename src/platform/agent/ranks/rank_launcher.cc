@@ -61,6 +61,13 @@ Result<void> RankLauncher::open_rendezvous() {
   return {};
 }
 
+PreparationSetting RankLauncher::preparation_setting() const {
+  return {.socket_folder = sockets_.path().string(),
+          .user = ::getuid(),
+          .group = ::getgid(),
+          .has_infiniband = ::access("/dev/infiniband", F_OK) == 0};
+}
+
 Result<void> RankLauncher::prepare(const model::Command& start) {
   start_ = start;
   TRY(make_folders(files_.flight()));
@@ -97,11 +104,14 @@ ProcessSpec RankLauncher::program_of(int local_rank, bool is_restart) const {
                                    .profile_folder = files_.profile(),
                                    .socket_interface = socket_interface_,
                                    .is_restart = is_restart};
-  return {
-      .command = launch_.command,
-      .environment = rank_environment(launch_, node_, local_rank, launch_info, base_environment()),
-      .folder = launch_.working_folder.empty() ? "/" : launch_.working_folder,
-      .processors = processors_.at(static_cast<std::size_t>(local_rank))};
+  std::vector<std::string> command = software_ ? software_->wrapper : std::vector<std::string>();
+  command.insert(command.end(), launch_.command.begin(), launch_.command.end());
+  auto user = software_ ? software_->variables : user_environment(launch_, base_environment());
+  return {.command = std::move(command),
+          .environment = rank_environment(launch_, node_, local_rank, launch_info, std::move(user)),
+          .folder = launch_.working_folder.empty() ? "/" : launch_.working_folder,
+          .processors = processors_.at(static_cast<std::size_t>(local_rank)),
+          .container = software_ ? software_->container : 0};
 }
 
 }  // namespace lockstep::agent

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "comm/rendezvous/server.h"
 #include "net/reserved_port.h"
 #include "platform/agent/ranks/socket_folder.h"
+#include "platform/agent/software/preparation.h"
 #include "platform/core/model/command.h"
 #include "platform/host/launch_spec.h"
 #include "platform/host/node_files.h"
@@ -28,6 +30,11 @@ class RankLauncher {
                                                     const model::NodeId& node, std::string token);
   // Removes the secret.
   ~RankLauncher();
+
+  // What the preparation of the software environment needs to know.
+  PreparationSetting preparation_setting() const;
+  // Its result, before program_of().
+  void set_software(PreparedSoftware software) { software_ = std::move(software); }
 
   // The daemon's `start`: where the ranks meet. Call it before program_of().
   Result<void> prepare(const model::Command& start);
@@ -64,6 +71,7 @@ class RankLauncher {
   int store_port_ = 0;            // port of torch's store on loopback, as in RankLaunchInfo
   std::vector<std::vector<int>> processors_;  // by local rank, once prepared
   model::Command start_;
+  std::optional<PreparedSoftware> software_;  // none: that of the host
 };
 
 }  // namespace lockstep::agent

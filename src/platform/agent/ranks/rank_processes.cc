@@ -79,15 +79,36 @@ std::map<int, RankActivity> RankProcesses::activities(Duration moment) {
   return found;
 }
 
-std::vector<pid_t> RankProcesses::processes() const {
-  std::vector<pid_t> ours;
+void RankProcesses::set_apart_running() {
   for (const Process& process : descendants(processes_of_user(), ::getpid()))
-    ours.push_back(process.pid);
+    apart_.emplace(process.pid, process.started);
+}
+
+std::vector<pid_t> RankProcesses::processes() const {
+  const std::vector<Process> all = processes_of_user();
+  std::set<pid_t> apart;
+  for (const Process& process : all) {
+    if (!apart_.contains({process.pid, process.started})) continue;
+    apart.insert(process.pid);
+    for (const Process& child : descendants(all, process.pid)) apart.insert(child.pid);
+  }
+  std::vector<pid_t> ours;
+  for (const Process& process : descendants(all, ::getpid()))
+    if (!apart.contains(process.pid)) ours.push_back(process.pid);
   return ours;
 }
 
+bool RankProcesses::is_wrapper(pid_t pid) const {
+  return have_wrappers_ && std::ranges::any_of(ranks_, [pid](const RankProcess& rank) {
+           return rank.running && rank.pid == pid;
+         });
+}
+
+// A wrapper that has not started its program yet is signalled itself.
 void RankProcesses::signal(int number) const {
-  for (pid_t pid : processes()) ::kill(pid, number);
+  const std::vector<Process> all = have_wrappers_ ? processes_of_user() : std::vector<Process>();
+  for (pid_t pid : processes())
+    if (number == SIGKILL || !is_wrapper(pid) || descendants(all, pid).empty()) ::kill(pid, number);
 }
 
 }  // namespace lockstep::agent

@@ -5,7 +5,10 @@
 // reads the memory of a process, because the agent might have to wait for that.
 #pragma once
 
+#include <cstdint>
 #include <map>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "base/os/fd.h"
@@ -26,16 +29,22 @@ class RankProcesses {
   // Starts another process for a rank that was killed, and kills the rest of its process group.
   Result<Fd> restart(int local_rank, ProcessSpec program);
 
+  // The processes that run now, before the first rank, are not those of ranks, nor are their
+  // descendants: they hold the container of an image.
+  void set_apart_running();
+  // Each rank's own process is a wrapper, which passes signals on to the program that it starts.
+  void expect_wrappers() { have_wrappers_ = true; }
+
   // Collects all ended children, ranks and others; returns the ranks.
   std::vector<RankEnd> reap();
   // Looks at the processes of the running ranks. moment: now, on a clock that does not jump.
   std::map<int, RankActivity> activities(Duration moment);
 
   // Signals every process of the node once. By pid and not by group: a group may be gone, and a
-  // second SIGTERM would break off an orderly end.
+  // second SIGTERM would break off an orderly end. So a wrapper gets SIGKILL only.
   void signal(int number) const;
-  // All living processes of the node except the agent. A process whose parent ends during the scan
-  // may be missing: scan twice to be sure.
+  // All living processes of the node except the agent, and those set apart. A process whose parent
+  // ends during the scan may be missing: scan twice to be sure.
   std::vector<pid_t> processes() const;
   pid_t pid(int local_rank) const { return ranks_.at(static_cast<std::size_t>(local_rank)).pid; }
 
@@ -44,7 +53,11 @@ class RankProcesses {
     pid_t pid = 0;
     bool running = true;
   };
+  bool is_wrapper(pid_t pid) const;
+
   ActivityWatch activity_watch_;
+  std::set<std::pair<pid_t, std::uint64_t>> apart_;  // by pid and start
+  bool have_wrappers_ = false;
   std::vector<RankProcess> ranks_;  // by local rank
 };
 
