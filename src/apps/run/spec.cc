@@ -81,6 +81,17 @@ void make_absolute(std::string& folder, const fs::path& base) {
   if (!folder.empty()) folder = (base / folder).lexically_normal().string();
 }
 
+// Folders and files of the environment; a conda environment and an image may also be names.
+void make_software_absolute(model::RunSpec& spec, const fs::path& base) {
+  if (spec.venv) make_absolute(*spec.venv, base);
+  if (spec.conda && spec.conda->find('/') != std::string::npos) make_absolute(*spec.conda, base);
+  const auto environment = model::software_environment(spec);
+  if (spec.image && environment->runtime == model::ImageRuntime::apptainer)
+    make_absolute(*spec.image, base);
+  if (spec.mounts)
+    for (std::string& folder : *spec.mounts) make_absolute(folder, base);
+}
+
 // Resolves links, too: two names of one folder are recognized nowhere else, since the daemon does
 // not access file systems that may hang.
 void resolve(std::string& folder, const fs::path& base) {
@@ -97,6 +108,7 @@ Result<model::RunSpec> spec_from_file(const std::string& path) {
   model::RunSpec spec = TRY(from_document<model::RunSpec>(document));
   fs::path folder = (TRY(current_folder()) / path).parent_path();
   make_absolute(spec.working_folder, folder);
+  make_software_absolute(spec, folder);
   resolve(spec.checkpoint_folder, folder);
   if (auto checked = model::check(spec); !checked) return with_file_line(checked.error(), document);
   return spec;
@@ -122,6 +134,7 @@ Result<model::RunSpec> spec_from_arguments(const std::vector<std::string>& words
 Result<void> apply_options(const SpecOptions& options, model::RunSpec& spec) {
   TRY(options.apply(spec));
   for (std::string& run : spec.after) run = text(TRY(run_argument(run)));
+  make_software_absolute(spec, TRY(current_folder()));
   resolve(spec.checkpoint_folder, TRY(current_folder()));
   return {};
 }
@@ -140,9 +153,17 @@ Result<void> add_env_options(const std::vector<std::string>& settings, model::Ru
   return {};
 }
 
+// An image has its own programs, libraries and folders.
+bool fits_in_image(std::string_view name) {
+  return name == "USER" || name == "LOGNAME" || name == "LANG" || name == "TZ" ||
+         name.starts_with("LC_");
+}
+
 void add_inherited(model::RunSpec& spec) {
   for (const auto& [name, value] : own_environment())
-    if (is_user_variable(name) || std::ranges::find(kInherited, name) != kInherited.end())
+    if (spec.image
+            ? fits_in_image(name)
+            : is_user_variable(name) || std::ranges::find(kInherited, name) != kInherited.end())
       spec.env.emplace(name, value);
 }
 

@@ -19,9 +19,12 @@ struct Names {
   std::string_view type;
 };
 constexpr Names kNames[] = {
-    {"nodes", "-n,--nodes", ""},     {"devices", "-g,--devices", ""},
-    {"kind", "--device-kind", ""},   {"stays", "--stay", ""},
-    {"after", "--after", kRunValue}, {"checkpoint_folder", "--checkpoint-folder", kFolderValue},
+    {"nodes", "-n,--nodes", ""},      {"devices", "-g,--devices", ""},
+    {"kind", "--device-kind", ""},    {"stays", "--stay", ""},
+    {"after", "--after", kRunValue},  {"checkpoint_folder", "--checkpoint-folder", kFolderValue},
+    {"venv", "--venv", kFolderValue}, {"mounts", "--mount", kFolderValue},
+    {"module", "--module", "NAME"},   {"image", "--image", "NAME"},
+    {"conda", "--conda", "NAME"},
 };
 
 // The command comes after --, env has forms of its own, the fields of needs are options, the
@@ -102,6 +105,10 @@ struct OptionValue<std::optional<T>> {
   }
 };
 
+template <class T>
+concept WordList = std::is_same_v<T, std::vector<std::string>> ||
+                   std::is_same_v<T, std::optional<std::vector<std::string>>>;
+
 template <class Record, class Value>
 std::string help_of(const Field<Record, Value>& field) {
   const std::string shown = OptionValue<Value>::shown(Record{}.*field.member);
@@ -124,8 +131,8 @@ void SpecOptions::add(CLI::App& command, const Field<Record, Value>& field,
       if (*given) part(spec).*member = true;
       return {};
     });
-  } else if constexpr (std::is_same_v<Value, std::vector<std::string>>) {
-    auto words = std::make_shared<Value>();
+  } else if constexpr (WordList<Value>) {
+    auto words = std::make_shared<std::vector<std::string>>();
     command.add_option(names, *words, format("{}; repeatable", field.help))
         ->type_name(std::string(type))
         ->allow_extra_args(false);
@@ -152,7 +159,7 @@ void SpecOptions::add_to(CLI::App& command) {
   const auto add_fields = [&]<class Record>(Record& (*part)(model::RunSpec&)) {
     for_each_field<Record>([&]<class Value>(const Field<Record, Value>& field) {
       if constexpr (requires { OptionValue<Value>::from(""); } || std::is_same_v<Value, bool> ||
-                    std::is_same_v<Value, std::vector<std::string>>) {
+                    WordList<Value>) {
         if (std::ranges::find(kNoOptions, field.name) == std::end(kNoOptions))
           add(command, field, part);
       }

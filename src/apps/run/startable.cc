@@ -25,6 +25,15 @@ Result<void> check_folder(const fs::path& folder) {
                format("working_folder: {} {}; ranks start there", folder.string(), why)};
 }
 
+Result<void> check_venv(const fs::path& folder) {
+  std::error_code failure;
+  if (fs::exists(folder / "bin" / "activate", failure)) return {};
+  return Error{Code::invalid,
+               format("venv: {0} is no venv: it has no bin/activate; create one with `python3 -m "
+                      "venv {0}`",
+                      folder.string())};
+}
+
 Result<void> check_path(const std::string& name, const fs::path& path) {
   if (is_program(path)) return {};
   std::error_code ignored;
@@ -55,6 +64,9 @@ Result<void> check_startable(const model::RunSpec& spec) {
   const fs::path folder = spec.working_folder;
   const std::string& name = spec.command.front();
   TRY(check_folder(folder));
+  if (spec.venv) TRY(check_venv(*spec.venv));
+  if (spec.conda || spec.module || spec.image) return {};
+  if (spec.venv && is_program(fs::path(*spec.venv) / "bin" / name)) return {};
   if (name.find('/') != std::string::npos) return check_path(name, folder / name);
   if (find_program(name, spec.env, folder)) return {};
   return not_in_path(name, folder);

@@ -7,8 +7,9 @@
 
 namespace lockstep::cli {
 
-// The working folder must exist, and the command's first word must be a program: a path below the
-// working folder, or a name in the run's PATH. For clusters whose nodes share this machine's files.
+// The working folder must exist, and so must a venv. The command's first word must be a program: a
+// path below the working folder, or a name in the run's PATH or its venv. Programs of other
+// environments are not looked for. For clusters whose nodes share this machine's files.
 Result<void> check_startable(const model::RunSpec& spec);
 
 }  // namespace lockstep::cli

@@ -159,6 +159,7 @@ void add_run(CLI::App& app, Action& action) {
       "lost\ncosts no retry: the run continues by itself, at most three times.\n\n"
       "Examples:\n"
       "  lockstep run -n 2 -g 2 --timeout 30m -- python train.py --epochs 3\n"
+      "  lockstep run --venv ~/venvs/train -- python train.py\n"
       "  lockstep run run.yaml\n\n"
       "run.yaml:\n"
       "  name: first\n"

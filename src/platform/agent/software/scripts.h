@@ -104,6 +104,7 @@ print_environment
 inline constexpr std::string_view kPodmanScript = R"sh(
 name=$1 image=$2 folder=$3
 shift 3
+is_alive() { [ -r "/proc/$1/status" ] && ! grep -q '^State:[[:space:]]*[ZX]' "/proc/$1/status"; }
 command -v podman >/dev/null 2>&1 ||
   missing "image: there is no podman on this host; install it there"
 begin_output
@@ -113,11 +114,11 @@ case $? in
   1) missing "image: Podman of user $(id -un) has no image $image on this host; \`podman pull $image\` there" ;;
   *) exit 1 ;;
 esac
-podman ps --all --filter label=lockstep.node --format '{{.Names}} {{.State}} {{.Pid}}' 2>/dev/null |
-  while read -r old state pid; do
+podman ps --all --filter label=lockstep.node --format '{{.Pid}} {{.Names}} {{.State}}' 2>/dev/null |
+  while read -r pid old state; do
     case $state in
-      running) [ -d "/proc/$pid" ] || podman rm --force "$old" >/dev/null 2>&1 ;;
-      exited | stopped) podman rm --force "$old" >/dev/null 2>&1 ;;
+      Up* | running*) is_alive "$pid" || podman rm --force "$old" >/dev/null 2>&1 ;;
+      Exited* | exited* | stopped*) podman rm --force "$old" >/dev/null 2>&1 ;;
     esac
   done
 [ -z "$folder" ] || mkdir -p "$folder" || exit 1
