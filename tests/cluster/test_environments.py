@@ -146,11 +146,14 @@ class Podman:
             'umount /sys/fs/cgroup/unified 2>/dev/null; exec "$@"', "sh",
         ]  # fmt: skip
 
-    def command(self, *words: str, **options: object) -> subprocess.CompletedProcess[bytes]:
+    def command(self, *words: str, data: bytes | None = None) -> subprocess.CompletedProcess[bytes]:
         return subprocess.run(
             [*self.within, self.program, *words],
-            capture_output=True, check=False, timeout=60, **options,  # type: ignore[call-overload]
-        )  # fmt: skip
+            input=data,
+            capture_output=True,
+            check=False,
+            timeout=60,
+        )
 
     def containers(self) -> str:
         done = self.command("ps", "--all", "--format", "{{.Names}}")
@@ -183,7 +186,7 @@ def podman(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Podman]:
     if os.geteuid() != 0:
         pytest.skip("the image of this test needs root")
     made = Podman(tmp_path_factory.mktemp("podman"))
-    imported = made.command("import", "-", IMAGE, input=image_files())
+    imported = made.command("import", "-", IMAGE, data=image_files())
     assert imported.returncode == 0, imported.stderr
     mount = "--mount=type=bind,source=/usr,destination=/usr"
     tried = made.command("run", "--rm", "--network=host", "--pid=host", mount, IMAGE, "/bin/true")

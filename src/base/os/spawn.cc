@@ -75,7 +75,7 @@ bool is_same_file(int one, int other) {
          a.st_ino == b.st_ino;
 }
 
-// What the child joins; neither is open if it stays where it is.
+// The child joins these; neither is open if it stays where it is.
 struct Namespaces {
   Fd user;  // not open if it is that of this process
   Fd mounts;

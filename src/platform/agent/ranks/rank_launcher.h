@@ -31,9 +31,9 @@ class RankLauncher {
   // Removes the secret.
   ~RankLauncher();
 
-  // What the preparation of the software environment needs to know.
+  // For the preparation of the software environment.
   PreparationSetting preparation_setting() const;
-  // Its result, before program_of().
+  // The result of the preparation; call it before program_of().
   void set_software(PreparedSoftware software) { software_ = std::move(software); }
 
   // The daemon's `start`: where the ranks meet. Call it before program_of().

@@ -27,7 +27,7 @@ constexpr std::string_view kContainer = "LOCKSTEP_CONTAINER";
 constexpr std::string_view kCondaState = "LOCKSTEP_CONDA_STATE";
 constexpr std::size_t kDetailMax = 240;
 
-// Of the script's own shell, or of the container.
+// They describe the script's own shell, or the container.
 constexpr std::string_view kNotForRanks[] = {"_", "SHLVL", "PWD", "OLDPWD", "HOSTNAME"};
 
 bool uses_podman(const SoftwareEnvironment& software) {
@@ -211,7 +211,7 @@ Environment variables_in(std::string_view text) {
   return variables;
 }
 
-// What the tool said about a failure: one line, without its warnings.
+// The tool's output about a failure, as one line, without its warnings.
 std::string detail_of(std::string_view output) {
   if (const auto mark = output.rfind(kOutputMark); mark != std::string_view::npos)
     output.remove_prefix(mark + kOutputMark.size());

@@ -25,7 +25,7 @@
 
 namespace lockstep::agent {
 
-// What the agent knows of its node and host besides the launch.
+// Facts of the node and its host, besides the launch.
 struct PreparationSetting {
   std::string socket_folder;  // of the node; its last part names the container
   uid_t user = 0;

@@ -232,7 +232,7 @@ class Scripts : public testing::Test {
     while (::waitpid(-1, nullptr, WNOHANG) > 0) continue;
     return result ? *std::move(result) : Error{Code::timeout, "no result"};
   }
-  // Of an environment that this host lacks.
+  // The reason for an environment that this host lacks.
   std::string missing() {
     const auto prepared = prepare();
     EXPECT_FALSE(prepared);
