@@ -70,7 +70,7 @@ class AgentImageTest : public AgentSoftwareTest {
 case "$1 $2" in
   "run --detach")
     for hold; do :; done
-    setsid unshare --mount sh -c 'mount -t tmpfs none /mnt && echo inside > /mnt/image &&
+    LOCKSTEP_HOLD=1 setsid unshare --mount sh -c 'mount -t tmpfs none /mnt && echo inside > /mnt/image &&
         echo $$ > {0}/holder || echo none > {0}/holder
         exec 3<>"$0" 4<"$0" 3>&-; read -r _ <&4' "$hold" </dev/null >/dev/null 2>&1 &
     while [ ! -s {0}/holder ]; do sleep 0.02; done

@@ -28,7 +28,8 @@ constexpr std::string_view kCondaState = "LOCKSTEP_CONDA_STATE";
 constexpr std::size_t kDetailMax = 240;
 
 // They describe the script's own shell, or the container.
-constexpr std::string_view kNotForRanks[] = {"_", "SHLVL", "PWD", "OLDPWD", "HOSTNAME"};
+constexpr std::string_view kNotForRanks[] = {"_",      "SHLVL",    "PWD",
+                                             "OLDPWD", "HOSTNAME", "LOCKSTEP_HOLD"};
 
 bool uses_podman(const SoftwareEnvironment& software) {
   return software.kind == SoftwareKind::image && software.runtime == ImageRuntime::podman;
@@ -89,6 +90,8 @@ std::vector<std::string> podman_command(const host::LaunchSpec& launch,
                                     "--name=" + container_name(setting),
                                     "--label=lockstep.node=" + launch.node,
                                     "--log-driver=none",
+                                    "--no-healthcheck",
+                                    "--env=LOCKSTEP_HOLD=1",
                                     "--network=host",
                                     "--pid=host",
                                     "--security-opt=label=disable",

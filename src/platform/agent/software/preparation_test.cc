@@ -71,9 +71,10 @@ TEST(Preparation, PodmanHoldsTheFilesOfAnImageForTheUser) {
       arguments_of(image_launch("localhost/train:2", ImageRuntime::podman), setting),
       ElementsAre("lockstep-1000-ab12", "localhost/train:2", "/shared/checkpoints/demo/1", "podman",
                   "run", "--detach", "--rm", "--pull=never", "--name=lockstep-1000-ab12",
-                  "--label=lockstep.node=demo/1.2/0", "--log-driver=none", "--network=host",
-                  "--pid=host", "--security-opt=label=disable", "--user=1000:100",
-                  "--userns=keep-id", "--mount=type=bind,source=/dev/shm,destination=/dev/shm",
+                  "--label=lockstep.node=demo/1.2/0", "--log-driver=none", "--no-healthcheck",
+                  "--env=LOCKSTEP_HOLD=1", "--network=host", "--pid=host",
+                  "--security-opt=label=disable", "--user=1000:100", "--userns=keep-id",
+                  "--mount=type=bind,source=/dev/shm,destination=/dev/shm",
                   "--mount=type=bind,source=/home/ann/train,destination=/home/ann/train",
                   "--mount=type=bind,source=/shared/checkpoints/demo/1,"
                   "destination=/shared/checkpoints/demo/1",
@@ -396,14 +397,14 @@ class PodmanScript : public Scripts {
   }
   ~PodmanScript() override { ::setenv("PATH", before_.c_str(), 1); }
 
-  // run: what `podman run` does; it has the container's name in $name.
+  // run: what `podman run` does.
   void podman(const std::string& run) {
     program("bin/podman", format(R"(
 echo "$*" >> {0}/calls
 case "$1 $2" in
   "image exists") [ "$3" = train ] ;;
   "run --detach") {1} ;;
-  "inspect --type") echo $PPID ;;
+  "inspect --type") cat {0}/pid ;;
   "ps --all") echo "999999999 old Up 3 minutes ago
 1 other Up 3 minutes ago
 0 new Created
@@ -412,21 +413,34 @@ esac
 )",
                                  root_.path().string(), run));
   }
+  // Its process gets the variables a moment later, by exec.
+  std::string container() const {
+    return format("sh -c 'sleep 0.3; LOCKSTEP_HOLD=1 exec sleep 2' >/dev/null 2>&1 & echo $! > {}",
+                  path("pid"));
+  }
   std::string calls() const { return read_file(root_ / "calls").value_or(""); }
 
   const std::string before_;
 };
 
 TEST_F(PodmanScript, TheContainerIsStartedAndItsVariablesAreReadFromItsProcess) {
-  podman("echo 0123456789abcdef");
+  podman(container());
   const auto prepared = prepare().value();
   EXPECT_GT(prepared.container, 0);
   EXPECT_EQ(prepared.variables.at("PATH"), user_.at("PATH"));
+  EXPECT_FALSE(prepared.variables.contains("LOCKSTEP_HOLD"));
   EXPECT_TRUE(fs::is_directory(path("checkpoints")));
 }
 
+TEST_F(PodmanScript, AContainerThatEndsAtOnceIsAFailure) {
+  podman(format("sh -c true & echo $! > {}; wait", path("pid")));
+  const auto prepared = prepare();
+  ASSERT_FALSE(prepared);
+  EXPECT_THAT(prepared.error().message, HasSubstr("the container of train has ended at once"));
+}
+
 TEST_F(PodmanScript, ContainersWhoseAgentAndMonitorWereKilledAreRemoved) {
-  podman("echo 0123456789abcdef");
+  podman(container());
   ASSERT_TRUE(prepare());
   EXPECT_THAT(calls(), AllOf(HasSubstr("rm --force old\n"), HasSubstr("rm --force ended\n"),
                              Not(HasSubstr("rm --force other")), Not(HasSubstr("rm --force new"))));

@@ -100,7 +100,8 @@ print_environment
 
 // `sh -c`, with the container's name, the image, a folder to create or nothing, and the command
 // that starts the container. First it removes containers whose agent and conmon were killed
-// together: nothing else ends them.
+// together: nothing else ends them. The container's process has its variables only once it runs the
+// shell of the image, which may be after `podman run` returns.
 inline constexpr std::string_view kPodmanScript = R"sh(
 name=$1 image=$2 folder=$3
 shift 3
@@ -135,7 +136,13 @@ if [ "$code" -ne 0 ]; then
   exit 1
 fi
 pid=$(podman inspect --type container --format '{{.State.Pid}}' "$name") || exit 1
-[ "$pid" -gt 0 ] || { echo "the container of $image has ended at once"; exit 1; }
+tries=0
+until tr '\0' '\n' <"/proc/$pid/environ" 2>/dev/null | grep -q '^LOCKSTEP_HOLD='; do
+  tries=$((tries + 1))
+  [ "$pid" -gt 0 ] && [ "$tries" -le 100 ] && is_alive "$pid" ||
+    { echo "the container of $image has ended at once"; exit 1; }
+  sleep 0.05
+done
 begin_environment
 printf 'LOCKSTEP_CONTAINER=%s\0' "$pid"
 cat "/proc/$pid/environ" || exit 1
