@@ -195,7 +195,8 @@ TEST_F(LocalEngineTest, TwoInstallationsDoNotSeeEachOthersNodes) {
   LocalEngine& one = engine("one", kAgent);
   LocalEngine& two = engine("two", kAgent);
   one.submit(gang());
-  ASSERT_TRUE(eventually([&] { return !content(folder("demo/1.1/0") / "starts").empty(); }));
+  const path started = host::node_folder(root_ / "one", node("demo/1.1/0")) / "starts";
+  ASSERT_TRUE(eventually([&] { return !content(started).empty(); }));
   EXPECT_TRUE(two.list()->nodes.empty());
   two.kill(node("demo/1.1/0"));
   for (int i = 0; i < 3; ++i) EXPECT_EQ(one.list()->nodes.size(), 1u);
