@@ -8,6 +8,8 @@
 #include "base/temporary_folder_for_test.h"
 #include "platform/host/node_files.h"
 #include "platform/spool/spool.h"
+#include "text/convert.h"
+#include "text/json.h"
 
 namespace lockstep::host_service {
 namespace {
