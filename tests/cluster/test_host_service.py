@@ -1,11 +1,16 @@
-"""Host services of this machine that join a daemon: orders, reports, and the files of nodes."""
+"""Host services of this machine that join a daemon: orders, reports, and the files of nodes.
+
+A service that runs as root starts no rank as root, so tests of root use an account without rights.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,14 +18,23 @@ import pytest
 
 from tests.conftest import PATIENCE, PROGRAM, Cluster, is_alive, wait_until
 
+AS_NOBODY = ("setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups")
+
 
 class Service:
     """A host service with a folder of its own."""
 
-    def __init__(self, cluster: Cluster, folder: Path, name: str) -> None:
+    def __init__(self, cluster: Cluster, place: Path, name: str) -> None:
         self.name = name
-        self.folder = folder / "host"
-        self._environment = {**cluster.environment, "LOCKSTEP_HOME": str(folder)}
+        home = place / name
+        self.folder = home / "host"
+        self._within = [*(AS_NOBODY if os.geteuid() == 0 else ()), str(place / "lockstep")]
+        self._environment = {
+            **cluster.environment,
+            "LOCKSTEP_HOME": str(home),
+            "HOME": str(place),
+            "XDG_RUNTIME_DIR": "",
+        }
         self._process: subprocess.Popen[bytes] | None = None
         token = cluster.ok("host", "token", name, "--pod", "left")
         url = cluster.url()
@@ -29,8 +43,9 @@ class Service:
 
     def command(self, *words: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [str(PROGRAM), *words],
+            [*self._within, *words],
             env=self._environment,
+            cwd="/",
             input=stdin,
             text=True,
             capture_output=True,
@@ -41,7 +56,11 @@ class Service:
     def start(self) -> None:
         with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen(
-                [str(PROGRAM), "host", "serve"], env=self._environment, stdout=log, stderr=log
+                [*self._within, "host", "serve"],
+                env=self._environment,
+                cwd="/",
+                stdout=log,
+                stderr=log,
             )
 
     def end(self, how: signal.Signals = signal.SIGTERM) -> int:
@@ -58,7 +77,7 @@ class Joined:
 
     def __init__(self, cluster: Cluster, folder: Path) -> None:
         self.cluster = cluster
-        self.services = [Service(cluster, folder / name, name) for name in ("a", "b")]
+        self.services = [Service(cluster, folder, name) for name in ("a", "b")]
         for service in self.services:
             service.start()
         self.await_open()
@@ -71,16 +90,27 @@ class Joined:
     def await_open(self) -> None:
         wait_until("both are open", lambda: list(self.hosts().values()) == ["", ""])
 
-    def submit(self, script: str) -> str:
-        size = ("--nodes", "2", "--devices", "1")
-        return self.cluster.submit(*size, "--", "sh", "-c", script)
+    def submit(self, script: str, nodes: int = 2) -> str:
+        size = ("--nodes", str(nodes), "--devices", "1")
+        return self.cluster.ok("run", "--detach", *size, "--", "sh", "-c", script, cwd="/").strip()
 
 
 @pytest.fixture
-def joined(idle: Cluster, tmp_path: Path) -> Iterator[Joined]:
+def place() -> Iterator[Path]:
+    """A folder of the user of the services, with a program that it can read."""
+    with tempfile.TemporaryDirectory(prefix="lockstep-hosts-") as name:
+        shutil.copy(PROGRAM, Path(name) / "lockstep")
+        Path(name).chmod(0o755)
+        if os.geteuid() == 0:
+            shutil.chown(name, "nobody", "nogroup")
+        yield Path(name)
+
+
+@pytest.fixture
+def joined(idle: Cluster, place: Path) -> Iterator[Joined]:
     settings = ("--set", "host_silent_after=3s")
     idle.ok("serve", "--engine", "hosts", "--port", "0", "--detach", *settings)
-    made = Joined(idle, tmp_path)
+    made = Joined(idle, place)
     yield made
     for service in made.services:
         service.end(signal.SIGKILL)
@@ -101,9 +131,9 @@ def test_hosts_join_take_a_run_and_clean_up_after_it(joined: Joined) -> None:
 
 
 def test_a_service_that_ends_or_is_killed_leaves_its_nodes_and_finds_them_again(
-    joined: Joined, tmp_path: Path
+    joined: Joined, place: Path
 ) -> None:
-    done = tmp_path / "done"
+    done = place / "done"
     run = joined.submit(f"until [ -e {done} ]; do sleep 0.05; done; echo ended")
     joined.cluster.running_ranks(run)
     first, second = joined.services
@@ -121,7 +151,7 @@ def test_a_service_that_ends_or_is_killed_leaves_its_nodes_and_finds_them_again(
     assert sorted(joined.cluster.logs(run)) == ["[0] ended", "[1] ended"]
 
 
-def test_the_lines_of_a_killed_agent_reach_the_daemon(joined: Joined, tmp_path: Path) -> None:
+def test_the_lines_of_a_killed_agent_reach_the_daemon(joined: Joined) -> None:
     cluster = joined.cluster
     run = joined.submit("echo before; sleep 600")
     ranks = cluster.running_ranks(run)
@@ -171,3 +201,24 @@ def test_a_second_service_and_a_host_that_has_not_joined_are_errors(joined: Join
 def test_a_daemon_of_its_own_machine_takes_no_host(cluster: Cluster) -> None:
     refused = cluster.command("host", "token", "gpu1")
     assert refused.returncode == 2 and "--engine hosts" in refused.stderr
+
+
+def test_a_run_starts_again_without_a_host_that_an_operator_removes_as_lost(
+    joined: Joined,
+) -> None:
+    cluster = joined.cluster
+    run = joined.submit("sleep 600", nodes=1)
+    (rank,) = cluster.running_ranks(run)
+    (lost,) = [node["host"] for node in cluster.show(run)["attempts"][0]["nodes"]]
+    service = next(service for service in joined.services if service.name == lost)
+    service.end(signal.SIGKILL)
+    for pid in [*agents_of(joined), rank["pid"]]:
+        os.kill(pid, signal.SIGKILL)
+    wait_until("the host is silent", lambda: "not called" in joined.hosts()[lost])
+    assert "is off the map" in cluster.ok("host", "rm", lost, "--lost")
+    assert lost not in joined.hosts()
+    again = cluster.running_ranks(run)
+    assert len(again) == 1 and again[0]["pid"] != rank["pid"]
+    assert cluster.show(run)["attempts"][-1]["nodes"][0]["host"] != lost
+    cluster.ok("stop", run)
+    cluster.ended(run)

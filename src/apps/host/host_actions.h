@@ -19,6 +19,7 @@ struct HostFlags {
   std::string package;         // of add: a file or a folder; empty: those beside this program
   std::string pod;             // of token
   std::string token_file;      // of join; empty: standard input
+  bool lost = false;           // of rm
   std::string address;         // of join: where other hosts reach this one
   std::string timeout = "1m";  // of add and rm: for an answer of a host
   bool json = false;

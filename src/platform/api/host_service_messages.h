@@ -20,10 +20,13 @@ namespace lockstep::api {
 
 struct HostActionRequest {
   std::string by;
+  std::optional<bool> lost{};
 
   static constexpr auto fields() {
     return record<HostActionRequest>(
-        field("by", &HostActionRequest::by, "who asks, for the record"));
+        field("by", &HostActionRequest::by, "who asks, for the record"),
+        field("lost", &HostActionRequest::lost,
+              "the machine does not come back: its nodes count as gone"));
   }
 };
 

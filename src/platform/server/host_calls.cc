@@ -64,11 +64,11 @@ Result<api::JoinAnswer> HostCalls::join(const host::JoinToken& token,
   return api::JoinAnswer{.credential = setup_.keys.host_token(token.host, row->credential)};
 }
 
-Result<void> HostCalls::remove(const std::string& host, const std::string& by) {
+Result<void> HostCalls::remove(const model::RemoveHost& removal) {
   engine::HostsEngine* const hosts = TRY(engine());
-  TRY(setup_.controller.apply_operator_event(model::RemoveHost{.host = host, .by = by}));
-  hosts->forget(host);
-  LS_LOG(info, "host {} was removed", host);
+  TRY(setup_.controller.apply_operator_event(removal));
+  hosts->forget(removal.host);
+  LS_LOG(info, "host {} was removed", removal.host);
   return {};
 }
 

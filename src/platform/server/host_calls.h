@@ -26,7 +26,7 @@ class HostCalls {
   Result<api::JoinTokenAnswer> make_token(const std::string& host,
                                           const api::JoinTokenRequest& request) const;
   Result<api::JoinAnswer> join(const host::JoinToken& token, const api::JoinRequest& request);
-  Result<void> remove(const std::string& host, const std::string& by);
+  Result<void> remove(const model::RemoveHost& removal);
   // Answers now if there are orders that no answer had, else when there are, at most after `wait`.
   Result<void> report(const std::string& host, const api::ServiceReport& report, Duration wait,
                       const OrdersReply& reply);

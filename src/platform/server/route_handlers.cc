@@ -235,7 +235,9 @@ Result<api::JoinAnswer> RouteHandlers::join_host(const RouteCall<api::kJoinHost>
 }
 
 Result<api::HostList> RouteHandlers::remove_host(const RouteCall<api::kRemoveHost>& call) {
-  TRY(host_calls_.remove(call.path_parameters.front(), actor_of(call.caller, call.request.by)));
+  TRY(host_calls_.remove({.host = call.path_parameters.front(),
+                          .by = actor_of(call.caller, call.request.by),
+                          .lost = call.request.lost.value_or(false)}));
   return host_list(state());
 }
 

@@ -74,6 +74,10 @@ void add_host(CLI::App& app, Action& action) {
       ->add_option("--address", flags->address,
                    "of join: where other hosts reach this one; else that of the way to the daemon")
       ->type_name("ADDRESS");
+  command->add_flag(
+      "--lost", flags->lost,
+      "of rm: the machine does not come back; takes the host off the map alone, by its "
+      "id, and its runs start again elsewhere");
   command->add_option("--timeout", flags->timeout, "of add and rm: for an answer of a host")
       ->type_name("DURATION")
       ->capture_default_str();
