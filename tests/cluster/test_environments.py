@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import tarfile
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -180,12 +181,17 @@ def image_files() -> bytes:
 
 
 @pytest.fixture(scope="module")
-def podman(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Podman]:
+def podman() -> Iterator[Podman]:
     if not shutil.which("podman"):
         pytest.skip("no podman: install podman and crun")
     if os.geteuid() != 0:
         pytest.skip("the image of this test needs root")
-    made = Podman(tmp_path_factory.mktemp("podman"))
+    # Podman takes no path above 50 characters.
+    with tempfile.TemporaryDirectory(prefix="podman-", dir="/tmp") as folder:
+        yield from with_image(Podman(Path(folder)))
+
+
+def with_image(made: Podman) -> Iterator[Podman]:
     imported = made.command("import", "-", IMAGE, data=image_files())
     assert imported.returncode == 0, imported.stderr
     mount = "--mount=type=bind,source=/usr,destination=/usr"

@@ -98,7 +98,8 @@ class Joined:
 @pytest.fixture
 def place() -> Iterator[Path]:
     """A folder of the user of the services, with a program that it can read."""
-    with tempfile.TemporaryDirectory(prefix="lockstep-hosts-") as name:
+    # The temporary folder of the tests may be private to root.
+    with tempfile.TemporaryDirectory(prefix="lockstep-hosts-", dir="/tmp") as name:
         shutil.copy(PROGRAM, Path(name) / "lockstep")
         Path(name).chmod(0o755)
         if os.geteuid() == 0:
