@@ -62,7 +62,7 @@ LEFT_OUT = {
     ),
     # Thousands of stacks, and grids of sizes; the broadcasts take the same ways.
     "comm_simulated_test": "SimulatedAlgorithms.A*:SimulatedAlgorithms.R*",
-    # The thread sanitizer starts a thread in each child, and a child with threads enters no container.
+    # The thread sanitizer starts a thread in each child; one with threads enters no container.
     "base_test": "All/SpawnInContainer.*",
     # Writes to pages while the kernel replaces their mapping in one step: mmap counts as a write.
     "comm_fabric_test": "ShareableMemory.WritesOfOtherThreadsDuringForksAreNotLost",
