@@ -7,7 +7,7 @@
 #include "base/os/files.h"
 #include "base/temporary_folder_for_test.h"
 #include "platform/host/node_files.h"
-#include "platform/spool/spool.h"
+#include "platform/spool/telemetry_item.h"
 #include "text/convert.h"
 #include "text/json.h"
 
