@@ -64,16 +64,36 @@ void add_host(CLI::App& app, Action& action) {
                    "of add: the package to copy, or a folder with several; else those beside this "
                    "program")
       ->type_name(kFileValue);
-  command->add_option("--pod", flags->pod, "of token: in which the map has the host; else default")
+  command
+      ->add_option("--pod", flags->pod,
+                   "of add and token: in which the map has the host; else default")
       ->type_name("NAME");
+  command
+      ->add_option("--as", flags->name,
+                   "of add and rm: the host's id on the map; else the name of the target")
+      ->type_name("NAME");
+  command
+      ->add_option("--url", flags->url,
+                   "of add: the daemon's address for hosts; else the one that the daemon prints")
+      ->type_name("URL");
+  command
+      ->add_option("--inventory", flags->inventory,
+                   "of add: set up the hosts of this Ansible inventory; a HOST limits it to some")
+      ->type_name(kFileValue);
+  command->add_flag("--no-join", flags->only_copy, "of add: copy Lockstep, and join no cluster");
   command
       ->add_option("--token-file", flags->token_file,
                    "of join: has the token; else it is read from standard input")
       ->type_name(kFileValue);
   command
-      ->add_option("--address", flags->address,
-                   "of join: where other hosts reach this one; else that of the way to the daemon")
+      ->add_option(
+          "--address", flags->address,
+          "of add and join: where other hosts reach it; else that of its way to the daemon")
       ->type_name("ADDRESS");
+  command->add_flag("--install", flags->install,
+                    "of serve: let systemd run the service, also after a reboot");
+  command->add_flag("--uninstall", flags->uninstall,
+                    "of serve: end the service; it starts no more, and its credential is removed");
   command->add_flag(
       "--lost", flags->lost,
       "of rm: the machine does not come back; takes the host off the map alone, by its "
@@ -85,8 +105,9 @@ void add_host(CLI::App& app, Action& action) {
   command->footer(
       "cordon, drain: no run starts there any more, those that are there go on to their end; drain "
       "says\nthat the host is to be taken away. release: it is given to runs again. add: copies "
-      "Lockstep to\nmachines by SSH, and prints what they have. rm: removes it there. inventory: "
-      "what this machine\nhas. The last three need no daemon.\n\n"
+      "Lockstep to\nmachines by SSH, lets them join the cluster, starts their services, and prints "
+      "what they have. An\nadded host gets the new package. rm: takes a host off the map, and "
+      "removes Lockstep there.\ninventory: what this machine has; it needs no daemon.\n\n"
       "token: a secret with which a machine joins once, within an hour. join: on that machine, "
       "takes the\ntoken and keeps its credential. serve: runs there from then on, reports the "
       "machine and starts\nagents; agents and ranks go on without it.\n\n"
@@ -94,6 +115,7 @@ void add_host(CLI::App& app, Action& action) {
       "  lockstep host ls\n"
       "  lockstep host drain node-3 --reason \"its fan is loud\"\n"
       "  lockstep host add ann@gpu1 ann@gpu2 --package lockstep-0.1.0-Linux.tar.gz\n"
+      "  lockstep host add --inventory hosts.yml\n"
       "  lockstep host inventory --json\n"
       "  lockstep host token gpu1 | ssh gpu1 lockstep host join https://head:7070#sha256:...");
   command->callback([&action, flags] { action = [flags] { return act_on(*flags); }; });

@@ -10,9 +10,6 @@
 namespace lockstep::step {
 namespace {
 
-// Until the engine's first list with the host: nodes of another store may hold devices there.
-constexpr std::string_view kNotListed = "its nodes are not known yet";
-
 bool is_on(const std::string& host, const model::HostDevices& slice) { return slice.host == host; }
 
 bool uses_host(const Draft& draft, const model::Attempt& attempt, const std::string& host) {
@@ -43,7 +40,7 @@ std::optional<std::string> user_of_host(const Draft& draft, const std::string& h
 void set_facts(Draft& draft, const std::string& id, map::Host facts) {
   model::HostRow& host = draft.hosts.edit(id);
   std::string what = "has " + device_count_text(facts);
-  if (!host.facts) host.unavailable = kNotListed;
+  if (!host.facts) host.unavailable = model::kNodesNotKnown;
   if (!host.facts)
     model::add_audit_entry(host.audit, {.time = draft.now(), .by = "", .what = std::move(what)});
   else if (!has_same_devices(*host.facts, facts))
