@@ -77,6 +77,7 @@ std::optional<model::RunId> run_of(const model::LimitRow&) { return std::nullopt
 std::optional<model::RunId> run_of(const model::StoreRow&) { return std::nullopt; }
 std::optional<model::RunId> run_of(const model::Orphan&) { return std::nullopt; }
 std::optional<model::RunId> run_of(const model::ClockRow&) { return std::nullopt; }
+std::optional<model::RunId> run_of(const model::GivenUpNode&) { return std::nullopt; }
 
 // The run that an event is about.
 template <class Event>
@@ -497,7 +498,7 @@ void Controller::tick() {
   // An event whose commit fails comes again at the next tick.
   poll_engine();
   if (!sync_clock() || !check_widespread_silence()) return;
-  (void)process_event(model::Tick{listening_since_, on_time_since_});
+  (void)process_event(model::Tick{listening_since_, on_time_since_, silent_hosts_});
   drop_old_runs();
 }
 
@@ -649,8 +650,13 @@ void Controller::execute(const model::SubmitGang& effect) {
   setup_.engine.submit(gang_of(state(), *attempt, {setup_.keys, costs_, setup_.shared}));
 }
 
+// A given-up node may be gone by now, and its run may have been dropped from the state.
 void Controller::execute(const model::KillNode& effect) {
-  setup_.engine.kill(name_of(state(), effect.node));
+  const auto given_up = state().given_up.find(effect.node);
+  if (given_up != state().given_up.end())
+    setup_.engine.kill({given_up->second.generation, effect.node});
+  else if (state().nodes.contains(effect.node))
+    setup_.engine.kill(name_of(state(), effect.node));
 }
 void Controller::execute(const model::KillOrphan& effect) { setup_.engine.kill(effect.node); }
 
@@ -687,16 +693,43 @@ std::vector<model::NodeId> Controller::awaited_nodes() const {
 void Controller::poll_engine() {
   const std::vector<model::NodeId> awaited = awaited_nodes();
   // The list of hosts that join costs nothing, and they come and go.
-  const bool is_idle = awaited.empty() && state().orphans.empty() && !unlisted_orphan_called_ &&
-                       !setup_.hosts_make_map;
+  const bool is_idle = awaited.empty() && state().orphans.empty() && state().given_up.empty() &&
+                       !unlisted_orphan_called_ && !setup_.hosts_make_map;
   if (!engine_poll_is_due(is_idle ? kIdlePollInterval : kEnginePollInterval)) return;
   const auto listed = list_engine_nodes();
+  silent_hosts_ = listed ? silent_hosts(*listed) : std::set<std::string>();
   if (!listed) return;
-  const auto news = news_of_engine(awaited, *listed);
+  auto news = news_of_engine(awaited, *listed);
+  for (const model::NodeId& node : missing_given_up_nodes(*listed))
+    news.emplace_back(model::NodeSeen{node, {.phase = model::NodePhase::gone}});
   // After a failed commit both come again. First the orphans: a host that is available from now on
   // may have some, and runs start there at once.
   if (update_orphans(*listed)) (void)update_hosts(*listed);
   if (!news.empty()) (void)process_events(news);
+}
+
+// The hosts that have not answered for `host_silent_after`, though they could.
+std::set<std::string> Controller::silent_hosts(const engine::EngineList& listed) const {
+  if (setup_.clock.now() - listening_since_ < state().settings.host_silent_after) return {};
+  std::set<std::string> silent = listed.silent;
+  for (const map::Host* host : map::hosts(state().map))
+    if (listed.answered && !listed.answered->contains(host->id)) silent.insert(host->id);
+  return silent;
+}
+
+// The given-up nodes of which no process is left.
+std::vector<model::NodeId> Controller::missing_given_up_nodes(
+    const engine::EngineList& listed) const {
+  std::vector<model::NodeId> missing;
+  for (const auto& [id, node] : state().given_up) {
+    if (node.engine != setup_.engine.name()) continue;
+    const auto found = std::ranges::find(listed.nodes, model::NodeName{node.generation, id},
+                                         &engine::ListedNode::node);
+    if (found != listed.nodes.end() ? found->seen.phase == model::NodePhase::gone
+                                    : listed.why_unavailable(node.devices.host).empty())
+      missing.push_back(id);
+  }
+  return missing;
 }
 
 // The news that the list has of these nodes.

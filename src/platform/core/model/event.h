@@ -3,6 +3,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <variant>
 #include <vector>
@@ -131,6 +132,8 @@ struct AdoptOrphan {
 struct Tick {
   Time listening_since{};  // since when agents can reach the daemon without a break
   Time on_time_since{};    // since when its loop was not slow: no agent waited long for an answer
+  // The hosts that have not answered for so long that the daemon does not wait for them.
+  std::set<std::string> silent_hosts{};
 };
 // The daemon was away, or was suspended, and is back. No agent could reach it meanwhile, so no
 // agent counts as silent.

@@ -62,6 +62,7 @@ Result<EngineList> HostsEngine::list() {
   listed.answered.emplace();
   for (const auto& [name, host] : hosts_) {
     if (!host.service.empty()) listed.answered->insert(name);
+    if (is_silent(host)) listed.silent.insert(name);
     if (auto reason = why_unavailable(host); !reason.empty())
       listed.unavailable.emplace(name, std::move(reason));
     else if (!host.problem.empty())
@@ -128,10 +129,14 @@ void HostsEngine::confirm(Host& host, std::int64_t answered) {
   });
 }
 
+bool HostsEngine::is_silent(const Host& host) const {
+  return !host.service.empty() && setup_.steady.since_boot() - host.heard >= setup_.silent_after;
+}
+
 std::string HostsEngine::why_unavailable(const Host& host) const {
   if (host.service.empty()) return std::string(kNotCalled);
   const Duration now = setup_.steady.since_boot();
-  if (now - host.heard >= setup_.silent_after)
+  if (is_silent(host))
     return format("its host service has not called since {}", text(host.heard_at));
   if (!host.listed || now - *host.listed >= kHostListAgeMax)
     return format("its host service cannot tell which nodes run: {}",

@@ -74,6 +74,7 @@ class HostsEngine : public Engine {
 
   static bool take_nodes(Host& host, const api::ServiceReport& report);
   static void confirm(Host& host, std::int64_t answered);
+  bool is_silent(const Host& host) const;
   std::string why_unavailable(const Host& host) const;
   std::string problem_of(const api::ServiceReport& report) const;
   std::string why_not_shared(const std::optional<api::SharedFolder>& seen) const;

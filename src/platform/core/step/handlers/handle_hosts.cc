@@ -8,6 +8,7 @@
 
 #include "base/format.h"
 #include "map/query.h"
+#include "platform/core/step/ending/given_up.h"
 #include "platform/core/step/ending/reason_text.h"
 #include "platform/core/step/handlers/event_handlers.h"
 #include "platform/core/step/handlers/host_facts.h"
@@ -67,13 +68,15 @@ std::vector<model::NodeId> nodes_on(const Draft& draft, const std::string& host)
 }
 
 // As if the engine no longer listed its nodes.
-Result<void> give_up_nodes(Draft& draft, const std::string& host, const std::string& by) {
+Result<void> release_nodes_on(Draft& draft, const std::string& host, const std::string& by) {
   for (const model::NodeId& node : nodes_on(draft, host))
     TRY(handle_event(draft, model::NodeSeen{node,
                                             {.phase = model::NodePhase::gone,
                                              .reason = format("host {} was removed as lost{}", host,
                                                               by.empty() ? "" : " by " + by),
                                              .blame = model::EndBlame::engine}}));
+  while (const model::GivenUpNode* node = find_given_up_node(draft, host))
+    free_given_up_node(draft, node->id);
   return {};
 }
 
@@ -138,7 +141,7 @@ Result<void> handle_event(Draft& draft, const model::RemoveHost& event) {
   host.facts.reset();
   host.next_facts.reset();
   draft.update_map();
-  TRY(give_up_nodes(draft, event.host, one_line(event.by)));
+  TRY(release_nodes_on(draft, event.host, one_line(event.by)));
   host.state = model::HostState::open;
   host.reason.clear();
   host.since = draft.now();
