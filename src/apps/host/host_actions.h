@@ -20,6 +20,7 @@ struct HostFlags {
   std::string pod;             // of token
   std::string token_file;      // of join; empty: standard input
   bool lost = false;           // of rm
+  bool yes = false;            // of dead
   std::string address;         // of join: where other hosts reach this one
   std::string timeout = "1m";  // of add and rm: for an answer of a host
   bool json = false;
@@ -28,6 +29,7 @@ struct HostFlags {
 // Each returns the exit code. list and change talk to the daemon.
 Result<int> list_hosts(const HostFlags& flags);
 Result<int> change_hosts(const HostFlags& flags, model::HostState state);
+Result<int> declare_hosts_dead(const HostFlags& flags);
 // Describes this machine, without a daemon.
 Result<int> print_inventory(const HostFlags& flags);
 

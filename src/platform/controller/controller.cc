@@ -99,6 +99,12 @@ void for_each_live_node(const model::State& state, Visit&& visit) {
         if (node->state != model::NodeState::released) visit(*attempt, *node);
 }
 
+// Its attempt does not wait for it.
+bool is_over(const model::State& state, const model::Node& node) {
+  const model::Attempt* attempt = model::live_attempt(state, node.id.attempt.run);
+  return !attempt || attempt->id != node.id.attempt || node.state == model::NodeState::released;
+}
+
 // True if an orphan has the name of the node's run, or a device of the node.
 bool conflicts_with_orphan(const model::State& state, const model::Node& node) {
   return std::ranges::any_of(state.orphans, [&](const auto& entry) {
@@ -220,6 +226,7 @@ Result<void> Controller::connect_to_engine() {
   pause_ = std::clamp(pause_ * 2, kEngineRetryFirst, kEngineRetryMax);
   if (!listed) return {};
   TRY(update_orphans(*listed));
+  TRY(take_back_nodes(*listed));
   TRY(update_hosts(*listed));
   decider_.set_engine_has_listed();
   submit_missing_gangs(*listed);
@@ -297,6 +304,23 @@ Result<void> Controller::update_orphans(const engine::EngineList& listed) {
   const std::size_t before = state().orphans.size();
   TRY(process_event(seen));
   if (state().orphans.size() != before) log_orphans();
+  return {};
+}
+
+// The nodes that counted as gone, and of which a host that can be asked lists processes.
+Result<void> Controller::take_back_nodes(const engine::EngineList& listed) {
+  std::vector<model::Event> returned;
+  for (const engine::ListedNode& one : listed.nodes) {
+    if (one.seen.phase != model::NodePhase::present || !model::has_node(state(), one.node) ||
+        state().given_up.contains(one.node.id))
+      continue;
+    const model::Node& node = state().nodes.at(one.node.id);
+    if (!is_over(state(), node) || !listed.why_unavailable(node.host).empty()) continue;
+    LS_LOG(warning, "{} on host {} counted as gone, and has processes: it is killed",
+           text(one.node), node.host);
+    returned.emplace_back(model::NodeSeen{node.id, one.seen});
+  }
+  if (!returned.empty()) TRY(process_events(returned));
   return {};
 }
 
@@ -702,9 +726,9 @@ void Controller::poll_engine() {
   auto news = news_of_engine(awaited, *listed);
   for (const model::NodeId& node : missing_given_up_nodes(*listed))
     news.emplace_back(model::NodeSeen{node, {.phase = model::NodePhase::gone}});
-  // After a failed commit both come again. First the orphans: a host that is available from now on
-  // may have some, and runs start there at once.
-  if (update_orphans(*listed)) (void)update_hosts(*listed);
+  // After a failed commit all come again. The hosts are last: one that is available from now on may
+  // have orphans and nodes that counted as gone, and runs start there at once.
+  if (update_orphans(*listed) && take_back_nodes(*listed)) (void)update_hosts(*listed);
   if (!news.empty()) (void)process_events(news);
 }
 

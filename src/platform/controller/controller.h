@@ -146,6 +146,7 @@ class Controller {
   bool is_of_engine(const model::Attempt& attempt) const;
   Result<void> update_hosts(const engine::EngineList& listed);
   Result<void> update_orphans(const engine::EngineList& listed);
+  Result<void> take_back_nodes(const engine::EngineList& listed);
   model::Orphan orphan_of(const engine::ListedNode& listed) const;
   void log_orphans() const;
   Result<void> resume_listening();

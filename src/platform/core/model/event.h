@@ -77,6 +77,12 @@ struct RemoveHost {
   std::string by;
   bool lost = false;  // the machine does not come back: what is left of its nodes counts as gone
 };
+// An operator says that the machine is off: its nodes count as gone. The host stays a member, and
+// takes no run until its service calls again.
+struct HostDead {
+  std::string host;
+  std::string by;
+};
 // The number of devices that the project or user may hold at once; none: no limit.
 struct SetLimit {
   LimitId limit;
@@ -145,9 +151,9 @@ struct ClockChanged {
 };
 
 using Event = std::variant<SubmitRun, StopRun, ResumeRun, HoldRun, ReleaseRun, SetPriority, SetHost,
-                           AdmitHost, DescribeHost, RemoveHost, SetLimit, SetWeight, NodeReport,
-                           NodeSeen, HostsSeen, OrphansListed, StopOrphan, AdoptOrphan, Tick,
-                           DaemonStarted, ClockChanged>;
+                           AdmitHost, DescribeHost, RemoveHost, HostDead, SetLimit, SetWeight,
+                           NodeReport, NodeSeen, HostsSeen, OrphansListed, StopOrphan, AdoptOrphan,
+                           Tick, DaemonStarted, ClockChanged>;
 
 // Start the agents of the attempt's nodes. Idempotent: the engine starts no node twice.
 struct SubmitGang {

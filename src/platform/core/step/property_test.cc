@@ -227,6 +227,7 @@ class Chaos {
                               std::max(0, credential_of(host) - below(2)),
                               std::string(64, static_cast<char>('a' + below(2))), "m"};
     if (kind < 8) return model::DescribeHost{host, testing_world::facts_of(host, 1 + below(4))};
+    if (below(3) == 0) return model::HostDead{host, "chaos"};
     return model::RemoveHost{host, "chaos", kind == 9};
   }
 
@@ -304,11 +305,20 @@ class Chaos {
     if (const auto* submit = std::get_if<model::SubmitGang>(&effect)) {
       for (const model::Node* node : model::nodes_of(world_.state, submit->attempt)) {
         EXPECT_TRUE(launched_.insert(node->id).second) << "launched twice: " << text(node->id);
+        check_devices_are_free(*node);
       }
     }
     if (const auto* kill = std::get_if<model::KillNode>(&effect)) {
       EXPECT_TRUE(launched_.contains(kill->node)) << "killed without a launch";
     }
+  }
+
+  void check_devices_are_free(const model::Node& node) const {
+    for (const auto& [id, given_up] : world_.state.given_up)
+      EXPECT_TRUE(given_up.devices.host != node.host ||
+                  std::ranges::find_first_of(given_up.devices.devices, node.devices) ==
+                      given_up.devices.devices.end())
+          << text(node.id) << " gets a device of " << text(id) << ", which was given up";
   }
 
   void check() {
@@ -318,9 +328,6 @@ class Chaos {
       if (attempt.state != model::AttemptState::ended) check_live(attempt, ++live[id.run], held);
     for (const auto& [id, run] : world_.state.runs) check_run(run, live.contains(id));
     for (const auto& [id, node] : world_.state.given_up) given_up_.insert(id);
-    for (const auto& [id, node] : world_.state.given_up)
-      for (int device : node.devices.devices)
-        EXPECT_TRUE(held.emplace(node.devices.host, device).second) << "a lost device is used";
     check_queue();
   }
 

@@ -57,7 +57,7 @@ class GivenUpTest : public ::testing::Test {
 TEST_F(GivenUpTest, TheNextAttemptStartsElsewhereWithoutTheHostThatDoesNotAnswer) {
   world.apply_event_ok(model::HostsSeen{{{"b", "it is silent"}}});
   lose_host_b();
-  tick(seconds(29), {"b"});
+  tick(seconds(14), {"b"});
   EXPECT_EQ(world.run(run).epoch, 1) << "its node may still end its ranks";
   tick(seconds(1), {"b"});
   EXPECT_EQ(world.run(run).epoch, 2);
@@ -129,6 +129,20 @@ TEST_F(GivenUpTest, ALateReportOfItChangesNothing) {
   world.apply_event_ok(world.ended(lost, model::RankState::exited, 0));
   EXPECT_EQ(world.state.nodes, before.nodes);
   EXPECT_EQ(world.state.given_up, before.given_up);
+}
+
+TEST_F(GivenUpTest, ANodeThatCountedAsGoneAndHasProcessesIsKilledAndHoldsItsDevices) {
+  give_up_host_b();
+  world.apply_event_ok(node_gone(lost));
+  world.effects.clear();
+  world.apply_event_ok(model::NodeSeen{lost, {.phase = model::NodePhase::present}});
+  EXPECT_TRUE(world.state.given_up.contains(lost));
+  tick(seconds(1), {});
+  EXPECT_EQ(kills_of(lost), 1);
+  const model::RunId other = world.submit(spec_of(1, 2));
+  EXPECT_EQ(world.run(other).state, model::RunState::queued);
+  world.apply_event_ok(node_gone(lost));
+  EXPECT_EQ(world.run(other).state, model::RunState::starting);
 }
 
 TEST_F(GivenUpTest, AClockThatIsSetMovesItsTimes) {

@@ -49,6 +49,9 @@ class HostsEngine : public Engine {
   }
   // It was removed; its nodes are gone.
   void forget(const std::string& host);
+  // An operator says that its machine is off: its nodes are gone, and it cannot be asked until it
+  // reports again.
+  void presume_dead(const std::string& host);
   // The last one; null: none since the daemon's start.
   const api::HostInventory* inventory(const std::string& host) const;
 
@@ -58,7 +61,8 @@ class HostsEngine : public Engine {
     std::int64_t sent_in = 0;  // the first answer with it; 0: none
   };
   struct Host {
-    std::string service;      // which start of it; empty: it has not called
+    std::string service;  // which start of it; empty: it has not called
+    bool presumed_dead = false;
     std::int64_t number = 0;  // of its last report
     Duration heard{};         // by the steady clock
     Time heard_at{};

@@ -55,6 +55,19 @@ void free_given_up_node(Draft& draft, const model::NodeId& node) {
   draft.given_up.edit(node).gone = true;
 }
 
+void take_back_node(Draft& draft, const model::NodeId& id) {
+  const model::GivenUpNode* known = draft.given_up.find(id);
+  const model::Node* node = draft.nodes.find(id);
+  if (!node || (known && !known->gone)) return;
+  const model::Attempt& attempt = *draft.attempts.find(id.attempt);
+  draft.given_up.edit_or_add(id) = {.id = id,
+                                    .generation = attempt.generation,
+                                    .engine = attempt.engine,
+                                    .devices = {node->host, node->devices},
+                                    .since = draft.now(),
+                                    .last_call = node->last_heartbeat};
+}
+
 const model::GivenUpNode* find_given_up_node(const Draft& draft, const std::string& host) {
   for (const model::GivenUpNode* node : draft.given_up.current())
     if (!node->gone && node->devices.host == host) return node;

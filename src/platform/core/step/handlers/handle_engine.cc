@@ -208,6 +208,7 @@ void check_attempt(Draft& draft, const model::AttemptId& id, const model::Tick& 
 Result<void> handle_event(Draft& draft, const model::NodeSeen& event) {
   const model::Node* node = find_live_node(draft, event.node);
   if (!node) {
+    if (event.seen.phase == model::NodePhase::present) take_back_node(draft, event.node);
     const bool is_gone = event.seen.phase == model::NodePhase::gone;
     if (is_gone && draft.given_up.find(event.node)) free_given_up_node(draft, event.node);
     return {};
