@@ -25,6 +25,7 @@ struct HostFlags {
   std::string inventory;       // of add: of Ansible
   std::string token_file;      // of join; empty: standard input
   bool lost = false;           // of rm
+  bool yes = false;            // of dead
   std::string address;         // of add and join: where other hosts reach this one
   bool install = false;        // of serve
   bool uninstall = false;      // of serve
@@ -35,6 +36,7 @@ struct HostFlags {
 // Each returns the exit code. list and change talk to the daemon.
 Result<int> list_hosts(const HostFlags& flags);
 Result<int> change_hosts(const HostFlags& flags, model::HostState state);
+Result<int> declare_hosts_dead(const HostFlags& flags);
 // Describes this machine, without a daemon.
 Result<int> print_inventory(const HostFlags& flags);
 

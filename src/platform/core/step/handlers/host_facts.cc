@@ -6,6 +6,7 @@
 
 #include "base/format.h"
 #include "map/query.h"
+#include "platform/core/step/ending/given_up.h"
 
 namespace lockstep::step {
 namespace {
@@ -34,6 +35,8 @@ std::optional<std::string> user_of_host(const Draft& draft, const std::string& h
   for (const model::Orphan* orphan : draft.orphans.current())
     if (!orphan->terminated && is_on(host, orphan->devices))
       return "orphan " + text(orphan->id.id.attempt.run);
+  if (const model::GivenUpNode* node = find_given_up_node(draft, host))
+    return text(model::given_up_allocation_id(node->id.attempt.run));
   return std::nullopt;
 }
 
