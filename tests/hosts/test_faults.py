@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 from tests.hosts.cluster import REAL_TIMES, Cluster
@@ -152,6 +151,11 @@ def test_a_script_of_pytorch_goes_on_after_one_of_its_hosts_has_died(
     assert {"from 0"} < {line for line in cluster.lines(run) if line.startswith("from")}
 
 
+def await_end_of_cut(seconds: float) -> None:
+    until = time.monotonic() + seconds
+    wait_until("the cut is over", lambda: time.monotonic() > until, seconds + PATIENCE)
+
+
 def test_a_long_cut_between_the_daemon_and_all_hosts_ends_no_run(
     cluster: Cluster, testbed: Testbed, hosts: list[Host]
 ) -> None:
@@ -159,8 +163,7 @@ def test_a_long_cut_between_the_daemon_and_all_hosts_ends_no_run(
     for seconds in (5, 40, 600):
         for host in hosts:
             host.drop("login")
-        until = time.monotonic() + (seconds if REAL_TIMES else seconds / 20)
-        wait_until("the cut is over", lambda: time.monotonic() > until, seconds + PATIENCE)
+        await_end_of_cut(seconds if REAL_TIMES else seconds / 20)
         for host in hosts:
             host.undrop("login")
         gang.await_progress()
