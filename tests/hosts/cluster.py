@@ -10,6 +10,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+from tests.hosts.commands import make_ssh_config, path_with_ssh
 from tests.hosts.host import Host
 from tests.hosts.sandbox import LOGIN_ADDRESS
 from tests.hosts.testbed import Testbed
@@ -25,11 +26,22 @@ SETTINGS = ("host_silent_after=3s", "kill_interval=1s")
 class Cluster:
     """`with Cluster(...)`: at its end no process of it is left on any host."""
 
-    def __init__(self, testbed: Testbed, folder: Path, options: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        testbed: Testbed,
+        folder: Path,
+        options: tuple[str, ...] = (),
+        listen: str = LOGIN_ADDRESS,
+    ) -> None:
         self._testbed = testbed
         self.home = folder / "head"
         self._options = options
-        self._environment = {**os.environ, "LOCKSTEP_HOME": str(self.home)}
+        self._listen = listen
+        self.environment = {
+            **os.environ,
+            "LOCKSTEP_HOME": str(self.home),
+            "PATH": path_with_ssh(folder, make_ssh_config(testbed, folder)),
+        }
 
     def __enter__(self) -> Cluster:
         self.start_daemon()
@@ -45,7 +57,7 @@ class Cluster:
     # The daemon
 
     def start_daemon(self) -> None:
-        words = ["serve", "--engine", "hosts", "--listen", LOGIN_ADDRESS, "--detach"]
+        words = ["serve", "--engine", "hosts", "--listen", self._listen, "--detach"]
         for setting in SETTINGS:
             words += ["--set", setting]
         self.ok(*words, *self._options)
@@ -70,7 +82,7 @@ class Cluster:
     ) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [*self._testbed.on_network, str(PROGRAM), *words],
-            env=self._environment,
+            env=self.environment,
             cwd="/",
             stdin=subprocess.DEVNULL,
             text=True,
@@ -141,13 +153,17 @@ class Cluster:
         found = [one for one in self.json("host", "ls")["hosts"] if one["id"] == host.name]
         return found[0] if found else None
 
-    def await_host(self, host: Host, holds: Any) -> None:
+    def await_host_id(self, name: str, holds: Any) -> None:
         def reached() -> bool:
-            view = self.host(host)
-            return view is not None and bool(holds(view))
+            found = [one for one in self.json("host", "ls")["hosts"] if one["id"] == name]
+            return bool(found) and bool(holds(found[0]))
+
+        wait_until(f"{name} is as wanted", reached, 2 * PATIENCE)
+
+    def await_host(self, host: Host, holds: Any) -> None:
 
         try:
-            wait_until(f"{host.name} is as wanted", reached, 2 * PATIENCE)
+            self.await_host_id(host.name, holds)
         except AssertionError as error:
             with contextlib.suppress(RuntimeError):
                 log = host.as_root(f"journalctl --unit={UNIT} --no-pager | tail -n 20")

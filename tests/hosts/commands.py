@@ -13,20 +13,30 @@ from tests.hosts.testbed import Testbed
 from tests.conftest import PATIENCE, PROGRAM
 
 
+def make_ssh_config(testbed: Testbed, folder: Path) -> Path:
+    config = folder / "ssh_config"
+    config.write_text(testbed.keys.config.read_text())
+    return config
+
+
+def path_with_ssh(folder: Path, config: Path) -> str:
+    """A PATH with an ssh that reads this configuration."""
+    ssh = folder / "bin" / "ssh"
+    ssh.parent.mkdir(exist_ok=True)
+    ssh.write_text(f'#!/bin/sh\nexec /usr/bin/ssh -F {config} "$@"\n')
+    ssh.chmod(0o755)
+    return f"{ssh.parent}:{os.environ['PATH']}"
+
+
 class Commands:
     """Run on the network of the testbed, with an ssh that reads a configuration of the test's."""
 
     def __init__(self, testbed: Testbed, folder: Path) -> None:
         self._within = testbed.on_network
-        self.config = folder / "ssh_config"
-        self.config.write_text(testbed.keys.config.read_text())
-        ssh = folder / "bin" / "ssh"
-        ssh.parent.mkdir()
-        ssh.write_text(f'#!/bin/sh\nexec /usr/bin/ssh -F {self.config} "$@"\n')
-        ssh.chmod(0o755)
+        self.config = make_ssh_config(testbed, folder)
         self._environment = {
             **os.environ,
-            "PATH": f"{ssh.parent}:{os.environ['PATH']}",
+            "PATH": path_with_ssh(folder, self.config),
             "LOCKSTEP_HOME": str(folder / "home"),
         }
 
@@ -65,13 +75,16 @@ def version() -> str:
     return run(str(PROGRAM), "--version").split()[-1]
 
 
-def make_tarball(folder: Path) -> Path:
+def make_tarball(folder: Path, note: str = "") -> Path:
     """As `./dev package` makes it, but with the program alone: the hosts have its libraries."""
     stripped = folder / "lockstep"
     run("strip", "-o", str(stripped), str(PROGRAM))
     name = f"lockstep-{version()}-Linux"
     with tarfile.open(folder / f"{name}.tar.gz", "w:gz", compresslevel=1) as tar:
         tar.add(stripped, f"{name}/bin/lockstep")
+        if note:  # so that it is another package of the same version
+            (folder / "note").write_text(note)
+            tar.add(folder / "note", f"{name}/note")
     return folder / f"{name}.tar.gz"
 
 

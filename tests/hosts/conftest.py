@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+from tests.hosts.commands import make_tarball
 from tests.hosts.host import Host
 from tests.hosts.sandbox import Unavailable
 from tests.hosts.testbed import Testbed
@@ -19,6 +21,11 @@ def testbed() -> Iterator[Testbed]:
             yield made
     except Unavailable as why:
         pytest.skip(str(why))
+
+
+@pytest.fixture(scope="session")
+def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_tarball(tmp_path_factory.mktemp("package"))
 
 
 @pytest.fixture

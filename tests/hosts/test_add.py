@@ -1,4 +1,4 @@
-"""`lockstep host add` and `rm`: Lockstep onto machines that have SSH and nothing else."""
+"""`lockstep host add --no-join` and `rm`: Lockstep onto machines that have SSH and nothing else."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.hosts.commands import Commands, make_debian_package, make_tarball
+from tests.hosts.commands import Commands, make_debian_package
 from tests.hosts.host import Host
 from tests.hosts.sandbox import descendants, name_of
 from tests.hosts.testbed import Testbed
@@ -18,11 +18,7 @@ from tests.hosts.testbed import Testbed
 from tests.conftest import PATIENCE, is_alive, wait_until
 
 INSTALLED = "~/.local/bin/lockstep"
-
-
-@pytest.fixture(scope="session")
-def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_tarball(tmp_path_factory.mktemp("package"))
+COPY = ("host", "add", "--no-join")
 
 
 @pytest.fixture
@@ -35,13 +31,13 @@ def lockstep(testbed: Testbed, hosts: list[Host], tmp_path: Path) -> Iterator[Co
 
 def added(lockstep: Commands, package: Path, *targets: str) -> dict[str, dict[str, Any]]:
     """The results of `host add --json`, by target."""
-    done = lockstep.command("host", "add", *targets, "--package", str(package), "--json")
+    done = lockstep.command(*COPY, *targets, "--package", str(package), "--json")
     return {one["target"]: one for one in json.loads(done.stdout)}
 
 
 def refusal(lockstep: Commands, package: Path, target: str, *words: str) -> str:
     """The one line with the reason why a host is not added."""
-    done = lockstep.command("host", "add", target, "--package", str(package), *words)
+    done = lockstep.command(*COPY, target, "--package", str(package), *words)
     assert done.returncode == 1 and done.stdout == "no host was added\n"
     (line,) = [line for line in done.stderr.splitlines() if line.startswith("lockstep: ")]
     assert line.startswith(f"lockstep: {target}: ")
@@ -68,13 +64,13 @@ def test_progress_names_each_host_and_only_hosts_without_the_package_get_a_copy(
 ) -> None:
     # An older program is replaced.
     hosts[0].run(f"mkdir -p ~/.local/bin; printf 'exit 2' >{INSTALLED}; chmod +x {INSTALLED}")
-    lockstep.ok("host", "add", "gpu1", "--package", str(package))
-    done = lockstep.command("host", "add", "gpu1", "gpu2", "--package", str(package.parent))
+    lockstep.ok(*COPY, "gpu1", "--package", str(package))
+    done = lockstep.command(*COPY, "gpu1", "gpu2", "--package", str(package.parent))
     assert done.returncode == 0, done.stderr
     assert "gpu2: copies " in done.stderr and "gpu1: copies " not in done.stderr
     assert "gpu1: has Lockstep" in done.stderr and "gpu2: has Lockstep" in done.stderr
     head, *rows = done.stdout.splitlines()
-    assert head.split()[:3] == ["HOST", "SYSTEM", "CORES"]
+    assert head.split()[:4] == ["TARGET", "HOST", "SYSTEM", "CORES"]
     assert [row.split()[0] for row in rows[:2]] == ["gpu1", "gpu2"]
 
 
@@ -101,10 +97,10 @@ def test_a_host_that_is_down_does_not_stop_the_others(
     lockstep: Commands, hosts: list[Host], package: Path
 ) -> None:
     nobody = "ann@10.77.0.99"
-    done = lockstep.command("host", "add", nobody, "gpu1", "--package", str(package))
+    done = lockstep.command(*COPY, nobody, "gpu1", "--package", str(package))
     assert done.returncode == 1
     assert f"lockstep: {nobody}: it is down, or no network leads to it: start it" in done.stderr
-    assert [row.split()[0] for row in done.stdout.splitlines()[:2]] == ["HOST", "gpu1"]
+    assert [row.split()[0] for row in done.stdout.splitlines()[:2]] == ["TARGET", "gpu1"]
 
 
 def test_a_host_behind_a_firewall_that_drops_is_given_up_after_the_timeout(
@@ -122,7 +118,7 @@ def test_ctrl_c_ends_each_ssh(lockstep: Commands, hosts: list[Host], package: Pa
     hosts[1].drop("login")
     hosts[2].drop("login")
     try:
-        adding = lockstep.start("host", "add", "gpu2", "gpu3", "--package", str(package))
+        adding = lockstep.start(*COPY, "gpu2", "gpu3", "--package", str(package))
         running = wait_until("both wait", lambda: len(found := ssh_of(adding.pid)) == 2 and found)
         adding.send_signal(signal.SIGINT)
         assert adding.wait(timeout=PATIENCE) != 0
@@ -221,7 +217,7 @@ def test_rm_removes_it_but_not_while_it_runs(
     lockstep: Commands, hosts: list[Host], package: Path
 ) -> None:
     host = hosts[0]
-    lockstep.ok("host", "add", "gpu1", "--package", str(package))
+    lockstep.ok(*COPY, "gpu1", "--package", str(package))
     host.run(f"{INSTALLED} serve --hosts 1x1 --detach")
     refused = lockstep.command("host", "rm", "gpu1")
     assert refused.returncode == 1 and "Lockstep runs there (process" in refused.stderr
@@ -242,6 +238,7 @@ def test_rm_removes_it_but_not_while_it_runs(
         (("add", "gpu1", "gpu1"), "gpu1 is named twice"),
         (("add", "gpu1", "--package", "/etc/passwd"), "is no package of Lockstep"),
         (("add", "gpu1", "--package", "/nowhere"), "there is no /nowhere"),
+        (("add", "gpu1", "gpu2", "--as", "a"), "--as names one host"),
         (("rm",), "name a host"),
     ],
 )

@@ -3,7 +3,6 @@
 
 #include "apps/cli/exit_codes.h"
 #include "apps/cli/terminal.h"
-#include "apps/daemon/own_daemon.h"
 #include "apps/host/host_actions.h"
 #include "base/os/files.h"
 #include "net/http/url.h"
@@ -42,10 +41,13 @@ Result<int> join_host(const HostFlags& flags) {
                  "the daemon prints it"};
   const std::string& url = flags.hosts.front();
   TRY(check_daemon_url(url));
-  const auto home = host_service::ServiceHome::below(TRY(find_home()));
+  const OwnService own = TRY(own_service());
   const auto member = TRY(host_service::join_cluster(url, TRY(token_of(flags)), flags.address));
-  TRY(home.write_membership(member));
-  print(format("joined as host {}; `lockstep host serve` lets it take runs", member.host));
+  TRY(own.service.write_membership(member));
+  print(
+      format("joined as host {}; `lockstep host serve --install` lets it take runs, also after a "
+             "reboot",
+             member.host));
   return kDone;
 }
 

@@ -4,6 +4,7 @@
 #include "apps/daemon/own_daemon.h"
 #include "apps/host/each_host.h"
 #include "apps/host/host_actions.h"
+#include "apps/host/host_cluster.h"
 #include "apps/run/origin.h"
 #include "platform/host_setup/open_ssh.h"
 #include "platform/host_setup/set_up.h"
@@ -30,11 +31,16 @@ Result<int> remove_lost_hosts(const HostFlags& flags) {
 Result<int> remove_hosts(const HostFlags& flags) {
   if (flags.lost) return remove_lost_hosts(flags);
   TRY(check_targets(flags.action, flags.hosts));
+  if (!flags.name.empty() && flags.hosts.size() != 1)
+    return Error{Code::invalid, "host rm: --as names one host"};
   const Duration limit = TRY(duration_option("--timeout", flags.timeout));
   host_setup::OpenSsh ssh;
   const std::size_t failures = for_each_host(
       flags.hosts, [&](std::size_t index, const PrintStep& print_step) -> Result<void> {
-        TRY(host_setup::take_down(ssh, flags.hosts[index], limit));
+        const std::string& target = flags.hosts[index];
+        const std::string id = flags.name.empty() ? TRY(host_id(target, "")) : flags.name;
+        if (TRY(remove_from_map(id))) print_step("is off the map, and its credential is void");
+        TRY(host_setup::take_down(ssh, target, limit));
         print_step("has Lockstep no more; the records of its runs are kept");
         return {};
       });

@@ -7,18 +7,24 @@
 #include <unistd.h>
 
 #include "apps/cli/exit_codes.h"
+#include "apps/cli/terminal.h"
 #include "apps/daemon/own_daemon.h"
 #include "apps/host/host_actions.h"
 #include "apps/run/origin.h"
 #include "base/log.h"
+#include "base/os/environment.h"
 #include "base/os/file_limit.h"
 #include "platform/engine/local/local_engine.h"
 #include "platform/host_service/allowed_users.h"
+#include "platform/host_service/installation.h"
 #include "platform/host_service/service.h"
 #include "platform/host_service/service_home.h"
 
 namespace lockstep::cli {
 namespace {
+
+// Not root's own home, in which it may have a daemon.
+constexpr auto kHomeOfRoot = "/var/lib/lockstep-host";
 
 // They are blocked in all threads, and waited for.
 sigset_t end_signals() {
@@ -54,15 +60,38 @@ host_service::InventorySources service_sources(const std::filesystem::path& fold
   return sources;
 }
 
+Result<int> change_installation(const OwnService& own, const HostFlags& flags) {
+  if (flags.uninstall) {
+    TRY(host_service::uninstall(TRY(host_service::find_installation(own.home)), own.service));
+    print("the host service has ended and starts no more; agents go on to the end of their runs");
+    return kDone;
+  }
+  const auto plan = TRY(host_service::plan_installation(own.home));
+  const std::string warning = TRY(host_service::install(plan, own.service));
+  print(warning.empty() ? "the host service runs, and starts with the machine"
+                        : format("the host service runs; {}", warning));
+  return kDone;
+}
+
 }  // namespace
+
+Result<OwnService> own_service() {
+  const auto variables = own_environment();
+  if (::geteuid() == 0 && !variables.contains("LOCKSTEP_HOME"))
+    return OwnService{kHomeOfRoot, {std::filesystem::path(kHomeOfRoot) / "host"}};
+  const host::Home home = TRY(find_home());
+  return OwnService{home.folder, host_service::ServiceHome::below(home)};
+}
 
 // Ends without waiting for its calls: the daemon repeats its orders to the next service.
 Result<int> serve_host(const HostFlags& flags) {
   if (!flags.hosts.empty())
     return Error{Code::invalid, "host serve: it serves this machine: leave out the host"};
+  const OwnService own = TRY(own_service());
+  if (flags.install || flags.uninstall) return change_installation(own, flags);
   set_log_name("host");
   if (auto raised = raise_file_limit(); !raised) LS_LOG(warning, "{}", raised.error().message);
-  const auto home = host_service::ServiceHome::below(TRY(find_home()));
+  const host_service::ServiceHome& home = own.service;
   const host_service::Membership membership = TRY(home.read_membership());
   const Fd lock = TRY(home.lock());
   const sigset_t ending = end_signals();

@@ -147,6 +147,9 @@ std::string attempt_lines(const api::AttemptView& attempt) {
     lines += format("\n  node {} on {}: {} (agent {})", node.index, node.host, text(node.state),
                     node.agent_pid);
     if (!node.message.empty()) lines += ": " + node.message;
+    if (node.given_up_since)
+      lines += format("; given up at {}: its host does not answer",
+                      text(std::chrono::floor<std::chrono::seconds>(*node.given_up_since)));
     for (const api::RankView& rank : node.ranks) lines += rank_line(rank);
   }
   return lines + "\n";

@@ -30,6 +30,15 @@ struct HostActionRequest {
   }
 };
 
+struct HostDeadRequest {
+  std::string by;
+
+  static constexpr auto fields() {
+    return record<HostDeadRequest>(
+        field("by", &HostDeadRequest::by, "who says so, for the record"));
+  }
+};
+
 struct JoinTokenRequest {
   std::optional<std::string> pod{};
 

@@ -271,6 +271,7 @@ struct NodeView {
   std::string handle;
   std::string pending_reason;
   std::vector<RankView> ranks;
+  std::optional<Time> given_up_since{};
 
   static constexpr auto fields() {
     return record<NodeView>(
@@ -285,7 +286,10 @@ struct NodeView {
         field("handle", &NodeView::handle, "its engine's own name of it, such as a job's id"),
         field("pending_reason", &NodeView::pending_reason,
               "why it waits in its engine's own queue"),
-        field("ranks", &NodeView::ranks, "its ranks"));
+        field("ranks", &NodeView::ranks, "its ranks"),
+        field("given_up_since", &NodeView::given_up_since,
+              "since when its attempt no longer waits for it: its host does not answer, and its "
+              "processes may still run; absent: it waits, or the node is gone"));
   }
 };
 

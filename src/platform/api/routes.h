@@ -306,6 +306,14 @@ inline constexpr TypedRoute<None, HostActionRequest, HostList> kRemoveHost{
     "HostActionRequest",
     "HostList",
     "take a host off the map, and make the credential of its service void"};
+inline constexpr TypedRoute<None, HostDeadRequest, HostList> kHostDead{
+    "POST",
+    "/api/v1/hosts/{host}/dead",
+    Caller::user,
+    RouteErrors::run_not_found_or_storage_full,
+    "HostDeadRequest",
+    "HostList",
+    "say that a host's machine is off: its nodes count as gone, and their runs start elsewhere"};
 inline constexpr TypedRoute<HostReportQuery, ServiceReport, ServiceOrders> kHostReport{
     "POST",
     "/api/v1/hosts/{host}/report",
@@ -364,13 +372,13 @@ inline constexpr TypedRoute<HeartbeatQuery, UploadPartsRequest, UploadParts> kNo
     "UploadParts",
     "an agent gets parts of these files"};
 
-inline constexpr std::array<const Route*, 39> kRoutes = {
+inline constexpr std::array<const Route*, 40> kRoutes = {
     &kHealth,      &kOpenapi,    &kVersion,    &kMap,         &kSubmit,     &kPlan,
     &kRuns,        &kRun,        &kStop,       &kResume,      &kRemove,     &kHold,
     &kRelease,     &kPriority,   &kLogs,       &kFlight,      &kProfile,    &kProfileState,
     &kTrace,       &kMetrics,    &kQueue,      &kHosts,       &kSetHost,    &kLimits,
     &kSetLimit,    &kHostToken,  &kJoinHost,   &kRemoveHost,  &kHostReport, &kCollect,
     &kKeptFiles,   &kOrphans,    &kStopOrphan, &kAdoptOrphan, &kHeartbeat,  &kUpload,
-    &kUploadParts, &kNodeUpload, &kNodeFiles};
+    &kUploadParts, &kNodeUpload, &kNodeFiles,  &kHostDead};
 
 }  // namespace lockstep::api

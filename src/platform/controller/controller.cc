@@ -77,6 +77,7 @@ std::optional<model::RunId> run_of(const model::LimitRow&) { return std::nullopt
 std::optional<model::RunId> run_of(const model::StoreRow&) { return std::nullopt; }
 std::optional<model::RunId> run_of(const model::Orphan&) { return std::nullopt; }
 std::optional<model::RunId> run_of(const model::ClockRow&) { return std::nullopt; }
+std::optional<model::RunId> run_of(const model::GivenUpNode&) { return std::nullopt; }
 
 // The run that an event is about.
 template <class Event>
@@ -96,6 +97,12 @@ void for_each_live_node(const model::State& state, Visit&& visit) {
     if (const model::Attempt* attempt = model::live_attempt(state, run))
       for (const model::Node* node : model::nodes_of(state, attempt->id))
         if (node->state != model::NodeState::released) visit(*attempt, *node);
+}
+
+// Its attempt does not wait for it.
+bool is_over(const model::State& state, const model::Node& node) {
+  const model::Attempt* attempt = model::live_attempt(state, node.id.attempt.run);
+  return !attempt || attempt->id != node.id.attempt || node.state == model::NodeState::released;
 }
 
 // True if an orphan has the name of the node's run, or a device of the node.
@@ -219,6 +226,7 @@ Result<void> Controller::connect_to_engine() {
   pause_ = std::clamp(pause_ * 2, kEngineRetryFirst, kEngineRetryMax);
   if (!listed) return {};
   TRY(update_orphans(*listed));
+  TRY(take_back_nodes(*listed));
   TRY(update_hosts(*listed));
   decider_.set_engine_has_listed();
   submit_missing_gangs(*listed);
@@ -296,6 +304,23 @@ Result<void> Controller::update_orphans(const engine::EngineList& listed) {
   const std::size_t before = state().orphans.size();
   TRY(process_event(seen));
   if (state().orphans.size() != before) log_orphans();
+  return {};
+}
+
+// The nodes that counted as gone, and of which a host that can be asked lists processes.
+Result<void> Controller::take_back_nodes(const engine::EngineList& listed) {
+  std::vector<model::Event> returned;
+  for (const engine::ListedNode& one : listed.nodes) {
+    if (one.seen.phase != model::NodePhase::present || !model::has_node(state(), one.node) ||
+        state().given_up.contains(one.node.id))
+      continue;
+    const model::Node& node = state().nodes.at(one.node.id);
+    if (!is_over(state(), node) || !listed.why_unavailable(node.host).empty()) continue;
+    LS_LOG(warning, "{} on host {} counted as gone, and has processes: it is killed",
+           text(one.node), node.host);
+    returned.emplace_back(model::NodeSeen{node.id, one.seen});
+  }
+  if (!returned.empty()) TRY(process_events(returned));
   return {};
 }
 
@@ -497,7 +522,7 @@ void Controller::tick() {
   // An event whose commit fails comes again at the next tick.
   poll_engine();
   if (!sync_clock() || !check_widespread_silence()) return;
-  (void)process_event(model::Tick{listening_since_, on_time_since_});
+  (void)process_event(model::Tick{listening_since_, on_time_since_, silent_hosts_});
   drop_old_runs();
 }
 
@@ -649,8 +674,13 @@ void Controller::execute(const model::SubmitGang& effect) {
   setup_.engine.submit(gang_of(state(), *attempt, {setup_.keys, costs_, setup_.shared}));
 }
 
+// A given-up node may be gone by now, and its run may have been dropped from the state.
 void Controller::execute(const model::KillNode& effect) {
-  setup_.engine.kill(name_of(state(), effect.node));
+  const auto given_up = state().given_up.find(effect.node);
+  if (given_up != state().given_up.end())
+    setup_.engine.kill({given_up->second.generation, effect.node});
+  else if (state().nodes.contains(effect.node))
+    setup_.engine.kill(name_of(state(), effect.node));
 }
 void Controller::execute(const model::KillOrphan& effect) { setup_.engine.kill(effect.node); }
 
@@ -687,16 +717,43 @@ std::vector<model::NodeId> Controller::awaited_nodes() const {
 void Controller::poll_engine() {
   const std::vector<model::NodeId> awaited = awaited_nodes();
   // The list of hosts that join costs nothing, and they come and go.
-  const bool is_idle = awaited.empty() && state().orphans.empty() && !unlisted_orphan_called_ &&
-                       !setup_.hosts_make_map;
+  const bool is_idle = awaited.empty() && state().orphans.empty() && state().given_up.empty() &&
+                       !unlisted_orphan_called_ && !setup_.hosts_make_map;
   if (!engine_poll_is_due(is_idle ? kIdlePollInterval : kEnginePollInterval)) return;
   const auto listed = list_engine_nodes();
+  silent_hosts_ = listed ? silent_hosts(*listed) : std::set<std::string>();
   if (!listed) return;
-  const auto news = news_of_engine(awaited, *listed);
-  // After a failed commit both come again. First the orphans: a host that is available from now on
-  // may have some, and runs start there at once.
-  if (update_orphans(*listed)) (void)update_hosts(*listed);
+  auto news = news_of_engine(awaited, *listed);
+  for (const model::NodeId& node : missing_given_up_nodes(*listed))
+    news.emplace_back(model::NodeSeen{node, {.phase = model::NodePhase::gone}});
+  // After a failed commit all come again. The hosts are last: one that is available from now on may
+  // have orphans and nodes that counted as gone, and runs start there at once.
+  if (update_orphans(*listed) && take_back_nodes(*listed)) (void)update_hosts(*listed);
   if (!news.empty()) (void)process_events(news);
+}
+
+// The hosts that have not answered for `host_silent_after`, though they could.
+std::set<std::string> Controller::silent_hosts(const engine::EngineList& listed) const {
+  if (setup_.clock.now() - listening_since_ < state().settings.host_silent_after) return {};
+  std::set<std::string> silent = listed.silent;
+  for (const map::Host* host : map::hosts(state().map))
+    if (listed.answered && !listed.answered->contains(host->id)) silent.insert(host->id);
+  return silent;
+}
+
+// The given-up nodes of which no process is left.
+std::vector<model::NodeId> Controller::missing_given_up_nodes(
+    const engine::EngineList& listed) const {
+  std::vector<model::NodeId> missing;
+  for (const auto& [id, node] : state().given_up) {
+    if (node.engine != setup_.engine.name()) continue;
+    const auto found = std::ranges::find(listed.nodes, model::NodeName{node.generation, id},
+                                         &engine::ListedNode::node);
+    if (found != listed.nodes.end() ? found->seen.phase == model::NodePhase::gone
+                                    : listed.why_unavailable(node.devices.host).empty())
+      missing.push_back(id);
+  }
+  return missing;
 }
 
 // The news that the list has of these nodes.

@@ -146,6 +146,7 @@ class Controller {
   bool is_of_engine(const model::Attempt& attempt) const;
   Result<void> update_hosts(const engine::EngineList& listed);
   Result<void> update_orphans(const engine::EngineList& listed);
+  Result<void> take_back_nodes(const engine::EngineList& listed);
   model::Orphan orphan_of(const engine::ListedNode& listed) const;
   void log_orphans() const;
   Result<void> resume_listening();
@@ -166,6 +167,8 @@ class Controller {
   bool engine_poll_is_due(Duration interval) const;
   void poll_engine();
   Result<engine::EngineList> list_engine_nodes();
+  std::set<std::string> silent_hosts(const engine::EngineList& listed) const;
+  std::vector<model::NodeId> missing_given_up_nodes(const engine::EngineList& listed) const;
   std::vector<model::NodeId> awaited_nodes() const;
   std::vector<model::Event> news_of_engine(const std::vector<model::NodeId>& awaited,
                                            const engine::EngineList& listed) const;
@@ -185,6 +188,7 @@ class Controller {
   bool ready_ = false;                      // the engine has listed its nodes
   Time listening_since_{};                  // without a break
   Time on_time_since_{};                    // no two ticks were far apart
+  std::set<std::string> silent_hosts_;      // as of the last list of the engine
   bool unlisted_orphan_called_ =
       false;  // an agent of an unlisted orphan has called since the last poll of the engine
   bool commit_failed_ = false;  // since the last tick; may have been the commit of a report

@@ -24,11 +24,20 @@ class ListingEngine : public engine::Engine {
       nodes.push_back({.node = engine::node_name(gang, placement), .seen = {}, .record = {}});
     }
   }
-  void kill(const model::NodeName&) override {}
-  Result<engine::EngineList> list() override { return engine::EngineList{.nodes = nodes}; }
+  void kill(const model::NodeName& node) override { killed.push_back(node); }
+  Result<engine::EngineList> list() override {
+    engine::EngineList listed{.nodes = nodes};
+    for (const std::string& host : silent) {
+      listed.unavailable.emplace(host, "it is silent");
+      listed.silent.insert(host);
+    }
+    return listed;
+  }
 
   std::vector<host::LaunchSpec> launches;
   std::vector<engine::ListedNode> nodes;
+  std::vector<model::NodeName> killed;
+  std::set<std::string> silent;
 };
 
 class TestClock : public Clock, public SteadyClock {
@@ -72,10 +81,12 @@ class JoinedHostsTest : public ::testing::Test {
     apply(model::DescribeHost{host, facts_of(host, devices)});
     poll_engine();
   }
-  void poll_engine() {
-    clock_.passed += std::chrono::seconds(11);
+  void poll_engine() { pass(std::chrono::seconds(11)); }
+  void pass(Duration time) {
+    clock_.passed += time;
     controller_->tick();
   }
+  model::NodeName give_up_a_node();
   void apply(const model::Event& event) {
     const auto applied = controller_->apply_operator_event(event);
     EXPECT_TRUE(applied) << (applied ? "" : applied.error().message);
@@ -153,6 +164,62 @@ TEST_F(JoinedHostsTest, MeasuredValuesStayWhenHostsJoin) {
   ASSERT_TRUE(restart());
   join("a", 2);
   EXPECT_EQ(controller_->state().map.measured, rest_.measured);
+}
+
+// Its host, a, is silent, and the run has been stopped.
+model::NodeName JoinedHostsTest::give_up_a_node() {
+  join("a", 2);
+  const model::RunId run = submit(1, 2);
+  const model::NodeName node = engine_.nodes.back().node;
+  EXPECT_TRUE(controller_->stop(run, "enough"));
+  engine_.silent = {"a"};
+  for (int i = 0; i < 40; ++i) pass(std::chrono::seconds(1));
+  EXPECT_TRUE(controller_->state().given_up.contains(node.id));
+  EXPECT_EQ(controller_->state().runs.at(run).state, model::RunState::cancelled);
+  return node;
+}
+
+TEST_F(JoinedHostsTest, AGivenUpNodeIsKnownToTheNextDaemonAndIsFreedWhenItsHostDoesNotListIt) {
+  const model::NodeName node = give_up_a_node();
+  ASSERT_TRUE(restart());
+  EXPECT_TRUE(controller_->state().given_up.contains(node.id));
+  engine_.killed.clear();
+  engine_.silent.clear();
+  for (int i = 0; i < 2; ++i) pass(std::chrono::seconds(1));
+  EXPECT_EQ(engine_.killed, std::vector{node});
+  EXPECT_TRUE(controller_->state().given_up.contains(node.id)) << "its host still lists it";
+  engine_.nodes.clear();
+  for (int i = 0; i < 2; ++i) pass(std::chrono::seconds(1));
+  EXPECT_TRUE(controller_->state().given_up.empty());
+}
+
+TEST_F(JoinedHostsTest, NoNodeIsGivenUpBeforeHostsHadTimeToCallANewDaemon) {
+  join("a", 2);
+  const model::RunId run = submit(1, 2);
+  EXPECT_TRUE(controller_->stop(run, "enough"));
+  engine_.silent = {"a"};
+  pass(std::chrono::seconds(5));
+  ASSERT_TRUE(restart());
+  for (int i = 0; i < 29; ++i) pass(std::chrono::seconds(1));
+  EXPECT_TRUE(controller_->state().given_up.empty());
+  for (int i = 0; i < 2; ++i) pass(std::chrono::seconds(1));
+  EXPECT_EQ(controller_->state().given_up.size(), 1u);
+}
+
+TEST_F(JoinedHostsTest, ANodeOfAHostThatWasDeclaredDeadByMistakeIsKilledBeforeTheHostTakesRuns) {
+  const model::NodeName node = give_up_a_node();
+  apply(model::HostDead{"a", "ann"});
+  EXPECT_TRUE(controller_->state().given_up.empty());
+  pass(std::chrono::minutes(5));  // the rows of its run leave the memory
+  const model::RunId next = submit(1, 2);
+  engine_.killed.clear();
+  engine_.silent.clear();
+  for (int i = 0; i < 2; ++i) pass(std::chrono::seconds(1));
+  EXPECT_EQ(engine_.killed, std::vector{node});
+  EXPECT_EQ(controller_->state().runs.at(next).state, model::RunState::queued);
+  engine_.nodes.clear();
+  for (int i = 0; i < 2; ++i) pass(std::chrono::seconds(1));
+  EXPECT_EQ(controller_->state().runs.at(next).state, model::RunState::starting);
 }
 
 TEST_F(JoinedHostsTest, DamagedFactsKeepTheDaemonFromStarting) {

@@ -48,6 +48,8 @@ struct EngineList {
   // The hosts that cannot be asked, and why, for people. A node of such a host that is not listed
   // may exist.
   std::map<std::string, std::string> unavailable{};
+  // Those of them that have not answered for so long that the daemon does not wait for them.
+  std::set<std::string> silent{};
   // If set: every host that is not one of these cannot be asked, because it has not called.
   std::optional<std::set<std::string>> answered{};
   // The hosts that can be asked and take no node now, and why.

@@ -44,6 +44,7 @@ class ScratchFolder {
   ScratchFolder(ScratchFolder&& other) noexcept : path_(std::exchange(other.path_, {})) {}
   ScratchFolder& operator=(ScratchFolder&&) = delete;
 
+  fs::path input() const { return path_ / "input"; }
   fs::path output() const { return path_ / "output"; }
   fs::path errors() const { return path_ / "errors"; }
 
@@ -55,7 +56,9 @@ class ScratchFolder {
 // ssh's output and errors go to different files, so a shell starts it.
 ProcessSpec ssh_process(const RemoteScript& call, const ScratchFolder& scratch, int output) {
   const std::string script = format("echo {}; {}", kMarker, call.script);
-  const std::string input = call.input ? call.input->string() : "/dev/null";
+  const std::string input = !call.secret.empty() ? scratch.input().string()
+                            : call.input         ? call.input->string()
+                                                 : "/dev/null";
   return {
       .command = {"/bin/sh", "-c",
                   R"(in=$1 out=$2 err=$3; shift 3; exec "$@" <"$in" >"$out" 2>"$err")", "sh", input,
@@ -95,6 +98,7 @@ std::string after_marker(std::string output) {
 
 Result<std::string> OpenSsh::run(const RemoteScript& call) {
   const ScratchFolder scratch = TRY(ScratchFolder::create());
+  if (!call.secret.empty()) TRY(write_file(scratch.input(), call.secret, 0600));
   const Fd nothing = TRY(open_file("/dev/null", O_WRONLY));  // the shell sends the output elsewhere
   const pid_t process =
       TRY(spawn(ssh_process(call, scratch, nothing.get()), ProcessLifetime::ends_with_thread));

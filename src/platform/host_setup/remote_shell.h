@@ -16,6 +16,7 @@ struct RemoteScript {
   std::string script;  // for /bin/sh; one line, because csh may be the login shell
   std::optional<std::filesystem::path> input;  // the script's standard input; without it: nothing
   Duration limit{};                            // after it the call is given up
+  std::string secret{};                        // the standard input, if it is not empty
 };
 
 class RemoteShell {

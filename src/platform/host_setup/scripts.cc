@@ -46,8 +46,26 @@ std::string install_script(const Package& package, const HostFacts& facts) {
   return package.kind == PackageKind::debian ? install_debian() : install_tarball(package, facts);
 }
 
+// The address and the url are checked, and have no character that a shell reads.
+std::string join_script(const std::string& program, const std::string& url,
+                        const std::string& address) {
+  const std::string reached = address.empty() ? "" : format(" --address \"{}\"", address);
+  return format("\"{0}\" host join \"{1}\"{2} >&2 && exec \"{0}\" host serve --install", program,
+                url, reached);
+}
+
+std::string service_log_script() {
+  return "if [ $(id -u) = 0 ]; then u=; else u=--user; fi; "
+         "journalctl $u --unit lockstep-host --no-pager --quiet --output cat --lines 3 "
+         "2>/dev/null; "
+         "tail -n 3 ${LOCKSTEP_HOME:-$HOME/.local/state/lockstep}/host/service.log 2>/dev/null; "
+         "true";
+}
+
 std::string remove_script() {
   return "if [ $(id -u) = 0 ]; then p=/usr/local; else p=$HOME/.local; fi; "
+         "for l in \"$p/bin/lockstep\" /usr/bin/lockstep; do if [ -x \"$l\" ]; then "
+         "\"$l\" host serve --uninstall >&2 || true; break; fi; done; "
          "r=$(pgrep -u $(id -u) -x lockstep | tr \"\\n\" \" \"); "
          "if [ -n \"$r\" ]; then echo running $r; exit 0; fi; found=no; set -e; "
          "for d in \"$p\"/lib/lockstep-[0-9]*; do "

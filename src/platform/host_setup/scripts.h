@@ -13,7 +13,13 @@ std::string installed_program(const Package& package, const HostFacts& facts);
 bool is_installed(const Package& package, const HostFacts& facts);
 // Reads the package from its standard input.
 std::string install_script(const Package& package, const HostFacts& facts);
-// Prints "nothing" if Lockstep is not installed, "running PID..." if it may not be removed now.
+// Reads the join token from its standard input; prints how the service runs.
+std::string join_script(const std::string& program, const std::string& url,
+                        const std::string& address);
+// Prints the last lines of the service, whichever way it runs.
+std::string service_log_script();
+// Ends the service. Prints "nothing" if Lockstep is not installed, "running PID..." if it may not
+// be removed now.
 std::string remove_script();
 
 }  // namespace lockstep::host_setup

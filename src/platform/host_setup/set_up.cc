@@ -17,15 +17,14 @@ class HostSetUp {
             const Clock& clock, const OnStep& on_step)
       : shell_(shell), target_(target), options_(options), clock_(clock), on_step_(on_step) {}
 
-  Result<api::HostReport> run() {
+  Result<InstalledHost> run() {
     on_step_("asks what it is");
     const HostFacts facts = TRY(parse_probe(TRY(answer(probe_script()))));
     const Package package = TRY(choose_package(options_.packages, facts));
     TRY(install(package, facts));
     on_step_("asks for its inventory");
-    // Joining a daemon goes here: a token for the host, the start of its service, and the wait for
-    // the service's first report, in place of this one.
-    return inventory(installed_program(package, facts));
+    const std::string program = installed_program(package, facts);
+    return InstalledHost{program, TRY(inventory(program))};
   }
 
  private:
@@ -66,17 +65,37 @@ class HostSetUp {
   const OnStep& on_step_;
 };
 
+std::string without_end(std::string output) {
+  while (output.ends_with('\n') || output.ends_with(' ')) output.pop_back();
+  return output;
+}
+
 }  // namespace
 
-Result<api::HostReport> set_up(RemoteShell& shell, const std::string& target,
-                               const SetUpOptions& options, const Clock& clock,
-                               const OnStep& on_step) {
+Result<InstalledHost> set_up(RemoteShell& shell, const std::string& target,
+                             const SetUpOptions& options, const Clock& clock,
+                             const OnStep& on_step) {
   return HostSetUp(shell, target, options, clock, on_step).run();
 }
 
+Result<std::string> join(RemoteShell& shell, const std::string& target, const JoinOrder& order,
+                         Duration limit) {
+  const auto said = TRY(shell.run({.target = target,
+                                   .script = join_script(order.program, order.url, order.address),
+                                   .input = std::nullopt,
+                                   .limit = limit,
+                                   .secret = order.token}));
+  return without_end(said);
+}
+
+std::string service_log(RemoteShell& shell, const std::string& target, Duration limit) {
+  return without_end(
+      shell.run({target, service_log_script(), std::nullopt, limit}).value_or(std::string()));
+}
+
 Result<void> take_down(RemoteShell& shell, const std::string& target, Duration limit) {
-  std::string said = TRY(shell.run({target, remove_script(), std::nullopt, limit}));
-  while (said.ends_with('\n') || said.ends_with(' ')) said.pop_back();
+  const std::string said =
+      without_end(TRY(shell.run({target, remove_script(), std::nullopt, limit})));
   if (said == "nothing")
     return Error{Code::not_found, "Lockstep is not installed there by this user"};
   if (said.starts_with("running"))

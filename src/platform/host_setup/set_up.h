@@ -28,13 +28,31 @@ struct SetUpOptions {
 // Gets each step for the progress display: "copies 15.2 MiB".
 using OnStep = std::function<void(std::string_view step)>;
 
-// The report has the clock checked against this machine's. From any thread.
-Result<api::HostReport> set_up(RemoteShell& shell, const std::string& target,
-                               const SetUpOptions& options, const Clock& clock,
-                               const OnStep& on_step);
+struct InstalledHost {
+  std::string program;     // there
+  api::HostReport report;  // with the clock checked against this machine's
+};
 
-// Removes what set_up() has installed, or the Debian package; the records of runs stay. Refuses
-// while Lockstep runs there.
+// From any thread.
+Result<InstalledHost> set_up(RemoteShell& shell, const std::string& target,
+                             const SetUpOptions& options, const Clock& clock,
+                             const OnStep& on_step);
+
+struct JoinOrder {
+  std::string program;    // there
+  std::string url;        // of the daemon, as hosts reach it, with the fingerprint
+  std::string token;      // secret
+  std::string address{};  // where other hosts reach it; empty: found by the route
+};
+
+// Joins the cluster and starts the host's service. Returns how the service runs, for people.
+Result<std::string> join(RemoteShell& shell, const std::string& target, const JoinOrder& order,
+                         Duration limit);
+// The last lines that the service printed; empty: unknown.
+std::string service_log(RemoteShell& shell, const std::string& target, Duration limit);
+
+// Ends the host's service and removes what set_up() has installed, or the Debian package; the
+// records of runs stay. Refuses while agents or a daemon run there.
 Result<void> take_down(RemoteShell& shell, const std::string& target, Duration limit);
 
 }  // namespace lockstep::host_setup

@@ -74,17 +74,18 @@ Package debian() {
           .sum = "def"};
 }
 
-Result<api::HostReport> set_up_with(FakeShell& shell, std::vector<Package> packages = {tarball()}) {
+Result<InstalledHost> set_up_with(FakeShell& shell, std::vector<Package> packages = {tarball()}) {
   const SetUpOptions options{.packages = std::move(packages), .version = "1.2.3"};
   return set_up(shell, "ann@gpu1", options, FixedClock(), [](std::string_view) {});
 }
 
 TEST(SetUp, CopiesTheTarballBelowTheHomeOfAUserAndReturnsTheInventory) {
   FakeShell shell({facts(), "", inventory()});
-  const auto report = set_up_with(shell, {debian(), tarball()});
-  ASSERT_TRUE(report) << report.error().message;
-  EXPECT_EQ(report->inventory.name, "gpu1");
-  EXPECT_THAT(report->problems, IsEmpty());
+  const auto installed = set_up_with(shell, {debian(), tarball()});
+  ASSERT_TRUE(installed) << installed.error().message;
+  EXPECT_EQ(installed->program, "/home/ann/.local/bin/lockstep");
+  EXPECT_EQ(installed->report.inventory.name, "gpu1");
+  EXPECT_THAT(installed->report.problems, IsEmpty());
   ASSERT_EQ(shell.calls.size(), 3u);
   EXPECT_EQ(shell.calls[1].input, tarball().path);
   EXPECT_THAT(shell.calls[1].script, HasSubstr("/home/ann/.local/lib/lockstep-1.2.3-abc"));
@@ -176,6 +177,24 @@ TEST(Packages, ByNameAreRefusedIfTheyAreOfAnotherVersionOrNone) {
   EXPECT_THAT(packages_at(folder / "other.tar.gz", "1.2.3").error().message,
               HasSubstr("is no package of Lockstep"));
   EXPECT_EQ(packages_at(folder / "missing", "1.2.3").error().code, Code::not_found);
+}
+
+TEST(Join, HasTheTokenAsInputAndNotInTheScript) {
+  FakeShell shell({std::string("the host service runs\n")});
+  const auto said = join(shell, "ann@gpu1",
+                         {.program = "/home/ann/.local/bin/lockstep",
+                          .url = "https://head:7070#sha256:ab",
+                          .token = "gpu1:secret",
+                          .address = "10.0.0.7"},
+                         std::chrono::seconds(9));
+  ASSERT_TRUE(said) << said.error().message;
+  EXPECT_EQ(*said, "the host service runs");
+  ASSERT_EQ(shell.calls.size(), 1u);
+  const RemoteScript& call = shell.calls[0];
+  EXPECT_EQ(call.secret, "gpu1:secret");
+  EXPECT_EQ(call.script,
+            "\"/home/ann/.local/bin/lockstep\" host join \"https://head:7070#sha256:ab\" --address "
+            "\"10.0.0.7\" >&2 && exec \"/home/ann/.local/bin/lockstep\" host serve --install");
 }
 
 TEST(TakeDown, RefusesAHostOnWhichLockstepRuns) {

@@ -72,6 +72,15 @@ Result<void> HostCalls::remove(const model::RemoveHost& removal) {
   return {};
 }
 
+Result<void> HostCalls::declare_dead(const model::HostDead& death) {
+  engine::HostsEngine* const hosts = TRY(engine());
+  TRY(setup_.controller.apply_operator_event(death));
+  hosts->presume_dead(death.host);
+  LS_LOG(info, "host {} was declared dead by {}", death.host,
+         death.by.empty() ? "a user" : death.by);
+  return {};
+}
+
 Result<void> HostCalls::report(const std::string& host, const api::ServiceReport& report,
                                Duration wait, const OrdersReply& reply) {
   engine::HostsEngine* const hosts = TRY(engine());

@@ -38,7 +38,7 @@ api::AllocationView holder_view(const RunAllocation& holds) {
   return view;
 }
 
-// The view of an orphan's allocation.
+// The view of an allocation of orphans or of given-up nodes.
 api::AllocationView holder_view(const sched::Allocation& allocation) {
   api::AllocationView view;
   view.run = text(allocation.run);
@@ -115,6 +115,9 @@ std::map<std::string, std::vector<RunDevices>> shares_by_host(const model::State
   for (const auto& [name, orphan] : state.orphans)
     shares[orphan.devices.host].push_back({model::orphan_allocation_id(name.id.attempt.run),
                                            static_cast<int>(orphan.devices.devices.size())});
+  for (const auto& [id, node] : state.given_up)
+    shares[node.devices.host].push_back({model::given_up_allocation_id(id.attempt.run),
+                                         static_cast<int>(node.devices.devices.size())});
   return shares;
 }
 
@@ -165,6 +168,10 @@ api::QueueView queue_view(const model::State& state, const step::IncrementalSche
     view.allocations.push_back(holder_view(holds));
   for (const auto& [allocation_id, allocation] : step::orphan_allocations_of(state.orphans))
     view.allocations.push_back(holder_view(allocation));
+  for (const auto& [allocation_id, allocation] : step::given_up_allocations_of(state.given_up)) {
+    view.allocations.push_back(holder_view(allocation));
+    view.allocations.back().leaves = "its host does not answer; its processes may still run";
+  }
   std::ranges::stable_sort(view.allocations, {}, &api::AllocationView::expected_end);
   const auto cut = [&](auto& list) {
     const auto most = std::min(list.size(), static_cast<std::size_t>(limit));

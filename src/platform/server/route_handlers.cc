@@ -66,6 +66,7 @@ RouteHandlers::Handler RouteHandlers::handler_for(const api::Route& route) {
       {&api::kHostToken, &H::handle<api::kHostToken, &H::host_token>},
       {&api::kJoinHost, &H::handle<api::kJoinHost, &H::join_host>},
       {&api::kRemoveHost, &H::handle<api::kRemoveHost, &H::remove_host>},
+      {&api::kHostDead, &H::handle<api::kHostDead, &H::declare_host_dead>},
       {&api::kHostReport, &H::handle<api::kHostReport, &H::host_report>},
       {&api::kCollect, &H::handle<api::kCollect, &H::collect>},
       {&api::kKeptFiles, &H::handle<api::kKeptFiles, &H::kept_files>},
@@ -251,6 +252,12 @@ Result<api::HostList> RouteHandlers::remove_host(const RouteCall<api::kRemoveHos
   TRY(host_calls_.remove({.host = call.path_parameters.front(),
                           .by = actor_of(call.caller, call.request.by),
                           .lost = call.request.lost.value_or(false)}));
+  return host_list(state());
+}
+
+Result<api::HostList> RouteHandlers::declare_host_dead(const RouteCall<api::kHostDead>& call) {
+  TRY(host_calls_.declare_dead(
+      {.host = call.path_parameters.front(), .by = actor_of(call.caller, call.request.by)}));
   return host_list(state());
 }
 

@@ -76,6 +76,7 @@ class RouteHandlers {
   Result<api::JoinTokenAnswer> host_token(const RouteCall<api::kHostToken>& call);
   Result<api::JoinAnswer> join_host(const RouteCall<api::kJoinHost>& call);
   Result<api::HostList> remove_host(const RouteCall<api::kRemoveHost>& call);
+  Result<api::HostList> declare_host_dead(const RouteCall<api::kHostDead>& call);
   Result<void> host_report(const RouteCall<api::kHostReport>& call,
                            const Reply<api::ServiceOrders>& reply);
   Result<api::CollectAnswer> collect(const RouteCall<api::kCollect>& call);

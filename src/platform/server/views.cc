@@ -8,7 +8,7 @@
 namespace lockstep::server {
 namespace {
 
-api::NodeView node_view(const model::Node& node) {
+api::NodeView node_view(const model::State& state, const model::Node& node) {
   api::NodeView view{.index = node.id.index,
                      .host = node.host,
                      .state = node.state,
@@ -19,6 +19,8 @@ api::NodeView node_view(const model::Node& node) {
                      .handle = node.handle,
                      .pending_reason = node.pending_reason,
                      .ranks = {}};
+  if (const auto given_up = state.given_up.find(node.id); given_up != state.given_up.end())
+    view.given_up_since = given_up->second.since;
   for (const model::Rank& rank : node.ranks)
     view.ranks.push_back({.rank = rank.rank,
                           .local_rank = rank.local_rank,
@@ -48,7 +50,7 @@ api::AttemptView attempt_view(const model::State& state, const model::Attempt& a
                         .ended = attempt.ended,
                         .nodes = {}};
   for (const model::Node* node : model::nodes_of(state, attempt.id))
-    view.nodes.push_back(node_view(*node));
+    view.nodes.push_back(node_view(state, *node));
   return view;
 }
 

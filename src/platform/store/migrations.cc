@@ -321,11 +321,26 @@ constexpr std::string_view kJoinedHosts[] = {
     "alter table hosts add column joined integer not null default 0",
 };
 
-constexpr std::array<std::span<const std::string_view>, 21> kMigrations = {
-    kRunsAndAttempts, kInsight, kHangAndResume, kBounds,     kRequests,  kControl,
-    kPreemptions,     kShares,  kEvents,        kWeights,    kFaults,    kGenerations,
-    kClock,           kOrphans, kStopReasons,   kFieldNames, kEndedRuns, kUnreachable,
-    kAgents,          kEngines, kJoinedHosts};
+// Nodes whose attempts ended without them; `devices` is JSON.
+constexpr std::string_view kGivenUpNodes[] = {
+    R"(create table given_up_nodes (
+      project text not null, number integer not null, epoch integer not null,
+      node integer not null,
+      generation text not null,
+      engine text not null,
+      devices text not null,
+      since integer not null,
+      last_call integer not null,
+      kill_requested_at integer,
+      primary key (project, number, epoch, node)
+    ) strict, without rowid)",
+};
+
+constexpr std::array<std::span<const std::string_view>, 22> kMigrations = {
+    kRunsAndAttempts, kInsight, kHangAndResume, kBounds,      kRequests,  kControl,
+    kPreemptions,     kShares,  kEvents,        kWeights,     kFaults,    kGenerations,
+    kClock,           kOrphans, kStopReasons,   kFieldNames,  kEndedRuns, kUnreachable,
+    kAgents,          kEngines, kJoinedHosts,   kGivenUpNodes};
 
 Result<bool> has_table(Database& database, std::string_view name) {
   const auto found = TRY(database.rows<std::string>(

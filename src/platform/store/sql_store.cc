@@ -20,6 +20,10 @@ Result<void> put(Database& db, const model::ClockRow& clock) {
   return upsert(db, SingleRow<model::ClockRow>{.row = clock});
 }
 
+Result<void> put(Database& db, const model::GivenUpNode& node) {
+  return node.gone ? remove(db, node) : upsert(db, node);
+}
+
 // Only stop requests are stored.
 Result<void> put(Database& db, const model::Orphan& orphan) {
   const OrphanRow row{std::string(text(orphan.id)), orphan.stop_requested_at.value_or(Time{})};
@@ -46,6 +50,7 @@ Result<void> check_tables(Database& db) {
   TRY(check_table<model::HostRow>(db));
   TRY(check_table<model::LimitRow>(db));
   TRY(check_table<OrphanRow>(db));
+  TRY(check_table<model::GivenUpNode>(db));
   TRY(check_table<SingleRow<model::StoreRow>>(db));
   return check_table<SingleRow<model::ClockRow>>(db);
 }
@@ -142,6 +147,7 @@ Result<void> load_all(Database& db, model::State& state) {
   TRY(add_totals_of_ended_runs(db, state));
   TRY(load_rows<model::HostRow>(db, state));
   TRY(load_rows<model::LimitRow>(db, state));
+  TRY(load_rows<model::GivenUpNode>(db, state));
   TRY(for_each_row<OrphanRow>(db, [&](OrphanRow&& row) { return add_orphan(state, row); }));
   // Empty before the store's first daemon has set a generation.
   TRY(for_each_row<SingleRow<model::StoreRow>>(db, [&](auto&& row) -> Result<void> {

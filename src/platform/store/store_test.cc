@@ -132,6 +132,12 @@ std::vector<model::Change> all_rows() {
           full_host(),
           model::LimitRow{{model::LimitScope::user, "ann"}, 16},
           model::LimitRow{{model::LimitScope::project, "ann"}, std::nullopt, 3},
+          model::GivenUpNode{.id = {{{"demo", 1}, 1}, 1},
+                             .generation = "3f9c0a5e7d21b864",
+                             .engine = "hosts",
+                             .devices = {"b", {0, 1}},
+                             .since = Time(Duration(50)),
+                             .last_call = Time(Duration(20))},
           model::StoreRow{"3f9c0a5e7d21b864", 12}};
 }
 
@@ -143,6 +149,7 @@ void expect_same(const model::State& a, const model::State& b) {
   EXPECT_EQ(a.requests, b.requests);
   EXPECT_EQ(a.hosts, b.hosts);
   EXPECT_EQ(a.limits, b.limits);
+  EXPECT_EQ(a.given_up, b.given_up);
   EXPECT_EQ(a.store, b.store);
 }
 
@@ -235,6 +242,16 @@ TEST_F(StoreTest, AHostThatWasRemovedHasNoFactsAndKeepsTheNumberOfItsCredential)
   ++removed.credential;
   ASSERT_TRUE(store.commit(std::vector<model::Change>{removed}));
   EXPECT_EQ(store.load().value().hosts.at("b"), removed);
+}
+
+TEST_F(StoreTest, AGivenUpNodeIsForgottenOnceItIsGone) {
+  auto database = open();
+  SqlStore store(*database);
+  ASSERT_TRUE(store.commit(all_rows()));
+  model::GivenUpNode node = store.load().value().given_up.begin()->second;
+  node.gone = true;
+  ASSERT_TRUE(store.commit(std::vector<model::Change>{node}));
+  EXPECT_TRUE(store.load().value().given_up.empty());
 }
 
 TEST_F(StoreTest, BothStoresAgree) {
@@ -535,6 +552,7 @@ void undo_newer_steps(Database& database) {
                    "drop table store",
                    "drop table clock",
                    "drop table orphans",
+                   "drop table given_up_nodes",
                    "alter table runs drop column generation",
                    "alter table attempts drop column generation",
                    "alter table ranks drop column activity_since",

@@ -165,6 +165,24 @@ struct Table<OrphanRow> {
 };
 
 template <>
+struct Table<model::GivenUpNode> {
+  using Node = model::GivenUpNode;
+  static constexpr std::string_view name = "given_up_nodes";
+  static std::string place(const Node& node) { return text(node.id); }
+  static constexpr auto columns() {
+    return std::tuple(
+        key("project", [](auto& node) -> auto& { return node.id.attempt.run.project; }),
+        key("number", [](auto& node) -> auto& { return node.id.attempt.run.number; }),
+        key("epoch", [](auto& node) -> auto& { return node.id.attempt.epoch; }),
+        key("node", [](auto& node) -> auto& { return node.id.index; }),
+        column("generation", &Node::generation), column("engine", &Node::engine),
+        column("devices", &Node::devices), column("since", &Node::since),
+        column("last_call", &Node::last_call),
+        column("kill_requested_at", &Node::kill_requested_at));
+  }
+};
+
+template <>
 struct Table<SingleRow<model::StoreRow>> {
   using Row = SingleRow<model::StoreRow>;
   static constexpr std::string_view name = "store";

@@ -19,6 +19,7 @@ struct Sorter {
   void operator()(const model::ClockRow& clock) const { commit.clock = &clock; }
   void operator()(const model::LimitRow& limit) const { commit.limits.emplace(limit.id, &limit); }
   void operator()(const model::StoreRow&) const {}
+  void operator()(const model::GivenUpNode&) const {}
   void operator()(const model::Orphan& orphan) const { commit.orphans.emplace(orphan.id, &orphan); }
 };
 

@@ -47,6 +47,10 @@ struct ChangeFormatter {
     if (store.generation == state.store.generation) return {};
     return format("the store is of generation {}", store.generation);
   }
+  std::string operator()(const model::GivenUpNode& node) const {
+    return format("{} on {} is {}", text(node.id), node.devices.host,
+                  node.gone ? "gone" : "given up");
+  }
   std::string operator()(const model::Orphan& orphan) const {
     return format("orphan {} on {} [{}] is {}", text(orphan.id), orphan.devices.host,
                   joined(orphan.devices.devices, " "),

@@ -9,7 +9,7 @@
 namespace lockstep::cli {
 namespace {
 
-constexpr auto kHostActions = "ls|cordon|drain|release|add|rm|inventory|token|join|serve";
+constexpr auto kHostActions = "ls|cordon|drain|release|dead|add|rm|inventory|token|join|serve";
 
 struct Change {
   std::string_view name;
@@ -23,7 +23,8 @@ struct OtherAction {
   std::string_view name;
   Result<int> (*run)(const HostFlags& flags);
 };
-constexpr std::array<OtherAction, 7> kOthers = {{{"ls", list_hosts},
+constexpr std::array<OtherAction, 8> kOthers = {{{"ls", list_hosts},
+                                                 {"dead", declare_hosts_dead},
                                                  {"add", add_hosts},
                                                  {"rm", remove_hosts},
                                                  {"inventory", print_inventory},
@@ -64,36 +65,61 @@ void add_host(CLI::App& app, Action& action) {
                    "of add: the package to copy, or a folder with several; else those beside this "
                    "program")
       ->type_name(kFileValue);
-  command->add_option("--pod", flags->pod, "of token: in which the map has the host; else default")
+  command
+      ->add_option("--pod", flags->pod,
+                   "of add and token: in which the map has the host; else default")
       ->type_name("NAME");
+  command
+      ->add_option("--as", flags->name,
+                   "of add and rm: the host's id on the map; else the name of the target")
+      ->type_name("NAME");
+  command
+      ->add_option("--url", flags->url,
+                   "of add: the daemon's address for hosts; else the one that the daemon prints")
+      ->type_name("URL");
+  command
+      ->add_option("--inventory", flags->inventory,
+                   "of add: set up the hosts of this Ansible inventory; a HOST limits it to some")
+      ->type_name(kFileValue);
+  command->add_flag("--no-join", flags->only_copy, "of add: copy Lockstep, and join no cluster");
   command
       ->add_option("--token-file", flags->token_file,
                    "of join: has the token; else it is read from standard input")
       ->type_name(kFileValue);
   command
-      ->add_option("--address", flags->address,
-                   "of join: where other hosts reach this one; else that of the way to the daemon")
+      ->add_option(
+          "--address", flags->address,
+          "of add and join: where other hosts reach it; else that of its way to the daemon")
       ->type_name("ADDRESS");
+  command->add_flag("--install", flags->install,
+                    "of serve: let systemd run the service, also after a reboot");
+  command->add_flag("--uninstall", flags->uninstall,
+                    "of serve: end the service; it starts no more, and its credential is removed");
   command->add_flag(
       "--lost", flags->lost,
       "of rm: the machine does not come back; takes the host off the map alone, by its "
       "id, and its runs start again elsewhere");
+  command->add_flag("--yes", flags->yes, "of dead: the machine is off, though its host answers");
   command->add_option("--timeout", flags->timeout, "of add and rm: for an answer of a host")
       ->type_name("DURATION")
       ->capture_default_str();
   command->add_flag("--json", flags->json, "print JSON");
   command->footer(
       "cordon, drain: no run starts there any more, those that are there go on to their end; drain "
-      "says\nthat the host is to be taken away. release: it is given to runs again. add: copies "
-      "Lockstep to\nmachines by SSH, and prints what they have. rm: removes it there. inventory: "
-      "what this machine\nhas. The last three need no daemon.\n\n"
+      "says\nthat the host is to be taken away. release: it is given to runs again. dead: its "
+      "machine is off, so\nits nodes count as gone and their runs start again elsewhere. add: "
+      "copies Lockstep to machines by SSH,\nlets them join the cluster, starts their services, and "
+      "prints what they have. An added host gets the\nnew package. rm: takes a host off the map, "
+      "and removes Lockstep there. inventory: what this machine\nhas; it needs no daemon.\n\n"
       "token: a secret with which a machine joins once, within an hour. join: on that machine, "
       "takes the\ntoken and keeps its credential. serve: runs there from then on, reports the "
       "machine and starts\nagents; agents and ranks go on without it.\n\n"
       "Examples:\n"
       "  lockstep host ls\n"
       "  lockstep host drain node-3 --reason \"its fan is loud\"\n"
+      "  lockstep host dead node-3\n"
       "  lockstep host add ann@gpu1 ann@gpu2 --package lockstep-0.1.0-Linux.tar.gz\n"
+      "  lockstep host add --inventory hosts.yml\n"
       "  lockstep host inventory --json\n"
       "  lockstep host token gpu1 | ssh gpu1 lockstep host join https://head:7070#sha256:...");
   command->callback([&action, flags] { action = [flags] { return act_on(*flags); }; });

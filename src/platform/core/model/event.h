@@ -3,6 +3,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <variant>
 #include <vector>
@@ -76,6 +77,12 @@ struct RemoveHost {
   std::string by;
   bool lost = false;  // the machine does not come back: what is left of its nodes counts as gone
 };
+// An operator says that the machine is off: its nodes count as gone. The host stays a member, and
+// takes no run until its service calls again.
+struct HostDead {
+  std::string host;
+  std::string by;
+};
 // The number of devices that the project or user may hold at once; none: no limit.
 struct SetLimit {
   LimitId limit;
@@ -131,6 +138,8 @@ struct AdoptOrphan {
 struct Tick {
   Time listening_since{};  // since when agents can reach the daemon without a break
   Time on_time_since{};    // since when its loop was not slow: no agent waited long for an answer
+  // The hosts that have not answered for so long that the daemon does not wait for them.
+  std::set<std::string> silent_hosts{};
 };
 // The daemon was away, or was suspended, and is back. No agent could reach it meanwhile, so no
 // agent counts as silent.
@@ -142,9 +151,9 @@ struct ClockChanged {
 };
 
 using Event = std::variant<SubmitRun, StopRun, ResumeRun, HoldRun, ReleaseRun, SetPriority, SetHost,
-                           AdmitHost, DescribeHost, RemoveHost, SetLimit, SetWeight, NodeReport,
-                           NodeSeen, HostsSeen, OrphansListed, StopOrphan, AdoptOrphan, Tick,
-                           DaemonStarted, ClockChanged>;
+                           AdmitHost, DescribeHost, RemoveHost, HostDead, SetLimit, SetWeight,
+                           NodeReport, NodeSeen, HostsSeen, OrphansListed, StopOrphan, AdoptOrphan,
+                           Tick, DaemonStarted, ClockChanged>;
 
 // Start the agents of the attempt's nodes. Idempotent: the engine starts no node twice.
 struct SubmitGang {

@@ -30,6 +30,10 @@ struct HostLoss {
   }
 };
 
+// HostRow::unavailable until the engine's first list with the host: nodes of another store may hold
+// devices there.
+inline constexpr std::string_view kNodesNotKnown = "its nodes are not known yet";
+
 // A host with a setting, or one that joined. All other hosts are open.
 struct HostRow {
   std::string id;  // id in the map

@@ -37,6 +37,12 @@ void put_row(State& state, const Orphan& orphan) {
   else
     state.orphans.insert_or_assign(orphan.id, orphan);
 }
+void put_row(State& state, const GivenUpNode& node) {
+  if (node.gone)
+    state.given_up.erase(node.id);
+  else
+    state.given_up.insert_or_assign(node.id, node);
+}
 void put_row(State& state, const ClockRow& clock) { state.clock = clock; }
 
 std::int64_t device_seconds(const Run& run, Duration time) {
@@ -120,6 +126,9 @@ std::vector<const Orphan*> orphans_of(const State& state, const RunId& run) {
 }
 
 RunId orphan_allocation_id(const RunId& run) { return {"orphan " + run.project, run.number}; }
+RunId given_up_allocation_id(const RunId& run) {
+  return {"given-up node of " + run.project, run.number};
+}
 
 std::vector<const Node*> nodes_of(const State& state, const AttemptId& attempt) {
   std::vector<const Node*> nodes;

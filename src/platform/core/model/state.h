@@ -11,6 +11,7 @@
 
 #include "map/map.h"
 #include "platform/core/model/attempt.h"
+#include "platform/core/model/given_up_node.h"
 #include "platform/core/model/operator_rows.h"
 #include "platform/core/model/orphan.h"
 #include "platform/core/model/run.h"
@@ -40,7 +41,8 @@ struct ClockRow {
 std::optional<Duration> clock_shift(const std::optional<ClockRow>& before, const ClockRow& now);
 
 // A row as it is after the change; the store writes it, apply() puts it into a State.
-using Change = std::variant<Run, Attempt, Node, HostRow, LimitRow, StoreRow, Orphan, ClockRow>;
+using Change =
+    std::variant<Run, Attempt, Node, HostRow, LimitRow, StoreRow, Orphan, ClockRow, GivenUpNode>;
 
 // Device time that runs of a project have used and may still use, in device-seconds.
 struct Usage {
@@ -68,8 +70,9 @@ struct State {
   std::map<NodeId, Node> nodes;
   std::map<std::string, HostRow> hosts;  // those with a setting, and those that joined
   std::map<LimitId, LimitRow> limits;
-  std::map<NodeName, Orphan> orphans;  // only those with a stop request are stored
-  std::optional<ClockRow> clock;       // none: no daemon has read it yet
+  std::map<NodeName, Orphan> orphans;      // only those with a stop request are stored
+  std::map<NodeId, GivenUpNode> given_up;  // of attempts that have ended
+  std::optional<ClockRow> clock;           // none: no daemon has read it yet
   // Updated by apply():
   std::set<RunId> open;                   // runs that are not final; a tick checks only these
   std::map<std::string, RunId> requests;  // by the request ids of their submissions

@@ -73,6 +73,8 @@ class Chaos {
       for (const model::RunId& run : RunIds(world_.state.open.begin(), world_.state.open.end()))
         world_.apply_event_ok(model::ReleaseRun{run, ""});
       for (const model::NodeId& node : live_nodes()) behave(node);
+      for (const auto& [node, row] : model::State(world_.state).given_up)
+        world_.apply_event_ok(testing_world::node_gone(node));
     }
     if (joining_) {
       world_.apply_event_ok(model::Tick{});
@@ -92,10 +94,12 @@ class Chaos {
     EXPECT_EQ(replayed.nodes, world_.state.nodes);
     EXPECT_EQ(replayed.open, world_.state.open);
     EXPECT_EQ(replayed.hosts, world_.state.hosts);
+    EXPECT_EQ(replayed.given_up, world_.state.given_up);
     EXPECT_EQ(replayed.limits, world_.state.limits);
   }
 
   int attempts() const { return static_cast<int>(world_.state.attempts.size()); }
+  int given_up() const { return static_cast<int>(given_up_.size()); }
   // By the causes of attempts' ends.
   int ended_by(model::Cause cause) const {
     return static_cast<int>(std::ranges::count_if(
@@ -223,6 +227,7 @@ class Chaos {
                               std::max(0, credential_of(host) - below(2)),
                               std::string(64, static_cast<char>('a' + below(2))), "m"};
     if (kind < 8) return model::DescribeHost{host, testing_world::facts_of(host, 1 + below(4))};
+    if (below(3) == 0) return model::HostDead{host, "chaos"};
     return model::RemoveHost{host, "chaos", kind == 9};
   }
 
@@ -287,8 +292,10 @@ class Chaos {
       case 8:
       case 9:
       case 10:
-        return model::Tick{.listening_since = {},
-                           .on_time_since = below(4) == 0 ? world_.now : Time{}};
+        return model::Tick{
+            .listening_since = {},
+            .on_time_since = below(4) == 0 ? world_.now : Time{},
+            .silent_hosts = below(3) == 0 ? std::set{any_host()} : std::set<std::string>{}};
       default:
         return honest_report(any_node());
     }
@@ -298,11 +305,20 @@ class Chaos {
     if (const auto* submit = std::get_if<model::SubmitGang>(&effect)) {
       for (const model::Node* node : model::nodes_of(world_.state, submit->attempt)) {
         EXPECT_TRUE(launched_.insert(node->id).second) << "launched twice: " << text(node->id);
+        check_devices_are_free(*node);
       }
     }
     if (const auto* kill = std::get_if<model::KillNode>(&effect)) {
       EXPECT_TRUE(launched_.contains(kill->node)) << "killed without a launch";
     }
+  }
+
+  void check_devices_are_free(const model::Node& node) const {
+    for (const auto& [id, given_up] : world_.state.given_up)
+      EXPECT_TRUE(given_up.devices.host != node.host ||
+                  std::ranges::find_first_of(given_up.devices.devices, node.devices) ==
+                      given_up.devices.devices.end())
+          << text(node.id) << " gets a device of " << text(id) << ", which was given up";
   }
 
   void check() {
@@ -311,6 +327,7 @@ class Chaos {
     for (const auto& [id, attempt] : world_.state.attempts)
       if (attempt.state != model::AttemptState::ended) check_live(attempt, ++live[id.run], held);
     for (const auto& [id, run] : world_.state.runs) check_run(run, live.contains(id));
+    for (const auto& [id, node] : world_.state.given_up) given_up_.insert(id);
     check_queue();
   }
 
@@ -326,6 +343,8 @@ class Chaos {
       held.push_back(
           allocation_of(run, *attempt, model::nodes_of(world_.state, attempt->id), chaos_policy()));
     }
+    for (auto& [id, allocation] : given_up_allocations_of(world_.state.given_up))
+      held.push_back(std::move(allocation));
     const sched::Plan plan =
         sched::schedule_once(world_.state.map, chaos_policy(), wants, held, world_.now,
                              operator_settings_of(world_.state.hosts, world_.state.limits),
@@ -411,6 +430,7 @@ class Chaos {
   Decider decider_{world_.state, chaos_policy()};
   std::vector<model::Change> journal_;
   std::set<model::NodeId> launched_;
+  std::set<model::NodeId> given_up_;
   std::map<model::RunId, std::int64_t> versions_;
 };
 
@@ -418,7 +438,7 @@ class Chaos {
 class StepProperties : public testing::TestWithParam<std::uint64_t> {};
 
 TEST_P(StepProperties, HoldWhateverHappensAndEveryRunEnds) {
-  int attempts = 0, moved = 0, paused = 0, evicted = 0;
+  int attempts = 0, moved = 0, paused = 0, evicted = 0, given_up = 0;
   for (std::uint64_t seed = GetParam() * 15 + 1; seed <= GetParam() * 15 + 15; ++seed) {
     SCOPED_TRACE(seed);
     Chaos chaos(seed, Chaos::Hosts::declared);
@@ -429,11 +449,13 @@ TEST_P(StepProperties, HoldWhateverHappensAndEveryRunEnds) {
     moved += chaos.ended_by(model::Cause::moved);
     paused += chaos.ended_by(model::Cause::paused);
     evicted += chaos.ended_by(model::Cause::evicted);
+    given_up += chaos.given_up();
     if (::testing::Test::HasFailure()) break;
   }
   EXPECT_GT(attempts, 100);  // the events do reach deep
   EXPECT_GT(moved + paused, 0);
   EXPECT_GT(evicted, 0);
+  EXPECT_GT(given_up, 0);
 }
 
 TEST_P(StepProperties, HoldWhileHostsJoinChangeAndLeave) {

@@ -23,7 +23,7 @@ namespace lockstep::step {
 
 struct Outcome {
   std::vector<model::Change> changes;  // each row at most once: runs, attempts, nodes, hosts,
-                                       // limits, store, orphans, clock
+                                       // limits, store, orphans, given-up nodes, clock
   std::vector<model::Effect> effects;  // to be carried out once the changes are durable
   // The run of the last SubmitRun: the new one, or the earlier one of the same request id.
   std::optional<model::RunId> submitted{};

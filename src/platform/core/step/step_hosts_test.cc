@@ -324,6 +324,46 @@ TEST_F(StepHostsTest, TheNodesOfALostHostCountAsGone) {
   EXPECT_EQ(world.attempt(run).id.epoch, 2);
 }
 
+// --- A host that is declared dead ---
+
+TEST_F(StepHostsTest, TheNodesOfADeadHostCountAsGoneAndItStaysAMember) {
+  join("a", 2);
+  join("b", 2);
+  const model::RunId run = world.submit(spec_of(2, 1));
+  world.all_running(run);
+  world.apply_event_ok(model::HostDead{"a", "ann"});
+  EXPECT_EQ(world.attempt(run).cause, model::Cause::node_lost);
+  EXPECT_THAT(world.attempt(run).reason, HasSubstr("host a was declared dead by ann"));
+  EXPECT_EQ(world.state.nodes.at(world.node(run, 0)).state, model::NodeState::released);
+  EXPECT_EQ(model::command_for(world.state, {"", world.node(run, 0)}).kind,
+            model::CommandKind::leave);
+  world.apply_event_ok(testing_world::node_gone(world.node(run, 1)));
+  EXPECT_EQ(world.attempt(run).state, model::AttemptState::ended);
+  EXPECT_EQ(row("a").credential, 1) << "its service may call again";
+  EXPECT_EQ(devices_on_map("a"), 2u);
+  EXPECT_THAT(row("a").unavailable, HasSubstr("once its host service calls"));
+  EXPECT_EQ(row("a").audit.back().what, "declared dead");
+  EXPECT_EQ(row("a").audit.back().by, "ann");
+  world.apply_event_ok(model::HostsSeen{});
+  EXPECT_EQ(world.attempt(run).id.epoch, 2);
+}
+
+TEST_F(StepHostsTest, ADeadHostFreesTheDevicesOfItsGivenUpNodes) {
+  join("a", 2);
+  const model::RunId run = world.submit(spec_of(1, 1));
+  world.all_running(run);
+  world.apply_event_ok(model::StopRun{run, "enough"});
+  world.now += seconds(60);
+  world.apply_event_ok(model::Tick{.silent_hosts = {"a"}});
+  ASSERT_EQ(world.state.given_up.size(), 1u);
+  EXPECT_THAT(refusal(model::RemoveHost{"a", ""}).message,
+              HasSubstr("given-up node of demo/1 holds devices of host a"));
+  world.apply_event_ok(model::HostDead{"a", ""});
+  EXPECT_TRUE(world.state.given_up.empty());
+  world.apply_event_ok(model::RemoveHost{"a", ""});
+  EXPECT_EQ(refusal(model::HostDead{"a", ""}).code, Code::not_found);
+}
+
 // --- The kept scheduler ---
 
 TEST_F(StepHostsTest, TheKeptSchedulerFollowsTheMap) {

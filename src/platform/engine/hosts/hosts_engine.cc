@@ -62,6 +62,7 @@ Result<EngineList> HostsEngine::list() {
   listed.answered.emplace();
   for (const auto& [name, host] : hosts_) {
     if (!host.service.empty()) listed.answered->insert(name);
+    if (is_silent(host)) listed.silent.insert(name);
     if (auto reason = why_unavailable(host); !reason.empty())
       listed.unavailable.emplace(name, std::move(reason));
     else if (!host.problem.empty())
@@ -88,6 +89,7 @@ void HostsEngine::take(const std::string& name, const api::ServiceReport& report
   host.number = report.number;
   host.heard = setup_.steady.since_boot();
   host.heard_at = setup_.clock.now();
+  host.presumed_dead = false;
   host.problem = problem_of(report);
   if (report.inventory) host.inventory = report.inventory;
   host.nodes_error = report.nodes_error.value_or("");
@@ -128,10 +130,16 @@ void HostsEngine::confirm(Host& host, std::int64_t answered) {
   });
 }
 
+bool HostsEngine::is_silent(const Host& host) const {
+  return !host.service.empty() && setup_.steady.since_boot() - host.heard >= setup_.silent_after;
+}
+
 std::string HostsEngine::why_unavailable(const Host& host) const {
   if (host.service.empty()) return std::string(kNotCalled);
+  if (host.presumed_dead)
+    return "it was declared dead; it takes runs again once its host service calls";
   const Duration now = setup_.steady.since_boot();
-  if (now - host.heard >= setup_.silent_after)
+  if (is_silent(host))
     return format("its host service has not called since {}", text(host.heard_at));
   if (!host.listed || now - *host.listed >= kHostListAgeMax)
     return format("its host service cannot tell which nodes run: {}",
@@ -191,6 +199,16 @@ bool HostsEngine::has_new_orders(const std::string& name) const {
 }
 
 void HostsEngine::forget(const std::string& host) { hosts_.erase(host); }
+
+// Its answers keep their numbers, because its service may live and ignore lower ones.
+void HostsEngine::presume_dead(const std::string& name) {
+  const auto host = hosts_.find(name);
+  if (host == hosts_.end()) return;
+  host->second.presumed_dead = true;
+  host->second.nodes.clear();
+  host->second.starts.clear();
+  host->second.kills.clear();
+}
 
 const api::HostInventory* HostsEngine::inventory(const std::string& name) const {
   const auto host = hosts_.find(name);

@@ -49,6 +49,9 @@ class HostsEngine : public Engine {
   }
   // It was removed; its nodes are gone.
   void forget(const std::string& host);
+  // An operator says that its machine is off: its nodes are gone, and it cannot be asked until it
+  // reports again.
+  void presume_dead(const std::string& host);
   // The last one; null: none since the daemon's start.
   const api::HostInventory* inventory(const std::string& host) const;
 
@@ -58,7 +61,8 @@ class HostsEngine : public Engine {
     std::int64_t sent_in = 0;  // the first answer with it; 0: none
   };
   struct Host {
-    std::string service;      // which start of it; empty: it has not called
+    std::string service;  // which start of it; empty: it has not called
+    bool presumed_dead = false;
     std::int64_t number = 0;  // of its last report
     Duration heard{};         // by the steady clock
     Time heard_at{};
@@ -74,6 +78,7 @@ class HostsEngine : public Engine {
 
   static bool take_nodes(Host& host, const api::ServiceReport& report);
   static void confirm(Host& host, std::int64_t answered);
+  bool is_silent(const Host& host) const;
   std::string why_unavailable(const Host& host) const;
   std::string problem_of(const api::ServiceReport& report) const;
   std::string why_not_shared(const std::optional<api::SharedFolder>& seen) const;

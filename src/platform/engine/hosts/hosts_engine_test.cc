@@ -116,6 +116,31 @@ TEST_F(HostsEngineTest, ANewStartOfTheServiceGetsTheOrdersThatTheOldOneDidNotCar
   EXPECT_THAT(listed(), ElementsAre(std::pair("demo/1.1/0", Phase::starting)));
 }
 
+TEST_F(HostsEngineTest, AHostThatDoesNotCallIsSilent) {
+  call();
+  clock_.passed += seconds(29);
+  EXPECT_THAT(engine_.list()->silent, IsEmpty());
+  clock_.passed += seconds(1);
+  EXPECT_THAT(engine_.list()->silent, ElementsAre("h0"));
+  call();
+  EXPECT_THAT(engine_.list()->silent, IsEmpty());
+}
+
+TEST_F(HostsEngineTest, AHostThatIsPresumedDeadHasNoNodesAndCannotBeAskedUntilItCalls) {
+  engine_.submit(gang_on(1));
+  call();
+  const auto before = call({{node_of(1, 0), Phase::present}});
+  engine_.kill(node_of(1, 0));
+  engine_.presume_dead("h0");
+  EXPECT_THAT(listed(), IsEmpty());
+  EXPECT_THAT(engine_.list()->why_unavailable("h0"), HasSubstr("declared dead"));
+  const auto orders = call({{node_of(1, 0), Phase::present}});
+  EXPECT_GT(orders.number, before.number) << "its service ignores lower ones";
+  EXPECT_THAT(orders.kill, IsEmpty());
+  EXPECT_EQ(engine_.list()->why_unavailable("h0"), "");
+  EXPECT_THAT(listed(), ElementsAre(std::pair("demo/1.1/0", Phase::present)));
+}
+
 TEST_F(HostsEngineTest, AReportThatOvertookAnotherStays) {
   engine_.submit(gang_on(1));
   call();

@@ -329,21 +329,44 @@ void kill_node(Draft& draft, const model::NodeId& id) {
   draft.add_effect(model::KillNode{id});
 }
 
-void release_node(Draft& draft, const model::NodeId& id) {
-  model::Node& released = draft.nodes.edit(id);
-  released.state = model::NodeState::released;
-  released.unreachable_since.reset();
-  released.pending_reason.clear();
-  for (model::Rank& rank : released.ranks)
+// Its agent and its ranks no longer count.
+void end_node(model::Node& node, model::NodeState state) {
+  node.state = state;
+  node.unreachable_since.reset();
+  node.pending_reason.clear();
+  for (model::Rank& rank : node.ranks)
     if (rank.state == model::RankState::running) rank.state = model::RankState::lost;
-  const auto nodes = draft.nodes_of(id.attempt);
-  const bool all = std::ranges::all_of(
-      nodes, [](const model::Node* node) { return node->state == model::NodeState::released; });
+}
+
+void end_attempt_without_nodes(Draft& draft, const model::AttemptId& id) {
+  const auto nodes = draft.nodes_of(id);
+  const bool all = std::ranges::all_of(nodes, [&](const model::Node* node) {
+    return node->state == model::NodeState::released || draft.given_up.find(node->id);
+  });
   if (!all) return;
-  model::Attempt& attempt = draft.attempts.edit(id.attempt);
+  model::Attempt& attempt = draft.attempts.edit(id);
   attempt.state = model::AttemptState::ended;
   attempt.ended = draft.now();
   finish_attempt(draft, attempt, nodes);
+}
+
+void release_node(Draft& draft, const model::NodeId& id) {
+  end_node(draft.nodes.edit(id), model::NodeState::released);
+  end_attempt_without_nodes(draft, id.attempt);
+}
+
+void give_up_node(Draft& draft, const model::NodeId& id) {
+  model::Node& node = draft.nodes.edit(id);
+  const model::Attempt& attempt = *draft.attempts.find(id.attempt);
+  draft.given_up.add({.id = id,
+                      .generation = attempt.generation,
+                      .engine = attempt.engine,
+                      .devices = {node.host, node.devices},
+                      .since = draft.now(),
+                      .last_call = node.last_heartbeat,
+                      .kill_requested_at = node.kill_requested_at});
+  end_node(node, model::NodeState::lost);
+  end_attempt_without_nodes(draft, id.attempt);
 }
 
 std::string describe_next_attempt(const Draft& draft, const model::Run& run, model::Cause cause,

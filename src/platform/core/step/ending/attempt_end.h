@@ -66,6 +66,10 @@ void kill_node(Draft& draft, const model::NodeId& node);
 // run ends or is queued again.
 void release_node(Draft& draft, const model::NodeId& node);
 
+// The attempt no longer waits for the end of the node (given_up.h). If all its other nodes have
+// ended, the attempt ends.
+void give_up_node(Draft& draft, const model::NodeId& node);
+
 // Ends a run that has no live attempt.
 void end_run(model::Run& run, model::RunState state, std::string reason, Time now);
 

@@ -30,6 +30,11 @@ Result<void> check_removable(const model::State& state, const model::RunId& id,
     return not_removable(id, format("{} of another store is active here; `lockstep orphan stop {}` "
                                     "ends it first",
                                     text(id), text(id)));
+  const auto given_up = state.given_up.lower_bound({{id, 0}, 0});
+  if (given_up != state.given_up.end() && given_up->first.attempt.run == id)
+    return not_removable(id, format("processes of its attempt {} may still run on host {}, which "
+                                    "does not answer",
+                                    given_up->first.attempt.epoch, given_up->second.devices.host));
   for (const model::RunId& other : state.open)
     if (waits_for(state.runs.at(other), text(id)))
       return not_removable(id, format("{} is to start after it; remove it once that one has "

@@ -131,6 +131,7 @@ Outcome Draft::finish() {
   collect(hosts, outcome.changes);
   collect(limits, outcome.changes);
   collect(orphans, outcome.changes);
+  collect(given_up, outcome.changes);
   if (const auto created = count_new(runs) + count_new(attempts); created > 0)
     outcome.changes.emplace_back(
         model::StoreRow{state_.store.generation, state_.store.issued + created});

@@ -79,6 +79,7 @@ class Draft {
         hosts(state.hosts),
         limits(state.limits),
         orphans(state.orphans),
+        given_up(state.given_up),
         clock(state.clock),
         state_(state),
         now_(now) {}
@@ -89,6 +90,7 @@ class Draft {
   Overlay<std::string, model::HostRow> hosts;
   Overlay<model::LimitId, model::LimitRow> limits;
   Overlay<model::NodeName, model::Orphan> orphans;
+  Overlay<model::NodeId, model::GivenUpNode> given_up;
   std::optional<model::ClockRow> clock;
 
   Time now() const { return now_; }

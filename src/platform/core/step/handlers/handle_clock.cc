@@ -54,6 +54,16 @@ void shift_orphan_times(Draft& draft, const Move& move) {
   }
 }
 
+template <class Move>
+void shift_given_up_times(Draft& draft, const Move& move) {
+  for (const auto& [id, seen] : draft.given_up.all()) {
+    model::GivenUpNode& node = draft.given_up.edit(id);
+    move(node.since);
+    move(node.last_call);
+    if (node.kill_requested_at) move(*node.kill_requested_at);
+  }
+}
+
 bool is_backing_off(const model::Run& run) {
   return run.not_before && run.not_before != run.spec.not_before;
 }
@@ -66,6 +76,7 @@ void shift_all_times(Draft& draft, Duration by) {
     if (is_backing_off(run)) move(*run.not_before);
   }
   shift_orphan_times(draft, move);
+  shift_given_up_times(draft, move);
   for (const auto& [id, row] : draft.hosts.all()) {
     if (row.losses.empty()) continue;
     for (model::HostLoss& loss : draft.hosts.edit(id).losses) move(loss.time);
@@ -81,6 +92,7 @@ void cap_times_at_now(Draft& draft) {
       run.not_before = std::min(*run.not_before, draft.now() + draft.settings().retry_pause_max);
   }
   shift_orphan_times(draft, move);
+  shift_given_up_times(draft, move);
 }
 
 }  // namespace

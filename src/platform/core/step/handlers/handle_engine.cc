@@ -5,6 +5,7 @@
 #include "map/query.h"
 #include "platform/core/model/command.h"
 #include "platform/core/step/ending/attempt_end.h"
+#include "platform/core/step/ending/given_up.h"
 #include "platform/core/step/ending/host_losses.h"
 #include "platform/core/step/ending/orphans.h"
 #include "platform/core/step/ending/reason_text.h"
@@ -177,33 +178,41 @@ std::string devices_held_reason(const model::Attempt& attempt, const model::Node
                 attempt.reason, describe_location(node), others);
 }
 
-void check_draining(Draft& draft, const model::Attempt& attempt, const ListeningTimes& times,
+void check_draining(Draft& draft, const model::Attempt& attempt, const model::Tick& tick,
                     bool is_widespread) {
-  std::vector<const model::Node*> stuck;
+  const ListeningTimes times{tick.listening_since, tick.on_time_since};
+  std::vector<model::NodeId> stuck;
   for (const model::Node* node : draft.nodes_of(attempt.id))
     if (node->state != model::NodeState::released &&
         is_overdue(draft, attempt, *node, times, is_widespread))
-      stuck.push_back(node);
-  for (const model::Node* node : stuck) kill_node(draft, node->id);
+      stuck.push_back(node->id);
+  for (const model::NodeId& node : stuck) kill_node(draft, node);
   if (!stuck.empty() && draft.now() - *attempt.draining >= kStuckLimit)
     draft.runs.edit(attempt.id.run).reason =
-        devices_held_reason(attempt, *stuck.front(), stuck.size() - 1);
+        devices_held_reason(attempt, *draft.nodes.find(stuck.front()), stuck.size() - 1);
+  give_up_stuck_nodes(draft, attempt.id, stuck, tick.silent_hosts);
 }
 
-void check_attempt(Draft& draft, const model::AttemptId& id, const ListeningTimes& times,
+void check_attempt(Draft& draft, const model::AttemptId& id, const model::Tick& tick,
                    bool is_widespread) {
+  const ListeningTimes times{tick.listening_since, tick.on_time_since};
   for (const model::Node* node : draft.nodes_of(id))
     check_heartbeat(draft, *node, times, is_widespread);
   check_ready(draft, *draft.attempts.find(id), times.listening_since, is_widespread);
   check_timeout(draft, *draft.attempts.find(id), times);
-  if (drains(draft, id)) check_draining(draft, *draft.attempts.find(id), times, is_widespread);
+  if (drains(draft, id)) check_draining(draft, *draft.attempts.find(id), tick, is_widespread);
 }
 
 }  // namespace
 
 Result<void> handle_event(Draft& draft, const model::NodeSeen& event) {
   const model::Node* node = find_live_node(draft, event.node);
-  if (!node) return {};
+  if (!node) {
+    if (event.seen.phase == model::NodePhase::present) take_back_node(draft, event.node);
+    const bool is_gone = event.seen.phase == model::NodePhase::gone;
+    if (is_gone && draft.given_up.find(event.node)) free_given_up_node(draft, event.node);
+    return {};
+  }
   if (event.seen.phase == model::NodePhase::gone) {
     handle_gone(draft, *node, event.seen);
     return {};
@@ -236,8 +245,9 @@ Result<void> handle_event(Draft& draft, const model::Tick& event) {
   for (const model::RunId& run : draft.open_runs()) {
     check_preconditions(draft, run);
     if (const model::Attempt* attempt = draft.live_attempt(run))
-      check_attempt(draft, attempt->id, times, is_widespread);
+      check_attempt(draft, attempt->id, event, is_widespread);
   }
+  check_given_up_nodes(draft, event.silent_hosts);
   return {};
 }
 

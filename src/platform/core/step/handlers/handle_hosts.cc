@@ -8,6 +8,7 @@
 
 #include "base/format.h"
 #include "map/query.h"
+#include "platform/core/step/ending/given_up.h"
 #include "platform/core/step/ending/reason_text.h"
 #include "platform/core/step/handlers/event_handlers.h"
 #include "platform/core/step/handlers/host_facts.h"
@@ -67,15 +68,18 @@ std::vector<model::NodeId> nodes_on(const Draft& draft, const std::string& host)
 }
 
 // As if the engine no longer listed its nodes.
-Result<void> give_up_nodes(Draft& draft, const std::string& host, const std::string& by) {
+Result<void> release_nodes_on(Draft& draft, const std::string& host, const std::string& reason) {
   for (const model::NodeId& node : nodes_on(draft, host))
     TRY(handle_event(draft, model::NodeSeen{node,
                                             {.phase = model::NodePhase::gone,
-                                             .reason = format("host {} was removed as lost{}", host,
-                                                              by.empty() ? "" : " by " + by),
+                                             .reason = reason,
                                              .blame = model::EndBlame::engine}}));
+  while (const model::GivenUpNode* node = find_given_up_node(draft, host))
+    free_given_up_node(draft, node->id);
   return {};
 }
+
+std::string by_text(const std::string& by) { return by.empty() ? "" : " by " + one_line(by); }
 
 }  // namespace
 
@@ -138,7 +142,8 @@ Result<void> handle_event(Draft& draft, const model::RemoveHost& event) {
   host.facts.reset();
   host.next_facts.reset();
   draft.update_map();
-  TRY(give_up_nodes(draft, event.host, one_line(event.by)));
+  TRY(release_nodes_on(draft, event.host,
+                       format("host {} was removed as lost{}", event.host, by_text(event.by))));
   host.state = model::HostState::open;
   host.reason.clear();
   host.since = draft.now();
@@ -148,6 +153,18 @@ Result<void> handle_event(Draft& draft, const model::RemoveHost& event) {
                                       .by = one_line(event.by),
                                       .what = event.lost ? "removed as lost" : "removed"});
   return {};
+}
+
+Result<void> handle_event(Draft& draft, const model::HostDead& event) {
+  TRY(check_hosts_join(draft));
+  const model::HostRow* found = draft.hosts.find(event.host);
+  if (!found || !model::has_joined(*found)) return is_not_joined(event.host);
+  const std::string reason = format("host {} was declared dead{}", event.host, by_text(event.by));
+  model::HostRow& host = draft.hosts.edit(event.host);
+  host.unavailable = reason + "; it takes runs again once its host service calls";
+  model::add_audit_entry(host.audit,
+                         {.time = draft.now(), .by = one_line(event.by), .what = "declared dead"});
+  return release_nodes_on(draft, event.host, reason);
 }
 
 }  // namespace lockstep::step

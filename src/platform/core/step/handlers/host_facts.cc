@@ -6,12 +6,10 @@
 
 #include "base/format.h"
 #include "map/query.h"
+#include "platform/core/step/ending/given_up.h"
 
 namespace lockstep::step {
 namespace {
-
-// Until the engine's first list with the host: nodes of another store may hold devices there.
-constexpr std::string_view kNotListed = "its nodes are not known yet";
 
 bool is_on(const std::string& host, const model::HostDevices& slice) { return slice.host == host; }
 
@@ -37,13 +35,15 @@ std::optional<std::string> user_of_host(const Draft& draft, const std::string& h
   for (const model::Orphan* orphan : draft.orphans.current())
     if (!orphan->terminated && is_on(host, orphan->devices))
       return "orphan " + text(orphan->id.id.attempt.run);
+  if (const model::GivenUpNode* node = find_given_up_node(draft, host))
+    return text(model::given_up_allocation_id(node->id.attempt.run));
   return std::nullopt;
 }
 
 void set_facts(Draft& draft, const std::string& id, map::Host facts) {
   model::HostRow& host = draft.hosts.edit(id);
   std::string what = "has " + device_count_text(facts);
-  if (!host.facts) host.unavailable = kNotListed;
+  if (!host.facts) host.unavailable = model::kNodesNotKnown;
   if (!host.facts)
     model::add_audit_entry(host.audit, {.time = draft.now(), .by = "", .what = std::move(what)});
   else if (!has_same_devices(*host.facts, facts))

@@ -16,14 +16,22 @@ bool has_devices(const map::Host& host, const std::vector<int>& devices) {
   });
 }
 
-// A store that was restored may reserve devices that a run of another store uses.
-bool is_used_by_orphan(const Draft& draft, const model::HostDevices& host_devices) {
-  const auto& wanted = host_devices.devices;
-  return std::ranges::any_of(draft.orphans.all(), [&](const auto& entry) {
-    const model::Orphan& orphan = entry.second;
-    if (orphan.terminated || orphan.devices.host != host_devices.host) return false;
-    return std::ranges::find_first_of(wanted, orphan.devices.devices) != wanted.end();
-  });
+bool share_a_device(const model::HostDevices& wanted, const model::HostDevices& held) {
+  return wanted.host == held.host &&
+         std::ranges::find_first_of(wanted.devices, held.devices) != wanted.devices.end();
+}
+
+// A store that was restored may reserve devices that a run of another store uses, or a node that
+// was given up since.
+bool is_used_by_others(const Draft& draft, const model::HostDevices& wanted) {
+  return std::ranges::any_of(draft.orphans.current(),
+                             [&](const model::Orphan* orphan) {
+                               return !orphan->terminated &&
+                                      share_a_device(wanted, orphan->devices);
+                             }) ||
+         std::ranges::any_of(draft.given_up.current(), [&](const model::GivenUpNode* node) {
+           return !node->gone && share_a_device(wanted, node->devices);
+         });
 }
 
 model::Cause cause_of(const model::Run& run, const PreemptionNotice& notice) {
@@ -78,7 +86,7 @@ bool can_start_on(const Draft& draft, const std::vector<model::HostDevices>& dev
     const model::HostRow* row = draft.hosts.find(host_devices.host);
     const bool open = !row || model::placement_state(*row) < model::HostState::closed;
     return host && open && has_devices(*host, host_devices.devices) &&
-           !is_used_by_orphan(draft, host_devices);
+           !is_used_by_others(draft, host_devices);
   };
   return !devices.empty() && std::ranges::all_of(devices, is_available);
 }

@@ -96,6 +96,21 @@ std::map<model::RunId, sched::Allocation> orphan_allocations_of(
   return allocations;
 }
 
+std::map<model::RunId, sched::Allocation> given_up_allocations_of(
+    const std::map<model::NodeId, model::GivenUpNode>& nodes) {
+  std::map<model::RunId, sched::Allocation> allocations;
+  for (const auto& [id, node] : nodes) {
+    if (node.gone) continue;
+    const model::RunId allocation_id = model::given_up_allocation_id(id.attempt.run);
+    sched::Allocation& allocation = allocations[allocation_id];
+    allocation.run = allocation_id;
+    allocation.devices.push_back(node.devices);
+    allocation.started = node.since;
+    allocation.expected_end = std::max(allocation.expected_end, node.since);
+  }
+  return allocations;
+}
+
 sched::OperatorSettings operator_settings_of(
     const std::map<std::string, model::HostRow>& hosts,
     const std::map<model::LimitId, model::LimitRow>& limits) {
@@ -119,7 +134,7 @@ std::string_view stored_reason(const sched::WaitingRun& waiting) {
 void IncrementalScheduler::reset() {
   scheduler_.reset();
   inputs_.clear();
-  orphan_allocations_.clear();
+  leftover_allocations_.clear();
   invalidate_results();
 }
 
@@ -136,24 +151,26 @@ bool IncrementalScheduler::sync(const Draft& draft) {
   }
   bool differs = sync_operator_settings(draft);
   const auto edited = edited_runs(draft);
-  if (edited.empty() && draft.orphans.changed().empty()) return differs;
-  remove_orphans();
+  if (edited.empty() && draft.orphans.changed().empty() && draft.given_up.changed().empty())
+    return differs;
+  remove_leftovers();
   for (const model::RunId& run : edited) differs = sync(draft, run) || differs;
-  return sync_orphans(draft) || differs;
+  return sync_leftovers(draft) || differs;
 }
 
-// They are added last each time. If a run and an orphan hold the same devices, for whatever reason,
-// the orphan keeps them when the run ends.
-void IncrementalScheduler::remove_orphans() {
-  for (const auto& [allocation_id, allocation] : orphan_allocations_)
+// Orphans and given-up nodes are added last each time. If a run and an orphan hold the same
+// devices, for whatever reason, the orphan keeps them when the run ends.
+void IncrementalScheduler::remove_leftovers() {
+  for (const auto& [allocation_id, allocation] : leftover_allocations_)
     scheduler_->remove_allocation(allocation_id);
 }
 
-bool IncrementalScheduler::sync_orphans(const Draft& draft) {
+bool IncrementalScheduler::sync_leftovers(const Draft& draft) {
   auto current = orphan_allocations_of(draft.orphans.all());
-  const bool differs = current != orphan_allocations_;
-  orphan_allocations_ = std::move(current);
-  for (const auto& [allocation_id, allocation] : orphan_allocations_)
+  current.merge(given_up_allocations_of(draft.given_up.all()));
+  const bool differs = current != leftover_allocations_;
+  leftover_allocations_ = std::move(current);
+  for (const auto& [allocation_id, allocation] : leftover_allocations_)
     scheduler_->add_allocation(allocation);
   if (differs) invalidate_results();
   return differs;
@@ -167,7 +184,7 @@ void IncrementalScheduler::load_rows(const Draft& draft) {
   limits_ = settings.limits;
   scheduler_->set_limits(limits_);
   for (const model::RunId& run : draft.open_runs()) sync(draft, run);
-  sync_orphans(draft);
+  sync_leftovers(draft);
 }
 
 bool IncrementalScheduler::sync_operator_settings(const Draft& draft) {
@@ -297,8 +314,8 @@ void IncrementalScheduler::compute_start_times() const {
   for (const sched::Allocation* allocation : open.allocations)
     bounds_valid_until_ =
         std::min(bounds_valid_until_, allocation->expected_end + policy_.overhead);
-  if (!orphan_allocations_.empty())
-    bounds_valid_until_ = Time::min();  // they end only when an operator handles them
+  if (!leftover_allocations_.empty())
+    bounds_valid_until_ = Time::min();  // no limit is known for their end
   const auto estimates = scheduler_->start_estimates();
   const auto bounds = sched::latest_start_times(policy_, waiting(), open, scheduled_at_);
   for (std::size_t i = 0; i < estimates.size(); ++i) {

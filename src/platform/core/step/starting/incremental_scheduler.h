@@ -43,6 +43,9 @@ sched::Allocation allocation_of(const model::Run& run, const model::Attempt& att
 // All orphans of a run as one allocation.
 std::map<model::RunId, sched::Allocation> orphan_allocations_of(
     const std::map<model::NodeName, model::Orphan>& orphans);
+// All given-up nodes of a run as one allocation.
+std::map<model::RunId, sched::Allocation> given_up_allocations_of(
+    const std::map<model::NodeId, model::GivenUpNode>& nodes);
 sched::OperatorSettings operator_settings_of(
     const std::map<std::string, model::HostRow>& hosts,
     const std::map<model::LimitId, model::LimitRow>& limits);
@@ -102,8 +105,8 @@ class IncrementalScheduler {
   void load_rows(const Draft& draft);
   bool sync(const Draft& draft, const model::RunId& run);
   bool sync_operator_settings(const Draft& draft);
-  void remove_orphans();
-  bool sync_orphans(const Draft& draft);
+  void remove_leftovers();
+  bool sync_leftovers(const Draft& draft);
   void update(const model::RunId& run, const SchedulerInput& before, const SchedulerInput& now);
   void preempt(Draft& draft, sched::Plan& plan);
   void start(Draft& draft, sched::Placement placement);
@@ -113,8 +116,8 @@ class IncrementalScheduler {
   const ReasonUpdates reason_updates_;
   std::optional<sched::Scheduler> scheduler_;  // none: empty, see reset()
   std::map<model::RunId, SchedulerInput> inputs_;
-  std::map<model::RunId, sched::Allocation>
-      orphan_allocations_;  // by orphan_allocation_id(): allocations in the scheduler
+  // The allocations in the scheduler of orphans and of given-up nodes, by their allocation ids.
+  std::map<model::RunId, sched::Allocation> leftover_allocations_;
   sched::Limits limits_;
   Time scheduled_at_{};   // time of the last pass
   Time last_event_at_{};  // time of the last event

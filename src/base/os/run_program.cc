@@ -1,0 +1,65 @@
+#include "base/os/run_program.h"
+
+#include <cerrno>
+#include <chrono>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/format.h"
+#include "base/os/environment.h"
+#include "base/os/spawn.h"
+
+namespace lockstep {
+namespace {
+
+constexpr std::size_t kOutputMax = 1 << 20;
+constexpr auto kEndInterval = std::chrono::milliseconds(20);
+
+// False at the deadline. A program that it leaves behind may keep the pipe open, so its own end
+// counts, too.
+bool read_until_end(pid_t process, int pipe, const Deadline& deadline, std::string& output,
+                    int& status) {
+  char buffer[1 << 14];
+  bool ended = false;
+  while (!deadline.passed()) {
+    pollfd ready{.fd = pipe, .events = POLLIN, .revents = 0};
+    ::poll(&ready, 1, static_cast<int>(kEndInterval.count()));
+    const ssize_t n = ::read(pipe, buffer, sizeof buffer);
+    if (n > 0 && output.size() < kOutputMax) output.append(buffer, static_cast<std::size_t>(n));
+    if (n > 0) continue;
+    if (ended) return true;
+    ended = ::waitpid(process, &status, WNOHANG) == process;
+  }
+  return ended;
+}
+
+}  // namespace
+
+Result<ProgramEnd> run_program(const std::vector<std::string>& command, Duration limit) {
+  Pipe pipe = TRY(make_pipe());
+  ::fcntl(pipe.read.get(), F_SETFL, O_NONBLOCK);
+  const pid_t process = TRY(spawn({.command = command,
+                                   .environment = own_environment(),
+                                   .folder = "/",
+                                   .output = pipe.write.get()},
+                                  ProcessLifetime::ends_with_thread));
+  pipe.write.reset();
+  ProgramEnd end;
+  int status = 0;
+  if (!read_until_end(process, pipe.read.get(), Deadline::after(limit), end.output, status)) {
+    ::kill(-process, SIGKILL);
+    while (::waitpid(process, &status, 0) < 0 && errno == EINTR) {
+    }
+    return Error{Code::timeout, format("{} has not ended within {}", command[0], text(limit))};
+  }
+  end.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  end.output.erase(end.output.find_last_not_of(" \t\r\n") + 1);
+  return end;
+}
+
+}  // namespace lockstep

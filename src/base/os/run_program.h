@@ -1,0 +1,21 @@
+// Runs a program to its end and takes what it prints.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/units.h"
+
+namespace lockstep {
+
+struct ProgramEnd {
+  int status = 0;      // as a shell shows it: 128 and the number of a signal
+  std::string output;  // standard output and errors, at most 1 MiB; without white space at the end
+};
+
+// With this process's environment, in the folder /. A name without '/' is looked up in PATH.
+// Code::not_found: there is no such program. Code::timeout: it was killed after `limit`.
+Result<ProgramEnd> run_program(const std::vector<std::string>& command, Duration limit);
+
+}  // namespace lockstep
