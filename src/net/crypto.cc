@@ -85,6 +85,29 @@ std::string sha256_hex(std::string_view message) {
   return hex_of(digest.data(), length);
 }
 
+struct Sha256::State {
+  EVP_MD_CTX* context = EVP_MD_CTX_new();
+  ~State() { EVP_MD_CTX_free(context); }
+};
+
+Sha256::Sha256() : state_(std::make_unique<State>()) {
+  LS_CHECK(EVP_DigestInit_ex(state_->context, EVP_sha256(), nullptr) == 1);
+}
+Sha256::~Sha256() = default;
+Sha256::Sha256(Sha256&&) noexcept = default;
+Sha256& Sha256::operator=(Sha256&&) noexcept = default;
+
+void Sha256::add(std::string_view part) {
+  LS_CHECK(EVP_DigestUpdate(state_->context, part.data(), part.size()) == 1);
+}
+
+std::string Sha256::hex() {
+  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
+  unsigned int length = 0;
+  LS_CHECK(EVP_DigestFinal_ex(state_->context, digest.data(), &length) == 1);
+  return hex_of(digest.data(), length);
+}
+
 std::string random_hex(int bytes) {
   LS_CHECK(bytes >= 0);
   std::vector<unsigned char> random(static_cast<std::size_t>(bytes));

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstddef>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -34,6 +35,24 @@ class Secret {
 // 64 lower-case hex digits.
 std::string hmac_sha256_hex(const Secret& secret, std::string_view message);
 std::string sha256_hex(std::string_view message);
+
+// The same of a message that comes in parts.
+class Sha256 {
+ public:
+  Sha256();
+  ~Sha256();
+  Sha256(Sha256&&) noexcept;
+  Sha256& operator=(Sha256&&) noexcept;
+
+  void add(std::string_view part);
+  // The digest of all parts. Call it once, as the last.
+  std::string hex();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
 // 2 * bytes hex digits from the system's generator: nonces, tokens, names that cannot be guessed.
 std::string random_hex(int bytes);
 // Takes as long for a near miss as for a far one, so that timing reveals nothing.

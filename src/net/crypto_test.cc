@@ -31,6 +31,12 @@ TEST(Crypto, KnownDigests) {
             "eb08c1f56d5ddee07f7bdf80468083da06b64cf4fac64fe3a90883df5feacae4");
 }
 
+TEST(Crypto, ADigestOfPartsIsThatOfTheWhole) {
+  Sha256 digest;
+  for (const std::string_view part : {"a", "", "bc"}) digest.add(part);
+  EXPECT_EQ(digest.hex(), sha256_hex("abc"));
+}
+
 TEST(Crypto, EqualityIsExact) {
   EXPECT_TRUE(equal_constant_time("abcd", "abcd"));
   EXPECT_FALSE(equal_constant_time("abcd", "abce"));

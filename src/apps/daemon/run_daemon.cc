@@ -38,6 +38,7 @@
 #include "platform/insight/insight.h"
 #include "platform/server/janitor/janitor.h"
 #include "platform/server/server.h"
+#include "platform/server/uploads/upload_store.h"
 #include "platform/store/cleanup_tables.h"
 #include "platform/store/history_store.h"
 #include "platform/store/sql_store.h"
@@ -63,6 +64,7 @@ struct DaemonContext {
   host::HomeIdentity home_place;
   insight::Insight insight{*database};
   std::unique_ptr<engine::HostsEngine> hosts_engine{};  // instead of the local one
+  std::unique_ptr<server::UploadStore> uploads{};
 
   engine::Engine& engine() const {
     if (hosts_engine) return *hosts_engine;
@@ -156,7 +158,8 @@ server::JanitorSetup janitor_setup(DaemonContext& ground, const controller::Cont
               [&ground](const model::NodeName& node) { return ground.local_engine->token(node); },
           .keep_logs = served.keep_logs,
           .keep_metrics = served.keep_metrics.value_or(server::kKeepMetrics),
-          .store_max = served.store_max.value_or(server::kStoreMax)};
+          .store_max = served.store_max.value_or(server::kStoreMax),
+          .uploads = ground.uploads.get()};
 }
 
 // None: the daemon speaks plain HTTP.
@@ -218,7 +221,8 @@ server::ServerSetup server_setup(DaemonContext& ground, controller::Controller& 
                 if (auto space = ground.insight.check_space(); !space)
                   all.push_back(space.error().message);
                 return all;
-              }};
+              },
+          .uploads = ground.uploads.get()};
 }
 
 // The periodic work of the daemon: a tick for its runs, then a small part of the cleanup.
@@ -287,6 +291,7 @@ Result<int> run_daemon(const host::Home& home, const ServeConfig& served) {
       TRY(model::settings_from(served.settings.value_or(std::vector<std::string>())));
   DaemonContext ground = TRY(open_context(home, served));
   if (hosts_join(served)) ground.hosts_engine = TRY(make_hosts_engine(ground, served, settings));
+  ground.uploads = std::make_unique<server::UploadStore>(home.folder, ground.clock);
   const auto controller =
       TRY(controller::Controller::open(controller_setup(ground, home, served, settings)));
   TRY(host::record_home_identity(home));  // by now, a copy's store has another generation

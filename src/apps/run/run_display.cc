@@ -220,8 +220,9 @@ std::string runs_table(const std::vector<api::RunView>& runs) {
 std::string run_details(const api::RunView& run) {
   std::string lines =
       trouble_lines(run.problems) + format("{}   {}   {}", run.id, run.name, state_text(run));
-  lines += format("\ncommand     {}\nfolder      {}\nsize        {}\n",
-                  shell_words(run.spec.command), run.spec.working_folder, size_text(run.spec));
+  lines +=
+      format("\ncommand     {}\nfolder      {}\nsize        {}\n", shell_words(run.spec.command),
+             run.spec.working_folder + (run.spec.upload ? ", uploaded" : ""), size_text(run.spec));
   if (const auto environment = model::software_environment(run.spec))
     lines += format("environment {}\n", text(*environment));
   lines += format("running     {} of at most {}\n", seconds(run.running_seconds),

@@ -28,9 +28,10 @@ constexpr Names kNames[] = {
 };
 
 // The command comes after --, env has forms of its own, the fields of needs are options, the
-// working folder is where the command is typed, and Lockstep itself sets the remainder.
-constexpr std::string_view kNoOptions[] = {"command", "env", "needs", "working_folder",
-                                           "remainder"};
+// working folder is where the command is typed, and Lockstep itself sets the remainder. --upload
+// takes no value.
+constexpr std::string_view kNoOptions[] = {"command",        "env",       "needs",
+                                           "working_folder", "remainder", "upload"};
 
 Names names_of(std::string_view field) {
   const auto* found = std::ranges::find(kNames, field, &Names::field);

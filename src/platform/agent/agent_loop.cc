@@ -60,7 +60,7 @@ AgentSettings settings_of(const host::LaunchSpec& launch, const model::ClockRow&
           .time_left = launch.time_left,
           .start_limit = launch.start_limit,
           .on_failure = launch.on_failure,
-          .prepares_environment = launch.software.has_value(),
+          .prepares_environment = launch.software || launch.upload,
           .clock_zero = clock.zero};
 }
 
@@ -107,7 +107,7 @@ Result<std::unique_ptr<AgentLoop>> AgentLoop::open(const host::LaunchSpec& launc
        .refusal_limit = launch.refusal_limit},
       [source = flight_source_of(launch)] { return pack_flight_records(source); },
       ProfileRelay(loop->launcher_->own_files().profile())));
-  if (launch.software) loop->start_preparation();
+  TRY(loop->prepare_environment());
   return loop;
 }
 
@@ -147,6 +147,8 @@ void AgentLoop::run_once() {
   std::vector<pollfd> polled = {{signals_.get(), POLLIN, 0},
                                 {heartbeat_sender_->wake_fd(), POLLIN, 0}};
   polled.push_back({preparation_ ? preparation_->fd() : -1, POLLIN, 0});
+  polled.push_back({upload_ ? upload_->fd() : -1, POLLIN, 0});
+  const std::size_t first_rank_fd = polled.size();
   const std::vector<std::pair<int, int>> rank_fds = streams_.fds();
   for (const auto& [fd, local_rank] : rank_fds) polled.push_back({fd, POLLIN, 0});
   const auto wait = std::chrono::ceil<milliseconds>(poll_timeout());
@@ -156,7 +158,7 @@ void AgentLoop::run_once() {
   if (polled[0].revents != 0) read_signals();
   int last = -1;
   for (std::size_t i = 0; i < rank_fds.size(); ++i) {
-    if (polled[i + 3].revents == 0 || rank_fds[i].second == last) continue;
+    if (polled[first_rank_fd + i].revents == 0 || rank_fds[i].second == last) continue;
     last = rank_fds[i].second;
     streams_.read(last);
   }
@@ -165,6 +167,7 @@ void AgentLoop::run_once() {
     const DaemonOrders orders = heartbeat_sender_->orders();
     handle(CommandReceived{orders.command, orders.refused});
   }
+  if (upload_) check_upload();
   if (preparation_) check_preparation();
   if (next_log_check_.passed()) limit_log_size();
   if (streams_.pass_on_due_lines()) carry_out(ReportStatus{});
@@ -179,6 +182,27 @@ Duration AgentLoop::poll_timeout() const {
   if (const auto due = streams_.time_until_due()) least = std::min(least, *due);
   if (stragglers_) least = std::min(least, stragglers_->due().remaining());
   return std::max(least, Duration(0));
+}
+
+// The files come first: a check of the environment may need them.
+Result<void> AgentLoop::prepare_environment() {
+  if (launch_.upload)
+    upload_ = TRY(UploadFetch::start(launch_, node_));
+  else if (launch_.software)
+    start_preparation();
+  return {};
+}
+
+void AgentLoop::check_upload() {
+  if (state_.phase != Phase::preparing) upload_->stop();
+  const auto result = upload_->take_result();
+  if (!result || state_.phase != Phase::preparing) return;
+  if (*result && launch_.software) return start_preparation();
+  if (*result) return handle(EnvironmentPrepared{});
+  const Code code = result->error().code;
+  const bool is_of_folder =
+      code == Code::not_found || code == Code::corrupt || code == Code::invalid;
+  handle(EnvironmentPrepared{result->error().message, is_of_folder});
 }
 
 void AgentLoop::start_preparation() {

@@ -18,6 +18,7 @@
 #include "platform/agent/ranks/rank_processes.h"
 #include "platform/agent/ranks/rank_streams.h"
 #include "platform/agent/software/software_preparation.h"
+#include "platform/agent/upload/upload_fetch.h"
 #include "platform/agent/watch/straggler_watch.h"
 #include "platform/core/model/state.h"
 #include "platform/host/launch_spec.h"
@@ -44,6 +45,8 @@ class AgentLoop {
   // Observation
   void run_once();
   Duration poll_timeout() const;
+  Result<void> prepare_environment();
+  void check_upload();
   void start_preparation();
   void check_preparation();
   void read_signals();
@@ -82,6 +85,7 @@ class AgentLoop {
   std::unique_ptr<RankLauncher> launcher_;
   RankStreams streams_;
   RankProcesses processes_;
+  std::unique_ptr<UploadFetch> upload_;               // if the run has an uploaded folder
   std::unique_ptr<SoftwarePreparation> preparation_;  // if the launch has a software environment
   std::unique_ptr<HeartbeatSender> heartbeat_sender_;
   std::optional<StragglerWatch> stragglers_;  // while ranks run, on node 0

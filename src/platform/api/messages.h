@@ -452,6 +452,7 @@ struct Version {
   std::vector<std::string> problems = {};
   std::vector<std::string> notices = {};
   double loop_lag_seconds = 0;
+  std::optional<Bytes> upload_limit = {};
 
   static constexpr auto fields() {
     return record<Version>(
@@ -461,7 +462,9 @@ struct Version {
         field("problems", &Version::problems, "what goes wrong just now, a line for each cause"),
         field("notices", &Version::notices, "what operators should know, a line each"),
         field("loop_lag_seconds", &Version::loop_lag_seconds,
-              "the longest delay of a call by the daemon's other work in the last minutes"));
+              "the longest delay of a call by the daemon's other work in the last minutes"),
+        field("upload_limit", &Version::upload_limit,
+              "the size of a folder that may be uploaded; null: none may"));
   }
 };
 

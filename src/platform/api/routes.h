@@ -13,6 +13,7 @@
 #include "platform/api/json.h"
 #include "platform/api/messages.h"
 #include "platform/api/profile_messages.h"
+#include "platform/api/upload_messages.h"
 
 namespace lockstep::api {
 
@@ -338,12 +339,46 @@ inline constexpr TypedRoute<None, RunFolders, RunFolders> kKeptFiles{
     "RunFolders",
     "a host service asks which files of ended runs stay"};
 
-inline constexpr std::array<const Route*, 36> kRoutes = {
-    &kHealth,    &kOpenapi,   &kVersion,    &kMap,         &kSubmit,     &kPlan,
-    &kRuns,      &kRun,       &kStop,       &kResume,      &kRemove,     &kHold,
-    &kRelease,   &kPriority,  &kLogs,       &kFlight,      &kProfile,    &kProfileState,
-    &kTrace,     &kMetrics,   &kQueue,      &kHosts,       &kSetHost,    &kLimits,
-    &kSetLimit,  &kHostToken, &kJoinHost,   &kRemoveHost,  &kHostReport, &kCollect,
-    &kKeptFiles, &kOrphans,   &kStopOrphan, &kAdoptOrphan, &kHeartbeat,  &kHostDead};
+inline constexpr TypedRoute<None, UploadRequest, UploadAnswer> kUpload{
+    "POST",
+    "/api/v1/uploads",
+    Caller::user,
+    RouteErrors::storage_full,
+    "UploadRequest",
+    "UploadAnswer",
+    "what a folder has that is to be sent; the answer says which files the daemon lacks"};
+inline constexpr TypedRoute<None, UploadParts, UploadStored> kUploadParts{
+    "POST",
+    "/api/v1/uploads/parts",
+    Caller::user,
+    RouteErrors::storage_full,
+    "UploadParts",
+    "UploadStored",
+    "parts of files that the daemon lacks; those at another place than the next are ignored"};
+inline constexpr TypedRoute<HeartbeatQuery, None, model::UploadManifest> kNodeUpload{
+    "GET",
+    "/api/v1/runs/{project}/{number}/attempts/{epoch}/nodes/{index}/upload",
+    Caller::agent,
+    RouteErrors::run_not_found,
+    "",
+    "UploadManifest",
+    "an agent asks what the uploaded folder of its run has"};
+inline constexpr TypedRoute<HeartbeatQuery, UploadPartsRequest, UploadParts> kNodeFiles{
+    "POST",
+    "/api/v1/runs/{project}/{number}/attempts/{epoch}/nodes/{index}/files",
+    Caller::agent,
+    RouteErrors::run_not_found,
+    "UploadPartsRequest",
+    "UploadParts",
+    "an agent gets parts of these files"};
+
+inline constexpr std::array<const Route*, 40> kRoutes = {
+    &kHealth,      &kOpenapi,    &kVersion,    &kMap,         &kSubmit,     &kPlan,
+    &kRuns,        &kRun,        &kStop,       &kResume,      &kRemove,     &kHold,
+    &kRelease,     &kPriority,   &kLogs,       &kFlight,      &kProfile,    &kProfileState,
+    &kTrace,       &kMetrics,    &kQueue,      &kHosts,       &kSetHost,    &kLimits,
+    &kSetLimit,    &kHostToken,  &kJoinHost,   &kRemoveHost,  &kHostReport, &kCollect,
+    &kKeptFiles,   &kOrphans,    &kStopOrphan, &kAdoptOrphan, &kHeartbeat,  &kUpload,
+    &kUploadParts, &kNodeUpload, &kNodeFiles,  &kHostDead};
 
 }  // namespace lockstep::api

@@ -81,6 +81,7 @@ host::LaunchSpec program_of(const model::State& state, const model::Attempt& att
   launch.user = run.origin.user;
   launch.software = model::software_environment(run.spec);
   launch.working_folder = run.spec.working_folder;
+  launch.upload = run.spec.upload;
   launch.checkpoint_folder =
       run.spec.checkpoint_folder.empty()
           ? host::default_checkpoint_folder(setup.shared, run.generation, run.id).string()

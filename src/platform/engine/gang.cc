@@ -24,6 +24,7 @@ host::LaunchSpec launch_spec(const Gang& gang, const NodePlacement& node,
   launch.islands = node.islands;
   launch.first_rank = node.index * gang.devices_per_node;
   launch.node_folder = host::node_folder(home, node_name(gang, node)).string();
+  if (launch.upload) launch.working_folder = host::NodeFiles{launch.node_folder}.upload().string();
   launch.daemon_file = host::Home{home}.daemon_file().string();
   if (!launch.checkpoint_folder.empty())
     launch.checkpoint_folder = (home / launch.checkpoint_folder).string();

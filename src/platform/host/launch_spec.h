@@ -51,6 +51,8 @@ struct LaunchSpec {
   Duration straggler_check_interval = std::chrono::seconds(30);  // between scans for stragglers
   // How long its agent continues although each call is refused.
   Duration refusal_limit = std::chrono::minutes(10);
+  // The id of the uploaded folder whose files the agent gets; ranks start there.
+  std::optional<std::string> upload;
 
   static constexpr auto fields() {
     return record<LaunchSpec>(
@@ -83,7 +85,8 @@ struct LaunchSpec {
         field("start_limit", &LaunchSpec::start_limit, "for the ranks of all nodes to start"),
         field("flight_look", &LaunchSpec::straggler_check_interval,
               "time between looks for stragglers"),
-        field("refusal_limit", &LaunchSpec::refusal_limit, "for an agent that is refused"));
+        field("refusal_limit", &LaunchSpec::refusal_limit, "for an agent that is refused"),
+        field("upload", &LaunchSpec::upload, "folder that the agent gets from the daemon"));
   }
 };
 

@@ -35,6 +35,11 @@ fs::path default_checkpoint_folder(const fs::path& home, const std::string& gene
   return run_folder(home, generation, run) / "checkpoints";
 }
 
+fs::path upload_manifest_file(const fs::path& home, const std::string& generation,
+                              const model::RunId& run) {
+  return run_folder(home, generation, run) / "upload.json";
+}
+
 fs::path node_folder(const fs::path& home, const model::NodeName& node) {
   const auto& [attempt, index] = node.id;
   return run_folder(home, node.generation, attempt.run) / format("attempt-{}", attempt.epoch) /

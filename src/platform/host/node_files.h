@@ -26,6 +26,9 @@ std::filesystem::path default_checkpoint_folder(const std::filesystem::path& hom
                                                 const std::string& generation,
                                                 const model::RunId& run);
 std::filesystem::path node_folder(const std::filesystem::path& home, const model::NodeName& node);
+// The manifest of the run's uploaded folder; only on the daemon's machine.
+std::filesystem::path upload_manifest_file(const std::filesystem::path& home,
+                                           const std::string& generation, const model::RunId& run);
 // Its last part: the nodes of an attempt have sibling folders.
 std::string node_folder_name(int index);
 
@@ -43,6 +46,8 @@ struct NodeFiles {
   std::filesystem::path flight() const { return folder / "flight"; }
   // A folder: traces that the ranks take on request, and how they hear of it.
   std::filesystem::path profile() const { return folder / "profile"; }
+  // A folder: the copy of the run's uploaded folder, in which its ranks start.
+  std::filesystem::path upload() const { return folder / "upload"; }
   // Written by the daemon: the delivered trace of a rank, in a folder of these.
   std::filesystem::path delivered_traces() const { return folder / "traces"; }
   std::filesystem::path delivered_trace(int rank) const;

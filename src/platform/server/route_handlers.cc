@@ -6,6 +6,7 @@
 
 #include <unistd.h>
 
+#include "base/log.h"
 #include "base/steady_clock.h"
 #include "platform/api/heartbeat_version.h"
 #include "platform/api/openapi.h"
@@ -81,6 +82,10 @@ RouteHandlers::Handler RouteHandlers::handler_for(const api::Route& route) {
       {&api::kTrace, &H::handle<api::kTrace, &H::trace>},
       {&api::kMetrics, &H::handle<api::kMetrics, &H::metrics>},
       {&api::kHeartbeat, &H::handle<api::kHeartbeat, &H::heartbeat>},
+      {&api::kUpload, &H::handle<api::kUpload, &H::upload>},
+      {&api::kUploadParts, &H::handle<api::kUploadParts, &H::upload_parts>},
+      {&api::kNodeUpload, &H::handle<api::kNodeUpload, &H::node_upload>},
+      {&api::kNodeFiles, &H::handle<api::kNodeFiles, &H::node_files>},
   };
   const auto found =
       std::ranges::find(table, &route, [](const auto& entry) { return entry.first; });
@@ -154,14 +159,22 @@ Result<api::Version> RouteHandlers::version(const RouteCall<api::kVersion>&) {
                       .pid = ::getpid(),
                       .problems = problems(),
                       .notices = setup_.controller.notices(),
-                      .loop_lag_seconds = in_seconds(lag_.longest())};
+                      .loop_lag_seconds = in_seconds(lag_.longest()),
+                      .upload_limit = state().settings.upload_limit};
 }
 
 Result<map::ClusterMap> RouteHandlers::map(const RouteCall<api::kMap>&) { return state().map; }
 
 Result<api::RunView> RouteHandlers::submit(const RouteCall<api::kSubmit>& call) {
   const api::SubmitRequest& request = call.request;
-  return view(TRY(setup_.controller.submit(request.spec, request.origin, request.request_id)));
+  const auto& uploaded = request.spec.upload;
+  if (uploaded) TRY(TRY(uploads())->check_complete(*uploaded));
+  const model::RunId run =
+      TRY(setup_.controller.submit(request.spec, request.origin, request.request_id));
+  if (uploaded)  // tried again when an agent asks
+    if (const auto kept = setup_.uploads->keep_manifest(*TRY(find_run(run))); !kept)
+      LS_LOG(warning, "the uploaded folder of {}: {}", text(run), kept.error().message);
+  return view(run);
 }
 
 Result<api::RunView> RouteHandlers::stop(const RouteCall<api::kStop>& call) {
@@ -331,6 +344,39 @@ Result<api::TracePart> RouteHandlers::trace(const RouteCall<api::kTrace>& call) 
   const model::RunId id = TRY(run_of(call.path_parameters));
   TRY(find_run(id));
   return profiles_.part(id, call.query);
+}
+
+// --- Uploaded folders ---
+
+Result<UploadStore*> RouteHandlers::uploads() const {
+  if (setup_.uploads != nullptr) return setup_.uploads;
+  return Error{Code::invalid, "this daemon takes no folders"};
+}
+
+Result<api::UploadAnswer> RouteHandlers::upload(const RouteCall<api::kUpload>& call) {
+  return TRY(uploads())->add_manifest(call.request.manifest, state().settings.upload_limit);
+}
+
+Result<api::UploadStored> RouteHandlers::upload_parts(const RouteCall<api::kUploadParts>& call) {
+  return api::UploadStored{.files = TRY(TRY(uploads())->add_parts(call.request.parts))};
+}
+
+// The run must be of this store: another one may have a run of that name.
+Result<const model::Run*> RouteHandlers::find_run_of_agent(
+    const std::vector<std::string>& path_parameters, const api::HeartbeatQuery& query) const {
+  const model::NodeId node = TRY(node_of(path_parameters));
+  const model::Run* run = TRY(find_run(node.attempt.run));
+  if (model::has_node(state(), {query.generation.value_or(""), node})) return run;
+  return Error{Code::not_found, format("there is no node {}", text(node))};
+}
+
+Result<model::UploadManifest> RouteHandlers::node_upload(const RouteCall<api::kNodeUpload>& call) {
+  return TRY(uploads())->manifest_of(*TRY(find_run_of_agent(call.path_parameters, call.query)));
+}
+
+Result<api::UploadParts> RouteHandlers::node_files(const RouteCall<api::kNodeFiles>& call) {
+  return TRY(uploads())->parts_of(*TRY(find_run_of_agent(call.path_parameters, call.query)),
+                                  call.request);
 }
 
 // --- Long polls ---

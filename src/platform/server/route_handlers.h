@@ -91,6 +91,11 @@ class RouteHandlers {
   Result<void> heartbeat(const RouteCall<api::kHeartbeat>& call,
                          const Reply<api::HeartbeatAnswer>& reply);
 
+  Result<api::UploadAnswer> upload(const RouteCall<api::kUpload>& call);
+  Result<api::UploadStored> upload_parts(const RouteCall<api::kUploadParts>& call);
+  Result<model::UploadManifest> node_upload(const RouteCall<api::kNodeUpload>& call);
+  Result<api::UploadParts> node_files(const RouteCall<api::kNodeFiles>& call);
+
   void answer_heartbeat(const HeartbeatCall& call, std::int64_t acknowledged);
 
   Result<std::string> token_named_by(const api::HealthQuery& query) const;
@@ -102,6 +107,9 @@ class RouteHandlers {
   Result<model::Node> newest_node(const model::RunId& run, int index) const;
   bool is_flight_wanted(const model::NodeName& node);
   std::optional<api::ProfileOrder> profile_order(const model::NodeName& node) const;
+  Result<UploadStore*> uploads() const;
+  Result<const model::Run*> find_run_of_agent(const std::vector<std::string>& path_parameters,
+                                              const api::HeartbeatQuery& query) const;
   void store_records(const model::NodeId& node, const api::Heartbeat& heartbeat);
 
   const ServerSetup& setup_;  // owned by the server

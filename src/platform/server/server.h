@@ -20,6 +20,7 @@
 #include "platform/host/home.h"
 #include "platform/host/keys.h"
 #include "platform/insight/insight.h"
+#include "platform/server/uploads/upload_store.h"
 
 namespace lockstep::server {
 
@@ -42,6 +43,8 @@ struct ServerSetup {
   std::function<Result<bool>(const model::RunId& run, Time ended)> has_expired{};
   // Current failures of the daemon, a line for each cause; an empty function: unknown.
   std::function<std::vector<std::string>()> problems{};
+  // Outlives the server; null: no folder can be uploaded.
+  UploadStore* uploads = nullptr;
 };
 
 class Server {

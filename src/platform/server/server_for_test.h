@@ -83,7 +83,8 @@ class ServerTest : public ::testing::Test {
                                     .clock = clock_,
                                     .home = home_,
                                     .version = "1.2.3",
-                                    .problems = [] { return std::vector<std::string>{"oh"}; }})
+                                    .problems = [] { return std::vector<std::string>{"oh"}; },
+                                    .uploads = &uploads_})
                   .value();
     url_ = net::parse_url(server_->url()).value();
     user_token_ = read_file(home_.token_file()).value();
@@ -163,6 +164,7 @@ class ServerTest : public ::testing::Test {
   FakeEngine engine_;
   std::unique_ptr<store::Database> database_ = store::Database::in_memory().value();
   insight::Insight insight_{*database_};
+  UploadStore uploads_{home_.folder, clock_};
   std::optional<host::Keys> keys_;
   std::unique_ptr<controller::Controller> controller_;
   net::Loop loop_;

@@ -9,6 +9,7 @@
 #include "apps/run/run_display.h"
 #include "apps/run/spec.h"
 #include "apps/run/start_estimate.h"
+#include "apps/run/upload/send_folder.h"
 #include "base/clock.h"
 #include "platform/api/json.h"
 
@@ -20,6 +21,7 @@ constexpr auto kInterrupted = "interrupted; `lockstep ps` shows whether the run 
 struct RunCommandOptions {
   RunFlags flags;
   std::string request_id;
+  bool upload = false;
   bool detach = false;
   bool plan = false;
   bool json = false;
@@ -29,10 +31,14 @@ struct RunCommandOptions {
 Result<model::RunSpec> spec_for_daemon(const RunCommandOptions& choice) {
   if (!TRY(is_daemon_remote())) return spec_of(choice.flags, RunFiles::here);
   model::RunSpec spec = TRY(spec_of(choice.flags, RunFiles::elsewhere));
-  print_to_stderr(format(
-      "lockstep: the daemon is on another machine: ranks start in {} there, with the PATH of "
-      "there; whether this folder and {} exist there is not checked",
-      spec.working_folder, spec.command.front()));
+  print_to_stderr(
+      choice.upload
+          ? format("lockstep: the daemon is on another machine: ranks start with the PATH of "
+                   "there; whether {} exists there is not checked",
+                   spec.command.front())
+          : format("lockstep: the daemon is on another machine: ranks start in {} there, with the "
+                   "PATH of there; whether this folder and {} exist there is not checked",
+                   spec.working_folder, spec.command.front()));
   return spec;
 }
 
@@ -105,6 +111,7 @@ Result<int> show_plan(const RunCommandOptions& choice) {
 Result<int> submit_and_follow(const RunCommandOptions& choice) {
   model::RunSpec spec = TRY(spec_for_daemon(choice));
   client::Client client = TRY(connect_to_daemon());
+  if (choice.upload) spec.upload = TRY(send_folder(client, spec.working_folder));
   // From here on the run may exist before this command knows its name.
   InterruptHandler interrupt(format("\nlockstep: {}", kInterrupted), kCancelled);
   const api::RunView run = TRY(submit(client, spec, choice.request_id));
@@ -144,6 +151,8 @@ void add_run(CLI::App& app, Action& action) {
       ->add_option("--replace-backend", flags.replace_backend,
                    "programs that name this backend use lockstep: gloo, nccl or gloo,nccl")
       ->type_name("NAMES");
+  command->add_flag("--upload", choice->upload,
+                    "send the working folder to the daemon: each node starts in a copy of it");
   command
       ->add_option("--request-id", choice->request_id,
                    "names this submission: the same command with the same id makes no second run")
@@ -160,6 +169,7 @@ void add_run(CLI::App& app, Action& action) {
       "Examples:\n"
       "  lockstep run -n 2 -g 2 --timeout 30m -- python train.py --epochs 3\n"
       "  lockstep run --venv ~/venvs/train -- python train.py\n"
+      "  lockstep run --upload -n 2 -- python train.py\n"
       "  lockstep run run.yaml\n\n"
       "run.yaml:\n"
       "  name: first\n"

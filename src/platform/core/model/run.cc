@@ -4,6 +4,7 @@
 
 #include "base/format.h"
 #include "base/utf8.h"
+#include "platform/core/model/upload.h"
 
 namespace lockstep::model {
 namespace {
@@ -151,6 +152,14 @@ Result<void> check_software(const RunSpec& spec) {
   return environment ? check(*environment) : Result<void>();
 }
 
+Result<void> check_upload(const std::optional<std::string>& upload) {
+  if (!upload || is_sha256(*upload)) return {};
+  return invalid(
+      format("upload: '{}' is no id of an uploaded folder; `lockstep run --upload` sends "
+             "one",
+             escape_controls(*upload)));
+}
+
 Result<void> check_after_names(const std::vector<std::string>& after) {
   if (after.size() > kAfterLimit)
     return invalid(format("after: must name at most {} runs, got {}", kAfterLimit, after.size()));
@@ -218,6 +227,7 @@ Result<void> check(const RunSpec& spec) {
   TRY(check_software(spec));
   TRY(check_size(spec));
   TRY(check_folder("working_folder", spec.working_folder));
+  TRY(check_upload(spec.upload));
   return check_folder("checkpoint_folder", spec.checkpoint_folder);
 }
 

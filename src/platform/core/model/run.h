@@ -72,7 +72,8 @@ struct RunSpec {
   std::optional<ImageRuntime> runtime;             // of the image
   std::optional<std::vector<std::string>> mounts;  // of the image
   std::string working_folder;
-  std::string checkpoint_folder;  // empty: one below the daemon's folder
+  std::optional<std::string> upload;  // the id of an uploaded folder, in which the ranks start
+  std::string checkpoint_folder;      // empty: one below the daemon's folder
   RunClass run_class = RunClass::normal;
   int priority = 0;                // among the runs of its project: a higher one starts first
   std::vector<std::string> after;  // runs that must succeed before it starts
@@ -123,6 +124,9 @@ struct RunSpec {
         field("mounts", &RunSpec::mounts,
               "more folders of the host that the ranks in the image have, at the same paths"),
         field("working_folder", &RunSpec::working_folder, "folder in which the ranks start"),
+        field("upload", &RunSpec::upload,
+              "id of a folder that was sent to the daemon, of which each node gets a copy to start "
+              "in; set by --upload"),
         field("checkpoint_folder", &RunSpec::checkpoint_folder,
               "folder for checkpoints, the same on every node; empty: chosen by the daemon"),
         field("class", &RunSpec::run_class,

@@ -30,6 +30,7 @@ constexpr auto kScanning = "looking for old runs";
 constexpr auto kRemoving = "removing runs";
 constexpr auto kMakingRoom = "making room in the store";
 constexpr auto kSumming = "summing up metrics";
+constexpr auto kUploads = "removing files of uploaded folders";
 constexpr auto kShrinking = "giving back unused space of the store";
 
 template <class T>
@@ -55,9 +56,9 @@ void Janitor::run_slice() {
 }
 
 Janitor::SliceResult Janitor::do_one_task() {
-  for (const auto part :
-       {&Janitor::import_spool, &Janitor::process_queue, &Janitor::remove_runs, &Janitor::make_room,
-        &Janitor::continue_scan, &Janitor::summarize_metrics, &Janitor::shrink_database})
+  for (const auto part : {&Janitor::import_spool, &Janitor::process_queue, &Janitor::remove_runs,
+                          &Janitor::make_room, &Janitor::continue_scan, &Janitor::summarize_metrics,
+                          &Janitor::shrink_database, &Janitor::clean_up_uploads})
     if ((this->*part)() == SliceResult::worked) return SliceResult::worked;
   return SliceResult::idle;
 }
@@ -261,6 +262,15 @@ Janitor::SliceResult Janitor::shrink_database() {
   return log_outcome(kShrinking, error_of(setup_.database.shrink(kPagesAtOnce)))
              ? SliceResult::worked
              : SliceResult::idle;
+}
+
+// --- Uploaded folders ---
+
+Janitor::SliceResult Janitor::clean_up_uploads() {
+  if (setup_.uploads == nullptr) return SliceResult::idle;
+  const auto more = setup_.uploads->clean_up_slice();
+  if (more && !*more) return SliceResult::idle;
+  return log_outcome(kUploads, error_of(more)) ? SliceResult::worked : SliceResult::idle;
 }
 
 // --- Failures ---

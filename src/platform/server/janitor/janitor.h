@@ -26,6 +26,7 @@
 #include "platform/insight/insight.h"
 #include "platform/server/janitor/run_removal.h"
 #include "platform/server/janitor/spool_importer.h"
+#include "platform/server/uploads/upload_store.h"
 #include "platform/store/cleanup_tables.h"
 
 namespace lockstep::server {
@@ -50,7 +51,8 @@ struct JanitorSetup {
   Duration keep_logs = kKeepLogs;        // after the run's end
   Duration keep_metrics = kKeepMetrics;  // likewise
   Bytes store_max = kStoreMax;           // above it lines and points make room
-  Bytes unused_most = 64_MiB;  // above it the store's file shrinks; below it space is reused
+  Bytes unused_most = 64_MiB;      // above it the store's file shrinks; below it space is reused
+  UploadStore* uploads = nullptr;  // outlives the janitor; null: there are none
 };
 
 class Janitor {
@@ -86,6 +88,7 @@ class Janitor {
   SliceResult make_room();
   SliceResult shrink_database();
   SliceResult summarize_metrics();
+  SliceResult clean_up_uploads();
   Time clock_zero() const { return setup_.clock.now() - setup_.steady.since_boot(); }
   bool trusts_clock();
   void clean_up(const model::NodeName& node);

@@ -12,6 +12,7 @@ namespace lockstep::model {
 namespace {
 
 constexpr Duration kSettingMax = std::chrono::hours(24);
+constexpr Bytes kUploadMax = 1024_GiB;
 
 Result<void> check_at_least(std::string_view name, Duration value, Duration least,
                             std::string_view because) {
@@ -41,6 +42,9 @@ Result<void> check(const Settings& settings) {
   TRY(check_at_least("retry_pause_max", s.retry_pause_max, s.retry_pause_first,
                      " (retry_pause_first)"));
   TRY(check_at_least("host_silent_after", s.host_silent_after, seconds(3), ""));
+  if (s.upload_limit < Bytes(0) || s.upload_limit > kUploadMax)
+    return Error{Code::invalid, format("upload_limit: must be from 0 B to {}, not {}",
+                                       lockstep::text(kUploadMax), lockstep::text(s.upload_limit))};
   if (s.connection_timeout < seconds(1) || s.connection_timeout > std::chrono::hours(1))
     return Error{Code::invalid, format("connection_timeout: must be from 1s to 1h, not {}",
                                        lockstep::text(s.connection_timeout))};
@@ -66,7 +70,9 @@ std::string settings_text() {
   std::string lines;
   for_each_field<Settings>([&](const auto& field) {
     const std::string name(field.name);
-    lines += format("  {:<22} {:<5} {}\n", name, defaults.at(name), field.help);
+    std::string& value = defaults.at(name);
+    std::erase(value, ' ');  // of a size
+    lines += format("  {:<22} {:<6} {}\n", name, value, field.help);
   });
   return lines;
 }

@@ -27,6 +27,7 @@ struct Settings {
   Duration connection_timeout = std::chrono::seconds(5);
   int node_stops_per_day = 100;
   Duration host_silent_after = std::chrono::seconds(30);
+  Bytes upload_limit = 500_MiB;
 
   bool operator==(const Settings&) const = default;
 
@@ -66,7 +67,9 @@ struct Settings {
                       "takes its devices back; each further one is a loss")),
         field("host_silent_after", &Settings::host_silent_after,
               "without a call of its host service, until a host takes no run; a third of it is the "
-              "longest time between two calls"));
+              "longest time between two calls"),
+        field("upload_limit", &Settings::upload_limit,
+              "the size of a folder that `lockstep run --upload` may send"));
   }
 };
 
