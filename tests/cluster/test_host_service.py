@@ -1,120 +1,14 @@
-"""Host services of this machine that join a daemon: orders, reports, and the files of nodes.
-
-A service that runs as root starts no rank as root, so tests of root use an account without rights.
-"""
+"""Host services of this machine that join a daemon: orders, reports, and the files of nodes."""
 
 from __future__ import annotations
 
-import json
 import os
-import shutil
 import signal
-import subprocess
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
+from tests.cluster.hosts import Joined, agents_of
 
-from tests.conftest import PATIENCE, PROGRAM, Cluster, is_alive, wait_until
-
-AS_NOBODY = ("setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups")
-
-
-class Service:
-    """A host service with a folder of its own."""
-
-    def __init__(self, cluster: Cluster, place: Path, name: str) -> None:
-        self.name = name
-        home = place / name
-        self.folder = home / "host"
-        self._within = [*(AS_NOBODY if os.geteuid() == 0 else ()), str(place / "lockstep")]
-        self._environment = {
-            **cluster.environment,
-            "LOCKSTEP_HOME": str(home),
-            "HOME": str(place),
-            "XDG_RUNTIME_DIR": "",
-        }
-        self._process: subprocess.Popen[bytes] | None = None
-        token = cluster.ok("host", "token", name, "--pod", "left")
-        url = cluster.url()
-        done = self.command("host", "join", url, "--address", "127.0.0.1", stdin=token)
-        assert done.returncode == 0, done.stderr
-
-    def command(self, *words: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [*self._within, *words],
-            env=self._environment,
-            cwd="/",
-            input=stdin,
-            text=True,
-            capture_output=True,
-            timeout=PATIENCE,
-            check=False,
-        )
-
-    def start(self) -> None:
-        with (self.folder / "log").open("ab") as log:
-            self._process = subprocess.Popen(
-                [*self._within, "host", "serve"],
-                env=self._environment,
-                cwd="/",
-                stdout=log,
-                stderr=log,
-            )
-
-    def end(self, how: signal.Signals = signal.SIGTERM) -> int:
-        assert self._process is not None
-        self._process.send_signal(how)
-        return self._process.wait(timeout=PATIENCE)
-
-    def log(self) -> str:
-        return (self.folder / "log").read_text()
-
-
-class Joined:
-    """A daemon and two hosts, a and b."""
-
-    def __init__(self, cluster: Cluster, folder: Path) -> None:
-        self.cluster = cluster
-        self.services = [Service(cluster, folder, name) for name in ("a", "b")]
-        for service in self.services:
-            service.start()
-        self.await_open()
-
-    def hosts(self) -> dict[str, str]:
-        """Why each cannot be used; empty: it can."""
-        listed = json.loads(self.cluster.ok("host", "ls", "--json"))["hosts"]
-        return {host["id"]: host["unavailable"] for host in listed}
-
-    def await_open(self) -> None:
-        wait_until("both are open", lambda: list(self.hosts().values()) == ["", ""])
-
-    def submit(self, script: str, nodes: int = 2) -> str:
-        size = ("--nodes", str(nodes), "--devices", "1")
-        return self.cluster.ok("run", "--detach", *size, "--", "sh", "-c", script, cwd="/").strip()
-
-
-@pytest.fixture
-def place() -> Iterator[Path]:
-    """A folder of the user of the services, with a program that it can read."""
-    # The temporary folder of the tests may be private to root.
-    with tempfile.TemporaryDirectory(prefix="lockstep-hosts-", dir="/tmp") as name:
-        shutil.copy(PROGRAM, Path(name) / "lockstep")
-        Path(name).chmod(0o755)
-        if os.geteuid() == 0:
-            shutil.chown(name, "nobody", "nogroup")
-        yield Path(name)
-
-
-@pytest.fixture
-def joined(idle: Cluster, place: Path) -> Iterator[Joined]:
-    settings = ("--set", "host_silent_after=3s")
-    idle.ok("serve", "--engine", "hosts", "--port", "0", "--detach", *settings)
-    made = Joined(idle, place)
-    yield made
-    for service in made.services:
-        service.end(signal.SIGKILL)
+from tests.conftest import Cluster, is_alive, wait_until
 
 
 def test_hosts_join_take_a_run_and_clean_up_after_it(joined: Joined) -> None:
@@ -173,22 +67,6 @@ def test_the_lines_of_a_killed_agent_reach_the_daemon(joined: Joined) -> None:
             lambda s=service: not list(s.folder.glob("runs/*/*/*/*/*/spool")),  # type: ignore[misc]
         )
     assert sorted(cluster.logs(run))[:2] == ["[0] before", "[1] before"]
-
-
-def agents_of(joined: Joined) -> list[int]:
-    """The agents hold the lock of their node."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                words = (entry / "cmdline").read_bytes().split(b"\0")
-            except OSError:
-                continue
-            if len(words) > 2 and words[1] == b"agent":
-                folders = [str(service.folder).encode() for service in joined.services]
-                if any(words[2].startswith(folder) for folder in folders):
-                    found.append(int(entry.name))
-    return found
 
 
 def test_a_second_service_and_a_host_that_has_not_joined_are_errors(joined: Joined) -> None:
