@@ -108,12 +108,17 @@ std::string overview(const CLI::App& app) {
   return format("{}{}\n{}", page, kFirstRun, kFurther);
 }
 
+constexpr std::size_t kUsageWidth = 100;
+
 std::string command_page(const CLI::App& command) {
   std::vector<Entry> arguments, options;
   std::string usage = "Usage: lockstep " + command.get_name() + " [OPTIONS]";
   for (const CLI::Option* option : command.get_options()) {
     if (option->get_positional()) {
-      usage += " " + usage_of(*option);
+      const std::string words = usage_of(*option);
+      if (usage.size() + words.size() >= kUsageWidth && usage.find('\n') == usage.npos)
+        usage += "\n      ";
+      usage += " " + words;
       arguments.emplace_back(option->get_type_name(), option->get_description());
     } else {
       options.emplace_back(term_of(*option), option->get_description());
