@@ -87,9 +87,9 @@ void add_host(CLI::App& app, Action& action) {
   command->footer(
       "cordon, drain: no run starts there any more, those that are there go on to their end; drain "
       "says\nthat the host is to be taken away. release: it is given to runs again. dead: its "
-      "machine is off, so\nits nodes count as gone and their runs start again elsewhere. add: "
-      "copies Lockstep to machines by SSH,\nand prints what they have. rm: removes it there. "
-      "inventory: what this machine has. The last three\nneed no daemon.\n\n"
+      "machine is off,\nso its nodes count as gone and their runs start again elsewhere. add: "
+      "copies Lockstep to machines\nby SSH, and prints what they have. rm: removes it there. "
+      "inventory: what this machine has. The last\nthree need no daemon.\n\n"
       "token: a secret with which a machine joins once, within an hour. join: on that machine, "
       "takes the\ntoken and keeps its credential. serve: runs there from then on, reports the "
       "machine and starts\nagents; agents and ranks go on without it.\n\n"

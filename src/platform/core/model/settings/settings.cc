@@ -41,6 +41,9 @@ Result<void> check(const Settings& settings) {
   TRY(check_at_least("retry_pause_max", s.retry_pause_max, s.retry_pause_first,
                      " (retry_pause_first)"));
   TRY(check_at_least("host_silent_after", s.host_silent_after, seconds(3), ""));
+  if (s.lease != Duration(0))
+    TRY(check_at_least("lease", s.lease, s.unreachable_after,
+                       " (unreachable_after), or 0s (never)"));
   if (s.connection_timeout < seconds(1) || s.connection_timeout > std::chrono::hours(1))
     return Error{Code::invalid, format("connection_timeout: must be from 1s to 1h, not {}",
                                        lockstep::text(s.connection_timeout))};

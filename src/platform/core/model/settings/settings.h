@@ -27,6 +27,7 @@ struct Settings {
   Duration connection_timeout = std::chrono::seconds(5);
   int node_stops_per_day = 100;
   Duration host_silent_after = std::chrono::seconds(30);
+  Duration lease = std::chrono::minutes(30);  // zero: never
 
   bool operator==(const Settings&) const = default;
 
@@ -66,7 +67,10 @@ struct Settings {
                       "takes its devices back; each further one is a loss")),
         field("host_silent_after", &Settings::host_silent_after,
               "without a call of its host service, until a host takes no run; a third of it is the "
-              "longest time between two calls"));
+              "longest time between two calls"),
+        field("lease", &Settings::lease,
+              "without a call that reaches the daemon, until an agent on another machine ends its "
+              "ranks and itself, for runs without a lease of their own; 0s: never"));
   }
 };
 
