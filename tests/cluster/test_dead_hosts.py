@@ -80,3 +80,31 @@ def test_a_host_that_is_declared_dead_is_replaced_at_once_and_comes_back(joined:
     joined.await_open()
     cluster.ok("stop", run)
     cluster.ended(run)
+
+
+def test_ranks_end_with_their_lease_while_the_daemon_is_away(idle: Cluster, place: Path) -> None:
+    settings = (*SETTINGS, "--set", "unreachable_after=15s")
+    serve = ("serve", "--engine", "hosts", "--detach", *settings)
+    idle.ok(*serve, "--port", "0")
+    joined = Joined(idle, place)
+    try:
+        refused = idle.command("run", "--lease", "5s", "--", "true")
+        assert refused.returncode == 2 and "lease: must be 0s (never), or at least 15s" in (
+            refused.stderr
+        )
+        runs = [joined.submit("sleep 600", "--lease", lease, nodes=1) for lease in ("15s", "never")]
+        ends, stays = (idle.running_ranks(run)[0]["pid"] for run in runs)
+        port = idle.url().split("#")[0].rpartition(":")[2]
+        os.kill(idle.daemon_pid(), signal.SIGKILL)
+        wait_until("its lease ends", lambda: not is_alive(ends))
+        assert is_alive(stays)
+        idle.ok(*serve, "--port", port)
+        joined.await_open()
+        wait_until("the next attempt", lambda: len(idle.show(runs[0])["attempts"]) == 2)
+        assert "its lease" in idle.show(runs[0])["attempts"][0]["reason"]
+        assert len(idle.show(runs[1])["attempts"]) == 1
+        for run in runs:
+            idle.ok("stop", run)
+            idle.ended(run)
+    finally:
+        joined.end()

@@ -92,6 +92,12 @@ std::string usage_of(const CLI::Option& positional) {
   return positional.get_required() ? word : "[" + word + "]";
 }
 
+void add_to_usage(std::string& usage, const std::string& word) {
+  constexpr std::size_t kColumnsMax = 100;
+  const std::size_t line = usage.size() - (usage.rfind('\n') + 1);
+  usage += (line + 1 + word.size() <= kColumnsMax ? " " : "\n    ") + word;
+}
+
 }  // namespace
 
 std::string overview(const CLI::App& app) {
@@ -108,17 +114,12 @@ std::string overview(const CLI::App& app) {
   return format("{}{}\n{}", page, kFirstRun, kFurther);
 }
 
-constexpr std::size_t kUsageWidth = 100;
-
 std::string command_page(const CLI::App& command) {
   std::vector<Entry> arguments, options;
   std::string usage = "Usage: lockstep " + command.get_name() + " [OPTIONS]";
   for (const CLI::Option* option : command.get_options()) {
     if (option->get_positional()) {
-      const std::string words = usage_of(*option);
-      if (usage.size() + words.size() >= kUsageWidth && usage.find('\n') == usage.npos)
-        usage += "\n      ";
-      usage += " " + words;
+      add_to_usage(usage, usage_of(*option));
       arguments.emplace_back(option->get_type_name(), option->get_description());
     } else {
       options.emplace_back(term_of(*option), option->get_description());
