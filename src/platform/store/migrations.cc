@@ -341,11 +341,15 @@ constexpr std::string_view kLeases[] = {
     "alter table given_up_nodes add column gone_after integer",
 };
 
-constexpr std::array<std::span<const std::string_view>, 23> kMigrations = {
+constexpr std::string_view kLastProgress[] = {
+    "alter table nodes add column last_progress integer",
+};
+
+constexpr std::array<std::span<const std::string_view>, 24> kMigrations = {
     kRunsAndAttempts, kInsight, kHangAndResume, kBounds,       kRequests,  kControl,
     kPreemptions,     kShares,  kEvents,        kWeights,      kFaults,    kGenerations,
     kClock,           kOrphans, kStopReasons,   kFieldNames,   kEndedRuns, kUnreachable,
-    kAgents,          kEngines, kJoinedHosts,   kGivenUpNodes, kLeases};
+    kAgents,          kEngines, kJoinedHosts,   kGivenUpNodes, kLeases,    kLastProgress};
 
 Result<bool> has_table(Database& database, std::string_view name) {
   const auto found = TRY(database.rows<std::string>(

@@ -89,6 +89,7 @@ model::Node full_node() {
   node.stop_reason = model::StopReason::signal;
   node.message = "hm";
   node.last_heartbeat = Time(Duration(25));
+  node.last_progress = Time(Duration(23));
   node.unreachable_since = Time(Duration(21));
   node.kill_requested_at = Time(Duration(26));
   node.ranks = {{2, 0, 77, model::RankState::running, 0, false, std::nullopt, 120,
@@ -511,6 +512,7 @@ TEST_F(StoreTest, TwoRunsCannotHaveOneRequestId) {
 // here.
 void undo_newer_steps(Database& database) {
   for (auto sql : {"alter table attempts drop column lease",
+                   "alter table nodes drop column last_progress",
                    "alter table attempts drop column engine",
                    "alter table attempts drop column admitted",
                    "alter table nodes drop column handle",

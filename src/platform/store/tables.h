@@ -94,6 +94,7 @@ struct Table<model::Node> {
         column("incarnation", &Node::incarnation), column("pending_reason", &Node::pending_reason),
         column("stop_reason", &Node::stop_reason), column("message", &Node::message),
         column("last_heartbeat", &Node::last_heartbeat),
+        column("last_progress", &Node::last_progress),
         column("unreachable_since", &Node::unreachable_since),
         column("kill_requested_at", &Node::kill_requested_at));
   }

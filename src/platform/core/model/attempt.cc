@@ -44,6 +44,7 @@ bool has_material_change(const Node& before, const Node& after) {
   if (before.ranks.size() != after.ranks.size()) return true;
   Node same = before;
   same.last_heartbeat = after.last_heartbeat;
+  same.last_progress = after.last_progress;
   for (std::size_t i = 0; i < same.ranks.size(); ++i) same.ranks[i].step = after.ranks[i].step;
   return same != after;
 }

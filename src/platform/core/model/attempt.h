@@ -225,6 +225,7 @@ struct Node {
   StopReason stop_reason = StopReason::none;
   std::string message;    // what the agent reported about a failure
   Time last_heartbeat{};  // or the allocation time; stored every few seconds, not at each call
+  std::optional<Time> last_progress{};  // when a report last had a further step of a rank
   // Its last sign of life, while it is unreachable: silent, but not lost.
   std::optional<Time> unreachable_since{};
   std::optional<Time> kill_requested_at;  // when the last forced kill was requested
@@ -236,8 +237,8 @@ struct Node {
 // True if this is a start of another agent than the node's.
 bool is_second_agent(const Node& node, const std::string& incarnation);
 
-// True if the two differ in more than the last heartbeat and the ranks' steps. Such a change is
-// stored at once and increases the run's version.
+// True if the two differ in more than the last heartbeat, the last progress and the ranks' steps.
+// Such a change is stored at once and increases the run's version.
 bool has_material_change(const Node& before, const Node& after);
 
 // All of the node's ranks were started.

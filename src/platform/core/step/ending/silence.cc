@@ -35,16 +35,16 @@ std::ptrdiff_t count_unreachable(const Draft& draft, const model::AttemptId& att
   });
 }
 
-Time last_sign(const model::Node& node, const ListeningTimes& times) {
-  return std::max(node.last_heartbeat, times.listening_since);
+Time last_sign(const model::Node& node, const model::Tick& tick) {
+  return std::max(node.last_heartbeat, tick.listening_since);
 }
 
 // Without the time for which the daemon was slow. But a daemon that is always slow must not wait
 // without a bound.
-bool is_silent_for(const Draft& draft, const model::Node& node, const ListeningTimes& times,
+bool is_silent_for(const Draft& draft, const model::Node& node, const model::Tick& tick,
                    Duration limit) {
-  const Time sign = last_sign(node, times);
-  return draft.now() - std::max(sign, times.on_time_since) >= limit ||
+  const Time sign = last_sign(node, tick);
+  return draft.now() - std::max(sign, tick.on_time_since) >= limit ||
          draft.now() - sign >= std::max(limit, draft.settings().widespread_lost_after);
 }
 
@@ -63,9 +63,8 @@ void mark_unreachable(Draft& draft, const model::NodeId& id, Time since) {
 }
 
 void lose_silent_node(Draft& draft, const model::NodeId& id, model::Cause cause, std::string reason,
-                      bool is_widespread) {
-  mark_node_lost(draft, id, cause, std::move(reason),
-                 is_widespread ? HostBlame::not_counted : HostBlame::counted);
+                      HostBlame blame) {
+  mark_node_lost(draft, id, cause, std::move(reason), blame);
   kill_node(draft, id);
 }
 
@@ -77,29 +76,55 @@ Duration limit_while_draining(const Draft& draft, const model::Node& node) {
 }
 
 // The agent never called. It cannot while its node waits in a queue of the engine.
-void check_first_call(Draft& draft, const model::Node& node, const ListeningTimes& times,
+void check_first_call(Draft& draft, const model::Node& node, const model::Tick& tick,
                       bool is_widespread) {
   if (!node.pending_reason.empty()) return;
   const Duration limit =
       limit_while_silent(draft, draft.settings().first_call_limit, is_widespread);
-  if (!is_silent_for(draft, node, times, limit)) return;
+  if (!is_silent_for(draft, node, tick, limit)) return;
   lose_silent_node(draft, node.id, model::Cause::launch_failed,
                    format("the agent of {} did not call within {}; its agent.log may say why",
                           describe_location(node), short_text(limit)),
-                   is_widespread);
+                   is_widespread ? HostBlame::not_counted : HostBlame::counted);
+}
+
+// Nothing shows that the node's ranks have ended. Its host may only be cut off: all nodes of the
+// attempt are silent, or the others make progress, which mostly needs all ranks.
+bool may_go_on(const Draft& draft, const model::Node& node, const model::Tick& tick,
+               Duration limit) {
+  if (!tick.silent_hosts.contains(node.host)) return false;
+  const auto nodes = draft.nodes_of(node.id.attempt);
+  const auto is_heard = [](const model::Node* other) {
+    return other->state != model::NodeState::allocated && !model::ranks_are_final(*other) &&
+           !other->unreachable_since;
+  };
+  const auto makes_progress = [&](const model::Node* other) {
+    return other->id != node.id && other->last_progress &&
+           draft.now() - *other->last_progress < limit;
+  };
+  return std::ranges::none_of(nodes, is_heard) || std::ranges::any_of(nodes, makes_progress);
+}
+
+void check_silence(Draft& draft, const model::Node& node, const model::Tick& tick, Duration limit,
+                   HostBlame blame) {
+  if (!is_silent_for(draft, node, tick, limit)) return;
+  lose_silent_node(
+      draft, node.id, model::Cause::node_lost,
+      format("the agent of {} was silent for {}", describe_location(node), short_text(limit)),
+      blame);
 }
 
 }  // namespace
 
-void mark_unreachable_nodes(Draft& draft, const ListeningTimes& times) {
+void mark_unreachable_nodes(Draft& draft, const model::Tick& tick) {
   std::vector<model::NodeId> silent;
   for_each_calling_node(draft, [&](const model::Attempt& attempt, const model::Node& node) {
     if (attempt.state < model::AttemptState::draining && !node.unreachable_since &&
-        is_silent_for(draft, node, times, draft.settings().unreachable_after))
+        is_silent_for(draft, node, tick, draft.settings().unreachable_after))
       silent.push_back(node.id);
   });
   for (const model::NodeId& id : silent)
-    mark_unreachable(draft, id, last_sign(*draft.nodes.find(id), times));
+    mark_unreachable(draft, id, last_sign(*draft.nodes.find(id), tick));
 }
 
 bool is_silence_widespread(const Draft& draft) {
@@ -120,20 +145,22 @@ Duration limit_while_silent(const Draft& draft, Duration limit, bool is_widespre
   return is_widespread ? std::max(limit, draft.settings().widespread_lost_after) : limit;
 }
 
-void check_heartbeat(Draft& draft, const model::Node& node, const ListeningTimes& times,
+void check_heartbeat(Draft& draft, const model::Node& node, const model::Tick& tick,
                      bool is_widespread) {
   if (model::ranks_are_final(node)) return;
   if (node.state == model::NodeState::allocated)
-    return check_first_call(draft, node, times, is_widespread);
-  const bool drains = draft.attempts.find(node.id.attempt)->state == model::AttemptState::draining;
+    return check_first_call(draft, node, tick, is_widespread);
+  const model::Attempt& attempt = *draft.attempts.find(node.id.attempt);
+  // A silent host makes no run wait, because its node is given up if it does not end.
+  const bool drains = attempt.state == model::AttemptState::draining;
+  const bool may_be_late = is_widespread && !(drains && tick.silent_hosts.contains(node.host));
   const Duration limit = limit_while_silent(
-      draft, drains ? limit_while_draining(draft, node) : draft.settings().lost_after,
-      is_widespread);
-  if (!is_silent_for(draft, node, times, limit)) return;
-  lose_silent_node(
-      draft, node.id, model::Cause::node_lost,
-      format("the agent of {} was silent for {}", describe_location(node), short_text(limit)),
-      is_widespread);
+      draft, drains ? limit_while_draining(draft, node) : draft.settings().lost_after, may_be_late);
+  if (drains || !may_go_on(draft, node, tick, limit))
+    return check_silence(draft, node, tick, limit,
+                         may_be_late ? HostBlame::not_counted : HostBlame::counted);
+  if (attempt.lease)
+    check_silence(draft, node, tick, std::max(limit, *attempt.lease), HostBlame::not_counted);
 }
 
 void mark_reachable(Draft& draft, const model::NodeId& id) {

@@ -8,21 +8,16 @@
 
 namespace lockstep::step {
 
-// Since when the daemon could hear its agents.
-struct ListeningTimes {
-  Time listening_since{};  // it was not away, and not suspended
-  Time on_time_since{};    // its loop was not slow either
-};
-
 // So many nodes on several hosts are unreachable that the daemon or the network must be at fault.
 bool is_silence_widespread(const Draft& draft);
 
 // Marks the nodes as unreachable that have been silent for long enough, except those of attempts
 // that drain: these are killed anyway.
-void mark_unreachable_nodes(Draft& draft, const ListeningTimes& times);
+void mark_unreachable_nodes(Draft& draft, const model::Tick& tick);
 
-// Marks a silent node as lost and kills it, once its time is over.
-void check_heartbeat(Draft& draft, const model::Node& node, const ListeningTimes& times,
+// Marks a silent node as lost and kills it, once its time is over. If its host is silent too, and
+// its ranks may go on, that is only at the end of its lease.
+void check_heartbeat(Draft& draft, const model::Node& node, const model::Tick& tick,
                      bool is_widespread);
 
 // While the silence is widespread, nothing is lost or given up before the longer limit.

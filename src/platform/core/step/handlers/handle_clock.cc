@@ -34,6 +34,7 @@ void shift_times(Draft& draft, model::Run& run, const Move& move) {
   for (const model::Node* found : draft.nodes_of(id)) {
     model::Node& node = draft.nodes.edit(found->id);
     move(node.last_heartbeat);
+    move_if(node.last_progress);
     move_if(node.unreachable_since);
     move_if(node.kill_requested_at);
     for (model::Rank& rank : node.ranks) {

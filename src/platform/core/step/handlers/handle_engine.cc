@@ -155,10 +155,10 @@ bool all_heartbeats_since(const Draft& draft, const model::Attempt& attempt, Tim
 // Agents enforce the time limit themselves. After a break their reports come first: the ranks may
 // have ended in time while the daemon was away, or with the host, if an agent does not report
 // again. The same holds for an unreachable node, and for a slow daemon.
-void check_timeout(Draft& draft, const model::Attempt& attempt, const ListeningTimes& times) {
+void check_timeout(Draft& draft, const model::Attempt& attempt, const model::Tick& tick) {
   if (attempt.state != model::AttemptState::running) return;
   if (has_unreachable_node(draft, attempt.id)) return;
-  const Time since = std::max(times.listening_since, times.on_time_since);
+  const Time since = std::max(tick.listening_since, tick.on_time_since);
   if (draft.now() - since < kReconnectLimit) return;
   if (!all_heartbeats_since(draft, attempt, since)) return;
   const model::Run& run = *draft.runs.find(attempt.id.run);
@@ -170,16 +170,17 @@ void check_timeout(Draft& draft, const model::Attempt& attempt, const ListeningT
 // it sends heartbeats, to send its last logs. It also has longer while the daemon is slow or most
 // nodes are silent, because the command may not reach its agent.
 bool is_overdue(const Draft& draft, const model::Attempt& attempt, const model::Node& node,
-                const ListeningTimes& times, bool is_widespread) {
+                const model::Tick& tick, bool is_widespread) {
   if (node.state == model::NodeState::lost || !node.pending_reason.empty()) return true;
-  const Time stop = std::max(*attempt.draining, times.listening_since);
+  const Time stop = std::max(*attempt.draining, tick.listening_since);
   if (draft.now() - stop >= draft.settings().log_delivery_limit) return true;
   const model::RunSpec& spec = draft.runs.find(attempt.id.run)->spec;
-  if (is_widespread || draft.now() - std::max(stop, times.on_time_since) <
-                           model::grace_period_of(spec, draft.settings()) + kStopMargin)
+  const bool may_be_late = is_widespread && !tick.silent_hosts.contains(node.host);
+  if (may_be_late || draft.now() - std::max(stop, tick.on_time_since) <
+                         model::grace_period_of(spec, draft.settings()) + kStopMargin)
     return false;
   return !model::ranks_are_final(node) ||
-         draft.now() - std::max(node.last_heartbeat, times.listening_since) >=
+         draft.now() - std::max(node.last_heartbeat, tick.listening_since) >=
              draft.settings().unreachable_after;
 }
 
@@ -192,11 +193,10 @@ std::string devices_held_reason(const model::Attempt& attempt, const model::Node
 
 void check_draining(Draft& draft, const model::Attempt& attempt, const model::Tick& tick,
                     bool is_widespread) {
-  const ListeningTimes times{tick.listening_since, tick.on_time_since};
   std::vector<model::NodeId> stuck;
   for (const model::Node* node : draft.nodes_of(attempt.id))
     if (node->state != model::NodeState::released &&
-        is_overdue(draft, attempt, *node, times, is_widespread))
+        is_overdue(draft, attempt, *node, tick, is_widespread))
       stuck.push_back(node->id);
   for (const model::NodeId& node : stuck) kill_node(draft, node);
   if (!stuck.empty() && draft.now() - *attempt.draining >= kStuckLimit)
@@ -207,11 +207,10 @@ void check_draining(Draft& draft, const model::Attempt& attempt, const model::Ti
 
 void check_attempt(Draft& draft, const model::AttemptId& id, const model::Tick& tick,
                    bool is_widespread) {
-  const ListeningTimes times{tick.listening_since, tick.on_time_since};
   for (const model::Node* node : draft.nodes_of(id))
-    check_heartbeat(draft, *node, times, is_widespread);
-  check_ready(draft, *draft.attempts.find(id), times.listening_since, is_widespread);
-  check_timeout(draft, *draft.attempts.find(id), times);
+    check_heartbeat(draft, *node, tick, is_widespread);
+  check_ready(draft, *draft.attempts.find(id), tick.listening_since, is_widespread);
+  check_timeout(draft, *draft.attempts.find(id), tick);
   if (drains(draft, id)) check_draining(draft, *draft.attempts.find(id), tick, is_widespread);
 }
 
@@ -251,8 +250,7 @@ Result<void> handle_event(Draft& draft, const model::Tick& event) {
   clear_expired_losses(draft);
   adopt_next_facts(draft);
   check_orphans(draft);
-  const ListeningTimes times{event.listening_since, event.on_time_since};
-  mark_unreachable_nodes(draft, times);
+  mark_unreachable_nodes(draft, event);
   const bool is_widespread = is_silence_widespread(draft);
   for (const model::RunId& run : draft.open_runs()) {
     check_preconditions(draft, run);

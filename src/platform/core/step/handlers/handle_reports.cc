@@ -77,6 +77,7 @@ void keep_known_state(model::Rank& rank, const model::Rank& known, bool draining
 void merge_rank(model::Node& node, model::Rank rank, bool draining, Time now) {
   if (rank.state != model::RankState::running && !rank.ended) rank.ended = now;
   const auto known = std::ranges::find(node.ranks, rank.rank, &model::Rank::rank);
+  if (rank.step > (known == node.ranks.end() ? -1 : known->step)) node.last_progress = now;
   if (known == node.ranks.end()) {
     const auto after = std::ranges::upper_bound(node.ranks, rank.rank, {}, &model::Rank::rank);
     node.ranks.insert(after, rank);
