@@ -1,18 +1,20 @@
-"""A daemon with two host services of this machine."""
+"""Fixtures of tests with host services."""
 
 from __future__ import annotations
 
 import os
 import shutil
-import signal
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.cluster.host_services import Joined
+from tests.cluster.hosts import Joined
 
 from tests.conftest import PROGRAM, Cluster
+
+# Hosts are soon silent.
+SETTINGS = ("--set", "host_silent_after=3s")
 
 
 @pytest.fixture
@@ -29,9 +31,7 @@ def place() -> Iterator[Path]:
 
 @pytest.fixture
 def joined(idle: Cluster, place: Path) -> Iterator[Joined]:
-    settings = ("--set", "host_silent_after=3s")
-    idle.ok("serve", "--engine", "hosts", "--port", "0", "--detach", *settings)
+    idle.ok("serve", "--engine", "hosts", "--port", "0", "--detach", *SETTINGS)
     made = Joined(idle, place)
     yield made
-    for service in made.services:
-        service.end(signal.SIGKILL)
+    made.end()

@@ -6,7 +6,7 @@ import os
 import signal
 from pathlib import Path
 
-from tests.cluster.host_services import Joined
+from tests.cluster.hosts import Joined, agents_of
 
 from tests.conftest import Cluster, is_alive, wait_until
 
@@ -67,22 +67,6 @@ def test_the_lines_of_a_killed_agent_reach_the_daemon(joined: Joined) -> None:
             lambda s=service: not list(s.folder.glob("runs/*/*/*/*/*/spool")),  # type: ignore[misc]
         )
     assert sorted(cluster.logs(run))[:2] == ["[0] before", "[1] before"]
-
-
-def agents_of(joined: Joined) -> list[int]:
-    """The agents hold the lock of their node."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                words = (entry / "cmdline").read_bytes().split(b"\0")
-            except OSError:
-                continue
-            if len(words) > 2 and words[1] == b"agent":
-                folders = [str(service.folder).encode() for service in joined.services]
-                if any(words[2].startswith(folder) for folder in folders):
-                    found.append(int(entry.name))
-    return found
 
 
 def test_a_second_service_and_a_host_that_has_not_joined_are_errors(joined: Joined) -> None:

@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from tests.cluster.host_services import Joined
+from tests.cluster.hosts import Joined
 
 from tests.conftest import Cluster
 

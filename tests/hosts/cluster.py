@@ -19,8 +19,11 @@ from tests.conftest import PATIENCE, PROGRAM, wait_until
 
 UNIT = "lockstep-host-test.service"
 ROOT_HOME = "/var/lib/lockstep-host"
-# Bounds of the daemon at about a twentieth.
-SETTINGS = ("host_silent_after=3s", "kill_interval=1s")
+REAL_TIMES = bool(os.environ.get("LOCKSTEP_REAL_TIMES"))
+# Bounds of the daemon at about a twentieth: cuts of tests are that much shorter, too.
+SETTINGS = (
+    () if REAL_TIMES else ("host_silent_after=3s", "unreachable_after=15s", "kill_interval=1s")
+)
 
 
 class Cluster:
@@ -105,6 +108,10 @@ class Cluster:
         done = self.ok("run", "--detach", *size, *words, "--", "sh", "-c", script)
         return done.split()[0]
 
+    def submit_program(self, words: list[str], nodes: int, devices: int = 2) -> str:
+        size = ["--nodes", str(nodes), "--devices", str(devices)]
+        return self.ok("run", "--detach", *size, "--", *words).split()[0]
+
     def run(self, name: str) -> Any:
         return self.json("show", name)
 
@@ -141,6 +148,14 @@ class Cluster:
             f" -p KillMode=process -p Delegate=yes -p Restart=always -p RestartSec=1"
             f" {PROGRAM} host serve"
         )
+
+    def keep_served(self, host: Host) -> None:
+        """A host that booted again has lost the transient unit."""
+        if host.as_root(f"systemctl is-active {UNIT} || true").strip() != "active":
+            self.serve(host)
+
+    def restart_service(self, host: Host) -> None:
+        host.as_root(f"systemctl restart {UNIT}")
 
     def add(self, *hosts: Host) -> None:
         for host in hosts:

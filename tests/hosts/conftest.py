@@ -11,13 +11,13 @@ from tests.hosts.host import Host
 from tests.hosts.sandbox import Unavailable
 from tests.hosts.testbed import Testbed
 
-from tests.conftest import PROGRAM
+from tests.conftest import BUILD
 
 
 @pytest.fixture(scope="session")
 def testbed() -> Iterator[Testbed]:
     try:
-        with Testbed(4, (PROGRAM,)) as made:
+        with Testbed(4, (BUILD,)) as made:
             yield made
     except Unavailable as why:
         pytest.skip(str(why))

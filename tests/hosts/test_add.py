@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.hosts.cluster import REAL_TIMES
 from tests.hosts.commands import Commands, make_debian_package
 from tests.hosts.host import Host
 from tests.hosts.sandbox import descendants, name_of
@@ -112,6 +113,18 @@ def test_a_host_behind_a_firewall_that_drops_is_given_up_after_the_timeout(
     finally:
         hosts[2].undrop("login")
     assert "no answer within 1s: check that it is up, or allow more with --timeout" in refused
+
+
+def test_a_login_that_takes_longer_than_three_seconds_is_no_failure(
+    lockstep: Commands, hosts: list[Host], package: Path
+) -> None:
+    delay = 10 if REAL_TIMES else 3.5
+    hosts[1].run(f"sed -i '1i sleep {delay}' ~/.bashrc")
+    try:
+        found = added(lockstep, package, "gpu2")["gpu2"]
+    finally:
+        hosts[1].as_root("sed -i 1d /home/ann/.bashrc")
+    assert found["error"] is None
 
 
 def test_ctrl_c_ends_each_ssh(lockstep: Commands, hosts: list[Host], package: Path) -> None:

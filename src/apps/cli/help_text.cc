@@ -92,6 +92,12 @@ std::string usage_of(const CLI::Option& positional) {
   return positional.get_required() ? word : "[" + word + "]";
 }
 
+void add_to_usage(std::string& usage, const std::string& word) {
+  constexpr std::size_t kColumnsMax = 100;
+  const std::size_t line = usage.size() - (usage.rfind('\n') + 1);
+  usage += (line + 1 + word.size() <= kColumnsMax ? " " : "\n    ") + word;
+}
+
 }  // namespace
 
 std::string overview(const CLI::App& app) {
@@ -113,7 +119,7 @@ std::string command_page(const CLI::App& command) {
   std::string usage = "Usage: lockstep " + command.get_name() + " [OPTIONS]";
   for (const CLI::Option* option : command.get_options()) {
     if (option->get_positional()) {
-      usage += " " + usage_of(*option);
+      add_to_usage(usage, usage_of(*option));
       arguments.emplace_back(option->get_type_name(), option->get_description());
     } else {
       options.emplace_back(term_of(*option), option->get_description());

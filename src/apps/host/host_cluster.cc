@@ -60,7 +60,7 @@ Result<void> check_url(const std::string& url) {
                       url)};
 }
 
-// Whether the reason is another one than that its service is about to call.
+// The reason is another one than that its service is about to call.
 bool was_heard(const std::string& unavailable) {
   return unavailable != model::kNodesNotKnown &&
          unavailable.find("has not called") == std::string::npos;

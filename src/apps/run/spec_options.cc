@@ -33,6 +33,9 @@ constexpr Names kNames[] = {
 constexpr std::string_view kNoOptions[] = {"command",        "env",       "needs",
                                            "working_folder", "remainder", "upload"};
 
+// Their zero means never, and may be written so.
+constexpr std::string_view kMayBeNever[] = {"hang_after", "lease"};
+
 Names names_of(std::string_view field) {
   const auto* found = std::ranges::find(kNames, field, &Names::field);
   return found == std::end(kNames) ? Names{} : *found;
@@ -146,9 +149,10 @@ void SpecOptions::add(CLI::App& command, const Field<Record, Value>& field,
     auto* option = command.add_option(names, *words, help_of(field))
                        ->type_name(std::string(type.empty() ? OptionValue<Value>::type : type));
     if (field.range) option->check(whole_number(field.range->least, field.range->most));
-    setters_.push_back([option, words, name, part, member](model::RunSpec& spec) -> Result<void> {
+    const bool may_be_never = std::ranges::find(kMayBeNever, field.name) != std::end(kMayBeNever);
+    setters_.push_back([=](model::RunSpec& spec) -> Result<void> {
       if (option->count() == 0) return {};
-      auto value = OptionValue<Value>::from(*words);
+      auto value = OptionValue<Value>::from(may_be_never && *words == "never" ? "0s" : *words);
       if (!value) return std::move(value).error().with_context(name);
       part(spec).*member = *std::move(value);
       return {};

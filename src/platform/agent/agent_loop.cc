@@ -60,6 +60,7 @@ AgentSettings settings_of(const host::LaunchSpec& launch, const model::NodeId& n
           .hang_after = launch.hang_after,
           .time_left = launch.time_left,
           .start_limit = launch.start_limit,
+          .lease = launch.lease,
           .on_failure = launch.on_failure,
           .prepares_environment = launch.software || FileFetch::is_needed(launch, node),
           .clock_zero = clock.zero};
@@ -172,7 +173,8 @@ void AgentLoop::run_once() {
   if (preparation_) check_preparation();
   if (next_log_check_.passed()) limit_log_size();
   if (streams_.pass_on_due_lines()) carry_out(ReportStatus{});
-  handle(TimePassed{heartbeat_sender_->time_since_answer(), heartbeat_sender_->all_delivered()});
+  handle(TimePassed{heartbeat_sender_->time_since_answer(), heartbeat_sender_->all_delivered(),
+                    heartbeat_sender_->time_since_contact()});
   check_stragglers();
 }
 

@@ -472,6 +472,23 @@ TEST_F(AgentTest, ARefusalThatPassesEndsNothing) {
   EXPECT_EQ(daemon_.lines(0), "over\n");
 }
 
+TEST_F(AgentTest, RanksEndWithTheLeaseOfTheirAgentThatDoesNotReachTheDaemon) {
+  launch_.lease = milliseconds(1500);
+  shell("echo up; exec sleep 600");
+  start();
+  ASSERT_TRUE(eventually([&] { return daemon_.has_line_with("up"); }));
+  const int calls = daemon_.calls();
+  ASSERT_TRUE(eventually([&] { return daemon_.calls() >= calls + 10; }));
+  EXPECT_FALSE(marked().empty()) << "each call renews it";
+  daemon_.set(DaemonBehavior::away);
+  ASSERT_TRUE(eventually([&] { return marked().empty(); }));
+  daemon_.set(DaemonBehavior::up);
+  ASSERT_EQ(finish(), 0);
+  EXPECT_EQ(daemon_.last().ranks[0].code, SIGTERM);
+  EXPECT_TRUE(daemon_.last().ranks[0].signalled_by_agent);
+  EXPECT_NE(daemon_.last().message.find("its lease"), std::string::npos);
+}
+
 TEST_F(AgentTest, ANodeThatIsRefusedForTooLongKillsItsRanksAndLeaves) {
   launch_.refusal_limit = milliseconds(300);
   shell("trap '' TERM; echo up; while :; do sleep 0.05; done");

@@ -94,6 +94,7 @@ host::LaunchSpec program_of(const model::State& state, const model::Attempt& att
   launch.on_failure = run.spec.on_failure;
   launch.time_left = run.spec.timeout - run.time_used;
   launch.start_limit = state.settings.start_limit;
+  launch.lease = attempt.lease.value_or(Duration(0));
   return launch;
 }
 

@@ -45,6 +45,9 @@ struct LaunchSpec {
   std::string secret;       // the attempt's, 64 hex digits
   Duration hang_after{};    // without progress of a rank that has reported; zero: never
   Duration time_left{};     // running time that is left; the agent enforces it, too
+  // Without a call that reaches the daemon for so long, the agent ends its ranks and itself; zero:
+  // never.
+  Duration lease{};
   model::OnFailure on_failure = model::OnFailure::restart;  // when a rank is killed
   Duration start_limit{};  // time after the first `start` by which the ranks of all nodes run, or
                            // never will
@@ -83,6 +86,7 @@ struct LaunchSpec {
         required(field("secret", &LaunchSpec::secret, "the attempt's secret")),
         field("hang_after", &LaunchSpec::hang_after, "a rank without progress is hung; 0s: never"),
         field("time_left", &LaunchSpec::time_left, "running time left"),
+        field("lease", &LaunchSpec::lease, "without reaching the daemon, until its end; 0s: never"),
         field("on_failure", &LaunchSpec::on_failure, "what follows when a rank is killed"),
         field("start_limit", &LaunchSpec::start_limit, "for the ranks of all nodes to start"),
         field("flight_look", &LaunchSpec::straggler_check_interval,

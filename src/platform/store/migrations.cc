@@ -336,11 +336,16 @@ constexpr std::string_view kGivenUpNodes[] = {
     ) strict, without rowid)",
 };
 
-constexpr std::array<std::span<const std::string_view>, 22> kMigrations = {
-    kRunsAndAttempts, kInsight, kHangAndResume, kBounds,      kRequests,  kControl,
-    kPreemptions,     kShares,  kEvents,        kWeights,     kFaults,    kGenerations,
-    kClock,           kOrphans, kStopReasons,   kFieldNames,  kEndedRuns, kUnreachable,
-    kAgents,          kEngines, kJoinedHosts,   kGivenUpNodes};
+constexpr std::string_view kLeases[] = {
+    "alter table attempts add column lease integer",
+    "alter table given_up_nodes add column gone_after integer",
+};
+
+constexpr std::array<std::span<const std::string_view>, 23> kMigrations = {
+    kRunsAndAttempts, kInsight, kHangAndResume, kBounds,       kRequests,  kControl,
+    kPreemptions,     kShares,  kEvents,        kWeights,      kFaults,    kGenerations,
+    kClock,           kOrphans, kStopReasons,   kFieldNames,   kEndedRuns, kUnreachable,
+    kAgents,          kEngines, kJoinedHosts,   kGivenUpNodes, kLeases};
 
 Result<bool> has_table(Database& database, std::string_view name) {
   const auto found = TRY(database.rows<std::string>(

@@ -68,6 +68,7 @@ model::Attempt full_attempt() {
   attempt.move_destination = {{"a", {1, 3}}};
   attempt.generation = "1a2b3c4d5e6f7a8b";
   attempt.engine = "slurm";
+  attempt.lease = std::chrono::minutes(30);
   attempt.admitted = Time(Duration(15));
   return attempt;
 }
@@ -137,7 +138,8 @@ std::vector<model::Change> all_rows() {
                              .engine = "hosts",
                              .devices = {"b", {0, 1}},
                              .since = Time(Duration(50)),
-                             .last_call = Time(Duration(20))},
+                             .last_call = Time(Duration(20)),
+                             .gone_after = Duration(700)},
           model::StoreRow{"3f9c0a5e7d21b864", 12}};
 }
 
@@ -508,7 +510,8 @@ TEST_F(StoreTest, TwoRunsCannotHaveOneRequestId) {
 // Removes everything that files older than the fifth step lack; a new step adds its own removal
 // here.
 void undo_newer_steps(Database& database) {
-  for (auto sql : {"alter table attempts drop column engine",
+  for (auto sql : {"alter table attempts drop column lease",
+                   "alter table attempts drop column engine",
                    "alter table attempts drop column admitted",
                    "alter table nodes drop column handle",
                    "alter table nodes drop column incarnation",

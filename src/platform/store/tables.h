@@ -64,10 +64,11 @@ struct Table<model::Attempt> {
                       key("number", [](auto& attempt) -> auto& { return attempt.id.run.number; }),
                       key("epoch", [](auto& attempt) -> auto& { return attempt.id.epoch; }),
                       fixed("generation", &Attempt::generation), fixed("engine", &Attempt::engine),
-                      fixed("created", &Attempt::created), column("admitted", &Attempt::admitted),
-                      column("state", &Attempt::state), column("cause", &Attempt::cause),
-                      column("reason", &Attempt::reason), column("started", &Attempt::started),
-                      column("draining", &Attempt::draining), column("ended", &Attempt::ended),
+                      fixed("lease", &Attempt::lease), fixed("created", &Attempt::created),
+                      column("admitted", &Attempt::admitted), column("state", &Attempt::state),
+                      column("cause", &Attempt::cause), column("reason", &Attempt::reason),
+                      column("started", &Attempt::started), column("draining", &Attempt::draining),
+                      column("ended", &Attempt::ended),
                       column("last_checkpoint", &Attempt::last_checkpoint),
                       column("last_checkpoint_step", &Attempt::last_checkpoint_step),
                       column("move_destination", &Attempt::move_destination));
@@ -177,7 +178,7 @@ struct Table<model::GivenUpNode> {
         key("node", [](auto& node) -> auto& { return node.id.index; }),
         column("generation", &Node::generation), column("engine", &Node::engine),
         column("devices", &Node::devices), column("since", &Node::since),
-        column("last_call", &Node::last_call),
+        column("last_call", &Node::last_call), column("gone_after", &Node::gone_after),
         column("kill_requested_at", &Node::kill_requested_at));
   }
 };

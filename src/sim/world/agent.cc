@@ -22,6 +22,7 @@ agent::AgentSettings settings_of(const host::LaunchSpec& launch, const model::Cl
           .hang_after = launch.hang_after,
           .time_left = launch.time_left,
           .start_limit = launch.start_limit,
+          .lease = launch.lease,
           .on_failure = launch.on_failure,
           .clock_zero = clock.zero};
 }
@@ -84,7 +85,8 @@ void Agent::run_loop(std::function<void(Agent&)> act) {
 void Agent::finish_iteration() {
   if (gone_ || starting_) return;
   const model::StopReason before = state_.stop_reason;
-  handle(agent::TimePassed{now() - heartbeats_.last_answer(), heartbeats_.is_status_delivered()});
+  handle(agent::TimePassed{now() - heartbeats_.last_answer(), heartbeats_.is_status_delivered(),
+                           now() - heartbeats_.last_contact()});
   if (before != state_.stop_reason && state_.stop_reason == model::StopReason::timeout &&
       !state_.running_end)
     components_.truth.start_wait_timed_out(launch_);

@@ -20,6 +20,7 @@ struct AgentSettings {
   Duration hang_after{};
   Duration time_left{};
   Duration start_limit{};
+  Duration lease{};
   model::OnFailure on_failure = model::OnFailure::restart;
   bool prepares_environment = false;  // the ranks need one that the shell prepares first
   Time clock_zero{};  // the wall-clock time at which the clock of the moments was zero
@@ -67,6 +68,7 @@ struct AgentState {
   std::optional<Duration> next_activity_check;  // of the running ranks
   std::optional<Duration> next_leftover_check;
   std::optional<Duration> leftover_limit;  // when to give up on leftovers
+  std::optional<Duration> lease_end;       // as of the last call that reached the daemon
   std::optional<Duration> exit_limit;      // when to exit without `leave` or a full delivery
 };
 

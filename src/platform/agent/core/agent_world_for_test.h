@@ -45,7 +45,7 @@ class AgentStepTest : public testing::Test {
     for (Duration left = duration; left > Duration(0) && !exited; left -= kSecond) {
       now += std::min(left, kSecond);
       since_answer += daemon_is_away ? std::min(left, kSecond) : Duration(0);
-      handle(TimePassed{since_answer, all_delivered});
+      handle(TimePassed{since_answer, all_delivered, since_answer});
     }
   }
   // Until nothing is left of the ranks.

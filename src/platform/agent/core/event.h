@@ -88,9 +88,11 @@ struct AgentSignalled {
   int signal = 0;
 };
 // since_answer: the time since the daemon's last answer. all_delivered: the daemon has everything.
+// since_contact: the time since the begin of the last call that reached a daemon.
 struct TimePassed {
   Duration since_answer{};
   bool all_delivered = false;
+  Duration since_contact{};
 };
 
 using Event = std::variant<CommandReceived, EnvironmentPrepared, RanksStarted, RankRestarted,

@@ -40,6 +40,7 @@ void HeartbeatSchedule::begin_call(Duration now) {
 bool HeartbeatSchedule::handle_answer(const model::Command& command, Duration now) {
   clear_failures();
   version_answered_ = version_sent_;
+  last_contact_ = begun_;
   orphaned_ = command.orphaned;
   if (orphaned_) next_call_ = now + kOrphanInterval;
   if (orphaned_ && command.kind != model::CommandKind::stop) return false;

@@ -24,7 +24,8 @@ class HeartbeatSchedule {
     Duration refusal_limit;       // how long refusals must last until they count
   };
 
-  HeartbeatSchedule(Times times, Duration now) : times_(times), last_answer_(now) {}
+  HeartbeatSchedule(Times times, Duration now)
+      : times_(times), last_answer_(now), last_contact_(now) {}
 
   void record_status_change() { ++version_; }
   // The daemon's answer sets the time between calls, for this call and the later ones.
@@ -47,6 +48,8 @@ class HeartbeatSchedule {
   // True if the daemon has the current status.
   bool is_status_delivered() const { return version_answered_ == version_; }
   Duration last_answer() const { return last_answer_; }
+  // The begin of the last call that was answered: the daemon received it at that time or later.
+  Duration last_contact() const { return last_contact_; }
 
   // The last order, and whether refusals count.
   const model::Command& command() const { return command_; }
@@ -60,6 +63,7 @@ class HeartbeatSchedule {
   Duration begun_{};                   // the call in progress
   Duration next_call_{};
   Duration last_answer_;
+  Duration last_contact_;
   int failures_ = 0;                     // in a row
   std::optional<Duration> refusal_end_;  // of refusals without a break
   model::Command command_;

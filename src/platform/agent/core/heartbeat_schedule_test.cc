@@ -62,6 +62,19 @@ TEST_F(Schedule, TheDaemonSetsTheIntervalWithinBounds) {
   EXPECT_EQ(schedule.interval(), milliseconds(50));
 }
 
+TEST_F(Schedule, AContactIsTheBeginOfACallThatWasAnswered) {
+  const Duration begun = now;
+  schedule.begin_call(now);
+  now += seconds(10);
+  schedule.handle_answer({}, now);
+  EXPECT_EQ(schedule.last_contact(), begun);
+  fail(Code::unavailable);
+  fail(Code::denied);
+  EXPECT_EQ(schedule.last_contact(), begun);
+  answer(CommandKind::none, true);
+  EXPECT_EQ(schedule.last_contact(), now) << "the daemon of another store tells where it is, too";
+}
+
 TEST_F(Schedule, WhileTheDaemonIsAwayThePausesGrowToASecondAndNewsWaits) {
   for (const auto expected : {50, 100, 200, 400, 800, 1000, 1000}) {
     fail(Code::unavailable);

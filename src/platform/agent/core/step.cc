@@ -27,6 +27,8 @@ constexpr Duration kLeftoverCheckInterval = milliseconds(20);
 constexpr Duration kLeftoverTimeMax = seconds(10);
 constexpr Duration kExitWaitMax = hours(24);
 constexpr Duration kLastItemsMax = minutes(5);
+// After the lease and the grace period. The daemon allows a minute (kLeaseMargin).
+constexpr Duration kLeaseExitMax = seconds(30);
 
 class Step {
  public:
@@ -67,6 +69,7 @@ class Step {
   bool failure_ends_all() const;
   void begin_cleanup();
   void check_progress(Duration since_answer);
+  void check_lease(Duration since_contact);
   void check_exit(bool all_delivered);
 
   AgentState& state_;
@@ -320,6 +323,7 @@ void Step::handle(const TimePassed& event) {
   if (state_.phase == Phase::preparing) check_preparation();
   if (passed(state_.time_out)) begin_stop(StopReason::timeout, "time-out");
   if (passed(state_.unattended_stop)) begin_stop(StopReason::none, "");
+  check_lease(event.since_contact);
   if (state_.phase == Phase::stopping && passed(state_.next_kill)) kill_ranks();
   if (state_.phase == Phase::cleaning_up && passed(state_.next_leftover_check)) {
     if (!state_.leftover_limit) state_.leftover_limit = now_ + kLeftoverTimeMax;
@@ -351,6 +355,20 @@ void Step::check_progress(Duration since_answer) {
   begin_stop(StopReason::no_progress,
              format("rank {} has made no progress since step {}, and the daemon does not answer",
                     rank->rank, rank->step));
+}
+
+// The daemon takes the node for gone, and starts the run elsewhere. So nothing of it may be left,
+// even if the daemon hears nothing of its end. Ranks that have ended by then hold no devices, and
+// their agent waits to deliver their results.
+void Step::check_lease(Duration since_contact) {
+  const Duration lease = state_.settings.lease;
+  state_.lease_end.reset();
+  if (lease <= Duration(0) || state_.phase >= Phase::stopping) return;
+  state_.lease_end = now_ - since_contact + lease;
+  if (!passed(state_.lease_end)) return;
+  begin_stop(StopReason::none,
+             format("no call has reached the daemon for {}, its lease", text(lease)));
+  state_.exit_limit = now_ + state_.grace + kLeaseExitMax;
 }
 
 // --- The end of the agent ---
@@ -402,6 +420,7 @@ std::optional<Duration> next_deadline(const AgentState& state, Duration now) {
   add(state.unattended_stop);
   if (state.phase == Phase::stopping) add(state.next_kill);
   if (state.phase == Phase::cleaning_up) add(state.next_leftover_check);
+  if (state.phase < Phase::stopping) add(state.lease_end);
   if (state.phase == Phase::ended) add(state.exit_limit);
   if (state.phase != Phase::running) return next;
   add(state.next_activity_check);

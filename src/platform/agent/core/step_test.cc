@@ -346,6 +346,70 @@ TEST_F(AgentStep, WithoutADaemonTheAgentStopsRanksThatHang) {
   EXPECT_THAT(state.message, AllOf(HasSubstr("rank 2"), HasSubstr("step 5")));
 }
 
+TEST_F(AgentStep, AnAgentThatDoesNotReachTheDaemonForItsLeaseEndsItsRanksAndItself) {
+  auto settings = settings_for_test();
+  settings.hang_after = Duration(0);
+  settings.lease = 60 * kSecond;
+  configure(settings);
+  start();
+  daemon_is_away = true;
+  all_delivered = false;
+  pass(59 * kSecond);
+  EXPECT_TRUE(signals.empty());
+  EXPECT_EQ(*next_deadline(state, now) - now, kSecond);
+  pass(kSecond);
+  EXPECT_THAT(signals, ElementsAre(SIGTERM));
+  EXPECT_THAT(state.message, HasSubstr("no call has reached the daemon for 1m, its lease"));
+  end(0, model::RankState::killed, SIGTERM);
+  end(1, model::RankState::killed, SIGTERM);
+  clean_up();
+  EXPECT_FALSE(exited) << "the daemon may come back and hear of it";
+  pass(40 * kSecond);
+  EXPECT_TRUE(exited);
+}
+
+TEST_F(AgentStep, ACallThatReachesTheDaemonRenewsTheLease) {
+  auto settings = settings_for_test();
+  settings.hang_after = Duration(0);
+  settings.time_left = 1000 * kSecond;
+  settings.lease = 60 * kSecond;
+  configure(settings);
+  start();
+  for (int i = 0; i < 3; ++i) {
+    daemon_is_away = true;
+    pass(59 * kSecond);
+    daemon_is_away = false;
+    since_answer = Duration(0);
+    pass(kSecond);
+  }
+  EXPECT_TRUE(signals.empty());
+}
+
+TEST_F(AgentStep, WithoutALeaseRanksGoOnWithoutADaemon) {
+  auto settings = settings_for_test();
+  settings.hang_after = Duration(0);
+  settings.time_left = 100'000 * kSecond;
+  configure(settings);
+  start();
+  daemon_is_away = true;
+  pass(7200 * kSecond);
+  EXPECT_TRUE(signals.empty());
+}
+
+TEST_F(AgentStep, ALeaseDoesNotKeepAnAgentFromDeliveringWhatItsRanksDid) {
+  auto settings = settings_for_test();
+  settings.lease = 60 * kSecond;
+  configure(settings);
+  start();
+  end(0, model::RankState::exited, 0);
+  end(1, model::RankState::exited, 0);
+  clean_up();
+  daemon_is_away = true;
+  all_delivered = false;
+  pass(7200 * kSecond);
+  EXPECT_FALSE(exited);
+}
+
 TEST_F(AgentStep, AStoppedRankIsReportedWithinTwoSeconds) {
   start();
   pass(kSecond);

@@ -117,6 +117,11 @@ Duration HeartbeatSender::time_since_answer() const {
   return steady_now() - schedule_.last_answer();
 }
 
+Duration HeartbeatSender::time_since_contact() const {
+  Lock lock(mutex_);
+  return steady_now() - schedule_.last_contact();
+}
+
 void HeartbeatSender::clear_wake() {
   std::uint64_t count = 0;
   [[maybe_unused]] auto n = ::read(wake_fd_.get(), &count, sizeof count);

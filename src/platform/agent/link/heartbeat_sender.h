@@ -71,6 +71,7 @@ class HeartbeatSender {
   bool all_delivered() const;
   // Time since the daemon's last answer.
   Duration time_since_answer() const;
+  Duration time_since_contact() const;
   int wake_fd() const { return wake_fd_.get(); }
   // Makes wake_fd() unreadable until the next change.
   void clear_wake();

@@ -130,6 +130,9 @@ struct Attempt {
   Cause cause = Cause::none;
   std::string reason;
   std::string engine{};  // that starts it; empty: created by an older daemon
+  // Without a call that reaches the daemon for so long, an agent ends its ranks and itself. None:
+  // never.
+  std::optional<Duration> lease{};
   Time created{};
   std::optional<Time> admitted{};  // when the last of its nodes left its engine's own queue
   std::optional<Time> started;     // all nodes reported `running`

@@ -18,7 +18,9 @@ struct GivenUpNode {
   std::string engine{};      // that started it
   HostDevices devices{};
   Time since{};
-  Time last_call{};                         // of its agent
+  Time last_call{};  // of its agent
+  // So long after that call its agent has ended its processes. None: maybe never.
+  std::optional<Duration> gone_after{};
   std::optional<Time> kill_requested_at{};  // when the last forced kill was requested
   bool gone = false;                        // the row is removed
 

@@ -62,6 +62,7 @@ struct RunSpec {
   int rank_loss_retries = 3;                       // after a lost rank or node, or a hung rank
   Duration hang_after = std::chrono::minutes(30);  // without progress of a rank; zero: never
   std::optional<Duration> grace_period;            // from SIGTERM to SIGKILL; none: the daemon's
+  std::optional<Duration> lease;  // of its agents, see Attempt; none: the daemon's; zero: never
   OnFailure on_failure = OnFailure::restart;
   std::map<std::string, std::string> env;
   // At most one of the four; software_environment() has it as one value.
@@ -108,6 +109,9 @@ struct RunSpec {
             "grace_period", &RunSpec::grace_period,
             "time from SIGTERM to SIGKILL when its ranks are to end, to save a checkpoint; absent: "
             "chosen by the daemon"),
+        field("lease", &RunSpec::lease,
+              "time without a call that reaches the daemon, after which an agent ends its ranks "
+              "and itself; absent: chosen by the daemon; 0s: never"),
         field("on_failure", &RunSpec::on_failure,
               "when a rank is killed: restart from the last checkpoint; or, of a program that can, "
               "shrink to the ranks that are left, or wait for the rank to be started again"),

@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -54,13 +55,16 @@ struct Usage {
 void add_usage(Usage& usage, const Run& run, int sign = 1);
 std::int64_t day_of(Time time);
 
+// The engine of the daemon's own machine.
+inline constexpr std::string_view kLocalEngine = "local";
+
 // Ordered containers throughout: decisions must not depend on hashing.
 struct State {
   // `map`, `settings`, `engine`, `numbers`, `engine_has_listed` and `hosts_make_map` are not rows.
   map::ClusterMap map;
   bool hosts_make_map = false;  // apply() makes the map from `hosts`; set before the first of them
   Settings settings;
-  std::string engine = "local";  // the name of the one that starts attempts
+  std::string engine{kLocalEngine};  // the name of the one that starts attempts
   // By project, the highest number ever given to a run here, including stores that no longer exist.
   std::map<std::string, std::int64_t> numbers;
   bool engine_has_listed = true;  // false: no run starts until the engine has listed its nodes

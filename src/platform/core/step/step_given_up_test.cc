@@ -8,6 +8,7 @@
 namespace lockstep::step {
 namespace {
 
+using std::chrono::minutes;
 using std::chrono::seconds;
 using ::testing::HasSubstr;
 using testing_world::map_of;
@@ -129,6 +130,69 @@ TEST_F(GivenUpTest, ALateReportOfItChangesNothing) {
   world.apply_event_ok(world.ended(lost, model::RankState::exited, 0));
   EXPECT_EQ(world.state.nodes, before.nodes);
   EXPECT_EQ(world.state.given_up, before.given_up);
+}
+
+TEST_F(GivenUpTest, ItIsGoneWhenItsAgentHasCertainlyEndedIt) {
+  world.state.attempts.at({run, 1}).lease = minutes(30);
+  world.state.nodes.at(lost).agents = {{.id = "a1"}};
+  give_up_host_b();
+  const auto limit = minutes(30) + seconds(10) + minutes(1);  // lease, grace period, margin
+  EXPECT_EQ(world.state.given_up.at(lost).gone_after, limit);
+  tick(limit - seconds(31), {"b"});
+  EXPECT_TRUE(world.state.given_up.contains(lost));
+  tick(seconds(1), {"b"});
+  EXPECT_TRUE(world.state.given_up.empty());
+}
+
+TEST_F(GivenUpTest, WithoutALeaseItIsNeverTakenForGone) {
+  give_up_host_b();
+  tick(std::chrono::hours(1000), {"b"});
+  EXPECT_TRUE(world.state.given_up.contains(lost));
+}
+
+TEST_F(GivenUpTest, TheLeaseOfAnAgentThatNeverCalledCountsFromWhenItsNodeWasGivenUp) {
+  auto spec = spec_of(1, 2);
+  spec.lease = minutes(5);
+  const model::RunId other = world.submit(spec);
+  const Time begun = world.now;
+  world.now += seconds(60);
+  for (const model::NodeId& node : world.nodes(run)) world.apply_event_ok(world.running(node));
+  tick({}, {"c"});
+  const model::GivenUpNode& node = world.state.given_up.at({{other, 1}, 0});
+  EXPECT_EQ(node.last_call, begun + seconds(60));
+  EXPECT_EQ(node.gone_after, minutes(5) + seconds(10) + minutes(1));
+}
+
+TEST_F(GivenUpTest, TheLeaseIsOfTheRunElseASettingForOtherMachines) {
+  const auto lease_with = [](const std::string& engine, std::optional<Duration> own) {
+    testing_world::World one(map_of(1, 1));
+    one.state.engine = engine;
+    auto spec = spec_of(1, 1);
+    spec.lease = own;
+    return one.attempt(one.submit(spec)).lease;
+  };
+  EXPECT_EQ(lease_with("hosts", std::nullopt), minutes(30));
+  EXPECT_EQ(lease_with("local", std::nullopt), std::nullopt);
+  EXPECT_EQ(lease_with("local", minutes(2)), minutes(2));
+  EXPECT_EQ(lease_with("hosts", Duration(0)), std::nullopt);
+}
+
+TEST_F(GivenUpTest, ALeaseThatAnAgentCannotKeepIsRefused) {
+  auto spec = spec_of(1, 1);
+  spec.lease = seconds(29);
+  const auto refused = world.apply_event(model::SubmitRun{spec, {}});
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, HasSubstr("lease: must be 0s (never), or at least 30s"));
+}
+
+// The daemon was away for longer than the lease.
+TEST_F(GivenUpTest, AnAgentThatEndedWithItsLeaseIsNoFaultOfItsHost) {
+  world.state.attempts.at({run, 1}).lease = minutes(30);
+  world.now += minutes(40);
+  world.apply_event_ok(node_gone(lost));
+  EXPECT_EQ(world.attempt(run).cause, model::Cause::node_lost);
+  EXPECT_THAT(world.attempt(run).reason, HasSubstr("did not reach the daemon for 30m, its lease"));
+  EXPECT_TRUE(world.state.hosts.empty());
 }
 
 TEST_F(GivenUpTest, ANodeThatCountedAsGoneAndHasProcessesIsKilledAndHoldsItsDevices) {

@@ -45,6 +45,9 @@ Result<void> check(const Settings& settings) {
   if (s.upload_limit < Bytes(0) || s.upload_limit > kUploadMax)
     return Error{Code::invalid, format("upload_limit: must be from 0 B to {}, not {}",
                                        lockstep::text(kUploadMax), lockstep::text(s.upload_limit))};
+  if (s.lease != Duration(0))
+    TRY(check_at_least("lease", s.lease, s.unreachable_after,
+                       " (unreachable_after), or 0s (never)"));
   if (s.connection_timeout < seconds(1) || s.connection_timeout > std::chrono::hours(1))
     return Error{Code::invalid, format("connection_timeout: must be from 1s to 1h, not {}",
                                        lockstep::text(s.connection_timeout))};

@@ -28,6 +28,7 @@ struct Settings {
   int node_stops_per_day = 100;
   Duration host_silent_after = std::chrono::seconds(30);
   Bytes upload_limit = 500_MiB;
+  Duration lease = std::chrono::minutes(30);  // zero: never
 
   bool operator==(const Settings&) const = default;
 
@@ -69,7 +70,10 @@ struct Settings {
               "without a call of its host service, until a host takes no run; a third of it is the "
               "longest time between two calls"),
         field("upload_limit", &Settings::upload_limit,
-              "the size of a folder that `lockstep run --upload` may send"));
+              "the size of a folder that `lockstep run --upload` may send"),
+        field("lease", &Settings::lease,
+              "without a call that reaches the daemon, until an agent on another machine ends its "
+              "ranks and itself, for runs without a lease of their own; 0s: never"));
   }
 };
 

@@ -44,12 +44,14 @@ TEST(Settings, ThatContradictEachOtherAreRefused) {
   EXPECT_THAT(refusal_of({"connection_timeout=2h"}), HasSubstr("connection_timeout"));
   EXPECT_THAT(refusal_of({"unreachable_after=1s"}), HasSubstr("unreachable_after"));
   EXPECT_THAT(refusal_of({"upload_limit=2000 TiB"}), HasSubstr("upload_limit"));
+  EXPECT_THAT(refusal_of({"lease=20s"}), HasSubstr("lease: must be from 30s"));
+  EXPECT_EQ(refusal_of({"lease=0s"}), "") << "never";
 }
 
 TEST(Settings, HaveALineEachForHelp) {
   const std::string lines = settings_text();
   EXPECT_EQ(std::ranges::count(lines, '\n'), 15);
-  EXPECT_THAT(lines, HasSubstr("  lost_after             5m     without a heartbeat"));
+  EXPECT_THAT(lines, HasSubstr("  lost_after             5m    without a heartbeat"));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <csignal>
 
 #include "base/format.h"
+#include "platform/core/model/command.h"
 #include "platform/core/step/ending/diagnosis.h"
 #include "platform/core/step/ending/host_losses.h"
 #include "platform/core/step/ending/reason_text.h"
@@ -355,6 +356,14 @@ void release_node(Draft& draft, const model::NodeId& id) {
   end_attempt_without_nodes(draft, id.attempt);
 }
 
+std::optional<Duration> time_until_gone(const Draft& draft, const model::AttemptId& id) {
+  const auto& lease = draft.attempts.find(id)->lease;
+  if (!lease) return std::nullopt;
+  const model::RunSpec& spec = draft.runs.find(id.run)->spec;
+  return *lease + model::grace_period_of(spec, draft.settings()) + kLeaseMargin;
+}
+
+// The agent of a node that never called may have started until now.
 void give_up_node(Draft& draft, const model::NodeId& id) {
   model::Node& node = draft.nodes.edit(id);
   const model::Attempt& attempt = *draft.attempts.find(id.attempt);
@@ -363,7 +372,8 @@ void give_up_node(Draft& draft, const model::NodeId& id) {
                       .engine = attempt.engine,
                       .devices = {node.host, node.devices},
                       .since = draft.now(),
-                      .last_call = node.last_heartbeat,
+                      .last_call = node.agents.empty() ? draft.now() : node.last_heartbeat,
+                      .gone_after = time_until_gone(draft, id.attempt),
                       .kill_requested_at = node.kill_requested_at});
   end_node(node, model::NodeState::lost);
   end_attempt_without_nodes(draft, id.attempt);

@@ -2,6 +2,7 @@
 // happens to the run.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "platform/core/step/handlers/draft.h"
@@ -11,7 +12,9 @@ namespace lockstep::step {
 // Margins that no setting changes; docs/design/settings.md lists them with the settings.
 inline constexpr Duration kStopMargin = std::chrono::seconds(5);       // after the grace period
 inline constexpr Duration kReconnectLimit = std::chrono::seconds(15);  // for all agents
-inline constexpr Duration kStuckLimit = std::chrono::minutes(1);       // while draining
+// From the end of its lease and of the grace period, until a node's processes have certainly ended.
+inline constexpr Duration kLeaseMargin = std::chrono::minutes(1);
+inline constexpr Duration kStuckLimit = std::chrono::minutes(1);   // while draining
 inline constexpr Duration kEndSkewMax = std::chrono::seconds(20);  // after the first end of a rank
 // From a lost connection to the attempt's end: time for the rank at fault to report its own end. An
 // agent ends its other ranks itself after 5 s without a report.
@@ -65,6 +68,10 @@ void kill_node(Draft& draft, const model::NodeId& node);
 // No process of the node is left. If this was the attempt's last node, the attempt ends, and the
 // run ends or is queued again.
 void release_node(Draft& draft, const model::NodeId& node);
+
+// Since its last call, until an agent that does not reach the daemon has ended its processes. None:
+// the attempt has no lease.
+std::optional<Duration> time_until_gone(const Draft& draft, const model::AttemptId& attempt);
 
 // The attempt no longer waits for the end of the node (given_up.h). If all its other nodes have
 // ended, the attempt ends.

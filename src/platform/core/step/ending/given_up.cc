@@ -23,6 +23,13 @@ void add_give_up_event(Draft& draft, const std::vector<model::NodeId>& nodes) {
                       first.id.attempt.epoch, describe_location(first), others)});
 }
 
+void kill_given_up_node(Draft& draft, const model::GivenUpNode& node) {
+  const auto& killed = node.kill_requested_at;
+  if (killed && draft.now() - *killed < draft.settings().kill_interval) return;
+  draft.given_up.edit(node.id).kill_requested_at = draft.now();
+  draft.add_effect(model::KillNode{node.id});
+}
+
 }  // namespace
 
 void give_up_stuck_nodes(Draft& draft, const model::AttemptId& attempt,
@@ -42,12 +49,12 @@ void give_up_stuck_nodes(Draft& draft, const model::AttemptId& attempt,
 }
 
 void check_given_up_nodes(Draft& draft, const std::set<std::string>& silent_hosts) {
-  const Duration interval = draft.settings().kill_interval;
-  for (const auto* node : draft.given_up.current()) {
-    if (node->gone || silent_hosts.contains(node->devices.host)) continue;
-    if (node->kill_requested_at && draft.now() - *node->kill_requested_at < interval) continue;
-    draft.given_up.edit(node->id).kill_requested_at = draft.now();
-    draft.add_effect(model::KillNode{node->id});
+  for (const model::GivenUpNode* node : draft.given_up.current()) {
+    if (node->gone) continue;
+    if (!silent_hosts.contains(node->devices.host))
+      kill_given_up_node(draft, *node);
+    else if (node->gone_after && draft.now() - node->last_call >= *node->gone_after)
+      free_given_up_node(draft, node->id);
   }
 }
 
@@ -65,7 +72,8 @@ void take_back_node(Draft& draft, const model::NodeId& id) {
                                     .engine = attempt.engine,
                                     .devices = {node->host, node->devices},
                                     .since = draft.now(),
-                                    .last_call = node->last_heartbeat};
+                                    .last_call = draft.now(),
+                                    .gone_after = time_until_gone(draft, id.attempt)};
 }
 
 const model::GivenUpNode* find_given_up_node(const Draft& draft, const std::string& host) {

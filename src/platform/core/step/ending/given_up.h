@@ -1,6 +1,6 @@
 // Nodes that are given up: an attempt drains, its last nodes must be killed, and their hosts do not
 // answer. The attempt ends without these nodes, so that its run starts again elsewhere. Their
-// devices stay allocated until the engine lists the nodes as gone.
+// devices stay allocated until the nodes are gone.
 #pragma once
 
 #include <set>
@@ -17,7 +17,8 @@ void give_up_stuck_nodes(Draft& draft, const model::AttemptId& attempt,
                          const std::vector<model::NodeId>& stuck,
                          const std::set<std::string>& silent_hosts);
 
-// At a tick: kills the given-up nodes of hosts that answer again.
+// At a tick: kills the given-up nodes of hosts that answer again. Those of hosts that do not answer
+// are gone once their agents have certainly ended them (Attempt::lease).
 void check_given_up_nodes(Draft& draft, const std::set<std::string>& silent_hosts);
 
 // No process of the given-up node is left, so its devices are free.

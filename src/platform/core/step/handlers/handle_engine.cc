@@ -40,6 +40,12 @@ void mark_lost_by_engine(Draft& draft, const model::Node& node, const model::Obs
   mark_node_lost(draft, node.id, cause, std::move(reason), blame);
 }
 
+// The agent has not reached the daemon for so long that it ended its node.
+bool has_lease_ended(const Draft& draft, const model::Node& node) {
+  const auto& lease = draft.attempts.find(node.id.attempt)->lease;
+  return lease && draft.now() - node.last_heartbeat >= *lease;
+}
+
 // The agent ended. The node is lost, unless its ranks are final, or the daemon killed it while its
 // agent was still reporting, too slow to stop.
 void mark_agent_lost(Draft& draft, const model::Node& node, const model::Observation& seen) {
@@ -48,6 +54,12 @@ void mark_agent_lost(Draft& draft, const model::Node& node, const model::Observa
       (node.kill_requested_at && attempt.draining && node.last_heartbeat > *attempt.draining))
     return;
   const std::string where = describe_location(node);
+  if (seen.reason.empty() && has_lease_ended(draft, node))
+    return mark_node_lost(draft, node.id, model::Cause::node_lost,
+                          format("the agent of {} did not reach the daemon for {}, its lease, and "
+                                 "ended",
+                                 where, short_text(*attempt.lease)),
+                          HostBlame::not_counted);
   mark_lost_by_engine(draft, node, seen, model::Cause::node_lost,
                       seen.reason.empty()
                           ? format("the agent of {} ended and gave no reason", where)

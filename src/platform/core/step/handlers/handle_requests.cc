@@ -52,6 +52,16 @@ Result<void> check_grace_period(const model::RunSpec& spec, const model::Setting
                       text(settings.log_delivery_limit - kStopMargin), text(grace))};
 }
 
+// Agents need `unreachable_after` to call again after a break.
+Result<void> check_lease(const model::RunSpec& spec, const model::Settings& settings) {
+  if (!spec.lease || *spec.lease == Duration(0) || *spec.lease >= settings.unreachable_after)
+    return {};
+  return Error{Code::invalid,
+               format("lease: must be 0s (never), or at least {}, the daemon's setting "
+                      "unreachable_after, not {}",
+                      text(settings.unreachable_after), text(*spec.lease))};
+}
+
 // Lockstep sets the variable to the GPUs of the allocation. Another value would be lost, or name
 // GPUs of other runs. An empty value hides all GPUs, which harms no other run.
 Result<void> check_cuda_devices(const map::ClusterMap& map, const model::RunSpec& spec) {
@@ -117,6 +127,7 @@ Result<void> handle_event(Draft& draft, const model::SubmitRun& event) {
   TRY(check_limits(draft, event.spec, event.origin));
   TRY(check_cuda_devices(draft.map(), event.spec));
   TRY(check_grace_period(event.spec, draft.settings()));
+  TRY(check_lease(event.spec, draft.settings()));
   model::Run run;
   run.id = draft.next_run_id(event.spec.project);
   TRY(check_checkpoint_folder(draft, run.id, event.spec, event.runs_in_same_folder));

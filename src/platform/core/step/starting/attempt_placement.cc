@@ -50,6 +50,13 @@ std::string reason_of(model::Cause cause, const std::string& host, const Preempt
                                        : format("evicted to make room for {}", other);
 }
 
+// Agents on the daemon's own machine can always reach it, or it will be started again.
+std::optional<Duration> lease_of(const model::RunSpec& spec, const Draft& draft) {
+  const bool is_local = draft.engine() == model::kLocalEngine;
+  const Duration lease = spec.lease.value_or(is_local ? Duration(0) : draft.settings().lease);
+  return lease == Duration(0) ? std::nullopt : std::optional(lease);
+}
+
 }  // namespace
 
 void start_attempt(Draft& draft, sched::Placement placement) {
@@ -68,6 +75,7 @@ void start_attempt(Draft& draft, sched::Placement placement) {
   attempt.generation = draft.generation();
   attempt.created = draft.now();
   attempt.engine = draft.engine();
+  attempt.lease = lease_of(run.spec, draft);
   for (model::HostDevices& host_devices : placement.devices) {
     model::Node node;
     node.id = {attempt.id, static_cast<int>(&host_devices - placement.devices.data())};

@@ -106,7 +106,8 @@ std::map<model::RunId, sched::Allocation> given_up_allocations_of(
     allocation.run = allocation_id;
     allocation.devices.push_back(node.devices);
     allocation.started = node.since;
-    allocation.expected_end = std::max(allocation.expected_end, node.since);
+    allocation.expected_end =
+        std::max(allocation.expected_end, node.last_call + node.gone_after.value_or(Duration(0)));
   }
   return allocations;
 }

@@ -1,4 +1,4 @@
-"""Host services of this machine that join a daemon, for tests.
+"""Host services of this machine that join a daemon.
 
 A service that runs as root starts no rank as root, so tests of root use an account without rights.
 """
@@ -68,11 +68,11 @@ class Service:
 
 
 class Joined:
-    """A daemon and two hosts, a and b."""
+    """A daemon and its hosts, a and b if nothing else is said."""
 
-    def __init__(self, cluster: Cluster, folder: Path) -> None:
+    def __init__(self, cluster: Cluster, folder: Path, names: str = "ab") -> None:
         self.cluster = cluster
-        self.services = [Service(cluster, folder, name) for name in ("a", "b")]
+        self.services = [Service(cluster, folder, name) for name in names]
         for service in self.services:
             service.start()
         self.await_open()
@@ -83,8 +83,32 @@ class Joined:
         return {host["id"]: host["unavailable"] for host in listed}
 
     def await_open(self) -> None:
-        wait_until("both are open", lambda: list(self.hosts().values()) == ["", ""])
+        is_open = [""] * len(self.services)
+        wait_until("all are open", lambda: list(self.hosts().values()) == is_open)
 
-    def submit(self, script: str, nodes: int = 2) -> str:
-        size = ("--nodes", str(nodes), "--devices", "1")
+    def submit(self, script: str, *options: str, nodes: int = 2) -> str:
+        size = ("--nodes", str(nodes), "--devices", "1", *options)
         return self.cluster.ok("run", "--detach", *size, "--", "sh", "-c", script, cwd="/").strip()
+
+    def service(self, name: str) -> Service:
+        return next(service for service in self.services if service.name == name)
+
+    def end(self) -> None:
+        for service in self.services:
+            service.end(signal.SIGKILL)
+
+
+def agents_of(joined: Joined) -> list[int]:
+    """The agents hold the lock of their node."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                words = (entry / "cmdline").read_bytes().split(b"\0")
+            except OSError:
+                continue
+            if len(words) > 2 and words[1] == b"agent":
+                folders = [str(service.folder).encode() for service in joined.services]
+                if any(words[2].startswith(folder) for folder in folders):
+                    found.append(int(entry.name))
+    return found
