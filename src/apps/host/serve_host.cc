@@ -109,6 +109,7 @@ Result<int> serve_host(const HostFlags& flags) {
          host::without_fingerprint(membership.url), home.folder.string());
   std::thread([&] { service->follow_orders(); }).detach();
   std::thread([&] { service->clean_up(); }).detach();
+  std::thread([&] { service->send_files(); }).detach();
   while (!ends_within(ending, service->watch())) {
   }
   LS_LOG(info, "stopped; agents and ranks go on");

@@ -53,7 +53,8 @@ model::ClockRow read_clock() {
   return {steady.boot_id(), wall_time_at_boot(SystemClock(), steady)};
 }
 
-AgentSettings settings_of(const host::LaunchSpec& launch, const model::ClockRow& clock) {
+AgentSettings settings_of(const host::LaunchSpec& launch, const model::NodeId& node,
+                          const model::ClockRow& clock) {
   return {.first_rank = launch.first_rank,
           .nodes = launch.nodes,
           .hang_after = launch.hang_after,
@@ -61,7 +62,7 @@ AgentSettings settings_of(const host::LaunchSpec& launch, const model::ClockRow&
           .start_limit = launch.start_limit,
           .lease = launch.lease,
           .on_failure = launch.on_failure,
-          .prepares_environment = launch.software || launch.upload,
+          .prepares_environment = launch.software || FileFetch::is_needed(launch, node),
           .clock_zero = clock.zero};
 }
 
@@ -126,7 +127,7 @@ AgentLoop::AgentLoop(const host::LaunchSpec& launch, const model::NodeId& node,
                       std::visit([&](auto& each) { handle_report(local_rank, std::move(each)); },
                                  any);
                     }}),
-      state_(settings_of(launch, clock_)) {}
+      state_(settings_of(launch, node, clock_)) {}
 
 Result<void> AgentLoop::open_streams() {
   for (int local = 0; local < static_cast<int>(launch_.devices.size()); ++local) {
@@ -148,7 +149,7 @@ void AgentLoop::run_once() {
   std::vector<pollfd> polled = {{signals_.get(), POLLIN, 0},
                                 {heartbeat_sender_->wake_fd(), POLLIN, 0}};
   polled.push_back({preparation_ ? preparation_->fd() : -1, POLLIN, 0});
-  polled.push_back({upload_ ? upload_->fd() : -1, POLLIN, 0});
+  polled.push_back({files_ ? files_->fd() : -1, POLLIN, 0});
   const std::size_t first_rank_fd = polled.size();
   const std::vector<std::pair<int, int>> rank_fds = streams_.fds();
   for (const auto& [fd, local_rank] : rank_fds) polled.push_back({fd, POLLIN, 0});
@@ -168,7 +169,7 @@ void AgentLoop::run_once() {
     const DaemonOrders orders = heartbeat_sender_->orders();
     handle(CommandReceived{orders.command, orders.refused});
   }
-  if (upload_) check_upload();
+  if (files_) check_files();
   if (preparation_) check_preparation();
   if (next_log_check_.passed()) limit_log_size();
   if (streams_.pass_on_due_lines()) carry_out(ReportStatus{});
@@ -188,23 +189,25 @@ Duration AgentLoop::poll_timeout() const {
 
 // The files come first: a check of the environment may need them.
 Result<void> AgentLoop::prepare_environment() {
-  if (launch_.upload)
-    upload_ = TRY(UploadFetch::start(launch_, node_));
+  if (FileFetch::is_needed(launch_, node_))
+    files_ = TRY(FileFetch::start(launch_, node_));
   else if (launch_.software)
     start_preparation();
   return {};
 }
 
-void AgentLoop::check_upload() {
-  if (state_.phase != Phase::preparing) upload_->stop();
-  const auto result = upload_->take_result();
-  if (!result || state_.phase != Phase::preparing) return;
-  if (*result && launch_.software) return start_preparation();
-  if (*result) return handle(EnvironmentPrepared{});
-  const Code code = result->error().code;
-  const bool is_of_folder =
-      code == Code::not_found || code == Code::corrupt || code == Code::invalid;
-  handle(EnvironmentPrepared{result->error().message, is_of_folder});
+void AgentLoop::check_files() {
+  if (state_.phase != Phase::preparing) files_->stop();
+  const auto fetched = files_->take_result();
+  if (!fetched || state_.phase != Phase::preparing) return;
+  if (!fetched->error.empty())
+    return handle(EnvironmentPrepared{fetched->error, fetched->is_missing});
+  if (!fetched->note.empty() && node_.index == 0) {
+    add_item(spool::TelemetryKind::event, launch_.first_rank, fetched->note);
+    add_item(spool::TelemetryKind::log, launch_.first_rank, "lockstep: " + fetched->note);
+  }
+  if (launch_.software) return start_preparation();
+  handle(EnvironmentPrepared{});
 }
 
 void AgentLoop::start_preparation() {

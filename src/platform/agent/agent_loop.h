@@ -12,13 +12,13 @@
 #include "base/units.h"
 #include "net/crypto.h"
 #include "platform/agent/core/step.h"
+#include "platform/agent/fetch/file_fetch.h"
 #include "platform/agent/link/failure_notifier.h"
 #include "platform/agent/link/heartbeat_sender.h"
 #include "platform/agent/ranks/rank_launcher.h"
 #include "platform/agent/ranks/rank_processes.h"
 #include "platform/agent/ranks/rank_streams.h"
 #include "platform/agent/software/software_preparation.h"
-#include "platform/agent/upload/upload_fetch.h"
 #include "platform/agent/watch/straggler_watch.h"
 #include "platform/core/model/state.h"
 #include "platform/host/launch_spec.h"
@@ -46,7 +46,7 @@ class AgentLoop {
   void run_once();
   Duration poll_timeout() const;
   Result<void> prepare_environment();
-  void check_upload();
+  void check_files();
   void start_preparation();
   void check_preparation();
   void read_signals();
@@ -85,7 +85,7 @@ class AgentLoop {
   std::unique_ptr<RankLauncher> launcher_;
   RankStreams streams_;
   RankProcesses processes_;
-  std::unique_ptr<UploadFetch> upload_;               // if the run has an uploaded folder
+  std::unique_ptr<FileFetch> files_;                  // if ranks need files to start
   std::unique_ptr<SoftwarePreparation> preparation_;  // if the launch has a software environment
   std::unique_ptr<HeartbeatSender> heartbeat_sender_;
   std::optional<StragglerWatch> stragglers_;  // while ranks run, on node 0

@@ -9,6 +9,7 @@
 
 #include "base/units.h"
 #include "map/map.h"
+#include "platform/api/checkpoint_messages.h"
 #include "platform/api/host_messages.h"
 #include "platform/core/model/observation.h"
 #include "platform/core/model/orphan.h"
@@ -242,6 +243,7 @@ struct ServiceOrders {
   std::vector<std::string> kill{};
   double wait_seconds = 10;
   std::optional<SharedFolder> shared{};
+  std::vector<HostFileOrder> files{};
 
   static constexpr auto fields() {
     return record<ServiceOrders>(
@@ -251,7 +253,8 @@ struct ServiceOrders {
         field("kill", &ServiceOrders::kill, "nodes to end by force"),
         field("wait_seconds", &ServiceOrders::wait_seconds,
               "for which the next poll should wait for an order"),
-        field("shared", &ServiceOrders::shared, "to be checked by the host; null: there is none"));
+        field("shared", &ServiceOrders::shared, "to be checked by the host; null: there is none"),
+        field("files", &ServiceOrders::files, "lists and parts of checkpoints to be sent"));
   }
 };
 

@@ -372,13 +372,74 @@ inline constexpr TypedRoute<HeartbeatQuery, UploadPartsRequest, UploadParts> kNo
     "UploadParts",
     "an agent gets parts of these files"};
 
-inline constexpr std::array<const Route*, 40> kRoutes = {
-    &kHealth,      &kOpenapi,    &kVersion,    &kMap,         &kSubmit,     &kPlan,
-    &kRuns,        &kRun,        &kStop,       &kResume,      &kRemove,     &kHold,
-    &kRelease,     &kPriority,   &kLogs,       &kFlight,      &kProfile,    &kProfileState,
-    &kTrace,       &kMetrics,    &kQueue,      &kHosts,       &kSetHost,    &kLimits,
-    &kSetLimit,    &kHostToken,  &kJoinHost,   &kRemoveHost,  &kHostReport, &kCollect,
-    &kKeptFiles,   &kOrphans,    &kStopOrphan, &kAdoptOrphan, &kHeartbeat,  &kUpload,
-    &kUploadParts, &kNodeUpload, &kNodeFiles,  &kHostDead};
+inline constexpr TypedRoute<None, HostFileAnswers, HostFilesTaken> kHostFiles{
+    "POST",
+    "/api/v1/hosts/{host}/files",
+    Caller::host,
+    RouteErrors::none,
+    "HostFileAnswers",
+    "HostFilesTaken",
+    "a host service sends lists and parts of checkpoints that the daemon ordered"};
+inline constexpr TypedRoute<HeartbeatQuery, None, NodeCheckpoint> kNodeCheckpoint{
+    "GET",
+    "/api/v1/runs/{project}/{number}/attempts/{epoch}/nodes/{index}/checkpoint",
+    Caller::agent,
+    RouteErrors::run_not_found,
+    "",
+    "NodeCheckpoint",
+    "an agent asks from which checkpoint its attempt goes on"};
+inline constexpr TypedRoute<HeartbeatQuery, CheckpointPartRequest, CheckpointPart>
+    kNodeCheckpointPart{
+        "POST",
+        "/api/v1/runs/{project}/{number}/attempts/{epoch}/nodes/{index}/checkpoint",
+        Caller::agent,
+        RouteErrors::run_not_found,
+        "CheckpointPartRequest",
+        "CheckpointPart",
+        "an agent gets a part of a file of that checkpoint from a host that has it"};
+
+inline constexpr std::array<const Route*, 43> kRoutes = {&kHealth,
+                                                         &kOpenapi,
+                                                         &kVersion,
+                                                         &kMap,
+                                                         &kSubmit,
+                                                         &kPlan,
+                                                         &kRuns,
+                                                         &kRun,
+                                                         &kStop,
+                                                         &kResume,
+                                                         &kRemove,
+                                                         &kHold,
+                                                         &kRelease,
+                                                         &kPriority,
+                                                         &kLogs,
+                                                         &kFlight,
+                                                         &kProfile,
+                                                         &kProfileState,
+                                                         &kTrace,
+                                                         &kMetrics,
+                                                         &kQueue,
+                                                         &kHosts,
+                                                         &kSetHost,
+                                                         &kLimits,
+                                                         &kSetLimit,
+                                                         &kHostToken,
+                                                         &kJoinHost,
+                                                         &kRemoveHost,
+                                                         &kHostReport,
+                                                         &kCollect,
+                                                         &kKeptFiles,
+                                                         &kOrphans,
+                                                         &kStopOrphan,
+                                                         &kAdoptOrphan,
+                                                         &kHeartbeat,
+                                                         &kUpload,
+                                                         &kUploadParts,
+                                                         &kNodeUpload,
+                                                         &kNodeFiles,
+                                                         &kHostDead,
+                                                         &kHostFiles,
+                                                         &kNodeCheckpoint,
+                                                         &kNodeCheckpointPart};
 
 }  // namespace lockstep::api

@@ -86,6 +86,8 @@ host::LaunchSpec program_of(const model::State& state, const model::Attempt& att
       run.spec.checkpoint_folder.empty()
           ? host::default_checkpoint_folder(setup.shared, run.generation, run.id).string()
           : run.spec.checkpoint_folder;
+  launch.host_checkpoints =
+      state.hosts_make_map && run.spec.checkpoint_folder.empty() && setup.shared.empty();
   launch.token = setup.keys.agent_token(name);
   launch.secret = setup.keys.attempt_secret(name);
   launch.hang_after = run.spec.hang_after;

@@ -56,6 +56,8 @@ struct LaunchSpec {
   Duration refusal_limit = std::chrono::minutes(10);
   // The id of the uploaded folder whose files the agent gets; ranks start there.
   std::optional<std::string> upload;
+  // Each host has a checkpoint folder of its own: the agent gets what the next attempt needs.
+  bool host_checkpoints = false;
 
   static constexpr auto fields() {
     return record<LaunchSpec>(
@@ -90,7 +92,9 @@ struct LaunchSpec {
         field("flight_look", &LaunchSpec::straggler_check_interval,
               "time between looks for stragglers"),
         field("refusal_limit", &LaunchSpec::refusal_limit, "for an agent that is refused"),
-        field("upload", &LaunchSpec::upload, "folder that the agent gets from the daemon"));
+        field("upload", &LaunchSpec::upload, "folder that the agent gets from the daemon"),
+        field("host_checkpoints", &LaunchSpec::host_checkpoints,
+              "the checkpoint folder is another one on each host"));
   }
 };
 

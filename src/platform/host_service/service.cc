@@ -16,6 +16,7 @@
 #include "platform/engine/gang.h"
 #include "platform/host/machine.h"
 #include "platform/host/shared_folder.h"
+#include "platform/host_service/checkpoint_files.h"
 #include "platform/host_service/facts.h"
 #include "platform/host_service/health.h"
 #include "platform/host_service/node_cleanup.h"
@@ -36,6 +37,7 @@ constexpr Duration kRefusedRetry = seconds(30);
 constexpr Duration kBusyPause = milliseconds(200);
 constexpr Duration kIdlePause = seconds(1);
 constexpr Duration kCleanupPause = seconds(2);
+constexpr Duration kIdleFilesWait = seconds(10);
 constexpr Duration kMachineLook = std::chrono::minutes(1);
 constexpr int kServiceBytes = 8;
 
@@ -154,6 +156,7 @@ void HostService::carry_out(const api::ServiceOrders& orders) {
   }
   session_.asked_for = orders.shared;
   session_.wait = std::clamp(from_seconds(orders.wait_seconds), kWaitMin, kWaitMax);
+  queue_files(orders.files);
   if (orders.number <= session_.answered) return;
   for (const api::StartOrder& start : orders.start) {
     const auto node = model::parse_node_id(start.launch.node);
@@ -168,6 +171,34 @@ void HostService::carry_out(const api::ServiceOrders& orders) {
   for (const std::string& name : orders.kill)
     if (const auto node = model::parse_node_name(name)) setup_.nodes.kill(*node);
   session_.answered = orders.number;
+}
+
+// The same order is in several answers.
+void HostService::queue_files(const std::vector<api::HostFileOrder>& orders) {
+  for (const api::HostFileOrder& order : orders) {
+    if (order.number <= last_file_order_) continue;
+    last_file_order_ = order.number;
+    file_orders_.push_back(order);
+  }
+  if (!file_orders_.empty()) files_ordered_.notify_all();
+}
+
+// A file system may hang, so the thread that follows orders does not read files.
+void HostService::send_files() {
+  client::Client client = new_client();
+  for (;;) {
+    std::optional<api::HostFileOrder> order;
+    {
+      const Lock lock(mutex_);
+      while (file_orders_.empty())
+        files_ordered_.wait_until(mutex_, Deadline::after(kIdleFilesWait));
+      order = std::move(file_orders_.front());
+      file_orders_.pop_front();
+    }
+    const auto sent =
+        ask(client, api::kHostFiles, {.answers = {host_service::carry_out(setup_.home, *order)}});
+    if (!sent) LS_LOG(warning, "sending files of {}: {}", order->run, sent.error().message);
+  }
 }
 
 // The first answer of a daemon says for how long to wait.

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -42,6 +43,8 @@ class HostService {
   [[noreturn]] void follow_orders();
   // Collects and removes what nodes leave; never returns.
   [[noreturn]] void clean_up();
+  // Sends lists and parts of checkpoints that the daemon orders; never returns.
+  [[noreturn]] void send_files() LS_EXCLUDES(mutex_);
   // Looks at the nodes and the machine, and reports what has changed. Returns when that may be
   // called again: after some 100 ms with nodes, a second without.
   Duration watch();
@@ -59,6 +62,7 @@ class HostService {
   Result<void> call(client::Client& client, const api::ServiceReport& report, Duration wait);
   Duration poll_wait() LS_EXCLUDES(mutex_);
   void carry_out(const api::ServiceOrders& orders) LS_EXCLUDES(mutex_);
+  void queue_files(const std::vector<api::HostFileOrder>& orders) LS_REQUIRES(mutex_);
   void look_at_machine() LS_EXCLUDES(mutex_);
   void look_at_shared_folder() LS_EXCLUDES(mutex_);
   bool is_shared_folder_new() LS_EXCLUDES(mutex_);
@@ -79,6 +83,9 @@ class HostService {
   std::int64_t reports_made_ LS_GUARDED_BY(mutex_) = 0;
   Session session_ LS_GUARDED_BY(mutex_);
   std::set<model::NodeName> ordered_ LS_GUARDED_BY(mutex_);  // since the last cleanup
+  std::deque<api::HostFileOrder> file_orders_ LS_GUARDED_BY(mutex_);
+  std::int64_t last_file_order_ LS_GUARDED_BY(mutex_) = 0;  // that was queued
+  Condition files_ordered_;
   std::optional<api::HostInventory> inventory_ LS_GUARDED_BY(mutex_);
   std::optional<map::Host> facts_ LS_GUARDED_BY(mutex_);
   std::vector<api::HostProblem> problems_ LS_GUARDED_BY(mutex_);

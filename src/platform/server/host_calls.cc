@@ -21,7 +21,11 @@ const model::HostRow* row_of(const model::State& state, const std::string& host)
 
 }  // namespace
 
-HostCalls::HostCalls(net::Loop& loop, const ServerSetup& setup) : loop_(loop), setup_(setup) {
+HostCalls::HostCalls(net::Loop& loop, const ServerSetup& setup)
+    : loop_(loop),
+      setup_(setup),
+      file_orders_(loop, [this](const std::string& host) { answer_soon(host); }),
+      checkpoints_(file_orders_) {
   if (setup_.hosts_engine != nullptr)
     setup_.hosts_engine->on_new_orders([this](const std::string& host) { answer_soon(host); });
 }
@@ -86,8 +90,8 @@ Result<void> HostCalls::report(const std::string& host, const api::ServiceReport
   engine::HostsEngine* const hosts = TRY(engine());
   hosts->take(host, report);
   if (report.facts) describe(host, *report.facts);
-  if (ended_ || wait <= Duration(0) || hosts->has_new_orders(host)) {
-    reply.send(hosts->orders(host));
+  if (ended_ || wait <= Duration(0) || hosts->has_new_orders(host) || file_orders_.has_new(host)) {
+    reply.send(orders(host));
     return {};
   }
   if (waiting_.contains(host)) answer(host);  // the host has made a newer call
@@ -142,9 +146,53 @@ Result<api::KeptFiles> HostCalls::kept_files_of(const api::RunFolder& folder) {
   return has_expired ? api::KeptFiles::checkpoints : api::KeptFiles::all;
 }
 
+// --- Files of checkpoints ---
+
+Result<api::HostFilesTaken> HostCalls::take_files(const std::string& host,
+                                                  const api::HostFileAnswers& answers) {
+  return api::HostFilesTaken{.answers = file_orders_.take(host, answers.answers)};
+}
+
+Result<void> HostCalls::choose_checkpoint(const model::Run& run, const model::AttemptId& attempt,
+                                          const Reply<api::NodeCheckpoint>& reply) {
+  checkpoints_.choose(attempt, TRY(checkpoint_sources(run)), reply);
+  return {};
+}
+
+Result<void> HostCalls::send_checkpoint_part(const model::AttemptId& attempt,
+                                             const api::CheckpointPartRequest& part,
+                                             const Reply<api::CheckpointPart>& reply) {
+  return checkpoints_.send_part(attempt, part, reply);
+}
+
+Result<CheckpointSources> HostCalls::checkpoint_sources(const model::Run& run) const {
+  const auto listed = TRY(TRY(engine())->list());
+  std::set<std::string> hosts;
+  for (std::int64_t epoch = 1; epoch <= run.epoch; ++epoch)
+    for (const model::Node* node : model::nodes_of(setup_.controller.state(), {run.id, epoch}))
+      hosts.insert(node->host);
+  CheckpointSources sources{.run = run.id, .generation = run.generation};
+  for (const std::string& host : hosts) {
+    sources.hosts.push_back(host);
+    if (auto reason = listed.why_unavailable(host); !reason.empty())
+      sources.away.emplace(host, std::move(reason));
+  }
+  for (const api::Checkpoint& saved : TRY(setup_.insight.checkpoints(run.id)))
+    sources.reported = std::max(sources.reported.value_or(0), saved.step);
+  return sources;
+}
+
+// --- Answers ---
+
+api::ServiceOrders HostCalls::orders(const std::string& host) {
+  api::ServiceOrders orders = setup_.hosts_engine->orders(host);
+  orders.files = file_orders_.open_orders(host);
+  return orders;
+}
+
 void HostCalls::answer(const std::string& host) {
   const auto call = waiting_.extract(host);
-  if (!call.empty()) call.mapped().reply.send(setup_.hosts_engine->orders(host));
+  if (!call.empty()) call.mapped().reply.send(orders(host));
 }
 
 // Together for several orders, and never inside the call that makes them.

@@ -10,6 +10,8 @@
 #include "net/loop.h"
 #include "platform/api/host_service_messages.h"
 #include "platform/engine/hosts/hosts_engine.h"
+#include "platform/server/checkpoints/checkpoint_relay.h"
+#include "platform/server/checkpoints/host_file_orders.h"
 #include "platform/server/principal.h"
 #include "platform/server/route_call.h"
 #include "platform/server/server.h"
@@ -33,6 +35,15 @@ class HostCalls {
                       const OrdersReply& reply);
   Result<api::CollectAnswer> collect(const std::string& host, const api::CollectRequest& request);
   Result<api::RunFolders> kept_files(const api::RunFolders& question);
+  // How many of the answers were awaited.
+  Result<api::HostFilesTaken> take_files(const std::string& host,
+                                         const api::HostFileAnswers& answers);
+  // An agent of the attempt asks; the answer comes within some seconds.
+  Result<void> choose_checkpoint(const model::Run& run, const model::AttemptId& attempt,
+                                 const Reply<api::NodeCheckpoint>& reply);
+  Result<void> send_checkpoint_part(const model::AttemptId& attempt,
+                                    const api::CheckpointPartRequest& part,
+                                    const Reply<api::CheckpointPart>& reply);
   // Answers all waiting calls; later ones do not wait.
   void finish();
 
@@ -43,6 +54,8 @@ class HostCalls {
   };
 
   Result<engine::HostsEngine*> engine() const;
+  api::ServiceOrders orders(const std::string& host);
+  Result<CheckpointSources> checkpoint_sources(const model::Run& run) const;
   Result<api::KeptFiles> kept_files_of(const api::RunFolder& folder);
   void describe(const std::string& host, const map::Host& facts);
   void answer(const std::string& host);
@@ -51,6 +64,8 @@ class HostCalls {
 
   net::Loop& loop_;
   const ServerSetup& setup_;
+  HostFileOrders file_orders_;
+  CheckpointRelay checkpoints_;
   bool ended_ = false;
   std::map<std::string, WaitingCall> waiting_;  // the newest of each host
   std::set<std::string> announced_;

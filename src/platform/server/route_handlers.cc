@@ -86,6 +86,9 @@ RouteHandlers::Handler RouteHandlers::handler_for(const api::Route& route) {
       {&api::kUploadParts, &H::handle<api::kUploadParts, &H::upload_parts>},
       {&api::kNodeUpload, &H::handle<api::kNodeUpload, &H::node_upload>},
       {&api::kNodeFiles, &H::handle<api::kNodeFiles, &H::node_files>},
+      {&api::kHostFiles, &H::handle<api::kHostFiles, &H::host_files>},
+      {&api::kNodeCheckpoint, &H::handle<api::kNodeCheckpoint, &H::node_checkpoint>},
+      {&api::kNodeCheckpointPart, &H::handle<api::kNodeCheckpointPart, &H::node_checkpoint_part>},
   };
   const auto found =
       std::ranges::find(table, &route, [](const auto& entry) { return entry.first; });
@@ -377,6 +380,26 @@ Result<model::UploadManifest> RouteHandlers::node_upload(const RouteCall<api::kN
 Result<api::UploadParts> RouteHandlers::node_files(const RouteCall<api::kNodeFiles>& call) {
   return TRY(uploads())->parts_of(*TRY(find_run_of_agent(call.path_parameters, call.query)),
                                   call.request);
+}
+
+// --- Checkpoints on hosts ---
+
+Result<api::HostFilesTaken> RouteHandlers::host_files(const RouteCall<api::kHostFiles>& call) {
+  return host_calls_.take_files(call.path_parameters.front(), call.request);
+}
+
+Result<void> RouteHandlers::node_checkpoint(const RouteCall<api::kNodeCheckpoint>& call,
+                                            const Reply<api::NodeCheckpoint>& reply) {
+  const model::Run* run = TRY(find_run_of_agent(call.path_parameters, call.query));
+  const model::NodeId node = TRY(node_of(call.path_parameters));
+  return host_calls_.choose_checkpoint(*run, node.attempt, reply);
+}
+
+Result<void> RouteHandlers::node_checkpoint_part(const RouteCall<api::kNodeCheckpointPart>& call,
+                                                 const Reply<api::CheckpointPart>& reply) {
+  TRY(find_run_of_agent(call.path_parameters, call.query));
+  const model::NodeId node = TRY(node_of(call.path_parameters));
+  return host_calls_.send_checkpoint_part(node.attempt, call.request, reply);
 }
 
 // --- Long polls ---

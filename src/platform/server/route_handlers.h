@@ -96,6 +96,12 @@ class RouteHandlers {
   Result<model::UploadManifest> node_upload(const RouteCall<api::kNodeUpload>& call);
   Result<api::UploadParts> node_files(const RouteCall<api::kNodeFiles>& call);
 
+  Result<api::HostFilesTaken> host_files(const RouteCall<api::kHostFiles>& call);
+  Result<void> node_checkpoint(const RouteCall<api::kNodeCheckpoint>& call,
+                               const Reply<api::NodeCheckpoint>& reply);
+  Result<void> node_checkpoint_part(const RouteCall<api::kNodeCheckpointPart>& call,
+                                    const Reply<api::CheckpointPart>& reply);
+
   void answer_heartbeat(const HeartbeatCall& call, std::int64_t acknowledged);
 
   Result<std::string> token_named_by(const api::HealthQuery& query) const;

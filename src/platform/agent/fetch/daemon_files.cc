@@ -1,4 +1,4 @@
-#include "platform/agent/upload/http_upload_source.h"
+#include "platform/agent/fetch/daemon_files.h"
 
 #include <chrono>
 
@@ -8,8 +8,8 @@
 namespace lockstep::agent {
 namespace {
 
-constexpr Duration kUploadCallLimit = std::chrono::seconds(10);
-constexpr Duration kUploadRetry = std::chrono::seconds(1);
+constexpr Duration kFileCallLimit = std::chrono::seconds(20);
+constexpr Duration kFileRetry = std::chrono::seconds(1);
 
 // The daemon is away or refuses for now, as for a heartbeat.
 bool is_passing(const Error& error) {
@@ -19,7 +19,7 @@ bool is_passing(const Error& error) {
 
 }  // namespace
 
-Result<void> HttpUploadSource::find_daemon() {
+Result<void> DaemonFiles::find_daemon() {
   auto file = host::read_daemon_file(daemon_file_);
   if (!file) return Error{Code::unavailable, file.error().message};
   client_.emplace(file->url, token_,
@@ -28,27 +28,33 @@ Result<void> HttpUploadSource::find_daemon() {
 }
 
 template <class Route>
-Result<typename Route::Answer> HttpUploadSource::call(const Route& route,
-                                                      const typename Route::Request& request) {
+Result<typename Route::Answer> DaemonFiles::call(const Route& route,
+                                                 const typename Route::Request& request) {
   client::Arguments<Route> arguments{.path = node_, .query = {}, .request = request};
   if (!generation_.empty()) arguments.query.generation = generation_;
   const auto once = [&]() -> Result<typename Route::Answer> {
     if (!client_) TRY(find_daemon());
-    return client_->call(route, arguments, Deadline::after(kUploadCallLimit));
+    return client_->call(route, arguments, Deadline::after(kFileCallLimit));
   };
   for (;;) {
     auto answer = once();
     if (answer || !is_passing(answer.error())) return answer;
     client_.reset();
     LS_LOG(warning, "{}; it is tried again", answer.error().message);
-    if (!pause_(kUploadRetry)) return Error{Code::cancelled, answer.error().message};
+    if (!pause_(kFileRetry)) return Error{Code::cancelled, answer.error().message};
   }
 }
 
-Result<model::UploadManifest> HttpUploadSource::manifest() { return call(api::kNodeUpload, {}); }
+Result<model::UploadManifest> DaemonFiles::manifest() { return call(api::kNodeUpload, {}); }
 
-Result<api::UploadParts> HttpUploadSource::parts(const api::UploadPartsRequest& request) {
+Result<api::UploadParts> DaemonFiles::parts(const api::UploadPartsRequest& request) {
   return call(api::kNodeFiles, request);
+}
+
+Result<api::NodeCheckpoint> DaemonFiles::choice() { return call(api::kNodeCheckpoint, {}); }
+
+Result<api::CheckpointPart> DaemonFiles::part(const api::CheckpointPartRequest& request) {
+  return call(api::kNodeCheckpointPart, request);
 }
 
 }  // namespace lockstep::agent

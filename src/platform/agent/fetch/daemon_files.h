@@ -1,5 +1,5 @@
-// HttpUploadSource: the daemon, over HTTP. While it does not answer, calls are repeated: it may be
-// restarted, at another address.
+// DaemonFiles: files from the daemon, over HTTP. While it does not answer, calls are repeated: it
+// may be restarted, at another address.
 #pragma once
 
 #include <filesystem>
@@ -7,17 +7,18 @@
 #include <optional>
 #include <string>
 
-#include "platform/agent/upload/upload_source.h"
+#include "platform/agent/fetch/checkpoint_source.h"
+#include "platform/agent/fetch/upload_source.h"
 #include "platform/client/client.h"
 #include "platform/host/launch_spec.h"
 
 namespace lockstep::agent {
 
-class HttpUploadSource : public UploadSource {
+class DaemonFiles : public UploadSource, public CheckpointSource {
  public:
   // `pause` waits for so long; false: give up.
-  HttpUploadSource(const host::LaunchSpec& launch, model::NodeId node,
-                   std::function<bool(Duration)> pause)
+  DaemonFiles(const host::LaunchSpec& launch, model::NodeId node,
+              std::function<bool(Duration)> pause)
       : daemon_file_(launch.daemon_file),
         token_(launch.token),
         generation_(launch.generation),
@@ -26,6 +27,8 @@ class HttpUploadSource : public UploadSource {
 
   Result<model::UploadManifest> manifest() override;
   Result<api::UploadParts> parts(const api::UploadPartsRequest& request) override;
+  Result<api::NodeCheckpoint> choice() override;
+  Result<api::CheckpointPart> part(const api::CheckpointPartRequest& request) override;
 
  private:
   template <class Route>

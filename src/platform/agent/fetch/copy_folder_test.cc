@@ -1,4 +1,4 @@
-#include "platform/agent/upload/copy_folder.h"
+#include "platform/agent/fetch/copy_folder.h"
 
 #include <algorithm>
 #include <map>

@@ -1,4 +1,4 @@
-#include "platform/agent/upload/copy_folder.h"
+#include "platform/agent/fetch/copy_folder.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -17,6 +17,7 @@
 #include "base/os/files.h"
 #include "net/base64.h"
 #include "net/crypto.h"
+#include "platform/agent/fetch/host_error.h"
 
 namespace lockstep::agent {
 namespace {
@@ -25,13 +26,6 @@ namespace fs = std::filesystem;
 using model::UploadEntry;
 
 constexpr std::size_t kNamesInCall = 256;
-
-// A failure of this host, which another host may not have.
-template <class T>
-Result<T> of_host(Result<T> done) {
-  if (done) return done;
-  return Error{Code::internal, done.error().message};
-}
 
 Error damaged(const UploadEntry& entry, std::string_view reason) {
   return {Code::corrupt,
@@ -61,7 +55,7 @@ Result<void> copy_file(const fs::path& from, const fs::path& to, bool executable
 Result<void> make_link(const fs::path& path, const std::string& target) {
   TRY(of_host(make_folders(path.parent_path())));
   if (::symlink(target.c_str(), path.c_str()) == 0) return {};
-  return Error{Code::internal, os_error("making the link " + path.string(), errno).message};
+  return host_error("making the link " + path.string(), errno);
 }
 
 // The files of the manifest, each content once, in the order in which they are asked for.

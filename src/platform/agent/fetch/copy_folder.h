@@ -5,7 +5,7 @@
 #include <functional>
 
 #include "base/result.h"
-#include "platform/agent/upload/upload_source.h"
+#include "platform/agent/fetch/upload_source.h"
 
 namespace lockstep::agent {
 

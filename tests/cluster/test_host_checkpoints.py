@@ -1,0 +1,121 @@
+"""Checkpoints of a run that goes on on other hosts, without a folder that they share."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import struct
+from pathlib import Path
+
+from tests.cluster.host_services import Joined, Service
+
+from tests.conftest import wait_until
+
+STEP = "step-00000000"
+# The first attempt makes a checkpoint and fails once the test says so; the next one reads it.
+SCRIPT = """
+lockstep={place}/lockstep
+if [ $LOCKSTEP_EPOCH = 1 ]; then
+  if [ $RANK = 0 ]; then
+    cd $LOCKSTEP_CHECKPOINT_DIR
+    $lockstep checkpoint import {place}/model.safetensors --to new || exit 3
+    mv new/{step} {step}
+    {more}
+    echo saved
+  fi
+  until [ -e {place}/go ]; do sleep 0.05; done
+  exit 1
+fi
+$lockstep checkpoint verify $LOCKSTEP_CHECKPOINT_DIR/{step} && echo verified on $LOCKSTEP_HOST_ID
+"""
+REPORT_STEP_300 = """python3 -c '
+import os, socket
+agent = socket.socket(socket.AF_UNIX)
+agent.connect(os.environ["LOCKSTEP_REPORT"])
+agent.sendall(b"{\\"kind\\":\\"checkpoint\\",\\"step\\":300,\\"path\\":\\"/x\\"}\\n")'"""
+
+
+def start(joined: Joined, place: Path, nodes: int, more: str = ":") -> str:
+    """A run whose first attempt has saved."""
+    values = struct.pack("<1000f", *range(1000))
+    tensor = {"dtype": "F32", "shape": [1000], "data_offsets": [0, len(values)]}
+    header = json.dumps({"w": tensor}).encode()
+    (place / "model.safetensors").write_bytes(struct.pack("<Q", len(header)) + header + values)
+    script = SCRIPT.format(place=place, step=STEP, more=more)
+    options = ("--retries", "1", "--nodes", str(nodes), "--devices", "1")
+    cluster = joined.cluster
+    run = cluster.ok("run", "-d", *options, "--", "sh", "-c", script, cwd="/").strip()
+    wait_until("it is saved", lambda: any("saved" in line for line in cluster.logs(run)))
+    return run
+
+
+def checkpoint_of(service: Service) -> Path | None:
+    found = list(service.folder.glob(f"runs/*/*/*/checkpoints/{STEP}"))
+    return found[0] if found else None
+
+
+def test_a_checkpoint_follows_its_run_to_another_host(joined: Joined, place: Path) -> None:
+    cluster = joined.cluster
+    run = start(joined, place, nodes=1)
+    first = cluster.show(run)["attempts"][0]["nodes"][0]["host"]
+    cluster.ok("host", "drain", first)
+    (place / "go").touch()
+    view = cluster.ended(run)
+    assert view["state"] == "succeeded", view["reason"]
+    second = view["attempts"][1]["nodes"][0]["host"]
+    assert second != first
+    assert f"verified on {second}" in "\n".join(cluster.logs(run))
+
+
+def test_each_host_gets_the_files_that_only_the_other_one_has(joined: Joined, place: Path) -> None:
+    cluster = joined.cluster
+    run = start(joined, place, nodes=2)
+    a, b = joined.services
+    if checkpoint_of(a) is None:
+        a, b = b, a
+    whole = checkpoint_of(a)
+    assert whole is not None and checkpoint_of(b) is None
+    # As two nodes write it: each its own files, and both the manifest.
+    (data,) = whole.glob("*.bin")
+    other = next(b.folder.glob("runs/*/*/*/checkpoints")) / STEP
+    other.mkdir()
+    shutil.copy(whole / "manifest.json", other)
+    shutil.move(data, other)
+    if os.geteuid() == 0:
+        for path in (other, *other.iterdir()):
+            shutil.chown(path, "nobody", "nogroup")
+    (place / "go").touch()
+    view = cluster.ended(run)
+    assert view["state"] == "succeeded", view["reason"]
+    text = "\n".join(cluster.logs(run))
+    assert "verified on a" in text and "verified on b" in text
+
+
+def test_a_checkpoint_of_which_files_are_gone_is_named_in_the_log(
+    joined: Joined, place: Path
+) -> None:
+    cluster = joined.cluster
+    run = start(joined, place, nodes=1, more=REPORT_STEP_300)
+    wait_until("it is reported", lambda: cluster.show(run)["checkpoints"])
+    (place / "go").touch()
+    view = cluster.ended(run)
+    assert view["state"] == "succeeded", view["reason"]
+    words = "goes on from the checkpoint of step 0: that of step 300 is not whole"
+    assert any(words in line for line in cluster.logs(run))
+    assert any(words in event["what"] for event in view["events"])
+
+
+def test_a_training_does_not_begin_from_nothing_if_its_checkpoint_is_gone(
+    joined: Joined, place: Path
+) -> None:
+    cluster = joined.cluster
+    run = start(joined, place, nodes=1, more=REPORT_STEP_300)
+    wait_until("it is reported", lambda: cluster.show(run)["checkpoints"])
+    for service in joined.services:
+        if (made := checkpoint_of(service)) is not None:
+            shutil.rmtree(made)
+    (place / "go").touch()
+    wait_until("it says so", lambda: "no host has the whole" in cluster.show(run)["reason"])
+    cluster.ok("stop", run)
+    cluster.ended(run)
