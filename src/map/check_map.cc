@@ -87,7 +87,7 @@ Result<void> check_tuned(const std::vector<TunedRange>& ranges, const JsonLocati
   return {};
 }
 
-Result<void> check_measured(const Measured& measured, const JsonLocation& location) {
+Result<void> check_measured_at(const Measured& measured, const JsonLocation& location) {
   if (!std::all_of(measured.fabric.begin(), measured.fabric.end(), is_printable))
     return location.at("fabric").error("write it in plain ASCII, such as tcp over eth1");
   if (measured.within_host) TRY(check_level(*measured.within_host, location.at("within_host")));
@@ -104,7 +104,7 @@ class Checker {
  public:
   Result<void> check_map(const ClusterMap& map, const JsonLocation& location) {
     TRY(check_link(map.between_pods, location.at("between_pods")));
-    if (map.measured) TRY(check_measured(*map.measured, location.at("measured")));
+    if (map.measured) TRY(check_measured_at(*map.measured, location.at("measured")));
     return check_all(map.pods, "pods", "pod", location,
                      [this](const Pod& pod, const JsonLocation& at) { return check_pod(pod, at); });
   }
@@ -208,6 +208,11 @@ Result<void> check_host_id(std::string_view id) {
 
 Result<void> check_at(const ClusterMap& map, const JsonLocation& root) {
   return Checker().check_map(map, root);
+}
+
+Result<void> check_measured(const Measured& measured) {
+  const JsonLocation root;
+  return check_measured_at(measured, root.at("measured"));
 }
 
 }  // namespace lockstep::map

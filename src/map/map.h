@@ -221,5 +221,7 @@ Result<void> check_host_id(std::string_view id);
 // Checks that the map is usable: at least one pod, each with leaves, hosts, islands and devices at
 // every level; the ids of hosts are well-formed (they become file names) and unique.
 Result<void> check(const ClusterMap& map);
+// The same for measurements alone: speeds and times are positive and possible.
+Result<void> check_measured(const Measured& measured);
 
 }  // namespace lockstep::map

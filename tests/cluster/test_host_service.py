@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 from pathlib import Path
@@ -101,3 +102,19 @@ def test_a_run_starts_again_without_a_host_that_an_operator_removes_as_lost(
     assert cluster.show(run)["attempts"][-1]["nodes"][0]["host"] != lost
     cluster.ok("stop", run)
     cluster.ended(run)
+
+
+def test_what_a_probe_measured_between_hosts_stays_on_the_map(joined: Joined, place: Path) -> None:
+    cluster = joined.cluster
+    size = ("--nodes", "2", "--devices", "1")
+    probe = str(place / "lockstep")
+    done = cluster.command("run", *size, "--", probe, "probe", "--json", cwd="/")
+    assert done.returncode == 0, done.stderr
+    cluster.ok("map", "--measured", "-", input=done.stdout)
+    measured = json.loads(cluster.ok("map", "--json"))["measured"]
+    assert measured["between_hosts"]["gbit_per_second"] > 0
+    cluster.kill_daemon()
+    cluster.ok("serve", "--again", "--detach")
+    assert json.loads(cluster.ok("map", "--json"))["measured"] == measured
+    wrong = cluster.command("map", "--measured", "-", input="no probe")
+    assert wrong.returncode == 2 and "no output of `lockstep probe --json`" in wrong.stderr

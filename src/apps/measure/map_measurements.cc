@@ -1,11 +1,39 @@
 #include "apps/measure/map_measurements.h"
 
+#include <regex>
+
 #include "apps/cli/terminal.h"
 #include "base/format.h"
 #include "base/os/files.h"
 #include "map/map_file.h"
+#include "text/convert.h"
+#include "text/json.h"
 
 namespace lockstep::cli {
+
+void add_measured(const map::Measured& found, map::Measured& measured) {
+  if (found.within_host) measured.within_host = found.within_host;
+  if (found.between_hosts) {
+    measured.between_hosts = found.between_hosts;
+    measured.fabric = found.fabric;
+  }
+  if (found.reduction_gbyte_per_second)
+    measured.reduction_gbyte_per_second = found.reduction_gbyte_per_second;
+  if (!found.tuned.empty()) measured.tuned = found.tuned;
+}
+
+Result<map::Measured> read_probe(const std::string& output) {
+  static const std::regex kRank(R"((^|\n)\[\d+\] )");
+  const auto read = [&]() -> Result<map::Measured> {
+    return TRY(from_json<ProbeReport>(TRY(parse_json(std::regex_replace(output, kRank, "$1"))),
+                                      UnknownFields::ignore))
+        .measured;
+  };
+  auto measured = read();
+  if (measured) return measured;
+  return Error{Code::invalid,
+               format("no output of `lockstep probe --json`: {}", measured.error().message)};
+}
 
 Result<void> check_measured_file(const std::string& file) {
   TRY(map::parse_map(TRY(read_file(file)), file));

@@ -111,6 +111,14 @@ inline constexpr TypedRoute<None, None, Version> kVersion{
     "",    "Version",         "version of the daemon"};
 inline constexpr TypedRoute<None, None, map::ClusterMap> kMap{
     "GET", "/api/v1/map", Caller::user, RouteErrors::none, "", "Map", "the map of the cluster"};
+inline constexpr TypedRoute<None, map::Measured, map::ClusterMap> kSetMeasured{
+    "POST",
+    "/api/v1/map/measured",
+    Caller::user,
+    RouteErrors::run_not_found_or_storage_full,
+    "Measured",
+    "Map",
+    "replace what was measured between hosts that joined"};
 inline constexpr TypedRoute<None, SubmitRequest, RunView> kSubmit{
     "POST",          "/api/v1/runs", Caller::user,  RouteErrors::storage_full,
     "SubmitRequest", "RunView",      "submit a run"};
@@ -398,48 +406,17 @@ inline constexpr TypedRoute<HeartbeatQuery, CheckpointPartRequest, CheckpointPar
         "CheckpointPart",
         "an agent gets a part of a file of that checkpoint from a host that has it"};
 
-inline constexpr std::array<const Route*, 43> kRoutes = {&kHealth,
-                                                         &kOpenapi,
-                                                         &kVersion,
-                                                         &kMap,
-                                                         &kSubmit,
-                                                         &kPlan,
-                                                         &kRuns,
-                                                         &kRun,
-                                                         &kStop,
-                                                         &kResume,
-                                                         &kRemove,
-                                                         &kHold,
-                                                         &kRelease,
-                                                         &kPriority,
-                                                         &kLogs,
-                                                         &kFlight,
-                                                         &kProfile,
-                                                         &kProfileState,
-                                                         &kTrace,
-                                                         &kMetrics,
-                                                         &kQueue,
-                                                         &kHosts,
-                                                         &kSetHost,
-                                                         &kLimits,
-                                                         &kSetLimit,
-                                                         &kHostToken,
-                                                         &kJoinHost,
-                                                         &kRemoveHost,
-                                                         &kHostReport,
-                                                         &kCollect,
-                                                         &kKeptFiles,
-                                                         &kOrphans,
-                                                         &kStopOrphan,
-                                                         &kAdoptOrphan,
-                                                         &kHeartbeat,
-                                                         &kUpload,
-                                                         &kUploadParts,
-                                                         &kNodeUpload,
-                                                         &kNodeFiles,
-                                                         &kHostDead,
-                                                         &kHostFiles,
-                                                         &kNodeCheckpoint,
-                                                         &kNodeCheckpointPart};
+inline constexpr std::array<const Route*, 44> kRoutes = {
+    &kHealth,      &kOpenapi,      &kVersion,        &kMap,
+    &kSubmit,      &kPlan,         &kRuns,           &kRun,
+    &kStop,        &kResume,       &kRemove,         &kHold,
+    &kRelease,     &kPriority,     &kLogs,           &kFlight,
+    &kProfile,     &kProfileState, &kTrace,          &kMetrics,
+    &kQueue,       &kHosts,        &kSetHost,        &kLimits,
+    &kSetLimit,    &kHostToken,    &kJoinHost,       &kRemoveHost,
+    &kHostReport,  &kCollect,      &kKeptFiles,      &kOrphans,
+    &kStopOrphan,  &kAdoptOrphan,  &kHeartbeat,      &kUpload,
+    &kUploadParts, &kNodeUpload,   &kNodeFiles,      &kHostDead,
+    &kSetMeasured, &kHostFiles,    &kNodeCheckpoint, &kNodeCheckpointPart};
 
 }  // namespace lockstep::api

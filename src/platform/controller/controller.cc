@@ -78,6 +78,7 @@ std::optional<model::RunId> run_of(const model::StoreRow&) { return std::nullopt
 std::optional<model::RunId> run_of(const model::Orphan&) { return std::nullopt; }
 std::optional<model::RunId> run_of(const model::ClockRow&) { return std::nullopt; }
 std::optional<model::RunId> run_of(const model::GivenUpNode&) { return std::nullopt; }
+std::optional<model::RunId> run_of(const model::MeasuredRow&) { return std::nullopt; }
 
 // The run that an event is about.
 template <class Event>
@@ -122,6 +123,7 @@ Result<map::ClusterMap> map_at_start(const ControllerSetup& setup, const model::
     return setup.map;
   }
   map::ClusterMap map = model::map_of_hosts(state.hosts, setup.map);
+  if (state.measured) map.measured = state.measured->measured;
   if (map.pods.empty()) return map;
   if (auto checked = map::check(map); !checked)
     return Error{Code::corrupt,
@@ -620,10 +622,11 @@ Result<step::Outcome> Controller::commit_events(std::span<const model::Event> ev
 }
 
 void Controller::update_costs(const std::vector<model::Change>& changes) {
-  const auto is_host = [](const model::Change& change) {
-    return std::holds_alternative<model::HostRow>(change);
+  const auto changes_map = [](const model::Change& change) {
+    return std::holds_alternative<model::HostRow>(change) ||
+           std::holds_alternative<model::MeasuredRow>(change);
   };
-  if (state().hosts_make_map && std::ranges::any_of(changes, is_host))
+  if (state().hosts_make_map && std::ranges::any_of(changes, changes_map))
     costs_ = costs_text(state().map);
 }
 

@@ -50,6 +50,7 @@ RouteHandlers::Handler RouteHandlers::handler_for(const api::Route& route) {
       {&api::kOpenapi, &H::handle<api::kOpenapi, &H::openapi>},
       {&api::kVersion, &H::handle<api::kVersion, &H::version>},
       {&api::kMap, &H::handle<api::kMap, &H::map>},
+      {&api::kSetMeasured, &H::handle<api::kSetMeasured, &H::set_measured>},
       {&api::kSubmit, &H::handle<api::kSubmit, &H::submit>},
       {&api::kRuns, &H::handle<api::kRuns, &H::runs>},
       {&api::kRun, &H::handle<api::kRun, &H::run>},
@@ -167,6 +168,11 @@ Result<api::Version> RouteHandlers::version(const RouteCall<api::kVersion>&) {
 }
 
 Result<map::ClusterMap> RouteHandlers::map(const RouteCall<api::kMap>&) { return state().map; }
+
+Result<map::ClusterMap> RouteHandlers::set_measured(const RouteCall<api::kSetMeasured>& call) {
+  TRY(setup_.controller.apply_operator_event(model::SetMeasured{call.request}));
+  return state().map;
+}
 
 Result<api::RunView> RouteHandlers::submit(const RouteCall<api::kSubmit>& call) {
   const api::SubmitRequest& request = call.request;

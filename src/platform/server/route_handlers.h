@@ -55,6 +55,7 @@ class RouteHandlers {
   Result<Json> openapi(const RouteCall<api::kOpenapi>& call);
   Result<api::Version> version(const RouteCall<api::kVersion>& call);
   Result<map::ClusterMap> map(const RouteCall<api::kMap>& call);
+  Result<map::ClusterMap> set_measured(const RouteCall<api::kSetMeasured>& call);
   Result<api::RunView> submit(const RouteCall<api::kSubmit>& call);
   Result<api::RunList> runs(const RouteCall<api::kRuns>& call);
   Result<api::RunView> stop(const RouteCall<api::kStop>& call);

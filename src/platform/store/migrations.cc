@@ -345,11 +345,20 @@ constexpr std::string_view kLastProgress[] = {
     "alter table nodes add column last_progress integer",
 };
 
-constexpr std::array<std::span<const std::string_view>, 24> kMigrations = {
-    kRunsAndAttempts, kInsight, kHangAndResume, kBounds,       kRequests,  kControl,
-    kPreemptions,     kShares,  kEvents,        kWeights,      kFaults,    kGenerations,
-    kClock,           kOrphans, kStopReasons,   kFieldNames,   kEndedRuns, kUnreachable,
-    kAgents,          kEngines, kJoinedHosts,   kGivenUpNodes, kLeases,    kLastProgress};
+// The measurements between hosts that joined, as JSON.
+constexpr std::string_view kMeasured[] = {
+    R"(create table measured (
+      only integer primary key check (only = 1),
+      measured text not null
+    ) strict)",
+};
+
+constexpr std::array<std::span<const std::string_view>, 25> kMigrations = {
+    kRunsAndAttempts, kInsight,      kHangAndResume, kBounds,       kRequests,
+    kControl,         kPreemptions,  kShares,        kEvents,       kWeights,
+    kFaults,          kGenerations,  kClock,         kOrphans,      kStopReasons,
+    kFieldNames,      kEndedRuns,    kUnreachable,   kAgents,       kEngines,
+    kJoinedHosts,     kGivenUpNodes, kLeases,        kLastProgress, kMeasured};
 
 Result<bool> has_table(Database& database, std::string_view name) {
   const auto found = TRY(database.rows<std::string>(

@@ -20,6 +20,10 @@ Result<void> put(Database& db, const model::ClockRow& clock) {
   return upsert(db, SingleRow<model::ClockRow>{.row = clock});
 }
 
+Result<void> put(Database& db, const model::MeasuredRow& measured) {
+  return upsert(db, SingleRow<model::MeasuredRow>{.row = measured});
+}
+
 Result<void> put(Database& db, const model::GivenUpNode& node) {
   return node.gone ? remove(db, node) : upsert(db, node);
 }
@@ -52,6 +56,7 @@ Result<void> check_tables(Database& db) {
   TRY(check_table<OrphanRow>(db));
   TRY(check_table<model::GivenUpNode>(db));
   TRY(check_table<SingleRow<model::StoreRow>>(db));
+  TRY(check_table<SingleRow<model::MeasuredRow>>(db));
   return check_table<SingleRow<model::ClockRow>>(db);
 }
 
@@ -152,6 +157,10 @@ Result<void> load_all(Database& db, model::State& state) {
   // Empty before the store's first daemon has set a generation.
   TRY(for_each_row<SingleRow<model::StoreRow>>(db, [&](auto&& row) -> Result<void> {
     state.store = row.row;
+    return {};
+  }));
+  TRY(for_each_row<SingleRow<model::MeasuredRow>>(db, [&](auto&& row) -> Result<void> {
+    state.measured = row.row;
     return {};
   }));
   return for_each_row<SingleRow<model::ClockRow>>(db, [&](auto&& row) -> Result<void> {

@@ -141,6 +141,10 @@ std::vector<model::Change> all_rows() {
                              .since = Time(Duration(50)),
                              .last_call = Time(Duration(20)),
                              .gone_after = Duration(700)},
+          model::MeasuredRow{{.fabric = "tcp over eth1",
+                              .within_host = {},
+                              .between_hosts = map::MeasuredLevel{12.5, 3, 9.4},
+                              .reduction_gbyte_per_second = 11.2}},
           model::StoreRow{"3f9c0a5e7d21b864", 12}};
 }
 
@@ -153,6 +157,7 @@ void expect_same(const model::State& a, const model::State& b) {
   EXPECT_EQ(a.hosts, b.hosts);
   EXPECT_EQ(a.limits, b.limits);
   EXPECT_EQ(a.given_up, b.given_up);
+  EXPECT_EQ(a.measured, b.measured);
   EXPECT_EQ(a.store, b.store);
 }
 
@@ -558,6 +563,7 @@ void undo_newer_steps(Database& database) {
                    "drop table clock",
                    "drop table orphans",
                    "drop table given_up_nodes",
+                   "drop table measured",
                    "alter table runs drop column generation",
                    "alter table attempts drop column generation",
                    "alter table ranks drop column activity_since",

@@ -197,6 +197,17 @@ struct Table<SingleRow<model::StoreRow>> {
 };
 
 template <>
+struct Table<SingleRow<model::MeasuredRow>> {
+  using Row = SingleRow<model::MeasuredRow>;
+  static constexpr std::string_view name = "measured";
+  static std::string place(const Row&) { return "its row"; }
+  static constexpr auto columns() {
+    return std::tuple(key("only", &Row::only),
+                      column("measured", [](auto& row) -> auto& { return row.row.measured; }));
+  }
+};
+
+template <>
 struct Table<SingleRow<model::ClockRow>> {
   using Row = SingleRow<model::ClockRow>;
   static constexpr std::string_view name = "clock";

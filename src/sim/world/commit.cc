@@ -20,6 +20,7 @@ struct Sorter {
   void operator()(const model::LimitRow& limit) const { commit.limits.emplace(limit.id, &limit); }
   void operator()(const model::StoreRow&) const {}
   void operator()(const model::GivenUpNode&) const {}
+  void operator()(const model::MeasuredRow&) const {}
   void operator()(const model::Orphan& orphan) const { commit.orphans.emplace(orphan.id, &orphan); }
 };
 

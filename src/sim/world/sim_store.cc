@@ -47,6 +47,7 @@ struct ChangeFormatter {
     if (store.generation == state.store.generation) return {};
     return format("the store is of generation {}", store.generation);
   }
+  std::string operator()(const model::MeasuredRow&) const { return "the map has measurements"; }
   std::string operator()(const model::GivenUpNode& node) const {
     return format("{} on {} is {}", text(node.id), node.devices.host,
                   node.gone ? "gone" : "given up");

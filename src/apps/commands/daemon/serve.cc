@@ -109,6 +109,8 @@ Result<int> serve_detached(const ServeFlags& flags) {
     print_to_stderr(
         format("lockstep: commands still call another daemon, that of {}", remote->source));
   print_notices(TRY(client.call(api::kVersion)).notices);
+  if (hosts_join(served) && TRY(client.call(api::kHosts)).hosts.empty())
+    print("it has no host yet: `lockstep host add USER@HOST` adds a machine");
   return kDone;
 }
 

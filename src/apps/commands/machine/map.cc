@@ -1,12 +1,14 @@
 #include "map/map.h"
 
 #include <charconv>
+#include <iostream>
 #include <memory>
 
 #include "apps/cli/exit_codes.h"
 #include "apps/cli/subcommand.h"
 #include "apps/cli/terminal.h"
 #include "apps/daemon/own_daemon.h"
+#include "apps/measure/map_measurements.h"
 #include "base/os/files.h"
 #include "map/map_file.h"
 #include "map/query.h"
@@ -20,11 +22,31 @@ namespace {
 struct MapFlags {
   std::string file;
   std::vector<std::string> between;
+  std::string measured;  // a file; "-": standard input
   bool json = false;
   bool yaml = false;
 };
 
+constexpr std::size_t kProbeMax = 1 << 20;
+
+Result<std::string> probe_output(const std::string& file) {
+  if (file != "-") return read_file(file, kProbeMax);
+  std::string words;
+  for (char c = 0; words.size() < kProbeMax && std::cin.get(c);) words += c;
+  return words;
+}
+
+// The map of the daemon with what was measured.
+Result<map::ClusterMap> keep_measured(const std::string& file) {
+  const map::Measured found = TRY(read_probe(TRY(probe_output(file))));
+  client::Client client = TRY(connect_to_daemon());
+  map::Measured measured = TRY(client.call(api::kMap)).measured.value_or(map::Measured{});
+  add_measured(found, measured);
+  return client.call(api::kSetMeasured, {.request = std::move(measured)});
+}
+
 Result<map::ClusterMap> cluster_map(const MapFlags& flags) {
+  if (!flags.measured.empty()) return keep_measured(flags.measured);
   if (!flags.file.empty()) return map::parse_map(TRY(read_file(flags.file)), flags.file);
   client::Client client = TRY(connect_to_daemon());
   map::ClusterMap map = TRY(client.call(api::kMap));
@@ -70,9 +92,10 @@ Result<std::string> shown(const map::ClusterMap& map, const MapFlags& flags) {
 void add_map(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand("map", "Print the map of the cluster as a tree");
   auto flags = std::make_shared<MapFlags>();
-  command
-      ->add_option("--file", flags->file, "print and check this file instead of the daemon's map")
-      ->type_name(kFileValue);
+  auto* file = command
+                   ->add_option("--file", flags->file,
+                                "print and check this file instead of the daemon's map")
+                   ->type_name(kFileValue);
   auto* json = command->add_flag("--json", flags->json, "print JSON");
   auto* yaml =
       command->add_flag("--yaml", flags->yaml, "print a file that --file reads, to begin from")
@@ -81,10 +104,17 @@ void add_map(CLI::App& app, Action& action) {
       ->type_name("HOST[:DEVICE]")
       ->expected(2)
       ->excludes(json, yaml);
+  command
+      ->add_option("--measured", flags->measured,
+                   "keep what `lockstep probe --json` printed, in the map of a cluster whose hosts "
+                   "join; -: standard input")
+      ->type_name(kFileValue)
+      ->excludes(file);
   command->footer(
       "Examples:\n"
       "  lockstep map --yaml > cluster.yaml\n"
-      "  lockstep map --file cluster.yaml --between node-1 node-2:3");
+      "  lockstep map --file cluster.yaml --between node-1 node-2:3\n"
+      "  lockstep run -n 2 -- lockstep probe --json | lockstep map --measured -");
   command->callback([&action, flags] {
     action = [flags]() -> Result<int> {
       print(TRY(shown(TRY(cluster_map(*flags)), *flags)));

@@ -22,19 +22,6 @@ struct ProbeFlags {
   bool json = false;
 };
 
-// The output of `--json`.
-struct ProbeReport {
-  int hosts = 1;
-  int ranks = 1;
-  map::Measured measured;
-
-  static constexpr auto fields() {
-    return record<ProbeReport>(field("hosts", &ProbeReport::hosts, "on which ranks were"),
-                               field("ranks", &ProbeReport::ranks, "in all"),
-                               field("measured", &ProbeReport::measured, "as a map has it"));
-  }
-};
-
 std::string microseconds(double value) { return format("{:.2f} us", value); }
 
 void add_level(Table& table, std::string_view name,
@@ -69,16 +56,6 @@ comm::Costs costs_of(const map::Measured& measured) {
   return comm::costs_of(map);
 }
 
-// Values that this probe could not measure keep their value in the file, and so do tuned values.
-void take(const map::Measured& found, map::Measured& measured) {
-  if (found.within_host) measured.within_host = found.within_host;
-  if (found.between_hosts) {
-    measured.between_hosts = found.between_hosts;
-    measured.fabric = found.fabric;
-  }
-  measured.reduction_gbyte_per_second = found.reduction_gbyte_per_second;
-}
-
 Result<int> show_probe(const ProbeFlags& flags) {
   if (!flags.write.empty()) TRY(check_measured_file(flags.write));
   WaitingLine line;
@@ -97,7 +74,7 @@ Result<int> show_probe(const ProbeFlags& flags) {
     print(as_text(probed));
   if (!flags.write.empty())
     TRY(update_measured(flags.write,
-                        [&](map::Measured& measured) { take(probed.measured, measured); }));
+                        [&](map::Measured& measured) { add_measured(probed.measured, measured); }));
   return kDone;
 }
 
@@ -120,7 +97,8 @@ void add_probe(CLI::App& app, Action& action) {
       "the network between hosts.\n\n"
       "Examples:\n"
       "  lockstep probe --write cluster.yaml\n"
-      "  lockstep run -n 2 -- lockstep probe");
+      "  lockstep run -n 2 -- lockstep probe\n"
+      "  lockstep run -n 2 -- lockstep probe --json | lockstep map --measured -");
   command->callback([&action, flags] { action = [flags] { return show_probe(*flags); }; });
 }
 

@@ -1,6 +1,7 @@
 #include "platform/agent/ranks/rank_environment.h"
 
 #include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "base/format.h"
@@ -28,6 +29,16 @@ void set_cuda_devices(const host::LaunchSpec& launch, Environment& result) {
                                          : joined(launch.devices, ",");
 }
 
+// So that ranks find `lockstep` on a host of whose folders the submitter's PATH knows nothing.
+std::string with_own_program(const std::string& path) {
+  std::error_code failed;
+  const auto program = std::filesystem::read_symlink("/proc/self/exe", failed);
+  if (failed) return path;
+  const std::string folder = program.parent_path().string();
+  const bool is_there = format(":{}:", path).find(format(":{}:", folder)) != std::string::npos;
+  return is_there ? path : format("{}:{}", path, folder);
+}
+
 }  // namespace
 
 Environment base_environment() {
@@ -41,6 +52,7 @@ Environment base_environment() {
 
 Environment user_environment(const host::LaunchSpec& launch, Environment base) {
   for (const auto& [name, value] : launch.env) base[name] = value;
+  base["PATH"] = with_own_program(search_path(base));
   return base;
 }
 

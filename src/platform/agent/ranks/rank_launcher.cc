@@ -1,9 +1,12 @@
 #include "platform/agent/ranks/rank_launcher.h"
 
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include <unistd.h>
 
+#include "base/format.h"
 #include "base/log.h"
 #include "base/os/files.h"
 #include "comm/fabric/address/kernel_network.h"
@@ -68,8 +71,23 @@ PreparationSetting RankLauncher::preparation_setting() const {
           .has_infiniband = ::access("/dev/infiniband", F_OK) == 0};
 }
 
+// Only on this host: a container has folders of its own.
+Result<void> RankLauncher::check_working_folder() const {
+  const bool is_elsewhere = software_ && software_->container != 0;
+  std::error_code failed;
+  if (launch_.working_folder.empty() || is_elsewhere ||
+      std::filesystem::status(launch_.working_folder, failed).type() !=
+          std::filesystem::file_type::not_found)
+    return {};
+  return Error{Code::not_found,
+               format("the working folder {} is missing on this host: make it there, or use "
+                      "`lockstep run --upload`, which brings it",
+                      launch_.working_folder)};
+}
+
 Result<void> RankLauncher::prepare(const model::Command& start) {
   start_ = start;
+  TRY(check_working_folder());
   TRY(make_folders(files_.flight()));
   if (const auto set = launch_.env.find("CUDA_VISIBLE_DEVICES");
       launch_.gpus && set != launch_.env.end() && !set->second.empty())

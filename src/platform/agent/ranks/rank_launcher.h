@@ -54,6 +54,7 @@ class RankLauncher {
   RankLauncher(const host::LaunchSpec& launch, const model::NodeId& node, std::string token,
                std::string address, net::ReservedPort port, SocketFolder sockets);
   Result<void> open_rendezvous();
+  Result<void> check_working_folder() const;
   Result<int> open_store();
 
   const host::LaunchSpec& launch_;

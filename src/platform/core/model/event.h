@@ -83,6 +83,11 @@ struct HostDead {
   std::string host;
   std::string by;
 };
+// An operator has measured how fast ranks of hosts that joined reach one another. It replaces what
+// was measured before.
+struct SetMeasured {
+  map::Measured measured;
+};
 // The number of devices that the project or user may hold at once; none: no limit.
 struct SetLimit {
   LimitId limit;
@@ -151,9 +156,9 @@ struct ClockChanged {
 };
 
 using Event = std::variant<SubmitRun, StopRun, ResumeRun, HoldRun, ReleaseRun, SetPriority, SetHost,
-                           AdmitHost, DescribeHost, RemoveHost, HostDead, SetLimit, SetWeight,
-                           NodeReport, NodeSeen, HostsSeen, OrphansListed, StopOrphan, AdoptOrphan,
-                           Tick, DaemonStarted, ClockChanged>;
+                           AdmitHost, DescribeHost, RemoveHost, HostDead, SetMeasured, SetLimit,
+                           SetWeight, NodeReport, NodeSeen, HostsSeen, OrphansListed, StopOrphan,
+                           AdoptOrphan, Tick, DaemonStarted, ClockChanged>;
 
 // Start the agents of the attempt's nodes. Idempotent: the engine starts no node twice.
 struct SubmitGang {

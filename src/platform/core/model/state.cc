@@ -44,6 +44,10 @@ void put_row(State& state, const GivenUpNode& node) {
     state.given_up.insert_or_assign(node.id, node);
 }
 void put_row(State& state, const ClockRow& clock) { state.clock = clock; }
+void put_row(State& state, const MeasuredRow& row) {
+  state.measured = row;
+  if (state.hosts_make_map) state.map.measured = row.measured;
+}
 
 std::int64_t device_seconds(const Run& run, Duration time) {
   return rank_count(run.spec) * std::chrono::floor<std::chrono::seconds>(time).count();

@@ -41,9 +41,16 @@ struct ClockRow {
 // because the machine was restarted.
 std::optional<Duration> clock_shift(const std::optional<ClockRow>& before, const ClockRow& now);
 
+// An operator's measurements of a cluster whose hosts join (lockstep probe).
+struct MeasuredRow {
+  map::Measured measured;
+
+  bool operator==(const MeasuredRow&) const = default;
+};
+
 // A row as it is after the change; the store writes it, apply() puts it into a State.
-using Change =
-    std::variant<Run, Attempt, Node, HostRow, LimitRow, StoreRow, Orphan, ClockRow, GivenUpNode>;
+using Change = std::variant<Run, Attempt, Node, HostRow, LimitRow, StoreRow, Orphan, ClockRow,
+                            GivenUpNode, MeasuredRow>;
 
 // Device time that runs of a project have used and may still use, in device-seconds.
 struct Usage {
@@ -77,6 +84,7 @@ struct State {
   std::map<NodeName, Orphan> orphans;      // only those with a stop request are stored
   std::map<NodeId, GivenUpNode> given_up;  // of attempts that have ended
   std::optional<ClockRow> clock;           // none: no daemon has read it yet
+  std::optional<MeasuredRow> measured;     // then the map has it
   // Updated by apply():
   std::set<RunId> open;                   // runs that are not final; a tick checks only these
   std::map<std::string, RunId> requests;  // by the request ids of their submissions

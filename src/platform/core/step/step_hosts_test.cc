@@ -383,5 +383,24 @@ TEST_F(StepHostsTest, TheKeptSchedulerFollowsTheMap) {
   EXPECT_EQ(decider.state().runs.at({"demo", 1}).state, model::RunState::starting);
 }
 
+TEST_F(StepHostsTest, MeasurementsStayOnTheMapWhileHostsComeAndGo) {
+  join("a", 2);
+  map::Measured measured;
+  measured.fabric = "tcp over eth1";
+  measured.between_hosts = map::MeasuredLevel{12.5, 3, 9.4};
+  world.apply_event_ok(model::SetMeasured{measured});
+  EXPECT_EQ(world.state.map.measured, measured);
+  join("b", 2);
+  EXPECT_EQ(world.state.map.measured, measured);
+  measured.between_hosts->gbit_per_second = -1;
+  EXPECT_THAT(refusal(model::SetMeasured{measured}).message, HasSubstr("gbit_per_second"));
+  EXPECT_EQ(world.state.map.measured->between_hosts->gbit_per_second, 9.4);
+}
+
+TEST_F(StepHostsTest, TheMapOfAFileTakesNoMeasurements) {
+  world.state.hosts_make_map = false;
+  EXPECT_EQ(refusal(model::SetMeasured{}).code, Code::invalid);
+}
+
 }  // namespace
 }  // namespace lockstep::step

@@ -136,6 +136,7 @@ Outcome Draft::finish() {
     outcome.changes.emplace_back(
         model::StoreRow{state_.store.generation, state_.store.issued + created});
   if (clock && clock != state_.clock) outcome.changes.emplace_back(*clock);
+  if (measured && measured != state_.measured) outcome.changes.emplace_back(*measured);
   outcome.effects = std::move(effects_);
   outcome.submitted = submitted_;
   return outcome;

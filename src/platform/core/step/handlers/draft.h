@@ -92,6 +92,7 @@ class Draft {
   Overlay<model::NodeName, model::Orphan> orphans;
   Overlay<model::NodeId, model::GivenUpNode> given_up;
   std::optional<model::ClockRow> clock;
+  std::optional<model::MeasuredRow> measured;
 
   Time now() const { return now_; }
   const map::ClusterMap& map() const { return map_ ? *map_ : state_.map; }

@@ -167,4 +167,11 @@ Result<void> handle_event(Draft& draft, const model::HostDead& event) {
   return release_nodes_on(draft, event.host, reason);
 }
 
+Result<void> handle_event(Draft& draft, const model::SetMeasured& event) {
+  TRY(check_hosts_join(draft));
+  TRY(map::check_measured(event.measured));
+  draft.measured = model::MeasuredRow{event.measured};
+  return {};
+}
+
 }  // namespace lockstep::step
