@@ -89,6 +89,7 @@ std::unique_ptr<BoundCheckpointer> open(const std::string& folder, train::ClaimT
   options.writer = train::writer_from_environment(own_environment(), recoveries);
   options.claim_time = claim_time;
   options.keep = keep;
+  options.host = train::host_of_folder(options.folder, own_environment());
   options.on_rejected = [kept_out](report::Fault fault, const std::string& why) {
     kept_out(std::string(name_of(fault)), why);
   };

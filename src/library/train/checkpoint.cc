@@ -40,6 +40,7 @@ Result<Checkpointer> Checkpointer::open(const CheckpointOptions& options, const 
   saving.writer = train::writer_from_environment(own_environment(), options.generation);
   saving.claim_time = train::ClaimTime::at_open;
   saving.keep = options.keep;
+  saving.host = train::host_of_folder(saving.folder, own_environment());
   saving.on_saved = [to = reporter.get()](std::int64_t step, const std::filesystem::path& path) {
     to->checkpoint(step, path);
   };

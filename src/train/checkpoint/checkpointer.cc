@@ -5,6 +5,8 @@
 #include <exception>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -20,6 +22,7 @@ namespace lockstep::train {
 namespace {
 
 constexpr auto kClaimLabel = "the claim of the checkpoints";
+constexpr std::string_view kNoKeeper = "-";  // in place of a claim
 constexpr auto kPersistBound = std::chrono::minutes(30);
 
 FenceOptions fence_options(const CheckpointOptions& options) {
@@ -57,6 +60,12 @@ Result<std::string> claim_at_open(const CheckpointOptions& options, std::optiona
   return std::string();
 }
 
+std::filesystem::path real_path(const std::filesystem::path& folder) {
+  std::error_code failed;
+  auto found = std::filesystem::weakly_canonical(folder, failed);
+  return failed ? folder : found;
+}
+
 Manifest manifest_of(const TrainingState& state, std::int64_t attempt, int ranks) {
   Manifest manifest;
   manifest.step = state.step;
@@ -88,12 +97,42 @@ std::int64_t version_of(const OwnedTensor& tensor) {
 
 }  // namespace
 
+std::string host_of_folder(const std::filesystem::path& folder, const Environment& environment) {
+  const auto value = [&](const char* name) {
+    const auto found = environment.find(name);
+    return found == environment.end() ? std::string() : found->second;
+  };
+  const std::string own = value("LOCKSTEP_CHECKPOINT_DIR");
+  const bool is_of_host = value("LOCKSTEP_HOST_CHECKPOINTS") == "1" && !own.empty() &&
+                          real_path(own) == real_path(folder);
+  return is_of_host ? value("LOCKSTEP_HOST_ID") : "";
+}
+
 Result<std::unique_ptr<Checkpointer>> Checkpointer::open(CheckpointOptions options, Comm group) {
   auto job = std::make_shared<Job>(std::move(options), std::move(group));
-  Result<std::string> claimed = std::string();
-  if (job->group.rank() == 0) claimed = claim_at_open(job->options, job->fence);
-  job->claim_id = TRY(broadcast_text(job->group, claimed, kClaimLabel));
+  job->hosts = TRY(HostFolders::gather(job->options.host, job->group));
+  TRY(claim_by(claim_at_open, *job));
   return std::unique_ptr<Checkpointer>(new Checkpointer(std::move(job)));
+}
+
+// The keeper of each folder claims it. If one does not, none is claimed: all ranks make the same
+// calls.
+Result<void> Checkpointer::claim_by(Claiming claiming, Job& job) {
+  Result<std::string> claimed = std::string();
+  if (job.group.rank() == job.hosts.keeper()) claimed = claiming(job.options, job.fence);
+  if (job.hosts.are_shared()) {
+    job.claim_id = TRY(broadcast_text(job.group, claimed, kClaimLabel));
+    return {};
+  }
+  // The other ranks tell that of their keeper, which may not be known yet.
+  const bool is_keeper = job.group.rank() == job.hosts.keeper();
+  if (claimed && claimed->empty() && !is_keeper) claimed = std::string(kNoKeeper);
+  const auto claims = TRY(all_gather_text(job.group, claimed, kClaimLabel));
+  job.claim_id = claims[static_cast<std::size_t>(job.hosts.keeper())];
+  if (std::ranges::find(claims, "") == claims.end()) return {};
+  job.claim_id.clear();
+  job.fence.reset();
+  return {};
 }
 
 Checkpointer::~Checkpointer() {
@@ -124,10 +163,7 @@ Result<void> Checkpointer::claim(Job& job) {
   if (job.options.claim_time == ClaimTime::never)
     return Error{Code::invalid, format("{} was opened for reading: open it for writing to save",
                                        job.options.folder.string())};
-  Result<std::string> claimed = std::string();
-  if (job.group.rank() == 0) claimed = claim_at_save(job.options, job.fence);
-  job.claim_id = TRY(broadcast_text(job.group, claimed, kClaimLabel));
-  return {};
+  return claim_by(claim_at_save, job);
 }
 
 // The thread releases the job before its outcome is ready. The job may hold functions of Python,
@@ -211,6 +247,7 @@ Result<void> Checkpointer::finish() {
 
 Result<void> Checkpointer::persist(Job& job, const Result<void>& begun) {
   const PersistTask task{.folder = job.options.folder,
+                         .hosts = job.hosts,
                          .claim_id = job.claim_id,
                          .fence = job.fence ? &*job.fence : nullptr,
                          .keep = job.options.keep,

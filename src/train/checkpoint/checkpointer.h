@@ -25,9 +25,11 @@
 #include <string>
 #include <vector>
 
+#include "base/os/environment.h"
 #include "base/result.h"
 #include "base/units.h"
 #include "train/checkpoint/format/writer/fence.h"
+#include "train/checkpoint/host_folders.h"
 #include "train/checkpoint/save_plan.h"
 #include "train/checkpoint/snapshot.h"
 #include "train/checkpoint/state.h"
@@ -50,7 +52,13 @@ struct CheckpointOptions {
   // Called on rank 0, in the background, when a checkpoint is complete.
   std::function<void(std::int64_t step, const std::filesystem::path& path)> on_saved = nullptr;
   WriterRejected on_rejected = nullptr;  // called on rank 0
+  // Set if each host has a folder of its own at this path: the name of this rank's host
+  // (docs/design/host-checkpoints.md). Empty on all ranks: they share the folder.
+  std::string host = {};
 };
+
+// For `host`: that of the environment if the folder is the run's own and another one on each host.
+std::string host_of_folder(const std::filesystem::path& folder, const Environment& environment);
 
 class Checkpointer {
  public:
@@ -76,8 +84,9 @@ class Checkpointer {
     const CheckpointOptions options;
     // Used by the thread while a save is in flight, by the caller otherwise.
     Comm group;
-    std::string claim_id{};        // empty: the folder is not claimed
-    std::optional<Fence> fence{};  // on rank 0
+    HostFolders hosts{};
+    std::string claim_id{};        // of this host's folder; empty: it is not claimed
+    std::optional<Fence> fence{};  // on the keeper of the folder
     std::optional<SavePlan> plan{};
     std::vector<OwnedTensor> tensors{};
     std::vector<std::int64_t> versions{};  // of the tensors when the save began
@@ -86,6 +95,8 @@ class Checkpointer {
     Manifest manifest{};
   };
   explicit Checkpointer(std::shared_ptr<Job> job) : job_(std::move(job)) {}
+  using Claiming = Result<std::string> (*)(const CheckpointOptions&, std::optional<Fence>&);
+  static Result<void> claim_by(Claiming claiming, Job& job);
   static Result<void> claim(Job& job);
   static Result<void> begin(Job& job, const TrainingState& state, at::Device device);
   using Work = std::function<Result<void>(Job&)>;

@@ -36,14 +36,41 @@ Result<std::vector<SavedFile>> read_files(const std::vector<std::string>& shares
   return files;
 }
 
-// Rank 0's part. The text is the checkpoint's path.
-Result<std::string> commit(const PersistTask& task, const std::vector<std::string>& shares) {
+Result<std::string> manifest_text(const PersistTask& task, const std::vector<std::string>& shares) {
   auto manifest = task.manifest;
   manifest.files = TRY(read_files(shares));
-  const auto path = TRY(commit_checkpoint(task.folder, *task.fence, manifest));
+  return text(manifest);
+}
+
+// The part of a folder's keeper. The text is the checkpoint's path.
+Result<std::string> commit(const PersistTask& task, const Manifest& manifest) {
+  return TRY(commit_checkpoint(task.folder, *task.fence, manifest, task.hosts.files_elsewhere()))
+      .string();
+}
+
+Result<std::string> commit_of_rank_0(const PersistTask& task, const Manifest& manifest) {
+  auto path = TRY(commit(task, manifest));
   if (task.on_saved) task.on_saved(manifest.step, path);
   TRY(prune_checkpoints(task.folder, *task.fence, task.keep));
-  return path.string();
+  return path;
+}
+
+// Each host has a folder. The text of rank 0 is that of the manifest, the same in all folders.
+Result<Manifest> commit_on_other_hosts(const PersistTask& task,
+                                       const Result<std::vector<std::string>>& shares,
+                                       Comm& group) {
+  const bool is_first = group.rank() == 0;
+  Result<std::string> words = std::string();
+  if (is_first) words = shares ? manifest_text(task, *shares) : Result<std::string>(shares.error());
+  auto manifest =
+      TRY(parse_manifest(TRY(broadcast_text(group, words, "the manifest of a checkpoint"))));
+  Result<std::string> kept = std::string();
+  if (!is_first && task.fence != nullptr) kept = commit(task, manifest);
+  if (kept && !is_first && task.fence != nullptr)
+    if (auto pruned = prune_checkpoints(task.folder, *task.fence, task.keep); !pruned)
+      kept = pruned.error();
+  TRY(all_gather_text(group, kept, "which hosts have a checkpoint"));
+  return manifest;
 }
 
 // A later writer also deletes the unfinished files of this one: then that is the reason.
@@ -60,12 +87,25 @@ Error reason(const PersistTask& task, Error failed) {
 Result<void> persist(const PersistTask& task, const Result<void>& begun, Comm& group) {
   const auto share = write_share(task, begun, group.rank());
   const auto shares = all_gather_text(group, share, "which files of a checkpoint are written");
+  auto manifest = Result<Manifest>(task.manifest);
+  if (!task.hosts.are_shared()) {
+    manifest = commit_on_other_hosts(task, shares, group);
+  } else if (group.rank() == 0) {
+    auto files = shares ? read_files(*shares) : Result<std::vector<SavedFile>>(shares.error());
+    if (files)
+      manifest->files = *std::move(files);
+    else
+      manifest = std::move(files).error();
+  }
   Result<std::string> outcome = std::string();
   if (group.rank() == 0) {
-    outcome = shares ? commit(task, *shares) : Result<std::string>(shares.error());
+    outcome = manifest ? commit_of_rank_0(task, *manifest) : Result<std::string>(manifest.error());
     if (!outcome) outcome = reason(task, std::move(outcome).error());
   }
-  TRY(broadcast_text(group, outcome, "whether the checkpoint is complete"));
+  auto ended = broadcast_text(group, outcome, "whether the checkpoint is complete");
+  if (!ended && group.rank() != 0 && task.fence != nullptr)
+    discard_unfinished(task.folder, task.manifest.step, task.claim_id);
+  TRY(std::move(ended));
   return {};
 }
 

@@ -4,7 +4,8 @@
 // Then the ranks exchange their outcomes and their files' checksums. Then rank 0 writes the
 // manifest, renames the folder and broadcasts the outcome. So a checkpoint is visible only when
 // every byte of it is durable, all ranks return the same outcome, and a rank that fails at any
-// point blocks no other rank.
+// point blocks no other rank. If each host has a folder of its own, the keepers of the other
+// folders make the checkpoint visible there before rank 0 does.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +16,7 @@
 #include "base/result.h"
 #include "train/checkpoint/format/manifest.h"
 #include "train/checkpoint/format/writer/fence.h"
+#include "train/checkpoint/host_folders.h"
 #include "train/checkpoint/snapshot.h"
 #include "train/group/comm.h"
 
@@ -22,8 +24,9 @@ namespace lockstep::train {
 
 struct PersistTask {
   std::filesystem::path folder;
+  const HostFolders& hosts;
   std::string claim_id;          // of the claim
-  const Fence* fence = nullptr;  // on rank 0
+  const Fence* fence = nullptr;  // on the keeper of a folder
   int keep = 1;
   std::function<void(std::int64_t step, const std::filesystem::path& path)> on_saved;
   Manifest manifest;         // all but the files

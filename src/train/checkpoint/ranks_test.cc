@@ -232,6 +232,84 @@ TEST(Ranks, IfOneCannotWriteAllAreToldAndTheNextSaveSucceeds) {
             (std::vector<std::string>{".lock", "WRITER", "step-00000001", "step-00000002"}));
 }
 
+// --- Each host has a folder of its own ---
+
+// Ranks 0 and 1 are on host a, ranks 2 and 3 on host b.
+struct TwoHosts {
+  explicit TwoHosts(const fs::path& root) : a(root / "a"), b(root / "b") {}
+  const fs::path& folder_of(int rank) const { return rank < 2 ? a : b; }
+  CheckpointOptions options_of(int rank) const {
+    return {.folder = folder_of(rank), .host = rank < 2 ? "a" : "b"};
+  }
+  const fs::path a, b;
+};
+
+TEST(Ranks, EachHostKeepsTheFilesOfItsRanksAndTogetherTheyAreTheCheckpoint) {
+  Folder folder;
+  const TwoHosts hosts(folder / "");
+  const auto place = meeting_place();
+  ASSERT_EQ(run_as_ranks(4,
+                         [&](Rank& self) -> Result<void> {
+                           auto saver = TRY(
+                               Checkpointer::open(hosts.options_of(self.rank), apart(place, self)));
+                           auto state = sharded_state(self.rank, 4, 100);
+                           for (state.step = 1; state.step <= 5; ++state.step)
+                             TRY(saver->save(state));
+                           return saver->finish();
+                         }),
+            "");
+  const std::vector<std::string> kept = {".lock", "WRITER", "step-00000003", "step-00000004",
+                                         "step-00000005"};
+  EXPECT_EQ(names_in(hosts.a), kept);
+  EXPECT_EQ(names_in(hosts.b), kept);
+  const fs::path newest = hosts.a / "step-00000005", other = hosts.b / "step-00000005";
+  EXPECT_EQ(names_in(newest),
+            (std::vector<std::string>{"manifest.json", "rank-0000.bin", "rank-0001.bin"}));
+  EXPECT_EQ(names_in(other),
+            (std::vector<std::string>{"manifest.json", "rank-0002.bin", "rank-0003.bin"}));
+  EXPECT_EQ(read_file(newest / "manifest.json").value(),
+            read_file(other / "manifest.json").value());
+  EXPECT_FALSE(newest_checkpoint(hosts.a)) << "files are on the other host";
+
+  for (const int rank : {2, 3}) fs::copy(other / data_file_name(rank), newest);
+  const auto whole = newest_checkpoint(hosts.a).value();
+  EXPECT_TRUE(whole.verify());
+  const auto state = sharded_state(0, 1, 0);
+  ASSERT_TRUE(load(whole, state.tensors));
+  EXPECT_TRUE(state.tensors[0].tensor.equal(sharded_state(0, 1, 100).tensors[0].tensor));
+}
+
+TEST(Ranks, ACheckpointThatOneHostCannotKeepIsNone) {
+  Folder folder;
+  const TwoHosts hosts(folder / "");
+  const auto place = meeting_place();
+  const auto failures = run_as_ranks(4, [&](Rank& self) -> Result<void> {
+    auto saver = TRY(Checkpointer::open(hosts.options_of(self.rank), apart(place, self)));
+    auto state = sharded_state(self.rank, 4, 100);
+    TRY(saver->save(state));
+    TRY(saver->finish());
+    // Another writer has taken the folder of host b.
+    if (self.rank == 2) fs::remove(hosts.b / "WRITER");
+    state.step = 2;
+    TRY(saver->save(state));
+    const auto failed = saver->finish();
+    EXPECT_FALSE(failed) << "rank " << self.rank;
+    return {};
+  });
+  EXPECT_EQ(failures, "");
+  EXPECT_FALSE(fs::exists(hosts.a / "step-00000002"));
+  EXPECT_FALSE(fs::exists(hosts.b / "step-00000002"));
+}
+
+TEST(Ranks, AFolderIsOfAHostIfTheRunSaysSo) {
+  Environment environment = {{"LOCKSTEP_CHECKPOINT_DIR", "/runs/1/checkpoints"},
+                             {"LOCKSTEP_HOST_ID", "gpu1"}};
+  EXPECT_EQ(host_of_folder("/runs/1/checkpoints", environment), "");
+  environment["LOCKSTEP_HOST_CHECKPOINTS"] = "1";
+  EXPECT_EQ(host_of_folder("/runs/1/./checkpoints", environment), "gpu1");
+  EXPECT_EQ(host_of_folder("/data/other", environment), "");
+}
+
 TEST(Ranks, IfOneFindsItsPartDamagedAllGoBackToTheSameCheckpoint) {
   Folder folder;
   ASSERT_EQ(train_replicas(folder, 2, 2, [](const Training&) {}), "");

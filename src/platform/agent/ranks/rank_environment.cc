@@ -102,6 +102,7 @@ Environment rank_environment(const host::LaunchSpec& launch, const model::NodeId
     result["LOCKSTEP_ON_FAILURE"] = std::string(name_of(launch.on_failure));
   if (info.is_restart) result["LOCKSTEP_REPLACES"] = "1";
   result["LOCKSTEP_CHECKPOINT_DIR"] = launch.checkpoint_folder;
+  if (launch.host_checkpoints) result["LOCKSTEP_HOST_CHECKPOINTS"] = "1";
   result[std::string(host::kNodeToken)] = info.token;
   return result;
 }

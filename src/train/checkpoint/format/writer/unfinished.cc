@@ -77,10 +77,13 @@ Result<void> make_visible(const fs::path& written, const fs::path& final, const 
 }
 
 // The ranks may have written into another folder of the same name, on another file system.
-Result<void> check_written(const fs::path& written, const Manifest& manifest) {
-  for (const auto& file : manifest.files)
+Result<void> check_written(const fs::path& written, const Manifest& manifest,
+                           const std::set<std::string>& elsewhere) {
+  for (const auto& file : manifest.files) {
+    if (elsewhere.contains(file.name)) continue;
     if (auto opened = DataReader::open(written / file.name, file); !opened)
       return std::move(opened).error().with_context("is the folder the same one on all hosts?");
+  }
   return {};
 }
 
@@ -91,11 +94,12 @@ fs::path unfinished_path(const fs::path& folder, std::int64_t step, std::string_
 }
 
 Result<fs::path> commit_checkpoint(const fs::path& folder, const Fence& fence,
-                                   const Manifest& manifest) {
+                                   const Manifest& manifest,
+                                   const std::set<std::string>& elsewhere) {
   const auto written = unfinished_path(folder, manifest.step, fence.claim_id());
   const auto final = folder / checkpoint_name(manifest.step);
   TRY(fence.check());
-  TRY(check_written(written, manifest));
+  TRY(check_written(written, manifest, elsewhere));
   TRY(write_file(written / kManifestName, text(manifest)));
   TRY(make_visible(written, final, fence));
   return final;

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <set>
+#include <string>
 #include <string_view>
 
 #include "base/result.h"
@@ -18,9 +20,10 @@ std::filesystem::path unfinished_path(const std::filesystem::path& folder, std::
 
 // Writes the manifest beside the files, which are durable, and makes the checkpoint visible.
 // Returns its path. denied if another writer has claimed the folder; also an error if a file is
-// missing.
+// missing, unless it is `elsewhere`: in the folder of another host.
 Result<std::filesystem::path> commit_checkpoint(const std::filesystem::path& folder,
-                                                const Fence& fence, const Manifest& manifest);
+                                                const Fence& fence, const Manifest& manifest,
+                                                const std::set<std::string>& elsewhere = {});
 // Deletes what was written for this step. Errors are logged: the next claim deletes it too.
 void discard_unfinished(const std::filesystem::path& folder, std::int64_t step,
                         std::string_view claim_id);
