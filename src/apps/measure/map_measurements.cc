@@ -24,10 +24,14 @@ void add_measured(const map::Measured& found, map::Measured& measured) {
 
 Result<map::Measured> read_probe(const std::string& output) {
   static const std::regex kRank(R"((^|\n)\[\d+\] )");
+  // Before and after the object, ranks may have written messages.
+  const std::string lines = "\n" + std::regex_replace(output, kRank, "$1");
+  const std::size_t begin = lines.find("\n{");
+  const std::size_t end = lines.rfind("\n}");
+  const bool has_object = begin != lines.npos && end != lines.npos && begin < end;
+  const std::string object = has_object ? lines.substr(begin, end + 2 - begin) : lines;
   const auto read = [&]() -> Result<map::Measured> {
-    return TRY(from_json<ProbeReport>(TRY(parse_json(std::regex_replace(output, kRank, "$1"))),
-                                      UnknownFields::ignore))
-        .measured;
+    return TRY(from_json<ProbeReport>(TRY(parse_json(object)), UnknownFields::ignore)).measured;
   };
   auto measured = read();
   if (measured) return measured;

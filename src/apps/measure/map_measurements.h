@@ -26,7 +26,8 @@ struct ProbeReport {
 // Values that `found` does not have keep theirs, and so do tuned values.
 void add_measured(const map::Measured& found, map::Measured& measured);
 
-// Reads the output of a run of `lockstep probe --json`. Lines may have the number of their rank.
+// Reads the output of a run of `lockstep probe --json`, of which lines may have the number of their
+// rank.
 Result<map::Measured> read_probe(const std::string& output);
 
 // Refuses a file that could not be updated, before seconds go into a measurement.
