@@ -20,7 +20,7 @@ class HostFolders {
   static Result<HostFolders> gather(const std::string& host, Comm& group);
 
   bool are_shared() const { return hosts_.empty(); }
-  // Of the folder to which this rank writes.
+  // The rank that keeps the folder to which this rank writes.
   int keeper() const { return keeper_; }
   // The ranks' files that are in other folders than that of this rank.
   std::set<std::string> files_elsewhere() const;

@@ -17,7 +17,7 @@
 
 namespace lockstep::server {
 
-// What is known of the run and of the hosts on which it ran.
+// The facts about the run and the hosts on which it ran.
 struct CheckpointSources {
   model::RunId run{};
   std::string generation{};                   // of the run
