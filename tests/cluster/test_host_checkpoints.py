@@ -8,7 +8,7 @@ import shutil
 import struct
 from pathlib import Path
 
-from tests.cluster.host_services import Joined, Service
+from tests.cluster.hosts import Joined, Service
 
 from tests.conftest import wait_until
 
