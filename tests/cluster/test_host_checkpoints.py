@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import struct
 from pathlib import Path
 
 from tests.cluster.hosts import Joined, Service
 
-from tests.conftest import wait_until
+from tests.conftest import BUILD, wait_until
 
 STEP = "step-00000000"
 # The first attempt makes a checkpoint and fails once the test says so; the next one reads it.
@@ -119,3 +120,29 @@ def test_a_training_does_not_begin_from_nothing_if_its_checkpoint_is_gone(
     wait_until("it says so", lambda: "no host has the whole" in cluster.show(run)["reason"])
     cluster.ok("stop", run)
     cluster.ended(run)
+
+
+def test_a_training_on_two_hosts_goes_on_from_what_both_have_saved(
+    joined: Joined, place: Path
+) -> None:
+    cluster = joined.cluster
+    words = "".join(f"the {n % 7} ducks went out to swim, day {n % 30};\n" for n in range(2000))
+    (place / "text").mkdir()
+    (place / "text" / "train.txt").write_text(words)
+    (place / "text" / "heldout.txt").write_text(words[:20000])
+    gpt = [str(BUILD / "bin" / "gpt"), "train", "--data", str(place / "text"), "--steps", "200"]
+    gpt += ["--width", "32", "--layers", "1", "--context", "32", "--checkpoint-every", "20"]
+    run = cluster.ok("run", "-d", "-n", "2", "-g", "1", "--", *gpt, cwd="/").strip()
+    wait_until("it is saved", lambda: cluster.show(run)["checkpoints"])
+    os.kill(cluster.running_ranks(run)[1]["pid"], signal.SIGKILL)
+    view = cluster.ended(run)
+    assert view["state"] == "succeeded", view["reason"]
+    assert [attempt["cause"] for attempt in view["attempts"]] == ["rank_lost", "ok"]
+    assert any("resuming from step" in line for line in cluster.logs(run))
+    assert view["checkpoints"][-1]["step"] == 200
+    saved = [
+        next(service.folder.glob("runs/*/*/*/checkpoints/step-00000200"))
+        for service in joined.services
+    ]
+    files = sorted(path.name for folder in saved for path in folder.iterdir())
+    assert files == ["manifest.json", "manifest.json", "rank-0000.bin", "rank-0001.bin"]

@@ -17,7 +17,7 @@
 
 namespace lockstep::server {
 
-// The facts of the run, and the hosts on which it ran.
+// The facts about the run and the hosts on which it ran.
 struct CheckpointSources {
   model::RunId run{};
   std::string generation{};                   // of the run
