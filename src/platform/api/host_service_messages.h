@@ -73,7 +73,7 @@ struct JoinAnswer {
   }
 };
 
-// The launch of a node that another start of the service, or another daemon, has started.
+// The launch of a node that another daemon has ordered.
 struct ReportedLaunch {
   std::optional<model::AttemptRecord> attempt{};
   std::string host{};
@@ -98,7 +98,7 @@ struct ReportedNode {
     return record<ReportedNode>(
         required(field("node", &ReportedNode::node, "its full name")),
         required(field("seen", &ReportedNode::seen, "what the host sees of it")),
-        field("launch", &ReportedNode::launch, "null: this start of the service started it"));
+        field("launch", &ReportedNode::launch, "null: this start of the daemon has ordered it"));
   }
 };
 

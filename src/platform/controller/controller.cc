@@ -287,16 +287,32 @@ Result<void> Controller::update_orphans(const engine::EngineList& listed) {
     TRY(fetch(node.node.id.attempt.run));
     if (model::has_node(state(), node.node)) continue;
     const auto known = state().orphans.find(node.node);
-    const bool is_new = known == state().orphans.end() || !state().engine_has_listed;
+    const bool is_new = known == state().orphans.end() || !state().engine_has_listed ||
+                        (known->second.devices.host.empty() && node.record);
     seen.orphans.push_back(is_new ? orphan_of(node) : known->second);
     changed = changed || is_new || known->second.has_agent != node.seen.has_agent;
     seen.orphans.back().has_agent = node.seen.has_agent;
   }
+  add_unheard_orphans(listed, seen.orphans);
   if (!changed && seen.orphans.size() == state().orphans.size()) return {};
   const std::size_t before = state().orphans.size();
   TRY(process_event(seen));
   if (state().orphans.size() != before) log_orphans();
   return {};
+}
+
+// A list that does not have an orphan means that it is gone, unless it may be on a host of the map
+// that cannot be asked.
+void Controller::add_unheard_orphans(const engine::EngineList& listed,
+                                     std::vector<model::Orphan>& seen) const {
+  std::set<std::string> unheard;
+  for (const map::Host* host : map::hosts(state().map))
+    if (!listed.why_unavailable(host->id).empty()) unheard.insert(host->id);
+  for (const auto& [name, orphan] : state().orphans) {
+    if (std::ranges::find(seen, name, &model::Orphan::id) != seen.end()) continue;
+    const std::string& host = orphan.devices.host;
+    if (host.empty() ? !unheard.empty() : unheard.contains(host)) seen.push_back(orphan);
+  }
 }
 
 // From its launch record. A node without a record is assumed to use its whole host.

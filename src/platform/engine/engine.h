@@ -22,7 +22,7 @@
 
 namespace lockstep::engine {
 
-// The launch of a node that another daemon has submitted, maybe one of another store.
+// The launch of a node, with which a daemon of another store knows what it is.
 struct LaunchRecord {
   std::optional<model::AttemptRecord> attempt{};  // with which a store may adopt it
   std::string host{};
@@ -37,7 +37,8 @@ LaunchRecord launch_record(const Result<host::LaunchSpec>& launch);
 struct ListedNode {
   model::NodeName node;
   model::Observation seen{};
-  std::shared_ptr<const LaunchRecord> record{};  // null: this object has submitted the node
+  std::shared_ptr<const LaunchRecord> record{};  // null: this daemon has submitted the node, or it
+                                                 // is being started
 };
 
 inline constexpr std::string_view kNotCalled =

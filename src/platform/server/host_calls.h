@@ -43,7 +43,6 @@ class HostCalls {
 
   Result<engine::HostsEngine*> engine() const;
   Result<api::KeptFiles> kept_files_of(const api::RunFolder& folder);
-  void describe(const std::string& host, const map::Host& facts);
   void answer(const std::string& host);
   void answer_soon(const std::string& host);
   void answer_announced();

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "sim/checks/widespread_silence.h"
+#include "sim/world/machine_map.h"
 
 namespace lockstep::sim {
 namespace {
@@ -43,12 +44,69 @@ bool share_a_device(const std::vector<int>& a, const std::vector<int>& b) {
 }  // namespace
 
 void GroundTruth::process_began(ProcessId id, Process process) {
+  const bool is_lost = lost_hosts_.contains(process.host);
   for (const auto& [other, theirs] : processes_)
-    if (theirs.host == process.host && theirs.name() != process.name() &&
-        share_a_device(theirs.devices, process.devices))
+    if (!is_lost && !disowned_.contains(other) && theirs.host == process.host &&
+        theirs.name() != process.name() && share_a_device(theirs.devices, process.devices))
       context_.report_violation(format("{} starts on {} on devices of {}, which still lives",
                                        text(process.node), process.host, text(theirs.node)));
   processes_.emplace(id, std::move(process));
+  if (is_lost) disown(id);
+}
+
+// --- Hosts that an operator declared lost ---
+
+void GroundTruth::declare_lost(const std::string& host) {
+  lost_hosts_.insert(host);
+  for (const auto& [id, process] : processes_)
+    if (process.host == host) disown(id);
+  for (const model::RunId& run : durable_.open)
+    if (const model::Attempt* attempt = model::live_attempt(durable_, run))
+      for (const model::Node* node : model::nodes_of(durable_, attempt->id))
+        if (node->host == host) mark_disturbed(name_of(*attempt));
+}
+
+void GroundTruth::disown(ProcessId id) {
+  disowned_.insert(id);
+  const Process& process = processes_.at(id);
+  const model::AttemptName attempt = process.name().attempt();
+  disowned_attempts_.insert(attempt);
+  mark_disturbed(attempt);
+  if (!process.is_agent) return;
+  for (int local = 0; std::cmp_less(local, process.devices.size()); ++local)
+    ranks_[attempt.id.run].erase({attempt, process.first_rank + local});
+}
+
+bool GroundTruth::is_disowned(const model::AttemptName& attempt, int rank) const {
+  return std::ranges::any_of(processes_, [&](const auto& entry) {
+    const auto& [id, process] = entry;
+    const int local = rank - process.first_rank;
+    return process.is_agent && process.name().attempt() == attempt && local >= 0 &&
+           std::cmp_less(local, process.devices.size()) && disowned_.contains(id);
+  });
+}
+
+// Ranks of a newer attempt of the run have begun.
+bool GroundTruth::is_superseded(const model::AttemptName& attempt) const {
+  return std::ranges::any_of(gang_starts_, [&](const auto& entry) {
+    return entry.first.id.run == attempt.id.run && launched_.contains(entry.first) &&
+           launched_.at(entry.first).order > launched_.at(attempt).order;
+  });
+}
+
+void GroundTruth::host_service_failed(const std::string& host) {
+  services_failed_[host] = context_.timeline.now();
+}
+
+// A node starts too late if its order arrives late.
+void GroundTruth::excuse_host_services(const model::Attempt& attempt) {
+  if (attempt.cause != model::Cause::launch_failed) return;
+  for (const model::Node* node : model::nodes_of(durable_, attempt.id)) {
+    const auto failed = services_failed_.find(node->host);
+    if (failed != services_failed_.end() &&
+        context_.timeline.now() - failed->second <= kStartTimeLimit)
+      return mark_disturbed(name_of(attempt));
+  }
 }
 
 void GroundTruth::process_ended(ProcessId id) {
@@ -64,6 +122,7 @@ void GroundTruth::rank_began(const model::AttemptName& attempt, int rank) {
   beginning.last = now;
   ++beginning.ranks;
   times_.rank_began(attempt);
+  if (is_disowned(attempt, rank)) return;
   auto& alive = ranks_[attempt.id.run];
   for (const auto& [other, theirs] : alive)
     if (other != attempt)
@@ -212,6 +271,8 @@ int GroundTruth::checkpoint_of(const model::RunId& run) const {
 
 void GroundTruth::checkpointed(const model::AttemptName& attempt, int step) {
   auto& [last, writer] = checkpoints_[attempt.id.run];
+  // Its checkpoints are refused once a newer attempt writes (docs/design/checkpoint.md).
+  if (disowned_attempts_.contains(attempt) && is_superseded(attempt)) return;
   if (last > 0 && launched_.at(attempt).order < launched_.at(writer).order)
     context_.report_violation(
         format("{} writes a checkpoint after {} did", text(attempt), text(writer)));
@@ -223,16 +284,25 @@ void GroundTruth::checkpointed(const model::AttemptName& attempt, int step) {
   checkpoint_writers_.insert(attempt);
 }
 
+void GroundTruth::check_submission(const host::LaunchSpec& launch) {
+  const model::NodeName name{launch.generation, model::parse_node_id(launch.node).value()};
+  const model::RunId& id = name.id.attempt.run;
+  const model::Attempt* attempt = model::live_attempt(durable_, id);
+  if (!durable_.nodes.contains(name.id) || !attempt || name_of(*attempt) != name.attempt())
+    return context_.report_violation(
+        format("{} is launched, but its attempt is not live", launch.node));
+  record_folder(id, launch.checkpoint_folder);
+  const model::Run& run = durable_.runs.at(id);
+  if (const Duration left = run.spec.timeout - run.time_used; launch.time_left != left)
+    context_.report_violation(format("{} is given {}, its run has {} left", launch.node,
+                                     text(launch.time_left), text(left)));
+}
+
 // Once for each node. A second launch is allowed only if the agent ended unreported while the
 // daemon was away: this looks the same as a launch that never happened.
 void GroundTruth::check_launch(const host::LaunchSpec& launch) {
   const model::NodeName name{launch.generation, model::parse_node_id(launch.node).value()};
   const model::NodeId& id = name.id;
-  const auto row = durable_.nodes.find(id);
-  const model::Attempt* attempt = model::live_attempt(durable_, id.attempt.run);
-  if (row == durable_.nodes.end() || !attempt || name_of(*attempt) != name.attempt())
-    return context_.report_violation(
-        format("{} is launched, but its attempt is not live", launch.node));
   if (is_alive(name))
     context_.report_violation(format("{} is launched while it is there", launch.node));
   const auto order = static_cast<std::int64_t>(launched_.size());
@@ -240,14 +310,13 @@ void GroundTruth::check_launch(const host::LaunchSpec& launch) {
       launched_.try_emplace(name.attempt(), LaunchRecord{.order = order}).first->second;
   launched.time_left = launch.time_left;
   const bool again = !launched.nodes.insert(id.index).second;
-  if (again && (row->second.state != model::NodeState::allocated || report_times_.contains(name)))
-    context_.report_violation(format("{} is launched again after it was heard", launch.node));
   cause_checker_.record_launch(name.attempt());
-  record_folder(id.attempt.run, launch.checkpoint_folder);
-  const model::Run& run = durable_.runs.at(id.attempt.run);
-  if (const Duration left = run.spec.timeout - run.time_used; launch.time_left != left)
-    context_.report_violation(format("{} is given {}, its run has {} left", launch.node,
-                                     text(launch.time_left), text(left)));
+  if (!model::has_node(durable_, name)) return;  // an order of a daemon with another store
+  const model::NodeState state = durable_.nodes.at(id).state;
+  if (again && (state != model::NodeState::allocated || report_times_.contains(name)))
+    context_.report_violation(format("{} is launched again after it was heard", launch.node));
+  if (state == model::NodeState::released && !lost_hosts_.contains(launch.host))
+    context_.report_violation(format("{} is launched after it was released", launch.node));
 }
 
 // In the folder of a run, another run would find its checkpoints.
@@ -333,10 +402,13 @@ void GroundTruth::check_answer(const model::NodeReport& report,
 void GroundTruth::check_commit(std::span<const model::Change> changes) {
   const Commit commit = commit_of(changes);
   if (commit.clock) return transition_checker_.check_clock_change(commit);
+  for (const std::string& host : hosts_removed_as_lost(durable_, commit)) declare_lost(host);
   transition_checker_.check_commit(commit);
   preemption_checker_.check(commit);
+  host_checker_.check(commit);
   for (const auto& [id, attempt] : commit.attempts) {
     excuse_cut_off(*attempt);
+    excuse_host_services(*attempt);
     check_name(commit, *attempt);
     check_preempted(*attempt);
     if (attempt->state == model::AttemptState::ended) check_ended(*attempt);
@@ -510,16 +582,17 @@ void GroundTruth::store_replaced(const model::State& before) {
 
 void GroundTruth::check_placement(const Commit& commit, const model::Node& node) const {
   const model::Attempt& attempt = *CommitView(durable_, commit).find(node.id.attempt);
+  const auto devices = device_numbers(map_after(durable_, commit), node.host, node.devices);
   for (const auto& [id, process] : processes_)
-    if (process.name() != model::NodeName{attempt.generation, node.id} &&
-        process.host == node.host && share_a_device(process.devices, node.devices))
+    if (process.name() != model::NodeName{attempt.generation, node.id} && !disowned_.contains(id) &&
+        process.host == node.host && share_a_device(process.devices, devices))
       context_.report_violation(format("{} is given devices on {} on which {} still lives",
                                        text(node.id), node.host, text(process.node)));
 }
 
 void GroundTruth::check_release(const model::Node& node) const {
   for (const auto& [id, process] : processes_)
-    if (process.name() == name_of(durable_, node.id))
+    if (process.name() == name_of(durable_, node.id) && !disowned_.contains(id))
       context_.report_violation(
           format("{} is released while process {} of it lives", text(node.id), id));
 }

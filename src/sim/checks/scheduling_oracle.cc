@@ -147,6 +147,7 @@ const PendingRun& find_waiting(const QueueState& state, const model::RunId& run)
 QueueSnapshot queue_snapshot_of(const model::State& durable, const Commit& commit) {
   const CommitView rows(durable, commit);
   QueueSnapshot snapshot;
+  snapshot.map = map_after(durable, commit);
   for (const auto& [host, state] : rows.hosts())
     snapshot.before.settings.hosts.push_back({host, state});
   sched::Limits& limits = snapshot.before.settings.limits;
@@ -256,7 +257,7 @@ std::optional<std::string> SchedulingOracle::check_start_order(
 std::optional<std::string> SchedulingOracle::check_head_not_delayed(const QueueSnapshot& before,
                                                                     const QueueSnapshot& after,
                                                                     Time now) const {
-  if (before.orphans != after.orphans) return std::nullopt;
+  if (before.orphans != after.orphans || before.map != after.map) return std::nullopt;
   const auto was = head(before), is = head(after);
   if (!was || !is || was->run != is->run || is->start <= std::max(was->start, now))
     return std::nullopt;

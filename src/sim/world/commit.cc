@@ -4,6 +4,8 @@
 #include <functional>
 #include <variant>
 
+#include "platform/core/model/map_of_hosts.h"
+
 namespace lockstep::sim {
 namespace {
 
@@ -37,6 +39,13 @@ Commit commit_of(std::span<const model::Change> changes) {
   Commit commit;
   for (const model::Change& change : changes) std::visit(Sorter{commit}, change);
   return commit;
+}
+
+map::ClusterMap map_after(const model::State& durable, const Commit& commit) {
+  if (!durable.hosts_make_map || commit.hosts.empty()) return durable.map;
+  auto hosts = durable.hosts;
+  for (const auto& [id, host] : commit.hosts) hosts.insert_or_assign(id, *host);
+  return model::map_of_hosts(hosts, durable.map);
 }
 
 bool adopts(const model::State& durable, const Commit& commit, const model::RunId& run) {

@@ -23,6 +23,9 @@ struct Commit {
 // The result points into `changes`.
 Commit commit_of(std::span<const model::Change> changes);
 
+// The map after the commit.
+map::ClusterMap map_after(const model::State& durable, const Commit& commit);
+
 // True if an attempt of the run from another store becomes one of this store.
 bool adopts(const model::State& durable, const Commit& commit, const model::RunId& run);
 
