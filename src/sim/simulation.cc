@@ -42,7 +42,7 @@ map::ClusterMap any_machines(SeededRandom random) {
   const int pods = random.from_to(1, 2);
   for (int pod = 0; pod < pods; ++pod) {
     map::Leaf& leaf = map.pods.emplace_back().leaves.emplace_back();
-    const int count = pod == 0 ? random.from_to(4, 5) : random.from_to(1, 3);
+    const int count = pod == 0 ? random.from_to(5, 6) : random.from_to(1, 2);
     for (int i = 0; i < count; ++i) {
       std::vector<int> numbers(static_cast<std::size_t>(random.from_to(3, 5)));
       std::iota(numbers.begin(), numbers.end(), 0);

@@ -77,6 +77,7 @@ struct JoinAnswer {
 struct ReportedLaunch {
   std::optional<model::AttemptRecord> attempt{};
   std::string host{};
+  std::optional<std::vector<int>> devices{};
   Duration time_left{};
   std::string error{};
 
@@ -84,6 +85,8 @@ struct ReportedLaunch {
     return record<ReportedLaunch>(
         field("attempt", &ReportedLaunch::attempt, "with which a store may adopt it"),
         field("host", &ReportedLaunch::host, "on which it was placed"),
+        field("devices", &ReportedLaunch::devices,
+              "their numbers on the machine; null: an older service"),
         field("time_left", &ReportedLaunch::time_left, "at its start"),
         field("error", &ReportedLaunch::error, "why none of this is known; empty: it is"));
   }

@@ -262,12 +262,19 @@ bool Controller::is_of_engine(const model::Attempt& attempt) const {
 
 // --- Hosts and orphans ---
 
+// A host with processes of nodes that count as gone takes no run: an operator removed it as lost,
+// and it has joined again.
 Result<void> Controller::update_hosts(const engine::EngineList& listed) {
+  std::map<std::string, std::string> closed;
+  for (const model::NodeId& node : leftover_nodes(listed))
+    closed.try_emplace(state().nodes.at(node).host,
+                       format("processes of {}, which was given up, are left there", text(node)));
   bool changed = false;
   model::HostsSeen seen;
   for (const map::Host* host : map::hosts(state().map)) {
     const auto row = state().hosts.find(host->id);
-    const std::string now = listed.why_closed(host->id);
+    const std::string reason = listed.why_closed(host->id);
+    const std::string now = reason.empty() ? closed[host->id] : reason;
     const std::string& before = row == state().hosts.end() ? kAvailable : row->second.unavailable;
     if (!now.empty()) seen.unavailable.emplace(host->id, now);
     if (now == before) continue;
@@ -288,7 +295,7 @@ Result<void> Controller::update_orphans(const engine::EngineList& listed) {
     if (model::has_node(state(), node.node)) continue;
     const auto known = state().orphans.find(node.node);
     const bool is_new = known == state().orphans.end() || !state().engine_has_listed ||
-                        (known->second.devices.host.empty() && node.record);
+                        has_other_devices(known->second, node);
     seen.orphans.push_back(is_new ? orphan_of(node) : known->second);
     changed = changed || is_new || known->second.has_agent != node.seen.has_agent;
     seen.orphans.back().has_agent = node.seen.has_agent;
@@ -299,6 +306,13 @@ Result<void> Controller::update_orphans(const engine::EngineList& listed) {
   TRY(process_event(seen));
   if (state().orphans.size() != before) log_orphans();
   return {};
+}
+
+// Its launch record was unknown before, or its host was not on the map.
+bool Controller::has_other_devices(const model::Orphan& known,
+                                   const engine::ListedNode& listed) const {
+  if (!listed.record || !listed.record->error.empty()) return false;
+  return orphan_of(listed).devices != known.devices;
 }
 
 // A list that does not have an orphan means that it is gone, unless it may be on a host of the map
@@ -315,6 +329,16 @@ void Controller::add_unheard_orphans(const engine::EngineList& listed,
   }
 }
 
+// Nodes of this store that count as gone, and have processes.
+std::vector<model::NodeId> Controller::leftover_nodes(const engine::EngineList& listed) const {
+  std::vector<model::NodeId> left;
+  for (const engine::ListedNode& node : listed.nodes)
+    if (node.seen.phase == model::NodePhase::present && model::has_node(state(), node.node) &&
+        state().nodes.at(node.node.id).state == model::NodeState::released)
+      left.push_back(node.node.id);
+  return left;
+}
+
 // From its launch record. A node without a record is assumed to use its whole host.
 model::Orphan Controller::orphan_of(const engine::ListedNode& listed) const {
   model::Orphan orphan{
@@ -326,14 +350,16 @@ model::Orphan Controller::orphan_of(const engine::ListedNode& listed) const {
   }
   const engine::LaunchRecord& launch = *listed.record;
   orphan.attempt_record = launch.attempt;
+  const map::Host* const host = map::find_host(state().map, launch.host);
   const auto index = static_cast<std::size_t>(listed.node.id.index);
   if (launch.attempt && index < launch.attempt->devices.size()) {
     orphan.devices = launch.attempt->devices[index];
+    if (host) orphan.devices.devices = map::current_indices(*host, orphan.devices.devices, launch.devices);
     orphan.expected_end = launch.attempt->created + launch.time_left;
     return orphan;
   }
   orphan.devices.host = launch.host;
-  if (const map::Host* host = map::find_host(state().map, launch.host))
+  if (host)
     for (int device = 0; std::cmp_less(device, map::device_count(*host)); ++device)
       orphan.devices.devices.push_back(device);
   orphan.expected_end = setup_.clock.now() + launch.time_left;
@@ -708,7 +734,8 @@ void Controller::poll_engine() {
   if (!engine_poll_is_due(is_idle ? kIdlePollInterval : kEnginePollInterval)) return;
   const auto listed = list_engine_nodes();
   if (!listed) return;
-  const auto news = news_of_engine(awaited, *listed);
+  auto news = news_of_engine(awaited, *listed);
+  for (const model::NodeId& node : leftover_nodes(*listed)) news.emplace_back(model::NodeSeen{node});
   // After a failed commit both come again. First the orphans: a host that is available from now on
   // may have some, and runs start there at once.
   if (update_orphans(*listed)) (void)update_hosts(*listed);

@@ -146,8 +146,10 @@ class Controller {
   bool is_of_engine(const model::Attempt& attempt) const;
   Result<void> update_hosts(const engine::EngineList& listed);
   Result<void> update_orphans(const engine::EngineList& listed);
+  bool has_other_devices(const model::Orphan& known, const engine::ListedNode& listed) const;
   void add_unheard_orphans(const engine::EngineList& listed,
                            std::vector<model::Orphan>& seen) const;
+  std::vector<model::NodeId> leftover_nodes(const engine::EngineList& listed) const;
   model::Orphan orphan_of(const engine::ListedNode& listed) const;
   void log_orphans() const;
   Result<void> resume_listening();

@@ -26,8 +26,9 @@ namespace lockstep::engine {
 struct LaunchRecord {
   std::optional<model::AttemptRecord> attempt{};  // with which a store may adopt it
   std::string host{};
-  Duration time_left{};  // at its start
-  std::string error{};   // why none of this is known; empty: it is
+  std::vector<int> devices{};  // their numbers on the machine; empty: unknown
+  Duration time_left{};        // at its start
+  std::string error{};         // why none of this is known; empty: it is
 
   bool operator==(const LaunchRecord&) const = default;
 };

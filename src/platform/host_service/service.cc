@@ -47,6 +47,7 @@ api::ReportedNode reported(const engine::ListedNode& listed, bool is_known) {
   if (const auto& record = listed.record; record && !is_known)
     node.launch = api::ReportedLaunch{.attempt = record->attempt,
                                       .host = record->host,
+                                      .devices = record->devices,
                                       .time_left = record->time_left,
                                       .error = record->error};
   return node;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/format.h"
+#include "map/query.h"
 
 namespace lockstep::sim {
 namespace {
@@ -113,6 +114,22 @@ std::vector<Allocation> orphan_allocations(const std::map<model::NodeName, model
   return all;
 }
 
+// A host may have left the map, or have fewer devices after it joined again, while the end of a
+// gang that had devices there is not complete.
+void drop_missing_devices(const map::ClusterMap& map, Allocation& allocation) {
+  const auto drop = [&](std::vector<model::HostDevices>& slices) {
+    std::erase_if(slices, [&](model::HostDevices& slice) {
+      const map::Host* const host = map::find_host(map, slice.host);
+      std::erase_if(slice.devices, [&](int index) {
+        return !host || std::cmp_greater_equal(index, map::device_count(*host));
+      });
+      return !host;
+    });
+  };
+  drop(allocation.devices);
+  drop(allocation.move_destination);
+}
+
 // --- Comparisons of two snapshots ---
 
 const Allocation* find_allocation(const QueueState& state, const model::RunId& run) {
@@ -160,6 +177,7 @@ QueueSnapshot queue_snapshot_of(const model::State& durable, const Commit& commi
   snapshot.orphans = orphan_allocations(orphans, snapshot);
   auto& allocations = snapshot.before.allocations;
   allocations.insert(allocations.end(), snapshot.orphans.begin(), snapshot.orphans.end());
+  for (Allocation& allocation : allocations) drop_missing_devices(snapshot.map, allocation);
   return snapshot;
 }
 

@@ -18,6 +18,7 @@ constexpr Duration kHeardMax = milliseconds(2500);
 api::ReportedLaunch reported(const engine::LaunchRecord& record) {
   return {.attempt = record.attempt,
           .host = record.host,
+          .devices = record.devices,
           .time_left = record.time_left,
           .error = record.error};
 }

@@ -21,6 +21,8 @@ std::shared_ptr<const LaunchRecord> record_of(const std::optional<api::ReportedL
   if (!launch) return nullptr;
   return std::make_shared<const LaunchRecord>(LaunchRecord{.attempt = launch->attempt,
                                                            .host = launch->host,
+                                                           .devices = launch->devices.value_or(
+                                                               std::vector<int>()),
                                                            .time_left = launch->time_left,
                                                            .error = launch->error});
 }

@@ -116,6 +116,16 @@ std::optional<std::string> find_conflicting_run(const Draft& draft, const model:
   return std::nullopt;
 }
 
+// The record names devices by their index when it started.
+Result<void> check_same_devices(const model::Orphan& orphan) {
+  const auto& placed = orphan.attempt_record->devices;
+  const auto index = static_cast<std::size_t>(orphan.id.id.index);
+  if (index < placed.size() && placed[index] == orphan.devices) return {};
+  return cannot_adopt(orphan.id.id.attempt.run,
+                      format("the devices of host {} have changed since it started",
+                             orphan.devices.host));
+}
+
 Result<void> check_adoptable(const Draft& draft, const std::vector<const model::Orphan*>& orphans) {
   const model::Orphan& first = *orphans.front();
   const model::RunId& run = first.id.id.attempt.run;
@@ -125,6 +135,7 @@ Result<void> check_adoptable(const Draft& draft, const std::vector<const model::
     if (!orphan->attempt_record)
       return cannot_adopt(run, "its launch file, which tells what it is, cannot be read");
     if (orphan->stop_requested_at) return cannot_adopt(run, "it is being stopped");
+    TRY(check_same_devices(*orphan));
   }
   TRY(check_same_name_run(draft, first));
   if (const auto conflicting_run = find_conflicting_run(draft, run, first.attempt_record->devices))

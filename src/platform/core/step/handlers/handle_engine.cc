@@ -76,6 +76,14 @@ void handle_gone(Draft& draft, const model::Node& node, const model::Observation
   release_node(draft, id);
 }
 
+// An operator removed its host as lost, and the host is back with processes of it.
+void kill_leftover(Draft& draft, const model::NodeSeen& event) {
+  const model::Node* node = draft.nodes.find(event.node);
+  if (node && node->state == model::NodeState::released &&
+      event.seen.phase == model::NodePhase::present)
+    draft.add_effect(model::KillNode{event.node});
+}
+
 // The ranks ended with their agent. Processes that had left its process group are killed at once. A
 // node that never sent a heartbeat may be about to start.
 void handle_missing_agent(Draft& draft, const model::Node& node, const model::Observation& seen) {
@@ -203,7 +211,10 @@ void check_attempt(Draft& draft, const model::AttemptId& id, const ListeningTime
 
 Result<void> handle_event(Draft& draft, const model::NodeSeen& event) {
   const model::Node* node = find_live_node(draft, event.node);
-  if (!node) return {};
+  if (!node) {
+    kill_leftover(draft, event);
+    return {};
+  }
   if (event.seen.phase == model::NodePhase::gone) {
     handle_gone(draft, *node, event.seen);
     return {};
