@@ -221,28 +221,38 @@ Result<void> Controller::connect_to_engine() {
   TRY(update_orphans(*listed));
   TRY(update_hosts(*listed));
   decider_.set_engine_has_listed();
+  for (const model::RunId& run : state().open)
+    if (const model::Attempt* attempt = model::live_attempt(state(), run))
+      unchecked_.insert(attempt->id);
   submit_missing_gangs(*listed);
   ready_ = true;
   return resume_listening();
 }
 
 // The daemon may have died between the commit of a placement and the start of its agents. So gangs
-// are submitted again that have a node without a sign of life.
+// are submitted again that have a node without a sign of life: once all their hosts can be asked,
+// since orphans may hold their devices.
 void Controller::submit_missing_gangs(const engine::EngineList& listed) {
-  for (const model::RunId& run : state().open) {
-    const model::Attempt* attempt = model::live_attempt(state(), run);
-    if (!attempt || !is_to_submit(*attempt, listed)) continue;
-    unsubmitted_.insert(attempt->id);
-    effects_.push_back(model::SubmitGang{attempt->id});
-  }
+  std::erase_if(unchecked_, [&](const model::AttemptId& id) {
+    const model::Attempt* attempt = model::live_attempt(state(), id.run);
+    if (!is_to_start(attempt, id)) return true;
+    const auto nodes = model::nodes_of(state(), id);
+    const bool is_known = std::ranges::all_of(
+        nodes, [&](const model::Node* node) { return listed.why_unavailable(node->host).empty(); });
+    if (!is_known) return false;
+    if (!is_to_submit(*attempt, listed)) return true;
+    unsubmitted_.insert(id);
+    effects_.push_back(model::SubmitGang{id});
+    return true;
+  });
 }
 
 // Not if it conflicts with an orphan. The engine does not start a node again that has ended, which
 // an older copy of the store may not know.
 bool Controller::is_to_submit(const model::Attempt& attempt,
                               const engine::EngineList& listed) const {
-  if (!is_to_start(&attempt, attempt.id) || attempt.generation != state().store.generation ||
-      !is_of_engine(attempt) || unsubmitted_.contains(attempt.id))
+  if (attempt.generation != state().store.generation || !is_of_engine(attempt) ||
+      unsubmitted_.contains(attempt.id))
     return false;
   const auto nodes = model::nodes_of(state(), attempt.id);
   const auto conflicts = [&](const model::Node* node) {
@@ -354,7 +364,8 @@ model::Orphan Controller::orphan_of(const engine::ListedNode& listed) const {
   const auto index = static_cast<std::size_t>(listed.node.id.index);
   if (launch.attempt && index < launch.attempt->devices.size()) {
     orphan.devices = launch.attempt->devices[index];
-    if (host) orphan.devices.devices = map::current_indices(*host, orphan.devices.devices, launch.devices);
+    if (host)
+      orphan.devices.devices = map::current_indices(*host, orphan.devices.devices, launch.devices);
     orphan.expected_end = launch.attempt->created + launch.time_left;
     return orphan;
   }
@@ -720,7 +731,9 @@ Result<engine::EngineList> Controller::list_engine_nodes() {
 std::vector<model::NodeId> Controller::awaited_nodes() const {
   std::vector<model::NodeId> awaited;
   for_each_live_node(state(), [&](const model::Attempt& attempt, const model::Node& node) {
-    if (is_of_engine(attempt) && !unsubmitted_.contains(attempt.id)) awaited.push_back(node.id);
+    const bool is_submitted =
+        !unsubmitted_.contains(attempt.id) && !unchecked_.contains(attempt.id);
+    if (is_of_engine(attempt) && is_submitted) awaited.push_back(node.id);
   });
   return awaited;
 }
@@ -735,10 +748,13 @@ void Controller::poll_engine() {
   const auto listed = list_engine_nodes();
   if (!listed) return;
   auto news = news_of_engine(awaited, *listed);
-  for (const model::NodeId& node : leftover_nodes(*listed)) news.emplace_back(model::NodeSeen{node});
+  for (const model::NodeId& node : leftover_nodes(*listed))
+    news.emplace_back(model::NodeSeen{node});
   // After a failed commit both come again. First the orphans: a host that is available from now on
   // may have some, and runs start there at once.
-  if (update_orphans(*listed)) (void)update_hosts(*listed);
+  const auto orphans = update_orphans(*listed);
+  if (orphans) submit_missing_gangs(*listed);
+  if (orphans) (void)update_hosts(*listed);
   if (!news.empty()) (void)process_events(news);
 }
 

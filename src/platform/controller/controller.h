@@ -186,9 +186,11 @@ class Controller {
   std::deque<model::Effect> effects_;       // committed, not yet carried out
   std::set<model::AttemptId> unsubmitted_;  // committed, but not submitted yet: their nodes are not
                                             // gone because the engine does not list them
-  bool ready_ = false;                      // the engine has listed its nodes
-  Time listening_since_{};                  // without a break
-  Time on_time_since_{};                    // no two ticks were far apart
+  // Of the time before this daemon: it is not known yet which of their nodes exist.
+  std::set<model::AttemptId> unchecked_;
+  bool ready_ = false;      // the engine has listed its nodes
+  Time listening_since_{};  // without a break
+  Time on_time_since_{};    // no two ticks were far apart
   bool unlisted_orphan_called_ =
       false;  // an agent of an unlisted orphan has called since the last poll of the engine
   bool commit_failed_ = false;  // since the last tick; may have been the commit of a report

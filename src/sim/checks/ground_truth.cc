@@ -427,6 +427,7 @@ void GroundTruth::check_commit(std::span<const model::Change> changes) {
 bool GroundTruth::knows_agent(const model::NodeName& name, ProcessId agent) const {
   if (!model::has_node(durable_, name)) return false;
   const model::Node& node = durable_.nodes.at(name.id);
+  if (node.state == model::NodeState::released) return false;
   const model::Attempt* attempt = model::live_attempt(durable_, name.id.attempt.run);
   return attempt && attempt->id == name.id.attempt && !node.agents.empty() &&
          node.agents.front().id == format("{}", agent);
@@ -551,10 +552,16 @@ void GroundTruth::orphan_stop_requested(const model::RunId& run) {
     }
 }
 
+// The daemon may not have heard of all their nodes.
 void GroundTruth::orphan_stop_acknowledged(const model::RunId& run) {
-  for (const auto& [id, process] : processes_)
-    if (process.node.attempt.run == run && !model::has_node(durable_, process.name()))
-      orphans_to_stop_.try_emplace(process.name().attempt(), context_.timeline.now());
+  std::set<model::AttemptName> to_stop, unknown;
+  for (const auto& [id, process] : processes_) {
+    if (process.node.attempt.run != run || model::has_node(durable_, process.name())) continue;
+    const bool is_known = durable_.orphans.contains(process.name());
+    (is_known ? to_stop : unknown).insert(process.name().attempt());
+  }
+  for (const model::AttemptName& attempt : to_stop)
+    if (!unknown.contains(attempt)) orphans_to_stop_.try_emplace(attempt, context_.timeline.now());
 }
 
 // The promises of the replaced store end, unless this store knows of them too. A run that the two

@@ -19,12 +19,12 @@ constexpr std::string_view kNoFacts = "its host service has not reported its dev
 
 std::shared_ptr<const LaunchRecord> record_of(const std::optional<api::ReportedLaunch>& launch) {
   if (!launch) return nullptr;
-  return std::make_shared<const LaunchRecord>(LaunchRecord{.attempt = launch->attempt,
-                                                           .host = launch->host,
-                                                           .devices = launch->devices.value_or(
-                                                               std::vector<int>()),
-                                                           .time_left = launch->time_left,
-                                                           .error = launch->error});
+  return std::make_shared<const LaunchRecord>(
+      LaunchRecord{.attempt = launch->attempt,
+                   .host = launch->host,
+                   .devices = launch->devices.value_or(std::vector<int>()),
+                   .time_left = launch->time_left,
+                   .error = launch->error});
 }
 
 // A node that the host does not list yet, or not any more.
@@ -80,15 +80,16 @@ Result<EngineList> HostsEngine::list() {
   return listed;
 }
 
+// A new start of the service does not count before it has an answer, which has a higher number than
+// those to the start before. So a late report of that one has a lower number.
 bool HostsEngine::take(const std::string& name, const api::ServiceReport& report) {
   Host& host = hosts_[name];
   // It may have been on its way since before the daemon's start.
   host.is_new = host.is_new || report.session != setup_.session;
-  if (report.session != setup_.session || host.former_services.contains(report.service))
-    return false;
+  if (report.session != setup_.session || report.answered < host.answered) return false;
   if (report.service == host.service && report.number <= host.number) return false;
+  host.answered = report.answered;
   if (report.service != host.service) {
-    if (!host.service.empty()) host.former_services.insert(host.service);
     host.facts_problem = kNoFacts;
     // It knows no order of an answer to the one before.
     for (auto& [node, start] : host.starts) start.sent_in = 0;
@@ -101,8 +102,7 @@ bool HostsEngine::take(const std::string& name, const api::ServiceReport& report
   host.problem = problem_of(report);
   if (report.inventory) host.inventory = report.inventory;
   host.nodes_error = report.nodes_error.value_or("");
-  if (!report.nodes_error && take_nodes(host, report))
-    confirm(host, report.answered);
+  if (!report.nodes_error && take_nodes(host, report)) confirm(host, report.answered);
   return true;
 }
 

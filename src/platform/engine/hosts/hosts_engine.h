@@ -9,7 +9,6 @@
 #include <functional>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -63,11 +62,11 @@ class HostsEngine : public Engine {
     std::int64_t sent_in = 0;  // the first answer with it; 0: none
   };
   struct Host {
-    bool is_new = false;      // it has called, and no answer has told it the session
-    std::string service;      // which start of it; empty: none has called in this session
-    std::set<std::string> former_services{};  // a report of them that is late does not count
-    std::int64_t number = 0;  // of its last report
-    Duration heard{};         // by the steady clock
+    bool is_new = false;        // it has called, and no answer has told it the session
+    std::string service;        // which start of it; empty: none has called in this session
+    std::int64_t answered = 0;  // the highest that a report had
+    std::int64_t number = 0;    // of its last report
+    Duration heard{};           // by the steady clock
     Time heard_at{};
     std::optional<Duration> listed{};  // by the steady clock: when it last knew its nodes
     std::string nodes_error{};         // why it does not know them now

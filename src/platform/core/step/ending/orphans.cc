@@ -27,11 +27,20 @@ void mark_missing_terminated(Draft& draft, const std::vector<model::Orphan>& see
   }
 }
 
+// The host of a node may answer only after the operator has asked to stop the others.
+bool is_being_stopped(const Draft& draft, const model::AttemptName& attempt) {
+  return std::ranges::any_of(draft.orphans_of(attempt.id.run), [&](const model::Orphan* orphan) {
+    return orphan->id.attempt() == attempt && orphan->stop_requested_at;
+  });
+}
+
 // Stop requests by operators and reports of agents are kept.
 void merge_orphan(Draft& draft, const model::Orphan& seen) {
   const model::Orphan* known = draft.orphans.find(seen.id);
   if (!known) {
-    draft.orphans.add(seen);
+    const bool is_to_stop = is_being_stopped(draft, seen.id.attempt());
+    model::Orphan& added = draft.orphans.add(seen);
+    if (is_to_stop) added.stop_requested_at = draft.now();
   } else if (known->has_agent != seen.has_agent || known->attempt_record != seen.attempt_record ||
              known->devices != seen.devices) {
     model::Orphan& orphan = draft.orphans.edit(seen.id);
@@ -121,9 +130,9 @@ Result<void> check_same_devices(const model::Orphan& orphan) {
   const auto& placed = orphan.attempt_record->devices;
   const auto index = static_cast<std::size_t>(orphan.id.id.index);
   if (index < placed.size() && placed[index] == orphan.devices) return {};
-  return cannot_adopt(orphan.id.id.attempt.run,
-                      format("the devices of host {} have changed since it started",
-                             orphan.devices.host));
+  return cannot_adopt(
+      orphan.id.id.attempt.run,
+      format("the devices of host {} have changed since it started", orphan.devices.host));
 }
 
 Result<void> check_adoptable(const Draft& draft, const std::vector<const model::Orphan*>& orphans) {
