@@ -46,8 +46,8 @@ bool share_a_device(const std::vector<int>& a, const std::vector<int>& b) {
 void GroundTruth::process_began(ProcessId id, Process process) {
   const bool is_lost = lost_hosts_.contains(process.host);
   for (const auto& [other, theirs] : processes_)
-    if (!is_lost && !disowned_.contains(other) && theirs.host == process.host &&
-        theirs.name() != process.name() && share_a_device(theirs.devices, process.devices))
+    if (!is_lost && theirs.host == process.host && theirs.name() != process.name() &&
+        share_a_device(theirs.devices, process.devices))
       context_.report_violation(format("{} starts on {} on devices of {}, which still lives",
                                        text(process.node), process.host, text(theirs.node)));
   processes_.emplace(id, std::move(process));
@@ -64,6 +64,16 @@ void GroundTruth::declare_lost(const std::string& host) {
     if (const model::Attempt* attempt = model::live_attempt(durable_, run))
       for (const model::Node* node : model::nodes_of(durable_, attempt->id))
         if (node->host == host) mark_disturbed(name_of(*attempt));
+}
+
+// An older copy of the store does not know the newest attempts of its runs. It learns of their
+// nodes from their hosts, if these have joined and can be asked.
+void GroundTruth::disown_unknown_nodes(const model::RunId& run) {
+  if (!durable_.hosts_make_map) return;
+  for (const auto& [id, process] : processes_)
+    if (process.node.attempt.run == run && !model::has_node(durable_, process.name()) &&
+        host_checker_.is_unknown(process.host))
+      disown(id);
 }
 
 void GroundTruth::disown(ProcessId id) {
@@ -363,6 +373,7 @@ void GroundTruth::check_kill(const model::NodeName& name) {
     return;
   }
   const model::Attempt* attempt = model::live_attempt(durable_, name.id.attempt.run);
+  if (durable_.nodes.at(name.id).state == model::NodeState::released) return;
   const bool goes_on = attempt && name_of(*attempt) == name.attempt() &&
                        attempt->state != model::AttemptState::draining;
   if (goes_on && has_agent(name))
@@ -450,6 +461,7 @@ void GroundTruth::check_name(const Commit& commit, const model::Attempt& attempt
   const model::AttemptName name = name_of(attempt);
   const auto launched = launched_.find(name);
   if (!adopts(durable_, commit, attempt.id.run)) {
+    disown_unknown_nodes(attempt.id.run);
     if (launched != launched_.end())
       context_.report_violation(text(name) + " is the name of two attempts");
     return;
@@ -591,7 +603,7 @@ void GroundTruth::check_placement(const Commit& commit, const model::Node& node)
   const model::Attempt& attempt = *CommitView(durable_, commit).find(node.id.attempt);
   const auto devices = device_numbers(map_after(durable_, commit), node.host, node.devices);
   for (const auto& [id, process] : processes_)
-    if (process.name() != model::NodeName{attempt.generation, node.id} && !disowned_.contains(id) &&
+    if (process.name() != model::NodeName{attempt.generation, node.id} &&
         process.host == node.host && share_a_device(process.devices, devices))
       context_.report_violation(format("{} is given devices on {} on which {} still lives",
                                        text(node.id), node.host, text(process.node)));

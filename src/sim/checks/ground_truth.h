@@ -156,6 +156,7 @@ class GroundTruth {
   void excuse_cut_off(const model::Attempt& attempt);
   void excuse_host_services(const model::Attempt& attempt);
   void declare_lost(const std::string& host);
+  void disown_unknown_nodes(const model::RunId& run);
   void disown(ProcessId id);
   bool is_superseded(const model::AttemptName& attempt) const;
   bool is_disowned(const model::AttemptName& attempt, int rank) const;

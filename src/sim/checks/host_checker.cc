@@ -30,6 +30,10 @@ std::set<std::string> hosts_removed_as_lost(const model::State& durable, const C
   return removed;
 }
 
+bool HostChecker::is_unknown(const std::string& host) const {
+  return !map::find_host(durable_.map, host) || !why_unavailable_(host).empty();
+}
+
 void HostChecker::check(const Commit& commit) const {
   if (!durable_.hosts_make_map) return;
   const map::ClusterMap map = map_after(durable_, commit);

@@ -25,6 +25,9 @@ class HostChecker {
   using WhyUnavailable = std::function<std::string(const std::string& host)>;
   void set_engine(WhyUnavailable why) { why_unavailable_ = std::move(why); }
 
+  // The host is not on the map or cannot be asked, so its nodes are not known.
+  bool is_unknown(const std::string& host) const;
+
   // The rows are about to become durable.
   void check(const Commit& commit) const;
 

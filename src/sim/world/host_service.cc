@@ -61,6 +61,7 @@ void HostService::set_devices(std::vector<int> numbers) {
 
 void HostService::join(int credential) {
   credential_ = credential;
+  if (random_.percent(50)) restart();
   components_.truth.host_joined(host_);
 }
 

@@ -215,7 +215,14 @@ bool HostsEngine::has_new_orders(const std::string& name) const {
                              [](const auto& entry) { return entry.second == 0; });
 }
 
-void HostsEngine::forget(const std::string& host) { hosts_.erase(host); }
+// If it joins again, its service may still know this session, and the numbers of its answers.
+void HostsEngine::forget(const std::string& name) {
+  const auto found = hosts_.find(name);
+  if (found == hosts_.end()) return;
+  Host fresh;
+  fresh.answers = found->second.answers;
+  found->second = std::move(fresh);
+}
 
 const api::HostInventory* HostsEngine::inventory(const std::string& name) const {
   const auto host = hosts_.find(name);
