@@ -109,8 +109,7 @@ Simulation::Simulation(const SimulationSetup& setup)
       promises_(context_, simulated_policy().overhead) {
   durable_.hosts_make_map = hosts_join_;
   if (!hosts_join_) durable_.map = map_;
-  truth_.hosts().set_engine(
-      [this](const std::string& host) { return joined_engine_.why_unavailable(host); });
+  truth_.hosts().set_engine([this] { return joined_engine_.of_daemon().list().value(); });
   set_log_sink([this](LogLevel, std::string_view line) { context_.trace("log", "{}", line); });
 }
 

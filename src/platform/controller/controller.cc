@@ -279,7 +279,7 @@ Result<void> Controller::update_hosts(const engine::EngineList& listed) {
   for (const model::NodeId& node : leftover_nodes(listed))
     closed.try_emplace(state().nodes.at(node).host,
                        format("processes of {}, which was given up, are left there", text(node)));
-  bool changed = false;
+  std::vector<std::string> changes;
   model::HostsSeen seen;
   for (const map::Host* host : map::hosts(state().map)) {
     const auto row = state().hosts.find(host->id);
@@ -288,10 +288,12 @@ Result<void> Controller::update_hosts(const engine::EngineList& listed) {
     const std::string& before = row == state().hosts.end() ? kAvailable : row->second.unavailable;
     if (!now.empty()) seen.unavailable.emplace(host->id, now);
     if (now == before) continue;
-    changed = true;
-    LS_LOG(info, "host {} is {}{}", host->id, now.empty() ? "available" : "unavailable: ", now);
+    changes.push_back(
+        format("host {} is {}{}", host->id, now.empty() ? "available" : "unavailable: ", now));
   }
-  if (changed) TRY(process_event(seen));
+  if (changes.empty()) return {};
+  TRY(process_event(seen));
+  for (const std::string& line : changes) LS_LOG(info, "{}", line);
   return {};
 }
 

@@ -125,7 +125,7 @@ Result<void> HostService::call(client::Client& client, const api::ServiceReport&
     const Lock lock(mutex_);
     session_.record_answer(report);
   }
-  carry_out(*orders);
+  carry_out(report, *orders);
   return {};
 }
 
@@ -145,9 +145,9 @@ void HostService::record_call(const Result<void>& called) {
 // --- Orders ---
 
 // Two answers may overtake each other. The newer one has all orders of the older one that count.
-void HostService::carry_out(const api::ServiceOrders& orders) {
+void HostService::carry_out(const api::ServiceReport& report, const api::ServiceOrders& orders) {
   const Lock lock(mutex_);
-  if (!session_.begin_orders(orders)) return;
+  if (!session_.begin_orders(report, orders)) return;
   asked_for_ = orders.shared;
   poll_wait_ = std::clamp(from_seconds(orders.wait_seconds), kWaitMin, kWaitMax);
   for (const api::StartOrder& start : orders.start) {

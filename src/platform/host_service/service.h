@@ -52,7 +52,8 @@ class HostService {
   api::ServiceReport make_report() LS_EXCLUDES(mutex_);
   Result<void> call(client::Client& client, const api::ServiceReport& report, Duration wait);
   Duration poll_wait() LS_EXCLUDES(mutex_);
-  void carry_out(const api::ServiceOrders& orders) LS_EXCLUDES(mutex_);
+  void carry_out(const api::ServiceReport& report, const api::ServiceOrders& orders)
+      LS_EXCLUDES(mutex_);
   void look_at_machine() LS_EXCLUDES(mutex_);
   void look_at_shared_folder() LS_EXCLUDES(mutex_);
   bool is_shared_folder_new() LS_EXCLUDES(mutex_);

@@ -31,7 +31,7 @@ std::set<std::string> hosts_removed_as_lost(const model::State& durable, const C
 }
 
 bool HostChecker::is_unknown(const std::string& host) const {
-  return !map::find_host(durable_.map, host) || !why_unavailable_(host).empty();
+  return !map::find_host(durable_.map, host) || !list_().why_unavailable(host).empty();
 }
 
 void HostChecker::check(const Commit& commit) const {
@@ -64,10 +64,16 @@ void HostChecker::check_placement(const Commit& commit, const map::ClusterMap& m
         format("{} is placed on {}, which cannot be used: {}", text(node.id), node.host, why));
 }
 
-// Nothing is known of a host that has not called this daemon or is silent.
+// Nothing is known of a host that has not called this daemon or is silent, except that a node never
+// started.
 void HostChecker::check_release(const Commit& commit, const model::Node& node) const {
   if (hosts_removed_as_lost(durable_, commit).contains(node.host)) return;
-  if (const std::string why = why_unavailable_(node.host); !why.empty())
+  const engine::EngineList listed = list_();
+  const auto& attempt = durable_.attempts.at(node.id.attempt);
+  const auto seen = std::ranges::find(listed.nodes, model::NodeName{attempt.generation, node.id},
+                                      &engine::ListedNode::node);
+  if (seen != listed.nodes.end() && seen->seen.phase == model::NodePhase::gone) return;
+  if (const std::string why = listed.why_unavailable(node.host); !why.empty())
     context_.report_violation(format("{} is released, and its host {} cannot be asked: {}",
                                      text(node.id), node.host, why));
 }

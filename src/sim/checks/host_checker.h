@@ -8,6 +8,7 @@
 #include <string>
 
 #include "platform/core/model/state.h"
+#include "platform/engine/engine.h"
 #include "sim/sim_context.h"
 #include "sim/world/commit.h"
 
@@ -21,9 +22,9 @@ class HostChecker {
   HostChecker(SimContext& context, const model::State& durable)
       : context_(context), durable_(durable) {}
 
-  // Why the present daemon cannot know the nodes of a host; empty: it can.
-  using WhyUnavailable = std::function<std::string(const std::string& host)>;
-  void set_engine(WhyUnavailable why) { why_unavailable_ = std::move(why); }
+  // The list of the present daemon's engine.
+  using List = std::function<engine::EngineList()>;
+  void set_engine(List list) { list_ = std::move(list); }
 
   // The host is not on the map or cannot be asked, so its nodes are not known.
   bool is_unknown(const std::string& host) const;
@@ -38,7 +39,7 @@ class HostChecker {
 
   SimContext& context_;
   const model::State& durable_;
-  WhyUnavailable why_unavailable_;
+  List list_;
 };
 
 }  // namespace lockstep::sim

@@ -142,14 +142,14 @@ void HostService::take_answer(const api::ServiceReport& report,
   session_->record_answer(report);
   const Duration slow = components_.faults.slow;
   const Duration delay = slow > Duration(0) ? random_.from_to(Duration(0), slow) : Duration(0);
-  if (delay == Duration(0)) return carry_out(*answer);
-  after(delay, [this, orders = *answer] { carry_out(orders); });
+  if (delay == Duration(0)) return carry_out(report, *answer);
+  after(delay, [this, report, orders = *answer] { carry_out(report, orders); });
 }
 
 // --- Orders ---
 
-void HostService::carry_out(const api::ServiceOrders& orders) {
-  if (!session_->begin_orders(orders)) return;
+void HostService::carry_out(const api::ServiceReport& report, const api::ServiceOrders& orders) {
+  if (!session_->begin_orders(report, orders)) return;
   for (const api::StartOrder& order : orders.start) start(order.launch);
   for (const std::string& name : orders.kill) {
     components_.context.trace("host " + host_, "ends {}", name);

@@ -63,7 +63,7 @@ class HostService {
   void call();
   api::ServiceReport make_report();
   void take_answer(const api::ServiceReport& report, const Result<api::ServiceOrders>& answer);
-  void carry_out(const api::ServiceOrders& orders);
+  void carry_out(const api::ServiceReport& report, const api::ServiceOrders& orders);
   void start(const host::LaunchSpec& launch);
   std::optional<std::string> why_refused(const host::LaunchSpec& launch) const;
   bool has_devices(const std::vector<int>& numbers) const;

@@ -13,10 +13,6 @@ engine::HostsEngine& JoinedEngine::of_daemon() {
   return *engine_;
 }
 
-std::string JoinedEngine::why_unavailable(const std::string& host) {
-  return of_daemon().list()->why_unavailable(host);
-}
-
 void JoinedEngine::submit(engine::Gang gang) {
   if (!crash_points_.pass("before a launch")) return;
   for (const engine::NodePlacement& placement : gang.nodes)

@@ -27,8 +27,6 @@ class JoinedEngine : public engine::Engine {
   Result<engine::EngineList> list() override;
 
   engine::HostsEngine& of_daemon();
-  // Why the present daemon does not know the nodes of the host; empty: it does.
-  std::string why_unavailable(const std::string& host);
 
  private:
   SimContext& context_;

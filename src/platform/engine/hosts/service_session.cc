@@ -32,12 +32,12 @@ void ServiceSession::record_answer(const api::ServiceReport& report) {
   if (report.facts && report.facts == facts_) is_described_ = true;
 }
 
-// A session that was replaced does not come back: its daemon is dead. Its last answers may still be
-// on their way.
-bool ServiceSession::begin_orders(const api::ServiceOrders& orders) {
-  if (former_sessions_.contains(orders.session)) return false;
+// The answers of a daemon that has died may arrive after those of the next one. Only a report that
+// was made in the present session reaches a newer daemon for certain.
+bool ServiceSession::begin_orders(const api::ServiceReport& report,
+                                  const api::ServiceOrders& orders) {
   if (orders.session != session_) {
-    if (!session_.empty()) former_sessions_.insert(session_);
+    if (report.session != session_) return false;
     session_ = orders.session;
     answered_ = 0;
     is_described_ = false;

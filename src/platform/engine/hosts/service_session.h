@@ -25,9 +25,9 @@ class ServiceSession {
   void set_facts(map::Host facts);
   // The daemon has answered the report.
   void record_answer(const api::ServiceReport& report);
-  // False: the orders are void, because a newer answer was carried out. True: the caller carries
-  // them out, and then calls record_orders_done().
-  bool begin_orders(const api::ServiceOrders& orders);
+  // The answer to the report. False: its orders are void, because a newer answer was carried out.
+  // True: the caller carries them out, and then calls record_orders_done().
+  bool begin_orders(const api::ServiceReport& report, const api::ServiceOrders& orders);
   void record_orders_done(const api::ServiceOrders& orders);
   // This daemon has ordered the node, so it needs no launch record of it.
   bool was_ordered(const std::string& node) const { return ordered_.contains(node); }
@@ -36,7 +36,6 @@ class ServiceSession {
   const std::string service_;
   std::int64_t reports_ = 0;
   std::string session_;  // of the daemon; empty: it has not answered yet
-  std::set<std::string> former_sessions_;
   std::int64_t answered_ = 0;
   std::optional<map::Host> facts_;
   bool is_described_ = false;      // the daemon of this session has `facts_`
