@@ -186,7 +186,7 @@ class Controller {
   std::deque<model::Effect> effects_;       // committed, not yet carried out
   std::set<model::AttemptId> unsubmitted_;  // committed, but not submitted yet: their nodes are not
                                             // gone because the engine does not list them
-  // Of the time before this daemon: it is not known yet which of their nodes exist.
+  // Attempts of before this daemon: it is not known yet which of their nodes exist.
   std::set<model::AttemptId> unchecked_;
   bool ready_ = false;      // the engine has listed its nodes
   Time listening_since_{};  // without a break

@@ -21,7 +21,7 @@ class ServiceSession {
   // The next report, without nodes: the caller lists them afterwards. It has facts if the daemon
   // may not have them.
   api::ServiceReport begin_report();
-  // What the machine is now.
+  // The machine has these facts now.
   void set_facts(map::Host facts);
   // The daemon has answered the report.
   void record_answer(const api::ServiceReport& report);

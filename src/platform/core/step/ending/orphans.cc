@@ -4,6 +4,7 @@
 #include <set>
 
 #include "base/format.h"
+#include "map/query.h"
 #include "platform/core/model/command.h"
 #include "platform/core/step/ending/attempt_end.h"
 #include "platform/core/step/ending/reason_text.h"
@@ -125,6 +126,16 @@ std::optional<std::string> find_conflicting_run(const Draft& draft, const model:
   return std::nullopt;
 }
 
+// No list can tell of a node on a host that is not of this cluster.
+Result<void> check_hosts_joined(const Draft& draft, const model::Orphan& orphan) {
+  if (!draft.hosts_make_map()) return {};
+  for (const model::HostDevices& slice : orphan.attempt_record->devices)
+    if (!map::find_host(draft.map(), slice.host))
+      return cannot_adopt(orphan.id.id.attempt.run,
+                          format("host {}, on which it has a node, has not joined", slice.host));
+  return {};
+}
+
 // The record names devices by their index when it started.
 Result<void> check_same_devices(const model::Orphan& orphan) {
   const auto& placed = orphan.attempt_record->devices;
@@ -144,6 +155,7 @@ Result<void> check_adoptable(const Draft& draft, const std::vector<const model::
     if (!orphan->attempt_record)
       return cannot_adopt(run, "its launch file, which tells what it is, cannot be read");
     if (orphan->stop_requested_at) return cannot_adopt(run, "it is being stopped");
+    TRY(check_hosts_joined(draft, *orphan));
     TRY(check_same_devices(*orphan));
   }
   TRY(check_same_name_run(draft, first));
