@@ -133,7 +133,7 @@ TEST_F(JoinedHostsTest, ANewHostTakesNoRunOnDevicesThatAnOrphanHolds) {
 engine::ListedNode orphan_on_a(const std::vector<int>& indices, const std::vector<int>& numbers) {
   engine::LaunchRecord record{.attempt = model::AttemptRecord{}, .host = "a", .devices = numbers};
   record.attempt->devices = {{"a", indices}};
-  return {.node = {"0f", {{{"act", 1}, 1}, 0}},
+  return {.node = {std::string(16, 'e'), {{{"act", 1}, 1}, 0}},
           .seen = {},
           .record = std::make_shared<engine::LaunchRecord>(std::move(record))};
 }

@@ -444,11 +444,12 @@ bool GroundTruth::knows_agent(const model::NodeName& name, ProcessId agent) cons
          node.agents.front().id == format("{}", agent);
 }
 
-// The daemon may give up a node that it cannot reach, unless so many are silent that it must know
-// that it is cut off.
+// The daemon may give up a node that it cannot reach, or not hear in time that its ranks have
+// ended, unless so many are silent that it must know that it is cut off.
 void GroundTruth::excuse_cut_off(const model::Attempt& attempt) {
-  const bool given_up =
-      attempt.cause == model::Cause::node_lost || attempt.cause == model::Cause::launch_failed;
+  const bool given_up = attempt.cause == model::Cause::node_lost ||
+                        attempt.cause == model::Cause::launch_failed ||
+                        attempt.cause == model::Cause::timeout;
   if (!given_up || cut_off_.empty() || is_silence_widespread(durable_)) return;
   for (const model::Node* node : model::nodes_of(durable_, attempt.id))
     if (cut_off_.contains(node->host)) return mark_disturbed(name_of(attempt));
