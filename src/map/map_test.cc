@@ -78,6 +78,15 @@ TEST(Query, HostsHaveTheSameDevicesIfEachIndexNamesTheSame) {
   EXPECT_FALSE(has_same_devices(before, after));
 }
 
+TEST(Query, DevicesKeepTheirNumbersWhenTheirIndicesChange) {
+  Host changed = host("a");
+  const auto first = changed.islands.front().devices.begin();
+  EXPECT_EQ(current_indices(changed, {0, 2}, {0, 2}), (std::vector{0, 2}));
+  changed.islands.front().devices.erase(first);
+  EXPECT_EQ(current_indices(changed, {0, 2}, {0, 2}), std::vector{1}) << "device 0 is gone";
+  EXPECT_EQ(current_indices(changed, {0, 2}, {}), (std::vector{0, 2})) << "nothing else is known";
+}
+
 TEST(Query, AHostWithoutNameOrAddressGoesByItsId) {
   Host plain = host("a");
   EXPECT_EQ(name_of(plain), "a");

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "base/format.h"
 #include "text/nearest.h"
@@ -108,6 +109,26 @@ std::size_t device_count(const Host& host) {
 bool has_same_devices(const Host& a, const Host& b) {
   return std::ranges::equal(devices(a), devices(b),
                             [](const Device* of_a, const Device* of_b) { return *of_a == *of_b; });
+}
+
+// Several devices of the map may have one number: then the index decides.
+std::vector<int> current_indices(const Host& host, const std::vector<int>& indices,
+                                 const std::vector<int>& numbers) {
+  if (numbers.size() != indices.size()) return indices;
+  const auto all = devices(host);
+  std::vector<int> current;
+  const auto is_at = [&](int index, int number) {
+    return index >= 0 && std::cmp_less(index, all.size()) &&
+           all[static_cast<std::size_t>(index)]->number == number &&
+           std::ranges::find(current, index) == current.end();
+  };
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    int index = indices[i];
+    if (!is_at(index, numbers[i])) index = 0;
+    while (std::cmp_less(index, all.size()) && !is_at(index, numbers[i])) ++index;
+    if (std::cmp_less(index, all.size())) current.push_back(index);
+  }
+  return current;
 }
 
 std::size_t device_count(const ClusterMap& map) {

@@ -36,6 +36,10 @@ std::vector<const Device*> devices(const Host& host);
 std::size_t device_count(const Host& host);
 // True if an index names the same device on both.
 bool has_same_devices(const Host& a, const Host& b);
+// The devices that had these numbers on the machine when they were at `indices`, by their indices
+// now; without those that are gone. Without numbers: as they were.
+std::vector<int> current_indices(const Host& host, const std::vector<int>& indices,
+                                 const std::vector<int>& numbers);
 std::size_t device_count(const ClusterMap& map);
 
 // Null if there is none.

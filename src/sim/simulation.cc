@@ -1,6 +1,9 @@
 #include "sim/simulation.h"
 
+#include <numeric>
+
 #include "base/log.h"
+#include "sim/world/machine_map.h"
 
 namespace lockstep::sim {
 namespace {
@@ -14,6 +17,7 @@ constexpr int kEventsBetweenChecks = 64;      // events
 constexpr int kTicksBetweenQueueChecks = 16;  // ticks
 constexpr int kRunsMin = 8;
 constexpr int kRunsMax = 20;
+constexpr std::uint64_t kJoiningSeeds = 4;  // each fourth seed has hosts that join
 
 // One or two pods with four to eight hosts in all, of one kind or of several.
 map::ClusterMap any_map(SeededRandom random) {
@@ -24,14 +28,40 @@ map::ClusterMap any_map(SeededRandom random) {
     map::Leaf& leaf = map.pods.emplace_back().leaves.emplace_back();
     const int count = random.from_to(4 / pods, 8 / pods);
     for (int i = 0; i < count; ++i) {
-      map::Host& host = leaf.hosts.emplace_back();
-      host.id = format("{}{}", static_cast<char>('a' + pod), i);
-      const int more = random.percent(20) ? 1 : 0;
-      for (int number = 0; number < devices + more; ++number)
-        host.islands.emplace_back().devices.push_back({map::DeviceKind::gpu, number, {}, false});
+      std::vector<int> numbers(static_cast<std::size_t>(devices + (random.percent(20) ? 1 : 0)));
+      std::iota(numbers.begin(), numbers.end(), 0);
+      leaf.hosts.push_back(host_with(format("{}{}", static_cast<char>('a' + pod), i), numbers));
     }
   }
   return map;
+}
+
+// All machines of a cluster whose hosts join. They hold any run that a simulated user submits.
+map::ClusterMap any_machines(SeededRandom random) {
+  map::ClusterMap map;
+  const int pods = random.from_to(1, 2);
+  for (int pod = 0; pod < pods; ++pod) {
+    map::Leaf& leaf = map.pods.emplace_back().leaves.emplace_back();
+    const int count = pod == 0 ? random.from_to(5, 6) : random.from_to(1, 2);
+    for (int i = 0; i < count; ++i) {
+      std::vector<int> numbers(static_cast<std::size_t>(random.from_to(3, 5)));
+      std::iota(numbers.begin(), numbers.end(), 0);
+      leaf.hosts.push_back(host_with(format("{}{}", static_cast<char>('a' + pod), i), numbers));
+    }
+  }
+  return map;
+}
+
+// In seeds that a test or the setup does not decide.
+bool do_hosts_join(const SimulationSetup& setup) {
+  if (setup.hosts_join) return *setup.hosts_join;
+  return !setup.map && !setup.wrap_engine && setup.seed % kJoiningSeeds == 0;
+}
+
+map::ClusterMap map_of(const SimulationSetup& setup) {
+  if (setup.map) return *setup.map;
+  if (do_hosts_join(setup)) return any_machines(SeededRandom(setup.seed, "machines"));
+  return any_map(SeededRandom(setup.seed, "map"));
 }
 
 // The daemon's policy with shorter checkpoint intervals, since runs take about a minute.
@@ -53,41 +83,64 @@ host::Keys simulated_keys() {
 
 Simulation::Simulation(const SimulationSetup& setup)
     : seed_(setup.seed),
+      hosts_join_(do_hosts_join(setup)),
       context_(setup.trace),
-      map_(setup.map ? *setup.map : any_map(SeededRandom(setup.seed, "map"))),
-      truth_(context_, durable_, map_, simulated_policy().checkpoint_interval),
+      map_(map_of(setup)),
+      truth_(context_, durable_, simulated_policy().checkpoint_interval),
       training_(context_, truth_, setup.seed),
       network_(context_, truth_, setup.seed,
                [this](const model::NodeReport& report) { return daemon_.report(report); }),
       hosts_(map_, {context_, network_, training_, truth_}, setup.seed),
       history_(crash_points_, setup.seed),
       engine_({context_, crash_points_, hosts_, network_, truth_}, setup.seed),
+      joined_engine_(context_, crash_points_, truth_, setup.settings.host_silent_after),
       daemon_(
-          context_, crash_points_,
-          {setup.wrap_store ? setup.wrap_store(store_) : store_, history_,
-           setup.wrap_engine ? setup.wrap_engine(engine_, hosts_) : engine_, context_.clock,
-           context_.clock, simulated_keys(), map_, "/sim", simulated_policy(), setup.settings},
+          context_, crash_points_, controller_setup(setup),
           setup.downtime ? setup.downtime : [this] { return faults_.downtime(); }),
+      joined_hosts_({context_, crash_points_, daemon_, joined_engine_, network_, hosts_, truth_,
+                     engine_.faults(), durable_},
+                    map_, setup.seed),
       faults_({context_, crash_points_, daemon_, store_, engine_, hosts_, network_, truth_},
               setup.seed),
+      host_faults_(context_, hosts_, joined_hosts_, truth_, setup.seed),
       users_(context_, daemon_, truth_, setup.seed),
       operators_(context_, daemon_, truth_, durable_, map_, setup.seed),
       invariants_(context_, truth_, simulated_policy()),
-      promises_(context_, map_, simulated_policy().overhead) {
+      promises_(context_, simulated_policy().overhead) {
+  durable_.hosts_make_map = hosts_join_;
+  if (!hosts_join_) durable_.map = map_;
+  truth_.hosts().set_engine([this] { return joined_engine_.of_daemon().list().value(); });
   set_log_sink([this](LogLevel, std::string_view line) { context_.trace("log", "{}", line); });
 }
 
 Simulation::~Simulation() { set_log_sink({}); }
 
+controller::ControllerSetup Simulation::controller_setup(const SimulationSetup& setup) {
+  engine::Engine& engine = hosts_join_ ? static_cast<engine::Engine&>(joined_engine_) : engine_;
+  return {.store = setup.wrap_store ? setup.wrap_store(store_) : store_,
+          .history = history_,
+          .engine = setup.wrap_engine ? setup.wrap_engine(engine, hosts_) : engine,
+          .clock = context_.clock,
+          .steady = context_.clock,
+          .keys = simulated_keys(),
+          .map = hosts_join_ ? map::ClusterMap() : map_,
+          .home = "/sim",
+          .policy = simulated_policy(),
+          .settings = setup.settings,
+          .hosts_make_map = hosts_join_};
+}
+
 void Simulation::begin() {
   daemon_.on_tick([this] { after_tick(); });
   daemon_.start();
+  if (hosts_join_) joined_hosts_.begin();
 }
 
 SimulationOutcome Simulation::run() {
   SeededRandom random(seed_, "world");
   begin();
   faults_.begin();
+  if (hosts_join_) host_faults_.begin();
   operators_.begin();
   users_.begin(random.from_to(kRunsMin, kRunsMax), kFaultTime);
   advance(kFaultTime, [] { return false; });
@@ -98,6 +151,8 @@ SimulationOutcome Simulation::run() {
 void Simulation::run_to_rest() {
   if (context_.violation()) return;
   faults_.stop_and_undo();
+  host_faults_.stop();
+  if (hosts_join_) joined_hosts_.come_to_rest();
   operators_.stop_and_undo();
   if (!advance(kRestTimeMax, [this] { return is_idle(); }) && !context_.violation())
     for (const model::RunId& run : durable_.open)
@@ -125,7 +180,9 @@ bool Simulation::advance(Duration most, const std::function<bool()>& done) {
 bool Simulation::is_well() {
   const bool died = std::exchange(crashes_, crash_points_.crashes()) != crash_points_.crashes();
   const bool refused = std::exchange(refusals_, store_.refusals()) != store_.refusals();
-  return !died && !refused && !store_.full() && engine_.is_well() && network_.is_well() &&
+  const bool engine_is_well =
+      hosts_join_ ? joined_hosts_.is_well() && !engine_.faults().any() : engine_.is_well();
+  return !died && !refused && !store_.full() && engine_is_well && network_.is_well() &&
          hosts_.kills_at_once();
 }
 

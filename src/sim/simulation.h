@@ -17,8 +17,11 @@
 #include "sim/checks/invariant_checker.h"
 #include "sim/checks/queue_promise_checker.h"
 #include "sim/faults/fault_injector.h"
+#include "sim/faults/host_faults.h"
 #include "sim/sim_history.h"
 #include "sim/sim_settings.h"
+#include "sim/world/joined_engine.h"
+#include "sim/world/joined_hosts.h"
 #include "sim/world/operators.h"
 #include "sim/world/users.h"
 
@@ -28,6 +31,8 @@ struct SimulationSetup {
   std::uint64_t seed = 1;
   TraceSink trace{};
   std::optional<map::ClusterMap> map{};  // absent: one chosen by the seed
+  // The hosts of the map join and leave; absent: so it is in a quarter of the seeds.
+  std::optional<bool> hosts_join{};
   std::function<Duration()> downtime{};  // of a daemon that died; empty: chosen by the seed
   // Let tests put a wrapper between the controller and the simulated store or engine, to check that
   // its errors are found. The returned object must outlive the simulation.
@@ -68,6 +73,7 @@ class Simulation {
   Hosts& hosts() { return hosts_; }
   Network& network() { return network_; }
   SimEngine& engine() { return engine_; }
+  JoinedHosts& joined_hosts() { return joined_hosts_; }
   const model::State& durable() const { return durable_; }
   void begin();
   bool advance(Duration most, const std::function<bool()>& done);
@@ -75,15 +81,17 @@ class Simulation {
   SimulationOutcome result() const;
 
  private:
+  controller::ControllerSetup controller_setup(const SimulationSetup& setup);
   bool is_idle() const;
   bool is_well();
   void after_tick();
   void after_event();
 
   const std::uint64_t seed_;
+  const bool hosts_join_;
   SimContext context_;
   model::State durable_;
-  map::ClusterMap map_;
+  const map::ClusterMap map_;  // if hosts join: of all machines that there are
   CrashPoints crash_points_{context_};
   GroundTruth truth_;
   Training training_;
@@ -92,8 +100,11 @@ class Simulation {
   SimStore store_{context_, crash_points_, truth_, durable_};
   SimHistory history_;
   SimEngine engine_;
+  JoinedEngine joined_engine_;
   Daemon daemon_;
+  JoinedHosts joined_hosts_;
   FaultInjector faults_;
+  HostFaults host_faults_;
   Users users_;
   Operators operators_;
   InvariantChecker invariants_;

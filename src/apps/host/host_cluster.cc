@@ -63,7 +63,8 @@ Result<void> check_url(const std::string& url) {
 // The reason is another one than that its service is about to call.
 bool was_heard(const std::string& unavailable) {
   return unavailable != model::kNodesNotKnown &&
-         unavailable.find("has not called") == std::string::npos;
+         unavailable.find("has not called") == std::string::npos &&
+         unavailable.find("has not reported") == std::string::npos;
 }
 
 }  // namespace

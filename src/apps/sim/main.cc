@@ -2,6 +2,7 @@
 // promise. docs/design/sim.md explains its output.
 #include <cstdint>
 #include <cstdio>
+#include <optional>
 #include <string>
 
 #include <CLI/CLI.hpp>
@@ -28,12 +29,16 @@ std::string summary(std::uint64_t seed, const SimulationOutcome& outcome) {
       outcome.succeeded, outcome.attempts, outcome.crashes, outcome.commits, outcome.events);
 }
 
-bool replay(std::uint64_t seed, const std::string& run) {
+// Absent: the seed decides.
+using HostsJoin = std::optional<bool>;
+
+bool replay(std::uint64_t seed, const std::string& run, HostsJoin hosts_join) {
   const TraceFilter filter(run);
   const auto trace = [&](std::string_view line) {
     if (filter.shows(line)) print(line);
   };
-  const SimulationOutcome outcome = Simulation({.seed = seed, .trace = trace}).run();
+  const SimulationOutcome outcome =
+      Simulation({.seed = seed, .trace = trace, .hosts_join = hosts_join}).run();
   print(summary(seed, outcome));
   return !outcome.violation;
 }
@@ -55,7 +60,7 @@ class Progress {
   const bool terminal_ = ::isatty(STDERR_FILENO) == 1;
 };
 
-bool search(const SeedRange& range, bool with_digest) {
+bool search(const SeedRange& range, bool with_digest, HostsJoin hosts_join) {
   int broken = 0;
   Fnv1a digest;  // of the outcomes and traces
   const TraceSink sink = with_digest ? TraceSink([&](std::string_view line) {
@@ -65,11 +70,13 @@ bool search(const SeedRange& range, bool with_digest) {
                                      : TraceSink();
   const Progress progress(range.count());
   for (std::uint64_t seed = range.first; seed <= range.last; ++seed) {
-    if (const SimulationOutcome outcome = Simulation({.seed = seed, .trace = sink}).run();
+    if (const SimulationOutcome outcome =
+            Simulation({.seed = seed, .trace = sink, .hosts_join = hosts_join}).run();
         outcome.violation) {
       ++broken;
       print(summary(seed, outcome));
-      print(format("  the whole trace: lockstep-sim --seed {}", seed));
+      print(format("  the whole trace: lockstep-sim --seed {}{}", seed,
+                   hosts_join ? " --hosts-join" : ""));
     }
     progress.show(seed - range.first + 1, broken);
   }
@@ -84,6 +91,7 @@ int run(int argc, char** argv) {
   std::string seeds;
   std::string only;
   bool with_digest = false;
+  bool hosts_join = false;
   app.add_option("--seed", seed, "the seed whose trace is shown")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
@@ -99,9 +107,12 @@ int run(int argc, char** argv) {
   app.add_flag("--digest", with_digest,
                "with --seeds: print a digest of all that happened, to compare two runs")
       ->needs("--seeds");
+  app.add_flag("--hosts-join", hosts_join,
+               "hosts join and leave the cluster, as they do in each fourth seed");
   CLI11_PARSE(app, argc, argv);
-  const bool holds =
-      seeds.empty() ? replay(seed, only) : search(parse_seed_range(seeds).value(), with_digest);
+  const HostsJoin joining = hosts_join ? HostsJoin(true) : HostsJoin();
+  const bool holds = seeds.empty() ? replay(seed, only, joining)
+                                   : search(parse_seed_range(seeds).value(), with_digest, joining);
   return holds ? 0 : 1;
 }
 

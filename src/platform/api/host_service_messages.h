@@ -83,10 +83,11 @@ struct JoinAnswer {
   }
 };
 
-// The launch of a node that another start of the service, or another daemon, has started.
+// The launch of a node that another daemon has ordered.
 struct ReportedLaunch {
   std::optional<model::AttemptRecord> attempt{};
   std::string host{};
+  std::optional<std::vector<int>> devices{};
   Duration time_left{};
   std::string error{};
 
@@ -94,6 +95,8 @@ struct ReportedLaunch {
     return record<ReportedLaunch>(
         field("attempt", &ReportedLaunch::attempt, "with which a store may adopt it"),
         field("host", &ReportedLaunch::host, "on which it was placed"),
+        field("devices", &ReportedLaunch::devices,
+              "their numbers on the machine; null: an older service"),
         field("time_left", &ReportedLaunch::time_left, "at its start"),
         field("error", &ReportedLaunch::error, "why none of this is known; empty: it is"));
   }
@@ -108,7 +111,7 @@ struct ReportedNode {
     return record<ReportedNode>(
         required(field("node", &ReportedNode::node, "its full name")),
         required(field("seen", &ReportedNode::seen, "what the host sees of it")),
-        field("launch", &ReportedNode::launch, "null: this start of the service started it"));
+        field("launch", &ReportedNode::launch, "null: this start of the daemon has ordered it"));
   }
 };
 

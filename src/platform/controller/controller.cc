@@ -231,28 +231,38 @@ Result<void> Controller::connect_to_engine() {
   TRY(take_back_nodes(*listed));
   TRY(update_hosts(*listed));
   decider_.set_engine_has_listed();
+  for (const model::RunId& run : state().open)
+    if (const model::Attempt* attempt = model::live_attempt(state(), run))
+      unchecked_.insert(attempt->id);
   submit_missing_gangs(*listed);
   ready_ = true;
   return resume_listening();
 }
 
 // The daemon may have died between the commit of a placement and the start of its agents. So gangs
-// are submitted again that have a node without a sign of life.
+// are submitted again that have a node without a sign of life: once all their hosts can be asked,
+// since orphans may hold their devices.
 void Controller::submit_missing_gangs(const engine::EngineList& listed) {
-  for (const model::RunId& run : state().open) {
-    const model::Attempt* attempt = model::live_attempt(state(), run);
-    if (!attempt || !is_to_submit(*attempt, listed)) continue;
-    unsubmitted_.insert(attempt->id);
-    effects_.push_back(model::SubmitGang{attempt->id});
-  }
+  std::erase_if(unchecked_, [&](const model::AttemptId& id) {
+    const model::Attempt* attempt = model::live_attempt(state(), id.run);
+    if (!is_to_start(attempt, id)) return true;
+    const auto nodes = model::nodes_of(state(), id);
+    const bool is_known = std::ranges::all_of(
+        nodes, [&](const model::Node* node) { return listed.why_unavailable(node->host).empty(); });
+    if (!is_known) return false;
+    if (!is_to_submit(*attempt, listed)) return true;
+    unsubmitted_.insert(id);
+    effects_.push_back(model::SubmitGang{id});
+    return true;
+  });
 }
 
 // Not if it conflicts with an orphan. The engine does not start a node again that has ended, which
 // an older copy of the store may not know.
 bool Controller::is_to_submit(const model::Attempt& attempt,
                               const engine::EngineList& listed) const {
-  if (!is_to_start(&attempt, attempt.id) || attempt.generation != state().store.generation ||
-      !is_of_engine(attempt) || unsubmitted_.contains(attempt.id))
+  if (attempt.generation != state().store.generation || !is_of_engine(attempt) ||
+      unsubmitted_.contains(attempt.id))
     return false;
   const auto nodes = model::nodes_of(state(), attempt.id);
   const auto conflicts = [&](const model::Node* node) {
@@ -273,7 +283,7 @@ bool Controller::is_of_engine(const model::Attempt& attempt) const {
 // --- Hosts and orphans ---
 
 Result<void> Controller::update_hosts(const engine::EngineList& listed) {
-  bool changed = false;
+  std::vector<std::string> changes;
   model::HostsSeen seen;
   for (const map::Host* host : map::hosts(state().map)) {
     const auto row = state().hosts.find(host->id);
@@ -281,10 +291,12 @@ Result<void> Controller::update_hosts(const engine::EngineList& listed) {
     const std::string& before = row == state().hosts.end() ? kAvailable : row->second.unavailable;
     if (!now.empty()) seen.unavailable.emplace(host->id, now);
     if (now == before) continue;
-    changed = true;
-    LS_LOG(info, "host {} is {}{}", host->id, now.empty() ? "available" : "unavailable: ", now);
+    changes.push_back(
+        format("host {} is {}{}", host->id, now.empty() ? "available" : "unavailable: ", now));
   }
-  if (changed) TRY(process_event(seen));
+  if (changes.empty()) return {};
+  TRY(process_event(seen));
+  for (const std::string& line : changes) LS_LOG(info, "{}", line);
   return {};
 }
 
@@ -297,11 +309,13 @@ Result<void> Controller::update_orphans(const engine::EngineList& listed) {
     TRY(fetch(node.node.id.attempt.run));
     if (model::has_node(state(), node.node)) continue;
     const auto known = state().orphans.find(node.node);
-    const bool is_new = known == state().orphans.end() || !state().engine_has_listed;
+    const bool is_new = known == state().orphans.end() || !state().engine_has_listed ||
+                        has_other_devices(known->second, node);
     seen.orphans.push_back(is_new ? orphan_of(node) : known->second);
     changed = changed || is_new || known->second.has_agent != node.seen.has_agent;
     seen.orphans.back().has_agent = node.seen.has_agent;
   }
+  add_unheard_orphans(listed, seen.orphans);
   if (!changed && seen.orphans.size() == state().orphans.size()) return {};
   const std::size_t before = state().orphans.size();
   TRY(process_event(seen));
@@ -326,6 +340,27 @@ Result<void> Controller::take_back_nodes(const engine::EngineList& listed) {
   return {};
 }
 
+// Its launch record was unknown before, or its host was not on the map.
+bool Controller::has_other_devices(const model::Orphan& known,
+                                   const engine::ListedNode& listed) const {
+  if (!listed.record || !listed.record->error.empty()) return false;
+  return orphan_of(listed).devices != known.devices;
+}
+
+// A list that does not have an orphan means that it is gone, unless it may be on a host of the map
+// that cannot be asked.
+void Controller::add_unheard_orphans(const engine::EngineList& listed,
+                                     std::vector<model::Orphan>& seen) const {
+  std::set<std::string> unheard;
+  for (const map::Host* host : map::hosts(state().map))
+    if (!listed.why_unavailable(host->id).empty()) unheard.insert(host->id);
+  for (const auto& [name, orphan] : state().orphans) {
+    if (std::ranges::find(seen, name, &model::Orphan::id) != seen.end()) continue;
+    const std::string& host = orphan.devices.host;
+    if (host.empty() ? !unheard.empty() : unheard.contains(host)) seen.push_back(orphan);
+  }
+}
+
 // From its launch record. A node without a record is assumed to use its whole host.
 model::Orphan Controller::orphan_of(const engine::ListedNode& listed) const {
   model::Orphan orphan{
@@ -337,14 +372,17 @@ model::Orphan Controller::orphan_of(const engine::ListedNode& listed) const {
   }
   const engine::LaunchRecord& launch = *listed.record;
   orphan.attempt_record = launch.attempt;
+  const map::Host* const host = map::find_host(state().map, launch.host);
   const auto index = static_cast<std::size_t>(listed.node.id.index);
   if (launch.attempt && index < launch.attempt->devices.size()) {
     orphan.devices = launch.attempt->devices[index];
+    if (host)
+      orphan.devices.devices = map::current_indices(*host, orphan.devices.devices, launch.devices);
     orphan.expected_end = launch.attempt->created + launch.time_left;
     return orphan;
   }
   orphan.devices.host = launch.host;
-  if (const map::Host* host = map::find_host(state().map, launch.host))
+  if (host)
     for (int device = 0; std::cmp_less(device, map::device_count(*host)); ++device)
       orphan.devices.devices.push_back(device);
   orphan.expected_end = setup_.clock.now() + launch.time_left;
@@ -711,7 +749,9 @@ Result<engine::EngineList> Controller::list_engine_nodes() {
 std::vector<model::NodeId> Controller::awaited_nodes() const {
   std::vector<model::NodeId> awaited;
   for_each_live_node(state(), [&](const model::Attempt& attempt, const model::Node& node) {
-    if (is_of_engine(attempt) && !unsubmitted_.contains(attempt.id)) awaited.push_back(node.id);
+    const bool is_submitted =
+        !unsubmitted_.contains(attempt.id) && !unchecked_.contains(attempt.id);
+    if (is_of_engine(attempt) && is_submitted) awaited.push_back(node.id);
   });
   return awaited;
 }
@@ -731,7 +771,10 @@ void Controller::poll_engine() {
     news.emplace_back(model::NodeSeen{node, {.phase = model::NodePhase::gone}});
   // After a failed commit all come again. The hosts are last: one that is available from now on may
   // have orphans and nodes that counted as gone, and runs start there at once.
-  if (update_orphans(*listed) && take_back_nodes(*listed)) (void)update_hosts(*listed);
+  if (update_orphans(*listed)) {
+    submit_missing_gangs(*listed);
+    if (take_back_nodes(*listed)) (void)update_hosts(*listed);
+  }
   if (!news.empty()) (void)process_events(news);
 }
 

@@ -147,6 +147,9 @@ class Controller {
   Result<void> update_hosts(const engine::EngineList& listed);
   Result<void> update_orphans(const engine::EngineList& listed);
   Result<void> take_back_nodes(const engine::EngineList& listed);
+  bool has_other_devices(const model::Orphan& known, const engine::ListedNode& listed) const;
+  void add_unheard_orphans(const engine::EngineList& listed,
+                           std::vector<model::Orphan>& seen) const;
   model::Orphan orphan_of(const engine::ListedNode& listed) const;
   void log_orphans() const;
   Result<void> resume_listening();
@@ -185,10 +188,12 @@ class Controller {
   std::deque<model::Effect> effects_;       // committed, not yet carried out
   std::set<model::AttemptId> unsubmitted_;  // committed, but not submitted yet: their nodes are not
                                             // gone because the engine does not list them
-  bool ready_ = false;                      // the engine has listed its nodes
-  Time listening_since_{};                  // without a break
-  Time on_time_since_{};                    // no two ticks were far apart
-  std::set<std::string> silent_hosts_;      // as of the last list of the engine
+  // Attempts of before this daemon: it is not known yet which of their nodes exist.
+  std::set<model::AttemptId> unchecked_;
+  bool ready_ = false;                  // the engine has listed its nodes
+  Time listening_since_{};              // without a break
+  Time on_time_since_{};                // no two ticks were far apart
+  std::set<std::string> silent_hosts_;  // as of the last list of the engine
   bool unlisted_orphan_called_ =
       false;  // an agent of an unlisted orphan has called since the last poll of the engine
   bool commit_failed_ = false;  // since the last tick; may have been the commit of a report

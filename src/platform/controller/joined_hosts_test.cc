@@ -26,7 +26,7 @@ class ListingEngine : public engine::Engine {
   }
   void kill(const model::NodeName& node) override { killed.push_back(node); }
   Result<engine::EngineList> list() override {
-    engine::EngineList listed{.nodes = nodes};
+    engine::EngineList listed{.nodes = nodes, .unavailable = unavailable};
     for (const std::string& host : silent) {
       listed.unavailable.emplace(host, "it is silent");
       listed.silent.insert(host);
@@ -37,6 +37,7 @@ class ListingEngine : public engine::Engine {
   std::vector<host::LaunchSpec> launches;
   std::vector<engine::ListedNode> nodes;
   std::vector<model::NodeName> killed;
+  std::map<std::string, std::string> unavailable;
   std::set<std::string> silent;
 };
 
@@ -76,8 +77,8 @@ class JoinedHostsTest : public ::testing::Test {
                                         .hosts_make_map = true}));
     return {};
   }
-  void join(const std::string& host, int devices) {
-    apply(model::AdmitHost{host, "", 0, std::string(64, 'a'), "m"});
+  void join(const std::string& host, int devices, int credential = 0) {
+    apply(model::AdmitHost{host, "", credential, std::string(64, 'a'), "m"});
     apply(model::DescribeHost{host, facts_of(host, devices)});
     poll_engine();
   }
@@ -134,6 +135,80 @@ TEST_F(JoinedHostsTest, ANewHostTakesNoRunOnDevicesThatAnOrphanHolds) {
   join("a", 2);
   EXPECT_TRUE(engine_.launches.empty());
   EXPECT_THAT(controller_->state().runs.at(run).reason, HasSubstr("waits for orphan act/1"));
+}
+
+// Another store has started it with these devices of host a, by index and by number.
+engine::ListedNode orphan_on_a(const std::vector<int>& indices, const std::vector<int>& numbers) {
+  engine::LaunchRecord record{.attempt = model::AttemptRecord{}, .host = "a", .devices = numbers};
+  record.attempt->devices = {{"a", indices}};
+  return {.node = {std::string(16, 'e'), {{{"act", 1}, 1}, 0}},
+          .seen = {},
+          .record = std::make_shared<engine::LaunchRecord>(std::move(record))};
+}
+
+TEST_F(JoinedHostsTest, AnOrphanIsNotGoneBecauseItsHostCannotBeAsked) {
+  join("a", 2);
+  engine_.nodes.push_back(orphan_on_a({0}, {0}));
+  poll_engine();
+  apply(model::StopOrphan{{"act", 1}, "ann"});
+  engine_.nodes.clear();
+  engine_.unavailable["a"] = "it has not called";
+  ASSERT_TRUE(restart());
+  poll_engine();
+  ASSERT_EQ(controller_->state().orphans.size(), 1u);
+  EXPECT_TRUE(controller_->state().orphans.begin()->second.stop_requested_at);
+  engine_.unavailable.clear();
+  poll_engine();
+  EXPECT_TRUE(controller_->state().orphans.empty());
+}
+
+TEST_F(JoinedHostsTest, AnOrphanHoldsItsDevicesByTheirNumbersOnTheMachine) {
+  apply(model::AdmitHost{"a", "", 0, std::string(64, 'a'), "m"});
+  map::Host facts = facts_of("a", 3);
+  facts.islands.erase(facts.islands.begin() + 1);
+  apply(model::DescribeHost{"a", facts});
+  engine_.nodes.push_back(orphan_on_a({1, 2}, {1, 2}));
+  poll_engine();
+  ASSERT_EQ(controller_->state().orphans.size(), 1u);
+  EXPECT_EQ(controller_->state().orphans.begin()->second.devices.devices, std::vector{1})
+      << "device 1 is gone, and device 2 is the second now";
+}
+
+// An order to start it could come before the list with the orphan.
+TEST_F(JoinedHostsTest, AGangIsSubmittedAgainOnceAllItsHostsCanBeAsked) {
+  join("a", 1);
+  join("b", 1);
+  submit(2, 1);
+  ASSERT_EQ(engine_.launches.size(), 2u);
+  engine_.nodes.clear();
+  engine_.launches.clear();
+  engine_.unavailable["b"] = "it has not called";
+  ASSERT_TRUE(restart());
+  poll_engine();
+  EXPECT_TRUE(engine_.launches.empty());
+  engine_.unavailable.clear();
+  poll_engine();
+  EXPECT_EQ(engine_.launches.size(), 2u);
+}
+
+TEST_F(JoinedHostsTest, ProcessesOfNodesThatWereGivenUpHoldTheirDevicesUntilTheyAreKilled) {
+  join("a", 2);
+  const model::RunId run = submit(1, 1);
+  const auto node = engine_.nodes.at(0);
+  apply(model::RemoveHost{"a", "ann", true});
+  engine_.nodes.clear();
+  poll_engine();
+  engine_.launches.clear();
+  engine_.nodes.push_back(node);
+  join("a", 2, 2);
+  EXPECT_TRUE(controller_->state().given_up.contains(node.node.id));
+  poll_engine();
+  EXPECT_THAT(engine_.killed, ::testing::Contains(node.node));
+  engine_.nodes.clear();
+  poll_engine();
+  EXPECT_TRUE(controller_->state().given_up.empty());
+  poll_engine();
+  EXPECT_FALSE(engine_.launches.empty()) << controller_->state().runs.at(run).reason;
 }
 
 TEST_F(JoinedHostsTest, TheNextDaemonHasTheSameMap) {

@@ -4,7 +4,10 @@ namespace lockstep::engine {
 
 LaunchRecord launch_record(const Result<host::LaunchSpec>& launch) {
   if (!launch) return {.error = launch.error().message};
-  return {.attempt = launch->attempt, .host = launch->host, .time_left = launch->time_left};
+  return {.attempt = launch->attempt,
+          .host = launch->host,
+          .devices = launch->devices,
+          .time_left = launch->time_left};
 }
 
 std::string EngineList::why_unavailable(const std::string& host) const {

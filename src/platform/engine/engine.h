@@ -22,12 +22,13 @@
 
 namespace lockstep::engine {
 
-// The launch of a node that another daemon has submitted, maybe one of another store.
+// The launch of a node, with which a daemon of another store knows what it is.
 struct LaunchRecord {
   std::optional<model::AttemptRecord> attempt{};  // with which a store may adopt it
   std::string host{};
-  Duration time_left{};  // at its start
-  std::string error{};   // why none of this is known; empty: it is
+  std::vector<int> devices{};  // their numbers on the machine; empty: unknown
+  Duration time_left{};        // at its start
+  std::string error{};         // why none of this is known; empty: it is
 
   bool operator==(const LaunchRecord&) const = default;
 };
@@ -37,7 +38,8 @@ LaunchRecord launch_record(const Result<host::LaunchSpec>& launch);
 struct ListedNode {
   model::NodeName node;
   model::Observation seen{};
-  std::shared_ptr<const LaunchRecord> record{};  // null: this object has submitted the node
+  std::shared_ptr<const LaunchRecord> record{};  // null: this daemon has submitted the node, or it
+                                                 // is being started
 };
 
 inline constexpr std::string_view kNotCalled =

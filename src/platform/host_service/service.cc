@@ -43,11 +43,13 @@ constexpr int kServiceBytes = 8;
 
 constexpr auto kDaemonCalls = "the daemon", kMachineLooks = "the machine";
 
-api::ReportedNode reported(const engine::ListedNode& listed) {
+// `is_known`: the daemon needs no launch record, since it has ordered the node.
+api::ReportedNode reported(const engine::ListedNode& listed, bool is_known) {
   api::ReportedNode node{.node = text(listed.node), .seen = listed.seen};
-  if (const auto& record = listed.record)
+  if (const auto& record = listed.record; record && !is_known)
     node.launch = api::ReportedLaunch{.attempt = record->attempt,
                                       .host = record->host,
+                                      .devices = record->devices,
                                       .time_left = record->time_left,
                                       .error = record->error};
   return node;
@@ -59,8 +61,8 @@ void sleep_for(Duration duration) { std::this_thread::sleep_for(duration); }
 
 HostService::HostService(Setup setup)
     : setup_(std::move(setup)),
-      service_(net::random_hex(kServiceBytes)),
       reports_(new_client()),
+      session_(net::random_hex(kServiceBytes)),
       problem_log_(setup_.clock) {}
 
 client::Client HostService::new_client() const {
@@ -87,18 +89,13 @@ Result<std::unique_ptr<HostService>> HostService::open(Setup setup) {
 
 // The answers come before the nodes: what they ordered is among them.
 api::ServiceReport HostService::make_report() {
-  api::ServiceReport report{.service = service_};
+  api::ServiceReport report;
   {
     const Lock lock(mutex_);
-    report.number = ++reports_made_;
-    report.session = session_.id;
-    report.answered = session_.answered;
+    report = session_.begin_report();
     report.problems = problems_;
     report.shared = shared_;
-    if (!is_described_) {
-      report.inventory = inventory_;
-      report.facts = facts_;
-    }
+    if (report.facts) report.inventory = inventory_;
   }
   add_nodes(report);
   report.clock = setup_.clock.now();
@@ -111,7 +108,9 @@ void HostService::add_nodes(api::ServiceReport& report) {
     report.nodes_error = listed.error().message;
     return;
   }
-  for (const engine::ListedNode& node : listed->nodes) report.nodes.push_back(reported(node));
+  const Lock lock(mutex_);
+  for (const engine::ListedNode& node : listed->nodes)
+    report.nodes.push_back(reported(node, session_.was_ordered(text(node.node))));
 }
 
 Result<void> HostService::call(client::Client& client, const api::ServiceReport& report,
@@ -126,9 +125,9 @@ Result<void> HostService::call(client::Client& client, const api::ServiceReport&
   if (!orders) return called;
   {
     const Lock lock(mutex_);
-    if (report.inventory) is_described_ = true;
+    session_.record_answer(report);
   }
-  carry_out(*orders);
+  carry_out(report, *orders);
   return {};
 }
 
@@ -148,16 +147,12 @@ void HostService::record_call(const Result<void>& called) {
 // --- Orders ---
 
 // Two answers may overtake each other. The newer one has all orders of the older one that count.
-void HostService::carry_out(const api::ServiceOrders& orders) {
+void HostService::carry_out(const api::ServiceReport& report, const api::ServiceOrders& orders) {
   const Lock lock(mutex_);
-  if (orders.session != session_.id) {
-    session_ = {.id = orders.session};
-    is_described_ = false;
-  }
-  session_.asked_for = orders.shared;
-  session_.wait = std::clamp(from_seconds(orders.wait_seconds), kWaitMin, kWaitMax);
   queue_files(orders.files);
-  if (orders.number <= session_.answered) return;
+  if (!session_.begin_orders(report, orders)) return;
+  asked_for_ = orders.shared;
+  poll_wait_ = std::clamp(from_seconds(orders.wait_seconds), kWaitMin, kWaitMax);
   for (const api::StartOrder& start : orders.start) {
     const auto node = model::parse_node_id(start.launch.node);
     if (!node) {
@@ -170,7 +165,7 @@ void HostService::carry_out(const api::ServiceOrders& orders) {
   }
   for (const std::string& name : orders.kill)
     if (const auto node = model::parse_node_name(name)) setup_.nodes.kill(*node);
-  session_.answered = orders.number;
+  session_.record_orders_done(orders);
 }
 
 // The same order is in several answers.
@@ -204,7 +199,7 @@ void HostService::send_files() {
 // The first answer of a daemon says for how long to wait.
 Duration HostService::poll_wait() {
   const Lock lock(mutex_);
-  return session_.wait;
+  return poll_wait_;
 }
 
 void HostService::follow_orders() {
@@ -272,8 +267,8 @@ Duration HostService::watch() {
 
 bool HostService::is_shared_folder_new() {
   const Lock lock(mutex_);
-  if (!session_.asked_for) return shared_.has_value();
-  return shared_ != session_.asked_for;
+  if (!asked_for_) return shared_.has_value();
+  return shared_ != asked_for_;
 }
 
 // Without the lock: a shared file system may hang.
@@ -281,7 +276,7 @@ void HostService::look_at_shared_folder() {
   std::optional<api::SharedFolder> seen;
   {
     const Lock lock(mutex_);
-    seen = session_.asked_for;
+    seen = asked_for_;
   }
   if (seen) seen->marker = host::shared_marker(seen->path);
   const Lock lock(mutex_);
@@ -304,8 +299,7 @@ void HostService::look_at_machine() {
   problem_log_.clear(kMachineLooks);
   problems_ = check_health(*inventory);
   inventory_ = *std::move(inventory);
-  facts_ = *std::move(facts);
-  is_described_ = false;
+  session_.set_facts(*std::move(facts));
 }
 
 }  // namespace lockstep::host_service

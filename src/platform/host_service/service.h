@@ -21,6 +21,7 @@
 #include "base/result.h"
 #include "platform/api/host_service_messages.h"
 #include "platform/client/client.h"
+#include "platform/engine/hosts/service_session.h"
 #include "platform/engine/local/local_engine.h"
 #include "platform/host_service/inventory.h"
 #include "platform/host_service/service_home.h"
@@ -50,23 +51,17 @@ class HostService {
   Duration watch();
 
  private:
-  struct Session {
-    std::string id;                                // of the daemon; empty: no answer yet
-    std::int64_t answered = 0;                     // the last answer that was carried out
-    Duration wait{};                               // of the next poll
-    std::optional<api::SharedFolder> asked_for{};  // to be checked
-  };
-
   explicit HostService(Setup setup);
   api::ServiceReport make_report() LS_EXCLUDES(mutex_);
   Result<void> call(client::Client& client, const api::ServiceReport& report, Duration wait);
   Duration poll_wait() LS_EXCLUDES(mutex_);
-  void carry_out(const api::ServiceOrders& orders) LS_EXCLUDES(mutex_);
   void queue_files(const std::vector<api::HostFileOrder>& orders) LS_REQUIRES(mutex_);
+  void carry_out(const api::ServiceReport& report, const api::ServiceOrders& orders)
+      LS_EXCLUDES(mutex_);
   void look_at_machine() LS_EXCLUDES(mutex_);
   void look_at_shared_folder() LS_EXCLUDES(mutex_);
   bool is_shared_folder_new() LS_EXCLUDES(mutex_);
-  void add_nodes(api::ServiceReport& report);
+  void add_nodes(api::ServiceReport& report) LS_EXCLUDES(mutex_);
   void record_call(const Result<void>& called) LS_EXCLUDES(mutex_);
   client::Client new_client() const;
   template <class Route>
@@ -74,23 +69,21 @@ class HostService {
                                      const typename Route::Request& request) const;
 
   const Setup setup_;
-  const std::string service_;  // which start of the service
-  client::Client reports_;     // of the thread that watches
+  client::Client reports_;  // of the thread that watches
   Deadline next_look_ = Deadline::after(Duration(0));
   std::string reported_;  // the nodes of the last report of that thread
 
   Mutex mutex_;  // guards what follows
-  std::int64_t reports_made_ LS_GUARDED_BY(mutex_) = 0;
-  Session session_ LS_GUARDED_BY(mutex_);
-  std::set<model::NodeName> ordered_ LS_GUARDED_BY(mutex_);  // since the last cleanup
+  engine::ServiceSession session_ LS_GUARDED_BY(mutex_);
+  Duration poll_wait_ LS_GUARDED_BY(mutex_){};
+  std::optional<api::SharedFolder> asked_for_ LS_GUARDED_BY(mutex_);  // to be checked
+  std::set<model::NodeName> ordered_ LS_GUARDED_BY(mutex_);           // since the last cleanup
   std::deque<api::HostFileOrder> file_orders_ LS_GUARDED_BY(mutex_);
   std::int64_t last_file_order_ LS_GUARDED_BY(mutex_) = 0;  // that was queued
   Condition files_ordered_;
   std::optional<api::HostInventory> inventory_ LS_GUARDED_BY(mutex_);
-  std::optional<map::Host> facts_ LS_GUARDED_BY(mutex_);
   std::vector<api::HostProblem> problems_ LS_GUARDED_BY(mutex_);
   std::optional<api::SharedFolder> shared_ LS_GUARDED_BY(mutex_);  // as this host sees it
-  bool is_described_ LS_GUARDED_BY(mutex_) = false;  // the daemon has inventory_ and facts_
   RateLimitedLog problem_log_ LS_GUARDED_BY(mutex_);
 };
 

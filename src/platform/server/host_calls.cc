@@ -7,6 +7,7 @@
 #include "base/format.h"
 #include "base/log.h"
 #include "net/crypto.h"
+#include "platform/controller/host_reports.h"
 
 namespace lockstep::server {
 namespace {
@@ -70,8 +71,7 @@ Result<api::JoinAnswer> HostCalls::join(const host::JoinToken& token,
 
 Result<void> HostCalls::remove(const model::RemoveHost& removal) {
   engine::HostsEngine* const hosts = TRY(engine());
-  TRY(setup_.controller.apply_operator_event(removal));
-  hosts->forget(removal.host);
+  TRY(controller::remove_host(setup_.controller, *hosts, removal));
   LS_LOG(info, "host {} was removed", removal.host);
   return {};
 }
@@ -88,8 +88,7 @@ Result<void> HostCalls::declare_dead(const model::HostDead& death) {
 Result<void> HostCalls::report(const std::string& host, const api::ServiceReport& report,
                                Duration wait, const OrdersReply& reply) {
   engine::HostsEngine* const hosts = TRY(engine());
-  hosts->take(host, report);
-  if (report.facts) describe(host, *report.facts);
+  controller::take_host_report(setup_.controller, *hosts, host, report);
   if (ended_ || wait <= Duration(0) || hosts->has_new_orders(host) || file_orders_.has_new(host)) {
     reply.send(orders(host));
     return {};
@@ -98,14 +97,6 @@ Result<void> HostCalls::report(const std::string& host, const api::ServiceReport
   waiting_.emplace(host, WaitingCall{reply, loop_.after(std::min(wait, kOrdersWaitMax),
                                                         [this, host] { answer(host); })});
   return {};
-}
-
-// Repeated with a later report if it cannot be stored now.
-void HostCalls::describe(const std::string& host, const map::Host& facts) {
-  if (row_of(setup_.controller.state(), host) == nullptr) return;
-  const auto described = setup_.controller.apply_operator_event(model::DescribeHost{host, facts});
-  if (!described)
-    LS_LOG(warning, "what host {} is cannot go onto the map: {}", host, described.error().message);
 }
 
 // A node of another host keeps its items.

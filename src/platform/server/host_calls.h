@@ -57,7 +57,6 @@ class HostCalls {
   api::ServiceOrders orders(const std::string& host);
   Result<CheckpointSources> checkpoint_sources(const model::Run& run) const;
   Result<api::KeptFiles> kept_files_of(const api::RunFolder& folder);
-  void describe(const std::string& host, const map::Host& facts);
   void answer(const std::string& host);
   void answer_soon(const std::string& host);
   void answer_announced();

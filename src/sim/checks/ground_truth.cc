@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "sim/checks/widespread_silence.h"
+#include "sim/world/machine_map.h"
 
 namespace lockstep::sim {
 namespace {
@@ -43,12 +44,89 @@ bool share_a_device(const std::vector<int>& a, const std::vector<int>& b) {
 }  // namespace
 
 void GroundTruth::process_began(ProcessId id, Process process) {
+  const bool is_lost = lost_hosts_.contains(process.host);
+  const bool is_given_up = given_up_.contains(process.name());
   for (const auto& [other, theirs] : processes_)
-    if (theirs.host == process.host && theirs.name() != process.name() &&
+    if (!is_lost && theirs.host == process.host && theirs.name() != process.name() &&
         share_a_device(theirs.devices, process.devices))
       context_.report_violation(format("{} starts on {} on devices of {}, which still lives",
                                        text(process.node), process.host, text(theirs.node)));
   processes_.emplace(id, std::move(process));
+  if (is_lost || is_given_up) disown(id);
+}
+
+// --- Hosts that an operator declared lost ---
+
+void GroundTruth::declare_lost(const std::string& host) {
+  lost_hosts_.insert(host);
+  for (const auto& [id, process] : processes_)
+    if (process.host == host) disown(id);
+  for (const model::RunId& run : durable_.open)
+    if (const model::Attempt* attempt = model::live_attempt(durable_, run))
+      for (const model::Node* node : model::nodes_of(durable_, attempt->id))
+        if (node->host == host) mark_disturbed(name_of(*attempt));
+}
+
+// Its host does not answer, so the next attempt may begin while its ranks still run. They hold
+// devices that no other node gets, and make no checkpoint once the next attempt has claimed them.
+void GroundTruth::give_up(const model::NodeName& node) {
+  given_up_.insert(node);
+  mark_disturbed(node.attempt());
+  for (const auto& [id, process] : processes_)
+    if (process.name() == node) disown(id);
+}
+
+// An older copy of the store does not know the newest attempts of its runs. It learns of their
+// nodes from their hosts, if these have joined and can be asked.
+void GroundTruth::disown_unknown_nodes(const model::RunId& run) {
+  if (!durable_.hosts_make_map) return;
+  for (const auto& [id, process] : processes_)
+    if (process.node.attempt.run == run && !model::has_node(durable_, process.name()) &&
+        host_checker_.is_unknown(process.host))
+      disown(id);
+}
+
+void GroundTruth::disown(ProcessId id) {
+  disowned_.insert(id);
+  const Process& process = processes_.at(id);
+  const model::AttemptName attempt = process.name().attempt();
+  disowned_attempts_.insert(attempt);
+  mark_disturbed(attempt);
+  if (!process.is_agent) return;
+  for (int local = 0; std::cmp_less(local, process.devices.size()); ++local)
+    ranks_[attempt.id.run].erase({attempt, process.first_rank + local});
+}
+
+bool GroundTruth::is_disowned(const model::AttemptName& attempt, int rank) const {
+  return std::ranges::any_of(processes_, [&](const auto& entry) {
+    const auto& [id, process] = entry;
+    const int local = rank - process.first_rank;
+    return process.is_agent && process.name().attempt() == attempt && local >= 0 &&
+           std::cmp_less(local, process.devices.size()) && disowned_.contains(id);
+  });
+}
+
+// Ranks of a newer attempt of the run have begun.
+bool GroundTruth::is_superseded(const model::AttemptName& attempt) const {
+  return std::ranges::any_of(gang_starts_, [&](const auto& entry) {
+    return entry.first.id.run == attempt.id.run && launched_.contains(entry.first) &&
+           launched_.at(entry.first).order > launched_.at(attempt).order;
+  });
+}
+
+void GroundTruth::host_service_failed(const std::string& host) {
+  services_failed_[host] = context_.timeline.now();
+}
+
+// A node starts too late if its order arrives late.
+void GroundTruth::excuse_host_services(const model::Attempt& attempt) {
+  if (attempt.cause != model::Cause::launch_failed) return;
+  for (const model::Node* node : model::nodes_of(durable_, attempt.id)) {
+    const auto failed = services_failed_.find(node->host);
+    if (failed != services_failed_.end() &&
+        context_.timeline.now() - failed->second <= kStartTimeLimit)
+      return mark_disturbed(name_of(attempt));
+  }
 }
 
 void GroundTruth::process_ended(ProcessId id) {
@@ -64,6 +142,7 @@ void GroundTruth::rank_began(const model::AttemptName& attempt, int rank) {
   beginning.last = now;
   ++beginning.ranks;
   times_.rank_began(attempt);
+  if (is_disowned(attempt, rank)) return;
   auto& alive = ranks_[attempt.id.run];
   for (const auto& [other, theirs] : alive)
     if (other != attempt)
@@ -212,6 +291,8 @@ int GroundTruth::checkpoint_of(const model::RunId& run) const {
 
 void GroundTruth::checkpointed(const model::AttemptName& attempt, int step) {
   auto& [last, writer] = checkpoints_[attempt.id.run];
+  // Its checkpoints are refused once a newer attempt writes (docs/design/checkpoint.md).
+  if (disowned_attempts_.contains(attempt) && is_superseded(attempt)) return;
   if (last > 0 && launched_.at(attempt).order < launched_.at(writer).order)
     context_.report_violation(
         format("{} writes a checkpoint after {} did", text(attempt), text(writer)));
@@ -223,16 +304,25 @@ void GroundTruth::checkpointed(const model::AttemptName& attempt, int step) {
   checkpoint_writers_.insert(attempt);
 }
 
+void GroundTruth::check_submission(const host::LaunchSpec& launch) {
+  const model::NodeName name{launch.generation, model::parse_node_id(launch.node).value()};
+  const model::RunId& id = name.id.attempt.run;
+  const model::Attempt* attempt = model::live_attempt(durable_, id);
+  if (!durable_.nodes.contains(name.id) || !attempt || name_of(*attempt) != name.attempt())
+    return context_.report_violation(
+        format("{} is launched, but its attempt is not live", launch.node));
+  record_folder(id, launch.checkpoint_folder);
+  const model::Run& run = durable_.runs.at(id);
+  if (const Duration left = run.spec.timeout - run.time_used; launch.time_left != left)
+    context_.report_violation(format("{} is given {}, its run has {} left", launch.node,
+                                     text(launch.time_left), text(left)));
+}
+
 // Once for each node. A second launch is allowed only if the agent ended unreported while the
 // daemon was away: this looks the same as a launch that never happened.
 void GroundTruth::check_launch(const host::LaunchSpec& launch) {
   const model::NodeName name{launch.generation, model::parse_node_id(launch.node).value()};
   const model::NodeId& id = name.id;
-  const auto row = durable_.nodes.find(id);
-  const model::Attempt* attempt = model::live_attempt(durable_, id.attempt.run);
-  if (row == durable_.nodes.end() || !attempt || name_of(*attempt) != name.attempt())
-    return context_.report_violation(
-        format("{} is launched, but its attempt is not live", launch.node));
   if (is_alive(name))
     context_.report_violation(format("{} is launched while it is there", launch.node));
   const auto order = static_cast<std::int64_t>(launched_.size());
@@ -240,14 +330,13 @@ void GroundTruth::check_launch(const host::LaunchSpec& launch) {
       launched_.try_emplace(name.attempt(), LaunchRecord{.order = order}).first->second;
   launched.time_left = launch.time_left;
   const bool again = !launched.nodes.insert(id.index).second;
-  if (again && (row->second.state != model::NodeState::allocated || report_times_.contains(name)))
-    context_.report_violation(format("{} is launched again after it was heard", launch.node));
   cause_checker_.record_launch(name.attempt());
-  record_folder(id.attempt.run, launch.checkpoint_folder);
-  const model::Run& run = durable_.runs.at(id.attempt.run);
-  if (const Duration left = run.spec.timeout - run.time_used; launch.time_left != left)
-    context_.report_violation(format("{} is given {}, its run has {} left", launch.node,
-                                     text(launch.time_left), text(left)));
+  if (!model::has_node(durable_, name)) return;  // an order of a daemon with another store
+  const model::NodeState state = durable_.nodes.at(id).state;
+  if (again && (state != model::NodeState::allocated || report_times_.contains(name)))
+    context_.report_violation(format("{} is launched again after it was heard", launch.node));
+  if (state == model::NodeState::released && !lost_hosts_.contains(launch.host))
+    context_.report_violation(format("{} is launched after it was released", launch.node));
 }
 
 // In the folder of a run, another run would find its checkpoints.
@@ -294,6 +383,7 @@ void GroundTruth::check_kill(const model::NodeName& name) {
     return;
   }
   const model::Attempt* attempt = model::live_attempt(durable_, name.id.attempt.run);
+  if (durable_.nodes.at(name.id).state == model::NodeState::released) return;
   const bool goes_on = attempt && name_of(*attempt) == name.attempt() &&
                        attempt->state != model::AttemptState::draining;
   if (goes_on && has_agent(name))
@@ -333,10 +423,15 @@ void GroundTruth::check_answer(const model::NodeReport& report,
 void GroundTruth::check_commit(std::span<const model::Change> changes) {
   const Commit commit = commit_of(changes);
   if (commit.clock) return transition_checker_.check_clock_change(commit);
+  for (const std::string& host : hosts_removed_as_lost(durable_, commit)) declare_lost(host);
+  for (const auto& [id, node] : commit.given_up)
+    if (!node->gone) give_up({node->generation, id});
   transition_checker_.check_commit(commit);
   preemption_checker_.check(commit);
+  host_checker_.check(commit);
   for (const auto& [id, attempt] : commit.attempts) {
     excuse_cut_off(*attempt);
+    excuse_host_services(*attempt);
     check_name(commit, *attempt);
     check_preempted(*attempt);
     if (attempt->state == model::AttemptState::ended) check_ended(*attempt);
@@ -355,16 +450,18 @@ void GroundTruth::check_commit(std::span<const model::Change> changes) {
 bool GroundTruth::knows_agent(const model::NodeName& name, ProcessId agent) const {
   if (!model::has_node(durable_, name)) return false;
   const model::Node& node = durable_.nodes.at(name.id);
+  if (node.state == model::NodeState::released) return false;
   const model::Attempt* attempt = model::live_attempt(durable_, name.id.attempt.run);
   return attempt && attempt->id == name.id.attempt && !node.agents.empty() &&
          node.agents.front().id == format("{}", agent);
 }
 
-// The daemon may give up a node that it cannot reach, unless so many are silent that it must know
-// that it is cut off.
+// The daemon may give up a node that it cannot reach, or not hear in time that its ranks have
+// ended, unless so many are silent that it must know that it is cut off.
 void GroundTruth::excuse_cut_off(const model::Attempt& attempt) {
-  const bool given_up =
-      attempt.cause == model::Cause::node_lost || attempt.cause == model::Cause::launch_failed;
+  const bool given_up = attempt.cause == model::Cause::node_lost ||
+                        attempt.cause == model::Cause::launch_failed ||
+                        attempt.cause == model::Cause::timeout;
   if (!given_up || cut_off_.empty() || is_silence_widespread(durable_)) return;
   for (const model::Node* node : model::nodes_of(durable_, attempt.id))
     if (cut_off_.contains(node->host)) return mark_disturbed(name_of(attempt));
@@ -377,6 +474,7 @@ void GroundTruth::check_name(const Commit& commit, const model::Attempt& attempt
   const model::AttemptName name = name_of(attempt);
   const auto launched = launched_.find(name);
   if (!adopts(durable_, commit, attempt.id.run)) {
+    disown_unknown_nodes(attempt.id.run);
     if (launched != launched_.end())
       context_.report_violation(text(name) + " is the name of two attempts");
     return;
@@ -479,10 +577,16 @@ void GroundTruth::orphan_stop_requested(const model::RunId& run) {
     }
 }
 
+// The daemon may not have heard of all their nodes.
 void GroundTruth::orphan_stop_acknowledged(const model::RunId& run) {
-  for (const auto& [id, process] : processes_)
-    if (process.node.attempt.run == run && !model::has_node(durable_, process.name()))
-      orphans_to_stop_.try_emplace(process.name().attempt(), context_.timeline.now());
+  std::set<model::AttemptName> to_stop, unknown;
+  for (const auto& [id, process] : processes_) {
+    if (process.node.attempt.run != run || model::has_node(durable_, process.name())) continue;
+    const bool is_known = durable_.orphans.contains(process.name());
+    (is_known ? to_stop : unknown).insert(process.name().attempt());
+  }
+  for (const model::AttemptName& attempt : to_stop)
+    if (!unknown.contains(attempt)) orphans_to_stop_.try_emplace(attempt, context_.timeline.now());
 }
 
 // The promises of the replaced store end, unless this store knows of them too. A run that the two
@@ -510,16 +614,17 @@ void GroundTruth::store_replaced(const model::State& before) {
 
 void GroundTruth::check_placement(const Commit& commit, const model::Node& node) const {
   const model::Attempt& attempt = *CommitView(durable_, commit).find(node.id.attempt);
+  const auto devices = device_numbers(map_after(durable_, commit), node.host, node.devices);
   for (const auto& [id, process] : processes_)
     if (process.name() != model::NodeName{attempt.generation, node.id} &&
-        process.host == node.host && share_a_device(process.devices, node.devices))
+        process.host == node.host && share_a_device(process.devices, devices))
       context_.report_violation(format("{} is given devices on {} on which {} still lives",
                                        text(node.id), node.host, text(process.node)));
 }
 
 void GroundTruth::check_release(const model::Node& node) const {
   for (const auto& [id, process] : processes_)
-    if (process.name() == name_of(durable_, node.id))
+    if (process.name() == name_of(durable_, node.id) && !disowned_.contains(id))
       context_.report_violation(
           format("{} is released while process {} of it lives", text(node.id), id));
 }

@@ -14,6 +14,7 @@
 #include "platform/core/model/state.h"
 #include "platform/host/launch_spec.h"
 #include "sim/checks/cause_checker.h"
+#include "sim/checks/host_checker.h"
 #include "sim/checks/preemption_checker.h"
 #include "sim/checks/transition_checker.h"
 #include "sim/sim_context.h"
@@ -30,18 +31,17 @@ struct Process {
   std::string host;
   std::vector<int> devices;
   bool is_agent = true;
+  int first_rank = 0;  // of an agent
   model::NodeName name() const { return {generation, node}; }
 };
 
 class GroundTruth {
  public:
   // interval: between checkpoints; a paused run must have run at least that long.
-  GroundTruth(SimContext& context, const model::State& durable, const map::ClusterMap& map,
-              Duration interval)
-      : context_(context),
-        durable_(durable),
-        map_(map),
-        preemption_checker_(context, durable, interval) {}
+  GroundTruth(SimContext& context, const model::State& durable, Duration interval)
+      : context_(context), durable_(durable), preemption_checker_(context, durable, interval) {}
+
+  HostChecker& hosts() { return host_checker_; }
 
   // An agent with all processes that it starts, or the remains of a dead one.
   void process_began(ProcessId id, Process process);
@@ -68,7 +68,8 @@ class GroundTruth {
   void check_forced_end(const model::NodeName& node) const;
   void check_agent_exit(const model::NodeName& node) const;
 
-  // The engine gets this request.
+  // The engine gets this request; and a host starts the node.
+  void check_submission(const host::LaunchSpec& launch);
   void check_launch(const host::LaunchSpec& launch);
   void check_kill(const model::NodeName& node);
   // An agent's report reaches the daemon; the daemon accepted the reports of that moment and has
@@ -107,6 +108,10 @@ class GroundTruth {
   void mark_all_disturbed();
   // The daemon cannot reach these hosts, or could not until a moment ago.
   void hosts_cut_off(std::set<std::string> hosts) { cut_off_ = std::move(hosts); }
+  // The service of a host cannot work now, so nodes there may start too late.
+  void host_service_failed(const std::string& host);
+  // A machine has joined; what an operator declared lost there earlier may still live.
+  void host_joined(const std::string& host) { lost_hosts_.erase(host); }
   // A fault that ends the attempt if it is the only one.
   void record_fault(const model::AttemptName& attempt, InjectedFault fault);
   // When the faults are over and every run has ended: all promises are kept.
@@ -149,6 +154,13 @@ class GroundTruth {
   void record_folder(const model::RunId& run, const std::string& folder);
   void check_gang_is_ready(const model::AttemptName& attempt) const;
   void excuse_cut_off(const model::Attempt& attempt);
+  void excuse_host_services(const model::Attempt& attempt);
+  void declare_lost(const std::string& host);
+  void give_up(const model::NodeName& node);
+  void disown_unknown_nodes(const model::RunId& run);
+  void disown(ProcessId id);
+  bool is_superseded(const model::AttemptName& attempt) const;
+  bool is_disowned(const model::AttemptName& attempt, int rank) const;
   void check_placement(const Commit& commit, const model::Node& node) const;
   void check_release(const model::Node& node) const;
   void check_name(const Commit& commit, const model::Attempt& attempt);
@@ -165,11 +177,11 @@ class GroundTruth {
 
   SimContext& context_;
   const model::State& durable_;
-  const map::ClusterMap& map_;
   RunningTimes times_{context_};
-  TransitionChecker transition_checker_{context_, durable_, times_, map_};
+  TransitionChecker transition_checker_{context_, durable_, times_};
   CauseChecker cause_checker_{context_, durable_};
   PreemptionChecker preemption_checker_;
+  HostChecker host_checker_{context_, durable_};
   std::map<ProcessId, Process> processes_;
   std::map<model::RunId, std::set<std::pair<model::AttemptName, int>>> ranks_;  // alive now
   std::map<model::AttemptName, std::set<int>> exited_well_;
@@ -195,7 +207,13 @@ class GroundTruth {
   std::map<model::RunId, std::int64_t>
       renewed_retries_;  // retries granted again by newer checkpoints, at most
   std::set<model::RunId> disturbed_;
-  std::set<std::string> cut_off_;  // hosts
+  std::set<std::string> cut_off_;                    // hosts
+  std::map<std::string, Duration> services_failed_;  // hosts, with the last moment on the timeline
+  // Removed as lost by an operator: their devices count as free, whatever still runs there.
+  std::set<std::string> lost_hosts_;  // that have not joined since
+  std::set<ProcessId> disowned_;      // processes of such hosts, and of nodes that were given up
+  std::set<model::NodeName> given_up_;
+  std::set<model::AttemptName> disowned_attempts_;
   std::map<model::AttemptName, std::map<int, Duration>>
       suspended_ranks_;                              // ranks, with the start on the timeline
   std::map<model::RunId, Duration> suspended_time_;  // by ranks that were suspended for a moment

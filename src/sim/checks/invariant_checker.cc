@@ -26,6 +26,8 @@ std::vector<sched::Allocation> holdings(const model::State& state,
                                          model::nodes_of(state, attempt->id), policy));
   for (auto& [name, allocation] : step::orphan_allocations_of(state.orphans))
     held.push_back(std::move(allocation));
+  for (auto& [name, allocation] : step::given_up_allocations_of(state.given_up))
+    held.push_back(std::move(allocation));
   return held;
 }
 
@@ -47,7 +49,7 @@ bool has_same_runs(const model::State& state, const model::State& durable) {
 
 void InvariantChecker::check(const model::State& state, const model::State& durable) {
   if (!has_same_runs(state, durable) || state.open != durable.open ||
-      state.hosts != durable.hosts || state.limits != durable.limits)
+      state.hosts != durable.hosts || state.limits != durable.limits || state.map != durable.map)
     context_.report_violation("the store does not hold what the controller believes");
   const auto adopted = std::ranges::count_if(durable.runs, [&](const auto& entry) {
     return entry.second.request_id.empty() && truth_.was_adopted(entry.first);
@@ -132,9 +134,10 @@ void InvariantChecker::check_queue(const model::State& state) {
     if (!model::waits_for_devices(run) || !model::orphans_of(state, id).empty()) continue;
     pending_runs.push_back(step::pending_run_of(run));
   }
-  const sched::Plan plan =
-      sched::schedule_once(state.map, policy_, pending_runs, holdings(state, policy_), now,
-                           step::operator_settings_of(state.hosts, state.limits));
+  const sched::Plan plan = sched::schedule_once(
+      state.map, policy_, pending_runs, holdings(state, policy_), now,
+      step::operator_settings_of(state.hosts, state.limits),
+      state.hosts_make_map ? sched::MapGrowth::hosts_join : sched::MapGrowth::none);
   for (const model::RunId& run : plan.evictions)
     context_.report_violation(format("{} is to make room, and was not asked to", text(run)));
   for (const sched::Move& move : plan.moves)

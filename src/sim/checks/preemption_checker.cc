@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/format.h"
+#include "map/query.h"
 
 namespace lockstep::sim {
 namespace {
@@ -119,11 +120,13 @@ bool PreemptionChecker::has_orphan_on(const model::HostDevices& devices) const {
 }
 
 // A run that moves starts again at once where devices were reserved for it. If that host has been
-// closed since, or an orphan uses the devices, the run waits as others do and may start elsewhere.
+// closed since, or an orphan uses the devices, the run waits as others do and may start elsewhere;
+// likewise if that host has left the map.
 void PreemptionChecker::check_next(const Commit& commit, const model::Attempt& ended) {
   const CommitView rows(durable_, commit);
   const model::HostDevices& kept = ended.move_destination.front();
-  if (has_orphan_on(kept)) return;
+  const map::ClusterMap map = map_after(durable_, commit);
+  if (!map::find_host(map, kept.host) || has_orphan_on(kept)) return;
   const model::Node* node = rows.find(model::NodeId{{ended.id.run, ended.id.epoch + 1}, 0});
   const bool there = node && node->host == kept.host && node->devices == kept.devices;
   const bool open = state_of(rows, kept.host) < model::HostState::closed;

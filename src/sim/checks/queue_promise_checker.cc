@@ -29,7 +29,7 @@ void QueuePromiseChecker::check(const model::State& state,
   const QueueSnapshot snapshot = queue_snapshot_of(state, nothing);
   check_order(state, queue.waiting(), snapshot);
   check_start(queue.waiting(), snapshot);
-  if (auto idle = oracle_.check_no_run_idle(snapshot, context_.clock.now()))
+  if (auto idle = SchedulingOracle(snapshot.map).check_no_run_idle(snapshot, context_.clock.now()))
     context_.report_violation(std::move(*idle));
 }
 
@@ -45,7 +45,8 @@ void QueuePromiseChecker::check_preconditions(const CommitView& rows, const mode
   if (before && *before->ended < context_.clock.now())
     context_.report_violation(format("{} waits for {}, which is {}", text(run.id), text(before->id),
                                      text(before->state)));
-  if (!unfinished_predecessor(rows, run))
+  if (!unfinished_predecessor(rows, run) &&
+      last_end_of_predecessors(rows, run) < context_.clock.now())
     context_.report_violation(text(run.id) + " waits for others, and all have succeeded");
 }
 
@@ -54,7 +55,7 @@ void QueuePromiseChecker::check_order(const model::State& state,
                                       const QueueSnapshot& snapshot) {
   std::vector<model::RunId> order;
   for (const sched::WaitingRun& waiting : reported) order.push_back(waiting.run);
-  if (const auto right = oracle_.order(snapshot); order != right)
+  if (const auto right = SchedulingOracle(snapshot.map).order(snapshot); order != right)
     context_.report_violation(
         format("they stand as {}, and should as {}", names_of(order), names_of(right)));
   check_overtaking(state, order);
@@ -86,7 +87,7 @@ void QueuePromiseChecker::check_overtaking(const model::State& state,
 
 void QueuePromiseChecker::check_start(const std::vector<sched::WaitingRun>& reported,
                                       const QueueSnapshot& snapshot) {
-  const auto head = oracle_.head(snapshot);
+  const auto head = SchedulingOracle(snapshot.map).head(snapshot);
   if (!head || head->start == Time{}) return;
   const auto found = std::ranges::find(reported, head->run, &sched::WaitingRun::run);
   if (found == reported.end()) return;
@@ -120,6 +121,10 @@ bool QueuePromiseChecker::assumptions_broken(const model::State& state, bool wel
   constexpr Duration kBreak = std::chrono::seconds(3);  // the daemon was away
   const Duration now = context_.timeline.now();
   bool broken = !well || now - std::exchange(checked_, now) > kBreak;
+  if (map_ != state.map) {
+    map_ = state.map;
+    broken = true;
+  }
   std::map<std::string, model::HostState> hosts;
   for (const auto& [id, host] : state.hosts)
     if (const auto placed = model::placement_state(host); placed != model::HostState::open)

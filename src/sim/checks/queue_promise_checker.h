@@ -21,8 +21,8 @@ namespace lockstep::sim {
 class QueuePromiseChecker {
  public:
   // overhead: the overhead of the policy.
-  QueuePromiseChecker(SimContext& context, const map::ClusterMap& map, Duration overhead)
-      : context_(context), oracle_(map), overhead_(overhead) {}
+  QueuePromiseChecker(SimContext& context, Duration overhead)
+      : context_(context), overhead_(overhead) {}
 
   // After a tick that could be stored.
   void check(const model::State& state, const step::IncrementalScheduler& queue);
@@ -60,10 +60,10 @@ class QueuePromiseChecker {
   void record_promises(const model::State& state, const step::IncrementalScheduler& queue);
 
   SimContext& context_;
-  const SchedulingOracle oracle_;
   const Duration overhead_;
   Duration checked_{};  // on the timeline
   std::map<model::RunId, LastState> last_states_;
+  map::ClusterMap map_;
   std::map<std::string, model::HostState> hosts_;
   std::map<model::LimitId, model::LimitRow> limits_;
   std::map<model::AttemptId, Duration>

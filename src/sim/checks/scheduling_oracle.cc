@@ -1,10 +1,12 @@
 #include "sim/checks/scheduling_oracle.h"
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 #include <utility>
 
 #include "base/format.h"
+#include "map/query.h"
 
 namespace lockstep::sim {
 namespace {
@@ -113,6 +115,37 @@ std::vector<Allocation> orphan_allocations(const std::map<model::NodeName, model
   return all;
 }
 
+// Nodes that were given up hold their devices until they are gone.
+std::vector<Allocation> given_up_allocations(const CommitView& rows) {
+  std::map<model::RunId, Allocation> found;
+  for (const auto& [id, node] : rows.given_up()) {
+    Allocation& allocation = found[id.attempt.run];
+    allocation.run = model::given_up_allocation_id(id.attempt.run);
+    allocation.devices.push_back(node.devices);
+    const Time gone = node.last_call + node.gone_after.value_or(Duration(0));
+    allocation.expected_end = std::max(allocation.expected_end, gone);
+  }
+  std::vector<Allocation> all;
+  for (auto& [run, allocation] : found) all.push_back(std::move(allocation));
+  return all;
+}
+
+// A host may have left the map, or have fewer devices after it joined again, while the end of a
+// gang that had devices there is not complete.
+void drop_missing_devices(const map::ClusterMap& map, Allocation& allocation) {
+  const auto drop = [&](std::vector<model::HostDevices>& slices) {
+    std::erase_if(slices, [&](model::HostDevices& slice) {
+      const map::Host* const host = map::find_host(map, slice.host);
+      std::erase_if(slice.devices, [&](int index) {
+        return !host || std::cmp_greater_equal(index, map::device_count(*host));
+      });
+      return !host;
+    });
+  };
+  drop(allocation.devices);
+  drop(allocation.move_destination);
+}
+
 // --- Comparisons of two snapshots ---
 
 const Allocation* find_allocation(const QueueState& state, const model::RunId& run) {
@@ -147,6 +180,7 @@ const PendingRun& find_waiting(const QueueState& state, const model::RunId& run)
 QueueSnapshot queue_snapshot_of(const model::State& durable, const Commit& commit) {
   const CommitView rows(durable, commit);
   QueueSnapshot snapshot;
+  snapshot.map = map_after(durable, commit);
   for (const auto& [host, state] : rows.hosts())
     snapshot.before.settings.hosts.push_back({host, state});
   sched::Limits& limits = snapshot.before.settings.limits;
@@ -157,8 +191,10 @@ QueueSnapshot queue_snapshot_of(const model::State& durable, const Commit& commi
   for (const model::RunId& id : rows.open())
     add_run(rows, durable, *rows.find(id), has_orphans(orphans, id), snapshot);
   snapshot.orphans = orphan_allocations(orphans, snapshot);
+  std::ranges::move(given_up_allocations(rows), std::back_inserter(snapshot.orphans));
   auto& allocations = snapshot.before.allocations;
   allocations.insert(allocations.end(), snapshot.orphans.begin(), snapshot.orphans.end());
+  for (Allocation& allocation : allocations) drop_missing_devices(snapshot.map, allocation);
   return snapshot;
 }
 
@@ -256,7 +292,7 @@ std::optional<std::string> SchedulingOracle::check_start_order(
 std::optional<std::string> SchedulingOracle::check_head_not_delayed(const QueueSnapshot& before,
                                                                     const QueueSnapshot& after,
                                                                     Time now) const {
-  if (before.orphans != after.orphans) return std::nullopt;
+  if (before.orphans != after.orphans || before.map != after.map) return std::nullopt;
   const auto was = head(before), is = head(after);
   if (!was || !is || was->run != is->run || is->start <= std::max(was->start, now))
     return std::nullopt;

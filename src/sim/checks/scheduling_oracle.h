@@ -18,6 +18,7 @@
 namespace lockstep::sim {
 
 struct QueueSnapshot {
+  map::ClusterMap map{};
   // Without the runs that start: these wait. A run that starts where devices were reserved for its
   // move has its allocation. A waiting run whose name an orphan still uses is left out.
   sched::QueueState before{};

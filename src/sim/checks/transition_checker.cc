@@ -186,9 +186,10 @@ void TransitionChecker::check_preconditions(const Commit& commit, const model::R
 void TransitionChecker::check_queue_order(const Commit& commit) {
   if (commit.attempts.empty() && commit.hosts.empty() && commit.limits.empty()) return;
   const QueueSnapshot after = queue_snapshot_of(durable_, commit);
-  if (auto wrong = oracle_.check_starts(after)) context_.report_violation(std::move(*wrong));
-  if (auto late = oracle_.check_head_not_delayed(queue_snapshot_of(durable_, {}), after,
-                                                 context_.clock.now()))
+  const SchedulingOracle oracle(after.map);
+  if (auto wrong = oracle.check_starts(after)) context_.report_violation(std::move(*wrong));
+  if (auto late = oracle.check_head_not_delayed(queue_snapshot_of(durable_, {}), after,
+                                                context_.clock.now()))
     context_.report_violation(std::move(*late));
 }
 

@@ -13,9 +13,8 @@ namespace lockstep::sim {
 
 class TransitionChecker {
  public:
-  TransitionChecker(SimContext& context, const model::State& durable, const RunningTimes& times,
-                    const map::ClusterMap& map)
-      : context_(context), durable_(durable), times_(times), oracle_(map) {}
+  TransitionChecker(SimContext& context, const model::State& durable, const RunningTimes& times)
+      : context_(context), durable_(durable), times_(times) {}
 
   // The rows are about to become durable.
   void check_commit(const Commit& commit);
@@ -49,7 +48,6 @@ class TransitionChecker {
   SimContext& context_;
   const model::State& durable_;
   const RunningTimes& times_;
-  const SchedulingOracle oracle_;
 };
 
 }  // namespace lockstep::sim

@@ -24,11 +24,11 @@ NetworkPartition Network::partition_of(const std::string& host) const {
 }
 
 // Duplicated messages must do no harm; lost or late ones may cost the run an attempt.
-Duration Network::delay(const model::NodeReport& report) {
+Duration Network::delay(const Exchange& exchange) {
   if (!random_.percent(faults_.delayed_percent)) return random_.from_to(kFast, kSlow);
   const Duration delay = track_late_message(random_.from_to(kSlow, kReportDelayMax));
-  truth_.mark_disturbed({report.generation, report.node.attempt});
-  context_.trace("network", "a word between {} and the daemon takes {}", text(report.node),
+  exchange.on_disturbance();
+  context_.trace("network", "a word between {} and the daemon takes {}", exchange.caller,
                  text(delay));
   return delay;
 }
@@ -45,51 +45,63 @@ bool Network::is_well() const {
          context_.timeline.now() >= late_until_;
 }
 
-void Network::drop(const model::NodeReport& report, std::string_view what) {
-  truth_.mark_disturbed({report.generation, report.node.attempt});
-  context_.trace("network", "{} {} is lost", what, text(report.node));
+void Network::drop(const Exchange& exchange, std::string_view what) {
+  exchange.on_disturbance();
+  context_.trace("network", "{} {} is lost", what, exchange.caller);
 }
 
 void Network::call(const std::string& host, const model::NodeReport& report, OnAnswer hear) {
-  const CallId call = ++calls_;
-  pending_calls_.emplace(call, std::move(hear));
-  answer_later(call, kAgentTimeout, Error{Code::timeout, "no answer"});
-  if (random_.percent(faults_.lost_percent)) return drop(report, "a word of");
-  const auto deliver_later = [&](Duration after) {
-    context_.timeline.after(after, [=, this] { deliver(call, host, report); });
-  };
-  deliver_later(delay(report));
-  if (random_.percent(faults_.duplicated_percent))
-    deliver_later(track_late_message(random_.from_to(kFast, kDuplicateDelayMax)));
+  exchange(host, {.caller = context_.traced() ? text(report.node) : std::string(),
+                  .on_disturbance =
+                      [this, attempt = model::AttemptName{report.generation, report.node.attempt}] {
+                        truth_.mark_disturbed(attempt);
+                      },
+                  .handle = [this, report, hear] { return handle_report(report, hear); },
+                  .fail = hear});
 }
 
-void Network::deliver(CallId call, const std::string& host, const model::NodeReport& report) {
-  const NetworkPartition cut = partition_of(host);
-  if (cut == NetworkPartition::reports || cut == NetworkPartition::both)
-    return drop(report, "a word of");
-  if (cut_off_.contains(host)) return;
-  if (daemon_is_slow_ && random_.percent(kGivenUpPercent)) return;
+std::function<void()> Network::handle_report(const model::NodeReport& report,
+                                             const OnAnswer& hear) {
   truth_.report_arrived(report);
   const Duration arrived = context_.timeline.now();
   auto answer = daemon_(report);
   if (answer) truth_.report_accepted(report, arrived);
   if (answer) truth_.check_answer(report, *answer);
-  if (cut == NetworkPartition::answers || random_.percent(faults_.lost_percent))
-    return drop(report, "the answer to");
-  if (cut_off_.contains(host)) return;
-  if (answers_lost_)
-    return context_.trace("network", "the answer to {} is lost", text(report.node));
-  const Duration turn = daemon_is_slow_ ? random_.from_to(kFast, kAgentTimeout) : Duration(0);
-  answer_later(call, turn + delay(report), std::move(answer));
+  return [hear, answer = std::move(answer)] { hear(answer); };
 }
 
-void Network::answer_later(CallId call, Duration delay, Result<model::Command> answer) {
+void Network::exchange(const std::string& host, Exchange exchange) {
+  const CallId call = ++calls_;
+  pending_calls_.insert(call);
+  const auto shared = std::make_shared<const Exchange>(std::move(exchange));
+  answer_later(call, kAgentTimeout, [shared] { shared->fail({Code::timeout, "no answer"}); });
+  if (random_.percent(faults_.lost_percent)) return drop(*shared, "a word of");
+  const auto deliver_later = [&](Duration after) {
+    context_.timeline.after(after, [=, this] { deliver(call, host, shared); });
+  };
+  deliver_later(delay(*shared));
+  if (random_.percent(faults_.duplicated_percent))
+    deliver_later(track_late_message(random_.from_to(kFast, kDuplicateDelayMax)));
+}
+
+void Network::deliver(CallId call, const std::string& host, const SharedExchange& exchange) {
+  const NetworkPartition cut = partition_of(host);
+  if (cut == NetworkPartition::reports || cut == NetworkPartition::both)
+    return drop(*exchange, "a word of");
+  if (cut_off_.contains(host)) return;
+  if (daemon_is_slow_ && random_.percent(kGivenUpPercent)) return;
+  auto answer = exchange->handle();
+  if (cut == NetworkPartition::answers || random_.percent(faults_.lost_percent))
+    return drop(*exchange, "the answer to");
+  if (cut_off_.contains(host)) return;
+  if (answers_lost_) return context_.trace("network", "the answer to {} is lost", exchange->caller);
+  const Duration turn = daemon_is_slow_ ? random_.from_to(kFast, kAgentTimeout) : Duration(0);
+  answer_later(call, turn + delay(*exchange), std::move(answer));
+}
+
+void Network::answer_later(CallId call, Duration delay, std::function<void()> answer) {
   context_.timeline.after(delay, [this, call, answer = std::move(answer)] {
-    const auto found = pending_calls_.find(call);
-    if (found == pending_calls_.end()) return;
-    const OnAnswer hear = std::move(found->second);
-    pending_calls_.erase(found);
-    hear(answer);
+    if (pending_calls_.erase(call) > 0) answer();
   });
 }
 

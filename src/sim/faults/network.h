@@ -1,9 +1,11 @@
-// Network: carries agents' reports to the daemon and its answers back, and the daemon's calls to
-// the hosts. Messages may be lost, duplicated, late and out of order; hosts may be partitioned.
+// Network: carries reports of agents and of host services to the daemon and its answers back, and
+// the daemon's calls to the hosts. Messages may be lost, duplicated, late and out of order; hosts
+// may be partitioned.
 #pragma once
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <utility>
@@ -36,11 +38,22 @@ class Network {
   using Daemon = std::function<Result<model::Command>(const model::NodeReport&)>;
   using OnAnswer = std::function<void(Result<model::Command>)>;
 
+  // A call from a host to the daemon.
+  struct Exchange {
+    std::string caller;                      // for the trace
+    std::function<void()> on_disturbance{};  // a message of it is lost or late
+    // At the daemon. The result gives the answer to the caller.
+    std::function<std::function<void()>()> handle{};
+    std::function<void(Error)> fail{};  // at the caller, which gives up
+  };
+
   Network(SimContext& context, GroundTruth& truth, std::uint64_t seed, Daemon daemon)
       : context_(context), truth_(truth), random_(seed, "network"), daemon_(std::move(daemon)) {}
 
   // `hear` is called once, later: with the answer, or with an error.
   void call(const std::string& host, const model::NodeReport& report, OnAnswer hear);
+  // Likewise for any call: the caller hears once, the answer or an error.
+  void exchange(const std::string& host, Exchange exchange);
 
   void set_faults(NetworkFaults weather) { faults_ = weather; }
   // While it is set, every report arrives and no answer does.
@@ -63,12 +76,15 @@ class Network {
  private:
   using CallId = std::int64_t;
 
+  using SharedExchange = std::shared_ptr<const Exchange>;
+
   NetworkPartition partition_of(const std::string& host) const;
-  Duration delay(const model::NodeReport& report);
+  Duration delay(const Exchange& exchange);
   Duration track_late_message(Duration delay);
-  void drop(const model::NodeReport& report, std::string_view what);
-  void deliver(CallId call, const std::string& host, const model::NodeReport& report);
-  void answer_later(CallId call, Duration delay, Result<model::Command> answer);
+  void drop(const Exchange& exchange, std::string_view what);
+  void deliver(CallId call, const std::string& host, const SharedExchange& exchange);
+  void answer_later(CallId call, Duration delay, std::function<void()> answer);
+  std::function<void()> handle_report(const model::NodeReport& report, const OnAnswer& hear);
 
   SimContext& context_;
   GroundTruth& truth_;
@@ -81,8 +97,7 @@ class Network {
   std::set<std::string> cut_off_;
   bool daemon_is_slow_ = false;
   CallId calls_ = 0;
-  std::map<CallId, OnAnswer>
-      pending_calls_;  // calls without an answer yet; removed when the caller gives up
+  std::set<CallId> pending_calls_;  // without an answer yet; removed when the caller gives up
 };
 
 }  // namespace lockstep::sim

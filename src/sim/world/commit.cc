@@ -4,6 +4,8 @@
 #include <functional>
 #include <variant>
 
+#include "platform/core/model/map_of_hosts.h"
+
 namespace lockstep::sim {
 namespace {
 
@@ -19,7 +21,7 @@ struct Sorter {
   void operator()(const model::ClockRow& clock) const { commit.clock = &clock; }
   void operator()(const model::LimitRow& limit) const { commit.limits.emplace(limit.id, &limit); }
   void operator()(const model::StoreRow&) const {}
-  void operator()(const model::GivenUpNode&) const {}
+  void operator()(const model::GivenUpNode& node) const { commit.given_up.emplace(node.id, &node); }
   void operator()(const model::MeasuredRow&) const {}
   void operator()(const model::Orphan& orphan) const { commit.orphans.emplace(orphan.id, &orphan); }
 };
@@ -39,6 +41,13 @@ Commit commit_of(std::span<const model::Change> changes) {
   Commit commit;
   for (const model::Change& change : changes) std::visit(Sorter{commit}, change);
   return commit;
+}
+
+map::ClusterMap map_after(const model::State& durable, const Commit& commit) {
+  if (!durable.hosts_make_map || commit.hosts.empty()) return durable.map;
+  auto hosts = durable.hosts;
+  for (const auto& [id, host] : commit.hosts) hosts.insert_or_assign(id, *host);
+  return model::map_of_hosts(hosts, durable.map);
 }
 
 bool adopts(const model::State& durable, const Commit& commit, const model::RunId& run) {
@@ -95,6 +104,16 @@ std::map<model::NodeName, model::Orphan> CommitView::orphans() const {
   return orphans;
 }
 
+std::map<model::NodeId, model::GivenUpNode> CommitView::given_up() const {
+  auto nodes = state_.given_up;
+  for (const auto& [id, node] : commit_.given_up)
+    if (node->gone)
+      nodes.erase(id);
+    else
+      nodes.insert_or_assign(id, *node);
+  return nodes;
+}
+
 const model::Run* failed_predecessor(const CommitView& rows, const model::Run& run) {
   return first_predecessor(rows, run, [](const model::Run& before) {
     return model::is_final(before.state) && before.state != model::RunState::succeeded;
@@ -105,6 +124,14 @@ const model::Run* unfinished_predecessor(const CommitView& rows, const model::Ru
   return first_predecessor(rows, run, [](const model::Run& before) {
     return before.state != model::RunState::succeeded;
   });
+}
+
+Time last_end_of_predecessors(const CommitView& rows, const model::Run& run) {
+  Time last{};
+  for (const std::string& name : run.spec.after)
+    if (const model::Run* before = rows.find(model::parse_run_id(name).value()))
+      last = std::max(last, before->ended.value_or(Time{}));
+  return last;
 }
 
 }  // namespace lockstep::sim

@@ -18,10 +18,14 @@ struct Commit {
   const model::ClockRow* clock = nullptr;
   std::map<model::LimitId, const model::LimitRow*> limits{};
   std::map<model::NodeName, const model::Orphan*> orphans{};
+  std::map<model::NodeId, const model::GivenUpNode*> given_up{};
 };
 
 // The result points into `changes`.
 Commit commit_of(std::span<const model::Change> changes);
+
+// The map after the commit.
+map::ClusterMap map_after(const model::State& durable, const Commit& commit);
 
 // True if an attempt of the run from another store becomes one of this store.
 bool adopts(const model::State& durable, const Commit& commit, const model::RunId& run);
@@ -46,6 +50,7 @@ class CommitView {
   std::map<std::string, model::HostState> hosts() const;
   std::map<model::LimitId, int> limits() const;
   std::map<model::NodeName, model::Orphan> orphans() const;
+  std::map<model::NodeId, model::GivenUpNode> given_up() const;
 
  private:
   template <class Below, class Above, class Id>
@@ -64,5 +69,7 @@ class CommitView {
 const model::Run* failed_predecessor(const CommitView& rows, const model::Run& run);
 // The first predecessor of the run that has not succeeded yet; null if there is none.
 const model::Run* unfinished_predecessor(const CommitView& rows, const model::Run& run);
+// When the last of its predecessors ended.
+Time last_end_of_predecessors(const CommitView& rows, const model::Run& run);
 
 }  // namespace lockstep::sim

@@ -100,4 +100,23 @@ Result<void> Daemon::change(const model::Event& event) {
       [&](controller::Controller& controller) { return controller.apply_operator_event(event); });
 }
 
+Result<api::ServiceOrders> Daemon::take_host_report(engine::HostsEngine& engine,
+                                                    const std::string& host, int credential,
+                                                    const api::ServiceReport& report) {
+  return call_controller([&](controller::Controller& controller) -> Result<api::ServiceOrders> {
+    const auto row = controller.state().hosts.find(host);
+    if (row == controller.state().hosts.end() || !model::has_joined(row->second) ||
+        row->second.credential != credential)
+      return Error{Code::denied, "the credential is void"};
+    controller::take_host_report(controller, engine, host, report);
+    return engine.orders(host);
+  });
+}
+
+Result<void> Daemon::remove_host(engine::HostsEngine& engine, const model::RemoveHost& removal) {
+  return call_controller([&](controller::Controller& controller) {
+    return controller::remove_host(controller, engine, removal);
+  });
+}
+
 }  // namespace lockstep::sim

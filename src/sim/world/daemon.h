@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "platform/controller/controller.h"
+#include "platform/controller/host_reports.h"
 #include "sim/faults/crash_points.h"
 #include "sim/faults/seeded_random.h"
 
@@ -47,8 +47,13 @@ class Daemon {
                               const model::Origin& by = {});
   Result<void> stop(const model::RunId& run);
   Result<void> resume(const model::RunId& run);
-  // As Controller::change().
+  // As Controller::apply_operator_event().
   Result<void> change(const model::Event& event);
+  // The report of a host that joins, with the number of its credential; Code::denied if that is
+  // void.
+  Result<api::ServiceOrders> take_host_report(engine::HostsEngine& engine, const std::string& host,
+                                              int credential, const api::ServiceReport& report);
+  Result<void> remove_host(engine::HostsEngine& engine, const model::RemoveHost& removal);
 
   // Called after each tick, so that all due decisions are made, if the daemon knows which agents
   // run.

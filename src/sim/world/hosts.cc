@@ -28,7 +28,7 @@ Result<void> Hosts::start(const host::LaunchSpec& launch) {
   const ProcessId id = ++started_;
   auto agent = std::make_shared<Agent>(components_, id, launch, [this, id] { end_process(id); });
   components_.truth.process_began(
-      id, {agent->node(), launch.generation, launch.host, launch.devices, true});
+      id, {agent->node(), launch.generation, launch.host, launch.devices, true, launch.first_rank});
   if (start_delay_ > Duration(0) && random_.percent(50)) agent->set_start_delay(start_delay_);
   agent->begin(random_.from_to(kStartMin, kStartMax));
   launches_.insert_or_assign(agent->name(), launch);
@@ -51,6 +51,15 @@ std::set<model::NodeName> Hosts::nodes() const {
   std::set<model::NodeName> nodes;
   for (const auto& [id, agent] : agents_) nodes.insert(agent->name());
   for (const auto& [id, process] : leftover_processes_) nodes.insert(process.name());
+  return nodes;
+}
+
+std::set<model::NodeName> Hosts::nodes_on(const std::string& host) const {
+  std::set<model::NodeName> nodes;
+  for (const auto& [id, agent] : agents_)
+    if (agent->host() == host) nodes.insert(agent->name());
+  for (const auto& [id, process] : leftover_processes_)
+    if (process.host == host) nodes.insert(process.name());
   return nodes;
 }
 
@@ -103,6 +112,13 @@ void Hosts::crash(const std::string& host) {
   for (ProcessId id : lost) end_process(id);
 }
 
-void Hosts::boot(const std::string& host) { down_.erase(host); }
+void Hosts::boot(const std::string& host) {
+  if (down_.erase(host) > 0) ++boots_[host];
+}
+
+int Hosts::boots(const std::string& host) const {
+  const auto found = boots_.find(host);
+  return found == boots_.end() ? 0 : found->second;
+}
 
 }  // namespace lockstep::sim

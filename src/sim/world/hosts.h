@@ -24,6 +24,8 @@ class Hosts {
   void kill(const model::NodeName& node);
   // Nodes with a live process.
   std::set<model::NodeName> nodes() const;
+  // Those on this host.
+  std::set<model::NodeName> nodes_on(const std::string& host) const;
   bool has_agent(const model::NodeName& node) const;
   // The launch of such a node; null if there was none.
   const host::LaunchSpec* launch_of(const model::NodeName& node) const;
@@ -32,6 +34,8 @@ class Hosts {
   void crash(const std::string& host);
   void boot(const std::string& host);
   bool is_up(const std::string& host) const { return !down_.contains(host); }
+  // How often it has booted after a crash.
+  int boots(const std::string& host) const;
   // How long processes resist SIGKILL from now on.
   void set_kill_delay(Duration duration) { kill_delay_ = duration; }
   bool kills_at_once() const { return kill_delay_ == Duration(0); }
@@ -51,6 +55,7 @@ class Hosts {
   SeededRandom random_;
   std::vector<std::string> names_;
   std::set<std::string> down_;
+  std::map<std::string, int> boots_;
   Duration kill_delay_{};
   Duration start_delay_{};
   ProcessId started_ = 0;

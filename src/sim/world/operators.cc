@@ -131,7 +131,8 @@ void Operators::set_a_priority() {
 
 void Operators::close_a_host() {
   std::vector<std::string> names;
-  for (const map::Host* host : map::hosts(map_)) names.push_back(host->id);
+  for (const map::Host* host : map::hosts(durable_.map)) names.push_back(host->id);
+  if (names.empty()) return;
   const std::string host = random_.one_of(names);
   const auto state = random_.percent(50) ? model::HostState::closed : model::HostState::drained;
   request_change(model::SetHost{host, state, "ann", "a fan is loud"},

@@ -22,7 +22,8 @@ void SimEngine::begin_life() {
 
 // Not if the daemon dies meanwhile.
 void SimEngine::after_delay(std::function<void()> act) {
-  const Duration delay = slow_ > Duration(0) ? random_.from_to(Duration(0), slow_) : Duration(0);
+  const Duration delay =
+      faults_.slow > Duration(0) ? random_.from_to(Duration(0), faults_.slow) : Duration(0);
   components_.context.timeline.after(delay, [this, life = life_, act = std::move(act)] {
     if (components_.crash_points.alive() && life == components_.crash_points.crashes()) act();
   });
@@ -45,6 +46,7 @@ void SimEngine::start(const host::LaunchSpec& launch) {
   found->second.is_queued = false;
   if (components_.hosts.launch_of(node)) return;  // by an earlier daemon
   if (!components_.crash_points.pass("before a launch")) return;
+  components_.truth.check_submission(launch);
   components_.truth.check_launch(launch);
   const auto started = start_agent(launch);
   components_.context.trace("engine", "launches {} on {}{}{}", launch.node, launch.host,
@@ -54,7 +56,7 @@ void SimEngine::start(const host::LaunchSpec& launch) {
 }
 
 Result<void> SimEngine::start_agent(const host::LaunchSpec& launch) {
-  if (starts_fail_) return Error{Code::unavailable, "no more processes"};
+  if (faults_.starts_fail) return Error{Code::unavailable, "no more processes"};
   if (!components_.network.can_reach(launch.host))
     return Error{Code::unavailable, "host " + launch.host + " cannot be reached"};
   return components_.hosts.start(launch);
@@ -121,13 +123,14 @@ std::map<std::string, std::string> SimEngine::unreachable_hosts() const {
 Result<engine::EngineList> SimEngine::list() {
   if (!components_.crash_points.pass("before a look")) return kDaemonDead;
   begin_life();
-  if (slow_ == Duration(0)) {
+  if (faults_.slow == Duration(0)) {
     look();
   } else if (!std::exchange(is_looking_, true)) {
     after_delay([this] { look(); });
   }
   if (!components_.crash_points.pass("after a look")) return kDaemonDead;
-  if (list_fails_ || !seen_ || components_.context.timeline.now() - looked_at_ >= kListAgeMax)
+  if (faults_.list_fails || !seen_ ||
+      components_.context.timeline.now() - looked_at_ >= kListAgeMax)
     return Error{Code::unavailable, "the engine does not answer"};
   std::vector<engine::ListedNode> all = *seen_;
   for (const auto& [node, submission] : submissions_) {

@@ -13,6 +13,7 @@
 
 #include "platform/engine/engine.h"
 #include "sim/faults/crash_points.h"
+#include "sim/world/engine_faults.h"
 #include "sim/world/hosts.h"
 
 namespace lockstep::sim {
@@ -37,15 +38,14 @@ class SimEngine : public engine::Engine {
   void kill(const model::NodeName& node) override;
   Result<engine::EngineList> list() override;
 
-  // Each start fails, and nothing is started.
-  void set_starts_fail(bool fail) { starts_fail_ = fail; }
-  void set_list_fails(bool blind) { list_fails_ = blind; }  // list() fails
+  void set_starts_fail(bool fail) { faults_.starts_fail = fail; }
+  void set_list_fails(bool blind) { faults_.list_fails = blind; }
+  void set_slow(Duration most) { faults_.slow = most; }
+  const EngineFaults& faults() const { return faults_; }
   // True if it acts at once and lists correctly, and can ask all hosts.
   bool is_well() const {
-    return !list_fails_ && slow_ == Duration(0) && unreachable_hosts().empty();
+    return !faults_.list_fails && faults_.slow == Duration(0) && unreachable_hosts().empty();
   }
-  // Each start, kill and list takes up to that long; zero: no delay.
-  void set_slow(Duration most) { slow_ = most; }
 
  private:
   // A node that no list shows yet. failure: why it could not be started.
@@ -66,9 +66,7 @@ class SimEngine : public engine::Engine {
   const EngineComponents components_;
   SeededRandom random_;
   const bool tells_unreachable_hosts_;  // or nodes fail to start there
-  bool starts_fail_ = false;
-  bool list_fails_ = false;
-  Duration slow_{};
+  EngineFaults faults_;
 
   // These belong to the present daemon:
   int life_ = -1;

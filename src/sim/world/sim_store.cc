@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "map/query.h"
+
 namespace lockstep::sim {
 namespace {
 
@@ -36,7 +38,10 @@ struct ChangeFormatter {
   std::string operator()(const model::Attempt& row) const { return line_of(state.attempts, row); }
   std::string operator()(const model::Node& node) const { return line_of(state.nodes, node); }
   std::string operator()(const model::HostRow& host) const {
-    return format("host {} is {}: {}", host.id, text(host.state), host.reason);
+    const std::string facts =
+        !host.facts ? "" : format(", has {} devices", map::device_count(*host.facts));
+    return format("host {} is {}{}{}: {}", host.id, text(host.state), facts,
+                  host.next_facts ? ", and next others" : "", model::placement_reason(host));
   }
   std::string operator()(const model::ClockRow&) const { return "what is counted in time goes on"; }
   std::string operator()(const model::LimitRow& limit) const {
@@ -95,6 +100,8 @@ Result<void> SimStore::remove_run(const model::RunRows& run) {
 
 void SimStore::replace(model::State other) {
   model::State before = std::exchange(durable_, std::move(other));
+  durable_.hosts_make_map = before.hosts_make_map;
+  if (!durable_.hosts_make_map) durable_.map = before.map;
   model::drop_unstored_orphans(durable_);
   ++commits_;
   ++replaced_;

@@ -67,6 +67,35 @@ class OrphanTest : public testing_world::StepTest {
   const model::RunId act_{"act", 1};
 };
 
+// Its host could not be asked when the operator stopped the others.
+TEST_F(OrphanTest, IsStoppedIfItsAttemptIsBeingStopped) {
+  see({orphan(act_)});
+  world.apply_event_ok(model::StopOrphan{act_, "ann"});
+  model::Orphan later = orphan(act_);
+  later.id.id.index = 1;
+  see({orphan(act_), later});
+  EXPECT_EQ(told(later).kind, model::CommandKind::stop);
+}
+
+TEST_F(OrphanTest, IsNotAdoptedIfItsHostHasOtherDevicesNow) {
+  model::Orphan moved = orphan(act_);
+  moved.devices.devices = {0};
+  see({moved});
+  const auto refused = world.apply_event(model::AdoptOrphan{act_, "ann"});
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, HasSubstr("the devices of host a have changed"));
+}
+
+TEST_F(OrphanTest, IsNotAdoptedIfAHostOfItHasNotJoined) {
+  world.state.hosts_make_map = true;
+  model::Orphan one = orphan(act_);
+  one.attempt_record->devices.push_back({"elsewhere", {0}});
+  see({one});
+  const auto refused = world.apply_event(model::AdoptOrphan{act_, "ann"});
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, HasSubstr("host elsewhere"));
+}
+
 TEST_F(OrphanTest, HoldsItsDevicesAndWhoWaitsForThemSaysSo) {
   see({orphan(act_)});
   const model::RunId both = world.submit(spec_of(2, 2));

@@ -15,12 +15,16 @@ constexpr Duration kHostListAgeMax = std::chrono::seconds(30);
 constexpr Duration kClockAheadMax = std::chrono::seconds(2);
 constexpr Duration kClockBehindMax = std::chrono::seconds(10);
 
+constexpr std::string_view kNoFacts = "its host service has not reported its devices yet";
+
 std::shared_ptr<const LaunchRecord> record_of(const std::optional<api::ReportedLaunch>& launch) {
   if (!launch) return nullptr;
-  return std::make_shared<const LaunchRecord>(LaunchRecord{.attempt = launch->attempt,
-                                                           .host = launch->host,
-                                                           .time_left = launch->time_left,
-                                                           .error = launch->error});
+  return std::make_shared<const LaunchRecord>(
+      LaunchRecord{.attempt = launch->attempt,
+                   .host = launch->host,
+                   .devices = launch->devices.value_or(std::vector<int>()),
+                   .time_left = launch->time_left,
+                   .error = launch->error});
 }
 
 // A node that the host does not list yet, or not any more.
@@ -65,8 +69,8 @@ Result<EngineList> HostsEngine::list() {
     if (is_silent(host)) listed.silent.insert(name);
     if (auto reason = why_unavailable(host); !reason.empty())
       listed.unavailable.emplace(name, std::move(reason));
-    else if (!host.problem.empty())
-      listed.unfit.emplace(name, host.problem);
+    else if (auto problem = why_unfit(host); !problem.empty())
+      listed.unfit.emplace(name, std::move(problem));
     for (const auto& [node, seen] : host.nodes) listed.nodes.push_back(seen);
     for (const auto& [node, start] : host.starts)
       if (!host.nodes.contains(node)) listed.nodes.push_back(unlisted(node));
@@ -77,10 +81,17 @@ Result<EngineList> HostsEngine::list() {
   return listed;
 }
 
-void HostsEngine::take(const std::string& name, const api::ServiceReport& report) {
+// A new start of the service does not count before it has an answer, which has a higher number than
+// those to the start before. So a late report of that one has a lower number.
+bool HostsEngine::take(const std::string& name, const api::ServiceReport& report) {
   Host& host = hosts_[name];
-  if (report.service == host.service && report.number <= host.number) return;
+  // It may have been on its way since before the daemon's start.
+  host.is_new = host.is_new || report.session != setup_.session;
+  if (report.session != setup_.session || report.answered < host.answered) return false;
+  if (report.service == host.service && report.number <= host.number) return false;
+  host.answered = report.answered;
   if (report.service != host.service) {
+    host.facts_problem = kNoFacts;
     // It knows no order of an answer to the one before.
     for (auto& [node, start] : host.starts) start.sent_in = 0;
     for (auto& [node, sent_in] : host.kills) sent_in = 0;
@@ -93,8 +104,13 @@ void HostsEngine::take(const std::string& name, const api::ServiceReport& report
   host.problem = problem_of(report);
   if (report.inventory) host.inventory = report.inventory;
   host.nodes_error = report.nodes_error.value_or("");
-  if (report.nodes_error || !take_nodes(host, report)) return;
-  confirm(host, report.session == setup_.session ? report.answered : 0);
+  if (!report.nodes_error && take_nodes(host, report)) confirm(host, report.answered);
+  return true;
+}
+
+void HostsEngine::record_facts(const std::string& host, const Result<void>& stored) {
+  hosts_[host].facts_problem =
+      stored ? "" : format("its devices are not on the map: {}", stored.error().message);
 }
 
 // False: an entry is damaged, and nothing of it is taken.
@@ -147,7 +163,13 @@ std::string HostsEngine::why_unavailable(const Host& host) const {
   return "";
 }
 
-// Ahead by two seconds at the most; a report may have been on its way for some.
+std::string HostsEngine::why_unfit(const Host& host) {
+  std::vector<std::string> problems;
+  for (const std::string& problem : {host.facts_problem, host.problem})
+    if (!problem.empty()) problems.push_back(problem);
+  return joined(problems, "; ");
+}
+
 std::string HostsEngine::why_not_shared(const std::optional<api::SharedFolder>& seen) const {
   const std::string& path = setup_.shared->path;
   if (!seen) return format("it has not yet checked that it sees the shared folder {}", path);
@@ -160,6 +182,7 @@ std::string HostsEngine::why_not_shared(const std::optional<api::SharedFolder>& 
       path);
 }
 
+// Ahead by two seconds at the most; a report may have been on its way for some.
 std::string HostsEngine::problem_of(const api::ServiceReport& report) const {
   std::vector<std::string> problems;
   for (const api::HostProblem& problem : report.problems) problems.push_back(problem.detail);
@@ -175,6 +198,7 @@ std::string HostsEngine::problem_of(const api::ServiceReport& report) const {
 
 api::ServiceOrders HostsEngine::orders(const std::string& name) {
   Host& host = hosts_[name];
+  host.is_new = false;
   api::ServiceOrders orders{.session = setup_.session, .number = ++host.answers};
   orders.shared = setup_.shared;
   orders.wait_seconds = in_seconds(setup_.silent_after / 3);
@@ -192,13 +216,21 @@ api::ServiceOrders HostsEngine::orders(const std::string& name) {
 bool HostsEngine::has_new_orders(const std::string& name) const {
   const auto host = hosts_.find(name);
   if (host == hosts_.end()) return false;
+  if (host->second.is_new) return true;
   return std::ranges::any_of(host->second.starts,
                              [](const auto& entry) { return entry.second.sent_in == 0; }) ||
          std::ranges::any_of(host->second.kills,
                              [](const auto& entry) { return entry.second == 0; });
 }
 
-void HostsEngine::forget(const std::string& host) { hosts_.erase(host); }
+// If it joins again, its service may still know this session, and the numbers of its answers.
+void HostsEngine::forget(const std::string& name) {
+  const auto found = hosts_.find(name);
+  if (found == hosts_.end()) return;
+  Host fresh;
+  fresh.answers = found->second.answers;
+  found->second = std::move(fresh);
+}
 
 // Its answers keep their numbers, because its service may live and ignore lower ones.
 void HostsEngine::presume_dead(const std::string& name) {

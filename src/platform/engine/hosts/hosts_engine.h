@@ -37,11 +37,15 @@ class HostsEngine : public Engine {
   void kill(const model::NodeName& node) override;
   Result<EngineList> list() override;
 
-  // The host has proven its credential. A report that is older than one before changes nothing.
-  void take(const std::string& host, const api::ServiceReport& report);
+  // The host has proven its credential. False: the report changes nothing, because it is older than
+  // one before, or was made before its service heard of this session. The next answer tells it.
+  bool take(const std::string& host, const api::ServiceReport& report);
+  // The facts of a report that counts are stored; or why they are not. A host takes no node before
+  // its service has reported facts to this object and they are stored.
+  void record_facts(const std::string& host, const Result<void>& stored);
   // The host gets an answer: all orders that it has not confirmed.
   api::ServiceOrders orders(const std::string& host);
-  // There is an order that no answer had yet.
+  // There is an order that no answer had yet; or the host does not know the session.
   bool has_new_orders(const std::string& host) const;
   // Called when that becomes true.
   void on_new_orders(std::function<void(const std::string& host)> callback) {
@@ -61,14 +65,17 @@ class HostsEngine : public Engine {
     std::int64_t sent_in = 0;  // the first answer with it; 0: none
   };
   struct Host {
-    std::string service;  // which start of it; empty: it has not called
+    bool is_new = false;  // it has called, and no answer has told it the session
+    std::string service;  // which start of it; empty: none has called in this session
     bool presumed_dead = false;
-    std::int64_t number = 0;  // of its last report
-    Duration heard{};         // by the steady clock
+    std::int64_t answered = 0;  // the highest that a report had
+    std::int64_t number = 0;    // of its last report
+    Duration heard{};           // by the steady clock
     Time heard_at{};
     std::optional<Duration> listed{};  // by the steady clock: when it last knew its nodes
     std::string nodes_error{};         // why it does not know them now
     std::string problem{};             // why it takes no node; empty: it does
+    std::string facts_problem{};       // likewise, since its facts are not stored
     std::map<model::NodeName, ListedNode> nodes{};
     std::optional<api::HostInventory> inventory{};
     std::map<model::NodeName, StartRequest> starts{};
@@ -80,6 +87,7 @@ class HostsEngine : public Engine {
   static void confirm(Host& host, std::int64_t answered);
   bool is_silent(const Host& host) const;
   std::string why_unavailable(const Host& host) const;
+  static std::string why_unfit(const Host& host);
   std::string problem_of(const api::ServiceReport& report) const;
   std::string why_not_shared(const std::optional<api::SharedFolder>& seen) const;
   void announce(const std::string& host) const;

@@ -1,10 +1,13 @@
 #include "platform/engine/hosts/hosts_engine.h"
 
+#include <optional>
 #include <random>
 #include <set>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "platform/engine/hosts/service_session.h"
 
 namespace lockstep::engine {
 namespace {
@@ -54,10 +57,25 @@ class HostsEngineTest : public ::testing::Test {
   }
   // The host carries the answer out.
   api::ServiceOrders call(std::vector<std::pair<model::NodeName, Phase>> nodes = {}) {
-    engine_.take("h0", report(std::move(nodes)));
+    take(report(std::move(nodes)));
     auto orders = engine_.orders("h0");
     answered_ = orders.number;
     return orders;
+  }
+  // With facts that can be stored.
+  bool take(const api::ServiceReport& report) {
+    const bool counts = engine_.take("h0", report);
+    if (counts) engine_.record_facts("h0", {});
+    return counts;
+  }
+  // Its first call has no session.
+  void restart_service() {
+    service_ = "second";
+    number_ = answered_ = 0;
+    auto first = report();
+    first.session = "";
+    EXPECT_FALSE(engine_.take("h0", first));
+    answered_ = engine_.orders("h0").number;
   }
   std::vector<std::pair<std::string, Phase>> listed() {
     std::vector<std::pair<std::string, Phase>> all;
@@ -109,9 +127,7 @@ TEST_F(HostsEngineTest, ANewStartOfTheServiceGetsTheOrdersThatTheOldOneDidNotCar
   engine_.submit(gang_on(1));
   call();
   call({{node_of(1, 0), Phase::starting}});  // in its queue, when it is killed
-  service_ = "second";
-  number_ = 0;
-  answered_ = 0;
+  restart_service();
   EXPECT_THAT(call().start, SizeIs(1));
   EXPECT_THAT(listed(), ElementsAre(std::pair("demo/1.1/0", Phase::starting)));
 }
@@ -214,12 +230,12 @@ TEST_F(HostsEngineTest, AHostThatCannotListItsNodesKeepsThem) {
 TEST_F(HostsEngineTest, AHostWithAProblemTakesNoNodeAndCanBeAsked) {
   auto full = report();
   full.problems.push_back({api::HostProblemKind::disk_full, "/tmp is full"});
-  engine_.take("h0", full);
+  take(full);
   EXPECT_EQ(engine_.list()->why_unavailable("h0"), "");
   EXPECT_EQ(engine_.list()->why_closed("h0"), "/tmp is full");
   auto early = report();
   early.clock += seconds(60);
-  engine_.take("h0", early);
+  take(early);
   EXPECT_THAT(engine_.list()->why_closed("h0"), HasSubstr("its clock is ahead"));
 }
 
@@ -233,6 +249,51 @@ TEST_F(HostsEngineTest, AnEarlierSessionOfTheDaemonConfirmsNothing) {
   EXPECT_THAT(engine_.orders("h0").start, SizeIs(1));
 }
 
+TEST_F(HostsEngineTest, AHostIsUnavailableUntilAReportNamesTheSessionWhichItsFirstAnswerTells) {
+  auto first = report({{node_of(1, 0), Phase::present}});
+  first.session = "the daemon before";
+  EXPECT_FALSE(engine_.take("h0", first));
+  EXPECT_THAT(engine_.list()->why_unavailable("h0"), HasSubstr("has not called"));
+  EXPECT_THAT(listed(), IsEmpty());
+  EXPECT_TRUE(engine_.has_new_orders("h0")) << "the answer does not wait";
+  EXPECT_EQ(engine_.orders("h0").session, "daemon");
+  EXPECT_FALSE(engine_.has_new_orders("h0"));
+  call();
+  EXPECT_EQ(engine_.list()->why_closed("h0"), "");
+}
+
+TEST_F(HostsEngineTest, ALateReportOfTheStartBeforeDoesNotCount) {
+  call();
+  engine_.submit(gang_on(1));
+  const auto late = report();
+  restart_service();
+  call({{node_of(1, 0), Phase::present}});
+  EXPECT_FALSE(engine_.take("h0", late));
+  EXPECT_THAT(listed(), ElementsAre(std::pair("demo/1.1/0", Phase::present)));
+}
+
+TEST_F(HostsEngineTest, AHostTakesNoNodeUntilItsFactsAreStored) {
+  EXPECT_TRUE(engine_.take("h0", report()));
+  EXPECT_EQ(engine_.list()->why_unavailable("h0"), "");
+  EXPECT_THAT(engine_.list()->why_closed("h0"), HasSubstr("has not reported its devices"));
+  engine_.record_facts("h0", Error{Code::exhausted, "the disk is full"});
+  EXPECT_THAT(engine_.list()->why_closed("h0"), HasSubstr("not on the map: the disk is full"));
+  call();
+  EXPECT_EQ(engine_.list()->why_closed("h0"), "");
+  restart_service();
+  EXPECT_TRUE(engine_.take("h0", report()));
+  EXPECT_THAT(engine_.list()->why_closed("h0"), HasSubstr("has not reported its devices"))
+      << "the machine may have changed";
+}
+
+TEST_F(HostsEngineTest, AHostThatIsRemovedAndJoinsAgainGetsOrdersWithHigherNumbers) {
+  call();
+  const auto before = call();
+  engine_.forget("h0");
+  EXPECT_THAT(engine_.list()->why_unavailable("h0"), HasSubstr("has not called"));
+  EXPECT_GT(call().number, before.number);
+}
+
 // --- A host that loses, delays and repeats calls, and restarts ---
 
 class SimulatedHost {
@@ -240,19 +301,17 @@ class SimulatedHost {
   explicit SimulatedHost(std::mt19937_64& random) : random_(random) {}
 
   api::ServiceReport report(const Clock& clock) {
-    api::ServiceReport report{
-        .service = format("start-{}", starts_), .number = ++number_, .clock = clock.now()};
-    report.session = "daemon";
-    report.answered = answered_;
+    api::ServiceReport report = session_->begin_report();
+    report.clock = clock.now();
     for (const std::string& node : queued_)
       report.nodes.push_back({.node = node, .seen = {.phase = Phase::starting}, .launch = {}});
     for (const std::string& node : running_)
       report.nodes.push_back({.node = node, .seen = {.phase = Phase::present}, .launch = {}});
     return report;
   }
-  void carry_out(const api::ServiceOrders& orders) {
-    if (orders.number <= answered_) return;
-    answered_ = orders.number;
+  void carry_out(const api::ServiceReport& report, const api::ServiceOrders& orders) {
+    if (!session_->begin_orders(report, orders)) return;
+    session_->record_orders_done(orders);
     for (const auto& start : orders.start)
       if (!ever_.contains(start.launch.node) && !running_.contains(start.launch.node))
         queued_.insert(start.launch.node);
@@ -272,8 +331,7 @@ class SimulatedHost {
     }
     if (!running_.empty() && random_() % 8 == 0) running_.erase(running_.begin());
     if (random_() % 16 != 0) return;
-    ++starts_;  // agents stay, the queue is lost
-    number_ = answered_ = 0;
+    session_.emplace(format("start-{}", ++starts_));  // agents stay, the queue is lost
     queued_.clear();
   }
   bool has(const std::string& node) const {
@@ -284,7 +342,7 @@ class SimulatedHost {
  private:
   std::mt19937_64& random_;
   int starts_ = 1;
-  std::int64_t number_ = 0, answered_ = 0;
+  std::optional<ServiceSession> session_{"start-1"};
   std::set<std::string> queued_, running_, ever_, killed_;
 };
 
@@ -312,13 +370,12 @@ TEST_P(LossyHost, StartsEachNodeOnceAndIsListedWithEachThatItHas) {
     }
     const auto report = host.report(clock);
     if (random() % 4 == 0) late.push_back(report);
-    const bool is_last = turn >= 390;
+    const bool is_last = turn >= 380;
     if (is_last || random() % 3 != 0) engine.take("h0", report);
-    if (!late.empty() && random() % 5 == 0 && late.front().service == report.service)
-      engine.take("h0", late.front());
+    if (!late.empty() && random() % 5 == 0) engine.take("h0", late.front());
     if (random() % 5 == 0) late.clear();
     const auto orders = engine.orders("h0");
-    if (is_last || random() % 3 != 0) host.carry_out(orders);
+    if (is_last || random() % 3 != 0) host.carry_out(report, orders);
     std::set<std::string> listed;
     const auto list = engine.list();
     for (const ListedNode& one : list->nodes) listed.insert(text(one.node));

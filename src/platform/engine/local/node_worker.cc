@@ -217,18 +217,12 @@ bool NodeWorker::has_agent_of(const model::NodeName& node) const {
 }
 
 std::shared_ptr<const LaunchRecord> NodeWorker::record_of(const model::NodeName& node) {
-  if (was_submitted_here(node)) return nullptr;
   const host::OwnersAccess as_owner(host::node_folder(setup_.home, node));
   auto& record = records_[node];
   if (!record)
     record = std::make_shared<const LaunchRecord>(
         launch_record(read_launch_file(host::node_folder(setup_.home, node))));
   return record;
-}
-
-bool NodeWorker::was_submitted_here(const model::NodeName& node) {
-  const Lock lock(mutex_);
-  return submitted_.contains(node);
 }
 
 void NodeWorker::forget_ended(const std::vector<ListedNode>& nodes) {

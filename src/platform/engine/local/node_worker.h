@@ -78,7 +78,6 @@ class NodeWorker {
   Result<std::vector<ListedNode>> scan() LS_EXCLUDES(mutex_);
   bool has_agent_of(const model::NodeName& node) const;
   std::shared_ptr<const LaunchRecord> record_of(const model::NodeName& node);
-  bool was_submitted_here(const model::NodeName& node) LS_EXCLUDES(mutex_);
   void publish(Result<std::vector<ListedNode>> nodes, std::int64_t number) LS_EXCLUDES(mutex_);
 
   void forget_ended(const std::vector<ListedNode>& nodes) LS_REQUIRES(mutex_);

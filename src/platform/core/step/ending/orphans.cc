@@ -4,6 +4,7 @@
 #include <set>
 
 #include "base/format.h"
+#include "map/query.h"
 #include "platform/core/model/command.h"
 #include "platform/core/step/ending/attempt_end.h"
 #include "platform/core/step/ending/reason_text.h"
@@ -27,11 +28,20 @@ void mark_missing_terminated(Draft& draft, const std::vector<model::Orphan>& see
   }
 }
 
+// The host of a node may answer only after the operator has asked to stop the others.
+bool is_being_stopped(const Draft& draft, const model::AttemptName& attempt) {
+  return std::ranges::any_of(draft.orphans_of(attempt.id.run), [&](const model::Orphan* orphan) {
+    return orphan->id.attempt() == attempt && orphan->stop_requested_at;
+  });
+}
+
 // Stop requests by operators and reports of agents are kept.
 void merge_orphan(Draft& draft, const model::Orphan& seen) {
   const model::Orphan* known = draft.orphans.find(seen.id);
   if (!known) {
-    draft.orphans.add(seen);
+    const bool is_to_stop = is_being_stopped(draft, seen.id.attempt());
+    model::Orphan& added = draft.orphans.add(seen);
+    if (is_to_stop) added.stop_requested_at = draft.now();
   } else if (known->has_agent != seen.has_agent || known->attempt_record != seen.attempt_record ||
              known->devices != seen.devices) {
     model::Orphan& orphan = draft.orphans.edit(seen.id);
@@ -116,6 +126,26 @@ std::optional<std::string> find_conflicting_run(const Draft& draft, const model:
   return std::nullopt;
 }
 
+// No list can tell of a node on a host that is not of this cluster.
+Result<void> check_hosts_joined(const Draft& draft, const model::Orphan& orphan) {
+  if (!draft.hosts_make_map()) return {};
+  for (const model::HostDevices& slice : orphan.attempt_record->devices)
+    if (!map::find_host(draft.map(), slice.host))
+      return cannot_adopt(orphan.id.id.attempt.run,
+                          format("host {}, on which it has a node, has not joined", slice.host));
+  return {};
+}
+
+// The record names devices by their index when it started.
+Result<void> check_same_devices(const model::Orphan& orphan) {
+  const auto& placed = orphan.attempt_record->devices;
+  const auto index = static_cast<std::size_t>(orphan.id.id.index);
+  if (index < placed.size() && placed[index] == orphan.devices) return {};
+  return cannot_adopt(
+      orphan.id.id.attempt.run,
+      format("the devices of host {} have changed since it started", orphan.devices.host));
+}
+
 Result<void> check_adoptable(const Draft& draft, const std::vector<const model::Orphan*>& orphans) {
   const model::Orphan& first = *orphans.front();
   const model::RunId& run = first.id.id.attempt.run;
@@ -125,6 +155,8 @@ Result<void> check_adoptable(const Draft& draft, const std::vector<const model::
     if (!orphan->attempt_record)
       return cannot_adopt(run, "its launch file, which tells what it is, cannot be read");
     if (orphan->stop_requested_at) return cannot_adopt(run, "it is being stopped");
+    TRY(check_hosts_joined(draft, *orphan));
+    TRY(check_same_devices(*orphan));
   }
   TRY(check_same_name_run(draft, first));
   if (const auto conflicting_run = find_conflicting_run(draft, run, first.attempt_record->devices))

@@ -56,11 +56,13 @@ sched::Allocation allocation_of(const model::Run& run, const model::Attempt& att
                                 const std::vector<const model::Node*>& nodes,
                                 const sched::SchedulingPolicy& policy) {
   const bool goes_on = attempt.last_checkpoint && !attempt.draining && !run.spec.stays;
+  // A gang is not moved, also if only one of its hosts is still on the map.
+  const bool may_move = goes_on && model::node_count(run.spec) == 1;
   sched::Allocation allocation{
       .run = run.id,
       .devices = {},
       .expected_end = attempt.draining.value_or(attempt.created + limit_of(run)),
-      .moves_left = goes_on ? std::max(0, model::kMovesMax - run.moves) : 0,
+      .moves_left = may_move ? std::max(0, model::kMovesMax - run.moves) : 0,
       .started = attempt.created,
       .run_class = run.spec.run_class,
       .user = run.origin.user,
