@@ -34,7 +34,8 @@ def test_the_file_is_what_the_declarations_say_and_what_the_daemon_serves(cluste
 
 
 def caller_of(target: str) -> str:
-    if target.rpartition("/")[2] in {"join", "report", "items", "folders"}:
+    of_host = {"join", "report", "items", "folders", "files"}
+    if target.startswith("/api/v1/hosts/") and target.rpartition("/")[2] in of_host:
         return "host"  # this daemon has none
     return "agent" if "/attempts/" in target else "user"
 

@@ -31,10 +31,13 @@ fi
 $lockstep checkpoint verify $LOCKSTEP_CHECKPOINT_DIR/{step} && echo verified on $LOCKSTEP_HOST_ID
 """
 REPORT_STEP_300 = """python3 -c '
-import os, socket
+import json, os, socket
 agent = socket.socket(socket.AF_UNIX)
 agent.connect(os.environ["LOCKSTEP_REPORT"])
-agent.sendall(b"{\\"kind\\":\\"checkpoint\\",\\"step\\":300,\\"path\\":\\"/x\\"}\\n")'"""
+path = os.environ["LOCKSTEP_CHECKPOINT_DIR"] + "/step-00000300"
+words = dict(kind="checkpoint", step=300, path=path)
+agent.sendall(json.dumps(words).encode() + bytes([10]))'"""
+REPORT_ELSEWHERE = REPORT_STEP_300.replace('os.environ["LOCKSTEP_CHECKPOINT_DIR"]', '"/mnt"')
 
 
 def start(joined: Joined, place: Path, nodes: int, more: str = ":") -> str:
@@ -105,6 +108,17 @@ def test_a_checkpoint_of_which_files_are_gone_is_named_in_the_log(
     words = "goes on from the checkpoint of step 0: that of step 300 is not whole"
     assert any(words in line for line in cluster.logs(run))
     assert any(words in event["what"] for event in view["events"])
+
+
+def test_checkpoints_in_a_folder_of_the_programs_own_choice_do_not_count(
+    joined: Joined, place: Path
+) -> None:
+    cluster = joined.cluster
+    run = start(joined, place, nodes=1, more=REPORT_ELSEWHERE)
+    wait_until("it is reported", lambda: cluster.show(run)["checkpoints"])
+    (place / "go").touch()
+    assert cluster.ended(run)["state"] == "succeeded"
+    assert not any("is not whole" in line for line in cluster.logs(run))
 
 
 def test_a_training_does_not_begin_from_nothing_if_its_checkpoint_is_gone(

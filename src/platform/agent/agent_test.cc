@@ -1,5 +1,6 @@
 #include <cmath>
 #include <cstdlib>
+#include <filesystem>
 
 #include <gmock/gmock.h>
 #include <netinet/in.h>
@@ -46,6 +47,8 @@ std::map<std::string, std::string> variables(const std::string& lines) {
   return result;
 }
 
+std::string own_folder() { return std::filesystem::read_symlink("/proc/self/exe").parent_path(); }
+
 TEST_F(AgentTest, ARankFindsTheEnvironmentThatIsDocumented) {
   launch_.command = {"env"};
   launch_.devices = {4, 6};
@@ -66,7 +69,7 @@ TEST_F(AgentTest, ARankFindsTheEnvironmentThatIsDocumented) {
   for (auto name : {"HOME", "USER", "LOGNAME", "SHELL", "TZ", "VIRTUAL_ENV"}) found.erase(name);
   std::erase_if(found, [](const auto& entry) { return entry.first.starts_with("LC_"); });
   EXPECT_EQ(found, (std::map<std::string, std::string>{
-                       {"PATH", "/usr/bin:/bin"},
+                       {"PATH", "/usr/bin:/bin:" + own_folder()},
                        {"TERM", "xterm"},
                        {"LANG", "C.UTF-8"},
                        {"COLOR", "blue"},

@@ -39,7 +39,8 @@ struct CheckpointPartRequest {
     return record<CheckpointPartRequest>(
         required(field("step", &CheckpointPartRequest::step, "of the checkpoint")),
         required(field("name", &CheckpointPartRequest::name, "of the file")),
-        field("offset", &CheckpointPartRequest::offset, "of the first byte that is wanted"));
+        required(
+            field("offset", &CheckpointPartRequest::offset, "of the first byte that is wanted")));
   }
 };
 

@@ -41,9 +41,10 @@ struct UploadPart {
   std::string bytes{};
 
   static constexpr auto fields() {
-    return record<UploadPart>(required(field("sha256", &UploadPart::sha256, "of the whole file")),
-                              field("offset", &UploadPart::offset, "of the first byte in the file"),
-                              required(field("bytes", &UploadPart::bytes, "in base64")));
+    return record<UploadPart>(
+        required(field("sha256", &UploadPart::sha256, "of the whole file")),
+        required(field("offset", &UploadPart::offset, "of the first byte in the file")),
+        required(field("bytes", &UploadPart::bytes, "in base64")));
   }
 };
 

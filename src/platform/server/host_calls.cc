@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <utility>
 
 #include "base/format.h"
 #include "base/log.h"
 #include "net/crypto.h"
 #include "platform/controller/host_reports.h"
+#include "platform/host/node_files.h"
 
 namespace lockstep::server {
 namespace {
@@ -18,6 +20,12 @@ constexpr Duration kOrdersWaitMax = std::chrono::seconds(60);
 const model::HostRow* row_of(const model::State& state, const std::string& host) {
   const auto row = state.hosts.find(host);
   return row == state.hosts.end() ? nullptr : &row->second;
+}
+
+// A program may also write its checkpoints to a folder of its own choice, such as a shared one.
+bool is_in_folder_of_host(const api::Checkpoint& saved, const model::Run& run) {
+  const auto folder = host::default_checkpoint_folder("/", run.generation, run.id);
+  return std::filesystem::path(saved.path).parent_path().string().ends_with(folder.string());
 }
 
 }  // namespace
@@ -169,7 +177,8 @@ Result<CheckpointSources> HostCalls::checkpoint_sources(const model::Run& run) c
       sources.away.emplace(host, std::move(reason));
   }
   for (const api::Checkpoint& saved : TRY(setup_.insight.checkpoints(run.id)))
-    sources.reported = std::max(sources.reported.value_or(0), saved.step);
+    if (is_in_folder_of_host(saved, run))
+      sources.reported = std::max(sources.reported.value_or(0), saved.step);
   return sources;
 }
 

@@ -48,13 +48,13 @@ TEST_F(UploadRoutesTest, AFolderIsSentAndAgentsOfItsRunGetIt) {
   const std::string id = answer["id"];
   EXPECT_EQ(answer["missing"], Json::array({net::sha256_hex(kHello)}));
   const auto early = call_as_user("POST", "/api/v1/runs", submission(id));
-  EXPECT_EQ(early.status, 404);
+  EXPECT_EQ(early.status, 400);
   EXPECT_THAT(early.body, HasSubstr("lockstep run --upload"));
-  const Json part = {{"sha256", net::sha256_hex(kHello)}, {"bytes", kHelloInBase64}};
+  const Json part = {{"sha256", net::sha256_hex(kHello)}, {"offset", 0}, {"bytes", kHelloInBase64}};
   EXPECT_EQ(post("/api/v1/uploads/parts", {{"parts", Json::array({part})}})["files"], 1);
   EXPECT_EQ(post("/api/v1/uploads", manifest())["missing"], Json::array());
 
-  EXPECT_EQ(call_as_user("POST", "/api/v1/runs", submission("../key")).status, 404);
+  EXPECT_EQ(call_as_user("POST", "/api/v1/runs", submission("../key")).status, 400);
   const auto submitted = call_as_user("POST", "/api/v1/runs", submission(id));
   ASSERT_EQ(submitted.status, 200) << submitted.body;
   EXPECT_THAT(submitted.body, HasSubstr(id));

@@ -100,18 +100,14 @@ struct RunSpec {
             field("retries", &RunSpec::retries, "attempts after the program's own non-zero exit")),
         between(0, kRetriesMax,
                 field("rank_loss_retries", &RunSpec::rank_loss_retries,
-                      "attempts in a row after a rank or a node was lost, or a rank hung; a newer "
-                      "checkpoint begins the count again")),
+                      "attempts in a row after a loss or a hang, without a newer checkpoint")),
         field("hang_after", &RunSpec::hang_after,
-              "time without progress after which a rank that has reported some counts as hung; "
-              "0s: never"),
+              "time without reported progress after which a rank counts as hung; 0s: never"),
+        field("grace_period", &RunSpec::grace_period,
+              "time from SIGTERM to SIGKILL, to save; absent: chosen by the daemon"),
         field(
-            "grace_period", &RunSpec::grace_period,
-            "time from SIGTERM to SIGKILL when its ranks are to end, to save a checkpoint; absent: "
-            "chosen by the daemon"),
-        field("lease", &RunSpec::lease,
-              "time without a call that reaches the daemon, after which an agent ends its ranks "
-              "and itself; absent: chosen by the daemon; 0s: never"),
+            "lease", &RunSpec::lease,
+            "time without the daemon, until its ranks are ended; absent: the daemon's; 0s: never"),
         field("on_failure", &RunSpec::on_failure,
               "when a rank is killed: restart from the last checkpoint; or, of a program that can, "
               "shrink to the ranks that are left, or wait for the rank to be started again"),
@@ -121,16 +117,14 @@ struct RunSpec {
               "name or folder of a conda environment in which the ranks run"),
         field("module", &RunSpec::module, "modules that are loaded for the ranks"),
         field("image", &RunSpec::image,
-              "image in which the ranks run: a name that the hosts' Podman has, or a file for "
-              "Apptainer"),
+              "image of the ranks: a name that the hosts' Podman has, or a file for Apptainer"),
         field("runtime", &RunSpec::runtime,
               "what starts the image; absent: apptainer for a file, else podman"),
         field("mounts", &RunSpec::mounts,
               "more folders of the host that the ranks in the image have, at the same paths"),
         field("working_folder", &RunSpec::working_folder, "folder in which the ranks start"),
         field("upload", &RunSpec::upload,
-              "id of a folder that was sent to the daemon, of which each node gets a copy to start "
-              "in; set by --upload"),
+              "id of a folder that was sent to the daemon: each node starts in a copy (--upload)"),
         field("checkpoint_folder", &RunSpec::checkpoint_folder,
               "folder for checkpoints, the same on every node; empty: chosen by the daemon"),
         field("class", &RunSpec::run_class,
@@ -143,8 +137,7 @@ struct RunSpec {
         field("not_before", &RunSpec::not_before,
               "earliest start, such as 2026-11-22T12:00:00Z; as an option also 2h, from now"),
         field("needs", &RunSpec::needs,
-              "what each node asks of its host beside devices: cores, memory, kind and "
-              "device_memory"),
+              "what each node asks of its host: cores, memory, kind and device_memory"),
         field("stays", &RunSpec::stays,
               "is neither moved nor paused for others, though it writes checkpoints"));
   }

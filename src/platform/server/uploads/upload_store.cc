@@ -174,9 +174,9 @@ Result<const UploadStore::LoadedManifest*> UploadStore::load_of(const model::Run
 
 Result<void> UploadStore::check_complete(const std::string& id) {
   const auto lost = [&] {
-    return Error{Code::not_found, format("upload: the daemon does not have the folder {}: send it "
-                                         "with `lockstep run --upload`",
-                                         id)};
+    return Error{Code::invalid, format("upload: the daemon does not have the folder {}: send it "
+                                       "with `lockstep run --upload`",
+                                       id)};
   };
   if (!model::is_sha256(id) || ::access(names_.manifest(id).c_str(), F_OK) != 0) return lost();
   for (const auto& [sha256, size] : TRY(load(id, names_.manifest(id)))->sizes)
