@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "base/format.h"
-#include "base/log.h"
 #include "base/os/files.h"
 #include "net/base64.h"
 #include "platform/host/node_files.h"
