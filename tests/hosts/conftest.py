@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.hosts.cluster import Cluster
 from tests.hosts.commands import make_tarball
 from tests.hosts.host import Host
 from tests.hosts.sandbox import Unavailable
@@ -35,3 +36,22 @@ def hosts(testbed: Testbed) -> list[Host]:
         if not host.is_running():
             host.boot()
     return testbed.hosts
+
+
+@pytest.fixture(scope="module")
+def joined(testbed: Testbed, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A daemon and its four hosts, for the tests of a file."""
+    with Cluster(testbed, tmp_path_factory.mktemp("joined")) as made:
+        made.add(*testbed.hosts)
+        yield made
+
+
+@pytest.fixture
+def cluster(joined: Cluster, hosts: list[Host]) -> Cluster:
+    """All four hosts have joined, take runs and have all devices free."""
+    for host in hosts:
+        joined.keep_served(host)
+        joined.await_host(
+            host, lambda view: not view["unavailable"] and view["free"] == view["devices"]
+        )
+    return joined

@@ -6,7 +6,7 @@ LOCKSTEP_REAL_TIMES=1 takes the daemon's own bounds and real durations: `./dev c
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 from tests.hosts.cluster import REAL_TIMES, Cluster
@@ -40,24 +40,6 @@ for step in range(first + 1, 101):
     time.sleep(0.1)
 print("at", step, flush=True)
 """
-
-
-@pytest.fixture(scope="module")
-def joined(testbed: Testbed, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    with Cluster(testbed, tmp_path_factory.mktemp("joined")) as made:
-        made.add(*testbed.hosts)
-        yield made
-
-
-@pytest.fixture
-def cluster(joined: Cluster, hosts: list[Host]) -> Cluster:
-    """All four hosts have joined, take runs and have all devices free."""
-    for host in hosts:
-        joined.keep_served(host)
-        joined.await_host(
-            host, lambda view: not view["unavailable"] and view["free"] == view["devices"]
-        )
-    return joined
 
 
 @pytest.fixture

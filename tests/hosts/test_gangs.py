@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
 from tests.hosts.cluster import UNIT, Cluster
 from tests.hosts.host import Host
 from tests.hosts.testbed import Testbed
@@ -72,21 +70,6 @@ def test_a_service_of_root_runs_ranks_only_as_users_that_its_host_allows(
 
 
 # The others share one.
-
-
-@pytest.fixture(scope="module")
-def joined(testbed: Testbed, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    with Cluster(testbed, tmp_path_factory.mktemp("joined")) as made:
-        made.add(*testbed.hosts)
-        yield made
-
-
-@pytest.fixture
-def cluster(joined: Cluster, hosts: list[Host]) -> Cluster:
-    """All four hosts have joined; they and the daemon are those of the tests before."""
-    for host in hosts:
-        joined.await_host(host, lambda view: not view["unavailable"])
-    return joined
 
 
 def test_a_gang_of_four_hosts_runs_and_its_lines_are_all_there(
