@@ -10,7 +10,9 @@
 #include "base/log.h"
 #include "comm/cost/costs.h"
 #include "map/query.h"
+#include "platform/controller/engine_news.h"
 #include "platform/controller/gang_of.h"
+#include "platform/controller/listed_orphans.h"
 #include "platform/core/model/map_of_hosts.h"
 #include "platform/core/step/ending/reason_text.h"
 #include "platform/core/step/ending/removal.h"
@@ -47,25 +49,11 @@ constexpr Duration kProbeInterval = std::chrono::seconds(5);
 constexpr Duration kKeptAfterEnd = std::chrono::minutes(1);
 constexpr Duration kDropInterval = std::chrono::seconds(10);
 
-const std::string kAvailable;  // no reason why a host is unavailable
-
 // Subjects of failure messages.
 constexpr auto kStore = "store", kHistory = "history", kEngine = "engine", kSilence = "silence";
 
 bool is_to_start(const model::Attempt* attempt, const model::AttemptId& id) {
   return attempt && attempt->id == id && attempt->state < model::AttemptState::draining;
-}
-
-bool is_listed(const engine::EngineList& listed, const model::NodeName& node) {
-  return std::ranges::find(listed.nodes, node, &engine::ListedNode::node) != listed.nodes.end();
-}
-
-// True if the node's row does not say this already.
-bool is_news(const model::Node& node, const model::Observation& seen) {
-  return seen.phase == model::NodePhase::gone || !seen.has_agent ||
-         node.pending_reason != model::pending_reason_of(seen) ||
-         (!seen.handle.empty() && seen.handle != node.handle) ||
-         (!seen.incarnation.empty() && seen.incarnation != node.incarnation);
 }
 
 // The run whose watchers are notified of the row.
@@ -98,22 +86,6 @@ void for_each_live_node(const model::State& state, Visit&& visit) {
     if (const model::Attempt* attempt = model::live_attempt(state, run))
       for (const model::Node* node : model::nodes_of(state, attempt->id))
         if (node->state != model::NodeState::released) visit(*attempt, *node);
-}
-
-// Its attempt does not wait for it.
-bool is_over(const model::State& state, const model::Node& node) {
-  const model::Attempt* attempt = model::live_attempt(state, node.id.attempt.run);
-  return !attempt || attempt->id != node.id.attempt || node.state == model::NodeState::released;
-}
-
-// True if an orphan has the name of the node's run, or a device of the node.
-bool conflicts_with_orphan(const model::State& state, const model::Node& node) {
-  return std::ranges::any_of(state.orphans, [&](const auto& entry) {
-    const model::HostDevices& slice = entry.second.devices;
-    return entry.first.id.attempt.run == node.id.attempt.run ||
-           (slice.host == node.host &&
-            std::ranges::find_first_of(slice.devices, node.devices) != slice.devices.end());
-  });
 }
 
 // Rows of hosts that were damaged or changed by hand must not reach the scheduler.
@@ -283,110 +255,34 @@ bool Controller::is_of_engine(const model::Attempt& attempt) const {
 // --- Hosts and orphans ---
 
 Result<void> Controller::update_hosts(const engine::EngineList& listed) {
-  std::vector<std::string> changes;
-  model::HostsSeen seen;
-  for (const map::Host* host : map::hosts(state().map)) {
-    const auto row = state().hosts.find(host->id);
-    const std::string now = listed.why_closed(host->id);
-    const std::string& before = row == state().hosts.end() ? kAvailable : row->second.unavailable;
-    if (!now.empty()) seen.unavailable.emplace(host->id, now);
-    if (now == before) continue;
-    changes.push_back(
-        format("host {} is {}{}", host->id, now.empty() ? "available" : "unavailable: ", now));
-  }
-  if (changes.empty()) return {};
-  TRY(process_event(seen));
-  for (const std::string& line : changes) LS_LOG(info, "{}", line);
+  const HostNews news = news_of_hosts(state(), listed);
+  if (news.changes.empty()) return {};
+  TRY(process_event(news.seen));
+  for (const std::string& line : news.changes) LS_LOG(info, "{}", line);
   return {};
 }
 
 Result<void> Controller::update_orphans(const engine::EngineList& listed) {
   unlisted_orphan_called_ = false;
-  model::OrphansListed seen;
-  bool changed = false;
-  for (const engine::ListedNode& node : listed.nodes) {
-    if (node.seen.phase == model::NodePhase::gone) continue;
-    TRY(fetch(node.node.id.attempt.run));
-    if (model::has_node(state(), node.node)) continue;
-    const auto known = state().orphans.find(node.node);
-    const bool is_new = known == state().orphans.end() || !state().engine_has_listed ||
-                        has_other_devices(known->second, node);
-    seen.orphans.push_back(is_new ? orphan_of(node) : known->second);
-    changed = changed || is_new || known->second.has_agent != node.seen.has_agent;
-    seen.orphans.back().has_agent = node.seen.has_agent;
-  }
-  add_unheard_orphans(listed, seen.orphans);
-  if (!changed && seen.orphans.size() == state().orphans.size()) return {};
+  for (const engine::ListedNode& node : listed.nodes)
+    if (node.seen.phase != model::NodePhase::gone) TRY(fetch(node.node.id.attempt.run));
+  const auto seen = listed_orphans(state(), listed, setup_.clock.now());
+  if (!seen) return {};
   const std::size_t before = state().orphans.size();
-  TRY(process_event(seen));
+  TRY(process_event(*seen));
   if (state().orphans.size() != before) log_orphans();
   return {};
 }
 
-// The nodes that counted as gone, and of which a host that can be asked lists processes.
 Result<void> Controller::take_back_nodes(const engine::EngineList& listed) {
-  std::vector<model::Event> returned;
-  for (const engine::ListedNode& one : listed.nodes) {
-    if (one.seen.phase != model::NodePhase::present || !model::has_node(state(), one.node) ||
-        state().given_up.contains(one.node.id))
-      continue;
-    const model::Node& node = state().nodes.at(one.node.id);
-    if (!is_over(state(), node) || !listed.why_unavailable(node.host).empty()) continue;
+  std::vector<model::Event> events;
+  for (const model::NodeSeen& node : returned_nodes(state(), listed)) {
     LS_LOG(warning, "{} on host {} counted as gone, and has processes: it is killed",
-           text(one.node), node.host);
-    returned.emplace_back(model::NodeSeen{node.id, one.seen});
+           text(name_of(state(), node.node)), state().nodes.at(node.node).host);
+    events.emplace_back(node);
   }
-  if (!returned.empty()) TRY(process_events(returned));
+  if (!events.empty()) TRY(process_events(events));
   return {};
-}
-
-// Its launch record was unknown before, or its host was not on the map.
-bool Controller::has_other_devices(const model::Orphan& known,
-                                   const engine::ListedNode& listed) const {
-  if (!listed.record || !listed.record->error.empty()) return false;
-  return orphan_of(listed).devices != known.devices;
-}
-
-// A list that does not have an orphan means that it is gone, unless it may be on a host of the map
-// that cannot be asked.
-void Controller::add_unheard_orphans(const engine::EngineList& listed,
-                                     std::vector<model::Orphan>& seen) const {
-  std::set<std::string> unheard;
-  for (const map::Host* host : map::hosts(state().map))
-    if (!listed.why_unavailable(host->id).empty()) unheard.insert(host->id);
-  for (const auto& [name, orphan] : state().orphans) {
-    if (std::ranges::find(seen, name, &model::Orphan::id) != seen.end()) continue;
-    const std::string& host = orphan.devices.host;
-    if (host.empty() ? !unheard.empty() : unheard.contains(host)) seen.push_back(orphan);
-  }
-}
-
-// From its launch record. A node without a record is assumed to use its whole host.
-model::Orphan Controller::orphan_of(const engine::ListedNode& listed) const {
-  model::Orphan orphan{
-      .id = listed.node, .has_agent = listed.seen.has_agent, .attempt_record = {}, .devices = {}};
-  if (!listed.record || !listed.record->error.empty()) {
-    LS_LOG(warning, "what {} is, which another store has started here, is not known: {}",
-           text(listed.node), listed.record ? listed.record->error : "it has no launch record");
-    return orphan;
-  }
-  const engine::LaunchRecord& launch = *listed.record;
-  orphan.attempt_record = launch.attempt;
-  const map::Host* const host = map::find_host(state().map, launch.host);
-  const auto index = static_cast<std::size_t>(listed.node.id.index);
-  if (launch.attempt && index < launch.attempt->devices.size()) {
-    orphan.devices = launch.attempt->devices[index];
-    if (host)
-      orphan.devices.devices = map::current_indices(*host, orphan.devices.devices, launch.devices);
-    orphan.expected_end = launch.attempt->created + launch.time_left;
-    return orphan;
-  }
-  orphan.devices.host = launch.host;
-  if (host)
-    for (int device = 0; std::cmp_less(device, map::device_count(*host)); ++device)
-      orphan.devices.devices.push_back(device);
-  orphan.expected_end = setup_.clock.now() + launch.time_left;
-  return orphan;
 }
 
 std::vector<std::string> Controller::notices() const {
@@ -764,10 +660,12 @@ void Controller::poll_engine() {
                        !unlisted_orphan_called_ && !setup_.hosts_make_map;
   if (!engine_poll_is_due(is_idle ? kIdlePollInterval : kEnginePollInterval)) return;
   const auto listed = list_engine_nodes();
-  silent_hosts_ = listed ? silent_hosts(*listed) : std::set<std::string>();
+  const bool has_listened =
+      setup_.clock.now() - listening_since_ >= state().settings.host_silent_after;
+  silent_hosts_ = listed && has_listened ? silent_hosts(state(), *listed) : std::set<std::string>();
   if (!listed) return;
-  auto news = news_of_engine(awaited, *listed);
-  for (const model::NodeId& node : missing_given_up_nodes(*listed))
+  auto news = news_of_nodes(state(), awaited, *listed);
+  for (const model::NodeId& node : ended_given_up_nodes(state(), setup_.engine.name(), *listed))
     news.emplace_back(model::NodeSeen{node, {.phase = model::NodePhase::gone}});
   // After a failed commit all come again. The hosts are last: one that is available from now on may
   // have orphans and nodes that counted as gone, and runs start there at once.
@@ -776,47 +674,6 @@ void Controller::poll_engine() {
     if (take_back_nodes(*listed)) (void)update_hosts(*listed);
   }
   if (!news.empty()) (void)process_events(news);
-}
-
-// The hosts that have not answered for `host_silent_after`, though they could.
-std::set<std::string> Controller::silent_hosts(const engine::EngineList& listed) const {
-  if (setup_.clock.now() - listening_since_ < state().settings.host_silent_after) return {};
-  std::set<std::string> silent = listed.silent;
-  for (const map::Host* host : map::hosts(state().map))
-    if (listed.answered && !listed.answered->contains(host->id)) silent.insert(host->id);
-  return silent;
-}
-
-// The given-up nodes of which no process is left.
-std::vector<model::NodeId> Controller::missing_given_up_nodes(
-    const engine::EngineList& listed) const {
-  std::vector<model::NodeId> missing;
-  for (const auto& [id, node] : state().given_up) {
-    if (node.engine != setup_.engine.name()) continue;
-    const auto found = std::ranges::find(listed.nodes, model::NodeName{node.generation, id},
-                                         &engine::ListedNode::node);
-    if (found != listed.nodes.end() ? found->seen.phase == model::NodePhase::gone
-                                    : listed.why_unavailable(node.devices.host).empty())
-      missing.push_back(id);
-  }
-  return missing;
-}
-
-// The news that the list has of these nodes.
-std::vector<model::Event> Controller::news_of_engine(const std::vector<model::NodeId>& awaited,
-                                                     const engine::EngineList& listed) const {
-  std::map<model::NodeName, const model::Observation*> seen;
-  for (const engine::ListedNode& node : listed.nodes) seen.emplace(node.node, &node.seen);
-  const model::Observation gone{.phase = model::NodePhase::gone};
-  std::vector<model::Event> news;
-  for (const model::NodeId& id : awaited) {
-    const model::Node& node = state().nodes.at(id);
-    const auto found = seen.find(name_of(state(), id));
-    if (found == seen.end() && !listed.why_unavailable(node.host).empty()) continue;
-    const model::Observation& what = found == seen.end() ? gone : *found->second;
-    if (is_news(node, what)) news.emplace_back(model::NodeSeen{id, what});
-  }
-  return news;
 }
 
 void Controller::notify_watchers(const std::vector<model::Change>& changes) const {

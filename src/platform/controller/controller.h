@@ -147,10 +147,6 @@ class Controller {
   Result<void> update_hosts(const engine::EngineList& listed);
   Result<void> update_orphans(const engine::EngineList& listed);
   Result<void> take_back_nodes(const engine::EngineList& listed);
-  bool has_other_devices(const model::Orphan& known, const engine::ListedNode& listed) const;
-  void add_unheard_orphans(const engine::EngineList& listed,
-                           std::vector<model::Orphan>& seen) const;
-  model::Orphan orphan_of(const engine::ListedNode& listed) const;
   void log_orphans() const;
   Result<void> resume_listening();
   Result<void> check_widespread_silence();
@@ -170,11 +166,7 @@ class Controller {
   bool engine_poll_is_due(Duration interval) const;
   void poll_engine();
   Result<engine::EngineList> list_engine_nodes();
-  std::set<std::string> silent_hosts(const engine::EngineList& listed) const;
-  std::vector<model::NodeId> missing_given_up_nodes(const engine::EngineList& listed) const;
   std::vector<model::NodeId> awaited_nodes() const;
-  std::vector<model::Event> news_of_engine(const std::vector<model::NodeId>& awaited,
-                                           const engine::EngineList& listed) const;
   void notify_watchers(const std::vector<model::Change>& changes) const;
 
   ControllerSetup setup_;

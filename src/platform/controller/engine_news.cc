@@ -1,0 +1,100 @@
+#include "platform/controller/engine_news.h"
+
+#include <algorithm>
+#include <map>
+
+#include "base/format.h"
+#include "map/query.h"
+
+namespace lockstep::controller {
+namespace {
+
+const std::string kAvailable;  // no reason why a host is unavailable
+
+// True if the node's row does not say this already.
+bool is_news(const model::Node& node, const model::Observation& seen) {
+  return seen.phase == model::NodePhase::gone || !seen.has_agent ||
+         node.pending_reason != model::pending_reason_of(seen) ||
+         (!seen.handle.empty() && seen.handle != node.handle) ||
+         (!seen.incarnation.empty() && seen.incarnation != node.incarnation);
+}
+
+// Its attempt does not wait for it.
+bool is_over(const model::State& state, const model::Node& node) {
+  const model::Attempt* attempt = model::live_attempt(state, node.id.attempt.run);
+  return !attempt || attempt->id != node.id.attempt || node.state == model::NodeState::released;
+}
+
+}  // namespace
+
+bool is_listed(const engine::EngineList& listed, const model::NodeName& node) {
+  return std::ranges::find(listed.nodes, node, &engine::ListedNode::node) != listed.nodes.end();
+}
+
+std::vector<model::Event> news_of_nodes(const model::State& state,
+                                        const std::vector<model::NodeId>& awaited,
+                                        const engine::EngineList& listed) {
+  std::map<model::NodeName, const model::Observation*> seen;
+  for (const engine::ListedNode& node : listed.nodes) seen.emplace(node.node, &node.seen);
+  const model::Observation gone{.phase = model::NodePhase::gone};
+  std::vector<model::Event> news;
+  for (const model::NodeId& id : awaited) {
+    const model::Node& node = state.nodes.at(id);
+    const auto found = seen.find(name_of(state, id));
+    if (found == seen.end() && !listed.why_unavailable(node.host).empty()) continue;
+    const model::Observation& what = found == seen.end() ? gone : *found->second;
+    if (is_news(node, what)) news.emplace_back(model::NodeSeen{id, what});
+  }
+  return news;
+}
+
+std::vector<model::NodeSeen> returned_nodes(const model::State& state,
+                                            const engine::EngineList& listed) {
+  std::vector<model::NodeSeen> returned;
+  for (const engine::ListedNode& one : listed.nodes) {
+    if (one.seen.phase != model::NodePhase::present || !model::has_node(state, one.node) ||
+        state.given_up.contains(one.node.id))
+      continue;
+    const model::Node& node = state.nodes.at(one.node.id);
+    if (is_over(state, node) && listed.why_unavailable(node.host).empty())
+      returned.push_back({node.id, one.seen});
+  }
+  return returned;
+}
+
+std::vector<model::NodeId> ended_given_up_nodes(const model::State& state, std::string_view engine,
+                                                const engine::EngineList& listed) {
+  std::vector<model::NodeId> ended;
+  for (const auto& [id, node] : state.given_up) {
+    if (node.engine != engine) continue;
+    const auto found = std::ranges::find(listed.nodes, model::NodeName{node.generation, id},
+                                         &engine::ListedNode::node);
+    if (found != listed.nodes.end() ? found->seen.phase == model::NodePhase::gone
+                                    : listed.why_unavailable(node.devices.host).empty())
+      ended.push_back(id);
+  }
+  return ended;
+}
+
+std::set<std::string> silent_hosts(const model::State& state, const engine::EngineList& listed) {
+  std::set<std::string> silent = listed.silent;
+  for (const map::Host* host : map::hosts(state.map))
+    if (listed.answered && !listed.answered->contains(host->id)) silent.insert(host->id);
+  return silent;
+}
+
+HostNews news_of_hosts(const model::State& state, const engine::EngineList& listed) {
+  HostNews news;
+  for (const map::Host* host : map::hosts(state.map)) {
+    const auto row = state.hosts.find(host->id);
+    const std::string now = listed.why_closed(host->id);
+    const std::string& before = row == state.hosts.end() ? kAvailable : row->second.unavailable;
+    if (!now.empty()) news.seen.unavailable.emplace(host->id, now);
+    if (now == before) continue;
+    news.changes.push_back(
+        format("host {} is {}{}", host->id, now.empty() ? "available" : "unavailable: ", now));
+  }
+  return news;
+}
+
+}  // namespace lockstep::controller
