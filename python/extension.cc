@@ -2,6 +2,7 @@
 // because they wait for other ranks.
 #include <chrono>
 #include <cstring>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,7 @@
 #include "comm/group/group_ranks.h"
 #include "comm/torch/backend_group.h"
 #include "comm/torch/connect.h"
+#include "comm/torch/launcher_environment.h"
 #include "comm/torch/work.h"
 #include "train.h"
 #include "train/faults.h"
@@ -38,6 +40,13 @@ c10::intrusive_ptr<c10d::Backend> create_backend(const c10::intrusive_ptr<c10d::
                                                      .timeout = timeout});
   if (!backend) comm::raise(backend.error());
   return *std::move(backend);
+}
+
+// For torch's rendezvous, before it reads the environment.
+std::map<std::string, std::string> meet_by_launcher(std::chrono::milliseconds timeout) {
+  auto variables = comm::meet_by_launcher(timeout);
+  if (!variables) comm::raise(variables.error());
+  return *std::move(variables);
 }
 
 // create is called without Python's lock, by any thread, until the process ends.
@@ -66,6 +75,8 @@ pybind11::bytes set_label(const pybind11::bytes& label) {
 PYBIND11_MODULE(_lockstep, module) {
   using GiveUpLock = pybind11::call_guard<pybind11::gil_scoped_release>;
   module.def("create_backend", &lockstep::python::create_backend, GiveUpLock());
+  module.def("meet_by_launcher", &lockstep::python::meet_by_launcher, GiveUpLock());
+  module.def("end_launcher_meeting", &lockstep::comm::end_launcher_meeting);
   module.def("register_device_backend", &lockstep::python::register_device_backend);
   module.def("set_label", &lockstep::python::set_label);
   module.def("shutdown_all", &lockstep::comm::BackendGroup::leave_all, GiveUpLock());

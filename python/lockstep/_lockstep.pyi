@@ -7,6 +7,12 @@ def create_backend(
 ) -> Any:
     """Connects this rank to the others; a torch.distributed C++ Backend."""
 
+def meet_by_launcher(timeout: timedelta) -> dict[str, str]:
+    """The variables that torch's rendezvous needs; empty if no launcher started this process."""
+
+def end_launcher_meeting() -> None:
+    """When the ranks are connected: removes what told them where they meet."""
+
 def register_device_backend(device_type: str, name: str, create: Any) -> None: ...
 def set_label(label: bytes) -> bytes:
     """Sets this thread's flight label, cut to 24 bytes; returns the label before."""

@@ -6,15 +6,12 @@ part, ``lockstep._lockstep``, is loaded when the first group is made.
 
 import importlib
 import os
-import shlex
 import socket
-import sys
-from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
 from lockstep._compiled import communication, leave_groups_at_exit
-from lockstep._torch import by_name
+from lockstep._torch import by_name, launchers
 
 
 def register() -> None:
@@ -31,7 +28,7 @@ def register() -> None:
         # Tensors of GPUs go on to NCCL (_torch/nccl.py).
         devices = ["cpu", "cuda"] if torch.distributed.is_nccl_available() else ["cpu"]
         Backend.register_backend("lockstep", _create, extended_api=True, devices=devices)
-        _explain_missing_launcher()
+        _meet_by_launcher()
         _bind_store_to_loopback()
         if os.environ.get("LOCKSTEP_REPLACE_BACKEND"):
             from lockstep._torch import replace_backend
@@ -40,29 +37,12 @@ def register() -> None:
         by_name.patch_torch()
 
 
-def _explain_missing_launcher() -> None:
-    """In a process without a launcher, torch names the variable that is not set; from now on the
-    error first says which command to use. Torch has no public hook for that: if its own code is
-    not as expected, its message stays."""
+def _meet_by_launcher() -> None:
+    """Ranks of srun and mpirun find each other, and a process without a launcher is told which
+    command to use. Torch has no public hook for that: if its own code is not as expected, it
+    behaves as usual."""
     rendezvous = importlib.import_module("torch.distributed.rendezvous")
-    handlers = getattr(rendezvous, "_rendezvous_handlers", {})
-    if "env" not in handlers:
-        return
-    by_environment = handlers["env"]
-
-    def explained(url: str, **options: Any) -> Iterator[Any]:
-        try:
-            yield from by_environment(url, **options)
-        except ValueError as error:
-            if "expected, but not set" not in str(error):
-                raise
-            script = shlex.join(sys.argv)
-            raise ValueError(
-                f"no launcher has started this process. Type: torchrun --nproc-per-node 2 {script}"
-                f"   or: lockstep run -g 2 -- python {script}   ({error})"
-            ) from None
-
-    handlers["env"] = explained
+    launchers.patch_torch(getattr(rendezvous, "_rendezvous_handlers", {}))
 
 
 def _bind_store_to_loopback() -> None:

@@ -20,6 +20,7 @@
 #include "comm/fabric/address/network_options.h"
 #include "comm/rendezvous/client.h"
 #include "comm/torch/backend.h"
+#include "comm/torch/launcher_environment.h"
 #include "comm/torch/rendezvous_store.h"
 #include "comm/torch/store_rendezvous.h"
 #include "net/crypto.h"
@@ -38,8 +39,9 @@ std::optional<std::string> variable(const char* name) {
 Result<int> number_variable(const char* name) {
   const auto value = variable(name);
   if (!value)
-    return Error{Code::invalid,
-                 format("{} is not set: start ranks by lockstep run, or by torchrun", name)};
+    return Error{
+        Code::invalid,
+        format("{} is not set: start ranks by lockstep run, torchrun, mpirun or srun", name)};
   int number = 0;
   const auto* const end = value->data() + value->size();
   const auto [stop, failure] = std::from_chars(value->data(), end, number);
@@ -71,6 +73,7 @@ Result<std::optional<net::Secret>> secret_from_file() {
 
 Result<net::Secret> secret_of_group(Rendezvous& rendezvous, int rank, const Deadline& deadline) {
   if (auto secret = TRY(secret_from_file())) return *std::move(secret);
+  if (auto secret = launcher_secret()) return *std::move(secret);
   if (rank == 0) {
     const net::Secret secret = net::Secret::random();
     TRY(rendezvous.set("secret", secret.hex()));
@@ -141,7 +144,7 @@ Result<c10::intrusive_ptr<c10d::Store>> store_from_environment(const ConnectOpti
   if (!host)
     return Error{Code::invalid,
                  "neither LOCKSTEP_RENDEZVOUS nor MASTER_ADDR is set: start ranks by lockstep run, "
-                 "or by torchrun"};
+                 "torchrun, mpirun or srun"};
   const int port = TRY(number_variable("MASTER_PORT"));
   if (port > 65535) return Error{Code::invalid, format("MASTER_PORT {} is no port", port)};
   static auto* const open = new OpenStores;  // never destroyed: its threads may outlive statics
@@ -232,6 +235,8 @@ Result<c10::intrusive_ptr<c10d::ProcessGroup>> process_group_at_rendezvous(
 }
 
 Result<c10::intrusive_ptr<c10d::ProcessGroup>> connect_from_environment(Duration timeout) {
+  for (const auto& [name, value] : TRY(meet_by_launcher(timeout)))
+    ::setenv(name.c_str(), value.c_str(), 1);
   const ConnectOptions options{.rank = TRY(number_variable("RANK")),
                                .size = TRY(number_variable("WORLD_SIZE")),
                                .timeout = timeout};
@@ -244,7 +249,9 @@ Result<c10::intrusive_ptr<c10d::ProcessGroup>> connect_from_environment(Duration
     backend = TRY(connect_at_rendezvous(options));
   } else {
     store = TRY(store_from_environment(options));
-    backend = TRY(connect_through_store(store, options));
+    auto connected = connect_through_store(store, options);
+    end_launcher_meeting();
+    backend = TRY(std::move(connected));
   }
   return group_of(std::move(backend), std::move(store));
 }

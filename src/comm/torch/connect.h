@@ -37,8 +37,9 @@ struct ConnectOptions {
   std::shared_ptr<Membership> membership = nullptr;
 };
 
-// A backend whose ranks connect through the store. The secret is that of LOCKSTEP_SECRET_FILE;
-// without it, rank 0 makes one and puts it into the store, which must then be trusted.
+// A backend whose ranks connect through the store. The secret is that of LOCKSTEP_SECRET_FILE, else
+// that of meet_by_launcher(). Without both, rank 0 makes one and puts it into the store, which must
+// then be trusted.
 Result<c10::intrusive_ptr<c10d::Backend>> connect_through_store(
     c10::intrusive_ptr<c10d::Store> store, const ConnectOptions& options);
 
@@ -53,8 +54,9 @@ Result<c10::intrusive_ptr<c10d::ProcessGroup>> process_group_at_rendezvous(
 
 // A process group with this backend, for programs in C++. RANK and WORLD_SIZE give
 // the rank. Ranks connect through LOCKSTEP_RENDEZVOUS, which needs LOCKSTEP_SECRET_FILE. If that is
-// not set, they use a TCPStore at MASTER_ADDR and MASTER_PORT, as under torchrun. Collective: each
-// rank calls it the same number of times. timeout bounds this call and every collective.
+// not set, they use a TCPStore at MASTER_ADDR and MASTER_PORT, as under torchrun; under launchers
+// that do not set these, such as srun, they are set first (launcher_environment.h). Collective:
+// each rank calls it the same number of times. timeout bounds this call and every collective.
 Result<c10::intrusive_ptr<c10d::ProcessGroup>> connect_from_environment(
     Duration timeout = std::chrono::minutes(10));
 

@@ -1,4 +1,4 @@
-// What a list of the engine tells that the state does not have. Pure: each function compares the
+// News of the engine: what its list has and the state does not. Pure: each function compares the
 // list with the state, and the controller makes events of the differences.
 #pragma once
 
@@ -15,7 +15,7 @@ namespace lockstep::controller {
 
 bool is_listed(const engine::EngineList& listed, const model::NodeName& node);
 
-// Of these nodes, which the list has until they are gone.
+// The news of these nodes, which the list has until they are gone.
 std::vector<model::Event> news_of_nodes(const model::State& state,
                                         const std::vector<model::NodeId>& awaited,
                                         const engine::EngineList& listed);

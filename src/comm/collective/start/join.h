@@ -2,11 +2,8 @@
 // comm without the platform.
 //
 // The rendezvous. Under `lockstep run` it is that of the attempt. Elsewhere rank 0 starts a server
-// on a free port and writes its address, with a new secret, into a file that only the user can
-// read. The job determines the file name. The folder is LOCKSTEP_MEETING_FOLDER, else
-// ~/.local/state/lockstep/meetings. It must be shared by all hosts, as home folders on clusters
-// are. The others wait for the file; rank 0 removes it when all are connected. So no port is
-// configured, and none can be in use already.
+// on a free port and tells the others its address, with a new secret, by a MeetingExchange. So no
+// port is configured, and none can be in use already.
 #pragma once
 
 #include <memory>

@@ -20,10 +20,12 @@ struct LauncherVariables {
   const char* launcher;
   const char* rank;
   const char* size;
+  const char* local_rank;
   const char* local_size;                // ranks on this host
   const char* nodes;                     // hosts
   std::vector<const char*> job;          // the variables that together identify the job
   std::vector<const char*> must_be_set;  // else the variables are those of another launcher
+  bool has_pmi = false;                  // PMI_FD is its own
 };
 
 const std::vector<LauncherVariables>& known_launchers() {
@@ -31,6 +33,7 @@ const std::vector<LauncherVariables>& known_launchers() {
       {"lockstep run",
        "RANK",
        "WORLD_SIZE",
+       "LOCAL_RANK",
        "LOCAL_WORLD_SIZE",
        "",
        {"LOCKSTEP_ATTEMPT"},
@@ -38,6 +41,7 @@ const std::vector<LauncherVariables>& known_launchers() {
       {"torchrun",
        "RANK",
        "WORLD_SIZE",
+       "LOCAL_RANK",
        "LOCAL_WORLD_SIZE",
        "",
        {"MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT"},
@@ -45,26 +49,31 @@ const std::vector<LauncherVariables>& known_launchers() {
       {"mpirun of Open MPI",
        "OMPI_COMM_WORLD_RANK",
        "OMPI_COMM_WORLD_SIZE",
+       "OMPI_COMM_WORLD_LOCAL_RANK",
        "OMPI_COMM_WORLD_LOCAL_SIZE",
        "",
        {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"},
        {}},
-      {"mpiexec of MPICH", "PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS", "", {}, {}},
+      {"mpiexec of MPICH",
+       "PMI_RANK",
+       "PMI_SIZE",
+       "MPI_LOCALRANKID",
+       "MPI_LOCALNRANKS",
+       "",
+       {},
+       {"MPI_LOCALNRANKS"},  // srun --mpi=pmi2 sets the first two as well
+       true},
       {"srun",
        "SLURM_PROCID",
        "SLURM_NTASKS",
+       "SLURM_LOCALID",
        "",
        "SLURM_STEP_NUM_NODES",
        {"SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_RESTART_COUNT"},
-       {"SLURM_STEP_ID"}},
+       {"SLURM_STEP_ID"},
+       true},
   };
   return *all;
-}
-
-std::optional<std::string> value_of(const Environment& environment, std::string_view name) {
-  const auto found = environment.find(std::string(name));
-  if (found == environment.end() || found->second.empty()) return std::nullopt;
-  return found->second;
 }
 
 Result<int> number_in(const Environment& environment, const char* name) {
@@ -98,11 +107,14 @@ Result<LaunchedRank> read(const LauncherVariables& dialect, const Environment& e
     const auto value = number_in(environment, name);
     return value && *value == number;
   };
+  if (auto number = number_in(environment, dialect.local_rank)) launch.local_rank = *number;
+  if (auto number = number_in(environment, dialect.local_size)) launch.local_size = *number;
+  if (dialect.has_pmi) launch.pmi_fd = value_of(environment, "PMI_FD");
   launch.one_host = is(dialect.local_size, launch.size) || is(dialect.nodes, 1);
   std::string named;
   for (const auto* name : dialect.job) named += value_of(environment, name).value_or("") + "/";
   if (named.find_first_not_of('/') == std::string::npos) {
-    if (!launch.one_host)
+    if (!launch.one_host && !launch.pmi_fd)
       return Error{Code::invalid,
                    format("{} does not name its job, by which ranks on several hosts could find "
                           "each other: set MASTER_ADDR, RANK and WORLD_SIZE, or use lockstep run",
@@ -116,10 +128,16 @@ Result<LaunchedRank> read(const LauncherVariables& dialect, const Environment& e
 
 }  // namespace
 
+std::optional<std::string> value_of(const Environment& environment, std::string_view name) {
+  const auto found = environment.find(std::string(name));
+  if (found == environment.end() || found->second.empty()) return std::nullopt;
+  return found->second;
+}
+
 Result<LaunchedRank> launched_rank_of(const Environment& environment, const std::string& parent) {
   for (const auto& dialect : known_launchers())
     if (matches_environment(dialect, environment)) return read(dialect, environment, parent);
-  return Error{Code::invalid,
+  return Error{Code::not_found,
                "no launcher has said which rank this is: start it by lockstep run, torchrun, "
                "mpirun or srun, or set RANK and WORLD_SIZE"};
 }

@@ -4,7 +4,9 @@
 // (SLURM_PROCID). The innermost launcher counts: mpirun within a Slurm job is mpirun.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/os/environment.h"
 #include "base/result.h"
@@ -17,10 +19,16 @@ struct LaunchedRank {
   int size = 1;
   bool one_host = false;  // the launcher declares that all ranks are on this host
   std::string job;        // equal on all ranks of one start, and unique; valid as a file name
+  std::optional<int> local_rank{}, local_size{};  // on this host, if the launcher says them
+  // The descriptor of the launcher's key-value space; none: it has none.
+  std::optional<std::string> pmi_fd{};
 };
 
+// Nullopt: not set, or empty.
+std::optional<std::string> value_of(const Environment& environment, std::string_view name);
+
 // parent: identifies the process that started this one, for launchers that do not identify their
-// job.
+// job. Code::not_found: no launcher has started this process.
 Result<LaunchedRank> launched_rank_of(const Environment& environment, const std::string& parent);
 // For this process.
 Result<LaunchedRank> own_launched_rank();

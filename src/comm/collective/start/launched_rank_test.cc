@@ -15,7 +15,6 @@ LaunchedRank launch(const Environment& environment, const std::string& parent = 
 std::string refusal(const Environment& environment) {
   const auto result = launched_rank_of(environment, "77-1");
   if (result) return "taken";
-  EXPECT_EQ(result.error().code, Code::invalid);
   return result.error().message;
 }
 
@@ -51,10 +50,33 @@ TEST(LaunchedRank, MpirunWithinASlurmJobIsMpirun) {
   EXPECT_EQ(launch(both).rank, 3);
 }
 
+TEST(LaunchedRank, RanksOfSrunWithPmiAreSruns) {
+  auto pmi = kSrun;
+  pmi.insert({{"PMI_RANK", "5"}, {"PMI_SIZE", "8"}, {"PMI_FD", "7"}, {"SLURM_LOCALID", "1"}});
+  EXPECT_EQ(launch(pmi).launcher, "srun");
+  EXPECT_EQ(launch(pmi).pmi_fd, "7");
+  EXPECT_EQ(launch(pmi).local_rank, 1);
+}
+
+TEST(LaunchedRank, MpiexecWithinASlurmJobIsMpiexec) {
+  auto both = kSrun;
+  both.insert(kMpich.begin(), kMpich.end());
+  both["PMI_FD"] = "9";
+  EXPECT_EQ(launch(both).rank, 1);
+  EXPECT_EQ(launch(both).pmi_fd, "9");
+}
+
+TEST(LaunchedRank, RanksOfOpenMpiDoNotUseTheKeyValueSpaceOfAnOuterLauncher) {
+  auto inner = kOpenMpi;
+  inner["PMI_FD"] = "7";
+  EXPECT_EQ(launch(inner).pmi_fd, std::nullopt);
+}
+
 TEST(LaunchedRank, ABatchScriptOfSlurmIsNoRank) {
   auto batch = kSrun;
   batch.erase("SLURM_STEP_ID");
   EXPECT_NE(refusal(batch).find("no launcher has said which rank this is"), std::string::npos);
+  EXPECT_EQ(launched_rank_of(batch, "").error().code, Code::not_found);
 }
 
 TEST(LaunchedRank, RanksOfOneStartShareAJobThatOthersDoNot) {
@@ -78,6 +100,8 @@ TEST(LaunchedRank, WhatCannotBeIsRefusedByName) {
   several_hosts["MPI_LOCALNRANKS"] = "1";
   EXPECT_NE(refusal(several_hosts).find("mpiexec of MPICH does not name its job"),
             std::string::npos);
+  several_hosts["PMI_FD"] = "7";  // by which they find each other
+  EXPECT_FALSE(launch(several_hosts).one_host);
 }
 
 }  // namespace
