@@ -141,6 +141,8 @@ class Checker {
       return location.at("cores").error("must be positive; leave it out if it is unknown");
     TRY(check_link(host.to_leaf, location.at("to_leaf")));
     TRY(check_link(host.between_islands, location.at("between_islands")));
+    if (auto checked = check_labels(host.labels); !checked)
+      return location.at("labels").error(checked.error().message);
     std::set<std::pair<DeviceKind, int>> numbers;
     std::set<std::string> uuids;
     return check_all(host.islands, "islands", "island", location,

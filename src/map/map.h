@@ -13,6 +13,7 @@
 
 #include "base/result.h"
 #include "base/units.h"
+#include "map/labels.h"
 #include "text/record.h"
 
 namespace lockstep::map {
@@ -96,6 +97,7 @@ struct Host {
   LinkSpeed to_leaf;
   LinkSpeed between_islands;
   std::vector<Island> islands;
+  Labels labels = {};
   bool operator==(const Host&) const = default;
 
   static constexpr auto fields() {
@@ -107,7 +109,8 @@ struct Host {
         field("cores", &Host::cores, "CPU cores; null: unknown"),
         field("to_leaf", &Host::to_leaf, "link to its leaf switch"),
         field("between_islands", &Host::between_islands, "link between its islands"),
-        required(field("islands", &Host::islands, "groups of close devices")));
+        required(field("islands", &Host::islands, "groups of close devices")),
+        field("labels", &Host::labels, "for which runs may ask, such as rack: a3"));
   }
 };
 

@@ -71,7 +71,7 @@ std::string host_sums(const std::vector<const Host*>& all) {
 }
 
 // With its id if its name differs: errors and placements identify hosts by id.
-std::string host_label(const Host& host) {
+std::string host_title(const Host& host) {
   if (name_of(host) == host.id) return "host " + host.id;
   return format("host {} ({})", host.name, host.id);
 }
@@ -135,8 +135,10 @@ class Tree {
         host.cores ? format("; {}", counted(static_cast<std::size_t>(*host.cores), "core")) : "";
     bool has_gpus = false;
     for (const Device* device : devices(host)) has_gpus |= device->kind == DeviceKind::gpu;
-    add(indent, branch(is_last), host_label(host), host_sums({&host}) + (has_gpus ? cores : ""),
-        joined(links, "; "));
+    const std::string labels =
+        host.labels.empty() ? "" : format("; labels {}", labels_text(host.labels));
+    add(indent, branch(is_last), host_title(host),
+        host_sums({&host}) + (has_gpus ? cores : "") + labels, joined(links, "; "));
     for (std::size_t i = 0; i < host.islands.size(); ++i)
       add_island(host.islands[i], i, below(indent, is_last), i + 1 == host.islands.size());
   }

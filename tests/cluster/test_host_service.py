@@ -78,6 +78,20 @@ def test_a_second_service_and_a_host_that_has_not_joined_are_errors(joined: Join
     assert missing.returncode != 0 and "`lockstep host token NAME`" in missing.stderr
 
 
+def test_a_run_gets_a_host_with_the_label_that_it_asks_for(joined: Joined) -> None:
+    cluster = joined.cluster
+    labelled = cluster.ok("host", "label", "b", "--label", "rack=a3", "--label", "zone=z")
+    assert "LABELS" in labelled and "rack=a3, zone=z" in labelled
+    cluster.ok("host", "label", "b", "--label", "zone=")
+    assert "labels rack=a3" in cluster.ok("map")
+    run = joined.submit("echo on $LOCKSTEP_HOST_ID", "--constraint", "rack=a3", nodes=1)
+    assert cluster.ended(run)["state"] == "succeeded"
+    assert cluster.logs(run) == ["on b"]
+    refused = cluster.command("run", "--detach", "--constraint", "rack=a4", "--", "true", cwd="/")
+    assert refused.returncode != 0
+    assert "no host has rack=a4: hosts have rack=a3" in refused.stderr
+
+
 def test_a_daemon_of_its_own_machine_takes_no_host(cluster: Cluster) -> None:
     refused = cluster.command("host", "token", "gpu1")
     assert refused.returncode == 2 and "--engine hosts" in refused.stderr

@@ -25,6 +25,10 @@ west:
       ansible_user: root
       lockstep_host_users: [ann]
       lockstep_host_environment: {LOCKSTEP_NOTE: "a b"}
+      rack: a3
+      row: 7
+      db_password: hunter2
+      note: some words
 """
 
 
@@ -94,6 +98,7 @@ def test_hosts_of_an_inventory_join_once_in_the_pod_of_their_group(
     assert add(cluster, package, inventory) > 0
     (view,) = cluster.json("host", "ls")["hosts"]
     assert (view["id"], view["pod"], view["unavailable"]) == ("gpu1", "west", "")
+    assert view["labels"] == {"rack": "a3", "row": "7"}
     assert add(cluster, package, inventory) == 0
     assert host.as_root("cat /etc/lockstep/host.env").splitlines()[-1] == 'LOCKSTEP_NOTE="a b"'
     assert host.as_root("cat /etc/lockstep/users") == "ann\n"

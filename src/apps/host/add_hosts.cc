@@ -85,6 +85,8 @@ class HostAdder {
     adder.options_.answer_limit = TRY(duration_option("--timeout", flags.timeout));
     adder.options_.packages =
         TRY(host_setup::packages_at(TRY(package_path(flags)), adder.options_.version));
+    adder.labels_ = TRY(map::parse_labels(flags.labels));
+    TRY(map::check_labels(adder.labels_));
     if (!flags.only_copy) adder.cluster_ = TRY(HostCluster::find(flags.url));
     return adder;
   }
@@ -111,6 +113,7 @@ class HostAdder {
                                       .token = TRY(cluster_->token(id, flags_.pod)),
                                       .address = flags_.address};
     print_step(TRY(host_setup::join(ssh_, host.target, order, options_.answer_limit)));
+    if (!labels_.empty()) TRY(set_labels(id, labels_));
     const auto view = cluster_->await_service(id, options_.answer_limit);
     if (!view) return error_with_log(view.error(), host.target);
     host.host = id;
@@ -128,6 +131,7 @@ class HostAdder {
   host_setup::SetUpOptions options_;
   host_setup::OpenSsh ssh_;
   std::optional<HostCluster> cluster_;
+  map::Labels labels_;
 };
 
 }  // namespace

@@ -55,6 +55,10 @@ Result<int> add_inventory(const HostFlags& flags) {
   variables["lockstep_host_package"] = TRY(package_for_all(TRY(package_path(flags)))).string();
   variables["lockstep_host_control_command"] = TRY(own_program());
   if (!flags.only_copy) variables["lockstep_host_url"] = TRY(HostCluster::find(flags.url)).url();
+  if (!flags.labels.empty())
+    return Error{Code::invalid,
+                 "host add --inventory: the labels are variables of the inventory's hosts, such as "
+                 "rack: a3; leave --label out"};
   if (!flags.pod.empty()) variables["lockstep_host_pod"] = flags.pod;
   std::vector<std::string> words = {"ansible-playbook", "--inventory",
                                     fs::absolute(flags.inventory).string(), "--extra-vars",

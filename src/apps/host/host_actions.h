@@ -17,26 +17,28 @@ struct HostFlags {
   std::string action;
   std::vector<std::string> hosts;
   std::string reason;
-  std::string package;         // of add: a file or a folder; empty: those beside this program
-  std::string pod;             // of add and token
-  std::string name;            // of add and rm: the host's id on the map; empty: from its target
-  std::string url;             // of add: the daemon's, as hosts reach it; empty: as the daemon says
-  bool only_copy = false;      // of add
-  std::string inventory;       // of add: of Ansible
-  std::string token_file;      // of join; empty: standard input
-  bool lost = false;           // of rm
-  bool yes = false;            // of dead
-  std::string address;         // of add and join: where other hosts reach this one
-  bool install = false;        // of serve
-  bool uninstall = false;      // of serve
-  std::string timeout = "1m";  // of add and rm: for an answer of a host
+  std::string package;     // of add: a file or a folder; empty: those beside this program
+  std::string pod;         // of add and token
+  std::string name;        // of add and rm: the host's id on the map; empty: from its target
+  std::string url;         // of add: the daemon's, as hosts reach it; empty: as the daemon says
+  bool only_copy = false;  // of add
+  std::string inventory;   // of add: of Ansible
+  std::vector<std::string> labels;  // of add and label: KEY=VALUE
+  std::string token_file;           // of join; empty: standard input
+  bool lost = false;                // of rm
+  bool yes = false;                 // of dead
+  std::string address;              // of add and join: where other hosts reach this one
+  bool install = false;             // of serve
+  bool uninstall = false;           // of serve
+  std::string timeout = "1m";       // of add and rm: for an answer of a host
   bool json = false;
 };
 
-// Each returns the exit code. list and change talk to the daemon.
+// Each returns the exit code. These talk to the daemon.
 Result<int> list_hosts(const HostFlags& flags);
 Result<int> change_hosts(const HostFlags& flags, model::HostState state);
 Result<int> declare_hosts_dead(const HostFlags& flags);
+Result<int> label_hosts(const HostFlags& flags);
 // Describes this machine, without a daemon.
 Result<int> print_inventory(const HostFlags& flags);
 

@@ -107,6 +107,12 @@ Result<api::HostView> HostCluster::await_service(const std::string& host, Durati
                                      host::without_fingerprint(url_), text(limit))};
 }
 
+Result<api::HostList> set_labels(const std::string& host, const map::Labels& labels) {
+  client::Client client = TRY(connect_to_daemon());
+  return client.call(api::kHostLabels, {.path = client::Path::of_host(host),
+                                        .request = {.by = user_name(), .labels = labels}});
+}
+
 Result<bool> remove_from_map(const std::string& host) {
   auto client = TRY(find_chosen_daemon());
   if (!client) return false;

@@ -30,6 +30,9 @@ class HostCluster {
   std::string url_;
 };
 
+// Sets labels of the host in the chosen daemon.
+Result<api::HostList> set_labels(const std::string& host, const map::Labels& labels);
+
 // Takes the host off the map of the chosen daemon; false: no daemon runs, or it does not know it.
 Result<bool> remove_from_map(const std::string& host);
 

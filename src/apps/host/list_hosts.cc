@@ -13,16 +13,28 @@ namespace lockstep::cli {
 namespace {
 
 std::string hosts_table(const api::HostList& list) {
-  Table table({"HOST", "POD", "STATE", "FREE", "DEVICES", "RUNS", "SINCE", "REASON"});
+  const bool has_labels = std::ranges::any_of(
+      list.hosts, [](const api::HostView& host) { return !host.labels.empty(); });
+  std::vector<std::string> titles = {"HOST",    "POD",  "STATE", "FREE",
+                                     "DEVICES", "RUNS", "SINCE", "REASON"};
+  if (has_labels) titles.insert(titles.end() - 1, "LABELS");
+  Table table(titles);
   const Time now = SystemClock().now();
-  for (const api::HostView& host : list.hosts)
-    table.add({host.id, host.pod.empty() ? "-" : host.pod,
-               std::string(host.unavailable.empty() ? model::displayed_host_state(host.state)
-                                                    : "unavailable"),
-               format("{}", host.free), format("{}", host.devices),
-               host.runs.empty() ? "-" : joined(host.runs, " "),
-               host.since ? age(*host.since, now) : "-",
-               host.unavailable.empty() ? host.reason : host.unavailable});
+  for (const api::HostView& host : list.hosts) {
+    std::vector<std::string> cells = {
+        host.id,
+        host.pod.empty() ? "-" : host.pod,
+        std::string(host.unavailable.empty() ? model::displayed_host_state(host.state)
+                                             : "unavailable"),
+        format("{}", host.free),
+        format("{}", host.devices),
+        host.runs.empty() ? "-" : joined(host.runs, " "),
+        host.since ? age(*host.since, now) : "-",
+        host.unavailable.empty() ? host.reason : host.unavailable};
+    if (has_labels)
+      cells.insert(cells.end() - 1, host.labels.empty() ? "-" : map::labels_text(host.labels));
+    table.add(std::move(cells));
+  }
   return fit_to_terminal(table);
 }
 

@@ -24,7 +24,7 @@ constexpr Names kNames[] = {
     {"after", "--after", kRunValue},  {"checkpoint_folder", "--checkpoint-folder", kFolderValue},
     {"venv", "--venv", kFolderValue}, {"mounts", "--mount", kFolderValue},
     {"module", "--module", "NAME"},   {"image", "--image", "NAME"},
-    {"conda", "--conda", "NAME"},
+    {"conda", "--conda", "NAME"},     {"labels", "--constraint", "KEY=VALUE"},
 };
 
 // The command comes after --, env has forms of its own, the fields of needs are options, the
@@ -144,6 +144,18 @@ void SpecOptions::add(CLI::App& command, const Field<Record, Value>& field,
       if (!words->empty()) part(spec).*member = *words;
       return {};
     });
+  } else if constexpr (std::is_same_v<Value, std::optional<map::Labels>>) {
+    auto words = std::make_shared<std::vector<std::string>>();
+    command.add_option(names, *words, format("{}; repeatable", field.help))
+        ->type_name(std::string(type))
+        ->allow_extra_args(false);
+    setters_.push_back([words, part, member, name](model::RunSpec& spec) -> Result<void> {
+      if (words->empty()) return {};
+      auto labels = map::parse_labels(*words);
+      if (!labels) return std::move(labels).error().with_context(name);
+      part(spec).*member = *std::move(labels);
+      return {};
+    });
   } else {
     auto words = std::make_shared<std::string>();
     auto* option = command.add_option(names, *words, help_of(field))
@@ -164,7 +176,7 @@ void SpecOptions::add_to(CLI::App& command) {
   const auto add_fields = [&]<class Record>(Record& (*part)(model::RunSpec&)) {
     for_each_field<Record>([&]<class Value>(const Field<Record, Value>& field) {
       if constexpr (requires { OptionValue<Value>::from(""); } || std::is_same_v<Value, bool> ||
-                    WordList<Value>) {
+                    WordList<Value> || std::is_same_v<Value, std::optional<map::Labels>>) {
         if (std::ranges::find(kNoOptions, field.name) == std::end(kNoOptions))
           add(command, field, part);
       }

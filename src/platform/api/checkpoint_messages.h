@@ -32,6 +32,7 @@ struct CheckpointPartRequest {
   std::int64_t step = 0;
   std::string name{};
   std::int64_t offset = 0;
+  std::optional<bool> damaged{};
 
   bool operator==(const CheckpointPartRequest&) const = default;
 
@@ -40,7 +41,9 @@ struct CheckpointPartRequest {
         required(field("step", &CheckpointPartRequest::step, "of the checkpoint")),
         required(field("name", &CheckpointPartRequest::name, "of the file")),
         required(
-            field("offset", &CheckpointPartRequest::offset, "of the first byte that is wanted")));
+            field("offset", &CheckpointPartRequest::offset, "of the first byte that is wanted")),
+        field("damaged", &CheckpointPartRequest::damaged,
+              "the file that came before does not have its checksum: from another host"));
   }
 };
 

@@ -40,6 +40,18 @@ struct HostDeadRequest {
   }
 };
 
+struct HostLabelsRequest {
+  std::string by;
+  map::Labels labels;
+
+  static constexpr auto fields() {
+    return record<HostLabelsRequest>(
+        field("by", &HostLabelsRequest::by, "who sets them, for the record"),
+        required(field("labels", &HostLabelsRequest::labels,
+                       "those to set; an empty value removes the label, others stay")));
+  }
+};
+
 struct JoinTokenRequest {
   std::optional<std::string> pod{};
 

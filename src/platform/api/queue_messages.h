@@ -209,6 +209,7 @@ struct HostView {
   int free = 0;
   std::vector<std::string> runs;
   std::vector<model::AuditEntry> events;
+  map::Labels labels;
 
   static constexpr auto fields() {
     return record<HostView>(
@@ -222,7 +223,8 @@ struct HostView {
         field("devices", &HostView::devices, "that it has"),
         field("free", &HostView::free, "of them held by no run"),
         field("runs", &HostView::runs, "the runs that hold devices there"),
-        field("events", &HostView::events, "what was changed of it, oldest first"));
+        field("events", &HostView::events, "what was changed of it, oldest first"),
+        field("labels", &HostView::labels, "for which runs may ask, such as rack: a3"));
   }
 };
 

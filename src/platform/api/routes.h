@@ -322,6 +322,14 @@ inline constexpr TypedRoute<None, HostDeadRequest, HostList> kHostDead{
     "HostDeadRequest",
     "HostList",
     "say that a host's machine is off: its nodes count as gone, and their runs start elsewhere"};
+inline constexpr TypedRoute<None, HostLabelsRequest, HostList> kHostLabels{
+    "POST",
+    "/api/v1/hosts/{host}/labels",
+    Caller::user,
+    RouteErrors::run_not_found_or_storage_full,
+    "HostLabelsRequest",
+    "HostList",
+    "set labels of a host, for which runs may ask"};
 inline constexpr TypedRoute<HostReportQuery, ServiceReport, ServiceOrders> kHostReport{
     "POST",
     "/api/v1/hosts/{host}/report",
@@ -406,7 +414,7 @@ inline constexpr TypedRoute<HeartbeatQuery, CheckpointPartRequest, CheckpointPar
         "CheckpointPart",
         "an agent gets a part of a file of that checkpoint from a host that has it"};
 
-inline constexpr std::array<const Route*, 44> kRoutes = {
+inline constexpr std::array<const Route*, 45> kRoutes = {
     &kHealth,      &kOpenapi,      &kVersion,        &kMap,
     &kSubmit,      &kPlan,         &kRuns,           &kRun,
     &kStop,        &kResume,       &kRemove,         &kHold,
@@ -417,6 +425,7 @@ inline constexpr std::array<const Route*, 44> kRoutes = {
     &kHostReport,  &kCollect,      &kKeptFiles,      &kOrphans,
     &kStopOrphan,  &kAdoptOrphan,  &kHeartbeat,      &kUpload,
     &kUploadParts, &kNodeUpload,   &kNodeFiles,      &kHostDead,
-    &kSetMeasured, &kHostFiles,    &kNodeCheckpoint, &kNodeCheckpointPart};
+    &kSetMeasured, &kHostFiles,    &kNodeCheckpoint, &kNodeCheckpointPart,
+    &kHostLabels};
 
 }  // namespace lockstep::api

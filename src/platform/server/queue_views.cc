@@ -205,6 +205,7 @@ api::HostList host_list(const model::State& state) {
       auto& view = list.hosts.emplace_back();
       view.id = host->id;
       view.pod = pod.name;
+      view.labels = host->labels;
       view.devices = view.free = static_cast<int>(map::device_count(*host));
       for (const RunDevices& share : there[host->id]) {
         view.free -= share.devices;

@@ -68,6 +68,7 @@ RouteHandlers::Handler RouteHandlers::handler_for(const api::Route& route) {
       {&api::kJoinHost, &H::handle<api::kJoinHost, &H::join_host>},
       {&api::kRemoveHost, &H::handle<api::kRemoveHost, &H::remove_host>},
       {&api::kHostDead, &H::handle<api::kHostDead, &H::declare_host_dead>},
+      {&api::kHostLabels, &H::handle<api::kHostLabels, &H::label_host>},
       {&api::kHostReport, &H::handle<api::kHostReport, &H::host_report>},
       {&api::kCollect, &H::handle<api::kCollect, &H::collect>},
       {&api::kKeptFiles, &H::handle<api::kKeptFiles, &H::kept_files>},
@@ -267,6 +268,12 @@ Result<api::HostList> RouteHandlers::remove_host(const RouteCall<api::kRemoveHos
 Result<api::HostList> RouteHandlers::declare_host_dead(const RouteCall<api::kHostDead>& call) {
   TRY(host_calls_.declare_dead(
       {.host = call.path_parameters.front(), .by = actor_of(call.caller, call.request.by)}));
+  return host_list(state());
+}
+
+Result<api::HostList> RouteHandlers::label_host(const RouteCall<api::kHostLabels>& call) {
+  TRY(setup_.controller.apply_operator_event(model::LabelHost{
+      call.path_parameters.front(), call.request.labels, actor_of(call.caller, call.request.by)}));
   return host_list(state());
 }
 

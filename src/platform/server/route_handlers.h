@@ -78,6 +78,7 @@ class RouteHandlers {
   Result<api::JoinAnswer> join_host(const RouteCall<api::kJoinHost>& call);
   Result<api::HostList> remove_host(const RouteCall<api::kRemoveHost>& call);
   Result<api::HostList> declare_host_dead(const RouteCall<api::kHostDead>& call);
+  Result<api::HostList> label_host(const RouteCall<api::kHostLabels>& call);
   Result<void> host_report(const RouteCall<api::kHostReport>& call,
                            const Reply<api::ServiceOrders>& reply);
   Result<api::CollectAnswer> collect(const RouteCall<api::kCollect>& call);

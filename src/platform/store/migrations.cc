@@ -353,12 +353,17 @@ constexpr std::string_view kMeasured[] = {
     ) strict)",
 };
 
-constexpr std::array<std::span<const std::string_view>, 25> kMigrations = {
-    kRunsAndAttempts, kInsight,      kHangAndResume, kBounds,       kRequests,
-    kControl,         kPreemptions,  kShares,        kEvents,       kWeights,
-    kFaults,          kGenerations,  kClock,         kOrphans,      kStopReasons,
-    kFieldNames,      kEndedRuns,    kUnreachable,   kAgents,       kEngines,
-    kJoinedHosts,     kGivenUpNodes, kLeases,        kLastProgress, kMeasured};
+// As JSON.
+constexpr std::string_view kLabels[] = {
+    "alter table hosts add column labels text not null default '{}'",
+};
+
+constexpr std::array<std::span<const std::string_view>, 26> kMigrations = {
+    kRunsAndAttempts, kInsight, kHangAndResume, kBounds,       kRequests,  kControl,
+    kPreemptions,     kShares,  kEvents,        kWeights,      kFaults,    kGenerations,
+    kClock,           kOrphans, kStopReasons,   kFieldNames,   kEndedRuns, kUnreachable,
+    kAgents,          kEngines, kJoinedHosts,   kGivenUpNodes, kLeases,    kLastProgress,
+    kMeasured,        kLabels};
 
 Result<bool> has_table(Database& database, std::string_view name) {
   const auto found = TRY(database.rows<std::string>(

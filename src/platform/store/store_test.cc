@@ -125,7 +125,8 @@ model::HostRow full_host() {
           7,
           std::string(64, 'c'),
           "3f9c",
-          Time(Duration(6))};
+          Time(Duration(6)),
+          {{"rack", "a3"}}};
 }
 std::vector<model::Change> all_rows() {
   return {full_run(),

@@ -140,7 +140,8 @@ struct Table<model::HostRow> {
                       column("unavailable", &Host::unavailable), column("pod", &Host::pod),
                       column("facts", &Host::facts), column("next_facts", &Host::next_facts),
                       column("credential", &Host::credential), column("claim", &Host::claim),
-                      column("machine", &Host::machine), column("joined", &Host::joined));
+                      column("machine", &Host::machine), column("joined", &Host::joined),
+                      column("labels", &Host::labels));
   }
 };
 

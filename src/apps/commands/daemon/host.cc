@@ -9,7 +9,8 @@
 namespace lockstep::cli {
 namespace {
 
-constexpr auto kHostActions = "ls|cordon|drain|release|dead|add|rm|inventory|token|join|serve";
+constexpr auto kHostActions =
+    "ls|cordon|drain|release|dead|label|add|rm|inventory|token|join|serve";
 
 struct Change {
   std::string_view name;
@@ -23,8 +24,9 @@ struct OtherAction {
   std::string_view name;
   Result<int> (*run)(const HostFlags& flags);
 };
-constexpr std::array<OtherAction, 8> kOthers = {{{"ls", list_hosts},
+constexpr std::array<OtherAction, 9> kOthers = {{{"ls", list_hosts},
                                                  {"dead", declare_hosts_dead},
+                                                 {"label", label_hosts},
                                                  {"add", add_hosts},
                                                  {"rm", remove_hosts},
                                                  {"inventory", print_inventory},
@@ -70,6 +72,12 @@ void add_host(CLI::App& app, Action& action) {
                    "of add and token: in which the map has the host; else default")
       ->type_name("NAME");
   command
+      ->add_option("--label", flags->labels,
+                   "of add and label: sets a label, for which runs may ask with --constraint; KEY= "
+                   "removes it; repeatable")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+  command
       ->add_option("--as", flags->name,
                    "of add and rm: the host's id on the map; else the name of the target")
       ->type_name("NAME");
@@ -107,8 +115,10 @@ void add_host(CLI::App& app, Action& action) {
   command->footer(
       "cordon, drain: no run starts there any more, those that are there go on to their end; drain "
       "says\nthat the host is to be taken away. release: it is given to runs again. dead: its "
-      "machine is off, so\nits nodes count as gone and their runs start again elsewhere. add: "
-      "copies Lockstep to machines by\nSSH, lets them join the cluster, starts their services, and "
+      "machine is off, so\nits nodes count as gone and their runs start again elsewhere. label: "
+      "sets labels, "
+      "for which runs may\nask. add: copies Lockstep to machines by\nSSH, lets them join the "
+      "cluster, starts their services, and "
       "prints what they have. An added host\ngets the new package. rm: takes a host off the map, "
       "and removes Lockstep there. inventory: what this\nmachine has; it needs no daemon.\n\n"
       "token: a secret with which a machine joins once, within an hour. join: on that machine, "
@@ -118,6 +128,7 @@ void add_host(CLI::App& app, Action& action) {
       "  lockstep host ls\n"
       "  lockstep host drain node-3 --reason \"its fan is loud\"\n"
       "  lockstep host dead node-3\n"
+      "  lockstep host label node-3 node-4 --label rack=a3\n"
       "  lockstep host add ann@gpu1 ann@gpu2 --package lockstep-0.1.0-Linux.tar.gz\n"
       "  lockstep host add --inventory hosts.yml\n"
       "  lockstep host inventory --json\n"

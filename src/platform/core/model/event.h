@@ -83,6 +83,12 @@ struct HostDead {
   std::string host;
   std::string by;
 };
+// An operator sets labels of a host that has joined; an empty value removes the label.
+struct LabelHost {
+  std::string host;
+  map::Labels labels;
+  std::string by;
+};
 // An operator has measured how fast ranks of hosts that joined reach one another. It replaces what
 // was measured before.
 struct SetMeasured {
@@ -156,9 +162,9 @@ struct ClockChanged {
 };
 
 using Event = std::variant<SubmitRun, StopRun, ResumeRun, HoldRun, ReleaseRun, SetPriority, SetHost,
-                           AdmitHost, DescribeHost, RemoveHost, HostDead, SetMeasured, SetLimit,
-                           SetWeight, NodeReport, NodeSeen, HostsSeen, OrphansListed, StopOrphan,
-                           AdoptOrphan, Tick, DaemonStarted, ClockChanged>;
+                           AdmitHost, DescribeHost, RemoveHost, HostDead, LabelHost, SetMeasured,
+                           SetLimit, SetWeight, NodeReport, NodeSeen, HostsSeen, OrphansListed,
+                           StopOrphan, AdoptOrphan, Tick, DaemonStarted, ClockChanged>;
 
 // Start the agents of the attempt's nodes. Idempotent: the engine starts no node twice.
 struct SubmitGang {

@@ -20,6 +20,7 @@ map::ClusterMap map_of_hosts(const std::map<std::string, HostRow>& hosts,
     leaf.name = "leaf-0";
     leaf.hosts.push_back(*host.facts);
     leaf.hosts.back().id = id;
+    leaf.hosts.back().labels = host.labels;
   }
   map::ClusterMap map{rest.name, rest.between_pods, {}, rest.measured};
   for (auto& [name, leaf] : leaves) map.pods.push_back({std::string(name), {}, {std::move(leaf)}});
@@ -29,7 +30,8 @@ map::ClusterMap map_of_hosts(const std::map<std::string, HostRow>& hosts,
 bool changes_map(const HostRow* before, const HostRow& after) {
   if (!before) return after.facts.has_value();
   return before->facts != after.facts ||
-         (after.facts && pod_name_of(*before) != pod_name_of(after));
+         (after.facts &&
+          (pod_name_of(*before) != pod_name_of(after) || before->labels != after.labels));
 }
 
 }  // namespace lockstep::model

@@ -10,7 +10,8 @@
 namespace lockstep::model {
 
 // The hosts that have facts, in pods of one leaf each. Pods and hosts are in the order of their
-// names. The cluster's name, the link between pods and the measurements are those of `rest`.
+// names. Labels are those of the rows. The cluster's name, the link between pods and the
+// measurements are those of `rest`.
 map::ClusterMap map_of_hosts(const std::map<std::string, HostRow>& hosts,
                              const map::ClusterMap& rest = {});
 

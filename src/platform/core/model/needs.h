@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "base/units.h"
+#include "map/labels.h"
 #include "map/map.h"
 #include "text/record.h"
 
@@ -16,6 +17,7 @@ struct Needs {
   Bytes memory{};                         // main memory for this node alone
   std::optional<map::DeviceKind> kind{};  // of all devices of the host
   Bytes device_memory{};                  // minimum for each device of the host
+  std::optional<map::Labels> labels{};    // that the host has; none: whichever
   auto operator<=>(const Needs&) const = default;
 
   static constexpr auto fields() {
@@ -26,13 +28,14 @@ struct Needs {
               "main memory of each node for the run alone, such as 64 GiB"),
         field("kind", &Needs::kind, "only devices of this kind"),
         field("device_memory", &Needs::device_memory,
-              "memory that each device has at least, such as 40 GiB"));
+              "memory that each device has at least, such as 40 GiB"),
+        field("labels", &Needs::labels, "only hosts with these labels, such as rack: a3"));
   }
 };
 
-// The needs that depend on the hardware only, not on other runs of the host.
+// The needs that depend on the host only, not on other runs there.
 inline Needs hardware_needs(const Needs& needs) {
-  return {.kind = needs.kind, .device_memory = needs.device_memory};
+  return {.kind = needs.kind, .device_memory = needs.device_memory, .labels = needs.labels};
 }
 
 }  // namespace lockstep::model

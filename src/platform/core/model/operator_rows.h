@@ -54,6 +54,7 @@ struct HostRow {
   std::string claim{};    // hex SHA-256 of a value that its service chose; empty: it has not joined
   std::string machine{};  // the id of the installation that joined
   Time joined{};
+  map::Labels labels{};  // as an operator set them
 
   bool operator==(const HostRow&) const = default;
 };

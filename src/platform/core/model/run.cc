@@ -126,7 +126,11 @@ Result<void> check_memory(std::string_view what, Bytes memory) {
 Result<void> check_needs(const Needs& needs) {
   TRY(check_count("needs: cores", needs.cores, 0, kCoresMax));
   TRY(check_memory("memory", needs.memory));
-  return check_memory("device_memory", needs.device_memory);
+  TRY(check_memory("device_memory", needs.device_memory));
+  if (!needs.labels) return {};
+  if (auto checked = map::check_labels(*needs.labels); !checked)
+    return std::move(checked).error().with_context("needs: labels");
+  return {};
 }
 
 // The error names the second field.

@@ -137,7 +137,7 @@ struct RunSpec {
         field("not_before", &RunSpec::not_before,
               "earliest start, such as 2026-11-22T12:00:00Z; as an option also 2h, from now"),
         field("needs", &RunSpec::needs,
-              "what each node asks of its host: cores, memory, kind and device_memory"),
+              "what each node asks of its host: cores, memory, kind, device_memory and labels"),
         field("stays", &RunSpec::stays,
               "is neither moved nor paused for others, though it writes checkpoints"));
   }

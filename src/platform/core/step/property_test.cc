@@ -228,6 +228,7 @@ class Chaos {
                               std::string(64, static_cast<char>('a' + below(2))), "m"};
     if (kind < 8) return model::DescribeHost{host, testing_world::facts_of(host, 1 + below(4))};
     if (below(3) == 0) return model::HostDead{host, "chaos"};
+    if (below(3) == 0) return model::LabelHost{host, {{"rack", below(2) == 0 ? "a" : ""}}, "chaos"};
     return model::RemoveHost{host, "chaos", kind == 9};
   }
 

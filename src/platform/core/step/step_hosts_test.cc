@@ -383,6 +383,51 @@ TEST_F(StepHostsTest, TheKeptSchedulerFollowsTheMap) {
   EXPECT_EQ(decider.state().runs.at({"demo", 1}).state, model::RunState::starting);
 }
 
+// --- Labels ---
+
+TEST_F(StepHostsTest, ARunGetsAHostWithTheLabelsThatItAsksFor) {
+  join("a", 2);
+  join("b", 2);
+  world.apply_event_ok(model::LabelHost{"b", {{"rack", "a3"}, {"zone", "z"}}, "ann"});
+  EXPECT_EQ(map::find_host(world.state.map, "b")->labels,
+            (map::Labels{{"rack", "a3"}, {"zone", "z"}}));
+  model::RunSpec spec = spec_of(1, 1);
+  spec.needs.labels = map::Labels{{"rack", "a3"}};
+  for (int i = 0; i < 3; ++i) world.apply_event_ok(model::SubmitRun{spec, {}});
+  for (int number : {1, 2}) EXPECT_EQ(world.state.nodes.at({{{"demo", number}, 1}, 0}).host, "b");
+  EXPECT_THAT(world.state.runs.at({"demo", 3}).reason,
+              HasSubstr("1 host with 1 free device, label rack=a3"))
+      << "the other host has room, and not the label";
+}
+
+TEST_F(StepHostsTest, LabelsThatNoHostHasAreRefusedWithThoseThatThereAre) {
+  join("a", 2);
+  world.apply_event_ok(model::LabelHost{"a", {{"rack", "a3"}}, "ann"});
+  model::SubmitRun submission{spec_of(1, 1), {}};
+  submission.spec.needs.labels = map::Labels{{"rack", "a4"}};
+  EXPECT_THAT(refusal(submission).message,
+              AllOf(HasSubstr("no host has rack=a4"), HasSubstr("hosts have rack=a3")));
+  submission.spec.needs.labels = map::Labels{{"row", "a3"}};
+  EXPECT_THAT(refusal(submission).message, HasSubstr("no host has a label row"));
+  submission.spec.needs.labels = map::Labels{{"r k", "a3"}};
+  EXPECT_THAT(refusal(submission).message, HasSubstr("'r k' is no word of a label"));
+}
+
+TEST_F(StepHostsTest, LabelsStayWithTheHostUntilItIsRemoved) {
+  join("a", 2);
+  world.apply_event_ok(model::LabelHost{"a", {{"rack", "a3"}, {"zone", "z"}}, "ann"});
+  world.apply_event_ok(model::LabelHost{"a", {{"zone", ""}}, "bob"});
+  EXPECT_THAT(events_of("a"),
+              ::testing::IsSupersetOf({"label rack=a3, label zone=z", "no label zone"}));
+  describe("a", 4);
+  world.apply_event_ok(model::AdmitHost{"a", "far", 1, kOtherClaim, "m2"});
+  EXPECT_EQ(map::find_host(world.state.map, "a")->labels, (map::Labels{{"rack", "a3"}}));
+  world.apply_event_ok(model::RemoveHost{"a", "ann"});
+  EXPECT_EQ(refusal(model::LabelHost{"a", {{"rack", "a3"}}, ""}).code, Code::not_found);
+  join("a", 2);
+  EXPECT_TRUE(map::find_host(world.state.map, "a")->labels.empty());
+}
+
 TEST_F(StepHostsTest, MeasurementsStayOnTheMapWhileHostsComeAndGo) {
   join("a", 2);
   map::Measured measured;

@@ -42,7 +42,8 @@ bool FreeCapacity::meets_needs(int host) const {
   const HostTable::Traits& has = table_->traits[as_index(host)];
   const NodeResources taken = taken_.empty() ? NodeResources{} : taken_[as_index(host)];
   return (!needs_.kind || needs_.kind == has.kind) && needs_.device_memory <= has.device_memory &&
-         needs_.cores <= has.cores - taken.cores && needs_.memory <= has.memory - taken.memory;
+         needs_.cores <= has.cores - taken.cores && needs_.memory <= has.memory - taken.memory &&
+         (!needs_.labels || map::has_labels(has.labels, *needs_.labels));
 }
 
 void FreeCapacity::change_taken(int host, const NodeResources& load, int sign) {

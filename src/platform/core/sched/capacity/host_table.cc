@@ -21,7 +21,8 @@ HostTable::Traits traits_of(const map::Host& host) {
   HostTable::Traits traits{.cores = host.cores.value_or(std::numeric_limits<int>::max()),
                            .memory = host.memory.value_or(kUnbounded),
                            .kind = std::nullopt,
-                           .device_memory = kUnbounded};
+                           .device_memory = kUnbounded,
+                           .labels = host.labels};
   bool first = true;
   for (const map::Island& island : host.islands)
     for (const map::Device& device : island.devices) {

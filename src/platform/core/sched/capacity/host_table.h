@@ -25,6 +25,7 @@ struct HostTable {
     Bytes memory{};
     std::optional<map::DeviceKind> kind{};  // of all its devices; none: they differ
     Bytes device_memory{};                  // of the smallest
+    map::Labels labels{};
   };
   // Its hosts are first, first + 1, ... up to but excluding end.
   struct PodRange {

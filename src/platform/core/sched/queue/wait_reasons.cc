@@ -41,6 +41,7 @@ std::string describe_needs(const model::Needs& needs) {
   if (needs.device_memory > Bytes(0)) add(text(needs.device_memory) + " on each of them");
   if (needs.cores > 0) add(count_of(needs.cores, "free core"));
   if (needs.memory > Bytes(0)) add(text(needs.memory) + " of free memory");
+  if (needs.labels && !needs.labels->empty()) add("label " + map::labels_text(*needs.labels));
   return result;
 }
 

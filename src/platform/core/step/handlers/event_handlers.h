@@ -16,6 +16,7 @@ Result<void> handle_event(Draft& draft, const model::AdmitHost& event);
 Result<void> handle_event(Draft& draft, const model::DescribeHost& event);
 Result<void> handle_event(Draft& draft, const model::RemoveHost& event);
 Result<void> handle_event(Draft& draft, const model::HostDead& event);
+Result<void> handle_event(Draft& draft, const model::LabelHost& event);
 Result<void> handle_event(Draft& draft, const model::SetMeasured& event);
 Result<void> handle_event(Draft& draft, const model::SetLimit& event);
 Result<void> handle_event(Draft& draft, const model::SetWeight& event);

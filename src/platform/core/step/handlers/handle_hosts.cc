@@ -148,6 +148,7 @@ Result<void> handle_event(Draft& draft, const model::RemoveHost& event) {
   host.reason.clear();
   host.since = draft.now();
   host.losses.clear();
+  host.labels.clear();
   host.unavailable.clear();
   model::add_audit_entry(host.audit, {.time = draft.now(),
                                       .by = one_line(event.by),

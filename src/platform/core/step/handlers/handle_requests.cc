@@ -6,6 +6,7 @@
 #include "platform/core/step/ending/attempt_end.h"
 #include "platform/core/step/ending/reason_text.h"
 #include "platform/core/step/handlers/event_handlers.h"
+#include "platform/core/step/handlers/host_labels.h"
 #include "platform/core/step/starting/preconditions.h"
 #include "platform/core/step/starting/project_share.h"
 
@@ -106,9 +107,11 @@ Result<void> check_limits(const Draft& draft, const model::RunSpec& spec,
   return {};
 }
 
-// A run that the map cannot hold is refused, unless hosts may join: then it waits for them.
+// A run that the map cannot hold is refused, unless hosts may join: then it waits for them. Labels
+// that no host has are refused always: they may be a typing error.
 Result<void> check_fits_map(const Draft& draft, const model::RunId& id,
                             const model::RunSpec& spec) {
+  TRY(check_labels_exist(draft.map(), spec.needs));
   if (draft.map_growth() != sched::MapGrowth::none) return {};
   return sched::check_fits(draft.map(), fit_request_of(id, spec));
 }
