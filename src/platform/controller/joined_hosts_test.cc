@@ -234,6 +234,26 @@ TEST_F(JoinedHostsTest, LaunchesCarryTheCostsOfTheMapAsItIsNow) {
             comm::encode_costs(comm::costs_of(controller_->state().map)));
 }
 
+TEST_F(JoinedHostsTest, TheSpeedOfTheSlowerInterfaceIsACostUntilItIsMeasured) {
+  for (const auto& [id, speed] : {std::pair("a", 25'000), std::pair("b", 10'000)}) {
+    join(id, 2);
+    map::Host facts = facts_of(id, 2);
+    facts.to_leaf.bandwidth = Bandwidth(speed * std::int64_t{125'000});
+    apply(model::DescribeHost{id, facts});
+  }
+  const auto per_byte = [&] {
+    submit(1, 1);
+    return comm::parse_costs(engine_.launches.back().env.at(std::string(comm::kCostsVariable)))
+        .value()
+        .between_hosts.per_byte;
+  };
+  EXPECT_DOUBLE_EQ(per_byte(), 1 / 1.25e9);
+  map::Measured measured;
+  measured.between_hosts = map::MeasuredLevel{20, 5, 8};
+  apply(model::SetMeasured{measured});
+  EXPECT_DOUBLE_EQ(per_byte(), 1 / 1e9);
+}
+
 TEST_F(JoinedHostsTest, MeasuredValuesStayWhenHostsJoin) {
   rest_.measured.emplace().between_hosts = {20, 5, 0.8};
   ASSERT_TRUE(restart());

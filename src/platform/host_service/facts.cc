@@ -1,5 +1,6 @@
 #include "platform/host_service/facts.h"
 
+#include "comm/fabric/address/link_speed.h"
 #include "map/query.h"
 #include "net/http/url.h"
 
@@ -15,13 +16,23 @@ std::string address_towards(const comm::HostNetwork& network, const std::string&
   return "127.0.0.1";
 }
 
+std::optional<Bandwidth> speed_of_address(const comm::HostNetwork& network,
+                                          const std::string& address,
+                                          const std::filesystem::path& interfaces) {
+  const std::string numeric = network.resolve(address).value_or(address);
+  for (const comm::InterfaceAddress& one : network.local_addresses())
+    if (one.address == numeric && !one.loopback) return comm::link_speed(one.interface, interfaces);
+  return std::nullopt;
+}
+
 Result<map::Host> host_facts(const std::string& id, const std::string& address,
-                             const map::GpuSources& gpus) {
+                             const map::GpuSources& gpus, const comm::HostNetwork& network) {
   const map::ClusterMap machine = TRY(map::discover_local(gpus));
   map::Host host = *map::hosts(machine).front();
   host.id = id;
   host.name.clear();
   host.address = address;
+  host.to_leaf.bandwidth = speed_of_address(network, address);
   return host;
 }
 

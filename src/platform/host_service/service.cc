@@ -286,9 +286,10 @@ void HostService::look_at_shared_folder() {
 void HostService::look_at_machine() {
   auto inventory = take_inventory(setup_.sources, setup_.clock);
   const Membership& member = setup_.membership;
+  const comm::KernelNetwork network;
   const std::string address =
-      member.address.empty() ? address_towards(comm::KernelNetwork(), member.url) : member.address;
-  auto facts = host_facts(member.host, address, setup_.sources.gpus);
+      member.address.empty() ? address_towards(network, member.url) : member.address;
+  auto facts = host_facts(member.host, address, setup_.sources.gpus, network);
   const Lock lock(mutex_);
   if (!inventory || !facts) {
     const Error& error = inventory ? facts.error() : inventory.error();
