@@ -61,6 +61,7 @@ void sleep_for(Duration duration) { std::this_thread::sleep_for(duration); }
 
 HostService::HostService(Setup setup)
     : setup_(std::move(setup)),
+      polls_(new_client()),
       reports_(new_client()),
       session_(net::random_hex(kServiceBytes)),
       problem_log_(setup_.clock) {}
@@ -202,11 +203,12 @@ Duration HostService::poll_wait() {
   return poll_wait_;
 }
 
+Result<void> HostService::poll() { return call(polls_, make_report(), poll_wait()); }
+
 void HostService::follow_orders() {
-  client::Client client = new_client();
   Duration pause{};
   for (;;) {
-    const auto called = call(client, make_report(), poll_wait());
+    const auto called = poll();
     if (called) {
       pause = Duration(0);
       continue;

@@ -40,7 +40,9 @@ class HostService {
   // Writes the file by which agents find the daemon.
   static Result<std::unique_ptr<HostService>> open(Setup setup);
 
-  // Waits at the daemon and carries out its orders; never returns.
+  // One call: waits at the daemon for orders, and carries them out.
+  Result<void> poll() LS_EXCLUDES(mutex_);
+  // One poll after the other; never returns.
   [[noreturn]] void follow_orders();
   // Collects and removes what nodes leave; never returns.
   [[noreturn]] void clean_up();
@@ -69,6 +71,7 @@ class HostService {
                                      const typename Route::Request& request) const;
 
   const Setup setup_;
+  client::Client polls_;    // of the thread that follows orders
   client::Client reports_;  // of the thread that watches
   Deadline next_look_ = Deadline::after(Duration(0));
   std::string reported_;  // the nodes of the last report of that thread
