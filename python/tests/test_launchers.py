@@ -67,7 +67,7 @@ def script(tmp_path: Path) -> Path:
 
 
 def outputs(ranks: list[subprocess.Popen[str]]) -> str:
-    """Of all ranks, which end within the bound and without an error."""
+    """The lines of all ranks; each ends within the bound and without an error."""
     with ExitStack() as stack:
         for rank in ranks:
             stack.callback(rank.kill)

@@ -79,6 +79,7 @@ def test_hosts_and_programs_are_completed(idle: Cluster, tmp_path: Path) -> None
         "cordon",
         "drain",
         "release",
+        "label",
         "dead",
         "add",
         "rm",

@@ -126,7 +126,12 @@ def test_each_field_of_a_run_is_an_option_with_the_same_meaning(cluster: Cluster
     schemas = described(cluster)["components"]["schemas"]
     spec = schemas["SubmitRequest"]["properties"]["spec"]["properties"]
     others = {"command", "env", "needs", "remainder", "working_folder", "upload"}
-    named = {"stays": "--stay", "kind": "--device-kind", "mounts": "--mount"}
+    named = {
+        "stays": "--stay",
+        "kind": "--device-kind",
+        "mounts": "--mount",
+        "labels": "--constraint",
+    }
     shown = " ".join(said("help", "run").split())
     for name, field in {**spec, **spec["needs"]["properties"]}.items():
         if name in others:

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdlib>
 #include <filesystem>
+#include <optional>
 #include <string_view>
 
 #include "apps/cli/subcommand.h"
@@ -11,6 +12,9 @@
 #include "base/os/environment.h"
 #include "base/os/files.h"
 #include "platform/api/json.h"
+#include "platform/job_files/kubernetes_job.h"
+#include "platform/job_files/sbatch_script.h"
+#include "platform/job_files/torchrun_command.h"
 #include "text/document.h"
 
 namespace lockstep::cli {
@@ -102,8 +106,49 @@ void resolve(std::string& folder, const fs::path& base) {
   if (!failed) folder = found.string();
 }
 
-Result<model::RunSpec> spec_from_file(const std::string& path) {
-  Document document = TRY(parse_yaml(TRY(read_run_file(path)), path));
+// How a job file of another system, or torchrun's command line, is read.
+ReadSpec read_spec(const std::string& what, job_files::TakenRun run) {
+  std::string reading =
+      format("{} is read as this run file:\n{}", what, job_files::run_file_text(run.spec));
+  for (const std::string& line : run.left_out) reading += format("left out: {}\n", line);
+  reading.pop_back();
+  return {std::move(run.spec), std::move(reading)};
+}
+
+Result<ReadSpec> spec_from_kubernetes(const std::string& content, const std::string& path) {
+  return read_spec(path + ", a file for Kubernetes,",
+                   TRY(job_files::run_of_kubernetes_file(content, path)));
+}
+
+// Nullopt: it is no script for Slurm.
+Result<std::optional<ReadSpec>> spec_from_sbatch(const std::vector<std::string>& words) {
+  std::error_code failure;
+  if (!fs::is_regular_file(words[0], failure)) return std::optional<ReadSpec>();
+  const auto content = read_file(words[0], kFileMax);
+  if (!content || !job_files::is_sbatch_script(*content)) return std::optional<ReadSpec>();
+  if (words.size() > 1)
+    return invalid(
+        format("{} is a script for Slurm, which is read without arguments, got '{}'; "
+               "--as-is starts it as a program",
+               words[0], words[1]));
+  const Environment environment = own_environment();
+  auto run = TRY(job_files::run_of_sbatch_script(*content, words[0],
+                                                 {environment.begin(), environment.end()}));
+  make_absolute(run.spec.working_folder, TRY(current_folder()));
+  make_software_absolute(run.spec, TRY(current_folder()));
+  return std::optional(read_spec(words[0] + ", a script for Slurm,", std::move(run)));
+}
+
+Result<ReadSpec> spec_from_torchrun(const std::vector<std::string>& words) {
+  job_files::TakenRun run;
+  TRY(job_files::apply_torchrun(job_files::as_words(words), std::nullopt, run));
+  return read_spec("torchrun", std::move(run));
+}
+
+Result<ReadSpec> spec_from_file(const std::string& path) {
+  const std::string content = TRY(read_run_file(path));
+  if (job_files::is_kubernetes_file(content)) return spec_from_kubernetes(content, path);
+  Document document = TRY(parse_yaml(content, path));
   TRY(check_shape(document));
   model::RunSpec spec = TRY(from_document<model::RunSpec>(document));
   fs::path folder = (TRY(current_folder()) / path).parent_path();
@@ -111,17 +156,25 @@ Result<model::RunSpec> spec_from_file(const std::string& path) {
   make_software_absolute(spec, folder);
   resolve(spec.checkpoint_folder, folder);
   if (auto checked = model::check(spec); !checked) return with_file_line(checked.error(), document);
-  return spec;
+  return ReadSpec{std::move(spec), {}};
 }
 
-Result<model::RunSpec> spec_from_arguments(const std::vector<std::string>& words) {
+ReadSpec spec_of_command(const std::vector<std::string>& words) {
+  ReadSpec read;
+  read.spec.command = words;
+  return read;
+}
+
+Result<ReadSpec> spec_from_arguments(const RunFlags& flags) {
+  const std::vector<std::string>& words = flags.arguments;
   if (words.empty())
     return invalid(
         "nothing to run; write `lockstep run -- PROGRAM ARGUMENTS` or `lockstep run run.yaml`");
+  if (flags.as_is) return spec_of_command(words);
   if (!is_run_file(words[0])) {
-    model::RunSpec spec;
-    spec.command = words;
-    return spec;
+    if (auto read = TRY(spec_from_sbatch(words))) return *std::move(read);
+    if (job_files::is_torchrun(job_files::as_words(words))) return spec_from_torchrun(words);
+    return spec_of_command(words);
   }
   if (words.size() == 1) return spec_from_file(words[0]);
   return invalid(
@@ -169,8 +222,9 @@ void add_inherited(model::RunSpec& spec) {
 
 }  // namespace
 
-Result<model::RunSpec> spec_of(const RunFlags& flags, RunFiles files) {
-  model::RunSpec spec = TRY(spec_from_arguments(flags.arguments));
+Result<ReadSpec> spec_of(const RunFlags& flags, RunFiles files) {
+  ReadSpec read = TRY(spec_from_arguments(flags));
+  model::RunSpec& spec = read.spec;
   TRY(apply_options(flags.spec, spec));
   if (spec.working_folder.empty()) spec.working_folder = TRY(current_folder()).string();
   if (spec.name.empty()) spec.name = fs::path(spec.command[0]).stem().string();
@@ -180,7 +234,7 @@ Result<model::RunSpec> spec_of(const RunFlags& flags, RunFiles files) {
   if (files == RunFiles::here) add_inherited(spec);
   TRY(model::check(spec));
   if (files == RunFiles::here) TRY(check_startable(spec));
-  return spec;
+  return read;
 }
 
 }  // namespace lockstep::cli

@@ -14,6 +14,7 @@ struct RunFlags {
   std::vector<std::string> arguments;  // the command, or one file
   SpecOptions spec;
   std::vector<std::string> env;  // NAME=VALUE, or NAME
+  bool as_is = false;            // the command is not read as one of another system
   std::string replace_backend;   // sets the variable kReplaceBackend; empty: not
 };
 
@@ -23,9 +24,14 @@ enum class RunFiles {
   elsewhere,  // on machines of a remote daemon: nothing of them is checked here
 };
 
+struct ReadSpec {
+  model::RunSpec spec;
+  std::string reading;  // how a job file of another system was read, for the user; empty: none was
+};
+
 // The spec of the file, if one is given, with the flags' values over its own, and with the
 // submitter's environment variables that a program needs on this machine. Checked as far as
 // possible here: errors name the file's line or the flag, or say that the command names no program.
-Result<model::RunSpec> spec_of(const RunFlags& flags, RunFiles files);
+Result<ReadSpec> spec_of(const RunFlags& flags, RunFiles files);
 
 }  // namespace lockstep::cli

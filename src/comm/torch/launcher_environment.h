@@ -1,5 +1,5 @@
-// What torch needs in the environment of a rank that a launcher without MASTER_ADDR has started,
-// such as srun and mpirun (docs/design/launchers.md).
+// The variables that torch needs in a rank that a launcher without MASTER_ADDR has started, such as
+// srun and mpirun (docs/design/launchers.md).
 #pragma once
 
 #include <map>

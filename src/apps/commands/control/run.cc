@@ -29,8 +29,11 @@ struct RunCommandOptions {
 
 // The spec, with a message if this machine cannot check where the run is to start.
 Result<model::RunSpec> spec_for_daemon(const RunCommandOptions& choice) {
-  if (!TRY(is_daemon_remote())) return spec_of(choice.flags, RunFiles::here);
-  model::RunSpec spec = TRY(spec_of(choice.flags, RunFiles::elsewhere));
+  const bool is_remote = TRY(is_daemon_remote());
+  auto [spec, reading] =
+      TRY(spec_of(choice.flags, is_remote ? RunFiles::elsewhere : RunFiles::here));
+  if (!reading.empty()) print_to_stderr("lockstep: " + reading);
+  if (!is_remote) return std::move(spec);
   print_to_stderr(
       choice.upload
           ? format("lockstep: the daemon is on another machine: ranks start with the PATH of "
@@ -39,7 +42,7 @@ Result<model::RunSpec> spec_for_daemon(const RunCommandOptions& choice) {
           : format("lockstep: the daemon is on another machine: ranks start in {} there, with the "
                    "PATH of there; whether this folder and {} exist there is not checked",
                    spec.working_folder, spec.command.front()));
-  return spec;
+  return std::move(spec);
 }
 
 // Repeats the call as often as needed: the request id makes sure that the run is made once.
@@ -141,7 +144,10 @@ void add_run(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand("run", "Run a program on one or more nodes and follow it");
   auto choice = std::make_shared<RunCommandOptions>();
   RunFlags& flags = choice->flags;
-  command->add_option("command", flags.arguments, "after --: program and arguments; or run.yaml")
+  command
+      ->add_option("command", flags.arguments,
+                   "after --: program and arguments; or run.yaml, or a job file of Slurm or "
+                   "Kubernetes")
       ->type_name(kProgramValue);
   flags.spec.add_to(*command);
   command->add_option("--env", flags.env, "NAME=VALUE, or NAME for its value here; repeatable")
@@ -151,6 +157,8 @@ void add_run(CLI::App& app, Action& action) {
       ->add_option("--replace-backend", flags.replace_backend,
                    "programs that name this backend use lockstep: gloo, nccl or gloo,nccl")
       ->type_name("NAMES");
+  command->add_flag("--as-is", flags.as_is,
+                    "start torchrun, or a script for Slurm, as a program: do not read it");
   command->add_flag("--upload", choice->upload,
                     "send the working folder to the daemon: each node starts in a copy of it");
   command
@@ -170,7 +178,9 @@ void add_run(CLI::App& app, Action& action) {
       "  lockstep run -n 2 -g 2 --timeout 30m -- python train.py --epochs 3\n"
       "  lockstep run --venv ~/venvs/train -- python train.py\n"
       "  lockstep run --upload -n 2 -- python train.py\n"
-      "  lockstep run run.yaml\n\n"
+      "  lockstep run run.yaml\n"
+      "  lockstep run --plan train.sbatch\n"
+      "  lockstep run -- torchrun --nnodes 2 --nproc-per-node 4 train.py\n\n"
       "run.yaml:\n"
       "  name: first\n"
       "  nodes: 2\n"
