@@ -22,6 +22,12 @@ bool is_old_boolean(std::string_view input) {
   return std::find(std::begin(kWords), std::end(kWords), lower) != std::end(kWords);
 }
 
+// Numbers and dates in YAML 1.1, which kubectl and others read: 1_000, 0b11, 2026-11-21.
+bool is_old_number(std::string_view input) {
+  return input.find_first_not_of("0123456789abcdefABCDEFoOxX_.+-") == std::string_view::npos &&
+         std::string_view("0123456789.+").find(input.front()) != std::string_view::npos;
+}
+
 bool is_safe_letter(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
          std::string_view(" _./+-").find(c) != std::string_view::npos;
@@ -31,7 +37,7 @@ bool is_safe_letter(char c) {
 bool may_be_plain(const std::string& input) {
   if (input.empty() || input.front() == ' ' || input.back() == ' ' || input.front() == '-')
     return false;
-  if (input == "..." || is_old_boolean(input)) return false;
+  if (input == "..." || is_old_boolean(input) || is_old_number(input)) return false;
   if (!std::all_of(input.begin(), input.end(), is_safe_letter)) return false;
   auto read_back = parse_plain_scalar(input);
   return read_back && read_back->is_string() && *read_back == input;

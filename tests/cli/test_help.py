@@ -27,7 +27,7 @@ def said(*words: str) -> str:
 def commands() -> list[str]:
     """The commands of the overview: two blanks, a name, a description."""
     overview = said("help").split("A first run")[0]
-    return re.findall(r"^  ([a-z]+)  +[A-Z]", overview, re.MULTILINE)
+    return re.findall(r"^  ([a-z0-9]+)  +[A-Z]", overview, re.MULTILINE)
 
 
 def test_lockstep_alone_shows_the_commands_by_what_they_are_for() -> None:

@@ -1,6 +1,6 @@
 """A container as a process of this machine: its words, variables and volumes.
 
-There is no mount namespace, so nobody needs root: a volume is a folder, and each mount path in the
+There is no mount namespace, which would need root: a volume is a folder, and each mount path in the
 words and variables is replaced by that folder. An image is a name and nothing else; those that
 begin with "missing" cannot be pulled.
 """

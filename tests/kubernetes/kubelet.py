@@ -51,7 +51,7 @@ class Kubelet:
         self.threads[1].join()
 
     def worker(self, name: str) -> PodWorker:
-        """Of the newest Pod of this name."""
+        """The worker of the newest Pod of this name."""
         return [each for each in self.workers.values() if each.name == name][-1]
 
     def log(self, pod: str, container: str) -> str:

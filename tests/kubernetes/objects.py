@@ -52,7 +52,7 @@ def is_gone(api: Api, resource: str, namespace: str, name: str) -> bool:
 
 
 def state_of(item: Object, container: str = "main") -> Object:
-    """Of a container: {"terminated": {...}} and so on."""
+    """The state of a container: {"terminated": {...}} and so on."""
     status = item["status"]
     every = status.get("initContainerStatuses", []) + status.get("containerStatuses", [])
     return next((dict(each["state"]) for each in every if each["name"] == container), {})

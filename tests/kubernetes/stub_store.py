@@ -229,7 +229,7 @@ class Store:
 
 
 def as_watch_event(event: Event, labels: str, fields: str) -> dict[str, Any] | None:
-    """What a watch with these selectors is told; None: nothing."""
+    """The event as a watch with these selectors gets it; None: it gets none."""
     _, kind, _, item = event
     if not (matches_labels(item, labels) and matches_fields(item, fields)):
         return None

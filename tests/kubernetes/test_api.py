@@ -1,4 +1,4 @@
-"""What Lockstep relies on in an API server: the stub and the real one behave like this."""
+"""The behaviour of an API server that Lockstep relies on, of the stub and of the real one."""
 
 from __future__ import annotations
 

@@ -34,6 +34,7 @@ void add_flight(CLI::App& app, Action& action);
 void add_help(CLI::App& app, Action& action);
 void add_hold(CLI::App& app, Action& action);
 void add_host(CLI::App& app, Action& action);
+void add_k8s(CLI::App& app, Action& action);
 void add_kill(CLI::App& app, Action& action);
 void add_limits(CLI::App& app, Action& action);
 void add_login(CLI::App& app, Action& action);

@@ -19,7 +19,7 @@
 namespace lockstep::cli {
 namespace {
 
-constexpr auto kLookInterval = std::chrono::milliseconds(300);
+constexpr auto kServiceLookInterval = std::chrono::milliseconds(300);
 constexpr auto kStart =
     "start one with `lockstep serve --engine hosts --listen 0.0.0.0 --detach`, or only copy "
     "Lockstep "
@@ -101,7 +101,7 @@ Result<api::HostView> HostCluster::await_service(const std::string& host, Durati
     const api::HostList list = TRY(client.call(api::kHosts));
     const auto view = std::ranges::find(list.hosts, host, &api::HostView::id);
     if (view != list.hosts.end() && was_heard(view->unavailable)) return *view;
-    std::this_thread::sleep_for(kLookInterval);
+    std::this_thread::sleep_for(kServiceLookInterval);
   }
   return Error{Code::timeout, format("its service has not called the daemon at {} within {}",
                                      host::without_fingerprint(url_), text(limit))};
