@@ -14,7 +14,8 @@ def config_map(name: str, **metadata: Any) -> Object:
 
 
 def pod(name: str, *command: str, node: str = "", **spec: Any) -> Object:
-    """One container; with a node pinned to it as the engine does, by affinity."""
+    """One container; with a node pinned to it as the engine does, by affinity. Without one, any
+    Node of another test may get it."""
     container = {"name": "main", "image": "any", "command": list(command or ["sleep", "1000"])}
     container.update(spec.pop("container", {}))
     whole: Object = {

@@ -11,7 +11,7 @@ namespace {
 
 constexpr auto kReplicatedJob = "node";
 
-// What a timer of Kubernetes takes; never 0, which it refuses or takes for "at once".
+// A timer of Kubernetes; never 0, which it refuses or takes for "at once".
 std::int64_t whole_seconds(Duration duration) {
   return std::max<std::int64_t>(std::chrono::ceil<std::chrono::seconds>(duration).count(), 1);
 }

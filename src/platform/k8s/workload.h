@@ -44,7 +44,7 @@ struct Workload {
   std::optional<Duration> kept;          // after the end of a Job or JobSet
 };
 
-// What no field says alone: names that fit together, and nothing twice.
+// Errors of several fields together: a host name that is too long, anything twice.
 Result<void> check(const Workload& workload);
 
 // The text as the container sees it, although Kubernetes expands $(NAME) and $$ in it.
