@@ -13,7 +13,7 @@ namespace lockstep::job_files {
 
 struct ShellWord {
   std::string text;
-  // What the shell would put into it that is not known here, such as "$HOST"; the text is then of
+  // A part that the shell would put in and is not known here, such as "$HOST"; the text is then of
   // no use.
   std::optional<std::string> unknown{};
 };
