@@ -233,7 +233,7 @@ void Controller::submit_missing_gangs(const engine::EngineList& listed) {
 // an older copy of the store may not know.
 bool Controller::is_to_submit(const model::Attempt& attempt,
                               const engine::EngineList& listed) const {
-  if (attempt.generation != state().store.generation || !is_of_engine(attempt) ||
+  if (attempt.generation != state().store.generation || !is_of_engine(attempt.engine) ||
       unsubmitted_.contains(attempt.id))
     return false;
   const auto nodes = model::nodes_of(state(), attempt.id);
@@ -247,9 +247,10 @@ bool Controller::is_to_submit(const model::Attempt& attempt,
   return std::ranges::none_of(nodes, conflicts) && std::ranges::any_of(nodes, is_missing);
 }
 
-// An attempt of an older daemon has no engine: it is that of this machine.
-bool Controller::is_of_engine(const model::Attempt& attempt) const {
-  return attempt.engine.empty() || attempt.engine == setup_.engine.name();
+// `engine`: of an attempt. One of an older daemon, or of another store, has none: it is of this
+// one.
+bool Controller::is_of_engine(const std::string& engine) const {
+  return engine.empty() || engine == setup_.engine.name();
 }
 
 // --- Hosts and orphans ---
@@ -647,7 +648,7 @@ std::vector<model::NodeId> Controller::awaited_nodes() const {
   for_each_live_node(state(), [&](const model::Attempt& attempt, const model::Node& node) {
     const bool is_submitted =
         !unsubmitted_.contains(attempt.id) && !unchecked_.contains(attempt.id);
-    if (is_of_engine(attempt) && is_submitted) awaited.push_back(node.id);
+    if (is_of_engine(attempt.engine) && is_submitted) awaited.push_back(node.id);
   });
   return awaited;
 }

@@ -66,7 +66,8 @@ std::vector<model::NodeId> ended_given_up_nodes(const model::State& state, std::
                                                 const engine::EngineList& listed) {
   std::vector<model::NodeId> ended;
   for (const auto& [id, node] : state.given_up) {
-    if (node.engine != engine) continue;
+    // One of an older daemon, or of another store, names none: it is of this one.
+    if (!node.engine.empty() && node.engine != engine) continue;
     const auto found = std::ranges::find(listed.nodes, model::NodeName{node.generation, id},
                                          &engine::ListedNode::node);
     if (found != listed.nodes.end() ? found->seen.phase == model::NodePhase::gone

@@ -288,6 +288,23 @@ TEST_F(JoinedHostsTest, AGivenUpNodeIsKnownToTheNextDaemonAndIsFreedWhenItsHostD
   EXPECT_TRUE(controller_->state().given_up.empty());
 }
 
+// Its attempt is of a daemon that did not store which engine started it.
+TEST_F(JoinedHostsTest, AGivenUpNodeOfAnAdoptedAttemptIsFreedWhenItsHostDoesNotListIt) {
+  join("a", 2);
+  engine_.nodes.push_back(orphan_on_a({0, 1}, {0, 1}));
+  poll_engine();
+  apply(model::AdoptOrphan{{"act", 1}, "ann"});
+  const model::RunId run{"act", 1};
+  EXPECT_TRUE(controller_->stop(run, "enough"));
+  engine_.silent = {"a"};
+  for (int i = 0; i < 40; ++i) pass(std::chrono::seconds(1));
+  ASSERT_EQ(controller_->state().given_up.size(), 1u);
+  engine_.silent.clear();
+  engine_.nodes.clear();
+  for (int i = 0; i < 2; ++i) pass(std::chrono::seconds(1));
+  EXPECT_TRUE(controller_->state().given_up.empty());
+}
+
 TEST_F(JoinedHostsTest, NoNodeIsGivenUpBeforeHostsHadTimeToCallANewDaemon) {
   join("a", 2);
   const model::RunId run = submit(1, 2);

@@ -341,8 +341,10 @@ class Chaos {
       if (model::waits_for_devices(run)) wants.push_back(pending_run_of(run));
       const model::Attempt* attempt = model::live_attempt(world_.state, id);
       if (!attempt) continue;
-      held.push_back(
-          allocation_of(run, *attempt, model::nodes_of(world_.state, attempt->id), chaos_policy()));
+      auto nodes = model::nodes_of(world_.state, attempt->id);
+      std::erase_if(
+          nodes, [&](const model::Node* node) { return world_.state.given_up.contains(node->id); });
+      held.push_back(allocation_of(run, *attempt, nodes, chaos_policy()));
     }
     for (auto& [id, allocation] : given_up_allocations_of(world_.state.given_up))
       held.push_back(std::move(allocation));

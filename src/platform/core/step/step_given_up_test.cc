@@ -209,6 +209,27 @@ TEST_F(GivenUpTest, ANodeThatCountedAsGoneAndHasProcessesIsKilledAndHoldsItsDevi
   EXPECT_EQ(world.run(other).state, model::RunState::starting);
 }
 
+// Its host may have other devices since, and the node's row names those of before, by index.
+TEST_F(GivenUpTest, ANodeThatCountedAsGoneAndHasProcessesHoldsAllDevicesOfItsHost) {
+  const model::RunId small = world.submit(spec_of(1, 1));
+  world.all_running(small);
+  const model::NodeId node = world.node(small, 0);
+  ASSERT_EQ(world.state.nodes.at(node).host, "c");
+  world.apply_event_ok(node_gone(node));
+  world.apply_event_ok(model::NodeSeen{node, {.phase = model::NodePhase::present}});
+  EXPECT_EQ(world.state.given_up.at(node).devices, (model::HostDevices{"c", {0, 1}}));
+}
+
+// The head cannot start when the attempt ends, because the node's devices are not free then.
+TEST_F(GivenUpTest, ANodeFoundAgainWhileItsAttemptDrainsHoldsItsDevicesBeyondTheAttempt) {
+  world.apply_event_ok(node_gone(lost));
+  ASSERT_EQ(world.attempt(run).state, model::AttemptState::draining);
+  world.now += seconds(10);
+  world.apply_event_ok(model::NodeSeen{lost, {.phase = model::NodePhase::present}});
+  const model::RunId head = world.submit(spec_of(3, 2));
+  EXPECT_THAT(world.run(head).reason, HasSubstr("given-up node of demo/1"));
+}
+
 TEST_F(GivenUpTest, AClockThatIsSetMovesItsTimes) {
   give_up_host_b();
   const model::GivenUpNode before = world.state.given_up.at(lost);

@@ -123,6 +123,31 @@ TEST_F(AGangLeftAlone, HasUsedUpNoTimeWhenANodeBeganAfterTheOtherHadEnded) {
               AllOf(HasSubstr("5m"), HasSubstr("node 1 on host b"), HasSubstr("later")));
 }
 
+// As after an adoption: the store does not know that all ranks ran.
+TEST_F(AGangLeftAlone, HasTimedOutThoughALateReportShowedRanksThatHadEndedAsRunning) {
+  world.apply_event_ok(stopped_);
+  auto other = stop_on_its_own(1);
+  other.ranks[0].ended = *stopped_.ranks[0].ended + seconds(2);
+  world.apply_event_ok(world.running(world.node(run_, 1)));
+  EXPECT_EQ(world.attempt(run_).cause, model::Cause::launch_failed);
+  world.apply_event_ok(other);
+  EXPECT_EQ(world.attempt(run_).cause, model::Cause::timeout);
+  world.all_terminated(run_);
+  EXPECT_EQ(world.run(run_).state, model::RunState::timed_out);
+}
+
+TEST_F(AGangLeftAlone, HasUsedUpNoTimeWhenRanksThatBeganLateEndSoonAfterTheOthersOnCommand) {
+  stopped_.ranks[0].ended = world.now - seconds(1);
+  world.apply_event_ok(stopped_);
+  world.apply_event_ok(world.running(world.node(run_, 1)));
+  ASSERT_EQ(world.attempt(run_).cause, model::Cause::launch_failed);
+  world.now += seconds(3);
+  auto other = world.ended(world.node(run_, 1), model::RankState::killed, 15, true);
+  other.ranks[0].ended = world.now;
+  world.apply_event_ok(other);
+  EXPECT_EQ(world.attempt(run_).cause, model::Cause::launch_failed);
+}
+
 TEST_F(AGangLeftAlone, HasTimedOutThoughPeersFailedAsTheFirstAgentEndedItsRanks) {
   auto echo = world.ended(world.node(run_, 1), model::RankState::exited, 1);
   echo.ranks[0].ended = *stopped_.ranks[0].ended + seconds(1);

@@ -93,6 +93,17 @@ bool is_shut_down(const std::vector<const model::Node*>& nodes, const AttemptDia
   });
 }
 
+// True if a node counted as started too late, and its ranks had ended before that: the report that
+// showed them running was late.
+bool is_blamed_by_late_report(const model::Attempt& attempt,
+                              const std::vector<const model::Node*>& nodes) {
+  return attempt.cause == model::Cause::launch_failed &&
+         std::ranges::all_of(nodes, [&](const model::Node* node) {
+           const auto last = model::last_rank_end(*node);
+           return last && *last < *attempt.draining;
+         });
+}
+
 // Replaces the diagnosis if all failed ranks failed because an agent had ended their peers.
 void clear_blame(Draft& draft, const model::AttemptId& id) {
   const model::Attempt& attempt = *draft.attempts.find(id);
@@ -103,7 +114,8 @@ void clear_blame(Draft& draft, const model::AttemptId& id) {
   for (const model::Node* node : nodes)
     if (is_from_diagnosis(attempt.cause) && stopped_by_signal(*node))
       return set_cause(draft, id, model::Cause::node_stopped, node_stop_reason(*node));
-  if (!is_from_diagnosis(attempt.cause) || !end || std::ranges::none_of(nodes, time_up)) return;
+  const bool is_open = is_from_diagnosis(attempt.cause) || is_blamed_by_late_report(attempt, nodes);
+  if (!is_open || !end || std::ranges::none_of(nodes, time_up)) return;
   if (all_ranks_ran_until(run, attempt, nodes, *end))
     return set_cause(draft, id, model::Cause::timeout, timeout_reason(run));
   for (const model::Node* node : nodes)

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <numeric>
+#include <utility>
 
 #include "base/format.h"
+#include "map/query.h"
 #include "platform/core/step/ending/attempt_end.h"
 #include "platform/core/step/ending/reason_text.h"
 
@@ -28,6 +31,16 @@ void kill_given_up_node(Draft& draft, const model::GivenUpNode& node) {
   if (killed && draft.now() - *killed < draft.settings().kill_interval) return;
   draft.given_up.edit(node.id).kill_requested_at = draft.now();
   draft.add_effect(model::KillNode{node.id});
+}
+
+// All devices of the host. It may have joined again, or report other devices, since the node was
+// placed; the node's row names those of before, by index.
+model::HostDevices all_devices(const Draft& draft, const model::Node& node) {
+  const map::Host* const host = map::find_host(draft.map(), node.host);
+  if (!host) return {node.host, node.devices};
+  std::vector<int> devices(map::device_count(*host));
+  std::iota(devices.begin(), devices.end(), 0);
+  return {node.host, std::move(devices)};
 }
 
 }  // namespace
@@ -70,7 +83,7 @@ void take_back_node(Draft& draft, const model::NodeId& id) {
   draft.given_up.edit_or_add(id) = {.id = id,
                                     .generation = attempt.generation,
                                     .engine = attempt.engine,
-                                    .devices = {node->host, node->devices},
+                                    .devices = all_devices(draft, *node),
                                     .since = draft.now(),
                                     .last_call = draft.now(),
                                     .gone_after = time_until_gone(draft, id.attempt)};

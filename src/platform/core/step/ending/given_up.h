@@ -25,7 +25,7 @@ void check_given_up_nodes(Draft& draft, const std::set<std::string>& silent_host
 void free_given_up_node(Draft& draft, const model::NodeId& node);
 
 // The node counted as gone, and its host lists processes of it: an operator declared a host dead
-// that lives, for example. Its devices are taken again, and the next tick kills it.
+// that lives, for example. It holds all devices of the host, and the next tick kills it.
 void take_back_node(Draft& draft, const model::NodeId& node);
 
 // The first given-up node on the host; null if there is none.

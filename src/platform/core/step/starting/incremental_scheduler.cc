@@ -20,7 +20,20 @@ std::set<model::RunId> edited_runs(const Draft& draft) {
   std::set<model::RunId> edited;
   for (const auto& [id, run] : draft.runs.changed()) edited.insert(id);
   for (const auto& [id, attempt] : draft.attempts.changed()) edited.insert(id.run);
+  for (const auto& [id, node] : draft.given_up.changed())
+    if (draft.live_attempt(id.attempt.run)) edited.insert(id.attempt.run);
   return edited;
+}
+
+// A released node that was found again while its attempt drains is given up, and holds its devices
+// apart from the gang.
+std::vector<const model::Node*> nodes_in_gang(const Draft& draft, const model::AttemptId& attempt) {
+  auto nodes = draft.nodes_of(attempt);
+  std::erase_if(nodes, [&](const model::Node* node) {
+    const model::GivenUpNode* given_up = draft.given_up.find(node->id);
+    return given_up && !given_up->gone;
+  });
+  return nodes;
 }
 
 }  // namespace
@@ -224,7 +237,7 @@ IncrementalScheduler::SchedulerInput IncrementalScheduler::input_of(const Draft&
                                                                     const model::RunId& id) const {
   const model::Run& run = *draft.runs.find(id);
   if (const model::Attempt* attempt = draft.live_attempt(id))
-    return allocation_of(run, *attempt, draft.nodes_of(attempt->id), policy_);
+    return allocation_of(run, *attempt, nodes_in_gang(draft, attempt->id), policy_);
   if (!draft.orphans_of(id).empty()) return {};
   if (model::waits_for_devices(run)) return pending_run_of(run);
   if (run.state == model::RunState::queued && !run.held) return IneligibleRun{pending_run_of(run)};

@@ -37,6 +37,7 @@ inline sched::SchedulingPolicy step_policy(const model::Settings& settings = {})
 
 // Input of the scheduler, from rows.
 sched::PendingRun pending_run_of(const model::Run& run);
+// nodes: of the attempt, without those that are given up: given_up_allocations_of() has these.
 sched::Allocation allocation_of(const model::Run& run, const model::Attempt& attempt,
                                 const std::vector<const model::Node*>& nodes,
                                 const sched::SchedulingPolicy& policy = step_policy());
