@@ -42,10 +42,10 @@ void DeadlineChecker::check(bool well) {
 }
 
 void DeadlineChecker::check_orphans() const {
-  for (const auto& [attempt, asked] : truth_.stopped_orphans())
-    if (truth_.is_alive(attempt) && time_since(context_.clock.at(asked)) >= kOrphanEnd + kMargin)
+  for (const auto& [node, asked] : truth_.stopped_orphans())
+    if (truth_.is_alive(node) && time_since(context_.clock.at(asked)) >= kOrphanEnd + kMargin)
       context_.report_violation(format("{} of another store is to end for {}, and has not",
-                                       text(attempt), text(time_since(context_.clock.at(asked)))));
+                                       text(node), text(time_since(context_.clock.at(asked)))));
 }
 
 Duration DeadlineChecker::time_since(Time moment) const {

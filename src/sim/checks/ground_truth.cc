@@ -60,7 +60,10 @@ void GroundTruth::process_began(ProcessId id, Process process) {
 void GroundTruth::declare_lost(const std::string& host) {
   lost_hosts_.insert(host);
   for (const auto& [id, process] : processes_)
-    if (process.host == host) disown(id);
+    if (process.host == host) {
+      disown(id);
+      orphans_to_stop_.erase(process.name());
+    }
   for (const model::RunId& run : durable_.open)
     if (const model::Attempt* attempt = model::live_attempt(durable_, run))
       for (const model::Node* node : model::nodes_of(durable_, attempt->id))
@@ -150,13 +153,12 @@ void GroundTruth::rank_began(const model::AttemptName& attempt, int rank) {
                                        text(attempt.id.run), text(other), text(attempt)));
   if (!alive.emplace(attempt, rank).second)
     context_.report_violation(format("rank {} of {} runs twice", rank, text(attempt)));
-  check_gang_is_ready(attempt);
+  if (!told_to_start_.contains(attempt))
+    context_.report_violation(format("ranks of {} start without a command", text(attempt)));
 }
 
-// Another store may have told them, unknown to this one.
+// The store may be replaced before the ranks start, so this is checked at the answer.
 void GroundTruth::check_gang_is_ready(const model::AttemptName& attempt) const {
-  if (was_adopted(attempt.id.run)) return;
-  if (!model::has_node(durable_, {attempt.generation, {attempt.id, 0}})) return;
   for (const model::Node* node : model::nodes_of(durable_, attempt.id))
     if (node->address.empty())
       context_.report_violation(
@@ -352,11 +354,6 @@ bool GroundTruth::is_alive(const model::NodeName& node) const {
                              [&](const auto& entry) { return entry.second.name() == node; });
 }
 
-bool GroundTruth::is_alive(const model::AttemptName& attempt) const {
-  return std::ranges::any_of(
-      processes_, [&](const auto& entry) { return entry.second.name().attempt() == attempt; });
-}
-
 // The node must be in the store.
 bool GroundTruth::has_ranks(const model::Node& node) const {
   const auto alive = ranks_.find(node.id.attempt.run);
@@ -394,6 +391,12 @@ void GroundTruth::check_kill(const model::NodeName& name) {
 void GroundTruth::report_arrived(const model::NodeReport& report) {
   if (!processes_.contains(report.agent_pid))
     cause_checker_.allow_any_cause(node_of(report).attempt());
+  // One sent before a rank was resumed makes it count as stopped until the next report.
+  const model::AttemptName attempt = node_of(report).attempt();
+  const auto& suspended = suspended_ranks_[attempt];
+  for (const model::Rank& rank : report.ranks)
+    if (rank.activity == model::Activity::stopped && !suspended.contains(rank.rank))
+      cause_checker_.allow_any_cause(attempt);
   times_.report_arrived(report);
 }
 
@@ -408,9 +411,10 @@ void GroundTruth::report_accepted(const model::NodeReport& report, Duration arri
 }
 
 // A node of another store continues as without a daemon, unless an operator asks to end it.
-void GroundTruth::check_answer(const model::NodeReport& report,
-                               const model::Command& command) const {
+void GroundTruth::check_answer(const model::NodeReport& report, const model::Command& command) {
   const model::NodeName node = node_of(report);
+  if (command.kind == model::CommandKind::start && told_to_start_.insert(node.attempt()).second)
+    check_gang_is_ready(node.attempt());
   const bool ours = model::has_node(durable_, node);
   const bool stops = !ours && command.kind == model::CommandKind::stop &&
                      stoppable_orphans_.contains(node.attempt());
@@ -579,14 +583,18 @@ void GroundTruth::orphan_stop_requested(const model::RunId& run) {
 
 // The daemon may not have heard of all their nodes.
 void GroundTruth::orphan_stop_acknowledged(const model::RunId& run) {
-  std::set<model::AttemptName> to_stop, unknown;
+  std::set<model::NodeName> to_stop;
+  std::set<model::AttemptName> unknown;
   for (const auto& [id, process] : processes_) {
     if (process.node.attempt.run != run || model::has_node(durable_, process.name())) continue;
-    const bool is_known = durable_.orphans.contains(process.name());
-    (is_known ? to_stop : unknown).insert(process.name().attempt());
+    if (durable_.orphans.contains(process.name()))
+      to_stop.insert(process.name());
+    else
+      unknown.insert(process.name().attempt());
   }
-  for (const model::AttemptName& attempt : to_stop)
-    if (!unknown.contains(attempt)) orphans_to_stop_.try_emplace(attempt, context_.timeline.now());
+  for (const model::NodeName& node : to_stop)
+    if (!unknown.contains(node.attempt()))
+      orphans_to_stop_.try_emplace(node, context_.timeline.now());
 }
 
 // The promises of the replaced store end, unless this store knows of them too. A run that the two

@@ -79,7 +79,7 @@ class GroundTruth {
   // The rows are about to become durable.
   void check_commit(std::span<const model::Change> changes);
   // An agent gets this answer.
-  void check_answer(const model::NodeReport& report, const model::Command& command) const;
+  void check_answer(const model::NodeReport& report, const model::Command& command);
   // The user was told that the run is accepted.
   void submission_acknowledged(const model::RunId& run);
   // The user sends a request that may not arrive. A request that failed must not take effect later.
@@ -97,10 +97,9 @@ class GroundTruth {
   bool was_adopted(const model::RunId& run) const { return adopted_.contains(run); }
   // Another store has replaced this one.
   void store_replaced(const model::State& before);
-  // Attempts of a replaced store that an operator stopped, and that this store does not know, with
-  // the time of the stop on the timeline.
-  const std::map<model::AttemptName, Duration>& stopped_orphans() const { return orphans_to_stop_; }
-  bool is_alive(const model::AttemptName& attempt) const;
+  // Nodes of a replaced store that an operator stopped, and that this store does not know, with the
+  // time of the stop on the timeline.
+  const std::map<model::NodeName, Duration>& stopped_orphans() const { return orphans_to_stop_; }
 
   // A fault that may cost the run an attempt, or make it end differently from its program.
   void mark_disturbed(const model::RunId& run);
@@ -188,6 +187,7 @@ class GroundTruth {
   std::map<model::AttemptName, GangStart> gang_starts_;
   std::map<model::RunId, std::pair<int, model::AttemptName>> checkpoints_;  // step and attempt
   std::map<model::AttemptName, LaunchRecord> launched_;
+  std::set<model::AttemptName> told_to_start_;           // by a daemon of any store
   std::map<model::NodeName, Duration> report_times_;     // on the timeline
   std::map<model::NodeName, Duration> kill_times_;       // likewise
   std::map<model::NodeName, Duration> agent_end_times_;  // likewise; its agent did
@@ -196,7 +196,7 @@ class GroundTruth {
   std::map<model::RunId, std::string>
       run_folders_;  // numbers that left the daemon, and the run's folder
   std::set<model::AttemptName> stoppable_orphans_;
-  std::map<model::AttemptName, Duration> orphans_to_stop_;  // on the timeline
+  std::map<model::NodeName, Duration> orphans_to_stop_;  // on the timeline
   std::set<model::RunId> adoptable_;
   std::set<model::RunId> adopted_;  // by any store
   std::set<model::RunId> resumable_;

@@ -17,13 +17,20 @@ bool is_active(model::RunState state) {
 
 bool holds(const model::Attempt& attempt) { return attempt.state != model::AttemptState::ended; }
 
+std::vector<const model::Node*> nodes_in_gang(const model::State& state,
+                                              const model::AttemptId& attempt) {
+  auto nodes = model::nodes_of(state, attempt);
+  std::erase_if(nodes, [&](const model::Node* node) { return state.given_up.contains(node->id); });
+  return nodes;
+}
+
 std::vector<sched::Allocation> holdings(const model::State& state,
                                         const sched::SchedulingPolicy& policy) {
   std::vector<sched::Allocation> held;
   for (const model::RunId& id : state.open)
     if (const model::Attempt* attempt = model::live_attempt(state, id))
       held.push_back(step::allocation_of(state.runs.at(id), *attempt,
-                                         model::nodes_of(state, attempt->id), policy));
+                                         nodes_in_gang(state, attempt->id), policy));
   for (auto& [name, allocation] : step::orphan_allocations_of(state.orphans))
     held.push_back(std::move(allocation));
   for (auto& [name, allocation] : step::given_up_allocations_of(state.given_up))

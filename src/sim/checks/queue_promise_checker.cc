@@ -55,16 +55,21 @@ void QueuePromiseChecker::check_order(const model::State& state,
                                       const QueueSnapshot& snapshot) {
   std::vector<model::RunId> order;
   for (const sched::WaitingRun& waiting : reported) order.push_back(waiting.run);
-  if (const auto right = SchedulingOracle(snapshot.map).order(snapshot); order != right)
-    context_.report_violation(
+  const SchedulingOracle oracle(snapshot.map);
+  if (const auto right = oracle.order(snapshot); order != right)
+    return context_.report_violation(
         format("they stand as {}, and should as {}", names_of(order), names_of(right)));
-  check_overtaking(state, order);
+  check_overtaking(state, order, oracle.keys(snapshot));
 }
 
-// Runs of the same class may overtake only so far, unless a user of the project lowered the run's
-// priority.
+// Runs of the same tier may overtake only so far, unless a user of the project lowered the run's
+// priority. A small debug run may be in the debug share, and an earlier large one beyond it.
 void QueuePromiseChecker::check_overtaking(const model::State& state,
-                                           const std::vector<model::RunId>& order) {
+                                           const std::vector<model::RunId>& order,
+                                           const sched::NaiveQueue::Keys& keys) {
+  const auto tier_of = [&](const model::RunId& run) {
+    return std::get<sched::NaiveQueue::Tier>(keys.at(run));
+  };
   for (std::size_t position = 0; position < order.size(); ++position) {
     const model::Run& run = state.runs.at(order[position]);
     const bool first_of_project = std::ranges::none_of(order, [&](const model::RunId& other) {
@@ -76,7 +81,7 @@ void QueuePromiseChecker::check_overtaking(const model::State& state,
           format("{} counts {} % of its time-out", text(run.id), run.fair_share_used));
     for (std::size_t ahead = 0; ahead < position; ++ahead) {
       const model::Run& other = state.runs.at(order[ahead]);
-      if (other.spec.run_class != run.spec.run_class) continue;
+      if (tier_of(other.id) != tier_of(run.id)) continue;
       if (other.queued >
           run.queued + kTimeOutsYounger * run.spec.timeout * run.fair_share_used / 100)
         context_.report_violation(format("{} stands before {} and came {} later", text(other.id),

@@ -34,7 +34,8 @@ class QueuePromiseChecker {
   void check_preconditions(const CommitView& rows, const model::Run& run);
   void check_order(const model::State& state, const std::vector<sched::WaitingRun>& reported,
                    const QueueSnapshot& snapshot);
-  void check_overtaking(const model::State& state, const std::vector<model::RunId>& order);
+  void check_overtaking(const model::State& state, const std::vector<model::RunId>& order,
+                        const sched::NaiveQueue::Keys& keys);
   void check_start(const std::vector<sched::WaitingRun>& reported, const QueueSnapshot& snapshot);
 
   // The state of a run that is compared between two ticks.

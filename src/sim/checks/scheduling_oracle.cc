@@ -34,8 +34,11 @@ PendingRun pending_run_of(const model::Run& run) {
           .fair_share_used = run.fair_share_used};
 }
 
-Allocation allocation_of(const CommitView& rows, const model::Run& run,
-                         const model::Attempt& attempt) {
+using GivenUpNodes = std::map<model::NodeId, model::GivenUpNode>;
+
+// A node that is given up holds its devices apart from the gang.
+Allocation allocation_of(const CommitView& rows, const GivenUpNodes& given_up,
+                         const model::Run& run, const model::Attempt& attempt) {
   Allocation allocation{.run = run.id,
                         .devices = {},
                         .expected_end = attempt.draining.value_or(attempt.created + time_left(run)),
@@ -45,7 +48,8 @@ Allocation allocation_of(const CommitView& rows, const model::Run& run,
                         .move_destination = attempt.move_destination,
                         .time_limit = time_left(run)};
   for (int index = 0; index < model::node_count(run.spec); ++index)
-    if (const model::Node* node = rows.find(model::NodeId{attempt.id, index}))
+    if (const model::Node* node = rows.find(model::NodeId{attempt.id, index});
+        node && !given_up.contains(node->id))
       allocation.devices.push_back({node->host, node->devices});
   return allocation;
 }
@@ -67,8 +71,8 @@ bool has_orphans(const std::map<model::NodeName, model::Orphan>& orphans, const 
                              [&](const auto& entry) { return entry.first.id.attempt.run == run; });
 }
 
-void add_run(const CommitView& rows, const model::State& durable, const model::Run& run,
-             bool has_orphan, QueueSnapshot& snapshot) {
+void add_run(const CommitView& rows, const model::State& durable, const GivenUpNodes& given_up,
+             const model::Run& run, bool has_orphan, QueueSnapshot& snapshot) {
   const model::AttemptId newest{run.id, run.epoch};
   const model::Attempt* attempt = rows.find(newest);
   if (!attempt || attempt->state == model::AttemptState::ended) {
@@ -76,7 +80,7 @@ void add_run(const CommitView& rows, const model::State& durable, const model::R
       snapshot.before.waiting.push_back(pending_run_of(run));
     return;
   }
-  Allocation allocation = allocation_of(rows, run, *attempt);
+  Allocation allocation = allocation_of(rows, given_up, run, *attempt);
   const bool adopted = attempt->generation != durable.store.generation;
   if (durable.attempts.contains(newest) || adopted ||
       starts_at_move_destination(durable, {run.id, newest.epoch - 1}, allocation)) {
@@ -95,38 +99,36 @@ bool is_held(const std::vector<Allocation>& allocations, const std::string& host
   });
 }
 
-// The orphans of a run end with the last of them. A device that a run of the store also holds
-// counts once.
-std::vector<Allocation> orphan_allocations(const std::map<model::NodeName, model::Orphan>& orphans,
-                                           const QueueSnapshot& snapshot) {
-  std::map<model::RunId, Allocation> found;
-  for (const auto& [name, orphan] : orphans) {
-    Allocation& allocation = found[name.id.attempt.run];
-    allocation.run = model::orphan_allocation_id(name.id.attempt.run);
-    allocation.expected_end = std::max(allocation.expected_end, orphan.expected_end);
-    model::HostDevices& slice = allocation.devices.emplace_back(orphan.devices.host);
-    for (int device : orphan.devices.devices)
-      if (!is_held(snapshot.before.allocations, slice.host, device) &&
-          !is_held(snapshot.starts, slice.host, device))
-        slice.devices.push_back(device);
-  }
-  std::vector<Allocation> all;
-  for (auto& [run, allocation] : found) all.push_back(std::move(allocation));
-  return all;
+// The orphans of a run, or its nodes that were given up, end with the last of them.
+void add_leftover(std::map<model::RunId, Allocation>& leftovers, const model::RunId& id,
+                  const model::HostDevices& devices, Time end) {
+  Allocation& allocation = leftovers[id];
+  allocation.run = id;
+  allocation.devices.push_back(devices);
+  allocation.expected_end = std::max(allocation.expected_end, end);
 }
 
-// Nodes that were given up hold their devices until they are gone.
-std::vector<Allocation> given_up_allocations(const CommitView& rows) {
+// Orphans, and nodes that were given up. A device that several hold counts once: for the run, else
+// for the first of them.
+std::vector<Allocation> leftover_allocations(
+    const std::map<model::NodeName, model::Orphan>& orphans, const GivenUpNodes& given_up,
+    const QueueSnapshot& snapshot) {
   std::map<model::RunId, Allocation> found;
-  for (const auto& [id, node] : rows.given_up()) {
-    Allocation& allocation = found[id.attempt.run];
-    allocation.run = model::given_up_allocation_id(id.attempt.run);
-    allocation.devices.push_back(node.devices);
-    const Time gone = node.last_call + node.gone_after.value_or(Duration(0));
-    allocation.expected_end = std::max(allocation.expected_end, gone);
-  }
+  for (const auto& [name, orphan] : orphans)
+    add_leftover(found, model::orphan_allocation_id(name.id.attempt.run), orphan.devices,
+                 orphan.expected_end);
+  for (const auto& [id, node] : given_up)
+    add_leftover(found, model::given_up_allocation_id(id.attempt.run), node.devices,
+                 node.last_call + node.gone_after.value_or(Duration(0)));
   std::vector<Allocation> all;
-  for (auto& [run, allocation] : found) all.push_back(std::move(allocation));
+  for (auto& [id, allocation] : found) {
+    for (model::HostDevices& slice : allocation.devices)
+      std::erase_if(slice.devices, [&](int device) {
+        return is_held(snapshot.before.allocations, slice.host, device) ||
+               is_held(snapshot.starts, slice.host, device) || is_held(all, slice.host, device);
+      });
+    all.push_back(std::move(allocation));
+  }
   return all;
 }
 
@@ -188,10 +190,10 @@ QueueSnapshot queue_snapshot_of(const model::State& durable, const Commit& commi
     (limit.scope == model::LimitScope::project ? limits.project_devices
                                                : limits.user_devices)[limit.name] = devices;
   const auto orphans = rows.orphans();
+  const auto given_up = rows.given_up();
   for (const model::RunId& id : rows.open())
-    add_run(rows, durable, *rows.find(id), has_orphans(orphans, id), snapshot);
-  snapshot.orphans = orphan_allocations(orphans, snapshot);
-  std::ranges::move(given_up_allocations(rows), std::back_inserter(snapshot.orphans));
+    add_run(rows, durable, given_up, *rows.find(id), has_orphans(orphans, id), snapshot);
+  snapshot.orphans = leftover_allocations(orphans, given_up, snapshot);
   auto& allocations = snapshot.before.allocations;
   allocations.insert(allocations.end(), snapshot.orphans.begin(), snapshot.orphans.end());
   for (Allocation& allocation : allocations) drop_missing_devices(snapshot.map, allocation);

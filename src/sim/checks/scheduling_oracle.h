@@ -23,7 +23,7 @@ struct QueueSnapshot {
   // move has its allocation. A waiting run whose name an orphan still uses is left out.
   sched::QueueState before{};
   std::vector<sched::Allocation> starts{};   // in this commit
-  std::vector<sched::Allocation> orphans{};  // among the allocations
+  std::vector<sched::Allocation> orphans{};  // and given-up nodes; among the allocations
 };
 
 // The rows after the commit, which starts some runs.
@@ -45,6 +45,9 @@ class SchedulingOracle {
 
   // The runs that wait for devices, in queue order.
   std::vector<model::RunId> order(const QueueSnapshot& snapshot) const;
+  sched::NaiveQueue::Keys keys(const QueueSnapshot& snapshot) const {
+    return queue_.keys(snapshot.before);
+  }
   struct Head {
     model::RunId run{};
     // The moment at which it fits; Time{} if it fits now.

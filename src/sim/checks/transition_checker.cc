@@ -20,6 +20,7 @@ Duration pause_before(int retry) {
 
 bool cause_may_change(model::Cause cause, model::Cause to) {
   if (model::is_preemption(cause)) return to == model::Cause::ok;
+  if (cause == model::Cause::launch_failed) return to == model::Cause::timeout;
   return cause == model::Cause::user_exit || cause == model::Cause::rank_lost ||
          cause == model::Cause::hung;
 }
