@@ -20,6 +20,11 @@ class DiscoveryFiles {
   // of the certificate that clients trust; empty: plain HTTP.
   static Result<DiscoveryFiles> write(const host::Home& home, const ServeConfig& served, int port,
                                       const std::string& fingerprint);
+  // For agents on other machines: a file in their home with the address for those. It may be on a
+  // file system that hangs, so it is not restored.
+  static Result<void> write_for_nodes(const std::filesystem::path& node_home,
+                                      const host::Home& home, const ServeConfig& served, int port,
+                                      const std::string& fingerprint);
 
   // Restores files that were removed or damaged; checks once a second. Call it at each tick.
   void restore();

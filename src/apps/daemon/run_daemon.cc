@@ -23,6 +23,7 @@
 #include "base/os/file_limit.h"
 #include "base/os/files.h"
 #include "base/steady_clock.h"
+#include "map/map_file.h"
 #include "net/crypto.h"
 #include "net/loop.h"
 #include "platform/client/client.h"
@@ -30,6 +31,9 @@
 #include "platform/core/model/settings/settings.h"
 #include "platform/engine/hosts/hosts_engine.h"
 #include "platform/engine/local/local_engine.h"
+#include "platform/engine/slurm/shared_program.h"
+#include "platform/engine/slurm/slurm_engine.h"
+#include "platform/engine/slurm/slurm_map.h"
 #include "platform/host/home_identity.h"
 #include "platform/host/keys.h"
 #include "platform/host/log_rotation.h"
@@ -63,11 +67,15 @@ struct DaemonContext {
   store::HistoryFile history;
   host::HomeIdentity home_place;
   insight::Insight insight{*database};
-  std::unique_ptr<engine::HostsEngine> hosts_engine{};  // instead of the local one
+  // Instead of the local one:
+  std::unique_ptr<engine::HostsEngine> hosts_engine{};
+  std::unique_ptr<engine::SlurmEngine> slurm_engine{};
+  std::filesystem::path node_home{};  // with the folders of nodes
   std::unique_ptr<server::UploadStore> uploads{};
 
   engine::Engine& engine() const {
     if (hosts_engine) return *hosts_engine;
+    if (slurm_engine) return *slurm_engine;
     return *local_engine;
   }
 };
@@ -103,7 +111,7 @@ Result<DaemonContext> open_context(const host::Home& home, const ServeConfig& se
   const host::HomeIdentity identity = TRY(check_home_is_original(home));
   ::unlink(home.daemon_file().c_str());  // of a killed daemon; its process id may be in use again
   host::Keys keys = TRY(host::Keys::open(home.folder));
-  map::ClusterMap map = TRY(cluster_map(served));
+  map::ClusterMap map = uses_slurm(served) ? map::ClusterMap() : TRY(cluster_map(served));
   std::unique_ptr<engine::LocalEngine> engine =
       TRY(engine::LocalEngine::open(TRY(engine::AgentProgram::own()), home.folder));
   return DaemonContext{.database = std::move(database),
@@ -111,7 +119,43 @@ Result<DaemonContext> open_context(const host::Home& home, const ServeConfig& se
                        .map = std::move(map),
                        .local_engine = std::move(engine),
                        .history = store::HistoryFile(home.stores_file()),
-                       .home_place = identity};
+                       .home_place = identity,
+                       .node_home = home.folder};
+}
+
+// While Slurm does not answer, the map is that of the last daemon.
+Result<map::ClusterMap> slurm_map(engine::SlurmCommands& slurm, const std::string& partition,
+                                  const host::Home& home) {
+  const auto file = home.folder / "slurm-map.yaml";
+  auto found = engine::discover_slurm(slurm, partition);
+  if (found) {
+    TRY(write_file(file, map::dump_map(*found)));
+    return found;
+  }
+  const auto last = read_file(file);
+  if (!last || found.error().code != Code::unavailable) return found;
+  LS_LOG(warning, "the map is that of the last start, because Slurm does not answer: {}",
+         found.error().message);
+  return map::parse_map(*last, file.string());
+}
+
+Result<void> open_slurm(DaemonContext& ground, const host::Home& home, const ServeConfig& served) {
+  const auto slurm = std::make_shared<engine::InstalledSlurm>();
+  const std::string& installation = ground.local_engine->installation();
+  TRY(host::make_shared_marker(*served.shared));
+  ground.node_home = host::shared_checkpoints(*served.shared) / installation;
+  engine::SlurmJobOptions options{.installation = installation,
+                                  .partition = served.slurm_partition.value_or(""),
+                                  .account = served.slurm_account.value_or(""),
+                                  .more = served.slurm_options.value_or(std::vector<std::string>()),
+                                  .program = TRY(engine::share_own_program(ground.node_home))};
+  ground.map = TRY(slurm_map(*slurm, options.partition, home));
+  ground.slurm_engine = std::make_unique<engine::SlurmEngine>(
+      engine::SlurmEngine::Setup{.slurm = slurm,
+                                 .clock = ground.clock,
+                                 .options = std::move(options),
+                                 .home = ground.node_home});
+  return {};
 }
 
 // Its clocks are those of the context, which does not move any more.
@@ -128,8 +172,7 @@ Result<std::unique_ptr<engine::HostsEngine>> make_hosts_engine(const DaemonConte
   return std::make_unique<engine::HostsEngine>(std::move(setup));
 }
 
-controller::ControllerSetup controller_setup(DaemonContext& ground, const host::Home& home,
-                                             const ServeConfig& served,
+controller::ControllerSetup controller_setup(DaemonContext& ground, const ServeConfig& served,
                                              const model::Settings& settings) {
   return {.store = ground.store,
           .history = ground.history,
@@ -138,22 +181,23 @@ controller::ControllerSetup controller_setup(DaemonContext& ground, const host::
           .steady = ground.steady,
           .keys = ground.keys,
           .map = ground.map,
-          .home = home.folder,
+          .home = ground.node_home,
           .policy = step::step_policy(settings),
           .settings = settings,
           .home_is_copy = ground.home_place == host::HomeIdentity::copied,
           .hosts_make_map = ground.hosts_engine != nullptr,
-          .shared = served.shared ? host::shared_checkpoints(*served.shared) : ""};
+          .shared = hosts_join(served) && served.shared ? host::shared_checkpoints(*served.shared)
+                                                        : std::filesystem::path()};
 }
 
 server::JanitorSetup janitor_setup(DaemonContext& ground, const controller::Controller& controller,
-                                   const host::Home& home, const ServeConfig& served) {
+                                   const ServeConfig& served) {
   return {.state = controller.state(),
           .insight = ground.insight,
           .database = *ground.database,
           .clock = ground.clock,
           .steady = ground.steady,
-          .home = home.folder,
+          .home = ground.node_home,
           .token_of =
               [&ground](const model::NodeName& node) { return ground.local_engine->token(node); },
           .keep_logs = served.keep_logs,
@@ -222,7 +266,8 @@ server::ServerSetup server_setup(DaemonContext& ground, controller::Controller& 
                   all.push_back(space.error().message);
                 return all;
               },
-          .uploads = ground.uploads.get()};
+          .uploads = ground.uploads.get(),
+          .node_home = ground.node_home};
 }
 
 // The periodic work of the daemon: a tick for its runs, then a small part of the cleanup.
@@ -291,11 +336,12 @@ Result<int> run_daemon(const host::Home& home, const ServeConfig& served) {
       TRY(model::settings_from(served.settings.value_or(std::vector<std::string>())));
   DaemonContext ground = TRY(open_context(home, served));
   if (hosts_join(served)) ground.hosts_engine = TRY(make_hosts_engine(ground, served, settings));
+  if (uses_slurm(served)) TRY(open_slurm(ground, home, served));
   ground.uploads = std::make_unique<server::UploadStore>(home.folder, ground.clock);
   const auto controller =
-      TRY(controller::Controller::open(controller_setup(ground, home, served, settings)));
+      TRY(controller::Controller::open(controller_setup(ground, served, settings)));
   TRY(host::record_home_identity(home));  // by now, a copy's store has another generation
-  server::Janitor janitor(janitor_setup(ground, *controller, home, served));
+  server::Janitor janitor(janitor_setup(ground, *controller, served));
   controller->subscribe(
       [&](const model::RunId& run, std::int64_t) { janitor.queue_ended_nodes(run); });
 
@@ -306,7 +352,10 @@ Result<int> run_daemon(const host::Home& home, const ServeConfig& served) {
       loop, server_setup(ground, *controller, janitor, home, served, certificate));
   if (!started) return listen_error(started.error(), served);
   server::Server& server = **started;
-  const auto announce = [&](const host::Home& where) {
+  const auto announce = [&](const host::Home& where) -> Result<DiscoveryFiles> {
+    if (ground.slurm_engine)
+      TRY(DiscoveryFiles::write_for_nodes(ground.node_home, home, served, server.port(),
+                                          certificate ? certificate->fingerprint() : ""));
     return DiscoveryFiles::write(where, served, server.port(),
                                  certificate ? certificate->fingerprint() : "");
   };

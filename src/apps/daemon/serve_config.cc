@@ -86,17 +86,28 @@ std::string serve_config_text(const ServeConfig& served) {
 
 bool hosts_join(const ServeConfig& served) { return served.engine == "hosts"; }
 
+bool uses_slurm(const ServeConfig& served) { return served.engine == "slurm"; }
+
 Result<void> check_engine(const ServeConfig& served) {
-  if (!hosts_join(served) && served.shared)
-    return Error{Code::invalid, "--shared is for --engine hosts"};
+  const bool is_slurm = uses_slurm(served);
+  if (!hosts_join(served) && !is_slurm && served.shared)
+    return Error{Code::invalid, "--shared is for --engine hosts and --engine slurm"};
+  if (!is_slurm && (served.slurm_partition || served.slurm_account || served.slurm_options))
+    return Error{Code::invalid,
+                 "--slurm-partition, --slurm-account and --slurm-option are for --engine slurm"};
   if (!served.engine || served.engine == "local") return {};
-  if (!hosts_join(served))
-    return Error{
-        Code::invalid,
-        format("--engine {}: there is none of that name: write local or hosts", *served.engine)};
+  if (!hosts_join(served) && !is_slurm)
+    return Error{Code::invalid,
+                 format("--engine {}: there is none of that name: write local, hosts or slurm",
+                        *served.engine)};
+  if (is_slurm && !served.shared)
+    return Error{Code::invalid,
+                 "--engine slurm needs --shared FOLDER: a folder that this machine and all hosts "
+                 "of Slurm share"};
   if (served.hosts.empty() && served.map_file.empty()) return {};
   return Error{Code::invalid,
-               "--engine hosts has the machines that join: leave out --hosts and --map"};
+               is_slurm ? "--engine slurm has the hosts of Slurm: leave out --hosts and --map"
+                        : "--engine hosts has the machines that join: leave out --hosts and --map"};
 }
 
 Result<map::ClusterMap> cluster_map(const ServeConfig& served) {
@@ -174,6 +185,11 @@ std::optional<std::string> login_line(const std::string& network_url) {
 }
 
 std::optional<std::string> listen_warning(const ServeConfig& served) {
+  if (net::is_loopback(served.listen) && uses_slurm(served))
+    return format(
+        "on {} the hosts of Slurm cannot reach the daemon, unless they are this machine: start it "
+        "with --listen 0.0.0.0, or an address of the network",
+        served.listen);
   if (net::is_loopback(served.listen) || uses_tls(served)) return std::nullopt;
   return format(
       "{} can be reached from other machines, and with --insecure nothing is encrypted: a machine "

@@ -19,7 +19,7 @@ namespace lockstep::cli {
 // command starts after a crash serves the same cluster.
 struct ServeConfig {
   std::string hosts, map_file;
-  // "hosts": of machines that join; none: this machine.
+  // "hosts": of machines that join; "slurm": of Slurm; none: this machine.
   std::optional<std::string> engine{};
   std::optional<std::string> shared{};  // a folder that all hosts share
   std::string listen = "127.0.0.1";
@@ -33,6 +33,9 @@ struct ServeConfig {
   // The operator's certificate, absolute paths, and plain HTTP also for other machines.
   std::optional<std::string> tls_cert{}, tls_key{};
   std::optional<bool> insecure{};
+  // For the jobs of --engine slurm; none: Slurm's own defaults.
+  std::optional<std::string> slurm_partition{}, slurm_account{};
+  std::optional<std::vector<std::string>> slurm_options{};  // further arguments of sbatch
 
   static constexpr auto fields() {
     return record<ServeConfig>(
@@ -49,7 +52,10 @@ struct ServeConfig {
         field("settings", &ServeConfig::settings, "changes of the daemon's bounds"),
         field("tls_cert", &ServeConfig::tls_cert, "the operator's certificate"),
         field("tls_key", &ServeConfig::tls_key, "its key"),
-        field("insecure", &ServeConfig::insecure, "plain HTTP also for other machines"));
+        field("insecure", &ServeConfig::insecure, "plain HTTP also for other machines"),
+        field("slurm_partition", &ServeConfig::slurm_partition, "of Slurm, for all jobs"),
+        field("slurm_account", &ServeConfig::slurm_account, "of Slurm, for all jobs"),
+        field("slurm_options", &ServeConfig::slurm_options, "further arguments of sbatch"));
   }
 };
 
@@ -77,6 +83,8 @@ bool uses_tls(const ServeConfig& served);
 std::vector<std::string> certificate_names(const ServeConfig& served);
 // True if machines join the cluster.
 bool hosts_join(const ServeConfig& served);
+// True if runs become jobs of Slurm.
+bool uses_slurm(const ServeConfig& served);
 // Checks that the engine exists, and fits with the other options.
 Result<void> check_engine(const ServeConfig& served);
 // Checks that the options on TLS fit together.

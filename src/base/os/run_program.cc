@@ -11,7 +11,6 @@
 
 #include "base/clock.h"
 #include "base/format.h"
-#include "base/os/environment.h"
 #include "base/os/spawn.h"
 
 namespace lockstep {
@@ -40,14 +39,13 @@ bool read_until_end(pid_t process, int pipe, const Deadline& deadline, std::stri
 
 }  // namespace
 
-Result<ProgramEnd> run_program(const std::vector<std::string>& command, Duration limit) {
+Result<ProgramEnd> run_program(const std::vector<std::string>& command, Duration limit,
+                               const Environment& environment) {
   Pipe pipe = TRY(make_pipe());
   ::fcntl(pipe.read.get(), F_SETFL, O_NONBLOCK);
-  const pid_t process = TRY(spawn({.command = command,
-                                   .environment = own_environment(),
-                                   .folder = "/",
-                                   .output = pipe.write.get()},
-                                  ProcessLifetime::ends_with_thread));
+  const pid_t process = TRY(spawn(
+      {.command = command, .environment = environment, .folder = "/", .output = pipe.write.get()},
+      ProcessLifetime::ends_with_thread));
   pipe.write.reset();
   ProgramEnd end;
   int status = 0;

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/os/environment.h"
 #include "base/result.h"
 #include "base/units.h"
 
@@ -14,8 +15,9 @@ struct ProgramEnd {
   std::string output;  // standard output and errors, at most 1 MiB; without white space at the end
 };
 
-// With this process's environment, in the folder /. A name without '/' is looked up in PATH.
-// Code::not_found: there is no such program. Code::timeout: it was killed after `limit`.
-Result<ProgramEnd> run_program(const std::vector<std::string>& command, Duration limit);
+// In the folder /. A name without '/' is looked up in PATH. Code::not_found: there is no such
+// program. Code::timeout: it was killed after `limit`.
+Result<ProgramEnd> run_program(const std::vector<std::string>& command, Duration limit,
+                               const Environment& environment = own_environment());
 
 }  // namespace lockstep

@@ -18,6 +18,10 @@
 
 namespace lockstep::server {
 
+inline const std::filesystem::path& node_home_of(const ServerSetup& setup) {
+  return setup.node_home.empty() ? setup.home.folder : setup.node_home;
+}
+
 class RouteHandlers {
  public:
   using Handler = void (RouteHandlers::*)(const net::HttpRequest&, Principal caller,
@@ -36,8 +40,8 @@ class RouteHandlers {
                  answer_heartbeat(call, acknowledged);
                }),
         lag_(loop),
-        flight_records_(setup.controller.state(), setup.home.folder, setup.clock),
-        profiles_(setup.controller.state(), setup.home.folder, setup.clock) {}
+        flight_records_(setup.controller.state(), node_home_of(setup), setup.clock),
+        profiles_(setup.controller.state(), node_home_of(setup), setup.clock) {}
 
   // Known once the server listens.
   void set_port(int port) { port_ = port; }

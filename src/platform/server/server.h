@@ -45,6 +45,8 @@ struct ServerSetup {
   std::function<std::vector<std::string>()> problems{};
   // Outlives the server; null: no folder can be uploaded.
   UploadStore* uploads = nullptr;
+  // With the folders of nodes; empty: the home.
+  std::filesystem::path node_home{};
 };
 
 class Server {

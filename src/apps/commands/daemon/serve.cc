@@ -36,6 +36,8 @@ struct ServeFlags {
   std::string keep_logs, keep_metrics, store_max;
   std::string tls_cert, tls_key;
   std::string engine, shared;
+  std::string slurm_partition, slurm_account;
+  std::vector<std::string> slurm_options;
   bool insecure = false;
   std::vector<std::string> settings;
   bool again = false;
@@ -92,6 +94,12 @@ Result<int> serve_detached(const ServeFlags& flags) {
   if (served.store_max) words.insert(words.end(), {"--store-max", exact_text(*served.store_max)});
   if (served.shared) words.insert(words.end(), {"--shared", *served.shared});
   if (served.engine) words.insert(words.end(), {"--engine", *served.engine});
+  if (served.slurm_partition)
+    words.insert(words.end(), {"--slurm-partition", *served.slurm_partition});
+  if (served.slurm_account) words.insert(words.end(), {"--slurm-account", *served.slurm_account});
+  if (served.slurm_options)
+    for (const std::string& option : *served.slurm_options)
+      words.push_back("--slurm-option=" + option);
   if (!served.hosts.empty()) words.insert(words.end(), {"--hosts", served.hosts});
   if (!served.map_file.empty()) words.insert(words.end(), {"--map", served.map_file});
   if (served.tls_cert) words.insert(words.end(), {"--tls-cert", *served.tls_cert});
@@ -193,6 +201,13 @@ Result<void> read_tls(ServeFlags& flags) {
   return check_tls(config);
 }
 
+void read_slurm(ServeFlags& flags) {
+  ServeConfig& config = flags.config;
+  if (!flags.slurm_partition.empty()) config.slurm_partition = flags.slurm_partition;
+  if (!flags.slurm_account.empty()) config.slurm_account = flags.slurm_account;
+  if (!flags.slurm_options.empty()) config.slurm_options = flags.slurm_options;
+}
+
 Result<int> run_serve(ServeFlags& flags) {
   if (flags.stop) return stop_daemon();
   TRY(read_retention(flags));
@@ -203,6 +218,7 @@ Result<int> run_serve(ServeFlags& flags) {
   TRY(read_tls(flags));
   if (!flags.engine.empty()) flags.config.engine = flags.engine;
   if (!flags.shared.empty()) flags.config.shared = std::filesystem::absolute(flags.shared);
+  read_slurm(flags);
   TRY(check_engine(flags.config));
   if (hosts_join(flags.config) && !flags.port_given) flags.config.port = kHostsPort;
   return flags.detach ? serve_detached(flags) : serve(flags);
@@ -225,12 +241,12 @@ ServeOptions add_cluster_options(CLI::App& command, ServeFlags& flags) {
       command
           .add_option("--engine", flags.engine,
                       "local: runs start on this machine; hosts: on machines that join by "
-                      "`lockstep host join` (default: local)")
+                      "`lockstep host join`; slurm: on the hosts of Slurm (default: local)")
           ->type_name("NAME");
   auto* shared = command
                      .add_option("--shared", flags.shared,
                                  "a folder that all hosts share, for checkpoints of runs that name "
-                                 "no folder")
+                                 "no folder; with --engine slurm for all files of runs")
                      ->type_name(kFolderValue);
   command.add_option("--listen", flags.config.listen, "address to listen on")
       ->type_name("ADDRESS")
@@ -273,6 +289,25 @@ ServeOptions add_bounds(CLI::App& command, ServeFlags& flags) {
   return {keep_logs, keep_metrics, store_max, settings};
 }
 
+ServeOptions add_slurm_options(CLI::App& command, ServeFlags& flags) {
+  auto* partition = command
+                        .add_option("--slurm-partition", flags.slurm_partition,
+                                    "with --engine slurm: the partition whose hosts runs use "
+                                    "(default: that of Slurm)")
+                        ->type_name("NAME");
+  auto* account = command
+                      .add_option("--slurm-account", flags.slurm_account,
+                                  "with --engine slurm: the account of the jobs")
+                      ->type_name("NAME");
+  auto* option = command
+                     .add_option("--slurm-option", flags.slurm_options,
+                                 "with --engine slurm: a further argument of sbatch, such as "
+                                 "--slurm-option=--qos=high; may be repeated")
+                     ->type_name("ARGUMENT")
+                     ->allow_extra_args(false);
+  return {partition, account, option};
+}
+
 ServeOptions add_tls_options(CLI::App& command, ServeFlags& flags) {
   auto* cert = command
                    .add_option("--tls-cert", flags.tls_cert,
@@ -296,12 +331,13 @@ void add_serve(CLI::App& app, Action& action) {
   auto flags = std::make_shared<ServeFlags>();
   const ServeOptions cluster = add_cluster_options(*command, *flags);
   const ServeOptions bounds = add_bounds(*command, *flags);
+  const ServeOptions slurm = add_slurm_options(*command, *flags);
   const ServeOptions tls = add_tls_options(*command, *flags);
   auto* again = command->add_flag(
       "--again", flags->again,
       "with the hosts, the port, the settings and, without --listen, the address of this "
       "folder's last daemon");
-  for (const ServeOptions& options : {cluster, bounds, tls})
+  for (const ServeOptions& options : {cluster, bounds, slurm, tls})
     for (CLI::Option* option : options) again->excludes(option);
   auto* detach =
       command->add_flag("-d,--detach", flags->detach, "start it in the background and return");
@@ -312,6 +348,7 @@ void add_serve(CLI::App& app, Action& action) {
       "Examples:\n"
       "  lockstep serve --hosts 2x2 --detach\n"
       "  lockstep serve --engine hosts --listen 0.0.0.0 --port 7070 --detach\n"
+      "  lockstep serve --engine slurm --shared /shared --listen 0.0.0.0 --detach\n"
       "  lockstep serve --stop");
   command->callback([&action, flags, command] {
     flags->listen_given = command->get_option("--listen")->count() > 0;

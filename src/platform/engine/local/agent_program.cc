@@ -9,7 +9,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/os/environment.h"
 #include "base/os/fd.h"
 #include "base/os/files.h"
 #include "base/os/spawn.h"
@@ -22,21 +21,6 @@ namespace {
 using std::filesystem::path;
 
 constexpr const char* kOwnFile = "/proc/self/exe";
-
-// The agent outlives the daemon, and others may read its environment. So it gets the variables of
-// the user and of the machine, of paths to sockets, and Lockstep's own settings. It does not get
-// other variables of the shell that started the daemon, such as cloud keys.
-Environment agent_environment() {
-  Environment kept = own_environment();
-  std::erase_if(kept, [](const auto& variable) {
-    const std::string& name = variable.first;
-    const bool is_needed =
-        name == "XDG_RUNTIME_DIR" || name == "TMPDIR" || name.ends_with("SAN_OPTIONS");
-    return !is_needed && !is_user_variable(name) && !is_node_variable(name) &&
-           !name.starts_with("LOCKSTEP_");
-  });
-  return kept;
-}
 
 // The agent's sockets are in XDG_RUNTIME_DIR, if its user has that.
 void set_account(const Account& account, ProcessSpec& agent) {
@@ -53,6 +37,18 @@ void set_account(const Account& account, ProcessSpec& agent) {
 }
 
 }  // namespace
+
+Environment agent_environment() {
+  Environment kept = own_environment();
+  std::erase_if(kept, [](const auto& variable) {
+    const std::string& name = variable.first;
+    const bool is_needed =
+        name == "XDG_RUNTIME_DIR" || name == "TMPDIR" || name.ends_with("SAN_OPTIONS");
+    return !is_needed && !is_user_variable(name) && !is_node_variable(name) &&
+           !name.starts_with("LOCKSTEP_");
+  });
+  return kept;
+}
 
 Result<void> give_to(const Account& account, const path& file) {
   if (::chown(file.c_str(), account.user, account.group) == 0) return {};
@@ -87,9 +83,8 @@ bool has_started(const path& node_folder) {
 Result<void> start_agent(const AgentProgram& program, const host::LaunchSpec& launch,
                          const std::string& token, const std::optional<Account>& account) {
   const host::NodeFiles files{launch.node_folder};
-  TRY(make_folders(files.folder));
+  TRY(write_launch_file(launch));
   const path file = files.launch_file();
-  TRY(write_file(file, dump_json(to_json(launch), Indent::two)));
   const Fd log = TRY(open_file(files.agent_log(), O_WRONLY | O_CREAT | O_APPEND));
   if (account)
     for (const path& owned : {file, files.agent_log(), files.folder}) TRY(give_to(*account, owned));
@@ -101,6 +96,12 @@ Result<void> start_agent(const AgentProgram& program, const host::LaunchSpec& la
   agent.environment[std::string(host::kNodeToken)] = token;
   if (account) set_account(*account, agent);
   return spawn_detached(agent);
+}
+
+Result<void> write_launch_file(const host::LaunchSpec& launch) {
+  TRY(make_folders(launch.node_folder));
+  return write_file(host::NodeFiles{launch.node_folder}.launch_file(),
+                    dump_json(to_json(launch), Indent::two));
 }
 
 Result<host::LaunchSpec> read_launch_file(const path& node_folder) {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/os/account.h"
+#include "base/os/environment.h"
 #include "base/result.h"
 #include "platform/host/launch_spec.h"
 
@@ -18,6 +19,11 @@ struct AgentProgram {
   // This program itself, also after an upgrade has replaced its file.
   static Result<AgentProgram> own();
 };
+
+// The agent outlives the daemon, and others may read its environment. So it gets the variables of
+// the user and of the machine, of paths to sockets, and Lockstep's own settings. It does not get
+// other variables of the shell that started the daemon, such as cloud keys.
+Environment agent_environment();
 
 // Marks the processes of the node: <installation>:<generation>:<node>.
 std::string node_token(const std::string& installation, const model::NodeName& node);
@@ -35,6 +41,8 @@ Result<void> give_to(const Account& account, const std::filesystem::path& file);
 // Others may pass through the folders above this one, up to the home, and list none of them.
 Result<void> let_pass(const std::filesystem::path& home, const std::filesystem::path& folder);
 
+// The node's folder with its launch file. Only its owner may read them: the file has secrets.
+Result<void> write_launch_file(const host::LaunchSpec& launch);
 // From its launch file. A newer Lockstep may have written further fields: they are ignored.
 Result<host::LaunchSpec> read_launch_file(const std::filesystem::path& node_folder);
 

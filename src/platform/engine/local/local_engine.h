@@ -32,6 +32,7 @@ class LocalEngine : public Engine {
   // Waits some milliseconds for a new list, and a second for the first one.
   Result<EngineList> list() override;
 
+  const std::string& installation() const { return installation_; }
   // Marks the node's processes and sockets: <installation>:<generation>:<node>.
   std::string token(const model::NodeName& node) const { return node_token(installation_, node); }
 

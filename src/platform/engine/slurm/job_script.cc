@@ -1,0 +1,110 @@
+#include "platform/engine/slurm/job_script.h"
+
+#include <chrono>
+
+#include "base/format.h"
+#include "platform/engine/local/agent_program.h"
+#include "platform/host/node_files.h"
+
+namespace lockstep::engine {
+namespace {
+
+constexpr std::string_view kCommentPrefix = "lockstep ";
+
+// For bash: 'a'\''b'.
+std::string bash_quoted(std::string_view text) {
+  std::string result = "'";
+  for (const char c : text) {
+    if (c == '\'')
+      result += "'\\''";
+    else
+      result += c;
+  }
+  return result + "'";
+}
+
+std::string step_lines(const SlurmJobNode& node, const SlurmJobRequest& job,
+                       const SlurmJobOptions& options) {
+  const model::NodeName name{job.attempt.generation, {job.attempt.id, node.index}};
+  const host::NodeFiles files{node.folder};
+  return format(
+      "(\n"
+      "  export {}={}\n"
+      "  srun --nodes=1 --ntasks=1 --nodelist={} --job-name={} --overlap --no-kill \\\n"
+      "    --cpu-bind=none --mpi=none --input=none {} agent {} >>{} 2>&1\n"
+      "  echo $? >{}\n"
+      ") &\n",
+      host::kNodeToken, bash_quoted(node_token(options.installation, name)), bash_quoted(node.host),
+      slurm_step_name(node.index), bash_quoted(options.program.string()),
+      bash_quoted(files.launch_file().string()), bash_quoted(files.agent_log().string()),
+      bash_quoted(step_end_file(node.folder).string()));
+}
+
+}  // namespace
+
+std::string slurm_comment(const std::string& installation, const model::AttemptName& attempt) {
+  return format("{}{}:{}:{}", kCommentPrefix, installation, attempt.generation, text(attempt.id));
+}
+
+std::optional<model::AttemptName> attempt_in_comment(std::string_view comment,
+                                                     const std::string& installation) {
+  const std::string prefix = format("{}{}:", kCommentPrefix, installation);
+  if (!comment.starts_with(prefix)) return std::nullopt;
+  const auto node = model::parse_node_name(format("{}/0", comment.substr(prefix.size())));
+  if (!node) return std::nullopt;
+  return node->attempt();
+}
+
+std::string slurm_step_name(int index) { return format("node-{}", index); }
+
+std::filesystem::path step_end_file(const std::filesystem::path& node_folder) {
+  return node_folder / "step.end";
+}
+std::filesystem::path job_script_file(const std::filesystem::path& attempt_folder) {
+  return attempt_folder / "slurm.sh";
+}
+std::filesystem::path job_output_file(const std::filesystem::path& attempt_folder) {
+  return attempt_folder / "slurm.log";
+}
+
+// A number in --output, such as %j, would be replaced.
+std::vector<std::string> sbatch_command(const SlurmJobRequest& job,
+                                        const SlurmJobOptions& options) {
+  std::vector<std::string> hosts;
+  for (const SlurmJobNode& node : job.nodes) hosts.push_back(node.host);
+  const auto minutes = std::chrono::ceil<std::chrono::minutes>(job.time_limit).count();
+  std::vector<std::string> words = {"sbatch",
+                                    "--parsable",
+                                    "--no-requeue",
+                                    "--no-kill",
+                                    "--job-name=" + text(job.attempt.id),
+                                    "--comment=" + slurm_comment(options.installation, job.attempt),
+                                    format("--nodes={}", job.nodes.size()),
+                                    "--nodelist=" + joined(hosts, ","),
+                                    "--ntasks-per-node=1",
+                                    format("--cpus-per-task={}", job.cores),
+                                    format("--time={}", minutes),
+                                    "--chdir=/",
+                                    "--open-mode=append",
+                                    "--output=" + job_output_file(job.folder).string()};
+  if (job.gpus > 0) words.push_back(format("--gres=gpu:{}", job.gpus));
+  if (!options.partition.empty()) words.push_back("--partition=" + options.partition);
+  if (!options.account.empty()) words.push_back("--account=" + options.account);
+  words.insert(words.end(), options.more.begin(), options.more.end());
+  words.push_back(job_script_file(job.folder).string());
+  return words;
+}
+
+// A step gets all processors of the job on its host: without SLURM_CPUS_PER_TASK, srun takes no
+// part of them.
+std::string job_script(const SlurmJobRequest& job, const SlurmJobOptions& options) {
+  std::string script = format(
+      "#!/bin/bash\n"
+      "# Attempt {} of Lockstep: a step with an agent on each host.\n"
+      "unset SLURM_CPUS_PER_TASK SLURM_NTASKS SLURM_NPROCS SLURM_NTASKS_PER_NODE\n",
+      text(job.attempt.id));
+  for (const SlurmJobNode& node : job.nodes) script += step_lines(node, job, options);
+  return script + "wait\n";
+}
+
+}  // namespace lockstep::engine

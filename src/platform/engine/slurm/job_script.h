@@ -1,0 +1,54 @@
+// The batch job of an attempt: the arguments of sbatch, and the script, which starts one step with
+// an agent on each host.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/units.h"
+#include "platform/core/model/ids.h"
+
+namespace lockstep::engine {
+
+// What all jobs of a daemon have in common.
+struct SlurmJobOptions {
+  std::string installation;  // of the daemon's folder
+  std::string partition, account;
+  std::vector<std::string> more;  // further arguments of sbatch
+  std::filesystem::path program;  // that every host sees
+};
+
+struct SlurmJobNode {
+  int index = 0;
+  std::string host;
+  std::filesystem::path folder;  // the node's, that every host sees
+};
+
+struct SlurmJobRequest {
+  model::AttemptName attempt;
+  std::vector<SlurmJobNode> nodes{};  // not empty
+  int cores = 1, gpus = 0;            // of each node
+  Duration time_limit{};
+  std::filesystem::path folder{};  // the attempt's, for the script and its output
+};
+
+// In the comment of the job, by which a daemon finds it again.
+std::string slurm_comment(const std::string& installation, const model::AttemptName& attempt);
+// None: the job is not one of this installation.
+std::optional<model::AttemptName> attempt_in_comment(std::string_view comment,
+                                                     const std::string& installation);
+
+// The name of the step of a node.
+std::string slurm_step_name(int index);
+// Written by the script when the step of a node has ended: the exit code of srun.
+std::filesystem::path step_end_file(const std::filesystem::path& node_folder);
+std::filesystem::path job_script_file(const std::filesystem::path& attempt_folder);
+std::filesystem::path job_output_file(const std::filesystem::path& attempt_folder);
+
+std::vector<std::string> sbatch_command(const SlurmJobRequest& job, const SlurmJobOptions& options);
+std::string job_script(const SlurmJobRequest& job, const SlurmJobOptions& options);
+
+}  // namespace lockstep::engine

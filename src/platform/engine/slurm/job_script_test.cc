@@ -1,0 +1,60 @@
+#include "platform/engine/slurm/job_script.h"
+
+#include <algorithm>
+
+#include <gtest/gtest.h>
+
+namespace lockstep::engine {
+namespace {
+
+const model::AttemptName kAttempt{"0123456789abcdef", model::parse_attempt_id("demo/7.2").value()};
+
+SlurmJobRequest job_of_two() {
+  return {.attempt = kAttempt,
+          .nodes = {{0, "n1", "/shared/a 'b'/node-0"}, {1, "n2", "/shared/a 'b'/node-1"}},
+          .cores = 4,
+          .gpus = 2,
+          .time_limit = std::chrono::seconds(90),
+          .folder = "/shared/a 'b'"};
+}
+
+SlurmJobOptions job_options() {
+  return {.installation = "cafe",
+          .partition = "gpus",
+          .account = "team",
+          .more = {"--qos=high"},
+          .program = "/shared/bin/lockstep"};
+}
+
+TEST(JobScript, ACommentNamesTheAttemptAndTheInstallation) {
+  const std::string comment = slurm_comment("cafe", kAttempt);
+  EXPECT_EQ(comment, "lockstep cafe:0123456789abcdef:demo/7.2");
+  EXPECT_EQ(attempt_in_comment(comment, "cafe"), kAttempt);
+  EXPECT_EQ(attempt_in_comment(comment, "beef"), std::nullopt);
+  EXPECT_EQ(attempt_in_comment("another", "cafe"), std::nullopt);
+}
+
+TEST(JobScript, TheJobHasTheHostsAndDevicesOfTheGang) {
+  const auto words = sbatch_command(job_of_two(), job_options());
+  for (const char* word :
+       {"--parsable", "--no-requeue", "--no-kill", "--nodes=2", "--nodelist=n1,n2",
+        "--cpus-per-task=4", "--gres=gpu:2", "--time=2", "--partition=gpus", "--account=team",
+        "--qos=high", "--comment=lockstep cafe:0123456789abcdef:demo/7.2"})
+    EXPECT_NE(std::ranges::find(words, word), words.end()) << word;
+  EXPECT_EQ(words.back(), "/shared/a 'b'/slurm.sh");
+}
+
+TEST(JobScript, EachNodeHasAStepOfItsNameWithTheAgent) {
+  const std::string script = job_script(job_of_two(), job_options());
+  EXPECT_TRUE(script.starts_with("#!/bin/bash\n"));
+  EXPECT_NE(script.find("--nodelist='n2' --job-name=node-1 "), std::string::npos);
+  EXPECT_NE(script.find("'/shared/bin/lockstep' agent '/shared/a '\\''b'\\''/node-1/launch.json'"),
+            std::string::npos);
+  EXPECT_NE(script.find("LOCKSTEP_NODE_TOKEN='cafe:0123456789abcdef:demo/7.2/1'"),
+            std::string::npos);
+  EXPECT_NE(script.find("echo $? >'/shared/a '\\''b'\\''/node-1/step.end'"), std::string::npos);
+  EXPECT_TRUE(script.ends_with("wait\n"));
+}
+
+}  // namespace
+}  // namespace lockstep::engine

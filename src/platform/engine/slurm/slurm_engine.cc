@@ -1,0 +1,355 @@
+#include "platform/engine/slurm/slurm_engine.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include <unistd.h>
+
+#include "base/format.h"
+#include "base/log.h"
+#include "base/os/files.h"
+#include "platform/engine/local/agent_program.h"
+#include "platform/engine/slurm/slurm_map.h"
+#include "platform/host/node_files.h"
+
+namespace lockstep::engine {
+namespace {
+
+using std::chrono::seconds;
+using std::chrono::steady_clock;
+
+constexpr Duration kSlurmFailureListed = std::chrono::minutes(10);
+constexpr Duration kSubmitPauseFirst = seconds(2);
+constexpr Duration kSubmitPauseMax = seconds(60);
+// Beyond the time limit of the run, which the agents enforce: for the start and the last logs.
+constexpr Duration kJobTimeMargin = std::chrono::minutes(30);
+constexpr Duration kFirstAnswerWait = seconds(3);
+constexpr std::size_t kStartErrorMax = 2000;
+
+// The end of the file, where srun says why it failed.
+std::string tail_of(const std::filesystem::path& file) {
+  const std::string text = read_file(file).value_or("");
+  return slurm_words(text.substr(text.size() - std::min(text.size(), kStartErrorMax)));
+}
+
+bool file_exists(const std::filesystem::path& file) {
+  std::error_code ignored;
+  return std::filesystem::exists(file, ignored);
+}
+
+}  // namespace
+
+SlurmEngine::SlurmEngine(Setup setup)
+    : setup_(std::move(setup)), answered_(setup_.clock.now()), thread_([this] { work(); }) {}
+
+SlurmEngine::~SlurmEngine() {
+  {
+    const Lock lock(mutex_);
+    ending_ = true;
+    changed_.notify_all();
+  }
+  thread_.join();
+}
+
+void SlurmEngine::submit(Gang gang) {
+  const Lock lock(mutex_);
+  if (jobs_.attempts.contains(gang.attempt) || submissions_.contains(gang.attempt)) return;
+  const model::AttemptName attempt = gang.attempt;
+  Submission& submission = submissions_[attempt];
+  submission.gang = std::make_shared<const Gang>(std::move(gang));
+  submission.pause = kSubmitPauseFirst;
+  changed_.notify_all();
+}
+
+void SlurmEngine::kill(const model::NodeName& node) {
+  const Lock lock(mutex_);
+  const auto found = submissions_.find(node.attempt());
+  if (found != submissions_.end()) found->second.killed.insert(node.id.index);
+  kills_.insert(node);
+  changed_.notify_all();
+}
+
+Result<EngineList> SlurmEngine::list() {
+  const Lock lock(mutex_);
+  const auto deadline = Deadline::after(kFirstAnswerWait);
+  while (jobs_.number == 0 && problem_.empty() && changed_.wait_until(mutex_, deadline)) {
+  }
+  if (jobs_.number == 0 || steady_clock::now() - jobs_.begun > setup_.list_age_max)
+    return Error{Code::unavailable,
+                 format("slurmctld has not answered since {}: {}", text(answered_),
+                        problem_.empty() ? "no answer yet" : problem_)};
+  EngineList listed{.nodes = jobs_.nodes};
+  listed.unfit = unfit_;
+  for (const auto& [attempt, submission] : submissions_)
+    if (!jobs_.attempts.contains(attempt)) add_submission(submission, listed.nodes);
+  std::ranges::sort(listed.nodes, {}, &ListedNode::node);
+  return listed;
+}
+
+void SlurmEngine::add_submission(const Submission& submission,
+                                 std::vector<ListedNode>& nodes) const {
+  const bool failed = submission.state == Submission::State::failed;
+  model::Observation seen{
+      .phase = failed ? model::NodePhase::gone : model::NodePhase::pending,
+      .reason = submission.reason.empty() ? "it is being submitted to Slurm" : submission.reason,
+      .blame = failed ? model::EndBlame::engine : model::EndBlame::unknown};
+  if (submission.job != 0) seen.handle = format("{}", submission.job);
+  for (const NodePlacement& placement : submission.gang->nodes) {
+    if (submission.state == Submission::State::queued &&
+        submission.killed.contains(placement.index))
+      continue;
+    nodes.push_back({.node = node_name(*submission.gang, placement), .seen = seen});
+  }
+}
+
+// A node starts or ends, or is to be ended.
+bool SlurmEngine::is_busy() const {
+  if (!kills_.empty() || !submissions_.empty() || !problem_.empty()) return true;
+  return std::ranges::any_of(jobs_.nodes, [](const ListedNode& node) {
+    return node.seen.phase == model::NodePhase::pending ||
+           node.seen.phase == model::NodePhase::starting || !node.seen.has_agent;
+  });
+}
+
+// --- In the thread ---
+
+void SlurmEngine::work() {
+  for (;;) {
+    refresh();
+    execute_kills();
+    submit_next();
+    const Lock lock(mutex_);
+    const auto next = Deadline::after(is_busy() ? setup_.busy_interval : setup_.calm_interval);
+    const std::size_t kills = kills_.size(), submissions = submissions_.size();
+    while (!ending_ && kills_.size() == kills && submissions_.size() == submissions &&
+           changed_.wait_until(mutex_, next)) {
+    }
+    if (ending_) return;
+  }
+}
+
+void SlurmEngine::refresh() {
+  std::int64_t number = 0;
+  {
+    const Lock lock(mutex_);
+    number = ++lists_begun_;
+  }
+  const auto begun = steady_clock::now();
+  auto jobs = read_jobs();
+  if (jobs) {
+    jobs->number = number;
+    jobs->begun = begun;
+  }
+  if (jobs && next_hosts_.passed()) {
+    if (auto read = read_hosts(); !read) jobs = std::move(read).error();
+  }
+  publish(std::move(jobs));
+}
+
+Result<void> SlurmEngine::read_hosts() {
+  auto hosts = TRY(list_slurm_hosts(*setup_.slurm, setup_.options.partition));
+  std::map<std::string, std::string> unfit;
+  for (const SlurmHost& host : hosts)
+    if (std::string reason = why_slurm_closed(host); !reason.empty())
+      unfit.emplace(host.name, std::move(reason));
+  hosts_ = std::move(hosts);
+  next_hosts_ = Deadline::after(setup_.hosts_interval);
+  const Lock lock(mutex_);
+  unfit_ = std::move(unfit);
+  return {};
+}
+
+// The files are read between the two lists: an agent that ran before the steps were listed, and has
+// no step, has ended.
+Result<SlurmEngine::Jobs> SlurmEngine::read_jobs() {
+  const auto user = format("{}", ::geteuid());
+  auto listed = parse_slurm_jobs(TRY(
+      setup_.slurm->run({"squeue", "-h", "-t", "all", "-u", user, "-o", std::string(kJobFormat)})));
+  std::ranges::sort(listed, {}, &SlurmJob::id);
+  std::map<model::AttemptName, SlurmJob> jobs;
+  files_.clear();
+  bool has_steps = false;
+  for (SlurmJob& job : listed) {
+    const auto attempt = attempt_in_comment(job.comment, setup_.options.installation);
+    if (!attempt) continue;
+    const auto [first, is_first] = jobs.emplace(*attempt, job);
+    if (!is_first) {
+      cancel_duplicate(job);
+      continue;
+    }
+    has_steps = has_steps || (!is_slurm_job_pending(job) && !is_slurm_job_over(job));
+    for (int index = 0; index < job.host_count; ++index) {
+      const model::NodeName node{attempt->generation, {attempt->id, index}};
+      files_[node] = files_of(node);
+    }
+  }
+  std::erase_if(records_, [&](const auto& entry) { return !files_.contains(entry.first); });
+  std::vector<SlurmStep> steps;
+  if (has_steps)
+    steps = parse_slurm_steps(
+        TRY(setup_.slurm->run({"squeue", "-h", "-s", "-u", user, "-o", std::string(kStepFormat)})));
+  Jobs found;
+  for (const auto& [attempt, job] : jobs) {
+    found.attempts.insert(attempt);
+    for (int index = 0; index < job.host_count; ++index) {
+      const model::NodeName node{attempt.generation, {attempt.id, index}};
+      const auto step = std::ranges::find_if(steps, [&](const SlurmStep& one) {
+        return one.job == job.id && one.name == slurm_step_name(index);
+      });
+      const SlurmStep* running = step == steps.end() ? nullptr : &*step;
+      auto seen = observe_slurm_node(job, running, files_.at(node), hosts_);
+      if (seen.phase == model::NodePhase::gone)
+        found.kills[node] = {};
+      else if (running)
+        found.kills[node] = {"scancel", seen.handle};
+      else if (is_slurm_job_pending(job))
+        found.kills[node] = {"scancel", format("{}", job.id)};
+      const auto record = records_.find(node);
+      found.nodes.push_back({.node = node,
+                             .seen = std::move(seen),
+                             .record = record == records_.end() ? nullptr : record->second});
+    }
+  }
+  return found;
+}
+
+SlurmNodeFiles SlurmEngine::files_of(const model::NodeName& node) {
+  const auto folder = host::node_folder(setup_.home, node);
+  auto& record = records_[node];
+  if (!record)
+    record = std::make_shared<const LaunchRecord>(launch_record(read_launch_file(folder)));
+  SlurmNodeFiles files{.host = record->host,
+                       .has_started = has_started(folder),
+                       .step_ended = file_exists(step_end_file(folder))};
+  if (files.step_ended && !files.has_started)
+    files.start_error = tail_of(host::NodeFiles{folder}.agent_log());
+  return files;
+}
+
+// The answer of an sbatch was lost, and it had its effect after a later list.
+void SlurmEngine::cancel_duplicate(const SlurmJob& job) {
+  if (is_slurm_job_over(job)) return;
+  LS_LOG(warning, "Slurm has two jobs for an attempt; job {} is cancelled", job.id);
+  (void)setup_.slurm->run({"scancel", format("{}", job.id)});
+}
+
+void SlurmEngine::publish(Result<Jobs> jobs) {
+  const Lock lock(mutex_);
+  changed_.notify_all();
+  if (!jobs) {
+    if (problem_ != jobs.error().message) LS_LOG(warning, "{}", jobs.error().message);
+    problem_ = jobs.error().message;
+    return;
+  }
+  if (!problem_.empty()) LS_LOG(info, "Slurm answers again");
+  problem_.clear();
+  answered_ = setup_.clock.now();
+  jobs_ = *std::move(jobs);
+  std::erase_if(submissions_, [&](const auto& entry) {
+    const Submission& submission = entry.second;
+    const bool is_shown =
+        submission.state == Submission::State::submitted && submission.list < jobs_.number;
+    const bool is_killed = submission.state == Submission::State::queued &&
+                           submission.killed.size() >= submission.gang->nodes.size();
+    return is_shown || is_killed || jobs_.attempts.contains(entry.first) ||
+           (submission.state == Submission::State::failed && submission.forgotten.passed());
+  });
+}
+
+// A node that the list does not have is gone; one that is about to have its step keeps its request.
+void SlurmEngine::execute_kills() {
+  std::set<std::vector<std::string>> calls;
+  {
+    const Lock lock(mutex_);
+    if (!problem_.empty()) return;
+    for (auto node = kills_.begin(); node != kills_.end();) {
+      const auto call = jobs_.kills.find(*node);
+      const bool is_listed = std::ranges::binary_search(jobs_.nodes, *node, {}, &ListedNode::node);
+      if (call != jobs_.kills.end() && !call->second.empty()) calls.insert(call->second);
+      const bool waits =
+          (is_listed && call == jobs_.kills.end()) || submissions_.contains(node->attempt());
+      node = waits ? std::next(node) : kills_.erase(node);
+    }
+  }
+  for (const auto& call : calls)
+    if (auto done = setup_.slurm->run(call); !done)
+      LS_LOG(warning, "{} failed: {}", joined(call, " "), done.error().message);
+}
+
+// One at a time: a large gang takes a while, and the list must stay young.
+std::shared_ptr<const Gang> SlurmEngine::due_gang() {
+  if (!problem_.empty()) return nullptr;
+  for (auto& [attempt, submission] : submissions_) {
+    if (submission.state != Submission::State::queued || !submission.retry.passed()) continue;
+    if (submission.list >= jobs_.number || !submission.killed.empty()) continue;
+    return submission.gang;
+  }
+  return nullptr;
+}
+
+void SlurmEngine::submit_next() {
+  for (;;) {
+    std::shared_ptr<const Gang> gang;
+    {
+      const Lock lock(mutex_);
+      if (ending_) return;
+      gang = due_gang();
+    }
+    if (!gang) return;
+    record_submission(gang->attempt, submit_job(*gang));
+  }
+}
+
+// An attempt of which an agent ever ran is not submitted again.
+Result<std::int64_t> SlurmEngine::submit_job(const Gang& gang) {
+  SlurmJobRequest job{.attempt = gang.attempt,
+                      .time_limit = gang.program.time_left + kJobTimeMargin};
+  for (const NodePlacement& placement : gang.nodes) {
+    const host::LaunchSpec launch = launch_spec(gang, placement, setup_.home);
+    if (has_started(launch.node_folder))
+      return Error{Code::already_exists, "its agents were started before, and have ended"};
+    TRY(write_launch_file(launch));
+    if (gang.make_checkpoint_folder) TRY(make_folders(launch.checkpoint_folder));
+    job.nodes.push_back({placement.index, placement.host, launch.node_folder});
+    job.folder = std::filesystem::path(launch.node_folder).parent_path();
+    const auto host = std::ranges::find(hosts_, placement.host, &SlurmHost::name);
+    const int devices = gang.devices_per_node;
+    job.cores = devices;
+    if (!placement.gpus) continue;
+    job.gpus = devices;
+    if (host != hosts_.end() && host->gpus > 0)
+      job.cores = std::max(1, host->cores * devices / host->gpus);
+  }
+  TRY(write_file(job_script_file(job.folder), job_script(job, setup_.options)));
+  return parse_submitted_job(TRY(setup_.slurm->run(sbatch_command(job, setup_.options))));
+}
+
+// After a call without an answer, a new list must show that it had no effect.
+void SlurmEngine::record_submission(const model::AttemptName& attempt,
+                                    const Result<std::int64_t>& job) {
+  const Lock lock(mutex_);
+  const auto found = submissions_.find(attempt);
+  if (found == submissions_.end()) return;
+  Submission& submission = found->second;
+  submission.list = lists_begun_;
+  if (job) {
+    LS_LOG(info, "Slurm has job {} for {}", *job, text(attempt.id));
+    submission.state = Submission::State::submitted;
+    submission.job = *job;
+    submission.reason = format("Slurm has queued job {}", *job);
+    return;
+  }
+  const bool waits = job.error().code == Code::unavailable || job.error().code == Code::not_found;
+  LS_LOG(warning, "submitting {} to Slurm failed: {}", text(attempt.id), job.error().message);
+  submission.reason = job.error().message;
+  if (waits) {
+    submission.retry = Deadline::after(submission.pause);
+    submission.pause = std::min(submission.pause * 2, kSubmitPauseMax);
+    return;
+  }
+  submission.state = Submission::State::failed;
+  submission.forgotten = Deadline::after(kSlurmFailureListed);
+}
+
+}  // namespace lockstep::engine

@@ -1,0 +1,114 @@
+// SlurmEngine: the agents of an attempt are the steps of one batch job (docs/design/slurm.md).
+//
+// One thread calls Slurm's programs. The daemon's thread reads the last list, and leaves requests.
+// All files are in a folder that every host shares.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/mutex.h"
+#include "platform/engine/engine.h"
+#include "platform/engine/slurm/job_script.h"
+#include "platform/engine/slurm/slurm_commands.h"
+#include "platform/engine/slurm/slurm_nodes.h"
+
+namespace lockstep::engine {
+
+class SlurmEngine : public Engine {
+ public:
+  struct Setup {
+    std::shared_ptr<SlurmCommands> slurm;  // shared with the discovery of the map
+    const Clock& clock;                    // outlives the engine
+    SlurmJobOptions options;
+    std::filesystem::path home;  // with the folders of the nodes; every host shares it
+    Duration busy_interval = std::chrono::seconds(2);  // between two lists while nodes start or end
+    Duration calm_interval = std::chrono::seconds(5);
+    Duration hosts_interval = std::chrono::seconds(30);  // between two lists of the hosts
+    Duration list_age_max = std::chrono::seconds(30);
+  };
+  explicit SlurmEngine(Setup setup);
+  // Queued attempts are not submitted. Waits for the call of Slurm that is under way.
+  ~SlurmEngine() override;
+  SlurmEngine(const SlurmEngine&) = delete;  // the thread refers to it
+  SlurmEngine& operator=(const SlurmEngine&) = delete;
+
+  std::string_view name() const override { return "slurm"; }
+  void submit(Gang gang) override LS_EXCLUDES(mutex_);
+  void kill(const model::NodeName& node) override LS_EXCLUDES(mutex_);
+  Result<EngineList> list() override LS_EXCLUDES(mutex_);
+
+ private:
+  // A gang that no list of Slurm shows yet.
+  struct Submission {
+    enum class State { queued, submitted, failed } state = State::queued;
+    std::shared_ptr<const Gang> gang;
+    std::int64_t list = 0;  // queued: a list that begins later must not have it before it is
+                            // submitted. submitted: a list that begins later shows it
+    Deadline retry = Deadline::after(Duration(0));
+    Duration pause{};
+    std::string reason{};  // queued: why it waits; failed: why
+    std::int64_t job = 0;  // submitted
+    std::set<int> killed{};
+    Deadline forgotten = Deadline::after(Duration(0));  // failed: listed until then
+  };
+  struct Jobs {
+    std::int64_t number = 0;  // 0: none yet
+    std::chrono::steady_clock::time_point begun{};
+    std::vector<ListedNode> nodes;
+    std::set<model::AttemptName> attempts;
+    std::map<model::NodeName, std::vector<std::string>> kills;  // the call that ends the node
+  };
+
+  // In the thread:
+  void work() LS_EXCLUDES(mutex_);
+  void refresh() LS_EXCLUDES(mutex_);
+  Result<Jobs> read_jobs();
+  Result<void> read_hosts();
+  void add_job(const SlurmJob& job, const model::AttemptName& attempt, Jobs& jobs) const;
+  SlurmNodeFiles files_of(const model::NodeName& node);
+  void cancel_duplicate(const SlurmJob& job);
+  void publish(Result<Jobs> jobs) LS_EXCLUDES(mutex_);
+  void execute_kills() LS_EXCLUDES(mutex_);
+  void submit_next() LS_EXCLUDES(mutex_);
+  Result<std::int64_t> submit_job(const Gang& gang);
+  void record_submission(const model::AttemptName& attempt, const Result<std::int64_t>& job)
+      LS_EXCLUDES(mutex_);
+
+  bool is_busy() const LS_REQUIRES(mutex_);
+  void add_submission(const Submission& submission, std::vector<ListedNode>& nodes) const
+      LS_REQUIRES(mutex_);
+  std::shared_ptr<const Gang> due_gang() LS_REQUIRES(mutex_);
+
+  const Setup setup_;
+
+  // Only the thread uses these:
+  std::vector<SlurmHost> hosts_;
+  Deadline next_hosts_ = Deadline::after(Duration(0));
+  std::map<model::NodeName, std::shared_ptr<const LaunchRecord>> records_;
+  std::map<model::NodeName, SlurmNodeFiles> files_;
+
+  Mutex mutex_;  // guards what follows
+  Condition changed_;
+  bool ending_ LS_GUARDED_BY(mutex_) = false;
+  std::map<model::AttemptName, Submission> submissions_ LS_GUARDED_BY(mutex_);
+  std::set<model::NodeName> kills_ LS_GUARDED_BY(mutex_);
+  std::int64_t lists_begun_ LS_GUARDED_BY(mutex_) = 0;
+  Jobs jobs_ LS_GUARDED_BY(mutex_);
+  std::map<std::string, std::string> unfit_ LS_GUARDED_BY(mutex_);
+  Time answered_ LS_GUARDED_BY(mutex_);        // when Slurm last answered, or the start
+  std::string problem_ LS_GUARDED_BY(mutex_);  // of the last list; empty: none
+
+  std::thread thread_;  // the last member: it uses the others
+};
+
+}  // namespace lockstep::engine

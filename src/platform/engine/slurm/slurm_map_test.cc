@@ -1,0 +1,45 @@
+#include "platform/engine/slurm/slurm_map.h"
+
+#include <gtest/gtest.h>
+
+#include "map/query.h"
+
+namespace lockstep::engine {
+namespace {
+
+std::vector<SlurmHost> four_hosts() {
+  return parse_slurm_hosts(
+      "n1|idle|(null)|4|1000|10.0.0.1|none\n"
+      "n2|idle|(null)|4|1000|n2|none\n"
+      "n3|idle|gpu:8|64|1000|n3|none\n"
+      "n4|idle|gpu:8|64|1000|n4|none\n");
+}
+
+TEST(SlurmMap, LeavesAndPodsComeFromTheSwitches) {
+  const auto map = map_of_slurm(
+      four_hosts(), parse_slurm_switches("SwitchName=leaf1 Level=0 LinkSpeed=1 Nodes=n[1-2]\n"
+                                         "SwitchName=leaf2 Level=0 LinkSpeed=1 Nodes=n[3-4]\n"
+                                         "SwitchName=spine Level=1 LinkSpeed=1 Nodes=n[1-4] "
+                                         "Switches=leaf[1-2]\n"));
+  ASSERT_TRUE(map::check(map));
+  ASSERT_EQ(map.pods.size(), 1u);
+  EXPECT_EQ(map.pods[0].name, "spine");
+  ASSERT_EQ(map.pods[0].leaves.size(), 2u);
+  EXPECT_EQ(map.pods[0].leaves[1].name, "leaf2");
+  EXPECT_EQ(map.pods[0].leaves[1].hosts[0].id, "n3");
+}
+
+TEST(SlurmMap, AHostWithoutGpusHasItsCoresAsDevices) {
+  const auto map = map_of_slurm(four_hosts(), {});
+  ASSERT_TRUE(map::check(map));
+  const map::Host* cores = map::find_host(map, "n1");
+  EXPECT_EQ(map::address_of(*cores), "10.0.0.1");
+  EXPECT_EQ(map::device_count(*cores), 4u);
+  EXPECT_EQ(map::devices(*cores)[3]->kind, map::DeviceKind::core);
+  const map::Host* gpus = map::find_host(map, "n3");
+  EXPECT_EQ(map::device_count(*gpus), 8u);
+  EXPECT_EQ(map::devices(*gpus)[7]->kind, map::DeviceKind::gpu);
+}
+
+}  // namespace
+}  // namespace lockstep::engine

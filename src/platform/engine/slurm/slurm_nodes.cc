@@ -1,0 +1,119 @@
+#include "platform/engine/slurm/slurm_nodes.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <utility>
+
+#include "base/format.h"
+
+namespace lockstep::engine {
+namespace {
+
+using model::EndBlame;
+using model::NodePhase;
+
+constexpr std::array<std::string_view, 6> kPendingStates = {
+    "PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT"};
+constexpr std::array<std::string_view, 11> kEndStates = {
+    "COMPLETED", "FAILED",   "CANCELLED", "TIMEOUT",       "NODE_FAIL",    "PREEMPTED",
+    "BOOT_FAIL", "DEADLINE", "REVOKED",   "OUT_OF_MEMORY", "LAUNCH_FAILED"};
+
+std::string pending_words(const SlurmJob& job) {
+  if (job.state == "CONFIGURING") return format("Slurm prepares the hosts of job {}", job.id);
+  if (job.reason.empty() || job.reason == "None") return format("Slurm has queued job {}", job.id);
+  return format("Slurm keeps job {} in its queue: {}", job.id, job.reason);
+}
+
+const SlurmHost* find_slurm_host(const std::vector<SlurmHost>& hosts, const std::string& name) {
+  const auto found = std::ranges::find(hosts, name, &SlurmHost::name);
+  return found == hosts.end() ? nullptr : &*found;
+}
+
+struct End {
+  std::string reason;
+  EndBlame blame = EndBlame::unknown;
+};
+
+End node_fail(const SlurmJob& job, const SlurmNodeFiles& files,
+              const std::vector<SlurmHost>& hosts) {
+  for (const std::string& name : job.hosts) {
+    const SlurmHost* host = find_slurm_host(hosts, name);
+    if (host && is_slurm_host_down(*host) && name != files.host)
+      return {format("Slurm ended job {} because its host {} failed", job.id, name),
+              EndBlame::engine};
+  }
+  return {format("Slurm ended job {} because a host failed", job.id), EndBlame::host};
+}
+
+// The end of a node whose host still counts for Slurm. An agent that ran tells its own reason.
+End end_in_words(const SlurmJob& job, const SlurmNodeFiles& files,
+                 const std::vector<SlurmHost>& hosts) {
+  if (job.state == "NODE_FAIL") return node_fail(job, files, hosts);
+  if (job.state == "PREEMPTED")
+    return {format("Slurm preempted job {}", job.id), EndBlame::preemption};
+  if (job.state == "BOOT_FAIL")
+    return {format("a host of Slurm's job {} did not boot", job.id), EndBlame::host};
+  if (job.state == "OUT_OF_MEMORY")
+    return {format("Slurm ended job {}: it used more memory than it was given", job.id)};
+  if (job.state == "TIMEOUT" || job.state == "DEADLINE")
+    return {format("Slurm ended job {} at its time limit", job.id)};
+  if (job.state == "CANCELLED" || job.state == "REVOKED")
+    return {format("Slurm's job {} was cancelled", job.id)};
+  if (files.has_started) return {};
+  if (!files.start_error.empty())
+    return {format("Slurm's job {}: {}", job.id, files.start_error), EndBlame::host};
+  return {format("Slurm's job {} ended ({}) before the agent started; the output of the job is "
+                 "slurm.log in the folder of the attempt",
+                 job.id, job.reason.empty() || job.reason == "None" ? job.state : job.reason),
+          EndBlame::engine};
+}
+
+End end_of(const SlurmJob& job, const SlurmNodeFiles& files, const std::vector<SlurmHost>& hosts) {
+  const SlurmHost* host = find_slurm_host(hosts, files.host);
+  if (host && is_slurm_host_down(*host)) return {why_slurm_closed(*host), EndBlame::host};
+  return end_in_words(job, files, hosts);
+}
+
+}  // namespace
+
+bool is_slurm_job_pending(const SlurmJob& job) {
+  return std::ranges::find(kPendingStates, job.state) != kPendingStates.end();
+}
+
+bool is_slurm_job_over(const SlurmJob& job) {
+  return std::ranges::find(kEndStates, job.state) != kEndStates.end();
+}
+
+model::Observation observe_slurm_node(const SlurmJob& job, const SlurmStep* step,
+                                      const SlurmNodeFiles& files,
+                                      const std::vector<SlurmHost>& hosts) {
+  model::Observation seen{.handle = format("{}", job.id)};
+  if (is_slurm_job_pending(job)) {
+    seen.phase = NodePhase::pending;
+    seen.reason = pending_words(job);
+    return seen;
+  }
+  const bool is_over = is_slurm_job_over(job);
+  if (step && !is_over) {
+    seen.handle = format("{}.{}", job.id, step->number);
+    return seen;
+  }
+  const bool completes = job.state == "COMPLETING";
+  if (completes && !files.step_ended &&
+      std::ranges::find(job.hosts, files.host) != job.hosts.end()) {
+    seen.has_agent = false;
+    return seen;
+  }
+  if (!is_over && !completes && !files.has_started && !files.step_ended) {
+    seen.phase = NodePhase::starting;
+    return seen;
+  }
+  End end = end_of(job, files, hosts);
+  seen.phase = NodePhase::gone;
+  seen.reason = std::move(end.reason);
+  seen.blame = end.blame;
+  return seen;
+}
+
+}  // namespace lockstep::engine
