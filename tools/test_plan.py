@@ -21,7 +21,7 @@ BUSY = ("comm_*_test", "train*_test")
 LAST = ("tests/cluster/*", "python/*")
 
 # The files of such a folder run as one program, because they share what takes seconds to start.
-TOGETHER = ("tests/hosts",)
+TOGETHER = ("tests/hosts", "tests/slurm")
 
 # Programs in Python without a suffix.
 SCRIPTS = tuple(

@@ -79,7 +79,7 @@ class Slurm:
     def _configure(self) -> None:
         # Ports that are free now; others may take them before the daemons do.
         with contextlib.ExitStack() as held:
-            ports = []
+            ports: list[int] = []
             for _ in range(len(HOSTS) + 1):
                 holder = held.enter_context(socket.socket())
                 holder.bind(("127.0.0.1", 0))
@@ -154,6 +154,18 @@ class Slurm:
         process.send_signal(number)
         process.wait(30)
 
+    def kill_host(self, host: str) -> None:
+        """Its slurmd and all that runs on it end at once, and Slurm hears that it is down."""
+        self.kill(host)
+        for process in self._with_variable(f"SLURMD_NODENAME={host}"):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
+        self.ok("scontrol", "update", f"nodename={host}", "state=down", "reason=power lost")
+
+    def revive_host(self, host: str) -> None:
+        self.start_host(host)
+        self.ok("scontrol", "update", f"nodename={host}", "state=resume")
+
     def stop(self) -> None:
         self.call("scancel", "--user=root")
         for name in list(self.processes):
@@ -164,13 +176,16 @@ class Slurm:
 
     def _left_behind(self) -> list[int]:
         """The step daemons of killed hosts, and what they started."""
-        mark = f"SLURM_CONF={self.folder / 'slurm.conf'}".encode()
+        return self._with_variable(f"SLURM_CONF={self.folder / 'slurm.conf'}")
+
+    def _with_variable(self, variable: str) -> list[int]:
         found = []
         for entry in Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):
-                if mark in (entry / "environ").read_bytes().split(b"\0"):
+                variables = (entry / "environ").read_bytes().split(b"\0")
+                if variable.encode() in variables and int(entry.name) != os.getpid():
                     found.append(int(entry.name))
-        return [process for process in found if process != os.getpid()]
+        return found
 
 
 def make_folder() -> Path:

@@ -10,11 +10,13 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/os/environment.h"
 #include "base/os/file_limit.h"
 #include "base/os/file_lock.h"
 #include "base/os/files.h"
 #include "platform/agent/agent_loop.h"
 #include "platform/agent/link/http_daemon_link.h"
+#include "platform/agent/slurm_step.h"
 #include "platform/host/node_files.h"
 #include "text/convert.h"
 
@@ -98,6 +100,7 @@ Result<int> run_agent(const host::LaunchSpec& launch, DaemonLink& link) {
 
 Result<int> run_agent(const path& launch_file) {
   host::LaunchSpec launch = TRY(read_launch(launch_file));
+  use_gpus_of_slurm_step(launch, own_environment());
   model::NodeId node = TRY(model::parse_node_id(launch.node));
   HttpDaemonLink link(launch.daemon_file, {launch.generation, node.attempt}, launch.token);
   return run_agent(launch, link);

@@ -1,6 +1,9 @@
 #include "platform/engine/slurm/job_script.h"
 
+#include <charconv>
 #include <chrono>
+#include <cstddef>
+#include <system_error>
 
 #include "base/format.h"
 #include "platform/engine/local/agent_program.h"
@@ -10,6 +13,8 @@ namespace lockstep::engine {
 namespace {
 
 constexpr std::string_view kCommentPrefix = "lockstep ";
+constexpr std::string_view kNodesField = " nodes=";
+constexpr int kJobNodesMax = 100'000;  // a damaged comment must not take all memory
 
 // For bash: 'a'\''b'.
 std::string bash_quoted(std::string_view text) {
@@ -42,17 +47,24 @@ std::string step_lines(const SlurmJobNode& node, const SlurmJobRequest& job,
 
 }  // namespace
 
-std::string slurm_comment(const std::string& installation, const model::AttemptName& attempt) {
-  return format("{}{}:{}:{}", kCommentPrefix, installation, attempt.generation, text(attempt.id));
+std::string slurm_comment(const std::string& installation, const SlurmJobName& job) {
+  return format("{}{}:{}:{} nodes={}", kCommentPrefix, installation, job.attempt.generation,
+                text(job.attempt.id), job.nodes);
 }
 
-std::optional<model::AttemptName> attempt_in_comment(std::string_view comment,
-                                                     const std::string& installation) {
+std::optional<SlurmJobName> job_in_comment(std::string_view comment,
+                                           const std::string& installation) {
   const std::string prefix = format("{}{}:", kCommentPrefix, installation);
   if (!comment.starts_with(prefix)) return std::nullopt;
-  const auto node = model::parse_node_name(format("{}/0", comment.substr(prefix.size())));
-  if (!node) return std::nullopt;
-  return node->attempt();
+  comment.remove_prefix(prefix.size());
+  const std::size_t end = comment.find(kNodesField);
+  if (end == std::string_view::npos) return std::nullopt;
+  const auto node = model::parse_node_name(format("{}/0", comment.substr(0, end)));
+  const std::string_view count = comment.substr(end + kNodesField.size());
+  int nodes = 0;
+  const auto [last, failure] = std::from_chars(count.data(), count.data() + count.size(), nodes);
+  if (!node || failure != std::errc() || nodes < 1 || nodes > kJobNodesMax) return std::nullopt;
+  return SlurmJobName{node->attempt(), nodes};
 }
 
 std::string slurm_step_name(int index) { return format("node-{}", index); }
@@ -73,20 +85,22 @@ std::vector<std::string> sbatch_command(const SlurmJobRequest& job,
   std::vector<std::string> hosts;
   for (const SlurmJobNode& node : job.nodes) hosts.push_back(node.host);
   const auto minutes = std::chrono::ceil<std::chrono::minutes>(job.time_limit).count();
-  std::vector<std::string> words = {"sbatch",
-                                    "--parsable",
-                                    "--no-requeue",
-                                    "--no-kill",
-                                    "--job-name=" + text(job.attempt.id),
-                                    "--comment=" + slurm_comment(options.installation, job.attempt),
-                                    format("--nodes={}", job.nodes.size()),
-                                    "--nodelist=" + joined(hosts, ","),
-                                    "--ntasks-per-node=1",
-                                    format("--cpus-per-task={}", job.cores),
-                                    format("--time={}", minutes),
-                                    "--chdir=/",
-                                    "--open-mode=append",
-                                    "--output=" + job_output_file(job.folder).string()};
+  std::vector<std::string> words = {
+      "sbatch",
+      "--parsable",
+      "--no-requeue",
+      "--no-kill",
+      "--job-name=" + text(job.attempt.id),
+      "--comment=" +
+          slurm_comment(options.installation, {job.attempt, static_cast<int>(job.nodes.size())}),
+      format("--nodes={}", job.nodes.size()),
+      "--nodelist=" + joined(hosts, ","),
+      "--ntasks-per-node=1",
+      format("--cpus-per-task={}", job.cores),
+      format("--time={}", minutes),
+      "--chdir=/",
+      "--open-mode=append",
+      "--output=" + job_output_file(job.folder).string()};
   if (job.gpus > 0) words.push_back(format("--gres=gpu:{}", job.gpus));
   if (!options.partition.empty()) words.push_back("--partition=" + options.partition);
   if (!options.account.empty()) words.push_back("--account=" + options.account);

@@ -13,7 +13,7 @@
 
 namespace lockstep::engine {
 
-// What all jobs of a daemon have in common.
+// The properties that all jobs of a daemon have in common.
 struct SlurmJobOptions {
   std::string installation;  // of the daemon's folder
   std::string partition, account;
@@ -35,11 +35,17 @@ struct SlurmJobRequest {
   std::filesystem::path folder{};  // the attempt's, for the script and its output
 };
 
-// In the comment of the job, by which a daemon finds it again.
-std::string slurm_comment(const std::string& installation, const model::AttemptName& attempt);
+// The comment of the job, by which a daemon finds it again. The number of nodes is part of it,
+// because Slurm takes failed hosts out of a job.
+struct SlurmJobName {
+  model::AttemptName attempt;
+  int nodes = 0;
+  bool operator==(const SlurmJobName&) const = default;
+};
+std::string slurm_comment(const std::string& installation, const SlurmJobName& job);
 // None: the job is not one of this installation.
-std::optional<model::AttemptName> attempt_in_comment(std::string_view comment,
-                                                     const std::string& installation);
+std::optional<SlurmJobName> job_in_comment(std::string_view comment,
+                                           const std::string& installation);
 
 // The name of the step of a node.
 std::string slurm_step_name(int index);

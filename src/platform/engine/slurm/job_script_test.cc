@@ -27,11 +27,11 @@ SlurmJobOptions job_options() {
 }
 
 TEST(JobScript, ACommentNamesTheAttemptAndTheInstallation) {
-  const std::string comment = slurm_comment("cafe", kAttempt);
-  EXPECT_EQ(comment, "lockstep cafe:0123456789abcdef:demo/7.2");
-  EXPECT_EQ(attempt_in_comment(comment, "cafe"), kAttempt);
-  EXPECT_EQ(attempt_in_comment(comment, "beef"), std::nullopt);
-  EXPECT_EQ(attempt_in_comment("another", "cafe"), std::nullopt);
+  const std::string comment = slurm_comment("cafe", {kAttempt, 2});
+  EXPECT_EQ(comment, "lockstep cafe:0123456789abcdef:demo/7.2 nodes=2");
+  EXPECT_EQ(job_in_comment(comment, "cafe"), (SlurmJobName{kAttempt, 2}));
+  EXPECT_EQ(job_in_comment(comment, "beef"), std::nullopt);
+  EXPECT_EQ(job_in_comment("another", "cafe"), std::nullopt);
 }
 
 TEST(JobScript, TheJobHasTheHostsAndDevicesOfTheGang) {
@@ -39,7 +39,7 @@ TEST(JobScript, TheJobHasTheHostsAndDevicesOfTheGang) {
   for (const char* word :
        {"--parsable", "--no-requeue", "--no-kill", "--nodes=2", "--nodelist=n1,n2",
         "--cpus-per-task=4", "--gres=gpu:2", "--time=2", "--partition=gpus", "--account=team",
-        "--qos=high", "--comment=lockstep cafe:0123456789abcdef:demo/7.2"})
+        "--qos=high", "--comment=lockstep cafe:0123456789abcdef:demo/7.2 nodes=2"})
     EXPECT_NE(std::ranges::find(words, word), words.end()) << word;
   EXPECT_EQ(words.back(), "/shared/a 'b'/slurm.sh");
 }

@@ -33,6 +33,8 @@ std::string tail_of(const std::filesystem::path& file) {
   return slurm_words(text.substr(text.size() - std::min(text.size(), kStartErrorMax)));
 }
 
+std::string own_user() { return format("{}", ::geteuid()); }
+
 bool file_exists(const std::filesystem::path& file) {
   std::error_code ignored;
   return std::filesystem::exists(file, ignored);
@@ -103,6 +105,15 @@ void SlurmEngine::add_submission(const Submission& submission,
   }
 }
 
+// A job that was just submitted starts at once, if its hosts are free.
+Duration SlurmEngine::interval() const {
+  const auto is_new = [](const auto& entry) {
+    return entry.second.state == Submission::State::submitted;
+  };
+  if (std::ranges::any_of(submissions_, is_new)) return setup_.first_interval;
+  return is_busy() ? setup_.busy_interval : setup_.calm_interval;
+}
+
 // A node starts or ends, or is to be ended.
 bool SlurmEngine::is_busy() const {
   if (!kills_.empty() || !submissions_.empty() || !problem_.empty()) return true;
@@ -120,7 +131,7 @@ void SlurmEngine::work() {
     execute_kills();
     submit_next();
     const Lock lock(mutex_);
-    const auto next = Deadline::after(is_busy() ? setup_.busy_interval : setup_.calm_interval);
+    const auto next = Deadline::after(interval());
     const std::size_t kills = kills_.size(), submissions = submissions_.size();
     while (!ending_ && kills_.size() == kills && submissions_.size() == submissions &&
            changed_.wait_until(mutex_, next)) {
@@ -141,9 +152,6 @@ void SlurmEngine::refresh() {
     jobs->number = number;
     jobs->begun = begun;
   }
-  if (jobs && next_hosts_.passed()) {
-    if (auto read = read_hosts(); !read) jobs = std::move(read).error();
-  }
   publish(std::move(jobs));
 }
 
@@ -155,63 +163,92 @@ Result<void> SlurmEngine::read_hosts() {
       unfit.emplace(host.name, std::move(reason));
   hosts_ = std::move(hosts);
   next_hosts_ = Deadline::after(setup_.hosts_interval);
+  young_hosts_ = Deadline::after(setup_.calm_interval);
   const Lock lock(mutex_);
   unfit_ = std::move(unfit);
   return {};
 }
 
-// The files are read between the two lists: an agent that ran before the steps were listed, and has
-// no step, has ended.
-Result<SlurmEngine::Jobs> SlurmEngine::read_jobs() {
-  const auto user = format("{}", ::geteuid());
-  auto listed = parse_slurm_jobs(TRY(
-      setup_.slurm->run({"squeue", "-h", "-t", "all", "-u", user, "-o", std::string(kJobFormat)})));
+// Those of this installation, the first one of each attempt.
+Result<SlurmEngine::OwnJobs> SlurmEngine::read_own_jobs() {
+  auto listed = parse_slurm_jobs(TRY(setup_.slurm->run(
+      {"squeue", "-h", "-t", "all", "-u", own_user(), "-o", std::string(kJobFormat)})));
   std::ranges::sort(listed, {}, &SlurmJob::id);
-  std::map<model::AttemptName, SlurmJob> jobs;
-  files_.clear();
-  bool has_steps = false;
+  OwnJobs jobs;
   for (SlurmJob& job : listed) {
-    const auto attempt = attempt_in_comment(job.comment, setup_.options.installation);
-    if (!attempt) continue;
-    const auto [first, is_first] = jobs.emplace(*attempt, job);
-    if (!is_first) {
-      cancel_duplicate(job);
-      continue;
-    }
-    has_steps = has_steps || (!is_slurm_job_pending(job) && !is_slurm_job_over(job));
+    const auto name = job_in_comment(job.comment, setup_.options.installation);
+    if (!name) continue;
+    job.host_count = name->nodes;
+    const auto [first, is_first] = jobs.emplace(name->attempt, job);
+    if (!is_first) cancel_duplicate(job);
+  }
+  return jobs;
+}
+
+void SlurmEngine::read_files(const OwnJobs& jobs) {
+  files_.clear();
+  for (const auto& [attempt, job] : jobs)
     for (int index = 0; index < job.host_count; ++index) {
-      const model::NodeName node{attempt->generation, {attempt->id, index}};
+      const model::NodeName node{attempt.generation, {attempt.id, index}};
       files_[node] = files_of(node);
     }
-  }
   std::erase_if(records_, [&](const auto& entry) { return !files_.contains(entry.first); });
-  std::vector<SlurmStep> steps;
-  if (has_steps)
-    steps = parse_slurm_steps(
-        TRY(setup_.slurm->run({"squeue", "-h", "-s", "-u", user, "-o", std::string(kStepFormat)})));
+}
+
+// By the job and the name of the step. Without a job that runs, there are none.
+Result<SlurmEngine::Steps> SlurmEngine::read_steps(const OwnJobs& jobs) {
+  Steps steps;
+  const auto is_running = [](const auto& entry) {
+    return !is_slurm_job_pending(entry.second) && !is_slurm_job_over(entry.second);
+  };
+  if (std::ranges::none_of(jobs, is_running)) return steps;
+  for (SlurmStep& step : parse_slurm_steps(TRY(setup_.slurm->run(
+           {"squeue", "-h", "-s", "-u", own_user(), "-o", std::string(kStepFormat)})))) {
+    const auto key = std::pair(step.job, step.name);
+    steps.emplace(key, std::move(step));
+  }
+  return steps;
+}
+
+// The files are read between the two lists: an agent that ran before the steps were listed, and has
+// no step, has ended. If srun has not ended, a host may have failed.
+Result<SlurmEngine::Jobs> SlurmEngine::read_jobs() {
+  const OwnJobs jobs = TRY(read_own_jobs());
+  read_files(jobs);
+  const Steps steps = TRY(read_steps(jobs));
+  const auto step_of = [&](const SlurmJob& job, int index) {
+    const auto step = steps.find({job.id, slurm_step_name(index)});
+    return step == steps.end() ? nullptr : &step->second;
+  };
+  const auto is_lost = [&](const auto& entry) {
+    for (int index = 0; index < entry.second.host_count; ++index) {
+      const SlurmNodeFiles& files = files_.at({entry.first.generation, {entry.first.id, index}});
+      if (files.has_started && !files.step_ended && !step_of(entry.second, index)) return true;
+    }
+    return false;
+  };
+  if (next_hosts_.passed() || (young_hosts_.passed() && std::ranges::any_of(jobs, is_lost)))
+    TRY(read_hosts());
   Jobs found;
   for (const auto& [attempt, job] : jobs) {
     found.attempts.insert(attempt);
-    for (int index = 0; index < job.host_count; ++index) {
-      const model::NodeName node{attempt.generation, {attempt.id, index}};
-      const auto step = std::ranges::find_if(steps, [&](const SlurmStep& one) {
-        return one.job == job.id && one.name == slurm_step_name(index);
-      });
-      const SlurmStep* running = step == steps.end() ? nullptr : &*step;
-      auto seen = observe_slurm_node(job, running, files_.at(node), hosts_);
-      if (seen.phase == model::NodePhase::gone)
-        found.kills[node] = {};
-      else if (running)
-        found.kills[node] = {"scancel", seen.handle};
-      else if (is_slurm_job_pending(job))
-        found.kills[node] = {"scancel", format("{}", job.id)};
-      const auto record = records_.find(node);
-      found.nodes.push_back({.node = node,
-                             .seen = std::move(seen),
-                             .record = record == records_.end() ? nullptr : record->second});
-    }
+    for (int index = 0; index < job.host_count; ++index)
+      add_node({attempt.generation, {attempt.id, index}}, job, step_of(job, index), found);
   }
   return found;
+}
+
+void SlurmEngine::add_node(const model::NodeName& node, const SlurmJob& job, const SlurmStep* step,
+                           Jobs& jobs) const {
+  auto seen = observe_slurm_node(job, step, files_.at(node), hosts_);
+  if (seen.phase == model::NodePhase::gone)
+    jobs.kills[node] = {};
+  else if (step || is_slurm_job_pending(job))
+    jobs.kills[node] = {"scancel", seen.handle};
+  const auto record = records_.find(node);
+  jobs.nodes.push_back({.node = node,
+                        .seen = std::move(seen),
+                        .record = record == records_.end() ? nullptr : record->second});
 }
 
 SlurmNodeFiles SlurmEngine::files_of(const model::NodeName& node) {

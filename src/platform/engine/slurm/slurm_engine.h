@@ -13,6 +13,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -31,6 +32,7 @@ class SlurmEngine : public Engine {
     const Clock& clock;                    // outlives the engine
     SlurmJobOptions options;
     std::filesystem::path home;  // with the folders of the nodes; every host shares it
+    Duration first_interval = std::chrono::milliseconds(500);  // after a submission
     Duration busy_interval = std::chrono::seconds(2);  // between two lists while nodes start or end
     Duration calm_interval = std::chrono::seconds(5);
     Duration hosts_interval = std::chrono::seconds(30);  // between two lists of the hosts
@@ -68,13 +70,19 @@ class SlurmEngine : public Engine {
     std::set<model::AttemptName> attempts;
     std::map<model::NodeName, std::vector<std::string>> kills;  // the call that ends the node
   };
+  using OwnJobs = std::map<model::AttemptName, SlurmJob>;
+  using Steps = std::map<std::pair<std::int64_t, std::string>, SlurmStep>;
 
   // In the thread:
   void work() LS_EXCLUDES(mutex_);
   void refresh() LS_EXCLUDES(mutex_);
-  Result<Jobs> read_jobs();
-  Result<void> read_hosts();
-  void add_job(const SlurmJob& job, const model::AttemptName& attempt, Jobs& jobs) const;
+  Result<Jobs> read_jobs() LS_EXCLUDES(mutex_);
+  Result<OwnJobs> read_own_jobs();
+  void read_files(const OwnJobs& jobs);
+  Result<Steps> read_steps(const OwnJobs& jobs);
+  Result<void> read_hosts() LS_EXCLUDES(mutex_);
+  void add_node(const model::NodeName& node, const SlurmJob& job, const SlurmStep* step,
+                Jobs& jobs) const;
   SlurmNodeFiles files_of(const model::NodeName& node);
   void cancel_duplicate(const SlurmJob& job);
   void publish(Result<Jobs> jobs) LS_EXCLUDES(mutex_);
@@ -84,6 +92,7 @@ class SlurmEngine : public Engine {
   void record_submission(const model::AttemptName& attempt, const Result<std::int64_t>& job)
       LS_EXCLUDES(mutex_);
 
+  Duration interval() const LS_REQUIRES(mutex_);
   bool is_busy() const LS_REQUIRES(mutex_);
   void add_submission(const Submission& submission, std::vector<ListedNode>& nodes) const
       LS_REQUIRES(mutex_);
@@ -93,7 +102,8 @@ class SlurmEngine : public Engine {
 
   // Only the thread uses these:
   std::vector<SlurmHost> hosts_;
-  Deadline next_hosts_ = Deadline::after(Duration(0));
+  Deadline next_hosts_ = Deadline::after(Duration(0));   // when they are listed again
+  Deadline young_hosts_ = Deadline::after(Duration(0));  // not before this, even if one failed
   std::map<model::NodeName, std::shared_ptr<const LaunchRecord>> records_;
   std::map<model::NodeName, SlurmNodeFiles> files_;
 

@@ -1,4 +1,4 @@
-// What a node of a job is doing, from the output of Slurm and the files of the node.
+// The observation of a node of a job, from the output of Slurm and the files of the node.
 #pragma once
 
 #include <string>

@@ -14,7 +14,7 @@ TEST(SlurmOutput, HostListsWithRangesAndLeadingZerosAreExpanded) {
   EXPECT_EQ(expand_host_list(""), Names{});
 }
 
-// Of squeue 22.05.8.
+// Recorded from squeue 22.05.8.
 TEST(SlurmOutput, JobsAreReadAndWarningsAreLeftOut) {
   const auto jobs = parse_slurm_jobs(
       "squeue: error: a warning\n"
@@ -38,7 +38,7 @@ TEST(SlurmOutput, StepsHaveTheirJobAndName) {
   EXPECT_EQ(steps[1].number, "batch");
 }
 
-// The first two of sinfo 22.05.8.
+// The first two are recorded from sinfo 22.05.8.
 TEST(SlurmOutput, AHostThatIsDrainedOrSilentIsClosedWithSlurmsReason) {
   const auto hosts = parse_slurm_hosts(
       "n1|idle|(null)|4|1000|127.0.0.1|none\n"

@@ -1,0 +1,13 @@
+// The GPUs of a step of Slurm.
+#pragma once
+
+#include "base/os/environment.h"
+#include "platform/host/launch_spec.h"
+
+namespace lockstep::agent {
+
+// In a step, Slurm has chosen which GPUs of the host the node gets: the launch names those. Without
+// a step, or without one GPU for each rank, the launch stays as it is.
+void use_gpus_of_slurm_step(host::LaunchSpec& launch, const Environment& environment);
+
+}  // namespace lockstep::agent

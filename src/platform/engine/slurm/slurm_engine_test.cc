@@ -1,0 +1,176 @@
+#include "platform/engine/slurm/slurm_engine.h"
+
+#include <algorithm>
+#include <functional>
+
+#include <gtest/gtest.h>
+
+#include "platform/engine/local/eventually_for_test.h"
+#include "platform/host/node_files.h"
+
+namespace lockstep::engine {
+namespace {
+
+// A Slurm with the jobs that were submitted; a test changes its output.
+class FakeSlurm : public SlurmCommands {
+ public:
+  Result<std::string> run(const std::vector<std::string>& command) override {
+    const Lock lock(mutex_);
+    calls_.push_back(command);
+    if (!away_.empty()) return Error{Code::unavailable, away_};
+    if (command[0] == "squeue") return command[2] == "-s" ? steps_ : jobs_;
+    if (command[0] == "sinfo") return std::string("n1|idle|(null)|4|1000|n1|none\n");
+    if (command[0] != "sbatch") return std::string();
+    for (const std::string& word : command)
+      if (word.starts_with("--comment=")) comment_ = word.substr(10);
+    if (accepts_) jobs_ = "7|PENDING|Resources||1|" + comment_ + "\n";
+    return answer_;
+  }
+
+  void set_away(const std::string& words) {
+    const Lock lock(mutex_);
+    away_ = words;
+  }
+  // `accepts`: sbatch has its effect, even if the answer is an error.
+  void set_answer(Result<std::string> answer, bool accepts) {
+    const Lock lock(mutex_);
+    answer_ = std::move(answer);
+    accepts_ = accepts;
+  }
+  void set_job(const std::string& state, const std::string& steps) {
+    const Lock lock(mutex_);
+    jobs_ = "7|" + state + "|None|n1|1|" + comment_ + "\n";
+    steps_ = steps;
+  }
+  std::ptrdiff_t count(const std::string& program) {
+    const Lock lock(mutex_);
+    return std::ranges::count_if(calls_, [&](const auto& call) { return call[0] == program; });
+  }
+  bool was_called(const std::vector<std::string>& command) {
+    const Lock lock(mutex_);
+    return std::ranges::find(calls_, command) != calls_.end();
+  }
+
+ private:
+  Mutex mutex_;
+  std::vector<std::vector<std::string>> calls_;
+  std::string away_, jobs_, steps_, comment_;
+  Result<std::string> answer_ = std::string("7");
+  bool accepts_ = true;
+};
+
+class SlurmEngineTest : public testing::Test {
+ protected:
+  SlurmEngineTest()
+      : home_(std::filesystem::temp_directory_path() /
+              ("slurm_engine_test-" + std::to_string(::getpid()))) {}
+  ~SlurmEngineTest() override { std::filesystem::remove_all(home_); }
+
+  std::unique_ptr<SlurmEngine> make_engine() {
+    return std::make_unique<SlurmEngine>(
+        SlurmEngine::Setup{.slurm = slurm_,
+                           .clock = clock_,
+                           .options = {.installation = "cafe",
+                                       .partition = "all",
+                                       .account = "",
+                                       .more = {},
+                                       .program = "/shared/lockstep"},
+                           .home = home_,
+                           .first_interval = std::chrono::milliseconds(5),
+                           .busy_interval = std::chrono::milliseconds(5),
+                           .calm_interval = std::chrono::milliseconds(5),
+                           .list_age_max = std::chrono::milliseconds(200)});
+  }
+  Gang gang_of_one() const {
+    Gang gang;
+    gang.attempt = node_.attempt();
+    NodePlacement placement;
+    placement.host = placement.address = "n1";
+    placement.devices = {0};
+    gang.nodes.push_back(placement);
+    return gang;
+  }
+  static std::optional<model::Observation> seen_by(SlurmEngine& engine) {
+    const auto listed = engine.list();
+    if (!listed || listed->nodes.empty()) return std::nullopt;
+    return listed->nodes[0].seen;
+  }
+  static bool reaches(SlurmEngine& engine, model::NodePhase phase, const std::string& reason = "") {
+    return eventually([&] {
+      const auto seen = seen_by(engine);
+      return seen && seen->phase == phase && seen->reason.find(reason) != std::string::npos;
+    });
+  }
+
+  const model::NodeName node_ = model::parse_node_name("0123456789abcdef:demo/1.1/0").value();
+  const std::filesystem::path home_;
+  const SystemClock clock_;
+  const std::shared_ptr<FakeSlurm> slurm_ = std::make_shared<FakeSlurm>();
+};
+
+TEST_F(SlurmEngineTest, AGangIsSubmittedOnceAndListedWithSlurmsReason) {
+  const auto engine = make_engine();
+  engine->submit(gang_of_one());
+  engine->submit(gang_of_one());
+  EXPECT_TRUE(reaches(*engine, model::NodePhase::pending, "Resources"));
+  engine->submit(gang_of_one());
+  slurm_->set_job("RUNNING", "7.0|node-0|n1\n");
+  EXPECT_TRUE(reaches(*engine, model::NodePhase::present));
+  EXPECT_EQ(slurm_->count("sbatch"), 1);
+}
+
+TEST_F(SlurmEngineTest, AnotherDaemonFindsTheJobByItsComment) {
+  {
+    const auto first = make_engine();
+    first->submit(gang_of_one());
+    EXPECT_TRUE(reaches(*first, model::NodePhase::pending, "Resources"));
+  }
+  const auto second = make_engine();
+  second->submit(gang_of_one());
+  EXPECT_TRUE(reaches(*second, model::NodePhase::pending, "Resources"));
+  EXPECT_EQ(slurm_->count("sbatch"), 1);
+}
+
+TEST_F(SlurmEngineTest, AJobWhoseAnswerWasLostIsNotSubmittedAgain) {
+  slurm_->set_answer(Error{Code::unavailable, "Socket timed out"}, true);
+  const auto engine = make_engine();
+  engine->submit(gang_of_one());
+  EXPECT_TRUE(reaches(*engine, model::NodePhase::pending, "Resources"));
+  EXPECT_EQ(slurm_->count("sbatch"), 1);
+}
+
+TEST_F(SlurmEngineTest, ARefusedJobIsGoneWithSlurmsWords) {
+  slurm_->set_answer(Error{Code::denied, "sbatch: invalid partition"}, false);
+  const auto engine = make_engine();
+  engine->submit(gang_of_one());
+  EXPECT_TRUE(reaches(*engine, model::NodePhase::gone, "invalid partition"));
+  EXPECT_EQ(seen_by(*engine)->blame, model::EndBlame::engine);
+}
+
+TEST_F(SlurmEngineTest, WhileSlurmIsAwayTheListFailsAndSaysSinceWhen) {
+  const auto engine = make_engine();
+  EXPECT_TRUE(eventually([&] { return engine->list().has_value(); }));
+  slurm_->set_away("Unable to contact slurm controller");
+  engine->submit(gang_of_one());
+  EXPECT_TRUE(eventually([&] { return !engine->list().has_value(); }));
+  const Error error = engine->list().error();
+  EXPECT_EQ(error.code, Code::unavailable);
+  EXPECT_TRUE(error.message.starts_with("slurmctld has not answered since ")) << error.message;
+  slurm_->set_away("");
+  EXPECT_TRUE(reaches(*engine, model::NodePhase::pending, "Resources"));
+}
+
+TEST_F(SlurmEngineTest, APendingNodeIsKilledWithItsJobAndARunningOneByItsStep) {
+  const auto engine = make_engine();
+  engine->submit(gang_of_one());
+  EXPECT_TRUE(reaches(*engine, model::NodePhase::pending, "Resources"));
+  engine->kill(node_);
+  EXPECT_TRUE(eventually([&] { return slurm_->was_called({"scancel", "7"}); }));
+  slurm_->set_job("RUNNING", "7.0|node-0|n1\n");
+  EXPECT_TRUE(reaches(*engine, model::NodePhase::present));
+  engine->kill(node_);
+  EXPECT_TRUE(eventually([&] { return slurm_->was_called({"scancel", "7.0"}); }));
+}
+
+}  // namespace
+}  // namespace lockstep::engine

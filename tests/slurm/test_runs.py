@@ -1,0 +1,63 @@
+"""Runs as jobs of a real Slurm."""
+
+from __future__ import annotations
+
+from tests.slurm.conftest import SlurmCluster
+
+from tests.conftest import wait_until
+
+
+def test_a_run_is_one_job_with_a_step_for_each_node(served: SlurmCluster) -> None:
+    run = served.submit("--nodes", "4", "--devices", "2", "--", "sh", "-c", "echo rank $RANK")
+    view = served.ended(run)
+    assert view["state"] == "succeeded"
+    assert len(served.jobs("all")) == 1
+    lines = served.logs(run)
+    assert all(any(f"rank {rank}" in line for line in lines) for rank in range(8))
+    hosts = {node["host"] for node in view["attempts"][0]["nodes"]}
+    assert hosts in ({"n1", "n2", "n3", "n4"}, {"n5", "n6", "n7", "n8"})
+
+
+def test_no_secret_is_in_the_job(served: SlurmCluster) -> None:
+    run = served.submit("--nodes", "2", "--", "sleep", "600")
+    served.running_ranks(run)
+    (script,) = served.shared.glob("**/slurm.sh")
+    (job,) = served.jobs()
+    text = script.read_text() + served.slurm.ok("scontrol", "show", "job", job)
+    (launch, *_) = served.shared.glob("**/launch.json")
+    assert launch.stat().st_mode & 0o77 == 0
+    assert served.token() not in text
+    for word in ("secret", "token"):
+        assert not [
+            line for line in text.splitlines() if word in line.lower() and "NODE" not in line
+        ]
+
+
+def test_why_says_that_slurm_keeps_a_job_in_its_queue(served: SlurmCluster) -> None:
+    blocker = served.slurm.ok(
+        "sbatch", "--parsable", "--exclusive", "-N8", "--output=/dev/null", "--wrap", "sleep 600"
+    ).strip()
+    run = served.submit("--", "true")
+    wait_until("Slurm's reason is shown", lambda: "Resources" in served.ok("why", run))
+    served.slurm.ok("scancel", blocker)
+    assert served.ended(run)["state"] == "succeeded"
+
+
+def test_stop_ends_the_job(served: SlurmCluster) -> None:
+    run = served.submit("--nodes", "2", "--", "sleep", "600")
+    served.running_ranks(run)
+    served.ok("stop", run)
+    assert served.ended(run)["state"] == "cancelled"
+    wait_until("Slurm has no job of the run", lambda: not served.jobs())
+
+
+def test_stop_takes_a_pending_job_out_of_the_queue(served: SlurmCluster) -> None:
+    blocker = served.slurm.ok(
+        "sbatch", "--parsable", "--exclusive", "-N8", "--output=/dev/null", "--wrap", "sleep 600"
+    ).strip()
+    run = served.submit("--", "true")
+    wait_until("Slurm has the job", lambda: served.jobs("pending"))
+    served.ok("stop", run)
+    assert served.ended(run)["state"] == "cancelled"
+    wait_until("Slurm has no job of the run", lambda: not served.jobs())
+    served.slurm.ok("scancel", blocker)
