@@ -211,7 +211,8 @@ Result<SlurmEngine::Steps> SlurmEngine::read_steps(const OwnJobs& jobs) {
 }
 
 // The files are read between the two lists: an agent that ran before the steps were listed, and has
-// no step, has ended. If srun has not ended, a host may have failed.
+// no step, has ended. Its host may have failed, and so may one for which a job waits: then the
+// hosts are listed too.
 Result<SlurmEngine::Jobs> SlurmEngine::read_jobs() {
   const OwnJobs jobs = TRY(read_own_jobs());
   read_files(jobs);
@@ -220,15 +221,18 @@ Result<SlurmEngine::Jobs> SlurmEngine::read_jobs() {
     const auto step = steps.find({job.id, slurm_step_name(index)});
     return step == steps.end() ? nullptr : &step->second;
   };
-  const auto is_lost = [&](const auto& entry) {
-    for (int index = 0; index < entry.second.host_count; ++index) {
-      const SlurmNodeFiles& files = files_.at({entry.first.generation, {entry.first.id, index}});
-      if (files.has_started && !files.step_ended && !step_of(entry.second, index)) return true;
+  std::set<model::NodeName> lost;
+  bool is_pending = false;
+  for (const auto& [attempt, job] : jobs) {
+    is_pending = is_pending || is_slurm_job_pending(job);
+    for (int index = 0; index < job.host_count; ++index) {
+      const model::NodeName node{attempt.generation, {attempt.id, index}};
+      if (files_.at(node).has_started && !step_of(job, index)) lost.insert(node);
     }
-    return false;
-  };
-  if (next_hosts_.passed() || (young_hosts_.passed() && std::ranges::any_of(jobs, is_lost)))
-    TRY(read_hosts());
+  }
+  const bool has_news = !std::ranges::includes(lost_, lost);
+  if (next_hosts_.passed() || has_news || (is_pending && young_hosts_.passed())) TRY(read_hosts());
+  lost_ = std::move(lost);
   Jobs found;
   for (const auto& [attempt, job] : jobs) {
     found.attempts.insert(attempt);

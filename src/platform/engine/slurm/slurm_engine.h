@@ -106,6 +106,7 @@ class SlurmEngine : public Engine {
   Deadline young_hosts_ = Deadline::after(Duration(0));  // not before this, even if one failed
   std::map<model::NodeName, std::shared_ptr<const LaunchRecord>> records_;
   std::map<model::NodeName, SlurmNodeFiles> files_;
+  std::set<model::NodeName> lost_;  // of the last list: they had an agent, and have no step
 
   Mutex mutex_;  // guards what follows
   Condition changed_;

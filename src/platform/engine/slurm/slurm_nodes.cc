@@ -90,6 +90,13 @@ model::Observation observe_slurm_node(const SlurmJob& job, const SlurmStep* step
                                       const std::vector<SlurmHost>& hosts) {
   model::Observation seen{.handle = format("{}", job.id)};
   if (is_slurm_job_pending(job)) {
+    const SlurmHost* host = find_slurm_host(hosts, files.host);
+    if (std::string closed = host ? why_slurm_closed(*host) : ""; !closed.empty()) {
+      seen.phase = NodePhase::gone;
+      seen.reason = std::move(closed);
+      seen.blame = EndBlame::host;
+      return seen;
+    }
     seen.phase = NodePhase::pending;
     seen.reason = pending_words(job);
     return seen;

@@ -35,6 +35,13 @@ TEST(SlurmNodes, APendingJobHasSlurmsReason) {
   EXPECT_EQ(seen.handle, "7");
 }
 
+TEST(SlurmNodes, APendingNodeWhoseHostIsClosedIsGoneBecauseItsJobNamesThatHost) {
+  const auto seen = seen_of(job_in("PENDING", "ReqNodeNotAvail"), kNotStarted, kSecondIsDown);
+  EXPECT_EQ(seen.phase, NodePhase::gone);
+  EXPECT_EQ(seen.blame, EndBlame::host);
+  EXPECT_NE(seen.reason.find("Not responding"), std::string::npos);
+}
+
 TEST(SlurmNodes, ANodeWithAStepIsPresentUnderTheNameOfTheStep) {
   const SlurmStep step{.job = 7, .number = "1", .name = "node-1"};
   const auto seen = observe_slurm_node(job_in("RUNNING"), &step, kStarted, kHosts);
