@@ -19,7 +19,7 @@
 #include "platform/host/launch_spec.h"
 #include "platform/spool/telemetry_item.h"
 #include "text/convert.h"
-#include "text/example_for_test.h"
+#include "text/message_change_for_test.h"
 
 namespace lockstep::agent {
 namespace {
@@ -59,18 +59,6 @@ Json parameters(bool example) {
           {"queue", parameters_of<api::QueueQuery>(example)}};
 }
 
-struct Message {
-  std::string name;
-  Json example;                            // of this version, with all fields
-  Result<Json> (*read)(const Json& json);  // strictly, and written again
-};
-
-template <class T>
-Message message(std::string name) {
-  return {std::move(name), to_json(example<T>()),
-          [](const Json& json) -> Result<Json> { return to_json(TRY(from_json<T>(json))); }};
-}
-
 std::vector<Message> messages() {
   return {
       message<api::Heartbeat>("heartbeat"),     message<api::HeartbeatAnswer>("heartbeat_answer"),
@@ -88,32 +76,6 @@ fs::path folder_of_last_version() {
 Json golden(std::string_view name) {
   const fs::path file = folder_of_last_version() / format("{}.json", name);
   return parse_json(read_file(file).value()).value();
-}
-
-bool of_same_type(const Json& one, const Json& other) {
-  return one.type() == other.type() || (one.is_number() && other.is_number());
-}
-bool equal(const Json& one, const Json& other) {
-  return one.is_structured() ? of_same_type(one, other) : one == other;
-}
-using Same = bool (*)(const Json& one, const Json& other);
-
-// Where `newer` lacks a member of `older`, at any depth, or has another one.
-void list_lost(const Json& older, const Json& newer, Same same, const std::string& path,
-               std::vector<std::string>& lost) {
-  if (!same(older, newer)) return lost.push_back(path);
-  if (older.is_array() && !older.empty() && !newer.empty())
-    list_lost(older[0], newer[0], same, path + "[0]", lost);
-  if (!older.is_object()) return;
-  for (const auto& [name, value] : older.items())
-    newer.contains(name) ? list_lost(value, newer[name], same, path + "." + name, lost)
-                         : lost.push_back(path + "." + name);
-}
-
-std::string lost_between(const Json& older, const Json& newer, Same same = of_same_type) {
-  std::vector<std::string> lost;
-  list_lost(older, newer, same, "", lost);
-  return joined(lost, ", ");
 }
 
 void write_golden(const fs::path& folder) {
