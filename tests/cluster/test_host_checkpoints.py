@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
+import re
 import shutil
 import signal
 import struct
@@ -52,6 +54,22 @@ def start(joined: Joined, place: Path, nodes: int, more: str = ":") -> str:
     run = cluster.ok("run", "-d", *options, "--", "sh", "-c", script, cwd="/").strip()
     wait_until("it is saved", lambda: any("saved" in line for line in cluster.logs(run)))
     return run
+
+
+class Digest(ctypes.Structure):
+    _fields_ = (("low", ctypes.c_uint64), ("high", ctypes.c_uint64))
+
+
+def set_step(manifest: Path, step: int) -> None:
+    """Change the step 0 of a manifest, which begins with the XXH3 of what follows."""
+    rest = re.sub('^{"xxh3":"[^"]*",', "", manifest.read_text()).replace(
+        '"step":0', f'"step":{step}'
+    )
+    digest_of = ctypes.CDLL("libxxhash.so.0").XXH3_128bits
+    digest_of.restype = Digest
+    content = rest.encode()
+    digest = digest_of(content, ctypes.c_size_t(len(content)))
+    manifest.write_text(f'{{"xxh3":"{digest.high:016x}{digest.low:016x}",{rest}')
 
 
 def checkpoint_of(service: Service) -> Path | None:
@@ -108,6 +126,33 @@ def test_a_checkpoint_of_which_files_are_gone_is_named_in_the_log(
     words = "goes on from the checkpoint of step 0: that of step 300 is not whole"
     assert any(words in line for line in cluster.logs(run))
     assert any(words in event["what"] for event in view["events"])
+
+
+def test_a_run_goes_back_behind_a_damaged_checkpoint_and_says_so(
+    joined: Joined, place: Path
+) -> None:
+    cluster = joined.cluster
+    # The first attempt makes the checkpoint of step 0, and the test that of step 1 of it.
+    run = start(joined, place, nodes=1)
+    host = next(service for service in joined.services if checkpoint_of(service))
+    first = checkpoint_of(host)
+    assert first is not None
+    second = first.with_name("step-00000001")
+    shutil.copytree(first, second)
+    set_step(second / "manifest.json", 1)
+    (data,) = second.glob("*.bin")
+    data.write_bytes(bytes(len(data.read_bytes())))
+    if os.geteuid() == 0:
+        for path in (second, *second.iterdir()):
+            shutil.chown(path, "nobody", "nogroup")
+    cluster.ok("host", "drain", host.name)
+    (place / "go").touch()
+    view = cluster.ended(run)
+    assert view["state"] == "succeeded", view["reason"]
+    assert [attempt["cause"] for attempt in view["attempts"]][-2:] == ["launch_failed", "ok"]
+    text = "\n".join(cluster.logs(run))
+    assert "goes on from the checkpoint of step 0: that of step 1 is not whole" in text
+    assert f"{data.name} is damaged on host {host.name}" in text
 
 
 def test_checkpoints_in_a_folder_of_the_programs_own_choice_do_not_count(

@@ -32,7 +32,7 @@ struct CheckpointPartRequest {
   std::int64_t step = 0;
   std::string name{};
   std::int64_t offset = 0;
-  std::optional<bool> damaged{};
+  std::optional<std::string> damaged{};
 
   bool operator==(const CheckpointPartRequest&) const = default;
 
@@ -43,16 +43,18 @@ struct CheckpointPartRequest {
         required(
             field("offset", &CheckpointPartRequest::offset, "of the first byte that is wanted")),
         field("damaged", &CheckpointPartRequest::damaged,
-              "the file that came before does not have its checksum: from another host"));
+              "a host whose copy of the file does not have its checksum; null: none is known"));
   }
 };
 
 struct CheckpointPart {
   std::string bytes{};
+  std::string host{};
 
   static constexpr auto fields() {
     return record<CheckpointPart>(
-        required(field("bytes", &CheckpointPart::bytes, "in base64, up to 2 MiB of them")));
+        required(field("bytes", &CheckpointPart::bytes, "in base64, up to 2 MiB of them")),
+        field("host", &CheckpointPart::host, "whose copy of the file this is"));
   }
 };
 

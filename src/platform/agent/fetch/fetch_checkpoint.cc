@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <optional>
+#include <set>
 #include <string_view>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -27,6 +30,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kManifestMax = 256 << 20;
+constexpr int kCopiesMax = 8;  // of one file, each from another host
 
 Result<void> check_choice(const api::NodeCheckpoint& choice) {
   bool has_manifest = false;
@@ -65,17 +69,16 @@ class CheckpointFetch {
 
   Result<void> run() {
     const bool is_known = has_manifest_of(final_, choice_);
-    if (is_known && std::ranges::all_of(choice_.files, [&](const api::CheckpointFile& file) {
-          return has_file(final_ / file.name, file.size);
-        }))
-      return {};
+    std::set<std::string> kept;
+    if (is_known) {
+      manifest_ = TRY(read_manifest(final_));
+      kept = undamaged_files();
+      if (kept.size() == choice_.files.size()) return {};
+    }
     TRY(remove(made_));
     TRY(of_host(make_folders(made_)));
-    for (const api::CheckpointFile& file : choice_.files) {
-      if (is_known && has_file(final_ / file.name, file.size) && take_over(file)) continue;
-      TRY(fetch(file));
-    }
-    TRY(verify());
+    for (const api::CheckpointFile& file : manifest_first())
+      if (!kept.contains(file.name) || !take_over(file)) TRY(fetch(file));
     return make_visible();
   }
 
@@ -91,29 +94,76 @@ class CheckpointFetch {
     return ::link((final_ / file.name).c_str(), (made_ / file.name).c_str()) == 0;
   }
 
+  // It has the checksums of the others.
+  std::vector<api::CheckpointFile> manifest_first() const {
+    std::vector<api::CheckpointFile> files = choice_.files;
+    std::ranges::stable_partition(
+        files, [](const api::CheckpointFile& file) { return file.name == train::kManifestName; });
+    return files;
+  }
+
+  // Those in the folder of this host. The ranks read them next, from memory then.
+  std::set<std::string> undamaged_files() const {
+    std::set<std::string> found;
+    for (const api::CheckpointFile& file : choice_.files) {
+      if (!has_file(final_ / file.name, file.size)) continue;
+      if (const auto checked = check(final_, file.name); checked)
+        found.insert(file.name);
+      else
+        LS_LOG(warning, "{}: {}", (final_ / file.name).string(), checked.error().message);
+    }
+    return found;
+  }
+
+  static Result<train::Manifest> read_manifest(const fs::path& folder) {
+    return train::parse_manifest(TRY(read_file(folder / train::kManifestName, kManifestMax)));
+  }
+
+  Result<void> check(const fs::path& folder, const std::string& name) const {
+    if (name != train::kManifestName)
+      return train::SavedCheckpoint(folder, *manifest_).verify_file(name);
+    if (has_manifest_of(folder, choice_)) return {};
+    return Error{Code::corrupt, "the manifest is another one than it was"};
+  }
+
+  // A damaged copy is followed by that of another host.
   Result<void> fetch(const api::CheckpointFile& wanted) {
+    std::optional<std::string> damaged;
+    for (int copies = 1;; ++copies) {
+      const std::string host = TRY(copy(wanted, damaged));
+      const auto checked = check(made_, wanted.name);
+      if (checked) break;
+      if (copies == kCopiesMax) return checked;
+      LS_LOG(warning, "{} from host {}: {}", wanted.name, host, checked.error().message);
+      TRY(remove(made_ / wanted.name));
+      damaged = host.empty() ? std::nullopt : std::optional(host);
+    }
+    if (wanted.name == train::kManifestName) manifest_ = TRY(read_manifest(made_));
+    return {};
+  }
+
+  // The host that gave it; empty: several did, or an older daemon does not say.
+  Result<std::string> copy(const api::CheckpointFile& wanted,
+                           const std::optional<std::string>& damaged) {
     const fs::path path = made_ / wanted.name;
     const Fd file = TRY(of_host(open_file(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW)));
+    std::set<std::string> hosts;
     for (std::int64_t size = 0; size < wanted.size;) {
       if (is_stopped_()) return Error{Code::cancelled, "it was stopped"};
-      const auto part = TRY(source_.part({*choice_.step, wanted.name, size}));
+      const auto part = TRY(source_.part({.step = *choice_.step,
+                                          .name = wanted.name,
+                                          .offset = size,
+                                          .damaged = size == 0 ? damaged : std::nullopt}));
       const auto bytes = net::from_base64(part.bytes);
       if (!bytes || bytes->empty() || size + std::ssize(*bytes) > wanted.size)
         return Error{Code::corrupt, format("{} is another one than it was", wanted.name)};
       TRY(of_host(
           write_all(file.get(), {reinterpret_cast<const char*>(bytes->data()), bytes->size()})));
       size += std::ssize(*bytes);
+      hosts.insert(part.host);
     }
     if (::fsync(file.get()) != 0) return host_error("writing " + path.string(), errno);
-    return {};
-  }
-
-  Result<void> verify() const {
-    if (!has_manifest_of(made_, choice_))
-      return Error{Code::corrupt, "its manifest is another one than it was"};
-    auto manifest =
-        TRY(train::parse_manifest(TRY(read_file(made_ / train::kManifestName, kManifestMax))));
-    return train::SavedCheckpoint(made_, std::move(manifest)).verify();
+    return hosts.size() == 1 ? *hosts.begin() : std::string();
   }
 
   Result<void> make_visible() const {
@@ -129,6 +179,7 @@ class CheckpointFetch {
   CheckpointSource& source_;
   const api::NodeCheckpoint& choice_;
   const fs::path final_, made_, old_;
+  std::optional<train::Manifest> manifest_;
   const std::function<bool()>& is_stopped_;
 };
 

@@ -20,6 +20,7 @@ namespace lockstep::agent {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 constexpr std::int64_t kElements = 1000;  // of each file
@@ -53,14 +54,20 @@ class CheckpointOfHosts : public CheckpointSource {
   Result<api::NodeCheckpoint> choice() override { return chosen; }
   Result<api::CheckpointPart> part(const api::CheckpointPartRequest& request) override {
     ++parts[request.name];
-    const std::string content = read_file(folder_ / request.name).value();
+    if (request.damaged) damaged.push_back(request.name + " on " + *request.damaged);
+    const bool is_second = !damaged.empty() && second_host;
+    if (!damaged.empty() && !second_host) return Error{Code::corrupt, "no host has another"};
+    const fs::path& folder = is_second ? *second_host : folder_;
+    const std::string content = read_file(folder / request.name).value();
     const std::string bytes = content.substr(static_cast<std::size_t>(request.offset), 1000);
-    return api::CheckpointPart{
-        net::to_base64(std::as_bytes(std::span(bytes.data(), bytes.size())))};
+    return api::CheckpointPart{net::to_base64(std::as_bytes(std::span(bytes.data(), bytes.size()))),
+                               is_second ? "b" : "a"};
   }
 
   api::NodeCheckpoint chosen;
   std::map<std::string, int> parts;
+  std::vector<std::string> damaged;     // of which it was told
+  std::optional<fs::path> second_host;  // gives parts once a file is damaged
 
  private:
   const fs::path folder_;
@@ -118,7 +125,28 @@ TEST_F(FetchCheckpointTest, DamagedFilesDoNotBecomeACheckpoint) {
   const auto refused = fetch(source_);
   ASSERT_FALSE(refused);
   EXPECT_THAT(refused.error().message, HasSubstr("the checkpoint of step 200"));
+  EXPECT_THAT(source_.damaged, ElementsAre("rank-0001.bin on a"));
   EXPECT_FALSE(fs::exists(folder() / "step-00000200"));
+}
+
+TEST_F(FetchCheckpointTest, ADamagedFileIsFetchedFromAnotherHost) {
+  fs::copy(root_ / "source", root_ / "second");
+  source_.second_host = root_ / "second";
+  ASSERT_TRUE(write_file(root_ / "source" / "rank-0001.bin", std::string(4 * kElements, 'z')));
+  const auto fetched = fetch(source_);
+  ASSERT_TRUE(fetched) << fetched.error().message;
+  EXPECT_THAT(source_.damaged, ElementsAre("rank-0001.bin on a"));
+  EXPECT_TRUE(is_whole());
+}
+
+TEST_F(FetchCheckpointTest, AFileThatIsDamagedOnThisHostIsReplaced) {
+  ASSERT_TRUE(fetch(source_));
+  const fs::path file = folder() / "step-00000200" / "rank-0001.bin";
+  ASSERT_TRUE(write_file(file, std::string(fs::file_size(file), 'z')));
+  source_.parts.clear();
+  ASSERT_TRUE(fetch(source_));
+  EXPECT_TRUE(is_whole());
+  EXPECT_EQ(source_.parts.size(), 1u);
 }
 
 TEST_F(FetchCheckpointTest, NamesThatLeadOutOfTheFolderAreRefused) {

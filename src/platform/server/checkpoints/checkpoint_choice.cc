@@ -23,9 +23,10 @@ CheckpointChoice candidate_of(const api::HostCheckpoint& listed) {
 }
 
 void add_host(CheckpointChoice& candidate, const std::string& host,
-              const api::HostCheckpoint& listed) {
+              const api::HostCheckpoint& listed, const std::set<DamagedFile>& damaged) {
   for (const api::CheckpointFile& file : listed.files)
-    if (std::ranges::find(listed.missing, file.name) == listed.missing.end())
+    if (std::ranges::find(listed.missing, file.name) == listed.missing.end() &&
+        !damaged.contains({listed.step, listed.manifest, file.name, host}))
       candidate.hosts[file.name].push_back(host);
 }
 
@@ -35,10 +36,17 @@ bool is_whole(const CheckpointChoice& candidate) {
   });
 }
 
-std::string silent_hosts_text(const HostLists& known) {
-  std::vector<std::string> hosts;
-  for (const auto& [host, reason] : known.silent) hosts.push_back(format("{}: {}", host, reason));
-  return hosts.empty() ? "all hosts of the run have answered" : joined(hosts, "; ");
+constexpr std::size_t kDamagedNamed = 3;
+
+// Why the checkpoint of that step is not whole.
+std::string why_not_whole(const HostLists& known, std::int64_t step) {
+  std::vector<std::string> reasons;
+  for (const auto& [host, reason] : known.silent) reasons.push_back(format("{}: {}", host, reason));
+  std::size_t named = 0;
+  for (const DamagedFile& file : known.damaged)
+    if (file.step == step && ++named <= kDamagedNamed)
+      reasons.push_back(format("{} is damaged on host {}", file.name, file.host));
+  return reasons.empty() ? "all hosts of the run have answered" : joined(reasons, "; ");
 }
 
 }  // namespace
@@ -48,7 +56,8 @@ Result<CheckpointChoice> choose_checkpoint(const HostLists& known) {
   for (const auto& [host, list] : known.lists)
     for (const api::HostCheckpoint& listed : list) {
       const CheckpointKey key{listed.step, listed.epoch, listed.manifest};
-      add_host(candidates.try_emplace(key, candidate_of(listed)).first->second, host, listed);
+      add_host(candidates.try_emplace(key, candidate_of(listed)).first->second, host, listed,
+               known.damaged);
     }
   std::int64_t newest = known.reported.value_or(0);
   if (!candidates.empty()) newest = std::max(newest, candidates.rbegin()->first.step);
@@ -58,7 +67,7 @@ Result<CheckpointChoice> choose_checkpoint(const HostLists& known) {
     if (step < newest)
       candidate->second.checkpoint.note =
           format("goes on from the checkpoint of step {}: that of step {} is not whole ({})", step,
-                 newest, silent_hosts_text(known));
+                 newest, why_not_whole(known, newest));
     return std::move(candidate->second);
   }
   if (candidates.empty() && !known.reported) return CheckpointChoice{};
@@ -67,7 +76,7 @@ Result<CheckpointChoice> choose_checkpoint(const HostLists& known) {
       format("no host has the whole checkpoint of step {} or an earlier one ({}); bring "
              "the missing hosts back and use `lockstep resume`, or submit the run again to "
              "begin from nothing",
-             newest, silent_hosts_text(known))};
+             newest, why_not_whole(known, newest))};
 }
 
 }  // namespace lockstep::server

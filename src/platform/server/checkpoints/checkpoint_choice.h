@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -13,10 +14,21 @@
 
 namespace lockstep::server {
 
+// A host's copy of a file that does not have its checksum, or that the host cannot read.
+struct DamagedFile {
+  std::int64_t step = 0;
+  std::string manifest{};
+  std::string name{};
+  std::string host{};
+
+  auto operator<=>(const DamagedFile&) const = default;
+};
+
 struct HostLists {
   std::map<std::string, std::vector<api::HostCheckpoint>> lists{};  // by host
   std::map<std::string, std::string> silent{};                      // hosts that gave none: why
   std::optional<std::int64_t> reported{};  // the newest step that ranks reported as saved
+  std::set<DamagedFile> damaged{};         // as agents found
 };
 
 struct CheckpointChoice {
@@ -24,9 +36,9 @@ struct CheckpointChoice {
   std::map<std::string, std::vector<std::string>> hosts{};  // of each file, by its name
 };
 
-// The newest checkpoint of which each file is on a host. None: there are no checkpoints.
+// The newest checkpoint of which each file is on a host, undamaged. None: there are no checkpoints.
 // Code::peer_lost: there are, or ranks reported one, and none is whole; the message names the hosts
-// that are missing.
+// that are missing, and the damaged files.
 Result<CheckpointChoice> choose_checkpoint(const HostLists& known);
 
 }  // namespace lockstep::server

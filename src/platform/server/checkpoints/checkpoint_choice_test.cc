@@ -43,6 +43,23 @@ TEST(CheckpointChoice, IsAnEarlierOneIfAHostWithFilesIsGoneAndSaysSo) {
                                             HasSubstr("b: it has not called")));
 }
 
+TEST(CheckpointChoice, ADamagedFileCountsOnlyWhereAnotherHostHasIt) {
+  HostLists known{
+      .lists = {{"a", {checkpoint_of(100), checkpoint_of(200)}}, {"b", {checkpoint_of(200)}}},
+      .damaged = {{200, "m", "rank-0001.bin", "a"}}};
+  const auto other = choose_checkpoint(known).value();
+  EXPECT_EQ(other.checkpoint.step, 200);
+  EXPECT_THAT(other.hosts.at("rank-0001.bin"), ElementsAre("b"));
+  known.damaged.insert({200, "m", "rank-0001.bin", "b"});
+  const auto earlier = choose_checkpoint(known).value();
+  EXPECT_EQ(earlier.checkpoint.step, 100);
+  EXPECT_THAT(earlier.checkpoint.note,
+              AllOf(HasSubstr("goes on from the checkpoint of step 100"),
+                    HasSubstr("rank-0001.bin is damaged on host a"), HasSubstr("on host b")));
+  known.lists["c"] = {checkpoint_of(200, {}, "another save")};
+  EXPECT_EQ(choose_checkpoint(known).value().checkpoint.manifest, "another save");
+}
+
 TEST(CheckpointChoice, FilesOfTwoAttemptsAreNotMixed) {
   const HostLists known{.lists = {{"a", {checkpoint_of(200, {"rank-0001.bin"}, "one")}},
                                   {"b", {checkpoint_of(200, {"rank-0000.bin"}, "two", 2)}}}};

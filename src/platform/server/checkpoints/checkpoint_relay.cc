@@ -4,11 +4,13 @@
 #include <utility>
 
 #include "base/format.h"
+#include "base/log.h"
 
 namespace lockstep::server {
 namespace {
 
 constexpr std::size_t kDecisionsMax = 256;
+constexpr std::size_t kDamagedRunsMax = 256;
 
 Result<api::NodeCheckpoint> answer_of(const Result<CheckpointChoice>& choice) {
   if (!choice) return choice.error();
@@ -38,6 +40,9 @@ CheckpointRelay::SharedDecision CheckpointRelay::begin(const model::AttemptId& a
       std::make_shared<Decision>(Decision{.attempt = attempt, .generation = sources.generation});
   decision->known.silent = sources.away;
   decision->known.reported = sources.reported;
+  if (const auto damaged = damaged_.find({sources.generation, text(sources.run)});
+      damaged != damaged_.end())
+    decision->known.damaged = damaged->second;
   decisions_.push_back(decision);
   if (decisions_.size() > kDecisionsMax) decisions_.pop_front();
   for (const std::string& host : sources.hosts) {
@@ -75,13 +80,47 @@ Result<void> CheckpointRelay::send_part(const model::AttemptId& attempt,
     return Error{Code::invalid, format("name: '{}' of step {} is no file of the checkpoint from "
                                        "which {} goes on",
                                        part.name, part.step, text(attempt))};
-  orders_.order(hosts->second.front(),
-                {.generation = decision->generation, .run = text(attempt.run), .part = part},
-                [reply](const Result<api::HostFileAnswer>& answer) {
-                  reply.send(answer ? Result<api::CheckpointPart>({.bytes = answer->bytes})
-                                    : Result<api::CheckpointPart>(answer.error()));
-                });
+  if (part.damaged) record_damage(*decision, part.name, *part.damaged);
+  order_part(decision, part, reply);
   return {};
+}
+
+void CheckpointRelay::record_damage(Decision& decision, const std::string& name,
+                                    const std::string& host) {
+  CheckpointChoice& choice = **decision.choice;
+  if (std::erase(choice.hosts.at(name), host) == 0) return;
+  LS_LOG(warning, "{} of the checkpoint of step {} of {} is damaged on host {}", name,
+         *choice.checkpoint.step, text(decision.attempt.run), host);
+  const RunKey run{decision.generation, text(decision.attempt.run)};
+  if (damaged_.size() >= kDamagedRunsMax && !damaged_.contains(run))
+    damaged_.erase(damaged_.begin());
+  damaged_[run].insert({*choice.checkpoint.step, choice.checkpoint.manifest, name, host});
+}
+
+// From one host after the other.
+void CheckpointRelay::order_part(const SharedDecision& decision,
+                                 const api::CheckpointPartRequest& part,
+                                 const Reply<api::CheckpointPart>& reply) {
+  const auto& hosts = (**decision->choice).hosts.at(part.name);
+  if (hosts.empty())
+    return reply.send(Error{Code::corrupt, format("no host has an undamaged {}; the next attempt "
+                                                  "goes on from an earlier checkpoint",
+                                                  part.name)});
+  const std::string host = hosts.front();
+  api::CheckpointPartRequest wanted = part;
+  wanted.damaged.reset();
+  orders_.order(host,
+                {.generation = decision->generation,
+                 .run = text(decision->attempt.run),
+                 .part = std::move(wanted)},
+                [this, decision, part, reply, host](const Result<api::HostFileAnswer>& answer) {
+                  if (answer)
+                    return reply.send(api::CheckpointPart{.bytes = answer->bytes, .host = host});
+                  if (answer.error().code != Code::corrupt) return reply.send(answer.error());
+                  LS_LOG(warning, "{}", answer.error().message);
+                  record_damage(*decision, part.name, host);
+                  order_part(decision, part, reply);
+                });
 }
 
 }  // namespace lockstep::server

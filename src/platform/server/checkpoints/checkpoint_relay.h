@@ -7,7 +7,9 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "platform/core/model/run.h"
@@ -34,7 +36,9 @@ class CheckpointRelay {
   // All nodes of an attempt get the same answer.
   void choose(const model::AttemptId& attempt, const CheckpointSources& sources,
               const Reply<api::NodeCheckpoint>& reply);
-  // Code::invalid: that is no part of the checkpoint that was chosen for the attempt.
+  // From a host whose copy is not known to be damaged. Code::invalid: that is no part of the
+  // checkpoint that was chosen for the attempt. Code::corrupt: no such copy is left; the next
+  // attempt gets another checkpoint.
   Result<void> send_part(const model::AttemptId& attempt, const api::CheckpointPartRequest& part,
                          const Reply<api::CheckpointPart>& reply);
 
@@ -49,12 +53,19 @@ class CheckpointRelay {
   };
   using SharedDecision = std::shared_ptr<Decision>;  // shared with the orders under way
 
+  using RunKey = std::pair<std::string, std::string>;  // the store's generation, and the run
+
+  void record_damage(Decision& decision, const std::string& name, const std::string& host);
+  void order_part(const SharedDecision& decision, const api::CheckpointPartRequest& part,
+                  const Reply<api::CheckpointPart>& reply);
   SharedDecision find(const model::AttemptId& attempt) const;
   SharedDecision begin(const model::AttemptId& attempt, const CheckpointSources& sources);
   static void decide_if_all_answered(Decision& decision);
 
   HostFileOrders& orders_;
   std::deque<SharedDecision> decisions_;  // the last
+  // Found since this start of the daemon. Another start finds it again.
+  std::map<RunKey, std::set<DamagedFile>> damaged_;
 };
 
 }  // namespace lockstep::server

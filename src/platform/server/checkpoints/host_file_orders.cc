@@ -51,8 +51,7 @@ int HostFileOrders::take(const std::string& host, const std::vector<api::HostFil
     if (answer.error.empty())
       finish(host, answer.number, answer);
     else
-      finish(host, answer.number,
-             Error{Code::peer_lost, format("host {}: {}", host, answer.error)});
+      finish(host, answer.number, Error{Code::corrupt, format("host {}: {}", host, answer.error)});
   }
   return awaited;
 }

@@ -25,8 +25,8 @@ class HostFileOrders {
         announce_(std::move(announce)),
         last_number_(SystemClock().now().time_since_epoch().count()) {}
 
-  // Calls `done` once, never in this call. Code::peer_lost: the host did not answer in time, or
-  // could not carry it out. `order` has no number.
+  // Calls `done` once, never in this call. Code::peer_lost: the host did not answer in time.
+  // Code::corrupt: it could not carry it out. `order` has no number.
   void order(const std::string& host, api::HostFileOrder order, Done done);
   // For the answer to a poll.
   std::vector<api::HostFileOrder> open_orders(const std::string& host);

@@ -39,6 +39,19 @@ void add_pieces(const TensorRead& wanted, std::vector<Piece>& pieces) {
   }
 }
 
+// Calls `count` after each block.
+Result<void> read_all(const fs::path& folder, const SavedFile& file,
+                      const ProgressCallback& count) {
+  std::vector<char> block(static_cast<std::size_t>(kBlockBytes));
+  auto reader = TRY(DataReader::open(folder / file.name, file));
+  for (std::int64_t at = 0; at < file.size; at += kBlockBytes) {
+    const auto size = static_cast<std::size_t>(std::min(kBlockBytes, file.size - at));
+    TRY(reader.read(at, std::span(block).first(size)));
+    count(Bytes(static_cast<std::int64_t>(size)));
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<SavedCheckpoint> SavedCheckpoint::open(const fs::path& path) {
@@ -68,18 +81,19 @@ Result<void> SavedCheckpoint::read(const std::vector<TensorRead>& wanted) const 
   return {};
 }
 
+Result<void> SavedCheckpoint::verify_file(const std::string& name) const {
+  for (const auto& file : manifest_.files)
+    if (file.name == name) return read_all(path_, file, [](Bytes) {});
+  return {};
+}
+
 Result<void> SavedCheckpoint::verify(const ProgressCallback& watch) const {
   Bytes done;
-  std::vector<char> block(static_cast<std::size_t>(kBlockBytes));
-  for (const auto& file : manifest_.files) {
-    auto reader = TRY(DataReader::open(path_ / file.name, file));
-    for (std::int64_t at = 0; at < file.size; at += kBlockBytes) {
-      const auto size = static_cast<std::size_t>(std::min(kBlockBytes, file.size - at));
-      TRY(reader.read(at, std::span(block).first(size)));
-      done += Bytes(static_cast<std::int64_t>(size));
+  for (const auto& file : manifest_.files)
+    TRY(read_all(path_, file, [&](Bytes block) {
+      done += block;
       if (watch) watch(done);
-    }
-  }
+    }));
   return {};
 }
 

@@ -40,6 +40,8 @@ class SavedCheckpoint {
   // Reads exactly the requested parts, in the order of files and offsets, and checks all that it
   // reads.
   Result<void> read(const std::vector<TensorRead>& wanted) const;
+  // Reads every byte of the file with this name; nothing to check if the manifest has no such file.
+  Result<void> verify_file(const std::string& name) const;
   // Reads every byte of every file.
   Result<void> verify(const ProgressCallback& watch = nullptr) const;
 
