@@ -84,6 +84,20 @@ def test_a_folder_that_is_too_large_is_refused_before_it_is_sent(
     assert not (idle.home / "uploads").exists()
 
 
+def test_nothing_is_sent_for_a_run_that_is_refused(cluster: Cluster, folder: Path) -> None:
+    refused = cluster.command(
+        "run", "--upload", "--nodes", "9", "--", "python3", "train.py", cwd=folder
+    )
+    assert refused.returncode != 0 and "needs 9 hosts" in refused.stderr, refused.stderr
+    assert "sent" not in refused.stderr
+    assert not list(cluster.home.glob("uploads/files/*"))
+    # The same submission again is none that is refused: the run exists.
+    words = ("run", "--detach", "--upload", "--request-id", "once", "--checkpoint-folder")
+    for _ in range(2):
+        again = cluster.ok(*words, str(folder / "saved"), "--", "sleep", "600", cwd=folder)
+        assert again.strip().endswith("/1")
+
+
 def test_each_node_and_attempt_gets_a_fresh_copy(cluster: Cluster, folder: Path) -> None:
     script = "test ! -e mark || exit 0; touch mark; echo $GROUP_RANK; exit $((2 - LOCKSTEP_EPOCH))"
     options = ("--upload", "-n", "2", "--retries", "1")

@@ -111,10 +111,24 @@ Result<int> show_plan(const RunCommandOptions& choice) {
   return kDone;
 }
 
+// So that no folder is sent for a run that is refused. Not for the repetition of a submission: the
+// run may exist, and may exclude another one like it.
+Result<void> check_before_upload(client::Client& client, const RunCommandOptions& choice,
+                                 const model::RunSpec& spec) {
+  if (!choice.request_id.empty()) return {};
+  TRY(client.call(
+      api::kPlan,
+      {.request = {.spec = spec, .origin = origin_of(spec.working_folder), .request_id = {}}}));
+  return {};
+}
+
 Result<int> submit_and_follow(const RunCommandOptions& choice) {
   model::RunSpec spec = TRY(spec_for_daemon(choice));
   client::Client client = TRY(connect_to_daemon());
-  if (choice.upload) spec.upload = TRY(send_folder(client, spec.working_folder));
+  if (choice.upload) {
+    TRY(check_before_upload(client, choice, spec));
+    spec.upload = TRY(send_folder(client, spec.working_folder));
+  }
   // From here on the run may exist before this command knows its name.
   InterruptHandler interrupt(format("\nlockstep: {}", kInterrupted), kCancelled);
   const api::RunView run = TRY(submit(client, spec, choice.request_id));
