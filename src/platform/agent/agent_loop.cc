@@ -287,7 +287,9 @@ void AgentLoop::handle(const Event& event) {
 
 void AgentLoop::carry_out(const StartRanks& effect) {
   RanksStarted started;
-  auto done = launcher_->prepare(effect.command);
+  auto done = launcher_->check_working_folder();
+  started.is_missing = !done;
+  if (done) done = launcher_->prepare(effect.command);
   for (int local = 0; done && local < static_cast<int>(launch_.devices.size()); ++local) {
     done = start_rank(local);
     if (done) started.pids.push_back(processes_.pid(local));

@@ -230,6 +230,9 @@ TEST_F(AgentTest, ProgramsThatCannotBeStartedAreNamed) {
     EXPECT_EQ(finish(), 0);
     EXPECT_EQ(daemon.last().state, model::NodeState::stopping);
     EXPECT_NE(daemon.last().message.find(c.words), std::string::npos) << daemon.last().message;
+    EXPECT_EQ(daemon.last().stop_reason == model::StopReason::no_environment,
+              c.folder == "/no/such/folder")
+        << "another attempt would lack the folder, too";
   }
 }
 

@@ -62,6 +62,7 @@ class AgentStepTest : public testing::Test {
   // The processes.
   std::vector<std::int64_t> pids = {11, 12};
   std::string start_error;
+  bool lacks_folder = false;
   std::optional<std::string> restart_error;
   std::vector<RankEnd> unseen_ends;  // the next check finds them
   std::map<int, RankActivity> activities;
@@ -77,7 +78,7 @@ class AgentStepTest : public testing::Test {
   bool exited = false;
 
  private:
-  void carry_out(const StartRanks&) { handle(RanksStarted{pids, start_error}); }
+  void carry_out(const StartRanks&) { handle(RanksStarted{pids, start_error, lacks_folder}); }
   void carry_out(const RestartRank& effect) {
     restarted_ranks.push_back(effect.local_rank);
     if (restart_error) return handle(RestartFailed{effect.local_rank, *restart_error});

@@ -30,6 +30,7 @@ struct EnvironmentPrepared {
 struct RanksStarted {
   std::vector<std::int64_t> pids;
   std::string error{};
+  bool is_missing = false;  // the working folder: this host lacks it in the next attempt, too
 };
 struct RankRestarted {
   int local_rank = 0;

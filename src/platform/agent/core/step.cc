@@ -140,6 +140,7 @@ void Step::handle(const RanksStarted& event) {
         format("rank {}: {}", state_.settings.first_rank + std::ssize(event.pids), event.error);
     log(LogLevel::error, state_.message);
     state_.node_state = NodeState::stopping;
+    if (event.is_missing) state_.stop_reason = StopReason::no_environment;
     return kill_ranks();
   }
   state_.phase = Phase::running;

@@ -54,6 +54,15 @@ TEST_F(AgentStep, ANodeOfWhichNoRankCouldBeStartedCleansUpAtOnce) {
   EXPECT_THAT(signals, IsEmpty());
 }
 
+TEST_F(AgentStep, AHostWithoutTheWorkingFolderSaysThatAnotherAttemptWouldLackIt) {
+  pids = {};
+  start_error = "the working folder /data is missing on this host";
+  lacks_folder = true;
+  start();
+  EXPECT_EQ(state.node_state, NodeState::stopping);
+  EXPECT_EQ(state.stop_reason, StopReason::no_environment);
+}
+
 TEST_F(AgentStep, ANodeThatIsStoppedBeforeItsStartStartsNoRank) {
   command(CommandKind::stop);
   start();

@@ -87,7 +87,6 @@ Result<void> RankLauncher::check_working_folder() const {
 
 Result<void> RankLauncher::prepare(const model::Command& start) {
   start_ = start;
-  TRY(check_working_folder());
   TRY(make_folders(files_.flight()));
   if (const auto set = launch_.env.find("CUDA_VISIBLE_DEVICES");
       launch_.gpus && set != launch_.env.end() && !set->second.empty())

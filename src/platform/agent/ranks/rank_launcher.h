@@ -36,6 +36,8 @@ class RankLauncher {
   // The result of the preparation; call it before program_of().
   void set_software(PreparedSoftware software) { software_ = std::move(software); }
 
+  // Code::not_found: this host lacks the folder in which the ranks are to start.
+  Result<void> check_working_folder() const;
   // The daemon's `start`: where the ranks meet. Call it before program_of().
   Result<void> prepare(const model::Command& start);
   ProcessSpec program_of(int local_rank, bool is_restart) const;
@@ -54,7 +56,6 @@ class RankLauncher {
   RankLauncher(const host::LaunchSpec& launch, const model::NodeId& node, std::string token,
                std::string address, net::ReservedPort port, SocketFolder sockets);
   Result<void> open_rendezvous();
-  Result<void> check_working_folder() const;
   Result<int> open_store();
 
   const host::LaunchSpec& launch_;
