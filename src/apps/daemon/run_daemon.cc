@@ -40,6 +40,7 @@
 #include "platform/host/server_certificate.h"
 #include "platform/host/shared_folder.h"
 #include "platform/insight/insight.h"
+#include "platform/server/certificate_renewal.h"
 #include "platform/server/janitor/janitor.h"
 #include "platform/server/server.h"
 #include "platform/server/uploads/upload_store.h"
@@ -52,7 +53,6 @@ namespace {
 
 constexpr int kSessionBytes = 8;
 constexpr auto kTick = std::chrono::milliseconds(200);
-constexpr auto kCertificateInterval = std::chrono::minutes(1);
 
 // The resources of the daemon: the store and keys of its folder, the cluster, and the engine that
 // starts agents.
@@ -219,21 +219,6 @@ Result<std::optional<host::ServerCertificate>> open_certificate(const host::Home
   return std::optional(*std::move(opened));
 }
 
-// True if clients find another certificate from now on. A failure is logged, and the last one
-// stays.
-Result<bool> renew_certificate(host::ServerCertificate& certificate, const ServeConfig& served,
-                               server::Server& server) {
-  const auto renewed = [&]() -> Result<bool> {
-    if (!TRY(certificate.refresh(certificate_names(served)))) return false;
-    TRY(server.set_identity(certificate.identity()));
-    LS_LOG(info, "another certificate is used, until {}", text(certificate.end()));
-    return true;
-  };
-  auto done = renewed();
-  if (!done) LS_LOG(warning, "the daemon's certificate is not renewed: {}", done.error().message);
-  return done;
-}
-
 server::ServerSetup server_setup(DaemonContext& ground, controller::Controller& controller,
                                  const server::Janitor& janitor, const host::Home& home,
                                  const ServeConfig& served,
@@ -277,11 +262,10 @@ struct MaintenanceLoop {
   server::Janitor& janitor;
   const store::Database& database;
   DiscoveryFiles& announcement;
-  std::function<void()> check_certificate;
   std::filesystem::path log;
   std::function<void()> stop;
   bool misplaced = false;
-  net::Timer tick_timer{}, act_timer{}, certificate_timer{};
+  net::Timer tick_timer{}, act_timer{};
 };
 
 // The effects for a large gang take a while: the loop serves other events in between.
@@ -301,13 +285,6 @@ void log_database_place(MaintenanceLoop& ticking) {
   if (!placed && !ticking.misplaced) LS_LOG(error, "{}", placed.error().message);
   if (placed && ticking.misplaced) LS_LOG(info, "the database is back in its place");
   ticking.misplaced = !placed;
-}
-
-// Renews the certificate before its end, and reads the operator's files again.
-void watch_certificate(MaintenanceLoop& ticking) {
-  ticking.certificate_timer =
-      ticking.loop.after(kCertificateInterval, [&] { watch_certificate(ticking); });
-  ticking.check_certificate();
 }
 
 void run_ticks(MaintenanceLoop& ticking) {
@@ -360,11 +337,19 @@ Result<int> run_daemon(const host::Home& home, const ServeConfig& served) {
                                  certificate ? certificate->fingerprint() : "");
   };
   DiscoveryFiles announcement = TRY(announce(home));
-  const auto check_certificate = [&] {
-    if (!certificate || !renew_certificate(*certificate, served, server).value_or(false)) return;
-    // Not the pointer: it is on a file system that may hang.
-    if (auto written = announce({.folder = home.folder})) announcement = *std::move(written);
-  };
+  std::optional<server::CertificateRenewal> renewal;
+  if (certificate)
+    renewal.emplace(server::CertificateRenewal::Setup{
+        .loop = loop,
+        .certificate = *certificate,
+        .names = [&] { return certificate_names(served); },
+        .start_use = [&](const net::TlsIdentity& used) { return server.set_identity(used); },
+        // Not the pointer: it is on a file system that may hang.
+        .announce =
+            [&] {
+              if (auto written = announce({.folder = home.folder}))
+                announcement = *std::move(written);
+            }});
   if (auto warning = listen_warning(served)) LS_LOG(warning, "{}", *warning);
   if (auto line = login_line(announcement.network_url())) LS_LOG(info, "{}", *line);
 
@@ -374,11 +359,9 @@ Result<int> run_daemon(const host::Home& home, const ServeConfig& served) {
                           .janitor = janitor,
                           .database = *ground.database,
                           .announcement = announcement,
-                          .check_certificate = check_certificate,
                           .log = home.log_file(),
                           .stop = end};
   run_ticks(ticking);
-  watch_certificate(ticking);
   loop.on_signals({SIGTERM, SIGINT}, [&](int) { end(); });
   loop.run();
 
