@@ -17,6 +17,7 @@
 #include "base/os/files.h"
 #include "net/base64.h"
 #include "net/crypto.h"
+#include "platform/agent/fetch/earlier_copies.h"
 #include "platform/agent/fetch/host_error.h"
 
 namespace lockstep::agent {
@@ -113,7 +114,8 @@ class Contents {
 }  // namespace
 
 Result<Bytes> copy_folder(UploadSource& source, const fs::path& folder,
-                          const std::function<bool()>& is_stopped) {
+                          const std::function<bool()>& is_stopped,
+                          const std::vector<fs::path>& earlier) {
   const model::UploadManifest manifest = TRY(source.manifest());
   TRY(model::check(manifest));
   std::error_code ignored;
@@ -121,9 +123,11 @@ Result<Bytes> copy_folder(UploadSource& source, const fs::path& folder,
   TRY(of_host(make_folders(folder)));
 
   std::map<std::string_view, const UploadEntry*> first;  // of each content
-  std::vector<const UploadEntry*> files;
+  std::vector<const UploadEntry*> files;                 // those to be fetched
   for (const UploadEntry& entry : manifest.files)
-    if (!entry.link && first.emplace(entry.sha256, &entry).second) files.push_back(&entry);
+    if (!entry.link && first.emplace(entry.sha256, &entry).second &&
+        !take_from_earlier(earlier, entry, folder / entry.path))
+      files.push_back(&entry);
 
   for (Contents contents(files, folder); !contents.are_complete();) {
     if (is_stopped()) return Error{Code::cancelled, "it was stopped"};

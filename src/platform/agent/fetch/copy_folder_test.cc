@@ -12,6 +12,7 @@
 #include "base/temporary_folder_for_test.h"
 #include "net/base64.h"
 #include "net/crypto.h"
+#include "platform/agent/fetch/earlier_copies.h"
 
 namespace lockstep::agent {
 namespace {
@@ -97,6 +98,29 @@ TEST_F(CopyFolderTest, IsFresh) {
   ASSERT_TRUE(copy());
   EXPECT_EQ(content("old"), "none");
   EXPECT_EQ(content("new"), "new");
+}
+
+TEST_F(CopyFolderTest, TakesWhatAnEarlierAttemptHasUnchanged) {
+  const fs::path run = root_.path() / "run";
+  for (const char* attempt : {"attempt-9/node-0", "attempt-10/node-1", "attempt-11/node-0"})
+    ASSERT_TRUE(make_folders(run / attempt / "upload"));
+  const auto earlier = earlier_copies(run / "attempt-11/node-0");
+  EXPECT_THAT(earlier, ::testing::ElementsAre(run / "attempt-10/node-1/upload",
+                                              run / "attempt-9/node-0/upload"));
+  for (const char* name : {"a/same", "changed", "linked", "other"})
+    source_.add(name, std::string("it is ") + name, true);
+  ASSERT_TRUE(make_folders(earlier[0] / "a"));
+  ASSERT_TRUE(write_file(earlier[0] / "changed", "it was changed!"));
+  ASSERT_TRUE(write_file(earlier[0] / "linked.aside", "it is linked"));
+  fs::create_symlink("linked.aside", earlier[0] / "linked");
+  ASSERT_EQ(::mkfifo((earlier[0] / "other").c_str(), 0600), 0);
+  ASSERT_TRUE(write_file(earlier[0] / "a/same", "it is a/same"));
+  source_.contents.erase(net::sha256_hex("it is a/same"));  // asking for it would throw
+  const auto copied = copy_folder(source_, folder(), [] { return false; }, earlier);
+  ASSERT_TRUE(copied) << copied.error().message;
+  for (const char* name : {"a/same", "changed", "linked", "other"})
+    EXPECT_EQ(content(name), std::string("it is ") + name);
+  EXPECT_EQ(mode("a/same"), 0700u);
 }
 
 TEST_F(CopyFolderTest, WritesNothingOutsideOfIt) {

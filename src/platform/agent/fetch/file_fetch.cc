@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "platform/agent/fetch/copy_folder.h"
 #include "platform/agent/fetch/daemon_files.h"
+#include "platform/agent/fetch/earlier_copies.h"
 #include "platform/agent/fetch/fetch_checkpoint.h"
 #include "platform/host/node_files.h"
 
@@ -80,7 +81,8 @@ FetchedFiles FileFetch::fetch() {
   const auto stopped = [this] { return is_stopped(); };
   if (launch_.upload) {
     LS_LOG(info, "gets the uploaded folder");
-    const auto copied = copy_folder(source, host::NodeFiles{launch_.node_folder}.upload(), stopped);
+    const auto copied = copy_folder(source, host::NodeFiles{launch_.node_folder}.upload(), stopped,
+                                    earlier_copies(launch_.node_folder));
     if (!copied)
       return {.error = "the uploaded folder: " + copied.error().message,
               .is_missing = is_of_folder(copied.error().code)};
