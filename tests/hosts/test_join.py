@@ -92,10 +92,11 @@ def test_a_service_of_root_is_a_unit_of_the_machine_that_may_be_restarted_under_
 ) -> None:
     host = hosts[2]
     host.as_root("mkdir -p /etc/lockstep && echo ann >/etc/lockstep/users")
-    words = ["--package", str(package), "--as", "big", "--pod", "west"]
+    words = ["--package", str(package), "--as", "big", "--pod", "west", "--label", "rack=a3"]
     cluster.ok("host", "add", "root@gpu3", *words)
     (view,) = cluster.json("host", "ls")["hosts"]
     assert (view["id"], view["pod"], view["unavailable"]) == ("big", "west", "")
+    assert view["labels"] == {"rack": "a3"}
     token = (cluster.home / "token").read_text().strip()
     host.run(f"umask 077; echo {token} >token")
     submit = f"LOCKSTEP_URL='{cluster.url}' LOCKSTEP_TOKEN_FILE=token lockstep run --detach"
