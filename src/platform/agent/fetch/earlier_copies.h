@@ -9,7 +9,7 @@
 
 namespace lockstep::agent {
 
-// Of the newest attempts, without that of this node.
+// Those of the newest attempts, without that of this node.
 std::vector<std::filesystem::path> earlier_copies(const std::filesystem::path& node_folder);
 
 // Copies the file from one of them to `to`, which is made, if one has it unchanged. Programs may
