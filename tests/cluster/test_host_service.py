@@ -92,6 +92,20 @@ def test_a_run_gets_a_host_with_the_label_that_it_asks_for(joined: Joined) -> No
     assert "no host has rack=a4: hosts have rack=a3" in refused.stderr
 
 
+def test_a_run_whose_working_folder_is_gone_fails_at_once(joined: Joined, place: Path) -> None:
+    cluster = joined.cluster
+    folder = place / "work"
+    folder.mkdir()
+    cluster.ok("host", "cordon", "a", "b")
+    run = cluster.ok("run", "--detach", "--", "true", cwd=folder).strip()
+    folder.rmdir()
+    cluster.ok("host", "release", "a", "b")
+    view = cluster.ended(run)
+    assert view["state"] == "failed" and len(view["attempts"]) == 1
+    assert f"the working folder {folder} is missing on this host" in view["reason"]
+    assert "node 0 on host a" in view["reason"]
+
+
 def test_a_daemon_of_its_own_machine_takes_no_host(cluster: Cluster) -> None:
     refused = cluster.command("host", "token", "gpu1")
     assert refused.returncode == 2 and "--engine hosts" in refused.stderr
