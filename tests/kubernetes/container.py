@@ -1,8 +1,9 @@
 """A container as a process of this machine: its words, variables and volumes.
 
 There is no mount namespace, which would need root: a volume is a folder, and each mount path in the
-words and variables is replaced by that folder. An image is a name and nothing else; those that
-begin with "missing" cannot be pulled.
+words and variables is replaced by that folder. There is no DNS of the cluster: a variable that is
+the name of a Pod in the Pod's own subdomain becomes the address of this machine. An image is a name
+and nothing else; those that begin with "missing" cannot be pulled.
 """
 
 from __future__ import annotations
@@ -127,9 +128,14 @@ class Container:
             if "valueFrom" in entry:
                 env[entry["name"]] = self.value_from(entry["valueFrom"])
             else:
-                value = expand(entry.get("value", ""), env)
+                value = self.resolve(expand(entry.get("value", ""), env))
                 env[entry["name"]] = self.volumes.replace_mounts(value, self.spec)
         return env
+
+    def resolve(self, value: str) -> str:
+        host, _, subdomain = value.partition(".")
+        is_pod = host and subdomain and subdomain == self.pod["spec"].get("subdomain")
+        return "127.0.0.1" if is_pod else value
 
     def value_from(self, source: Object) -> str:
         if field := source.get("fieldRef"):

@@ -10,11 +10,13 @@ import pytest
 import yaml
 from tests.kubernetes.api import Api
 from tests.kubernetes.conftest import MakeNode
+from tests.kubernetes.kubelet import Kubelet
 from tests.kubernetes.objects import await_phase
 
-from tests.conftest import PATIENCE, PROGRAM, ROOT
+from tests.conftest import BUILD, PATIENCE, PROGRAM, ROOT, reserved_port
 
 GOLDEN = sorted((ROOT / "tests/golden/kubernetes").glob("*.yaml"))
+PYTHON = BUILD / "venv/bin/python"
 RESOURCES = {"Service": "services", "Pod": "pods"}
 ACCOUNT = "system:serviceaccount:ml:lockstep"
 
@@ -35,26 +37,61 @@ def kubectl(api: Api, *words: str) -> str:
     return done.stdout
 
 
-def test_the_pods_of_a_workload_run_with_their_own_rank(
-    api: Api, namespace: str, make_node: MakeNode
-) -> None:
-    nodes = [make_node(devices=1) for _ in range(2)]
-    words = ["pod", "--name", "train", "--namespace", namespace, "-n", "2", "-g", "1", "-I", "any"]
-    script = "echo $NODE_RANK of $NNODES at $MASTER_ADDR, rank $RANK; echo '$(NNODES)'"
-    rendered = subprocess.run(
-        [str(PROGRAM), "k8s", "render", *words, "-c", script],
+def apply_rendered(api: Api, namespace: str, *words: str) -> None:
+    done = subprocess.run(
+        [str(PROGRAM), "k8s", "render", "pod", "--namespace", namespace, "-I", "any", *words],
         text=True,
         capture_output=True,
         timeout=PATIENCE,
         check=True,
-    ).stdout
-    for each in yaml.safe_load_all(rendered):
+    )
+    for each in yaml.safe_load_all(done.stdout):
         api.create(RESOURCES[each["kind"]], namespace, each)
-    for rank in range(2):
-        pod = await_phase(api, namespace, f"train-{rank}", "Succeeded")
-        [kubelet] = [each for each in nodes if each.node == pod["spec"]["nodeName"]]
-        told = f"{rank} of 2 at train-0.train, rank {rank}\n$(NNODES)\n"
-        assert kubelet.log(f"train-{rank}", "node") == told
+
+
+def logs_of(api: Api, namespace: str, kubelets: list[Kubelet], pods: list[str]) -> list[str]:
+    """The output of the Pods, once each has ended; all must have succeeded."""
+    logs = []
+    for name in pods:
+        pod = await_phase(api, namespace, name, "Succeeded", "Failed")
+        [kubelet] = [each for each in kubelets if each.node == pod["spec"]["nodeName"]]
+        logs.append(kubelet.log(name, "node"))
+        assert pod["status"]["phase"] == "Succeeded", logs[-1]
+    return logs
+
+
+def test_the_pods_of_a_workload_run_with_their_own_rank(
+    api: Api, namespace: str, make_node: MakeNode
+) -> None:
+    kubelets = [make_node(devices=1) for _ in range(2)]
+    script = "echo $NODE_RANK of $NNODES, rank $RANK of $WORLD_SIZE; echo '$(NNODES)'"
+    apply_rendered(api, namespace, "--name", "a", "-n", "2", "-g", "1", "-c", script)
+    assert logs_of(api, namespace, kubelets, ["a-0", "a-1"]) == [
+        f"{rank} of 2, rank {rank} of 2\n$(NNODES)\n" for rank in range(2)
+    ]
+
+
+SUM = """
+import torch
+import torch.distributed as dist
+dist.init_process_group("gloo")
+total = torch.ones(1)
+dist.all_reduce(total)
+print("sum", int(total))
+"""
+
+
+def test_torchrun_needs_no_options_in_the_pods_of_a_workload(
+    api: Api, namespace: str, make_node: MakeNode, tmp_path: Path
+) -> None:
+    kubelets = [make_node(devices=2) for _ in range(2)]
+    (tmp_path / "sum.py").write_text(SUM)
+    program = [f"{PYTHON.parent}/torchrun", f"{tmp_path}/sum.py"]
+    with reserved_port() as port:
+        words = ["--name", "a", "-n", "2", "-g", "2", "--master-port", str(port)]
+        apply_rendered(api, namespace, *words, "-e", "OMP_NUM_THREADS=1", "--", *program)
+        logs = logs_of(api, namespace, kubelets, ["a-0", "a-1"])
+    assert [log.count("sum 4\n") for log in logs] == [2, 2]
 
 
 @pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.stem)
