@@ -106,6 +106,7 @@ def test_the_ranks_of_a_job_meet_at_the_host_name_of_its_first_pod() -> None:
         (["render", "job", "--name", "a", "-I", "a", "-c", "b", "-p", "x=1"], "no {x}"),
         (["render", "job", "--name", "a", "-I", "a", "-c", "b", "--", "c"], "not both"),
         (["render", "job", "--name", "a", "-I", "a", "--timeout", "soon"], "--timeout"),
+        (["render", "job", "--name", "a", "-I", "a", "--timeout", "0s"], "--timeout 0s"),
         (["render", "job", "--name", "a", "-I", "a", "--rdma", "rdma/hca=0"], "--rdma"),
         (["rbac", "job"], "'job'"),
         (["rbac", "--namespace", "M L"], "--namespace: 'M L'"),

@@ -1,6 +1,8 @@
 #include "platform/k8s/manifests.h"
 
+#include <algorithm>
 #include <chrono>
+#include <cstdint>
 
 #include "base/format.h"
 #include "platform/k8s/pod_spec.h"

@@ -2,6 +2,7 @@
 // expected, so that it is found before `kubectl apply`.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <utility>

@@ -63,6 +63,8 @@ Result<void> check(const Workload& workload) {
     return Error{Code::invalid, format("--image '{}': write an image without blanks, such as "
                                        "pytorch/pytorch:latest",
                                        workload.image)};
+  if (workload.timeout == Duration(0))
+    return Error{Code::invalid, "--timeout 0s would end the Job at its start; write a longer time"};
   TRY(check_variables(workload.env));
   TRY(check_once("--label", workload.labels));
   TRY(check_once("--annotation", workload.annotations));
