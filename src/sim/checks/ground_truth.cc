@@ -117,16 +117,17 @@ bool GroundTruth::is_superseded(const model::AttemptName& attempt) const {
   });
 }
 
-void GroundTruth::host_service_failed(const std::string& host) {
-  services_failed_[host] = context_.timeline.now();
+void GroundTruth::host_unavailable(const std::string& host) {
+  unavailable_hosts_[host] = context_.timeline.now();
 }
 
-// A node starts too late if its order arrives late.
-void GroundTruth::excuse_host_services(const model::Attempt& attempt) {
+// A node starts too late if its order arrives late. After a restart of the daemon, a gang waits
+// until all its hosts can be asked.
+void GroundTruth::excuse_unavailable_hosts(const model::Attempt& attempt) {
   if (attempt.cause != model::Cause::launch_failed) return;
   for (const model::Node* node : model::nodes_of(durable_, attempt.id)) {
-    const auto failed = services_failed_.find(node->host);
-    if (failed != services_failed_.end() &&
+    const auto failed = unavailable_hosts_.find(node->host);
+    if (failed != unavailable_hosts_.end() &&
         context_.timeline.now() - failed->second <= kStartTimeLimit)
       return mark_disturbed(name_of(attempt));
   }
@@ -435,7 +436,7 @@ void GroundTruth::check_commit(std::span<const model::Change> changes) {
   host_checker_.check(commit);
   for (const auto& [id, attempt] : commit.attempts) {
     excuse_cut_off(*attempt);
-    excuse_host_services(*attempt);
+    excuse_unavailable_hosts(*attempt);
     check_name(commit, *attempt);
     check_preempted(*attempt);
     if (attempt->state == model::AttemptState::ended) check_ended(*attempt);

@@ -107,8 +107,9 @@ class GroundTruth {
   void mark_all_disturbed();
   // The daemon cannot reach these hosts, or could not until a moment ago.
   void hosts_cut_off(std::set<std::string> hosts) { cut_off_ = std::move(hosts); }
-  // The service of a host cannot work now, so nodes there may start too late.
-  void host_service_failed(const std::string& host);
+  // The engine cannot reach a host now, or its service cannot work: gangs with a node there may
+  // start too late.
+  void host_unavailable(const std::string& host);
   // A machine has joined; what an operator declared lost there earlier may still live.
   void host_joined(const std::string& host) { lost_hosts_.erase(host); }
   // A fault that ends the attempt if it is the only one.
@@ -153,7 +154,7 @@ class GroundTruth {
   void record_folder(const model::RunId& run, const std::string& folder);
   void check_gang_is_ready(const model::AttemptName& attempt) const;
   void excuse_cut_off(const model::Attempt& attempt);
-  void excuse_host_services(const model::Attempt& attempt);
+  void excuse_unavailable_hosts(const model::Attempt& attempt);
   void declare_lost(const std::string& host);
   void give_up(const model::NodeName& node);
   void disown_unknown_nodes(const model::RunId& run);
@@ -207,8 +208,8 @@ class GroundTruth {
   std::map<model::RunId, std::int64_t>
       renewed_retries_;  // retries granted again by newer checkpoints, at most
   std::set<model::RunId> disturbed_;
-  std::set<std::string> cut_off_;                    // hosts
-  std::map<std::string, Duration> services_failed_;  // hosts, with the last moment on the timeline
+  std::set<std::string> cut_off_;                      // hosts
+  std::map<std::string, Duration> unavailable_hosts_;  // with the last moment on the timeline
   // Removed as lost by an operator: their devices count as free, whatever still runs there.
   std::set<std::string> lost_hosts_;  // that have not joined since
   std::set<ProcessId> disowned_;      // processes of such hosts, and of nodes that were given up

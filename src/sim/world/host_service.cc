@@ -83,7 +83,7 @@ void HostService::tick() {
   components_.context.timeline.after(kCallInterval, [this] { tick(); });
   if (is_up() && boots_ != components_.hosts.boots(host_)) restart();
   const bool is_able = is_up() && !is_suspended() && credential_;
-  if (!is_able || !is_heard()) components_.truth.host_service_failed(host_);
+  if (!is_able || !is_heard()) components_.truth.host_unavailable(host_);
   if (is_able && calls_ < kCallsMax) call();
 }
 
@@ -100,7 +100,7 @@ void HostService::call() {
   };
   components_.network.exchange(
       host_, {.caller = "service of " + host_,
-              .on_disturbance = [this] { components_.truth.host_service_failed(host_); },
+              .on_disturbance = [this] { components_.truth.host_unavailable(host_); },
               .handle = [this, report, credential = *credential_, hear]() -> std::function<void()> {
                 auto answer = components_.daemon(host_, credential, report);
                 return [hear, answer = std::move(answer)] { hear(answer); };

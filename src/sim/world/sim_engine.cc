@@ -115,8 +115,10 @@ std::map<std::string, std::string> SimEngine::unreachable_hosts() const {
   std::map<std::string, std::string> found;
   if (!tells_unreachable_hosts_) return found;
   for (const std::string& host : components_.hosts.names())
-    if (!components_.network.can_reach(host) || !components_.hosts.is_up(host))
+    if (!components_.network.can_reach(host) || !components_.hosts.is_up(host)) {
+      components_.truth.host_unavailable(host);
       found.emplace(host, "it does not answer");
+    }
   return found;
 }
 
