@@ -1,7 +1,9 @@
 #include "sim/simulation.h"
 
 #include <deque>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -35,6 +37,33 @@ TEST_P(Seeds, KeepWhatThePlatformPromises) {
 }
 // A third of them replaces the store; `./dev bench seeds` tries ten thousand.
 INSTANTIATE_TEST_SUITE_P(TwentyFive, Seeds, testing::Range(0, 12));
+
+struct FoundSeed {
+  std::uint64_t seed = 0;
+  std::optional<bool> hosts_join{};
+  std::string_view fault{};  // that it found
+};
+
+constexpr FoundSeed kFoundSeeds[] = {
+    {5777, {}, "a late report of an adopted attempt made its time-out a failed launch"},
+    {9147, {}, "a late report shows a rank as stopped, and it has been resumed"},
+    {126, true, "a node found again while its attempt drains held its devices too briefly"},
+    {605, true, "a node found again held devices by their former numbers"},
+    {2052, true, "a given-up node of an adopted attempt held its devices without end"},
+    {4538, true, "a large debug run waits behind a small one of the debug share"},
+    {5001, true, "an operator stops an orphan, and removes its host as lost"},
+    {7169, true, "the store is replaced between the start command and the start"},
+};
+
+TEST(World, HoldsForSeedsThatFoundAFault) {
+  for (const FoundSeed& found : kFoundSeeds) {
+    const SimulationOutcome verdict =
+        Simulation({.seed = found.seed, .hosts_join = found.hosts_join}).run();
+    EXPECT_FALSE(verdict.violation)
+        << "seed " << found.seed << (found.hosts_join ? " --hosts-join: " : ": ")
+        << *verdict.violation << "\nit once found: " << found.fault;
+  }
+}
 
 // Byte for byte, within one process; tests/tools/test_sim.py compares processes.
 TEST(World, IsTheSameForTheSameSeed) {
