@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 
 from tests.slurm.conftest import SlurmCluster
@@ -56,7 +57,7 @@ def test_a_daemon_that_dies_after_a_submission_submits_no_second_job(
 def test_nothing_ends_while_slurmctld_is_away(served: SlurmCluster) -> None:
     run = served.submit("--nodes", "2", "--", "sleep", "600")
     served.running_ranks(run)
-    served.slurm.kill("slurmctld")
+    served.slurm.kill("slurmctld", signal.SIGTERM)  # it stores its state
     later = served.submit("--nodes", "2", "--", "true")
     wait_until(
         "the run says why it waits",

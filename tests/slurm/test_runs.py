@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from tests.slurm.conftest import SlurmCluster
 
 from tests.conftest import wait_until
@@ -15,22 +17,21 @@ def test_a_run_is_one_job_with_a_step_for_each_node(served: SlurmCluster) -> Non
     lines = served.logs(run)
     assert all(any(f"rank {rank}" in line for line in lines) for rank in range(8))
     hosts = {node["host"] for node in view["attempts"][0]["nodes"]}
-    assert hosts in ({"n1", "n2", "n3", "n4"}, {"n5", "n6", "n7", "n8"})
+    assert len(hosts) == 4
 
 
-def test_no_secret_is_in_the_job(served: SlurmCluster) -> None:
+def test_a_job_shows_no_key_to_other_users(served: SlurmCluster) -> None:
     run = served.submit("--nodes", "2", "--", "sleep", "600")
     served.running_ranks(run)
     (script,) = served.shared.glob("**/slurm.sh")
     (job,) = served.jobs()
     text = script.read_text() + served.slurm.ok("scontrol", "show", "job", job)
-    (launch, *_) = served.shared.glob("**/launch.json")
-    assert launch.stat().st_mode & 0o77 == 0
-    assert served.token() not in text
-    for word in ("secret", "token"):
-        assert not [
-            line for line in text.splitlines() if word in line.lower() and "NODE" not in line
-        ]
+    (file, *_) = served.shared.glob("**/launch.json")
+    launch = json.loads(file.read_text())
+    assert file.stat().st_mode & 0o77 == 0
+    for key in (served.token(), launch["token"], launch["secret"]):
+        assert len(key) > 16
+        assert key not in text
 
 
 def test_why_says_that_slurm_keeps_a_job_in_its_queue(served: SlurmCluster) -> None:
