@@ -133,7 +133,7 @@ def test_a_wrong_run_is_refused_before_a_daemon_is_started(
         (
             ("host",),
             [
-                "host: action is required: ls|cordon|drain|release|dead|label|add|rm|inventory|token|"
+                "host: action is required: ls|cordon|drain|release|dead|label|add|rm|inventory|"
             ],
         ),
         (("kill", "1"), ["--rank is required"]),

@@ -96,6 +96,18 @@ TEST_F(OrphanTest, IsNotAdoptedIfAHostOfItHasNotJoined) {
   EXPECT_THAT(refused.error().message, HasSubstr("host elsewhere"));
 }
 
+TEST_F(OrphanTest, IsNotAdoptedWhileAHostOfItCannotBeAsked) {
+  world.state.hosts_make_map = true;
+  model::Orphan one = orphan(act_);
+  one.attempt_record->devices.push_back({"b", {0}});
+  see({one});
+  world.apply_event_ok(model::HostsSeen{{{"b", "it has not called since 14:02"}}});
+  const auto refused = world.apply_event(model::AdoptOrphan{act_, "ann"});
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, HasSubstr("host b"));
+  EXPECT_THAT(refused.error().message, HasSubstr("since 14:02"));
+}
+
 TEST_F(OrphanTest, HoldsItsDevicesAndWhoWaitsForThemSaysSo) {
   see({orphan(act_)});
   const model::RunId both = world.submit(spec_of(2, 2));

@@ -136,6 +136,19 @@ Result<void> check_hosts_joined(const Draft& draft, const model::Orphan& orphan)
   return {};
 }
 
+// Processes that no list has had yet may hold its devices there.
+Result<void> check_hosts_answer(const Draft& draft, const model::Orphan& orphan) {
+  for (const model::HostDevices& slice : orphan.attempt_record->devices) {
+    const model::HostRow* row = draft.hosts.find(slice.host);
+    if (row && !row->unavailable.empty())
+      return cannot_adopt(orphan.id.id.attempt.run,
+                          format("host {}, on which it has a node, cannot be asked now ({}); try "
+                                 "again when `lockstep host ls` shows it as available",
+                                 slice.host, row->unavailable));
+  }
+  return {};
+}
+
 // The record names devices by their index when it started.
 Result<void> check_same_devices(const model::Orphan& orphan) {
   const auto& placed = orphan.attempt_record->devices;
@@ -156,6 +169,7 @@ Result<void> check_adoptable(const Draft& draft, const std::vector<const model::
       return cannot_adopt(run, "its launch file, which tells what it is, cannot be read");
     if (orphan->stop_requested_at) return cannot_adopt(run, "it is being stopped");
     TRY(check_hosts_joined(draft, *orphan));
+    TRY(check_hosts_answer(draft, *orphan));
     TRY(check_same_devices(*orphan));
   }
   TRY(check_same_name_run(draft, first));
