@@ -27,7 +27,7 @@ class Seeds : public testing::TestWithParam<int> {};
 
 TEST_P(Seeds, KeepWhatThePlatformPromises) {
   for (int i = 1; i <= 25; ++i) {
-    const auto seed = static_cast<std::uint64_t>(GetParam() * 25 + i);
+    const auto seed = static_cast<std::uint64_t>(GetParam()) * 25 + static_cast<std::uint64_t>(i);
     const SimulationOutcome verdict = Simulation({.seed = seed}).run();
     ASSERT_FALSE(verdict.violation)
         << *verdict.violation << "\nthe whole trace: build/bin/lockstep-sim --seed " << seed

@@ -132,9 +132,7 @@ def test_a_wrong_run_is_refused_before_a_daemon_is_started(
         (("host", "frob"), ["there is no action 'frob'"]),
         (
             ("host",),
-            [
-                "host: action is required: ls|cordon|drain|release|dead|label|add|rm|inventory|"
-            ],
+            ["host: action is required: ls|cordon|drain|release|dead|label|add|rm|inventory|"],
         ),
         (("kill", "1"), ["--rank is required"]),
         (("priority", "1"), ["priority: N is required"]),

@@ -163,6 +163,7 @@ def test_hosts_and_programs_are_completed(complete: Complete, idle: Cluster) -> 
         "cordon",
         "drain",
         "release",
+        "label",
         "dead",
         "add",
         "rm",
