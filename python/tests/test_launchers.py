@@ -105,6 +105,7 @@ class KeyValueSpace:
 
     def __init__(self) -> None:
         self.values: dict[str, str] = {}
+        self.finalized = 0
         self._barrier = threading.Barrier(3, timeout=SECONDS)
 
     def serve(self, connection: socket.socket) -> None:
@@ -125,6 +126,9 @@ class KeyValueSpace:
         if words["cmd"] == "barrier_in":
             self._barrier.wait()
             return "cmd=barrier_out"
+        if words["cmd"] == "finalize":
+            self.finalized += 1
+            return "cmd=finalize_ack"
         return f"cmd=get_result rc=0 msg=success value={self.values[words['key']]}"
 
 
@@ -164,6 +168,7 @@ def test_ranks_of_srun_meet_by_pmi_without_a_shared_folder(
         end.close()
     assert outputs(ranks) == RESULT
     assert len(played.values) == 1
+    assert played.finalized == 3
     assert not any((tmp_path / f"home{rank}").exists() for rank in range(3))
 
 

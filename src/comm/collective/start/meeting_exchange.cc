@@ -3,6 +3,7 @@
 #include <atomic>
 #include <charconv>
 #include <chrono>
+#include <cstdlib>
 #include <map>
 #include <thread>
 #include <utility>
@@ -20,6 +21,7 @@ namespace {
 // The interval at which the others look whether rank 0 has written the file.
 constexpr auto kFilePollInterval = std::chrono::milliseconds(20);
 constexpr std::size_t kFileMax = 1024;
+constexpr auto kFinalizeMax = std::chrono::seconds(1);
 
 Result<std::filesystem::path> meeting_folder(const Environment& environment) {
   if (const auto folder = value_of(environment, "LOCKSTEP_MEETING_FOLDER"))
@@ -42,20 +44,41 @@ Result<MeetingPlace> decoded(const std::string& content) {
 }
 
 // The launcher expects one client in a process: later exchanges go on with it.
+struct PmiClients {
+  Mutex mutex;  // guards what follows
+  std::map<std::string, std::shared_ptr<PmiClient>> by_fd LS_GUARDED_BY(mutex);
+  pid_t process LS_GUARDED_BY(mutex) = 0;
+};
+
+PmiClients& pmi_clients() {
+  static auto* const clients = new PmiClients;  // never destroyed: threads may outlive statics
+  return *clients;
+}
+
+// At the end of the process, so that an MPI in it may use the key-value space too. An error is of no
+// use then: the MPI may have finalized it.
+void finalize_pmi() {
+  PmiClients& clients = pmi_clients();
+  const Lock lock(clients.mutex);
+  if (clients.process != ::getpid()) return;  // a forked child
+  for (const auto& [fd, client] : clients.by_fd)
+    (void)client->finalize(Deadline::after(kFinalizeMax));
+}
+
 Result<std::shared_ptr<PmiClient>> client_of(const std::string& fd_text, Deadline deadline) {
-  struct Clients {
-    Mutex mutex;  // guards what follows
-    std::map<std::string, std::shared_ptr<PmiClient>> by_fd LS_GUARDED_BY(mutex);
-  };
-  static auto* const clients = new Clients;  // never destroyed: threads may outlive statics
   int fd = -1;
   const auto* const end = fd_text.data() + fd_text.size();
   if (const auto [stop, failure] = std::from_chars(fd_text.data(), end, fd);
       failure != std::errc() || stop != end || fd < 0)
     return Error{Code::invalid, format("PMI_FD must be a descriptor, got '{}'", fd_text)};
-  Lock lock(clients->mutex);
-  auto& client = clients->by_fd[fd_text];
-  if (!client) client = std::make_shared<PmiClient>(TRY(PmiClient::open(fd, deadline)));
+  PmiClients& clients = pmi_clients();
+  const Lock lock(clients.mutex);
+  if (const auto known = clients.by_fd.find(fd_text); known != clients.by_fd.end())
+    return known->second;
+  auto client = std::make_shared<PmiClient>(TRY(PmiClient::open(fd, deadline)));
+  if (clients.by_fd.empty()) std::atexit(finalize_pmi);
+  clients.by_fd.emplace(fd_text, client);
+  clients.process = ::getpid();
   return client;
 }
 

@@ -83,6 +83,11 @@ Result<std::string> PmiClient::get(std::string_view key, Deadline deadline) {
   return *std::move(value);
 }
 
+Result<void> PmiClient::finalize(Deadline deadline) {
+  TRY(call("cmd=finalize", "finalize_ack", deadline));
+  return {};
+}
+
 // The line may hold a secret, so an error does not have it.
 Result<std::string> PmiClient::call(const std::string& line, std::string_view kind,
                                     Deadline deadline) {

@@ -21,6 +21,8 @@ class PmiClient {
   // Waits until all ranks of the launcher's start are here.
   Result<void> barrier(Deadline deadline);
   Result<std::string> get(std::string_view key, Deadline deadline);
+  // The rank ends as it should: without it, Hydra ends the others and drops their output.
+  Result<void> finalize(Deadline deadline);
 
  private:
   explicit PmiClient(int fd) : fd_(fd) {}

@@ -287,13 +287,14 @@ void SlurmEngine::publish(Result<Jobs> jobs) {
   problem_.clear();
   answered_ = setup_.clock.now();
   jobs_ = *std::move(jobs);
+  const Jobs& shown = jobs_;
   std::erase_if(submissions_, [&](const auto& entry) {
     const Submission& submission = entry.second;
     const bool is_shown =
-        submission.state == Submission::State::submitted && submission.list < jobs_.number;
+        submission.state == Submission::State::submitted && submission.list < shown.number;
     const bool is_killed = submission.state == Submission::State::queued &&
                            submission.killed.size() >= submission.gang->nodes.size();
-    return is_shown || is_killed || jobs_.attempts.contains(entry.first) ||
+    return is_shown || is_killed || shown.attempts.contains(entry.first) ||
            (submission.state == Submission::State::failed && submission.forgotten.passed());
   });
 }
