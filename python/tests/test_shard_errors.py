@@ -220,4 +220,7 @@ def test_a_rank_that_nothing_connects_is_told_what_starts_ranks(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("WORLD_SIZE", "2")
-    raises("start ranks by lockstep run, torchrun, mpirun or srun", lambda: lockstep.shard(net(), "ddp"))
+    raises(
+        "start ranks by lockstep run, torchrun, mpirun or srun",
+        lambda: lockstep.shard(net(), "ddp"),
+    )

@@ -55,8 +55,8 @@ PmiClients& pmi_clients() {
   return *clients;
 }
 
-// At the end of the process, so that an MPI in it may use the key-value space too. An error is of no
-// use then: the MPI may have finalized it.
+// At the end of the process, so that an MPI in it may use the key-value space too. An error is of
+// no use then: the MPI may have finalized it.
 void finalize_pmi() {
   PmiClients& clients = pmi_clients();
   const Lock lock(clients.mutex);
