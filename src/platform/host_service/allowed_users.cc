@@ -34,19 +34,22 @@ Result<std::vector<std::string>> allowed_users(const std::filesystem::path& file
   return users;
 }
 
+// The id is checked first: a line in the file would not help a user who has a low one.
 Result<Account> allowed_account(const std::string& user, const std::filesystem::path& file) {
   const auto users = allowed_users(file);
   if (!users && users.error().code != Code::not_found) return users.error();
+  const auto account = find_account(user);
+  if (account && account->user < kFirstUser)
+    return Error{Code::denied,
+                 format("this host starts no ranks as '{}', whose user id {} is below {}: submit "
+                        "the run as another user",
+                        user, account->user, kFirstUser)};
   if (!users || std::ranges::find(*users, user) == users->end())
     return Error{Code::denied,
                  format("this host starts no ranks as '{}': if it should, add a line '{}' to {} "
                         "there",
                         user, user, file.string())};
-  Account account = TRY(find_account(user));
-  if (account.user >= kFirstUser) return account;
-  return Error{Code::denied,
-               format("this host starts no ranks as '{}', whose user id {} is below {}", user,
-                      account.user, kFirstUser)};
+  return account;
 }
 
 }  // namespace lockstep::host_service

@@ -42,6 +42,8 @@ TEST_F(AllowedUsersTest, RootAndAccountsOfTheSystemAreRefusedWhateverTheFileSays
   EXPECT_THAT(refusal("root"), HasSubstr("user id 0 is below 1000"));
   EXPECT_THAT(refusal("daemon"), HasSubstr("is below 1000"));
   EXPECT_THAT(refusal("no-such-user-of-this-test"), HasSubstr("has no account"));
+  write("");
+  EXPECT_THAT(refusal("root"), HasSubstr("submit the run as another user")) << "no line would help";
 }
 
 TEST_F(AllowedUsersTest, AFileThatOthersMayWriteToAllowsNobody) {
