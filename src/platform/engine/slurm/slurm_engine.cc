@@ -1,6 +1,7 @@
 #include "platform/engine/slurm/slurm_engine.h"
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -287,16 +288,18 @@ void SlurmEngine::publish(Result<Jobs> jobs) {
   problem_.clear();
   answered_ = setup_.clock.now();
   jobs_ = *std::move(jobs);
-  const Jobs& shown = jobs_;
-  std::erase_if(submissions_, [&](const auto& entry) {
-    const Submission& submission = entry.second;
+  for (auto entry = submissions_.begin(); entry != submissions_.end();) {
+    const Submission& submission = entry->second;
     const bool is_shown =
-        submission.state == Submission::State::submitted && submission.list < shown.number;
+        submission.state == Submission::State::submitted && submission.list < jobs_.number;
     const bool is_killed = submission.state == Submission::State::queued &&
                            submission.killed.size() >= submission.gang->nodes.size();
-    return is_shown || is_killed || shown.attempts.contains(entry.first) ||
-           (submission.state == Submission::State::failed && submission.forgotten.passed());
-  });
+    const bool is_forgotten =
+        submission.state == Submission::State::failed && submission.forgotten.passed();
+    const bool is_done =
+        is_shown || is_killed || is_forgotten || jobs_.attempts.contains(entry->first);
+    entry = is_done ? submissions_.erase(entry) : std::next(entry);
+  }
 }
 
 // A node that the list does not have is gone; one that is about to have its step keeps its request.
