@@ -38,7 +38,7 @@ Result<std::vector<std::string>> allowed_users(const std::filesystem::path& file
 Result<Account> allowed_account(const std::string& user, const std::filesystem::path& file) {
   const auto users = allowed_users(file);
   if (!users && users.error().code != Code::not_found) return users.error();
-  const auto account = find_account(user);
+  auto account = find_account(user);
   if (account && account->user < kFirstUser)
     return Error{Code::denied,
                  format("this host starts no ranks as '{}', whose user id {} is below {}: submit "
