@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.kubernetes.api import Api, Object, Refused
 
-from tests.conftest import PATIENCE, wait_until
+from tests.conftest import wait_until
 
 
 def config_map(name: str, **metadata: Any) -> Object:
@@ -37,9 +37,9 @@ def phase_of(api: Api, namespace: str, name: str) -> str:
 
 
 def await_phase(api: Api, namespace: str, name: str, *phases: str) -> Object:
-    """The Pod, once its phase is one of them; programs that import torch may take a minute."""
+    """The Pod, once its phase is one of them."""
     what = f"Pod {name} is {' or '.join(phases)}"
-    wait_until(what, lambda: phase_of(api, namespace, name) in phases, 3 * PATIENCE)
+    wait_until(what, lambda: phase_of(api, namespace, name) in phases)
     return api.get("pods", namespace, name)
 
 
