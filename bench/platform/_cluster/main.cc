@@ -1,9 +1,12 @@
 // Measures a daemon with many simulated agents: a JSON line a measurement.
 //
-//   bench_cluster FOLDER RUNS NODES SECONDS
+//   bench_cluster FOLDER RUNS NODES SECONDS [WAITING]
 //
 // A daemon process serves FOLDER. This process submits RUNS runs of NODES nodes and plays their
 // agents over real sockets. Each node sends 2 lines of 100 bytes and 2 values a second.
+//
+// With WAITING, so many further runs wait for devices, and the nodes send nothing: no run changes.
+// After the measurement the daemon goes on until standard input ends, for calls of others.
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -13,6 +16,7 @@
 #include <string>
 #include <thread>
 
+#include <poll.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -34,11 +38,17 @@ using std::chrono::seconds;
 
 constexpr auto kStep = milliseconds(50);
 constexpr int kStepsBetweenReports = 10;  // 2 reports a second
-constexpr auto kStartMax = seconds(120), kDeliveryMax = seconds(60);
+constexpr auto kStartMax = seconds(300), kDeliveryMax = seconds(60);
 
 struct Load {
   std::filesystem::path folder;
   int runs = 1, nodes = 1, seconds = 10;
+  int waiting = 0;  // more runs, for which there are no devices
+  bool idle = false;
+
+  int submissions() const { return runs + waiting; }
+  double cpu_allowed() const { return idle ? 5 : 60; }        // % of a core
+  double memory_allowed() const { return idle ? 200 : 500; }  // MB
 };
 
 void show(const Load& load, std::string_view what, std::string_view unit, double ours,
@@ -46,7 +56,7 @@ void show(const Load& load, std::string_view what, std::string_view unit, double
   std::string row = format(
       "{{\"bench\": \"cluster\", \"case\": \"{}\", \"runs\": {}, \"nodes\": {}, \"unit\": \"{}\", "
       "\"ours\": {:.6g}",
-      what, load.runs, load.nodes, unit, ours);
+      what, load.submissions(), load.nodes, unit, ours);
   if (allowed > 0)
     row += format(", \"peer\": {:.6g}, \"peer_name\": \"allowed\", \"ratio\": {:.4g}, \"bar\": 1.0",
                   allowed, ours > 0 ? allowed / ours : 1000.0);
@@ -102,14 +112,14 @@ Result<double> start_runs(const Load& load, client::Client& client, SimulatedAge
   const auto begin = std::chrono::steady_clock::now();
   const Deadline end = Deadline::after(kStartMax);
   int submitted = 0;
-  while (agents.running() < load.runs * load.nodes) {
-    for (int i = 0; i < 20 && submitted < load.runs; ++i, ++submitted)
+  while (agents.running() < load.runs * load.nodes || submitted < load.submissions()) {
+    for (int i = 0; i < 20 && submitted < load.submissions(); ++i, ++submitted)
       TRY(client.submit({.spec = spec_of(load), .origin = {"bench", "", false}}));
     TRY(agents.update());
     if (end.passed())
       return Error{Code::timeout, format("{} of {} ranks run after {} s", agents.running(),
                                          load.runs * load.nodes, kStartMax.count())};
-    if (submitted == load.runs) std::this_thread::sleep_for(milliseconds(5));
+    if (submitted == load.submissions()) std::this_thread::sleep_for(milliseconds(5));
   }
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
@@ -117,11 +127,22 @@ Result<double> start_runs(const Load& load, client::Client& client, SimulatedAge
 Result<void> report_for(const Load& load, SimulatedAgents& agents) {
   const auto begin = std::chrono::steady_clock::now();
   for (auto next = begin; next < begin + seconds(load.seconds);) {
-    agents.report(kStepsBetweenReports);
+    if (!load.idle) agents.report(kStepsBetweenReports);
     TRY(agents.update());
     next += kStep;
     std::this_thread::sleep_until(next);
   }
+  return {};
+}
+
+bool input_has_ended() {
+  pollfd input{STDIN_FILENO, POLLIN, 0};
+  char byte = 0;
+  return ::poll(&input, 1, 0) > 0 && ::read(STDIN_FILENO, &byte, 1) <= 0;
+}
+
+Result<void> serve_others(SimulatedAgents& agents) {
+  for (; !input_has_ended(); std::this_thread::sleep_for(kStep)) TRY(agents.update());
   return {};
 }
 
@@ -153,10 +174,11 @@ Result<double> measure(const Load& load, pid_t daemon) {
   const double before = cpu_of(daemon);
   TRY(report_for(load, agents));
   const double cpu = cpu_of(daemon) - before;
-  show(load, "CPU of the daemon", "%", 100 * cpu / load.seconds, 60);
-  show(load, "memory of the daemon", "MB", memory_of(daemon), 500);
+  show(load, "CPU of the daemon", "%", 100 * cpu / load.seconds, load.cpu_allowed());
+  show(load, "memory of the daemon", "MB", memory_of(daemon), load.memory_allowed());
   show(load, "longest delay in the daemon's loop", "ms",
        1e3 * TRY(client.call(api::kVersion)).loop_lag_seconds, 100);
+  if (load.idle) TRY(serve_others(agents));
   const auto sent = static_cast<double>(agents.reports());
   await_delivery(agents);
   if (!agents.all_delivered()) std::fprintf(stderr, "not all items were acknowledged\n");
@@ -171,6 +193,7 @@ Result<void> run(const Load& load) {
     end(daemon);
     return sent.error();
   }
+  if (load.idle) return {};
   const auto [lines, values] = TRY(stored(load));
   show(load, "lines and values sent", "items", 2 * *sent);
   show(load, "lines and values lost", "items", 2 * *sent - lines - values);
@@ -182,8 +205,8 @@ Result<void> run(const Load& load) {
 
 int main(int argc, char** argv) {
   using namespace lockstep;
-  if (argc != 5) {
-    std::fprintf(stderr, "bench_cluster FOLDER RUNS NODES SECONDS\n");
+  if (argc != 5 && argc != 6) {
+    std::fprintf(stderr, "bench_cluster FOLDER RUNS NODES SECONDS [WAITING]\n");
     return 2;
   }
   ::setenv("LOCKSTEP_LOG", "error", 0);  // each agent reports the end of the daemon
@@ -191,7 +214,9 @@ int main(int argc, char** argv) {
   const auto done = bench::run({.folder = argv[1],
                                 .runs = std::atoi(argv[2]),
                                 .nodes = std::atoi(argv[3]),
-                                .seconds = std::atoi(argv[4])});
+                                .seconds = std::atoi(argv[4]),
+                                .waiting = argc == 6 ? std::atoi(argv[5]) : 0,
+                                .idle = argc == 6});
   if (!done) std::fprintf(stderr, "bench_cluster: %s\n", done.error().message.c_str());
   return done ? 0 : 1;
 }

@@ -82,10 +82,9 @@ std::optional<model::RunId> run_named_by(const Event& event) {
 // Calls visit(node) for each node that still holds devices.
 template <class Visit>
 void for_each_live_node(const model::State& state, Visit&& visit) {
-  for (const model::RunId& run : state.open)
-    if (const model::Attempt* attempt = model::live_attempt(state, run))
-      for (const model::Node* node : model::nodes_of(state, attempt->id))
-        if (node->state != model::NodeState::released) visit(*attempt, *node);
+  for (const model::AttemptId& attempt : state.live)
+    for (const model::Node* node : model::nodes_of(state, attempt))
+      if (node->state != model::NodeState::released) visit(state.attempts.at(attempt), *node);
 }
 
 // Rows of hosts that were damaged or changed by hand must not reach the scheduler.
@@ -203,9 +202,7 @@ Result<void> Controller::connect_to_engine() {
   TRY(take_back_nodes(*listed));
   TRY(update_hosts(*listed));
   decider_.set_engine_has_listed();
-  for (const model::RunId& run : state().open)
-    if (const model::Attempt* attempt = model::live_attempt(state(), run))
-      unchecked_.insert(attempt->id);
+  unchecked_.insert(state().live.begin(), state().live.end());
   submit_missing_gangs(*listed);
   ready_ = true;
   return resume_listening();
@@ -626,9 +623,8 @@ void Controller::execute(const model::KillOrphan& effect) { setup_.engine.kill(e
 bool Controller::engine_poll_is_due(Duration interval) const {
   if (!last_engine_poll_ || setup_.steady.since_boot() - *last_engine_poll_ >= interval)
     return true;
-  return std::ranges::any_of(state().open, [&](const model::RunId& run) {
-    const model::Attempt* attempt = model::live_attempt(state(), run);
-    return attempt && attempt->state == model::AttemptState::draining;
+  return std::ranges::any_of(state().live, [&](const model::AttemptId& attempt) {
+    return state().attempts.at(attempt).state == model::AttemptState::draining;
   });
 }
 

@@ -13,6 +13,8 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr std::int64_t kCallsPerSecond = 500;
+constexpr std::int64_t kCallsWithoutNewsPerSecond = 150;
+constexpr std::int64_t kFewAgents = 100;
 constexpr std::int64_t kBytesPerSecond = 8 << 20;
 constexpr Duration kIntervalMin = milliseconds(200);
 constexpr Duration kIntervalMax = seconds(10);  // a third of the silence limit of a node
@@ -31,9 +33,12 @@ void HeartbeatPace::record_call(const model::NodeName& node, std::size_t item_by
   items_end_ = std::max(items_end_, now) + microseconds(bytes * 1'000'000 / kBytesPerSecond);
 }
 
-Duration HeartbeatPace::interval() const {
+Duration HeartbeatPace::interval(bool has_news) const {
   const auto agents = static_cast<std::int64_t>(std::max(callers_.size(), previous_.size()));
-  return std::clamp(Duration(seconds(agents)) / kCallsPerSecond, kIntervalMin, kIntervalMax);
+  // Few agents call five times a second, also those without news.
+  const bool are_few = agents <= kFewAgents;
+  const auto rate = has_news || are_few ? kCallsPerSecond : kCallsWithoutNewsPerSecond;
+  return std::clamp(Duration(seconds(agents)) / rate, kIntervalMin, kIntervalMax);
 }
 
 Duration HeartbeatPace::batch_pause(Duration now) const {

@@ -18,8 +18,8 @@ class HeartbeatPace {
   // An agent has called and brought items of this size.
   void record_call(const model::NodeName& node, std::size_t item_bytes, Duration now);
 
-  // Between two calls of an agent.
-  Duration interval() const;
+  // Between two calls of an agent. One that brought no news may wait longer.
+  Duration interval(bool has_news) const;
   // Until the next call of an agent that has more items: the other agents' items come first.
   Duration batch_pause(Duration now) const;
 

@@ -20,26 +20,36 @@ void call_all(HeartbeatPace& pace, int agents, Duration now, std::size_t bytes =
 TEST(Pace, FewAgentsCallFiveTimesASecond) {
   HeartbeatPace pace;
   call_all(pace, 1, seconds(100));
-  EXPECT_EQ(pace.interval(), milliseconds(200));
+  EXPECT_EQ(pace.interval(true), milliseconds(200));
   call_all(pace, 100, seconds(100));
-  EXPECT_EQ(pace.interval(), milliseconds(200));
+  EXPECT_EQ(pace.interval(true), milliseconds(200));
 }
 
 TEST(Pace, ManyAgentsTogetherMakeFiveHundredCallsASecond) {
   HeartbeatPace pace;
   call_all(pace, 1000, seconds(100));
-  EXPECT_EQ(pace.interval(), seconds(2));
+  EXPECT_EQ(pace.interval(true), seconds(2));
   call_all(pace, 100'000, seconds(101));
-  EXPECT_EQ(pace.interval(), seconds(10)) << "below the silence limit";
+  EXPECT_EQ(pace.interval(true), seconds(10)) << "below the silence limit";
+}
+
+TEST(Pace, AgentsWithoutNewsLeaveTheDaemonAlone) {
+  HeartbeatPace pace;
+  call_all(pace, 100, seconds(100));
+  EXPECT_EQ(pace.interval(false), milliseconds(200)) << "a first line of few agents shows at once";
+  call_all(pace, 900, seconds(100));
+  EXPECT_EQ(pace.interval(false), seconds(6)) << "150 calls a second";
+  call_all(pace, 100'000, seconds(101));
+  EXPECT_EQ(pace.interval(false), seconds(10)) << "below the silence limit";
 }
 
 TEST(Pace, AgentsThatNoLongerCallDoNotCount) {
   HeartbeatPace pace;
   call_all(pace, 1000, seconds(100));
   call_all(pace, 1, seconds(121));
-  EXPECT_EQ(pace.interval(), seconds(2)) << "the others may still call";
+  EXPECT_EQ(pace.interval(true), seconds(2)) << "the others may still call";
   call_all(pace, 1, seconds(142));
-  EXPECT_EQ(pace.interval(), milliseconds(200));
+  EXPECT_EQ(pace.interval(true), milliseconds(200));
 }
 
 TEST(Pace, AgentsWithManyItemsShareARate) {

@@ -525,8 +525,9 @@ void RouteHandlers::answer_heartbeat(const HeartbeatCall& call, std::int64_t ack
   if (model::has_node(state(), name) && !is_refused(state(), call))
     store_records(name.id, heartbeat);
   pace_.record_call(name, item_bytes(heartbeat), steady_now());
-  const auto look = [this, name, acknowledged, reply = call.reply, known = heartbeat.known_command,
-                     incarnation = heartbeat.incarnation,
+  const bool has_news = !heartbeat.items.empty();
+  const auto look = [this, name, acknowledged, has_news, reply = call.reply,
+                     known = heartbeat.known_command, incarnation = heartbeat.incarnation,
                      known_profile = heartbeat.profile.value_or(api::ProfileReport{}).request_id](
                         LongPolls::AttemptKind turn) {
     // An agent may call long after its run's end.
@@ -544,7 +545,7 @@ void RouteHandlers::answer_heartbeat(const HeartbeatCall& call, std::int64_t ack
     auto answer = heartbeat_answer(command, acknowledged);
     answer.flight_wanted = flight_wanted;
     answer.profile = profile;
-    answer.interval_seconds = in_seconds(pace_.interval());
+    answer.interval_seconds = in_seconds(pace_.interval(has_news));
     answer.batch_pause_seconds = in_seconds(pace_.batch_pause(steady_now()));
     reply.send(answer);
     return true;

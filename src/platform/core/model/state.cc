@@ -19,6 +19,10 @@ void put_row(State& state, const Run& run) {
 }
 void put_row(State& state, const Attempt& attempt) {
   state.attempts.insert_or_assign(attempt.id, attempt);
+  if (attempt.state == AttemptState::ended)
+    state.live.erase(attempt.id);
+  else
+    state.live.insert(attempt.id);
 }
 void put_row(State& state, const Node& node) { state.nodes.insert_or_assign(node.id, node); }
 void put_row(State& state, const HostRow& host) {

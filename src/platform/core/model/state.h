@@ -87,6 +87,7 @@ struct State {
   std::optional<MeasuredRow> measured;     // then the map has it
   // Updated by apply():
   std::set<RunId> open;                   // runs that are not final; a tick checks only these
+  std::set<AttemptId> live;               // attempts that have not ended
   std::map<std::string, RunId> requests;  // by the request ids of their submissions
   std::map<std::string, Usage> usage;     // by project
 };

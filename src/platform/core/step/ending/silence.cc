@@ -20,13 +20,10 @@ constexpr std::ptrdiff_t kUnreachableEventsMax = 4;
 // Calls visit(attempt, node) for each node from which heartbeats are due.
 template <class Visit>
 void for_each_calling_node(const Draft& draft, const Visit& visit) {
-  for (const model::RunId& run : draft.open_runs()) {
-    const model::Attempt* attempt = draft.live_attempt(run);
-    if (!attempt) continue;
+  for (const model::Attempt* attempt : draft.live_attempts())
     for (const model::Node* node : draft.nodes_of(attempt->id))
       if (node->state != model::NodeState::allocated && !model::ranks_are_final(*node))
         visit(*attempt, *node);
-  }
 }
 
 std::ptrdiff_t count_unreachable(const Draft& draft, const model::AttemptId& attempt) {

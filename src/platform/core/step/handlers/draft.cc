@@ -66,6 +66,23 @@ const model::Attempt* Draft::live_attempt(const model::RunId& id) const {
   return attempt && attempt->state != model::AttemptState::ended ? attempt : nullptr;
 }
 
+std::vector<const model::Attempt*> Draft::live_attempts() const {
+  std::vector<const model::Attempt*> live;
+  const auto add = [&](const model::Attempt& attempt) {
+    if (attempt.state != model::AttemptState::ended) live.push_back(&attempt);
+  };
+  // Walks both in order; a changed row counts instead of the original one.
+  const auto& changed = attempts.changed();
+  auto next = changed.begin();
+  for (const model::AttemptId& id : state_.live) {
+    for (; next != changed.end() && next->first < id; ++next) add(next->second);
+    const bool is_changed = next != changed.end() && next->first == id;
+    add(is_changed ? (next++)->second : state_.attempts.at(id));
+  }
+  for (; next != changed.end(); ++next) add(next->second);
+  return live;
+}
+
 std::vector<const model::Node*> Draft::nodes_of(const model::AttemptId& attempt) const {
   const auto& changed = nodes.changed();
   const model::NodeId first{attempt, 0};
