@@ -132,9 +132,16 @@ def test_each_field_of_a_run_is_an_option_with_the_same_meaning(cluster: Cluster
         "mounts": "--mount",
         "labels": "--constraint",
     }
+    sections = ("slurm",)  # of one engine: the name is part of the option's
     shown = " ".join(said("help", "run").split())
-    for name, field in {**spec, **spec["needs"]["properties"]}.items():
-        if name in others:
-            continue
+    fields = {
+        name: field
+        for name, field in {**spec, **spec["needs"]["properties"]}.items()
+        if name not in others and name not in sections
+    }
+    for section in sections:
+        for name, field in spec[section]["anyOf"][0]["properties"].items():
+            fields[f"{section}-{name.removesuffix('s') if name == 'options' else name}"] = field
+    for name, field in fields.items():
         option = named.get(name, "--" + name.replace("_", "-"))
         assert re.search(rf"{option} [A-Z\[]*.*{re.escape(field['description'])}", shown), name

@@ -41,7 +41,7 @@ def said(output: str) -> list[str]:
 @pytest.mark.parametrize(
     ("name", "content", "left_out"),
     [
-        ("greet.sbatch", SBATCH, ["line 4: --partition big", "line 6: > out.txt"]),
+        ("greet.sbatch", SBATCH, ["line 6: > out.txt"]),
         ("greet.yaml", KUBERNETES, ["line 8: spec/template/spec/hostNetwork"]),
     ],
 )
@@ -79,6 +79,8 @@ def test_a_plan_shows_the_reading_and_starts_nothing(cluster: Cluster, tmp_path:
     assert planned.returncode == 0
     assert "is read as this run file" in planned.stderr
     assert planned.stdout.startswith("2 nodes x 2 devices would start at once")
+    assert "slurm: {partition: big}" in planned.stderr or "  partition: big" in planned.stderr
+    assert "It ignores slurm: the daemon has another engine" in planned.stdout
     assert "greet" not in cluster.ok("ps")
 
 

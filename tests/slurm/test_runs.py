@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 from tests.slurm.conftest import SlurmCluster
 
@@ -42,6 +43,33 @@ def test_why_says_that_slurm_keeps_a_job_in_its_queue(served: SlurmCluster) -> N
     wait_until("Slurm's reason is shown", lambda: "Resources" in served.ok("why", run))
     served.slurm.ok("scancel", blocker)
     assert served.ended(run)["state"] == "succeeded"
+
+
+def test_a_run_asks_slurm_for_a_partition_and_further_options(served: SlurmCluster) -> None:
+    run = served.submit(
+        "--slurm-partition", "other", "--slurm-option=--nice=7", "--", "sleep", "600"
+    )
+    served.running_ranks(run)
+    (job,) = served.jobs()
+    shown = served.slurm.ok("scontrol", "show", "job", job)
+    assert "Partition=other" in shown
+    assert "Nice=7" in shown
+
+
+def test_a_script_for_sbatch_keeps_its_requests(served: SlurmCluster, tmp_path: Path) -> None:
+    script = tmp_path / "train.sbatch"
+    script.write_text("#!/bin/bash\n#SBATCH -p other --switches=1@0:05\nsrun sleep 600\n")
+    run = served.submit(str(script))
+    served.running_ranks(run)
+    (job,) = served.jobs()
+    assert "Partition=other" in served.slurm.ok("scontrol", "show", "job", job)
+    assert served.show(run)["spec"]["slurm"]["switches"] == "1@0:05"
+
+
+def test_an_option_that_lockstep_sets_is_refused(served: SlurmCluster) -> None:
+    done = served.command("run", "--detach", "--slurm-option=--nodel=n1", "--", "true")
+    assert done.returncode == 2
+    assert "slurm: options: --nodelist is no option of a run" in done.stderr
 
 
 def test_stop_ends_the_job(served: SlurmCluster) -> None:

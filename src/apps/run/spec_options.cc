@@ -41,9 +41,12 @@ Names names_of(std::string_view field) {
   return found == std::end(kNames) ? Names{} : *found;
 }
 
-std::string option_names(std::string_view field) {
-  if (const Names names = names_of(field); !names.names.empty()) return std::string(names.names);
-  std::string name = "--" + std::string(field);
+// `section`: of the run file, such as "slurm-"; a list of it is an option for each entry.
+std::string option_names(std::string_view section, std::string_view field) {
+  if (section.empty())
+    if (const Names names = names_of(field); !names.names.empty()) return std::string(names.names);
+  std::string name = format("--{}{}", section, field);
+  if (!section.empty() && field == "options") name.pop_back();
   std::ranges::replace(name, '_', '-');
   return name;
 }
@@ -101,6 +104,7 @@ struct OptionValue<T> {
   static Result<T> from(const std::string& words) { return parse_name<T>(words); }
 };
 template <class T>
+  requires requires { OptionValue<T>::type; }
 struct OptionValue<std::optional<T>> {
   inline static const std::string type = std::string(OptionValue<T>::type);
   static std::string shown(const std::optional<T>&) { return ""; }
@@ -123,10 +127,11 @@ std::string help_of(const Field<Record, Value>& field) {
 
 template <class Record, class Value>
 void SpecOptions::add(CLI::App& command, const Field<Record, Value>& field,
-                      Record& (*part)(model::RunSpec&)) {
-  const std::string names = option_names(field.name);
+                      std::string_view section, Record& (*part)(model::RunSpec&)) {
+  const std::string names = option_names(section, field.name);
   const std::string name = names.substr(names.find("--"));
-  const std::string_view type = names_of(field.name).type;
+  const std::string_view type =
+      section.empty() ? names_of(field.name).type : std::string_view("TEXT");
   const auto member = field.member;
   if constexpr (std::is_same_v<Value, bool>) {
     auto given = std::make_shared<bool>(false);
@@ -173,17 +178,22 @@ void SpecOptions::add(CLI::App& command, const Field<Record, Value>& field,
 }
 
 void SpecOptions::add_to(CLI::App& command) {
-  const auto add_fields = [&]<class Record>(Record& (*part)(model::RunSpec&)) {
+  const auto add_fields = [&]<class Record>(std::string_view section,
+                                            Record& (*part)(model::RunSpec&)) {
     for_each_field<Record>([&]<class Value>(const Field<Record, Value>& field) {
       if constexpr (requires { OptionValue<Value>::from(""); } || std::is_same_v<Value, bool> ||
                     WordList<Value> || std::is_same_v<Value, std::optional<map::Labels>>) {
         if (std::ranges::find(kNoOptions, field.name) == std::end(kNoOptions))
-          add(command, field, part);
+          add(command, field, section, part);
       }
     });
   };
-  add_fields(+[](model::RunSpec& spec) -> model::RunSpec& { return spec; });
-  add_fields(+[](model::RunSpec& spec) -> model::Needs& { return spec.needs; });
+  add_fields("", +[](model::RunSpec& spec) -> model::RunSpec& { return spec; });
+  add_fields("", +[](model::RunSpec& spec) -> model::Needs& { return spec.needs; });
+  add_fields(
+      "slurm-", +[](model::RunSpec& spec) -> model::SlurmRequest& {
+        return spec.slurm ? *spec.slurm : spec.slurm.emplace();
+      });
 }
 
 Result<void> SpecOptions::apply(model::RunSpec& spec) const {

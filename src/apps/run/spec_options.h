@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <string_view>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -21,7 +22,8 @@ class SpecOptions {
 
  private:
   template <class Record, class Value>
-  void add(CLI::App& command, const Field<Record, Value>& field, Record& (*part)(model::RunSpec&));
+  void add(CLI::App& command, const Field<Record, Value>& field, std::string_view section,
+           Record& (*part)(model::RunSpec&));
 
   std::vector<std::function<Result<void>(model::RunSpec&)>> setters_;
 };

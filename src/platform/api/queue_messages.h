@@ -146,6 +146,7 @@ struct PlanView {
   std::optional<Time> latest_start;
   std::int64_t runs_ahead = 0;
   std::vector<PreemptedView> preempted;
+  std::optional<std::vector<std::string>> ignored{};
 
   static constexpr auto fields() {
     return record<PlanView>(
@@ -163,7 +164,9 @@ struct PlanView {
             "lengthened, no run is interrupted and no host leaves; absent: there is no such bound"),
         field("runs_ahead", &PlanView::runs_ahead, "how many would stand before it"),
         field("preempted", &PlanView::preempted,
-              "runs that would be asked to leave their devices for it, and go on later"));
+              "runs that would be asked to leave their devices for it, and go on later"),
+        field("ignored", &PlanView::ignored,
+              "sections of the run for other engines than the daemon's; absent: none"));
   }
 };
 

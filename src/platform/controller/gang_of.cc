@@ -107,7 +107,8 @@ engine::Gang gang_of(const model::State& state, const model::Attempt& attempt,
                     .program = program_of(state, attempt, setup),
                     .devices_per_node = spec.devices,
                     .make_checkpoint_folder = spec.checkpoint_folder.empty(),
-                    .nodes = {}};
+                    .nodes = {},
+                    .slurm = spec.slurm};
   for (const model::Node* node : model::nodes_of(state, attempt.id))
     gang.nodes.push_back(placement_of(state, *node));
   return gang;

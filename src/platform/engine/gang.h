@@ -3,10 +3,12 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "platform/core/model/ids.h"
+#include "platform/core/model/slurm_request.h"
 #include "platform/host/launch_spec.h"
 
 namespace lockstep::engine {
@@ -29,6 +31,7 @@ struct Gang {
   int devices_per_node = 1;
   bool make_checkpoint_folder = false;  // it is not the user's own
   std::vector<NodePlacement> nodes;
+  std::optional<model::SlurmRequest> slurm{};  // of the run; other engines ignore it
 };
 
 model::NodeName node_name(const Gang& gang, const NodePlacement& node);

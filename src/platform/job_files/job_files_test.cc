@@ -122,7 +122,8 @@ srun --label \
   EXPECT_EQ(spec.working_folder, "/data/gpt");
   EXPECT_THAT(spec.command,
               ElementsAre("python", "train.py", "--lr", "3e-4", "--out", "runs/1", "--nodes", "4"));
-  EXPECT_THAT(run.left_out, ElementsAre("line 6: --partition big", "line 12: mkdir -p $OUT",
+  EXPECT_EQ(spec.slurm, (model::SlurmRequest{.partition = "big"}));
+  EXPECT_THAT(run.left_out, ElementsAre("line 12: mkdir -p $OUT",
                                         "line 13: > log.txt 2>&1 (a run keeps its output)"));
 }
 
@@ -166,6 +167,26 @@ TEST(SbatchScript, OneTaskWithSeveralGpusHasARankForEachAndSaysSo) {
   const TakenRun run = script("#SBATCH --gres=gpu:4\nsrun python train.py\n");
   EXPECT_EQ(run.spec.devices, 4);
   EXPECT_THAT(run.left_out, ElementsAre(HasSubstr("one rank for each of 4 GPUs")));
+}
+
+TEST(SbatchScript, TheRequestsThatOnlySlurmKnowsStay) {
+  const TakenRun run = script(
+      "#SBATCH -A team -q high -C a100&nvlink --switches=1@10:00\n"
+      "#SBATCH -p gpu\n"
+      "srun ./train\n");
+  EXPECT_EQ(run.spec.slurm, (model::SlurmRequest{.account = "team",
+                                                 .qos = "high",
+                                                 .constraint = "a100&nvlink",
+                                                 .partition = "gpu",
+                                                 .switches = "1@10:00"}));
+  EXPECT_THAT(run.left_out, IsEmpty());
+}
+
+TEST(SbatchScript, AConstraintOrPartitionThatARunCannotHaveIsLeftOut) {
+  const TakenRun run = script("#SBATCH -C a100|v100 --partition=a,b\nsrun ./train\n");
+  EXPECT_EQ(run.spec.slurm, std::nullopt);
+  EXPECT_THAT(run.left_out,
+              ElementsAre("line 2: --constraint a100|v100", "line 2: --partition a,b"));
 }
 
 TEST(SbatchScript, TimesAreThoseOfSlurm) {

@@ -167,7 +167,7 @@ class ScriptReader {
   // --- options of sbatch ---
 
   Result<void> read_directive(std::string_view text) {
-    const ShellLine parsed = TRY(parse_shell_line(text, {}));
+    const ShellLine parsed = TRY(parse_shell_line(without_operators(text), {}));
     const auto words = TRY(known_texts(parsed.words));
     for (std::size_t at = 0; at < words.size(); ++at) {
       auto [option, value] = split_option(words[at]);
@@ -176,6 +176,18 @@ class ScriptReader {
       TRY(take_option(option, value.value_or(""), true));
     }
     return {};
+  }
+
+  // In an option of sbatch & and | are letters, as in `-C a100&nvlink`.
+  static std::string without_operators(std::string_view text) {
+    std::string escaped;
+    char quote = 0;
+    for (const char one : text) {
+      if (quote == 0 && (one == '&' || one == '|')) escaped += '\\';
+      if (one == '"' || one == '\'') quote = quote == 0 ? one : quote == one ? char{0} : quote;
+      escaped += one;
+    }
+    return escaped;
   }
 
   // "--nodes=4", "-N4", "-N": the long name, and the value if the word has it.
@@ -221,10 +233,27 @@ class ScriptReader {
       spec.working_folder = value;
     } else if (option == "--array") {
       return wrong(format("an array of jobs is not one run; {}", kRemedy));
-    } else if (says_left_out) {
+    } else if (!take_slurm_option(option, value) && says_left_out) {
       leave_out(format("{}{}{}", option, value.empty() ? "" : " ", value));
     }
     return {};
+  }
+
+  // False: a run has no place for the option, or for this value of it.
+  bool take_slurm_option(const std::string& option, const std::string& value) {
+    model::SlurmRequest one;
+    if (option == "--account") one.account = value;
+    if (option == "--qos") one.qos = value;
+    if (option == "--constraint") one.constraint = value;
+    if (option == "--partition") one.partition = value;
+    if (option == "--switches") one.switches = value;
+    if (one == model::SlurmRequest() || !model::check(one)) return false;
+    auto& asked = run_.spec.slurm ? *run_.spec.slurm : run_.spec.slurm.emplace();
+    for (const auto member : {&model::SlurmRequest::account, &model::SlurmRequest::qos,
+                              &model::SlurmRequest::constraint, &model::SlurmRequest::partition,
+                              &model::SlurmRequest::switches})
+      if (one.*member) asked.*member = one.*member;
+    return true;
   }
 
   // --- commands ---

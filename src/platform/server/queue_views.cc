@@ -183,7 +183,8 @@ api::QueueView queue_view(const model::State& state, const step::IncrementalSche
   return view;
 }
 
-api::PlanView plan_view(const step::DryRunResult& result) {
+api::PlanView plan_view(const step::DryRunResult& result, const model::RunSpec& spec,
+                        const std::string& engine) {
   api::PlanView view;
   view.starts = !result.devices.empty();
   view.places = place_views(result.devices);
@@ -194,6 +195,8 @@ api::PlanView plan_view(const step::DryRunResult& result) {
   view.expected_start = result.starts.expected;
   view.latest_start = result.starts.latest;
   view.runs_ahead = static_cast<std::int64_t>(result.runs_ahead);
+  if (auto ignored = model::ignored_sections(spec, engine); !ignored.empty())
+    view.ignored = std::move(ignored);
   return view;
 }
 

@@ -1,4 +1,6 @@
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "apps/cli/exit_codes.h"
 #include "apps/cli/subcommand.h"
@@ -88,6 +90,10 @@ std::string preempted_text(const api::PreemptedView& one) {
       saved ? "from its last checkpoint" : "later, from its last checkpoint if it has written one");
 }
 
+std::string ignored_text(const std::vector<std::string>& sections) {
+  return format("It ignores {}: the daemon has another engine", joined(sections, ", "));
+}
+
 std::string plan_text(const api::PlanView& plan, const model::RunSpec& spec) {
   const Time now = SystemClock().now();
   std::string lines =
@@ -98,6 +104,7 @@ std::string plan_text(const api::PlanView& plan, const model::RunSpec& spec) {
         format("\nIt would start {}; {}", start_text(*plan.expected_start, plan.latest_start, now),
                runs_ahead_text(plan.runs_ahead));
   for (const api::PreemptedView& one : plan.preempted) lines += preempted_text(one);
+  if (plan.ignored) lines += "\n" + ignored_text(*plan.ignored);
   return lines + "\nNothing was submitted";
 }
 
@@ -122,6 +129,15 @@ Result<void> check_before_upload(client::Client& client, const RunCommandOptions
   return {};
 }
 
+// Only the daemon knows its engine. If it does not answer now, the submission says so.
+void print_ignored_sections(client::Client& client, const model::RunSpec& spec) {
+  if (model::ignored_sections(spec, "").empty()) return;
+  const auto plan = client.call(
+      api::kPlan,
+      {.request = {.spec = spec, .origin = origin_of(spec.working_folder), .request_id = {}}});
+  if (plan && plan->ignored) print_to_stderr("lockstep: " + ignored_text(*plan->ignored));
+}
+
 Result<int> submit_and_follow(const RunCommandOptions& choice) {
   model::RunSpec spec = TRY(spec_for_daemon(choice));
   client::Client client = TRY(connect_to_daemon());
@@ -129,6 +145,7 @@ Result<int> submit_and_follow(const RunCommandOptions& choice) {
     TRY(check_before_upload(client, choice, spec));
     spec.upload = TRY(send_folder(client, spec.working_folder));
   }
+  print_ignored_sections(client, spec);
   // From here on the run may exist before this command knows its name.
   InterruptHandler interrupt(format("\nlockstep: {}", kInterrupted), kCancelled);
   const api::RunView run = TRY(submit(client, spec, choice.request_id));

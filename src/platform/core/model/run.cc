@@ -202,6 +202,12 @@ std::optional<SoftwareEnvironment> software_environment(const RunSpec& spec) {
                              .mounts = spec.mounts.value_or(std::vector<std::string>())};
 }
 
+std::vector<std::string> ignored_sections(const RunSpec& spec, std::string_view engine) {
+  std::vector<std::string> ignored;
+  if (spec.slurm && engine != kSlurmEngine) ignored.emplace_back("slurm");
+  return ignored;
+}
+
 int node_count(const RunSpec& spec) { return spec.nodes + (spec.remainder > 0 ? 1 : 0); }
 int rank_count(const RunSpec& spec) { return spec.nodes * spec.devices + spec.remainder; }
 int devices_on_node(const RunSpec& spec, int index) {
@@ -227,6 +233,9 @@ Result<void> check(const RunSpec& spec) {
   TRY(check_count("priority", spec.priority, -kPriorityMax, kPriorityMax));
   TRY(check_after_names(spec.after));
   TRY(check_needs(spec.needs));
+  if (spec.slurm)
+    if (auto checked = check(*spec.slurm); !checked)
+      return std::move(checked).error().with_context("slurm");
   TRY(check_env(spec.env));
   TRY(check_software(spec));
   TRY(check_size(spec));

@@ -13,6 +13,7 @@
 #include "platform/core/model/ids.h"
 #include "platform/core/model/needs.h"
 #include "platform/core/model/run_class.h"
+#include "platform/core/model/slurm_request.h"
 #include "platform/core/model/software_environment.h"
 #include "text/record.h"
 
@@ -76,11 +77,12 @@ struct RunSpec {
   std::optional<std::string> upload;  // the id of an uploaded folder, in which the ranks start
   std::string checkpoint_folder;      // empty: one below the daemon's folder
   RunClass run_class = RunClass::normal;
-  int priority = 0;                // among the runs of its project: a higher one starts first
-  std::vector<std::string> after;  // runs that must succeed before it starts
-  std::optional<Time> not_before;  // earliest start time
-  Needs needs;                     // of each node, besides devices
-  bool stays = false;              // never moved or paused, even if it writes checkpoints
+  int priority = 0;                     // among the runs of its project: a higher one starts first
+  std::vector<std::string> after;       // runs that must succeed before it starts
+  std::optional<Time> not_before;       // earliest start time
+  Needs needs;                          // of each node, besides devices
+  bool stays = false;                   // never moved or paused, even if it writes checkpoints
+  std::optional<SlurmRequest> slurm{};  // of its job; another engine ignores it
 
   bool operator==(const RunSpec&) const = default;
 
@@ -139,7 +141,10 @@ struct RunSpec {
         field("needs", &RunSpec::needs,
               "what each node asks of its host: cores, memory, kind, device_memory and labels"),
         field("stays", &RunSpec::stays,
-              "is neither moved nor paused for others, though it writes checkpoints"));
+              "is neither moved nor paused for others, though it writes checkpoints"),
+        field("slurm", &RunSpec::slurm,
+              "what its job asks of Slurm: account, qos, constraint, partition, switches and "
+              "options"));
   }
 };
 
@@ -153,6 +158,9 @@ Result<void> check(const RunSpec& spec);
 
 // None: the ranks run with the software of their host.
 std::optional<SoftwareEnvironment> software_environment(const RunSpec& spec);
+
+// The sections of the spec that only another engine than this one uses.
+std::vector<std::string> ignored_sections(const RunSpec& spec, std::string_view engine);
 
 // The counts include the node of the remainder.
 int node_count(const RunSpec& spec);

@@ -79,7 +79,7 @@ std::filesystem::path job_output_file(const std::filesystem::path& attempt_folde
   return attempt_folder / "slurm.log";
 }
 
-// A number in --output, such as %j, would be replaced.
+// A number in --output, such as %j, would be replaced. Among equal options sbatch takes the last.
 std::vector<std::string> sbatch_command(const SlurmJobRequest& job,
                                         const SlurmJobOptions& options) {
   std::vector<std::string> hosts;
@@ -102,9 +102,19 @@ std::vector<std::string> sbatch_command(const SlurmJobRequest& job,
       "--open-mode=append",
       "--output=" + job_output_file(job.folder).string()};
   if (job.gpus > 0) words.push_back(format("--gres=gpu:{}", job.gpus));
-  if (!options.partition.empty()) words.push_back("--partition=" + options.partition);
-  if (!options.account.empty()) words.push_back("--account=" + options.account);
+  const auto add = [&](std::string_view name, const std::string& value) {
+    if (!value.empty()) words.push_back(format("--{}={}", name, value));
+  };
+  add("partition", options.partition);
+  add("account", options.account);
   words.insert(words.end(), options.more.begin(), options.more.end());
+  add("partition", job.asked.partition.value_or(""));
+  add("account", job.asked.account.value_or(""));
+  add("qos", job.asked.qos.value_or(""));
+  add("constraint", job.asked.constraint.value_or(""));
+  add("switches", job.asked.switches.value_or(""));
+  if (job.asked.options)
+    words.insert(words.end(), job.asked.options->begin(), job.asked.options->end());
   words.push_back(job_script_file(job.folder).string());
   return words;
 }

@@ -10,6 +10,7 @@
 
 #include "base/units.h"
 #include "platform/core/model/ids.h"
+#include "platform/core/model/slurm_request.h"
 
 namespace lockstep::engine {
 
@@ -32,6 +33,7 @@ struct SlurmJobRequest {
   std::vector<SlurmJobNode> nodes{};  // not empty
   int cores = 1, gpus = 0;            // of each node
   Duration time_limit{};
+  model::SlurmRequest asked{};     // by the run, instead of the daemon's own options
   std::filesystem::path folder{};  // the attempt's, for the script and its output
 };
 

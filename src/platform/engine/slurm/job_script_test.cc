@@ -44,6 +44,24 @@ TEST(JobScript, TheJobHasTheHostsAndDevicesOfTheGang) {
   EXPECT_EQ(words.back(), "/shared/a 'b'/slurm.sh");
 }
 
+TEST(JobScript, TheRunsOwnRequestsFollowThoseOfTheDaemon) {
+  SlurmJobRequest job = job_of_two();
+  job.asked = {.account = "mine",
+               .qos = "low",
+               .constraint = "a100",
+               .partition = "big",
+               .switches = "1@5:00",
+               .options = {{"--reservation=night"}}};
+  const auto words = sbatch_command(job, job_options());
+  const auto place = [&](const char* word) { return std::ranges::find(words, word); };
+  EXPECT_LT(place("--account=team"), place("--account=mine"));
+  EXPECT_LT(place("--partition=gpus"), place("--partition=big"));
+  EXPECT_LT(place("--qos=high"), place("--qos=low"));
+  for (const char* word : {"--constraint=a100", "--switches=1@5:00", "--reservation=night"})
+    EXPECT_NE(place(word), words.end()) << word;
+  EXPECT_EQ(words.back(), "/shared/a 'b'/slurm.sh");
+}
+
 TEST(JobScript, EachNodeHasAStepOfItsNameWithTheAgent) {
   const std::string script = job_script(job_of_two(), job_options());
   EXPECT_TRUE(script.starts_with("#!/bin/bash\n"));

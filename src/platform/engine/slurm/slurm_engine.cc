@@ -349,7 +349,8 @@ void SlurmEngine::submit_next() {
 // An attempt of which an agent ever ran is not submitted again.
 Result<std::int64_t> SlurmEngine::submit_job(const Gang& gang) {
   SlurmJobRequest job{.attempt = gang.attempt,
-                      .time_limit = gang.program.time_left + kJobTimeMargin};
+                      .time_limit = gang.program.time_left + kJobTimeMargin,
+                      .asked = gang.slurm.value_or(model::SlurmRequest())};
   for (const NodePlacement& placement : gang.nodes) {
     const host::LaunchSpec launch = launch_spec(gang, placement, setup_.home);
     if (has_started(launch.node_folder))

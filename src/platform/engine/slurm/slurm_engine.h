@@ -44,7 +44,7 @@ class SlurmEngine : public Engine {
   SlurmEngine(const SlurmEngine&) = delete;  // the thread refers to it
   SlurmEngine& operator=(const SlurmEngine&) = delete;
 
-  std::string_view name() const override { return "slurm"; }
+  std::string_view name() const override { return model::kSlurmEngine; }
   void submit(Gang gang) override LS_EXCLUDES(mutex_);
   void kill(const model::NodeName& node) override LS_EXCLUDES(mutex_);
   Result<EngineList> list() override LS_EXCLUDES(mutex_);
