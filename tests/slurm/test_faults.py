@@ -86,14 +86,12 @@ def test_a_run_waits_while_munge_is_away(served: SlurmCluster) -> None:
     assert len(served.jobs("all")) == 1
 
 
-def test_a_job_that_slurm_refuses_fails_with_its_words(waiting: SlurmCluster) -> None:
+def test_a_job_that_slurm_refuses_fails_at_once_with_its_words(waiting: SlurmCluster) -> None:
     waiting.start("--slurm-option=--partition=missing")
-    run = waiting.submit("--retries", "0", "--", "true")
-    view = wait_until(
-        "the refusal is shown",
-        lambda: (now := waiting.show(run))["attempts"] and now["attempts"][0]["reason"] and now,
-    )
-    assert "invalid partition" in view["attempts"][0]["reason"]
+    view = waiting.ended(waiting.submit("--", "true"))
+    assert view["state"] == "failed"
+    assert "invalid partition" in view["reason"]
+    assert [attempt["cause"] for attempt in view["attempts"]] == ["refused"], "no retry"
     assert not waiting.jobs("all")
 
 

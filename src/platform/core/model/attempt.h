@@ -43,7 +43,8 @@ enum class Cause {
   node_stopped,  // its agent received a signal: the host shuts down, or its engine takes the
                  // devices back
   superseded,    // a newer attempt or another run writes its checkpoints
-  refused,       // another run that has not ended writes to its checkpoint folder
+  refused,  // another run that has not ended writes to its checkpoint folder, or its engine does
+            // not allow it
 };
 constexpr auto enum_names(Cause) {
   return names<Cause>({{Cause::none, "none"},

@@ -312,6 +312,19 @@ TEST_F(StepFaultTest, ALaunchThatFailsOfTheDaemonsOwnWantDoesNotBlameTheHost) {
   EXPECT_TRUE(world.state.hosts.empty());
 }
 
+TEST_F(StepFaultTest, ARefusalByTheEngineEndsTheRunWithoutARetry) {
+  const model::RunId run = world.submit(spec_of(2, 1));
+  world.apply_event_ok(not_started(world.node(run, 1), "add a line 'ann' to /etc/lockstep/users",
+                                   model::EndBlame::refusal));
+  world.apply_event_ok(node_gone(world.node(run, 0)));
+  EXPECT_EQ(world.run(run).state, model::RunState::failed);
+  EXPECT_EQ(world.run(run).epoch, 1);
+  EXPECT_EQ(world.state.attempts.at({run, 1}).cause, model::Cause::refused);
+  EXPECT_THAT(world.run(run).reason, AllOf(HasSubstr("demo/1 was refused"),
+                                           HasSubstr("add a line 'ann' to /etc/lockstep/users")));
+  EXPECT_TRUE(world.state.hosts.empty()) << "no loss of the host";
+}
+
 TEST_F(StepFaultTest, ANodeThatItsEngineTakesBackIsNoLossEvenIfItsPeersFailFirst) {
   const model::RunId run = world.submit(spec_of(2, 1));
   world.all_running(run);

@@ -246,6 +246,28 @@ TEST_F(LocalEngineTest, AMissingProgramIsNamedAndIsTheFaultOfTheHost) {
   EXPECT_EQ(seen().blame, model::EndBlame::host);
 }
 
+TEST_F(LocalEngineTest, AUserThatTheHostDoesNotAllowIsARefusalAndAMissingAccountIsNot) {
+  for (const auto& [code, blame] : {std::pair(Code::denied, model::EndBlame::refusal),
+                                    std::pair(Code::not_found, model::EndBlame::host)}) {
+    const path program = root_ / "program";
+    ASSERT_TRUE(write_file(program, "#!/bin/sh\n", 0700));
+    const auto local =
+        *LocalEngine::open({.name = program, .file = program}, root_ / std::string(name_of(blame)),
+                           [code](const host::LaunchSpec& launch) -> Result<Account> {
+                             return Error{code, format("no ranks as '{}'", launch.user)};
+                           });
+    local->submit(gang());
+    const auto is_gone = [&] {
+      const auto listed = local->list();
+      return !listed->nodes.empty() && listed->nodes.front().seen.phase == model::NodePhase::gone;
+    };
+    ASSERT_TRUE(eventually(is_gone));
+    const auto listed = local->list();
+    EXPECT_EQ(listed->nodes.front().seen.blame, blame);
+    EXPECT_EQ(listed->nodes.front().seen.reason, "no ranks as ''");
+  }
+}
+
 TEST_F(LocalEngineTest, TheAgentHasNoFileOfTheDaemonsOpen) {
   Fd kept(::open("/dev/null", O_RDONLY));  // not close-on-exec
   LocalEngine& local =

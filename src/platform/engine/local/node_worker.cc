@@ -131,14 +131,27 @@ void NodeWorker::work() {
 }
 
 void NodeWorker::start(const QueuedNode& node) {
-  record_start(node, start_processes(*node.gang, node.placement));
+  const host::LaunchSpec launch = launch_spec(*node.gang, node.placement, setup_.home);
+  if (has_started(launch.node_folder)) return record_start(node, {}, model::EndBlame::unknown);
+  const auto account = account_of(launch);
+  if (!account) {
+    const bool refused = account.error().code == Code::denied;
+    return record_start(node, account.error(),
+                        refused ? model::EndBlame::refusal : model::EndBlame::host);
+  }
+  const auto started = start_processes(*node.gang, node.placement, launch, *account);
+  const bool exhausted = !started && started.error().code == Code::exhausted;
+  record_start(node, started, exhausted ? model::EndBlame::engine : model::EndBlame::host);
 }
 
-Result<void> NodeWorker::start_processes(const Gang& gang, const NodePlacement& placement) {
-  const host::LaunchSpec launch = launch_spec(gang, placement, setup_.home);
-  if (has_started(launch.node_folder)) return {};
-  std::optional<Account> account;
-  if (setup_.account_of) account = TRY(setup_.account_of(launch));
+Result<std::optional<Account>> NodeWorker::account_of(const host::LaunchSpec& launch) const {
+  if (!setup_.account_of) return std::optional<Account>();
+  return std::optional<Account>(TRY(setup_.account_of(launch)));
+}
+
+Result<void> NodeWorker::start_processes(const Gang& gang, const NodePlacement& placement,
+                                         const host::LaunchSpec& launch,
+                                         const std::optional<Account>& account) {
   TRY(make_folders(launch.node_folder));
   if (account) TRY(let_pass(setup_.home, launch.node_folder));
   if (gang.make_checkpoint_folder) {
@@ -152,7 +165,8 @@ Result<void> NodeWorker::start_processes(const Gang& gang, const NodePlacement& 
 }
 
 // The list that is being made may not show it.
-void NodeWorker::record_start(const QueuedNode& node, const Result<void>& started) {
+void NodeWorker::record_start(const QueuedNode& node, const Result<void>& started,
+                              model::EndBlame blame) {
   const model::NodeName name = node_name(*node.gang, node.placement);
   bool kills = false;
   {
@@ -163,8 +177,7 @@ void NodeWorker::record_start(const QueuedNode& node, const Result<void>& starte
     submission.list = lists_begun_ + 1;
     if (!started) {
       submission.reason = started.error().message;
-      submission.blame =
-          started.error().code == Code::exhausted ? model::EndBlame::engine : model::EndBlame::host;
+      submission.blame = blame;
       submission.forgotten = Deadline::after(kFailureListed);
       drop_rest_of_gang(name.attempt());
     }

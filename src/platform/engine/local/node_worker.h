@@ -71,8 +71,14 @@ class NodeWorker {
   // In the thread:
   void work() LS_EXCLUDES(mutex_);
   void start(const QueuedNode& node) LS_EXCLUDES(mutex_);
-  Result<void> start_processes(const Gang& gang, const NodePlacement& placement);
-  void record_start(const QueuedNode& node, const Result<void>& started) LS_EXCLUDES(mutex_);
+  // As which agents run; none: as this process does.
+  Result<std::optional<Account>> account_of(const host::LaunchSpec& launch) const;
+  Result<void> start_processes(const Gang& gang, const NodePlacement& placement,
+                               const host::LaunchSpec& launch,
+                               const std::optional<Account>& account);
+  // `blame`: if it failed.
+  void record_start(const QueuedNode& node, const Result<void>& started, model::EndBlame blame)
+      LS_EXCLUDES(mutex_);
   void drop_rest_of_gang(const model::AttemptName& attempt) LS_REQUIRES(mutex_);
   void make_list() LS_EXCLUDES(mutex_);
   Result<std::vector<ListedNode>> scan() LS_EXCLUDES(mutex_);

@@ -36,6 +36,17 @@ constexpr std::array<std::string_view, 14> kAwayWords = {
     "DNS SRV lookup failed",
 };
 
+// From Slurm's src/common/slurm_errno.c. A limit that other jobs use up is no refusal.
+constexpr std::array<std::string_view, 7> kRefusalWords = {
+    "nvalid account",    // or account/partition combination
+    "nvalid partition",  // name specified
+    "nvalid qos",        // specification
+    "nvalid wckey",      // specification
+    "not permitted to use this partition",
+    "nvalid user id",
+    "Access/permission denied",
+};
+
 Environment slurm_environment() {
   Environment kept = agent_environment();
   const Environment own = own_environment();
@@ -48,6 +59,12 @@ Environment slurm_environment() {
 bool is_slurm_away(std::string_view words) {
   return std::ranges::any_of(
       kAwayWords, [&](std::string_view one) { return words.find(one) != std::string_view::npos; });
+}
+
+bool is_slurm_refusal(std::string_view words) {
+  return std::ranges::any_of(kRefusalWords, [&](std::string_view one) {
+    return words.find(one) != std::string_view::npos;
+  });
 }
 
 std::string slurm_words(std::string_view output) {

@@ -28,6 +28,10 @@ class InstalledSlurm : public SlurmCommands {
 // may succeed.
 bool is_slurm_away(std::string_view words);
 
+// True if the words of sbatch name what Slurm's administrator or the daemon's options must change
+// first, such as an unknown account. Another call would be refused too.
+bool is_slurm_refusal(std::string_view words);
+
 // Lines as one, of a bounded length.
 std::string slurm_words(std::string_view output);
 

@@ -96,7 +96,7 @@ void SlurmEngine::add_submission(const Submission& submission,
   model::Observation seen{
       .phase = failed ? model::NodePhase::gone : model::NodePhase::pending,
       .reason = submission.reason.empty() ? "it is being submitted to Slurm" : submission.reason,
-      .blame = failed ? model::EndBlame::engine : model::EndBlame::unknown};
+      .blame = submission.blame};
   if (submission.job != 0) seen.handle = format("{}", submission.job);
   for (const NodePlacement& placement : submission.gang->nodes) {
     if (submission.state == Submission::State::queued &&
@@ -395,6 +395,8 @@ void SlurmEngine::record_submission(const model::AttemptName& attempt,
     return;
   }
   submission.state = Submission::State::failed;
+  submission.blame =
+      is_slurm_refusal(submission.reason) ? model::EndBlame::refusal : model::EndBlame::engine;
   submission.forgotten = Deadline::after(kSlurmFailureListed);
 }
 

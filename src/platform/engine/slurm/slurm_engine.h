@@ -58,8 +58,9 @@ class SlurmEngine : public Engine {
                             // submitted. submitted: a list that begins later shows it
     Deadline retry = Deadline::after(Duration(0));
     Duration pause{};
-    std::string reason{};  // queued: why it waits; failed: why
-    std::int64_t job = 0;  // submitted
+    std::string reason{};                              // queued: why it waits; failed: why
+    model::EndBlame blame = model::EndBlame::unknown;  // failed
+    std::int64_t job = 0;                              // submitted
     std::set<int> killed{};
     Deadline forgotten = Deadline::after(Duration(0));  // failed: listed until then
   };

@@ -144,6 +144,16 @@ TEST_F(SlurmEngineTest, ARefusedJobIsGoneWithSlurmsWords) {
   const auto engine = make_engine();
   engine->submit(gang_of_one());
   EXPECT_TRUE(reaches(*engine, model::NodePhase::gone, "invalid partition"));
+  EXPECT_EQ(seen_by(*engine)->blame, model::EndBlame::refusal) << "no other job would start";
+}
+
+TEST_F(SlurmEngineTest, AJobAboveALimitThatOthersUseUpMayStartLater) {
+  slurm_->set_answer(
+      Error{Code::denied, "sbatch: error: QOSMaxSubmitJobPerUserLimit: Job violates QOS policy"},
+      false);
+  const auto engine = make_engine();
+  engine->submit(gang_of_one());
+  EXPECT_TRUE(reaches(*engine, model::NodePhase::gone, "QOSMaxSubmitJobPerUserLimit"));
   EXPECT_EQ(seen_by(*engine)->blame, model::EndBlame::engine);
 }
 

@@ -67,9 +67,14 @@ void mark_agent_lost(Draft& draft, const model::Node& node, const model::Observa
                       HostBlame::counted);
 }
 
-// The agent never called. Without a reason, it may have been the host.
+// The agent never called. Without a reason, it may have been the host. A refusal is final.
 void mark_not_started(Draft& draft, const model::Node& node, const model::Observation& seen) {
   const std::string where = describe_location(node);
+  if (seen.blame == model::EndBlame::refusal)
+    return mark_node_lost(draft, node.id, model::Cause::refused,
+                          format("{} was refused: {} may not start: {}", text(node.id.attempt.run),
+                                 where, one_line(seen.reason)),
+                          HostBlame::not_counted);
   if (seen.reason.empty())
     return mark_node_lost(
         draft, node.id, model::Cause::launch_failed,
