@@ -115,7 +115,7 @@ class Draft {
   std::vector<const model::Orphan*> orphans_of(const model::RunId& run) const;
   // Null when the run has none.
   const model::Attempt* live_attempt(const model::RunId& run) const;
-  // Of all runs, in the order of their names.
+  // Those of all runs, in the order of their names.
   std::vector<const model::Attempt*> live_attempts() const;
   // In order; the pointers show the rows as of now, not later edits.
   std::vector<const model::Node*> nodes_of(const model::AttemptId& attempt) const;
