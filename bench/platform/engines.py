@@ -24,6 +24,8 @@ from tests.slurm.testbed import Slurm, make_folder  # noqa: E402
 PROGRAMS = ROOT / "build" / "bin"
 NODES, RANKS = 4, 2
 ROUNDS = 7
+# Slurm schedules at most every 2 s, and the end of a job counts: each turn begins after that.
+REST = 3.0
 START_ALLOWED = 0.5  # seconds more than sbatch
 HOSTS, WAITING = 1000, 9000
 CALLS_PER_SECOND, CALL_ALLOWED = 200, 50.0  # the 99th percentile in milliseconds
@@ -65,18 +67,20 @@ class Gang:
             words,
             env=self.environment,
             cwd=self.folder,
-            check=True,
+            check=False,
             capture_output=True,
             text=True,
             timeout=120,
         )
+        if done.returncode:
+            raise SystemExit(f"{' '.join(words)}: {done.stdout}{done.stderr}")
         return done.stdout.strip()
 
     def lockstep(self, *words: str) -> str:
         return self.command(str(PROGRAMS / "lockstep"), *words)
 
     def start_by_lockstep(self, stamps: Path) -> Callable[[], bool]:
-        ranks = ["-n", str(NODES), "-g", str(RANKS), "-e", f"STAMPS={stamps}"]
+        ranks = ["-n", str(NODES), "-g", str(RANKS), "--env", f"STAMPS={stamps}"]
         name = self.lockstep("run", "--detach", *ranks, "--", "sh", "-c", RANK)
         return lambda: bool(json.loads(self.lockstep("show", name, "--json"))["ended"])
 
@@ -94,6 +98,7 @@ class Gang:
         self.turn += 1
         stamps = self.folder / f"stamps-{self.turn}"
         stamps.mkdir()
+        time.sleep(REST)
         begun = time.time()
         has_ended = start(stamps)
         files = wait_for(
