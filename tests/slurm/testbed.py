@@ -157,7 +157,7 @@ class Slurm:
     def kill_host(self, host: str) -> None:
         """Its slurmd and all that runs on it end at once, and Slurm hears that it is down."""
         self.kill(host)
-        for process in self._with_variable(f"SLURMD_NODENAME={host}"):
+        for process in self._with_variables(self._own, f"SLURMD_NODENAME={host}"):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(process, signal.SIGKILL)
         self.ok("scontrol", "update", f"nodename={host}", "state=down", "reason=power lost")
@@ -176,14 +176,20 @@ class Slurm:
 
     def _left_behind(self) -> list[int]:
         """The step daemons of killed hosts, and what they started."""
-        return self._with_variable(f"SLURM_CONF={self.folder / 'slurm.conf'}")
+        return self._with_variables(self._own)
 
-    def _with_variable(self, variable: str) -> list[int]:
+    @property
+    def _own(self) -> str:
+        """A variable of all that this Slurm starts: other Slurms of tests have the same hosts."""
+        return f"SLURM_CONF={self.folder / 'slurm.conf'}"
+
+    def _with_variables(self, *wanted: str) -> list[int]:
         found = []
         for entry in Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):
                 variables = (entry / "environ").read_bytes().split(b"\0")
-                if variable.encode() in variables and int(entry.name) != os.getpid():
+                is_wanted = all(variable.encode() in variables for variable in wanted)
+                if is_wanted and int(entry.name) != os.getpid():
                     found.append(int(entry.name))
         return found
 
