@@ -56,14 +56,6 @@ std::string unrouted_frame(const ControlMessage& message) {
   }
 }
 
-std::string to_frame(const ControlMessage& message) {
-  auto frame = unrouted_frame(message);
-  if (!message.route) return frame;
-  const auto& [from, to] = *message.route;
-  return join_fields(
-      {"via", join_fields({std::to_string(from), std::to_string(to)}), std::move(frame)});
-}
-
 Result<ControlMessage> parse_failure_message(ControlMessage::Kind kind,
                                              const std::vector<std::string>& fields) {
   const auto code = TRY(parse_number<int>(fields[1]));
@@ -76,8 +68,6 @@ Result<ControlMessage> parse_failure_message(ControlMessage::Kind kind,
   return ControlMessage{kind, {}, std::move(end), std::move(rest[1])};
 }
 
-Result<ControlMessage> parse_control_message(std::string_view frame);
-
 // One message is not in another one that is passed on.
 Result<ControlMessage> parse_routed_message(const std::vector<std::string>& fields) {
   const auto ranks = TRY(split_fields(fields[1], 2));
@@ -87,6 +77,16 @@ Result<ControlMessage> parse_routed_message(const std::vector<std::string>& fiel
   if (message.route) return Error{Code::corrupt, "a peer sent a notice within a notice"};
   message.route = route;
   return message;
+}
+
+}  // namespace
+
+std::string to_frame(const ControlMessage& message) {
+  auto frame = unrouted_frame(message);
+  if (!message.route) return frame;
+  const auto& [from, to] = *message.route;
+  return join_fields(
+      {"via", join_fields({std::to_string(from), std::to_string(to)}), std::move(frame)});
 }
 
 Result<ControlMessage> parse_control_message(std::string_view frame) {
@@ -107,8 +107,6 @@ Result<ControlMessage> parse_control_message(std::string_view frame) {
   if (fields[0] == "gave up") return parse_failure_message(ControlMessage::Kind::aborted, fields);
   return Error{Code::corrupt, "a peer sent an unknown notice"};
 }
-
-}  // namespace
 
 std::string text(const Peer& peer) {
   return format("rank {} (host {}, pid {})", peer.global_rank, peer.host_id, peer.pid);

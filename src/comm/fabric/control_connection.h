@@ -62,6 +62,9 @@ struct ControlMessage {
   };
   std::optional<Route> route{};
 };
+std::string to_frame(const ControlMessage& message);
+// `corrupt` for anything else.
+Result<ControlMessage> parse_control_message(std::string_view frame);
 inline constexpr std::size_t kFailureReportLimit = 16 * 1024;
 
 // The process at the other end of a Unix socket; of any other socket, none is known.

@@ -118,6 +118,19 @@ TEST(Rendezvous, WithoutAFreeFileDescriptorTheServerRestsAndThenGoesOn) {
   EXPECT_LE(lines, 2 + seconds) << "it rests a second each time";
 }
 
+TEST(Rendezvous, TheServerKnowsWhenItsClientsHaveLeft) {
+  ServerForTest place;
+  auto first = place.client(), second = place.client();
+  EXPECT_TRUE(first->set("key", "value"));
+  EXPECT_TRUE(place.server->wait_until_left(0, at_once()));
+  EXPECT_FALSE(place.server->wait_until_left(1, at_once())) << "both are there";
+  first.reset();
+  EXPECT_TRUE(place.server->wait_until_left(1, soon()));
+  EXPECT_FALSE(place.server->wait_until_left(2, at_once()));
+  second.reset();
+  EXPECT_TRUE(place.server->wait_until_left(2, soon()));
+}
+
 TEST(Rendezvous, NobodyListeningEndsAtTheDeadline) {
   auto reserved = net::ReservedPort::open().value();
   auto client =

@@ -17,6 +17,7 @@
 
 #include "base/check.h"
 #include "base/log.h"
+#include "base/mutex.h"
 #include "comm/rendezvous/acceptor.h"
 #include "comm/rendezvous/frame.h"
 #include "comm/rendezvous/relay.h"
@@ -72,6 +73,13 @@ class RendezvousServer::Impl {
   }
 
   std::uint16_t port() const { return acceptor_.listener(0).port(); }
+
+  bool wait_until_left(std::size_t clients, Deadline deadline) LS_EXCLUDES(mutex_) {
+    const Lock lock(mutex_);
+    while (left_ < clients)
+      if (!has_left_.wait_until(mutex_, deadline)) return left_ >= clients;
+    return true;
+  }
 
  private:
   void serve() {
@@ -150,6 +158,9 @@ class RendezvousServer::Impl {
       ended_.pop_back();
       connections_.erase(id);
       table_.remove(id);
+      const Lock lock(mutex_);
+      ++left_;
+      has_left_.notify_all();
     }
   }
 
@@ -256,12 +267,20 @@ class RendezvousServer::Impl {
   std::unordered_map<ClientId, Connection> connections_;
   std::vector<ClientId> ended_;
   std::list<Relay> relays_;
+
+  Mutex mutex_;  // guards what follows
+  Condition has_left_;
+  std::size_t left_ LS_GUARDED_BY(mutex_) = 0;  // clients
+
   std::thread thread_;  // last: it uses all of the above
 };
 
 RendezvousServer::RendezvousServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 RendezvousServer::~RendezvousServer() = default;
 std::uint16_t RendezvousServer::port() const { return impl_->port(); }
+bool RendezvousServer::wait_until_left(std::size_t clients, Deadline deadline) {
+  return impl_->wait_until_left(clients, deadline);
+}
 
 Result<std::unique_ptr<RendezvousServer>> RendezvousServer::start(const std::string& host,
                                                                   std::uint16_t port,

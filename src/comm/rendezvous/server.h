@@ -14,6 +14,7 @@
 #include <memory>
 #include <string>
 
+#include "base/clock.h"
 #include "base/result.h"
 #include "base/units.h"
 #include "net/connection_timeout.h"
@@ -39,6 +40,8 @@ class RendezvousServer {
   ~RendezvousServer();  // ends the thread and all connections
 
   std::uint16_t port() const;
+  // Waits until so many clients have proven the secret and left again; false at the deadline.
+  bool wait_until_left(std::size_t clients, Deadline deadline);
 
  private:
   class Impl;

@@ -18,6 +18,9 @@
 namespace lockstep::comm {
 namespace {
 
+// A rank gives up within milliseconds, unless it waits for one that never came.
+constexpr auto kOthersGiveUpBound = std::chrono::seconds(5);
+
 std::string setting(const Environment& environment, const char* name) {
   const auto found = environment.find(name);
   return found == environment.end() ? std::string() : found->second;
@@ -54,11 +57,21 @@ class WorldJoiner {
                                          .network = network_};
     auto world = Communicator::create(*joined.options, *joined.rendezvous);
     if (exchange_ && launch_.rank == 0) exchange_->remove();
-    joined.world = TRY(std::move(world));
+    if (!world) return give_up(std::move(joined), std::move(world).error());
+    joined.world = *std::move(world);
     return joined;
   }
 
  private:
+  // The others may have lost a connection only, and find the reason at the rendezvous.
+  Error give_up(JoinedWorld joined, Error error) const {
+    joined.rendezvous.reset();
+    if (joined.server)
+      joined.server->wait_until_left(static_cast<std::size_t>(launch_.size),
+                                     Deadline::after(kOthersGiveUpBound));
+    return error;
+  }
+
   Result<MeetingPlace> find_rendezvous(JoinedWorld& joined) {
     if (const auto rendezvous = setting(environment_, "LOCKSTEP_RENDEZVOUS"); !rendezvous.empty()) {
       const auto secret_file = setting(environment_, "LOCKSTEP_SECRET_FILE");

@@ -9,8 +9,9 @@
 // tells all others whether it shares memory with its whole host.
 //
 // A rank that waits for connections also receives control messages from its connected peers, and a
-// rank that gives up informs them: so a death ends the wait of all ranks. If a rank dies before it
-// has any connection, the membership reports it, where there is one.
+// rank that gives up informs them: so a death ends the wait of all ranks. It also leaves its reason
+// at the rendezvous, for ranks that it has not connected to (meeting_failure.h). If a rank dies
+// before it has any connection, the membership reports it, where there is one.
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
@@ -26,6 +27,7 @@
 #include "comm/fabric/address/choose_address.h"
 #include "comm/fabric/endpoint/endpoint.h"
 #include "comm/fabric/endpoint/host_memory_exchange.h"
+#include "comm/fabric/endpoint/meeting_failure.h"
 #include "comm/fabric/endpoint/overlay.h"
 #include "comm/fabric/endpoint/peer_address.h"
 #include "comm/fabric/ofi/ofi_transport.h"
@@ -86,15 +88,7 @@ class EndpointConnector : public PeerConnector {
     if (options_.size > 1) TRY(check_provider());
     auto connected = connect_peers();
     if (connected) connected = agree_on_hosts();
-    if (!connected) {
-      const FailureReason end{connected.error(), rank_at_fault()};
-      if (endpoint_->failure_reason())
-        endpoint_->send_failure_reason(*endpoint_->failure_reason());
-      else if (!endpoint_->is_failure_announced())
-        endpoint_->send_abort(end);
-      report_as_fault(end);
-      return std::move(connected).error();
-    }
+    if (!connected) return give_up(std::move(connected).error());
     if (full_mesh_) stop_listening();
     TRY(Endpoint::watch(endpoint_->control_epoll_, endpoint_->doorbell_.fd()));
     log_fabric();
@@ -140,6 +134,28 @@ class EndpointConnector : public PeerConnector {
     if (endpoint_->failure_reason()) return endpoint_->failure_reason()->rank_at_fault;
     return endpoint_->connection_loss() ? endpoint_->connection_loss()->rank_at_fault
                                         : awaited_rank_;
+  }
+
+  Error give_up(Error error) {
+    FailureReason end{std::move(error), rank_at_fault()};
+    if (endpoint_->failure_reason()) {
+      endpoint_->send_failure_reason(*endpoint_->failure_reason());
+    } else if (!endpoint_->is_failure_announced()) {
+      auto first = exchange_meeting_failure(rendezvous_, global_rank(options_.rank), end);
+      if (first && is_consequence(end.error)) {
+        end = *std::move(first);
+        endpoint_->send_failure_reason(end);
+      } else {
+        endpoint_->send_abort(end);
+      }
+    }
+    report_as_fault(end);
+    return std::move(end.error);
+  }
+
+  // A peer closed a connection, or does not listen any more: it may have given up before.
+  static bool is_consequence(const Error& error) {
+    return error.code == Code::peer_lost || error.code == Code::unavailable;
   }
 
   // A peer that is gone or does not connect is not an error of the program.

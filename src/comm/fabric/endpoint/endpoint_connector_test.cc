@@ -63,6 +63,33 @@ TEST(Meeting, ARankThatGivesUpEndsTheWaitOfThoseItHasMetAndSaysWhy) {
   EXPECT_FALSE(rank_2.get());
 }
 
+TEST(Meeting, ARankThatComesWhenTheOthersHaveGivenUpFindsTheFirstReason) {
+  LocalRendezvous place;
+  auto rank_2 = std::async(std::launch::async, [&] {
+    FailingRendezvous lost(place, [] { return Error{Code::corrupt, "the map is torn"}; });
+    return Endpoint::create(options_of(2), lost).has_value();
+  });
+  ASSERT_FALSE(Endpoint::create(options_of(0), place));
+  ASSERT_FALSE(rank_2.get());
+  const auto rank_1 = Endpoint::create(options_of(1), place);
+  ASSERT_FALSE(rank_1);
+  EXPECT_NE(rank_1.error().message.find("rank 2 gave up: "), std::string::npos)
+      << rank_1.error().message;
+  EXPECT_NE(rank_1.error().message.find("the map is torn"), std::string::npos);
+}
+
+TEST(Meeting, ARankWithAReasonOfItsOwnKeepsItAfterOthersHaveGivenUp) {
+  LocalRendezvous place;
+  ASSERT_TRUE(place.set("fabric/test/failure", "left by another version"));
+  FailingRendezvous lost(place, [] { return Error{Code::corrupt, "the map is torn"}; });
+  auto rank_0 = std::async(std::launch::async,
+                           [&] { return Endpoint::create(options_of(0), place).has_value(); });
+  const auto rank_2 = Endpoint::create(options_of(2), lost);
+  ASSERT_FALSE(rank_2);
+  EXPECT_NE(rank_2.error().message.find("the map is torn"), std::string::npos);
+  EXPECT_FALSE(rank_0.get());
+}
+
 TEST(Meeting, ARankThatDiesEndsTheWaitOfThoseItHasMet) {
   int port_ends[2];
   ASSERT_EQ(::pipe(port_ends), 0);
