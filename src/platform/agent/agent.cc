@@ -98,8 +98,10 @@ Result<int> run_agent(const host::LaunchSpec& launch, DaemonLink& link) {
   return 0;
 }
 
-Result<int> run_agent(const path& launch_file) {
+Result<int> run_agent(const path& launch_file, const AgentPlace& place) {
   host::LaunchSpec launch = TRY(read_launch(launch_file));
+  if (!place.address.empty()) launch.address = place.address;
+  if (!place.make_folder.empty()) TRY(make_folders(place.make_folder));
   use_gpus_of_slurm_step(launch, own_environment());
   model::NodeId node = TRY(model::parse_node_id(launch.node));
   HttpDaemonLink link(launch.daemon_file, {launch.generation, node.attempt}, launch.token);

@@ -44,8 +44,7 @@ std::vector<Json> rights_manifests(const std::string& name, const std::string& i
   const Json account = {{"kind", "ServiceAccount"}, {"name", name}, {"namespace", in_namespace}};
   const Json rules = Json::array({rule("pods", {"create", "get", "list", "watch", "delete"}),
                                   rule("configmaps", {"create", "get", "list", "delete"}),
-                                  rule("secrets", {"create"}), rule("services", {"create"}),
-                                  rule("events", {"list"})});
+                                  rule("secrets", {"create"})});
   return {
       {{"apiVersion", "v1"}, {"kind", "ServiceAccount"}, {"metadata", inside}},
       rights_object("Role", inside, {{"rules", rules}}),

@@ -1,26 +1,52 @@
 #include "platform/agent/agent.h"
 
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <system_error>
+
 #include <sys/prctl.h>
 
+#include "apps/cli/exit_codes.h"
 #include "apps/cli/subcommand.h"
+#include "base/format.h"
+#include "base/os/program_copy.h"
 
 namespace lockstep::cli {
+namespace {
+
+struct AgentFlags {
+  std::string launch_file, address, make_folder, copy_to;
+};
+
+Result<int> run(const AgentFlags& flags) {
+  if (!flags.copy_to.empty()) {
+    TRY(copy_own_program(flags.copy_to));
+    return kDone;
+  }
+  if (flags.launch_file.empty())
+    return Error{Code::invalid, "name the launch file of the node, or --copy-to FILE"};
+  // Executed through /proc/self/exe, it would be called "exe" in lists of processes.
+  ::prctl(PR_SET_NAME, "lockstep");
+  return agent::run_agent(flags.launch_file,
+                          {.address = flags.address, .make_folder = flags.make_folder});
+}
+
+}  // namespace
 
 // `lockstep agent LAUNCH_FILE`: started by engines, not by people.
 void add_agent(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand("agent", "Run one node of an attempt (engines call this)");
   command->group("");
-  auto file = std::make_shared<std::string>();
-  command->add_option("launch_file", *file, "the node's launch.json")
-      ->required()
+  auto flags = std::make_shared<AgentFlags>();
+  command->add_option("launch_file", flags->launch_file, "the node's launch.json")
       ->type_name(kFileValue);
-  command->callback([&action, file] {
-    action = [file] {
-      // Executed through /proc/self/exe, it would be called "exe" in lists of processes.
-      ::prctl(PR_SET_NAME, "lockstep");
-      return agent::run_agent(*file);
-    };
-  });
+  command->add_option("--address", flags->address, "where other nodes reach this one");
+  command->add_option("--make-folder", flags->make_folder, "a folder to make for the ranks")
+      ->type_name(kFolderValue);
+  command->add_option("--copy-to", flags->copy_to, "copy this program to a file, and end")
+      ->type_name(kFileValue);
+  command->callback([&action, flags] { action = [flags] { return run(*flags); }; });
 }
 
 }  // namespace lockstep::cli

@@ -6,6 +6,7 @@
 
 #include "base/format.h"
 #include "base/os/files.h"
+#include "base/os/program_copy.h"
 
 namespace lockstep::engine {
 
@@ -21,14 +22,8 @@ Result<std::filesystem::path> share_own_program(const std::filesystem::path& hom
   fs::path program = folder / "lockstep";
   std::error_code failed;
   if (fs::exists(program, failed)) return program;
-  TRY(make_folders(folder));
-  const fs::path unfinished = folder / "lockstep.new";
-  fs::copy_file(kSource, unfinished, fs::copy_options::overwrite_existing, failed);
-  if (!failed) fs::permissions(unfinished, fs::perms::owner_all, failed);
-  if (!failed) fs::rename(unfinished, program, failed);
-  if (!failed) return program;
-  return Error{Code::unavailable,
-               format("copying this program to {}: {}", program.string(), failed.message())};
+  TRY(copy_own_program(program));
+  return program;
 }
 
 }  // namespace lockstep::engine
