@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -37,15 +38,35 @@ bool read_until_end(pid_t process, int pipe, const Deadline& deadline, std::stri
   return ended;
 }
 
+void cut_white_space(std::string& text) { text.erase(text.find_last_not_of(" \t\r\n") + 1); }
+
+// A file in memory that takes the errors of a program.
+Result<Fd> make_error_file() {
+  Fd file(::memfd_create("errors", MFD_CLOEXEC));
+  if (!file) return os_error("making a file for a program's errors", errno);
+  return file;
+}
+
+std::string content_of(const Fd& file) {
+  std::string content(kOutputMax, '\0');
+  const ssize_t n = ::pread(file.get(), content.data(), content.size(), 0);
+  content.resize(n > 0 ? static_cast<std::size_t>(n) : 0);
+  return content;
+}
+
 }  // namespace
 
 Result<ProgramEnd> run_program(const std::vector<std::string>& command, Duration limit,
-                               const Environment& environment) {
+                               const Environment& environment, StandardError errors) {
   Pipe pipe = TRY(make_pipe());
   ::fcntl(pipe.read.get(), F_SETFL, O_NONBLOCK);
-  const pid_t process = TRY(spawn(
-      {.command = command, .environment = environment, .folder = "/", .output = pipe.write.get()},
-      ProcessLifetime::ends_with_thread));
+  const Fd separate = errors == StandardError::separate ? TRY(make_error_file()) : Fd();
+  const pid_t process = TRY(spawn({.command = command,
+                                   .environment = environment,
+                                   .folder = "/",
+                                   .output = pipe.write.get(),
+                                   .errors = separate.get()},
+                                  ProcessLifetime::ends_with_thread));
   pipe.write.reset();
   ProgramEnd end;
   int status = 0;
@@ -56,7 +77,9 @@ Result<ProgramEnd> run_program(const std::vector<std::string>& command, Duration
     return Error{Code::timeout, format("{} has not ended within {}", command[0], text(limit))};
   }
   end.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  end.output.erase(end.output.find_last_not_of(" \t\r\n") + 1);
+  if (separate) end.errors = content_of(separate);
+  cut_white_space(end.output);
+  cut_white_space(end.errors);
   return end;
 }
 

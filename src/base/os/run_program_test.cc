@@ -19,6 +19,14 @@ TEST(RunProgram, TakesOutputErrorsAndStatus) {
   EXPECT_EQ(end->output, "one\ntwo");
 }
 
+TEST(RunProgram, TakesErrorsApart) {
+  const auto end = run_program({"sh", "-c", "echo one; echo two >&2"}, 10s, own_environment(),
+                               StandardError::separate);
+  ASSERT_TRUE(end) << end.error().message;
+  EXPECT_EQ(end->output, "one");
+  EXPECT_EQ(end->errors, "two");
+}
+
 TEST(RunProgram, TakesMoreThanAPipeHolds) {
   const auto end = run_program({"sh", "-c", "head -c 300000 /dev/zero | tr '\\0' x"}, 10s);
   ASSERT_TRUE(end) << end.error().message;

@@ -104,7 +104,7 @@ struct Layout {
   std::string folder;
   std::vector<std::string> command, environment;
   std::vector<char*> argv, envp;
-  Fd input, output, failure;
+  Fd input, output, errors, failure;
   Namespaces namespaces;
   std::optional<cpu_set_t> processors;
   std::optional<Account> account;
@@ -127,6 +127,7 @@ Result<Layout> prepare_child(const ProcessSpec& program, int failure) {
   layout.envp = pointers(layout.environment);
   layout.input = TRY(duplicate_above_stdio(TRY(open_file("/dev/null", O_RDONLY)).get()));
   layout.output = TRY(duplicate_above_stdio(program.output));
+  layout.errors = TRY(duplicate_above_stdio(program.errors >= 0 ? program.errors : program.output));
   layout.failure = TRY(duplicate_above_stdio(failure));
   if (program.processors.empty()) return layout;
   CPU_ZERO(&layout.processors.emplace());
@@ -171,7 +172,7 @@ void join_container(const Layout& layout) {
 [[noreturn]] void exec_program(const Layout& layout) {
   reset_signals();
   if (::dup2(layout.input.get(), 0) < 0 || ::dup2(layout.output.get(), 1) < 0 ||
-      ::dup2(layout.output.get(), 2) < 0)
+      ::dup2(layout.errors.get(), 2) < 0)
     exit_with_failure(layout, SpawnStep::files);
   if (layout.processors &&
       ::sched_setaffinity(0, sizeof *layout.processors, &*layout.processors) != 0)

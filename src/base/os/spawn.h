@@ -30,6 +30,7 @@ struct ProcessSpec {
   Environment environment;  // all of it
   std::filesystem::path folder;
   int output = -1;  // for standard output and error, so that their order is kept; borrowed
+  int errors = -1;  // for standard error, if it does not belong to the output; borrowed
   // The processors for it, numbered as in sched_setaffinity; empty: those of its parent.
   std::vector<int> processors{};
   std::optional<Account> account{};  // it runs as this one; only root may start it so
