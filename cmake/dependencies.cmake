@@ -10,6 +10,7 @@ find_package(CLI11 REQUIRED)
 find_package(GTest REQUIRED)
 pkg_check_modules(HWLOC REQUIRED IMPORTED_TARGET hwloc)
 pkg_check_modules(FABRIC REQUIRED libfabric)
+pkg_check_modules(CURL REQUIRED libcurl>=7.77)
 pkg_check_modules(SQLITE REQUIRED IMPORTED_TARGET sqlite3)
 pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
 
@@ -17,6 +18,11 @@ pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
 add_library(dep_fabric INTERFACE)
 target_include_directories(dep_fabric SYSTEM INTERFACE ${FABRIC_INCLUDE_DIRS})
 target_link_libraries(dep_fabric INTERFACE ${CMAKE_DL_LIBS})
+
+# Headers only, too (platform/engine/k8s/client/libcurl.h).
+add_library(dep_curl INTERFACE)
+target_include_directories(dep_curl SYSTEM INTERFACE ${CURL_INCLUDE_DIRS})
+target_link_libraries(dep_curl INTERFACE ${CMAKE_DL_LIBS})
 
 # For libraries of which a layer's users seldom need a function: a program that needs none does not
 # load the library.
@@ -38,6 +44,7 @@ add_library(dep::yaml ALIAS dep_yaml)
 add_library(dep::cli11 ALIAS CLI11::CLI11)
 add_library(dep::hwloc ALIAS PkgConfig::HWLOC)
 add_library(dep::fabric ALIAS dep_fabric)
+add_library(dep::curl ALIAS dep_curl)
 add_library(dep::xxhash ALIAS PkgConfig::XXHASH)
 add_library(dep::sqlite ALIAS PkgConfig::SQLITE)
 

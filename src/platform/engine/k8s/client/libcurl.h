@@ -1,0 +1,37 @@
+// libcurl, loaded when a client first needs it. The command, the agent and the daemon of other
+// engines do not need it, and load none of the libraries that it needs.
+#pragma once
+
+#include <curl/curl.h>
+
+#include "base/result.h"
+
+namespace lockstep::engine {
+
+// The functions of libcurl that the client calls.
+struct Libcurl {
+  decltype(&::curl_global_init) global_init = nullptr;
+  decltype(&::curl_version_info) version_info = nullptr;
+  decltype(&::curl_easy_init) easy_init = nullptr;
+  decltype(&::curl_easy_setopt) easy_setopt = nullptr;
+  decltype(&::curl_easy_getinfo) easy_getinfo = nullptr;
+  decltype(&::curl_easy_cleanup) easy_cleanup = nullptr;
+  decltype(&::curl_easy_strerror) easy_strerror = nullptr;
+  decltype(&::curl_slist_append) slist_append = nullptr;
+  decltype(&::curl_slist_free_all) slist_free_all = nullptr;
+  decltype(&::curl_multi_init) multi_init = nullptr;
+  decltype(&::curl_multi_add_handle) multi_add_handle = nullptr;
+  decltype(&::curl_multi_remove_handle) multi_remove_handle = nullptr;
+  decltype(&::curl_multi_perform) multi_perform = nullptr;
+  decltype(&::curl_multi_poll) multi_poll = nullptr;
+  decltype(&::curl_multi_wakeup) multi_wakeup = nullptr;
+  decltype(&::curl_multi_info_read) multi_info_read = nullptr;
+  decltype(&::curl_multi_cleanup) multi_cleanup = nullptr;
+};
+
+// Code::unavailable when this host does not have it. Stays loaded; from any thread.
+Result<void> load_libcurl();
+// Call only after load_libcurl() succeeded.
+const Libcurl& libcurl();
+
+}  // namespace lockstep::engine
