@@ -1,7 +1,5 @@
 #include "platform/k8s/rights.h"
 
-#include <initializer_list>
-
 #include "base/format.h"
 
 namespace lockstep::k8s {
@@ -9,16 +7,15 @@ namespace {
 
 constexpr auto kGroup = "rbac.authorization.k8s.io";
 
-Json list_of(std::initializer_list<const char*> words) {
-  Json list = Json::array();
-  for (const char* word : words) list.push_back(word);
-  return list;
-}
-
-// On objects of the core API.
-Json rule(const char* resource, std::initializer_list<const char*> verbs) {
-  return {
-      {"apiGroups", list_of({""})}, {"resources", list_of({resource})}, {"verbs", list_of(verbs)}};
+// The rules of a role: of the namespace, or of the cluster.
+Json rules(bool in_namespace) {
+  Json rules = Json::array();
+  for (const ResourceRights& rights : daemon_rights())
+    if (rights.in_namespace == in_namespace)
+      rules.push_back({{"apiGroups", Json::array({""})},
+                       {"resources", Json::array({rights.resource})},
+                       {"verbs", rights.verbs}});
+  return rules;
 }
 
 Json rights_object(const char* kind, Json metadata, Json fields) {
@@ -36,21 +33,26 @@ Json binding(const char* role_kind, const std::string& role, const Json& account
 
 }  // namespace
 
+const std::vector<ResourceRights>& daemon_rights() {
+  static const std::vector<ResourceRights> rights = {
+      {.resource = "pods", .verbs = {"create", "get", "list", "watch", "delete"}},
+      {.resource = "configmaps", .verbs = {"create", "get", "list", "delete"}},
+      {.resource = "secrets", .verbs = {"create"}},
+      {.resource = "nodes", .verbs = {"get", "list", "watch"}, .in_namespace = false}};
+  return rights;
+}
+
 std::vector<Json> rights_manifests(const std::string& name, const std::string& in_namespace) {
   const Json inside = {{"name", name}, {"namespace", in_namespace}};
   // Objects of the whole cluster: daemons in other namespaces have their own.
   const std::string cluster_name = format("{}-{}", in_namespace, name);
   const Json outside = {{"name", cluster_name}};
   const Json account = {{"kind", "ServiceAccount"}, {"name", name}, {"namespace", in_namespace}};
-  const Json rules = Json::array({rule("pods", {"create", "get", "list", "watch", "delete"}),
-                                  rule("configmaps", {"create", "get", "list", "delete"}),
-                                  rule("secrets", {"create"})});
   return {
       {{"apiVersion", "v1"}, {"kind", "ServiceAccount"}, {"metadata", inside}},
-      rights_object("Role", inside, {{"rules", rules}}),
+      rights_object("Role", inside, {{"rules", rules(true)}}),
       rights_object("RoleBinding", inside, binding("Role", name, account)),
-      rights_object("ClusterRole", outside,
-                    {{"rules", Json::array({rule("nodes", {"get", "list", "watch"})})}}),
+      rights_object("ClusterRole", outside, {{"rules", rules(false)}}),
       rights_object("ClusterRoleBinding", outside, binding("ClusterRole", cluster_name, account))};
 }
 

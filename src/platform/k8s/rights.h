@@ -8,6 +8,14 @@
 
 namespace lockstep::k8s {
 
+// The verbs that a daemon uses on the objects of one resource of the core API.
+struct ResourceRights {
+  std::string resource;
+  std::vector<std::string> verbs;
+  bool in_namespace = true;  // else in the whole cluster
+};
+const std::vector<ResourceRights>& daemon_rights();
+
 // A ServiceAccount `name` in the namespace, its Role there, its ClusterRole for Nodes, and the
 // bindings of both.
 std::vector<Json> rights_manifests(const std::string& name, const std::string& in_namespace);
