@@ -1,10 +1,10 @@
 """Runs every check and test, or those that are named: `./dev test [--quick] [NAME...]`.
 
 A NAME chooses the programs whose name contains it; if there are none, the single tests whose name
-contains it. At most two programs run at a time, while the builds for checks compile behind them at
-the lowest priority; what fills the machine, or measures time, runs at the end. --quick leaves out
-the builds for checks and clang-tidy; `--check KIND [NAME...]` runs one of those, or another kind
-that `./dev check` names. The last line is `N passed, N failed`.
+contains it. At most two programs run at a time, and a third that mostly waits, while the builds for
+checks compile behind them at the lowest priority; what fills the machine, or measures time, runs at
+the end. --quick leaves out the builds for checks and clang-tidy; `--check KIND [NAME...]` runs one
+of those, or another kind that `./dev check` names. The last line is `N passed, N failed`.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from test_plan import (
     fuzzing,
     google_tests,
     is_busy,
+    mostly_waits,
     pytest_files,
     quick_checks,
     tidy,
@@ -50,11 +51,13 @@ def choose(programs: list[Program], names: list[str]) -> Chosen:
 
 
 class Runner:
-    """Runs two programs at a time, and one compilation beside them, whose tests follow it."""
+    """Runs two programs at a time, one that mostly waits, and one compilation beside them, whose
+    tests follow it."""
 
     def __init__(self, names: list[str]) -> None:
         self.names = names
         self.tests = ThreadPoolExecutor(min(2, os.cpu_count() or 1))
+        self.waiting = ThreadPoolExecutor(1)
         self.compilations = ThreadPoolExecutor(1)
         self.running: dict[Future[Outcome], Program] = {}
 
@@ -62,7 +65,9 @@ class Runner:
         try:
             busy = [each for each in chosen if is_busy(each[0])]
             last = [each for each in chosen if comes_last(each[0])]
-            self.start([each for each in chosen if each not in busy + last], self.tests)
+            waiting = [each for each in chosen if mostly_waits(each[0])]
+            self.start(waiting, self.waiting)
+            self.start([each for each in chosen if each not in busy + last + waiting], self.tests)
             self.start([(each, None) for each in behind], self.compilations)
             yield from self.ended()
             for each in busy:
@@ -71,7 +76,7 @@ class Runner:
             self.start(last, self.tests)
             yield from self.ended()
         except BaseException:
-            for pool in (self.tests, self.compilations):
+            for pool in (self.tests, self.waiting, self.compilations):
                 pool.shutdown(wait=False, cancel_futures=True)
             kill_all()
             raise

@@ -21,6 +21,7 @@ BUSY = ("comm_*_test", "train*_test")
 LAST = ("tests/cluster/*", "python/*")
 
 # The files of such a folder run as one program, because they share what takes seconds to start.
+# They mostly wait for others' daemons: they run one by one beside the other tests.
 TOGETHER = ("tests/hosts", "tests/slurm")
 
 # Programs in Python without a suffix.
@@ -78,6 +79,10 @@ LEFT_OUT = {
 
 def is_busy(program: Program) -> bool:
     return any(fnmatch(program.name, pattern) for pattern in BUSY)
+
+
+def mostly_waits(program: Program) -> bool:
+    return program.name in TOGETHER
 
 
 def comes_last(program: Program) -> bool:
