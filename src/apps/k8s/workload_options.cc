@@ -181,6 +181,10 @@ void add_placement_options(CLI::App& command, WorkloadWords& words) {
             "also nodes with this taint; without a value any, without an effect every one",
             "KEY[=VALUE][:EFFECT]");
   add_text(command, "--priority-class", words.priority_class, "priority class of the Pods", "NAME");
+  add_text(command, "--gang", words.gang,
+           "kueue=QUEUE, volcano[=QUEUE] or scheduler-plugins: starts all Pods together or none, "
+           "where the cluster has that system",
+           "SYSTEM");
   add_text(command, "--service-account", words.service_account,
            "service account whose token the Pods get; else none", "NAME");
   add_texts(command, "--image-pull-secret", words.image_pull_secrets,
@@ -232,6 +236,8 @@ Result<k8s::Workload> workload_of(const WorkloadWords& words) {
   workload.service_account = words.service_account;
   workload.image_pull_secrets = words.image_pull_secrets;
   if (!words.rdma.empty()) workload.rdma = TRY(of_option("--rdma", resource_from(words.rdma)));
+  if (!words.gang.empty())
+    workload.gang = TRY(of_option("--gang", k8s::parse_gang_scheduling(words.gang)));
   workload.uses_host_network = words.uses_host_network;
   workload.timeout = TRY(duration_if_any("--timeout", words.timeout));
   workload.grace_period = TRY(duration_if_any("--grace-period", words.grace_period));

@@ -25,7 +25,7 @@ struct WorkloadWords {
   std::vector<int> ports;
   std::vector<std::string> parameters, env, labels, annotations, node_selector;
   std::vector<std::string> volumes, tolerations, image_pull_secrets;
-  std::string priority_class, service_account;
+  std::string priority_class, service_account, gang;
   bool uses_host_network = false;
   std::string timeout, grace_period, kept;
 };

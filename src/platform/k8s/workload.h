@@ -8,6 +8,7 @@
 
 #include "base/result.h"
 #include "base/units.h"
+#include "platform/k8s/gang.h"
 #include "platform/k8s/names.h"
 #include "platform/k8s/toleration.h"
 #include "platform/k8s/volume.h"
@@ -40,6 +41,7 @@ struct Workload {
   std::vector<std::string> image_pull_secrets;
   std::optional<Resource> rdma;
   bool uses_host_network = false;
+  std::optional<GangScheduling> gang;    // none: the cluster's scheduler places each Pod alone
   std::optional<Duration> timeout;       // from the start of the Job or Pod
   std::optional<Duration> grace_period;  // from SIGTERM to SIGKILL
   std::optional<Duration> kept;          // after the end of a Job or JobSet

@@ -44,7 +44,13 @@ Result<std::vector<Json>> render(const K8sFlags& flags) {
     return Error{Code::invalid, "k8s render: --name is required; it names the objects"};
   if (found->starts_pods && flags.words->image.empty())
     return Error{Code::invalid, format("k8s render {}: --image is required", flags.kind)};
-  return found->manifests(TRY(workload_of(*flags.words)));
+  const k8s::Workload workload = TRY(workload_of(*flags.words));
+  std::vector<Json> objects = found->manifests(workload);
+  if (!workload.gang) return objects;
+  if (!found->starts_pods)
+    return Error{Code::invalid, "k8s render service: --gang is for the kinds that start Pods"};
+  return k8s::with_gang_scheduling(std::move(objects), *workload.gang, workload.name,
+                                   workload.nodes);
 }
 
 Result<std::vector<Json>> rights(const K8sFlags& flags) {
