@@ -21,11 +21,11 @@ struct AgentFlags {
 
 Result<int> run(const AgentFlags& flags) {
   if (!flags.copy_to.empty()) {
-    TRY(copy_own_program(flags.copy_to));
+    TRY(copy_own_installation(flags.copy_to));
     return kDone;
   }
   if (flags.launch_file.empty())
-    return Error{Code::invalid, "name the launch file of the node, or --copy-to FILE"};
+    return Error{Code::invalid, "name the launch file of the node, or --copy-to FOLDER"};
   // Executed through /proc/self/exe, it would be called "exe" in lists of processes.
   ::prctl(PR_SET_NAME, "lockstep");
   return agent::run_agent(flags.launch_file,
@@ -44,7 +44,9 @@ void add_agent(CLI::App& app, Action& action) {
   command->add_option("--address", flags->address, "where other nodes reach this one");
   command->add_option("--make-folder", flags->make_folder, "a folder to make for the ranks")
       ->type_name(kFolderValue);
-  command->add_option("--copy-to", flags->copy_to, "copy this program to a file, and end")
+  command
+      ->add_option("--copy-to", flags->copy_to,
+                   "copy this program and its libraries to a folder, and end")
       ->type_name(kFileValue);
   command->callback([&action, flags] { action = [flags] { return run(*flags); }; });
 }

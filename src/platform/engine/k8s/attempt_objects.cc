@@ -37,9 +37,9 @@ constexpr auto kVariablesData = "has-variables";
 constexpr auto kLaunchData = "launch.json";
 constexpr auto kDaemonData = "daemon.json";
 
-constexpr std::string_view kBinFolder = "/lockstep/bin";
+constexpr std::string_view kProgramFolder = "/lockstep/program";
 constexpr std::string_view kLaunchFolder = "/lockstep/launch";
-constexpr std::string_view kAgentFile = "/lockstep/bin/lockstep";
+constexpr std::string_view kAgentFile = "/lockstep/program/bin/lockstep";
 constexpr auto kPodAddress = "LOCKSTEP_POD_ADDRESS";
 
 // Of DNS labels.
@@ -110,7 +110,7 @@ std::string user_volume(std::size_t index) { return format("volume-{}", index); 
 
 Json volumes_of(const std::string& secret, const PodOptions& options) {
   Json volumes = Json::array(
-      {{{"name", "bin"}, {"emptyDir", Json::object()}},
+      {{{"name", "program"}, {"emptyDir", Json::object()}},
        {{"name", "home"}, {"emptyDir", Json::object()}},
        {{"name", "launch"}, {"secret", {{"secretName", secret}, {"defaultMode", kSecretMode}}}},
        {{"name", "shared-memory"},
@@ -121,7 +121,7 @@ Json volumes_of(const std::string& secret, const PodOptions& options) {
 }
 
 Json mounts_of(const PodOptions& options) {
-  Json mounts = Json::array({mount("bin", kBinFolder), mount("home", kPodHome),
+  Json mounts = Json::array({mount("program", kProgramFolder), mount("home", kPodHome),
                              mount("launch", kLaunchFolder), mount("shared-memory", "/dev/shm")});
   for (std::size_t i = 0; i < options.volumes.size(); ++i)
     mounts.push_back(k8s::mount_json(options.volumes[i], user_volume(i)));
@@ -168,8 +168,8 @@ Json init_container(const PodOptions& options) {
   return {{"name", std::string(kAgentContainer)},
           {"image", options.agent_image},
           {"command",
-           Json::array({options.agent_program, "agent", "--copy-to", std::string(kAgentFile)})},
-          {"volumeMounts", Json::array({mount("bin", kBinFolder)})}};
+           Json::array({options.agent_program, "agent", "--copy-to", std::string(kProgramFolder)})},
+          {"volumeMounts", Json::array({mount("program", kProgramFolder)})}};
 }
 
 Json node_container(const Gang& gang, const NodePlacement& node, const PodOptions& options) {
