@@ -18,6 +18,7 @@ REASONS = {
     422: "Invalid",
     429: "TooManyRequests",
     500: "InternalError",
+    503: "ServiceUnavailable",
 }
 NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 

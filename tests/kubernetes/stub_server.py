@@ -35,6 +35,7 @@ PATH = re.compile(
     r"/api/v1(?:/namespaces/(?P<namespace>[^/]+))?/(?P<resource>[a-z]+)"
     r"(?:/(?P<name>[^/]+)(?:/(?P<subresource>status))?)?"
 )
+REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 PATCHES = ("application/merge-patch+json", "application/strategic-merge-patch+json")
 
 
@@ -80,7 +81,9 @@ class Request(BaseHTTPRequestHandler):
         url = urlsplit(self.path)
         query = dict(parse_qsl(url.query, keep_blank_values=True))
         if url.path in ("/readyz", "/version"):
-            return self.send(200, {"major": "1", "minor": "20", "stub": True}, fault)
+            return self.send(200, {"major": "1", "minor": "20", "gitVersion": "v1.20.0"}, fault)
+        if (self.command, url.path) == ("POST", REVIEWS):
+            return self.send(201, self.review(json.loads(body)), fault)
         found = PATH.fullmatch(url.path)
         if not found or found["resource"] not in KINDS:
             raise ApiError(404, "the server could not find the requested resource")
@@ -92,6 +95,11 @@ class Request(BaseHTTPRequestHandler):
         for _ in range(2 if fault and fault.repeats else 1):
             code, result = self.do(target, query, body)
         return self.send(code, result, fault)
+
+    def review(self, asked: Object) -> Object:
+        what = asked["spec"]["resourceAttributes"]
+        denied = (what["verb"], what["resource"]) in self.server.denied
+        return {**asked, "status": {"allowed": not denied}}
 
     def do(self, target: dict[str, str], query: dict[str, str], body: bytes) -> tuple[int, Object]:
         store, resource, namespace = self.server.store, target["resource"], target["namespace"]
@@ -212,6 +220,7 @@ class Listener(ThreadingHTTPServer):
         self.store = Store()
         self.faults = Faults()
         self.requests: list[tuple[str, str]] = []  # method and path, of all so far
+        self.denied: set[tuple[str, str]] = set()  # verb and resource, in access reviews
         self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self.context.load_cert_chain(certificate)
 

@@ -1,0 +1,116 @@
+#include "platform/k8s/installation.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "base/format.h"
+#include "platform/k8s/rights.h"
+
+namespace lockstep::k8s {
+namespace {
+
+constexpr int kDaemonPort = 7070;
+constexpr int kDaemonUser = 1000;
+constexpr auto kDaemonVolume = "/var/lib/lockstep";
+// Below the volume, whose root belongs to root: the daemon wants a folder of its own.
+constexpr auto kDaemonHome = "/var/lib/lockstep/home";
+
+Json installed_object(const char* version, const char* kind, const Installation& installation,
+                      Json spec) {
+  return {{"apiVersion", version},
+          {"kind", kind},
+          {"metadata", {{"name", installation.name}, {"namespace", installation.in_namespace}}},
+          {"spec", std::move(spec)}};
+}
+
+Json daemon_labels(const Installation& installation) {
+  return {{"app.kubernetes.io/name", "lockstep"},
+          {"app.kubernetes.io/instance", installation.name},
+          {"app.kubernetes.io/component", "daemon"}};
+}
+
+Json volume_claim(const Installation& installation) {
+  Json spec = {{"accessModes", Json::array({"ReadWriteOnce"})},
+               {"resources", {{"requests", {{"storage", installation.storage}}}}}};
+  if (!installation.storage_class.empty()) spec["storageClassName"] = installation.storage_class;
+  return installed_object("v1", "PersistentVolumeClaim", installation, std::move(spec));
+}
+
+// The name of the Service is in the daemon's certificate, and in the address that agents call.
+Json serve_command(const Installation& installation) {
+  Json words = Json::array({"lockstep", "serve", "--engine", "k8s", "--namespace",
+                            installation.in_namespace, "--agent-image", installation.agent_image,
+                            "--device-resource", installation.device_resource});
+  if (!installation.run_image.empty()) {
+    words.push_back("--image");
+    words.push_back(installation.run_image);
+  }
+  for (std::string word : {std::string("--listen"), std::string("0.0.0.0"), std::string("--port"),
+                           format("{}", kDaemonPort), std::string("--name"),
+                           format("{}.{}.svc", installation.name, installation.in_namespace)})
+    words.push_back(std::move(word));
+  return words;
+}
+
+Json daemon_container(const Installation& installation) {
+  return {
+      {"name", "daemon"},
+      {"image", installation.image},
+      {"command", serve_command(installation)},
+      {"env", Json::array({{{"name", "LOCKSTEP_HOME"}, {"value", kDaemonHome}}})},
+      {"ports", Json::array({{{"name", "api"}, {"containerPort", kDaemonPort}}})},
+      {"readinessProbe", {{"tcpSocket", {{"port", "api"}}}, {"periodSeconds", 5}}},
+      {"resources", {{"requests", {{"cpu", "1"}, {"memory", "1Gi"}}}}},
+      {"securityContext",
+       {{"allowPrivilegeEscalation", false}, {"capabilities", {{"drop", Json::array({"ALL"})}}}}},
+      {"volumeMounts", Json::array({{{"name", "home"}, {"mountPath", kDaemonVolume}}})}};
+}
+
+Json daemon_pod(const Installation& installation) {
+  return {
+      {"serviceAccountName", installation.name},
+      {"enableServiceLinks", false},
+      {"securityContext",
+       {{"runAsNonRoot", true},
+        {"runAsUser", kDaemonUser},
+        {"runAsGroup", kDaemonUser},
+        {"fsGroup", kDaemonUser},
+        {"seccompProfile", {{"type", "RuntimeDefault"}}}}},
+      {"containers", Json::array({daemon_container(installation)})},
+      {"volumes", Json::array({{{"name", "home"},
+                                {"persistentVolumeClaim", {{"claimName", installation.name}}}}})}};
+}
+
+// Recreate: two daemons never serve one folder, which the new one would refuse to do.
+Json deployment(const Installation& installation) {
+  const Json labels = daemon_labels(installation);
+  return installed_object(
+      "apps/v1", "Deployment", installation,
+      {{"replicas", 1},
+       {"strategy", {{"type", "Recreate"}}},
+       {"selector", {{"matchLabels", labels}}},
+       {"template", {{"metadata", {{"labels", labels}}}, {"spec", daemon_pod(installation)}}}});
+}
+
+Json service(const Installation& installation) {
+  return installed_object(
+      "v1", "Service", installation,
+      {{"selector", daemon_labels(installation)},
+       {"ports", Json::array({{{"name", "api"}, {"port", kDaemonPort}, {"targetPort", "api"}}})}});
+}
+
+}  // namespace
+
+std::vector<Json> installation_manifests(const Installation& installation) {
+  std::vector<Json> objects = {{{"apiVersion", "v1"},
+                                {"kind", "Namespace"},
+                                {"metadata", {{"name", installation.in_namespace}}}}};
+  std::ranges::move(rights_manifests(installation.name, installation.in_namespace),
+                    std::back_inserter(objects));
+  objects.push_back(volume_claim(installation));
+  objects.push_back(deployment(installation));
+  objects.push_back(service(installation));
+  return objects;
+}
+
+}  // namespace lockstep::k8s
