@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import uuid
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from tests.kubernetes.conftest import MakeNode
 from tests.kubernetes.kubelet import Kubelet
 from tests.kubernetes.objects import await_phase
 
-from tests.conftest import BUILD, PATIENCE, PROGRAM, ROOT, reserved_port
+from tests.conftest import BUILD, PATIENCE, PROGRAM, ROOT, reserved_port, wait_until
 
 GOLDEN = sorted((ROOT / "tests/golden/kubernetes").glob("*.yaml"))
 PYTHON = BUILD / "venv/bin/python"
@@ -100,6 +101,8 @@ def test_torchrun_needs_no_options_in_the_pods_of_a_workload(
 @pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.stem)
 def test_a_real_server_accepts_the_manifests(api: Api, path: Path) -> None:
     kinds = {each["kind"] for each in yaml.safe_load_all(path.read_text())}
+    if "Namespace" in kinds:
+        pytest.skip("a dry run makes no namespace for the other objects")
     if absent := {"JobSet", "PodGroup"} & kinds:
         pytest.skip(f"the control plane has no {absent}")
     # 1.20 does not know `completionMode` of a Job, and checks all else.
@@ -108,6 +111,21 @@ def test_a_real_server_accepts_the_manifests(api: Api, path: Path) -> None:
         api.create("namespaces", "", {"metadata": {"name": "ml"}})
     told = kubectl(api, "apply", "--dry-run=server", *known, "-f", str(path))
     assert told.count("(server dry run)") == len(list(yaml.safe_load_all(path.read_text())))
+
+
+def test_a_real_server_makes_the_daemon(api: Api, tmp_path: Path) -> None:
+    name = f"daemon-{uuid.uuid4().hex[:8]}"
+    words = ["install", "--namespace", name, "--image", "registry.example/lockstep:0.1.0"]
+    done = subprocess.run(
+        [str(PROGRAM), "k8s", *words], text=True, capture_output=True, timeout=PATIENCE, check=True
+    )
+    manifests = tmp_path / "install.yaml"
+    manifests.write_text(done.stdout)
+    told = kubectl(api, "apply", "-f", str(manifests))
+    assert told.count(" created\n") == len(list(yaml.safe_load_all(done.stdout)))
+    # The controller of the Deployment has accepted its Pod.
+    [pod] = wait_until("a Pod of the daemon", lambda: api.list("pods", name)["items"])
+    assert pod["spec"]["serviceAccountName"] == "lockstep"
 
 
 @pytest.mark.parametrize(
