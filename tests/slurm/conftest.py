@@ -34,6 +34,13 @@ class SlurmCluster(Cluster):
         lines = self.slurm.ok("squeue", "-h", *wanted, "-o", "%i %k").splitlines()
         return [line.split()[0] for line in lines if f"lockstep {installation}:" in line]
 
+    def jobs_of(self, run: str) -> list[str]:
+        """The ids of the jobs of one run."""
+        installation = (self.home / "installation").read_text().strip()
+        lines = self.slurm.ok("squeue", "-h", "-t", "all", "-o", "%i %k").splitlines()
+        own = [line for line in lines if f"lockstep {installation}:" in line]
+        return [line.split()[0] for line in own if f":{run}." in line]
+
 
 @pytest.fixture(scope="session")
 def slurm() -> Iterator[Slurm]:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
+import subprocess
 from pathlib import Path
 
+import pytest
 from tests.slurm.conftest import SlurmCluster
 
 from tests.conftest import wait_until
@@ -110,3 +113,39 @@ def test_a_machine_without_the_programs_of_slurm_is_told_to_install_them(
     done = waiting.command("serve", "--engine", "slurm", "--shared", str(waiting.shared))
     assert done.returncode != 0
     assert "install Slurm's client programs" in done.stderr
+
+
+def test_a_run_waits_while_sbatch_is_missing(waiting: SlurmCluster, tmp_path: Path) -> None:
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    for program in Path("/usr/bin").iterdir():
+        if program.name != "sbatch":
+            (programs / program.name).symlink_to(program)
+    waiting.environment["PATH"] = str(programs)
+    waiting.start()
+    run = waiting.submit("--", "true")
+    wait_until("the reason is shown", lambda: "no program sbatch" in waiting.ok("why", run))
+    (programs / "sbatch").symlink_to("/usr/bin/sbatch")
+    assert waiting.ended(run)["state"] == "succeeded"
+    assert len(waiting.show(run)["attempts"]) == 1
+
+
+def test_a_full_shared_folder_is_the_reason_of_the_run(waiting: SlurmCluster) -> None:
+    size = 96 << 20
+    mount = ("mount", "-t", "tmpfs", "-o", f"size={size}", "lockstep-test", str(waiting.shared))
+    if subprocess.run(mount, capture_output=True, check=False).returncode != 0:
+        pytest.skip("this machine lets a test mount nothing")
+    try:
+        waiting.start()
+        filler = waiting.shared / "filler"
+        with contextlib.suppress(OSError):
+            filler.write_bytes(bytes(size))
+        run = waiting.submit("--rank-loss-retries", "0", "--", "true")
+        view = waiting.ended(run)
+        assert view["state"] == "failed"
+        assert "No space left on device" in view["reason"]
+        filler.unlink()
+        assert waiting.ended(waiting.submit("--", "true"))["state"] == "succeeded"
+        waiting.close()
+    finally:
+        subprocess.run(["umount", "--lazy", str(waiting.shared)], check=True)

@@ -6,6 +6,7 @@ import contextlib
 import os
 import signal
 import socket
+import stat
 import subprocess
 import tempfile
 from pathlib import Path
@@ -13,6 +14,7 @@ from pathlib import Path
 from tests.conftest import wait_until
 
 HOSTS = tuple(f"n{number}" for number in range(1, 9))
+GPU_HOSTS = ("g1", "g2")  # in the partition gpus alone
 CPUS = 4
 # A killed slurmd counts as down after this many seconds.
 SILENT_AFTER = 10
@@ -48,16 +50,34 @@ SlurmctldTimeout=10
 KillWait=5
 MinJobAge=300
 ReturnToService=2
+GresTypes=gpu
+PreemptType=preempt/partition_prio
+PreemptMode=CANCEL
 {nodes}
-PartitionName=all Nodes=n[1-8] Default=YES MaxTime=INFINITE State=UP OverSubscribe=NO
+PartitionName=all Nodes=n[1-8] Default=YES MaxTime=INFINITE State=UP OverSubscribe=NO GraceTime=20
 PartitionName=other Nodes=n[1-8] MaxTime=INFINITE State=UP
+PartitionName=urgent Nodes=n[1-8] MaxTime=INFINITE State=UP PriorityTier=9 PreemptMode=OFF
+PartitionName=gpus Nodes=g[1-2] MaxTime=INFINITE State=UP
 """
 
 TOPOLOGY = """\
 SwitchName=leaf1 Nodes=n[1-4]
-SwitchName=leaf2 Nodes=n[5-8]
+SwitchName=leaf2 Nodes=n[5-8],g[1-2]
 SwitchName=spine Switches=leaf[1-2]
 """
+
+
+# Their files are copies of /dev/null. Slurm counts no GPUs without files.
+GRES = """\
+NodeName=g1 Name=gpu Type=a100 File={folder}/gpu[0-1]
+NodeName=g2 Name=gpu File={folder}/gpu[2-3]
+"""
+PROPERTIES = {
+    **{f"n{number}": "Feature=red" for number in range(1, 5)},
+    **{f"n{number}": "Feature=blue,fast" for number in range(5, 9)},
+    "g1": "Gres=gpu:a100:2",
+    "g2": "Gres=gpu:2",
+}
 
 
 class Slurm:
@@ -72,7 +92,7 @@ class Slurm:
         self._configure()
         self.start_munge()
         self.start_controller()
-        for host in HOSTS:
+        for host in HOSTS + GPU_HOSTS:
             self.start_host(host)
         wait_until("every host of Slurm is idle", self._is_idle)
 
@@ -80,15 +100,15 @@ class Slurm:
         # Ports that are free now; others may take them before the daemons do.
         with contextlib.ExitStack() as held:
             ports: list[int] = []
-            for _ in range(len(HOSTS) + 1):
+            for _ in range(len(HOSTS + GPU_HOSTS) + 1):
                 holder = held.enter_context(socket.socket())
                 holder.bind(("127.0.0.1", 0))
                 ports.append(holder.getsockname()[1])
         machine = socket.gethostname().partition(".")[0]
         nodes = "\n".join(
             f"NodeName={host} NodeHostname={machine} NodeAddr=127.0.0.1 Port={port} CPUs={CPUS} "
-            "RealMemory=1000"
-            for host, port in zip(HOSTS, ports[1:], strict=True)
+            f"RealMemory=1000 {PROPERTIES[host]}"
+            for host, port in zip(HOSTS + GPU_HOSTS, ports[1:], strict=True)
         )
         text = CONFIG.format(
             machine=machine,
@@ -100,6 +120,9 @@ class Slurm:
         (self.folder / "state").mkdir()
         (self.folder / "slurm.conf").write_text(text)
         (self.folder / "topology.conf").write_text(TOPOLOGY)
+        (self.folder / "gres.conf").write_text(GRES.format(folder=self.folder))
+        for number in range(4):
+            os.mknod(self.folder / f"gpu{number}", 0o666 | stat.S_IFCHR, os.makedev(1, 3))
         key = self.folder / "munge.key"
         key.write_bytes(os.urandom(128))
         key.chmod(0o400)
@@ -135,8 +158,8 @@ class Slurm:
             )
 
     def _is_idle(self) -> bool:
-        states = self.call("sinfo", "-h", "-N", "-p", "all", "-o", "%t").stdout.split()
-        return states == ["idle"] * len(HOSTS)
+        states = self.call("sinfo", "-h", "-N", "-p", "all,gpus", "-o", "%t").stdout.split()
+        return states == ["idle"] * len(HOSTS + GPU_HOSTS)
 
     def call(self, *command: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(

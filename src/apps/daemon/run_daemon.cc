@@ -124,10 +124,11 @@ Result<DaemonContext> open_context(const host::Home& home, const ServeConfig& se
 }
 
 // While Slurm does not answer, the map is that of the last daemon.
-Result<map::ClusterMap> slurm_map(engine::SlurmCommands& slurm, const std::string& partition,
+Result<map::ClusterMap> slurm_map(engine::SlurmCommands& slurm,
+                                  const std::vector<engine::SlurmPartition>& partitions,
                                   const host::Home& home) {
   const auto file = home.folder / "slurm-map.yaml";
-  auto found = engine::discover_slurm(slurm, partition);
+  auto found = engine::discover_slurm(slurm, partitions);
   if (found) {
     TRY(write_file(file, map::dump_map(*found)));
     return found;
@@ -144,12 +145,13 @@ Result<void> open_slurm(DaemonContext& ground, const host::Home& home, const Ser
   const std::string& installation = ground.local_engine->installation();
   TRY(host::make_shared_marker(*served.shared));
   ground.node_home = host::shared_checkpoints(*served.shared) / installation;
-  engine::SlurmJobOptions options{.installation = installation,
-                                  .partition = served.slurm_partition.value_or(""),
-                                  .account = served.slurm_account.value_or(""),
-                                  .more = served.slurm_options.value_or(std::vector<std::string>()),
-                                  .program = TRY(engine::share_own_program(ground.node_home))};
-  ground.map = TRY(slurm_map(*slurm, options.partition, home));
+  engine::SlurmJobOptions options{
+      .installation = installation,
+      .partitions = TRY(engine::parse_slurm_partitions(served.slurm_partition.value_or(""))),
+      .account = served.slurm_account.value_or(""),
+      .more = served.slurm_options.value_or(std::vector<std::string>()),
+      .program = TRY(engine::share_own_program(ground.node_home))};
+  ground.map = TRY(slurm_map(*slurm, options.partitions, home));
   ground.slurm_engine = std::make_unique<engine::SlurmEngine>(
       engine::SlurmEngine::Setup{.slurm = slurm,
                                  .clock = ground.clock,

@@ -15,6 +15,7 @@
 #include "map/query.h"
 #include "net/http/url.h"
 #include "net/socket.h"
+#include "platform/engine/slurm/slurm_partitions.h"
 #include "text/convert.h"
 #include "text/json.h"
 
@@ -96,6 +97,7 @@ Result<void> check_engine(const ServeConfig& served) {
     return Error{Code::invalid,
                  "--slurm-partition, --slurm-account and --slurm-option are for --engine slurm"};
   if (!served.engine || served.engine == "local") return {};
+  if (served.slurm_partition) TRY(engine::parse_slurm_partitions(*served.slurm_partition));
   if (!hosts_join(served) && !is_slurm)
     return Error{Code::invalid,
                  format("--engine {}: there is none of that name: write local, hosts or slurm",

@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "comm/cost/costs.h"
+#include "map/grown_map.h"
 #include "map/query.h"
 #include "platform/controller/engine_news.h"
 #include "platform/controller/gang_of.h"
@@ -258,6 +259,18 @@ Result<void> Controller::update_hosts(const engine::EngineList& listed) {
   TRY(process_event(news.seen));
   for (const std::string& line : news.changes) LS_LOG(info, "{}", line);
   return {};
+}
+
+// Hosts that are new at the engine. Its map is the same object until it changes.
+void Controller::update_map(const engine::EngineList& listed) {
+  if (!listed.map || listed.map == seen_map_) return;
+  seen_map_ = listed.map;
+  map::ClusterMap grown = map::grown_map(state().map, *listed.map);
+  if (grown == state().map) return;
+  LS_LOG(info, "the map has {} hosts now, it had {}", map::hosts(grown).size(),
+         map::hosts(state().map).size());
+  decider_.set_map(std::move(grown));
+  costs_ = costs_text(state().map);
 }
 
 Result<void> Controller::update_orphans(const engine::EngineList& listed) {
@@ -661,6 +674,7 @@ void Controller::poll_engine() {
       setup_.clock.now() - listening_since_ >= state().settings.host_silent_after;
   silent_hosts_ = listed && has_listened ? silent_hosts(state(), *listed) : std::set<std::string>();
   if (!listed) return;
+  update_map(*listed);
   auto news = news_of_nodes(state(), awaited, *listed);
   for (const model::NodeId& node : ended_given_up_nodes(state(), setup_.engine.name(), *listed))
     news.emplace_back(model::NodeSeen{node, {.phase = model::NodePhase::gone}});

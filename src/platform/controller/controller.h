@@ -144,6 +144,7 @@ class Controller {
   void submit_missing_gangs(const engine::EngineList& listed);
   bool is_to_submit(const model::Attempt& attempt, const engine::EngineList& listed) const;
   bool is_of_engine(const std::string& engine) const;
+  void update_map(const engine::EngineList& listed);
   Result<void> update_hosts(const engine::EngineList& listed);
   Result<void> update_orphans(const engine::EngineList& listed);
   Result<void> take_back_nodes(const engine::EngineList& listed);
@@ -196,6 +197,7 @@ class Controller {
   Duration next_drop_{};                      // when ended runs are dropped from the state
   std::optional<Duration>
       store_refused_at_;  // when the store last refused a change; none: it accepts changes
+  std::shared_ptr<const map::ClusterMap> seen_map_;  // of the last list; null: none
   RateLimitedLog problem_log_;
 };
 

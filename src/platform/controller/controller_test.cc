@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/temporary_folder_for_test.h"
 #include "comm/cost/costs.h"
+#include "map/query.h"
 #include "platform/store/memory_history_for_test.h"
 #include "platform/store/memory_store_for_test.h"
 #include "platform/store/sql_store.h"
@@ -81,6 +82,7 @@ class FakeEngine : public engine::Engine {
     for (const model::NodeName& node : there)
       all.emplace(node, model::Observation{.has_agent = !agentless.contains(node.id)});
     engine::EngineList listed{.nodes = {}, .unavailable = unavailable};
+    listed.map = map;
     for (const auto& [node, observation] : all)
       listed.nodes.push_back({.node = node, .seen = observation, .record = record_of(node)});
     return listed;
@@ -104,6 +106,7 @@ class FakeEngine : public engine::Engine {
   std::map<model::NodeName, model::Observation> seen;  // what the list says besides
   std::vector<engine::Gang> submissions;
   std::map<std::string, std::string> unavailable;
+  std::shared_ptr<const map::ClusterMap> map;
   Duration submit_time{};
   std::set<model::NodeId> agentless;
   std::vector<host::LaunchSpec> launches;
@@ -216,6 +219,25 @@ TEST_F(ControllerTest, LaunchesCarryTheCostsThatWereMeasuredUnlessTheUserHasHisO
   spec.env = {{"LOCKSTEP_COSTS", "mine"}};
   ASSERT_TRUE(controller_->submit(spec, {}));
   EXPECT_EQ(engine_.launches.back().env, spec.env);
+}
+
+TEST_F(ControllerTest, AHostThatIsNewAtTheEngineTakesRunsAtOnce) {
+  const std::size_t before = map::hosts(controller_->state().map).size();
+  map::ClusterMap seen = two_hosts();
+  map::Leaf& leaf = seen.pods[0].leaves[0];
+  leaf.hosts = {leaf.hosts[0]};
+  leaf.hosts[0].id = "new";
+  engine_.map = std::make_shared<const map::ClusterMap>(seen);
+  const model::RunId waiting =
+      controller_->submit(spec_of(static_cast<int>(before), 2), {}).value();
+  const model::RunId next = controller_->submit(spec_of(1, 2), {}).value();
+  EXPECT_EQ(run(waiting).state, model::RunState::starting);
+  EXPECT_EQ(run(next).state, model::RunState::queued);
+  tick();
+  tick();
+  EXPECT_EQ(map::hosts(controller_->state().map).size(), before + 1);
+  ASSERT_EQ(run(next).state, model::RunState::starting);
+  EXPECT_EQ(controller_->state().nodes.at(nodes(next)[0]).host, "new");
 }
 
 TEST_F(ControllerTest, LaunchesNameNoIslandsOfAHostThatHasOne) {

@@ -16,6 +16,7 @@
 
 #include "base/result.h"
 #include "base/units.h"
+#include "map/map.h"
 #include "platform/core/model/ids.h"
 #include "platform/core/model/observation.h"
 #include "platform/engine/gang.h"
@@ -56,6 +57,8 @@ struct EngineList {
   std::optional<std::set<std::string>> answered{};
   // The hosts that can be asked and take no node now, and why.
   std::map<std::string, std::string> unfit{};
+  // The map of the hosts that the engine sees now; null: it makes no map.
+  std::shared_ptr<const map::ClusterMap> map{};
 
   // Empty: it can be asked.
   std::string why_unavailable(const std::string& host) const;

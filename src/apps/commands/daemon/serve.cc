@@ -290,11 +290,13 @@ ServeOptions add_bounds(CLI::App& command, ServeFlags& flags) {
 }
 
 ServeOptions add_slurm_options(CLI::App& command, ServeFlags& flags) {
-  auto* partition = command
-                        .add_option("--slurm-partition", flags.slurm_partition,
-                                    "with --engine slurm: the partition whose hosts runs use "
-                                    "(default: that of Slurm)")
-                        ->type_name("NAME");
+  auto* partition =
+      command
+          .add_option("--slurm-partition", flags.slurm_partition,
+                      "with --engine slurm: the partition whose hosts runs use, or one "
+                      "for each kind of device: gpu=NAME,core=NAME (default: that of "
+                      "Slurm)")
+          ->type_name("NAME");
   auto* account = command
                       .add_option("--slurm-account", flags.slurm_account,
                                   "with --engine slurm: the account of the jobs")

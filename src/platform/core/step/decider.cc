@@ -29,6 +29,11 @@ void Decider::discard() {
   proposed_ = false;
 }
 
+void Decider::set_map(map::ClusterMap map) {
+  state_.map = std::move(map);
+  discard();
+}
+
 void Decider::add_ended_run(const model::RunRows& rows) {
   if (proposed_) discard();
   model::add_ended_run(state_, rows);

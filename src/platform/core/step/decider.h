@@ -47,6 +47,8 @@ class Decider {
   void set_run_numbers(const std::map<std::string, std::int64_t>& numbers) {
     state_.numbers = numbers;
   }
+  // The hosts that the engine sees, if no row has them (map/grown_map.h).
+  void set_map(map::ClusterMap map);
   void set_engine_has_listed() { state_.engine_has_listed = true; }
   // Ended runs, which affect no decision but those about themselves, and come from the store when
   // needed (model/ended_runs.h).

@@ -14,6 +14,9 @@ namespace {
 
 constexpr std::string_view kCommentPrefix = "lockstep ";
 constexpr std::string_view kNodesField = " nodes=";
+// The steps get SIGTERM so long before the end of the job by its time limit: the agents end their
+// ranks, which save. Slurm may send it up to a minute earlier.
+constexpr std::string_view kWarningSignal = "--signal=TERM@90";
 constexpr int kJobNodesMax = 100'000;  // a damaged comment must not take all memory
 
 // For bash: 'a'\''b'.
@@ -98,6 +101,7 @@ std::vector<std::string> sbatch_command(const SlurmJobRequest& job,
       "--ntasks-per-node=1",
       format("--cpus-per-task={}", job.cores),
       format("--time={}", minutes),
+      std::string(kWarningSignal),
       "--chdir=/",
       "--open-mode=append",
       "--output=" + job_output_file(job.folder).string()};
@@ -105,7 +109,7 @@ std::vector<std::string> sbatch_command(const SlurmJobRequest& job,
   const auto add = [&](std::string_view name, const std::string& value) {
     if (!value.empty()) words.push_back(format("--{}={}", name, value));
   };
-  add("partition", options.partition);
+  add("partition", job.partition);
   add("account", options.account);
   words.insert(words.end(), options.more.begin(), options.more.end());
   add("partition", job.asked.partition.value_or(""));

@@ -11,13 +11,15 @@
 #include "base/units.h"
 #include "platform/core/model/ids.h"
 #include "platform/core/model/slurm_request.h"
+#include "platform/engine/slurm/slurm_partitions.h"
 
 namespace lockstep::engine {
 
 // The properties that all jobs of a daemon have in common.
 struct SlurmJobOptions {
-  std::string installation;  // of the daemon's folder
-  std::string partition, account;
+  std::string installation;                // of the daemon's folder
+  std::vector<SlurmPartition> partitions;  // of the hosts; none: Slurm's default one
+  std::string account;
   std::vector<std::string> more;  // further arguments of sbatch
   std::filesystem::path program;  // that every host sees
 };
@@ -33,6 +35,7 @@ struct SlurmJobRequest {
   std::vector<SlurmJobNode> nodes{};  // not empty
   int cores = 1, gpus = 0;            // of each node
   Duration time_limit{};
+  std::string partition{};         // of its hosts; empty: Slurm's default one
   model::SlurmRequest asked{};     // by the run, instead of the daemon's own options
   std::filesystem::path folder{};  // the attempt's, for the script and its output
 };

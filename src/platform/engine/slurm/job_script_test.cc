@@ -15,12 +15,13 @@ SlurmJobRequest job_of_two() {
           .cores = 4,
           .gpus = 2,
           .time_limit = std::chrono::seconds(90),
+          .partition = "gpus",
           .folder = "/shared/a 'b'"};
 }
 
 SlurmJobOptions job_options() {
   return {.installation = "cafe",
-          .partition = "gpus",
+          .partitions = {},
           .account = "team",
           .more = {"--qos=high"},
           .program = "/shared/bin/lockstep"};
@@ -36,10 +37,10 @@ TEST(JobScript, ACommentNamesTheAttemptAndTheInstallation) {
 
 TEST(JobScript, TheJobHasTheHostsAndDevicesOfTheGang) {
   const auto words = sbatch_command(job_of_two(), job_options());
-  for (const char* word :
-       {"--parsable", "--no-requeue", "--no-kill", "--nodes=2", "--nodelist=n1,n2",
-        "--cpus-per-task=4", "--gres=gpu:2", "--time=2", "--partition=gpus", "--account=team",
-        "--qos=high", "--comment=lockstep cafe:0123456789abcdef:demo/7.2 nodes=2"})
+  for (const char* word : {"--parsable", "--no-requeue", "--no-kill", "--nodes=2",
+                           "--nodelist=n1,n2", "--cpus-per-task=4", "--gres=gpu:2", "--time=2",
+                           "--signal=TERM@90", "--partition=gpus", "--account=team", "--qos=high",
+                           "--comment=lockstep cafe:0123456789abcdef:demo/7.2 nodes=2"})
     EXPECT_NE(std::ranges::find(words, word), words.end()) << word;
   EXPECT_EQ(words.back(), "/shared/a 'b'/slurm.sh");
 }

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/os/files.h"
 #include "platform/engine/local/agent_program.h"
+#include "platform/engine/slurm/shared_program.h"
 #include "platform/engine/slurm/slurm_map.h"
 #include "platform/host/node_files.h"
 
@@ -84,6 +85,7 @@ Result<EngineList> SlurmEngine::list() {
                         problem_.empty() ? "no answer yet" : problem_)};
   EngineList listed{.nodes = jobs_.nodes};
   listed.unfit = unfit_;
+  listed.map = map_;
   for (const auto& [attempt, submission] : submissions_)
     if (!jobs_.attempts.contains(attempt)) add_submission(submission, listed.nodes);
   std::ranges::sort(listed.nodes, {}, &ListedNode::node);
@@ -131,14 +133,44 @@ void SlurmEngine::work() {
     refresh();
     execute_kills();
     submit_next();
-    const Lock lock(mutex_);
-    const auto next = Deadline::after(interval());
-    const std::size_t kills = kills_.size(), submissions = submissions_.size();
-    while (!ending_ && kills_.size() == kills && submissions_.size() == submissions &&
-           changed_.wait_until(mutex_, next)) {
-    }
-    if (ending_) return;
+    remove_old_programs();
+    if (!wait_for_work()) return;
   }
+}
+
+// False: the engine ends. A node that has ended is listed at once, since others wait for its
+// devices.
+bool SlurmEngine::wait_for_work() {
+  std::optional<Deadline> next;
+  for (;;) {
+    {
+      const Lock lock(mutex_);
+      if (!next) next = Deadline::after(interval());
+      const auto slice = Deadline::after(std::min(next->remaining(), setup_.end_interval));
+      const std::size_t kills = kills_.size(), submissions = submissions_.size();
+      while (!ending_ && kills_.size() == kills && submissions_.size() == submissions &&
+             changed_.wait_until(mutex_, slice)) {
+      }
+      if (ending_) return false;
+      if (next->passed() || kills_.size() != kills || submissions_.size() != submissions)
+        return true;
+    }
+    if (std::ranges::any_of(ends_, file_exists)) return true;
+  }
+}
+
+// Once none of the installation's jobs runs or waits: agents may run older programs.
+void SlurmEngine::remove_old_programs() {
+  if (!old_programs_) return;
+  {
+    const Lock lock(mutex_);
+    const bool has_live = std::ranges::any_of(jobs_.nodes, [](const ListedNode& node) {
+      return node.seen.phase != model::NodePhase::gone;
+    });
+    if (jobs_.number == 0 || has_live) return;
+  }
+  remove_other_programs(setup_.home, setup_.options.program);
+  old_programs_ = false;
 }
 
 void SlurmEngine::refresh() {
@@ -156,17 +188,32 @@ void SlurmEngine::refresh() {
   publish(std::move(jobs));
 }
 
+void SlurmEngine::read_new_switches(const std::vector<SlurmHost>& hosts) {
+  const std::size_t before = known_hosts_.size();
+  for (const SlurmHost& host : hosts) known_hosts_.insert(host.name);
+  if (known_hosts_.size() != before) switches_ = list_slurm_switches(*setup_.slurm);
+}
+
 Result<void> SlurmEngine::read_hosts() {
-  auto hosts = TRY(list_slurm_hosts(*setup_.slurm, setup_.options.partition));
+  auto hosts = TRY(list_slurm_hosts(*setup_.slurm, setup_.options.partitions));
+  read_new_switches(hosts);
   std::map<std::string, std::string> unfit;
+  for (const std::string& name : known_hosts_)
+    if (std::ranges::find(hosts, name, &SlurmHost::name) == hosts.end())
+      unfit.emplace(name, "Slurm no longer has it in the partition");
   for (const SlurmHost& host : hosts)
     if (std::string reason = why_slurm_closed(host); !reason.empty())
       unfit.emplace(host.name, std::move(reason));
+  map::ClusterMap map = map_of_slurm(hosts, switches_);
+  if (auto checked = map::check(map); !checked && !map.pods.empty())
+    return std::move(checked).error().with_context("the hosts of Slurm make no map");
   hosts_ = std::move(hosts);
   next_hosts_ = Deadline::after(setup_.hosts_interval);
   young_hosts_ = Deadline::after(setup_.calm_interval);
   const Lock lock(mutex_);
   unfit_ = std::move(unfit);
+  if (!map.pods.empty() && (!map_ || *map_ != map))
+    map_ = std::make_shared<const map::ClusterMap>(std::move(map));
   return {};
 }
 
@@ -235,8 +282,11 @@ Result<SlurmEngine::Jobs> SlurmEngine::read_jobs() {
   if (next_hosts_.passed() || has_news || (is_pending && young_hosts_.passed())) TRY(read_hosts());
   lost_ = std::move(lost);
   Jobs found;
+  ends_.clear();
   for (const auto& [attempt, job] : jobs) {
     found.attempts.insert(attempt);
+    const model::NodeName first{attempt.generation, {attempt.id, 0}};
+    if (step_of(job, 0)) ends_.push_back(step_end_file(host::node_folder(setup_.home, first)));
     for (int index = 0; index < job.host_count; ++index)
       add_node({attempt.generation, {attempt.id, index}}, job, step_of(job, index), found);
   }
@@ -351,6 +401,7 @@ Result<std::int64_t> SlurmEngine::submit_job(const Gang& gang) {
   SlurmJobRequest job{.attempt = gang.attempt,
                       .time_limit = gang.program.time_left + kJobTimeMargin,
                       .asked = gang.slurm.value_or(model::SlurmRequest())};
+  std::set<std::string> partitions;
   for (const NodePlacement& placement : gang.nodes) {
     const host::LaunchSpec launch = launch_spec(gang, placement, setup_.home);
     if (has_started(launch.node_folder))
@@ -360,6 +411,7 @@ Result<std::int64_t> SlurmEngine::submit_job(const Gang& gang) {
     job.nodes.push_back({placement.index, placement.host, launch.node_folder});
     job.folder = std::filesystem::path(launch.node_folder).parent_path();
     const auto host = std::ranges::find(hosts_, placement.host, &SlurmHost::name);
+    if (host != hosts_.end()) partitions.insert(host->partition);
     const int devices = gang.devices_per_node;
     job.cores = devices;
     if (!placement.gpus) continue;
@@ -367,6 +419,12 @@ Result<std::int64_t> SlurmEngine::submit_job(const Gang& gang) {
     if (host != hosts_.end() && host->gpus > 0)
       job.cores = std::max(1, host->cores * devices / host->gpus);
   }
+  if (partitions.size() > 1)
+    return Error{Code::invalid,
+                 format("its hosts are in several partitions of Slurm ({}), and a job has one: ask "
+                        "for one kind of device by --device-kind",
+                        joined(partitions, ", "))};
+  if (!partitions.empty()) job.partition = *partitions.begin();
   TRY(write_file(job_script_file(job.folder), job_script(job, setup_.options)));
   return parse_submitted_job(TRY(setup_.slurm->run(sbatch_command(job, setup_.options))));
 }

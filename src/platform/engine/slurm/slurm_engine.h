@@ -35,7 +35,8 @@ class SlurmEngine : public Engine {
     Duration first_interval = std::chrono::milliseconds(500);  // after a submission
     Duration busy_interval = std::chrono::seconds(2);  // between two lists while nodes start or end
     Duration calm_interval = std::chrono::seconds(5);
-    Duration hosts_interval = std::chrono::seconds(30);  // between two lists of the hosts
+    Duration end_interval = std::chrono::milliseconds(500);  // to look whether a node has ended
+    Duration hosts_interval = std::chrono::seconds(30);      // between two lists of the hosts
     Duration list_age_max = std::chrono::seconds(30);
   };
   explicit SlurmEngine(Setup setup);
@@ -76,12 +77,15 @@ class SlurmEngine : public Engine {
 
   // In the thread:
   void work() LS_EXCLUDES(mutex_);
+  bool wait_for_work() LS_EXCLUDES(mutex_);
+  void remove_old_programs() LS_EXCLUDES(mutex_);
   void refresh() LS_EXCLUDES(mutex_);
   Result<Jobs> read_jobs() LS_EXCLUDES(mutex_);
   Result<OwnJobs> read_own_jobs();
   void read_files(const OwnJobs& jobs);
   Result<Steps> read_steps(const OwnJobs& jobs);
   Result<void> read_hosts() LS_EXCLUDES(mutex_);
+  void read_new_switches(const std::vector<SlurmHost>& hosts);
   void add_node(const model::NodeName& node, const SlurmJob& job, const SlurmStep* step,
                 Jobs& jobs) const;
   SlurmNodeFiles files_of(const model::NodeName& node);
@@ -103,10 +107,14 @@ class SlurmEngine : public Engine {
 
   // Only the thread uses these:
   std::vector<SlurmHost> hosts_;
+  std::vector<SlurmSwitch> switches_;                    // as of the last new host
+  std::set<std::string> known_hosts_;                    // all that were ever listed
   Deadline next_hosts_ = Deadline::after(Duration(0));   // when they are listed again
   Deadline young_hosts_ = Deadline::after(Duration(0));  // not before this, even if one failed
   std::map<model::NodeName, std::shared_ptr<const LaunchRecord>> records_;
   std::map<model::NodeName, SlurmNodeFiles> files_;
+  std::vector<std::filesystem::path> ends_;  // that the first node of each running job will write
+  bool old_programs_ = true;                 // they may be there
   std::set<model::NodeName> lost_;  // of the last list: they had an agent, and have no step
 
   Mutex mutex_;  // guards what follows
@@ -117,6 +125,7 @@ class SlurmEngine : public Engine {
   std::int64_t lists_begun_ LS_GUARDED_BY(mutex_) = 0;
   Jobs jobs_ LS_GUARDED_BY(mutex_);
   std::map<std::string, std::string> unfit_ LS_GUARDED_BY(mutex_);
+  std::shared_ptr<const map::ClusterMap> map_ LS_GUARDED_BY(mutex_);
   Time answered_ LS_GUARDED_BY(mutex_);        // when Slurm last answered, or the start
   std::string problem_ LS_GUARDED_BY(mutex_);  // of the last list; empty: none
 

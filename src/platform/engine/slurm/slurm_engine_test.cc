@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <functional>
+#include <utility>
 
 #include <gtest/gtest.h>
 
+#include "base/os/files.h"
+#include "map/query.h"
 #include "platform/engine/local/eventually_for_test.h"
 #include "platform/host/node_files.h"
 
@@ -19,7 +22,7 @@ class FakeSlurm : public SlurmCommands {
     calls_.push_back(command);
     if (!away_.empty()) return Error{Code::unavailable, away_};
     if (command[0] == "squeue") return command[2] == "-s" ? steps_ : jobs_;
-    if (command[0] == "sinfo") return std::string("n1|idle|(null)|4|1000|n1|none\n");
+    if (command[0] == "sinfo") return hosts_;
     if (command[0] != "sbatch") return std::string();
     for (const std::string& word : command)
       if (word.starts_with("--comment=")) comment_ = word.substr(10);
@@ -42,6 +45,15 @@ class FakeSlurm : public SlurmCommands {
     jobs_ = "7|" + state + "|None|n1|1|" + comment_ + "\n";
     steps_ = steps;
   }
+  void set_hosts(const std::string& lines) {
+    const Lock lock(mutex_);
+    hosts_ = lines;
+  }
+  // squeue shows one more job of the attempt.
+  void add_job(const std::string& id) {
+    const Lock lock(mutex_);
+    jobs_ += id + "|PENDING|Resources||1|" + comment_ + "\n";
+  }
   std::ptrdiff_t count(const std::string& program) {
     const Lock lock(mutex_);
     return std::ranges::count_if(calls_, [&](const auto& call) { return call[0] == program; });
@@ -55,6 +67,7 @@ class FakeSlurm : public SlurmCommands {
   Mutex mutex_;
   std::vector<std::vector<std::string>> calls_;
   std::string away_, jobs_, steps_, comment_;
+  std::string hosts_ = "n1|idle|(null)|4|1000|n1|all|(null)|none\n";
   Result<std::string> answer_ = std::string("7");
   bool accepts_ = true;
 };
@@ -66,20 +79,24 @@ class SlurmEngineTest : public testing::Test {
               ("slurm_engine_test-" + std::to_string(::getpid()))) {}
   ~SlurmEngineTest() override { std::filesystem::remove_all(home_); }
 
-  std::unique_ptr<SlurmEngine> make_engine() {
-    return std::make_unique<SlurmEngine>(
-        SlurmEngine::Setup{.slurm = slurm_,
-                           .clock = clock_,
-                           .options = {.installation = "cafe",
-                                       .partition = "all",
-                                       .account = "",
-                                       .more = {},
-                                       .program = "/shared/lockstep"},
-                           .home = home_,
-                           .first_interval = std::chrono::milliseconds(5),
-                           .busy_interval = std::chrono::milliseconds(5),
-                           .calm_interval = std::chrono::milliseconds(5),
-                           .list_age_max = std::chrono::milliseconds(200)});
+  std::unique_ptr<SlurmEngine> make_engine(Duration calm_interval = std::chrono::milliseconds(5),
+                                           std::vector<SlurmPartition> partitions = {
+                                               {.name = "all"}}) {
+    return std::make_unique<SlurmEngine>(SlurmEngine::Setup{
+        .slurm = slurm_,
+        .clock = clock_,
+        .options = {.installation = "cafe",
+                    .partitions = std::move(partitions),
+                    .account = "",
+                    .more = {},
+                    .program = "/shared/lockstep"},
+        .home = home_,
+        .first_interval = std::chrono::milliseconds(5),
+        .busy_interval = std::chrono::milliseconds(5),
+        .calm_interval = calm_interval,
+        .end_interval = std::chrono::milliseconds(5),
+        .hosts_interval = std::chrono::milliseconds(20),
+        .list_age_max = std::max(calm_interval * 2, Duration(std::chrono::milliseconds(200)))});
   }
   Gang gang_of_one() const {
     Gang gang;
@@ -168,6 +185,73 @@ TEST_F(SlurmEngineTest, WhileSlurmIsAwayTheListFailsAndSaysSinceWhen) {
   EXPECT_TRUE(error.message.starts_with("slurmctld has not answered since ")) << error.message;
   slurm_->set_away("");
   EXPECT_TRUE(reaches(*engine, model::NodePhase::pending, "Resources"));
+}
+
+TEST_F(SlurmEngineTest, TheYoungerOfTwoJobsOfAnAttemptIsCancelled) {
+  const auto engine = make_engine();
+  engine->submit(gang_of_one());
+  EXPECT_TRUE(reaches(*engine, model::NodePhase::pending, "Resources"));
+  slurm_->add_job("8");
+  EXPECT_TRUE(eventually([&] { return slurm_->was_called({"scancel", "8"}); }));
+  EXPECT_FALSE(slurm_->was_called({"scancel", "7"}));
+  EXPECT_EQ(engine->list()->nodes.size(), 1u);
+}
+
+TEST_F(SlurmEngineTest, ANodeThatHasEndedIsListedAtOnce) {
+  const auto engine = make_engine(std::chrono::minutes(5));
+  engine->submit(gang_of_one());
+  EXPECT_TRUE(reaches(*engine, model::NodePhase::pending, "Resources"));
+  slurm_->set_job("RUNNING", "7.0|node-0|n1\n");
+  EXPECT_TRUE(reaches(*engine, model::NodePhase::present));
+  const auto folder = host::node_folder(home_, node_);
+  ASSERT_TRUE(write_file(host::NodeFiles{folder}.lock(), ""));
+  slurm_->set_job("COMPLETED", "");
+  ASSERT_TRUE(write_file(step_end_file(folder), "0"));
+  EXPECT_TRUE(reaches(*engine, model::NodePhase::gone));
+}
+
+TEST_F(SlurmEngineTest, ANewHostIsOnTheMapAndOneThatIsGoneTakesNoRun) {
+  const auto engine = make_engine();
+  const auto sees = [&](const std::string& host) {
+    return eventually([&] {
+      const auto listed = engine->list();
+      return listed && listed->map && map::find_host(*listed->map, host) != nullptr;
+    });
+  };
+  EXPECT_TRUE(sees("n1"));
+  slurm_->set_hosts("n2|idle|(null)|4|1000|n2|all|(null)|none\n");
+  EXPECT_TRUE(sees("n2"));
+  EXPECT_EQ(engine->list()->why_closed("n1"), "Slurm no longer has it in the partition");
+}
+
+TEST_F(SlurmEngineTest, AMissingProgramOfSlurmKeepsTheRunWithAReason) {
+  slurm_->set_answer(Error{Code::not_found, "there is no program sbatch"}, false);
+  const auto engine = make_engine();
+  engine->submit(gang_of_one());
+  EXPECT_TRUE(reaches(*engine, model::NodePhase::pending, "there is no program sbatch"));
+}
+
+TEST_F(SlurmEngineTest, WithoutAFolderForItsFilesARunWaitsWithAReason) {
+  ASSERT_TRUE(make_folders(home_));
+  ASSERT_TRUE(write_file(home_ / "runs", "a file in the place of the folder"));
+  const auto engine = make_engine();
+  engine->submit(gang_of_one());
+  EXPECT_TRUE(reaches(*engine, model::NodePhase::pending, "making the folder"));
+  EXPECT_EQ(slurm_->count("sbatch"), 0);
+}
+
+TEST_F(SlurmEngineTest, AGangOnHostsOfTwoPartitionsIsRefused) {
+  slurm_->set_hosts(
+      "n1|idle|(null)|4|1000|n1|cpu|(null)|none\n"
+      "n2|idle|gpu:4|4|1000|n2|a100|(null)|none\n");
+  const auto engine = make_engine(std::chrono::milliseconds(5),
+                                  {{"a100", map::DeviceKind::gpu}, {"cpu", map::DeviceKind::core}});
+  Gang gang = gang_of_one();
+  gang.nodes.push_back(gang.nodes[0]);
+  gang.nodes[1].index = 1;
+  gang.nodes[1].host = "n2";
+  engine->submit(gang);
+  EXPECT_TRUE(reaches(*engine, model::NodePhase::gone, "several partitions of Slurm (a100, cpu)"));
 }
 
 TEST_F(SlurmEngineTest, APendingNodeIsKilledWithItsJobAndARunningOneByItsStep) {

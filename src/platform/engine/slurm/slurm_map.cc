@@ -7,9 +7,24 @@
 
 #include "base/format.h"
 #include "base/units.h"
+#include "map/labels.h"
+#include "platform/core/model/slurm_labels.h"
 
 namespace lockstep::engine {
 namespace {
+
+// Names that are no words, and those beyond the most labels of a host, are left out.
+map::Labels labels_of_slurm_host(const SlurmHost& slurm) {
+  map::Labels labels;
+  const auto add = [&](const std::string& key) {
+    const map::Labels one{{key, std::string(model::kSlurmLabelValue)}};
+    if (labels.size() < map::kLabelsMax && map::check_labels(one))
+      labels.insert(one.begin(), one.end());
+  };
+  for (const std::string& name : slurm.partitions) add(model::slurm_partition_label(name));
+  for (const std::string& name : slurm.features) add(model::slurm_feature_label(name));
+  return labels;
+}
 
 map::Host map_host_of(const SlurmHost& slurm) {
   map::Host host;
@@ -17,6 +32,7 @@ map::Host map_host_of(const SlurmHost& slurm) {
   if (slurm.address != slurm.name) host.address = slurm.address;
   if (slurm.memory_mib > 0) host.memory = Bytes(slurm.memory_mib << 20);
   host.cores = slurm.cores;
+  host.labels = labels_of_slurm_host(slurm);
   const bool has_gpus = slurm.gpus > 0;
   map::Island island;
   for (int number = 0; number < (has_gpus ? slurm.gpus : slurm.cores); ++number)
@@ -37,10 +53,11 @@ std::string top_of(std::string name, const std::map<std::string, std::string>& a
   return name;
 }
 
-Result<std::string> find_slurm_partition(SlurmCommands& slurm, const std::string& wanted) {
+Result<std::vector<SlurmPartition>> find_slurm_partitions(
+    SlurmCommands& slurm, const std::vector<SlurmPartition>& wanted) {
   if (!wanted.empty()) return wanted;
   std::string found = default_slurm_partition(TRY(slurm.run({"sinfo", "-h", "-o", "%P"})));
-  if (!found.empty()) return found;
+  if (!found.empty()) return std::vector<SlurmPartition>{{.name = std::move(found)}};
   return Error{Code::invalid,
                "Slurm has no default partition: choose one with --slurm-partition NAME"};
 }
@@ -55,12 +72,16 @@ map::ClusterMap map_of_slurm(const std::vector<SlurmHost>& hosts,
     if (one.level == 0)
       for (const std::string& host : one.hosts) leaf_of[host] = one.name;
   }
+  // A gang is in one pod if it can be, and its job must be in one partition.
+  const bool has_partitions = std::ranges::any_of(
+      hosts, [&](const SlurmHost& host) { return host.partition != hosts.front().partition; });
   std::map<std::string, std::map<std::string, map::Leaf>> pods;
   for (const SlurmHost& host : hosts) {
     if (host.gpus == 0 && host.cores == 0) continue;
     const auto leaf = leaf_of.find(host.name);
     const std::string name = leaf == leaf_of.end() ? "hosts" : leaf->second;
-    map::Leaf& found = pods[leaf == leaf_of.end() ? "slurm" : top_of(name, above)][name];
+    const std::string top = leaf == leaf_of.end() ? "slurm" : top_of(name, above);
+    map::Leaf& found = pods[has_partitions ? format("{}-{}", host.partition, top) : top][name];
     found.name = name;
     found.hosts.push_back(map_host_of(host));
   }
@@ -76,23 +97,29 @@ map::ClusterMap map_of_slurm(const std::vector<SlurmHost>& hosts,
 }
 
 Result<std::vector<SlurmHost>> list_slurm_hosts(SlurmCommands& slurm,
-                                                const std::string& partition) {
-  const std::string name = TRY(find_slurm_partition(slurm, partition));
-  return parse_slurm_hosts(
-      TRY(slurm.run({"sinfo", "-h", "-N", "-p", name, "-o", std::string(kHostFormat)})));
+                                                const std::vector<SlurmPartition>& partitions) {
+  const auto used = TRY(find_slurm_partitions(slurm, partitions));
+  return hosts_of_partitions(parse_slurm_hosts(TRY(slurm.run(
+                                 {"sinfo", "-h", "-a", "-N", "-o", std::string(kHostFormat)}))),
+                             used);
 }
 
-Result<map::ClusterMap> discover_slurm(SlurmCommands& slurm, const std::string& partition) {
-  const auto hosts = TRY(list_slurm_hosts(slurm, partition));
-  // Without a topology some versions answer with an error.
+// Without a topology some versions answer with an error.
+std::vector<SlurmSwitch> list_slurm_switches(SlurmCommands& slurm) {
   const auto topology = slurm.run({"scontrol", "show", "topology"});
-  map::ClusterMap map =
-      map_of_slurm(hosts, parse_slurm_switches(topology ? *topology : std::string()));
-  if (map.pods.empty())
-    return Error{Code::invalid,
-                 format("Slurm's partition {} has no hosts; `sinfo` lists the partitions",
-                        partition.empty() ? "by default" : "'" + partition + "'")};
-  return map;
+  return parse_slurm_switches(topology ? *topology : std::string());
+}
+
+Result<map::ClusterMap> discover_slurm(SlurmCommands& slurm,
+                                       const std::vector<SlurmPartition>& partitions) {
+  const auto hosts = TRY(list_slurm_hosts(slurm, partitions));
+  map::ClusterMap map = map_of_slurm(hosts, list_slurm_switches(slurm));
+  if (!map.pods.empty()) return map;
+  std::vector<std::string> names;
+  for (const SlurmPartition& one : partitions) names.push_back(format("'{}'", one.name));
+  return Error{Code::invalid,
+               format("Slurm's partition {} has no hosts; `sinfo` lists the partitions",
+                      names.empty() ? "by default" : joined(names, " or "))};
 }
 
 }  // namespace lockstep::engine

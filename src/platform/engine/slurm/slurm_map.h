@@ -8,16 +8,22 @@
 #include "map/map.h"
 #include "platform/engine/slurm/slurm_commands.h"
 #include "platform/engine/slurm/slurm_output.h"
+#include "platform/engine/slurm/slurm_partitions.h"
 
 namespace lockstep::engine {
 
 // A leaf for each leaf switch, a pod for each switch that has no switch above it. Without switches
-// all hosts are in one leaf. A host's devices are its GPUs, or its cores if it has none.
+// all hosts are in one leaf. Each partition that is used has pods of its own. A host's devices are
+// its GPUs, or its cores if it has none; its labels are its partitions and features.
 map::ClusterMap map_of_slurm(const std::vector<SlurmHost>& hosts,
                              const std::vector<SlurmSwitch>& switches);
 
-// Those of the partition; empty: of Slurm's default one.
-Result<std::vector<SlurmHost>> list_slurm_hosts(SlurmCommands& slurm, const std::string& partition);
-Result<map::ClusterMap> discover_slurm(SlurmCommands& slurm, const std::string& partition);
+// Those of the partitions; empty: of Slurm's default one.
+Result<std::vector<SlurmHost>> list_slurm_hosts(SlurmCommands& slurm,
+                                                const std::vector<SlurmPartition>& partitions);
+// Without a topology there are none.
+std::vector<SlurmSwitch> list_slurm_switches(SlurmCommands& slurm);
+Result<map::ClusterMap> discover_slurm(SlurmCommands& slurm,
+                                       const std::vector<SlurmPartition>& partitions);
 
 }  // namespace lockstep::engine

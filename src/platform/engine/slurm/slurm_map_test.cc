@@ -9,10 +9,11 @@ namespace {
 
 std::vector<SlurmHost> four_hosts() {
   return parse_slurm_hosts(
-      "n1|idle|(null)|4|1000|10.0.0.1|none\n"
-      "n2|idle|(null)|4|1000|n2|none\n"
-      "n3|idle|gpu:8|64|1000|n3|none\n"
-      "n4|idle|gpu:8|64|1000|n4|none\n");
+      "n1|idle|(null)|4|1000|10.0.0.1|all|(null)|none\n"
+      "n2|idle|(null)|4|1000|n2|all|(null)|none\n"
+      "n3|idle|gpu:8|64|1000|n3|all|a100,ib|none\n"
+      "n3|idle|gpu:8|64|1000|n3|big|a100,ib|none\n"
+      "n4|idle|gpu:8|64|1000|n4|all|(null)|none\n");
 }
 
 TEST(SlurmMap, LeavesAndPodsComeFromTheSwitches) {
@@ -39,6 +40,21 @@ TEST(SlurmMap, AHostWithoutGpusHasItsCoresAsDevices) {
   const map::Host* gpus = map::find_host(map, "n3");
   EXPECT_EQ(map::device_count(*gpus), 8u);
   EXPECT_EQ(map::devices(*gpus)[7]->kind, map::DeviceKind::gpu);
+}
+
+TEST(SlurmMap, PartitionsAndFeaturesAreLabels) {
+  const auto map = map_of_slurm(four_hosts(), {});
+  EXPECT_EQ(map::labels_text(map::find_host(map, "n3")->labels),
+            "feature/a100=yes, feature/ib=yes, partition/all=yes, partition/big=yes");
+  EXPECT_EQ(map::labels_text(map::find_host(map, "n1")->labels), "partition/all=yes");
+}
+
+TEST(SlurmMap, EachPartitionThatIsUsedHasItsOwnPod) {
+  const auto map = map_of_slurm(
+      hosts_of_partitions(four_hosts(), parse_slurm_partitions("gpu=big,core=all").value()), {});
+  ASSERT_EQ(map.pods.size(), 2u);
+  EXPECT_EQ(map.pods[0].name, "all-slurm");
+  EXPECT_EQ(map.pods[1].name, "big-slurm");
 }
 
 }  // namespace

@@ -18,10 +18,10 @@ SlurmJob job_in(const std::string& state, const std::string& reason = "None") {
 }
 const SlurmNodeFiles kNotStarted{.host = "n2"};
 const SlurmNodeFiles kStarted{.host = "n2", .has_started = true};
-const std::vector<SlurmHost> kHosts =
-    parse_slurm_hosts("n1|idle|(null)|4|1|n1|none\nn2|idle|(null)|4|1|n2|none\n");
-const std::vector<SlurmHost> kSecondIsDown =
-    parse_slurm_hosts("n1|idle|(null)|4|1|n1|none\nn2|down*|(null)|4|1|n2|Not responding\n");
+const std::vector<SlurmHost> kHosts = parse_slurm_hosts(
+    "n1|idle|(null)|4|1|n1|all|(null)|none\nn2|idle|(null)|4|1|n2|all|(null)|none\n");
+const std::vector<SlurmHost> kSecondIsDown = parse_slurm_hosts(
+    "n1|idle|(null)|4|1|n1|all|(null)|none\nn2|down*|(null)|4|1|n2|all|(null)|Not responding\n");
 
 model::Observation seen_of(const SlurmJob& job, const SlurmNodeFiles& files,
                            const std::vector<SlurmHost>& hosts = kHosts) {

@@ -4,6 +4,8 @@
 #include <array>
 #include <charconv>
 #include <cstddef>
+#include <functional>
+#include <map>
 #include <optional>
 #include <utility>
 
@@ -35,6 +37,10 @@ std::vector<std::string_view> split_at(std::string_view text, char separator,
   }
   parts.push_back(text);
   return parts;
+}
+
+std::vector<std::string> texts_of(const std::vector<std::string_view>& parts) {
+  return {parts.begin(), parts.end()};
 }
 
 // Each line with this many fields; the last one may contain the separator.
@@ -123,16 +129,25 @@ std::vector<SlurmStep> parse_slurm_steps(std::string_view output) {
 
 std::vector<SlurmHost> parse_slurm_hosts(std::string_view output) {
   std::vector<SlurmHost> hosts;
-  for_each_row(output, 7, [&](const auto& row) {
+  std::map<std::string, std::size_t, std::less<>> place_of;
+  for_each_row(output, 9, [&](const auto& row) {
+    const auto [place, is_new] = place_of.emplace(row[0], hosts.size());
+    if (!is_new) {
+      hosts[place->second].partitions.emplace_back(row[6]);
+      return;
+    }
     const std::size_t letters = std::min(row[1].find_first_of("*~#!%$@^-+"), row[1].size());
     hosts.push_back({.name = std::string(row[0]),
                      .address = std::string(row[5]),
                      .state = std::string(row[1].substr(0, letters)),
                      .flags = std::string(row[1].substr(letters)),
-                     .reason = row[6] == "none" ? "" : std::string(row[6]),
+                     .reason = row[8] == "none" ? "" : std::string(row[8]),
                      .gpus = gpu_count(row[2]),
                      .cores = whole_of<int>(row[3]).value_or(0),
-                     .memory_mib = whole_of<std::int64_t>(row[4]).value_or(0)});
+                     .memory_mib = whole_of<std::int64_t>(row[4]).value_or(0),
+                     .partitions = {std::string(row[6])},
+                     .features = row[7] == "(null)" ? std::vector<std::string>()
+                                                    : texts_of(split_at(row[7], ','))});
   });
   return hosts;
 }
@@ -146,7 +161,8 @@ std::string default_slurm_partition(std::string_view output) {
 std::vector<SlurmSwitch> parse_slurm_switches(std::string_view output) {
   std::vector<SlurmSwitch> switches;
   for (const std::string_view line : split_at(output, '\n')) {
-    const std::string_view name = value_in(line, "SwitchName");
+    std::string_view name = value_in(line, "SwitchName");
+    if (name.empty()) name = value_in(line, "BlockName");
     if (name.empty()) continue;
     switches.push_back({.name = std::string(name),
                         .level = whole_of<int>(value_in(line, "Level")).value_or(0),

@@ -14,7 +14,7 @@ namespace lockstep::engine {
 
 inline constexpr std::string_view kJobFormat = "%i|%T|%r|%N|%D|%k";
 inline constexpr std::string_view kStepFormat = "%i|%j|%N";
-inline constexpr std::string_view kHostFormat = "%N|%T|%G|%c|%m|%o|%E";
+inline constexpr std::string_view kHostFormat = "%N|%T|%G|%c|%m|%o|%R|%b|%E";
 
 struct SlurmJob {
   std::int64_t id = 0;
@@ -39,15 +39,18 @@ struct SlurmHost {
   std::string reason;  // the administrator's or Slurm's own; empty: none
   int gpus = 0, cores = 0;
   std::int64_t memory_mib = 0;
+  std::vector<std::string> partitions, features{};
+  std::string partition{};  // the one of the daemon's by which it is used
 };
 
-// Lines of another form, such as warnings, are left out.
+// Lines of another form, such as warnings, are left out. A host has a line for each partition.
 std::vector<SlurmJob> parse_slurm_jobs(std::string_view output);
 std::vector<SlurmStep> parse_slurm_steps(std::string_view output);
 std::vector<SlurmHost> parse_slurm_hosts(std::string_view output);
 // The name of the default partition, from `sinfo -h -o %P`; empty: there is none.
 std::string default_slurm_partition(std::string_view output);
 // From `scontrol show topology`: the hosts of each leaf switch, and the switch above all of them.
+// A block of topology/block (23.11 and later) is a leaf switch.
 struct SlurmSwitch {
   std::string name;
   int level = 0;

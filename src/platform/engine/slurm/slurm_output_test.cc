@@ -41,11 +41,12 @@ TEST(SlurmOutput, StepsHaveTheirJobAndName) {
 // The first two are recorded from sinfo 22.05.8.
 TEST(SlurmOutput, AHostThatIsDrainedOrSilentIsClosedWithSlurmsReason) {
   const auto hosts = parse_slurm_hosts(
-      "n1|idle|(null)|4|1000|127.0.0.1|none\n"
-      "n3|drained|(null)|4|1000|127.0.0.1|bad | memory test\n"
-      "n4|down*|gpu:a100:8(S:0-1)|128|1031000|10.0.0.4|Not responding\n"
-      "n5|allocated|gpu:8|64|1|n5|none\n"
-      "n6|mixed$|(null)|64|1|n6|none\n");
+      "n1|idle|(null)|4|1000|127.0.0.1|all|(null)|none\n"
+      "n3|drained|(null)|4|1000|127.0.0.1|all|(null)|bad | memory test\n"
+      "n4|down*|gpu:a100:8(S:0-1)|128|1031000|10.0.0.4|all|a100,ib|Not responding\n"
+      "n5|allocated|gpu:8|64|1|n5|all|(null)|none\n"
+      "n5|allocated|gpu:8|64|1|n5|big|(null)|none\n"
+      "n6|mixed$|(null)|64|1|n6|all|(null)|none\n");
   ASSERT_EQ(hosts.size(), 5u);
   EXPECT_EQ(why_slurm_closed(hosts[0]), "");
   EXPECT_EQ(why_slurm_closed(hosts[1]), "Slurm says that it is drained: bad | memory test");
@@ -56,6 +57,8 @@ TEST(SlurmOutput, AHostThatIsDrainedOrSilentIsClosedWithSlurmsReason) {
   EXPECT_EQ(hosts[2].gpus, 8);
   EXPECT_EQ(hosts[2].cores, 128);
   EXPECT_EQ(hosts[2].address, "10.0.0.4");
+  EXPECT_EQ(hosts[2].features, (Names{"a100", "ib"}));
+  EXPECT_EQ(hosts[3].partitions, (Names{"all", "big"}));
   EXPECT_EQ(why_slurm_closed(hosts[3]), "");
   EXPECT_NE(why_slurm_closed(hosts[4]), "");
 }
@@ -86,6 +89,41 @@ TEST(SlurmOutput, SwitchesHaveTheirHostsAndTheSwitchesBelow) {
   EXPECT_EQ(switches[0].hosts, (Names{"n1", "n2"}));
   EXPECT_EQ(switches[1].level, 1);
   EXPECT_EQ(switches[1].switches, (Names{"leaf1", "leaf2"}));
+}
+
+// In this form by Slurm where only leaves have a list of hosts.
+TEST(SlurmOutput, ASwitchAboveOthersMayHaveNoListOfHosts) {
+  const auto switches = parse_slurm_switches(
+      "SwitchName=sp-266-p16-1 Level=1 LinkSpeed=1 Switches=le-266-q11-1-res,le-266-q14-1-res\n"
+      "SwitchName=le-266-q11-1-res Level=0 LinkSpeed=1 Nodes=bm[053-054],bm[061-062]\n");
+  ASSERT_EQ(switches.size(), 2u);
+  EXPECT_EQ(switches[0].hosts, Names{});
+  EXPECT_EQ(switches[0].switches, (Names{"le-266-q11-1-res", "le-266-q14-1-res"}));
+  EXPECT_EQ(switches[1].hosts, (Names{"bm053", "bm054", "bm061", "bm062"}));
+}
+
+// The form of 23.11 and later.
+TEST(SlurmOutput, BlocksAreLeafSwitches) {
+  const auto blocks = parse_slurm_switches(
+      "BlockName=b1 BlockIndex=0 Nodes=n[1-2] BlockSize=2\n"
+      "AggregatedBlock=b[1-2] BlockIndex=2 Nodes=n[1-4] BlockSize=4\n");
+  ASSERT_EQ(blocks.size(), 1u);
+  EXPECT_EQ(blocks[0].name, "b1");
+  EXPECT_EQ(blocks[0].level, 0);
+  EXPECT_EQ(blocks[0].hosts, (Names{"n1", "n2"}));
+}
+
+TEST(SlurmOutput, StatesOfPowerSavingAndPlanningTakeRuns) {
+  const auto hosts = parse_slurm_hosts(
+      "c1|idle~|(null)|4|1|c1|all|(null)|none\n"
+      "c2|mixed-|gpu:6000:8|4|1|c2|all|(null)|none\n"
+      "c3|idle#|gpu:a100_1g.5gb:7,gpu:a100:4(S:0,2)|4|1|c3|all|(null)|none\n"
+      "c4|down~|(null)|4|1|c4|all|(null)|none\n");
+  ASSERT_EQ(hosts.size(), 4u);
+  for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(why_slurm_closed(hosts[i]), "") << i;
+  EXPECT_EQ(hosts[1].gpus, 8);
+  EXPECT_EQ(hosts[2].gpus, 11);
+  EXPECT_NE(why_slurm_closed(hosts[3]), "");
 }
 
 }  // namespace

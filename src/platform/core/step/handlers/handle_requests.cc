@@ -2,6 +2,7 @@
 #include "base/format.h"
 #include "map/query.h"
 #include "platform/core/model/command.h"
+#include "platform/core/model/slurm_labels.h"
 #include "platform/core/sched/pass.h"
 #include "platform/core/step/ending/attempt_end.h"
 #include "platform/core/step/ending/reason_text.h"
@@ -34,9 +35,19 @@ sched::PendingRun fit_request_of(const model::RunId& id, const model::RunSpec& s
           .needs = spec.needs};
 }
 
+// On Slurm, the partition and the constraint are labels of hosts for the scheduler.
+model::RunSpec spec_to_place(const Draft& draft, model::RunSpec spec) {
+  if (!spec.slurm || draft.engine() != model::kSlurmEngine) return spec;
+  auto labels = model::labels_of(*spec.slurm);
+  if (labels.empty()) return spec;
+  if (!spec.needs.labels) spec.needs.labels.emplace();
+  spec.needs.labels->merge(labels);
+  return spec;
+}
+
 // A repeated request id must be for the same run.
-Result<void> check_same(const model::Run& run, const model::SubmitRun& repeat) {
-  if (run.spec == repeat.spec) return {};
+Result<void> check_same(const Draft& draft, const model::Run& run, const model::SubmitRun& repeat) {
+  if (run.spec == spec_to_place(draft, repeat.spec)) return {};
   return Error{Code::invalid,
                format("request_id: '{}' has submitted {}, which is another run than this one; "
                       "choose a new id for each run",
@@ -121,7 +132,7 @@ Result<void> check_fits_map(const Draft& draft, const model::RunId& id,
 Result<void> handle_event(Draft& draft, const model::SubmitRun& event) {
   if (const model::Run* known = draft.run_of_request(event.request_id)) {
     draft.set_submitted(known->id);
-    return check_same(*known, event);
+    return check_same(draft, *known, event);
   }
   if (!event.request_id.empty()) TRY(model::check_name("request_id", event.request_id));
   TRY(check_open_runs(draft));
@@ -135,8 +146,9 @@ Result<void> handle_event(Draft& draft, const model::SubmitRun& event) {
   run.id = draft.next_run_id(event.spec.project);
   TRY(check_checkpoint_folder(draft, run.id, event.spec, event.runs_in_same_folder));
   run.generation = draft.generation();
-  TRY(check_fits_map(draft, run.id, event.spec));
-  run.spec = event.spec;
+  run.spec = spec_to_place(draft, event.spec);
+  TRY(model::check(run.spec));
+  TRY(check_fits_map(draft, run.id, run.spec));
   run.origin = event.origin;
   run.request_id = event.request_id;
   run.submitted = draft.now();
