@@ -191,10 +191,42 @@ def test_ranks_of_a_real_launcher_find_each_other(
     assert ended.stdout == RESULT
 
 
-def test_a_script_that_names_its_place_itself_keeps_it(script: Path, tmp_path: Path) -> None:
+def free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = listener.getsockname()[1]
-    place = {"RANK": 0, "WORLD_SIZE": 1, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+        return int(listener.getsockname()[1])
+
+
+def test_ranks_of_accelerate_launch_find_each_other(script: Path, tmp_path: Path) -> None:
+    options = ["--num_machines", "1", "--mixed_precision", "no", "--dynamo_backend", "no"]
+    accelerate = [sys.executable, "-m", "accelerate.commands.launch", "--multi_gpu", *options]
+    ended = subprocess.run(
+        [*accelerate, "--num_processes", "3", "--main_process_port", str(free_port()), str(script)],
+        env=environment(tmp_path),
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout == RESULT
+
+
+def test_ranks_with_the_variables_of_ray_train_find_each_other(
+    script: Path, tmp_path: Path
+) -> None:
+    port = free_port()
+    worker = {"WORLD_SIZE": 3, "LOCAL_WORLD_SIZE": 3, "NODE_RANK": 0}
+    place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+    ranks = [
+        start(script, environment(tmp_path, **worker, **place, RANK=rank, LOCAL_RANK=rank))
+        for rank in range(3)
+    ]
+    assert outputs(ranks) == RESULT
+
+
+def test_a_script_that_names_its_place_itself_keeps_it(script: Path, tmp_path: Path) -> None:
+    address = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port()}
+    place = {"RANK": 0, "WORLD_SIZE": 1, **address}
     rank = start(script, environment(tmp_path, **slurm(2), **place))
     assert outputs([rank]) == "1 1.0 None\n"
 
