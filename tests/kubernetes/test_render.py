@@ -114,6 +114,11 @@ def test_the_ranks_of_a_job_meet_at_the_host_name_of_its_first_pod() -> None:
         (["render", "service", "--name", "a", "--gang", "volcano"], "--gang is for"),
         (["rbac", "job"], "'job'"),
         (["rbac", "--namespace", "M L"], "--namespace: 'M L'"),
+        (["install"], "--image is required"),
+        (["install", "-I", "a", "--storage", "much"], "--storage"),
+        (["install", "-I", "a", "--shared", "/data"], "--volume pvc:NAME:/data"),
+        (["install", "-I", "a", "--volume", "d:/d"], "'d:/d'"),
+        (["check", "job"], "'job'"),
     ],
 )
 def test_wrong_words_are_one_line_that_names_them(words: list[str], told: str) -> None:

@@ -2,15 +2,18 @@
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
 
 #include "base/format.h"
 #include "platform/k8s/rights.h"
+#include "platform/k8s/volume.h"
 
 namespace lockstep::k8s {
 namespace {
 
 constexpr int kDaemonPort = 7070;
 constexpr int kDaemonUser = 1000;
+constexpr auto kSharedVolume = "shared";
 constexpr auto kDaemonVolume = "/var/lib/lockstep";
 // Below the volume, whose root belongs to root: the daemon wants a folder of its own.
 constexpr auto kDaemonHome = "/var/lib/lockstep/home";
@@ -29,6 +32,18 @@ Json daemon_labels(const Installation& installation) {
           {"app.kubernetes.io/component", "daemon"}};
 }
 
+// The volume of runs with the shared folder, if there is one.
+std::optional<Volume> shared_volume(const Installation& installation) {
+  const std::string& folder = installation.shared;
+  if (folder.empty()) return std::nullopt;
+  for (const std::string& words : installation.volumes) {
+    auto volume = parse_volume(words);
+    if (volume && (folder == volume->path || folder.starts_with(volume->path + "/")))
+      return *std::move(volume);
+  }
+  return std::nullopt;
+}
+
 Json volume_claim(const Installation& installation) {
   Json spec = {{"accessModes", Json::array({"ReadWriteOnce"})},
                {"resources", {{"requests", {{"storage", installation.storage}}}}}};
@@ -41,10 +56,14 @@ Json serve_command(const Installation& installation) {
   Json words = Json::array({"lockstep", "serve", "--engine", "k8s", "--namespace",
                             installation.in_namespace, "--agent-image", installation.agent_image,
                             "--device-resource", installation.device_resource});
-  if (!installation.run_image.empty()) {
-    words.push_back("--image");
-    words.push_back(installation.run_image);
-  }
+  const auto add = [&](const char* option, const std::string& value) {
+    if (value.empty()) return;
+    words.push_back(option);
+    words.push_back(value);
+  };
+  add("--image", installation.run_image);
+  for (const std::string& volume : installation.volumes) add("--pod-volume", volume);
+  add("--shared", installation.shared);
   for (std::string word : {std::string("--listen"), std::string("0.0.0.0"), std::string("--port"),
                            format("{}", kDaemonPort), std::string("--name"),
                            format("{}.{}.svc", installation.name, installation.in_namespace)})
@@ -53,6 +72,9 @@ Json serve_command(const Installation& installation) {
 }
 
 Json daemon_container(const Installation& installation) {
+  Json mounts = Json::array({{{"name", "home"}, {"mountPath", kDaemonVolume}}});
+  if (const auto shared = shared_volume(installation))
+    mounts.push_back(mount_json(*shared, kSharedVolume));
   return {
       {"name", "daemon"},
       {"image", installation.image},
@@ -63,22 +85,24 @@ Json daemon_container(const Installation& installation) {
       {"resources", {{"requests", {{"cpu", "1"}, {"memory", "1Gi"}}}}},
       {"securityContext",
        {{"allowPrivilegeEscalation", false}, {"capabilities", {{"drop", Json::array({"ALL"})}}}}},
-      {"volumeMounts", Json::array({{{"name", "home"}, {"mountPath", kDaemonVolume}}})}};
+      {"volumeMounts", std::move(mounts)}};
 }
 
 Json daemon_pod(const Installation& installation) {
-  return {
-      {"serviceAccountName", installation.name},
-      {"enableServiceLinks", false},
-      {"securityContext",
-       {{"runAsNonRoot", true},
-        {"runAsUser", kDaemonUser},
-        {"runAsGroup", kDaemonUser},
-        {"fsGroup", kDaemonUser},
-        {"seccompProfile", {{"type", "RuntimeDefault"}}}}},
-      {"containers", Json::array({daemon_container(installation)})},
-      {"volumes", Json::array({{{"name", "home"},
-                                {"persistentVolumeClaim", {{"claimName", installation.name}}}}})}};
+  Json volumes = Json::array(
+      {{{"name", "home"}, {"persistentVolumeClaim", {{"claimName", installation.name}}}}});
+  if (const auto shared = shared_volume(installation))
+    volumes.push_back(volume_json(*shared, kSharedVolume));
+  return {{"serviceAccountName", installation.name},
+          {"enableServiceLinks", false},
+          {"securityContext",
+           {{"runAsNonRoot", true},
+            {"runAsUser", kDaemonUser},
+            {"runAsGroup", kDaemonUser},
+            {"fsGroup", kDaemonUser},
+            {"seccompProfile", {{"type", "RuntimeDefault"}}}}},
+          {"containers", Json::array({daemon_container(installation)})},
+          {"volumes", std::move(volumes)}};
 }
 
 // Recreate: two daemons never serve one folder, which the new one would refuse to do.
@@ -100,6 +124,13 @@ Json service(const Installation& installation) {
 }
 
 }  // namespace
+
+Result<void> check_installation(const Installation& installation) {
+  for (const std::string& words : installation.volumes) TRY(parse_volume(words));
+  if (installation.shared.empty() || shared_volume(installation)) return {};
+  return Error{Code::invalid, format("the folder {} is in no volume: add --volume pvc:NAME:{}",
+                                     installation.shared, installation.shared)};
+}
 
 std::vector<Json> installation_manifests(const Installation& installation) {
   std::vector<Json> objects = {{{"apiVersion", "v1"},

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/result.h"
 #include "text/json.h"
 
 namespace lockstep::k8s {
@@ -17,7 +18,12 @@ struct Installation {
   std::string storage = "20Gi";
   std::string storage_class;  // empty: that of the cluster
   std::string device_resource = "nvidia.com/gpu";
+  std::vector<std::string> volumes;  // of each Pod of a run, as parse_volume reads them
+  std::string shared;  // a folder in one of them, for checkpoints; the daemon has that volume, too
 };
+
+// Code::invalid: a volume cannot be read, or none has the shared folder.
+Result<void> check_installation(const Installation& installation);
 
 // The namespace, the rights, the daemon's volume, its Deployment, and the Service by which agents
 // and users reach it.

@@ -28,7 +28,7 @@ struct K8sFlags {
   std::string action, kind;
   std::shared_ptr<WorkloadWords> words = std::make_shared<WorkloadWords>();
   std::shared_ptr<ClusterWords> cluster = std::make_shared<ClusterWords>();
-  std::string agent_image, run_image, storage = "20Gi", storage_class;  // of install
+  std::string agent_image, run_image, storage = "20Gi", storage_class, shared;  // of install
   bool json = false;
 };
 
@@ -98,15 +98,19 @@ Result<std::vector<Json>> installation(const K8sFlags& flags) {
                  "packaging/container"};
   auto storage = k8s::parse_quantity(flags.storage);
   if (!storage) return std::move(storage).error().with_context("--storage");
-  return k8s::installation_manifests(
-      {.name = names.name,
-       .in_namespace = names.in_namespace,
-       .image = image,
-       .agent_image = flags.agent_image.empty() ? image : flags.agent_image,
-       .run_image = flags.run_image,
-       .storage = *std::move(storage),
-       .storage_class = flags.storage_class,
-       .device_resource = flags.words->device_resource});
+  const k8s::Installation installed{
+      .name = names.name,
+      .in_namespace = names.in_namespace,
+      .image = image,
+      .agent_image = flags.agent_image.empty() ? image : flags.agent_image,
+      .run_image = flags.run_image,
+      .storage = *std::move(storage),
+      .storage_class = flags.storage_class,
+      .device_resource = flags.words->device_resource,
+      .volumes = flags.words->volumes,
+      .shared = flags.shared};
+  TRY(k8s::check_installation(installed));
+  return k8s::installation_manifests(installed);
 }
 
 Result<std::vector<Json>> objects(const K8sFlags& flags) {
@@ -139,6 +143,9 @@ void add_install_options(CLI::App& command, K8sFlags& flags) {
   add("--agent-image", flags.agent_image,
       "of install: the image from which Pods copy the agent (default: --image)", "IMAGE");
   add("--run-image", flags.run_image, "of install: the image of runs that name none", "IMAGE");
+  add("--shared", flags.shared,
+      "of install: a folder in a --volume of all Pods, for checkpoints of runs that name no folder",
+      kFolderValue);
   add("--storage", flags.storage, "of install: the size of the daemon's volume", "QUANTITY")
       ->capture_default_str();
   add("--storage-class", flags.storage_class,
