@@ -129,13 +129,15 @@ struct Pod {
   std::string name;
   LinkSpeed between_leaves;
   std::vector<Leaf> leaves;
+  std::string engine = {};  // what starts agents on its hosts; empty: the only engine
   bool operator==(const Pod&) const = default;
 
   static constexpr auto fields() {
     return record<Pod>(
         field("name", &Pod::name, "what people call it"),
         field("between_leaves", &Pod::between_leaves, "link from leaf to leaf of this pod"),
-        required(field("leaves", &Pod::leaves, "its leaf switches")));
+        required(field("leaves", &Pod::leaves, "its leaf switches")),
+        field("engine", &Pod::engine, "what starts agents there; empty: the only engine"));
   }
 };
 

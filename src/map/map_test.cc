@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "map/grid.h"
+#include "map/join_maps.h"
 #include "map/map_file.h"
 #include "map/query.h"
 #include "map/tree.h"
@@ -54,6 +55,28 @@ std::string id_list(const std::vector<const Host*>& all) {
   std::string ids;
   for (const Host* one : all) ids += one->id + " ";
   return ids;
+}
+
+TEST(JoinMaps, HasThePodsOfAllWithTheirEnginesAndKeepsThemInItsFile) {
+  ClusterMap here{"here", {}, {Pod{"pod-0", {}, {{"leaf-0", {host("z")}}}}}};
+  here.pods[0].leaves[0].hosts[0].labels = {{"engine", "mine"}};
+  EXPECT_FALSE(has_several_engines(two_pods()));
+  const auto all = join_maps({{"local", here}, {"slurm", two_pods()}});
+  ASSERT_TRUE(all);
+  EXPECT_EQ(engine_of(*all, "z"), "local");
+  EXPECT_EQ(engine_of(*all, "d"), "slurm");
+  EXPECT_EQ(engine_of(*all, "nowhere"), "");
+  EXPECT_TRUE(has_several_engines(*all));
+  EXPECT_EQ(find_host(*all, "d")->labels.at("engine"), "slurm");
+  EXPECT_EQ(find_host(*all, "z")->labels.at("engine"), "mine");
+  EXPECT_EQ(parse_map(dump_map(*all), "map.yaml").value(), *all);
+  EXPECT_THAT(text(*all, TreeStyle::ascii), HasSubstr("engine slurm"));
+}
+
+TEST(JoinMaps, RefusesAHostThatTwoEnginesHave) {
+  const auto all = join_maps({{"local", two_pods()}, {"slurm", two_pods()}});
+  ASSERT_FALSE(all);
+  EXPECT_THAT(all.error().message, HasSubstr("the engines local and slurm both have a host 'a'"));
 }
 
 TEST(Query, HostsComeInOrderAndAreFoundById) {

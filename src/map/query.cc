@@ -142,6 +142,19 @@ const Host* find_host(const ClusterMap& map, std::string_view id) {
   return path ? path->host : nullptr;
 }
 
+std::string engine_of(const ClusterMap& map, std::string_view host) {
+  for (const Pod& pod : map.pods)
+    for (const Leaf& leaf : pod.leaves)
+      for (const Host& one : leaf.hosts)
+        if (one.id == host) return pod.engine;
+  return {};
+}
+
+bool has_several_engines(const ClusterMap& map) {
+  return std::ranges::any_of(map.pods,
+                             [&](const Pod& pod) { return pod.engine != map.pods.front().engine; });
+}
+
 const std::string& name_of(const Host& host) { return host.name.empty() ? host.id : host.name; }
 
 const std::string& address_of(const Host& host) {

@@ -45,6 +45,11 @@ std::size_t device_count(const ClusterMap& map);
 // Null if there is none.
 const Host* find_host(const ClusterMap& map, std::string_view id);
 
+// The engine of the pod with this host; empty: no such host, or the only engine.
+std::string engine_of(const ClusterMap& map, std::string_view host);
+// True if its pods have more than one engine.
+bool has_several_engines(const ClusterMap& map);
+
 // The name shown to users, and the address for other hosts.
 const std::string& name_of(const Host& host);
 const std::string& address_of(const Host& host);

@@ -110,8 +110,9 @@ class Tree {
 
   void add_pod(const Pod& pod, std::size_t index, bool is_last) {
     auto all = hosts(pod);
+    const std::string engine = pod.engine.empty() ? "" : format("; engine {}", pod.engine);
     add("", branch(is_last), pod.name.empty() ? format("pod {}", index) : "pod " + pod.name,
-        format("{}: {}", counted(all.size(), "host"), host_sums(all)),
+        format("{}: {}{}", counted(all.size(), "host"), host_sums(all), engine),
         pod.leaves.size() > 1 ? link_text("between leaves", pod.between_leaves) : "");
     std::string indent = below("", is_last);
     for (std::size_t i = 0; i < pod.leaves.size(); ++i)

@@ -7,6 +7,7 @@
 #include <iterator>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,12 +24,15 @@
 #include "base/os/file_limit.h"
 #include "base/os/files.h"
 #include "base/steady_clock.h"
+#include "map/join_maps.h"
 #include "map/map_file.h"
+#include "map/query.h"
 #include "net/crypto.h"
 #include "net/loop.h"
 #include "platform/client/client.h"
 #include "platform/controller/controller.h"
 #include "platform/core/model/settings/settings.h"
+#include "platform/engine/composite_engine.h"
 #include "platform/engine/hosts/hosts_engine.h"
 #include "platform/engine/local/local_engine.h"
 #include "platform/engine/slurm/shared_program.h"
@@ -70,10 +74,12 @@ struct DaemonContext {
   // Instead of the local one:
   std::unique_ptr<engine::HostsEngine> hosts_engine{};
   std::unique_ptr<engine::SlurmEngine> slurm_engine{};
-  std::filesystem::path node_home{};  // with the folders of nodes
+  std::unique_ptr<engine::CompositeEngine> several_engines{};  // the local one, and that of Slurm
+  std::filesystem::path node_home{};                           // with the folders of nodes
   std::unique_ptr<server::UploadStore> uploads{};
 
   engine::Engine& engine() const {
+    if (several_engines) return *several_engines;
     if (hosts_engine) return *hosts_engine;
     if (slurm_engine) return *slurm_engine;
     return *local_engine;
@@ -111,7 +117,7 @@ Result<DaemonContext> open_context(const host::Home& home, const ServeConfig& se
   const host::HomeIdentity identity = TRY(check_home_is_original(home));
   ::unlink(home.daemon_file().c_str());  // of a killed daemon; its process id may be in use again
   host::Keys keys = TRY(host::Keys::open(home.folder));
-  map::ClusterMap map = uses_slurm(served) ? map::ClusterMap() : TRY(cluster_map(served));
+  map::ClusterMap map = uses_this_machine(served) ? TRY(cluster_map(served)) : map::ClusterMap();
   std::unique_ptr<engine::LocalEngine> engine =
       TRY(engine::LocalEngine::open(TRY(engine::AgentProgram::own()), home.folder));
   return DaemonContext{.database = std::move(database),
@@ -140,6 +146,26 @@ Result<map::ClusterMap> slurm_map(engine::SlurmCommands& slurm,
   return map::parse_map(*last, file.string());
 }
 
+std::set<std::string> host_ids(const map::ClusterMap& map) {
+  std::set<std::string> ids;
+  for (const map::Host* host : map::hosts(map)) ids.insert(host->id);
+  return ids;
+}
+
+// This machine and the hosts of Slurm, in one map. All folders of nodes are in the shared one.
+Result<void> join_engines(DaemonContext& ground, const host::Home& home,
+                          map::ClusterMap slurm_hosts) {
+  ground.local_engine = TRY(engine::LocalEngine::open(TRY(engine::AgentProgram::own()), home.folder,
+                                                      {}, ground.node_home));
+  ground.several_engines = std::make_unique<engine::CompositeEngine>(
+      std::vector<engine::CompositeEngine::Part>{{*ground.local_engine, host_ids(ground.map)},
+                                                 {*ground.slurm_engine, host_ids(slurm_hosts)}});
+  ground.map =
+      TRY(map::join_maps({{std::string(ground.local_engine->name()), std::move(ground.map)},
+                          {std::string(ground.slurm_engine->name()), std::move(slurm_hosts)}}));
+  return {};
+}
+
 Result<void> open_slurm(DaemonContext& ground, const host::Home& home, const ServeConfig& served) {
   const auto slurm = std::make_shared<engine::InstalledSlurm>();
   const std::string& installation = ground.local_engine->installation();
@@ -151,12 +177,14 @@ Result<void> open_slurm(DaemonContext& ground, const host::Home& home, const Ser
       .account = served.slurm_account.value_or(""),
       .more = served.slurm_options.value_or(std::vector<std::string>()),
       .program = TRY(engine::share_own_program(ground.node_home))};
-  ground.map = TRY(slurm_map(*slurm, options.partitions, home));
+  map::ClusterMap map = TRY(slurm_map(*slurm, options.partitions, home));
   ground.slurm_engine = std::make_unique<engine::SlurmEngine>(
       engine::SlurmEngine::Setup{.slurm = slurm,
                                  .clock = ground.clock,
                                  .options = std::move(options),
                                  .home = ground.node_home});
+  if (uses_this_machine(served)) return join_engines(ground, home, std::move(map));
+  ground.map = std::move(map);
   return {};
 }
 

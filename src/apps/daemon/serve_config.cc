@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <iterator>
 #include <set>
+#include <sstream>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "base/format.h"
@@ -57,8 +59,36 @@ std::vector<std::string> reachable_addresses(const ServeConfig& served) {
   return addresses;
 }
 
+bool has_engine(const ServeConfig& served, std::string_view name) {
+  const auto names = engine_names(served);
+  return std::ranges::find(names, name) != names.end();
+}
+
+Result<void> check_engine_names(const std::vector<std::string>& names) {
+  for (const std::string& name : names) {
+    if (name != "local" && name != "hosts" && name != "slurm")
+      return Error{
+          Code::invalid,
+          format("--engine {}: there is none of that name: write local, hosts or slurm", name)};
+    if (std::ranges::count(names, name) > 1)
+      return Error{Code::invalid, format("--engine {} is given twice", name)};
+    if (name == "hosts" && names.size() > 1)
+      return Error{Code::invalid,
+                   "--engine hosts: the engine of machines that join works alone; join this "
+                   "machine with `lockstep host join`, or start another daemon for the others"};
+  }
+  return {};
+}
+
+// The file describes this machine, whatever the other engines have.
 Result<map::ClusterMap> map_of_file(const std::string& file) {
   map::ClusterMap map = TRY(map::parse_map(TRY(read_file(file)), file));
+  for (const map::Pod& pod : map.pods)
+    if (!pod.engine.empty() && pod.engine != "local")
+      return Error{Code::invalid,
+                   format("{}: the pod '{}' has the engine {}; the file is for the hosts of this "
+                          "machine: leave the pod out, and give --engine {}",
+                          file, pod.name, pod.engine, pod.engine)};
   TRY(check_is_here(map, file));
   return map;
 }
@@ -85,28 +115,33 @@ std::string serve_config_text(const ServeConfig& served) {
   return dump_json(without_nulls(to_json(served))) + "\n";
 }
 
-bool hosts_join(const ServeConfig& served) { return served.engine == "hosts"; }
+std::vector<std::string> engine_names(const ServeConfig& served) {
+  std::vector<std::string> names;
+  std::istringstream words(served.engine.value_or("local"));
+  for (std::string name; std::getline(words, name, ',');) names.push_back(name);
+  return names;
+}
 
-bool uses_slurm(const ServeConfig& served) { return served.engine == "slurm"; }
+bool uses_this_machine(const ServeConfig& served) { return has_engine(served, "local"); }
 
-Result<void> check_engine(const ServeConfig& served) {
+bool hosts_join(const ServeConfig& served) { return has_engine(served, "hosts"); }
+
+bool uses_slurm(const ServeConfig& served) { return has_engine(served, "slurm"); }
+
+Result<void> check_engines(const ServeConfig& served) {
+  TRY(check_engine_names(engine_names(served)));
   const bool is_slurm = uses_slurm(served);
   if (!hosts_join(served) && !is_slurm && served.shared)
     return Error{Code::invalid, "--shared is for --engine hosts and --engine slurm"};
   if (!is_slurm && (served.slurm_partition || served.slurm_account || served.slurm_options))
     return Error{Code::invalid,
                  "--slurm-partition, --slurm-account and --slurm-option are for --engine slurm"};
-  if (!served.engine || served.engine == "local") return {};
   if (served.slurm_partition) TRY(engine::parse_slurm_partitions(*served.slurm_partition));
-  if (!hosts_join(served) && !is_slurm)
-    return Error{Code::invalid,
-                 format("--engine {}: there is none of that name: write local, hosts or slurm",
-                        *served.engine)};
   if (is_slurm && !served.shared)
     return Error{Code::invalid,
                  "--engine slurm needs --shared FOLDER: a folder that this machine and all hosts "
                  "of Slurm share"};
-  if (served.hosts.empty() && served.map_file.empty()) return {};
+  if (uses_this_machine(served) || (served.hosts.empty() && served.map_file.empty())) return {};
   return Error{Code::invalid,
                is_slurm ? "--engine slurm has the hosts of Slurm: leave out --hosts and --map"
                         : "--engine hosts has the machines that join: leave out --hosts and --map"};

@@ -19,7 +19,8 @@ namespace lockstep::cli {
 // command starts after a crash serves the same cluster.
 struct ServeConfig {
   std::string hosts, map_file;
-  // "hosts": of machines that join; "slurm": of Slurm; none: this machine.
+  // "local": of this machine; "hosts": of machines that join; "slurm": of Slurm. Several are joined
+  // by commas; none: local.
   std::optional<std::string> engine{};
   std::optional<std::string> shared{};  // a folder that all hosts share
   std::string listen = "127.0.0.1";
@@ -81,12 +82,16 @@ std::string network_host(const ServeConfig& served);
 bool uses_tls(const ServeConfig& served);
 // The names and addresses by which callers reach the daemon, for its certificate.
 std::vector<std::string> certificate_names(const ServeConfig& served);
+// The names in `engine`.
+std::vector<std::string> engine_names(const ServeConfig& served);
+// True if runs start on this machine.
+bool uses_this_machine(const ServeConfig& served);
 // True if machines join the cluster.
 bool hosts_join(const ServeConfig& served);
 // True if runs become jobs of Slurm.
 bool uses_slurm(const ServeConfig& served);
-// Checks that the engine exists, and fits with the other options.
-Result<void> check_engine(const ServeConfig& served);
+// Checks that the engines exist, and fit with each other and with the other options.
+Result<void> check_engines(const ServeConfig& served);
 // Checks that the options on TLS fit together.
 Result<void> check_tls(const ServeConfig& served);
 // How users of other machines log in, by the address with its fingerprint; none: they cannot.

@@ -15,9 +15,14 @@ namespace {
 std::string hosts_table(const api::HostList& list) {
   const bool has_labels = std::ranges::any_of(
       list.hosts, [](const api::HostView& host) { return !host.labels.empty(); });
+  // With one engine all hosts have the same.
+  const bool has_engines = std::ranges::any_of(list.hosts, [&](const api::HostView& host) {
+    return host.engine != list.hosts.front().engine;
+  });
   std::vector<std::string> titles = {"HOST",    "POD",  "STATE", "FREE",
                                      "DEVICES", "RUNS", "SINCE", "REASON"};
   if (has_labels) titles.insert(titles.end() - 1, "LABELS");
+  if (has_engines) titles.insert(titles.begin() + 2, "ENGINE");
   Table table(titles);
   const Time now = SystemClock().now();
   for (const api::HostView& host : list.hosts) {
@@ -33,6 +38,7 @@ std::string hosts_table(const api::HostList& list) {
         host.unavailable.empty() ? host.reason : host.unavailable};
     if (has_labels)
       cells.insert(cells.end() - 1, host.labels.empty() ? "-" : map::labels_text(host.labels));
+    if (has_engines) cells.insert(cells.begin() + 2, host.engine);
     table.add(std::move(cells));
   }
   return fit_to_terminal(table);

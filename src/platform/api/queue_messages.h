@@ -213,6 +213,7 @@ struct HostView {
   std::vector<std::string> runs;
   std::vector<model::AuditEntry> events;
   map::Labels labels;
+  std::string engine;
 
   static constexpr auto fields() {
     return record<HostView>(
@@ -227,7 +228,8 @@ struct HostView {
         field("free", &HostView::free, "of them held by no run"),
         field("runs", &HostView::runs, "the runs that hold devices there"),
         field("events", &HostView::events, "what was changed of it, oldest first"),
-        field("labels", &HostView::labels, "for which runs may ask, such as rack: a3"));
+        field("labels", &HostView::labels, "for which runs may ask, such as rack: a3"),
+        field("engine", &HostView::engine, "what starts agents there"));
   }
 };
 

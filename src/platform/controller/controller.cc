@@ -231,8 +231,8 @@ void Controller::submit_missing_gangs(const engine::EngineList& listed) {
 // an older copy of the store may not know.
 bool Controller::is_to_submit(const model::Attempt& attempt,
                               const engine::EngineList& listed) const {
-  if (attempt.generation != state().store.generation || !is_of_engine(attempt.engine) ||
-      unsubmitted_.contains(attempt.id))
+  if (attempt.generation != state().store.generation ||
+      !model::has_engine(state(), attempt.engine) || unsubmitted_.contains(attempt.id))
     return false;
   const auto nodes = model::nodes_of(state(), attempt.id);
   const auto conflicts = [&](const model::Node* node) {
@@ -243,12 +243,6 @@ bool Controller::is_to_submit(const model::Attempt& attempt,
            !is_listed(listed, name_of(state(), node->id));
   };
   return std::ranges::none_of(nodes, conflicts) && std::ranges::any_of(nodes, is_missing);
-}
-
-// `engine`: of an attempt. One of an older daemon, or of another store, has none: it is of this
-// one.
-bool Controller::is_of_engine(const std::string& engine) const {
-  return engine.empty() || engine == setup_.engine.name();
 }
 
 // --- Hosts and orphans ---
@@ -657,7 +651,7 @@ std::vector<model::NodeId> Controller::awaited_nodes() const {
   for_each_live_node(state(), [&](const model::Attempt& attempt, const model::Node& node) {
     const bool is_submitted =
         !unsubmitted_.contains(attempt.id) && !unchecked_.contains(attempt.id);
-    if (is_of_engine(attempt.engine) && is_submitted) awaited.push_back(node.id);
+    if (model::has_engine(state(), attempt.engine) && is_submitted) awaited.push_back(node.id);
   });
   return awaited;
 }
@@ -676,7 +670,7 @@ void Controller::poll_engine() {
   if (!listed) return;
   update_map(*listed);
   auto news = news_of_nodes(state(), awaited, *listed);
-  for (const model::NodeId& node : ended_given_up_nodes(state(), setup_.engine.name(), *listed))
+  for (const model::NodeId& node : ended_given_up_nodes(state(), *listed))
     news.emplace_back(model::NodeSeen{node, {.phase = model::NodePhase::gone}});
   // After a failed commit all come again. The hosts are last: one that is available from now on may
   // have orphans and nodes that counted as gone, and runs start there at once.

@@ -143,7 +143,6 @@ class Controller {
   Result<void> connect_to_engine();
   void submit_missing_gangs(const engine::EngineList& listed);
   bool is_to_submit(const model::Attempt& attempt, const engine::EngineList& listed) const;
-  bool is_of_engine(const std::string& engine) const;
   void update_map(const engine::EngineList& listed);
   Result<void> update_hosts(const engine::EngineList& listed);
   Result<void> update_orphans(const engine::EngineList& listed);

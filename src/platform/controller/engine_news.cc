@@ -62,12 +62,11 @@ std::vector<model::NodeSeen> returned_nodes(const model::State& state,
   return returned;
 }
 
-std::vector<model::NodeId> ended_given_up_nodes(const model::State& state, std::string_view engine,
+std::vector<model::NodeId> ended_given_up_nodes(const model::State& state,
                                                 const engine::EngineList& listed) {
   std::vector<model::NodeId> ended;
   for (const auto& [id, node] : state.given_up) {
-    // One of an older daemon, or of another store, names none: it is of this one.
-    if (!node.engine.empty() && node.engine != engine) continue;
+    if (!model::has_engine(state, node.engine)) continue;
     const auto found = std::ranges::find(listed.nodes, model::NodeName{node.generation, id},
                                          &engine::ListedNode::node);
     if (found != listed.nodes.end() ? found->seen.phase == model::NodePhase::gone

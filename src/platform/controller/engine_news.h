@@ -4,7 +4,6 @@
 
 #include <set>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "platform/core/model/event.h"
@@ -24,8 +23,8 @@ std::vector<model::Event> news_of_nodes(const model::State& state,
 std::vector<model::NodeSeen> returned_nodes(const model::State& state,
                                             const engine::EngineList& listed);
 
-// The given-up nodes that this engine started, and of which no process is left.
-std::vector<model::NodeId> ended_given_up_nodes(const model::State& state, std::string_view engine,
+// The given-up nodes that the daemon's engines started, and of which no process is left.
+std::vector<model::NodeId> ended_given_up_nodes(const model::State& state,
                                                 const engine::EngineList& listed);
 
 // The hosts that have not answered for a long time, as the engine counts it.

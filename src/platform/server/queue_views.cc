@@ -209,6 +209,7 @@ api::HostList host_list(const model::State& state) {
       view.id = host->id;
       view.pod = pod.name;
       view.labels = host->labels;
+      view.engine = pod.engine.empty() ? state.engine : pod.engine;
       view.devices = view.free = static_cast<int>(map::device_count(*host));
       for (const RunDevices& share : there[host->id]) {
         view.free -= share.devices;

@@ -35,7 +35,8 @@ struct ServeFlags {
   ServeConfig config;
   std::string keep_logs, keep_metrics, store_max;
   std::string tls_cert, tls_key;
-  std::string engine, shared;
+  std::vector<std::string> engines;
+  std::string shared;
   std::string slurm_partition, slurm_account;
   std::vector<std::string> slurm_options;
   bool insecure = false;
@@ -216,10 +217,10 @@ Result<int> run_serve(ServeFlags& flags) {
   auto& file = flags.config.map_file;
   if (!file.empty()) file = std::filesystem::absolute(file);
   TRY(read_tls(flags));
-  if (!flags.engine.empty()) flags.config.engine = flags.engine;
+  if (!flags.engines.empty()) flags.config.engine = joined(flags.engines, ",");
   if (!flags.shared.empty()) flags.config.shared = std::filesystem::absolute(flags.shared);
   read_slurm(flags);
-  TRY(check_engine(flags.config));
+  TRY(check_engines(flags.config));
   if (hosts_join(flags.config) && !flags.port_given) flags.config.port = kHostsPort;
   return flags.detach ? serve_detached(flags) : serve(flags);
 }
@@ -239,10 +240,13 @@ ServeOptions add_cluster_options(CLI::App& command, ServeFlags& flags) {
                   ->excludes(hosts);
   auto* engine =
       command
-          .add_option("--engine", flags.engine,
+          .add_option("--engine", flags.engines,
                       "local: runs start on this machine; hosts: on machines that join by "
-                      "`lockstep host join`; slurm: on the hosts of Slurm (default: local)")
-          ->type_name("NAME");
+                      "`lockstep host join`; slurm: on the hosts of Slurm (default: local). local "
+                      "and slurm may be given together")
+          ->type_name("NAME")
+          ->delimiter(',')
+          ->allow_extra_args(false);
   auto* shared = command
                      .add_option("--shared", flags.shared,
                                  "a folder that all hosts share, for checkpoints of runs that name "

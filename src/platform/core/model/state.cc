@@ -1,5 +1,8 @@
 #include "platform/core/model/state.h"
 
+#include <algorithm>
+
+#include "map/query.h"
 #include "platform/core/model/map_of_hosts.h"
 
 namespace lockstep::model {
@@ -98,6 +101,16 @@ NodeName name_of(const State& state, const NodeId& node) {
 
 bool has_node(const State& state, const NodeName& node) {
   return state.nodes.contains(node.id) && name_of(state, node.id) == node;
+}
+
+std::string engine_of(const State& state, std::string_view host) {
+  std::string engine = map::engine_of(state.map, host);
+  return engine.empty() ? state.engine : engine;
+}
+
+bool has_engine(const State& state, std::string_view engine) {
+  return engine.empty() || engine == state.engine ||
+         std::ranges::find(state.map.pods, engine, &map::Pod::engine) != state.map.pods.end();
 }
 
 AttemptRecord record_of(const State& state, const AttemptId& id) {

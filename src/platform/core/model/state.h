@@ -71,7 +71,8 @@ struct State {
   map::ClusterMap map;
   bool hosts_make_map = false;  // apply() makes the map from `hosts`; set before the first of them
   Settings settings;
-  std::string engine{kLocalEngine};  // the name of the one that starts attempts
+  // The name of the one that starts attempts, on hosts whose pod names none.
+  std::string engine{kLocalEngine};
   // By project, the highest number ever given to a run here, including stores that no longer exist.
   std::map<std::string, std::int64_t> numbers;
   bool engine_has_listed = true;  // false: no run starts until the engine has listed its nodes
@@ -105,6 +106,12 @@ bool has_node(const State& state, const NodeName& node);
 
 // The record that is written to the folders of the attempt's nodes.
 AttemptRecord record_of(const State& state, const AttemptId& attempt);
+
+// The name of the engine that starts agents on this host.
+std::string engine_of(const State& state, std::string_view host);
+// True if the daemon has this engine. `engine` is that of an attempt: one of an older daemon, or of
+// another store, has none, and counts as one of this daemon.
+bool has_engine(const State& state, std::string_view engine);
 
 // Keeps only what a store saves of orphans: those with a stop request, and the time of that.
 void drop_unstored_orphans(State& state);

@@ -49,6 +49,20 @@ TEST(QueueScan, KeepsAGangInsideOnePod) {
   EXPECT_EQ(placement_texts(plan.placements[0].devices), (Places{"h1:0", "h2:0"}));
 }
 
+TEST(QueueScan, SpreadsAGangOverPodsOnlyIfAllHaveTheSameEngine) {
+  auto map = cluster({{2, 2}, {2}});
+  EXPECT_EQ(in_turn(map, {{run(1), 3, 2}}, {}).placements.size(), 1u);
+  map.pods[0].engine = "local";
+  map.pods[1].engine = "slurm";
+  const auto plan = in_turn(map, {{run(1), 3, 2}, {run(2), 2, 2}}, {});
+  ASSERT_EQ(plan.placements.size(), 1u);
+  EXPECT_EQ(placement_texts(plan.placements[0].devices), (Places{"h0:0,1", "h1:0,1"}));
+  ASSERT_EQ(plan.waiting.size(), 1u);
+  EXPECT_THAT(plan.waiting[0].reason.line(),
+              AllOf(HasSubstr("needs 3 hosts"), HasSubstr("a run stays in one pod"),
+                    HasSubstr("--nodes 2 --devices 2 would fit")));
+}
+
 TEST(QueueScan, LetsAGangWaitForAPodThoughOthersHaveRoom) {
   const auto map = cluster({{2}, {2, 2}, {2}});
   const std::vector<Allocation> held = {{run(1), {{"h1", {0, 1}}}}};

@@ -442,6 +442,24 @@ TEST_F(StepHostsTest, MeasurementsStayOnTheMapWhileHostsComeAndGo) {
   EXPECT_EQ(world.state.map.measured->between_hosts->gbit_per_second, 9.4);
 }
 
+TEST(StepEngines, AnAttemptHasTheEngineAndTheLeaseOfItsHosts) {
+  map::ClusterMap map = testing_world::map_of(1, 1);
+  map.pods.push_back({.name = {}, .between_leaves = {}, .leaves = {{"", {facts_of("s", 2)}}}});
+  map.pods[0].engine = model::kLocalEngine;
+  map.pods[1].engine = "slurm";
+  testing_world::World world(std::move(map));
+  world.state.engine = "local,slurm";
+  const model::RunId here = world.submit(spec_of(1, 1)), there = world.submit(spec_of(1, 2));
+  world.advance_time(Duration(0));
+  EXPECT_EQ(world.attempt(here).engine, "local");
+  EXPECT_FALSE(world.attempt(here).lease);
+  EXPECT_EQ(world.attempt(there).engine, "slurm");
+  EXPECT_TRUE(world.attempt(there).lease) << "its agents may be cut off from the daemon";
+  for (const char* engine : {"", "local", "slurm", "local,slurm"})
+    EXPECT_TRUE(model::has_engine(world.state, engine)) << engine;
+  EXPECT_FALSE(model::has_engine(world.state, "hosts"));
+}
+
 TEST_F(StepHostsTest, TheMapOfAFileTakesNoMeasurements) {
   world.state.hosts_make_map = false;
   EXPECT_EQ(refusal(model::SetMeasured{}).code, Code::invalid);

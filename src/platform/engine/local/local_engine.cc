@@ -32,19 +32,21 @@ Result<std::string> installation_of(const path& home) {
 
 }  // namespace
 
-LocalEngine::LocalEngine(AgentProgram program, const path& home, std::string installation,
+LocalEngine::LocalEngine(AgentProgram program, const path& node_home, std::string installation,
                          AccountOf account_of)
     : installation_(std::move(installation)),
       worker_({.program = std::move(program),
-               .home = home,
+               .home = node_home,
                .installation = installation_,
                .account_of = std::move(account_of)}) {}
 
 Result<std::unique_ptr<LocalEngine>> LocalEngine::open(AgentProgram program, const path& home,
-                                                       AccountOf account_of) {
+                                                       AccountOf account_of,
+                                                       const path& node_home) {
   std::string installation = TRY(installation_of(home));
   return std::unique_ptr<LocalEngine>(
-      new LocalEngine(std::move(program), home, std::move(installation), std::move(account_of)));
+      new LocalEngine(std::move(program), node_home.empty() ? home : node_home,
+                      std::move(installation), std::move(account_of)));
 }
 
 Result<EngineList> LocalEngine::list() { return EngineList{.nodes = TRY(worker_.list())}; }

@@ -22,9 +22,11 @@ class LocalEngine : public Engine {
  public:
   // `program` starts agents. `home` is the daemon's folder: the file `home`/installation has its
   // name, so that two homes on one machine do not see each other's nodes. It is created if missing.
+  // The folders of nodes are in `node_home`; empty: in `home`.
   static Result<std::unique_ptr<LocalEngine>> open(AgentProgram program,
                                                    const std::filesystem::path& home,
-                                                   AccountOf account_of = {});
+                                                   AccountOf account_of = {},
+                                                   const std::filesystem::path& node_home = {});
 
   std::string_view name() const override { return "local"; }
   void submit(Gang gang) override { worker_.submit(std::move(gang)); }
@@ -37,8 +39,8 @@ class LocalEngine : public Engine {
   std::string token(const model::NodeName& node) const { return node_token(installation_, node); }
 
  private:
-  LocalEngine(AgentProgram program, const std::filesystem::path& home, std::string installation,
-              AccountOf account_of);
+  LocalEngine(AgentProgram program, const std::filesystem::path& node_home,
+              std::string installation, AccountOf account_of);
 
   const std::string installation_;
   NodeWorker worker_;

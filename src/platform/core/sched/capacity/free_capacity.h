@@ -46,7 +46,9 @@ class FreeCapacity {
     return hosts_with(pod, shape.devices) >= shape.nodes &&
            (shape.remainder == 0 || hosts_with(pod, shape.remainder) > shape.nodes);
   }
-  bool fits_over_pods(const Shape& shape) const { return fits_in_pod(shape, table_->pod_count()); }
+  bool fits_over_pods(const Shape& shape) const {
+    return table_->spreads && fits_in_pod(shape, table_->pod_count());
+  }
   // The capacity must be restricted to the gang's needs, if it has any.
   bool fits(const Gang& gang) const;
   const HostTable& table() const { return *table_; }

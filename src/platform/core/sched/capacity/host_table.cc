@@ -35,7 +35,8 @@ HostTable::Traits traits_of(const map::Host& host) {
 
 }  // namespace
 
-HostTable::HostTable(const map::ClusterMap& map, MapGrowth map_growth) : growth(map_growth) {
+HostTable::HostTable(const map::ClusterMap& map, MapGrowth map_growth)
+    : growth(map_growth), spreads(!map::has_several_engines(map)) {
   for (const map::Pod& pod : map.pods) {
     pods.push_back({host_count(), host_count()});
     for (const map::Leaf& leaf : pod.leaves)

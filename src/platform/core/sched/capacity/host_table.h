@@ -46,6 +46,8 @@ struct HostTable {
   int devices_per_host_max = 0;  // on one host
   std::int64_t devices = 0;
   MapGrowth growth = MapGrowth::none;
+  // False: a gang stays in one pod, because no engine starts a gang on the hosts of two engines.
+  bool spreads = true;
 
  private:
   void add(const map::Host& host);

@@ -23,7 +23,8 @@ struct FittingHosts {
 
 }  // namespace
 
-ClusterCapacity::ClusterCapacity(const map::ClusterMap& map) {
+ClusterCapacity::ClusterCapacity(const map::ClusterMap& map)
+    : has_several_engines_(map::has_several_engines(map)) {
   for (const map::Pod& pod : map.pods) {
     for (const map::Host* host : map::hosts(pod)) {
       hosts_.emplace(host->id, all_free_.size());
@@ -48,7 +49,7 @@ bool ClusterCapacity::fits_in_a_pod(const PendingRun& run, const FreeDevices& fr
 }
 
 bool ClusterCapacity::fits(const PendingRun& run, const FreeDevices& free) const {
-  if (stays_in_one_pod(run)) return fits_in_a_pod(run, free);
+  if (stays_in_one_pod(run) || has_several_engines_) return fits_in_a_pod(run, free);
   FittingHosts all;
   for (const int devices : free) all.count(devices, run);
   return all.holds(run);

@@ -36,6 +36,7 @@ class ClusterCapacity {
   FreeDevices all_free_;
   int pod_count_ = 0;
   int devices_ = 0;
+  bool has_several_engines_ = false;  // no gang is in two pods
 };
 
 }  // namespace lockstep::sched

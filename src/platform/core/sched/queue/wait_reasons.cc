@@ -262,6 +262,13 @@ std::vector<WaitingRun> explain_waiting(const SchedulingPolicy& policy,
 
 namespace {
 
+// The most hosts with so many devices that one gang may have.
+int hosts_for_a_gang(const FreeCapacity& empty, int devices) {
+  return fitting_hosts(
+      empty, {{1, devices},
+              empty.table().spreads ? PlacementScope::several_pods : PlacementScope::one_pod});
+}
+
 // Among the gangs that fit on the empty map and have at most as many devices in total, the one with
 // the most devices. Ties: the one with as many devices on a node, else the one on the fewest hosts.
 // Without a remainder.
@@ -270,7 +277,7 @@ std::optional<Shape> nearest_that_fits(const HostTable& table, const Shape& aske
   std::optional<Shape> nearest;
   for (int devices = table.devices_per_host_max; devices > 0; --devices) {
     const std::int64_t wished = device_count(asked) / devices;
-    const int hosts = empty.all_hosts_with(devices);
+    const int hosts = hosts_for_a_gang(empty, devices);
     const Shape shape{static_cast<int>(std::min<std::int64_t>(wished, hosts)), devices, 0,
                       asked.needs};
     if (shape.nodes == 0) continue;
@@ -318,11 +325,15 @@ Error gang_too_large(const HostTable& table, const Shape& shape) {
             format("needs {} with {} each{}, and the map has no such hosts, or too few; {}",
                    count_of(shape.nodes, "host"), count_of(shape.devices, "device"),
                    describe_needs(shape.needs), what_would_fit(table, shape))};
-  return {Code::invalid,
-          format("needs {} with {} each, but the map has {} with {} in all, at most {} on one; {}",
-                 count_of(shape.nodes, "host"), count_of(shape.devices, "device"),
-                 count_of(hosts, "host"), count_of(table.devices, "device"),
-                 table.devices_per_host_max, what_would_fit(table, shape))};
+  return {
+      Code::invalid,
+      format("needs {} with {} each, but the map has {} with {} in all, at most {} on one{}; {}",
+             count_of(shape.nodes, "host"), count_of(shape.devices, "device"),
+             count_of(hosts, "host"), count_of(table.devices, "device"), table.devices_per_host_max,
+             table.spreads ? ""
+                           : ", and a run stays in one pod, because the map has several "
+                             "engines",
+             what_would_fit(table, shape))};
 }
 
 }  // namespace lockstep::sched

@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <string_view>
 #include <vector>
 
 #include "platform/core/model/map_of_hosts.h"
@@ -125,8 +126,10 @@ class Draft {
   std::map<std::string, model::Usage> usage() const;
   // Generation of the store; new runs and attempts get it.
   const std::string& generation() const { return state_.store.generation; }
-  // The name of the engine that starts attempts.
+  // The name of the daemon's engine, or of all of them.
   const std::string& engine() const { return state_.engine; }
+  // The name of the one that starts agents on this host.
+  std::string engine_of(std::string_view host) const { return model::engine_of(state_, host); }
   // One more than the highest number ever given to a run of the project.
   model::RunId next_run_id(const std::string& project) const;
 

@@ -1,6 +1,7 @@
 #include "platform/core/step/starting/attempt_placement.h"
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 #include "base/format.h"
@@ -51,9 +52,10 @@ std::string reason_of(model::Cause cause, const std::string& host, const Preempt
 }
 
 // Agents on the daemon's own machine can always reach it, or it will be started again.
-std::optional<Duration> lease_of(const model::RunSpec& spec, const Draft& draft) {
-  const bool is_local = draft.engine() == model::kLocalEngine;
-  const Duration lease = spec.lease.value_or(is_local ? Duration(0) : draft.settings().lease);
+std::optional<Duration> lease_of(const model::RunSpec& spec, std::string_view engine,
+                                 Duration lease_of_settings) {
+  const bool is_local = engine == model::kLocalEngine;
+  const Duration lease = spec.lease.value_or(is_local ? Duration(0) : lease_of_settings);
   return lease == Duration(0) ? std::nullopt : std::optional(lease);
 }
 
@@ -74,8 +76,8 @@ void start_attempt(Draft& draft, sched::Placement placement) {
   attempt.id = {run.id, run.epoch};
   attempt.generation = draft.generation();
   attempt.created = draft.now();
-  attempt.engine = draft.engine();
-  attempt.lease = lease_of(run.spec, draft);
+  attempt.engine = draft.engine_of(placement.devices.front().host);
+  attempt.lease = lease_of(run.spec, attempt.engine, draft.settings().lease);
   for (model::HostDevices& host_devices : placement.devices) {
     model::Node node;
     node.id = {attempt.id, static_cast<int>(&host_devices - placement.devices.data())};

@@ -1,0 +1,115 @@
+#include "platform/engine/composite_engine.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace lockstep::engine {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Pair;
+
+// Lists the nodes that were submitted to it.
+class PartForTest : public Engine {
+ public:
+  explicit PartForTest(std::string name) : name_(std::move(name)) {}
+  std::string_view name() const override { return name_; }
+  void submit(Gang gang) override {
+    for (const NodePlacement& placement : gang.nodes)
+      listed.nodes.push_back({.node = node_name(gang, placement)});
+  }
+  void kill(const model::NodeName& node) override { killed.push_back(node); }
+  Result<EngineList> list() override {
+    if (!away.empty()) return Error{Code::unavailable, away};
+    return listed;
+  }
+
+  EngineList listed{};
+  std::string away{};  // why it has no list
+  std::vector<model::NodeName> killed{};
+
+ private:
+  std::string name_;
+};
+
+class CompositeEngineTest : public testing::Test {
+ protected:
+  // Attempt 1 of demo/NUMBER, a node on each of these hosts.
+  static Gang gang(int number, const std::vector<std::string>& hosts) {
+    Gang gang{.attempt = {"", {{"demo", number}, 1}}, .program = {}, .nodes = {}};
+    for (const std::string& host : hosts) {
+      NodePlacement& placed = gang.nodes.emplace_back();
+      placed.index = static_cast<int>(gang.nodes.size()) - 1;
+      placed.host = host;
+    }
+    return gang;
+  }
+  static std::vector<std::string> nodes_of(const Result<EngineList>& list) {
+    std::vector<std::string> names;
+    for (const ListedNode& listed : list->nodes) names.push_back(text(listed.node));
+    return names;
+  }
+
+  PartForTest local_{"local"}, slurm_{"slurm"};
+  CompositeEngine engine_{{{local_, {"here"}}, {slurm_, {"s1", "s2"}}}};
+};
+
+TEST_F(CompositeEngineTest, AGangGoesToTheEngineOfItsHostsAndAllAreListedInOrder) {
+  engine_.submit(gang(2, {"here"}));
+  engine_.submit(gang(1, {"s1", "s2"}));
+  EXPECT_THAT(nodes_of(local_.list()), ElementsAre("demo/2.1/0"));
+  EXPECT_THAT(nodes_of(slurm_.list()), ElementsAre("demo/1.1/0", "demo/1.1/1"));
+  EXPECT_THAT(nodes_of(engine_.list()), ElementsAre("demo/1.1/0", "demo/1.1/1", "demo/2.1/0"));
+  EXPECT_EQ(engine_.name(), "local,slurm");
+}
+
+TEST_F(CompositeEngineTest, AGangOnAHostOfAnEarlierMapDoesNotStart) {
+  engine_.submit(gang(1, {"s3"}));
+  EXPECT_THAT(nodes_of(engine_.list()), ElementsAre());
+}
+
+TEST_F(CompositeEngineTest, AnEngineThatIsAwayMakesItsOwnHostsUnavailable) {
+  engine_.submit(gang(1, {"s1"}));
+  engine_.submit(gang(2, {"here"}));
+  slurm_.away = "slurmctld has not answered";
+  const auto listed = engine_.list();
+  ASSERT_TRUE(listed);
+  EXPECT_THAT(nodes_of(listed), ElementsAre("demo/2.1/0"));
+  EXPECT_EQ(listed->why_unavailable("here"), "");
+  for (const char* host : {"s1", "s2"})
+    EXPECT_EQ(listed->why_unavailable(host), "the engine slurm: slurmctld has not answered");
+  EXPECT_TRUE(listed->silent.empty()) << "draining attempts wait for it";
+}
+
+TEST_F(CompositeEngineTest, WithoutAnyListNothingIsKnown) {
+  local_.away = "a hung file system";
+  slurm_.away = "slurmctld has not answered";
+  const auto listed = engine_.list();
+  ASSERT_FALSE(listed);
+  EXPECT_EQ(listed.error().code, Code::unavailable);
+  EXPECT_THAT(listed.error().message, HasSubstr("the engine local: a hung file system"));
+  EXPECT_THAT(listed.error().message, HasSubstr("the engine slurm: slurmctld has not answered"));
+}
+
+TEST_F(CompositeEngineTest, EachEngineAnswersForItsOwnHostsAlone) {
+  slurm_.listed.answered = {"s1"};
+  slurm_.listed.unfit = {{"s1", "drained"}};
+  slurm_.listed.silent = {"s2"};
+  const auto listed = engine_.list();
+  ASSERT_TRUE(listed);
+  EXPECT_EQ(listed->why_unavailable("here"), "");
+  EXPECT_EQ(listed->why_unavailable("s2"), kNotCalled);
+  EXPECT_THAT(listed->unfit, ElementsAre(Pair("s1", "drained")));
+  EXPECT_THAT(listed->silent, ElementsAre("s2"));
+}
+
+TEST_F(CompositeEngineTest, AKillReachesTheEngineOfTheNodeAlsoAfterARestart) {
+  const auto node = *model::parse_node_name("demo/1.1/0");
+  engine_.kill(node);
+  EXPECT_THAT(local_.killed, ElementsAre(node));
+  EXPECT_THAT(slurm_.killed, ElementsAre(node));
+}
+
+}  // namespace
+}  // namespace lockstep::engine
