@@ -1,9 +1,10 @@
 """A container as a process of this machine: its words, variables and volumes.
 
 There is no mount namespace, which would need root: a volume is a folder, and each mount path in the
-words and variables is replaced by that folder. There is no DNS of the cluster: a variable that is
-the name of a Pod in the Pod's own subdomain becomes the address of this machine. An image is a name
-and nothing else; those that begin with "missing" cannot be pulled.
+words, the variables and the files of Secrets is replaced by that folder. There is no DNS of the
+cluster: a variable that is the name of a Pod in the Pod's own subdomain becomes the address of this
+machine. An image is a name and nothing else, but for the program of Lockstep in the agent's; those
+that begin with "missing" cannot be pulled.
 """
 
 from __future__ import annotations
@@ -20,7 +21,10 @@ from typing import Any
 
 from tests.kubernetes.api import Api, Object
 
+from tests.conftest import PROGRAM
+
 NEVER_PULLED = "missing"
+FILES_OF_IMAGES = {"/usr/bin/lockstep": str(PROGRAM)}
 MODE = 0o644  # of the files of Secrets and ConfigMaps, if the volume has no defaultMode
 
 
@@ -62,6 +66,14 @@ class Volumes:
             volume["name"]: self.make(volume, folder / volume["name"])
             for volume in pod["spec"].get("volumes", [])
         }
+        for volume in pod["spec"].get("volumes", []):
+            if "secret" in volume:
+                self.replace_in_files(self.folders[volume["name"]], pod["spec"]["containers"][0])
+
+    def replace_in_files(self, folder: Path, container: Object) -> None:
+        for file in folder.iterdir():
+            text = file.read_bytes()
+            file.write_bytes(self.replace_mounts(text.decode(), container).encode())
 
     def make(self, volume: Object, folder: Path) -> Path:
         if "hostPath" in volume:
@@ -106,6 +118,7 @@ class Container:
         words = [*self.spec.get("command", []), *self.spec.get("args", [])]
         env = self.variables()
         words = [self.volumes.replace_mounts(expand(word, env), self.spec) for word in words]
+        words = [FILES_OF_IMAGES.get(word, word) for word in words]
         if not words:
             raise CannotStart("StartError", "this kubelet has no images: name a command")
         try:

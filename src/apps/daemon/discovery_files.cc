@@ -57,9 +57,15 @@ Result<DiscoveryFiles> DiscoveryFiles::write(const host::Home& home, const Serve
 Result<void> DiscoveryFiles::write_for_nodes(const std::filesystem::path& node_home,
                                              const host::Home& home, const ServeConfig& served,
                                              int port, const std::string& fingerprint) {
+  return write_file(host::Home{.folder = node_home}.daemon_file(),
+                    text_for_nodes(home, served, port, fingerprint));
+}
+
+std::string DiscoveryFiles::text_for_nodes(const host::Home& home, const ServeConfig& served,
+                                           int port, const std::string& fingerprint) {
   host::DaemonFile file = daemon_file_of(home, served, port, fingerprint);
   if (!file.network_url.empty()) file.url = file.network_url;
-  return write_file(host::Home{.folder = node_home}.daemon_file(), host::daemon_file_text(file));
+  return host::daemon_file_text(file);
 }
 
 void DiscoveryFiles::restore() {

@@ -25,6 +25,9 @@ class DiscoveryFiles {
   static Result<void> write_for_nodes(const std::filesystem::path& node_home,
                                       const host::Home& home, const ServeConfig& served, int port,
                                       const std::string& fingerprint);
+  // The text of such a file.
+  static std::string text_for_nodes(const host::Home& home, const ServeConfig& served, int port,
+                                    const std::string& fingerprint);
 
   // Restores files that were removed or damaged; checks once a second. Call it at each tick.
   void restore();

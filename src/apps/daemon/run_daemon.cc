@@ -17,6 +17,8 @@
 
 #include "apps/cli/exit_codes.h"
 #include "apps/daemon/discovery_files.h"
+#include "apps/daemon/k8s_cluster.h"
+#include "apps/daemon/remembered_map.h"
 #include "apps/run/origin.h"
 #include "base/clock.h"
 #include "base/format.h"
@@ -25,7 +27,6 @@
 #include "base/os/files.h"
 #include "base/steady_clock.h"
 #include "map/join_maps.h"
-#include "map/map_file.h"
 #include "map/query.h"
 #include "net/crypto.h"
 #include "net/loop.h"
@@ -34,6 +35,7 @@
 #include "platform/core/model/settings/settings.h"
 #include "platform/engine/composite_engine.h"
 #include "platform/engine/hosts/hosts_engine.h"
+#include "platform/engine/k8s/k8s_engine.h"
 #include "platform/engine/local/local_engine.h"
 #include "platform/engine/slurm/shared_program.h"
 #include "platform/engine/slurm/slurm_engine.h"
@@ -74,6 +76,7 @@ struct DaemonContext {
   // Instead of the local one:
   std::unique_ptr<engine::HostsEngine> hosts_engine{};
   std::unique_ptr<engine::SlurmEngine> slurm_engine{};
+  std::unique_ptr<engine::K8sEngine> k8s_engine{};
   std::unique_ptr<engine::CompositeEngine> several_engines{};  // the local one, and that of Slurm
   std::filesystem::path node_home{};                           // with the folders of nodes
   std::unique_ptr<server::UploadStore> uploads{};
@@ -82,6 +85,7 @@ struct DaemonContext {
     if (several_engines) return *several_engines;
     if (hosts_engine) return *hosts_engine;
     if (slurm_engine) return *slurm_engine;
+    if (k8s_engine) return *k8s_engine;
     return *local_engine;
   }
 };
@@ -129,23 +133,6 @@ Result<DaemonContext> open_context(const host::Home& home, const ServeConfig& se
                        .node_home = home.folder};
 }
 
-// While Slurm does not answer, the map is that of the last daemon.
-Result<map::ClusterMap> slurm_map(engine::SlurmCommands& slurm,
-                                  const std::vector<engine::SlurmPartition>& partitions,
-                                  const host::Home& home) {
-  const auto file = home.folder / "slurm-map.yaml";
-  auto found = engine::discover_slurm(slurm, partitions);
-  if (found) {
-    TRY(write_file(file, map::dump_map(*found)));
-    return found;
-  }
-  const auto last = read_file(file);
-  if (!last || found.error().code != Code::unavailable) return found;
-  LS_LOG(warning, "the map is that of the last start, because Slurm does not answer: {}",
-         found.error().message);
-  return map::parse_map(*last, file.string());
-}
-
 std::set<std::string> host_ids(const map::ClusterMap& map) {
   std::set<std::string> ids;
   for (const map::Host* host : map::hosts(map)) ids.insert(host->id);
@@ -177,7 +164,8 @@ Result<void> open_slurm(DaemonContext& ground, const host::Home& home, const Ser
       .account = served.slurm_account.value_or(""),
       .more = served.slurm_options.value_or(std::vector<std::string>()),
       .program = TRY(engine::share_own_program(ground.node_home))};
-  map::ClusterMap map = TRY(slurm_map(*slurm, options.partitions, home));
+  map::ClusterMap map = TRY(remembered_map(engine::discover_slurm(*slurm, options.partitions),
+                                           home.folder / "slurm-map.yaml", "Slurm"));
   ground.slurm_engine = std::make_unique<engine::SlurmEngine>(
       engine::SlurmEngine::Setup{.slurm = slurm,
                                  .clock = ground.clock,
@@ -204,6 +192,8 @@ Result<std::unique_ptr<engine::HostsEngine>> make_hosts_engine(const DaemonConte
 
 controller::ControllerSetup controller_setup(DaemonContext& ground, const ServeConfig& served,
                                              const model::Settings& settings) {
+  const bool has_shared_checkpoints =
+      (hosts_join(served) || uses_k8s(served)) && served.shared.has_value();
   return {.store = ground.store,
           .history = ground.history,
           .engine = ground.engine(),
@@ -216,8 +206,8 @@ controller::ControllerSetup controller_setup(DaemonContext& ground, const ServeC
           .settings = settings,
           .home_is_copy = ground.home_place == host::HomeIdentity::copied,
           .hosts_make_map = ground.hosts_engine != nullptr,
-          .shared = hosts_join(served) && served.shared ? host::shared_checkpoints(*served.shared)
-                                                        : std::filesystem::path()};
+          .shared = has_shared_checkpoints ? host::shared_checkpoints(*served.shared)
+                                           : std::filesystem::path()};
 }
 
 server::JanitorSetup janitor_setup(DaemonContext& ground, const controller::Controller& controller,
@@ -344,6 +334,15 @@ Result<int> run_daemon(const host::Home& home, const ServeConfig& served) {
   DaemonContext ground = TRY(open_context(home, served));
   if (hosts_join(served)) ground.hosts_engine = TRY(make_hosts_engine(ground, served, settings));
   if (uses_slurm(served)) TRY(open_slurm(ground, home, served));
+  if (uses_k8s(served)) {
+    K8sCluster cluster = TRY(open_k8s({.installation = ground.local_engine->installation(),
+                                       .home = home,
+                                       .served = served,
+                                       .settings = settings,
+                                       .clock = ground.clock}));
+    ground.map = std::move(cluster.map);
+    ground.k8s_engine = std::move(cluster.engine);
+  }
   ground.uploads = std::make_unique<server::UploadStore>(home.folder, ground.clock);
   const auto controller =
       TRY(controller::Controller::open(controller_setup(ground, served, settings)));
@@ -360,11 +359,14 @@ Result<int> run_daemon(const host::Home& home, const ServeConfig& served) {
   if (!started) return listen_error(started.error(), served);
   server::Server& server = **started;
   const auto announce = [&](const host::Home& where) -> Result<DiscoveryFiles> {
+    const std::string fingerprint = certificate ? certificate->fingerprint() : "";
+    if (ground.k8s_engine)
+      ground.k8s_engine->announce(
+          DiscoveryFiles::text_for_nodes(home, served, server.port(), fingerprint));
     if (ground.slurm_engine)
       TRY(DiscoveryFiles::write_for_nodes(ground.node_home, home, served, server.port(),
-                                          certificate ? certificate->fingerprint() : ""));
-    return DiscoveryFiles::write(where, served, server.port(),
-                                 certificate ? certificate->fingerprint() : "");
+                                          fingerprint));
+    return DiscoveryFiles::write(where, served, server.port(), fingerprint);
   };
   DiscoveryFiles announcement = TRY(announce(home));
   std::optional<server::CertificateRenewal> renewal;

@@ -18,6 +18,7 @@
 #include "net/http/url.h"
 #include "net/socket.h"
 #include "platform/engine/slurm/slurm_partitions.h"
+#include "platform/k8s/volume.h"
 #include "text/convert.h"
 #include "text/json.h"
 
@@ -66,16 +67,21 @@ bool has_engine(const ServeConfig& served, std::string_view name) {
 
 Result<void> check_engine_names(const std::vector<std::string>& names) {
   for (const std::string& name : names) {
-    if (name != "local" && name != "hosts" && name != "slurm")
+    if (name != "local" && name != "hosts" && name != "slurm" && name != "k8s")
       return Error{
           Code::invalid,
-          format("--engine {}: there is none of that name: write local, hosts or slurm", name)};
+          format("--engine {}: there is none of that name: write local, hosts, slurm or k8s",
+                 name)};
     if (std::ranges::count(names, name) > 1)
       return Error{Code::invalid, format("--engine {} is given twice", name)};
     if (name == "hosts" && names.size() > 1)
       return Error{Code::invalid,
                    "--engine hosts: the engine of machines that join works alone; join this "
                    "machine with `lockstep host join`, or start another daemon for the others"};
+    if (name == "k8s" && names.size() > 1)
+      return Error{Code::invalid,
+                   "--engine k8s: the engine of Kubernetes works alone; start another daemon for "
+                   "the others"};
   }
   return {};
 }
@@ -91,6 +97,40 @@ Result<map::ClusterMap> map_of_file(const std::string& file) {
                           file, pod.name, pod.engine, pod.engine)};
   TRY(check_is_here(map, file));
   return map;
+}
+
+// The folder is in one of the volumes.
+bool is_mounted(const std::string& folder, const std::vector<std::string>& volumes) {
+  return std::ranges::any_of(volumes, [&](const std::string& words) {
+    const auto volume = k8s::parse_volume(words);
+    return volume && (folder == volume->path || folder.starts_with(volume->path + "/"));
+  });
+}
+
+Result<void> check_k8s(const ServeConfig& served) {
+  const bool has_options = served.kubeconfig || served.context || served.in_namespace ||
+                           served.agent_image || served.image || served.device_resource ||
+                           served.pod_volumes;
+  if (!uses_k8s(served)) {
+    if (!has_options) return {};
+    return Error{Code::invalid,
+                 "--kubeconfig, --context, --namespace, --agent-image, --image, --device-resource "
+                 "and --pod-volume are for --engine k8s"};
+  }
+  if (!served.agent_image)
+    return Error{Code::invalid,
+                 "--engine k8s needs --agent-image IMAGE: an image with this version of Lockstep, "
+                 "from which each Pod copies the agent"};
+  const auto volumes = served.pod_volumes.value_or(std::vector<std::string>());
+  for (const std::string& words : volumes)
+    if (auto volume = k8s::parse_volume(words); !volume)
+      return std::move(volume).error().with_context("--pod-volume");
+  if (served.shared && !is_mounted(*served.shared, volumes))
+    return Error{Code::invalid,
+                 format("--shared {} is in no volume of the Pods: add --pod-volume, such as "
+                        "pvc:NAME:{}",
+                        *served.shared, *served.shared)};
+  return {};
 }
 
 }  // namespace
@@ -128,11 +168,14 @@ bool hosts_join(const ServeConfig& served) { return has_engine(served, "hosts");
 
 bool uses_slurm(const ServeConfig& served) { return has_engine(served, "slurm"); }
 
+bool uses_k8s(const ServeConfig& served) { return has_engine(served, "k8s"); }
+
 Result<void> check_engines(const ServeConfig& served) {
   TRY(check_engine_names(engine_names(served)));
-  const bool is_slurm = uses_slurm(served);
-  if (!hosts_join(served) && !is_slurm && served.shared)
-    return Error{Code::invalid, "--shared is for --engine hosts and --engine slurm"};
+  const bool is_slurm = uses_slurm(served), is_k8s = uses_k8s(served);
+  if (!hosts_join(served) && !is_slurm && !is_k8s && served.shared)
+    return Error{Code::invalid, "--shared is for --engine hosts, slurm and k8s"};
+  TRY(check_k8s(served));
   if (!is_slurm && (served.slurm_partition || served.slurm_account || served.slurm_options))
     return Error{Code::invalid,
                  "--slurm-partition, --slurm-account and --slurm-option are for --engine slurm"};
@@ -144,6 +187,7 @@ Result<void> check_engines(const ServeConfig& served) {
   if (uses_this_machine(served) || (served.hosts.empty() && served.map_file.empty())) return {};
   return Error{Code::invalid,
                is_slurm ? "--engine slurm has the hosts of Slurm: leave out --hosts and --map"
+               : is_k8s ? "--engine k8s has the Nodes of Kubernetes: leave out --hosts and --map"
                         : "--engine hosts has the machines that join: leave out --hosts and --map"};
 }
 
@@ -226,6 +270,11 @@ std::optional<std::string> listen_warning(const ServeConfig& served) {
     return format(
         "on {} the hosts of Slurm cannot reach the daemon, unless they are this machine: start it "
         "with --listen 0.0.0.0, or an address of the network",
+        served.listen);
+  if (net::is_loopback(served.listen) && uses_k8s(served))
+    return format(
+        "on {} no Pod can reach the daemon: start it with --listen 0.0.0.0 and --name, "
+        "a name that Pods know",
         served.listen);
   if (net::is_loopback(served.listen) || uses_tls(served)) return std::nullopt;
   return format(

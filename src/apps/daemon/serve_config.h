@@ -19,8 +19,8 @@ namespace lockstep::cli {
 // command starts after a crash serves the same cluster.
 struct ServeConfig {
   std::string hosts, map_file;
-  // "local": of this machine; "hosts": of machines that join; "slurm": of Slurm. Several are joined
-  // by commas; none: local.
+  // "local": of this machine; "hosts": of machines that join; "slurm": of Slurm; "k8s": of
+  // Kubernetes. Several are joined by commas; none: local.
   std::optional<std::string> engine{};
   std::optional<std::string> shared{};  // a folder that all hosts share
   std::string listen = "127.0.0.1";
@@ -37,6 +37,10 @@ struct ServeConfig {
   // For the jobs of --engine slurm; none: Slurm's own defaults.
   std::optional<std::string> slurm_partition{}, slurm_account{};
   std::optional<std::vector<std::string>> slurm_options{};  // further arguments of sbatch
+  // For the Pods of --engine k8s. Without the first three: those of kubectl.
+  std::optional<std::string> kubeconfig{}, context{}, in_namespace{};
+  std::optional<std::string> agent_image{}, image{}, device_resource{};
+  std::optional<std::vector<std::string>> pod_volumes{};  // as `lockstep k8s render --volume`
 
   static constexpr auto fields() {
     return record<ServeConfig>(
@@ -56,7 +60,14 @@ struct ServeConfig {
         field("insecure", &ServeConfig::insecure, "plain HTTP also for other machines"),
         field("slurm_partition", &ServeConfig::slurm_partition, "of Slurm, for all jobs"),
         field("slurm_account", &ServeConfig::slurm_account, "of Slurm, for all jobs"),
-        field("slurm_options", &ServeConfig::slurm_options, "further arguments of sbatch"));
+        field("slurm_options", &ServeConfig::slurm_options, "further arguments of sbatch"),
+        field("kubeconfig", &ServeConfig::kubeconfig, "the file that names the cluster"),
+        field("context", &ServeConfig::context, "of that file"),
+        field("namespace", &ServeConfig::in_namespace, "of the Pods"),
+        field("agent_image", &ServeConfig::agent_image, "from which Pods copy the agent"),
+        field("image", &ServeConfig::image, "of runs that name none"),
+        field("device_resource", &ServeConfig::device_resource, "that a Pod asks for"),
+        field("pod_volumes", &ServeConfig::pod_volumes, "of each Pod"));
   }
 };
 
@@ -90,6 +101,8 @@ bool uses_this_machine(const ServeConfig& served);
 bool hosts_join(const ServeConfig& served);
 // True if runs become jobs of Slurm.
 bool uses_slurm(const ServeConfig& served);
+// True if nodes are Pods of Kubernetes.
+bool uses_k8s(const ServeConfig& served);
 // Checks that the engines exist, and fit with each other and with the other options.
 Result<void> check_engines(const ServeConfig& served);
 // Checks that the options on TLS fit together.

@@ -26,7 +26,7 @@ namespace lockstep::cli {
 namespace {
 
 constexpr std::int64_t kPortMax = 65535;
-// Hosts keep the daemon's address, so that it must be the same after a restart.
+// Hosts and Pods keep the daemon's address, so that it must be the same after a restart.
 constexpr int kHostsPort = 7070;
 constexpr auto kStopTimeout = std::chrono::seconds(15);
 constexpr auto kSignTimeout = std::chrono::seconds(2);
@@ -39,6 +39,8 @@ struct ServeFlags {
   std::string shared;
   std::string slurm_partition, slurm_account;
   std::vector<std::string> slurm_options;
+  std::string kubeconfig, context, in_namespace, agent_image, image, device_resource;
+  std::vector<std::string> pod_volumes;
   bool insecure = false;
   std::vector<std::string> settings;
   bool again = false;
@@ -82,6 +84,20 @@ std::string start_message(const host::Home& home, const client::Client& client) 
                 home.folder.string());
 }
 
+void add_k8s_words(const ServeConfig& served, std::vector<std::string>& words) {
+  const auto add = [&](const char* option, const std::optional<std::string>& value) {
+    if (value) words.insert(words.end(), {option, *value});
+  };
+  add("--kubeconfig", served.kubeconfig);
+  add("--context", served.context);
+  add("--namespace", served.in_namespace);
+  add("--agent-image", served.agent_image);
+  add("--image", served.image);
+  add("--device-resource", served.device_resource);
+  for (const std::string& volume : served.pod_volumes.value_or(std::vector<std::string>()))
+    words.insert(words.end(), {"--pod-volume", volume});
+}
+
 Result<int> serve_detached(const ServeFlags& flags) {
   host::Home home = TRY(find_home());
   TRY(prepare_home(home));
@@ -101,6 +117,7 @@ Result<int> serve_detached(const ServeFlags& flags) {
   if (served.slurm_options)
     for (const std::string& option : *served.slurm_options)
       words.push_back("--slurm-option=" + option);
+  add_k8s_words(served, words);
   if (!served.hosts.empty()) words.insert(words.end(), {"--hosts", served.hosts});
   if (!served.map_file.empty()) words.insert(words.end(), {"--map", served.map_file});
   if (served.tls_cert) words.insert(words.end(), {"--tls-cert", *served.tls_cert});
@@ -209,6 +226,21 @@ void read_slurm(ServeFlags& flags) {
   if (!flags.slurm_options.empty()) config.slurm_options = flags.slurm_options;
 }
 
+// The daemon may be started again from another folder.
+void read_k8s(ServeFlags& flags) {
+  ServeConfig& config = flags.config;
+  const auto read = [](const std::string& value, std::optional<std::string>& into) {
+    if (!value.empty()) into = value;
+  };
+  if (!flags.kubeconfig.empty()) config.kubeconfig = std::filesystem::absolute(flags.kubeconfig);
+  read(flags.context, config.context);
+  read(flags.in_namespace, config.in_namespace);
+  read(flags.agent_image, config.agent_image);
+  read(flags.image, config.image);
+  read(flags.device_resource, config.device_resource);
+  if (!flags.pod_volumes.empty()) config.pod_volumes = flags.pod_volumes;
+}
+
 Result<int> run_serve(ServeFlags& flags) {
   if (flags.stop) return stop_daemon();
   TRY(read_retention(flags));
@@ -220,8 +252,10 @@ Result<int> run_serve(ServeFlags& flags) {
   if (!flags.engines.empty()) flags.config.engine = joined(flags.engines, ",");
   if (!flags.shared.empty()) flags.config.shared = std::filesystem::absolute(flags.shared);
   read_slurm(flags);
+  read_k8s(flags);
   TRY(check_engines(flags.config));
-  if (hosts_join(flags.config) && !flags.port_given) flags.config.port = kHostsPort;
+  const bool keep_address = hosts_join(flags.config) || uses_k8s(flags.config);
+  if (keep_address && !flags.port_given) flags.config.port = kHostsPort;
   return flags.detach ? serve_detached(flags) : serve(flags);
 }
 
@@ -242,16 +276,19 @@ ServeOptions add_cluster_options(CLI::App& command, ServeFlags& flags) {
       command
           .add_option("--engine", flags.engines,
                       "local: runs start on this machine; hosts: on machines that join by "
-                      "`lockstep host join`; slurm: on the hosts of Slurm (default: local). local "
-                      "and slurm may be given together")
+                      "`lockstep host join`; slurm: on the hosts of Slurm; k8s: in Pods of "
+                      "Kubernetes (default: local). local and slurm may be given together")
           ->type_name("NAME")
           ->delimiter(',')
           ->allow_extra_args(false);
-  auto* shared = command
-                     .add_option("--shared", flags.shared,
-                                 "a folder that all hosts share, for checkpoints of runs that name "
-                                 "no folder; with --engine slurm for all files of runs")
-                     ->type_name(kFolderValue);
+  auto* shared =
+      command
+          .add_option(
+              "--shared", flags.shared,
+              "a folder that all hosts share, for checkpoints of runs that name "
+              "no folder; with --engine slurm for all files of runs; with --engine k8s in a "
+              "volume of the Pods")
+          ->type_name(kFolderValue);
   command.add_option("--listen", flags.config.listen, "address to listen on")
       ->type_name("ADDRESS")
       ->capture_default_str();
@@ -259,10 +296,11 @@ ServeOptions add_cluster_options(CLI::App& command, ServeFlags& flags) {
                     .add_option("--name", flags.config.names,
                                 "a name by which callers reach that address; may be repeated")
                     ->type_name("NAME");
-  auto* port = command
-                   .add_option("--port", flags.config.port,
-                               "port; 0: any free one (default: 0; with --engine hosts 7070)")
-                   ->check(whole_number(0, kPortMax));
+  auto* port =
+      command
+          .add_option("--port", flags.config.port,
+                      "port; 0: any free one (default: 0; with --engine hosts and k8s 7070)")
+          ->check(whole_number(0, kPortMax));
   return {hosts, map, engine, shared, names, port};
 }
 
@@ -314,6 +352,29 @@ ServeOptions add_slurm_options(CLI::App& command, ServeFlags& flags) {
   return {partition, account, option};
 }
 
+ServeOptions add_k8s_options(CLI::App& command, ServeFlags& flags) {
+  const auto add = [&](const char* name, auto& into, const char* type, const char* help) {
+    return command.add_option(name, into, help)->type_name(type)->allow_extra_args(false);
+  };
+  return {
+      add("--kubeconfig", flags.kubeconfig, kFileValue,
+          "with --engine k8s: the file that names the cluster (default: KUBECONFIG, else "
+          "~/.kube/config, else the service account of this Pod)"),
+      add("--context", flags.context, "NAME",
+          "with --engine k8s: a context of that file (default: the current one)"),
+      add("--namespace", flags.in_namespace, "NAME",
+          "with --engine k8s: the namespace of the Pods (default: that of the context)"),
+      add("--agent-image", flags.agent_image, "IMAGE",
+          "with --engine k8s: an image with this version of Lockstep, from which each Pod "
+          "copies the agent"),
+      add("--image", flags.image, "IMAGE", "with --engine k8s: the image of runs that name none"),
+      add("--device-resource", flags.device_resource, "NAME",
+          "with --engine k8s: what a device plugin offers (default: nvidia.com/gpu)"),
+      add("--pod-volume", flags.pod_volumes, "VOLUME",
+          "with --engine k8s: a volume of each Pod, such as pvc:NAME:/PATH or "
+          "host:/SOURCE:/PATH; may be repeated")};
+}
+
 ServeOptions add_tls_options(CLI::App& command, ServeFlags& flags) {
   auto* cert = command
                    .add_option("--tls-cert", flags.tls_cert,
@@ -338,12 +399,13 @@ void add_serve(CLI::App& app, Action& action) {
   const ServeOptions cluster = add_cluster_options(*command, *flags);
   const ServeOptions bounds = add_bounds(*command, *flags);
   const ServeOptions slurm = add_slurm_options(*command, *flags);
+  const ServeOptions k8s = add_k8s_options(*command, *flags);
   const ServeOptions tls = add_tls_options(*command, *flags);
   auto* again = command->add_flag(
       "--again", flags->again,
       "with the hosts, the port, the settings and, without --listen, the address of this "
       "folder's last daemon");
-  for (const ServeOptions& options : {cluster, bounds, slurm, tls})
+  for (const ServeOptions& options : {cluster, bounds, slurm, k8s, tls})
     for (CLI::Option* option : options) again->excludes(option);
   auto* detach =
       command->add_flag("-d,--detach", flags->detach, "start it in the background and return");
@@ -355,6 +417,7 @@ void add_serve(CLI::App& app, Action& action) {
       "  lockstep serve --hosts 2x2 --detach\n"
       "  lockstep serve --engine hosts --listen 0.0.0.0 --port 7070 --detach\n"
       "  lockstep serve --engine slurm --shared /shared --listen 0.0.0.0 --detach\n"
+      "  lockstep serve --engine k8s --agent-image lockstep:1 --listen 0.0.0.0 --detach\n"
       "  lockstep serve --stop");
   command->callback([&action, flags, command] {
     flags->listen_given = command->get_option("--listen")->count() > 0;

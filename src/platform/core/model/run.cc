@@ -205,6 +205,7 @@ std::optional<SoftwareEnvironment> software_environment(const RunSpec& spec) {
 std::vector<std::string> ignored_sections(const RunSpec& spec, std::string_view engine) {
   std::vector<std::string> ignored;
   if (spec.slurm && engine != kSlurmEngine) ignored.emplace_back("slurm");
+  if (spec.kubernetes && engine != kPodEngine) ignored.emplace_back("kubernetes");
   return ignored;
 }
 
@@ -236,6 +237,9 @@ Result<void> check(const RunSpec& spec) {
   if (spec.slurm)
     if (auto checked = check(*spec.slurm); !checked)
       return std::move(checked).error().with_context("slurm");
+  if (spec.kubernetes)
+    if (auto checked = check(*spec.kubernetes); !checked)
+      return std::move(checked).error().with_context("kubernetes");
   TRY(check_env(spec.env));
   TRY(check_software(spec));
   TRY(check_size(spec));

@@ -12,6 +12,7 @@
 #include "platform/core/model/audit.h"
 #include "platform/core/model/ids.h"
 #include "platform/core/model/needs.h"
+#include "platform/core/model/pod_request.h"
 #include "platform/core/model/run_class.h"
 #include "platform/core/model/slurm_request.h"
 #include "platform/core/model/software_environment.h"
@@ -83,6 +84,7 @@ struct RunSpec {
   Needs needs;                          // of each node, besides devices
   bool stays = false;                   // never moved or paused, even if it writes checkpoints
   std::optional<SlurmRequest> slurm{};  // of its job; another engine ignores it
+  std::optional<PodRequest> kubernetes{};  // of its Pods; another engine ignores it
 
   bool operator==(const RunSpec&) const = default;
 
@@ -144,7 +146,9 @@ struct RunSpec {
               "is neither moved nor paused for others, though it writes checkpoints"),
         field("slurm", &RunSpec::slurm,
               "what its job asks of Slurm: account, qos, constraint, partition, switches and "
-              "options"));
+              "options"),
+        field("kubernetes", &RunSpec::kubernetes,
+              "what its Pods ask of Kubernetes: volumes, tolerations, a service account and more"));
   }
 };
 

@@ -12,6 +12,7 @@
 #include "platform/engine/k8s/json_fields.h"
 #include "platform/engine/local/agent_program.h"
 #include "platform/host/node_files.h"
+#include "platform/k8s/toleration.h"
 #include "platform/k8s/workload.h"
 #include "text/convert.h"
 
@@ -42,7 +43,7 @@ constexpr std::string_view kLaunchFolder = "/lockstep/launch";
 constexpr std::string_view kAgentFile = "/lockstep/program/bin/lockstep";
 constexpr auto kPodAddress = "LOCKSTEP_POD_ADDRESS";
 
-// Of DNS labels.
+// The text in the characters of DNS labels.
 std::string lower_dns(std::string_view text) {
   std::string result;
   for (const char c : text) {
@@ -73,6 +74,21 @@ std::string secret_name(const NodePlacement& node, const ObjectOwner& owner) {
 
 const model::RunSpec* spec_of(const Gang& gang) {
   return gang.program.attempt ? &gang.program.attempt->spec : nullptr;
+}
+
+// The section `kubernetes` of the run. It has been checked.
+model::PodRequest request_of(const Gang& gang) {
+  const model::RunSpec* spec = spec_of(gang);
+  return spec ? spec->kubernetes.value_or(model::PodRequest()) : model::PodRequest();
+}
+
+// Those of the daemon with what the run asks for.
+PodOptions options_of(const Gang& gang, PodOptions options) {
+  const model::PodRequest request = request_of(gang);
+  options.shared_memory = request.shared_memory.value_or(options.shared_memory);
+  for (const std::string& words : request.volumes)
+    if (auto volume = k8s::parse_volume(words)) options.volumes.push_back(*std::move(volume));
+  return options;
 }
 
 std::string image_of(const Gang& gang, const PodOptions& options) {
@@ -140,6 +156,7 @@ Json resources_of(const Gang& gang, const NodePlacement& node, const PodOptions&
   }
   if (cores > 0) requests["cpu"] = cores;
   if (node.gpus) limits[options.gpu_resource] = count;
+  for (const auto& [name, amount] : request_of(gang).resources) limits[name] = amount;
   Json resources = Json::object();
   if (!requests.empty()) resources["requests"] = std::move(requests);
   if (!limits.empty()) resources["limits"] = std::move(limits);
@@ -182,7 +199,36 @@ Json node_container(const Gang& gang, const NodePlacement& node, const PodOption
       {"volumeMounts", mounts_of(options)}};
   if (Json resources = resources_of(gang, node, options); !resources.empty())
     container["resources"] = std::move(resources);
+  // Memory that a network card may read must stay in place.
+  const auto is_rdma = [](const auto& resource) { return resource.first.starts_with("rdma/"); };
+  if (std::ranges::any_of(request_of(gang).resources, is_rdma))
+    container["securityContext"] = {{"capabilities", {{"add", Json::array({"IPC_LOCK"})}}}};
   return container;
+}
+
+// Fields that are left out otherwise: the API server takes an empty value for a request.
+void add_requested_fields(const Gang& gang, const NodePlacement& node, const PodOptions& options,
+                          Json& spec) {
+  const model::PodRequest request = request_of(gang);
+  Json tolerations = Json::array(), secrets = Json::array();
+  if (node.gpus)
+    tolerations.push_back(
+        k8s::toleration_json({.key = options.gpu_resource, .value = "", .effect = ""}));
+  for (const std::string& words : request.tolerations)
+    if (const auto toleration = k8s::parse_toleration(words))
+      tolerations.push_back(k8s::toleration_json(*toleration));
+  for (const std::string& name : request.image_pull_secrets) secrets.push_back({{"name", name}});
+  if (!tolerations.empty()) spec["tolerations"] = std::move(tolerations);
+  if (!secrets.empty()) spec["imagePullSecrets"] = std::move(secrets);
+  if (!request.node_selector.empty()) spec["nodeSelector"] = request.node_selector;
+  if (request.priority_class) spec["priorityClassName"] = *request.priority_class;
+  if (request.service_account)
+    spec["serviceAccountName"] = *request.service_account;
+  else
+    spec["automountServiceAccountToken"] = false;
+  if (!request.host_network) return;
+  spec["hostNetwork"] = true;
+  spec["dnsPolicy"] = "ClusterFirstWithHostNet";
 }
 
 std::int64_t grace_seconds(const Gang& gang, const PodOptions& options) {
@@ -254,17 +300,18 @@ Json secret_object(const Gang& gang, const NodePlacement& node, const ObjectOwne
 }
 
 Json pod_object(const Gang& gang, const NodePlacement& node, const ObjectOwner& owner,
-                const PodOptions& options) {
+                const PodOptions& of_daemon) {
+  const PodOptions options = options_of(gang, of_daemon);
   const Duration limit = gang.program.time_left + gang.program.start_limit + kPodTimeMargin;
-  const Json spec = {{"restartPolicy", "Never"},
-                     {"enableServiceLinks", false},
-                     {"automountServiceAccountToken", false},
-                     {"activeDeadlineSeconds", ceil<seconds>(limit).count()},
-                     {"terminationGracePeriodSeconds", grace_seconds(gang, options)},
-                     {"affinity", affinity_to(node.host)},
-                     {"initContainers", Json::array({init_container(options)})},
-                     {"containers", Json::array({node_container(gang, node, options)})},
-                     {"volumes", volumes_of(secret_name(node, owner), options)}};
+  Json spec = {{"restartPolicy", "Never"},
+               {"enableServiceLinks", false},
+               {"activeDeadlineSeconds", ceil<seconds>(limit).count()},
+               {"terminationGracePeriodSeconds", grace_seconds(gang, options)},
+               {"affinity", affinity_to(node.host)},
+               {"initContainers", Json::array({init_container(options)})},
+               {"containers", Json::array({node_container(gang, node, options)})},
+               {"volumes", volumes_of(secret_name(node, owner), options)}};
+  add_requested_fields(gang, node, options, spec);
   return {{"apiVersion", "v1"},
           {"kind", "Pod"},
           {"metadata",
@@ -272,7 +319,7 @@ Json pod_object(const Gang& gang, const NodePlacement& node, const ObjectOwner& 
             {"labels", labels_of(owner.name, options)},
             {"annotations", {{kNodeAnnotation, text(node_name(gang, node))}}},
             {"ownerReferences", owner_references(owner)}}},
-          {"spec", spec}};
+          {"spec", std::move(spec)}};
 }
 
 std::optional<model::NodeName> node_of_pod(const Json& pod) {

@@ -32,10 +32,10 @@ struct PodOptions {
   std::string installation;  // of the daemon's folder
   std::string agent_image;
   std::string agent_program = "/usr/bin/lockstep";  // in that image
-  std::string image;                                // of runs that name none; empty: refuses them
+  std::string image{};                              // of runs that name none; empty: refuses them
   std::string gpu_resource = "nvidia.com/gpu";
   std::string shared_memory = "8Gi";  // the bound of /dev/shm
-  std::vector<k8s::Volume> volumes;
+  std::vector<k8s::Volume> volumes{};
   Duration grace_period{};  // of runs that name none
 };
 
@@ -59,9 +59,9 @@ Json secret_object(const Gang& gang, const NodePlacement& node, const ObjectOwne
 Json pod_object(const Gang& gang, const NodePlacement& node, const ObjectOwner& owner,
                 const PodOptions& options);
 
-// Of a Pod; none: it is not one of a node.
+// None: the object is no Pod of a node.
 std::optional<model::NodeName> node_of_pod(const Json& pod);
-// Of an owner.
+// None: the object is no owner of an attempt.
 std::optional<model::AttemptName> attempt_of_owner(const Json& owner);
 std::map<model::NodeName, LaunchRecord> records_of_owner(const Json& owner);
 

@@ -118,6 +118,31 @@ TEST(AttemptObjects, ARunWithoutAnImageIsRefusedIfTheDaemonHasNone) {
   EXPECT_TRUE(checked.error().message.find("image") != string::npos);
 }
 
+TEST(AttemptObjects, TheSectionKubernetesOfTheRunIsInThePod) {
+  Gang gang = gang_of(1);
+  gang.program.attempt->spec.kubernetes = {.service_account = "trainer",
+                                           .shared_memory = "64Gi",
+                                           .volumes = {"pvc:data:/data"},
+                                           .tolerations = {"spot:NoSchedule"},
+                                           .node_selector = {{"pool", "a"}},
+                                           .resources = {{"rdma/hca", 1}},
+                                           .host_network = true};
+  const Json pod = pod_of(gang);
+  EXPECT_EQ(text_of(pod, {"spec", "serviceAccountName"}), "trainer");
+  EXPECT_EQ(field_of(pod, {"spec", "hostNetwork"}), true);
+  EXPECT_EQ(field_of(pod, {"spec", "nodeSelector"}).dump(), R"({"pool":"a"})");
+  EXPECT_EQ(items_of(pod, {"spec", "tolerations"}).size(), 2U);
+  const Json& volumes = items_of(pod, {"spec", "volumes"});
+  EXPECT_EQ(text_of(volumes.back(), {"persistentVolumeClaim", "claimName"}), "data");
+  EXPECT_NE(volumes.dump().find(R"("sizeLimit":"64Gi")"), string::npos);
+  EXPECT_EQ(field_of(container_of(pod), {"resources", "limits"}).dump(),
+            R"({"nvidia.com/gpu":2,"rdma/hca":1})");
+}
+
+TEST(AttemptObjects, APodThatNamesNoServiceAccountGetsNoToken) {
+  EXPECT_EQ(field_of(pod_of(gang_of(1)), {"spec", "automountServiceAccountToken"}), false);
+}
+
 TEST(AttemptObjects, EachObjectNamesItsOwnerAndItsDaemon) {
   const Gang gang = gang_of(1);
   for (const Json& object :

@@ -29,7 +29,7 @@ constexpr std::array<std::string_view, 3> kRefused = {"UnexpectedAdmissionError"
                                                       "NodeLost"};
 
 template <std::size_t n>
-bool is_one_of(const std::array<std::string_view, n>& words, std::string_view word) {
+bool has_word(const std::array<std::string_view, n>& words, std::string_view word) {
   return std::ranges::find(words, word) != words.end();
 }
 
@@ -89,10 +89,10 @@ PodEnd end_of_pod(const Json& pod) {
   const std::string reason = text_of(pod, {"status", "reason"});
   const std::string words =
       in_words("Kubernetes ended the Pod (" + reason + ")", text_of(pod, {"status", "message"}));
-  if (is_one_of(kTakenBack, reason)) return {words, EndBlame::preemption};
+  if (has_word(kTakenBack, reason)) return {words, EndBlame::preemption};
   if (has_condition(pod, "DisruptionTarget"))
     return {"Kubernetes ended the Pod for others, or to empty its Node", EndBlame::preemption};
-  if (is_one_of(kRefused, reason) || reason.starts_with("OutOf")) return {words, EndBlame::host};
+  if (has_word(kRefused, reason) || reason.starts_with("OutOf")) return {words, EndBlame::host};
   if (reason == "DeadlineExceeded") return {words};
   PodEnd end;
   visit_containers(pod, [&](const Json& status, bool copies_agent) {
@@ -119,9 +119,10 @@ void observe_pending(const Json& pod, PodView& view) {
   visit_containers(pod, [&](const Json& status, bool) {
     const Json& waiting = field_of(status, {"state", "waiting"});
     const std::string reason = text_of(waiting, {"reason"});
-    const bool is_image = is_one_of(kImageReasons, reason);
-    if (view.is_stuck || (!is_image && !is_one_of(kStartReasons, reason))) return;
+    const bool is_image = has_word(kImageReasons, reason);
+    if (view.is_stuck || (!is_image && !has_word(kStartReasons, reason))) return;
     view.is_stuck = true;
+    view.stuck_blame = is_image ? EndBlame::refusal : EndBlame::engine;
     view.seen.phase = NodePhase::pending;
     view.seen.reason = in_words(
         is_image ? format("image {} cannot be pulled ({})", text_of(status, {"image"}), reason)
@@ -157,13 +158,14 @@ std::optional<PodView> view_of_pod(const Json& pod) {
   if (view.host.empty()) view.host = wanted_host(pod);
   view.seen.handle = view.name;
   const std::string phase = text_of(pod, {"status", "phase"});
+  view.is_being_deleted = !text_of(pod, {"metadata", "deletionTimestamp"}).empty();
   view.has_ended = phase == "Succeeded" || phase == "Failed";
   if (view.has_ended) {
     PodEnd end = phase == "Failed" ? end_of_pod(pod) : PodEnd();
     view.seen.phase = NodePhase::gone;
     view.seen.reason = std::move(end.reason);
     view.seen.blame = end.blame;
-  } else if (phase == "Pending" && text_of(pod, {"metadata", "deletionTimestamp"}).empty()) {
+  } else if (phase == "Pending" && !view.is_being_deleted) {
     observe_pending(pod, view);
   }
   return view;

@@ -18,8 +18,10 @@ struct PodView {
   std::string host;  // on which it is, or is to be
   model::Observation seen{};
   bool has_ended = false;  // all its containers have ended, and none will start
+  bool is_being_deleted = false;
   // It cannot start unless something outside changes, such as an image that is missing.
   bool is_stuck = false;
+  model::EndBlame stuck_blame = model::EndBlame::unknown;  // if it is given up for that
 };
 
 // None: it is no Pod of a node.

@@ -1,0 +1,199 @@
+"""Runs as Pods: one daemon for all tests of this file, on the stub or the real control plane."""
+
+from __future__ import annotations
+
+import base64
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.kubernetes.api import Api
+from tests.kubernetes.control_plane import ControlPlane
+from tests.kubernetes.daemon import PodCluster
+from tests.kubernetes.objects import is_gone, pod
+from tests.kubernetes.stub_faults import Fault
+from tests.kubernetes.stub_server import StubServer
+
+from tests.conftest import ROOT, wait_until
+
+SLEEP = ("--", "sleep", "600")
+
+
+@pytest.fixture(scope="module")
+def served(api: Api, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PodCluster]:
+    cluster = PodCluster(tmp_path_factory.mktemp("daemon"), api)
+    try:
+        cluster.start()
+        yield cluster
+    finally:
+        cluster.end()
+
+
+@pytest.fixture
+def faults(server: ControlPlane | StubServer) -> StubServer:
+    if isinstance(server, ControlPlane):
+        pytest.skip("the real control plane breaks nothing on demand")
+    return server
+
+
+def test_four_pods_of_two_ranks_train(served: PodCluster) -> None:
+    script = str(ROOT / "tests/kubernetes/train.py")
+    run = served.submit("--nodes", "4", "--devices", "2", "--", sys.executable, script)
+    view = served.ended(run)
+    assert view["state"] == "succeeded", served.logs(run)
+    assert len(view["attempts"]) == 1
+    assert {node["host"] for node in view["attempts"][0]["nodes"]} == set(served.kubelets)
+    assert sum("the sum is 28" in line for line in served.logs(run)) == 8
+
+
+def test_secrets_are_in_secrets_alone(served: PodCluster) -> None:
+    run = served.submit("--nodes", "2", "--env", "API_KEY=hidden-from-all", *SLEEP)
+    served.running_ranks(run)
+    secrets = served.api.list("secrets", served.namespace)["items"]
+    launches = [
+        json.loads(base64.b64decode(secret["data"]["launch.json"]))
+        for secret in secrets
+        if "launch.json" in secret.get("data", {})
+    ]
+    assert launches
+    shown = json.dumps(served.api.list("pods", served.namespace)["items"])
+    shown += json.dumps(served.api.list("configmaps", served.namespace)["items"])
+    for launch in launches:
+        for secret in (launch["token"], launch["secret"], "hidden-from-all", served.token()):
+            assert secret not in shown
+    served.ok("stop", run)
+    assert served.ended(run)["state"] == "cancelled"
+
+
+def test_stop_deletes_all_objects(served: PodCluster) -> None:
+    run = served.submit("--nodes", "2", *SLEEP)
+    served.running_ranks(run)
+    assert served.objects()
+    served.ok("stop", run)
+    assert served.ended(run)["state"] == "cancelled"
+    wait_until("no object is left", lambda: not served.objects())
+
+
+def test_a_deleted_pod_starts_the_run_again(served: PodCluster) -> None:
+    run = served.submit("--nodes", "2", *SLEEP)
+    served.running_ranks(run)
+    second = served.pods(run)[1]["metadata"]["name"]
+    served.api.delete("pods", served.namespace, second)
+    wait_until("a second attempt", lambda: len(served.show(run)["attempts"]) == 2)
+    served.running_ranks(run)
+    first = served.show(run)["attempts"][0]
+    assert second in first["reason"] or "SIGTERM" in first["reason"], first["reason"]
+    served.ok("stop", run)
+    served.ended(run)
+
+
+def test_a_run_leaves_a_node_that_goes_away(served: PodCluster) -> None:
+    run = served.submit("--nodes", "2", *SLEEP)
+    served.running_ranks(run)
+    lost = served.kubelet_of(served.pods(run)[1])
+    lost.lose_power()
+    served.api.delete("nodes", "", lost.node)
+    wait_until("a second attempt", lambda: len(served.show(run)["attempts"]) == 2)
+    served.running_ranks(run)
+    first, second = served.show(run)["attempts"]
+    assert lost.node in first["reason"]
+    assert lost.node not in {node["host"] for node in second["nodes"]}
+    served.ok("stop", run)
+    served.ended(run)
+    served.restart_node(lost.node)
+
+
+def test_a_daemon_that_was_killed_takes_up_its_pods(served: PodCluster) -> None:
+    run = served.submit("--nodes", "2", "--", "sh", "-c", "echo begin; sleep 3; echo end")
+    served.running_ranks(run)
+    before = [pod["metadata"]["uid"] for pod in served.pods(run)]
+    served.kill_daemon()
+    served.start()
+    view = served.ended(run)
+    assert view["state"] == "succeeded"
+    assert len(view["attempts"]) == 1
+    assert [pod["metadata"]["uid"] for pod in served.pods(run)] in (before, [])
+    assert sum(line.endswith("end") for line in served.logs(run)) == 2
+
+
+def test_why_says_that_kubernetes_keeps_a_pod_waiting(served: PodCluster) -> None:
+    limits = {"resources": {"limits": {"nvidia.com/gpu": "2"}}}
+    for node in served.kubelets:
+        foreign = pod(node, node=node, container=limits, terminationGracePeriodSeconds=1)
+        served.api.create("pods", served.namespace, foreign)
+    wait_until(
+        "others have all devices",
+        lambda: all(
+            served.api.get("pods", served.namespace, node)["status"]["phase"] == "Running"
+            for node in served.kubelets
+        ),
+    )
+    run = served.submit("--", "true")
+    wait_until("the scheduler's words", lambda: "nodes are available" in served.ok("why", run))
+    for node in served.kubelets:
+        served.api.delete("pods", served.namespace, node)
+    assert served.ended(run)["state"] == "succeeded"
+
+
+def test_why_names_an_image_that_cannot_be_pulled(served: PodCluster) -> None:
+    run = served.submit("--image", "missing/image", "--", "true")
+    wait_until("the image is named", lambda: "missing/image" in served.ok("why", run))
+    served.ok("stop", run)
+    assert served.ended(run)["state"] == "cancelled"
+
+
+def test_a_pod_that_was_killed_for_memory_says_so(served: PodCluster) -> None:
+    run = served.submit("--rank-loss-retries", "0", *SLEEP)
+    served.running_ranks(run)
+    killed = served.pods(run)[0]
+    served.kubelet_of(killed).worker(killed["metadata"]["name"]).kill_for_memory()
+    view = served.ended(run)
+    assert "OOMKilled" in view["attempts"][0]["reason"], view["attempts"]
+
+
+@pytest.mark.parametrize("status", [401, 409, 429, 500])
+def test_an_error_of_the_server_costs_no_attempt(
+    served: PodCluster, faults: StubServer, status: int
+) -> None:
+    for resource in ("configmaps", "secrets", "pods"):
+        faults.faults.add(Fault("POST", f"/{served.namespace}/{resource}", status=status))
+    run = served.submit("--nodes", "2", "--", "true")
+    view = served.ended(run)
+    assert (view["state"], len(view["attempts"])) == ("succeeded", 1)
+
+
+def test_answers_that_are_lost_late_or_doubled_cost_no_attempt(
+    served: PodCluster, faults: StubServer
+) -> None:
+    for resource in ("configmaps", "secrets", "pods"):
+        path = f"/{served.namespace}/{resource}"
+        faults.faults.add(Fault("POST", path, loses_answer=True))
+        faults.faults.add(Fault("POST", path, repeats=True))
+        faults.faults.add(Fault("POST", path, delay=0.5))
+    run = served.submit("--nodes", "3", "--", "true")
+    view = served.ended(run)
+    assert (view["state"], len(view["attempts"])) == ("succeeded", 1)
+
+
+def test_a_watch_that_is_cut_or_too_old_costs_no_attempt(
+    served: PodCluster, faults: StubServer
+) -> None:
+    watch = f"/{served.namespace}/pods.*watch=true"
+    run = served.submit("--nodes", "2", "--", "sh", "-c", "sleep 3")
+    served.running_ranks(run)
+    faults.faults.add(Fault("GET", watch, cuts_after=1))
+    faults.faults.add(Fault("GET", watch, status=410))
+    faults.faults.add(Fault("GET", watch, status=429, retry_after=1))
+    faults.forget()
+    view = served.ended(run)
+    assert (view["state"], len(view["attempts"])) == ("succeeded", 1)
+
+
+def test_a_pod_of_another_program_is_left_alone(served: PodCluster, tmp_path: Path) -> None:
+    served.api.create("pods", served.namespace, pod("other", node=next(iter(served.kubelets))))
+    run = served.submit("--", "true")
+    assert served.ended(run)["state"] == "succeeded"
+    assert not is_gone(served.api, "pods", served.namespace, "other")
+    served.api.delete("pods", served.namespace, "other", gracePeriodSeconds=0)
