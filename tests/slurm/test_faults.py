@@ -130,6 +130,16 @@ def test_a_run_waits_while_sbatch_is_missing(waiting: SlurmCluster, tmp_path: Pa
     assert len(waiting.show(run)["attempts"]) == 1
 
 
+def test_a_host_without_the_program_is_named(served: SlurmCluster) -> None:
+    (program,) = served.shared.glob("**/bin/*/lockstep")
+    program.rename(program.parent / "away")
+    run = served.submit("--rank-loss-retries", "0", "--", "true")
+    view = served.ended(run)
+    assert view["state"] == "failed"
+    assert "No such file" in view["reason"]
+    assert view["attempts"][0]["nodes"][0]["host"] in view["reason"]
+
+
 def test_a_full_shared_folder_is_the_reason_of_the_run(waiting: SlurmCluster) -> None:
     size = 96 << 20
     mount = ("mount", "-t", "tmpfs", "-o", f"size={size}", "lockstep-test", str(waiting.shared))

@@ -56,6 +56,15 @@ def test_a_run_asks_slurm_for_a_partition_and_further_options(served: SlurmClust
     assert "Nice=7" in shown
 
 
+def test_a_job_has_the_cores_and_the_memory_of_the_run(served: SlurmCluster) -> None:
+    run = served.submit("--cores", "3", "--memory", "100 MiB", "--", "sleep", "600")
+    served.running_ranks(run)
+    (job,) = served.jobs()
+    shown = served.slurm.ok("scontrol", "show", "job", job)
+    assert "CPUs/Task=3" in shown
+    assert "MinMemoryNode=100M" in shown
+
+
 def test_a_script_for_sbatch_keeps_its_requests(served: SlurmCluster, tmp_path: Path) -> None:
     script = tmp_path / "train.sbatch"
     script.write_text("#!/bin/bash\n#SBATCH -p other --switches=1@0:05\nsrun sleep 600\n")

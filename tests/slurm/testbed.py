@@ -219,4 +219,6 @@ class Slurm:
 
 def make_folder() -> Path:
     """Short, since the path of a socket has at most 107 characters."""
-    return Path(tempfile.mkdtemp(prefix="lockstep-slurm-", dir="/tmp"))
+    folder = Path(tempfile.mkdtemp(prefix="lockstep-slurm-", dir="/tmp"))
+    folder.chmod(0o755)  # jobs of other users pass through it
+    return folder

@@ -57,8 +57,9 @@ Result<DiscoveryFiles> DiscoveryFiles::write(const host::Home& home, const Serve
 Result<void> DiscoveryFiles::write_for_nodes(const std::filesystem::path& node_home,
                                              const host::Home& home, const ServeConfig& served,
                                              int port, const std::string& fingerprint) {
+  // It has no secret, and agents of other users than the daemon's read it.
   return write_file(host::Home{.folder = node_home}.daemon_file(),
-                    text_for_nodes(home, served, port, fingerprint));
+                    text_for_nodes(home, served, port, fingerprint), 0644);
 }
 
 std::string DiscoveryFiles::text_for_nodes(const host::Home& home, const ServeConfig& served,

@@ -45,6 +45,7 @@
 #include "platform/host/log_rotation.h"
 #include "platform/host/server_certificate.h"
 #include "platform/host/shared_folder.h"
+#include "platform/host_service/allowed_users.h"
 #include "platform/insight/insight.h"
 #include "platform/server/certificate_renewal.h"
 #include "platform/server/janitor/janitor.h"
@@ -153,6 +154,14 @@ Result<void> join_engines(DaemonContext& ground, const host::Home& home,
   return {};
 }
 
+// As root: only accounts that this machine's own file allows.
+engine::AccountOf slurm_accounts() {
+  if (::geteuid() != 0) return {};
+  return [](const host::LaunchSpec& launch) {
+    return host_service::allowed_account(launch.user, host_service::kUsersFile);
+  };
+}
+
 Result<void> open_slurm(DaemonContext& ground, const host::Home& home, const ServeConfig& served) {
   const auto slurm = std::make_shared<engine::InstalledSlurm>();
   const std::string& installation = ground.local_engine->installation();
@@ -170,6 +179,7 @@ Result<void> open_slurm(DaemonContext& ground, const host::Home& home, const Ser
       engine::SlurmEngine::Setup{.slurm = slurm,
                                  .clock = ground.clock,
                                  .options = std::move(options),
+                                 .account_of = slurm_accounts(),
                                  .home = ground.node_home});
   if (uses_this_machine(served)) return join_engines(ground, home, std::move(map));
   ground.map = std::move(map);

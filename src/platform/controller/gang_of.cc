@@ -108,7 +108,9 @@ engine::Gang gang_of(const model::State& state, const model::Attempt& attempt,
                     .devices_per_node = spec.devices,
                     .make_checkpoint_folder = spec.checkpoint_folder.empty(),
                     .nodes = {},
-                    .slurm = spec.slurm};
+                    .slurm = spec.slurm,
+                    .cores = spec.needs.cores,
+                    .memory = spec.needs.memory};
   for (const model::Node* node : model::nodes_of(state, attempt.id))
     gang.nodes.push_back(placement_of(state, *node));
   return gang;

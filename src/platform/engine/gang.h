@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/units.h"
 #include "platform/core/model/ids.h"
 #include "platform/core/model/slurm_request.h"
 #include "platform/host/launch_spec.h"
@@ -32,6 +33,8 @@ struct Gang {
   bool make_checkpoint_folder = false;  // it is not the user's own
   std::vector<NodePlacement> nodes;
   std::optional<model::SlurmRequest> slurm{};  // of the run; other engines ignore it
+  int cores = 0;                               // that each node needs at least
+  Bytes memory{};                              // that each node needs; zero: not stated
 };
 
 model::NodeName node_name(const Gang& gang, const NodePlacement& node);

@@ -3,6 +3,7 @@
 #include <charconv>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <system_error>
 
 #include "base/format.h"
@@ -29,6 +30,12 @@ std::string bash_quoted(std::string_view text) {
       result += c;
   }
   return result + "'";
+}
+
+// Rounded up.
+std::int64_t mebibytes_of(Bytes memory) {
+  constexpr std::int64_t kMebibyte = 1 << 20;
+  return (memory.count() + kMebibyte - 1) / kMebibyte;
 }
 
 std::string step_lines(const SlurmJobNode& node, const SlurmJobRequest& job,
@@ -105,6 +112,8 @@ std::vector<std::string> sbatch_command(const SlurmJobRequest& job,
       "--chdir=/",
       "--open-mode=append",
       "--output=" + job_output_file(job.folder).string()};
+  if (job.memory > Bytes(0)) words.push_back(format("--mem={}M", mebibytes_of(job.memory)));
+  if (job.account) words.push_back("--uid=" + job.account->name);
   if (job.gpus > 0) words.push_back(format("--gres=gpu:{}", job.gpus));
   const auto add = [&](std::string_view name, const std::string& value) {
     if (!value.empty()) words.push_back(format("--{}={}", name, value));
@@ -131,6 +140,10 @@ std::string job_script(const SlurmJobRequest& job, const SlurmJobOptions& option
       "# Attempt {} of Lockstep: a step with an agent on each host.\n"
       "unset SLURM_CPUS_PER_TASK SLURM_NTASKS SLURM_NPROCS SLURM_NTASKS_PER_NODE\n",
       text(job.attempt.id));
+  if (job.account)
+    script += format("export HOME={} USER={} LOGNAME={} SHELL={}\n", bash_quoted(job.account->home),
+                     bash_quoted(job.account->name), bash_quoted(job.account->name),
+                     bash_quoted(job.account->shell));
   for (const SlurmJobNode& node : job.nodes) script += step_lines(node, job, options);
   return script + "wait\n";
 }

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/os/account.h"
 #include "base/units.h"
 #include "platform/core/model/ids.h"
 #include "platform/core/model/slurm_request.h"
@@ -34,10 +35,12 @@ struct SlurmJobRequest {
   model::AttemptName attempt;
   std::vector<SlurmJobNode> nodes{};  // not empty
   int cores = 1, gpus = 0;            // of each node
+  Bytes memory{};                     // of each node; zero: Slurm's default
   Duration time_limit{};
-  std::string partition{};         // of its hosts; empty: Slurm's default one
-  model::SlurmRequest asked{};     // by the run, instead of the daemon's own options
-  std::filesystem::path folder{};  // the attempt's, for the script and its output
+  std::string partition{};           // of its hosts; empty: Slurm's default one
+  std::optional<Account> account{};  // of its processes; none: the daemon's
+  model::SlurmRequest asked{};       // by the run, instead of the daemon's own options
+  std::filesystem::path folder{};    // the attempt's, for the script and its output
 };
 
 // The comment of the job, by which a daemon finds it again. The number of nodes is part of it,

@@ -45,6 +45,18 @@ TEST(JobScript, TheJobHasTheHostsAndDevicesOfTheGang) {
   EXPECT_EQ(words.back(), "/shared/a 'b'/slurm.sh");
 }
 
+TEST(JobScript, TheJobAsksForTheMemoryThatTheRunStates) {
+  SlurmJobRequest job = job_of_two();
+  const auto asks = [&](const std::string& word) {
+    const auto words = sbatch_command(job, job_options());
+    return std::ranges::find(words, word) != words.end();
+  };
+  job.memory = Bytes((3 << 20) + 1);
+  EXPECT_TRUE(asks("--mem=4M"));
+  job.memory = Bytes(0);
+  EXPECT_FALSE(asks("--mem=0M"));
+}
+
 TEST(JobScript, TheRunsOwnRequestsFollowThoseOfTheDaemon) {
   SlurmJobRequest job = job_of_two();
   job.asked = {.account = "mine",
@@ -61,6 +73,17 @@ TEST(JobScript, TheRunsOwnRequestsFollowThoseOfTheDaemon) {
   for (const char* word : {"--constraint=a100", "--switches=1@5:00", "--reservation=night"})
     EXPECT_NE(place(word), words.end()) << word;
   EXPECT_EQ(words.back(), "/shared/a 'b'/slurm.sh");
+}
+
+TEST(JobScript, AJobOfAnotherAccountHasItsEnvironment) {
+  SlurmJobRequest job = job_of_two();
+  EXPECT_EQ(job_script(job, job_options()).find("export HOME"), std::string::npos);
+  job.account = {.name = "ann", .groups = {}, .home = "/home/ann", .shell = "/bin/zsh"};
+  const auto words = sbatch_command(job, job_options());
+  EXPECT_NE(std::ranges::find(words, "--uid=ann"), words.end());
+  EXPECT_NE(job_script(job, job_options())
+                .find("export HOME='/home/ann' USER='ann' LOGNAME='ann' SHELL='/bin/zsh'\n"),
+            std::string::npos);
 }
 
 TEST(JobScript, EachNodeHasAStepOfItsNameWithTheAgent) {

@@ -74,6 +74,16 @@ std::string slurm_words(std::string_view output) {
   return words;
 }
 
+std::string slurm_error_words(std::string_view output) {
+  std::string errors;
+  for (std::string_view rest = output; !rest.empty();) {
+    const std::string_view line = rest.substr(0, rest.find('\n'));
+    rest.remove_prefix(std::min(line.size() + 1, rest.size()));
+    if (line.find("error") != std::string_view::npos) errors += format("{}\n", line);
+  }
+  return slurm_words(errors.empty() ? output : std::string_view(errors));
+}
+
 Result<std::string> InstalledSlurm::run(const std::vector<std::string>& command) {
   auto ended = run_program(command, kSlurmCallLimit, slurm_environment());
   if (!ended && ended.error().code == Code::not_found)

@@ -34,5 +34,7 @@ bool is_slurm_refusal(std::string_view words);
 
 // Lines as one, of a bounded length.
 std::string slurm_words(std::string_view output);
+// The lines with errors, if there are any: srun prints warnings before them.
+std::string slurm_error_words(std::string_view output);
 
 }  // namespace lockstep::engine

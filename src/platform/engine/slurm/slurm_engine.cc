@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include "base/format.h"
@@ -32,7 +33,7 @@ constexpr std::size_t kStartErrorMax = 2000;
 // The end of the file, where srun says why it failed.
 std::string tail_of(const std::filesystem::path& file) {
   const std::string text = read_file(file).value_or("");
-  return slurm_words(text.substr(text.size() - std::min(text.size(), kStartErrorMax)));
+  return slurm_error_words(text.substr(text.size() - std::min(text.size(), kStartErrorMax)));
 }
 
 std::string own_user() { return format("{}", ::geteuid()); }
@@ -217,10 +218,19 @@ Result<void> SlurmEngine::read_hosts() {
   return {};
 }
 
+// The jobs of root's daemon belong to several users.
+std::vector<std::string> SlurmEngine::squeue(std::vector<std::string> options,
+                                             std::string_view form) const {
+  std::vector<std::string> words = {"squeue", "-h"};
+  words.insert(words.end(), options.begin(), options.end());
+  if (!setup_.account_of) words.insert(words.end(), {"-u", own_user()});
+  words.insert(words.end(), {"-o", std::string(form)});
+  return words;
+}
+
 // Those of this installation, the first one of each attempt.
 Result<SlurmEngine::OwnJobs> SlurmEngine::read_own_jobs() {
-  auto listed = parse_slurm_jobs(TRY(setup_.slurm->run(
-      {"squeue", "-h", "-t", "all", "-u", own_user(), "-o", std::string(kJobFormat)})));
+  auto listed = parse_slurm_jobs(TRY(setup_.slurm->run(squeue({"-t", "all"}, kJobFormat))));
   std::ranges::sort(listed, {}, &SlurmJob::id);
   OwnJobs jobs;
   for (SlurmJob& job : listed) {
@@ -250,8 +260,7 @@ Result<SlurmEngine::Steps> SlurmEngine::read_steps(const OwnJobs& jobs) {
     return !is_slurm_job_pending(entry.second) && !is_slurm_job_over(entry.second);
   };
   if (std::ranges::none_of(jobs, is_running)) return steps;
-  for (SlurmStep& step : parse_slurm_steps(TRY(setup_.slurm->run(
-           {"squeue", "-h", "-s", "-u", own_user(), "-o", std::string(kStepFormat)})))) {
+  for (SlurmStep& step : parse_slurm_steps(TRY(setup_.slurm->run(squeue({"-s"}, kStepFormat))))) {
     const auto key = std::pair(step.job, step.name);
     steps.emplace(key, std::move(step));
   }
@@ -396,10 +405,39 @@ void SlurmEngine::submit_next() {
   }
 }
 
+// Runs that root submits are root's own.
+Result<std::optional<Account>> SlurmEngine::account_of_job(const Gang& gang) const {
+  if (!setup_.account_of || gang.program.user == "root") return std::optional<Account>();
+  auto account = setup_.account_of(gang.program);
+  if (!account) return Error{Code::invalid, account.error().message};
+  return std::optional(*std::move(account));
+}
+
+// The user passes through the daemon's folders to the files of the job, and lists none of them.
+Result<void> SlurmEngine::give_files(const Account& account, const Gang& gang,
+                                     const SlurmJobRequest& job) {
+  const auto top = setup_.home.parent_path();
+  const auto output = job_output_file(job.folder);
+  TRY(open_file(output, O_WRONLY | O_CREAT | O_APPEND));
+  TRY(give_to(account, output));
+  TRY(let_pass(top, setup_.options.program));
+  for (const SlurmJobNode& node : job.nodes) {
+    TRY(let_pass(top, node.folder));
+    TRY(give_to(account, host::NodeFiles{node.folder}.launch_file()));
+    TRY(give_to(account, node.folder));
+  }
+  if (!gang.make_checkpoint_folder) return {};
+  const auto checkpoints = setup_.home / gang.program.checkpoint_folder;
+  TRY(let_pass(top, checkpoints));
+  return give_to(account, checkpoints);
+}
+
 // An attempt of which an agent ever ran is not submitted again.
 Result<std::int64_t> SlurmEngine::submit_job(const Gang& gang) {
   SlurmJobRequest job{.attempt = gang.attempt,
+                      .memory = gang.memory,
                       .time_limit = gang.program.time_left + kJobTimeMargin,
+                      .account = TRY(account_of_job(gang)),
                       .asked = gang.slurm.value_or(model::SlurmRequest())};
   std::set<std::string> partitions;
   for (const NodePlacement& placement : gang.nodes) {
@@ -413,11 +451,11 @@ Result<std::int64_t> SlurmEngine::submit_job(const Gang& gang) {
     const auto host = std::ranges::find(hosts_, placement.host, &SlurmHost::name);
     if (host != hosts_.end()) partitions.insert(host->partition);
     const int devices = gang.devices_per_node;
-    job.cores = devices;
+    job.cores = std::max(devices, gang.cores);
     if (!placement.gpus) continue;
     job.gpus = devices;
     if (host != hosts_.end() && host->gpus > 0)
-      job.cores = std::max(1, host->cores * devices / host->gpus);
+      job.cores = std::max({1, gang.cores, host->cores * devices / host->gpus});
   }
   if (partitions.size() > 1)
     return Error{Code::invalid,
@@ -425,6 +463,7 @@ Result<std::int64_t> SlurmEngine::submit_job(const Gang& gang) {
                         "for one kind of device by --device-kind",
                         joined(partitions, ", "))};
   if (!partitions.empty()) job.partition = *partitions.begin();
+  if (job.account) TRY(give_files(*job.account, gang, job));
   TRY(write_file(job_script_file(job.folder), job_script(job, setup_.options)));
   return parse_submitted_job(TRY(setup_.slurm->run(sbatch_command(job, setup_.options))));
 }
@@ -453,8 +492,9 @@ void SlurmEngine::record_submission(const model::AttemptName& attempt,
     return;
   }
   submission.state = Submission::State::failed;
-  submission.blame =
-      is_slurm_refusal(submission.reason) ? model::EndBlame::refusal : model::EndBlame::engine;
+  submission.blame = job.error().code == Code::invalid || is_slurm_refusal(submission.reason)
+                         ? model::EndBlame::refusal
+                         : model::EndBlame::engine;
   submission.forgotten = Deadline::after(kSlurmFailureListed);
 }
 

@@ -19,6 +19,7 @@
 #include "base/clock.h"
 #include "base/mutex.h"
 #include "platform/engine/engine.h"
+#include "platform/engine/local/node_worker.h"
 #include "platform/engine/slurm/job_script.h"
 #include "platform/engine/slurm/slurm_commands.h"
 #include "platform/engine/slurm/slurm_nodes.h"
@@ -31,6 +32,8 @@ class SlurmEngine : public Engine {
     std::shared_ptr<SlurmCommands> slurm;  // shared with the discovery of the map
     const Clock& clock;                    // outlives the engine
     SlurmJobOptions options;
+    // For a daemon of root: the account of a job; none: each job is the daemon's own.
+    AccountOf account_of{};
     std::filesystem::path home;  // with the folders of the nodes; every host shares it
     Duration first_interval = std::chrono::milliseconds(500);  // after a submission
     Duration busy_interval = std::chrono::seconds(2);  // between two lists while nodes start or end
@@ -94,6 +97,9 @@ class SlurmEngine : public Engine {
   void execute_kills() LS_EXCLUDES(mutex_);
   void submit_next() LS_EXCLUDES(mutex_);
   Result<std::int64_t> submit_job(const Gang& gang);
+  Result<std::optional<Account>> account_of_job(const Gang& gang) const;
+  Result<void> give_files(const Account& account, const Gang& gang, const SlurmJobRequest& job);
+  std::vector<std::string> squeue(std::vector<std::string> options, std::string_view form) const;
   void record_submission(const model::AttemptName& attempt, const Result<std::int64_t>& job)
       LS_EXCLUDES(mutex_);
 
