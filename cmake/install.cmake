@@ -4,6 +4,8 @@
 include(GNUInstallDirs)
 
 set_target_properties(lockstep PROPERTIES INSTALL_RPATH $ORIGIN/../lib)
+# The old tag holds for the libraries of libraries, too: libudev is one of libhwloc.
+target_link_options(lockstep PRIVATE LINKER:--disable-new-dtags)
 install(TARGETS lockstep RUNTIME_DEPENDENCY_SET dependencies DESTINATION ${CMAKE_INSTALL_BINDIR}
         COMPONENT program)
 # The libraries of other projects, for machines that have none: all but those of glibc and g++.
