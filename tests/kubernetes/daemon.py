@@ -13,6 +13,7 @@ from tests.conftest import Cluster, reserved_port, wait_until
 
 NODES = 4
 DEVICES = 2  # of each
+NOW = {"gracePeriodSeconds": 0}
 OWNED = ("pods", "configmaps", "secrets")
 
 
@@ -66,7 +67,11 @@ class PodCluster(Cluster):
         self.port_holder.__exit__(None, None, None)
 
     def restart_node(self, name: str) -> None:
-        """With a Node that was deleted, and is there again."""
+        """With a Node that was deleted, and is there again. Its Pods are removed, as the garbage
+        collector of a real control plane does."""
+        for pod in self.api.list("pods", self.namespace)["items"]:
+            if pod["spec"].get("nodeName") == name:
+                self.api.delete("pods", self.namespace, pod["metadata"]["name"], **NOW)
         self.kubelets[name] = self.new_kubelet(name)
 
         def takes_runs() -> bool:
