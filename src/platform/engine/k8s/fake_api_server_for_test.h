@@ -133,7 +133,10 @@ class FakeApiServer : public ApiServer {
   ApiReply create(const std::string& path, const Json& object) override {
     return answer("POST", path, [&](FakeCluster& c) LS_REQUIRES(c.mutex_) -> ApiReply {
       const std::string place = path + "/" + text_of(object, {"metadata", "name"});
-      if (c.objects_.contains(place)) return {.status = 409, .error = place + " already exists"};
+      if (c.objects_.contains(place))
+        return {.status = 409,
+                .object = {{"reason", "AlreadyExists"}},
+                .error = place + " already exists"};
       Json made = object;
       made["metadata"]["uid"] = format("uid-{}", ++c.uids_);
       if (path.ends_with("/pods")) made["status"] = {{"phase", "Pending"}};
@@ -157,6 +160,10 @@ class FakeApiServer : public ApiServer {
     const std::string place = path.substr(0, path.find('?'));
     int seen = std::stoi(path.substr(path.rfind('=') + 1));
     const auto end = Deadline::after(idle);
+    {
+      const Lock lock(cluster_.mutex_);
+      cluster_.calls_.push_back("WATCH " + path);
+    }
     for (;;) {
       std::vector<FakeCluster::Event> events;
       {

@@ -26,6 +26,10 @@ constexpr Duration kFailedListed = std::chrono::minutes(10);
 constexpr Duration kIdleInterval = seconds(1);
 constexpr int kKillGraceSeconds = 1;
 
+bool already_exists(const ApiReply& reply) {
+  return reply.status == kConflict && text_of(reply.object, {"reason"}) == "AlreadyExists";
+}
+
 // Another call may succeed.
 bool is_passing(const ApiReply& reply) {
   return reply.status == 0 || reply.status == kUnauthorized || reply.status == kTooMany ||
@@ -377,10 +381,12 @@ void K8sEngine::make_owner(const std::shared_ptr<const Gang>& gang) {
 
 // Its name has the UID of the owner: one that exists has these contents.
 void K8sEngine::make_secret(const std::shared_ptr<const Gang>& gang, const Json& secret) {
-  const ApiReply reply = setup_.calls->create(path_of("secrets"), secret);
+  ApiReply reply = setup_.calls->create(path_of("secrets"), secret);
+  const bool existed = already_exists(reply);
+  if (!existed && reply.status == kConflict) reply.status = kServerError;  // another call
   const Lock lock(mutex_);
   Submission* submission = submission_of(*gang);
-  const bool is_there = note_reply(reply) || reply.status == kConflict;
+  const bool is_there = note_reply(reply) || existed;
   if (!submission) return;
   if (!is_there) return retry_or_fail(*submission, reply);
   submission->has_secret = true;

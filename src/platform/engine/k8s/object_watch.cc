@@ -73,6 +73,7 @@ ApiReply ObjectWatch::read_list() {
   setup_.handlers.listed(items_of(reply.object, {"items"}));
   const Lock lock(mutex_);
   has_list_ = true;
+  answered_ = steady_clock::now();
   changed_.notify_all();
   return reply;
 }
