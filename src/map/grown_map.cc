@@ -9,13 +9,23 @@
 namespace lockstep::map {
 namespace {
 
-template <class Part>
-Part& part_of_name(std::vector<Part>& parts, const std::string& name) {
-  const auto found = std::ranges::find(parts, name, &Part::name);
-  if (found != parts.end()) return *found;
-  parts.emplace_back();
-  parts.back().name = name;
-  return parts.back();
+Leaf& leaf_of_name(std::vector<Leaf>& leaves, const std::string& name) {
+  const auto found = std::ranges::find(leaves, name, &Leaf::name);
+  if (found != leaves.end()) return *found;
+  leaves.emplace_back();
+  leaves.back().name = name;
+  return leaves.back();
+}
+
+// Engines may have pods of the same name.
+Pod& pod_like(std::vector<Pod>& pods, const Pod& before) {
+  const auto found = std::ranges::find_if(
+      pods, [&](const Pod& pod) { return pod.name == before.name && pod.engine == before.engine; });
+  if (found != pods.end()) return *found;
+  pods.emplace_back();
+  pods.back().name = before.name;
+  pods.back().engine = before.engine;
+  return pods.back();
 }
 
 void keep_devices(const ClusterMap& before, ClusterMap& seen) {
@@ -35,8 +45,8 @@ ClusterMap grown_map(const ClusterMap& before, ClusterMap seen) {
     for (const Leaf& leaf : pod.leaves)
       for (const Host& host : leaf.hosts) {
         if (names.contains(host.id)) continue;
-        Pod& place = part_of_name(seen.pods, pod.name);
-        part_of_name(place.leaves, leaf.name).hosts.push_back(host);
+        Pod& place = pod_like(seen.pods, pod);
+        leaf_of_name(place.leaves, leaf.name).hosts.push_back(host);
       }
   seen.measured = before.measured;
   return seen;

@@ -39,6 +39,18 @@ TEST(GrownMap, AHostThatIsNoLongerSeenStays) {
   EXPECT_EQ(grown.pods[0].leaves.size(), 1u);
 }
 
+TEST(GrownMap, AHostThatIsNoLongerSeenStaysWithItsEngine) {
+  ClusterMap before = map_of({host_of("n1", 4)});
+  before.pods.push_back(map_of({host_of("here", 4)}).pods[0]);
+  before.pods[0].engine = "slurm";
+  before.pods[1].engine = "local";
+  ClusterMap seen = before;
+  seen.pods.erase(seen.pods.begin());
+  const auto grown = grown_map(before, seen);
+  EXPECT_EQ(engine_of(grown, "n1"), "slurm");
+  EXPECT_EQ(engine_of(grown, "here"), "local");
+}
+
 TEST(GrownMap, AHostKeepsItsDevicesAndTakesNewLabels) {
   ClusterMap seen = map_of({host_of("n1", 8)});
   seen.pods[0].leaves[0].hosts[0].labels["feature/ib"] = "yes";

@@ -7,7 +7,6 @@
 #include <iterator>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,8 +25,6 @@
 #include "base/os/file_limit.h"
 #include "base/os/files.h"
 #include "base/steady_clock.h"
-#include "map/join_maps.h"
-#include "map/query.h"
 #include "net/crypto.h"
 #include "net/loop.h"
 #include "platform/client/client.h"
@@ -134,23 +131,15 @@ Result<DaemonContext> open_context(const host::Home& home, const ServeConfig& se
                        .node_home = home.folder};
 }
 
-std::set<std::string> host_ids(const map::ClusterMap& map) {
-  std::set<std::string> ids;
-  for (const map::Host* host : map::hosts(map)) ids.insert(host->id);
-  return ids;
-}
-
 // This machine and the hosts of Slurm, in one map. All folders of nodes are in the shared one.
 Result<void> join_engines(DaemonContext& ground, const host::Home& home,
                           map::ClusterMap slurm_hosts) {
   ground.local_engine = TRY(engine::LocalEngine::open(TRY(engine::AgentProgram::own()), home.folder,
                                                       {}, ground.node_home));
-  ground.several_engines = std::make_unique<engine::CompositeEngine>(
-      std::vector<engine::CompositeEngine::Part>{{*ground.local_engine, host_ids(ground.map)},
-                                                 {*ground.slurm_engine, host_ids(slurm_hosts)}});
-  ground.map =
-      TRY(map::join_maps({{std::string(ground.local_engine->name()), std::move(ground.map)},
-                          {std::string(ground.slurm_engine->name()), std::move(slurm_hosts)}}));
+  ground.several_engines =
+      TRY(engine::CompositeEngine::create({{*ground.local_engine, std::move(ground.map)},
+                                           {*ground.slurm_engine, std::move(slurm_hosts)}}));
+  ground.map = ground.several_engines->map();
   return {};
 }
 

@@ -1,11 +1,13 @@
 // CompositeEngine: several engines as one. Each has hosts of its own (docs/design/engines.md).
 #pragma once
 
+#include <memory>
 #include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "map/map.h"
 #include "platform/engine/engine.h"
 
 namespace lockstep::engine {
@@ -14,10 +16,13 @@ class CompositeEngine : public Engine {
  public:
   struct Part {
     Engine& engine;  // outlives this one
-    std::set<std::string> hosts;
+    map::ClusterMap map;
   };
-  // The parts have different names, and each host is in one part.
-  explicit CompositeEngine(std::vector<Part> parts);
+  // Fails if two parts have a host of the same id. The parts have different names.
+  static Result<std::unique_ptr<CompositeEngine>> create(std::vector<Part> parts);
+
+  // The hosts of all parts.
+  const map::ClusterMap& map() const { return *map_; }
 
   // The names of the parts, joined by commas. An attempt has the name of its part.
   std::string_view name() const override { return name_; }
@@ -30,8 +35,19 @@ class CompositeEngine : public Engine {
   Result<EngineList> list() override;
 
  private:
-  const std::vector<Part> parts_;
+  struct Member {
+    Part part;
+    std::set<std::string> hosts;                  // of its map
+    std::shared_ptr<const map::ClusterMap> seen;  // in its last list; null: it makes no map
+  };
+  explicit CompositeEngine(std::vector<Part> parts);
+  Result<void> join_maps();
+  void update_map(Member& member, const std::shared_ptr<const map::ClusterMap>& seen);
+  void drop_hosts_of_others(Member& member) const;
+
+  std::vector<Member> members_;
   std::string name_;
+  std::shared_ptr<const map::ClusterMap> map_;
 };
 
 }  // namespace lockstep::engine

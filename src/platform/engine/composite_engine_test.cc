@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "map/query.h"
+
 namespace lockstep::engine {
 namespace {
 
@@ -51,8 +53,17 @@ class CompositeEngineTest : public testing::Test {
     return names;
   }
 
+  static map::ClusterMap map_of(const std::vector<std::string>& hosts) {
+    map::ClusterMap map;
+    map.pods.emplace_back().leaves.emplace_back();
+    for (const std::string& id : hosts) map.pods[0].leaves[0].hosts.emplace_back().id = id;
+    return map;
+  }
+
   PartForTest local_{"local"}, slurm_{"slurm"};
-  CompositeEngine engine_{{{local_, {"here"}}, {slurm_, {"s1", "s2"}}}};
+  const std::unique_ptr<CompositeEngine> owned_ =
+      CompositeEngine::create({{local_, map_of({"here"})}, {slurm_, map_of({"s1", "s2"})}}).value();
+  CompositeEngine& engine_ = *owned_;
 };
 
 TEST_F(CompositeEngineTest, AGangGoesToTheEngineOfItsHostsAndAllAreListedInOrder) {
@@ -67,6 +78,25 @@ TEST_F(CompositeEngineTest, AGangGoesToTheEngineOfItsHostsAndAllAreListedInOrder
 TEST_F(CompositeEngineTest, AGangOnAHostOfAnEarlierMapDoesNotStart) {
   engine_.submit(gang(1, {"s3"}));
   EXPECT_THAT(nodes_of(engine_.list()), ElementsAre());
+}
+
+TEST_F(CompositeEngineTest, AHostThatIsNewAtOneEngineIsOnTheMapOfAll) {
+  const auto before = engine_.list()->map;
+  EXPECT_EQ(engine_.list()->map, before) << "the same object until it changes";
+  slurm_.listed.map = std::make_shared<const map::ClusterMap>(map_of({"s2", "s3", "here"}));
+  const auto map = engine_.list()->map;
+  EXPECT_EQ(map::engine_of(*map, "s3"), "slurm");
+  EXPECT_EQ(map::engine_of(*map, "s1"), "slurm") << "nodes may still have devices there";
+  EXPECT_EQ(map::engine_of(*map, "here"), "local");
+  EXPECT_EQ(map::hosts(*map).size(), 4u) << "a name that another engine has is ignored";
+  engine_.submit(gang(1, {"s3"}));
+  EXPECT_THAT(nodes_of(slurm_.list()), ElementsAre("demo/1.1/0"));
+}
+
+TEST_F(CompositeEngineTest, TwoEnginesWithOneHostAreRefused) {
+  const auto engine = CompositeEngine::create({{local_, map_of({"s1"})}, {slurm_, map_of({"s1"})}});
+  ASSERT_FALSE(engine);
+  EXPECT_THAT(engine.error().message, HasSubstr("both have a host 's1'"));
 }
 
 TEST_F(CompositeEngineTest, AnEngineThatIsAwayMakesItsOwnHostsUnavailable) {

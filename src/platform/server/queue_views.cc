@@ -184,7 +184,7 @@ api::QueueView queue_view(const model::State& state, const step::IncrementalSche
 }
 
 api::PlanView plan_view(const step::DryRunResult& result, const model::RunSpec& spec,
-                        const std::string& engine) {
+                        const model::State& state) {
   api::PlanView view;
   view.starts = !result.devices.empty();
   view.places = place_views(result.devices);
@@ -195,7 +195,11 @@ api::PlanView plan_view(const step::DryRunResult& result, const model::RunSpec& 
   view.expected_start = result.starts.expected;
   view.latest_start = result.starts.latest;
   view.runs_ahead = static_cast<std::int64_t>(result.runs_ahead);
-  if (auto ignored = model::ignored_sections(spec, engine); !ignored.empty())
+  // One of several engines may use them.
+  const bool is_for_slurm = model::has_engine(state, model::kSlurmEngine);
+  if (auto ignored =
+          model::ignored_sections(spec, is_for_slurm ? model::kSlurmEngine : state.engine);
+      !ignored.empty())
     view.ignored = std::move(ignored);
   return view;
 }

@@ -15,7 +15,7 @@ namespace lockstep::server {
 api::QueueView queue_view(const model::State& state, const step::IncrementalScheduler& scheduler,
                           int limit, Time now);
 api::PlanView plan_view(const step::DryRunResult& result, const model::RunSpec& spec,
-                        const std::string& engine);
+                        const model::State& state);
 api::HostList host_list(const model::State& state);
 api::OrphanList orphan_list(const model::State& state);
 api::LimitList limit_list(const model::State& state);

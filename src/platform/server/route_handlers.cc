@@ -237,7 +237,7 @@ Result<api::QueueView> RouteHandlers::queue(const RouteCall<api::kQueue>& call) 
 
 Result<api::PlanView> RouteHandlers::plan(const RouteCall<api::kPlan>& call) {
   return plan_view(TRY(setup_.controller.plan(call.request.spec, call.request.origin)),
-                   call.request.spec, state().engine);
+                   call.request.spec, setup_.controller.state());
 }
 
 Result<api::HostList> RouteHandlers::list_hosts(const RouteCall<api::kHosts>&) {

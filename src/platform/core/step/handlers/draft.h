@@ -128,6 +128,7 @@ class Draft {
   const std::string& generation() const { return state_.store.generation; }
   // The name of the daemon's engine, or of all of them.
   const std::string& engine() const { return state_.engine; }
+  bool has_engine(std::string_view name) const { return model::has_engine(state_, name); }
   // The name of the one that starts agents on this host.
   std::string engine_of(std::string_view host) const { return model::engine_of(state_, host); }
   // One more than the highest number ever given to a run of the project.

@@ -37,7 +37,7 @@ sched::PendingRun fit_request_of(const model::RunId& id, const model::RunSpec& s
 
 // On Slurm, the partition and the constraint are labels of hosts for the scheduler.
 model::RunSpec spec_to_place(const Draft& draft, model::RunSpec spec) {
-  if (!spec.slurm || draft.engine() != model::kSlurmEngine) return spec;
+  if (!spec.slurm || !draft.has_engine(model::kSlurmEngine)) return spec;
   auto labels = model::labels_of(*spec.slurm);
   if (labels.empty()) return spec;
   if (!spec.needs.labels) spec.needs.labels.emplace();
