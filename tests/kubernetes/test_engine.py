@@ -100,9 +100,9 @@ def test_a_run_leaves_a_node_that_goes_away(served: PodCluster) -> None:
     first, second = served.show(run)["attempts"]
     assert lost.node in first["reason"]
     assert lost.node not in {node["host"] for node in second["nodes"]}
+    served.restart_node(lost.node)
     served.ok("stop", run)
     served.ended(run)
-    served.restart_node(lost.node)
 
 
 def test_a_daemon_that_was_killed_takes_up_its_pods(served: PodCluster) -> None:
