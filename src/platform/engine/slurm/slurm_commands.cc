@@ -37,11 +37,12 @@ constexpr std::array<std::string_view, 14> kAwayWords = {
 };
 
 // From Slurm's src/common/slurm_errno.c. A limit that other jobs use up is no refusal.
-constexpr std::array<std::string_view, 7> kRefusalWords = {
+constexpr std::array<std::string_view, 8> kRefusalWords = {
     "nvalid account",    // or account/partition combination
     "nvalid partition",  // name specified
     "nvalid qos",        // specification
     "nvalid wckey",      // specification
+    "nvalid feature",    // specification
     "not permitted to use this partition",
     "nvalid user id",
     "Access/permission denied",
@@ -95,8 +96,9 @@ Result<std::string> InstalledSlurm::run(const std::vector<std::string>& command)
   if (ended->status == 0) return std::move(ended->output);
   std::string words = slurm_words(ended->output);
   if (words.empty()) words = format("exit code {}", ended->status);
-  return Error{is_slurm_away(words) ? Code::unavailable : Code::denied,
-               format("{}: {}", command[0], words)};
+  // Most programs of Slurm begin each line with their name.
+  if (!words.starts_with(command[0] + ":")) words = format("{}: {}", command[0], words);
+  return Error{is_slurm_away(words) ? Code::unavailable : Code::denied, std::move(words)};
 }
 
 }  // namespace lockstep::engine

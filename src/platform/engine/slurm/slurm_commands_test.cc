@@ -25,5 +25,14 @@ TEST(SlurmCommands, ASilentControllerAndMungeMayAnswerLater) {
   EXPECT_FALSE(is_slurm_away("sbatch: error: invalid partition specified: missing"));
 }
 
+TEST(SlurmCommands, AJobWhoseRequestsDoNotExistIsRefusedForGood) {
+  EXPECT_TRUE(is_slurm_refusal(
+      "sbatch: error: Batch job submission failed: Invalid feature specification"));
+  EXPECT_TRUE(is_slurm_refusal("sbatch: error: invalid partition specified: missing"));
+  EXPECT_FALSE(is_slurm_refusal(
+      "sbatch: error: QOSMaxSubmitJobPerUserLimit: Job violates accounting/QOS policy"))
+      << "other jobs end";
+}
+
 }  // namespace
 }  // namespace lockstep::engine
