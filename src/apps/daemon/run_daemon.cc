@@ -189,6 +189,22 @@ Result<std::unique_ptr<engine::HostsEngine>> make_hosts_engine(const DaemonConte
   return std::make_unique<engine::HostsEngine>(std::move(setup));
 }
 
+// Those besides the local one, which is open.
+Result<void> open_engines(DaemonContext& ground, const host::Home& home, const ServeConfig& served,
+                          const model::Settings& settings) {
+  if (hosts_join(served)) ground.hosts_engine = TRY(make_hosts_engine(ground, served, settings));
+  if (uses_slurm(served)) TRY(open_slurm(ground, home, served));
+  if (!uses_k8s(served)) return {};
+  K8sCluster cluster = TRY(open_k8s({.installation = ground.local_engine->installation(),
+                                     .home = home,
+                                     .served = served,
+                                     .settings = settings,
+                                     .clock = ground.clock}));
+  ground.map = std::move(cluster.map);
+  ground.k8s_engine = std::move(cluster.engine);
+  return {};
+}
+
 controller::ControllerSetup controller_setup(DaemonContext& ground, const ServeConfig& served,
                                              const model::Settings& settings) {
   const bool has_shared_checkpoints =
@@ -319,29 +335,40 @@ void run_ticks(MaintenanceLoop& ticking) {
     LS_LOG(warning, "beginning a new log: {}", bounded.error().message);
 }
 
+Result<void> allow_many_files() {
+  auto raised = raise_file_limit();
+  if (raised || raised.error().code == Code::exhausted) return raised;
+  LS_LOG(warning, "{}", raised.error().message);
+  return {};
+}
+
+// Where agents and users find the daemon; in the daemon's folder, by the path of `where`.
+Result<DiscoveryFiles> announce(const DaemonContext& ground, const host::Home& home,
+                                const host::Home& where, const ServeConfig& served, int port,
+                                const std::string& fingerprint) {
+  if (ground.k8s_engine)
+    ground.k8s_engine->announce(DiscoveryFiles::text_for_nodes(home, served, port, fingerprint));
+  if (ground.slurm_engine)
+    TRY(DiscoveryFiles::write_for_nodes(ground.node_home, home, served, port, fingerprint));
+  return DiscoveryFiles::write(where, served, port, fingerprint);
+}
+
+Error replaced_store(const host::Home& home) {
+  return {Code::internal,
+          format("{} was replaced by another file: the daemon ends, agents and ranks go on; the "
+                 "next command starts a daemon that takes up what is there now",
+                 home.store().string())};
+}
+
 }  // namespace
 
 Result<int> run_daemon(const host::Home& home, const ServeConfig& served) {
   set_log_name("daemon");
-  if (auto raised = raise_file_limit(); !raised) {
-    if (raised.error().code == Code::exhausted) return std::move(raised).error();
-    LS_LOG(warning, "{}", raised.error().message);
-  }
-
+  TRY(allow_many_files());
   const model::Settings settings =
       TRY(model::settings_from(served.settings.value_or(std::vector<std::string>())));
   DaemonContext ground = TRY(open_context(home, served));
-  if (hosts_join(served)) ground.hosts_engine = TRY(make_hosts_engine(ground, served, settings));
-  if (uses_slurm(served)) TRY(open_slurm(ground, home, served));
-  if (uses_k8s(served)) {
-    K8sCluster cluster = TRY(open_k8s({.installation = ground.local_engine->installation(),
-                                       .home = home,
-                                       .served = served,
-                                       .settings = settings,
-                                       .clock = ground.clock}));
-    ground.map = std::move(cluster.map);
-    ground.k8s_engine = std::move(cluster.engine);
-  }
+  TRY(open_engines(ground, home, served, settings));
   ground.uploads = std::make_unique<server::UploadStore>(home.folder, ground.clock);
   const auto controller =
       TRY(controller::Controller::open(controller_setup(ground, served, settings)));
@@ -357,17 +384,11 @@ Result<int> run_daemon(const host::Home& home, const ServeConfig& served) {
       loop, server_setup(ground, *controller, janitor, home, served, certificate));
   if (!started) return listen_error(started.error(), served);
   server::Server& server = **started;
-  const auto announce = [&](const host::Home& where) -> Result<DiscoveryFiles> {
-    const std::string fingerprint = certificate ? certificate->fingerprint() : "";
-    if (ground.k8s_engine)
-      ground.k8s_engine->announce(
-          DiscoveryFiles::text_for_nodes(home, served, server.port(), fingerprint));
-    if (ground.slurm_engine)
-      TRY(DiscoveryFiles::write_for_nodes(ground.node_home, home, served, server.port(),
-                                          fingerprint));
-    return DiscoveryFiles::write(where, served, server.port(), fingerprint);
+  const auto announce_at = [&](const host::Home& where) {
+    return announce(ground, home, where, served, server.port(),
+                    certificate ? certificate->fingerprint() : "");
   };
-  DiscoveryFiles announcement = TRY(announce(home));
+  DiscoveryFiles announcement = TRY(announce_at(home));
   std::optional<server::CertificateRenewal> renewal;
   if (certificate)
     renewal.emplace(server::CertificateRenewal::Setup{
@@ -378,7 +399,7 @@ Result<int> run_daemon(const host::Home& home, const ServeConfig& served) {
         // Not the pointer: it is on a file system that may hang.
         .announce =
             [&] {
-              if (auto written = announce({.folder = home.folder}))
+              if (auto written = announce_at({.folder = home.folder}))
                 announcement = *std::move(written);
             }});
   if (auto warning = listen_warning(served)) LS_LOG(warning, "{}", *warning);
@@ -396,11 +417,7 @@ Result<int> run_daemon(const host::Home& home, const ServeConfig& served) {
   loop.on_signals({SIGTERM, SIGINT}, [&](int) { end(); });
   loop.run();
 
-  if (database_was_replaced(ticking))
-    return Error{Code::internal,
-                 format("{} was replaced by another file: the daemon ends, agents and ranks go on; "
-                        "the next command starts a daemon that takes up what is there now",
-                        home.store().string())};
+  if (database_was_replaced(ticking)) return replaced_store(home);
   announcement.remove();
   LS_LOG(info, "stopped; agents and ranks go on");
   return kDone;

@@ -144,9 +144,7 @@ struct RunSpec {
               "what each node asks of its host: cores, memory, kind, device_memory and labels"),
         field("stays", &RunSpec::stays,
               "is neither moved nor paused for others, though it writes checkpoints"),
-        field("slurm", &RunSpec::slurm,
-              "what its job asks of Slurm: account, qos, constraint, partition, switches and "
-              "options"),
+        field("slurm", &RunSpec::slurm, "what its job asks of Slurm, such as an account"),
         field("kubernetes", &RunSpec::kubernetes,
               "what its Pods ask of Kubernetes: volumes, tolerations, a service account and more"));
   }

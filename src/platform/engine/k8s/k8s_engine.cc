@@ -1,7 +1,6 @@
 #include "platform/engine/k8s/k8s_engine.h"
 
 #include <algorithm>
-#include <iterator>
 #include <utility>
 
 #include "base/format.h"
@@ -130,6 +129,7 @@ Result<EngineList> K8sEngine::list() {
                             .record = record == records_.end() ? nullptr : record->second});
   }
   nodes_.add_hosts_to(listed, steady_clock::now(), setup_.silent_after);
+  listed.map = nodes_.map();
   return listed;
 }
 
@@ -290,9 +290,9 @@ K8sEngine::Call K8sEngine::creation_of(Submission& submission) {
 
 K8sEngine::Call K8sEngine::due_removal() {
   update_removals();
-  for (const auto& [name, owner] : owners_)
-    if (owner.removal && owner.removal->passed())
-      return [this, name = name, owner = owner] { remove_owner(name, owner); };
+  for (const auto& entry : owners_)
+    if (entry.second.removal && entry.second.removal->passed())
+      return [this, name = entry.first, owner = entry.second] { remove_owner(name, owner); };
   return {};
 }
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "map/query.h"
 #include "platform/engine/k8s/fake_api_server_for_test.h"
 #include "platform/engine/local/eventually_for_test.h"
 
@@ -18,9 +19,12 @@ const std::string kSecrets = "/api/v1/namespaces/ml/secrets";
 const std::string kNodes = "/api/v1/nodes";
 
 Json node_object(const std::string& name, bool is_ready) {
+  const Json amounts = {{"cpu", "8"}, {"nvidia.com/gpu", "2"}};
   return {{"metadata", {{"name", name}}},
           {"status",
-           {{"conditions",
+           {{"capacity", amounts},
+            {"allocatable", amounts},
+            {"conditions",
              Json::array({{{"type", "Ready"}, {"status", is_ready ? "True" : "False"}}})}}}};
 }
 
@@ -280,6 +284,25 @@ TEST_F(K8sEngineTest, ANodeThatIsNotReadyCannotBeAskedAndItsPodsAreAsTheyWere) {
   EXPECT_EQ(seen_by(*engine, node(1))->phase, NodePhase::present);
   cluster_.put(kNodes, node_object("n2", true));
   EXPECT_TRUE(eventually([&] { return engine->list()->why_unavailable("n2").empty(); }));
+}
+
+TEST_F(K8sEngineTest, ANewNodeIsOnTheMapOnceItHasDevices) {
+  const auto engine = make_engine();
+  const auto hosts = [&] { return map::hosts(*engine->list()->map).size(); };
+  EXPECT_TRUE(eventually([&] { return engine->list()->map && hosts() == 2; }));
+  const auto before = engine->list()->map;
+  Json fresh = node_object("n3", true);
+  fresh["status"]["capacity"] = fresh["status"]["allocatable"] = {{"cpu", "8"}};
+  cluster_.put(kNodes, fresh);
+  cluster_.put(kNodes, node_object("n4", true));
+  EXPECT_TRUE(eventually([&] { return hosts() == 3; }));
+  EXPECT_NE(engine->list()->map, before);
+  cluster_.put(kNodes, node_object("n3", true));
+  EXPECT_TRUE(eventually([&] { return hosts() == 4; }));
+  const auto whole = engine->list()->map;
+  cluster_.put(kNodes, node_object("n3", false));
+  EXPECT_TRUE(eventually([&] { return !engine->list()->why_unavailable("n3").empty(); }));
+  EXPECT_EQ(engine->list()->map, whole) << "a state is no change of the map";
 }
 
 TEST_F(K8sEngineTest, ThePodsOfADeletedNodeAreGone) {

@@ -123,12 +123,6 @@ std::string why_unfit(const Json& node, const std::string& device_resource) {
   return "";
 }
 
-bool is_control_plane(const Json& node) {
-  return std::ranges::any_of(items_of(node, {"spec", "taints"}), [](const Json& taint) {
-    return is_one_of(text_of(taint, {"key"}), kControlPlaneTaints);
-  });
-}
-
 map::Host map_host_of_node(const K8sHost& node) {
   map::Host host;
   host.id = node.name;
@@ -159,6 +153,12 @@ K8sHost k8s_host_of(const Json& node, const std::string& device_resource) {
           .labels = labels_of_node(node),
           .unavailable = why_not_ready(node),
           .unfit = why_unfit(node, device_resource)};
+}
+
+bool is_control_plane(const Json& node) {
+  return std::ranges::any_of(items_of(node, {"spec", "taints"}), [](const Json& taint) {
+    return is_one_of(text_of(taint, {"key"}), kControlPlaneTaints);
+  });
 }
 
 Result<std::vector<K8sHost>> list_k8s_hosts(ApiServer& api, const std::string& device_resource) {

@@ -22,10 +22,15 @@ struct K8sHost {
   map::Labels labels{};
   std::string unavailable{};  // why its kubelet cannot be asked; empty: it can
   std::string unfit{};        // why it takes no Pod now; empty: it does
+
+  bool operator==(const K8sHost&) const = default;
 };
 
 // `device_resource` is what a device plugin offers, such as nvidia.com/gpu.
 K8sHost k8s_host_of(const Json& node, const std::string& device_resource);
+
+// It has the taint of the control plane, so no run is placed there.
+bool is_control_plane(const Json& node);
 
 // Without Nodes of the control plane. Their order is that of the API server: by name.
 Result<std::vector<K8sHost>> list_k8s_hosts(ApiServer& api, const std::string& device_resource);

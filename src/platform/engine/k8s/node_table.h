@@ -1,15 +1,18 @@
-// NodeTable: the Nodes of the cluster that cannot be asked or take no Pod, from lists and events of
-// the API server. Its owner guards it.
+// NodeTable: the Nodes of the cluster, their map, and those that cannot be asked or take no Pod,
+// from lists and events of the API server. Its owner guards it.
 #pragma once
 
 #include <chrono>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 
 #include "base/units.h"
+#include "map/map.h"
 #include "platform/engine/engine.h"
+#include "platform/engine/k8s/k8s_map.h"
 #include "text/json.h"
 
 namespace lockstep::engine {
@@ -26,6 +29,9 @@ class NodeTable {
 
   // It was there, and its object was deleted: none of its Pods runs.
   bool was_deleted(const std::string& node) const;
+  // The same object until it changes. Null: there is no Node for runs. If Nodes have devices, one
+  // without counts only when its device plugin has reported some.
+  std::shared_ptr<const map::ClusterMap> map();
   // The hosts of a list that are unavailable, silent for `silent_after`, or unfit.
   void add_hosts_to(EngineList& listed, Moment now, Duration silent_after) const;
 
@@ -36,9 +42,13 @@ class NodeTable {
     bool was_deleted = false;
   };
   void update(const Json& object, Moment now);
+  void keep_host(K8sHost host);
 
   std::string device_resource_;
   std::map<std::string, Node> nodes_;
+  std::map<std::string, K8sHost> hosts_;  // without their states
+  bool hosts_changed_ = false;            // since the map was made
+  std::shared_ptr<const map::ClusterMap> map_;
 };
 
 }  // namespace lockstep::engine
