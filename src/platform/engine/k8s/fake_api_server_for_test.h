@@ -3,8 +3,12 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
+#include <functional>
 #include <map>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/format.h"
@@ -85,6 +89,29 @@ class FakeCluster {
     return last_options_;
   }
 
+  ApiReply get(const std::string& path) {
+    const Lock lock(mutex_);
+    const auto fault = begin_call("GET " + path);
+    if (fault && !fault->does) return fault->reply;
+    ApiReply reply = read(path.substr(0, path.find('?')));
+    return fault ? fault->reply : reply;
+  }
+  ApiReply create(const std::string& path, const Json& object) {
+    const Lock lock(mutex_);
+    const auto fault = begin_call("POST " + path);
+    if (fault && !fault->does) return fault->reply;
+    ApiReply reply = make(path, object);
+    return fault ? fault->reply : reply;
+  }
+  ApiReply remove(const std::string& path, const Json& options) {
+    const Lock lock(mutex_);
+    const auto fault = begin_call("DELETE " + path);
+    if (fault && !fault->does) return fault->reply;
+    last_options_ = options;
+    ApiReply reply = erase(path);
+    return fault ? fault->reply : reply;
+  }
+
  private:
   friend class FakeApiServer;
   struct Fault {
@@ -93,6 +120,51 @@ class FakeCluster {
     bool does = false;
   };
 
+  static bool is_collection(const std::string& path) {
+    return path.ends_with("/pods") || path.ends_with("/configmaps") || path.ends_with("/nodes");
+  }
+  // Nullopt: the call is answered as usual.
+  std::optional<Fault> begin_call(const std::string& call) LS_REQUIRES(mutex_) {
+    calls_.push_back(call);
+    if (!away_.empty()) return Fault{.call = call, .reply = {.error = away_}};
+    for (auto next = faults_.begin(); next != faults_.end(); ++next) {
+      if (!call.starts_with(next->call)) continue;
+      Fault fault = std::move(*next);
+      faults_.erase(next);
+      return fault;
+    }
+    return std::nullopt;
+  }
+  ApiReply read(const std::string& path) LS_REQUIRES(mutex_) {
+    const auto found = objects_.find(path);
+    if (found != objects_.end()) return {.status = 200, .object = found->second};
+    if (!is_collection(path)) return {.status = 404, .error = path + " not found"};
+    Json items = Json::array();
+    for (const auto& [name, object] : objects_)
+      if (name.starts_with(path + "/")) items.push_back(object);
+    return {
+        .status = 200,
+        .object = {{"metadata", {{"resourceVersion", format("{}", version_)}}}, {"items", items}}};
+  }
+  ApiReply make(const std::string& path, Json object) LS_REQUIRES(mutex_) {
+    const std::string place = path + "/" + text_of(object, {"metadata", "name"});
+    if (objects_.contains(place))
+      return {.status = 409,
+              .object = {{"reason", "AlreadyExists"}},
+              .error = place + " already exists"};
+    object["metadata"]["uid"] = format("uid-{}", ++uids_);
+    if (path.ends_with("/pods")) object["status"] = {{"phase", "Pending"}};
+    add_event("ADDED", path, object);
+    objects_[place] = object;
+    return {.status = 201, .object = object};
+  }
+  ApiReply erase(const std::string& path) LS_REQUIRES(mutex_) {
+    const auto found = objects_.find(path);
+    if (found == objects_.end()) return {.status = 404, .error = path + " not found"};
+    add_event("DELETED", path.substr(0, path.rfind('/')), found->second);
+    objects_.erase(found);
+    return {.status = 200};
+  }
   void add_event(const std::string& type, const std::string& collection, Json& object)
       LS_REQUIRES(mutex_) {
     object["metadata"]["resourceVersion"] = format("{}", ++version_);
@@ -116,44 +188,12 @@ class FakeApiServer : public ApiServer {
  public:
   explicit FakeApiServer(FakeCluster& cluster) : cluster_(cluster) {}
 
-  ApiReply get(const std::string& path) override {
-    return answer("GET", path, [&](FakeCluster& c) LS_REQUIRES(c.mutex_) -> ApiReply {
-      const std::string place = path.substr(0, path.find('?'));
-      const auto found = c.objects_.find(place);
-      if (found != c.objects_.end()) return {.status = 200, .object = found->second};
-      if (!is_collection(place)) return {.status = 404, .error = place + " not found"};
-      Json items = Json::array();
-      for (const auto& [name, object] : c.objects_)
-        if (name.starts_with(place + "/")) items.push_back(object);
-      return {.status = 200,
-              .object = {{"metadata", {{"resourceVersion", format("{}", c.version_)}}},
-                         {"items", items}}};
-    });
-  }
+  ApiReply get(const std::string& path) override { return cluster_.get(path); }
   ApiReply create(const std::string& path, const Json& object) override {
-    return answer("POST", path, [&](FakeCluster& c) LS_REQUIRES(c.mutex_) -> ApiReply {
-      const std::string place = path + "/" + text_of(object, {"metadata", "name"});
-      if (c.objects_.contains(place))
-        return {.status = 409,
-                .object = {{"reason", "AlreadyExists"}},
-                .error = place + " already exists"};
-      Json made = object;
-      made["metadata"]["uid"] = format("uid-{}", ++c.uids_);
-      if (path.ends_with("/pods")) made["status"] = {{"phase", "Pending"}};
-      c.add_event("ADDED", path, made);
-      c.objects_[place] = made;
-      return {.status = 201, .object = made};
-    });
+    return cluster_.create(path, object);
   }
   ApiReply remove(const std::string& path, const Json& options) override {
-    return answer("DELETE", path, [&](FakeCluster& c) LS_REQUIRES(c.mutex_) -> ApiReply {
-      c.last_options_ = options;
-      const auto found = c.objects_.find(path);
-      if (found == c.objects_.end()) return {.status = 404, .error = path + " not found"};
-      c.add_event("DELETED", path.substr(0, path.rfind('/')), found->second);
-      c.objects_.erase(found);
-      return {.status = 200};
-    });
+    return cluster_.remove(path, options);
   }
   ApiReply watch(const std::string& path, Duration idle,
                  const std::function<bool(const Json& event)>& on_event) override {
@@ -193,25 +233,6 @@ class FakeApiServer : public ApiServer {
   }
 
  private:
-  static bool is_collection(const std::string& path) {
-    return path.ends_with("/pods") || path.ends_with("/configmaps") || path.ends_with("/nodes");
-  }
-  template <class Act>
-  ApiReply answer(const std::string& method, const std::string& path, Act act) {
-    const Lock lock(cluster_.mutex_);
-    cluster_.calls_.push_back(method + " " + path);
-    if (!cluster_.away_.empty()) return {.error = cluster_.away_};
-    auto& faults = cluster_.faults_;
-    const auto next = std::ranges::find_if(faults, [&](const FakeCluster::Fault& fault) {
-      return cluster_.calls_.back().starts_with(fault.call);
-    });
-    if (next == faults.end()) return act(cluster_);
-    const FakeCluster::Fault fault = *next;
-    faults.erase(next);
-    if (fault.does) (void)act(cluster_);
-    return fault.reply;
-  }
-
   FakeCluster& cluster_;
   bool is_stopped_ = false;
 };

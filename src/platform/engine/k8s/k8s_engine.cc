@@ -86,8 +86,8 @@ void K8sEngine::announce(std::string daemon_file) {
 
 void K8sEngine::submit(Gang gang) {
   const Lock lock(mutex_);
-  const bool is_known = std::ranges::all_of(
-      gang.nodes, [&](const NodePlacement& node) { return pods_.knows(node_name(gang, node)); });
+  bool is_known = true;
+  for (const NodePlacement& node : gang.nodes) is_known &= pods_.knows(node_name(gang, node));
   if (is_known || submissions_.contains(gang.attempt)) return;
   Submission& submission = submissions_[gang.attempt];
   submission.gang = std::make_shared<const Gang>(std::move(gang));
