@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <iterator>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -13,12 +14,14 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/os/environment.h"
 #include "base/steady_clock.h"
 #include "comm/flight/memory.h"
 #include "net/crypto.h"
 #include "platform/agent/link/flight_packing.h"
 #include "platform/agent/link/profile_relay.h"
 #include "platform/agent/ranks/rank_environment.h"
+#include "platform/agent/slurm_step.h"
 #include "platform/agent/watch/network_errors.h"
 #include "platform/host/log_rotation.h"
 #include "platform/host/node_files.h"
@@ -34,6 +37,8 @@ constexpr int kNodesAtFullRate = 32;                         // more nodes send 
 constexpr Duration kAgentHeartbeatIntervalMax = seconds(2);  // far below the silence limit of nodes
 constexpr Duration kPollTimeoutMax = seconds(1);
 constexpr Duration kLogCheckInterval = seconds(1);
+// Between the signal to a rank and that to its agent, if one system sends both.
+constexpr Duration kOwnSignalMargin = milliseconds(100);
 constexpr Duration kPollRetryDelay = milliseconds(10);  // if the kernel has no memory for poll()
 
 Result<Fd> open_signals() {
@@ -127,7 +132,8 @@ AgentLoop::AgentLoop(const host::LaunchSpec& launch, const model::NodeId& node,
                       std::visit([&](auto& each) { handle_report(local_rank, std::move(each)); },
                                  any);
                     }}),
-      state_(settings_of(launch, node, clock_)) {}
+      state_(settings_of(launch, node, clock_)),
+      shares_signals_(is_slurm_step(own_environment())) {}
 
 Result<void> AgentLoop::open_streams() {
   for (int local = 0; local < static_cast<int>(launch_.devices.size()); ++local) {
@@ -228,16 +234,41 @@ void AgentLoop::check_preparation() {
 }
 
 void AgentLoop::read_signals() {
-  signalfd_siginfo info{};
-  while (::read(signals_.get(), &info, sizeof info) == sizeof info)
-    if (info.ssi_signo != SIGCHLD) handle(AgentSignalled{static_cast<int>(info.ssi_signo)});
+  take_signals();
   collect_ended_ranks();
+}
+
+// True if one of them asks the agent to end.
+bool AgentLoop::take_signals() {
+  bool is_to_end = false;
+  signalfd_siginfo info{};
+  while (::read(signals_.get(), &info, sizeof info) == sizeof info) {
+    if (info.ssi_signo == SIGCHLD) continue;
+    is_to_end = true;
+    handle(AgentSignalled{static_cast<int>(info.ssi_signo)});
+  }
+  return is_to_end;
+}
+
+// A rank that saves and ends by the signal has not ended by itself.
+void AgentLoop::await_own_signal() {
+  if (!shares_signals_ || state_.stop_reason != model::StopReason::none) return;
+  for (const auto end = Deadline::after(kOwnSignalMargin); !end.passed();) {
+    pollfd polled{signals_.get(), POLLIN, 0};
+    const auto wait = std::chrono::ceil<milliseconds>(end.remaining());
+    if (::poll(&polled, 1, static_cast<int>(wait.count())) > 0 && take_signals()) return;
+  }
 }
 
 // Output of a rank about its end must be reported before the end.
 void AgentLoop::collect_ended_ranks() {
   streams_.read_all();
-  if (auto ends = processes_.reap(); !ends.empty()) handle(RanksEnded{std::move(ends)});
+  auto ends = processes_.reap();
+  if (ends.empty()) return;
+  await_own_signal();
+  // Signals of these may have been read meanwhile.
+  std::ranges::move(processes_.reap(), std::back_inserter(ends));
+  handle(RanksEnded{std::move(ends)});
 }
 
 void AgentLoop::handle_lines(int local_rank, std::string lines) {

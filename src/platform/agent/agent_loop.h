@@ -50,7 +50,9 @@ class AgentLoop {
   void start_preparation();
   void check_preparation();
   void read_signals();
+  bool take_signals();
   void collect_ended_ranks();
+  void await_own_signal();
   void handle_lines(int local_rank, std::string lines);
   void handle_report(int local_rank, spool::TelemetryItem item);
   void handle_report(int local_rank, const FaultReport& report);
@@ -92,6 +94,8 @@ class AgentLoop {
   FailureNotifier failure_notifier_;
   AgentState state_;
   Deadline next_log_check_ = Deadline::after(Duration(0));  // of the log's size
+  // Slurm ends a step by a signal to each of its processes, the agent too.
+  const bool shares_signals_;
   bool exiting_ = false;
 };
 

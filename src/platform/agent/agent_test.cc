@@ -302,6 +302,16 @@ TEST_F(AgentTest, ARankMayEndInOrderWhenItIsStopped) {
   EXPECT_TRUE(daemon_.last().ranks[0].signalled_by_agent);
 }
 
+TEST_F(AgentTest, ARankThatEndsByTheSignalOfSlurmJustBeforeItsAgentGetsItHasNotSucceeded) {
+  shell("agent=$PPID; (sleep 0.02; kill -TERM $agent) & exit 0");
+  ::setenv("SLURM_STEP_ID", "0", 1);
+  start();
+  ::unsetenv("SLURM_STEP_ID");
+  ASSERT_EQ(finish(), 0);
+  EXPECT_EQ(daemon_.last().ranks[0].code, 0);
+  EXPECT_EQ(daemon_.last().stop_reason, model::StopReason::signal);
+}
+
 TEST_F(AgentTest, WhatARankLeavesBehindIsKilled) {
   shell(
       "setsid sleep 600 & (setsid setsid env -i /bin/sleep 600 &) ; setsid sh -c \"trap '' TERM; "

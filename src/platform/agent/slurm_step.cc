@@ -35,10 +35,11 @@ std::vector<int> numbers_of(const std::vector<std::string>& words) {
 
 }  // namespace
 
+bool is_slurm_step(const Environment& environment) { return environment.contains("SLURM_STEP_ID"); }
+
 void use_gpus_of_slurm_step(host::LaunchSpec& launch, const Environment& environment) {
   const auto visible = environment.find("CUDA_VISIBLE_DEVICES");
-  if (!launch.gpus || !environment.contains("SLURM_STEP_ID") || visible == environment.end())
-    return;
+  if (!launch.gpus || !is_slurm_step(environment) || visible == environment.end()) return;
   auto gpus = words_between_commas(visible->second);
   if (gpus.size() != launch.devices.size() || gpus.front().empty()) return;
   launch.device_uuids.clear();

@@ -1,10 +1,12 @@
-// The GPUs of a step of Slurm.
+// An agent in a step of Slurm.
 #pragma once
 
 #include "base/os/environment.h"
 #include "platform/host/launch_spec.h"
 
 namespace lockstep::agent {
+
+bool is_slurm_step(const Environment& environment);
 
 // In a step, Slurm has chosen which GPUs of the host the node gets: the launch names those. Without
 // a step, or without one GPU for each rank, the launch stays as it is.
