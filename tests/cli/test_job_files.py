@@ -80,7 +80,7 @@ def test_a_plan_shows_the_reading_and_starts_nothing(cluster: Cluster, tmp_path:
     assert "is read as this run file" in planned.stderr
     assert planned.stdout.startswith("2 nodes x 2 devices would start at once")
     assert "slurm: {partition: big}" in planned.stderr or "  partition: big" in planned.stderr
-    assert "It ignores slurm: the daemon has another engine" in planned.stdout
+    assert "The daemon ignores slurm: it has another engine" in planned.stdout
     assert "greet" not in cluster.ok("ps")
 
 

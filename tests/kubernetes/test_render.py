@@ -112,6 +112,8 @@ def test_the_ranks_of_a_job_meet_at_the_host_name_of_its_first_pod() -> None:
         (["render", "job", "--name", "a", "-I", "a", "--rdma", "rdma/hca=0"], "--rdma"),
         (["render", "job", "--name", "a", "-I", "a", "--gang", "kueue"], "--gang: 'kueue'"),
         (["render", "service", "--name", "a", "--gang", "volcano"], "--gang is for"),
+        (["install", "-I", "a b"], "--image 'a b'"),
+        (["install", "-I", "a", "--run-image", "b c"], "--run-image 'b c'"),
         (["rbac", "job"], "'job'"),
         (["rbac", "--namespace", "M L"], "--namespace: 'M L'"),
         (["install"], "--image is required"),

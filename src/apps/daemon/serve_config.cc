@@ -19,6 +19,7 @@
 #include "net/socket.h"
 #include "platform/engine/slurm/slurm_partitions.h"
 #include "platform/k8s/volume.h"
+#include "platform/k8s/workload.h"
 #include "text/convert.h"
 #include "text/json.h"
 
@@ -121,6 +122,8 @@ Result<void> check_k8s(const ServeConfig& served) {
     return Error{Code::invalid,
                  "--engine k8s needs --agent-image IMAGE: an image with this version of Lockstep, "
                  "from which each Pod copies the agent"};
+  TRY(k8s::check_image("--agent-image", *served.agent_image));
+  TRY(k8s::check_image("--image", served.image.value_or("")));
   const auto volumes = served.pod_volumes.value_or(std::vector<std::string>());
   for (const std::string& words : volumes)
     if (auto volume = k8s::parse_volume(words); !volume)

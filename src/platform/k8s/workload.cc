@@ -50,19 +50,19 @@ Result<void> check_mounts(const Workload& workload) {
   return {};
 }
 
-bool is_image(std::string_view image) {
-  return std::ranges::all_of(image, [](char c) { return c > ' ' && c <= '~'; });
-}
-
 }  // namespace
+
+Result<void> check_image(std::string_view option, std::string_view image) {
+  if (std::ranges::all_of(image, [](char c) { return c > ' ' && c <= '~'; })) return {};
+  return Error{Code::invalid, format("{} '{}': write an image without blanks, such as "
+                                     "pytorch/pytorch:latest",
+                                     option, image)};
+}
 
 Result<void> check(const Workload& workload) {
   auto named = check_dns_label(workload.name, 63 - ending_of_hosts(workload.nodes));
   if (!named) return std::move(named).error().with_context("--name");
-  if (!is_image(workload.image))
-    return Error{Code::invalid, format("--image '{}': write an image without blanks, such as "
-                                       "pytorch/pytorch:latest",
-                                       workload.image)};
+  TRY(check_image("--image", workload.image));
   if (workload.timeout == Duration(0))
     return Error{Code::invalid, "--timeout 0s would end the Job at its start; write a longer time"};
   TRY(check_variables(workload.env));

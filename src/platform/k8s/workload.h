@@ -47,6 +47,9 @@ struct Workload {
   std::optional<Duration> kept;          // after the end of a Job or JobSet
 };
 
+// The error names the option.
+Result<void> check_image(std::string_view option, std::string_view image);
+
 // Errors of several fields together: a host name that is too long, anything twice.
 Result<void> check(const Workload& workload);
 

@@ -91,7 +91,7 @@ std::string preempted_text(const api::PreemptedView& one) {
 }
 
 std::string ignored_text(const std::vector<std::string>& sections) {
-  return format("It ignores {}: the daemon has another engine", joined(sections, ", "));
+  return format("The daemon ignores {}: it has another engine", joined(sections, ", "));
 }
 
 std::string plan_text(const api::PlanView& plan, const model::RunSpec& spec) {

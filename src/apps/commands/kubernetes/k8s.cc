@@ -15,6 +15,7 @@
 #include "platform/k8s/installation.h"
 #include "platform/k8s/manifests.h"
 #include "platform/k8s/rights.h"
+#include "platform/k8s/workload.h"
 #include "text/convert.h"
 
 namespace lockstep::cli {
@@ -96,6 +97,9 @@ Result<std::vector<Json>> installation(const K8sFlags& flags) {
     return Error{Code::invalid,
                  "k8s install: --image is required: one with the daemon, such as that of "
                  "packaging/container"};
+  TRY(k8s::check_image("--image", image));
+  TRY(k8s::check_image("--agent-image", flags.agent_image));
+  TRY(k8s::check_image("--run-image", flags.run_image));
   auto storage = k8s::parse_quantity(flags.storage);
   if (!storage) return std::move(storage).error().with_context("--storage");
   const k8s::Installation installed{

@@ -113,6 +113,17 @@ bool is_feature_letter(unsigned char one) {
   return std::isalnum(one) != 0 || one == '-' || one == '_' || one == '.' || one == '/';
 }
 
+// N, or N@TIME with a time of Slurm such as 10:00 or 1-12:00:00.
+bool is_switch_count(std::string_view text) {
+  constexpr std::string_view kDigits = "0123456789";
+  const std::size_t end = std::min(text.find_first_not_of(kDigits), text.size());
+  if (end == 0) return false;
+  if (end == text.size()) return true;
+  const std::string_view time = text.substr(end + 1);
+  return text[end] == '@' && !time.empty() &&
+         time.find_first_not_of("0123456789:-") == std::string_view::npos;
+}
+
 }  // namespace
 
 Result<std::vector<std::string>> features_of(const std::string& constraint) {
@@ -139,6 +150,9 @@ Result<void> check(const SlurmRequest& request) {
   TRY(check_slurm_word("constraint", request.constraint));
   TRY(check_slurm_word("partition", request.partition));
   TRY(check_slurm_word("switches", request.switches));
+  if (request.switches && !is_switch_count(*request.switches))
+    return wrong_request(format("switches: '{}': write N or N@TIME, such as 1@10:00",
+                                escape_controls(*request.switches)));
   if (request.partition && request.partition->find(',') != std::string::npos)
     return wrong_request(
         format("partition: '{}': write one, since Lockstep chooses the hosts", *request.partition));

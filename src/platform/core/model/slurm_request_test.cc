@@ -34,6 +34,8 @@ TEST(SlurmRequest, AFieldIsOneWord) {
   EXPECT_THAT(complaint_about({.partition = ""}), StartsWith("partition: "));
   EXPECT_THAT(complaint_about({.qos = "--uid=0"}), StartsWith("qos: "));
   EXPECT_THAT(complaint_about({.switches = "1\n2"}), StartsWith("switches: "));
+  for (const char* switches : {"x", "1@", "@10", "1@soon", "1x"})
+    EXPECT_THAT(complaint_about({.switches = switches}), StartsWith("switches: ")) << switches;
 }
 
 TEST(SlurmRequest, APartitionIsOne) {
