@@ -4,7 +4,6 @@
 #include <array>
 #include <cmath>
 #include <initializer_list>
-#include <map>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -12,6 +11,7 @@
 
 #include "base/format.h"
 #include "map/labels.h"
+#include "map/map_of_leaves.h"
 #include "platform/engine/k8s/json_fields.h"
 #include "platform/engine/k8s/node_amount.h"
 
@@ -171,23 +171,13 @@ Result<std::vector<K8sHost>> list_k8s_hosts(ApiServer& api, const std::string& d
 }
 
 map::ClusterMap map_of_k8s(const std::vector<K8sHost>& hosts) {
-  std::map<std::string, std::map<std::string, map::Leaf>> pods;
+  map::LeavesByPod pods;
   for (const K8sHost& host : hosts) {
     if (host.devices == 0 && host.cores == 0) continue;
     const std::string name = host.leaf.empty() ? "nodes" : host.leaf;
-    map::Leaf& leaf = pods[host.pod.empty() ? "kubernetes" : host.pod][name];
-    leaf.name = name;
-    leaf.hosts.push_back(map_host_of_node(host));
+    pods[host.pod.empty() ? "kubernetes" : host.pod][name].hosts.push_back(map_host_of_node(host));
   }
-  map::ClusterMap map;
-  map.name = "kubernetes";
-  for (auto& [name, leaves] : pods) {
-    map::Pod pod;
-    pod.name = name;
-    for (auto& [leaf_name, leaf] : leaves) pod.leaves.push_back(std::move(leaf));
-    map.pods.push_back(std::move(pod));
-  }
-  return map;
+  return map::map_of_leaves("kubernetes", std::move(pods));
 }
 
 Result<map::ClusterMap> discover_k8s(ApiServer& api, const std::string& device_resource) {

@@ -8,6 +8,7 @@
 #include "base/format.h"
 #include "base/units.h"
 #include "map/labels.h"
+#include "map/map_of_leaves.h"
 #include "platform/core/model/slurm_labels.h"
 
 namespace lockstep::engine {
@@ -75,25 +76,16 @@ map::ClusterMap map_of_slurm(const std::vector<SlurmHost>& hosts,
   // A gang is in one pod if it can be, and its job must be in one partition.
   const bool has_partitions = std::ranges::any_of(
       hosts, [&](const SlurmHost& host) { return host.partition != hosts.front().partition; });
-  std::map<std::string, std::map<std::string, map::Leaf>> pods;
+  map::LeavesByPod pods;
   for (const SlurmHost& host : hosts) {
     if (host.gpus == 0 && host.cores == 0) continue;
     const auto leaf = leaf_of.find(host.name);
     const std::string name = leaf == leaf_of.end() ? "hosts" : leaf->second;
     const std::string top = leaf == leaf_of.end() ? "slurm" : top_of(name, above);
     map::Leaf& found = pods[has_partitions ? format("{}-{}", host.partition, top) : top][name];
-    found.name = name;
     found.hosts.push_back(map_host_of(host));
   }
-  map::ClusterMap map;
-  map.name = "slurm";
-  for (auto& [name, leaves] : pods) {
-    map::Pod pod;
-    pod.name = name;
-    for (auto& [leaf_name, leaf] : leaves) pod.leaves.push_back(std::move(leaf));
-    map.pods.push_back(std::move(pod));
-  }
-  return map;
+  return map::map_of_leaves("slurm", std::move(pods));
 }
 
 Result<std::vector<SlurmHost>> list_slurm_hosts(SlurmCommands& slurm,
