@@ -144,8 +144,8 @@ std::string attempt_lines(const api::AttemptView& attempt) {
   if (attempt.cause != model::Cause::none) lines += format(", {}", text(attempt.cause));
   if (!attempt.reason.empty()) lines += ": " + attempt.reason;
   for (const api::NodeView& node : attempt.nodes) {
-    lines += format("\n  node {} on {}: {} (agent {})", node.index, node.host, text(node.state),
-                    node.agent_pid);
+    lines += format("\n  node {} on {}: {} (agent {})", node.index,
+                    node.host.empty() ? "-" : node.host, text(node.state), node.agent_pid);
     if (!node.message.empty()) lines += ": " + node.message;
     if (node.given_up_since)
       lines += format("; given up at {}: its host does not answer",

@@ -16,7 +16,8 @@ bool is_news(const model::Node& node, const model::Observation& seen) {
   return seen.phase == model::NodePhase::gone || !seen.has_agent ||
          node.pending_reason != model::pending_reason_of(seen) ||
          (!seen.handle.empty() && seen.handle != node.handle) ||
-         (!seen.incarnation.empty() && seen.incarnation != node.incarnation);
+         (!seen.incarnation.empty() && seen.incarnation != node.incarnation) ||
+         (!seen.host.empty() && node.host.empty());
 }
 
 // Its attempt does not wait for it.

@@ -82,10 +82,11 @@ std::optional<model::OrphansListed> listed_orphans(const model::State& state,
 }
 
 bool conflicts_with_orphan(const model::State& state, const model::Node& node) {
+  const bool is_placed = state.attempts.at(node.id.attempt).is_placed;
   return std::ranges::any_of(state.orphans, [&](const auto& entry) {
     const model::HostDevices& slice = entry.second.devices;
     return entry.first.id.attempt.run == node.id.attempt.run ||
-           (slice.host == node.host &&
+           (is_placed && slice.host == node.host &&
             std::ranges::find_first_of(slice.devices, node.devices) != slice.devices.end());
   });
 }

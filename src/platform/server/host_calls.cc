@@ -169,7 +169,7 @@ Result<CheckpointSources> HostCalls::checkpoint_sources(const model::Run& run) c
   std::set<std::string> hosts;
   for (std::int64_t epoch = 1; epoch <= run.epoch; ++epoch)
     for (const model::Node* node : model::nodes_of(setup_.controller.state(), {run.id, epoch}))
-      hosts.insert(node->host);
+      if (!node->host.empty()) hosts.insert(node->host);
   CheckpointSources sources{.run = run.id, .generation = run.generation};
   for (const std::string& host : hosts) {
     sources.hosts.push_back(host);

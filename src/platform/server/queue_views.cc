@@ -29,7 +29,8 @@ api::AllocationView holder_view(const RunAllocation& holds) {
   api::AllocationView view;
   view.run = text(holds.run->id);
   view.name = holds.run->spec.name;
-  for (const model::Node* node : holds.nodes) view.hosts.push_back(node->host);
+  for (const model::Node* node : holds.nodes)
+    if (!node->host.empty()) view.hosts.push_back(node->host);
   view.devices = holds.run->spec.devices;
   view.since = holds.attempt->created;
   view.expected_end =

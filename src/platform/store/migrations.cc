@@ -358,12 +358,17 @@ constexpr std::string_view kLabels[] = {
     "alter table hosts add column labels text not null default '{}'",
 };
 
-constexpr std::array<std::span<const std::string_view>, 26> kMigrations = {
+// 1: Lockstep has chosen the hosts of the attempt. 0: its engine does.
+constexpr std::string_view kPlaced[] = {
+    "alter table attempts add column is_placed integer not null default 1",
+};
+
+constexpr std::array<std::span<const std::string_view>, 27> kMigrations = {
     kRunsAndAttempts, kInsight, kHangAndResume, kBounds,       kRequests,  kControl,
     kPreemptions,     kShares,  kEvents,        kWeights,      kFaults,    kGenerations,
     kClock,           kOrphans, kStopReasons,   kFieldNames,   kEndedRuns, kUnreachable,
     kAgents,          kEngines, kJoinedHosts,   kGivenUpNodes, kLeases,    kLastProgress,
-    kMeasured,        kLabels};
+    kMeasured,        kLabels,  kPlaced};
 
 Result<bool> has_table(Database& database, std::string_view name) {
   const auto found = TRY(database.rows<std::string>(

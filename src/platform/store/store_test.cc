@@ -68,6 +68,7 @@ model::Attempt full_attempt() {
   attempt.move_destination = {{"a", {1, 3}}};
   attempt.generation = "1a2b3c4d5e6f7a8b";
   attempt.engine = "slurm";
+  attempt.is_placed = false;
   attempt.lease = std::chrono::minutes(30);
   attempt.admitted = Time(Duration(15));
   return attempt;
@@ -251,6 +252,18 @@ TEST_F(StoreTest, AHostThatWasRemovedHasNoFactsAndKeepsTheNumberOfItsCredential)
   ++removed.credential;
   ASSERT_TRUE(store.commit(std::vector<model::Change>{removed}));
   EXPECT_EQ(store.load().value().hosts.at("b"), removed);
+}
+
+TEST_F(StoreTest, AHostThatIsNamedAfterItsNodeWasMadeIsKept) {
+  auto database = open();
+  SqlStore store(*database);
+  model::Node node = full_node();
+  node.host.clear();
+  ASSERT_TRUE(store.commit(all_rows()));
+  ASSERT_TRUE(store.commit(std::vector<model::Change>{node}));
+  EXPECT_EQ(store.load().value().nodes.at(node.id).host, "");
+  ASSERT_TRUE(store.commit(std::vector<model::Change>{full_node()}));
+  EXPECT_EQ(store.load().value().nodes.at(node.id).host, "b");
 }
 
 TEST_F(StoreTest, AGivenUpNodeIsForgottenOnceItIsGone) {
@@ -517,7 +530,8 @@ TEST_F(StoreTest, TwoRunsCannotHaveOneRequestId) {
 // Removes everything that files older than the fifth step lack; a new step adds its own removal
 // here.
 void undo_newer_steps(Database& database) {
-  for (auto sql : {"alter table attempts drop column lease",
+  for (auto sql : {"alter table attempts drop column is_placed",
+                   "alter table attempts drop column lease",
                    "alter table nodes drop column last_progress",
                    "alter table attempts drop column engine",
                    "alter table attempts drop column admitted",

@@ -1,4 +1,4 @@
-// An attempt: one try of a run on a fixed placement, and its nodes and ranks.
+// An attempt: one try of a run, and its nodes and ranks.
 #pragma once
 
 #include <cstdint>
@@ -131,6 +131,9 @@ struct Attempt {
   Cause cause = Cause::none;
   std::string reason;
   std::string engine{};  // that starts it; empty: created by an older daemon
+  // False: Lockstep has not placed it. Its nodes have no host until their engine names it, and they
+  // hold no devices for the scheduler: `Node::devices` only has as many as the node has ranks.
+  bool is_placed = true;
   // Without a call that reaches the daemon for so long, an agent ends its ranks and itself. None:
   // never.
   std::optional<Duration> lease{};
@@ -212,8 +215,8 @@ struct AgentIncarnation {
 
 struct Node {
   NodeId id;
-  std::string host;          // the map's host id
-  std::vector<int> devices;  // indices within the host
+  std::string host;          // the map's host id; empty: not known yet (Attempt::is_placed)
+  std::vector<int> devices;  // indices within the host, if its attempt is placed; one rank each
   NodeState state = NodeState::allocated;
   std::string address;  // where other nodes reach this node
   int master_port = 0;

@@ -38,6 +38,8 @@ struct Observation {
   EndBlame blame = EndBlame::unknown;  // if it is gone
   std::string handle{};                // the engine's own name of it, such as a job's id
   std::string incarnation{};           // of its agent, if the engine knows it
+  // Its host, if the engine has chosen it; empty: unknown. No part of the report of a host service.
+  std::string host{};
 
   bool operator==(const Observation&) const = default;
 

@@ -47,7 +47,7 @@ struct PendingRun {
 };
 
 // Devices that are not free, and the run that holds them. Devices of hosts that the map lacks are
-// ignored.
+// ignored, and so are those without a host, which the run's engine chooses.
 struct Allocation {
   model::RunId run;
   std::vector<model::HostDevices> devices;

@@ -327,7 +327,8 @@ void mark_node_lost(Draft& draft, const model::NodeId& id, model::Cause cause, s
   if (node.message.empty()) node.message = reason;
   if (attempt.state < model::AttemptState::draining) {
     begin_draining(draft, id.attempt, cause, std::move(reason));
-    if (blame == HostBlame::counted) record_host_loss(draft, node.host, id.attempt.run);
+    if (blame == HostBlame::counted && !node.host.empty())
+      record_host_loss(draft, node.host, id.attempt.run);
   } else if ((blame == HostBlame::counted || cause == model::Cause::node_stopped) &&
              explains_diagnosis(draft, attempt, node))
     set_cause(draft, id.attempt, cause, std::move(reason));
@@ -375,6 +376,11 @@ std::optional<Duration> time_until_gone(const Draft& draft, const model::Attempt
   return *lease + model::grace_period_of(spec, draft.settings()) + kLeaseMargin;
 }
 
+// An attempt that is not placed holds no devices for the scheduler.
+model::HostDevices held_devices(const model::Attempt& attempt, const model::Node& node) {
+  return {node.host, attempt.is_placed ? node.devices : std::vector<int>()};
+}
+
 // The agent of a node that never called may have started until now.
 void give_up_node(Draft& draft, const model::NodeId& id) {
   model::Node& node = draft.nodes.edit(id);
@@ -382,7 +388,7 @@ void give_up_node(Draft& draft, const model::NodeId& id) {
   draft.given_up.add({.id = id,
                       .generation = attempt.generation,
                       .engine = attempt.engine,
-                      .devices = {node.host, node.devices},
+                      .devices = held_devices(attempt, node),
                       .since = draft.now(),
                       .last_call = node.agents.empty() ? draft.now() : node.last_heartbeat,
                       .gone_after = time_until_gone(draft, id.attempt),

@@ -36,6 +36,7 @@ void kill_given_up_node(Draft& draft, const model::GivenUpNode& node) {
 // All devices of the host. It may have joined again, or report other devices, since the node was
 // placed; the node's row names those of before, by index.
 model::HostDevices all_devices(const Draft& draft, const model::Node& node) {
+  if (!draft.attempts.find(node.id.attempt)->is_placed) return {node.host, {}};
   const map::Host* const host = map::find_host(draft.map(), node.host);
   if (!host) return {node.host, node.devices};
   std::vector<int> devices(map::device_count(*host));

@@ -93,7 +93,7 @@ Result<void> check_same_name_run(const Draft& draft, const model::Orphan& orphan
 bool overlaps(const std::vector<model::HostDevices>& placement, const std::string& host,
               const std::vector<int>& devices) {
   return std::ranges::any_of(placement, [&](const model::HostDevices& host_devices) {
-    return host_devices.host == host &&
+    return host_devices.host == host && !host.empty() &&
            std::ranges::find_first_of(host_devices.devices, devices) != host_devices.devices.end();
   });
 }
@@ -108,7 +108,7 @@ bool uses(const Draft& draft, const model::Attempt& attempt,
     return overlaps(placement, node->host, node->devices);
   };
   return std::ranges::any_of(attempt.move_destination, is_reserved) ||
-         std::ranges::any_of(draft.nodes_of(attempt.id), is_held);
+         (attempt.is_placed && std::ranges::any_of(draft.nodes_of(attempt.id), is_held));
 }
 
 // The run, of this store or not, that holds devices of the attempt. An ended node of the attempt
@@ -130,7 +130,7 @@ std::optional<std::string> find_conflicting_run(const Draft& draft, const model:
 Result<void> check_hosts_joined(const Draft& draft, const model::Orphan& orphan) {
   if (!draft.hosts_make_map()) return {};
   for (const model::HostDevices& slice : orphan.attempt_record->devices)
-    if (!map::find_host(draft.map(), slice.host))
+    if (!slice.host.empty() && !map::find_host(draft.map(), slice.host))
       return cannot_adopt(orphan.id.id.attempt.run,
                           format("host {}, on which it has a node, has not joined", slice.host));
   return {};
@@ -203,6 +203,7 @@ void add_attempt(Draft& draft, const model::AttemptName& name, const model::Atte
   model::Attempt attempt;
   attempt.id = name.id;
   attempt.generation = name.generation;
+  attempt.is_placed = record.devices.empty() || !record.devices.front().host.empty();
   attempt.created = draft.now();  // its agents have as much time to call as those of a new attempt
   draft.attempts.add(std::move(attempt));
 }

@@ -8,6 +8,15 @@
 
 namespace lockstep::step {
 
+namespace {
+
+// Empty before the engine has named it.
+std::string on_host(const model::Node& node) {
+  return node.host.empty() ? "" : " on host " + node.host;
+}
+
+}  // namespace
+
 std::string short_text(Duration duration) {
   using std::chrono::hours, std::chrono::minutes;
   if (duration >= hours(1) && duration % hours(1) == Duration(0))
@@ -22,11 +31,11 @@ std::string whole_seconds_text(Duration duration) {
 }
 
 std::string describe_location(const model::Node& node) {
-  return format("node {} on host {}", node.id.index, node.host);
+  return format("node {}{}", node.id.index, on_host(node));
 }
 
 std::string describe_location(const model::Node& node, const model::Rank& rank) {
-  return format("rank {} on host {}", rank.rank, node.host);
+  return format("rank {}{}", rank.rank, on_host(node));
 }
 
 std::string signal_name(int number) {

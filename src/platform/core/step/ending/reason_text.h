@@ -14,7 +14,7 @@ namespace lockstep::step {
 std::string short_text(Duration duration);
 // "2m 5s", without fractions; for times that went by.
 std::string whole_seconds_text(Duration duration);
-// "node 1 on host b".
+// "node 1 on host b"; "node 1" before its host is known.
 std::string describe_location(const model::Node& node);
 // "rank 3 on host b".
 std::string describe_location(const model::Node& node, const model::Rank& rank);

@@ -229,11 +229,14 @@ Result<void> handle_event(Draft& draft, const model::NodeSeen& event) {
     if (is_gone && draft.given_up.find(event.node)) free_given_up_node(draft, event.node);
     return {};
   }
+  if (node->host.empty() && !event.seen.host.empty())
+    draft.nodes.edit(event.node).host = event.seen.host;
+  const model::Node known = *draft.nodes.find(event.node);
   if (event.seen.phase == model::NodePhase::gone) {
-    handle_gone(draft, *node, event.seen);
+    handle_gone(draft, known, event.seen);
     return {};
   }
-  update_from_engine(draft, *node, event.seen);
+  update_from_engine(draft, known, event.seen);
   if (event.seen.phase == model::NodePhase::present && !event.seen.has_agent)
     handle_missing_agent(draft, *draft.nodes.find(event.node), event.seen);
   return {};

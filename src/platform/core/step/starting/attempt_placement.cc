@@ -76,6 +76,7 @@ void start_attempt(Draft& draft, sched::Placement placement) {
   attempt.id = {run.id, run.epoch};
   attempt.generation = draft.generation();
   attempt.created = draft.now();
+  attempt.is_placed = !placement.devices.front().host.empty();
   attempt.engine = draft.engine_of(placement.devices.front().host);
   attempt.lease = lease_of(run.spec, attempt.engine, draft.settings().lease);
   for (model::HostDevices& host_devices : placement.devices) {

@@ -8,7 +8,8 @@
 
 namespace lockstep::step {
 
-// Starts the run's next attempt on these devices. The run must have no live attempt.
+// Starts the run's next attempt on these devices. Without names of hosts, the engine chooses them.
+// The run must have no live attempt.
 void start_attempt(Draft& draft, sched::Placement placement);
 
 // True if a run can start on these devices: there are some, the map has them and no host is closed.

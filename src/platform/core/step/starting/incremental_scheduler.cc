@@ -90,7 +90,8 @@ sched::Allocation allocation_of(const model::Run& run, const model::Attempt& att
       .last_checkpoint = attempt.last_checkpoint,
       .move_destination = attempt.move_destination,
       .time_limit = limit_of(run)};
-  for (const model::Node* node : nodes) allocation.devices.push_back({node->host, node->devices});
+  for (const model::Node* node : nodes)
+    allocation.devices.push_back({attempt.is_placed ? node->host : "", node->devices});
   return allocation;
 }
 
