@@ -3,98 +3,19 @@
 // and OpenAPI is generated from it (openapi.h). docs/howto/add-a-route.md explains how to add one.
 #pragma once
 
+#include <algorithm>
 #include <array>
-#include <string_view>
 
-#include "base/result.h"
 #include "map/map.h"
 #include "platform/api/agent_messages.h"
 #include "platform/api/host_service_messages.h"
 #include "platform/api/json.h"
 #include "platform/api/messages.h"
 #include "platform/api/profile_messages.h"
+#include "platform/api/route.h"
 #include "platform/api/upload_messages.h"
 
 namespace lockstep::api {
-
-enum class Caller {
-  anyone,   // no token
-  user,     // the daemon's user token
-  agent,    // the token of the attempt that the path names
-  host,     // the credential of the host that the path names first
-  joining,  // a join token for the host that the path names first
-};
-
-// The values that one parameter {name} of a path takes.
-struct PathParameter {
-  std::string_view name;
-  std::string_view help;
-  std::string_view pattern;
-  std::string_view example;
-};
-
-inline constexpr std::array kPathParameters = {
-    PathParameter{"project", "the run's project", "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$", "demo"},
-    PathParameter{"number", "the run's number in its project", "^[1-9][0-9]{0,17}$", "1"},
-    PathParameter{"epoch", "the attempt's number in its run", "^[1-9][0-9]{0,17}$", "1"},
-    PathParameter{"host", "the host's id on the map", "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$", "gpu1"},
-    PathParameter{"index", "the node's number in its attempt", "^(0|[1-9][0-9]{0,8})$", "0"},
-};
-
-// A record in a request or answer; no schema: none.
-struct Body {
-  std::string_view name;
-  Json (*schema)() = nullptr;
-};
-
-// Errors of a route of that kind besides those of all routes: a wrong query or body, a wrong token,
-// refusals by HTTP, and a failing or overloaded daemon.
-enum class RouteErrors {
-  none,
-  run_not_found,  // the run is not known
-  storage_full,   // nothing more can be stored
-  run_not_found_or_storage_full,
-};
-
-// In `path`, {name} stands for one segment. A run is two segments: {project}/{number}.
-struct Route {
-  std::string_view method;
-  std::string_view path;
-  Caller caller;
-  RouteErrors errors;
-  std::string_view summary;
-  Json (*query)();  // schema of the query's record
-  Body request;
-  Body answer;
-};
-
-template <class T>
-constexpr Body body_of(std::string_view name) {
-  if constexpr (std::same_as<T, None>)
-    return {};
-  else
-    return {name, &json_schema<T>};
-}
-
-// A route with the types of its query, request and answer.
-template <class QueryType, class RequestType, class AnswerType>
-struct TypedRoute : Route {
-  using Query = QueryType;
-  using Request = RequestType;
-  using Answer = AnswerType;
-
-  constexpr TypedRoute(std::string_view method_, std::string_view path_, Caller caller_,
-                       RouteErrors refusals_, std::string_view request_name,
-                       std::string_view answer_name, std::string_view summary_)
-      : Route{method_,
-              path_,
-              caller_,
-              refusals_,
-              summary_,
-              &json_schema<Query>,
-              body_of<Request>(request_name),
-              body_of<Answer>(answer_name)} {}
-};
 
 inline constexpr TypedRoute<HealthQuery, None, Health> kHealth{
     "GET",
@@ -105,38 +26,47 @@ inline constexpr TypedRoute<HealthQuery, None, Health> kHealth{
     "Health",
     "is the daemon up, and is it the one that knows the token"};
 inline constexpr TypedRoute<None, None, Json> kOpenapi{
-    "GET", "/api/openapi.json", Caller::user, RouteErrors::none, "", "", "this description"};
+    "GET", "/api/openapi.json", Action::read_cluster, RouteErrors::none, "",
+    "",    "this description"};
 inline constexpr TypedRoute<None, None, Version> kVersion{
-    "GET", "/api/v1/version", Caller::user,           RouteErrors::none,
+    "GET", "/api/v1/version", Action::read_cluster,   RouteErrors::none,
     "",    "Version",         "version of the daemon"};
 inline constexpr TypedRoute<None, None, map::ClusterMap> kMap{
-    "GET", "/api/v1/map", Caller::user, RouteErrors::none, "", "Map", "the map of the cluster"};
+    "GET", "/api/v1/map", Action::read_cluster,    RouteErrors::none,
+    "",    "Map",         "the map of the cluster"};
 inline constexpr TypedRoute<None, map::Measured, map::ClusterMap> kSetMeasured{
     "POST",
     "/api/v1/map/measured",
-    Caller::user,
+    Action::manage_cluster,
     RouteErrors::run_not_found_or_storage_full,
     "Measured",
     "Map",
     "replace what was measured between hosts that joined"};
 inline constexpr TypedRoute<None, SubmitRequest, RunView> kSubmit{
-    "POST",          "/api/v1/runs", Caller::user,  RouteErrors::storage_full,
+    "POST",          "/api/v1/runs", Action::submit_run, RouteErrors::storage_full,
     "SubmitRequest", "RunView",      "submit a run"};
 inline constexpr TypedRoute<RunsQuery, None, RunList> kRuns{
-    "GET",     "/api/v1/runs",           Caller::user, RouteErrors::none, "",
-    "RunList", "list runs, newest first"};
-inline constexpr TypedRoute<RunQuery, None, RunView> kRun{
-    "GET",     "/api/v1/runs/{project}/{number}",    Caller::user, RouteErrors::run_not_found, "",
-    "RunView", "one run, now or when it has changed"};
+    "GET", "/api/v1/runs", Action::read_cluster,     RouteErrors::none,
+    "",    "RunList",      "list runs, newest first"};
+inline constexpr TypedRoute<RunQuery, None, RunView> kRun{"GET",
+                                                          "/api/v1/runs/{project}/{number}",
+                                                          Action::read_run,
+                                                          RouteErrors::run_not_found,
+                                                          "",
+                                                          "RunView",
+                                                          "one run, now or when it has changed"};
 inline constexpr TypedRoute<None, StopRequest, RunView> kStop{
-    "POST",        "/api/v1/runs/{project}/{number}/stop",
-    Caller::user,  RouteErrors::run_not_found_or_storage_full,
-    "StopRequest", "RunView",
+    "POST",
+    "/api/v1/runs/{project}/{number}/stop",
+    Action::control_run,
+    RouteErrors::run_not_found_or_storage_full,
+    "StopRequest",
+    "RunView",
     "stop a run"};
 inline constexpr TypedRoute<None, ResumeRequest, RunView> kResume{
     "POST",
     "/api/v1/runs/{project}/{number}/resume",
-    Caller::user,
+    Action::control_run,
     RouteErrors::run_not_found_or_storage_full,
     "ResumeRequest",
     "RunView",
@@ -144,7 +74,7 @@ inline constexpr TypedRoute<None, ResumeRequest, RunView> kResume{
 inline constexpr TypedRoute<None, None, RemovedRun> kRemove{
     "POST",
     "/api/v1/runs/{project}/{number}/remove",
-    Caller::user,
+    Action::control_run,
     RouteErrors::run_not_found_or_storage_full,
     "",
     "RemovedRun",
@@ -152,7 +82,7 @@ inline constexpr TypedRoute<None, None, RemovedRun> kRemove{
 inline constexpr TypedRoute<None, HoldRequest, RunView> kHold{
     "POST",
     "/api/v1/runs/{project}/{number}/hold",
-    Caller::user,
+    Action::control_run,
     RouteErrors::run_not_found_or_storage_full,
     "HoldRequest",
     "RunView",
@@ -160,7 +90,7 @@ inline constexpr TypedRoute<None, HoldRequest, RunView> kHold{
 inline constexpr TypedRoute<None, ReleaseRequest, RunView> kRelease{
     "POST",
     "/api/v1/runs/{project}/{number}/release",
-    Caller::user,
+    Action::control_run,
     RouteErrors::run_not_found_or_storage_full,
     "ReleaseRequest",
     "RunView",
@@ -168,7 +98,7 @@ inline constexpr TypedRoute<None, ReleaseRequest, RunView> kRelease{
 inline constexpr TypedRoute<None, PriorityRequest, RunView> kPriority{
     "POST",
     "/api/v1/runs/{project}/{number}/priority",
-    Caller::user,
+    Action::control_run,
     RouteErrors::run_not_found_or_storage_full,
     "PriorityRequest",
     "RunView",
@@ -176,7 +106,7 @@ inline constexpr TypedRoute<None, PriorityRequest, RunView> kPriority{
 inline constexpr TypedRoute<QueueQuery, None, QueueView> kQueue{
     "GET",
     "/api/v1/queue",
-    Caller::user,
+    Action::read_cluster,
     RouteErrors::none,
     "",
     "QueueView",
@@ -184,18 +114,18 @@ inline constexpr TypedRoute<QueueQuery, None, QueueView> kQueue{
 inline constexpr TypedRoute<None, SubmitRequest, PlanView> kPlan{
     "POST",
     "/api/v1/plan",
-    Caller::user,
+    Action::submit_run,
     RouteErrors::none,
     "SubmitRequest",
     "PlanView",
     "what would become of a run; nothing is submitted"};
 inline constexpr TypedRoute<None, None, HostList> kHosts{
-    "GET",      "/api/v1/hosts",          Caller::user, RouteErrors::none, "",
-    "HostList", "the hosts and their use"};
+    "GET", "/api/v1/hosts", Action::read_cluster,     RouteErrors::none,
+    "",    "HostList",      "the hosts and their use"};
 inline constexpr TypedRoute<None, HostRequest, HostList> kSetHost{
     "POST",
     "/api/v1/hosts",
-    Caller::user,
+    Action::manage_cluster,
     RouteErrors::run_not_found_or_storage_full,
     "HostRequest",
     "HostList",
@@ -203,31 +133,34 @@ inline constexpr TypedRoute<None, HostRequest, HostList> kSetHost{
 inline constexpr TypedRoute<None, None, LimitList> kLimits{
     "GET",
     "/api/v1/limits",
-    Caller::user,
+    Action::read_cluster,
     RouteErrors::none,
     "",
     "LimitList",
     "how many devices projects and users may hold"};
 inline constexpr TypedRoute<None, LimitRequest, LimitList> kSetLimit{
-    "POST",      "/api/v1/limits",          Caller::user, RouteErrors::storage_full, "LimitRequest",
-    "LimitList", "set or lift such a limit"};
+    "POST",         "/api/v1/limits", Action::manage_cluster,    RouteErrors::storage_full,
+    "LimitRequest", "LimitList",      "set or lift such a limit"};
 inline constexpr TypedRoute<None, None, OrphanList> kOrphans{
     "GET",
     "/api/v1/orphans",
-    Caller::user,
+    Action::read_cluster,
     RouteErrors::none,
     "",
     "OrphanList",
     "runs of another store that go on here"};
 inline constexpr TypedRoute<None, OrphanRequest, OrphanList> kStopOrphan{
-    "POST",          "/api/v1/orphans/{project}/{number}/stop",
-    Caller::user,    RouteErrors::run_not_found_or_storage_full,
-    "OrphanRequest", "OrphanList",
+    "POST",
+    "/api/v1/orphans/{project}/{number}/stop",
+    Action::manage_cluster,
+    RouteErrors::run_not_found_or_storage_full,
+    "OrphanRequest",
+    "OrphanList",
     "end such a run"};
 inline constexpr TypedRoute<None, OrphanRequest, RunView> kAdoptOrphan{
     "POST",
     "/api/v1/orphans/{project}/{number}/adopt",
-    Caller::user,
+    Action::manage_cluster,
     RouteErrors::run_not_found_or_storage_full,
     "OrphanRequest",
     "RunView",
@@ -235,7 +168,7 @@ inline constexpr TypedRoute<None, OrphanRequest, RunView> kAdoptOrphan{
 inline constexpr TypedRoute<LogsQuery, None, LogPage> kLogs{
     "GET",
     "/api/v1/runs/{project}/{number}/logs",
-    Caller::user,
+    Action::read_run,
     RouteErrors::run_not_found,
     "",
     "LogPage",
@@ -243,7 +176,7 @@ inline constexpr TypedRoute<LogsQuery, None, LogPage> kLogs{
 inline constexpr TypedRoute<FlightQuery, None, FlightView> kFlight{
     "GET",
     "/api/v1/runs/{project}/{number}/flight",
-    Caller::user,
+    Action::read_run,
     RouteErrors::run_not_found,
     "",
     "FlightView",
@@ -251,7 +184,7 @@ inline constexpr TypedRoute<FlightQuery, None, FlightView> kFlight{
 inline constexpr TypedRoute<None, ProfileRequest, ProfileView> kProfile{
     "POST",
     "/api/v1/runs/{project}/{number}/profile",
-    Caller::user,
+    Action::control_run,
     RouteErrors::run_not_found,
     "ProfileRequest",
     "ProfileView",
@@ -259,7 +192,7 @@ inline constexpr TypedRoute<None, ProfileRequest, ProfileView> kProfile{
 inline constexpr TypedRoute<ProfileQuery, None, ProfileView> kProfileState{
     "GET",
     "/api/v1/runs/{project}/{number}/profile",
-    Caller::user,
+    Action::read_run,
     RouteErrors::run_not_found,
     "",
     "ProfileView",
@@ -267,7 +200,7 @@ inline constexpr TypedRoute<ProfileQuery, None, ProfileView> kProfileState{
 inline constexpr TypedRoute<TraceQuery, None, TracePart> kTrace{
     "GET",
     "/api/v1/runs/{project}/{number}/trace",
-    Caller::user,
+    Action::read_run,
     RouteErrors::run_not_found,
     "",
     "TracePart",
@@ -275,7 +208,7 @@ inline constexpr TypedRoute<TraceQuery, None, TracePart> kTrace{
 inline constexpr TypedRoute<MetricsQuery, None, SeriesList> kMetrics{
     "GET",
     "/api/v1/runs/{project}/{number}/metrics",
-    Caller::user,
+    Action::read_run,
     RouteErrors::run_not_found,
     "",
     "SeriesList",
@@ -293,7 +226,7 @@ inline constexpr TypedRoute<HeartbeatQuery, Heartbeat, HeartbeatAnswer> kHeartbe
 inline constexpr TypedRoute<None, JoinTokenRequest, JoinTokenAnswer> kHostToken{
     "POST",
     "/api/v1/hosts/{host}/token",
-    Caller::user,
+    Action::manage_cluster,
     RouteErrors::none,
     "JoinTokenRequest",
     "JoinTokenAnswer",
@@ -309,7 +242,7 @@ inline constexpr TypedRoute<None, JoinRequest, JoinAnswer> kJoinHost{
 inline constexpr TypedRoute<None, HostActionRequest, HostList> kRemoveHost{
     "POST",
     "/api/v1/hosts/{host}/remove",
-    Caller::user,
+    Action::manage_cluster,
     RouteErrors::run_not_found_or_storage_full,
     "HostActionRequest",
     "HostList",
@@ -317,7 +250,7 @@ inline constexpr TypedRoute<None, HostActionRequest, HostList> kRemoveHost{
 inline constexpr TypedRoute<None, HostDeadRequest, HostList> kHostDead{
     "POST",
     "/api/v1/hosts/{host}/dead",
-    Caller::user,
+    Action::manage_cluster,
     RouteErrors::run_not_found_or_storage_full,
     "HostDeadRequest",
     "HostList",
@@ -325,7 +258,7 @@ inline constexpr TypedRoute<None, HostDeadRequest, HostList> kHostDead{
 inline constexpr TypedRoute<None, HostLabelsRequest, HostList> kHostLabels{
     "POST",
     "/api/v1/hosts/{host}/labels",
-    Caller::user,
+    Action::manage_cluster,
     RouteErrors::run_not_found_or_storage_full,
     "HostLabelsRequest",
     "HostList",
@@ -358,7 +291,7 @@ inline constexpr TypedRoute<None, RunFolders, RunFolders> kKeptFiles{
 inline constexpr TypedRoute<None, UploadRequest, UploadAnswer> kUpload{
     "POST",
     "/api/v1/uploads",
-    Caller::user,
+    Action::submit_run,
     RouteErrors::storage_full,
     "UploadRequest",
     "UploadAnswer",
@@ -366,7 +299,7 @@ inline constexpr TypedRoute<None, UploadRequest, UploadAnswer> kUpload{
 inline constexpr TypedRoute<None, UploadParts, UploadStored> kUploadParts{
     "POST",
     "/api/v1/uploads/parts",
-    Caller::user,
+    Action::submit_run,
     RouteErrors::storage_full,
     "UploadParts",
     "UploadStored",
@@ -427,5 +360,10 @@ inline constexpr std::array<const Route*, 45> kRoutes = {
     &kUploadParts, &kNodeUpload,   &kNodeFiles,      &kHostDead,
     &kSetMeasured, &kHostFiles,    &kNodeCheckpoint, &kNodeCheckpointPart,
     &kHostLabels};
+
+// So no route of users is without a check of their rights.
+static_assert(std::ranges::all_of(kRoutes, [](const Route* route) {
+  return (route->caller == Caller::user) == (route->action != Action::none);
+}));
 
 }  // namespace lockstep::api

@@ -1,0 +1,130 @@
+#include "platform/identity/rights.h"
+
+#include <algorithm>
+
+#include "base/format.h"
+
+namespace lockstep::identity {
+namespace {
+
+bool has_bounds(const Bearer& bearer) { return !bearer.project.empty() || bearer.role; }
+
+// An admin has it in each project, so also in those that no row has.
+bool has_role_somewhere(const Directory& directory, const Bearer& bearer, Role least) {
+  const User* user = find_user(directory, bearer.user);
+  if (user == nullptr || user->disabled) return false;
+  if (!bearer.project.empty() || user->admin)
+    return role_in(directory, bearer, bearer.project) >= least;
+  return std::ranges::any_of(memberships_of(directory, bearer.user), [&](const Member* member) {
+    return role_in(directory, bearer, member->id.project) >= least;
+  });
+}
+
+bool has_role(const Directory& directory, const Bearer& bearer, Role least, const Target& target) {
+  return target.project.empty() ? has_role_somewhere(directory, bearer, least)
+                                : role_in(directory, bearer, target.project) >= least;
+}
+
+bool may_control(const Directory& directory, const Bearer& bearer, const Target& target) {
+  const auto role = role_in(directory, bearer, target.project);
+  return role == Role::manager || (role == Role::member && target.owner == bearer.user);
+}
+
+bool is_person(const Directory& directory, const Bearer& bearer) {
+  const User* user = find_user(directory, bearer.user);
+  return user != nullptr && user->kind == UserKind::person;
+}
+
+std::string_view needed(Action action) {
+  switch (action) {
+    case Action::none:
+    case Action::read_cluster:
+      return "a user that is not disabled";
+    case Action::read_run:
+      return "a viewer of the project";
+    case Action::submit_run:
+      return "a member of the project";
+    case Action::control_run:
+      return "a manager of the project, or the user that submitted the run";
+    case Action::manage_project:
+      return "a manager of the project";
+    case Action::read_audit:
+      return "an admin, or a manager of a project";
+    case Action::manage_self:
+      return "a person, with a token that has no project and no role";
+    case Action::manage_cluster:
+    case Action::manage_users:
+      return "an admin, with a token that has no project and no role";
+  }
+  return "";
+}
+
+}  // namespace
+
+Bearer bearer_of(const Token& token) {
+  return {.user = token.user, .token = token.id, .project = token.project, .role = token.role};
+}
+
+std::optional<Role> role_in(const Directory& directory, const Bearer& bearer,
+                            std::string_view project) {
+  const User* user = find_user(directory, bearer.user);
+  if (user == nullptr || user->disabled) return std::nullopt;
+  if (!bearer.project.empty() && bearer.project != project) return std::nullopt;
+  Role role = Role::manager;
+  if (!user->admin) {
+    const auto member = directory.members.find({std::string(project), bearer.user});
+    if (member == directory.members.end()) return std::nullopt;
+    role = member->second.role;
+  }
+  return bearer.role ? std::min(role, *bearer.role) : role;
+}
+
+bool may(const Directory& directory, const Bearer& bearer, Action action, const Target& target) {
+  if (action != Action::none && !is_active(directory, bearer.user)) return false;
+  switch (action) {
+    case Action::none:
+    case Action::read_cluster:
+      return true;
+    case Action::read_run:
+      return has_role(directory, bearer, Role::viewer, target);
+    case Action::submit_run:
+      return has_role(directory, bearer, Role::member, target);
+    case Action::control_run:
+      return may_control(directory, bearer, target);
+    case Action::manage_project:
+      return role_in(directory, bearer, target.project) == Role::manager;
+    case Action::read_audit:
+      return has_role_somewhere(directory, bearer, Role::manager);
+    case Action::manage_self:
+      return is_person(directory, bearer) && !has_bounds(bearer);
+    case Action::manage_cluster:
+    case Action::manage_users:
+      return is_admin(directory, bearer);
+  }
+  return false;
+}
+
+bool can_read(const Directory& directory, const Bearer& bearer, std::string_view project) {
+  return role_in(directory, bearer, project).has_value();
+}
+
+bool is_admin(const Directory& directory, const Bearer& bearer) {
+  const User* user = find_user(directory, bearer.user);
+  return user != nullptr && user->admin && !user->disabled && !has_bounds(bearer);
+}
+
+std::string default_project(const Directory& directory, const Bearer& bearer) {
+  if (!bearer.project.empty()) return bearer.project;
+  if (role_in(directory, bearer, kSharedProject) >= Role::member)
+    return std::string(kSharedProject);
+  const User* user = find_user(directory, bearer.user);
+  return user == nullptr || user->project.empty() ? bearer.user : user->project;
+}
+
+std::string refusal(const Bearer& bearer, Action action, const Target& target) {
+  return format("{} may not do this{}: it needs {}", bearer.user,
+                target.project.empty() ? "" : format(" in the project {}", target.project),
+                needed(action));
+}
+
+}  // namespace lockstep::identity

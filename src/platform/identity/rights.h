@@ -1,0 +1,49 @@
+// may(): what a user may do, by its roles and its token. The server asks it before each call, and
+// the simulator before each request of its users.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "platform/identity/directory.h"
+
+namespace lockstep::identity {
+
+// A user, with the bounds of the token by which it calls.
+struct Bearer {
+  std::string user;
+  std::string token{};         // its id; empty: the token in the daemon's folder
+  std::string project{};       // it gives rights in this project only; empty: in all
+  std::optional<Role> role{};  // the highest role that it gives; none: the user's
+
+  bool operator==(const Bearer&) const = default;
+};
+Bearer bearer_of(const Token& token);
+
+// What the action is on: a project, or a run of it.
+struct Target {
+  std::string_view project{};  // empty: none
+  std::string_view owner{};    // the user that submitted the run; empty: no run
+};
+
+// The role in the project, by the rows of now; none: the project does not exist for it.
+std::optional<Role> role_in(const Directory& directory, const Bearer& bearer,
+                            std::string_view project);
+// Without a project: read_run and submit_run in at least one.
+bool may(const Directory& directory, const Bearer& bearer, Action action,
+         const Target& target = {});
+
+// May read the runs of the project.
+bool can_read(const Directory& directory, const Bearer& bearer, std::string_view project);
+// An admin, by a token without bounds.
+bool is_admin(const Directory& directory, const Bearer& bearer);
+
+// The project of a run that names none: that of the token, else the shared one if the user may
+// start runs there, else its own, else the one of a service account.
+std::string default_project(const Directory& directory, const Bearer& bearer);
+
+// Why the action is refused, with the role that it needs.
+std::string refusal(const Bearer& bearer, Action action, const Target& target);
+
+}  // namespace lockstep::identity
