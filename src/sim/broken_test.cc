@@ -27,7 +27,9 @@ class StoreWrapper : public store::Store {
   Result<std::vector<model::Run>> list_runs(const model::RunFilter& filter) override {
     return real_.list_runs(filter);
   }
-  Result<void> remove_run(const model::RunRows& run) override { return real_.remove_run(run); }
+  Result<void> remove_run(const model::RunRows& run, std::span<const model::Change> also) override {
+    return real_.remove_run(run, also);
+  }
   Result<void> commit(std::span<const model::Change> changes) override {
     return real_.commit(changes);
   }

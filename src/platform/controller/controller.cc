@@ -68,6 +68,7 @@ std::optional<model::RunId> run_of(const model::Orphan&) { return std::nullopt; 
 std::optional<model::RunId> run_of(const model::ClockRow&) { return std::nullopt; }
 std::optional<model::RunId> run_of(const model::GivenUpNode&) { return std::nullopt; }
 std::optional<model::RunId> run_of(const model::MeasuredRow&) { return std::nullopt; }
+std::optional<model::RunId> run_of(const model::AuditRecord&) { return std::nullopt; }
 
 // The run that an event is about.
 template <class Event>
@@ -395,7 +396,7 @@ Result<void> Controller::remove(const model::RunId& run) {
   if (execute_effects())
     return Error{Code::unavailable, "the daemon is starting other runs; try again in a moment"};
   const std::int64_t version = found->second.version + 1;
-  const auto removed = setup_.store.remove_run(model::rows_of(state(), run));
+  const auto removed = setup_.store.remove_run(model::rows_of(state(), run), {});
   record_store_result(removed);
   TRY(removed);
   decider_.drop_ended_run(run);

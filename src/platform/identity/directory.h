@@ -42,7 +42,7 @@ std::vector<const Member*> members_of(const Directory& directory, std::string_vi
 std::vector<const Member*> memberships_of(const Directory& directory, std::string_view user);
 std::vector<const Token*> tokens_of(const Directory& directory, std::string_view user);
 
-// Of a user or project: 1 to 64 of a-z 0-9 . _ - and a letter or digit in front. The error does not
+// A user or project has 1 to 64 of a-z 0-9 . _ - and a letter or digit in front. The error does not
 // quote the name, which may have any characters.
 Result<void> check_identity_name(std::string_view what, std::string_view name);
 // The nearest permitted name of a Unix user.

@@ -21,7 +21,7 @@ struct Bearer {
 };
 Bearer bearer_of(const Token& token);
 
-// What the action is on: a project, or a run of it.
+// The project, or the run of it, on which the action is.
 struct Target {
   std::string_view project{};  // empty: none
   std::string_view owner{};    // the user that submitted the run; empty: no run

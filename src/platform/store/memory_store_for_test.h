@@ -3,14 +3,16 @@
 #pragma once
 
 #include <optional>
+#include <ranges>
 #include <string>
 #include <vector>
 
+#include "platform/store/identity_store.h"
 #include "platform/store/store.h"
 
 namespace lockstep::store {
 
-class MemoryStore : public Store {
+class MemoryStore : public Store, public IdentityStore {
  public:
   Result<model::State> load() override {
     model::drop_unstored_orphans(state_);
@@ -31,13 +33,14 @@ class MemoryStore : public Store {
   }
   Result<void> commit(std::span<const model::Change> changes) override {
     if (failure_) return *failure_;
-    for (const model::Change& change : changes) model::apply(state_, change);
+    put(changes);
     ++commits_;
     return {};
   }
-  Result<void> remove_run(const model::RunRows& run) override {
+  Result<void> remove_run(const model::RunRows& run, std::span<const model::Change> also) override {
     if (failure_) return *failure_;
     model::drop_ended_run(state_, run.run.id);
+    put(also);
     return {};
   }
   Result<void> check_writable() override {
@@ -45,12 +48,43 @@ class MemoryStore : public Store {
     return {};
   }
 
+  Result<identity::Directory> load_directory() override { return directory_; }
+  Result<void> commit(const identity::Changes& changes,
+                      const std::optional<model::AuditRecord>& record) override {
+    if (failure_) return *failure_;
+    identity::apply(directory_, changes);
+    if (record) add(*record);
+    return {};
+  }
+  // Without the filter's other parts than user and limit.
+  Result<std::vector<model::AuditRecord>> list_audit(const model::AuditFilter& filter) override {
+    std::vector<model::AuditRecord> found;
+    for (const model::AuditRecord& record : std::views::reverse(audit_))
+      if (!filter.user || record.user == *filter.user) found.push_back(record);
+    if (found.size() > static_cast<std::size_t>(filter.limit))
+      found.resize(static_cast<std::size_t>(filter.limit));
+    return found;
+  }
+
   // From now on commit() and check_writable() fail with this; nullopt: they work again.
   void fail_with(std::optional<Error> failure) { failure_ = std::move(failure); }
   int commits() const { return commits_; }
 
  private:
+  void put(std::span<const model::Change> changes) {
+    for (const model::Change& change : changes) {
+      model::apply(state_, change);
+      if (const auto* record = std::get_if<model::AuditRecord>(&change)) add(*record);
+    }
+  }
+  void add(model::AuditRecord record) {
+    record.id = static_cast<std::int64_t>(audit_.size()) + 1;
+    audit_.push_back(std::move(record));
+  }
+
   model::State state_;
+  identity::Directory directory_;
+  std::vector<model::AuditRecord> audit_;
   std::optional<Error> failure_;
   int commits_ = 0;
 };

@@ -363,12 +363,54 @@ constexpr std::string_view kPlaced[] = {
     "alter table attempts add column is_placed integer not null default 1",
 };
 
-constexpr std::array<std::span<const std::string_view>, 27> kMigrations = {
+// Users and their rights. The names of users and projects that were removed stay in the other
+// tables. `secret_hash` is of random bytes, and `password_hash` has its salt.
+constexpr std::string_view kIdentity[] = {
+    R"(create table users (
+      name text primary key,
+      kind text not null, project text not null,
+      admin integer not null, disabled integer not null,
+      password_hash text not null, oidc_subject text not null,
+      created integer not null, removed integer
+    ) strict, without rowid)",
+    R"(create table projects (
+      name text primary key, owner text not null, created integer not null
+    ) strict, without rowid)",
+    R"(create table members (
+      project text not null, user text not null, role text not null,
+      primary key (project, user)
+    ) strict, without rowid)",
+    R"(create table tokens (
+      id text primary key,
+      secret_hash text not null,
+      user text not null, name text not null,
+      project text not null, role text,
+      created integer not null, ends integer, last_used integer
+    ) strict, without rowid)",
+    R"(create table audit (
+      id integer primary key autoincrement,
+      time integer not null,
+      user text not null, token text not null, address text not null,
+      action text not null, target text not null, project text not null,
+      before text not null, after text not null, refused integer not null
+    ) strict)",
+    "create index audit_by_user on audit (user, id)",
+    "create index audit_by_project on audit (project, id)",
+    R"(create trigger audit_stays before update on audit
+      begin select raise(abort, 'records of the audit are never changed'); end)",
+    R"(create trigger audit_is_kept before delete on audit
+      begin select raise(abort, 'records of the audit are never removed'); end)",
+    R"(create trigger audit_is_not_replaced before insert on audit
+      when exists (select 1 from audit where id = new.id)
+      begin select raise(abort, 'records of the audit are never replaced'); end)",
+};
+
+constexpr std::array<std::span<const std::string_view>, 28> kMigrations = {
     kRunsAndAttempts, kInsight, kHangAndResume, kBounds,       kRequests,  kControl,
     kPreemptions,     kShares,  kEvents,        kWeights,      kFaults,    kGenerations,
     kClock,           kOrphans, kStopReasons,   kFieldNames,   kEndedRuns, kUnreachable,
     kAgents,          kEngines, kJoinedHosts,   kGivenUpNodes, kLeases,    kLastProgress,
-    kMeasured,        kLabels,  kPlaced};
+    kMeasured,        kLabels,  kPlaced,        kIdentity};
 
 Result<bool> has_table(Database& database, std::string_view name) {
   const auto found = TRY(database.rows<std::string>(

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/format.h"
+#include "platform/store/audit_table.h"
 #include "platform/store/cleanup_tables.h"
 #include "platform/store/tables.h"
 
@@ -24,6 +25,8 @@ Result<void> put(Database& db, const model::MeasuredRow& measured) {
   return upsert(db, SingleRow<model::MeasuredRow>{.row = measured});
 }
 
+Result<void> put(Database& db, const model::AuditRecord& record) { return add(db, record); }
+
 Result<void> put(Database& db, const model::GivenUpNode& node) {
   return node.gone ? remove(db, node) : upsert(db, node);
 }
@@ -43,6 +46,12 @@ Result<void> put(Database& db, const model::Node& node) {
                  "epoch = :epoch and node = :node",
                  attempt.run.project, attempt.run.number, attempt.epoch, index));
   for (const model::Rank& rank : node.ranks) TRY(upsert(db, RankRow{node.id, rank}));
+  return {};
+}
+
+Result<void> put_all(Database& db, std::span<const model::Change> changes) {
+  for (const model::Change& change : changes)
+    TRY(std::visit([&](const auto& row) { return put(db, row); }, change));
   return {};
 }
 
@@ -209,23 +218,19 @@ Result<std::vector<model::Run>> SqlStore::list_runs(const model::RunFilter& filt
   return runs;
 }
 
-Result<void> SqlStore::remove_run(const model::RunRows& run) {
+Result<void> SqlStore::remove_run(const model::RunRows& run, std::span<const model::Change> also) {
   return database_.transaction([&]() -> Result<void> {
     TRY(record_removed_run(database_, run));
     for (const auto* table : {"ranks", "nodes", "attempts", "runs"})
       TRY(database_.execute(
           format("delete from {} where project = :project and number = :number", table),
           run.run.id.project, run.run.id.number));
-    return {};
+    return put_all(database_, also);
   });
 }
 
 Result<void> SqlStore::commit(std::span<const model::Change> changes) {
-  return database_.transaction([&]() -> Result<void> {
-    for (const model::Change& change : changes)
-      TRY(std::visit([&](const auto& row) { return put(database_, row); }, change));
-    return {};
-  });
+  return database_.transaction([&] { return put_all(database_, changes); });
 }
 
 Result<void> SqlStore::check_writable() {

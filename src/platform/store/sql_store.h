@@ -15,7 +15,7 @@ class SqlStore : public Store {
   Result<std::optional<model::RunId>> find_request(const std::string& request_id) override;
   Result<std::vector<model::Run>> list_runs(const model::RunFilter& filter) override;
   Result<void> commit(std::span<const model::Change> changes) override;
-  Result<void> remove_run(const model::RunRows& run) override;
+  Result<void> remove_run(const model::RunRows& run, std::span<const model::Change> also) override;
   Result<void> check_writable() override;
 
  private:

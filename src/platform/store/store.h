@@ -28,8 +28,10 @@ class Store {
   // All of the rows or none of them. Once it has returned, they survive a crash of the daemon.
   virtual Result<void> commit(std::span<const model::Change> changes) = 0;
   // Removes the rows of an ended run for good. Its number is never given again, its use of devices
-  // still counts for its project, and the janitor learns that its files are to go.
-  virtual Result<void> remove_run(const model::RunRows& run) = 0;
+  // still counts for its project, and the janitor learns that its files are to go. `also` is
+  // committed with it.
+  virtual Result<void> remove_run(const model::RunRows& run,
+                                  std::span<const model::Change> also) = 0;
   // Fails if a commit would fail now: it writes, but changes nothing.
   virtual Result<void> check_writable() = 0;
 };

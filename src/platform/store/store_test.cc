@@ -354,7 +354,7 @@ TEST_F(StoreTest, ARemovedRunLeavesItsNumberItsUsageAndWorkForTheJanitor) {
   run.ended = run.submitted;
   run.time_used = std::chrono::seconds(10);
   ASSERT_TRUE(store.commit(std::vector<model::Change>{run}));
-  ASSERT_TRUE(store.remove_run(store.find_run(run.id).value().value()));
+  ASSERT_TRUE(store.remove_run(store.find_run(run.id).value().value(), {}));
   const model::State state = store.load().value();
   EXPECT_TRUE(state.runs.empty() && state.attempts.empty() && state.nodes.empty());
   EXPECT_EQ(state.numbers.at("demo"), 3);
@@ -530,7 +530,12 @@ TEST_F(StoreTest, TwoRunsCannotHaveOneRequestId) {
 // Removes everything that files older than the fifth step lack; a new step adds its own removal
 // here.
 void undo_newer_steps(Database& database) {
-  for (auto sql : {"alter table attempts drop column is_placed",
+  for (auto sql : {"drop table users",
+                   "drop table projects",
+                   "drop table members",
+                   "drop table tokens",
+                   "drop table audit",
+>>>>>>> abab9c71 (Store users, projects, tokens and an audit that only grows)
                    "alter table attempts drop column lease",
                    "alter table nodes drop column last_progress",
                    "alter table attempts drop column engine",

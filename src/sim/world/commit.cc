@@ -23,6 +23,7 @@ struct Sorter {
   void operator()(const model::StoreRow&) const {}
   void operator()(const model::GivenUpNode& node) const { commit.given_up.emplace(node.id, &node); }
   void operator()(const model::MeasuredRow&) const {}
+  void operator()(const model::AuditRecord&) const {}
   void operator()(const model::Orphan& orphan) const { commit.orphans.emplace(orphan.id, &orphan); }
 };
 

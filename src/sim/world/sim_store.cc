@@ -53,6 +53,9 @@ struct ChangeFormatter {
     return format("the store is of generation {}", store.generation);
   }
   std::string operator()(const model::MeasuredRow&) const { return "the map has measurements"; }
+  std::string operator()(const model::AuditRecord& record) const {
+    return format("{} did {} on {}", record.user, record.action, record.target);
+  }
   std::string operator()(const model::GivenUpNode& node) const {
     return format("{} on {} is {}", text(node.id), node.devices.host,
                   node.gone ? "gone" : "given up");
@@ -93,7 +96,7 @@ Result<std::vector<model::Run>> SimStore::list_runs(const model::RunFilter& filt
   return model::list_runs(durable_, filter);
 }
 
-Result<void> SimStore::remove_run(const model::RunRows& run) {
+Result<void> SimStore::remove_run(const model::RunRows& run, std::span<const model::Change>) {
   model::drop_ended_run(durable_, run.run.id);
   return {};
 }

@@ -26,14 +26,14 @@ struct AuditRecord {
   bool operator==(const AuditRecord&) const = default;
 };
 
-// Of a list.
+// Which records a list has.
 struct AuditFilter {
-  std::optional<std::string> user, action;
+  std::optional<std::string> user{}, action{};
   // Only of these projects; none: of all, and of the cluster.
-  std::optional<std::vector<std::string>> projects;
-  std::optional<Time> since, until;  // from, and before
-  std::optional<bool> refused;
-  std::optional<std::int64_t> before;  // only lower ids
+  std::optional<std::vector<std::string>> projects{};
+  std::optional<Time> since{}, until{};  // from, and before
+  std::optional<bool> refused{};
+  std::optional<std::int64_t> before{};  // only lower ids
   int limit = 100;
 };
 

@@ -55,6 +55,7 @@ void put_row(State& state, const MeasuredRow& row) {
   state.measured = row;
   if (state.hosts_make_map) state.map.measured = row.measured;
 }
+void put_row(State&, const AuditRecord&) {}
 
 std::int64_t device_seconds(const Run& run, Duration time) {
   return rank_count(run.spec) * std::chrono::floor<std::chrono::seconds>(time).count();

@@ -12,6 +12,7 @@
 
 #include "map/map.h"
 #include "platform/core/model/attempt.h"
+#include "platform/core/model/audit_record.h"
 #include "platform/core/model/given_up_node.h"
 #include "platform/core/model/operator_rows.h"
 #include "platform/core/model/orphan.h"
@@ -48,9 +49,10 @@ struct MeasuredRow {
   bool operator==(const MeasuredRow&) const = default;
 };
 
-// A row as it is after the change; the store writes it, apply() puts it into a State.
+// A row as it is after the change; the store writes it, apply() puts it into a State. A record of
+// the audit is stored with the other rows, and is no part of the State.
 using Change = std::variant<Run, Attempt, Node, HostRow, LimitRow, StoreRow, Orphan, ClockRow,
-                            GivenUpNode, MeasuredRow>;
+                            GivenUpNode, MeasuredRow, AuditRecord>;
 
 // Device time that runs of a project have used and may still use, in device-seconds.
 struct Usage {

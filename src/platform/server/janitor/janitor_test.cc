@@ -372,7 +372,7 @@ TEST_F(JanitorTest, OfARemovedRunNothingIsLeft) {
   auto janitor = this->janitor();
   work(*janitor);
   log_point(100);
-  ASSERT_TRUE(store_.remove_run(store_.find_run(kRun).value().value()));
+  ASSERT_TRUE(store_.remove_run(store_.find_run(kRun).value().value(), {}));
   state_ = {};
   for (Deadline deadline = Deadline::after(std::chrono::seconds(10));
        store::next_removed_run(*database_).value(); ::usleep(1000)) {

@@ -1,0 +1,54 @@
+#include "platform/store/identity_store.h"
+
+#include "platform/store/audit_table.h"
+#include "platform/store/identity_tables.h"
+
+namespace lockstep::store {
+namespace {
+
+template <class Row>
+Result<void> load_into(Database& database, identity::Directory& directory) {
+  TRY(check_table<Row>(database));
+  return for_each_row<Row>(database, [&](Row&& row) -> Result<void> {
+    identity::apply(directory, {identity::Change{std::move(row)}});
+    return {};
+  });
+}
+
+Result<identity::Directory> load_rows_of(Database& database) {
+  identity::Directory directory;
+  TRY(load_into<identity::User>(database, directory));
+  TRY(load_into<identity::Project>(database, directory));
+  TRY(load_into<identity::Member>(database, directory));
+  TRY(load_into<identity::Token>(database, directory));
+  return directory;
+}
+
+}  // namespace
+
+Result<identity::Directory> SqlIdentityStore::load_directory() {
+  auto directory = load_rows_of(database_);
+  if (!directory)
+    return std::move(directory).error().with_context("loading the users from " + database_.name());
+  return directory;
+}
+
+Result<void> SqlIdentityStore::commit(const identity::Changes& changes,
+                                      const std::optional<model::AuditRecord>& record) {
+  return database_.transaction([&]() -> Result<void> {
+    for (const identity::Change& change : changes)
+      TRY(std::visit(
+          [&](const auto& row) {
+            return change.removed ? remove(database_, row) : upsert(database_, row);
+          },
+          change.row));
+    return record ? add(database_, *record) : Result<void>();
+  });
+}
+
+Result<std::vector<model::AuditRecord>> SqlIdentityStore::list_audit(
+    const model::AuditFilter& filter) {
+  return audit_records(database_, filter);
+}
+
+}  // namespace lockstep::store
