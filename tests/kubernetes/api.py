@@ -25,6 +25,7 @@ class Refused(Exception):
         super().__init__(f"{code}: {status.get('message', status)}")
         self.code = code
         self.reason = status.get("reason", "")
+        self.said = str(status.get("message", ""))
         self.headers = headers
 
 

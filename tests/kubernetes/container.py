@@ -78,6 +78,8 @@ class Volumes:
     def make(self, volume: Object, folder: Path) -> Path:
         if "hostPath" in volume:
             return Path(volume["hostPath"]["path"])
+        if claim := volume.get("persistentVolumeClaim"):
+            return self.folder_of_claim(claim["claimName"])
         folder.mkdir(parents=True, exist_ok=True)
         if secret := volume.get("secret"):
             found = self.api.get("secrets", self.namespace, secret["secretName"])
@@ -90,6 +92,12 @@ class Volumes:
         elif "emptyDir" not in volume:
             raise CannotStart("CreateContainerConfigError", f"no such kind of volume: {volume}")
         return folder
+
+    def folder_of_claim(self, name: str) -> Path:
+        """The kube-scheduler places no Pod whose claim is not bound."""
+        claim = self.api.get("persistentvolumeclaims", self.namespace, name)
+        volume = self.api.get("persistentvolumes", "", claim["spec"]["volumeName"])
+        return Path(volume["spec"]["hostPath"]["path"])
 
     def replace_mounts(self, text: str, container: Object) -> str:
         for mount in container.get("volumeMounts", []):

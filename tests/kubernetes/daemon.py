@@ -34,7 +34,7 @@ class PodCluster(Cluster):
         self.port = self.port_holder.__enter__()
 
     def new_kubelet(self, name: str) -> Kubelet:
-        devices = {"nvidia.com/gpu": str(DEVICES)}
+        devices = {"nvidia.com/gpu": str(DEVICES), "rdma/hca": "1"}
         return Kubelet(self.api, name, self.folder, devices).__enter__()
 
     def start(self) -> None:

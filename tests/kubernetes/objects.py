@@ -32,6 +32,17 @@ def pod(name: str, *command: str, node: str = "", **spec: Any) -> Object:
     return {"metadata": {"name": name}, "spec": whole}
 
 
+def make_claim(api: Api, namespace: str, name: str, folder: str) -> None:
+    """A claim that is bound to a volume of its own: this folder."""
+    volume = f"{namespace}-{name}"
+    common = {"accessModes": ["ReadWriteMany"], "storageClassName": ""}
+    spec = {**common, "capacity": {"storage": "1Gi"}, "hostPath": {"path": folder}}
+    api.create("persistentvolumes", "", {"metadata": {"name": volume}, "spec": spec})
+    wanted = {**common, "volumeName": volume, "resources": {"requests": {"storage": "1Gi"}}}
+    claim = {"metadata": {"name": name}, "spec": wanted}
+    api.create("persistentvolumeclaims", namespace, claim)
+
+
 def phase_of(api: Api, namespace: str, name: str) -> str:
     return str(api.get("pods", namespace, name)["status"].get("phase"))
 

@@ -33,6 +33,7 @@ class PodWorker:
         self.containers: dict[str, Container] = {}
         self.terminated: dict[str, Object] = {}  # states of containers that have ended
         self.waiting: dict[str, Object] = {}
+        self.warned: set[str] = set()
         self.started = now()
         self.birth = time.monotonic()
         self.changed = threading.Event()
@@ -104,6 +105,7 @@ class PodWorker:
                 if refused.code != 404:
                     raise
                 self.wait_all("ContainerCreating", "")
+                self.warn("FailedMount", f"MountVolume.SetUp failed for a volume : {refused.said}")
             except CannotStart as why:
                 self.wait_all(why.reason, str(why))
             self.wait(RETRY_INTERVAL)
@@ -114,6 +116,25 @@ class PodWorker:
         if self.waiting != dict.fromkeys(names, waiting):
             self.waiting = dict.fromkeys(names, waiting)
             self.report("Pending")
+
+    def warn(self, reason: str, message: str) -> None:
+        """An Event of the Pod, each one once; a real kubelet counts the repetitions."""
+        if message in self.warned:
+            return
+        self.warned.add(message)
+        metadata = self.pod["metadata"]
+        names = {key: metadata[key] for key in ("name", "namespace", "uid")}
+        event = {
+            "metadata": {"generateName": f"{self.name}."},
+            "involvedObject": {"kind": "Pod", "apiVersion": "v1", **names},
+            "type": "Warning",
+            "reason": reason,
+            "message": message,
+            "source": {"component": "kubelet"},
+            "firstTimestamp": now(),
+            "lastTimestamp": now(),
+        }
+        self.insist(lambda: self.api.create("events", self.namespace, event))
 
     def run_containers(self, specs: list[Object], volumes: Volumes) -> bool:
         """True when all have ended with 0."""

@@ -74,6 +74,7 @@ def meets(labels: dict[str, str], part: str) -> bool:
 
 
 FIELDS = ("metadata.name", "metadata.namespace", "spec.nodeName", "status.phase")
+FIELDS_OF_EVENTS = ("reason", "type")
 
 
 def matches_fields(item: Object, selector: str) -> bool:
@@ -82,7 +83,8 @@ def matches_fields(item: Object, selector: str) -> bool:
 
 def has_field(item: Object, part: str) -> bool:
     key, operator, value = re.split(r"(!=|==?)", part, maxsplit=1)
-    if key not in FIELDS and not key.startswith("involvedObject."):
+    known = (*FIELDS, *(FIELDS_OF_EVENTS if "involvedObject" in item else ()))
+    if key not in known and not key.startswith("involvedObject."):
         raise ApiError(400, f"field label not supported: {key}")
     found: Any = item
     for name in key.split("."):

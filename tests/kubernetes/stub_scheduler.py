@@ -92,6 +92,11 @@ class Scheduler:
             self.is_working = False
 
     def place(self, pod: Object) -> None:
+        if missing := self.missing_claim(pod):
+            if not condition_of(pod):
+                message = f'persistentvolumeclaim "{missing}" not found'
+                self.set_condition(pod, "False", reason="Unschedulable", message=message)
+            return
         nodes = [item for key, item in self.store.objects.items() if key[0] == "nodes"]
         fitting = [node for node in nodes if self.fits(pod, node)]
         if fitting:
@@ -99,6 +104,14 @@ class Scheduler:
         elif not condition_of(pod):
             message = f"0/{len(nodes)} nodes are available."
             self.set_condition(pod, "False", reason="Unschedulable", message=message)
+
+    def missing_claim(self, pod: Object) -> str:
+        for volume in pod["spec"].get("volumes", []):
+            name = volume.get("persistentVolumeClaim", {}).get("claimName", "")
+            key = ("persistentvolumeclaims", pod["metadata"]["namespace"], name)
+            if name and key not in self.store.objects:
+                return str(name)
+        return ""
 
     def fits(self, pod: Object, node: Object) -> bool:
         free = Counter({k: amount(v) for k, v in node["status"].get("allocatable", {}).items()})

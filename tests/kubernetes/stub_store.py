@@ -29,12 +29,14 @@ KINDS = {
     "pods": "Pod",
     "secrets": "Secret",
     "configmaps": "ConfigMap",
+    "persistentvolumeclaims": "PersistentVolumeClaim",
+    "persistentvolumes": "PersistentVolume",
     "services": "Service",
     "events": "Event",
     "nodes": "Node",
     "namespaces": "Namespace",
 }
-WITHOUT_NAMESPACE = ("nodes", "namespaces")
+WITHOUT_NAMESPACE = ("nodes", "namespaces", "persistentvolumes")
 GRACE_PERIOD = 30  # seconds, of a Pod that names none
 
 Key = tuple[str, str, str]  # resource, namespace, name

@@ -137,6 +137,8 @@ def test_a_real_server_makes_the_daemon(api: Api, tmp_path: Path) -> None:
         ("create", "secrets", "ml", True),
         ("get", "secrets", "ml", False),
         ("list", "secrets", "ml", False),
+        ("list", "events", "ml", True),
+        ("create", "events", "ml", False),
         ("create", "pods", "default", False),
         ("create", "pods/exec", "ml", False),
         ("update", "nodes", "", False),

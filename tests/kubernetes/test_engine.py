@@ -150,6 +150,26 @@ def test_why_names_an_image_that_cannot_be_pulled(served: PodCluster) -> None:
     assert served.ended(run)["state"] == "cancelled"
 
 
+def test_why_names_a_secret_that_cannot_be_mounted(served: PodCluster, tmp_path: Path) -> None:
+    file = tmp_path / "run.yaml"
+    file.write_text('command: ["true"]\nkubernetes: {volumes: ["secret:aws:/aws"]}\n')
+    run = served.submit(str(file))
+    wait_until("the Secret is named", lambda: '"aws" not found' in served.ok("why", run))
+    assert "FailedMount" in served.ok("why", run)
+    secret = {"metadata": {"name": "aws"}, "stringData": {"key": "x"}}
+    served.api.create("secrets", served.namespace, secret)
+    assert served.ended(run)["state"] == "succeeded"
+
+
+def test_why_names_a_claim_that_is_missing(served: PodCluster, tmp_path: Path) -> None:
+    file = tmp_path / "run.yaml"
+    file.write_text('command: ["true"]\nkubernetes: {volumes: ["pvc:none:/data"]}\n')
+    run = served.submit(str(file))
+    wait_until("the claim is named", lambda: 'claim "none" not found' in served.ok("why", run))
+    served.ok("stop", run)
+    assert served.ended(run)["state"] == "cancelled"
+
+
 def test_a_pod_that_was_killed_for_memory_says_so(served: PodCluster) -> None:
     run = served.submit("--rank-loss-retries", "0", *SLEEP)
     served.running_ranks(run)

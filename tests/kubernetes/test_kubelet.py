@@ -9,7 +9,7 @@ import pytest
 from tests.kubernetes.api import Api, Object
 from tests.kubernetes.conftest import MakeNode
 from tests.kubernetes.kubelet import Kubelet
-from tests.kubernetes.objects import await_phase, is_gone, pod, state_of
+from tests.kubernetes.objects import await_phase, is_gone, make_claim, pod, state_of
 
 from tests.conftest import is_alive, wait_until
 
@@ -108,10 +108,32 @@ def test_a_secret_is_files_with_the_mode_that_the_volume_names(
     spec = {"volumes": [volume], "container": MOUNTS}
     api.create("pods", namespace, pod("a", "sh", "-c", script, node=kubelet.node, **spec))
     # The Pod waits for it.
-    wait_until("the Pod waits", lambda: "waiting" in state_of(api.get("pods", namespace, "a")))
+    mine = "involvedObject.kind=Pod,type=Warning,reason=FailedMount"
+    warnings = wait_until(
+        "a warning", lambda: api.list("events", namespace, fieldSelector=mine)["items"]
+    )
+    assert '"launch" not found' in warnings[0]["message"]
+    assert "waiting" in state_of(api.get("pods", namespace, "a"))
     api.create("secrets", namespace, {"metadata": {"name": "launch"}, "stringData": {"token": "x"}})
     assert await_phase(api, namespace, "a", "Succeeded", "Failed")["status"]["phase"] == "Succeeded"
     assert kubelet.log("a", "main") == "600\nx"
+
+
+def test_a_claim_is_the_folder_of_its_volume(
+    api: Api, namespace: str, kubelet: Kubelet, tmp_path: Path
+) -> None:
+    claim = {"name": "shared", "persistentVolumeClaim": {"claimName": "data"}}
+    spec = {"volumes": [claim], "container": MOUNTS}
+    api.create("pods", namespace, pod("a", "touch", "/shared/file", node=kubelet.node, **spec))
+
+    def says_what_is_missing() -> bool:
+        conditions = api.get("pods", namespace, "a")["status"].get("conditions", [])
+        return any('persistentvolumeclaim "data" not found' in str(each) for each in conditions)
+
+    wait_until("the words of the scheduler", says_what_is_missing)
+    make_claim(api, namespace, "data", str(tmp_path))
+    await_phase(api, namespace, "a", "Succeeded")
+    assert (tmp_path / "file").exists()
 
 
 def test_a_container_knows_its_pod_by_the_downward_api(

@@ -38,6 +38,7 @@ const std::vector<ResourceRights>& daemon_rights() {
       {.resource = "pods", .verbs = {"create", "get", "list", "watch", "delete"}},
       {.resource = "configmaps", .verbs = {"create", "get", "list", "delete"}},
       {.resource = "secrets", .verbs = {"create"}},
+      {.resource = "events", .verbs = {"list"}},
       {.resource = "nodes", .verbs = {"get", "list", "watch"}, .in_namespace = false}};
   return rights;
 }

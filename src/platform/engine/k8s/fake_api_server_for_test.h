@@ -121,7 +121,8 @@ class FakeCluster {
   };
 
   static bool is_collection(const std::string& path) {
-    return path.ends_with("/pods") || path.ends_with("/configmaps") || path.ends_with("/nodes");
+    return path.ends_with("/pods") || path.ends_with("/configmaps") || path.ends_with("/nodes") ||
+           path.ends_with("/events");
   }
   // Nullopt: the call is answered as usual.
   std::optional<Fault> begin_call(const std::string& call) LS_REQUIRES(mutex_) {

@@ -231,6 +231,7 @@ K8sEngine::Call K8sEngine::due_call() {
   if (!has_pods_) return {};
   if (Call call = due_kill()) return call;
   if (Call call = due_creation()) return call;
+  if (Call call = due_warnings()) return call;
   return due_removal();
 }
 
@@ -288,6 +289,14 @@ K8sEngine::Call K8sEngine::creation_of(Submission& submission) {
   };
 }
 
+// One list serves all Pods of the namespace.
+K8sEngine::Call K8sEngine::due_warnings() {
+  if (!next_warnings_.passed() || !pods_.has_slow_start(steady_clock::now(), setup_.slow_start))
+    return {};
+  next_warnings_ = Deadline::after(setup_.warnings_interval);
+  return [this] { read_warnings(); };
+}
+
 K8sEngine::Call K8sEngine::due_removal() {
   update_removals();
   for (const auto& entry : owners_)
@@ -331,6 +340,19 @@ void K8sEngine::read_owners() {
   }
   knows_owners_ = true;
   changed_.notify_all();
+}
+
+void K8sEngine::read_warnings() {
+  const std::string selector = net::percent_encode("involvedObject.kind=Pod,type=Warning");
+  const ApiReply reply =
+      setup_.calls->get(format("{}?fieldSelector={}", path_of("events"), selector));
+  const Lock lock(mutex_);
+  if (note_reply(reply))
+    pods_.add_warnings(warnings_of_events(items_of(reply.object, {"items"})), steady_clock::now());
+  if (is_passing(reply) || reply.ok() == may_list_events_) return;
+  may_list_events_ = reply.ok();
+  if (!may_list_events_)
+    LS_LOG(warning, "a Pod that does not start is not explained: {}", reply.error);
 }
 
 void K8sEngine::remove_pod(const std::string& name, const std::string& uid) {

@@ -40,6 +40,8 @@ class K8sEngine : public Engine {
     Duration first_answer_wait = std::chrono::seconds(3);
     Duration ended_kept = std::chrono::seconds(10);   // the objects of an attempt, after its end
     Duration unknown_kept = std::chrono::minutes(1);  // those that an earlier daemon has left
+    Duration slow_start = std::chrono::seconds(5);    // after it the engine lists warnings
+    Duration warnings_interval = std::chrono::seconds(10);  // between two of those lists
     WatchBounds bounds{};
   };
   explicit K8sEngine(Setup setup);
@@ -84,10 +86,12 @@ class K8sEngine : public Engine {
   void work() LS_EXCLUDES(mutex_);
   Call due_call() LS_REQUIRES(mutex_);
   Call due_kill() LS_REQUIRES(mutex_);
+  Call due_warnings() LS_REQUIRES(mutex_);
   Call due_removal() LS_REQUIRES(mutex_);
   Call due_creation() LS_REQUIRES(mutex_);
   Call creation_of(Submission& submission) LS_REQUIRES(mutex_);
   void read_owners() LS_EXCLUDES(mutex_);
+  void read_warnings() LS_EXCLUDES(mutex_);
   void remove_pod(const std::string& name, const std::string& uid) LS_EXCLUDES(mutex_);
   void remove_owner(const std::string& name, const Owner& owner) LS_EXCLUDES(mutex_);
   void make_owner(const std::shared_ptr<const Gang>& gang) LS_EXCLUDES(mutex_);
@@ -127,6 +131,8 @@ class K8sEngine : public Engine {
   // Attempts of an earlier daemon have them.
   std::map<model::NodeName, std::shared_ptr<const LaunchRecord>> records_ LS_GUARDED_BY(mutex_);
   std::string problem_ LS_GUARDED_BY(mutex_);  // of the last call; empty: none
+  Deadline next_warnings_ LS_GUARDED_BY(mutex_) = Deadline::after(Duration(0));
+  bool may_list_events_ LS_GUARDED_BY(mutex_) = true;
   Deadline next_call_ LS_GUARDED_BY(mutex_) = Deadline::after(Duration(0));
   Backoff backoff_ LS_GUARDED_BY(mutex_);
 

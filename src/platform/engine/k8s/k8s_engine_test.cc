@@ -16,6 +16,7 @@ using std::chrono::milliseconds;
 const std::string kPods = "/api/v1/namespaces/ml/pods";
 const std::string kOwners = "/api/v1/namespaces/ml/configmaps";
 const std::string kSecrets = "/api/v1/namespaces/ml/secrets";
+const std::string kEvents = "/api/v1/namespaces/ml/events";
 const std::string kNodes = "/api/v1/nodes";
 
 Json node_object(const std::string& name, bool is_ready) {
@@ -60,6 +61,8 @@ class K8sEngineTest : public testing::Test {
                          .list_age_max = milliseconds(200),
                          .ended_kept = ended_kept_,
                          .unknown_kept = unknown_kept_,
+                         .slow_start = milliseconds(1),
+                         .warnings_interval = milliseconds(5),
                          .bounds = {.idle = std::chrono::seconds(5),
                                     .pause_first = milliseconds(4),
                                     .pause_max = milliseconds(20)}});
@@ -94,6 +97,24 @@ class K8sEngineTest : public testing::Test {
     pod["spec"]["nodeName"] = host;
     pod["status"] = {{"phase", "Running"}};
     cluster_.put(kPods, pod);
+  }
+  // Its volumes are being mounted, as far as its status tells.
+  void create_containers_of(int index, const std::string& host) {
+    Json pod = cluster_.object(pod_path(index));
+    pod["spec"]["nodeName"] = host;
+    pod["status"] = {
+        {"phase", "Pending"},
+        {"containerStatuses",
+         Json::array(
+             {{{"name", "node"}, {"state", {{"waiting", {{"reason", "ContainerCreating"}}}}}}})}};
+    cluster_.put(kPods, pod);
+  }
+  void warn_of(int index, const std::string& message) {
+    const std::string uid = text_of(cluster_.object(pod_path(index)), {"metadata", "uid"});
+    cluster_.put(kEvents, {{"metadata", {{"name", "event"}}},
+                           {"involvedObject", {{"uid", uid}}},
+                           {"reason", "FailedMount"},
+                           {"message", message}});
   }
   void run_both(K8sEngine& engine) {
     engine.submit(gang_);
@@ -273,6 +294,43 @@ TEST_F(K8sEngineTest, APodThatCannotStartIsGivenUpAfterTheLimit) {
   cluster_.put(kPods, pod);
   EXPECT_TRUE(reaches(*engine, node(0), NodePhase::gone, "image missing:1", EndBlame::refusal));
   EXPECT_EQ(cluster_.paths(kPods).size(), 1U);
+}
+
+TEST_F(K8sEngineTest, APodThatCannotMountIsPendingWithItsEventAndIsGivenUp) {
+  start_limit_ = milliseconds(60);
+  const auto engine = make_engine();
+  engine->submit(gang_);
+  ASSERT_TRUE(has_pods(2));
+  create_containers_of(0, "n1");
+  create_containers_of(1, "n2");
+  warn_of(0, "MountVolume.SetUp failed for volume \"v\" : secret \"aws\" not found");
+  EXPECT_TRUE(
+      reaches(*engine, node(0), NodePhase::gone, "secret \"aws\" not found", EndBlame::refusal));
+  EXPECT_EQ(seen_by(*engine, node(1))->phase, NodePhase::starting);
+}
+
+TEST_F(K8sEngineTest, AWarningIsForgottenWhenThePodStarts) {
+  const auto engine = make_engine();
+  engine->submit(gang_);
+  ASSERT_TRUE(has_pods(2));
+  create_containers_of(0, "n1");
+  warn_of(0, "secret \"aws\" not found");
+  EXPECT_TRUE(reaches(*engine, node(0), NodePhase::pending, "FailedMount: secret"));
+  run_pod(0, "n1");
+  EXPECT_TRUE(reaches(*engine, node(0), NodePhase::present));
+  EXPECT_EQ(seen_by(*engine, node(0))->reason, "");
+}
+
+TEST_F(K8sEngineTest, WithoutTheRightToListEventsPodsStart) {
+  const auto engine = make_engine();
+  for (int i = 0; i < 1000; ++i)
+    cluster_.fail_next("GET " + kEvents, {.status = 403, .error = "events is forbidden"});
+  engine->submit(gang_);
+  ASSERT_TRUE(has_pods(2));
+  create_containers_of(0, "n1");
+  EXPECT_TRUE(eventually([&] { return cluster_.count("GET " + kEvents) > 1; }));
+  run_pod(0, "n1");
+  EXPECT_TRUE(reaches(*engine, node(0), NodePhase::present));
 }
 
 TEST_F(K8sEngineTest, ANodeThatIsNotReadyCannotBeAskedAndItsPodsAreAsTheyWere) {

@@ -21,6 +21,15 @@ constexpr std::array<std::string_view, 4> kImageReasons = {"ImagePullBackOff", "
                                                            "InvalidImageName", "ErrImageNeverPull"};
 constexpr std::array<std::string_view, 4> kStartReasons = {
     "CreateContainerConfigError", "CreateContainerError", "RunContainerError", "CrashLoopBackOff"};
+// The words of kube-scheduler on volumes of a Pod that waits for nothing that ends.
+struct VolumeProblem {
+  std::string_view words;
+  EndBlame blame;
+};
+constexpr std::array<VolumeProblem, 3> kVolumeProblems = {
+    {{"persistentvolumeclaim \"", EndBlame::refusal},  // it is not found, or is being deleted
+     {"unbound immediate PersistentVolumeClaims", EndBlame::engine},
+     {"volume node affinity conflict", EndBlame::host}}};
 // The kubelet, an eviction or the end of the machine took the devices back.
 constexpr std::array<std::string_view, 6> kTakenBack = {"Evicted",      "Preempting", "Shutdown",
                                                         "NodeShutdown", "Terminated", "Preempted"};
@@ -112,6 +121,11 @@ std::string why_unscheduled(const Json& pod) {
 void observe_pending(const Json& pod, PodView& view) {
   if (std::string why = why_unscheduled(pod); !why.empty()) {
     view.seen.phase = NodePhase::pending;
+    for (const VolumeProblem& problem : kVolumeProblems)
+      if (!view.is_stuck && why.find(problem.words) != std::string::npos) {
+        view.is_stuck = true;
+        view.stuck_blame = problem.blame;
+      }
     view.seen.reason = std::move(why);
     return;
   }

@@ -39,6 +39,27 @@ TEST(PodObservation, APodThatTheSchedulerHasNotSeenIsPending) {
   expect(pod, NodePhase::pending, "kube-scheduler");
 }
 
+void expect_unscheduled(const std::string& message, bool is_stuck, EndBlame blame) {
+  Json pod = pod_with_status("Pending");
+  pod["spec"].erase("nodeName");
+  pod["status"]["conditions"] = Json::array({{{"type", "PodScheduled"},
+                                              {"status", "False"},
+                                              {"reason", "Unschedulable"},
+                                              {"message", message}}});
+  expect(pod, NodePhase::pending, message);
+  EXPECT_EQ(view_of_pod(pod)->is_stuck, is_stuck) << message;
+  EXPECT_EQ(view_of_pod(pod)->stuck_blame, blame) << message;
+}
+
+TEST(PodObservation, APodWhoseClaimIsMissingIsStuckAndOneThatWaitsForDevicesIsNot) {
+  expect_unscheduled("persistentvolumeclaim \"data\" not found", true, EndBlame::refusal);
+  expect_unscheduled("0/3 nodes are available: persistentvolumeclaim \"data\" not found.", true,
+                     EndBlame::refusal);
+  expect_unscheduled("pod has unbound immediate PersistentVolumeClaims", true, EndBlame::engine);
+  expect_unscheduled("1 node(s) had volume node affinity conflict", true, EndBlame::host);
+  expect_unscheduled("Insufficient nvidia.com/gpu", false, EndBlame::unknown);
+}
+
 TEST(PodObservation, AnImageThatCannotBePulledIsPendingAndStuck) {
   const Json pod = with_container(
       pod_with_status("Pending"),

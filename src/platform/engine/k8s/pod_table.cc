@@ -62,23 +62,52 @@ void PodTable::change(const std::string& type, const Json& object, Moment now) {
 }
 
 void PodTable::update(PodView view, Moment now) {
-  const auto found = pods_.find(view.node);
-  if (found == pods_.end() || found->second.view.uid != view.uid) {
-    Pod& pod = pods_[view.node] = Pod{};
-    if (view.is_stuck) pod.stuck_since = now;
-    pod.view = std::move(view);
-    return;
-  }
-  Pod& pod = found->second;
-  if (!view.is_stuck)
-    pod.stuck_since.reset();
-  else if (!pod.stuck_since)
-    pod.stuck_since = now;
+  Pod& pod = pods_[view.node];
+  if (pod.view.uid != view.uid) pod = Pod{};
   // Its end while it is being deleted.
-  const bool ends_now = view.has_ended && !pod.view.has_ended;
+  const bool ends_now = view.has_ended && !pod.view.uid.empty() && !pod.view.has_ended;
   if (ends_now && view.is_being_deleted && !pod.is_killed) view.seen = taken_back(view);
   if (view.has_ended && pod.view.has_ended) view.seen = pod.view.seen;
   pod.view = std::move(view);
+  note_waiting(pod, now);
+}
+
+// Its view is as the API server has it.
+void PodTable::note_waiting(Pod& pod, Moment now) {
+  PodView& view = pod.view;
+  if (view.seen.phase != NodePhase::starting) {
+    pod.starting_since.reset();
+    pod.warning.reset();
+  } else if (!pod.starting_since) {
+    pod.starting_since = now;
+  }
+  if (pod.warning) {
+    view.is_stuck = true;
+    view.stuck_blame = pod.warning->blame;
+    view.seen.phase = NodePhase::pending;
+    view.seen.reason = pod.warning->reason;
+  }
+  if (!view.is_stuck)
+    pod.stuck_since.reset();
+  else if (!pod.stuck_since)
+    pod.stuck_since = pod.starting_since.value_or(now);
+}
+
+bool PodTable::has_slow_start(Moment now, Duration least) const {
+  return std::ranges::any_of(pods_, [&](const auto& entry) {
+    const Pod& pod = entry.second;
+    return pod.starting_since && now - *pod.starting_since >= least && !pod.given_up;
+  });
+}
+
+void PodTable::add_warnings(const std::map<std::string, PodWarning>& warnings, Moment now) {
+  for (auto& [node, pod] : pods_) {
+    const auto found = warnings.find(pod.view.uid);
+    if (!pod.starting_since || found == warnings.end()) continue;
+    pod.warning = found->second;
+    pod.view.seen.phase = NodePhase::starting;
+    note_waiting(pod, now);
+  }
 }
 
 // The object does not exist any more.

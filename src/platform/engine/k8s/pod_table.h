@@ -14,6 +14,7 @@
 #include "platform/core/model/ids.h"
 #include "platform/core/model/observation.h"
 #include "platform/engine/k8s/pod_observation.h"
+#include "platform/engine/k8s/pod_warning.h"
 #include "text/json.h"
 
 namespace lockstep::engine {
@@ -26,6 +27,9 @@ class PodTable {
     PodView view;
     bool is_killed = false;  // the engine deletes it
     std::optional<Moment> stuck_since{};
+    // Since when it is on its Node without a container that runs.
+    std::optional<Moment> starting_since{};
+    std::optional<PodWarning> warning{};  // why it does not start
     // The observation once it is deleted, because it did not start in time.
     std::optional<model::Observation> given_up{};
   };
@@ -42,6 +46,10 @@ class PodTable {
   const Pod* mark_killed(const model::NodeName& node);
   // The first Pod that could not start for `limit`, which is marked. Null: there is none.
   const Pod* give_up(Moment now, Duration limit);
+  // True if a Pod that was not given up starts for that time. Its warnings may say why.
+  bool has_slow_start(Moment now, Duration least) const;
+  // By the UID of the Pod. A warning counts until the Pod starts.
+  void add_warnings(const std::map<std::string, PodWarning>& warnings, Moment now);
   // The engine has deleted the owner with this UID: its Pods follow, and are listed no more.
   void forget_attempt(const model::AttemptName& attempt, const std::string& owner_uid);
   // Without the ends of nodes of other attempts.
@@ -58,6 +66,7 @@ class PodTable {
  private:
   std::optional<PodView> view_of(const Json& object) const;
   void update(PodView view, Moment now);
+  static void note_waiting(Pod& pod, Moment now);
   void remove(const Pod& pod);
 
   std::int64_t lists_begun_ = 0;
