@@ -12,7 +12,7 @@ import pytest
 from tests.kubernetes.api import Api
 from tests.kubernetes.control_plane import ControlPlane
 from tests.kubernetes.daemon import NOW, PodCluster
-from tests.kubernetes.objects import is_gone, pod
+from tests.kubernetes.objects import is_gone, make_claim, pod
 from tests.kubernetes.stub_faults import Fault
 from tests.kubernetes.stub_server import StubServer
 
@@ -166,6 +166,57 @@ def test_why_names_a_claim_that_is_missing(served: PodCluster, tmp_path: Path) -
     file.write_text('command: ["true"]\nkubernetes: {volumes: ["pvc:none:/data"]}\n')
     run = served.submit(str(file))
     wait_until("the claim is named", lambda: 'claim "none" not found' in served.ok("why", run))
+    served.ok("stop", run)
+    assert served.ended(run)["state"] == "cancelled"
+
+
+SECTION = """
+name: asks-for-all
+devices: 2
+command: [sh, -c, "cat /settings/key /data/in > /data/out; sleep 600"]
+kubernetes:
+  service_account: trainer
+  shared_memory: 64Mi
+  volumes: ["pvc:data:/data", "config-map:settings:/settings:ro", "empty:/scratch"]
+  tolerations: ["spot=true:NoSchedule"]
+  node_selector: {pool: a}
+  image_pull_secrets: [registry]
+  priority_class: system-cluster-critical
+  resources: {rdma/hca: 1}
+  host_network: true
+"""
+
+
+def test_a_run_gets_what_its_section_asks_for(served: PodCluster, tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    folder.mkdir()
+    (folder / "in").write_text("from the claim\n")
+    make_claim(served.api, served.namespace, "data", str(folder))
+    settings = {"metadata": {"name": "settings"}, "data": {"key": "from the ConfigMap\n"}}
+    served.api.create("configmaps", served.namespace, settings)
+    for node in served.kubelets:
+        served.api.patch("nodes", "", node, {"metadata": {"labels": {"pool": "a"}}})
+    (tmp_path / "run.yaml").write_text(SECTION)
+    run = served.submit(str(tmp_path / "run.yaml"))
+    served.running_ranks(run)
+    wait_until("its output", (folder / "out").exists)
+    assert (folder / "out").read_text() == "from the ConfigMap\nfrom the claim\n"
+    [found] = served.pods(run)
+    spec, [container] = found["spec"], found["spec"]["containers"]
+    assert (spec["hostNetwork"], spec["dnsPolicy"]) == (True, "ClusterFirstWithHostNet")
+    assert spec["serviceAccountName"] == "trainer"
+    assert spec["priorityClassName"] == "system-cluster-critical"
+    assert spec["imagePullSecrets"] == [{"name": "registry"}]
+    assert spec["nodeSelector"] == {"pool": "a"}
+    assert {"key": "spot", "operator": "Equal", "value": "true", "effect": "NoSchedule"} in spec[
+        "tolerations"
+    ]
+    assert str(container["resources"]["limits"]["rdma/hca"]) == "1"
+    assert container["securityContext"]["capabilities"]["add"] == ["IPC_LOCK"]
+    mounts = {
+        mount["mountPath"]: mount.get("readOnly", False) for mount in container["volumeMounts"]
+    }
+    assert (mounts["/data"], mounts["/settings"], mounts["/scratch"]) == (False, True, False)
     served.ok("stop", run)
     assert served.ended(run)["state"] == "cancelled"
 
