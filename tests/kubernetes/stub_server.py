@@ -16,6 +16,7 @@ import ssl
 import subprocess
 import threading
 import time
+from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -65,6 +66,7 @@ class Request(BaseHTTPRequestHandler):
     def answer(self) -> None:
         length = int(self.headers.get("Content-Length") or 0)
         body = self.rfile.read(length)
+        self.server.last_headers = self.headers
         fault = self.server.faults.next_for(self.command, self.path)
         try:
             self.act(body, fault)
@@ -220,6 +222,7 @@ class Listener(ThreadingHTTPServer):
         self.store = Store()
         self.faults = Faults()
         self.requests: list[tuple[str, str]] = []  # method and path, of all so far
+        self.last_headers = Message()
         self.denied: set[tuple[str, str]] = set()  # verb and resource, in access reviews
         self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self.context.load_cert_chain(certificate)

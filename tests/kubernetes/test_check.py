@@ -90,6 +90,34 @@ def test_a_plugin_gives_the_token(stub: StubServer) -> None:
     passes(changed(stub, {}, {"exec": call}))
 
 
+def test_a_call_acts_as_another_user(stub: StubServer) -> None:
+    user = {"token": stub.listener.token, "as": "ann", "as-groups": ["ml", "ops"]}
+    passes(changed(stub, {}, user))
+    found = stub.listener.last_headers
+    assert found["Impersonate-User"] == "ann"
+    assert found.get_all("Impersonate-Group") == ["ml", "ops"]
+
+
+def test_without_libcurl_a_daemon_names_the_package(stub: StubServer, tmp_path: Path) -> None:
+    (tmp_path / "libcurl.so.4").touch()
+    words = ["serve", "--engine", "k8s", "--agent-image", "lockstep", "--detach"]
+    done = subprocess.run(
+        [str(PROGRAM), *words, "--kubeconfig", str(stub.kubeconfig)],
+        text=True,
+        capture_output=True,
+        timeout=PATIENCE,
+        env={
+            "PATH": os.environ["PATH"],
+            "LOCKSTEP_HOME": str(tmp_path / "home"),
+            "LD_LIBRARY_PATH": str(tmp_path),
+        },
+        check=False,
+    )
+    assert done.returncode == FAILED
+    assert "apt-get install libcurl4" in done.stderr
+    assert done.stderr.count("\n") == 1, done.stderr
+
+
 def test_a_client_certificate_is_presented(stub: StubServer, tmp_path: Path) -> None:
     folder = tmp_path / "client"
     folder.mkdir()

@@ -41,6 +41,9 @@ struct ClusterAccess {
   TextOrFile certificate, key;  // of the client, in PEM form
   std::optional<CredentialPlugin> plugin;
 
+  // Headers with which each call acts as another user; empty: as the one of the credential.
+  std::vector<std::pair<std::string, std::string>> impersonation;
+
   std::string source;  // for messages: "context 'a' of /home/me/.kube/config"
 };
 

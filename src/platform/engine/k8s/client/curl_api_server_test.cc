@@ -63,6 +63,15 @@ TEST_F(CurlApi, SendsTheTokenAndReadsAnObject) {
   EXPECT_THAT(requests[1], AllOf(StartsWith("POST "), HasSubstr("\r\n\r\n{\"kind\":\"Pod\"}")));
 }
 
+TEST_F(CurlApi, ActsAsAnotherUser) {
+  ScriptedServer server({json_answer(200, "{}")});
+  ClusterAccess as_other = access(server);
+  as_other.impersonation = {{"Impersonate-User", "ann"}, {"Impersonate-Group", "ml"}};
+  EXPECT_EQ(open(as_other)->get(kPods).status, 200);
+  EXPECT_THAT(server.requests()[0], AllOf(HasSubstr("Impersonate-User: ann\r\n"),
+                                          HasSubstr("Impersonate-Group: ml\r\n")));
+}
+
 TEST_F(CurlApi, ARefusalHasTheWordsOfTheServerAndNoSecret) {
   ScriptedServer server({json_answer(
       403, R"({"kind":"Status","reason":"Forbidden","message":"pods is forbidden"})")});

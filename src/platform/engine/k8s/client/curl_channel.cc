@@ -97,6 +97,8 @@ struct CurlChannel::Impl {
     std::vector<std::string> lines = {"Accept: application/json", "Expect:"};
     if (request.body) lines.emplace_back("Content-Type: application/json");
     if (!secrets.token.empty()) lines.push_back("Authorization: Bearer " + secrets.token);
+    for (const auto& [name, value] : access.impersonation)
+      lines.push_back(format("{}: {}", name, value));
     if (!access.tls_server_name.empty())
       lines.push_back(format("Host: {}:{}", server.host, server.port));
     curl_slist* list = nullptr;

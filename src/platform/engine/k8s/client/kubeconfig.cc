@@ -1,6 +1,7 @@
 #include "platform/engine/k8s/client/kubeconfig.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -9,6 +10,8 @@
 #include "base/format.h"
 #include "base/os/files.h"
 #include "net/base64.h"
+#include "net/http/url.h"
+#include "platform/engine/k8s/json_fields.h"
 #include "text/convert.h"
 #include "text/document.h"
 #include "text/record.h"
@@ -60,7 +63,10 @@ struct KubeExec {
 
 struct KubeUser {
   std::string token, token_file, certificate_file, certificate_data, key_file, key_data;
-  std::string user_name, impersonated;
+  std::string user_name;
+  std::string as, as_uid;  // acts as another user
+  std::vector<std::string> as_groups;
+  std::map<std::string, std::vector<std::string>> as_extra;
   std::optional<KubeExec> exec;
   Json old_provider;
 
@@ -73,7 +79,9 @@ struct KubeUser {
         field("client-key", &KubeUser::key_file, "a file"),
         field("client-key-data", &KubeUser::key_data, "base64"),
         field("username", &KubeUser::user_name, "for a password"),
-        field("as", &KubeUser::impersonated, "another user"),
+        field("as", &KubeUser::as, "another user"), field("as-uid", &KubeUser::as_uid, "its id"),
+        field("as-groups", &KubeUser::as_groups, "its groups"),
+        field("as-user-extra", &KubeUser::as_extra, "its further attributes"),
         field("exec", &KubeUser::exec, "a program that prints a credential"),
         field("auth-provider", &KubeUser::old_provider, "an older form of exec"));
   }
@@ -198,14 +206,42 @@ Result<CredentialPlugin> plugin_of(const KubeExec& exec, const std::filesystem::
   return plugin;
 }
 
+// For the providers that kubectl had.
+std::string replacement_of(const std::string& provider) {
+  if (provider == "gcp")
+    return "install gke-gcloud-auth-plugin and run `gcloud container clusters get-credentials`";
+  if (provider == "azure") return "install kubelogin and run `kubelogin convert-kubeconfig`";
+  if (provider == "oidc") return "install kubectl-oidc_login and name it under `exec`";
+  return "name a plugin under `exec`, or a token";
+}
+
 Result<void> check_is_supported(const KubeUser& user) {
-  if (!user.old_provider.is_null())
-    return Error{Code::invalid, "auth-provider is not supported; use an exec plugin"};
-  if (!user.impersonated.empty())
-    return Error{Code::invalid, "to act as another user (`as`) is not supported"};
+  if (!user.old_provider.is_null()) {
+    const std::string provider = text_of(user.old_provider, {"name"});
+    return Error{Code::invalid, format("auth-provider {} is not supported, as in kubectl 1.26 and "
+                                       "later: {}",
+                                       provider, replacement_of(provider))};
+  }
   if (!user.user_name.empty())
     return Error{Code::invalid,
                  "a user name with a password is not supported; use a token or a certificate"};
+  if (user.as.empty() && !(user.as_uid.empty() && user.as_groups.empty() && user.as_extra.empty()))
+    return Error{Code::invalid, "as-groups, as-uid and as-user-extra need `as`, a user's name"};
+  return {};
+}
+
+// https://kubernetes.io/docs/reference/access-authn-authz/authentication/#user-impersonation
+Result<void> add_impersonation(ClusterAccess& access, const KubeUser& user) {
+  auto& headers = access.impersonation;
+  if (!user.as.empty()) headers.emplace_back("Impersonate-User", user.as);
+  if (!user.as_uid.empty()) headers.emplace_back("Impersonate-Uid", user.as_uid);
+  for (const std::string& group : user.as_groups) headers.emplace_back("Impersonate-Group", group);
+  for (const auto& [key, values] : user.as_extra)
+    for (const std::string& value : values)
+      headers.emplace_back("Impersonate-Extra-" + net::percent_encode(key), value);
+  for (const auto& [name, value] : headers)
+    if (std::ranges::any_of(value, [](unsigned char c) { return c < ' ' || c == 0x7f; }))
+      return Error{Code::invalid, format("the value of {} has a control character", name)};
   return {};
 }
 
@@ -219,6 +255,7 @@ Result<void> add_user(ClusterAccess& access, const KubeUser& user,
   if (access.certificate.empty() != access.key.empty())
     return Error{Code::invalid, "client-certificate and client-key belong together"};
   if (user.exec) access.plugin = TRY(plugin_of(*user.exec, folder));
+  TRY(add_impersonation(access, user));
   return {};
 }
 
@@ -280,6 +317,8 @@ Result<ClusterAccess> access_of_files(const std::vector<Kubeconfig>& files,
   auto access = access_of_context(files, name);
   if (!access) return std::move(access).error().with_context(names);
   access->source = format("context '{}' of {}", name, names);
+  if (!access->impersonation.empty())
+    access->source += format(" as '{}'", access->impersonation.front().second);
   return access;
 }
 

@@ -111,6 +111,18 @@ TEST_F(KubeconfigFiles, APluginHasItsArgumentsAndVariables) {
   EXPECT_TRUE(access->plugin->wants_cluster);
 }
 
+TEST_F(KubeconfigFiles, AUserThatActsAsAnotherHasTheHeadersForIt) {
+  const auto access = of_user(
+      "{token: t, as: ann, as-uid: '7', as-groups: [ml, ops], as-user-extra: {a/b: [x, y]}}");
+  ASSERT_TRUE(access) << access.error().message;
+  EXPECT_THAT(
+      access->impersonation,
+      ElementsAre(Pair("Impersonate-User", "ann"), Pair("Impersonate-Uid", "7"),
+                  Pair("Impersonate-Group", "ml"), Pair("Impersonate-Group", "ops"),
+                  Pair("Impersonate-Extra-a%2Fb", "x"), Pair("Impersonate-Extra-a%2Fb", "y")));
+  EXPECT_THAT(access->source, HasSubstr(" as 'ann'"));
+}
+
 TEST_F(KubeconfigFiles, FormsOfUsersThatAreNotSupportedAreRefused) {
   for (const auto& [user, words] :
        {std::pair("{exec: {apiVersion: client.authentication.k8s.io/v1alpha1, command: x}}",
@@ -118,8 +130,12 @@ TEST_F(KubeconfigFiles, FormsOfUsersThatAreNotSupportedAreRefused) {
         {"{exec: {apiVersion: client.authentication.k8s.io/v1, command: x, interactiveMode: "
          "Always}}",
          "needs a terminal"},
-        {"{auth-provider: {name: gcp}}", "auth-provider is not supported"},
-        {"{token: t, as: root}", "to act as another user"},
+        {"{auth-provider: {name: gcp}}", "auth-provider gcp is not supported"},
+        {"{auth-provider: {name: gcp}}", "install gke-gcloud-auth-plugin"},
+        {"{auth-provider: {name: azure}}", "kubelogin convert-kubeconfig"},
+        {"{auth-provider: {name: x}}", "name a plugin under `exec`"},
+        {"{token: t, as-groups: [ml]}", "need `as`"},
+        {"{token: t, as: \"a\\nb\"}", "Impersonate-User has a control character"},
         {"{username: me, password: secret}", "a user name with a password"},
         {"{client-certificate-data: Q0E=}", "belong together"},
         {"{client-certificate-data: '%', client-key-data: S0VZ}", "is not base64"}}) {

@@ -31,6 +31,8 @@ struct Libcurl {
 
 // Code::unavailable when this host does not have it. Stays loaded; from any thread.
 Result<void> load_libcurl();
+// The same from a library of another name, which does not change libcurl().
+Result<Libcurl> load_libcurl_from(const char* name);
 // Call only after load_libcurl() succeeded.
 const Libcurl& libcurl();
 
