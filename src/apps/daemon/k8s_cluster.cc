@@ -32,6 +32,7 @@ Result<engine::PodOptions> pod_options(const K8sClusterSetup& setup) {
                              .agent_image = served.agent_image.value_or(""),
                              .image = served.image.value_or("")};
   if (served.device_resource) options.gpu_resource = *served.device_resource;
+  options.record_secret = setup.keys.record_secret();
   options.grace_period = setup.settings.grace_period;
   for (const std::string& words : served.pod_volumes.value_or(std::vector<std::string>()))
     options.volumes.push_back(TRY(k8s::parse_volume(words)));

@@ -11,6 +11,7 @@
 #include "platform/core/model/settings/settings.h"
 #include "platform/engine/k8s/k8s_engine.h"
 #include "platform/host/home.h"
+#include "platform/host/keys.h"
 
 namespace lockstep::cli {
 
@@ -22,6 +23,7 @@ struct K8sCluster {
 struct K8sClusterSetup {
   const std::string& installation;
   const host::Home& home;
+  const host::Keys& keys;
   const ServeConfig& served;
   const model::Settings& settings;
   const Clock& clock;  // outlives the engine

@@ -197,6 +197,7 @@ Result<void> open_engines(DaemonContext& ground, const host::Home& home, const S
   if (!uses_k8s(served)) return {};
   K8sCluster cluster = TRY(open_k8s({.installation = ground.local_engine->installation(),
                                      .home = home,
+                                     .keys = ground.keys,
                                      .served = served,
                                      .settings = settings,
                                      .clock = ground.clock}));

@@ -63,6 +63,10 @@ std::string Keys::attempt_secret(const model::AttemptName& attempt) const {
   return net::hmac_sha256_hex(key_, "attempt:" + text(attempt));
 }
 
+net::Secret Keys::record_secret() const {
+  return *net::Secret::from_hex(net::hmac_sha256_hex(key_, "records:"));
+}
+
 std::string Keys::host_token(std::string_view host, int number) const {
   return net::hmac_sha256_hex(key_, format("host:{}:{}", number, host));
 }

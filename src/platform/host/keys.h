@@ -29,6 +29,9 @@ class Keys {
   // The secret that the attempt's ranks share: LOCKSTEP_SECRET_FILE; 64 hex digits.
   std::string attempt_secret(const model::AttemptName& attempt) const;
 
+  // With which records of attempts are sealed where others may read them.
+  net::Secret record_secret() const;
+
   // The credential of a host's service, which starts agents there; 64 hex digits. A higher number
   // makes the one before void.
   std::string host_token(std::string_view host, int number) const;

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "base/format.h"
-#include "net/crypto.h"
+#include "net/sealed_text.h"
 #include "platform/engine/k8s/json_fields.h"
 #include "platform/engine/local/agent_program.h"
 #include "platform/host/node_files.h"
@@ -34,7 +34,8 @@ constexpr Duration kPodGraceMargin = seconds(20);
 constexpr auto kNodeAnnotation = "lockstep.dev/node";
 constexpr auto kAttemptAnnotation = "lockstep.dev/attempt-name";
 constexpr auto kAttemptData = "attempt.json";
-constexpr auto kVariablesData = "has-variables";
+constexpr auto kVariablesData = "sealed-variables";
+constexpr auto kOldVariablesData = "has-variables";  // of 0.1: the record lacks them
 constexpr auto kLaunchData = "launch.json";
 constexpr auto kDaemonData = "daemon.json";
 
@@ -171,8 +172,8 @@ Json environment_of(const model::NodeName& node, const PodOptions& options) {
 }
 
 Json agent_command(const host::LaunchSpec& launch, bool make_checkpoint_folder) {
-  Json words =
-      Json::array({std::string(kAgentFile), "agent", "--address", format("$({})", kPodAddress)});
+  Json words = Json::array(
+      {std::string(kAgentFile), "agent", "--address", format("$({})", kPodAddress), "--print-log"});
   if (make_checkpoint_folder) {
     words.push_back("--make-folder");
     words.push_back(k8s::literal(launch.checkpoint_folder));
@@ -238,6 +239,27 @@ std::int64_t grace_seconds(const Gang& gang, const PodOptions& options) {
   return ceil<seconds>(grace + kPodGraceMargin).count();
 }
 
+std::string sealed_variables(const Gang& gang, const std::map<std::string, std::string>& variables,
+                             const PodOptions& options) {
+  if (!options.record_secret) return "";
+  return net::seal(*options.record_secret, text(gang.attempt), dump_json(Json(variables)));
+}
+
+// False: the record has some that cannot be read.
+bool read_variables(const Json& owner, const model::AttemptName& attempt, const PodOptions& options,
+                    std::map<std::string, std::string>& variables) {
+  if (!field_of(owner, {"data", kOldVariablesData}).is_null()) return false;
+  const Json& sealed = field_of(owner, {"data", kVariablesData});
+  if (sealed.is_null()) return true;
+  if (!options.record_secret || !sealed.is_string()) return false;
+  const auto opened = net::unseal(*options.record_secret, text(attempt), sealed.get<std::string>());
+  const auto json = opened ? parse_json(*opened) : Result<Json>(opened.error());
+  if (!json || !json->is_object()) return false;
+  for (const auto& [name, value] : json->items())
+    if (value.is_string()) variables[name] = value.get<std::string>();
+  return true;
+}
+
 // The annotation's text as a node.
 std::optional<model::NodeName> parsed_node(const std::string& text) {
   auto node = model::parse_node_name(text);
@@ -272,8 +294,8 @@ Json owner_object(const Gang& gang, const PodOptions& options) {
   const std::string name = attempt_object_name(options.installation, gang.attempt);
   Json data = Json::object();
   if (auto attempt = gang.program.attempt) {
-    if (!attempt->spec.env.empty()) data[kVariablesData] = "true";
-    attempt->spec.env.clear();
+    const auto variables = std::exchange(attempt->spec.env, {});
+    if (!variables.empty()) data[kVariablesData] = sealed_variables(gang, variables, options);
     data[kAttemptData] = dump_json(to_json(*attempt));
   }
   return {{"apiVersion", "v1"},
@@ -332,14 +354,15 @@ std::optional<model::AttemptName> attempt_of_owner(const Json& owner) {
   return node ? std::optional(node->attempt()) : std::nullopt;
 }
 
-std::map<model::NodeName, LaunchRecord> records_of_owner(const Json& owner) {
+std::map<model::NodeName, LaunchRecord> records_of_owner(const Json& owner,
+                                                         const PodOptions& options) {
   std::map<model::NodeName, LaunchRecord> records;
   const auto name = attempt_of_owner(owner);
   const auto json = parse_json(text_of(owner, {"data", kAttemptData}));
   if (!name || !json) return records;
   auto attempt = from_json<model::AttemptRecord>(*json, UnknownFields::ignore);
   if (!attempt) return records;
-  const bool has_all = text_of(owner, {"data", kVariablesData}).empty();
+  const bool has_all = read_variables(owner, *name, options, attempt->spec.env);
   for (std::size_t i = 0; i < attempt->devices.size(); ++i) {
     LaunchRecord record{.host = attempt->devices[i].host,
                         .devices = attempt->devices[i].devices,
@@ -347,7 +370,7 @@ std::map<model::NodeName, LaunchRecord> records_of_owner(const Json& owner) {
     if (has_all)
       record.attempt = *attempt;
     else
-      record.error = "the run has variables, which are in a Secret that the daemon cannot read";
+      record.error = "the run has variables, which this daemon's key does not open";
     records[{name->generation, {name->id, static_cast<int>(i)}}] = std::move(record);
   }
   return records;

@@ -10,6 +10,7 @@
 
 #include "base/result.h"
 #include "base/units.h"
+#include "net/crypto.h"
 #include "platform/core/model/ids.h"
 #include "platform/engine/engine.h"
 #include "platform/engine/gang.h"
@@ -37,6 +38,8 @@ struct PodOptions {
   std::string shared_memory = "8Gi";  // the bound of /dev/shm
   std::vector<k8s::Volume> volumes{};
   Duration grace_period{};  // of runs that name none
+  // Seals the variables of runs in records; none: the records lack them.
+  std::optional<net::Secret> record_secret{};
 };
 
 // An object of Kubernetes that owns others.
@@ -51,7 +54,7 @@ std::string pod_name(const std::string& attempt_object, int index);
 // Code::invalid, in words for the user, if the gang cannot run in Pods.
 Result<void> check_gang(const Gang& gang, const PodOptions& options);
 
-// A ConfigMap. Other stores adopt the attempt from it, so it has no secret.
+// A ConfigMap. Other stores adopt the attempt from it; it has the run's variables sealed.
 Json owner_object(const Gang& gang, const PodOptions& options);
 // `daemon_file`: the text of the file with the address of the daemon.
 Json secret_object(const Gang& gang, const NodePlacement& node, const ObjectOwner& owner,
@@ -63,6 +66,7 @@ Json pod_object(const Gang& gang, const NodePlacement& node, const ObjectOwner& 
 std::optional<model::NodeName> node_of_pod(const Json& pod);
 // None: the object is no owner of an attempt.
 std::optional<model::AttemptName> attempt_of_owner(const Json& owner);
-std::map<model::NodeName, LaunchRecord> records_of_owner(const Json& owner);
+std::map<model::NodeName, LaunchRecord> records_of_owner(const Json& owner,
+                                                         const PodOptions& options);
 
 }  // namespace lockstep::engine

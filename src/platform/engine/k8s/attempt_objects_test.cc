@@ -158,7 +158,7 @@ TEST(AttemptObjects, AnotherDaemonReadsTheNodeAndItsRecord) {
   EXPECT_EQ(node_of_pod(pod_of(gang)), node_name(gang, gang.nodes[0]));
   const Json owner = owner_object(gang, options());
   EXPECT_EQ(attempt_of_owner(owner), gang.attempt);
-  const auto records = records_of_owner(owner);
+  const auto records = records_of_owner(owner, options());
   ASSERT_EQ(records.size(), 2U);
   const LaunchRecord& second = records.at(node_name(gang, gang.nodes[1]));
   EXPECT_EQ(second.host, "gpu-1");
@@ -166,14 +166,33 @@ TEST(AttemptObjects, AnotherDaemonReadsTheNodeAndItsRecord) {
   EXPECT_EQ(second.attempt, gang.program.attempt);
 }
 
-TEST(AttemptObjects, VariablesOfTheRunAreNotInTheRecordWhichSaysSo) {
+Gang gang_with_variable() {
   Gang gang = gang_of(1);
   gang.program.env = gang.program.attempt->spec.env = {{"API_KEY", "hidden-value"}};
-  const Json owner = owner_object(gang, options());
+  return gang;
+}
+
+TEST(AttemptObjects, VariablesOfTheRunAreSealedInTheRecord) {
+  const Gang gang = gang_with_variable();
+  PodOptions with = options();
+  with.record_secret = net::Secret::random();
+  const Json owner = owner_object(gang, with);
   EXPECT_EQ(owner.dump().find("hidden-value"), string::npos);
-  const auto records = records_of_owner(owner);
-  EXPECT_FALSE(records.begin()->second.attempt);
-  EXPECT_FALSE(records.begin()->second.error.empty());
+  EXPECT_EQ(owner.dump().find("API_KEY"), string::npos);
+  EXPECT_EQ(records_of_owner(owner, with).begin()->second.attempt, gang.program.attempt);
+}
+
+TEST(AttemptObjects, ADaemonWithAnotherKeyKnowsTheNodesAndAdoptsNothing) {
+  PodOptions with = options();
+  with.record_secret = net::Secret::random();
+  const Json owner = owner_object(gang_with_variable(), with);
+  with.record_secret = net::Secret::random();
+  for (const PodOptions& other : {with, options()}) {
+    const auto records = records_of_owner(owner, other);
+    EXPECT_EQ(records.begin()->second.host, "gpu-0");
+    EXPECT_FALSE(records.begin()->second.attempt);
+    EXPECT_TRUE(records.begin()->second.error.find("key") != string::npos);
+  }
 }
 
 TEST(AttemptObjects, ObjectsOfOthersAreNoNodes) {

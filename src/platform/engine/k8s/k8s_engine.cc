@@ -335,7 +335,7 @@ void K8sEngine::read_owners() {
         .attempt = *attempt,
         .uid = text_of(item, {"metadata", "uid"}),
         .removal = Deadline::after(setup_.unknown_kept)};
-    for (auto& [node, record] : records_of_owner(item))
+    for (auto& [node, record] : records_of_owner(item, setup_.options))
       records_[node] = std::make_shared<const LaunchRecord>(std::move(record));
   }
   knows_owners_ = true;
