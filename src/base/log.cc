@@ -4,9 +4,11 @@
 #include <cstdlib>
 #include <string>
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/log_copy.h"
 
 namespace lockstep {
 namespace {
@@ -30,7 +32,17 @@ LogSink& sink_setting() {
   return sink;
 }
 
+int& copy_setting() {
+  static int fd = -1;
+  return fd;
+}
+
 }  // namespace
+
+void copy_log_to(int fd) {
+  ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NONBLOCK);
+  copy_setting() = fd;
+}
 
 bool log_enabled(LogLevel level) {
   static const LogLevel least = level_from_environment();
@@ -46,6 +58,7 @@ void log_line(LogLevel level, std::string_view message) {
   if (!name_setting().empty()) line += format(" [{}]", name_setting());
   line += format(": {}\n", message);
   [[maybe_unused]] auto written = ::write(STDERR_FILENO, line.data(), line.size());
+  if (copy_setting() >= 0) written = ::write(copy_setting(), line.data(), line.size());
 }
 
 }  // namespace lockstep

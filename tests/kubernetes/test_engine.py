@@ -118,6 +118,25 @@ def test_a_daemon_that_was_killed_takes_up_its_pods(served: PodCluster) -> None:
     assert sum(line.endswith("end") for line in served.logs(run)) == 2
 
 
+def test_another_store_adopts_a_run_with_its_variables(served: PodCluster, tmp_path: Path) -> None:
+    script = f"until [ -e {tmp_path}/go ]; do sleep 0.1; done; echo key is $API_KEY; exit 1"
+    words = ("--project", "act", "--retries", "1", "--env", "API_KEY=hidden-too")
+    run = served.submit(*words, "--", "sh", "-c", script)
+    served.running_ranks(run)
+    served.ok("serve", "--stop")
+    for file in served.home.glob("lockstep.db*"):
+        file.rename(tmp_path / file.name)
+    served.start()
+    served.ok("orphan", "adopt", run)
+    (tmp_path / "go").touch()
+    view = served.ended(run)
+    assert (view["state"], len(view["attempts"])) == ("failed", 2)
+    # The second attempt is one of this daemon, with the same variables.
+    assert sum("key is hidden-too" in line for line in served.logs(run)) == 2
+    shown = json.dumps(served.api.list("configmaps", served.namespace)["items"])
+    assert "hidden-too" not in shown
+
+
 def test_why_says_that_kubernetes_keeps_a_pod_waiting(served: PodCluster) -> None:
     hold_all_devices(served)
     run = served.submit("--", "true")
@@ -219,6 +238,17 @@ def test_a_run_gets_what_its_section_asks_for(served: PodCluster, tmp_path: Path
     assert (mounts["/data"], mounts["/settings"], mounts["/scratch"]) == (False, True, False)
     served.ok("stop", run)
     assert served.ended(run)["state"] == "cancelled"
+
+
+def test_the_logs_of_a_pod_have_its_agents_log_and_the_first_error(served: PodCluster) -> None:
+    script = "echo some output; echo RuntimeError: no such layer >&2; exit 3"
+    run = served.submit("--", "sh", "-c", script)
+    assert served.ended(run)["state"] == "failed"
+    [found] = served.pods(run)
+    name = found["metadata"]["name"]
+    logs = served.kubelet_of(found).log(name, "node")  # as `kubectl logs` prints them
+    assert "started 1 ranks" in logs and "rank 0 exited with 3" in logs
+    assert "the last lines of rank 0:\nsome output\nRuntimeError: no such layer\n" in logs
 
 
 def test_a_pod_that_was_killed_for_memory_says_so(served: PodCluster) -> None:

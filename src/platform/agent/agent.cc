@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/log_copy.h"
 #include "base/os/environment.h"
 #include "base/os/file_limit.h"
 #include "base/os/file_lock.h"
@@ -45,6 +46,14 @@ Result<void> redirect(const path& log) {
   Fd null = TRY(open_file("/dev/null", O_RDONLY));
   if (::dup2(null.get(), 0) < 0 || ::dup2(file.get(), 1) < 0 || ::dup2(file.get(), 2) < 0)
     return os_error("opening the log " + log.string(), errno);
+  return {};
+}
+
+// Standard output is redirected later, together with standard error.
+Result<void> print_log() {
+  const int output = ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+  if (output < 0) return os_error("printing the log to standard output", errno);
+  copy_log_to(output);
   return {};
 }
 
@@ -101,6 +110,7 @@ Result<int> run_agent(const host::LaunchSpec& launch, DaemonLink& link) {
 Result<int> run_agent(const path& launch_file, const AgentPlace& place) {
   host::LaunchSpec launch = TRY(read_launch(launch_file));
   if (!place.address.empty()) launch.address = place.address;
+  if (place.prints_log) TRY(print_log());
   if (!place.make_folder.empty()) TRY(make_folders(place.make_folder));
   use_gpus_of_slurm_step(launch, own_environment());
   model::NodeId node = TRY(model::parse_node_id(launch.node));

@@ -16,6 +16,7 @@ namespace lockstep::agent {
 struct AgentPlace {
   std::string address{};                // where other nodes reach it; empty: as the launch says
   std::filesystem::path make_folder{};  // made before the ranks start; empty: none
+  bool prints_log = false;              // also to standard output, for `kubectl logs`
 };
 
 // `lockstep agent LAUNCH_FILE`: makes this process the agent (own session, log in agent.log) and

@@ -21,6 +21,7 @@
 #include "platform/agent/link/flight_packing.h"
 #include "platform/agent/link/profile_relay.h"
 #include "platform/agent/ranks/rank_environment.h"
+#include "platform/agent/ranks/rank_output.h"
 #include "platform/agent/slurm_step.h"
 #include "platform/agent/watch/network_errors.h"
 #include "platform/host/log_rotation.h"
@@ -375,6 +376,12 @@ void AgentLoop::carry_out(const NotifyPeers& effect) {
   if (const auto secret = net::Secret::from_hex(launch_.secret);
       secret && !launcher_->rendezvous().empty())
     failure_notifier_.send(launcher_->rendezvous(), *secret, effect.rank);
+}
+
+void AgentLoop::carry_out(const LogLastLines& effect) {
+  const int rank = launch_.first_rank + effect.local_rank;
+  const std::string lines = last_lines(launcher_->own_files().rank_log(rank));
+  if (!lines.empty()) LS_LOG(error, "the last lines of rank {}:\n{}", rank, lines);
 }
 
 void AgentLoop::carry_out(const WriteLog& effect) {

@@ -71,6 +71,7 @@ class AgentLoop {
   void carry_out(const AddEvent& effect);
   void carry_out(const AddLogLine& effect);
   void carry_out(const NotifyPeers& effect);
+  void carry_out(const LogLastLines& effect);
   void carry_out(const WriteLog& effect);
   void carry_out(const Exit& effect);
   Result<void> start_rank(int local_rank);

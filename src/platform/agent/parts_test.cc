@@ -102,6 +102,18 @@ TEST_F(Parts, ALineWithoutAnEndIsShownAsATerminalShowsIt) {
   EXPECT_EQ(lines.unfinished_line().size(), 1024u);
 }
 
+TEST_F(Parts, TheLastLinesOfAFileBeginWithAWholeLineAndAreBounded) {
+  EXPECT_EQ(last_lines(folder_ / "rank-0.log"), "");
+  RankOutput lines = output();
+  lines.add_bytes("one\ntwo\n");
+  EXPECT_EQ(last_lines(folder_ / "rank-0.log"), "one\ntwo");
+  for (int i = 0; i < 1000; ++i) lines.add_bytes(format("line {}\n", i));
+  const std::string end = last_lines(folder_ / "rank-0.log");
+  EXPECT_TRUE(end.starts_with("line ")) << end.substr(0, 20);
+  EXPECT_TRUE(end.ends_with("\nline 999"));
+  EXPECT_LE(end.size(), 4096U);
+}
+
 TEST_F(Parts, ARanksFileIsCutAtItsLimitAndOneOlderIsKept) {
   RankOutput lines = *RankOutput::open(folder_ / "rank-0.log", [](const std::string&) {}, 1_KiB);
   for (int i = 0; i < 100; ++i) lines.add_bytes(format("{:03} {}\n", i, std::string(60, 'x')));

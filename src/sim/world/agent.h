@@ -112,6 +112,7 @@ class Agent : public std::enable_shared_from_this<Agent> {
   void carry_out(const agent::AddEvent&) {}
   void carry_out(const agent::AddLogLine&) {}
   void carry_out(const agent::NotifyPeers&) {}
+  void carry_out(const agent::LogLastLines&) {}
   void carry_out(const agent::WriteLog& effect);
   void carry_out(const agent::Exit& effect);
   void start_ranks();

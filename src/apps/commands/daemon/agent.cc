@@ -17,6 +17,7 @@ namespace {
 
 struct AgentFlags {
   std::string launch_file, address, make_folder, copy_to;
+  bool prints_log = false;
 };
 
 Result<int> run(const AgentFlags& flags) {
@@ -28,8 +29,9 @@ Result<int> run(const AgentFlags& flags) {
     return Error{Code::invalid, "name the launch file of the node, or --copy-to FOLDER"};
   // Executed through /proc/self/exe, it would be called "exe" in lists of processes.
   ::prctl(PR_SET_NAME, "lockstep");
-  return agent::run_agent(flags.launch_file,
-                          {.address = flags.address, .make_folder = flags.make_folder});
+  return agent::run_agent(
+      flags.launch_file,
+      {.address = flags.address, .make_folder = flags.make_folder, .prints_log = flags.prints_log});
 }
 
 }  // namespace
@@ -44,6 +46,7 @@ void add_agent(CLI::App& app, Action& action) {
   command->add_option("--address", flags->address, "where other nodes reach this one");
   command->add_option("--make-folder", flags->make_folder, "a folder to make for the ranks")
       ->type_name(kFolderValue);
+  command->add_flag("--print-log", flags->prints_log, "print the agent's log, too");
   command
       ->add_option("--copy-to", flags->copy_to,
                    "copy this program and its libraries to a folder, and end")

@@ -53,11 +53,12 @@ struct AgentState {
   bool refused = false;                                   // by the daemon, for too long
   bool leave_ordered = false;                             // once
   Duration grace = model::kGracePeriod;
-  int next_signal = 0;           // the first signal to the ranks, sent after a check of them
-  int restarts = 0;              // of all ranks
-  int restarts_in_progress = 0;  // RestartRank without an answer
-  std::set<int> killed_ranks;    // local ranks whose kill was reported as an event
-  bool no_leftovers = false;     // at the last check
+  int next_signal = 0;              // the first signal to the ranks, sent after a check of them
+  int restarts = 0;                 // of all ranks
+  int restarts_in_progress = 0;     // RestartRank without an answer
+  bool has_logged_failure = false;  // the last lines of the first rank that failed
+  std::set<int> killed_ranks;       // local ranks whose kill was reported as an event
+  bool no_leftovers = false;        // at the last check
 
   // Moments on the clock of step().
   std::optional<Duration> preparation_limit;    // when the environment must be prepared

@@ -72,6 +72,7 @@ class AgentStepTest : public testing::Test {
   std::vector<int> restarted_ranks;
   std::vector<std::string> events;
   std::vector<int> notified_ranks;
+  std::vector<int> logged_ranks;  // their last lines
   int checks = 0;
   int reports = 0;
   int finished = 0;
@@ -96,6 +97,7 @@ class AgentStepTest : public testing::Test {
   void carry_out(const AddEvent& effect) { events.push_back(effect.text); }
   void carry_out(const AddLogLine&) {}
   void carry_out(const NotifyPeers& effect) { notified_ranks.push_back(effect.rank); }
+  void carry_out(const LogLastLines& effect) { logged_ranks.push_back(effect.local_rank); }
   void carry_out(const WriteLog&) {}
   void carry_out(const Exit&) { exited = true; }
 };

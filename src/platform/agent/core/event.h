@@ -135,6 +135,10 @@ struct AddLogLine {
 struct NotifyPeers {
   int rank = 0;
 };
+// The last lines of the rank's output in the agent's own log.
+struct LogLastLines {
+  int local_rank = 0;
+};
 // A line in the agent's own log.
 struct WriteLog {
   LogLevel level = LogLevel::info;
@@ -144,7 +148,7 @@ struct Exit {};
 
 using Effect =
     std::variant<StartRanks, RestartRank, CheckRanks, SignalRanks, KillLeftovers, FinishStreams,
-                 ReportStatus, AddEvent, AddLogLine, NotifyPeers, WriteLog, Exit>;
+                 ReportStatus, AddEvent, AddLogLine, NotifyPeers, LogLastLines, WriteLog, Exit>;
 using Effects = std::vector<Effect>;
 
 }  // namespace lockstep::agent

@@ -240,6 +240,10 @@ void Step::handle(const RanksEnded& event) {
         format("rank {} {} {}", rank.rank,
                rank.state == model::RankState::killed ? "was killed by signal" : "exited with",
                rank.code));
+    if (model::ended_badly(rank) && state_.phase == Phase::running && !state_.has_logged_failure) {
+      state_.has_logged_failure = true;
+      add(LogLastLines{end.local_rank});
+    }
     const bool killed = model::ended_badly(rank) && rank.state == model::RankState::killed;
     const bool waits = state_.settings.on_failure == model::OnFailure::wait;
     if (killed && waits && state_.phase == Phase::running && state_.restarts < kRankRestartsMax)

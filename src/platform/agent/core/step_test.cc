@@ -329,6 +329,19 @@ TEST_F(AgentStep, WhenTheOnlyRanksOfANodeAreStartedAgainTheNodeDoesNotEnd) {
   EXPECT_EQ(state.phase, Phase::running);
 }
 
+TEST_F(AgentStep, TheLastLinesOfTheFirstRankThatFailsAreLogged) {
+  start();
+  handle(RanksEnded{{{1, RankState::exited, 3}}});
+  handle(RanksEnded{{{0, RankState::exited, 1}}});
+  EXPECT_THAT(logged_ranks, ElementsAre(1));
+}
+
+TEST_F(AgentStep, ARankThatEndsWellIsNotLogged) {
+  start();
+  handle(RanksEnded{{{0, RankState::exited, 0}, {1, RankState::exited, 0}}});
+  EXPECT_THAT(logged_ranks, IsEmpty());
+}
+
 // --- Progress, activities and faults ---
 
 TEST_F(AgentStep, ARankWithoutProgressIsReportedWithItsLastReport) {

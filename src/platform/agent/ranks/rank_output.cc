@@ -16,6 +16,7 @@ namespace lockstep::agent {
 namespace {
 
 constexpr auto kLineBytes = static_cast<std::size_t>(kLineMax.count());
+constexpr std::size_t kLastLinesMax = 4096;
 constexpr auto kTextBytes = static_cast<std::size_t>(kTextMax.count());
 
 // The position for a cut that splits no UTF-8 character.
@@ -153,6 +154,19 @@ std::string_view RankOutput::unfinished_line() const {
 void RankOutput::finish() {
   if (open_) end_line();
   flush();
+}
+
+std::string last_lines(const std::filesystem::path& file) {
+  const auto opened = open_file(file, O_RDONLY);
+  struct stat found{};
+  if (!opened || ::fstat(opened->get(), &found) != 0) return "";
+  std::string text(kLastLinesMax, '\0');
+  const off_t begin = std::max<off_t>(0, found.st_size - static_cast<off_t>(text.size()));
+  const ssize_t n = ::pread(opened->get(), text.data(), text.size(), begin);
+  text.resize(n > 0 ? static_cast<std::size_t>(n) : 0);
+  if (begin > 0) text.erase(0, text.find('\n') + 1);
+  while (text.ends_with('\n')) text.pop_back();
+  return text;
 }
 
 }  // namespace lockstep::agent

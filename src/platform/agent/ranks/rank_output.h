@@ -75,4 +75,7 @@ class RankOutput {
   int lines_ = 0;
 };
 
+// The end of a rank's file from the beginning of a line, 4 KiB at most. Empty: there is none.
+std::string last_lines(const std::filesystem::path& file);
+
 }  // namespace lockstep::agent

@@ -54,6 +54,11 @@ std::string in_words(const std::string& reason, const std::string& message) {
   return format("{}: {}", reason, bounded);
 }
 
+std::string last_line(std::string text) {
+  while (text.ends_with('\n')) text.pop_back();
+  return text.substr(text.rfind('\n') + 1);
+}
+
 bool has_condition(const Json& pod, std::string_view type) {
   return std::ranges::any_of(items_of(pod, {"status", "conditions"}), [&](const Json& condition) {
     return text_of(condition, {"type"}) == type && text_of(condition, {"status"}) == "True";
@@ -91,7 +96,8 @@ PodEnd end_of_container(const Json& status, bool copies_agent) {
   if (reason != "Error" && reason != "Completed")
     return {in_words(format("the agent cannot start in image {} ({})", image, reason), message),
             EndBlame::engine};
-  return {in_words(format("the agent ended with exit code {}", code), message)};
+  // The message is the end of the agent's log: its last line says why.
+  return {in_words(format("the agent ended with exit code {}", code), last_line(message))};
 }
 
 PodEnd end_of_pod(const Json& pod) {

@@ -93,6 +93,12 @@ TEST(PodObservation, AFailedAgentIsGoneWithItsExitCode) {
          "exit code 3");
 }
 
+TEST(PodObservation, TheLastLineOfTheLogOfAnAgentSaysWhyItFailed) {
+  const Json pod = with_container(pod_with_status("Failed"),
+                                  terminated(1, "Error", "info: pid 7\nerror: the disk is full\n"));
+  expect(pod, NodePhase::gone, "exit code 1: error: the disk is full");
+}
+
 TEST(PodObservation, TooMuchMemoryIsTheFaultOfTheRun) {
   expect(with_container(pod_with_status("Failed"), terminated(137, "OOMKilled")), NodePhase::gone,
          "OOMKilled");
