@@ -30,7 +30,8 @@ class Refused(Exception):
 
 
 def path_of(resource: str, namespace: str = "", name: str = "", subresource: str = "") -> str:
-    parts = ["/api/v1", *(["namespaces", namespace] if namespace else []), resource]
+    prefix = "/apis/batch/v1" if resource == "jobs" else "/api/v1"
+    parts = [prefix, *(["namespaces", namespace] if namespace else []), resource]
     return "/".join([*parts, *filter(None, (name, subresource))])
 
 

@@ -24,16 +24,17 @@ from urllib.parse import parse_qsl, urlsplit
 
 import yaml
 from tests.kubernetes.stub_faults import Fault, Faults
+from tests.kubernetes.stub_jobs import JobController
 from tests.kubernetes.stub_objects import ApiError, Object
 from tests.kubernetes.stub_scheduler import Scheduler
-from tests.kubernetes.stub_store import KINDS, WITHOUT_NAMESPACE, Store, as_watch_event
+from tests.kubernetes.stub_store import GROUPS, KINDS, WITHOUT_NAMESPACE, Store, as_watch_event
 
 TOKEN = "stub-token"
 BOOKMARK_INTERVAL = 0.5  # seconds
 WATCH_TIME_MAX = 60.0
 
 PATH = re.compile(
-    r"/api/v1(?:/namespaces/(?P<namespace>[^/]+))?/(?P<resource>[a-z]+)"
+    r"/(?P<version>api/v1|apis/batch/v1)(?:/namespaces/(?P<namespace>[^/]+))?/(?P<resource>[a-z]+)"
     r"(?:/(?P<name>[^/]+)(?:/(?P<subresource>status))?)?"
 )
 REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
@@ -87,7 +88,7 @@ class Request(BaseHTTPRequestHandler):
         if (self.command, url.path) == ("POST", REVIEWS):
             return self.send(201, self.review(json.loads(body)), fault)
         found = PATH.fullmatch(url.path)
-        if not found or found["resource"] not in KINDS:
+        if not found or not is_served(found["resource"], found["version"]):
             raise ApiError(404, "the server could not find the requested resource")
         target = {"namespace": "", "name": "", "subresource": ""} | {
             key: value for key, value in found.groupdict().items() if value
@@ -200,6 +201,11 @@ class Request(BaseHTTPRequestHandler):
         self.wfile.flush()
 
 
+def is_served(resource: str, version: str) -> bool:
+    group = GROUPS.get(resource, "v1")
+    return resource in KINDS and version == ("api/v1" if group == "v1" else f"apis/{group}")
+
+
 def parse_body(body: bytes) -> Object:
     if not body:
         return {}
@@ -247,6 +253,7 @@ class StubServer:
         self.listener = Listener(self.certificate)
         self.store = self.listener.store
         self.faults = self.listener.faults
+        JobController(self.store)
         Scheduler(self.store)
         self.url = f"https://127.0.0.1:{self.listener.server_address[1]}"
         self.kubeconfig = self.write_kubeconfig()

@@ -35,7 +35,9 @@ KINDS = {
     "events": "Event",
     "nodes": "Node",
     "namespaces": "Namespace",
+    "jobs": "Job",
 }
+GROUPS = {"jobs": "batch/v1"}  # of resources that are not of the core API
 WITHOUT_NAMESPACE = ("nodes", "namespaces", "persistentvolumes")
 GRACE_PERIOD = 30  # seconds, of a Pod that names none
 
@@ -54,6 +56,7 @@ class Store:
         self.objects: dict[Key, Object] = {}
         self.events: list[Event] = []
         self.after_change: list[Callable[[], None]] = []  # controllers, under the lock
+        self.checks: dict[str, Callable[[Object], None]] = {}  # of new objects, by resource
         self.create("namespaces", "", {"metadata": {"name": "default"}})
 
     # Requests. Each returns a copy, and raises ApiError.
@@ -84,6 +87,8 @@ class Store:
         check_name(metadata.get("name"))
         if metadata.get("namespace", namespace) != namespace:
             raise ApiError(400, "the namespace of the object does not match that of the request")
+        if resource in self.checks:
+            self.checks[resource](item)
         with self.changed:
             if namespace and ("namespaces", "", namespace) not in self.objects:
                 raise ApiError(404, f'namespaces "{namespace}" not found')
@@ -172,7 +177,7 @@ class Store:
         return found
 
     def fill(self, resource: str, namespace: str, item: Object) -> None:
-        item.update(kind=KINDS[resource], apiVersion="v1")
+        item.update(kind=KINDS[resource], apiVersion=GROUPS.get(resource, "v1"))
         metadata = item["metadata"]
         metadata.update(uid=str(uuid.uuid4()), creationTimestamp=now())
         metadata.pop("deletionTimestamp", None)

@@ -11,14 +11,16 @@ import pytest
 import yaml
 from tests.kubernetes.api import Api
 from tests.kubernetes.conftest import MakeNode
+from tests.kubernetes.control_plane import ControlPlane
 from tests.kubernetes.kubelet import Kubelet
 from tests.kubernetes.objects import await_phase
+from tests.kubernetes.stub_server import StubServer
 
 from tests.conftest import BUILD, PATIENCE, PROGRAM, ROOT, reserved_port, wait_until
 
 GOLDEN = sorted((ROOT / "tests/golden/kubernetes").glob("*.yaml"))
 PYTHON = BUILD / "venv/bin/python"
-RESOURCES = {"Service": "services", "Pod": "pods"}
+RESOURCES = {"Service": "services", "Pod": "pods", "Job": "jobs"}
 ACCOUNT = "system:serviceaccount:ml:lockstep"
 
 
@@ -38,9 +40,9 @@ def kubectl(api: Api, *words: str) -> str:
     return done.stdout
 
 
-def apply_rendered(api: Api, namespace: str, *words: str) -> None:
+def apply_rendered(api: Api, namespace: str, kind: str, *words: str) -> None:
     done = subprocess.run(
-        [str(PROGRAM), "k8s", "render", "pod", "--namespace", namespace, "-I", "any", *words],
+        [str(PROGRAM), "k8s", "render", kind, "--namespace", namespace, "-I", "any", *words],
         text=True,
         capture_output=True,
         timeout=PATIENCE,
@@ -66,7 +68,7 @@ def test_the_pods_of_a_workload_run_with_their_own_rank(
 ) -> None:
     kubelets = [make_node(devices=1) for _ in range(2)]
     script = "echo $NODE_RANK of $NNODES, rank $RANK of $WORLD_SIZE; echo '$(NNODES)'"
-    apply_rendered(api, namespace, "--name", "a", "-n", "2", "-g", "1", "-c", script)
+    apply_rendered(api, namespace, "pod", "--name", "a", "-n", "2", "-g", "1", "-c", script)
     assert logs_of(api, namespace, kubelets, ["a-0", "a-1"]) == [
         f"{rank} of 2, rank {rank} of 2\n$(NNODES)\n" for rank in range(2)
     ]
@@ -93,9 +95,69 @@ def test_torchrun_needs_no_options_in_the_pods_of_a_workload(
     program = [f"{PYTHON.parent}/torchrun", f"{tmp_path}/sum.py"]
     with reserved_port() as port:
         words = ["--name", "a", "-n", "2", "-g", "2", "--master-port", str(port)]
-        apply_rendered(api, namespace, *words, "-e", "OMP_NUM_THREADS=1", "--", *program)
+        apply_rendered(api, namespace, "pod", *words, "-e", "OMP_NUM_THREADS=1", "--", *program)
         logs = logs_of(api, namespace, kubelets, ["a-0", "a-1"])
     assert [log.count("sum 4\n") for log in logs] == [2, 2]
+
+
+@pytest.fixture
+def jobs(server: ControlPlane | StubServer, namespace: str) -> str:
+    """The namespace, on a server with Indexed Jobs."""
+    if isinstance(server, ControlPlane):
+        pytest.skip("Kubernetes 1.20 has no Indexed Jobs")
+    return namespace
+
+
+def pods_of_job(api: Api, namespace: str, count: int) -> list[str]:
+    """Their names, in the order of their indexes."""
+
+    def names() -> list[str]:
+        pods = api.list("pods", namespace, labelSelector="job-name=a")["items"]
+        return sorted(pod["metadata"]["name"] for pod in pods)
+
+    return list(wait_until("the Pods of the Job", lambda: len(names()) == count and names()))
+
+
+def end_of_job(api: Api, namespace: str) -> str:
+    def ends() -> list[str]:
+        conditions = api.get("jobs", namespace, "a").get("status", {}).get("conditions", [])
+        return [condition["type"] for condition in conditions]
+
+    return str(wait_until("the end of the Job", ends)[0])
+
+
+def test_the_ranks_of_a_job_find_each_other(
+    api: Api, jobs: str, make_node: MakeNode, tmp_path: Path
+) -> None:
+    kubelets = [make_node(devices=1) for _ in range(2)]
+    (tmp_path / "sum.py").write_text(SUM)
+    with reserved_port() as port:
+        words = ["--name", "a", "-n", "2", "-g", "1", "--master-port", str(port)]
+        apply_rendered(api, jobs, "job", *words, "--", str(PYTHON), f"{tmp_path}/sum.py")
+        logs = logs_of(api, jobs, kubelets, pods_of_job(api, jobs, 2))
+    assert [log.count("sum 2\n") for log in logs] == [1, 1]
+    assert end_of_job(api, jobs) == "Complete"
+
+
+def test_a_pod_that_fails_ends_its_job(api: Api, jobs: str, make_node: MakeNode) -> None:
+    for _ in range(2):
+        make_node(devices=1)
+    script = "test $NODE_RANK = 0 && exec sleep 600; exit 3"
+    words = ["--name", "a", "-n", "2", "-g", "1", "--grace-period", "1s"]
+    apply_rendered(api, jobs, "job", *words, "-c", script)
+    assert end_of_job(api, jobs) == "Failed"
+    [failed] = pods_of_job(api, jobs, 1)
+    assert failed.startswith("a-1-")
+
+
+def test_a_job_of_kueue_waits_until_its_queue_starts_it(api: Api, jobs: str) -> None:
+    words = ["--name", "a", "-n", "2", "--gang", "kueue=queue"]
+    apply_rendered(api, jobs, "job", *words, "-c", "true")
+    assert api.list("pods", jobs)["items"] == []
+    api.patch("jobs", jobs, "a", {"spec": {"suspend": False}})
+    pods_of_job(api, jobs, 2)
+    api.delete("jobs", jobs, "a", propagationPolicy="Background")
+    wait_until("no Pod is left", lambda: not api.list("pods", jobs)["items"])
 
 
 @pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.stem)
