@@ -535,7 +535,7 @@ void undo_newer_steps(Database& database) {
                    "drop table members",
                    "drop table tokens",
                    "drop table audit",
->>>>>>> abab9c71 (Store users, projects, tokens and an audit that only grows)
+                   "alter table attempts drop column is_placed",
                    "alter table attempts drop column lease",
                    "alter table nodes drop column last_progress",
                    "alter table attempts drop column engine",
