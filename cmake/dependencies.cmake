@@ -13,6 +13,7 @@ pkg_check_modules(FABRIC REQUIRED libfabric)
 pkg_check_modules(CURL REQUIRED libcurl>=7.77)
 pkg_check_modules(SQLITE REQUIRED IMPORTED_TARGET sqlite3)
 pkg_check_modules(SODIUM REQUIRED IMPORTED_TARGET libsodium)
+pkg_check_modules(CJOSE REQUIRED IMPORTED_TARGET cjose)
 pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
 
 # Headers only: the library is loaded at run time when needed (comm/fabric/ofi/libfabric.h).
@@ -48,6 +49,7 @@ add_library(dep::fabric ALIAS dep_fabric)
 add_library(dep::curl ALIAS dep_curl)
 add_library(dep::xxhash ALIAS PkgConfig::XXHASH)
 add_library(dep::sodium ALIAS PkgConfig::SODIUM)
+add_library(dep::cjose ALIAS PkgConfig::CJOSE)
 add_library(dep::sqlite ALIAS PkgConfig::SQLITE)
 
 include(cmake/libtorch.cmake)

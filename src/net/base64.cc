@@ -1,5 +1,6 @@
 #include "net/base64.h"
 
+#include <algorithm>
 #include <limits>
 
 #include <openssl/evp.h>
@@ -19,6 +20,14 @@ std::string to_base64(std::span<const std::byte> bytes) {
   EVP_EncodeBlock(reinterpret_cast<unsigned char*>(text.data()),
                   reinterpret_cast<const unsigned char*>(bytes.data()),
                   static_cast<int>(bytes.size()));
+  return text;
+}
+
+std::string to_base64url(std::span<const std::byte> bytes) {
+  std::string text = to_base64(bytes);
+  while (text.ends_with('=')) text.pop_back();
+  std::ranges::replace(text, '+', '-');
+  std::ranges::replace(text, '/', '_');
   return text;
 }
 

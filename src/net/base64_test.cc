@@ -18,6 +18,12 @@ TEST(Base64, HasTheExamplesOfItsDefinition) {
   EXPECT_EQ(encoded("foobar"), "Zm9vYmFy");
 }
 
+TEST(Base64, HasNoCharactersOfUrlsInItsFormForThem) {
+  const std::string bytes = "\xfb\xff\xfe\x01";
+  EXPECT_EQ(encoded(bytes), "+//+AQ==");
+  EXPECT_EQ(to_base64url(std::as_bytes(std::span(bytes))), "-__-AQ");
+}
+
 TEST(Base64, BytesComeBackAsTheyWere) {
   std::vector<std::byte> bytes;
   for (int i = 0; i < 1000; ++i) {

@@ -85,6 +85,14 @@ std::string sha256_hex(std::string_view message) {
   return hex_of(digest.data(), length);
 }
 
+std::array<std::byte, 32> sha256(std::string_view message) {
+  std::array<std::byte, 32> digest{};
+  LS_CHECK(EVP_Digest(message.data(), message.size(),
+                      reinterpret_cast<unsigned char*>(digest.data()), nullptr, EVP_sha256(),
+                      nullptr) == 1);
+  return digest;
+}
+
 struct Sha256::State {
   EVP_MD_CTX* context = EVP_MD_CTX_new();
   ~State() { EVP_MD_CTX_free(context); }

@@ -35,6 +35,7 @@ class Secret {
 // 64 lower-case hex digits.
 std::string hmac_sha256_hex(const Secret& secret, std::string_view message);
 std::string sha256_hex(std::string_view message);
+std::array<std::byte, 32> sha256(std::string_view message);
 
 // The same of a message that comes in parts.
 class Sha256 {

@@ -35,6 +35,7 @@ TEST(Crypto, ADigestOfPartsIsThatOfTheWhole) {
   Sha256 digest;
   for (const std::string_view part : {"a", "", "bc"}) digest.add(part);
   EXPECT_EQ(digest.hex(), sha256_hex("abc"));
+  EXPECT_EQ(sha256("abc")[0], std::byte(0xba));
 }
 
 TEST(Crypto, EqualityIsExact) {

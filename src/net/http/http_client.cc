@@ -45,7 +45,7 @@ bool is_repeatable(const HttpCall& call) {
 
 std::string head_of(const HttpCall& call, std::size_t body_size, const Url& server) {
   std::string head =
-      format("{} {} HTTP/1.1\r\nHost: {}\r\n", call.method, call.target, server.authority());
+      format("{} {} HTTP/1.1\r\nHost: {}\r\n", call.method, call.target, server.host_field());
   if (body_size > 0 || call.method == "POST" || call.method == "PUT")
     head += format("Content-Length: {}\r\n", body_size);
   for (const auto& [name, value] : call.headers) head += format("{}: {}\r\n", name, value);

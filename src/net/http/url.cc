@@ -182,6 +182,12 @@ std::string Url::authority() const {
                                              : format("[{}]:{}", host, port);
 }
 
+std::string Url::host_field() const {
+  const std::string all = authority();
+  const bool is_usual = port == (scheme == Scheme::https ? 443 : 80);
+  return is_usual ? all.substr(0, all.rfind(':')) : all;
+}
+
 std::string Url::text() const {
   return std::string(scheme == Scheme::https ? kHttps : kHttp) + authority();
 }

@@ -33,8 +33,9 @@ struct Url {
   // The certificate to trust (TlsTrust): 64 hex digits; empty: none is given.
   std::string fingerprint{};
 
-  std::string authority() const;  // "name:80", "[::1]:80"
-  std::string text() const;       // "https://name:443", without the fingerprint
+  std::string authority() const;   // "name:80", "[::1]:80"
+  std::string host_field() const;  // the same without the scheme's own port, for the header Host
+  std::string text() const;        // "https://name:443", without the fingerprint
 };
 
 // "http://host:port", with nothing but an optional '/' after it; or "https://host:port", also with

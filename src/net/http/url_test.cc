@@ -61,6 +61,13 @@ TEST(Url, AnAddressOverTlsMayHaveAFingerprint) {
     EXPECT_EQ(parse_url(words).error().code, Code::invalid) << words;
 }
 
+TEST(Url, TheHeaderHostHasNoPortThatIsTheSchemesOwn) {
+  EXPECT_EQ(parse_url("https://id.example")->host_field(), "id.example");
+  EXPECT_EQ(parse_url("http://[::1]")->host_field(), "[::1]");
+  EXPECT_EQ(parse_url("https://id.example:80")->host_field(), "id.example:80");
+  EXPECT_EQ(parse_url("http://127.0.0.1:8080")->host_field(), "127.0.0.1:8080");
+}
+
 TEST(Url, OtherThingsAreRefused) {
   for (std::string_view words : {"", "127.0.0.1:80", "ftp://a", "https://", "http://", "http://a:",
                                  "http://a:0", "http://a:65536", "http://a:+1", "http://a:1x",
