@@ -24,7 +24,7 @@ struct IssuerSettings {
   bool operator==(const IssuerSettings&) const = default;
 };
 
-// What the issuer answers at the start of a device flow.
+// The answer of the issuer at the start of a device flow.
 struct DeviceCodes {
   std::string device_code, user_code, verification_uri;
   std::optional<std::string> verification_uri_complete{};
