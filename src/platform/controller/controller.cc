@@ -659,11 +659,12 @@ std::vector<model::NodeId> Controller::awaited_nodes() const {
 
 // Nodes that are submitted after the list was made are not in it.
 void Controller::poll_engine() {
-  const std::vector<model::NodeId> awaited = awaited_nodes();
   // The list of hosts that join costs nothing, and they come and go.
-  const bool is_idle = awaited.empty() && state().orphans.empty() && state().given_up.empty() &&
-                       !unlisted_orphan_called_ && !setup_.hosts_make_map;
+  const bool is_idle = state().live.empty() && state().orphans.empty() &&
+                       state().given_up.empty() && !unlisted_orphan_called_ &&
+                       !setup_.hosts_make_map;
   if (!engine_poll_is_due(is_idle ? kIdlePollInterval : kEnginePollInterval)) return;
+  const std::vector<model::NodeId> awaited = awaited_nodes();
   const auto listed = list_engine_nodes();
   const bool has_listened =
       setup_.clock.now() - listening_since_ >= state().settings.host_silent_after;

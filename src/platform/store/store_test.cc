@@ -155,6 +155,7 @@ void expect_same(const model::State& a, const model::State& b) {
   EXPECT_EQ(a.attempts, b.attempts);
   EXPECT_EQ(a.nodes, b.nodes);
   EXPECT_EQ(a.open, b.open);
+  EXPECT_EQ(a.conditional, b.conditional);
   EXPECT_EQ(a.requests, b.requests);
   EXPECT_EQ(a.hosts, b.hosts);
   EXPECT_EQ(a.limits, b.limits);

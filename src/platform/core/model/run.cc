@@ -178,6 +178,10 @@ Duration timeout_max(RunClass run_class) {
   return run_class == RunClass::debug ? kDebugTimeoutLimit : kTimeoutLimit;
 }
 
+bool has_condition(const Run& run) {
+  return run.state == RunState::queued && (run.not_before || run.awaits_dependencies);
+}
+
 bool waits_for_devices(const Run& run) {
   return run.state == RunState::queued && !run.not_before && !run.held && !run.awaits_dependencies;
 }

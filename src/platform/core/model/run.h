@@ -213,6 +213,8 @@ struct Run {
   bool operator==(const Run&) const = default;
 };
 
+// True if it waits for a time or for other runs.
+bool has_condition(const Run& run);
 // True if it waits for devices only, so that the scheduler decides about it.
 bool waits_for_devices(const Run& run);
 

@@ -19,6 +19,10 @@ void put_row(State& state, const Run& run) {
     state.open.erase(run.id);
   else
     state.open.insert(run.id);
+  if (has_condition(run))
+    state.conditional.insert(run.id);
+  else
+    state.conditional.erase(run.id);
 }
 void put_row(State& state, const Attempt& attempt) {
   state.attempts.insert_or_assign(attempt.id, attempt);

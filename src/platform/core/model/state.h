@@ -89,7 +89,8 @@ struct State {
   std::optional<ClockRow> clock;           // none: no daemon has read it yet
   std::optional<MeasuredRow> measured;     // then the map has it
   // Updated by apply():
-  std::set<RunId> open;                   // runs that are not final; a tick checks only these
+  std::set<RunId> open;                   // runs that are not final
+  std::set<RunId> conditional;            // queued runs that wait for a time or for other runs
   std::set<AttemptId> live;               // attempts that have not ended
   std::map<std::string, RunId> requests;  // by the request ids of their submissions
   std::map<std::string, Usage> usage;     // by project

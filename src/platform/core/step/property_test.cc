@@ -93,6 +93,7 @@ class Chaos {
     EXPECT_EQ(replayed.attempts, world_.state.attempts);
     EXPECT_EQ(replayed.nodes, world_.state.nodes);
     EXPECT_EQ(replayed.open, world_.state.open);
+    EXPECT_EQ(replayed.conditional, world_.state.conditional);
     EXPECT_EQ(replayed.hosts, world_.state.hosts);
     EXPECT_EQ(replayed.given_up, world_.state.given_up);
     EXPECT_EQ(replayed.limits, world_.state.limits);

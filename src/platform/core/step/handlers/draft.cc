@@ -44,6 +44,21 @@ std::vector<model::RunId> Draft::open_runs() const {
   return {open.begin(), open.end()};
 }
 
+std::set<model::RunId> Draft::conditional_runs() const {
+  std::set<model::RunId> found = state_.conditional;
+  for (const auto& [id, run] : runs.changed()) {
+    if (model::has_condition(run))
+      found.insert(id);
+    else
+      found.erase(id);
+  }
+  for (const auto& [name, orphan] : orphans.all()) {
+    const model::Run* run = runs.find(orphan.id.id.attempt.run);
+    if (run && run->state == model::RunState::queued) found.insert(run->id);
+  }
+  return found;
+}
+
 Result<const model::Run*> Draft::require_run(const model::RunId& id) const {
   if (const model::Run* run = runs.find(id)) return run;
   return Error{Code::not_found, format("there is no run {}; `lockstep ps` lists them", text(id))};
@@ -81,6 +96,12 @@ std::vector<const model::Attempt*> Draft::live_attempts() const {
   }
   for (; next != changed.end(); ++next) add(next->second);
   return live;
+}
+
+std::vector<model::AttemptId> Draft::live_attempt_ids() const {
+  std::vector<model::AttemptId> ids;
+  for (const model::Attempt* attempt : live_attempts()) ids.push_back(attempt->id);
+  return ids;
 }
 
 std::vector<const model::Node*> Draft::nodes_of(const model::AttemptId& attempt) const {

@@ -108,6 +108,9 @@ class Draft {
 
   // In the order of their ids, without runs that ended in this step.
   std::vector<model::RunId> open_runs() const;
+  // Queued runs whose conditions a tick checks: those that wait for a time, for other runs, or for
+  // an orphan of their name. In the order of their ids.
+  std::set<model::RunId> conditional_runs() const;
   // Before this step.
   std::size_t open_count() const { return state_.open.size(); }
   // The error tells how to list the existing runs.
@@ -118,6 +121,7 @@ class Draft {
   const model::Attempt* live_attempt(const model::RunId& run) const;
   // Those of all runs, in the order of their names.
   std::vector<const model::Attempt*> live_attempts() const;
+  std::vector<model::AttemptId> live_attempt_ids() const;
   // In order; the pointers show the rows as of now, not later edits.
   std::vector<const model::Node*> nodes_of(const model::AttemptId& attempt) const;
   // The run that was submitted with this request id, or null.

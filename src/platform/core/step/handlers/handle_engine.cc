@@ -260,11 +260,9 @@ Result<void> handle_event(Draft& draft, const model::Tick& event) {
   check_orphans(draft);
   mark_unreachable_nodes(draft, event);
   const bool is_widespread = is_silence_widespread(draft);
-  for (const model::RunId& run : draft.open_runs()) {
-    check_preconditions(draft, run);
-    if (const model::Attempt* attempt = draft.live_attempt(run))
-      check_attempt(draft, attempt->id, event, is_widespread);
-  }
+  for (const model::AttemptId& attempt : draft.live_attempt_ids())
+    check_attempt(draft, attempt, event, is_widespread);
+  for (const model::RunId& run : draft.conditional_runs()) check_preconditions(draft, run);
   check_given_up_nodes(draft, event.silent_hosts);
   return {};
 }
