@@ -33,7 +33,7 @@ TEST(SealedText, OpensWithNothingElse) {
     EXPECT_EQ(unseal(secret, "demo/1.1", text).error().code, Code::corrupt);
 }
 
-// Of the GCM specification (McGrew and Viega), test case 13: no text, no context.
+// Test case 13 of the GCM specification (McGrew and Viega): no text, no context.
 TEST(SealedText, IsThatOfTheSpecification) {
   const Secret zero = Secret::from_hex(std::string(64, '0')).value();
   // 12 bytes of zero, then the tag 530f8afbc74536b9a963b4f1c4cb738b.
