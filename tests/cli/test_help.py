@@ -126,7 +126,10 @@ def test_the_guide_to_run_files_has_each_field_with_its_meaning(cluster: Cluster
 def test_each_field_of_a_run_is_an_option_with_the_same_meaning(cluster: Cluster) -> None:
     schemas = described(cluster)["components"]["schemas"]
     spec = schemas["SubmitRequest"]["properties"]["spec"]["properties"]
-    others = {"command", "env", "needs", "remainder", "working_folder", "upload", "kubernetes"}
+    others = {
+        *("command", "env", "secrets", "needs", "remainder", "working_folder", "upload"),
+        "kubernetes",
+    }
     named = {
         "stays": "--stay",
         "kind": "--device-kind",

@@ -206,18 +206,37 @@ Result<void> add_env_options(const std::vector<std::string>& settings, model::Ru
   return {};
 }
 
+// --secret VARIABLE=SECRET, or --secret SECRET for a variable of the same name.
+Result<void> add_secret_options(const std::vector<std::string>& settings, model::RunSpec& spec) {
+  for (const std::string& setting : settings) {
+    const auto equals = setting.find('=');
+    const std::string variable = setting.substr(0, equals);
+    if (variable.empty())
+      return invalid(
+          format("--secret {}: write VARIABLE=SECRET, with the name of a secret that "
+                 "`lockstep secret ls` lists",
+                 setting));
+    if (!spec.secrets) spec.secrets.emplace();
+    (*spec.secrets)[variable] = equals == std::string::npos ? variable : setting.substr(equals + 1);
+  }
+  return {};
+}
+
 // An image has its own programs, libraries and folders.
 bool fits_in_image(std::string_view name) {
   return name == "USER" || name == "LOGNAME" || name == "LANG" || name == "TZ" ||
          name.starts_with("LC_");
 }
 
+bool is_inherited(const model::RunSpec& spec, const std::string& name) {
+  if (spec.secrets && spec.secrets->contains(name)) return false;
+  if (spec.image) return fits_in_image(name);
+  return is_user_variable(name) || std::ranges::find(kInherited, name) != kInherited.end();
+}
+
 void add_inherited(model::RunSpec& spec) {
   for (const auto& [name, value] : own_environment())
-    if (spec.image
-            ? fits_in_image(name)
-            : is_user_variable(name) || std::ranges::find(kInherited, name) != kInherited.end())
-      spec.env.emplace(name, value);
+    if (is_inherited(spec, name)) spec.env.emplace(name, value);
 }
 
 }  // namespace
@@ -229,6 +248,7 @@ Result<ReadSpec> spec_of(const RunFlags& flags, RunFiles files) {
   if (spec.working_folder.empty()) spec.working_folder = TRY(current_folder()).string();
   if (spec.name.empty()) spec.name = fs::path(spec.command[0]).stem().string();
   TRY(add_env_options(flags.env, spec));
+  TRY(add_secret_options(flags.secrets, spec));
   if (!flags.replace_backend.empty())
     spec.env[std::string(model::kReplaceBackend)] = flags.replace_backend;
   if (files == RunFiles::here) add_inherited(spec);

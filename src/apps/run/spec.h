@@ -13,9 +13,10 @@ namespace lockstep::cli {
 struct RunFlags {
   std::vector<std::string> arguments;  // the command, or one file
   SpecOptions spec;
-  std::vector<std::string> env;  // NAME=VALUE, or NAME
-  bool as_is = false;            // the command is not read as one of another system
-  std::string replace_backend;   // sets the variable kReplaceBackend; empty: not
+  std::vector<std::string> env;      // NAME=VALUE, or NAME
+  std::vector<std::string> secrets;  // VARIABLE=SECRET, or SECRET for both
+  bool as_is = false;                // the command is not read as one of another system
+  std::string replace_backend;       // sets the variable kReplaceBackend; empty: not
 };
 
 // Where the run's files and programs are.

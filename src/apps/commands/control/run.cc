@@ -185,6 +185,12 @@ void add_run(CLI::App& app, Action& action) {
       ->type_name("NAME[=VALUE]")
       ->allow_extra_args(false);
   command
+      ->add_option("--secret", flags.secrets,
+                   "a variable, and the secret whose value it has; without =SECRET the secret of "
+                   "the variable's name; repeatable")
+      ->type_name("VARIABLE[=SECRET]")
+      ->allow_extra_args(false);
+  command
       ->add_option("--replace-backend", flags.replace_backend,
                    "programs that name this backend use lockstep: gloo, nccl or gloo,nccl")
       ->type_name("NAMES");

@@ -4,6 +4,7 @@
 
 #include "base/format.h"
 #include "base/utf8.h"
+#include "platform/core/model/secret_name.h"
 #include "platform/core/model/upload.h"
 
 namespace lockstep::model {
@@ -14,6 +15,7 @@ constexpr std::size_t kRunNameLimit = 200;
 constexpr Duration kDebugTimeoutLimit = std::chrono::hours(1);
 constexpr std::size_t kAfterLimit = 100;
 constexpr std::size_t kTextLimit = 256 << 10;
+constexpr std::size_t kSecretsLimit = 100;
 constexpr Bytes kMemoryLimit = Bytes(std::int64_t{1} << 60);
 
 Error invalid(std::string message) { return {Code::invalid, std::move(message)}; }
@@ -80,10 +82,13 @@ Result<void> check_replaced_backend(std::string_view names) {
              kReplaceBackend, escape_controls(names)));
 }
 
+bool is_variable(std::string_view name) {
+  return !name.empty() && name.find_first_of("= ") == std::string_view::npos && is_printable(name);
+}
+
 Result<void> check_env(const std::map<std::string, std::string>& env) {
   for (const auto& [name, value] : env) {
-    if (name.empty() || name.find_first_of("= ") != std::string::npos || !is_printable(name) ||
-        has_nul(value))
+    if (!is_variable(name) || has_nul(value))
       return invalid(
           format("env: '{}' is not the name of an environment variable", escape_controls(name)));
     // The message omits the value, which may be a secret.
@@ -91,6 +96,25 @@ Result<void> check_env(const std::map<std::string, std::string>& env) {
     if (name.starts_with("LOCKSTEP_") && !is_user_setting(name))
       return invalid(format("env: '{}' is Lockstep's own; choose another name", name));
     if (name == kReplaceBackend) TRY(check_replaced_backend(value));
+  }
+  return {};
+}
+
+Result<void> check_secrets(const RunSpec& spec) {
+  if (!spec.secrets) return {};
+  if (spec.secrets->size() > kSecretsLimit)
+    return invalid(
+        format("secrets: a run has at most {}, got {}", kSecretsLimit, spec.secrets->size()));
+  for (const auto& [variable, secret] : *spec.secrets) {
+    if (!is_variable(variable) || variable.starts_with("LOCKSTEP_"))
+      return invalid(
+          format("secrets: '{}' is not the name of an environment variable that a "
+                 "secret can set",
+                 escape_controls(variable)));
+    if (spec.env.contains(variable))
+      return invalid(format("secrets: {} is in env, too; leave one of them out", variable));
+    if (auto checked = check_secret_name(secret); !checked)
+      return std::move(checked).error().with_context("secrets: " + variable);
   }
   return {};
 }
@@ -245,6 +269,7 @@ Result<void> check(const RunSpec& spec) {
     if (auto checked = check(*spec.kubernetes); !checked)
       return std::move(checked).error().with_context("kubernetes");
   TRY(check_env(spec.env));
+  TRY(check_secrets(spec));
   TRY(check_software(spec));
   TRY(check_size(spec));
   TRY(check_folder("working_folder", spec.working_folder));

@@ -67,6 +67,8 @@ struct RunSpec {
   std::optional<Duration> lease;  // of its agents, see Attempt; none: the daemon's; zero: never
   OnFailure on_failure = OnFailure::restart;
   std::map<std::string, std::string> env;
+  // Variables of the ranks, and the secret of the project whose value each has.
+  std::optional<std::map<std::string, std::string>> secrets{};
   // At most one of the four; software_environment() has it as one value.
   std::optional<std::string> venv;
   std::optional<std::string> conda;
@@ -116,6 +118,8 @@ struct RunSpec {
               "when a rank is killed: restart from the last checkpoint; or, of a program that can, "
               "shrink to the ranks that are left, or wait for the rank to be started again"),
         field("env", &RunSpec::env, "environment variables of the ranks"),
+        field("secrets", &RunSpec::secrets,
+              "variables of the ranks, each with the secret of the project whose value it has"),
         field("venv", &RunSpec::venv, "folder of a Python venv in which the ranks run"),
         field("conda", &RunSpec::conda,
               "name or folder of a conda environment in which the ranks run"),

@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/format.h"
+#include "platform/core/model/secret_name.h"
+
 namespace lockstep::model {
 namespace {
 
@@ -103,6 +106,36 @@ TEST(RunSpec, CannotSetLockstepsOwnEnvironment) {
   EXPECT_EQ(complaint(spec), "");
   spec.env = {{"A=B", "x"}};
   EXPECT_THAT(complaint(spec), HasSubstr("env: 'A=B'"));
+}
+
+using SecretNames = std::map<std::string, std::string>;
+
+TEST(RunSpec, ASecretSetsAVariableThatEnvDoesNotSet) {
+  auto spec = good();
+  spec.secrets = SecretNames{{"HF_TOKEN", "hf-token"}, {"KEY", "Team.key_2"}};
+  EXPECT_TRUE(check(spec));
+  spec.env = {{"HF_TOKEN", "x"}};
+  EXPECT_THAT(complaint(spec), HasSubstr("secrets: HF_TOKEN is in env, too"));
+  spec.env.clear();
+  for (const char* variable : {"", "A=B", "A B", "LOCKSTEP_LOG", "A\n"}) {
+    spec.secrets = SecretNames{{variable, "hf-token"}};
+    EXPECT_THAT(complaint(spec), HasSubstr("secrets: ")) << variable;
+  }
+  for (const char* secret : {"", "-a", "a/b", "\xc3\xa4"}) {
+    spec.secrets = SecretNames{{"A", secret}};
+    EXPECT_THAT(complaint(spec), HasSubstr("secrets: A: the name of a secret")) << secret;
+  }
+  spec.secrets->clear();
+  for (int i = 0; i <= 100; ++i) spec.secrets->emplace(format("V{}", i), "s");
+  EXPECT_THAT(complaint(spec), HasSubstr("at most 100"));
+}
+
+TEST(RunSpec, TheValueOfASecretIsTextWithABound) {
+  EXPECT_TRUE(check_secret_value("hunter2\n"));
+  EXPECT_TRUE(check_secret_value(std::string(64 << 10, 'x')));
+  EXPECT_FALSE(check_secret_value(std::string((64 << 10) + 1, 'x')));
+  for (const std::string& value : {std::string(), std::string("a\0b", 3), std::string("\xff")})
+    EXPECT_FALSE(check_secret_value(value));
 }
 
 TEST(RunSpec, ReplacesGlooAndNcclOnly) {
