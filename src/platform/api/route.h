@@ -44,6 +44,7 @@ inline constexpr std::array kPathParameters = {
     PathParameter{"number", "the run's number in its project", "^[1-9][0-9]{0,17}$", "1"},
     PathParameter{"epoch", "the attempt's number in its run", "^[1-9][0-9]{0,17}$", "1"},
     PathParameter{"user", "the user's name", "^[a-z0-9][a-z0-9._-]{0,63}$", "ann"},
+    PathParameter{"secret", "the secret's name", "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$", "hf-token"},
     PathParameter{"token", "the token's id, its part that is no secret", "^[0-9A-Za-z]{12}$",
                   "4fGt2Lm9Qx7Z"},
     PathParameter{"host", "the host's id on the map", "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$", "gpu1"},

@@ -462,6 +462,7 @@ void Controller::tick() {
   commit_failed_ = false;
   ticked_ = now;
   // An event whose commit fails comes again at the next tick.
+  stop_unstartable();
   poll_engine();
   if (!sync_clock() || !check_widespread_silence()) return;
   (void)process_event(model::Tick{listening_since_, on_time_since_, silent_hosts_});
@@ -614,7 +615,33 @@ void Controller::execute(const model::SubmitGang& effect) {
   unsubmitted_.erase(effect.attempt);
   const model::Attempt* attempt = model::live_attempt(state(), effect.attempt.run);
   if (!is_to_start(attempt, effect.attempt)) return;
-  setup_.engine.submit(gang_of(state(), *attempt, {setup_.keys, costs_, setup_.shared}));
+  auto secrets = secrets_of(state().runs.at(effect.attempt.run));
+  if (!secrets) {
+    unstartable_.emplace(effect.attempt.run, secrets.error().message);
+    unsubmitted_.insert(effect.attempt);
+    return;
+  }
+  setup_.engine.submit(
+      gang_of(state(), *attempt, {setup_.keys, costs_, setup_.shared, *std::move(secrets)}));
+}
+
+Result<std::map<std::string, std::string>> Controller::secrets_of(const model::Run& run) const {
+  std::map<std::string, std::string> values;
+  if (!run.spec.secrets) return values;
+  if (!setup_.secret_value) return Error{Code::unavailable, "this daemon has no secrets"};
+  for (const auto& [variable, secret] : *run.spec.secrets)
+    values[variable] = TRY(setup_.secret_value(run.id.project, secret));
+  return values;
+}
+
+// Their nodes were never submitted, and so they are gone.
+void Controller::stop_unstartable() {
+  std::erase_if(unstartable_, [&](const auto& entry) {
+    const auto& [run, reason] = entry;
+    if (!process_event(model::StopRun{run, reason})) return false;
+    std::erase_if(unsubmitted_, [&](const model::AttemptId& id) { return id.run == run; });
+    return true;
+  });
 }
 
 // A given-up node may be gone by now, and its run may have been dropped from the state.

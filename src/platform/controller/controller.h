@@ -21,6 +21,7 @@
 #include <deque>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -65,6 +66,9 @@ struct ControllerSetup {
   // For the checkpoints of runs that name no folder: one that all hosts share, absolute; empty:
   // they are below the home of each host.
   std::filesystem::path shared{};
+  // The value of a project's secret, for the ranks of its runs; an empty function: there are none.
+  std::function<Result<std::string>(const std::string& project, const std::string& secret)>
+      secret_value{};
 };
 
 class Controller {
@@ -141,6 +145,8 @@ class Controller {
   void drop_old_runs();
   bool engine_retry_is_due() const;
   Result<void> connect_to_engine();
+  Result<std::map<std::string, std::string>> secrets_of(const model::Run& run) const;
+  void stop_unstartable();
   void submit_missing_gangs(const engine::EngineList& listed);
   bool is_to_submit(const model::Attempt& attempt, const engine::EngineList& listed) const;
   void update_map(const engine::EngineList& listed);
@@ -180,6 +186,8 @@ class Controller {
   std::deque<model::Effect> effects_;       // committed, not yet carried out
   std::set<model::AttemptId> unsubmitted_;  // committed, but not submitted yet: their nodes are not
                                             // gone because the engine does not list them
+  // Runs whose secrets are missing, and the reasons: they are stopped at the next tick.
+  std::map<model::RunId, std::string> unstartable_;
   // Attempts of before this daemon: it is not known yet which of their nodes exist.
   std::set<model::AttemptId> unchecked_;
   bool ready_ = false;                  // the engine has listed its nodes

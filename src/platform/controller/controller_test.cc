@@ -10,6 +10,7 @@
 #include "platform/store/memory_history_for_test.h"
 #include "platform/store/memory_store_for_test.h"
 #include "platform/store/sql_store.h"
+#include "text/convert.h"
 
 namespace lockstep::controller {
 namespace {
@@ -219,6 +220,37 @@ TEST_F(ControllerTest, LaunchesCarryTheCostsThatWereMeasuredUnlessTheUserHasHisO
   spec.env = {{"LOCKSTEP_COSTS", "mine"}};
   ASSERT_TRUE(controller_->submit(spec, {}));
   EXPECT_EQ(engine_.launches.back().env, spec.env);
+}
+
+TEST_F(ControllerTest, LaunchesHaveTheValuesOfSecretsAndNothingElseHasThem) {
+  std::map<std::string, std::string> values{{"demo/hf-token", "hunter2"}};
+  controller_.reset();
+  ControllerSetup setup{store_,      history_, engine_,
+                        clock_,      clock_,   host::Keys::open(home_).value(),
+                        two_hosts(), home_};
+  setup.secret_value = [&](const std::string& project,
+                           const std::string& secret) -> Result<std::string> {
+    const auto found = values.find(format("{}/{}", project, secret));
+    if (found != values.end()) return found->second;
+    return Error{Code::not_found, format("there is no secret {}", secret)};
+  };
+  controller_ = Controller::open(std::move(setup)).value();
+  auto spec = spec_of(1, 1);
+  spec.secrets = std::map<std::string, std::string>{{"HF_TOKEN", "hf-token"}};
+  const model::RunId first = controller_->submit(spec, {}).value();
+  const host::LaunchSpec& launch = engine_.launches.back();
+  EXPECT_EQ(launch.env.at("HF_TOKEN"), "hunter2");
+  EXPECT_THAT(dump_json(to_json(launch.attempt)), Not(HasSubstr("hunter2")));
+  EXPECT_THAT(dump_json(to_json(run(first).spec)), Not(HasSubstr("hunter2")));
+
+  const auto launches = engine_.launches.size();
+  values.clear();
+  const model::RunId second = controller_->submit(spec, {}).value();
+  tick();
+  tick();
+  EXPECT_EQ(engine_.launches.size(), launches);
+  EXPECT_EQ(run(second).state, model::RunState::cancelled);
+  EXPECT_THAT(run(second).reason, HasSubstr("there is no secret hf-token"));
 }
 
 TEST_F(ControllerTest, AHostThatIsNewAtTheEngineTakesRunsAtOnce) {

@@ -49,9 +49,10 @@ void set_devices(engine::NodePlacement& placed, const map::Host* host, const mod
 
 // A user's own values have precedence.
 std::map<std::string, std::string> environment_of(const model::Run& run, const model::State& state,
-                                                  const std::string& costs) {
+                                                  const GangSetup& setup) {
   auto env = run.spec.env;
-  if (!costs.empty()) env.emplace(comm::kCostsVariable, costs);
+  env.insert(setup.secrets.begin(), setup.secrets.end());
+  if (!setup.costs.empty()) env.emplace(comm::kCostsVariable, setup.costs);
   const Duration timeout = state.settings.connection_timeout;
   if (timeout != model::Settings{}.connection_timeout)
     env.emplace(net::kConnectionTimeoutVariable, exact_text(timeout));
@@ -77,7 +78,7 @@ host::LaunchSpec program_of(const model::State& state, const model::Attempt& att
   launch.world_size = model::rank_count(run.spec);
   launch.nodes = model::node_count(run.spec);
   launch.command = run.spec.command;
-  launch.env = environment_of(run, state, setup.costs);
+  launch.env = environment_of(run, state, setup);
   launch.user = run.origin.user;
   launch.software = model::software_environment(run.spec);
   launch.working_folder = run.spec.working_folder;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <string>
 
 #include "platform/core/model/state.h"
@@ -15,6 +16,7 @@ struct GangSetup {
   const std::string& costs;  // of communication, for the ranks; empty: unknown
   // A folder that all hosts share, for checkpoints; empty: they are below the home of each host.
   std::filesystem::path shared{};
+  std::map<std::string, std::string> secrets{};  // variables with the values of the run's secrets
 };
 
 engine::Gang gang_of(const model::State& state, const model::Attempt& attempt,

@@ -71,6 +71,11 @@ std::string Keys::host_token(std::string_view host, int number) const {
   return net::hmac_sha256_hex(key_, format("host:{}:{}", number, host));
 }
 
+net::Secret Keys::sealing_key(std::string_view project, std::string_view secret) const {
+  return net::Secret::from_hex(net::hmac_sha256_hex(key_, format("seal:{}/{}", project, secret)))
+      .value();
+}
+
 std::string Keys::join_proof(const JoinToken& token) const {
   return net::hmac_sha256_hex(key_, "join:" + join_token_subject(token));
 }

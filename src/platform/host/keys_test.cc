@@ -37,6 +37,8 @@ TEST_F(KeysTest, DifferByAttemptPurposeAndDaemon) {
   EXPECT_NE(keys.agent_token(first_), keys.agent_token(of_another_store));
   EXPECT_NE(keys.attempt_secret(first_), keys.agent_token(first_));
   EXPECT_NE(keys.host_token("a", 1), keys.host_token("b", 1));
+  EXPECT_NE(keys.sealing_key("a", "b").hex(), keys.sealing_key("a", "c").hex());
+  EXPECT_NE(keys.sealing_key("a", "b").hex(), keys.sealing_key("c", "b").hex());
   EXPECT_NE(keys.host_token(text(first_), 1), keys.agent_token(first_));
   EXPECT_NE(keys.attempt_secret(first_),
             Keys::open(folder_ / "other").value().attempt_secret(first_));

@@ -57,6 +57,9 @@ void remove_user_rows(const Directory& directory, const User& user, Time now, Ch
   for (const Member* member : memberships_of(directory, user.name))
     changes.push_back(removed(*member));
   for (const Token* token : tokens_of(directory, user.name)) changes.push_back(removed(*token));
+  if (user.kind == UserKind::person)
+    for (const Secret* secret : secrets_of(directory, user.name))
+      changes.push_back(removed(*secret));
 }
 
 Result<void> check_token_name(std::string_view name) {
@@ -174,6 +177,7 @@ Result<Changes> remove_project(const Directory& directory, std::string_view name
     if (user.project == name && !user.removed) remove_user_rows(directory, user, now, changes);
   for (const auto& [id, token] : directory.tokens)
     if (token.project == name) changes.push_back(removed(token));
+  for (const Secret* secret : secrets_of(directory, name)) changes.push_back(removed(*secret));
   return changes;
 }
 
@@ -195,6 +199,26 @@ Result<Changes> set_member(const Directory& directory, std::string_view project,
   if (!role) return Changes{removed(known->second)};
   if (known != directory.members.end() && known->second.role == *role) return Changes();
   return Changes{put(Member{.id = id, .role = *role})};
+}
+
+Result<Changes> set_secret(const Directory& directory, Secret secret) {
+  const std::string& project = secret.id.project;
+  TRY(require_project(directory, project));
+  if (!directory.secrets.contains(secret.id) &&
+      secrets_of(directory, project).size() >= kSecretsMax)
+    return Error{Code::exhausted, format("{} has {} secrets; remove some first with `lockstep "
+                                         "secret rm`",
+                                         project, kSecretsMax)};
+  return Changes{put(std::move(secret))};
+}
+
+Result<Changes> remove_secret(const Directory& directory, const SecretId& id) {
+  const auto found = directory.secrets.find(id);
+  if (found != directory.secrets.end()) return Changes{removed(found->second)};
+  return Error{Code::not_found,
+               format("the project {} has no secret {}; `lockstep secret ls --project {}` lists "
+                      "them",
+                      id.project, id.name, id.project)};
 }
 
 Result<Changes> add_token(const Directory& directory, const NewToken& token, const TokenText& text,

@@ -25,7 +25,7 @@ Result<Changes> add_user(const Directory& directory, std::string_view name, Time
 // A service account: a member of one project, with tokens and no password.
 Result<Changes> add_service(const Directory& directory, std::string_view name,
                             std::string_view project, Role role, Time now);
-// Its tokens and memberships end; its name is kept. Refuses the last admin.
+// Its tokens, memberships and own secrets end; its name is kept. Refuses the last admin.
 Result<Changes> remove_user(const Directory& directory, std::string_view name, Time now);
 Result<Changes> set_disabled(const Directory& directory, std::string_view name, bool disabled);
 Result<Changes> set_admin(const Directory& directory, std::string_view name, bool admin);
@@ -36,11 +36,18 @@ Result<Changes> set_oidc_subject(const Directory& directory, std::string_view na
                                  std::string subject);
 
 Result<Changes> add_project(const Directory& directory, std::string_view name, Time now);
-// Its members, service accounts and tokens go; its runs stay, for admins. No personal project.
+// Its members, service accounts, tokens and secrets go; its runs stay, for admins. No personal
+// project.
 Result<Changes> remove_project(const Directory& directory, std::string_view name, Time now);
 // No role: the user is no member any more.
 Result<Changes> set_member(const Directory& directory, std::string_view project,
                            std::string_view user, std::optional<Role> role);
+
+inline constexpr std::size_t kSecretsMax = 1000;  // of a project
+
+// The name has been checked. Replaces a value of that name.
+Result<Changes> set_secret(const Directory& directory, Secret secret);
+Result<Changes> remove_secret(const Directory& directory, const SecretId& id);
 
 struct NewToken {
   std::string user;

@@ -32,6 +32,9 @@ void put(Directory& directory, const Member& member, bool removed) {
 void put(Directory& directory, const Token& token, bool removed) {
   put(directory.tokens, token.id, token, removed);
 }
+void put(Directory& directory, const Secret& secret, bool removed) {
+  put(directory.secrets, secret.id, secret, removed);
+}
 
 }  // namespace
 
@@ -77,6 +80,14 @@ std::vector<const Member*> memberships_of(const Directory& directory, std::strin
   for (const auto& [id, member] : directory.members)
     if (id.user == user) memberships.push_back(&member);
   return memberships;
+}
+
+std::vector<const Secret*> secrets_of(const Directory& directory, std::string_view project) {
+  std::vector<const Secret*> secrets;
+  for (auto secret = directory.secrets.lower_bound({std::string(project), ""});
+       secret != directory.secrets.end() && secret->first.project == project; ++secret)
+    secrets.push_back(&secret->second);
+  return secrets;
 }
 
 std::vector<const Token*> tokens_of(const Directory& directory, std::string_view user) {

@@ -1,5 +1,5 @@
-// Directory: all users, projects, members and tokens in memory; a pure value. changes.h has the
-// changes, rights.h the decisions.
+// Directory: all users, projects, members, tokens and secrets in memory; a pure value. changes.h
+// has the changes, rights.h the decisions.
 #pragma once
 
 #include <map>
@@ -22,6 +22,7 @@ struct Directory {
   std::map<std::string, Project, std::less<>> projects;
   std::map<MemberId, Member> members;
   std::map<std::string, Token, std::less<>> tokens;
+  std::map<SecretId, Secret> secrets;
   // The daemon's own user, whose token is a file of its folder. It stays an admin. No row.
   std::string daemon_user;
 
@@ -40,6 +41,7 @@ Result<const Project*> require_project(const Directory& directory, std::string_v
 // By project.
 std::vector<const Member*> members_of(const Directory& directory, std::string_view project);
 std::vector<const Member*> memberships_of(const Directory& directory, std::string_view user);
+std::vector<const Secret*> secrets_of(const Directory& directory, std::string_view project);
 std::vector<const Token*> tokens_of(const Directory& directory, std::string_view user);
 
 // A user or project has 1 to 64 of a-z 0-9 . _ - and a letter or digit in front. The error does not

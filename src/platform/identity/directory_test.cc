@@ -168,5 +168,27 @@ TEST(UnixUser, HasANearPermittedName) {
   EXPECT_TRUE(check_identity_name("user", name_of_unix_user(std::string(300, '\xff'))));
 }
 
+TEST(Secrets, BelongToAProjectAndGoWithIt) {
+  Directory directory;
+  directory.daemon_user = "root";
+  identity::apply(directory, first_rows(directory, Time()));
+  identity::apply(directory, add_project(directory, "speech", Time()).value());
+  identity::apply(directory, add_user(directory, "ann", Time()).value());
+  for (const char* project : {"speech", "ann"})
+    identity::apply(directory,
+                    set_secret(directory, {.id = {project, "hf"}, .sealed = "v1:a"}).value());
+  identity::apply(directory,
+                  set_secret(directory, {.id = {"speech", "hf"}, .sealed = "v1:b"}).value());
+  EXPECT_EQ(secrets_of(directory, "speech").at(0)->sealed, "v1:b");
+  EXPECT_EQ(set_secret(directory, {.id = {"nowhere", "hf"}, .sealed = ""}).error().code,
+            Code::not_found);
+  EXPECT_EQ(remove_secret(directory, {"speech", "other"}).error().code, Code::not_found);
+
+  identity::apply(directory, remove_user(directory, "ann", Time()).value());
+  EXPECT_TRUE(secrets_of(directory, "ann").empty());
+  identity::apply(directory, remove_project(directory, "speech", Time()).value());
+  EXPECT_TRUE(directory.secrets.empty());
+}
+
 }  // namespace
 }  // namespace lockstep::identity

@@ -1,4 +1,4 @@
-// The rows of users, projects, members and tokens, as the store has them.
+// The rows of users, projects, members, tokens and secrets, as the store has them.
 #pragma once
 
 #include <compare>
@@ -63,7 +63,22 @@ struct Token {
   bool operator==(const Token&) const = default;
 };
 
-using Row = std::variant<User, Project, Member, Token>;
+struct SecretId {
+  std::string project, name;
+  auto operator<=>(const SecretId&) const = default;
+};
+
+// A value that runs of the project may have in a variable.
+struct Secret {
+  SecretId id;
+  std::string sealed;  // the value, encrypted under a key of its own
+  std::string set_by{};
+  Time set{};
+
+  bool operator==(const Secret&) const = default;
+};
+
+using Row = std::variant<User, Project, Member, Token, Secret>;
 
 // A row as it is after the change, or one that is removed.
 struct Change {

@@ -21,6 +21,7 @@ Result<identity::Directory> load_rows_of(Database& database) {
   TRY(load_into<identity::Project>(database, directory));
   TRY(load_into<identity::Member>(database, directory));
   TRY(load_into<identity::Token>(database, directory));
+  TRY(load_into<identity::Secret>(database, directory));
   return directory;
 }
 
@@ -44,6 +45,16 @@ Result<void> SqlIdentityStore::commit(const identity::Changes& changes,
           change.row));
     return record ? add(database_, *record) : Result<void>();
   });
+}
+
+Result<std::optional<identity::Secret>> SqlIdentityStore::find_secret(
+    const identity::SecretId& id) {
+  std::optional<identity::Secret> found;
+  for (auto& [sealed, set_by, set] : TRY((database_.rows<std::string, std::string, Time>(
+           "select sealed, set_by, set_at from secrets where project = :project and name = :name",
+           id.project, id.name))))
+    found = {id, std::move(sealed), std::move(set_by), set};
+  return found;
 }
 
 Result<std::vector<model::AuditRecord>> SqlIdentityStore::list_audit(

@@ -20,6 +20,7 @@ class IdentityStore {
   // All of the rows and the record, or none of them.
   virtual Result<void> commit(const identity::Changes& changes,
                               const std::optional<model::AuditRecord>& record) = 0;
+  virtual Result<std::optional<identity::Secret>> find_secret(const identity::SecretId& id) = 0;
   // Newest first.
   virtual Result<std::vector<model::AuditRecord>> list_audit(const model::AuditFilter& filter) = 0;
 };
@@ -31,6 +32,7 @@ class SqlIdentityStore : public IdentityStore {
   Result<identity::Directory> load_directory() override;
   Result<void> commit(const identity::Changes& changes,
                       const std::optional<model::AuditRecord>& record) override;
+  Result<std::optional<identity::Secret>> find_secret(const identity::SecretId& id) override;
   Result<std::vector<model::AuditRecord>> list_audit(const model::AuditFilter& filter) override;
 
  private:

@@ -19,26 +19,28 @@ Time at(int seconds) { return Time(std::chrono::seconds(seconds)); }
 
 // A row of each kind, with a value in every field.
 identity::Changes full_rows() {
-  return {{identity::User{.name = "ci",
-                          .kind = identity::UserKind::service,
-                          .project = "demo",
-                          .admin = true,
-                          .disabled = true,
-                          .password_hash = "$argon2id$",
-                          .oidc_subject = "https://a 1",
-                          .created = at(1),
-                          .removed = at(2)}},
-          {identity::Project{.name = "demo", .owner = "ann", .created = at(3)}},
-          {identity::Member{.id = {"demo", "ci"}, .role = identity::Role::manager}},
-          {identity::Token{.id = "id",
-                           .secret_hash = "hash",
-                           .user = "ci",
-                           .name = "of the build",
-                           .project = "demo",
-                           .role = identity::Role::member,
-                           .created = at(4),
-                           .ends = at(5),
-                           .last_used = at(6)}}};
+  return {
+      {identity::User{.name = "ci",
+                      .kind = identity::UserKind::service,
+                      .project = "demo",
+                      .admin = true,
+                      .disabled = true,
+                      .password_hash = "$argon2id$",
+                      .oidc_subject = "https://a 1",
+                      .created = at(1),
+                      .removed = at(2)}},
+      {identity::Project{.name = "demo", .owner = "ann", .created = at(3)}},
+      {identity::Member{.id = {"demo", "ci"}, .role = identity::Role::manager}},
+      {identity::Token{.id = "id",
+                       .secret_hash = "hash",
+                       .user = "ci",
+                       .name = "of the build",
+                       .project = "demo",
+                       .role = identity::Role::member,
+                       .created = at(4),
+                       .ends = at(5),
+                       .last_used = at(6)}},
+      {identity::Secret{.id = {"demo", "hf"}, .sealed = "v1:x", .set_by = "ann", .set = at(8)}}};
 }
 
 model::AuditRecord full_record() {
@@ -77,6 +79,8 @@ TEST_F(IdentityStoreTest, HasEveryFieldAgain) {
   identity::apply(expected, full_rows());
   EXPECT_EQ(store.load_directory().value(), expected);
   EXPECT_THAT(store.list_audit({}).value(), ElementsAre(full_record()));
+  EXPECT_EQ(store.find_secret({"demo", "hf"}).value(), expected.secrets.at({"demo", "hf"}));
+  EXPECT_EQ(store.find_secret({"demo", "other"}).value(), std::nullopt);
 }
 
 TEST_F(IdentityStoreTest, RemovesRows) {

@@ -1,4 +1,4 @@
-// The tables of users, projects, members and tokens; see tables.h.
+// The tables of users, projects, members, tokens and secrets; see tables.h.
 #pragma once
 
 #include "platform/identity/rows.h"
@@ -56,6 +56,21 @@ struct Table<identity::Token> {
                       fixed("project", &Token::project), fixed("role", &Token::role),
                       fixed("created", &Token::created), fixed("ends", &Token::ends),
                       column("last_used", &Token::last_used));
+  }
+};
+
+template <>
+struct Table<identity::Secret> {
+  using Secret = identity::Secret;
+  static constexpr std::string_view name = "secrets";
+  static std::string place(const Secret& secret) {
+    return format("{} of {}", secret.id.name, secret.id.project);
+  }
+  static constexpr auto columns() {
+    return std::tuple(key("project", [](auto& secret) -> auto& { return secret.id.project; }),
+                      key("name", [](auto& secret) -> auto& { return secret.id.name; }),
+                      column("sealed", &Secret::sealed), column("set_by", &Secret::set_by),
+                      column("set_at", &Secret::set));
   }
 };
 

@@ -56,6 +56,10 @@ class MemoryStore : public Store, public IdentityStore {
     if (record) add(*record);
     return {};
   }
+  Result<std::optional<identity::Secret>> find_secret(const identity::SecretId& id) override {
+    const auto found = directory_.secrets.find(id);
+    return found == directory_.secrets.end() ? std::nullopt : std::optional(found->second);
+  }
   // Without the filter's other parts than user and limit.
   Result<std::vector<model::AuditRecord>> list_audit(const model::AuditFilter& filter) override {
     std::vector<model::AuditRecord> found;

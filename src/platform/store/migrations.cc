@@ -405,12 +405,21 @@ constexpr std::string_view kIdentity[] = {
       begin select raise(abort, 'records of the audit are never replaced'); end)",
 };
 
-constexpr std::array<std::span<const std::string_view>, 28> kMigrations = {
+// Values that runs use, encrypted under the daemon's key.
+constexpr std::string_view kSecrets[] = {
+    R"(create table secrets (
+      project text not null, name text not null,
+      sealed text not null, set_by text not null, set_at integer not null,
+      primary key (project, name)
+    ) strict, without rowid)",
+};
+
+constexpr std::array<std::span<const std::string_view>, 29> kMigrations = {
     kRunsAndAttempts, kInsight, kHangAndResume, kBounds,       kRequests,  kControl,
     kPreemptions,     kShares,  kEvents,        kWeights,      kFaults,    kGenerations,
     kClock,           kOrphans, kStopReasons,   kFieldNames,   kEndedRuns, kUnreachable,
     kAgents,          kEngines, kJoinedHosts,   kGivenUpNodes, kLeases,    kLastProgress,
-    kMeasured,        kLabels,  kPlaced,        kIdentity};
+    kMeasured,        kLabels,  kPlaced,        kIdentity,     kSecrets};
 
 Result<bool> has_table(Database& database, std::string_view name) {
   const auto found = TRY(database.rows<std::string>(

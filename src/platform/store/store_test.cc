@@ -536,6 +536,7 @@ void undo_newer_steps(Database& database) {
                    "drop table members",
                    "drop table tokens",
                    "drop table audit",
+                   "drop table secrets",
                    "alter table attempts drop column is_placed",
                    "alter table attempts drop column lease",
                    "alter table nodes drop column last_progress",
