@@ -69,9 +69,11 @@ inline constexpr std::string_view kLocalEngine = "local";
 
 // Ordered containers throughout: decisions must not depend on hashing.
 struct State {
-  // `map`, `settings`, `engine`, `numbers`, `engine_has_listed` and `hosts_make_map` are not rows.
+  // `map`, `settings`, `engine`, `numbers`, `engine_has_listed`, `hosts_make_map` and
+  // `engine_places` are not rows.
   map::ClusterMap map;
   bool hosts_make_map = false;  // apply() makes the map from `hosts`; set before the first of them
+  bool engine_places = false;   // the engine chooses the hosts of runs
   Settings settings;
   // The name of the one that starts attempts, on hosts whose pod names none.
   std::string engine{kLocalEngine};

@@ -3,20 +3,26 @@
 #include <gtest/gtest.h>
 
 #include "platform/core/step/starting/attempt_placement.h"
+#include "platform/core/step/starting/dry_run.h"
+#include "platform/core/step/starting/host_choice.h"
 #include "platform/core/step/step_world_for_test.h"
 
 namespace lockstep::step {
 namespace {
 
 using std::chrono::hours;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::Not;
+using testing_world::map_of;
+using testing_world::spec_of;
 
 class StepUnplacedTest : public testing_world::StepTest {
  protected:
   // Two nodes of two devices, without hosts.
   StepUnplacedTest() {
-    auto spec = testing_world::spec_of(2, 2);
+    auto spec = spec_of(2, 2);
     spec.not_before = world.now + hours(1);
     run = world.submit(spec);
     Draft draft(world.state, world.now);
@@ -43,6 +49,13 @@ TEST_F(StepUnplacedTest, TheEngineNamesTheHostOnce) {
   EXPECT_EQ(node(0).host, "b");
 }
 
+TEST_F(StepUnplacedTest, TheReasonOfTheQueueEndsAlsoIfTheRanksRunFirst) {
+  for (int index : {0, 1}) see(index, {.phase = model::NodePhase::pending, .reason = "Resources"});
+  world.all_running(run);
+  for (int index : {0, 1}) see(index, {.host = "b"});
+  EXPECT_EQ(world.run(run).reason, "");
+}
+
 TEST_F(StepUnplacedTest, ItsRanksRunAndSucceed) {
   see(0, {.host = "b"});
   see(1, {.host = "a"});
@@ -57,7 +70,7 @@ TEST_F(StepUnplacedTest, ItsRanksRunAndSucceed) {
 TEST_F(StepUnplacedTest, ItHoldsNoDevicesForTheScheduler) {
   see(0, {.host = "a"});
   see(1, {.host = "b"});
-  const auto other = world.submit(testing_world::spec_of(2, 2));
+  const auto other = world.submit(spec_of(2, 2));
   EXPECT_EQ(world.run(other).state, model::RunState::starting);
   EXPECT_EQ(world.state.nodes.at(world.node(other, 1)).host, "b");
 }
@@ -80,7 +93,7 @@ TEST_F(StepUnplacedTest, ALossBeforeTheHostIsKnownBlamesNone) {
 
 TEST_F(StepUnplacedTest, AnAdoptedOneHasNoHostUntilItIsNamed) {
   const model::AttemptId attempt = world.attempt(run).id;
-  testing_world::World other(testing_world::map_of(2, 2));
+  testing_world::World other(map_of(2, 2));
   other.state.store.generation = "2222222222222222";
   model::OrphansListed listed;
   for (int index = 0; index < 2; ++index)
@@ -91,6 +104,101 @@ TEST_F(StepUnplacedTest, AnAdoptedOneHasNoHostUntilItIsNamed) {
   other.apply_event_ok(model::AdoptOrphan{run, "root"});
   EXPECT_FALSE(other.attempt(run).is_placed);
   EXPECT_EQ(other.state.nodes.at(other.node(run, 1)).host, "");
+}
+
+// The daemon leaves all hosts to its engine.
+class StepEngineChoosesTest : public ::testing::Test {
+ protected:
+  StepEngineChoosesTest() {
+    world.state.engine = "slurm";
+    world.state.engine_places = true;
+  }
+  std::vector<std::string> excluded_for(const model::RunId& run) const {
+    return host_choice_of(world.state, world.run(run)).excluded;
+  }
+
+  testing_world::World world{map_of(3, 2)};
+};
+
+TEST_F(StepEngineChoosesTest, RunsStartWithoutHostsThoughDevicesAreTaken) {
+  for (int i = 0; i < 3; ++i) {
+    const auto run = world.submit(spec_of(3, 2));
+    EXPECT_EQ(world.run(run).state, model::RunState::starting);
+    EXPECT_FALSE(world.attempt(run).is_placed);
+    EXPECT_EQ(world.attempt(run).engine, "slurm");
+    EXPECT_EQ(world.state.nodes.at(world.node(run, 2)).host, "");
+  }
+}
+
+TEST_F(StepEngineChoosesTest, TheLimitOfAProjectHolds) {
+  world.apply_event_ok(model::SetLimit{{model::LimitScope::project, "demo"}, 4});
+  const auto first = world.submit(spec_of(2, 2)), second = world.submit(spec_of(1, 1));
+  EXPECT_EQ(world.run(first).state, model::RunState::starting);
+  EXPECT_EQ(world.run(second).state, model::RunState::queued);
+  EXPECT_THAT(world.run(second).reason, HasSubstr("project demo holds 4 of the 4"));
+  world.apply_event_ok(model::StopRun{first, ""});
+  world.all_terminated(first);
+  EXPECT_EQ(world.run(second).state, model::RunState::starting);
+}
+
+TEST_F(StepEngineChoosesTest, TheSettingBoundsTheJobsOfTheEngine) {
+  world.state.settings.slurm_jobs_max = 1;
+  const auto first = world.submit(spec_of(1, 1)), second = world.submit(spec_of(1, 1));
+  EXPECT_EQ(world.run(first).state, model::RunState::starting);
+  EXPECT_EQ(world.run(second).state, model::RunState::queued);
+}
+
+TEST_F(StepEngineChoosesTest, ARunThatIsHeldDoesNotStart) {
+  auto spec = spec_of(1, 1);
+  spec.not_before = world.now + hours(1);
+  const auto run = world.submit(spec);
+  EXPECT_EQ(world.run(run).state, model::RunState::queued);
+  world.advance_time(hours(1));
+  EXPECT_EQ(world.run(run).state, model::RunState::starting);
+}
+
+TEST_F(StepEngineChoosesTest, ARunThatTheHostsCannotHoldIsRefused) {
+  const auto refused = world.apply_event(model::SubmitRun{spec_of(1, 3), {}});
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, HasSubstr("at most 2 on one"));
+}
+
+TEST_F(StepEngineChoosesTest, ADryRunStartsWithoutHosts) {
+  const auto result = dry_run(world.state, {spec_of(2, 1), {}}, world.now).value();
+  EXPECT_THAT(result.devices,
+              ElementsAre(model::HostDevices{"", {0}}, model::HostDevices{"", {0}}));
+}
+
+TEST_F(StepEngineChoosesTest, ALostHostIsExcludedIfEnoughOthersAreLeft) {
+  const auto small = world.submit(spec_of(2, 2)), large = world.submit(spec_of(3, 2));
+  for (const auto& run : {small, large}) {
+    EXPECT_THAT(excluded_for(run), IsEmpty());
+    world.apply_event_ok(model::NodeSeen{world.node(run, 0),
+                                         {.phase = model::NodePhase::gone,
+                                          .reason = "NODE_FAIL",
+                                          .blame = model::EndBlame::host,
+                                          .host = "b"}});
+    world.all_terminated(run);
+    EXPECT_EQ(world.run(run).epoch, 2) << "it is tried again";
+  }
+  EXPECT_THAT(excluded_for(small), ElementsAre("b"));
+  EXPECT_THAT(excluded_for(large), IsEmpty()) << "it needs all hosts";
+}
+
+TEST_F(StepEngineChoosesTest, HostsWithoutItsNeedsAndClosedOnesAreExcluded) {
+  auto& hosts = world.state.map.pods[0].leaves[0].hosts;
+  for (map::Host& host : hosts) host.islands[0].devices.assign(2, {map::DeviceKind::gpu, 0, {}});
+  hosts[0].islands[0].devices.assign(2, {map::DeviceKind::core, 0, {}});
+  world.apply_event_ok(model::SetHost{"c", model::HostState::closed, "root", "noise"});
+  auto spec = spec_of(1, 1);
+  spec.needs.kind = map::DeviceKind::gpu;
+  const auto on_gpus = world.submit(spec);
+  EXPECT_THAT(excluded_for(on_gpus), ElementsAre("a", "c"));
+  EXPECT_TRUE(host_choice_of(world.state, world.run(on_gpus)).gpus);
+  spec.needs.kind = map::DeviceKind::core;
+  const auto on_cores = world.submit(spec);
+  EXPECT_THAT(excluded_for(on_cores), ElementsAre("b", "c"));
+  EXPECT_FALSE(host_choice_of(world.state, world.run(on_cores)).gpus);
 }
 
 }  // namespace

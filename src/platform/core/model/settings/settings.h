@@ -29,6 +29,7 @@ struct Settings {
   Duration host_silent_after = std::chrono::seconds(30);
   Bytes upload_limit = 500_MiB;
   Duration lease = std::chrono::minutes(30);  // zero: never
+  int slurm_jobs_max = 1'000;
 
   bool operator==(const Settings&) const = default;
 
@@ -73,7 +74,11 @@ struct Settings {
               "the size of a folder that `lockstep run --upload` may send"),
         field("lease", &Settings::lease,
               "without a call that reaches the daemon, until an agent on another machine ends its "
-              "ranks and itself, for runs without a lease of their own; 0s: never"));
+              "ranks and itself, for runs without a lease of their own; 0s: never"),
+        between(1, 1'000'000,
+                field("slurm_jobs_max", &Settings::slurm_jobs_max,
+                      "with --slurm-shared, runs that are jobs of Slurm at once, waiting or "
+                      "running")));
   }
 };
 

@@ -102,7 +102,6 @@ class WaitExplainer {
   void explain(const Entry& entry, WaitingRun& waiting);
   void by_limit(const Entry& entry, const Accounts::ExceededLimit& refusal,
                 WaitingRun& waiting) const;
-  std::string closed_hosts(const Gang& gang) const;
   void behind_head(const Entry& entry, WaitingRun& waiting);
   const WaitingReason& could_delay(Duration limit);
   bool fits(const Entry& entry);
@@ -135,7 +134,7 @@ void WaitExplainer::explain(const Entry& entry, WaitingRun& waiting) {
     return;
   }
   if (gang.scope == PlacementScope::hosts_closed) {
-    waiting.reason = WaitingReason(closed_hosts(gang));
+    waiting.reason = closed_hosts_reason(device_allocator_, gang);
     return;
   }
   if (const auto refusal = accounts_.exceeded_limit(entry.account, device_count(gang.shape)))
@@ -154,13 +153,8 @@ void WaitExplainer::explain(const Entry& entry, WaitingRun& waiting) {
 void WaitExplainer::by_limit(const Entry& entry, const Accounts::ExceededLimit& refusal,
                              WaitingRun& waiting) const {
   const std::int64_t needs = device_count(waiting_.gang(entry).shape);
-  const std::string who =
-      format("{} {}", refusal.by_user ? "user" : "project", accounts_.principal_name(refusal));
-  if (needs > refusal.limit) {
-    waiting.reason = WaitingReason(format("needs {}, and {} may hold {} at once",
-                                          count_of(needs, "device"), who, refusal.limit));
-    return;
-  }
+  waiting.reason = limit_reason(accounts_, refusal, needs);
+  if (needs > refusal.limit) return;
   std::int64_t held = refusal.devices_used;
   for (const auto& [end, allocated_run] : allocated_runs_.by_end()) {
     if (allocated_run->is_move_destination ||
@@ -172,27 +166,6 @@ void WaitExplainer::by_limit(const Entry& entry, const Accounts::ExceededLimit& 
     waiting.expected_start = end;
     break;
   }
-  waiting.reason =
-      WaitingReason(format("needs {}, and {} holds {} of the {} that it may hold at once",
-                           count_of(needs, "device"), who, refusal.devices_used, refusal.limit));
-}
-
-// "vm-0 is cordoned (by root: its fan is loud), 1 more host is cordoned or drained"
-std::string WaitExplainer::closed_hosts(const Gang& gang) const {
-  const HostTable& table = free_capacity_.table();
-  std::string names;
-  int count = 0;
-  for (int host = 0; host < table.host_count(); ++host) {
-    if (device_allocator_.is_open(host) || ++count > 1) continue;
-    names = format("{} is {}", table.names[as_index(host)],
-                   model::displayed_host_state(device_allocator_.state(host)));
-    if (!device_allocator_.state_reason(host).empty())
-      names += format(" ({})", device_allocator_.state_reason(host));
-  }
-  if (count > 1)
-    names += format(", {} {} cordoned or drained, too", count_of(count - 1, "more host"),
-                    count == 2 ? "is" : "are");
-  return format("needs {}: {}", describe_gang(table, gang), names);
 }
 
 void WaitExplainer::behind_head(const Entry& entry, WaitingRun& waiting) {
@@ -251,6 +224,35 @@ std::string WaitExplainer::describe_wait(const Gang& gang, const model::RunId& b
 }
 
 }  // namespace
+
+WaitingReason limit_reason(const Accounts& accounts, const Accounts::ExceededLimit& refusal,
+                           std::int64_t devices) {
+  const std::string who =
+      format("{} {}", refusal.by_user ? "user" : "project", accounts.principal_name(refusal));
+  if (devices > refusal.limit)
+    return WaitingReason(format("needs {}, and {} may hold {} at once", count_of(devices, "device"),
+                                who, refusal.limit));
+  return WaitingReason(format("needs {}, and {} holds {} of the {} that it may hold at once",
+                              count_of(devices, "device"), who, refusal.devices_used,
+                              refusal.limit));
+}
+
+WaitingReason closed_hosts_reason(const DeviceAllocator& allocator, const Gang& gang) {
+  const HostTable& table = allocator.free_capacity().table();
+  std::string names;
+  int count = 0;
+  for (int host = 0; host < table.host_count(); ++host) {
+    if (allocator.is_open(host) || ++count > 1) continue;
+    names = format("{} is {}", table.names[as_index(host)],
+                   model::displayed_host_state(allocator.state(host)));
+    if (!allocator.state_reason(host).empty())
+      names += format(" ({})", allocator.state_reason(host));
+  }
+  if (count > 1)
+    names += format(", {} {} cordoned or drained, too", count_of(count - 1, "more host"),
+                    count == 2 ? "is" : "are");
+  return WaitingReason(format("needs {}: {}", describe_gang(table, gang), names));
+}
 
 std::vector<WaitingRun> explain_waiting(const SchedulingPolicy& policy,
                                         const DeviceAllocator& allocator, const Accounts& accounts,

@@ -99,6 +99,7 @@ class Draft {
   const map::ClusterMap& map() const { return map_ ? *map_ : state_.map; }
   // The map is made from the hosts. After an edit of a row that changes it: update_map().
   bool hosts_make_map() const { return state_.hosts_make_map; }
+  bool engine_places() const { return state_.engine_places; }
   sched::MapGrowth map_growth() const {
     return state_.hosts_make_map ? sched::MapGrowth::hosts_join : sched::MapGrowth::none;
   }

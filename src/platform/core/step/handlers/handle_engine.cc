@@ -109,16 +109,21 @@ const model::Node* find_pending_node(const Draft& draft, const model::AttemptId&
   return nullptr;
 }
 
-// While a run waits in the engine's own queue, that is its reason.
+constexpr std::string_view kWaitsInEngine = "waits in the queue of ";
+
+// While a run waits in the engine's own queue, that is its reason. Its ranks may run before the
+// engine lists that they do.
 void set_pending_reason(Draft& draft, const model::AttemptId& id) {
   const model::Attempt& attempt = *draft.attempts.find(id);
-  if (attempt.state >= model::AttemptState::running) return;
-  const model::Node* pending = find_pending_node(draft, id);
-  if (!pending && !attempt.admitted) return;
+  if (attempt.state >= model::AttemptState::draining) return;
+  const model::Node* pending =
+      attempt.state < model::AttemptState::running ? find_pending_node(draft, id) : nullptr;
+  const std::string& known = draft.runs.find(id.run)->reason;
+  if (!pending && !known.starts_with(kWaitsInEngine)) return;
   const std::string reason =
-      pending ? format("waits in the queue of {}: {}", attempt.engine, pending->pending_reason)
+      pending ? format("{}{}: {}", kWaitsInEngine, attempt.engine, pending->pending_reason)
               : std::string();
-  if (draft.runs.find(id.run)->reason != reason) draft.runs.edit(id.run).reason = reason;
+  if (known != reason) draft.runs.edit(id.run).reason = reason;
 }
 
 // The limits of the start count from the moment at which the engine begins to start the node.

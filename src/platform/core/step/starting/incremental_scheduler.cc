@@ -4,6 +4,8 @@
 #include <set>
 #include <utility>
 
+#include "platform/core/sched/queue/engine_queue.h"
+#include "platform/core/sched/scheduler.h"
 #include "platform/core/step/ending/attempt_end.h"
 #include "platform/core/step/handlers/draft.h"
 #include "platform/core/step/starting/attempt_placement.h"
@@ -182,7 +184,9 @@ void IncrementalScheduler::remove_leftovers() {
     scheduler_->remove_allocation(allocation_id);
 }
 
+// An engine that chooses hosts knows itself which devices are in use.
 bool IncrementalScheduler::sync_leftovers(const Draft& draft) {
+  if (engine_places_) return false;
   auto current = orphan_allocations_of(draft.orphans.all());
   current.merge(given_up_allocations_of(draft.given_up.all()));
   const bool differs = current != leftover_allocations_;
@@ -194,7 +198,12 @@ bool IncrementalScheduler::sync_leftovers(const Draft& draft) {
 }
 
 void IncrementalScheduler::load_rows(const Draft& draft) {
-  scheduler_.emplace(draft.map(), policy_, draft.map_growth());
+  engine_places_ = draft.engine_places();
+  if (engine_places_)
+    scheduler_ =
+        std::make_unique<sched::EngineQueue>(draft.map(), policy_, draft.settings().slurm_jobs_max);
+  else
+    scheduler_ = std::make_unique<sched::Scheduler>(draft.map(), policy_, draft.map_growth());
   const sched::OperatorSettings settings =
       operator_settings_of(draft.hosts.all(), draft.limits.all());
   for (const auto& [host, state, why] : settings.hosts) scheduler_->set_host(host, state, why);
@@ -327,6 +336,10 @@ void IncrementalScheduler::compute_start_times() const {
   start_times_.emplace();
   bounds_valid_until_ = Time::max();
   if (!scheduler_) return;
+  if (engine_places_) {
+    start_times_->resize(waiting().size());
+    return;
+  }
   const sched::LatestStartInput open = latest_start_input();
   for (const sched::Allocation* allocation : open.allocations)
     bounds_valid_until_ =

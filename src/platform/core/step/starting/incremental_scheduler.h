@@ -9,14 +9,16 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <string_view>
 #include <variant>
 #include <vector>
 
 #include "platform/core/model/state.h"
+#include "platform/core/sched/policy.h"
 #include "platform/core/sched/queue/latest_start.h"
-#include "platform/core/sched/scheduler.h"
+#include "platform/core/sched/run_queue.h"
 
 namespace lockstep::step {
 
@@ -115,7 +117,8 @@ class IncrementalScheduler {
 
   const sched::SchedulingPolicy policy_;
   const ReasonUpdates reason_updates_;
-  std::optional<sched::Scheduler> scheduler_;  // none: empty, see reset()
+  std::unique_ptr<sched::RunQueue> scheduler_;  // null: empty, see reset()
+  bool engine_places_ = false;                  // the engine chooses the hosts of runs
   std::map<model::RunId, SchedulerInput> inputs_;
   // The allocations in the scheduler of orphans and of given-up nodes, by their allocation ids.
   std::map<model::RunId, sched::Allocation> leftover_allocations_;
