@@ -222,6 +222,7 @@ controller::ControllerSetup controller_setup(DaemonContext& ground, const ServeC
           .settings = settings,
           .home_is_copy = ground.home_place == host::HomeIdentity::copied,
           .hosts_make_map = ground.hosts_engine != nullptr,
+          .engine_places = shares_slurm(served),
           .shared = has_shared_checkpoints ? host::shared_checkpoints(*served.shared)
                                            : std::filesystem::path()};
 }

@@ -171,6 +171,7 @@ bool hosts_join(const ServeConfig& served) { return has_engine(served, "hosts");
 
 bool uses_slurm(const ServeConfig& served) { return has_engine(served, "slurm"); }
 
+bool shares_slurm(const ServeConfig& served) { return served.slurm_shared.value_or(false); }
 bool uses_k8s(const ServeConfig& served) { return has_engine(served, "k8s"); }
 
 Result<void> check_engines(const ServeConfig& served) {
@@ -179,9 +180,15 @@ Result<void> check_engines(const ServeConfig& served) {
   if (!hosts_join(served) && !is_slurm && !is_k8s && served.shared)
     return Error{Code::invalid, "--shared is for --engine hosts, slurm and k8s"};
   TRY(check_k8s(served));
-  if (!is_slurm && (served.slurm_partition || served.slurm_account || served.slurm_options))
+  if (!is_slurm && (served.slurm_partition || served.slurm_account || served.slurm_options ||
+                    shares_slurm(served)))
     return Error{Code::invalid,
-                 "--slurm-partition, --slurm-account and --slurm-option are for --engine slurm"};
+                 "--slurm-partition, --slurm-account, --slurm-option and --slurm-shared are for "
+                 "--engine slurm"};
+  if (shares_slurm(served) && engine_names(served).size() > 1)
+    return Error{Code::invalid,
+                 "--slurm-shared is for --engine slurm alone: leave out the other engines, or let "
+                 "Lockstep choose the hosts"};
   if (served.slurm_partition) TRY(engine::parse_slurm_partitions(*served.slurm_partition));
   if (is_slurm && !served.shared)
     return Error{Code::invalid,

@@ -37,6 +37,7 @@ struct ServeConfig {
   // For the jobs of --engine slurm; none: Slurm's own defaults.
   std::optional<std::string> slurm_partition{}, slurm_account{};
   std::optional<std::vector<std::string>> slurm_options{};  // further arguments of sbatch
+  std::optional<bool> slurm_shared{};                       // Slurm chooses the hosts of runs
   // For the Pods of --engine k8s. Without the first three: those of kubectl.
   std::optional<std::string> kubeconfig{}, context{}, in_namespace{};
   std::optional<std::string> agent_image{}, image{}, device_resource{};
@@ -61,6 +62,7 @@ struct ServeConfig {
         field("slurm_partition", &ServeConfig::slurm_partition, "of Slurm, for all jobs"),
         field("slurm_account", &ServeConfig::slurm_account, "of Slurm, for all jobs"),
         field("slurm_options", &ServeConfig::slurm_options, "further arguments of sbatch"),
+        field("slurm_shared", &ServeConfig::slurm_shared, "Slurm chooses the hosts of runs"),
         field("kubeconfig", &ServeConfig::kubeconfig, "the file that names the cluster"),
         field("context", &ServeConfig::context, "of that file"),
         field("namespace", &ServeConfig::in_namespace, "of the Pods"),
@@ -101,6 +103,8 @@ bool uses_this_machine(const ServeConfig& served);
 bool hosts_join(const ServeConfig& served);
 // True if runs become jobs of Slurm.
 bool uses_slurm(const ServeConfig& served);
+// True if Slurm chooses the hosts of these jobs.
+bool shares_slurm(const ServeConfig& served);
 // True if nodes are Pods of Kubernetes.
 bool uses_k8s(const ServeConfig& served);
 // Checks that the engines exist, and fit with each other and with the other options.

@@ -112,7 +112,7 @@ Result<int> run_agent(const path& launch_file, const AgentPlace& place) {
   if (!place.address.empty()) launch.address = place.address;
   if (place.prints_log) TRY(print_log());
   if (!place.make_folder.empty()) TRY(make_folders(place.make_folder));
-  use_gpus_of_slurm_step(launch, own_environment());
+  use_place_of_slurm_step(launch, own_environment());
   model::NodeId node = TRY(model::parse_node_id(launch.node));
   HttpDaemonLink link(launch.daemon_file, {launch.generation, node.attempt}, launch.token);
   return run_agent(launch, link);

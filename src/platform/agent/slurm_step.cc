@@ -37,7 +37,10 @@ std::vector<int> numbers_of(const std::vector<std::string>& words) {
 
 bool is_slurm_step(const Environment& environment) { return environment.contains("SLURM_STEP_ID"); }
 
-void use_gpus_of_slurm_step(host::LaunchSpec& launch, const Environment& environment) {
+void use_place_of_slurm_step(host::LaunchSpec& launch, const Environment& environment) {
+  const auto host = environment.find("SLURMD_NODENAME");
+  if (launch.host.empty() && is_slurm_step(environment) && host != environment.end())
+    launch.host = host->second;
   const auto visible = environment.find("CUDA_VISIBLE_DEVICES");
   if (!launch.gpus || !is_slurm_step(environment) || visible == environment.end()) return;
   auto gpus = words_between_commas(visible->second);

@@ -9,7 +9,8 @@ namespace lockstep::agent {
 bool is_slurm_step(const Environment& environment);
 
 // In a step, Slurm has chosen which GPUs of the host the node gets: the launch names those. Without
-// a step, or without one GPU for each rank, the launch stays as it is.
-void use_gpus_of_slurm_step(host::LaunchSpec& launch, const Environment& environment);
+// a step, or without one GPU for each rank, they stay as they are. A launch without a host gets
+// that of the step, which Slurm has chosen.
+void use_place_of_slurm_step(host::LaunchSpec& launch, const Environment& environment);
 
 }  // namespace lockstep::agent

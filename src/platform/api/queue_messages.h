@@ -116,8 +116,10 @@ struct PlacementView {
 
   static constexpr auto fields() {
     return record<PlacementView>(
-        field("host", &PlacementView::host, "the host's id in the map"),
-        field("devices", &PlacementView::devices, "by their place on the host"));
+        field("host", &PlacementView::host,
+              "the host's id in the map; empty: the engine will choose it"),
+        field("devices", &PlacementView::devices,
+              "by their place on the host; without a host only their number counts"));
   }
 };
 

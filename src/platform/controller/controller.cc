@@ -123,6 +123,7 @@ Result<std::unique_ptr<Controller>> Controller::open(ControllerSetup setup) {
   model::State state = TRY(setup.store.load());
   state.map = TRY(map_at_start(setup, state));
   state.hosts_make_map = setup.hosts_make_map;
+  state.engine_places = setup.engine_places;
   state.settings = setup.settings;
   state.engine = std::string(setup.engine.name());
   state.engine_has_listed = false;

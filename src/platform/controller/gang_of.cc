@@ -8,6 +8,7 @@
 #include "comm/cost/costs.h"
 #include "map/query.h"
 #include "net/connection_timeout.h"
+#include "platform/core/step/starting/host_choice.h"
 #include "platform/host/node_files.h"
 #include "text/exact.h"
 
@@ -99,6 +100,14 @@ host::LaunchSpec program_of(const model::State& state, const model::Attempt& att
   return launch;
 }
 
+// The devices of each node are those that it gets where it starts.
+void leave_choice_to_engine(const model::State& state, const model::RunId& run,
+                            engine::Gang& gang) {
+  step::HostChoice choice = step::host_choice_of(state, state.runs.at(run));
+  gang.excluded_hosts = std::move(choice.excluded);
+  for (engine::NodePlacement& placed : gang.nodes) placed.gpus = choice.gpus;
+}
+
 }  // namespace
 
 engine::Gang gang_of(const model::State& state, const model::Attempt& attempt,
@@ -114,6 +123,7 @@ engine::Gang gang_of(const model::State& state, const model::Attempt& attempt,
                     .memory = spec.needs.memory};
   for (const model::Node* node : model::nodes_of(state, attempt.id))
     gang.nodes.push_back(placement_of(state, *node));
+  if (!attempt.is_placed) leave_choice_to_engine(state, attempt.id.run, gang);
   return gang;
 }
 

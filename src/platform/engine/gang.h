@@ -16,8 +16,8 @@ namespace lockstep::engine {
 
 // The fields of a LaunchSpec that differ between the nodes of a gang.
 struct NodePlacement {
-  int index = 0;  // of the node in its attempt
-  std::string host;
+  int index = 0;     // of the node in its attempt
+  std::string host;  // empty: the engine chooses it
   std::string address;
   std::vector<int> devices;
   bool gpus = false;
@@ -35,6 +35,8 @@ struct Gang {
   std::optional<model::SlurmRequest> slurm{};  // of the run; other engines ignore it
   int cores = 0;                               // that each node needs at least
   Bytes memory{};                              // that each node needs; zero: not stated
+  // The hosts that the engine must not choose, if it chooses those of the nodes.
+  std::vector<std::string> excluded_hosts{};
 };
 
 model::NodeName node_name(const Gang& gang, const NodePlacement& node);

@@ -23,6 +23,13 @@ std::vector<RunAllocation> run_allocations(const model::State& state) {
   return allocations;
 }
 
+// An engine that chooses the hosts has chosen none yet.
+bool waits_in_engine(const RunAllocation& holds) {
+  return !holds.attempt->is_placed && !holds.attempt->draining &&
+         std::ranges::all_of(holds.nodes,
+                             [](const model::Node* node) { return node->host.empty(); });
+}
+
 Duration timeout_left(const model::Run& run) { return run.spec.timeout - run.time_used; }
 
 api::AllocationView holder_view(const RunAllocation& holds) {
@@ -159,14 +166,18 @@ api::QueueView queue_view(const model::State& state, const step::IncrementalSche
                           int limit, Time now) {
   api::QueueView view;
   view.time = now;
+  for (const RunAllocation& holds : run_allocations(state)) {
+    if (waits_in_engine(holds))
+      view.waiting.push_back(waiting_view(*holds.run));
+    else
+      view.allocations.push_back(holder_view(holds));
+  }
   const auto& waiting = scheduler.waiting();
   for (std::size_t i = 0; i < waiting.size(); ++i)
     view.waiting.push_back(
         waiting_view(state.runs.at(waiting[i].run), waiting[i], scheduler.start_times()[i]));
   for (const model::Run* run : waiting_outside_queue(state, scheduler))
     view.waiting.push_back(waiting_view(*run));
-  for (const RunAllocation& holds : run_allocations(state))
-    view.allocations.push_back(holder_view(holds));
   for (const auto& [allocation_id, allocation] : step::orphan_allocations_of(state.orphans))
     view.allocations.push_back(holder_view(allocation));
   for (const auto& [allocation_id, allocation] : step::given_up_allocations_of(state.given_up)) {

@@ -72,7 +72,10 @@ Result<api::RunView> submit(client::Client& client, const model::RunSpec& spec,
                     : format("{}; the run was not submitted", error.message)};
 }
 
+// Hosts without a name are for the engine to choose.
 std::string places_text(const api::PlanView& plan) {
+  const bool engine_chooses = !plan.places.empty() && plan.places.front().host.empty();
+  if (engine_chooses) return "hosts that its engine chooses";
   std::vector<std::string> placements;
   for (const api::PlacementView& placement : plan.places)
     placements.push_back(format("{} ({})", placement.host, joined(placement.devices, ", ")));

@@ -39,6 +39,7 @@ struct ServeFlags {
   std::string shared;
   std::string slurm_partition, slurm_account;
   std::vector<std::string> slurm_options;
+  bool slurm_shared = false;
   std::string kubeconfig, context, in_namespace, agent_image, image, device_resource;
   std::vector<std::string> pod_volumes;
   bool insecure = false;
@@ -117,6 +118,7 @@ Result<int> serve_detached(const ServeFlags& flags) {
   if (served.slurm_options)
     for (const std::string& option : *served.slurm_options)
       words.push_back("--slurm-option=" + option);
+  if (served.slurm_shared) words.emplace_back("--slurm-shared");
   add_k8s_words(served, words);
   if (!served.hosts.empty()) words.insert(words.end(), {"--hosts", served.hosts});
   if (!served.map_file.empty()) words.insert(words.end(), {"--map", served.map_file});
@@ -224,6 +226,7 @@ void read_slurm(ServeFlags& flags) {
   if (!flags.slurm_partition.empty()) config.slurm_partition = flags.slurm_partition;
   if (!flags.slurm_account.empty()) config.slurm_account = flags.slurm_account;
   if (!flags.slurm_options.empty()) config.slurm_options = flags.slurm_options;
+  if (flags.slurm_shared) config.slurm_shared = true;
 }
 
 // The daemon may be started again from another folder.
@@ -349,7 +352,11 @@ ServeOptions add_slurm_options(CLI::App& command, ServeFlags& flags) {
                                  "--slurm-option=--qos=high; may be repeated")
                      ->type_name("ARGUMENT")
                      ->allow_extra_args(false);
-  return {partition, account, option};
+  auto* shared = command.add_flag(
+      "--slurm-shared", flags.slurm_shared,
+      "with --engine slurm: Slurm chooses the hosts of each run, because other jobs use the "
+      "partition too");
+  return {partition, account, option, shared};
 }
 
 ServeOptions add_k8s_options(CLI::App& command, ServeFlags& flags) {

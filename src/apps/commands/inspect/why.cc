@@ -61,7 +61,7 @@ std::string sentence_of(const api::RunView& run, const api::AllocationView* hold
   if (run.ended)
     return format("{} has ended: {}{}{}", run.id, text(run.state), run.reason.empty() ? "" : ", ",
                   run.reason);
-  if (!holds) return state;
+  if (!holds) return run.reason.empty() ? state : format("{}; {}", state, run.reason);
   const std::string where = format("{} on {}", state, joined(holds->hosts, ", "));
   if (!holds->leaves.empty()) return format("{}; it is ending: {}", where, holds->leaves);
   if (run.state == model::RunState::starting && !run.reason.empty())

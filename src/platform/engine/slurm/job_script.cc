@@ -38,19 +38,44 @@ std::int64_t mebibytes_of(Bytes memory) {
   return (memory.count() + kMebibyte - 1) / kMebibyte;
 }
 
+// The hosts that Slurm has chosen, and their addresses, as the script's variables. A host has a
+// line for each partition.
+constexpr std::string_view kHostLines =
+    "hosts=($(scontrol show hostnames \"$SLURM_JOB_NODELIST\"))\n"
+    "declare -A addresses\n"
+    "while read -r host address; do addresses[$host]=$address; done \\\n"
+    "  < <(sinfo -h -N -n \"$SLURM_JOB_NODELIST\" -o '%N %o')\n";
+
+// The script's words for what depends on the host.
+struct StepPlace {
+  std::string record{};   // a line that keeps the name of the host
+  std::string host{};     // its name
+  std::string options{};  // of the agent
+};
+
+StepPlace place_of(const SlurmJobNode& node) {
+  if (!node.host.empty()) return {.host = bash_quoted(node.host)};
+  const std::string file = bash_quoted(step_host_file(node.folder).string());
+  return {.record = format("  host=${{hosts[{}]}}\n  echo \"$host\" >{}\n", node.index, file),
+          .host = "\"$host\"",
+          .options = " --address \"${addresses[$host]:-$host}\""};
+}
+
 std::string step_lines(const SlurmJobNode& node, const SlurmJobRequest& job,
                        const SlurmJobOptions& options) {
   const model::NodeName name{job.attempt.generation, {job.attempt.id, node.index}};
   const host::NodeFiles files{node.folder};
+  const StepPlace place = place_of(node);
   return format(
       "(\n"
       "  export {}={}\n"
+      "{}"
       "  srun --nodes=1 --ntasks=1 --nodelist={} --job-name={} --overlap --no-kill \\\n"
-      "    --cpu-bind=none --mpi=none --input=none {} agent {} >>{} 2>&1\n"
+      "    --cpu-bind=none --mpi=none --input=none {} agent{} {} >>{} 2>&1\n"
       "  echo $? >{}\n"
       ") &\n",
-      host::kNodeToken, bash_quoted(node_token(options.installation, name)), bash_quoted(node.host),
-      slurm_step_name(node.index), bash_quoted(options.program.string()),
+      host::kNodeToken, bash_quoted(node_token(options.installation, name)), place.record,
+      place.host, slurm_step_name(node.index), bash_quoted(options.program.string()), place.options,
       bash_quoted(files.launch_file().string()), bash_quoted(files.agent_log().string()),
       bash_quoted(step_end_file(node.folder).string()));
 }
@@ -82,6 +107,9 @@ std::string slurm_step_name(int index) { return format("node-{}", index); }
 std::filesystem::path step_end_file(const std::filesystem::path& node_folder) {
   return node_folder / "step.end";
 }
+std::filesystem::path step_host_file(const std::filesystem::path& node_folder) {
+  return node_folder / "step.host";
+}
 std::filesystem::path job_script_file(const std::filesystem::path& attempt_folder) {
   return attempt_folder / "slurm.sh";
 }
@@ -89,11 +117,17 @@ std::filesystem::path job_output_file(const std::filesystem::path& attempt_folde
   return attempt_folder / "slurm.log";
 }
 
+// Empty: Slurm chooses them.
+std::vector<std::string> named_hosts(const SlurmJobRequest& job) {
+  std::vector<std::string> hosts;
+  for (const SlurmJobNode& node : job.nodes)
+    if (!node.host.empty()) hosts.push_back(node.host);
+  return hosts;
+}
+
 // A number in --output, such as %j, would be replaced. Among equal options sbatch takes the last.
 std::vector<std::string> sbatch_command(const SlurmJobRequest& job,
                                         const SlurmJobOptions& options) {
-  std::vector<std::string> hosts;
-  for (const SlurmJobNode& node : job.nodes) hosts.push_back(node.host);
   const auto minutes = std::chrono::ceil<std::chrono::minutes>(job.time_limit).count();
   std::vector<std::string> words = {
       "sbatch",
@@ -104,7 +138,6 @@ std::vector<std::string> sbatch_command(const SlurmJobRequest& job,
       "--comment=" +
           slurm_comment(options.installation, {job.attempt, static_cast<int>(job.nodes.size())}),
       format("--nodes={}", job.nodes.size()),
-      "--nodelist=" + joined(hosts, ","),
       "--ntasks-per-node=1",
       format("--cpus-per-task={}", job.cores),
       format("--time={}", minutes),
@@ -118,6 +151,8 @@ std::vector<std::string> sbatch_command(const SlurmJobRequest& job,
   const auto add = [&](std::string_view name, const std::string& value) {
     if (!value.empty()) words.push_back(format("--{}={}", name, value));
   };
+  add("nodelist", joined(named_hosts(job), ","));
+  add("exclude", joined(job.excluded, ","));
   add("partition", job.partition);
   add("account", options.account);
   words.insert(words.end(), options.more.begin(), options.more.end());
@@ -144,6 +179,7 @@ std::string job_script(const SlurmJobRequest& job, const SlurmJobOptions& option
     script += format("export HOME={} USER={} LOGNAME={} SHELL={}\n", bash_quoted(job.account->home),
                      bash_quoted(job.account->name), bash_quoted(job.account->name),
                      bash_quoted(job.account->shell));
+  if (named_hosts(job).empty()) script += kHostLines;
   for (const SlurmJobNode& node : job.nodes) script += step_lines(node, job, options);
   return script + "wait\n";
 }

@@ -27,7 +27,7 @@ struct SlurmJobOptions {
 
 struct SlurmJobNode {
   int index = 0;
-  std::string host;
+  std::string host;              // empty: the I-th of the job, as Slurm lists them
   std::filesystem::path folder;  // the node's, that every host sees
 };
 
@@ -37,10 +37,11 @@ struct SlurmJobRequest {
   int cores = 1, gpus = 0;            // of each node
   Bytes memory{};                     // of each node; zero: Slurm's default
   Duration time_limit{};
-  std::string partition{};           // of its hosts; empty: Slurm's default one
-  std::optional<Account> account{};  // of its processes; none: the daemon's
-  model::SlurmRequest asked{};       // by the run, instead of the daemon's own options
-  std::filesystem::path folder{};    // the attempt's, for the script and its output
+  std::string partition{};              // of its hosts; empty: Slurm's default one
+  std::vector<std::string> excluded{};  // hosts that Slurm must not choose
+  std::optional<Account> account{};     // of its processes; none: the daemon's
+  model::SlurmRequest asked{};          // by the run, instead of the daemon's own options
+  std::filesystem::path folder{};       // the attempt's, for the script and its output
 };
 
 // The comment of the job, by which a daemon finds it again. The number of nodes is part of it,
@@ -59,6 +60,9 @@ std::optional<SlurmJobName> job_in_comment(std::string_view comment,
 std::string slurm_step_name(int index);
 // Written by the script when the step of a node has ended: the exit code of srun.
 std::filesystem::path step_end_file(const std::filesystem::path& node_folder);
+// Written by the script before it starts the step of a node, if Slurm has chosen the hosts: the
+// name of its host.
+std::filesystem::path step_host_file(const std::filesystem::path& node_folder);
 std::filesystem::path job_script_file(const std::filesystem::path& attempt_folder);
 std::filesystem::path job_output_file(const std::filesystem::path& attempt_folder);
 

@@ -45,6 +45,22 @@ TEST(JobScript, TheJobHasTheHostsAndDevicesOfTheGang) {
   EXPECT_EQ(words.back(), "/shared/a 'b'/slurm.sh");
 }
 
+TEST(JobScript, WithoutHostsSlurmChoosesThemAndTheScriptAsksWhichTheyAre) {
+  SlurmJobRequest job = job_of_two();
+  for (SlurmJobNode& node : job.nodes) node.host.clear();
+  job.excluded = {"n3", "n4"};
+  const auto words = sbatch_command(job, job_options());
+  EXPECT_NE(std::ranges::find(words, "--exclude=n3,n4"), words.end());
+  EXPECT_TRUE(std::ranges::none_of(
+      words, [](const std::string& word) { return word.starts_with("--nodelist"); }));
+  const std::string script = job_script(job, job_options());
+  for (const char* line :
+       {"hosts=($(scontrol show hostnames", "host=${hosts[1]}",
+        "echo \"$host\" >'/shared/a '\\''b'\\''/node-1/step.host'", "--nodelist=\"$host\"",
+        "agent --address \"${addresses[$host]:-$host}\" '"})
+    EXPECT_NE(script.find(line), std::string::npos) << line << "\n" << script;
+}
+
 TEST(JobScript, TheJobAsksForTheMemoryThatTheRunStates) {
   SlurmJobRequest job = job_of_two();
   const auto asks = [&](const std::string& word) {

@@ -10,6 +10,7 @@
 #include "base/os/environment.h"
 #include "base/os/run_program.h"
 #include "platform/engine/local/agent_program.h"
+#include "platform/engine/slurm/slurm_output.h"
 
 namespace lockstep::engine {
 namespace {
@@ -86,7 +87,9 @@ std::string slurm_error_words(std::string_view output) {
 }
 
 Result<std::string> InstalledSlurm::run(const std::vector<std::string>& command) {
-  auto ended = run_program(command, kSlurmCallLimit, slurm_environment());
+  Environment environment = slurm_environment();
+  if (command[0] == "squeue") environment.emplace(kSlurmTimeFormat);  // a job would inherit it
+  auto ended = run_program(command, kSlurmCallLimit, environment);
   if (!ended && ended.error().code == Code::not_found)
     return Error{Code::not_found,
                  format("there is no program {} in the daemon's PATH: install Slurm's client "

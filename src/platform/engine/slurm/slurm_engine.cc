@@ -13,6 +13,7 @@
 #include "base/os/files.h"
 #include "platform/engine/local/agent_program.h"
 #include "platform/engine/slurm/shared_program.h"
+#include "platform/engine/slurm/slurm_job_size.h"
 #include "platform/engine/slurm/slurm_map.h"
 #include "platform/host/node_files.h"
 
@@ -140,7 +141,7 @@ void SlurmEngine::work() {
 }
 
 // False: the engine ends. A node that has ended is listed at once, since others wait for its
-// devices.
+// devices; so is one that starts where Slurm has chosen.
 bool SlurmEngine::wait_for_work() {
   std::optional<Deadline> next;
   for (;;) {
@@ -156,7 +157,7 @@ bool SlurmEngine::wait_for_work() {
       if (next->passed() || kills_.size() != kills || submissions_.size() != submissions)
         return true;
     }
-    if (std::ranges::any_of(ends_, file_exists)) return true;
+    if (std::ranges::any_of(awaited_, file_exists)) return true;
   }
 }
 
@@ -248,7 +249,7 @@ void SlurmEngine::read_files(const OwnJobs& jobs) {
   for (const auto& [attempt, job] : jobs)
     for (int index = 0; index < job.host_count; ++index) {
       const model::NodeName node{attempt.generation, {attempt.id, index}};
-      files_[node] = files_of(node);
+      files_[node] = files_of(node, job);
     }
   std::erase_if(records_, [&](const auto& entry) { return !files_.contains(entry.first); });
 }
@@ -291,11 +292,14 @@ Result<SlurmEngine::Jobs> SlurmEngine::read_jobs() {
   if (next_hosts_.passed() || has_news || (is_pending && young_hosts_.passed())) TRY(read_hosts());
   lost_ = std::move(lost);
   Jobs found;
-  ends_.clear();
+  awaited_.clear();
   for (const auto& [attempt, job] : jobs) {
     found.attempts.insert(attempt);
     const model::NodeName first{attempt.generation, {attempt.id, 0}};
-    if (step_of(job, 0)) ends_.push_back(step_end_file(host::node_folder(setup_.home, first)));
+    const auto folder = host::node_folder(setup_.home, first);
+    if (step_of(job, 0)) awaited_.push_back(step_end_file(folder));
+    if (is_slurm_job_pending(job) && files_.at(first).slurm_chose_host)
+      awaited_.push_back(step_host_file(folder));
     for (int index = 0; index < job.host_count; ++index)
       add_node({attempt.generation, {attempt.id, index}}, job, step_of(job, index), found);
   }
@@ -315,12 +319,23 @@ void SlurmEngine::add_node(const model::NodeName& node, const SlurmJob& job, con
                         .record = record == records_.end() ? nullptr : record->second});
 }
 
-SlurmNodeFiles SlurmEngine::files_of(const model::NodeName& node) {
+// If Slurm has chosen the hosts, those of a job are in the order of its nodes until one has failed.
+std::string chosen_host(const std::filesystem::path& folder, int index, const SlurmJob& job) {
+  std::string written = read_file(step_host_file(folder)).value_or("");
+  written.resize(std::min(written.find('\n'), written.size()));
+  if (!written.empty() || is_slurm_job_pending(job) || std::ssize(job.hosts) != job.host_count)
+    return written;
+  return job.hosts[static_cast<std::size_t>(index)];
+}
+
+SlurmNodeFiles SlurmEngine::files_of(const model::NodeName& node, const SlurmJob& job) {
   const auto folder = host::node_folder(setup_.home, node);
   auto& record = records_[node];
   if (!record)
     record = std::make_shared<const LaunchRecord>(launch_record(read_launch_file(folder)));
-  SlurmNodeFiles files{.host = record->host,
+  const bool is_chosen = record->host.empty() && record->error.empty();
+  SlurmNodeFiles files{.host = is_chosen ? chosen_host(folder, node.id.index, job) : record->host,
+                       .slurm_chose_host = is_chosen,
                        .has_started = has_started(folder),
                        .step_ended = file_exists(step_end_file(folder))};
   if (files.step_ended && !files.has_started)
@@ -439,7 +454,11 @@ Result<std::int64_t> SlurmEngine::submit_job(const Gang& gang) {
                       .time_limit = gang.program.time_left + kJobTimeMargin,
                       .account = TRY(account_of_job(gang)),
                       .asked = gang.slurm.value_or(model::SlurmRequest())};
-  std::set<std::string> partitions;
+  SlurmJobSize size = TRY(slurm_job_size(gang, hosts_));
+  job.cores = size.cores;
+  job.gpus = size.gpus;
+  job.partition = std::move(size.partition);
+  job.excluded = std::move(size.excluded);
   for (const NodePlacement& placement : gang.nodes) {
     const host::LaunchSpec launch = launch_spec(gang, placement, setup_.home);
     if (has_started(launch.node_folder))
@@ -448,21 +467,7 @@ Result<std::int64_t> SlurmEngine::submit_job(const Gang& gang) {
     if (gang.make_checkpoint_folder) TRY(make_folders(launch.checkpoint_folder));
     job.nodes.push_back({placement.index, placement.host, launch.node_folder});
     job.folder = std::filesystem::path(launch.node_folder).parent_path();
-    const auto host = std::ranges::find(hosts_, placement.host, &SlurmHost::name);
-    if (host != hosts_.end()) partitions.insert(host->partition);
-    const int devices = gang.devices_per_node;
-    job.cores = std::max(devices, gang.cores);
-    if (!placement.gpus) continue;
-    job.gpus = devices;
-    if (host != hosts_.end() && host->gpus > 0)
-      job.cores = std::max({1, gang.cores, host->cores * devices / host->gpus});
   }
-  if (partitions.size() > 1)
-    return Error{Code::invalid,
-                 format("its hosts are in several partitions of Slurm ({}), and a job has one: ask "
-                        "for one kind of device by --device-kind",
-                        joined(partitions, ", "))};
-  if (!partitions.empty()) job.partition = *partitions.begin();
   if (job.account) TRY(give_files(*job.account, gang, job));
   TRY(write_file(job_script_file(job.folder), job_script(job, setup_.options)));
   return parse_submitted_job(TRY(setup_.slurm->run(sbatch_command(job, setup_.options))));

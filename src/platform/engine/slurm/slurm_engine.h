@@ -91,7 +91,7 @@ class SlurmEngine : public Engine {
   void read_new_switches(const std::vector<SlurmHost>& hosts);
   void add_node(const model::NodeName& node, const SlurmJob& job, const SlurmStep* step,
                 Jobs& jobs) const;
-  SlurmNodeFiles files_of(const model::NodeName& node);
+  SlurmNodeFiles files_of(const model::NodeName& node, const SlurmJob& job);
   void cancel_duplicate(const SlurmJob& job);
   void publish(Result<Jobs> jobs) LS_EXCLUDES(mutex_);
   void execute_kills() LS_EXCLUDES(mutex_);
@@ -119,8 +119,10 @@ class SlurmEngine : public Engine {
   Deadline young_hosts_ = Deadline::after(Duration(0));  // not before this, even if one failed
   std::map<model::NodeName, std::shared_ptr<const LaunchRecord>> records_;
   std::map<model::NodeName, SlurmNodeFiles> files_;
-  std::vector<std::filesystem::path> ends_;  // that the first node of each running job will write
-  bool old_programs_ = true;                 // they may be there
+  // That the first node of each running job will write at its end, and of each pending one at its
+  // start.
+  std::vector<std::filesystem::path> awaited_;
+  bool old_programs_ = true;        // they may be there
   std::set<model::NodeName> lost_;  // of the last list: they had an agent, and have no step
 
   Mutex mutex_;  // guards what follows

@@ -26,7 +26,7 @@ class FakeSlurm : public SlurmCommands {
     if (command[0] != "sbatch") return std::string();
     for (const std::string& word : command)
       if (word.starts_with("--comment=")) comment_ = word.substr(10);
-    if (accepts_) jobs_ = "7|PENDING|Resources||1|" + comment_ + "\n";
+    if (accepts_) jobs_ = "7|PENDING|Resources||1|N/A|" + comment_ + "\n";
     return answer_;
   }
 
@@ -42,8 +42,13 @@ class FakeSlurm : public SlurmCommands {
   }
   void set_job(const std::string& state, const std::string& steps) {
     const Lock lock(mutex_);
-    jobs_ = "7|" + state + "|None|n1|1|" + comment_ + "\n";
+    jobs_ = "7|" + state + "|None|" + host_ + "|1|N/A|" + comment_ + "\n";
     steps_ = steps;
+  }
+  // Where the job is from now on.
+  void set_host(const std::string& host) {
+    const Lock lock(mutex_);
+    host_ = host;
   }
   void set_hosts(const std::string& lines) {
     const Lock lock(mutex_);
@@ -52,7 +57,7 @@ class FakeSlurm : public SlurmCommands {
   // squeue shows one more job of the attempt.
   void add_job(const std::string& id) {
     const Lock lock(mutex_);
-    jobs_ += id + "|PENDING|Resources||1|" + comment_ + "\n";
+    jobs_ += id + "|PENDING|Resources||1|N/A|" + comment_ + "\n";
   }
   std::ptrdiff_t count(const std::string& program) {
     const Lock lock(mutex_);
@@ -66,7 +71,7 @@ class FakeSlurm : public SlurmCommands {
  private:
   Mutex mutex_;
   std::vector<std::vector<std::string>> calls_;
-  std::string away_, jobs_, steps_, comment_;
+  std::string away_, jobs_, steps_, comment_, host_ = "n1";
   std::string hosts_ = "n1|idle|(null)|4|1000|n1|all|(null)|none\n";
   Result<std::string> answer_ = std::string("7");
   bool accepts_ = true;
@@ -134,6 +139,37 @@ TEST_F(SlurmEngineTest, AGangIsSubmittedOnceAndListedWithSlurmsReason) {
   slurm_->set_job("RUNNING", "7.0|node-0|n1\n");
   EXPECT_TRUE(reaches(*engine, model::NodePhase::present));
   EXPECT_EQ(slurm_->count("sbatch"), 1);
+}
+
+// Slurm chooses the host.
+TEST_F(SlurmEngineTest, AGangWithoutHostsIsOnTheHostThatItsJobGot) {
+  const auto engine = make_engine();
+  Gang gang = gang_of_one();
+  gang.nodes[0].host = gang.nodes[0].address = "";
+  engine->submit(gang);
+  EXPECT_TRUE(reaches(*engine, model::NodePhase::pending, "Resources"));
+  EXPECT_EQ(seen_by(*engine)->host, "");
+  slurm_->set_host("n3");
+  slurm_->set_job("RUNNING", "");
+  EXPECT_TRUE(reaches(*engine, model::NodePhase::starting));
+  EXPECT_EQ(seen_by(*engine)->host, "n3");
+  slurm_->set_host("");
+  slurm_->set_job("NODE_FAIL", "");
+  EXPECT_TRUE(reaches(*engine, model::NodePhase::gone));
+  EXPECT_EQ(seen_by(*engine)->host, "") << "it is no longer of the job, and no script ran";
+}
+
+TEST_F(SlurmEngineTest, TheHostThatTheScriptHasWrittenIsKeptWhenItLeavesTheJob) {
+  const auto engine = make_engine();
+  Gang gang = gang_of_one();
+  gang.nodes[0].host = gang.nodes[0].address = "";
+  engine->submit(gang);
+  EXPECT_TRUE(reaches(*engine, model::NodePhase::pending, "Resources"));
+  ASSERT_TRUE(write_file(step_host_file(host::node_folder(home_, node_)), "n3\n"));
+  slurm_->set_host("");
+  slurm_->set_job("NODE_FAIL", "");
+  EXPECT_TRUE(reaches(*engine, model::NodePhase::gone));
+  EXPECT_EQ(seen_by(*engine)->host, "n3");
 }
 
 TEST_F(SlurmEngineTest, AnotherDaemonFindsTheJobByItsComment) {

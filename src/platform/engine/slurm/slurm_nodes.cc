@@ -22,7 +22,12 @@ constexpr std::array<std::string_view, 11> kEndStates = {
 std::string pending_words(const SlurmJob& job) {
   if (job.state == "CONFIGURING") return format("Slurm prepares the hosts of job {}", job.id);
   if (job.reason.empty() || job.reason == "None") return format("Slurm has queued job {}", job.id);
-  return format("Slurm keeps job {} in its queue: {}", job.id, job.reason);
+  const auto start =
+      job.expected_start
+          ? format("; it expects the start at {}",
+                   text(std::chrono::floor<std::chrono::minutes>(*job.expected_start)))
+          : "";
+  return format("Slurm keeps job {} in its queue: {}{}", job.id, job.reason, start);
 }
 
 const SlurmHost* find_slurm_host(const std::vector<SlurmHost>& hosts, const std::string& name) {
@@ -89,6 +94,7 @@ model::Observation observe_slurm_node(const SlurmJob& job, const SlurmStep* step
                                       const SlurmNodeFiles& files,
                                       const std::vector<SlurmHost>& hosts) {
   model::Observation seen{.handle = format("{}", job.id)};
+  if (files.slurm_chose_host) seen.host = files.host;
   if (is_slurm_job_pending(job)) {
     const SlurmHost* host = find_slurm_host(hosts, files.host);
     if (std::string closed = host ? why_slurm_closed(*host) : ""; !closed.empty()) {

@@ -11,7 +11,8 @@ namespace lockstep::engine {
 
 // From the folder of a node, read before Slurm listed the steps.
 struct SlurmNodeFiles {
-  std::string host;           // on which it was to start; empty: unknown
+  std::string host;  // on which it was to start; empty: unknown
+  bool slurm_chose_host = false;
   bool has_started = false;   // its agent ran
   bool step_ended = false;    // srun has ended
   std::string start_error{};  // what srun printed, if the agent did not run

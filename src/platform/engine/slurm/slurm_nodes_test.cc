@@ -35,6 +35,14 @@ TEST(SlurmNodes, APendingJobHasSlurmsReason) {
   EXPECT_EQ(seen.handle, "7");
 }
 
+TEST(SlurmNodes, APendingJobHasTheStartThatSlurmExpects) {
+  SlurmJob job = job_in("PENDING", "Resources");
+  job.expected_start = Time(std::chrono::seconds(90));
+  EXPECT_EQ(seen_of(job, kNotStarted).reason,
+            "Slurm keeps job 7 in its queue: Resources; it expects the start at "
+            "1970-01-01T00:01:00Z");
+}
+
 TEST(SlurmNodes, APendingNodeWhoseHostIsClosedIsGoneBecauseItsJobNamesThatHost) {
   const auto seen = seen_of(job_in("PENDING", "ReqNodeNotAvail"), kNotStarted, kSecondIsDown);
   EXPECT_EQ(seen.phase, NodePhase::gone);

@@ -103,15 +103,18 @@ std::string_view value_in(std::string_view line, std::string_view name) {
 
 std::vector<SlurmJob> parse_slurm_jobs(std::string_view output) {
   std::vector<SlurmJob> jobs;
-  for_each_row(output, 6, [&](const auto& row) {
+  for_each_row(output, 7, [&](const auto& row) {
     const auto id = whole_of<std::int64_t>(row[0]);
     if (!id) return;
-    jobs.push_back({.id = *id,
-                    .state = std::string(row[1]),
-                    .reason = std::string(row[2]),
-                    .hosts = expand_host_list(row[3]),
-                    .host_count = whole_of<int>(row[4]).value_or(0),
-                    .comment = std::string(row[5])});
+    const auto start = whole_of<std::int64_t>(row[5]);
+    jobs.push_back(
+        {.id = *id,
+         .state = std::string(row[1]),
+         .reason = std::string(row[2]),
+         .hosts = expand_host_list(row[3]),
+         .host_count = whole_of<int>(row[4]).value_or(0),
+         .expected_start = start ? std::optional(Time(std::chrono::seconds(*start))) : std::nullopt,
+         .comment = std::string(row[6])});
   });
   return jobs;
 }

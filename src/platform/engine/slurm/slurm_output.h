@@ -4,15 +4,21 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
+#include "base/units.h"
 
 namespace lockstep::engine {
 
-inline constexpr std::string_view kJobFormat = "%i|%T|%r|%N|%D|%k";
+// Times are seconds since 1970: kSlurmTimeFormat is in the environment of squeue.
+inline constexpr std::string_view kJobFormat = "%i|%T|%r|%N|%D|%S|%k";
+inline constexpr std::pair<std::string_view, std::string_view> kSlurmTimeFormat{"SLURM_TIME_FORMAT",
+                                                                                "%s"};
 inline constexpr std::string_view kStepFormat = "%i|%j|%N";
 inline constexpr std::string_view kHostFormat = "%N|%T|%G|%c|%m|%o|%R|%b|%E";
 
@@ -22,6 +28,7 @@ struct SlurmJob {
   std::string reason;  // why it is in that state, a word such as Resources; "None": no reason
   std::vector<std::string> hosts;  // empty while it is pending; when it completes: those left
   int host_count = 0;
+  std::optional<Time> expected_start{};  // of a pending one, if Slurm has estimated it
   std::string comment;
 };
 

@@ -18,8 +18,8 @@ TEST(SlurmOutput, HostListsWithRangesAndLeadingZerosAreExpanded) {
 TEST(SlurmOutput, JobsAreReadAndWarningsAreLeftOut) {
   const auto jobs = parse_slurm_jobs(
       "squeue: error: a warning\n"
-      "2|PENDING|Resources||2|lockstep 0a:0b:demo/2.1\n"
-      "1|RUNNING|None|n[1-2]|2|a | comment\n");
+      "2|PENDING|Resources||2|1795000000|lockstep 0a:0b:demo/2.1\n"
+      "1|RUNNING|None|n[1-2]|2|N/A|a | comment\n");
   ASSERT_EQ(jobs.size(), 2u);
   EXPECT_EQ(jobs[0].id, 2);
   EXPECT_EQ(jobs[0].state, "PENDING");

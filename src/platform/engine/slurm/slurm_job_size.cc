@@ -1,0 +1,85 @@
+#include "platform/engine/slurm/slurm_job_size.h"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+
+#include "base/format.h"
+
+namespace lockstep::engine {
+namespace {
+
+// The share of the host's cores that belongs to the GPUs of a node.
+int cores_with_gpus(const Gang& gang, const SlurmHost& host) {
+  return std::max({1, gang.cores, host.cores * gang.devices_per_node / host.gpus});
+}
+
+int cores_without_gpus(const Gang& gang) { return std::max(gang.devices_per_node, gang.cores); }
+
+// A host of Slurm that is not listed any more counts as one with as many cores as the node needs.
+Result<SlurmJobSize> size_on_chosen_hosts(const Gang& gang, const std::vector<SlurmHost>& hosts) {
+  SlurmJobSize size;
+  std::set<std::string> partitions;
+  for (const NodePlacement& placement : gang.nodes) {
+    const auto host = std::ranges::find(hosts, placement.host, &SlurmHost::name);
+    if (host != hosts.end()) partitions.insert(host->partition);
+    size.cores = cores_without_gpus(gang);
+    if (!placement.gpus) continue;
+    size.gpus = gang.devices_per_node;
+    if (host != hosts.end() && host->gpus > 0) size.cores = cores_with_gpus(gang, *host);
+  }
+  if (partitions.size() > 1)
+    return Error{Code::invalid,
+                 format("its hosts are in several partitions of Slurm ({}), and a job has one: ask "
+                        "for one kind of device by --device-kind",
+                        joined(partitions, ", "))};
+  if (!partitions.empty()) size.partition = *partitions.begin();
+  return size;
+}
+
+bool is_large_enough(const Gang& gang, const SlurmHost& host) {
+  if (gang.nodes.front().gpus)
+    return host.gpus >= gang.devices_per_node && host.cores >= gang.cores;
+  return host.cores >= cores_without_gpus(gang);
+}
+
+bool is_in(const SlurmHost& host, const std::string& partition) {
+  return host.partition == partition ||
+         std::ranges::find(host.partitions, partition) != host.partitions.end();
+}
+
+bool is_excluded(const Gang& gang, const SlurmHost& host) {
+  return std::ranges::find(gang.excluded_hosts, host.name) != gang.excluded_hosts.end();
+}
+
+SlurmJobSize size_on_any_host(const Gang& gang, const std::vector<SlurmHost>& hosts) {
+  const bool gpus = gang.nodes.front().gpus;
+  SlurmJobSize size{.cores = cores_without_gpus(gang), .gpus = gpus ? gang.devices_per_node : 0};
+  std::optional<std::string> partition;
+  if (gang.slurm) partition = gang.slurm->partition;
+  std::optional<int> least;
+  for (const SlurmHost& host : hosts) {
+    if (is_excluded(gang, host) || !is_large_enough(gang, host)) continue;
+    if (!partition) partition = host.partition;
+    if (!is_in(host, *partition)) continue;
+    if (!gpus) continue;
+    const int cores = cores_with_gpus(gang, host);
+    least = std::min(least.value_or(cores), cores);
+  }
+  size.partition = partition.value_or("");
+  size.cores = least.value_or(size.cores);
+  for (const SlurmHost& host : hosts)
+    if (is_excluded(gang, host) && is_in(host, size.partition)) size.excluded.push_back(host.name);
+  return size;
+}
+
+}  // namespace
+
+bool slurm_places(const Gang& gang) { return gang.nodes.front().host.empty(); }
+
+Result<SlurmJobSize> slurm_job_size(const Gang& gang, const std::vector<SlurmHost>& hosts) {
+  if (slurm_places(gang)) return size_on_any_host(gang, hosts);
+  return size_on_chosen_hosts(gang, hosts);
+}
+
+}  // namespace lockstep::engine
