@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import socket
 import stat
 import subprocess
 import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tests.conftest import wait_until
@@ -81,10 +83,18 @@ PROPERTIES = {
 
 
 class Slurm:
-    """Started by start(); stop() ends all of its processes."""
+    """Started by start(); stop() ends all of its processes. `settings` replaces lines of the
+    configuration, and `hosts` are those whose slurmd starts."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        hosts: Sequence[str] = HOSTS + GPU_HOSTS,
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
         self.folder = folder
+        self.hosts = hosts
+        self.settings = settings or {}
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
         self.environment = {**os.environ, "SLURM_CONF": str(folder / "slurm.conf")}
 
@@ -92,7 +102,7 @@ class Slurm:
         self._configure()
         self.start_munge()
         self.start_controller()
-        for host in HOSTS + GPU_HOSTS:
+        for host in self.hosts:
             self.start_host(host)
         wait_until("every host of Slurm is idle", self._is_idle)
 
@@ -117,6 +127,8 @@ class Slurm:
             nodes=nodes,
             silent_after=SILENT_AFTER,
         )
+        for name, value in self.settings.items():
+            text = re.sub(f"^{name}=.*$", f"{name}={value}", text, flags=re.M)
         (self.folder / "state").mkdir()
         (self.folder / "slurm.conf").write_text(text)
         (self.folder / "topology.conf").write_text(TOPOLOGY)
@@ -158,8 +170,9 @@ class Slurm:
             )
 
     def _is_idle(self) -> bool:
-        states = self.call("sinfo", "-h", "-N", "-p", "all,gpus", "-o", "%t").stdout.split()
-        return states == ["idle"] * len(HOSTS + GPU_HOSTS)
+        wanted = ("-n", ",".join(self.hosts), "-p", "all,gpus")
+        states = self.call("sinfo", "-h", "-N", *wanted, "-o", "%t").stdout.split()
+        return states == ["idle"] * len(self.hosts)
 
     def call(self, *command: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(

@@ -269,6 +269,10 @@ void AgentLoop::collect_ended_ranks() {
   await_own_signal();
   // Signals of these may have been read meanwhile.
   std::ranges::move(processes_.reap(), std::back_inserter(ends));
+  const bool out_of_memory = memory_kills_.increased();
+  for (RankEnd& end : ends)
+    end.out_of_memory =
+        out_of_memory && end.state == model::RankState::killed && end.code == SIGKILL;
   handle(RanksEnded{std::move(ends)});
 }
 

@@ -19,6 +19,7 @@
 #include "platform/agent/ranks/rank_processes.h"
 #include "platform/agent/ranks/rank_streams.h"
 #include "platform/agent/software/software_preparation.h"
+#include "platform/agent/watch/memory_kills.h"
 #include "platform/agent/watch/straggler_watch.h"
 #include "platform/core/model/state.h"
 #include "platform/host/launch_spec.h"
@@ -93,6 +94,7 @@ class AgentLoop {
   std::unique_ptr<HeartbeatSender> heartbeat_sender_;
   std::optional<StragglerWatch> stragglers_;  // while ranks run, on node 0
   FailureNotifier failure_notifier_;
+  MemoryKills memory_kills_ = MemoryKills::of_own_cgroup();
   AgentState state_;
   Deadline next_log_check_ = Deadline::after(Duration(0));  // of the log's size
   // Slurm ends a step by a signal to each of its processes, the agent too.

@@ -43,7 +43,8 @@ struct RestartFailed {
 struct RankEnd {
   int local_rank = 0;
   model::RankState state = model::RankState::exited;
-  int code = 0;  // exit code, or the signal's number when killed
+  int code = 0;                // exit code, or the signal's number when killed
+  bool out_of_memory = false;  // the kernel has ended a process of the node for that meanwhile
 };
 // All ends that the shell found at one moment. Everything that these ranks reported before comes
 // first.

@@ -9,6 +9,8 @@ namespace {
 // An earlier network error in a rank's output does not explain its end.
 constexpr Duration kPrintedFaultCounts = std::chrono::minutes(1);
 
+constexpr auto kOutOfMemory = "out of memory: the kernel ended it";
+
 bool is_running(const model::Rank& rank) { return rank.state == model::RankState::running; }
 
 void reset_fault(model::Rank& rank) {
@@ -42,6 +44,10 @@ void RankRecords::record_end(const RankEnd& end, Duration moment) {
     reset_fault(*rank);
   rank->state = end.state;
   rank->code = end.code;
+  if (end.out_of_memory && !signalled_) {
+    reset_fault(*rank);
+    rank->fault_text = kOutOfMemory;
+  }
   rank->signalled_by_agent = signalled_;
   rank->ended = zero_ + moment;
   progress_watch_.remove_rank(rank->local_rank);

@@ -237,9 +237,9 @@ void Step::handle(const RanksEnded& event) {
     state_.ranks.record_end(end, now_);
     const model::Rank& rank = state_.ranks.at(end.local_rank);
     log(LogLevel::info,
-        format("rank {} {} {}", rank.rank,
+        format("rank {} {} {}{}", rank.rank,
                rank.state == model::RankState::killed ? "was killed by signal" : "exited with",
-               rank.code));
+               rank.code, end.out_of_memory ? ", out of memory" : ""));
     if (model::ended_badly(rank) && state_.phase == Phase::running && !state_.has_logged_failure) {
       state_.has_logged_failure = true;
       add(LogLastLines{end.local_rank});

@@ -336,6 +336,16 @@ TEST_F(AgentStep, TheLastLinesOfTheFirstRankThatFailsAreLogged) {
   EXPECT_THAT(logged_ranks, ElementsAre(1));
 }
 
+TEST_F(AgentStep, ARankThatTheKernelEndedForMemorySaysSo) {
+  start();
+  handle(FaultPrinted{1, report::Fault::connection_lost, "Connection closed by peer"});
+  handle(RanksEnded{{{1, RankState::killed, SIGKILL, /*out_of_memory=*/true}}});
+  EXPECT_EQ(rank(1).fault, report::Fault::none);
+  EXPECT_EQ(rank(1).fault_text, "out of memory: the kernel ended it");
+  handle(RanksEnded{{{0, RankState::killed, SIGKILL}}});
+  EXPECT_EQ(rank(0).fault_text, "");
+}
+
 TEST_F(AgentStep, ARankThatEndsWellIsNotLogged) {
   start();
   handle(RanksEnded{{{0, RankState::exited, 0}, {1, RankState::exited, 0}}});

@@ -34,7 +34,7 @@ constexpr std::size_t kStartErrorMax = 2000;
 // The end of the file, where srun says why it failed.
 std::string tail_of(const std::filesystem::path& file) {
   const std::string text = read_file(file).value_or("");
-  return slurm_error_words(text.substr(text.size() - std::min(text.size(), kStartErrorMax)));
+  return text.substr(text.size() - std::min(text.size(), kStartErrorMax));
 }
 
 std::string own_user() { return format("{}", ::geteuid()); }
@@ -251,7 +251,9 @@ void SlurmEngine::read_files(const OwnJobs& jobs) {
       const model::NodeName node{attempt.generation, {attempt.id, index}};
       files_[node] = files_of(node, job);
     }
-  std::erase_if(records_, [&](const auto& entry) { return !files_.contains(entry.first); });
+  const auto is_old = [&](const auto& entry) { return !files_.contains(entry.first); };
+  std::erase_if(records_, is_old);
+  std::erase_if(step_outputs_, is_old);
 }
 
 // By the job and the name of the step. Without a job that runs, there are none.
@@ -338,8 +340,12 @@ SlurmNodeFiles SlurmEngine::files_of(const model::NodeName& node, const SlurmJob
                        .slurm_chose_host = is_chosen,
                        .has_started = has_started(folder),
                        .step_ended = file_exists(step_end_file(folder))};
-  if (files.step_ended && !files.has_started)
-    files.start_error = tail_of(host::NodeFiles{folder}.agent_log());
+  if (!files.step_ended) return files;
+  // Written by srun and slurmstepd before the end of the step, so it is read once.
+  const auto [end, is_new] = step_outputs_.try_emplace(node);
+  if (is_new) end->second = tail_of(host::NodeFiles{folder}.agent_log());
+  if (!files.has_started) files.start_error = slurm_error_words(end->second);
+  files.out_of_memory = tells_out_of_memory(end->second);
   return files;
 }
 

@@ -119,6 +119,7 @@ class SlurmEngine : public Engine {
   Deadline young_hosts_ = Deadline::after(Duration(0));  // not before this, even if one failed
   std::map<model::NodeName, std::shared_ptr<const LaunchRecord>> records_;
   std::map<model::NodeName, SlurmNodeFiles> files_;
+  std::map<model::NodeName, std::string> step_outputs_;  // the ends of those of ended steps
   // That the first node of each running job will write at its end, and of each pending one at its
   // start.
   std::vector<std::filesystem::path> awaited_;

@@ -13,11 +13,42 @@ namespace {
 using model::EndBlame;
 using model::NodePhase;
 
-constexpr std::array<std::string_view, 6> kPendingStates = {
-    "PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT"};
+constexpr std::array<std::string_view, 7> kPendingStates = {
+    "PENDING",     "CONFIGURING",  "REQUEUED",     "REQUEUE_HOLD",
+    "REQUEUE_FED", "SPECIAL_EXIT", "RESV_DEL_HOLD"};
 constexpr std::array<std::string_view, 11> kEndStates = {
     "COMPLETED", "FAILED",   "CANCELLED", "TIMEOUT",       "NODE_FAIL",    "PREEMPTED",
     "BOOT_FAIL", "DEADLINE", "REVOKED",   "OUT_OF_MEMORY", "LAUNCH_FAILED"};
+
+// The words of srun for a step, of its slurmstepd with cgroups, and of the one that measures steps
+// itself (OverMemoryKill).
+constexpr std::array<std::string_view, 4> kMemoryWords = {
+    "Out Of Memory", "oom-kill event", "exceeded memory limit", "Exceeded job memory limit"};
+
+// Limits of Slurm's accounting, by a part of the reason. The first that fits counts.
+struct LimitWords {
+  std::string_view begin, part;
+  std::string_view explanation;
+};
+constexpr std::array<LimitWords, 9> kLimits = {
+    {{"", "PerJob", "the run asks for more than this limit of its account or QOS: it never starts"},
+     {"", "PerNode",
+      "the run asks for more on a host than this limit of its account or QOS: it never starts"},
+     {"PartitionNodeLimit", "", "the run asks for more hosts than the partition allows"},
+     {"PartitionTimeLimit", "", "the run asks for more time than the partition allows"},
+     {"QOSGrp", "", "the jobs of its QOS together have reached a limit"},
+     {"AssocGrp", "", "the jobs of its account together have reached a limit"},
+     {"", "PerUser", "the jobs of its user together have reached a limit"},
+     {"", "PerAccount", "the jobs of its account together have reached a limit"},
+     {"AssocMaxJobsLimit", "", "the jobs of its account together have reached a limit"}}};
+
+// "QOSGrpGRES", or "QOSGrpGRES (the jobs of its QOS together have reached a limit)".
+std::string explained(const std::string& reason) {
+  for (const LimitWords& limit : kLimits)
+    if (reason.starts_with(limit.begin) && reason.find(limit.part) != std::string::npos)
+      return format("{} ({})", reason, limit.explanation);
+  return reason;
+}
 
 std::string pending_words(const SlurmJob& job) {
   if (job.state == "CONFIGURING") return format("Slurm prepares the hosts of job {}", job.id);
@@ -27,7 +58,7 @@ std::string pending_words(const SlurmJob& job) {
           ? format("; it expects the start at {}",
                    text(std::chrono::floor<std::chrono::minutes>(*job.expected_start)))
           : "";
-  return format("Slurm keeps job {} in its queue: {}{}", job.id, job.reason, start);
+  return format("Slurm keeps job {} in its queue: {}{}", job.id, explained(job.reason), start);
 }
 
 const SlurmHost* find_slurm_host(const std::vector<SlurmHost>& hosts, const std::string& name) {
@@ -59,8 +90,11 @@ End end_in_words(const SlurmJob& job, const SlurmNodeFiles& files,
     return {format("Slurm preempted job {}", job.id), EndBlame::preemption};
   if (job.state == "BOOT_FAIL")
     return {format("a host of Slurm's job {} did not boot", job.id), EndBlame::host};
-  if (job.state == "OUT_OF_MEMORY")
-    return {format("Slurm ended job {}: it used more memory than it was given", job.id)};
+  if (job.state == "OUT_OF_MEMORY" || files.out_of_memory)
+    return {
+        format("out of memory: Slurm's job {} used more than it was given; ask for more with "
+               "`needs: memory`, or use less",
+               job.id)};
   if (job.state == "TIMEOUT" || job.state == "DEADLINE")
     return {format("Slurm ended job {} at its time limit", job.id)};
   if (job.state == "CANCELLED" || job.state == "REVOKED")
@@ -81,6 +115,12 @@ End end_of(const SlurmJob& job, const SlurmNodeFiles& files, const std::vector<S
 }
 
 }  // namespace
+
+bool tells_out_of_memory(std::string_view output) {
+  return std::ranges::any_of(kMemoryWords, [&](std::string_view words) {
+    return output.find(words) != std::string_view::npos;
+  });
+}
 
 bool is_slurm_job_pending(const SlurmJob& job) {
   return std::ranges::find(kPendingStates, job.state) != kPendingStates.end();

@@ -97,10 +97,47 @@ TEST(SlurmNodes, PreemptionIsNoFaultOfAHost) {
 
 TEST(SlurmNodes, EachEndOfAJobHasAReasonInWords) {
   EXPECT_EQ(seen_of(job_in("OUT_OF_MEMORY"), kStarted).reason,
-            "Slurm ended job 7: it used more memory than it was given");
+            "out of memory: Slurm's job 7 used more than it was given; ask for more with `needs: "
+            "memory`, or use less");
   EXPECT_EQ(seen_of(job_in("TIMEOUT"), kStarted).reason, "Slurm ended job 7 at its time limit");
   EXPECT_EQ(seen_of(job_in("CANCELLED"), kStarted).reason, "Slurm's job 7 was cancelled");
   EXPECT_EQ(seen_of(job_in("COMPLETED"), kStarted).reason, "");
+}
+
+// Recorded from Slurm 22.05.8: the last one with JobAcctGatherParams=OverMemoryKill.
+TEST(SlurmNodes, TheOutputOfAStepTellsThatItUsedTooMuchMemory) {
+  for (const char* words :
+       {"srun: error: n1: task 0: Out Of Memory\n",
+        "slurmstepd-n1: error: Detected 1 oom-kill event(s) in StepId=1.0. Some of your processes "
+        "may have been killed by the cgroup out-of-memory handler.\n",
+        "slurmstepd-n1: error: StepId=1.0 exceeded memory limit (151580672 > 104857600), being "
+        "killed\n"})
+    EXPECT_TRUE(tells_out_of_memory(words)) << words;
+  EXPECT_FALSE(tells_out_of_memory("srun: error: n1: task 0: Killed\n"));
+  SlurmNodeFiles files = kStarted;
+  files.step_ended = files.out_of_memory = true;
+  const auto seen = seen_of(job_in("RUNNING"), files);
+  EXPECT_EQ(seen.phase, NodePhase::gone);
+  EXPECT_TRUE(seen.reason.starts_with("out of memory: Slurm's job 7")) << seen.reason;
+}
+
+TEST(SlurmNodes, ALimitThatKeepsAJobWaitingIsExplained) {
+  const auto reason_of = [](const char* reason) {
+    return seen_of(job_in("PENDING", reason), kNotStarted).reason;
+  };
+  EXPECT_EQ(reason_of("QOSGrpGRES"),
+            "Slurm keeps job 7 in its queue: QOSGrpGRES (the jobs of its QOS together have reached "
+            "a limit)");
+  for (const auto& [reason, words] : {std::pair("AssocGrpCpuLimit", "of its account together"),
+                                      {"QOSMaxJobsPerUserLimit", "of its user together"},
+                                      {"MaxGRESPerAccount", "of its account together"},
+                                      {"QOSMaxGRESPerJob", "it never starts"},
+                                      {"AssocMaxWallDurationPerJobLimit", "it never starts"},
+                                      {"QOSMaxCpuPerNode", "on a host"},
+                                      {"PartitionTimeLimit", "more time than the partition"}})
+    EXPECT_NE(reason_of(reason).find(words), std::string::npos) << reason_of(reason);
+  EXPECT_EQ(reason_of("ReqNodeNotAvail, UnavailableNodes:n1"),
+            "Slurm keeps job 7 in its queue: ReqNodeNotAvail, UnavailableNodes:n1");
 }
 
 TEST(SlurmNodes, AnAgentThatDidNotStartHasTheWordsOfSrun) {

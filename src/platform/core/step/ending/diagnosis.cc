@@ -132,6 +132,11 @@ std::string describe_end(const model::Rank& rank) {
                                                 : format("failed with code {}", rank.code);
 }
 
+// ": " and the fault text, if there is any.
+std::string fault_text_suffix(const model::Rank& rank) {
+  return rank.fault_text.empty() ? "" : ": " + one_line(rank.fault_text);
+}
+
 AttemptDiagnosis end_of(const NodeRank& node_rank) {
   const auto& [node, rank] = node_rank;
   const auto who = describe_location(*node, *rank);
@@ -139,7 +144,8 @@ AttemptDiagnosis end_of(const NodeRank& node_rank) {
     return {.cause = model::Cause::user_exit,
             .reason = format("{} exited with code {}", who, rank->code)};
   return {.cause = model::Cause::rank_lost,
-          .reason = format("{} was killed by {}", who, signal_name(rank->code)),
+          .reason = format("{} was killed by {}{}", who, signal_name(rank->code),
+                           rank->fault == report::Fault::none ? fault_text_suffix(*rank) : ""),
           .is_independent = !exited_or_aborted(*rank),
           .kill = RankKill{rank->rank, rank->code, rank->step}};
 }
@@ -158,11 +164,6 @@ AttemptDiagnosis hang_of(const NodeRank& node_rank, bool stalled, Duration hang_
 
 std::string describe_node_rank(const NodeRank& node_rank) {
   return describe_location(*node_rank.node, *node_rank.rank);
-}
-
-// ": " and the fault text, if there is any.
-std::string fault_text_suffix(const model::Rank& rank) {
-  return rank.fault_text.empty() ? "" : ": " + one_line(rank.fault_text);
 }
 
 std::optional<NodeRank> find_rank(const NodeRanks& ranks, int number) {

@@ -98,6 +98,14 @@ TEST_F(VerdictTest, WhoWasKilledIsToBlameOnceTheOthersCannotGoOn) {
   EXPECT_EQ(verdict_where_others_go_on().cause, model::Cause::rank_lost);
 }
 
+TEST_F(VerdictTest, ARankThatWasKilledForMemorySaysSo) {
+  end(1, model::RankState::killed, SIGKILL, seconds(-9));
+  rank(1).fault_text = "out of memory: the kernel ended it";
+  EXPECT_EQ(verdict().cause, model::Cause::rank_lost);
+  EXPECT_THAT(verdict().reason, HasSubstr("SIGKILL"));
+  EXPECT_THAT(verdict().reason, HasSubstr(": out of memory: the kernel ended it"));
+}
+
 TEST_F(VerdictTest, NobodyIsToBlameWhileAllRunOrEndWell) {
   end(0, model::RankState::exited, 0, seconds(-5));
   rank(1).activity =
