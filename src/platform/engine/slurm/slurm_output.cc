@@ -206,8 +206,8 @@ bool is_slurm_host_down(const SlurmHost& host) {
 }
 
 std::string why_slurm_closed(const SlurmHost& host) {
-  static constexpr std::array<std::string_view, 9> kClosed = {
-      "down", "drain", "fail", "maint", "unk", "inval", "future", "reboot", "blocked"};
+  static constexpr std::array<std::string_view, 10> kClosed = {
+      "down", "drain", "fail", "maint", "unk", "inval", "future", "reboot", "blocked", "external"};
   const bool is_closed =
       std::ranges::any_of(kClosed, [&](auto word) { return host.state.starts_with(word); });
   if (!is_closed && host.flags.find_first_of("*$^") == std::string::npos) return "";
