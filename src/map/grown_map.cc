@@ -28,17 +28,27 @@ Pod& pod_like(std::vector<Pod>& pods, const Pod& before) {
   return pods.back();
 }
 
-void keep_devices(const ClusterMap& before, ClusterMap& seen) {
+bool has_gpu(const Host& host) {
+  return std::ranges::any_of(devices(host),
+                             [](const Device* device) { return device->kind == DeviceKind::gpu; });
+}
+
+void keep_devices(const ClusterMap& before, ClusterMap& seen,
+                  const std::function<bool(const std::string& host)>& is_used) {
   for (Pod& pod : seen.pods)
     for (Leaf& leaf : pod.leaves)
-      for (Host& host : leaf.hosts)
-        if (const Host* old = find_host(before, host.id)) host.islands = old->islands;
+      for (Host& host : leaf.hosts) {
+        const Host* old = find_host(before, host.id);
+        if (!old || old->islands == host.islands) continue;
+        if ((has_gpu(*old) && !has_gpu(host)) || is_used(host.id)) host.islands = old->islands;
+      }
 }
 
 }  // namespace
 
-ClusterMap grown_map(const ClusterMap& before, ClusterMap seen) {
-  keep_devices(before, seen);
+ClusterMap grown_map(const ClusterMap& before, ClusterMap seen,
+                     const std::function<bool(const std::string& host)>& is_used) {
+  keep_devices(before, seen, is_used);
   std::set<std::string> names;
   for (const Host* host : hosts(seen)) names.insert(host->id);
   for (const Pod& pod : before.pods)

@@ -37,10 +37,10 @@ class PodCluster(Cluster):
         devices = {"nvidia.com/gpu": str(DEVICES), "rdma/hca": "1"}
         return Kubelet(self.api, name, self.folder, devices).__enter__()
 
-    def start(self) -> None:
-        words = ["--engine", "k8s", "--kubeconfig", str(self.api.kubeconfig)]
+    def start(self, *more: str, engines: str = "k8s") -> None:
+        words = ["--engine", engines, "--kubeconfig", str(self.api.kubeconfig)]
         words += ["--namespace", self.namespace, "--agent-image", "lockstep", "--image", "any"]
-        self.ok("serve", *words, "--port", str(self.port), "--detach")
+        self.ok("serve", *words, *more, "--port", str(self.port), "--detach")
 
     def pods(self, run: str) -> list[Object]:
         """Those of its attempts, in the order of their names."""

@@ -71,11 +71,12 @@ struct DaemonContext {
   store::HistoryFile history;
   host::HomeIdentity home_place;
   insight::Insight insight{*database};
-  // Instead of the local one:
+  // Those besides the local one, as far as they are used, and the hosts that they see:
   std::unique_ptr<engine::HostsEngine> hosts_engine{};
   std::unique_ptr<engine::SlurmEngine> slurm_engine{};
   std::unique_ptr<engine::K8sEngine> k8s_engine{};
-  std::unique_ptr<engine::CompositeEngine> several_engines{};  // the local one, and that of Slurm
+  map::ClusterMap slurm_hosts{}, k8s_nodes{};
+  std::unique_ptr<engine::CompositeEngine> several_engines{};  // if several are used
   std::filesystem::path node_home{};                           // with the folders of nodes
   std::unique_ptr<server::UploadStore> uploads{};
 
@@ -131,18 +132,6 @@ Result<DaemonContext> open_context(const host::Home& home, const ServeConfig& se
                        .node_home = home.folder};
 }
 
-// This machine and the hosts of Slurm, in one map. All folders of nodes are in the shared one.
-Result<void> join_engines(DaemonContext& ground, const host::Home& home,
-                          map::ClusterMap slurm_hosts) {
-  ground.local_engine = TRY(engine::LocalEngine::open(TRY(engine::AgentProgram::own()), home.folder,
-                                                      {}, ground.node_home));
-  ground.several_engines =
-      TRY(engine::CompositeEngine::create({{*ground.local_engine, std::move(ground.map)},
-                                           {*ground.slurm_engine, std::move(slurm_hosts)}}));
-  ground.map = ground.several_engines->map();
-  return {};
-}
-
 // As root: only accounts that this machine's own file allows.
 engine::AccountOf slurm_accounts() {
   if (::geteuid() != 0) return {};
@@ -162,16 +151,18 @@ Result<void> open_slurm(DaemonContext& ground, const host::Home& home, const Ser
       .account = served.slurm_account.value_or(""),
       .more = served.slurm_options.value_or(std::vector<std::string>()),
       .program = TRY(engine::share_own_program(ground.node_home))};
-  map::ClusterMap map = TRY(remembered_map(engine::discover_slurm(*slurm, options.partitions),
-                                           home.folder / "slurm-map.yaml", "Slurm"));
+  ground.slurm_hosts = TRY(remembered_map(engine::discover_slurm(*slurm, options.partitions),
+                                          home.folder / "slurm-map.yaml", "Slurm"));
   ground.slurm_engine = std::make_unique<engine::SlurmEngine>(
       engine::SlurmEngine::Setup{.slurm = slurm,
                                  .clock = ground.clock,
                                  .options = std::move(options),
                                  .account_of = slurm_accounts(),
                                  .home = ground.node_home});
-  if (uses_this_machine(served)) return join_engines(ground, home, std::move(map));
-  ground.map = std::move(map);
+  // Then all folders of nodes are in the shared one.
+  if (uses_this_machine(served))
+    ground.local_engine = TRY(engine::LocalEngine::open(TRY(engine::AgentProgram::own()),
+                                                        home.folder, {}, ground.node_home));
   return {};
 }
 
@@ -189,27 +180,63 @@ Result<std::unique_ptr<engine::HostsEngine>> make_hosts_engine(const DaemonConte
   return std::make_unique<engine::HostsEngine>(std::move(setup));
 }
 
-// Those besides the local one, which is open.
-Result<void> open_engines(DaemonContext& ground, const host::Home& home, const ServeConfig& served,
-                          const model::Settings& settings) {
-  if (hosts_join(served)) ground.hosts_engine = TRY(make_hosts_engine(ground, served, settings));
-  if (uses_slurm(served)) TRY(open_slurm(ground, home, served));
-  if (!uses_k8s(served)) return {};
+Result<void> open_pods(DaemonContext& ground, const host::Home& home, const ServeConfig& served,
+                       const model::Settings& settings) {
   K8sCluster cluster = TRY(open_k8s({.installation = ground.local_engine->installation(),
                                      .home = home,
                                      .keys = ground.keys,
                                      .served = served,
                                      .settings = settings,
                                      .clock = ground.clock}));
-  ground.map = std::move(cluster.map);
+  ground.k8s_nodes = std::move(cluster.map);
   ground.k8s_engine = std::move(cluster.engine);
   return {};
 }
 
+// In the order in which the operator names them. Hosts that join are on no map of their engine.
+std::vector<engine::CompositeEngine::Part> parts_of(DaemonContext& ground,
+                                                    const ServeConfig& served) {
+  std::vector<engine::CompositeEngine::Part> parts;
+  for (const std::string& name : engine_names(served)) {
+    if (name == ground.local_engine->name())
+      parts.push_back({*ground.local_engine, std::move(ground.map)});
+    else if (ground.slurm_engine && name == ground.slurm_engine->name())
+      parts.push_back({*ground.slurm_engine, std::move(ground.slurm_hosts)});
+    else if (ground.k8s_engine && name == ground.k8s_engine->name())
+      parts.push_back({*ground.k8s_engine, std::move(ground.k8s_nodes)});
+    else if (ground.hosts_engine)
+      parts.push_back({*ground.hosts_engine, {}, /*hosts_join=*/true});
+  }
+  return parts;
+}
+
+// Those besides the local one, which is open.
+Result<void> open_engines(DaemonContext& ground, const host::Home& home, const ServeConfig& served,
+                          const model::Settings& settings) {
+  if (hosts_join(served)) ground.hosts_engine = TRY(make_hosts_engine(ground, served, settings));
+  if (uses_slurm(served)) TRY(open_slurm(ground, home, served));
+  if (uses_k8s(served)) TRY(open_pods(ground, home, served, settings));
+  if (engine_names(served).size() > 1) {
+    ground.several_engines = TRY(engine::CompositeEngine::create(parts_of(ground, served)));
+    ground.map = ground.several_engines->map();
+  } else if (ground.slurm_engine) {
+    ground.map = std::move(ground.slurm_hosts);
+  } else if (ground.k8s_engine) {
+    ground.map = std::move(ground.k8s_nodes);
+  }
+  return {};
+}
+
+// Where checkpoints of runs that name no folder are, on all hosts alike. Empty: below the home of
+// each node. With Slurm the daemon's own files of runs are there, too.
+std::filesystem::path shared_folder_of_runs(const DaemonContext& ground,
+                                            const ServeConfig& served) {
+  if (!served.shared || (!hosts_join(served) && !uses_k8s(served))) return {};
+  return ground.slurm_engine ? ground.node_home : host::shared_checkpoints(*served.shared);
+}
+
 controller::ControllerSetup controller_setup(DaemonContext& ground, const ServeConfig& served,
                                              const model::Settings& settings) {
-  const bool has_shared_checkpoints =
-      (hosts_join(served) || uses_k8s(served)) && served.shared.has_value();
   return {.store = ground.store,
           .history = ground.history,
           .engine = ground.engine(),
@@ -223,8 +250,7 @@ controller::ControllerSetup controller_setup(DaemonContext& ground, const ServeC
           .home_is_copy = ground.home_place == host::HomeIdentity::copied,
           .hosts_make_map = ground.hosts_engine != nullptr,
           .engine_places = shares_slurm(served),
-          .shared = has_shared_checkpoints ? host::shared_checkpoints(*served.shared)
-                                           : std::filesystem::path()};
+          .shared = shared_folder_of_runs(ground, served)};
 }
 
 server::JanitorSetup janitor_setup(DaemonContext& ground, const controller::Controller& controller,

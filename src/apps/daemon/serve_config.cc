@@ -75,14 +75,6 @@ Result<void> check_engine_names(const std::vector<std::string>& names) {
                  name)};
     if (std::ranges::count(names, name) > 1)
       return Error{Code::invalid, format("--engine {} is given twice", name)};
-    if (name == "hosts" && names.size() > 1)
-      return Error{Code::invalid,
-                   "--engine hosts: the engine of machines that join works alone; join this "
-                   "machine with `lockstep host join`, or start another daemon for the others"};
-    if (name == "k8s" && names.size() > 1)
-      return Error{Code::invalid,
-                   "--engine k8s: the engine of Kubernetes works alone; start another daemon for "
-                   "the others"};
   }
   return {};
 }
@@ -175,7 +167,8 @@ bool shares_slurm(const ServeConfig& served) { return served.slurm_shared.value_
 bool uses_k8s(const ServeConfig& served) { return has_engine(served, "k8s"); }
 
 Result<void> check_engines(const ServeConfig& served) {
-  TRY(check_engine_names(engine_names(served)));
+  const auto names = engine_names(served);
+  TRY(check_engine_names(names));
   const bool is_slurm = uses_slurm(served), is_k8s = uses_k8s(served);
   if (!hosts_join(served) && !is_slurm && !is_k8s && served.shared)
     return Error{Code::invalid, "--shared is for --engine hosts, slurm and k8s"};
@@ -194,6 +187,10 @@ Result<void> check_engines(const ServeConfig& served) {
     return Error{Code::invalid,
                  "--engine slurm needs --shared FOLDER: a folder that this machine and all hosts "
                  "of Slurm share"};
+  if (names.size() > 1 && !served.shared)
+    return Error{Code::invalid,
+                 "several engines need --shared FOLDER: a folder that this machine and all hosts "
+                 "share, because the next attempt of a run may start on another engine"};
   if (uses_this_machine(served) || (served.hosts.empty() && served.map_file.empty())) return {};
   return Error{Code::invalid,
                is_slurm ? "--engine slurm has the hosts of Slurm: leave out --hosts and --map"
@@ -202,7 +199,6 @@ Result<void> check_engines(const ServeConfig& served) {
 }
 
 Result<map::ClusterMap> cluster_map(const ServeConfig& served) {
-  if (hosts_join(served)) return map::ClusterMap{};
   if (!served.map_file.empty()) return map_of_file(served.map_file);
   map::ClusterMap machine = TRY(map::discover_local());
   if (served.hosts.empty()) return machine;

@@ -1,6 +1,7 @@
 #include "platform/controller/controller.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <type_traits>
 #include <utility>
@@ -19,6 +20,7 @@
 #include "platform/core/step/ending/removal.h"
 #include "platform/core/step/ending/silence.h"
 #include "platform/core/step/handlers/draft.h"
+#include "platform/core/step/handlers/host_facts.h"
 #include "platform/host/node_files.h"
 
 namespace lockstep::controller {
@@ -89,19 +91,36 @@ void for_each_live_node(const model::State& state, Visit&& visit) {
       if (node->state != model::NodeState::released) visit(state.attempts.at(attempt), *node);
 }
 
+void log_dropped_hosts(const std::vector<std::string>& hosts) {
+  for (const std::string& host : hosts)
+    LS_LOG(warning, "the host {} of another engine is ignored: one of this name has joined", host);
+}
+
 // Rows of hosts that were damaged or changed by hand must not reach the scheduler.
 Result<map::ClusterMap> map_at_start(const ControllerSetup& setup, const model::State& state) {
   if (!setup.hosts_make_map) {
     TRY(map::check(setup.map));
     return setup.map;
   }
-  map::ClusterMap map = model::map_of_hosts(state.hosts, setup.map);
+  map::ClusterMap others = setup.map;
+  log_dropped_hosts(model::drop_hosts_that_joined(others, state.hosts));
+  map::ClusterMap map = model::map_of_hosts(state.hosts, others);
   if (state.measured) map.measured = state.measured->measured;
   if (map.pods.empty()) return map;
   if (auto checked = map::check(map); !checked)
     return Error{Code::corrupt,
                  format("the store has hosts that make no map: {}", checked.error().message)};
   return map;
+}
+
+void log_changed_hosts(const map::ClusterMap& before, const map::ClusterMap& now) {
+  LS_LOG(info, "the map has {} hosts now, it had {}", map::hosts(now).size(),
+         map::hosts(before).size());
+  for (const map::Host* host : map::hosts(now))
+    if (const map::Host* old = map::find_host(before, host->id);
+        old && old->islands != host->islands)
+      LS_LOG(info, "host {} has {} devices now, it had {}", host->id, map::device_count(*host),
+             map::device_count(*old));
 }
 
 std::string costs_text(const map::ClusterMap& map) {
@@ -257,14 +276,26 @@ Result<void> Controller::update_hosts(const engine::EngineList& listed) {
   return {};
 }
 
-// Hosts that are new at the engine. Its map is the same object until it changes.
+// Hosts that are new at the engine, and devices that have changed. Its map is the same object until
+// it changes. A host whose devices are used takes its new ones later.
 void Controller::update_map(const engine::EngineList& listed) {
-  if (!listed.map || listed.map == seen_map_) return;
+  const step::Draft draft(state(), setup_.clock.now());
+  const auto is_used = [&](const std::string& host) {
+    return step::user_of_host(draft, host).has_value();
+  };
+  const bool is_free = std::ranges::any_of(awaited_hosts_, std::not_fn(is_used));
+  if (!listed.map || (listed.map == seen_map_ && !is_free)) return;
   seen_map_ = listed.map;
-  map::ClusterMap grown = map::grown_map(state().map, *listed.map);
+  map::ClusterMap seen = *listed.map;
+  if (state().hosts_make_map) log_dropped_hosts(model::drop_hosts_that_joined(seen, state().hosts));
+  awaited_hosts_.clear();
+  map::ClusterMap grown = map::grown_map(state().map, seen, [&](const std::string& host) {
+    if (!is_used(host)) return false;
+    awaited_hosts_.push_back(host);
+    return true;
+  });
   if (grown == state().map) return;
-  LS_LOG(info, "the map has {} hosts now, it had {}", map::hosts(grown).size(),
-         map::hosts(state().map).size());
+  log_changed_hosts(state().map, grown);
   decider_.set_map(std::move(grown));
   costs_ = costs_text(state().map);
 }

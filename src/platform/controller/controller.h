@@ -206,6 +206,7 @@ class Controller {
   std::optional<Duration>
       store_refused_at_;  // when the store last refused a change; none: it accepts changes
   std::shared_ptr<const map::ClusterMap> seen_map_;  // of the last list; null: none
+  std::vector<std::string> awaited_hosts_;           // whose new devices wait until none is used
   RateLimitedLog problem_log_;
 };
 

@@ -272,6 +272,28 @@ TEST_F(ControllerTest, AHostThatIsNewAtTheEngineTakesRunsAtOnce) {
   EXPECT_EQ(controller_->state().nodes.at(nodes(next)[0]).host, "new");
 }
 
+TEST_F(ControllerTest, NewDevicesOfAHostCountOnceNoRunUsesIt) {
+  const map::ClusterMap before = controller_->state().map;
+  const map::Host& host = before.pods[0].leaves[0].hosts[0];
+  map::ClusterMap seen = before;
+  auto& devices = seen.pods[0].leaves[0].hosts[0].islands[0].devices;
+  devices.push_back(devices.back());
+  devices.back().number = 99;
+  const auto count = [&] {
+    return map::device_count(*map::find_host(controller_->state().map, host.id));
+  };
+  const std::size_t old = count();
+  const model::RunId whole = controller_->submit(spec_of(2, 2), {}).value();  // all hosts
+  engine_.map = std::make_shared<const map::ClusterMap>(seen);
+  tick();
+  tick();
+  EXPECT_EQ(count(), old);
+  ASSERT_TRUE(controller_->stop(whole, ""));
+  engine_.there.clear();
+  for (int i = 0; i < 20 && count() == old; ++i) tick();
+  EXPECT_EQ(count(), old + 1);
+}
+
 TEST_F(ControllerTest, LaunchesNameNoIslandsOfAHostThatHasOne) {
   map::ClusterMap map = two_hosts();
   for (map::Host& host : map.pods[0].leaves[0].hosts) {

@@ -118,6 +118,7 @@ engine::Gang gang_of(const model::State& state, const model::Attempt& attempt,
                     .devices_per_node = spec.devices,
                     .make_checkpoint_folder = spec.checkpoint_folder.empty(),
                     .nodes = {},
+                    .engine = attempt.engine,
                     .slurm = spec.slurm,
                     .cores = spec.needs.cores,
                     .memory = spec.needs.memory};

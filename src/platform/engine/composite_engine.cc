@@ -14,15 +14,26 @@
 namespace lockstep::engine {
 namespace {
 
-void add_part(EngineList&& part, const std::set<std::string>& hosts, EngineList& all) {
-  for (const std::string& host : hosts)
-    if (std::string reason = part.why_unavailable(host); !reason.empty())
-      all.unavailable.emplace(host, std::move(reason));
+void add_common_fields(EngineList&& part, EngineList& all) {
   std::ranges::move(part.nodes, std::back_inserter(all.nodes));
   all.silent.merge(part.silent);
   all.unfit.merge(part.unfit);
 }
 
+void add_part(EngineList&& part, const std::set<std::string>& hosts, EngineList& all) {
+  for (const std::string& host : hosts)
+    if (std::string reason = part.why_unavailable(host); !reason.empty())
+      all.unavailable.emplace(host, std::move(reason));
+  add_common_fields(std::move(part), all);
+}
+
+// Only its list tells which hosts it has: those that have called.
+void add_joined_hosts(EngineList&& part, EngineList& all) {
+  all.unavailable.merge(part.unavailable);
+  if (!all.answered) all.answered.emplace();
+  if (part.answered) all.answered->merge(*part.answered);
+  add_common_fields(std::move(part), all);
+}
 }  // namespace
 
 Result<std::unique_ptr<CompositeEngine>> CompositeEngine::create(std::vector<Part> parts) {
@@ -56,7 +67,9 @@ void CompositeEngine::update_map(Member& member,
                                  const std::shared_ptr<const map::ClusterMap>& seen) {
   if (!seen || seen == member.seen) return;
   member.seen = seen;
-  member.part.map = map::grown_map(member.part.map, *seen);
+  // The controller decides which devices count.
+  member.part.map =
+      map::grown_map(member.part.map, *seen, [](const std::string&) { return false; });
   drop_hosts_of_others(member);
   const auto joint = join_maps();
   LS_CHECK(joint);
@@ -78,8 +91,11 @@ void CompositeEngine::drop_hosts_of_others(Member& member) const {
 void CompositeEngine::submit(Gang gang) {
   LS_CHECK(!gang.nodes.empty());
   const std::string& host = gang.nodes.front().host;
-  for (const Member& member : members_)
-    if (member.hosts.contains(host)) return member.part.engine.submit(std::move(gang));
+  for (const Member& member : members_) {
+    const bool is_named = gang.engine == member.part.engine.name();
+    if (member.part.hosts_join ? is_named : member.hosts.contains(host))
+      return member.part.engine.submit(std::move(gang));
+  }
   LS_LOG(warning, "{} does not start: no engine has the host {} any more", text(gang.attempt.id),
          host);
 }
@@ -94,6 +110,10 @@ Result<EngineList> CompositeEngine::list() {
   for (Member& member : members_) {
     const Engine& engine = member.part.engine;
     auto listed = member.part.engine.list();
+    if (listed && member.part.hosts_join) {
+      add_joined_hosts(*std::move(listed), all);
+      continue;
+    }
     if (listed) {
       update_map(member, listed->map);
       add_part(*std::move(listed), member.hosts, all);
@@ -104,6 +124,9 @@ Result<EngineList> CompositeEngine::list() {
   }
   if (failures.size() == members_.size()) return Error{Code::unavailable, joined(failures, "; ")};
   std::ranges::sort(all.nodes, {}, &ListedNode::node);
+  if (all.answered)
+    for (const Member& member : members_)
+      all.answered->insert(member.hosts.begin(), member.hosts.end());
   all.map = map_;
   return all;
 }

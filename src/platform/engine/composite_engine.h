@@ -17,17 +17,18 @@ class CompositeEngine : public Engine {
   struct Part {
     Engine& engine;  // outlives this one
     map::ClusterMap map;
+    bool hosts_join = false;  // it has the hosts that join, and no map of them
   };
   // Fails if two parts have a host of the same id. The parts have different names.
   static Result<std::unique_ptr<CompositeEngine>> create(std::vector<Part> parts);
 
-  // The hosts of all parts.
+  // The hosts of all parts but those that join.
   const map::ClusterMap& map() const { return *map_; }
 
   // The names of the parts, joined by commas. An attempt has the name of its part.
   std::string_view name() const override { return name_; }
-  // All hosts of a gang are in one part. A gang on hosts that no part has, of an earlier map, does
-  // not start: its nodes are not listed, and so they are gone.
+  // Goes to the part that the gang names, or that has its hosts. A gang on hosts that no part has,
+  // of an earlier map, does not start: its nodes are not listed, and so they are gone.
   void submit(Gang gang) override;
   // Goes to all parts: one that does not have the node ignores it.
   void kill(const model::NodeName& node) override;

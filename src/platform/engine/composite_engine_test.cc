@@ -134,6 +134,39 @@ TEST_F(CompositeEngineTest, EachEngineAnswersForItsOwnHostsAlone) {
   EXPECT_THAT(listed->silent, ElementsAre("s2"));
 }
 
+TEST_F(CompositeEngineTest, AGangOfHostsThatJoinedGoesToTheirEngineWhichHasNoMap) {
+  PartForTest hosts("hosts");
+  const auto owned =
+      CompositeEngine::create({{local_, map_of({"here"})}, {hosts, {}, /*hosts_join=*/true}});
+  CompositeEngine& engine = **owned;
+  Gang joined = gang(1, {"own"});
+  joined.engine = "hosts";
+  engine.submit(joined);
+  Gang local = gang(2, {"here"});
+  local.engine = "local";
+  engine.submit(local);
+  Gang none = gang(3, {"away"});
+  none.engine = "slurm";
+  engine.submit(none);
+  EXPECT_THAT(nodes_of(hosts.list()), ElementsAre("demo/1.1/0"));
+  EXPECT_THAT(nodes_of(local_.list()), ElementsAre("demo/2.1/0"));
+}
+
+TEST_F(CompositeEngineTest, AHostThatJoinedAndHasNotCalledCannotBeAskedAndTheOthersCan) {
+  PartForTest hosts("hosts");
+  const auto owned =
+      CompositeEngine::create({{local_, map_of({"here"})}, {hosts, {}, /*hosts_join=*/true}});
+  hosts.listed.answered = {"own1", "own2"};
+  hosts.listed.unavailable = {{"own2", "its host service has not called since 10:00"}};
+  hosts.listed.silent = {"own2"};
+  const auto listed = (*owned)->list();
+  EXPECT_EQ(listed->why_unavailable("here"), "");
+  EXPECT_EQ(listed->why_unavailable("own1"), "");
+  EXPECT_THAT(listed->why_unavailable("own2"), HasSubstr("10:00"));
+  EXPECT_EQ(listed->why_unavailable("own3"), kNotCalled);
+  EXPECT_THAT(listed->silent, ElementsAre("own2"));
+}
+
 TEST_F(CompositeEngineTest, AKillReachesTheEngineOfTheNodeAlsoAfterARestart) {
   const auto node = *model::parse_node_name("demo/1.1/0");
   engine_.kill(node);

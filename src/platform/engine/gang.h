@@ -32,6 +32,7 @@ struct Gang {
   int devices_per_node = 1;
   bool make_checkpoint_folder = false;  // it is not the user's own
   std::vector<NodePlacement> nodes;
+  std::string engine{};                        // of its hosts; empty: the only one
   std::optional<model::SlurmRequest> slurm{};  // of the run; other engines ignore it
   int cores = 0;                               // that each node needs at least
   Bytes memory{};                              // that each node needs; zero: not stated

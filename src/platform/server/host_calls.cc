@@ -7,8 +7,10 @@
 
 #include "base/format.h"
 #include "base/log.h"
+#include "map/query.h"
 #include "net/crypto.h"
 #include "platform/controller/host_reports.h"
+#include "platform/core/model/map_of_hosts.h"
 #include "platform/host/node_files.h"
 
 namespace lockstep::server {
@@ -50,6 +52,10 @@ Result<api::JoinTokenAnswer> HostCalls::make_token(const std::string& host,
                                                    const api::JoinTokenRequest& request) const {
   TRY(engine());
   TRY(model::check_name("a host", host));
+  const map::ClusterMap& map = setup_.controller.state().map;
+  if (model::is_host_of_other_engine(map, host))
+    return Error{Code::invalid, format("the engine {} has a host '{}': choose another name",
+                                       map::engine_of(map, host), host)};
   const std::string pod = request.pod.value_or(std::string(model::kDefaultPod));
   TRY(model::check_name("a pod", pod));
   const model::HostRow* const row = row_of(setup_.controller.state(), host);

@@ -280,7 +280,7 @@ ServeOptions add_cluster_options(CLI::App& command, ServeFlags& flags) {
           .add_option("--engine", flags.engines,
                       "local: runs start on this machine; hosts: on machines that join by "
                       "`lockstep host join`; slurm: on the hosts of Slurm; k8s: in Pods of "
-                      "Kubernetes (default: local). local and slurm may be given together")
+                      "Kubernetes (default: local). several may be given, with --shared")
           ->type_name("NAME")
           ->delimiter(',')
           ->allow_extra_args(false);

@@ -460,6 +460,23 @@ TEST(StepEngines, AnAttemptHasTheEngineAndTheLeaseOfItsHosts) {
   EXPECT_FALSE(model::has_engine(world.state, "hosts"));
 }
 
+TEST_F(StepHostsTest, HostsJoinBesideThoseOfAnotherEngine) {
+  world.state.engine = "slurm,hosts";
+  world.state.map.pods = {{"spine", {}, {{"leaf", {facts_of("s1", 2)}}}, "slurm"}};
+  join("own", 4, "lab");
+  EXPECT_EQ(map::engine_of(world.state.map, "own"), "hosts");
+  EXPECT_EQ(map::engine_of(world.state.map, "s1"), "slurm");
+  EXPECT_EQ(map::find_host(world.state.map, "own")->labels.at("engine"), "hosts");
+  EXPECT_THAT(refusal(model::AdmitHost{"s1", "", 0, kClaim, "m"}).message,
+              AllOf(HasSubstr("the engine slurm has a host 's1'"), HasSubstr("another name")));
+  const model::RunId whole = world.submit(spec_of(1, 4));
+  world.advance_time(Duration(0));
+  EXPECT_EQ(world.attempt(whole).engine, "hosts");
+  end(whole);
+  world.apply_event_ok(model::RemoveHost{"own", ""});
+  EXPECT_EQ(map::hosts(world.state.map).size(), 1u);
+}
+
 TEST_F(StepHostsTest, TheMapOfAFileTakesNoMeasurements) {
   world.state.hosts_make_map = false;
   EXPECT_EQ(refusal(model::SetMeasured{}).code, Code::invalid);

@@ -26,6 +26,14 @@ Result<void> check_hosts_join(const Draft& draft) {
                       draft.engine())};
 }
 
+Result<void> check_name_is_free(const Draft& draft, const std::string& host) {
+  if (!model::is_host_of_other_engine(draft.map(), host)) return {};
+  return Error{Code::invalid,
+               format("the engine {} has a host '{}': join with another name, by a token of "
+                      "`lockstep host token NAME`",
+                      map::engine_of(draft.map(), host), host)};
+}
+
 Result<void> check_claim(std::string_view claim) {
   if (claim.size() == kClaimLength && claim.find_first_not_of("0123456789abcdef") == claim.npos)
     return {};
@@ -86,6 +94,7 @@ std::string by_text(const std::string& by) { return by.empty() ? "" : " by " + o
 Result<void> handle_event(Draft& draft, const model::AdmitHost& event) {
   TRY(check_hosts_join(draft));
   TRY(map::check_host_id(event.host));
+  TRY(check_name_is_free(draft, event.host));
   if (!event.pod.empty()) TRY(model::check_name("pod", event.pod));
   TRY(check_claim(event.claim));
   const model::HostRow* found = draft.hosts.find(event.host);
