@@ -15,7 +15,7 @@ std::filesystem::path memory_kill_counter(std::string_view cgroups,
 
 class MemoryKills {
  public:
-  // Of the cgroup of this process, in which its ranks start too.
+  // Those in the cgroup of this process, in which its ranks start too.
   static MemoryKills of_own_cgroup();
   explicit MemoryKills(std::filesystem::path counter);
 
