@@ -28,6 +28,7 @@ inline constexpr auto kFolderValue = "FOLDER";
 inline constexpr auto kCommandValue = "COMMAND";
 
 void add_agent(CLI::App& app, Action& action);
+void add_audit(CLI::App& app, Action& action);
 void add_checkpoint(CLI::App& app, Action& action);
 void add_completion(CLI::App& app, Action& action);
 void add_flight(CLI::App& app, Action& action);
@@ -47,6 +48,7 @@ void add_plot(CLI::App& app, Action& action);
 void add_priority(CLI::App& app, Action& action);
 void add_probe(CLI::App& app, Action& action);
 void add_profile(CLI::App& app, Action& action);
+void add_project(CLI::App& app, Action& action);
 void add_ps(CLI::App& app, Action& action);
 void add_queue(CLI::App& app, Action& action);
 void add_release(CLI::App& app, Action& action);
@@ -57,9 +59,12 @@ void add_serve(CLI::App& app, Action& action);
 void add_show(CLI::App& app, Action& action);
 void add_sim(CLI::App& app, Action& action);
 void add_stop(CLI::App& app, Action& action);
+void add_token(CLI::App& app, Action& action);
 void add_tune(CLI::App& app, Action& action);
+void add_user(CLI::App& app, Action& action);
 void add_version(CLI::App& app, Action& action);
 void add_watch(CLI::App& app, Action& action);
+void add_whoami(CLI::App& app, Action& action);
 void add_why(CLI::App& app, Action& action);
 
 // A run in the notation of users: demo/42, or 42 in the project `default`.

@@ -50,6 +50,7 @@
 #include "platform/server/uploads/upload_store.h"
 #include "platform/store/cleanup_tables.h"
 #include "platform/store/history_store.h"
+#include "platform/store/identity_store.h"
 #include "platform/store/sql_store.h"
 
 namespace lockstep::cli {
@@ -68,6 +69,7 @@ struct DaemonContext {
   SystemClock clock{};
   MonotonicClock steady{};
   store::SqlStore store{*database};
+  store::SqlIdentityStore identities{*database};
   store::HistoryFile history;
   host::HomeIdentity home_place;
   insight::Insight insight{*database};
@@ -290,6 +292,7 @@ server::ServerSetup server_setup(DaemonContext& ground, controller::Controller& 
           .insight = ground.insight,
           .keys = ground.keys,
           .clock = ground.clock,
+          .identities = ground.identities,
           .home = home,
           .version = LOCKSTEP_VERSION,
           .user = user_name(),

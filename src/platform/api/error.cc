@@ -28,8 +28,8 @@ int status_of(Code code) {
   switch (code) {
     case Code::invalid:
       return 400;
-    case Code::denied:
-      return 401;
+    case Code::denied:  // of a caller that is known; the gate answers 401 to others
+      return 403;
     case Code::not_found:
       return 404;
     case Code::already_exists:

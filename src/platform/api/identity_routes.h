@@ -19,7 +19,7 @@ inline constexpr TypedRoute<None, None, UserList> kUsers{
 inline constexpr TypedRoute<None, AddUserRequest, UserView> kAddUser{
     "POST",
     "/api/v1/users",
-    Action::manage_users,
+    {Action::manage_users, "user.add"},
     RouteErrors::storage_full,
     "AddUserRequest",
     "UserView",
@@ -27,7 +27,7 @@ inline constexpr TypedRoute<None, AddUserRequest, UserView> kAddUser{
 inline constexpr TypedRoute<None, ChangeUserRequest, UserView> kChangeUser{
     "POST",
     "/api/v1/users/{user}",
-    Action::manage_users,
+    {Action::manage_users, "user.change"},
     RouteErrors::run_not_found_or_storage_full,
     "ChangeUserRequest",
     "UserView",
@@ -35,7 +35,7 @@ inline constexpr TypedRoute<None, ChangeUserRequest, UserView> kChangeUser{
 inline constexpr TypedRoute<None, None, UserList> kRemoveUser{
     "POST",
     "/api/v1/users/{user}/remove",
-    Action::manage_users,
+    {Action::manage_users, "user.remove"},
     RouteErrors::run_not_found_or_storage_full,
     "",
     "UserList",
@@ -52,7 +52,7 @@ inline constexpr TypedRoute<None, None, ProjectList> kProjects{
 inline constexpr TypedRoute<None, AddProjectRequest, ProjectView> kAddProject{
     "POST",
     "/api/v1/projects",
-    Action::manage_users,
+    {Action::manage_users, "project.add"},
     RouteErrors::storage_full,
     "AddProjectRequest",
     "ProjectView",
@@ -60,7 +60,7 @@ inline constexpr TypedRoute<None, AddProjectRequest, ProjectView> kAddProject{
 inline constexpr TypedRoute<None, None, ProjectList> kRemoveProject{
     "POST",
     "/api/v1/projects/{project}/remove",
-    Action::manage_users,
+    {Action::manage_users, "project.remove"},
     RouteErrors::run_not_found_or_storage_full,
     "",
     "ProjectList",
@@ -68,7 +68,7 @@ inline constexpr TypedRoute<None, None, ProjectList> kRemoveProject{
 inline constexpr TypedRoute<None, MemberRequest, ProjectView> kSetMember{
     "POST",
     "/api/v1/projects/{project}/members",
-    Action::manage_project,
+    {Action::manage_project, "project.member"},
     RouteErrors::run_not_found_or_storage_full,
     "MemberRequest",
     "ProjectView",
@@ -76,7 +76,7 @@ inline constexpr TypedRoute<None, MemberRequest, ProjectView> kSetMember{
 inline constexpr TypedRoute<None, AddServiceRequest, UserView> kAddService{
     "POST",
     "/api/v1/projects/{project}/services",
-    Action::manage_project,
+    {Action::manage_project, "project.service"},
     RouteErrors::run_not_found_or_storage_full,
     "AddServiceRequest",
     "UserView",
@@ -92,7 +92,7 @@ inline constexpr TypedRoute<TokensQuery, None, TokenList> kTokens{
 inline constexpr TypedRoute<None, AddTokenRequest, NewTokenView> kAddToken{
     "POST",
     "/api/v1/tokens",
-    Action::manage_self,
+    {Action::manage_self, "token.add"},
     RouteErrors::run_not_found_or_storage_full,
     "AddTokenRequest",
     "NewTokenView",
@@ -100,7 +100,7 @@ inline constexpr TypedRoute<None, AddTokenRequest, NewTokenView> kAddToken{
 inline constexpr TypedRoute<None, None, TokenView> kRevokeToken{
     "POST",
     "/api/v1/tokens/{token}/revoke",
-    Action::manage_self,
+    {Action::manage_self, "token.revoke"},
     RouteErrors::run_not_found_or_storage_full,
     "",
     "TokenView",

@@ -38,6 +38,7 @@ struct HealthQuery {
   std::optional<std::string> generation;
   std::optional<std::string> host{};
   std::optional<std::string> join{};
+  std::optional<std::string> token{};
 
   static constexpr auto fields() {
     return record<HealthQuery>(
@@ -48,7 +49,10 @@ struct HealthQuery {
         field("generation", &HealthQuery::generation, "of the store that made that attempt"),
         field("host", &HealthQuery::host, "the credential of this host, such as gpu1"),
         field("join", &HealthQuery::join,
-              "the join token that begins so, such as gpu1:default:0:1795000000"));
+              "the join token that begins so, such as gpu1:default:0:1795000000"),
+        field("token", &HealthQuery::token,
+              "the user's token with this id; absent: the one of the "
+              "daemon's folder"));
   }
 };
 

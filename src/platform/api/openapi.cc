@@ -80,13 +80,17 @@ Json parameters_of(const Route& route) {
 
 std::vector<int> error_statuses_of(const Route& route) {
   std::vector<int> all = {400, 408, 414, 431, 500, 503};
-  if (route.caller != Caller::anyone) all.push_back(401);
+  if (route.caller != Caller::anyone) all.insert(all.end(), {401, status_of(Code::denied)});
   if (route.request.schema != nullptr) all.insert(all.end(), {413, 415, 417});
   const bool is_unknown = route.errors == RouteErrors::run_not_found ||
                           route.errors == RouteErrors::run_not_found_or_storage_full;
   const bool is_full = route.errors == RouteErrors::storage_full ||
                        route.errors == RouteErrors::run_not_found_or_storage_full;
   if (is_unknown) all.push_back(status_of(Code::not_found));
+  // A name that there is already.
+  if (route.request.schema != nullptr &&
+      (route.action == Action::manage_users || route.action == Action::manage_project))
+    all.push_back(status_of(Code::already_exists));
   if (is_full) all.push_back(status_of(Code::exhausted));
   std::ranges::sort(all);
   return all;
@@ -103,6 +107,7 @@ Json responses_of(const Route& route) {
 Json operation_of(const Route& route) {
   Json operation = {{"operationId", operation_id(route)}, {"summary", text_of(route.summary)}};
   if (route.caller == Caller::anyone) operation["security"] = Json::array();
+  if (route.caller == Caller::user) operation["x-lockstep-action"] = text_of(name_of(route.action));
   if (Json parameters = parameters_of(route); !parameters.empty())
     operation["parameters"] = std::move(parameters);
   if (route.request.schema != nullptr)
@@ -177,7 +182,7 @@ Json openapi() {
          {{std::string(kScheme),
            {{"type", "http"},
             {"scheme", "bearer"},
-            {"description", "the daemon's token, or for agents that of their attempt"}}}}},
+            {"description", "a user's token, or for agents that of their attempt"}}}}},
         {"schemas", schemas()},
         {"responses", responses()}}}};
 }

@@ -55,7 +55,8 @@ struct OrphanRequest {
   std::string by;
 
   static constexpr auto fields() {
-    return record<OrphanRequest>(field("by", &OrphanRequest::by, "the user who asks"));
+    return record<OrphanRequest>(
+        field("by", &OrphanRequest::by, "ignored: the user is that of the token"));
   }
 };
 

@@ -4,6 +4,7 @@
 
 #include "base/format.h"
 #include "net/crypto.h"
+#include "platform/identity/token.h"
 
 namespace lockstep::api {
 namespace {
@@ -24,9 +25,15 @@ Result<void> check_nonce(std::string_view nonce) {
   return Error{Code::invalid, "the query: nonce: expected 16 to 128 letters and digits"};
 }
 
+// A token may have any length, a key may not.
 std::string daemon_proof(std::string_view token, int port, std::string_view nonce) {
-  // A token may have any length, a key may not.
-  const net::Secret key = net::Secret::from_hex(net::sha256_hex(token)).value();
+  const auto of_user = identity::parse_token(token);
+  return daemon_proof_by_hash(of_user ? identity::secret_hash(*of_user) : net::sha256_hex(token),
+                              port, nonce);
+}
+
+std::string daemon_proof_by_hash(std::string_view secret_hash, int port, std::string_view nonce) {
+  const net::Secret key = net::Secret::from_hex(secret_hash).value();
   return net::hmac_sha256_hex(key, format("daemon at port {}: {}", port, nonce));
 }
 

@@ -19,5 +19,7 @@ Result<void> check_nonce(std::string_view nonce);
 // 64 lower-case hex digits. `port`: the port on which the daemon listens, and to which the caller
 // connected.
 std::string daemon_proof(std::string_view token, int port, std::string_view nonce);
+// The same by a daemon that has only the hash of a user's token (identity::secret_hash).
+std::string daemon_proof_by_hash(std::string_view secret_hash, int port, std::string_view nonce);
 
 }  // namespace lockstep::api

@@ -177,8 +177,9 @@ struct HoldRequest {
   std::string reason;
 
   static constexpr auto fields() {
-    return record<HoldRequest>(field("by", &HoldRequest::by, "the user who asks"),
-                               field("reason", &HoldRequest::reason, "why; shown with the run"));
+    return record<HoldRequest>(
+        field("by", &HoldRequest::by, "ignored: the user is that of the token"),
+        field("reason", &HoldRequest::reason, "why; shown with the run"));
   }
 };
 
@@ -186,7 +187,8 @@ struct ReleaseRequest {
   std::string by;
 
   static constexpr auto fields() {
-    return record<ReleaseRequest>(field("by", &ReleaseRequest::by, "the user who asks"));
+    return record<ReleaseRequest>(
+        field("by", &ReleaseRequest::by, "ignored: the user is that of the token"));
   }
 };
 
@@ -196,7 +198,7 @@ struct PriorityRequest {
 
   static constexpr auto fields() {
     return record<PriorityRequest>(
-        field("by", &PriorityRequest::by, "the user who asks"),
+        field("by", &PriorityRequest::by, "ignored: the user is that of the token"),
         required(between(-model::kPriorityMax, model::kPriorityMax,
                          field("priority", &PriorityRequest::priority,
                                "among the runs of its project a higher one starts first"))));
@@ -253,7 +255,7 @@ struct HostRequest {
     return record<HostRequest>(
         required(field("host", &HostRequest::host, "the host's id in the map")),
         required(field("state", &HostRequest::state, "what it is to be; open: released")),
-        field("by", &HostRequest::by, "the user who asks"),
+        field("by", &HostRequest::by, "ignored: the user is that of the token"),
         field("reason", &HostRequest::reason,
               "why; shown with the host and with the runs that wait"));
   }

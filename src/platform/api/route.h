@@ -21,13 +21,16 @@ enum class Caller {
   joining,  // a join token for the host that the path names first
 };
 
-// The caller of a route. For a user the action on the project or the run that the path names.
+// The caller of a route. For a user: the action on the project or the run that the path names, and
+// its name in the audit if the route changes something.
 struct Permission {
   Caller caller;
-  Action action = identity::Action::none;
+  Action action = Action::none;
+  std::string_view record{};
 
   constexpr Permission(Caller caller_) : caller(caller_) {}
-  constexpr Permission(Action action_) : caller(Caller::user), action(action_) {}
+  constexpr Permission(Action action_, std::string_view record_ = "")
+      : caller(Caller::user), action(action_), record(record_) {}
 };
 
 // The values that one parameter {name} of a path takes.
@@ -71,7 +74,8 @@ struct Route {
   std::string_view method;
   std::string_view path;
   Caller caller;
-  Action action;  // of a user
+  Action action;            // of a user
+  std::string_view record;  // its name in the audit; empty: it changes nothing that users share
   RouteErrors errors;
   std::string_view summary;
   Json (*query)();  // schema of the query's record
@@ -101,6 +105,7 @@ struct TypedRoute : Route {
               path_,
               permission.caller,
               permission.action,
+              permission.record,
               refusals_,
               summary_,
               &json_schema<Query>,

@@ -9,6 +9,7 @@
 #include "map/map.h"
 #include "platform/api/agent_messages.h"
 #include "platform/api/host_service_messages.h"
+#include "platform/api/identity_routes.h"
 #include "platform/api/json.h"
 #include "platform/api/messages.h"
 #include "platform/api/profile_messages.h"
@@ -37,14 +38,19 @@ inline constexpr TypedRoute<None, None, map::ClusterMap> kMap{
 inline constexpr TypedRoute<None, map::Measured, map::ClusterMap> kSetMeasured{
     "POST",
     "/api/v1/map/measured",
-    Action::manage_cluster,
+    {Action::manage_cluster, "map.measure"},
     RouteErrors::run_not_found_or_storage_full,
     "Measured",
     "Map",
     "replace what was measured between hosts that joined"};
 inline constexpr TypedRoute<None, SubmitRequest, RunView> kSubmit{
-    "POST",          "/api/v1/runs", Action::submit_run, RouteErrors::storage_full,
-    "SubmitRequest", "RunView",      "submit a run"};
+    "POST",
+    "/api/v1/runs",
+    {Action::submit_run, "run.submit"},
+    RouteErrors::storage_full,
+    "SubmitRequest",
+    "RunView",
+    "submit a run"};
 inline constexpr TypedRoute<RunsQuery, None, RunList> kRuns{
     "GET", "/api/v1/runs", Action::read_cluster,     RouteErrors::none,
     "",    "RunList",      "list runs, newest first"};
@@ -58,7 +64,7 @@ inline constexpr TypedRoute<RunQuery, None, RunView> kRun{"GET",
 inline constexpr TypedRoute<None, StopRequest, RunView> kStop{
     "POST",
     "/api/v1/runs/{project}/{number}/stop",
-    Action::control_run,
+    {Action::control_run, "run.stop"},
     RouteErrors::run_not_found_or_storage_full,
     "StopRequest",
     "RunView",
@@ -66,7 +72,7 @@ inline constexpr TypedRoute<None, StopRequest, RunView> kStop{
 inline constexpr TypedRoute<None, ResumeRequest, RunView> kResume{
     "POST",
     "/api/v1/runs/{project}/{number}/resume",
-    Action::control_run,
+    {Action::control_run, "run.resume"},
     RouteErrors::run_not_found_or_storage_full,
     "ResumeRequest",
     "RunView",
@@ -74,7 +80,7 @@ inline constexpr TypedRoute<None, ResumeRequest, RunView> kResume{
 inline constexpr TypedRoute<None, None, RemovedRun> kRemove{
     "POST",
     "/api/v1/runs/{project}/{number}/remove",
-    Action::control_run,
+    {Action::control_run, "run.remove"},
     RouteErrors::run_not_found_or_storage_full,
     "",
     "RemovedRun",
@@ -82,7 +88,7 @@ inline constexpr TypedRoute<None, None, RemovedRun> kRemove{
 inline constexpr TypedRoute<None, HoldRequest, RunView> kHold{
     "POST",
     "/api/v1/runs/{project}/{number}/hold",
-    Action::control_run,
+    {Action::control_run, "run.hold"},
     RouteErrors::run_not_found_or_storage_full,
     "HoldRequest",
     "RunView",
@@ -90,7 +96,7 @@ inline constexpr TypedRoute<None, HoldRequest, RunView> kHold{
 inline constexpr TypedRoute<None, ReleaseRequest, RunView> kRelease{
     "POST",
     "/api/v1/runs/{project}/{number}/release",
-    Action::control_run,
+    {Action::control_run, "run.release"},
     RouteErrors::run_not_found_or_storage_full,
     "ReleaseRequest",
     "RunView",
@@ -98,7 +104,7 @@ inline constexpr TypedRoute<None, ReleaseRequest, RunView> kRelease{
 inline constexpr TypedRoute<None, PriorityRequest, RunView> kPriority{
     "POST",
     "/api/v1/runs/{project}/{number}/priority",
-    Action::control_run,
+    {Action::control_run, "run.priority"},
     RouteErrors::run_not_found_or_storage_full,
     "PriorityRequest",
     "RunView",
@@ -125,7 +131,7 @@ inline constexpr TypedRoute<None, None, HostList> kHosts{
 inline constexpr TypedRoute<None, HostRequest, HostList> kSetHost{
     "POST",
     "/api/v1/hosts",
-    Action::manage_cluster,
+    {Action::manage_cluster, "host.set"},
     RouteErrors::run_not_found_or_storage_full,
     "HostRequest",
     "HostList",
@@ -139,8 +145,13 @@ inline constexpr TypedRoute<None, None, LimitList> kLimits{
     "LimitList",
     "how many devices projects and users may hold"};
 inline constexpr TypedRoute<None, LimitRequest, LimitList> kSetLimit{
-    "POST",         "/api/v1/limits", Action::manage_cluster,    RouteErrors::storage_full,
-    "LimitRequest", "LimitList",      "set or lift such a limit"};
+    "POST",
+    "/api/v1/limits",
+    {Action::manage_cluster, "limit.set"},
+    RouteErrors::storage_full,
+    "LimitRequest",
+    "LimitList",
+    "set or lift such a limit"};
 inline constexpr TypedRoute<None, None, OrphanList> kOrphans{
     "GET",
     "/api/v1/orphans",
@@ -152,7 +163,7 @@ inline constexpr TypedRoute<None, None, OrphanList> kOrphans{
 inline constexpr TypedRoute<None, OrphanRequest, OrphanList> kStopOrphan{
     "POST",
     "/api/v1/orphans/{project}/{number}/stop",
-    Action::manage_cluster,
+    {Action::manage_cluster, "orphan.stop"},
     RouteErrors::run_not_found_or_storage_full,
     "OrphanRequest",
     "OrphanList",
@@ -160,7 +171,7 @@ inline constexpr TypedRoute<None, OrphanRequest, OrphanList> kStopOrphan{
 inline constexpr TypedRoute<None, OrphanRequest, RunView> kAdoptOrphan{
     "POST",
     "/api/v1/orphans/{project}/{number}/adopt",
-    Action::manage_cluster,
+    {Action::manage_cluster, "orphan.adopt"},
     RouteErrors::run_not_found_or_storage_full,
     "OrphanRequest",
     "RunView",
@@ -184,7 +195,7 @@ inline constexpr TypedRoute<FlightQuery, None, FlightView> kFlight{
 inline constexpr TypedRoute<None, ProfileRequest, ProfileView> kProfile{
     "POST",
     "/api/v1/runs/{project}/{number}/profile",
-    Action::control_run,
+    {Action::control_run, "run.profile"},
     RouteErrors::run_not_found,
     "ProfileRequest",
     "ProfileView",
@@ -226,7 +237,7 @@ inline constexpr TypedRoute<HeartbeatQuery, Heartbeat, HeartbeatAnswer> kHeartbe
 inline constexpr TypedRoute<None, JoinTokenRequest, JoinTokenAnswer> kHostToken{
     "POST",
     "/api/v1/hosts/{host}/token",
-    Action::manage_cluster,
+    {Action::manage_cluster, "host.token"},
     RouteErrors::none,
     "JoinTokenRequest",
     "JoinTokenAnswer",
@@ -242,7 +253,7 @@ inline constexpr TypedRoute<None, JoinRequest, JoinAnswer> kJoinHost{
 inline constexpr TypedRoute<None, HostActionRequest, HostList> kRemoveHost{
     "POST",
     "/api/v1/hosts/{host}/remove",
-    Action::manage_cluster,
+    {Action::manage_cluster, "host.remove"},
     RouteErrors::run_not_found_or_storage_full,
     "HostActionRequest",
     "HostList",
@@ -250,7 +261,7 @@ inline constexpr TypedRoute<None, HostActionRequest, HostList> kRemoveHost{
 inline constexpr TypedRoute<None, HostDeadRequest, HostList> kHostDead{
     "POST",
     "/api/v1/hosts/{host}/dead",
-    Action::manage_cluster,
+    {Action::manage_cluster, "host.dead"},
     RouteErrors::run_not_found_or_storage_full,
     "HostDeadRequest",
     "HostList",
@@ -258,7 +269,7 @@ inline constexpr TypedRoute<None, HostDeadRequest, HostList> kHostDead{
 inline constexpr TypedRoute<None, HostLabelsRequest, HostList> kHostLabels{
     "POST",
     "/api/v1/hosts/{host}/labels",
-    Action::manage_cluster,
+    {Action::manage_cluster, "host.label"},
     RouteErrors::run_not_found_or_storage_full,
     "HostLabelsRequest",
     "HostList",
@@ -347,19 +358,22 @@ inline constexpr TypedRoute<HeartbeatQuery, CheckpointPartRequest, CheckpointPar
         "CheckpointPart",
         "an agent gets a part of a file of that checkpoint from a host that has it"};
 
-inline constexpr std::array<const Route*, 45> kRoutes = {
-    &kHealth,      &kOpenapi,      &kVersion,        &kMap,
-    &kSubmit,      &kPlan,         &kRuns,           &kRun,
-    &kStop,        &kResume,       &kRemove,         &kHold,
-    &kRelease,     &kPriority,     &kLogs,           &kFlight,
-    &kProfile,     &kProfileState, &kTrace,          &kMetrics,
-    &kQueue,       &kHosts,        &kSetHost,        &kLimits,
-    &kSetLimit,    &kHostToken,    &kJoinHost,       &kRemoveHost,
-    &kHostReport,  &kCollect,      &kKeptFiles,      &kOrphans,
-    &kStopOrphan,  &kAdoptOrphan,  &kHeartbeat,      &kUpload,
-    &kUploadParts, &kNodeUpload,   &kNodeFiles,      &kHostDead,
-    &kSetMeasured, &kHostFiles,    &kNodeCheckpoint, &kNodeCheckpointPart,
-    &kHostLabels};
+inline constexpr std::array<const Route*, 59> kRoutes = {
+    &kHealth,        &kOpenapi,      &kVersion,        &kMap,
+    &kSubmit,        &kPlan,         &kRuns,           &kRun,
+    &kStop,          &kResume,       &kRemove,         &kHold,
+    &kRelease,       &kPriority,     &kLogs,           &kFlight,
+    &kProfile,       &kProfileState, &kTrace,          &kMetrics,
+    &kQueue,         &kHosts,        &kSetHost,        &kLimits,
+    &kSetLimit,      &kHostToken,    &kJoinHost,       &kRemoveHost,
+    &kHostReport,    &kCollect,      &kKeptFiles,      &kOrphans,
+    &kStopOrphan,    &kAdoptOrphan,  &kHeartbeat,      &kUpload,
+    &kUploadParts,   &kNodeUpload,   &kNodeFiles,      &kHostDead,
+    &kSetMeasured,   &kHostFiles,    &kNodeCheckpoint, &kNodeCheckpointPart,
+    &kHostLabels,    &kWhoAmI,       &kUsers,          &kAddUser,
+    &kChangeUser,    &kRemoveUser,   &kProjects,       &kAddProject,
+    &kRemoveProject, &kSetMember,    &kAddService,     &kTokens,
+    &kAddToken,      &kRevokeToken,  &kAudit};
 
 // So no route of users is without a check of their rights.
 static_assert(std::ranges::all_of(kRoutes, [](const Route* route) {

@@ -12,6 +12,7 @@
 #include "platform/api/error.h"
 #include "platform/api/heartbeat_version.h"
 #include "platform/api/proof.h"
+#include "platform/identity/token.h"
 
 namespace lockstep::client {
 namespace {
@@ -57,6 +58,8 @@ Path Path::of_host(std::string host) {
   path.words.push_back(std::move(host));
   return path;
 }
+
+Path Path::of_name(std::string name) { return of_host(std::move(name)); }
 
 std::string new_request_id() { return net::random_hex(16); }
 
@@ -136,6 +139,7 @@ class Client::Connection {
     }
     if (!owner_.host.empty()) query.host = owner_.host;
     if (owner_.join) query.join = host::join_token_subject(*owner_.join);
+    if (const auto token = identity::parse_token(token_)) query.token = token->id;
     return {.target = api::target_of(api::kHealth.path, {}, to_query(query))};
   }
 
@@ -155,6 +159,8 @@ class Client::Connection {
                    format("the daemon at {} does not accept the credential of host {}: it was "
                           "removed, or has joined again elsewhere",
                           url_, owner_.host)};
+    if (!json && json.error().code == Code::denied)
+      return Error{Code::denied, format("{}: {}", url_, json.error().message)};
     // Its certificate is good.
     if (health && server_.scheme == net::Scheme::https)
       return Error{

@@ -39,11 +39,12 @@ struct TokenOwner {
   std::optional<host::JoinToken> join{};  // this token
 };
 
-// The parameters of a route's path: the run, the node or the host that it names.
+// The parameters of a route's path: the run, the node, the host or the user that it names.
 struct Path {
   std::vector<std::string> words;
   Path() = default;
   static Path of_host(std::string host);
+  static Path of_name(std::string name);  // of a user, a project or a token
   Path(const model::RunId& run);
   Path(const model::NodeId& node);
 };

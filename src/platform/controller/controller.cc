@@ -72,6 +72,11 @@ std::optional<model::RunId> run_of(const model::GivenUpNode&) { return std::null
 std::optional<model::RunId> run_of(const model::MeasuredRow&) { return std::nullopt; }
 std::optional<model::RunId> run_of(const model::AuditRecord&) { return std::nullopt; }
 
+model::AuditRecord of_outcome(model::AuditRecord record, const step::Outcome& outcome) {
+  if (outcome.submitted) record.target = text(*outcome.submitted);
+  return record;
+}
+
 // The run that an event is about.
 template <class Event>
 std::optional<model::RunId> run_named_by(const Event& event) {
@@ -387,36 +392,39 @@ Result<void> Controller::sync_clock() {
 // --- Events ---
 
 Result<model::RunId> Controller::submit(model::RunSpec spec, model::Origin origin,
-                                        const std::string& request_id) {
+                                        const std::string& request_id, const Record& record) {
   TRY(check_ready());
   TRY(fetch_named(spec));
   if (!request_id.empty() && !state().requests.contains(request_id))
     if (const auto known = TRY(setup_.store.find_request(request_id))) TRY(fetch(*known));
   auto shared = runs_in_same_folder(spec.checkpoint_folder);
   const step::Outcome outcome = TRY(process_event(
-      model::SubmitRun{std::move(spec), std::move(origin), request_id, std::move(shared)}));
+      model::SubmitRun{std::move(spec), std::move(origin), request_id, std::move(shared)}, record));
   LS_CHECK(outcome.submitted.has_value());
   return *outcome.submitted;
 }
 
-Result<void> Controller::stop(const model::RunId& run, const std::string& reason) {
+Result<void> Controller::stop(const model::RunId& run, const std::string& reason,
+                              const Record& record) {
   TRY(check_ready());
-  TRY(process_event(model::StopRun{run, reason}));
+  TRY(process_event(model::StopRun{run, reason}, record));
   return {};
 }
 
-Result<void> Controller::resume(const model::RunId& run) {
+Result<void> Controller::resume(const model::RunId& run, const Record& record) {
   TRY(check_ready());
   TRY(fetch(run));
   const auto found = state().runs.find(run);
   if (found != state().runs.end()) TRY(fetch_named(found->second.spec));
-  TRY(process_event(model::ResumeRun{
-      run, found == state().runs.end() ? std::vector<model::RunId>()
-                                       : runs_in_same_folder(checkpoint_folder(found->second))}));
+  TRY(process_event(
+      model::ResumeRun{run, found == state().runs.end()
+                                ? std::vector<model::RunId>()
+                                : runs_in_same_folder(checkpoint_folder(found->second))},
+      record));
   return {};
 }
 
-Result<void> Controller::remove(const model::RunId& run) {
+Result<void> Controller::remove(const model::RunId& run, const Record& record) {
   TRY(check_ready());
   TRY(fetch(run));
   const auto found = state().runs.find(run);
@@ -428,7 +436,8 @@ Result<void> Controller::remove(const model::RunId& run) {
   if (execute_effects())
     return Error{Code::unavailable, "the daemon is starting other runs; try again in a moment"};
   const std::int64_t version = found->second.version + 1;
-  const auto removed = setup_.store.remove_run(model::rows_of(state(), run), {});
+  const std::vector<model::Change> also(record ? 1 : 0, record.value_or(model::AuditRecord()));
+  const auto removed = setup_.store.remove_run(model::rows_of(state(), run), also);
   record_store_result(removed);
   TRY(removed);
   decider_.drop_ended_run(run);
@@ -436,9 +445,9 @@ Result<void> Controller::remove(const model::RunId& run) {
   return {};
 }
 
-Result<void> Controller::apply_operator_event(const model::Event& event) {
+Result<void> Controller::apply_operator_event(const model::Event& event, const Record& record) {
   TRY(check_ready());
-  TRY(process_event(event));
+  TRY(process_event(event, record));
   if (const auto* stop = std::get_if<model::StopOrphan>(&event))
     LS_LOG(info, "{} has {} end, a run of another store", stop->by.empty() ? "a user" : stop->by,
            text(stop->run));
@@ -550,13 +559,14 @@ std::vector<model::RunId> Controller::runs_in_same_folder(const fs::path& folder
   return found;
 }
 
-Result<step::Outcome> Controller::process_event(const model::Event& event) {
-  return process_events(std::span(&event, 1));
+Result<step::Outcome> Controller::process_event(const model::Event& event, const Record& record) {
+  return process_events(std::span(&event, 1), record);
 }
 
-Result<step::Outcome> Controller::process_events(std::span<const model::Event> events) {
+Result<step::Outcome> Controller::process_events(std::span<const model::Event> events,
+                                                 const Record& record) {
   TRY(sync_clock());
-  auto outcome = TRY(commit_events(events));
+  auto outcome = TRY(commit_events(events, record));
   execute_effects();
   notify_watchers(outcome.changes);
   return outcome;
@@ -567,11 +577,14 @@ Result<step::Outcome> Controller::commit_event(const model::Event& event) {
 }
 
 // Persists and applies the changes, and queues the effects.
-Result<step::Outcome> Controller::commit_events(std::span<const model::Event> events) {
+Result<step::Outcome> Controller::commit_events(std::span<const model::Event> events,
+                                                const Record& record) {
   for (const model::Event& event : events)
     if (const auto run = std::visit([](const auto& one) { return run_named_by(one); }, event))
       TRY(fetch(*run));
   step::Outcome outcome = TRY(decider_.propose(events, setup_.clock.now()));
+  if (record && !outcome.changes.empty())
+    outcome.changes.emplace_back(of_outcome(*record, outcome));
   save_run_numbers(outcome.changes);
   if (auto committed = commit(outcome.changes); !committed) {
     decider_.discard();

@@ -74,6 +74,9 @@ struct ControllerSetup {
 
 class Controller {
  public:
+  // The audit's record of a request. It is stored with the changes, and only if there are any. That
+  // of a submission gets the run as its target.
+  using Record = std::optional<model::AuditRecord>;
   // Called after a run, its attempt or a node of it changed. It may call state(), nothing else.
   using Watcher = std::function<void(const model::RunId& run, std::int64_t version)>;
 
@@ -84,19 +87,19 @@ class Controller {
   // If a run was submitted with this request id before, returns that run, so that a client can
   // repeat a call after a lost answer. Fails if the spec differs. Empty: repeats are not detected.
   Result<model::RunId> submit(model::RunSpec spec, model::Origin origin,
-                              const std::string& request_id = {});
+                              const std::string& request_id = {}, const Record& record = {});
   // No effect on a run that has ended.
-  Result<void> stop(const model::RunId& run, const std::string& reason);
+  Result<void> stop(const model::RunId& run, const std::string& reason, const Record& record = {});
   // Queues the run again, with its whole time limit and all its retries. Fails unless it failed,
   // timed out or was cancelled.
-  Result<void> resume(const model::RunId& run);
+  Result<void> resume(const model::RunId& run, const Record& record = {});
   // Removes an ended run for good: its rows now, its files and reports by the janitor. Fails while
   // another run needs it.
-  Result<void> remove(const model::RunId& run);
+  Result<void> remove(const model::RunId& run, const Record& record = {});
   // Requests by users and operators for waiting runs, hosts and limits: HoldRun, ReleaseRun,
   // SetPriority, SetHost, SetLimit, SetWeight; and StopOrphan, AdoptOrphan. Also of hosts that
   // join: AdmitHost, DescribeHost, RemoveHost.
-  Result<void> apply_operator_event(const model::Event& event);
+  Result<void> apply_operator_event(const model::Event& event, const Record& record = {});
   // Dry run: where the run would start if it were submitted now, and what would be preempted.
   // Changes nothing.
   Result<step::DryRunResult> plan(const model::RunSpec& spec, const model::Origin& origin);
@@ -158,10 +161,12 @@ class Controller {
   Result<void> resume_listening();
   Result<void> check_widespread_silence();
   Result<void> check_ready() const;
-  Result<step::Outcome> process_event(const model::Event& event);
-  Result<step::Outcome> process_events(std::span<const model::Event> events);
+  Result<step::Outcome> process_event(const model::Event& event, const Record& record = {});
+  Result<step::Outcome> process_events(std::span<const model::Event> events,
+                                       const Record& record = {});
   Result<step::Outcome> commit_event(const model::Event& event);
-  Result<step::Outcome> commit_events(std::span<const model::Event> events);
+  Result<step::Outcome> commit_events(std::span<const model::Event> events,
+                                      const Record& record = {});
   Result<model::Command> command_of(const model::NodeReport& report);
   void update_costs(const std::vector<model::Change>& changes);
   Result<void> commit(const std::vector<model::Change>& changes);

@@ -15,8 +15,8 @@ void take_host_report(Controller& controller, engine::HostsEngine& engine, const
 }
 
 Result<void> remove_host(Controller& controller, engine::HostsEngine& engine,
-                         const model::RemoveHost& removal) {
-  TRY(controller.apply_operator_event(removal));
+                         const model::RemoveHost& removal, const Controller::Record& record) {
+  TRY(controller.apply_operator_event(removal, record));
   engine.forget(removal.host);
   return {};
 }

@@ -17,6 +17,6 @@ void take_host_report(Controller& controller, engine::HostsEngine& engine, const
 
 // An operator removes a host.
 Result<void> remove_host(Controller& controller, engine::HostsEngine& engine,
-                         const model::RemoveHost& removal);
+                         const model::RemoveHost& removal, const Controller::Record& record);
 
 }  // namespace lockstep::controller

@@ -62,9 +62,12 @@ Result<const User*> require_user(const Directory& directory, std::string_view na
 Result<const Project*> require_project(const Directory& directory, std::string_view name) {
   const auto found = directory.projects.find(name);
   if (found != directory.projects.end()) return &found->second;
-  TRY(check_identity_name("project", name));
-  return Error{Code::not_found,
-               format("there is no project {}; `lockstep project ls` lists them", name)};
+  return no_such_project(name);
+}
+
+Error no_such_project(std::string_view name) {
+  return {Code::not_found,
+          format("there is no project {}; `lockstep project ls` lists them", name)};
 }
 
 std::vector<const Member*> members_of(const Directory& directory, std::string_view project) {

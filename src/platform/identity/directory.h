@@ -38,6 +38,7 @@ bool is_active(const Directory& directory, std::string_view user);
 // The errors name the command that lists them.
 Result<const User*> require_user(const Directory& directory, std::string_view name);
 Result<const Project*> require_project(const Directory& directory, std::string_view name);
+Error no_such_project(std::string_view name);
 // By project.
 std::vector<const Member*> members_of(const Directory& directory, std::string_view project);
 std::vector<const Member*> memberships_of(const Directory& directory, std::string_view user);

@@ -121,6 +121,13 @@ std::string default_project(const Directory& directory, const Bearer& bearer) {
   return user == nullptr || user->project.empty() ? bearer.user : user->project;
 }
 
+std::string readable_project(const Directory& directory, const Bearer& bearer,
+                             const std::string& name) {
+  return name == kSharedProject && !can_read(directory, bearer, name)
+             ? default_project(directory, bearer)
+             : name;
+}
+
 std::string refusal(const Bearer& bearer, Action action, const Target& target) {
   return format("{} may not do this{}: it needs {}", bearer.user,
                 target.project.empty() ? "" : format(" in the project {}", target.project),

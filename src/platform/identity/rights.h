@@ -43,6 +43,11 @@ bool is_admin(const Directory& directory, const Bearer& bearer);
 // start runs there, else its own, else the one of a service account.
 std::string default_project(const Directory& directory, const Bearer& bearer);
 
+// The project that a user means by this name: `default` is that of default_project() if the user
+// may not read the shared one.
+std::string readable_project(const Directory& directory, const Bearer& bearer,
+                             const std::string& name);
+
 // Why the action is refused, with the role that it needs.
 std::string refusal(const Bearer& bearer, Action action, const Target& target);
 

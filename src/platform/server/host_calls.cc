@@ -83,16 +83,17 @@ Result<api::JoinAnswer> HostCalls::join(const host::JoinToken& token,
   return api::JoinAnswer{.credential = setup_.keys.host_token(token.host, row->credential)};
 }
 
-Result<void> HostCalls::remove(const model::RemoveHost& removal) {
+Result<void> HostCalls::remove(const model::RemoveHost& removal, const model::AuditRecord& record) {
   engine::HostsEngine* const hosts = TRY(engine());
-  TRY(controller::remove_host(setup_.controller, *hosts, removal));
+  TRY(controller::remove_host(setup_.controller, *hosts, removal, record));
   LS_LOG(info, "host {} was removed", removal.host);
   return {};
 }
 
-Result<void> HostCalls::declare_dead(const model::HostDead& death) {
+Result<void> HostCalls::declare_dead(const model::HostDead& death,
+                                     const model::AuditRecord& record) {
   engine::HostsEngine* const hosts = TRY(engine());
-  TRY(setup_.controller.apply_operator_event(death));
+  TRY(setup_.controller.apply_operator_event(death, record));
   hosts->presume_dead(death.host);
   LS_LOG(info, "host {} was declared dead by {}", death.host,
          death.by.empty() ? "a user" : death.by);

@@ -28,8 +28,8 @@ class HostCalls {
   Result<api::JoinTokenAnswer> make_token(const std::string& host,
                                           const api::JoinTokenRequest& request) const;
   Result<api::JoinAnswer> join(const host::JoinToken& token, const api::JoinRequest& request);
-  Result<void> remove(const model::RemoveHost& removal);
-  Result<void> declare_dead(const model::HostDead& death);
+  Result<void> remove(const model::RemoveHost& removal, const model::AuditRecord& record);
+  Result<void> declare_dead(const model::HostDead& death, const model::AuditRecord& record);
   // Answers now if there are orders that no answer had, else when there are, at most after `wait`.
   Result<void> report(const std::string& host, const api::ServiceReport& report, Duration wait,
                       const OrdersReply& reply);

@@ -4,6 +4,7 @@
 
 #include "base/format.h"
 #include "platform/api/agent_messages.h"
+#include "platform/identity/token.h"
 #include "platform/server/route_call.h"
 
 namespace lockstep::server {
@@ -17,6 +18,17 @@ std::string_view bearer_token(const net::HttpRequest& request) {
   const auto header = request.headers.find("Authorization").value_or("");
   const std::string_view scheme = header.substr(0, kScheme.size());
   return net::equal_ignoring_case(scheme, kScheme) ? header.substr(kScheme.size()) : "";
+}
+
+// The token in the daemon's folder is that of the daemon's own user.
+std::optional<identity::Bearer> user_of(const Credentials& credentials,
+                                        const net::HttpRequest& request) {
+  const std::string_view token = bearer_token(request);
+  if (credentials.keys.is_user_token(token))
+    return identity::Bearer{.user = credentials.directory.daemon_user};
+  const identity::Token* row = identity::find_token(credentials.directory, token, credentials.now);
+  if (row == nullptr) return std::nullopt;
+  return identity::bearer_of(*row);
 }
 
 // An agent's token is that of the attempt in the path, of the generation in the query.
@@ -60,15 +72,18 @@ std::optional<Principal> principal_of(const Credentials& credentials, api::Calle
   const host::Keys& keys = credentials.keys;
   const auto named = [&](Kind kind, std::optional<std::string> name) -> std::optional<Principal> {
     if (!name) return std::nullopt;
-    return Principal{kind, *std::move(name), {}, request.is_local ? "" : request.peer};
+    return Principal{
+        .kind = kind, .name = *std::move(name), .address = request.is_local ? "" : request.peer};
   };
   switch (caller) {
     case api::Caller::anyone:
       return named(Kind::anyone, "");
-    case api::Caller::user:
-      return named(Kind::user, keys.is_user_token(bearer_token(request))
-                                   ? std::optional(credentials.user)
-                                   : std::nullopt);
+    case api::Caller::user: {
+      const auto bearer = user_of(credentials, request);
+      auto user = named(Kind::user, bearer ? std::optional(bearer->user) : std::nullopt);
+      if (user) user->bearer = *bearer;
+      return user;
+    }
     case api::Caller::agent:
       return named(Kind::agent, agent_name(keys, request, path_parameters));
     case api::Caller::host:
@@ -87,8 +102,8 @@ int host_credential(const model::State& state, const std::string& host) {
   return row == state.hosts.end() || row->second.claim.empty() ? 0 : row->second.credential;
 }
 
-std::string actor_of(const Principal& caller, const std::string& by) {
-  return caller.address.empty() ? by : format("{} from {}", caller.name, caller.address);
+std::string actor_of(const Principal& caller) {
+  return caller.address.empty() ? caller.name : format("{} from {}", caller.name, caller.address);
 }
 
 }  // namespace lockstep::server

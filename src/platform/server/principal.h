@@ -9,6 +9,7 @@
 #include "platform/api/routes.h"
 #include "platform/core/model/state.h"
 #include "platform/host/keys.h"
+#include "platform/identity/rights.h"
 
 namespace lockstep::server {
 
@@ -22,6 +23,7 @@ struct Principal {
   };
   Kind kind = Kind::anyone;
   std::string name{};                     // of the user, the attempt or the host
+  identity::Bearer bearer{};              // of a user
   std::optional<host::JoinToken> join{};  // of a machine that joins
   std::string address{};  // from which another machine calls; empty: this machine calls
 };
@@ -29,7 +31,7 @@ struct Principal {
 // The credentials that the gate compares.
 struct Credentials {
   const host::Keys& keys;
-  std::string user;                     // the name of the user whose token it is
+  const identity::Directory& directory;
   const model::State* state = nullptr;  // has the numbers of the hosts' credentials; null: none
   Time now{};
 };
@@ -42,8 +44,7 @@ std::optional<Principal> principal_of(const Credentials& credentials, api::Calle
 // The number of the credential with which the host's service calls; 0: it has none.
 int host_credential(const model::State& state, const std::string& host);
 
-// The name to record for an action: on this machine the `by` of the request, which a user could
-// only use against itself; from other machines the caller that is known.
-std::string actor_of(const Principal& caller, const std::string& by);
+// The user with the address from which it calls: "ann", or "ann from 10.0.0.5".
+std::string actor_of(const Principal& caller);
 
 }  // namespace lockstep::server

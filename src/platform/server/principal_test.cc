@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "platform/identity/changes.h"
+
 namespace lockstep::server {
 namespace {
 
@@ -18,6 +20,8 @@ class PrincipalTest : public testing::Test {
       row.claim = "claim";
       state_.hosts[host] = row;
     }
+    directory_.daemon_user = "ann";
+    identity::apply(directory_, identity::first_rows(directory_, now_));
   }
   std::optional<Principal> caller_of(api::Caller caller, const std::string& token,
                                      const std::vector<std::string>& path = {}) {
@@ -25,8 +29,8 @@ class PrincipalTest : public testing::Test {
     request.headers.add("Authorization", "Bearer " + token);
     request.peer = "10.0.0.5";
     request.is_local = is_local_;
-    return principal_of({.keys = keys_, .user = "ann", .state = &state_, .now = now_}, caller,
-                        request, path);
+    return principal_of({.keys = keys_, .directory = directory_, .state = &state_, .now = now_},
+                        caller, request, path);
   }
 
   const host::Keys keys_ = host::Keys::from_values(net::Secret::random(), "t0ken");
@@ -34,6 +38,7 @@ class PrincipalTest : public testing::Test {
   const std::vector<std::string> node_path_ = {"demo", "1", "2", "0"};
   const Time now_{std::chrono::seconds(1'790'000'000)};
   model::State state_;
+  identity::Directory directory_;
   bool is_local_ = true;
 };
 
@@ -88,10 +93,26 @@ TEST_F(PrincipalTest, AJoinTokenIsOneForItsHostUntilItsEnd) {
   EXPECT_FALSE(joins("c"));
 }
 
-TEST_F(PrincipalTest, OnAnotherMachineTheNameOfAnActionIsNotWhatTheCallerSays) {
-  EXPECT_EQ(actor_of(*caller_of(api::Caller::user, "t0ken"), "bob"), "bob");
+TEST_F(PrincipalTest, AnActionOfAnotherMachineHasItsAddress) {
+  EXPECT_EQ(actor_of(*caller_of(api::Caller::user, "t0ken")), "ann");
   is_local_ = false;
-  EXPECT_EQ(actor_of(*caller_of(api::Caller::user, "t0ken"), "bob"), "ann from 10.0.0.5");
+  EXPECT_EQ(actor_of(*caller_of(api::Caller::user, "t0ken")), "ann from 10.0.0.5");
+}
+
+TEST_F(PrincipalTest, ATokenIsOneOfItsUserWithItsBounds) {
+  const identity::TokenText token = identity::new_token();
+  const identity::NewToken bounds{
+      .user = "ann", .project = "demo", .role = identity::Role::viewer, .ends = now_ + Duration(1)};
+  identity::apply(directory_, identity::add_token(directory_, bounds, token, now_).value());
+  const auto user = caller_of(api::Caller::user, text(token));
+  ASSERT_TRUE(user);
+  EXPECT_EQ(user->name, "ann");
+  EXPECT_EQ(
+      user->bearer,
+      (identity::Bearer{
+          .user = "ann", .token = token.id, .project = "demo", .role = identity::Role::viewer}));
+  EXPECT_FALSE(caller_of(api::Caller::agent, text(token), node_path_));
+  EXPECT_FALSE(caller_of(api::Caller::host, text(token), {"a"}));
 }
 
 }  // namespace

@@ -24,6 +24,10 @@ net::HttpResponse error_response(const Error& error) {
   return response(api::status_of(error.code), api::error_body(error) + "\n");
 }
 
+Error no_such_run(const model::RunId& run) {
+  return {Code::not_found, format("there is no run {}; `lockstep ps` lists them", text(run))};
+}
+
 Result<model::RunId> run_of(const std::vector<std::string>& parameters) {
   auto run = model::parse_run_id(format("{}/{}", parameters.at(0), parameters.at(1)));
   return run ? run : not_found(run.error());

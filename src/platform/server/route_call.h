@@ -72,6 +72,7 @@ class Reply {
   std::shared_ptr<net::Responder> responder_;
 };
 
+Error no_such_run(const model::RunId& run);
 // {project}/{number} of a path; Code::not_found if it cannot be a run.
 Result<model::RunId> run_of(const std::vector<std::string>& parameters);
 // ... and {epoch} and {index}.

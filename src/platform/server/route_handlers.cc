@@ -11,7 +11,10 @@
 #include "platform/api/heartbeat_version.h"
 #include "platform/api/openapi.h"
 #include "platform/api/proof.h"
+#include "platform/core/step/ending/reason_text.h"
+#include "platform/core/step/starting/preconditions.h"
 #include "platform/server/log_page.h"
+#include "platform/server/people/gate.h"
 #include "platform/server/queue_views.h"
 
 namespace lockstep::server {
@@ -27,20 +30,44 @@ bool has_left(const model::Node& node) {
   return node.state == model::NodeState::released || node.state == model::NodeState::lost;
 }
 
+std::string devices_text(std::optional<int> devices) {
+  return devices ? format("{} devices", *devices) : "all devices";
+}
+
 }  // namespace
+
+template <const auto& kRoute, auto kMethod>
+auto RouteHandlers::invoke(const RouteCall<kRoute>& call,
+                           const Reply<typename RouteCall<kRoute>::Route::Answer>& reply) {
+  using Call = RouteCall<kRoute>;
+  if constexpr (std::invocable<decltype(kMethod), PeopleCalls&, const Call&>)
+    return (people_.*kMethod)(call);
+  else if constexpr (std::invocable<decltype(kMethod), RouteHandlers&, const Call&>)
+    return (this->*kMethod)(call);
+  else
+    return (this->*kMethod)(call, reply);
+}
 
 template <const auto& kRoute, auto kMethod>
 void RouteHandlers::handle(const net::HttpRequest& request, Principal caller,
                            std::vector<std::string> path_parameters, net::Responder responder) {
-  using Call = RouteCall<kRoute>;
-  const Reply<typename Call::Route::Answer> reply(std::move(responder));
+  const Reply<typename RouteCall<kRoute>::Route::Answer> reply(std::move(responder));
   const auto call = read_route_call<kRoute>(request, std::move(caller), std::move(path_parameters));
-  if (!call)
-    reply.send(call.error());
-  else if constexpr (std::invocable<decltype(kMethod), RouteHandlers&, const Call&>)
-    reply.send((this->*kMethod)(*call));
-  else if (auto begun = (this->*kMethod)(*call, reply); !begun)
-    reply.send(begun.error());
+  if (!call) return reply.send(call.error());
+  const auto answer = invoke<kRoute, kMethod>(*call, reply);
+  if (!answer) record_refusal(kRoute, call->caller, call->path_parameters, answer.error());
+  if constexpr (!std::same_as<std::remove_cvref_t<decltype(answer)>, Result<void>>)
+    reply.send(answer);
+  else if (!answer)
+    reply.send(answer.error());
+}
+
+void RouteHandlers::record_refusal(const api::Route& route, const Principal& caller,
+                                   const std::vector<std::string>& path_parameters,
+                                   const Error& error) {
+  if (error.code == Code::denied && caller.kind == Principal::Kind::user)
+    accounts_.record_refusal(
+        refusal_record(caller, route, path_parameters, error, setup_.clock.now()));
 }
 
 RouteHandlers::Handler RouteHandlers::handler_for(const api::Route& route) {
@@ -91,10 +118,52 @@ RouteHandlers::Handler RouteHandlers::handler_for(const api::Route& route) {
       {&api::kHostFiles, &H::handle<api::kHostFiles, &H::host_files>},
       {&api::kNodeCheckpoint, &H::handle<api::kNodeCheckpoint, &H::node_checkpoint>},
       {&api::kNodeCheckpointPart, &H::handle<api::kNodeCheckpointPart, &H::node_checkpoint_part>},
+      {&api::kWhoAmI, &H::handle<api::kWhoAmI, &PeopleCalls::whoami>},
+      {&api::kUsers, &H::handle<api::kUsers, &PeopleCalls::users>},
+      {&api::kAddUser, &H::handle<api::kAddUser, &PeopleCalls::add_user>},
+      {&api::kChangeUser, &H::handle<api::kChangeUser, &PeopleCalls::change_user>},
+      {&api::kRemoveUser, &H::handle<api::kRemoveUser, &PeopleCalls::remove_user>},
+      {&api::kProjects, &H::handle<api::kProjects, &PeopleCalls::projects>},
+      {&api::kAddProject, &H::handle<api::kAddProject, &PeopleCalls::add_project>},
+      {&api::kRemoveProject, &H::handle<api::kRemoveProject, &PeopleCalls::remove_project>},
+      {&api::kSetMember, &H::handle<api::kSetMember, &PeopleCalls::set_member>},
+      {&api::kAddService, &H::handle<api::kAddService, &PeopleCalls::add_service>},
+      {&api::kTokens, &H::handle<api::kTokens, &PeopleCalls::tokens>},
+      {&api::kAddToken, &H::handle<api::kAddToken, &PeopleCalls::add_token>},
+      {&api::kRevokeToken, &H::handle<api::kRevokeToken, &PeopleCalls::revoke_token>},
+      {&api::kAudit, &H::handle<api::kAudit, &PeopleCalls::audit>},
   };
   const auto found =
       std::ranges::find(table, &route, [](const auto& entry) { return entry.first; });
   return found == table.end() ? nullptr : found->second;
+}
+
+template <const auto& kRoute>
+model::AuditRecord RouteHandlers::record(const RouteCall<kRoute>& call, Details details) const {
+  model::AuditRecord record = record_of(call.caller, kRoute, setup_.clock.now());
+  record.target = std::move(details.target);
+  record.project = std::move(details.project);
+  record.before = step::one_line(details.before);
+  record.after = step::one_line(details.after);
+  return record;
+}
+
+template <const auto& kRoute>
+model::AuditRecord RouteHandlers::run_record(const RouteCall<kRoute>& call, const model::RunId& run,
+                                             std::string after) const {
+  const auto found = state().runs.find(run);
+  return record(
+      call, {.target = text(run),
+             .project = run.project,
+             .before = found == state().runs.end() ? "" : std::string(text(found->second.state)),
+             .after = std::move(after)});
+}
+
+template <class T>
+Result<T> RouteHandlers::limited(const Principal& caller, Result<T> result) const {
+  if (result) return result;
+  const Reader reader(accounts_.directory(), caller.bearer, state());
+  return Error{result.error().code, reader.without_names(result.error().message)};
 }
 
 std::vector<std::string> RouteHandlers::problems() const {
@@ -111,28 +180,27 @@ std::vector<std::string> RouteHandlers::problems() const {
 Result<const model::Run*> RouteHandlers::find_run(const model::RunId& id) const {
   TRY(setup_.controller.fetch(id));
   const auto found = state().runs.find(id);
-  if (found == state().runs.end())
-    return Error{Code::not_found, format("there is no run {}; `lockstep ps` lists them", text(id))};
+  if (found == state().runs.end()) return no_such_run(id);
   return &found->second;
 }
 
-Result<api::RunView> RouteHandlers::view(const model::RunId& id) {
-  auto view = TRY(brief_view(id));
+Result<api::RunView> RouteHandlers::view(const Principal& caller, const model::RunId& id) {
+  auto view = TRY(brief_view(caller, id));
   view.events = event_views(state().runs.at(id).audit, TRY(setup_.insight.events(id)));
   view.attempts = attempt_views(state(), id);
   view.checkpoints = TRY(setup_.insight.checkpoints(id));
-  return view;
+  return limited(caller, std::move(view));
 }
 
 // Its cost does not depend on the number of ranks of an ended run.
-Result<api::RunView> RouteHandlers::brief_view(const model::RunId& id) {
+Result<api::RunView> RouteHandlers::brief_view(const Principal& caller, const model::RunId& id) {
   const model::Run& run = *TRY(find_run(id));
   auto view = run_view(state(), run, TRY(setup_.insight.summary(id)),
                        setup_.controller.checkpoint_folder(run), setup_.clock.now());
   if (run.state == model::RunState::queued)
     add_start_estimate(view, run, setup_.controller.scheduler());
   view.problems = problems();
-  return view;
+  return limited(caller, std::move(view));
 }
 
 Result<api::Health> RouteHandlers::health(const RouteCall<api::kHealth>& call) {
@@ -140,8 +208,21 @@ Result<api::Health> RouteHandlers::health(const RouteCall<api::kHealth>& call) {
   health.heartbeat_version = api::kHeartbeatVersion;
   if (!call.query.nonce) return health;
   TRY(api::check_nonce(*call.query.nonce));
-  health.proof = api::daemon_proof(TRY(token_named_by(call.query)), port_, *call.query.nonce);
+  health.proof = TRY(proof(call.query));
   return health;
+}
+
+// The daemon has only the hash of a user's token. One that has ended is known, so that the next
+// call says so.
+Result<std::string> RouteHandlers::proof(const api::HealthQuery& query) const {
+  if (!query.token) return api::daemon_proof(TRY(token_named_by(query)), port_, *query.nonce);
+  const auto& tokens = accounts_.directory().tokens;
+  const auto token = tokens.find(*query.token);
+  if (token != tokens.end())
+    return api::daemon_proof_by_hash(token->second.secret_hash, port_, *query.nonce);
+  return Error{Code::denied,
+               "this daemon does not know the token: it was revoked, or is one of "
+               "another daemon; log in again with `lockstep login`"};
 }
 
 // The token whose knowledge the caller wants to see proven.
@@ -158,73 +239,109 @@ Result<std::string> RouteHandlers::token_named_by(const api::HealthQuery& query)
 
 Result<Json> RouteHandlers::openapi(const RouteCall<api::kOpenapi>&) { return api::openapi(); }
 
-Result<api::Version> RouteHandlers::version(const RouteCall<api::kVersion>&) {
-  return api::Version{.version = setup_.version,
-                      .home = setup_.home.folder.string(),
-                      .pid = ::getpid(),
-                      .problems = problems(),
-                      .notices = setup_.controller.notices(),
-                      .loop_lag_seconds = in_seconds(lag_.longest()),
-                      .upload_limit = state().settings.upload_limit};
+Result<api::Version> RouteHandlers::version(const RouteCall<api::kVersion>& call) {
+  api::Version version{.version = setup_.version,
+                       .home = setup_.home.folder.string(),
+                       .pid = ::getpid(),
+                       .problems = problems(),
+                       .notices = setup_.controller.notices(),
+                       .loop_lag_seconds = in_seconds(lag_.longest()),
+                       .upload_limit = state().settings.upload_limit};
+  return limited(call.caller, std::move(version));
 }
 
 Result<map::ClusterMap> RouteHandlers::map(const RouteCall<api::kMap>&) { return state().map; }
 
 Result<map::ClusterMap> RouteHandlers::set_measured(const RouteCall<api::kSetMeasured>& call) {
-  TRY(setup_.controller.apply_operator_event(model::SetMeasured{call.request}));
+  TRY(setup_.controller.apply_operator_event(model::SetMeasured{call.request},
+                                             record(call, {.target = "map"})));
   return state().map;
 }
 
+// A client cannot choose the user. A run that the caller may not read is no run for it to wait for.
+Result<api::SubmitRequest> RouteHandlers::submission(const Principal& caller,
+                                                     api::SubmitRequest request) const {
+  const identity::Directory& directory = accounts_.directory();
+  model::RunSpec& spec = request.spec;
+  request.origin.user = caller.name;
+  if (spec.project == identity::kSharedProject)
+    spec.project = identity::default_project(directory, caller.bearer);
+  const identity::Target target{.project = spec.project};
+  if (!identity::may(directory, caller.bearer, api::Action::submit_run, target))
+    return Error{Code::denied, identity::refusal(caller.bearer, api::Action::submit_run, target)};
+  for (std::string& name : spec.after) {
+    model::RunId run = TRY(model::parse_run_id(name));
+    run.project = identity::readable_project(directory, caller.bearer, run.project);
+    if (!identity::can_read(directory, caller.bearer, run.project))
+      return step::no_such_dependency(run);
+    name = text(run);
+  }
+  return request;
+}
+
 Result<api::RunView> RouteHandlers::submit(const RouteCall<api::kSubmit>& call) {
-  const api::SubmitRequest& request = call.request;
+  const auto request = TRY(submission(call.caller, call.request));
   const auto& uploaded = request.spec.upload;
   if (uploaded) TRY(TRY(uploads())->check_complete(*uploaded));
-  const model::RunId run =
-      TRY(setup_.controller.submit(request.spec, request.origin, request.request_id));
+  const model::RunId run = TRY(limited(
+      call.caller, setup_.controller.submit(
+                       request.spec, request.origin, request.request_id,
+                       record(call, {.project = request.spec.project, .after = "queued"}))));
+  if (TRY(find_run(run))->origin.user != call.caller.name)
+    return Error{Code::invalid,
+                 "request_id: another user has used it; choose a new id for each "
+                 "run"};
   if (uploaded)  // tried again when an agent asks
     if (const auto kept = setup_.uploads->keep_manifest(*TRY(find_run(run))); !kept)
       LS_LOG(warning, "the uploaded folder of {}: {}", text(run), kept.error().message);
-  return view(run);
+  return view(call.caller, run);
 }
 
 Result<api::RunView> RouteHandlers::stop(const RouteCall<api::kStop>& call) {
   const model::RunId id = TRY(run_of(call.path_parameters));
-  TRY(setup_.controller.stop(id, call.request.reason));
-  return view(id);
+  TRY(setup_.controller.stop(
+      id, call.request.reason,
+      run_record(call, id,
+                 call.request.reason.empty() ? "stopped" : "stopped: " + call.request.reason)));
+  return view(call.caller, id);
 }
 
 Result<api::RunView> RouteHandlers::resume(const RouteCall<api::kResume>& call) {
   const model::RunId id = TRY(run_of(call.path_parameters));
-  TRY(setup_.controller.resume(id));
-  return view(id);
+  TRY(limited(call.caller, setup_.controller.resume(id, run_record(call, id, "queued"))));
+  return view(call.caller, id);
 }
 
 Result<api::RemovedRun> RouteHandlers::remove(const RouteCall<api::kRemove>& call) {
   const model::RunId id = TRY(run_of(call.path_parameters));
   const std::string folder = TRY(find_run(id))->spec.checkpoint_folder;
-  TRY(setup_.controller.remove(id));
+  TRY(limited(call.caller, setup_.controller.remove(id, run_record(call, id, ""))));
   return api::RemovedRun{.run = text(id), .checkpoint_folder = folder};
 }
 
 Result<api::RunView> RouteHandlers::hold(const RouteCall<api::kHold>& call) {
   const model::RunId id = TRY(run_of(call.path_parameters));
   TRY(setup_.controller.apply_operator_event(
-      model::HoldRun{id, actor_of(call.caller, call.request.by), call.request.reason}));
-  return view(id);
+      model::HoldRun{id, actor_of(call.caller), call.request.reason},
+      run_record(call, id, call.request.reason.empty() ? "held" : "held: " + call.request.reason)));
+  return view(call.caller, id);
 }
 
 Result<api::RunView> RouteHandlers::release(const RouteCall<api::kRelease>& call) {
   const model::RunId id = TRY(run_of(call.path_parameters));
-  TRY(setup_.controller.apply_operator_event(
-      model::ReleaseRun{id, actor_of(call.caller, call.request.by)}));
-  return view(id);
+  TRY(setup_.controller.apply_operator_event(model::ReleaseRun{id, actor_of(call.caller)},
+                                             run_record(call, id, "released")));
+  return view(call.caller, id);
 }
 
 Result<api::RunView> RouteHandlers::priority(const RouteCall<api::kPriority>& call) {
   const model::RunId id = TRY(run_of(call.path_parameters));
+  auto record = run_record(call, id, format("priority {}", call.request.priority));
+  if (const auto run = state().runs.find(id); run != state().runs.end())
+    record.before = format("priority {}", run->second.priority);
   TRY(setup_.controller.apply_operator_event(
-      model::SetPriority{id, call.request.priority, actor_of(call.caller, call.request.by)}));
-  return view(id);
+      model::SetPriority{id, call.request.priority, actor_of(call.caller)}, record));
+  return view(call.caller, id);
 }
 
 Result<api::QueueView> RouteHandlers::queue(const RouteCall<api::kQueue>& call) {
@@ -232,27 +349,38 @@ Result<api::QueueView> RouteHandlers::queue(const RouteCall<api::kQueue>& call) 
       queue_view(state(), setup_.controller.scheduler(), call.query.limit, setup_.clock.now());
   view.problems = problems();
   view.notices = setup_.controller.notices();
-  return view;
+  return limited(call.caller, std::move(view));
 }
 
 Result<api::PlanView> RouteHandlers::plan(const RouteCall<api::kPlan>& call) {
-  return plan_view(TRY(setup_.controller.plan(call.request.spec, call.request.origin)),
-                   call.request.spec, setup_.controller.state());
+  const auto request = TRY(submission(call.caller, call.request));
+  const step::DryRunResult result =
+      TRY(limited(call.caller, setup_.controller.plan(request.spec, request.origin)));
+  return limited(call.caller, plan_view(result, request.spec, state()));
 }
 
-Result<api::HostList> RouteHandlers::list_hosts(const RouteCall<api::kHosts>&) {
-  return host_list(state());
+Result<api::HostList> RouteHandlers::list_hosts(const RouteCall<api::kHosts>& call) {
+  return limited(call.caller, host_list(state()));
 }
 
 Result<api::HostList> RouteHandlers::set_host(const RouteCall<api::kSetHost>& call) {
   const api::HostRequest& request = call.request;
-  TRY(setup_.controller.apply_operator_event(model::SetHost{
-      request.host, request.state, actor_of(call.caller, request.by), request.reason}));
-  return host_list(state());
+  const auto row = state().hosts.find(request.host);
+  const auto before = row == state().hosts.end() ? model::HostState::open : row->second.state;
+  TRY(setup_.controller.apply_operator_event(
+      model::SetHost{request.host, request.state, actor_of(call.caller), request.reason},
+      record(call, {.target = request.host,
+                    .before = std::string(text(before)),
+                    .after = format("{}{}{}", text(request.state),
+                                    request.reason.empty() ? "" : ": ", request.reason)})));
+  return limited(call.caller, host_list(state()));
 }
 
 Result<api::JoinTokenAnswer> RouteHandlers::host_token(const RouteCall<api::kHostToken>& call) {
-  return host_calls_.make_token(call.path_parameters.front(), call.request);
+  const std::string& host = call.path_parameters.front();
+  auto token = TRY(host_calls_.make_token(host, call.request));
+  TRY(accounts_.record(record(call, {.target = host, .after = "join token"})));
+  return token;
 }
 
 Result<api::JoinAnswer> RouteHandlers::join_host(const RouteCall<api::kJoinHost>& call) {
@@ -260,22 +388,30 @@ Result<api::JoinAnswer> RouteHandlers::join_host(const RouteCall<api::kJoinHost>
 }
 
 Result<api::HostList> RouteHandlers::remove_host(const RouteCall<api::kRemoveHost>& call) {
-  TRY(host_calls_.remove({.host = call.path_parameters.front(),
-                          .by = actor_of(call.caller, call.request.by),
-                          .lost = call.request.lost.value_or(false)}));
-  return host_list(state());
+  const std::string& host = call.path_parameters.front();
+  TRY(host_calls_.remove(
+      {.host = host, .by = actor_of(call.caller), .lost = call.request.lost.value_or(false)},
+      record(call, {.target = host, .before = "joined"})));
+  return limited(call.caller, host_list(state()));
 }
 
 Result<api::HostList> RouteHandlers::declare_host_dead(const RouteCall<api::kHostDead>& call) {
-  TRY(host_calls_.declare_dead(
-      {.host = call.path_parameters.front(), .by = actor_of(call.caller, call.request.by)}));
-  return host_list(state());
+  const std::string& host = call.path_parameters.front();
+  TRY(host_calls_.declare_dead({.host = host, .by = actor_of(call.caller)},
+                               record(call, {.target = host, .after = "dead"})));
+  return limited(call.caller, host_list(state()));
 }
 
 Result<api::HostList> RouteHandlers::label_host(const RouteCall<api::kHostLabels>& call) {
-  TRY(setup_.controller.apply_operator_event(model::LabelHost{
-      call.path_parameters.front(), call.request.labels, actor_of(call.caller, call.request.by)}));
-  return host_list(state());
+  const std::string& host = call.path_parameters.front();
+  const auto row = state().hosts.find(host);
+  TRY(setup_.controller.apply_operator_event(
+      model::LabelHost{host, call.request.labels, actor_of(call.caller)},
+      record(call,
+             {.target = host,
+              .before = row == state().hosts.end() ? "" : dump_json(to_json(row->second.labels)),
+              .after = dump_json(to_json(call.request.labels))})));
+  return limited(call.caller, host_list(state()));
 }
 
 Result<void> RouteHandlers::host_report(const RouteCall<api::kHostReport>& call,
@@ -292,42 +428,65 @@ Result<api::RunFolders> RouteHandlers::kept_files(const RouteCall<api::kKeptFile
   return host_calls_.kept_files(call.request);
 }
 
-Result<api::LimitList> RouteHandlers::limits(const RouteCall<api::kLimits>&) {
-  return limit_list(state());
+Result<api::LimitList> RouteHandlers::limits(const RouteCall<api::kLimits>& call) {
+  return limited(call.caller, limit_list(state()));
 }
 
 Result<api::LimitList> RouteHandlers::set_limit(const RouteCall<api::kSetLimit>& call) {
   const api::LimitRequest& request = call.request;
   if (request.weight && request.scope != model::LimitScope::project)
     return Error{Code::invalid, "weight: only projects have one"};
-  if (request.devices || !request.weight)
-    TRY(setup_.controller.apply_operator_event(
-        model::SetLimit{{request.scope, request.name}, request.devices}));
-  if (request.weight)
-    TRY(setup_.controller.apply_operator_event(model::SetWeight{request.name, *request.weight}));
-  return limit_list(state());
+  const model::LimitId id{request.scope, request.name};
+  const auto row = state().limits.find(id);
+  const model::LimitRow before = row == state().limits.end() ? model::LimitRow{id} : row->second;
+  Details details{.target = text(id),
+                  .project = request.scope == model::LimitScope::project ? request.name : ""};
+  if (request.devices || !request.weight) {
+    details.before = devices_text(before.devices);
+    details.after = devices_text(request.devices);
+    TRY(setup_.controller.apply_operator_event(model::SetLimit{id, request.devices},
+                                               record(call, details)));
+  }
+  if (request.weight) {
+    details.before = format("weight {}", before.weight);
+    details.after = format("weight {}", *request.weight);
+    TRY(setup_.controller.apply_operator_event(model::SetWeight{request.name, *request.weight},
+                                               record(call, details)));
+  }
+  return limited(call.caller, limit_list(state()));
 }
 
-Result<api::OrphanList> RouteHandlers::orphans(const RouteCall<api::kOrphans>&) {
-  return orphan_list(state());
+Result<api::OrphanList> RouteHandlers::orphans(const RouteCall<api::kOrphans>& call) {
+  return limited(call.caller, orphan_list(state()));
 }
 
 Result<api::OrphanList> RouteHandlers::stop_orphan(const RouteCall<api::kStopOrphan>& call) {
-  TRY(setup_.controller.apply_operator_event(model::StopOrphan{
-      TRY(run_of(call.path_parameters)), actor_of(call.caller, call.request.by)}));
-  return orphan_list(state());
+  const model::RunId id = TRY(run_of(call.path_parameters));
+  TRY(setup_.controller.apply_operator_event(
+      model::StopOrphan{id, actor_of(call.caller)},
+      record(call, {.target = text(id), .project = id.project, .after = "stopped"})));
+  return limited(call.caller, orphan_list(state()));
 }
 
 Result<api::RunView> RouteHandlers::adopt_orphan(const RouteCall<api::kAdoptOrphan>& call) {
   const model::RunId id = TRY(run_of(call.path_parameters));
   TRY(setup_.controller.apply_operator_event(
-      model::AdoptOrphan{id, actor_of(call.caller, call.request.by)}));
-  return view(id);
+      model::AdoptOrphan{id, actor_of(call.caller)},
+      record(call, {.target = text(id), .project = id.project, .after = "adopted"})));
+  return view(call.caller, id);
 }
 
 Result<api::RunList> RouteHandlers::runs(const RouteCall<api::kRuns>& call) {
-  const auto found = TRY(setup_.controller.list_runs(
-      {.project = call.query.project, .state = call.query.state, .limit = call.query.limit}));
+  const identity::Bearer& bearer = call.caller.bearer;
+  model::RunFilter filter{.project = call.query.project,
+                          .projects = Reader(accounts_.directory(), bearer, state()).projects(),
+                          .state = call.query.state,
+                          .limit = call.query.limit};
+  if (filter.project)
+    filter.project = identity::readable_project(accounts_.directory(), bearer, *filter.project);
+  if (filter.project && !identity::can_read(accounts_.directory(), bearer, *filter.project))
+    return api::RunList();
+  const auto found = TRY(setup_.controller.list_runs(filter));
   std::vector<model::RunId> ids;
   for (const model::Run& run : found) ids.push_back(run.id);
   auto summary = TRY(setup_.insight.summaries(ids));
@@ -337,7 +496,7 @@ Result<api::RunList> RouteHandlers::runs(const RouteCall<api::kRuns>& call) {
                                  setup_.controller.checkpoint_folder(run), setup_.clock.now()));
   add_wait_reasons(list.runs, found, setup_.controller.scheduler());
   list.notices = setup_.controller.notices();
-  return list;
+  return limited(call.caller, std::move(list));
 }
 
 Result<api::SeriesList> RouteHandlers::metrics(const RouteCall<api::kMetrics>& call) {
@@ -353,6 +512,7 @@ Result<api::SeriesList> RouteHandlers::metrics(const RouteCall<api::kMetrics>& c
 Result<api::ProfileView> RouteHandlers::profile(const RouteCall<api::kProfile>& call) {
   const model::RunId id = TRY(run_of(call.path_parameters));
   auto view = TRY(profiles_.begin(*TRY(find_run(id)), call.request));
+  TRY(accounts_.record(run_record(call, id, "traces")));
   agent_polls_.notify(id);
   return view;
 }
@@ -422,11 +582,12 @@ Result<void> RouteHandlers::run(const RouteCall<api::kRun>& call,
                                 const Reply<api::RunView>& reply) {
   const model::RunId id = TRY(run_of(call.path_parameters));
   TRY(find_run(id));
-  const auto look = [this, id, reply, query = call.query](LongPolls::AttemptKind turn) {
+  const auto look = [this, id, reply, query = call.query,
+                     caller = call.caller](LongPolls::AttemptKind turn) {
     const auto run = find_run(id);
     if (turn == LongPolls::AttemptKind::early && run && (*run)->version <= query.after_version)
       return reply.is_abandoned();
-    reply.send(query.brief.value_or(false) ? brief_view(id) : view(id));
+    reply.send(query.brief.value_or(false) ? brief_view(caller, id) : view(caller, id));
     return true;
   };
   long_polls_.wait(id, from_seconds(call.query.wait_seconds), look);

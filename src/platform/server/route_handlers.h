@@ -9,6 +9,8 @@
 #include "platform/server/heartbeat_pace.h"
 #include "platform/server/host_calls.h"
 #include "platform/server/long_polls.h"
+#include "platform/server/people/people_calls.h"
+#include "platform/server/people/reader.h"
 #include "platform/server/principal.h"
 #include "platform/server/profile_requests.h"
 #include "platform/server/route_call.h"
@@ -29,9 +31,11 @@ class RouteHandlers {
   // Null only for a route without a handler.
   static Handler handler_for(const api::Route& route);
 
-  RouteHandlers(net::Loop& loop, const ServerSetup& setup, LongPolls& waiting, AgentPolls& agents,
-                HostCalls& host_calls)
+  RouteHandlers(net::Loop& loop, const ServerSetup& setup, Accounts& accounts, LongPolls& waiting,
+                AgentPolls& agents, HostCalls& host_calls)
       : setup_(setup),
+        accounts_(accounts),
+        people_(accounts, setup.controller.state(), setup.clock),
         long_polls_(waiting),
         agent_polls_(agents),
         host_calls_(host_calls),
@@ -49,8 +53,11 @@ class RouteHandlers {
   void flush() { batch_.flush(); }
 
  private:
-  // Parses the call by its declaration and passes it to the method, which either returns the answer
-  // or keeps the Reply.
+  // Parses the call by its declaration and passes it to the method, of this or of PeopleCalls,
+  // which either returns the answer or keeps the Reply.
+  template <const auto& kRoute, auto kMethod>
+  auto invoke(const RouteCall<kRoute>& call,
+              const Reply<typename RouteCall<kRoute>::Route::Answer>& reply);
   template <const auto& kRoute, auto kMethod>
   void handle(const net::HttpRequest& request, Principal caller,
               std::vector<std::string> path_parameters, net::Responder responder);
@@ -110,12 +117,37 @@ class RouteHandlers {
 
   void answer_heartbeat(const HeartbeatCall& call, std::int64_t acknowledged);
 
+  // A record of the call for the audit. Its target is of a project or, without one, of the cluster.
+  struct Details {
+    std::string target{}, project{}, before{}, after{};
+  };
+  template <const auto& kRoute>
+  model::AuditRecord record(const RouteCall<kRoute>& call, Details details) const;
+  // The same of a run, whose state it has as `before`.
+  template <const auto& kRoute>
+  model::AuditRecord run_record(const RouteCall<kRoute>& call, const model::RunId& run,
+                                std::string after) const;
+  Result<std::string> proof(const api::HealthQuery& query) const;
   Result<std::string> token_named_by(const api::HealthQuery& query) const;
+  // The request as the caller's own, in a project where it may start runs.
+  Result<api::SubmitRequest> submission(const Principal& caller, api::SubmitRequest request) const;
+  // The result of a request that may be refused because of other runs, which the error names.
+  template <class T>
+  Result<T> limited(const Principal& caller, Result<T> result) const;
+  // A right may be missing that only the body asks for.
+  void record_refusal(const api::Route& route, const Principal& caller,
+                      const std::vector<std::string>& path_parameters, const Error& error);
   std::vector<std::string> problems() const;
   const model::State& state() const { return setup_.controller.state(); }
   Result<const model::Run*> find_run(const model::RunId& id) const;
-  Result<api::RunView> view(const model::RunId& id);
-  Result<api::RunView> brief_view(const model::RunId& id);
+  // Without what the caller may not read.
+  Result<api::RunView> view(const Principal& caller, const model::RunId& id);
+  Result<api::RunView> brief_view(const Principal& caller, const model::RunId& id);
+  template <class View>
+  View limited(const Principal& caller, View view) const {
+    Reader(accounts_.directory(), caller.bearer, state()).limit(view);
+    return view;
+  }
   Result<model::Node> newest_node(const model::RunId& run, int index) const;
   bool is_flight_wanted(const model::NodeName& node);
   std::optional<api::ProfileOrder> profile_order(const model::NodeName& node) const;
@@ -125,9 +157,11 @@ class RouteHandlers {
   void store_records(const model::NodeId& node, const api::Heartbeat& heartbeat);
 
   const ServerSetup& setup_;  // owned by the server
-  LongPolls& long_polls_;     // owned by the server
-  AgentPolls& agent_polls_;   // owned by the server
-  HostCalls& host_calls_;     // owned by the server
+  Accounts& accounts_;        // owned by the server
+  PeopleCalls people_;
+  LongPolls& long_polls_;    // owned by the server
+  AgentPolls& agent_polls_;  // owned by the server
+  HostCalls& host_calls_;    // owned by the server
   HeartbeatBatch batch_;
   HeartbeatPace pace_;
   net::LoopLag lag_;

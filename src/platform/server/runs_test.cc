@@ -120,7 +120,7 @@ TEST_F(ServerTest, WhatIsChangedOfARunIsAmongItsEvents) {
   ASSERT_EQ(run["events"].size(), 3u);
   EXPECT_THAT(run["events"][0]["what"].get<std::string>(),
               AllOf(HasSubstr("held"), HasSubstr("later")));
-  EXPECT_EQ(run["events"][1]["by"], "bob");
+  EXPECT_EQ(run["events"][1]["by"], "ann");
 }
 
 TEST_F(ServerTest, TheQueueSaysWhoWaitsForWhomAndUntilWhen) {

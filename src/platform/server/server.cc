@@ -13,6 +13,8 @@
 #include "platform/server/agent_polls.h"
 #include "platform/server/host_calls.h"
 #include "platform/server/long_polls.h"
+#include "platform/server/people/accounts.h"
+#include "platform/server/people/gate.h"
 #include "platform/server/principal.h"
 #include "platform/server/route_handlers.h"
 
@@ -84,47 +86,42 @@ std::optional<net::HttpResponse> check_body(const net::HttpRequest& request,
 }
 
 // Refusals from the head alone.
-std::optional<net::HttpResponse> check_request_head(const Credentials& credentials,
-                                                    const net::HttpRequest& request) {
-  const RouteMatch target = match_route(request);
+std::optional<net::HttpResponse> check_request_head(Gate& gate, const net::HttpRequest& request) {
+  RouteMatch target = match_route(request);
   if (target.route == nullptr) return no_such_route(request, target);
-  if (!principal_of(credentials, target.route->caller, request, target.path_parameters)) {
-    net::HttpResponse response = refusal_response(
-        401, "the call needs the daemon's token in its head: Authorization: Bearer TOKEN");
-    response.headers.add("WWW-Authenticate", "Bearer");
-    return response;
-  }
+  auto admitted = gate.admit(request, *target.route, target.path_parameters);
+  if (auto* refusal = std::get_if<net::HttpResponse>(&admitted)) return std::move(*refusal);
   return check_body(request, *target.route);
 }
 
 }  // namespace
 
 struct Server::Impl {
-  Impl(net::Loop& loop, ServerSetup setup_arg)
+  Impl(net::Loop& loop, ServerSetup setup_arg, std::unique_ptr<Accounts> accounts_arg)
       : setup(std::move(setup_arg)),
+        accounts(std::move(accounts_arg)),
+        gate(setup.keys, setup.controller, *accounts, setup.clock),
         long_polls(std::make_shared<LongPolls>(loop)),
         agent_polls(std::make_shared<AgentPolls>(loop, setup.controller.state())),
         host_calls(loop, setup),
-        handlers(loop, setup, *long_polls, *agent_polls, host_calls) {}
+        handlers(loop, setup, *accounts, *long_polls, *agent_polls, host_calls) {}
 
+  // The route exists: check_request_head() accepted the request. Since then its token may have been
+  // revoked, or the right taken away.
   void handle(const net::HttpRequest& request, net::Responder responder) {
-    // Both exist: check_request_head() accepted the request.
     RouteMatch target = match_route(request);
-    auto caller =
-        principal_of(credentials(), target.route->caller, request, target.path_parameters);
-    LS_CHECK(caller.has_value());
+    auto admitted = gate.admit(request, *target.route, target.path_parameters);
+    if (auto* refusal = std::get_if<net::HttpResponse>(&admitted))
+      return responder.send(std::move(*refusal));
+    auto& caller = std::get<Principal>(admitted);
+    if (caller.kind == Principal::Kind::user) accounts->record_use(caller.bearer);
     (handlers.*RouteHandlers::handler_for(*target.route))(
-        request, *std::move(caller), std::move(target.path_parameters), std::move(responder));
-  }
-
-  Credentials credentials() const {
-    return {.keys = setup.keys,
-            .user = setup.user,
-            .state = &setup.controller.state(),
-            .now = setup.clock.now()};
+        request, std::move(caller), std::move(target.path_parameters), std::move(responder));
   }
 
   ServerSetup setup;
+  const std::unique_ptr<Accounts> accounts;
+  Gate gate;
   // Shared with the controller's watcher, which cannot be removed.
   std::shared_ptr<LongPolls> long_polls;
   std::shared_ptr<AgentPolls> agent_polls;
@@ -140,7 +137,8 @@ Result<std::unique_ptr<Server>> Server::start(net::Loop& loop, ServerSetup setup
   for (const api::Route* route : api::kRoutes)
     LS_CHECK(RouteHandlers::handler_for(*route) != nullptr, "{} {} has no handler", route->method,
              route->path);
-  auto impl = std::make_unique<Impl>(loop, std::move(setup));
+  auto accounts = TRY(Accounts::open(setup.identities, setup.clock, setup.user));
+  auto impl = std::make_unique<Impl>(loop, std::move(setup), std::move(accounts));
   Impl& self = *impl;
   const net::HttpServerOptions options{.host = self.setup.host,
                                        .port = self.setup.port,
@@ -155,7 +153,7 @@ Result<std::unique_ptr<Server>> Server::start(net::Loop& loop, ServerSetup setup
         self.handle(request, std::move(responder));
       },
       [&self](const net::HttpRequest& request) {
-        return check_request_head(self.credentials(), request);
+        return check_request_head(self.gate, request);
       })));
   self.handlers.set_port(self.http->port());
   self.setup.controller.subscribe(

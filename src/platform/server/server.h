@@ -1,8 +1,9 @@
 // Server: the daemon's HTTP API. It runs on the loop's thread, as the controller does. A call is
 // handled completely or parked in LongPolls, so no lock is needed.
 //
-// Every route that is not public requires `Authorization: Bearer TOKEN`. The token is checked
-// before the body is read: the user's token, or that of the attempt in the path.
+// Every route that is not public requires `Authorization: Bearer TOKEN`: a user's token, or that of
+// the attempt or the host in the path. The token and the right to call are checked before the body
+// is read.
 #pragma once
 
 #include <functional>
@@ -21,17 +22,19 @@
 #include "platform/host/keys.h"
 #include "platform/insight/insight.h"
 #include "platform/server/uploads/upload_store.h"
+#include "platform/store/identity_store.h"
 
 namespace lockstep::server {
 
 struct ServerSetup {
-  controller::Controller& controller;  // these four must outlive the server
+  controller::Controller& controller;  // these five must outlive the server
   insight::Insight& insight;
   const host::Keys& keys;
   const Clock& clock;
+  store::IdentityStore& identities;
   host::Home home;
   std::string version;
-  std::string user{};                     // the name of the user whose daemon it is
+  std::string user{};                     // the Unix user whose daemon it is
   std::string host = "127.0.0.1";         // the address to listen on
   std::vector<std::string> host_names{};  // further names of the host in URLs
   int port = 0;                           // 0: any free one

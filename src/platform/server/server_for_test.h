@@ -81,8 +81,10 @@ class ServerTest : public ::testing::Test {
                                     .insight = insight_,
                                     .keys = *keys_,
                                     .clock = clock_,
+                                    .identities = store_,
                                     .home = home_,
                                     .version = "1.2.3",
+                                    .user = "ann",
                                     .problems = [] { return std::vector<std::string>{"oh"}; },
                                     .uploads = &uploads_})
                   .value();

@@ -2,6 +2,7 @@
 // on it, as a file would.
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <ranges>
 #include <string>
@@ -60,11 +61,13 @@ class MemoryStore : public Store, public IdentityStore {
     const auto found = directory_.secrets.find(id);
     return found == directory_.secrets.end() ? std::nullopt : std::optional(found->second);
   }
-  // Without the filter's other parts than user and limit.
+  // By the filter's user, projects and limit.
   Result<std::vector<model::AuditRecord>> list_audit(const model::AuditFilter& filter) override {
     std::vector<model::AuditRecord> found;
     for (const model::AuditRecord& record : std::views::reverse(audit_))
-      if (!filter.user || record.user == *filter.user) found.push_back(record);
+      if ((!filter.user || record.user == *filter.user) &&
+          (!filter.projects || std::ranges::count(*filter.projects, record.project) > 0))
+        found.push_back(record);
     if (found.size() > static_cast<std::size_t>(filter.limit))
       found.resize(static_cast<std::size_t>(filter.limit));
     return found;

@@ -206,13 +206,20 @@ Result<std::vector<model::Run>> SqlStore::list_runs(const model::RunFilter& filt
   const std::string_view statement =
       filter.project ? "select project, number from runs where project = :project and "
                        "(:any_state or state = :state) order by number desc limit :limit"
-                     : "select project, number from runs indexed by runs_by_submission where "
-                       ":project = '' and (:any_state or state = :state) "
-                       "order by submitted desc, number desc limit :limit";
+      : filter.projects
+          ? "select project, number from runs indexed by runs_by_submission where project in "
+            "(select value from json_each(:projects)) and (:any_state or state = :state) "
+            "order by submitted desc, number desc limit :limit"
+          : "select project, number from runs indexed by runs_by_submission where "
+            ":project = '' and (:any_state or state = :state) "
+            "order by submitted desc, number desc limit :limit";
+  const std::string projects = filter.project    ? *filter.project
+                               : filter.projects ? dump_json(to_json(*filter.projects))
+                                                 : "";
   std::vector<model::Run> runs;
   for (auto& [project, number] : TRY((database_.rows<std::string, std::int64_t>(
-           statement, filter.project.value_or(""), !filter.state,
-           filter.state ? text(*filter.state) : "", filter.limit))))
+           statement, projects, !filter.state, filter.state ? text(*filter.state) : "",
+           filter.limit))))
     for (model::Run& run : TRY(runs_where(database_, of_run({std::move(project), number}))))
       runs.push_back(std::move(run));
   return runs;

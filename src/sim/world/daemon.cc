@@ -115,7 +115,7 @@ Result<api::ServiceOrders> Daemon::take_host_report(engine::HostsEngine& engine,
 
 Result<void> Daemon::remove_host(engine::HostsEngine& engine, const model::RemoveHost& removal) {
   return call_controller([&](controller::Controller& controller) {
-    return controller::remove_host(controller, engine, removal);
+    return controller::remove_host(controller, engine, removal, {});
   });
 }
 

@@ -68,11 +68,19 @@ void drop_ended_runs(State& state, Time ended_before) {
   for (const RunId& id : old) drop_ended_run(state, id);
 }
 
+namespace {
+
+bool is_among(const std::optional<std::vector<std::string>>& names, const std::string& name) {
+  return !names || std::ranges::find(*names, name) != names->end();
+}
+
+}  // namespace
+
 std::vector<Run> list_runs(const State& state, const RunFilter& filter) {
   std::vector<const Run*> found;
   for (const auto& [id, run] : state.runs)
     if (filter.project.value_or(id.project) == id.project &&
-        filter.state.value_or(run.state) == run.state)
+        is_among(filter.projects, id.project) && filter.state.value_or(run.state) == run.state)
       found.push_back(&run);
   std::ranges::stable_sort(found, std::ranges::greater(), [](const Run* run) {
     return std::pair(run->submitted, run->id.number);

@@ -22,6 +22,7 @@ struct RunRows {
 // Selects the runs of a list, which has the newest first.
 struct RunFilter {
   std::optional<std::string> project{};
+  std::optional<std::vector<std::string>> projects{};  // only of these, which have `project`
   std::optional<RunState> state{};
   int limit = 50;
 };

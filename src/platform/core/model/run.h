@@ -182,9 +182,11 @@ struct Origin {
   bool operator==(const Origin&) const = default;
 
   static constexpr auto fields() {
-    return record<Origin>(field("user", &Origin::user, "the user who submitted the run"),
-                          field("git_commit", &Origin::git_commit, "commit of the working folder"),
-                          field("git_dirty", &Origin::git_dirty, "it had uncommitted changes"));
+    return record<Origin>(
+        field("user", &Origin::user,
+              "the user who submitted the run, as its token proves; ignored in requests"),
+        field("git_commit", &Origin::git_commit, "commit of the working folder"),
+        field("git_dirty", &Origin::git_dirty, "it had uncommitted changes"));
   }
 };
 

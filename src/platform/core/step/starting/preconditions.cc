@@ -105,15 +105,18 @@ void check_preconditions(Draft& draft, const model::RunId& id) {
   if (run.awaits_dependencies) update_dependencies(draft, id);
 }
 
+Error no_such_dependency(const model::RunId& run) {
+  return {Code::invalid,
+          format("after: there is no run {}; a run follows those that were submitted "
+                 "before it, and `lockstep ps` lists them",
+                 text(run))};
+}
+
 Result<void> check_dependencies(const Draft& draft, const model::RunSpec& spec) {
   for (const std::string& name : spec.after) {
     const model::RunId id = TRY(model::parse_run_id(name));
     const model::Run* run = draft.runs.find(id);
-    if (!run)
-      return Error{Code::invalid,
-                   format("after: there is no run {}; a run follows those that were submitted "
-                          "before it, and `lockstep ps` lists them",
-                          text(id))};
+    if (!run) return no_such_dependency(id);
     if (model::is_final(run->state) && run->state != model::RunState::succeeded)
       return Error{Code::invalid, format("after: {} has ended as {}, so the run would never start; "
                                          "resume that one first, or leave it out",

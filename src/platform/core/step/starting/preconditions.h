@@ -18,6 +18,8 @@ void set_wait_reason(const Draft& draft, model::Run& run);
 // without success.
 void check_preconditions(Draft& draft, const model::RunId& run);
 
+// The refusal of a run that is to start after this one.
+Error no_such_dependency(const model::RunId& run);
 // Checks that the run can depend on these runs.
 Result<void> check_dependencies(const Draft& draft, const model::RunSpec& spec);
 // `same_folder`: runs that have not ended and write to the run's checkpoint folder. Each of them
