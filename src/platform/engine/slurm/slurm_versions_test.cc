@@ -90,7 +90,7 @@ SlurmHost host_in(const std::string& state) {
   return parse_slurm_hosts("n1|" + state + "|(null)|4|1000|n1|all|(null)|none\n").at(0);
 }
 SlurmJob job_with(const std::string& state) {
-  return parse_slurm_jobs("7|" + state + "|None|n1|1|lockstep\n").at(0);
+  return parse_slurm_jobs("7|" + state + "|None|n1|1|N/A|lockstep\n").at(0);
 }
 
 TEST(SlurmVersions, HostsTakeRunsInTheStatesOfEachVersionThatAllowIt) {
