@@ -144,10 +144,12 @@ class ControllerTest : public ::testing::Test {
   // Restarts the daemon as after a kill.
   void restart() {
     controller_.reset();
-    controller_ = Controller::open({*used_store_, history_, engine_, clock_, clock_,
-                                    host::Keys::open(home_).value(), two_hosts(), home_,
-                                    step::step_policy(settings_), settings_})
-                      .value();
+    ControllerSetup setup{*used_store_, history_, engine_,
+                          clock_,       clock_,   host::Keys::open(home_).value(),
+                          two_hosts(),  home_,    step::step_policy(settings_),
+                          settings_};
+    setup.engine_places = engine_places_;
+    controller_ = Controller::open(std::move(setup)).value();
   }
   const model::Run& run(const model::RunId& id) {
     EXPECT_TRUE(controller_->fetch(id));
@@ -203,8 +205,41 @@ class ControllerTest : public ::testing::Test {
   store::MemoryStore store_;
   store::Store* used_store_ = &store_;
   model::Settings settings_;
+  bool engine_places_ = false;
   std::unique_ptr<Controller> controller_;
 };
+
+TEST_F(ControllerTest, AnEngineThatChoosesHostsNamesThemAlsoToTheNextDaemon) {
+  engine_places_ = true;
+  restart();
+  const model::RunId id = controller_->submit(spec_of(2, 2), {}).value();
+  const engine::Gang& gang = engine_.submissions.back();
+  EXPECT_EQ(gang.nodes[1].host, "");
+  EXPECT_TRUE(gang.nodes[1].gpus);
+  EXPECT_EQ(gang.nodes[1].devices, (std::vector<int>{0, 1}));
+  EXPECT_TRUE(gang.excluded_hosts.empty());
+  for (const engine::NodePlacement& node : gang.nodes)
+    engine_.seen[engine::node_name(gang, node)] = {.phase = model::NodePhase::pending,
+                                                   .reason = "Resources"};
+  tick();
+  EXPECT_EQ(run(id).reason, "waits in the queue of fake: Resources");
+  restart();
+  engine_.seen[engine::node_name(gang, gang.nodes[0])] = {.host = "b"};
+  engine_.seen[engine::node_name(gang, gang.nodes[1])] = {.host = "a"};
+  tick();
+  EXPECT_EQ(controller_->state().nodes.at(nodes(id)[0]).host, "b");
+  EXPECT_EQ(controller_->state().nodes.at(nodes(id)[1]).host, "a");
+  EXPECT_EQ(engine_.submissions.size(), 1u) << "it is submitted once";
+}
+
+TEST_F(ControllerTest, AnEngineThatChoosesHostsIsToldThoseThatAreClosed) {
+  engine_places_ = true;
+  restart();
+  ASSERT_TRUE(controller_->apply_operator_event(
+      model::SetHost{"b", model::HostState::closed, "root", "noise"}));
+  ASSERT_TRUE(controller_->submit(spec_of(1, 1), {}));
+  EXPECT_EQ(engine_.submissions.back().excluded_hosts, (std::vector<std::string>{"b"}));
+}
 
 TEST_F(ControllerTest, LaunchesCarryTheCostsThatWereMeasuredUnlessTheUserHasHisOwn) {
   map::ClusterMap map = two_hosts();

@@ -11,6 +11,7 @@
 #include "base/random.h"
 #include "map/query.h"
 #include "platform/core/sched/pass.h"
+#include "platform/core/sched/queue/engine_queue.h"
 #include "platform/core/step/decider.h"
 #include "platform/core/step/step_world_for_test.h"
 
@@ -32,11 +33,15 @@ sched::SchedulingPolicy chaos_policy() {
 class Chaos {
  public:
   // Where the hosts of the map come from.
-  enum class Hosts { declared, joining };
+  // chosen_by_engine: declared, and runs start without hosts.
+  enum class Hosts { declared, joining, chosen_by_engine };
 
   // Every other seed is calm: most agents obey, so that runs write checkpoints.
   Chaos(std::uint64_t seed, Hosts hosts)
-      : random_(seed), calm_(seed % 2 == 0), joining_(hosts == Hosts::joining) {}
+      : random_(seed),
+        calm_(seed % 2 == 0),
+        joining_(hosts == Hosts::joining),
+        engine_places_(hosts == Hosts::chosen_by_engine) {}
 
   void step_once() {
     world_.now += Duration(static_cast<std::int64_t>(random_.below(calm_ ? 1'000'000 : 4'000'000)));
@@ -275,7 +280,8 @@ class Chaos {
         return model::NodeSeen{any_node(),
                                {.phase = static_cast<model::NodePhase>(below(3)),
                                 .reason = "chaos",
-                                .handle = std::to_string(below(3))}};
+                                .handle = std::to_string(below(3)),
+                                .host = engine_places_ && below(2) == 0 ? any_host() : ""}};
       case 20:
         return model::ResumeRun{any_run()};
       case 0:
@@ -333,6 +339,29 @@ class Chaos {
     check_queue();
   }
 
+  sched::Plan plan_on_hosts(const std::vector<sched::PendingRun>& wants,
+                            std::vector<sched::Allocation> held) const {
+    for (auto& [id, allocation] : given_up_allocations_of(world_.state.given_up))
+      held.push_back(std::move(allocation));
+    return sched::schedule_once(world_.state.map, chaos_policy(), wants, held, world_.now,
+                                operator_settings_of(world_.state.hosts, world_.state.limits),
+                                joining_ ? sched::MapGrowth::hosts_join : sched::MapGrowth::none);
+  }
+
+  sched::Plan plan_for_engine(const std::vector<sched::PendingRun>& wants,
+                              const std::vector<sched::Allocation>& held) const {
+    const auto settings = operator_settings_of(world_.state.hosts, world_.state.limits);
+    sched::EngineQueue queue(world_.state.map, chaos_policy(),
+                             world_.state.settings.slurm_jobs_max);
+    queue.set_limits(settings.limits);
+    for (const auto& [host, state, why] : settings.hosts) queue.set_host(host, state, why);
+    for (const sched::Allocation& allocation : held) queue.add_allocation(allocation);
+    for (const sched::PendingRun& pending : wants) queue.add_pending(pending);
+    sched::Plan plan = queue.schedule(world_.now);
+    plan.waiting = queue.waiting();
+    return plan;
+  }
+
   // A pass after this event would give the same result.
   void check_queue() {
     std::vector<sched::PendingRun> wants;
@@ -347,12 +376,8 @@ class Chaos {
           nodes, [&](const model::Node* node) { return world_.state.given_up.contains(node->id); });
       held.push_back(allocation_of(run, *attempt, nodes, chaos_policy()));
     }
-    for (auto& [id, allocation] : given_up_allocations_of(world_.state.given_up))
-      held.push_back(std::move(allocation));
     const sched::Plan plan =
-        sched::schedule_once(world_.state.map, chaos_policy(), wants, held, world_.now,
-                             operator_settings_of(world_.state.hosts, world_.state.limits),
-                             joining_ ? sched::MapGrowth::hosts_join : sched::MapGrowth::none);
+        engine_places_ ? plan_for_engine(wants, held) : plan_on_hosts(wants, std::move(held));
     EXPECT_TRUE(plan.placements.empty()) << "one could have started";
     EXPECT_TRUE(plan.evictions.empty() && plan.moves.empty()) << "one could have been asked to go";
     for (const sched::WaitingRun& waiting : plan.waiting)
@@ -367,17 +392,19 @@ class Chaos {
     EXPECT_EQ(attempt.id.epoch, run.epoch);
     const auto nodes = model::nodes_of(world_.state, attempt.id);
     EXPECT_EQ(std::ssize(nodes), run.spec.nodes) << "half a gang";
+    EXPECT_EQ(attempt.is_placed, !engine_places_);
     std::set<std::string> hosts;
     for (const model::Node* node : nodes) {
-      EXPECT_TRUE(hosts.insert(node->host).second) << "two nodes on one host";
+      EXPECT_TRUE(hosts.insert(node->host).second || engine_places_) << "two nodes on one host";
       EXPECT_EQ(std::ssize(node->devices), run.spec.devices);
-      check_devices_exist(*node);
+      if (attempt.is_placed) check_devices_exist(*node);
       EXPECT_TRUE(launched_.contains(node->id));
       EXPECT_TRUE(!node->unreachable_since || (node->state > model::NodeState::allocated &&
                                                node->state < model::NodeState::released))
           << text(node->state);
       for (int device : node->devices)
-        EXPECT_TRUE(held.emplace(node->host, device).second) << "a device is held twice";
+        EXPECT_TRUE(!attempt.is_placed || held.emplace(node->host, device).second)
+            << "a device is held twice";
     }
     for (const model::HostDevices& slice : attempt.move_destination)
       for (int device : slice.devices)
@@ -419,6 +446,7 @@ class Chaos {
   Random random_;
   const bool calm_;
   const bool joining_;
+  const bool engine_places_;
   static map::ClusterMap with_cores(map::ClusterMap map) {
     for (map::Host& host : map.pods[0].leaves[0].hosts) host.cores = 4;
     return map;
@@ -427,6 +455,8 @@ class Chaos {
   World new_world() const {
     World world(joining_ ? map::ClusterMap{} : with_cores(map_of(4, 3)));
     world.state.hosts_make_map = joining_;
+    world.state.engine_places = engine_places_;
+    world.state.settings.slurm_jobs_max = 8;
     return world;
   }
 
@@ -476,6 +506,16 @@ TEST_P(StepProperties, HoldWhileHostsJoinChangeAndLeave) {
   }
   EXPECT_GT(attempts, 50);
   EXPECT_GT(lost, 0);
+}
+
+TEST_P(StepProperties, HoldWhileTheEngineChoosesHosts) {
+  Chaos chaos(GetParam() + 1, Chaos::Hosts::chosen_by_engine);
+  for (int i = 0; i < 300; ++i) chaos.step_once();
+  chaos.check_replay();
+  chaos.settle();
+  EXPECT_GT(chaos.attempts(), 10);
+  EXPECT_GT(chaos.ended_by(model::Cause::launch_failed) + chaos.ended_by(model::Cause::node_lost),
+            0);
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, StepProperties, testing::Range<std::uint64_t>(0, 10));
