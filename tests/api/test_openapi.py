@@ -12,7 +12,15 @@ from tests.api.calls import agent_token, ask, bearer, call, user_token
 from tests.conftest import BUILD, ROOT, Cluster
 
 DESCRIPTION = ROOT / "docs" / "api" / "openapi.json"
-WORDS = {"project": "default", "number": "1", "epoch": "1", "index": "0", "host": "gpu1"}
+WORDS = {
+    "project": "default",
+    "number": "1",
+    "epoch": "1",
+    "index": "0",
+    "host": "gpu1",
+    "user": "ann",
+    "token": "4fGt2Lm9Qx7Z",
+}
 
 
 def routes() -> list[tuple[str, str, dict[str, Any]]]:

@@ -53,7 +53,8 @@ def test_a_service_of_root_runs_ranks_only_as_users_that_its_host_allows(
         view = cluster.await_state(refused, "failed")
         assert "starts no ranks as 'root', whose user id 0 is below 1000" in view["reason"]
         # The other user.
-        token = (cluster.home / "token").read_text().strip()
+        cluster.ok("user", "add", "ann")
+        token = cluster.ok("token", "create", "--user", "ann").strip()
         daemon = f"LOCKSTEP_URL='{cluster.url}' LOCKSTEP_TOKEN_FILE=token"
         host.run(f"umask 077; echo {token} >token")
         run = host.run(f"{daemon} {PROGRAM} run --detach -- sh -c '{script}'").split()[0]

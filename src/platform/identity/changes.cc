@@ -225,6 +225,7 @@ Result<Changes> add_token(const Directory& directory, const NewToken& token, con
                           Time now) {
   const User& user = *TRY(require_user(directory, token.user));
   TRY(check_token_name(token.name));
+  if (!token.project.empty()) TRY(require_project(directory, token.project));
   if (!token.project.empty() && !user.admin &&
       !directory.members.contains({token.project, token.user}))
     return Error{Code::invalid,

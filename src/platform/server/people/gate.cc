@@ -19,7 +19,7 @@ bool is_on_run(const api::Route& route) {
   return is_on_project(route) && route.path.find("{number}") != std::string_view::npos;
 }
 
-// What the path names, if it can be a name.
+// The name in the path, if it can be one.
 std::string target_of(const std::vector<std::string>& path_parameters) {
   std::string target;
   for (const std::string& part : path_parameters) {

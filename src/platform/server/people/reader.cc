@@ -130,7 +130,7 @@ void Reader::limit(api::PlanView& view) const {
   for (api::PreemptedView& preempted : view.preempted) limit(preempted.run);
 }
 
-// What operators did to a host is for admins.
+// The history of a host is for admins.
 void Reader::limit(api::HostList& list) const {
   if (reads_all_) return;
   for (api::HostView& host : list.hosts) {
