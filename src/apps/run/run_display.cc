@@ -34,6 +34,11 @@ std::string short_name(const std::string& name) {
   return display_width(name) > kNameWidth ? fit_to_width(name, kNameWidth) : name;
 }
 
+// 0: another launcher has seen the signal.
+std::string killed_text(int signal) {
+  return signal == 0 ? "killed" : format("killed by signal {}", signal);
+}
+
 // "rank 2 is stopped (SIGSTOP or a debugger) for 12s".
 std::string late_rank_text(const api::LateRank& late, Time now) {
   const std::string time =
@@ -42,7 +47,7 @@ std::string late_rank_text(const api::LateRank& late, Time now) {
   if (late.state == model::RankState::exited)
     return format("rank {} exited with code {} before the others", late.rank, late.code);
   if (late.state == model::RankState::killed)
-    return format("rank {} was killed by signal {}", late.rank, late.code);
+    return format("rank {} was {}", late.rank, killed_text(late.code));
   if (late.activity == model::Activity::stopped)
     return format("rank {} is stopped (SIGSTOP or a debugger){}", late.rank, lasting);
   if (late.activity == model::Activity::blocked)
@@ -84,7 +89,7 @@ std::string seconds(double count) { return text(from_seconds(count)); }
 
 std::string end_of(const api::RankView& rank) {
   if (rank.state == model::RankState::exited) return format("exited with code {}", rank.code);
-  if (rank.state == model::RankState::killed) return format("killed by signal {}", rank.code);
+  if (rank.state == model::RankState::killed) return killed_text(rank.code);
   return std::string(text(rank.state));
 }
 
@@ -217,6 +222,32 @@ std::string runs_table(const std::vector<api::RunView>& runs) {
   return fit_to_terminal(table);
 }
 
+// Lockstep decides nothing about an external run.
+std::string running_lines(const api::RunView& run) {
+  if (!run.launcher.empty())
+    return format("launcher    {}\nrunning     {}\n", run.launcher, seconds(run.running_seconds));
+  return format("running     {} of at most {}\n", seconds(run.running_seconds),
+                text(run.spec.timeout));
+}
+
+std::string retry_lines(const api::RunView& run) {
+  if (!run.launcher.empty()) return "";
+  std::string lines = format("retries     {} of {} losses, {} of {} failures\n", run.losses,
+                             run.spec.rank_loss_retries, run.user_exits, run.spec.retries);
+  if (run.moves > 0) lines += format("moves       {} of {}\n", run.moves, model::kMovesMax);
+  return lines;
+}
+
+std::string checkpoint_lines(const api::RunView& run) {
+  if (!run.launcher.empty())
+    return run.checkpoints.empty() ? ""
+                                   : format("checkpoints {}, the newest is {}\n",
+                                            run.checkpoints.size(), run.checkpoints.back().path);
+  const bool on_hosts = !run.checkpoint_folder.starts_with('/');
+  return format("checkpoints {} in {}{}\n", run.checkpoints.size(), run.checkpoint_folder,
+                on_hosts ? " below the host service's folder on each host" : "");
+}
+
 std::string run_details(const api::RunView& run) {
   std::string lines =
       trouble_lines(run.problems) + format("{}   {}   {}", run.id, run.name, state_text(run));
@@ -225,8 +256,7 @@ std::string run_details(const api::RunView& run) {
              run.spec.working_folder + (run.spec.upload ? ", uploaded" : ""), size_text(run.spec));
   if (const auto environment = model::software_environment(run.spec))
     lines += format("environment {}\n", text(*environment));
-  lines += format("running     {} of at most {}\n", seconds(run.running_seconds),
-                  text(run.spec.timeout));
+  lines += running_lines(run);
   lines += format("submitted   {} by {}\n",
                   text(std::chrono::floor<std::chrono::seconds>(run.submitted)), run.origin.user);
   if (!run.origin.git_commit.empty())
@@ -244,15 +274,11 @@ std::string run_details(const api::RunView& run) {
                     run.blocker ? format(", behind {}", *run.blocker) : "");
   lines += unreachable_lines(run.unreachable);
   lines += late_lines(run.late);
-  lines += format("retries     {} of {} losses, {} of {} failures\n", run.losses,
-                  run.spec.rank_loss_retries, run.user_exits, run.spec.retries);
-  if (run.moves > 0) lines += format("moves       {} of {}\n", run.moves, model::kMovesMax);
+  lines += retry_lines(run);
   if (run.progress) lines += format("step        {}{}\n", step_of(run), stall_text(run));
   for (const auto& [name, value] : run.latest)
     lines += format("metric      {} {}\n", name, human_number(value));
-  const bool on_hosts = !run.checkpoint_folder.starts_with('/');
-  lines += format("checkpoints {} in {}{}\n", run.checkpoints.size(), run.checkpoint_folder,
-                  on_hosts ? " below the host service's folder on each host" : "");
+  lines += checkpoint_lines(run);
   lines += event_lines(run.events);
   for (const api::AttemptView& attempt : run.attempts) lines += attempt_lines(attempt);
   lines.pop_back();

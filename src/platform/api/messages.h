@@ -340,6 +340,7 @@ struct RunView {
   std::int64_t version = 0;
   model::RunSpec spec;  // values of `env` are hidden
   model::Origin origin;
+  std::string launcher = {};
   Time submitted{};
   std::optional<Time> started;
   std::optional<Time> ended;
@@ -382,6 +383,8 @@ struct RunView {
               "grows with every change, but not with that of the expected start"),
         field("spec", &RunView::spec, "what was asked for; values of env are shown as ***"),
         field("origin", &RunView::origin, "where it came from"),
+        field("launcher", &RunView::launcher,
+              "of an external run: what started its ranks, such as torchrun; empty: Lockstep"),
         field("submitted", &RunView::submitted, "when it was submitted"),
         field("started", &RunView::started, "when all its ranks first ran"),
         field("ended", &RunView::ended, "when it ended"),

@@ -8,6 +8,7 @@
 
 #include "map/map.h"
 #include "platform/api/agent_messages.h"
+#include "platform/api/external_messages.h"
 #include "platform/api/host_service_messages.h"
 #include "platform/api/identity_routes.h"
 #include "platform/api/json.h"
@@ -51,6 +52,14 @@ inline constexpr TypedRoute<None, SubmitRequest, RunView> kSubmit{
     "SubmitRequest",
     "RunView",
     "submit a run"};
+inline constexpr TypedRoute<None, ExternalNodeRequest, ExternalNode> kExternalNode{
+    "POST",
+    "/api/v1/external-nodes",
+    {Action::submit_run, "run.attach"},
+    RouteErrors::storage_full,
+    "ExternalNodeRequest",
+    "ExternalNode",
+    "attach the agent of ranks that another launcher has started"};
 inline constexpr TypedRoute<RunsQuery, None, RunList> kRuns{
     "GET", "/api/v1/runs", Action::read_cluster,     RouteErrors::none,
     "",    "RunList",      "list runs, newest first"};
@@ -358,7 +367,7 @@ inline constexpr TypedRoute<HeartbeatQuery, CheckpointPartRequest, CheckpointPar
         "CheckpointPart",
         "an agent gets a part of a file of that checkpoint from a host that has it"};
 
-inline constexpr std::array<const Route*, 59> kRoutes = {
+inline constexpr std::array<const Route*, 60> kRoutes = {
     &kHealth,        &kOpenapi,      &kVersion,        &kMap,
     &kSubmit,        &kPlan,         &kRuns,           &kRun,
     &kStop,          &kResume,       &kRemove,         &kHold,
@@ -373,7 +382,7 @@ inline constexpr std::array<const Route*, 59> kRoutes = {
     &kHostLabels,    &kWhoAmI,       &kUsers,          &kAddUser,
     &kChangeUser,    &kRemoveUser,   &kProjects,       &kAddProject,
     &kRemoveProject, &kSetMember,    &kAddService,     &kTokens,
-    &kAddToken,      &kRevokeToken,  &kAudit};
+    &kAddToken,      &kRevokeToken,  &kAudit,         &kExternalNode};
 
 // So no route of users is without a check of their rights.
 static_assert(std::ranges::all_of(kRoutes, [](const Route* route) {

@@ -404,6 +404,13 @@ Result<model::RunId> Controller::submit(model::RunSpec spec, model::Origin origi
   return *outcome.submitted;
 }
 
+Result<model::NodeId> Controller::attach(model::AttachNode agent, const Record& record) {
+  TRY(check_ready());
+  const step::Outcome outcome = TRY(process_event(std::move(agent), record));
+  LS_CHECK(outcome.attached.has_value());
+  return *outcome.attached;
+}
+
 Result<void> Controller::stop(const model::RunId& run, const std::string& reason,
                               const Record& record) {
   TRY(check_ready());

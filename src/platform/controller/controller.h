@@ -88,6 +88,8 @@ class Controller {
   // repeat a call after a lost answer. Fails if the spec differs. Empty: repeats are not detected.
   Result<model::RunId> submit(model::RunSpec spec, model::Origin origin,
                               const std::string& request_id = {}, const Record& record = {});
+  // Gives the agent of an external job its node; the same call again has the same answer.
+  Result<model::NodeId> attach(model::AttachNode agent, const Record& record = {});
   // No effect on a run that has ended.
   Result<void> stop(const model::RunId& run, const std::string& reason, const Record& record = {});
   // Queues the run again, with its whole time limit and all its retries. Fails unless it failed,

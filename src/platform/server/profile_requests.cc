@@ -53,6 +53,10 @@ Result<api::ProfileView> ProfileRequests::begin(const model::Run& run,
   const auto known = requests_.find(run.id);
   if (known != requests_.end() && known->second.wanted.request_id == wanted.request_id)
     return view(run.id, wanted.request_id);
+  if (model::is_external(run))
+    return Error{Code::invalid,
+                 format("{} was started by {}: traces are of the ranks that Lockstep starts",
+                        text(run.id), run.launcher)};
   const model::Attempt* attempt = model::live_attempt(state_, run.id);
   if (attempt == nullptr) return not_running(run);
   const auto ranks = TRY(ranks_of(run, wanted.ranks));

@@ -79,6 +79,7 @@ RouteHandlers::Handler RouteHandlers::handler_for(const api::Route& route) {
       {&api::kMap, &H::handle<api::kMap, &H::map>},
       {&api::kSetMeasured, &H::handle<api::kSetMeasured, &H::set_measured>},
       {&api::kSubmit, &H::handle<api::kSubmit, &H::submit>},
+      {&api::kExternalNode, &H::handle<api::kExternalNode, &H::attach_external_node>},
       {&api::kRuns, &H::handle<api::kRuns, &H::runs>},
       {&api::kRun, &H::handle<api::kRun, &H::run>},
       {&api::kStop, &H::handle<api::kStop, &H::stop>},
@@ -295,6 +296,29 @@ Result<api::RunView> RouteHandlers::submit(const RouteCall<api::kSubmit>& call) 
     if (const auto kept = setup_.uploads->keep_manifest(*TRY(find_run(run))); !kept)
       LS_LOG(warning, "the uploaded folder of {}: {}", text(run), kept.error().message);
   return view(call.caller, run);
+}
+
+Result<api::ExternalNode> RouteHandlers::attach_external_node(
+    const RouteCall<api::kExternalNode>& call) {
+  const api::ExternalNodeRequest& request = call.request;
+  const auto run = TRY(submission(call.caller, {.spec = request.spec, .origin = request.origin}));
+  const model::AgentIncarnation agent{
+      .id = request.incarnation,
+      .machine = request.machine,
+      .started = request.agent_started.value_or(setup_.clock.now())};
+  const model::NodeId node = TRY(setup_.controller.attach(
+      {.job = request.job,
+       .launcher = request.launcher,
+       .spec = run.spec,
+       .origin = run.origin,
+       .agent = agent,
+       .ranks = request.ranks},
+      record(call, {.target = request.job, .project = run.spec.project, .after = "attached"})));
+  const model::AttemptName attempt = name_of(state().attempts.at(node.attempt));
+  return api::ExternalNode{.run = text(node.attempt.run),
+                           .node = text(node),
+                           .generation = attempt.generation,
+                           .token = setup_.keys.agent_token(attempt)};
 }
 
 Result<api::RunView> RouteHandlers::stop(const RouteCall<api::kStop>& call) {

@@ -68,6 +68,7 @@ class RouteHandlers {
   Result<map::ClusterMap> map(const RouteCall<api::kMap>& call);
   Result<map::ClusterMap> set_measured(const RouteCall<api::kSetMeasured>& call);
   Result<api::RunView> submit(const RouteCall<api::kSubmit>& call);
+  Result<api::ExternalNode> attach_external_node(const RouteCall<api::kExternalNode>& call);
   Result<api::RunList> runs(const RouteCall<api::kRuns>& call);
   Result<api::RunView> stop(const RouteCall<api::kStop>& call);
   Result<api::RunView> resume(const RouteCall<api::kResume>& call);

@@ -149,6 +149,7 @@ api::RunView run_view(const model::State& state, const model::Run& run, insight:
   view.version = run.version;
   view.spec = without_secrets(run.spec);
   view.origin = run.origin;
+  view.launcher = run.launcher;
   view.submitted = run.submitted;
   view.started = run.started;
   view.ended = run.ended;
@@ -158,7 +159,8 @@ api::RunView run_view(const model::State& state, const model::Run& run, insight:
   view.moves = run.moves;
   view.late = late_ranks(state, run.id);
   view.unreachable = unreachable_nodes(state, run.id);
-  view.checkpoint_folder = checkpoint_folder.string();
+  // The ranks of an external run do not hear of the daemon's folder.
+  if (!model::is_external(run)) view.checkpoint_folder = checkpoint_folder.string();
   view.latest = std::move(summary.latest);
   view.progress = summary.progress;
   return view;

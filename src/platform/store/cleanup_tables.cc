@@ -22,6 +22,7 @@ constexpr Int kUsageDays = 9;
 Int number_of(Time time) { return time.time_since_epoch().count(); }
 
 Int device_seconds(const model::Run& run) {
+  if (model::is_external(run)) return 0;
   return model::rank_count(run.spec) *
          std::chrono::floor<std::chrono::seconds>(run.time_used).count();
 }
@@ -48,7 +49,7 @@ Result<void> add_usage(Database& database, model::State& state) {
   for (const auto& [project, day, used] : TRY((database.rows<Text, Int, Int>(
            "select project, ended / :day, sum(((spec ->> 'nodes') * (spec ->> 'devices') + "
            "coalesce(spec ->> 'remainder', 0)) * (time_used / :second)) from runs "
-           "where ended > (select max(ended) from runs) - :window group by 1, 2",
+           "where ended > (select max(ended) from runs) - :window and job = '' group by 1, 2",
            kDay, kSecond, kUsageDays * kDay))))
     state.usage[project].used_by_day[day] += used;
   for (const auto& [project, day, used] : TRY((database.rows<Text, Int, Int>(

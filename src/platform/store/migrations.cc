@@ -414,12 +414,18 @@ constexpr std::string_view kSecrets[] = {
     ) strict, without rowid)",
 };
 
-constexpr std::array<std::span<const std::string_view>, 29> kMigrations = {
+// External runs: the launcher of their ranks, and the name of its job.
+constexpr std::string_view kExternalRuns[] = {
+    "alter table runs add column launcher text not null default ''",
+    "alter table runs add column job text not null default ''",
+};
+
+constexpr std::array<std::span<const std::string_view>, 30> kMigrations = {
     kRunsAndAttempts, kInsight, kHangAndResume, kBounds,       kRequests,  kControl,
     kPreemptions,     kShares,  kEvents,        kWeights,      kFaults,    kGenerations,
     kClock,           kOrphans, kStopReasons,   kFieldNames,   kEndedRuns, kUnreachable,
     kAgents,          kEngines, kJoinedHosts,   kGivenUpNodes, kLeases,    kLastProgress,
-    kMeasured,        kLabels,  kPlaced,        kIdentity,     kSecrets};
+    kMeasured,        kLabels,  kPlaced,        kIdentity,     kSecrets,   kExternalRuns};
 
 Result<bool> has_table(Database& database, std::string_view name) {
   const auto found = TRY(database.rows<std::string>(

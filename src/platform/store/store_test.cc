@@ -52,6 +52,7 @@ model::Run full_run() {
   run.moves = 2;
   run.fair_share_used = 150;
   run.generation = "0f5c";
+  run.launcher = "torchrun";
   return run;
 }
 model::Attempt full_attempt() {
@@ -346,6 +347,22 @@ TEST_F(StoreTest, RunsAreListedNewestFirstByProjectAndState) {
   }
 }
 
+TEST_F(StoreTest, AnExternalRunIsKeptAndUsesNoFairShare) {
+  auto database = open();
+  SqlStore store(*database);
+  auto run = full_run();
+  run.job = "3f9c0a5e7d21b864";
+  run.state = model::RunState::succeeded;
+  run.ended = run.submitted;
+  run.time_used = std::chrono::seconds(10);
+  ASSERT_TRUE(store.commit(std::vector<model::Change>{run}));
+  const auto kept = store.find_run(run.id).value().value();
+  EXPECT_EQ(kept.run, run);
+  EXPECT_FALSE(store.load().value().usage.contains("demo"));
+  ASSERT_TRUE(store.remove_run(kept));
+  EXPECT_EQ(store.load().value().usage["demo"].used_by_day[model::day_of(*run.ended)], 0);
+}
+
 TEST_F(StoreTest, ARemovedRunLeavesItsNumberItsUsageAndWorkForTheJanitor) {
   auto database = open();
   SqlStore store(*database);
@@ -570,6 +587,8 @@ void undo_newer_steps(Database& database) {
                    "alter table orphans rename column stop_requested_at to stopping",
                    "drop index runs_by_request",
                    "alter table runs drop column request_id",
+                   "alter table runs drop column launcher",
+                   "alter table runs drop column job",
                    "alter table runs drop column priority",
                    "alter table runs drop column held",
                    "alter table runs drop column awaits_others",

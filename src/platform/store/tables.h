@@ -50,7 +50,8 @@ struct Table<model::Run> {
         column("stop_requested", &Run::stop_requested), column("not_before", &Run::not_before),
         column("priority", &Run::priority), column("held", &Run::held),
         column("awaits_dependencies", &Run::awaits_dependencies), column("audit", &Run::audit),
-        column("fair_share_used", &Run::fair_share_used));
+        column("fair_share_used", &Run::fair_share_used), fixed("launcher", &Run::launcher),
+        fixed("job", &Run::job));
   }
 };
 

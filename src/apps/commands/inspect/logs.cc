@@ -41,6 +41,9 @@ Result<int> show_logs(const LogsFlags& flags) {
   client::Client client = TRY(connect_to_daemon());
   api::RunView run = TRY(client.call(api::kRun, {.path = id}));
   TRY(check_rank(run, flags.rank));
+  if (!run.launcher.empty())
+    print_to_stderr(format("lockstep: {} was started by {}, which has the output of its ranks",
+                           run.id, run.launcher));
   bool with_rank = model::rank_count(run.spec) > 1 && !flags.rank;
   api::LogsQuery query{.after = 0, .rank = flags.rank, .tail = flags.tail};
   const auto farewell = "\n" + reattach_hint(run.id);

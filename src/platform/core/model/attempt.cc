@@ -49,7 +49,10 @@ bool has_material_change(const Node& before, const Node& after) {
   return same != after;
 }
 
-bool all_ranks_started(const Node& node) { return node.ranks.size() == node.devices.size(); }
+// The node of an external run has no devices: its ranks are those that have reported.
+bool all_ranks_started(const Node& node) {
+  return node.devices.empty() ? !node.ranks.empty() : node.ranks.size() == node.devices.size();
+}
 
 bool all_ranks_succeeded(const std::vector<const Node*>& nodes) {
   return std::ranges::all_of(nodes, [](const Node* node) {

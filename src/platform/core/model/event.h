@@ -104,6 +104,16 @@ struct SetWeight {
   std::string project;
   int weight = 1;
 };
+// The agent of an external job, whose ranks another launcher has started, gets a node: of the run
+// of this job, or of a new one. The same call again changes nothing.
+struct AttachNode {
+  std::string job;  // names the job, on all its hosts
+  std::string launcher;
+  RunSpec spec;  // its project, name, command, nodes, devices and working folder count
+  Origin origin;
+  AgentIncarnation agent;
+  std::vector<Rank> ranks;  // that the agent knows
+};
 // An agent's report about its node. Repeated and late reports are harmless.
 struct NodeReport {
   NodeId node;
@@ -161,10 +171,11 @@ struct ClockChanged {
   ClockRow clock;
 };
 
-using Event = std::variant<SubmitRun, StopRun, ResumeRun, HoldRun, ReleaseRun, SetPriority, SetHost,
-                           AdmitHost, DescribeHost, RemoveHost, HostDead, LabelHost, SetMeasured,
-                           SetLimit, SetWeight, NodeReport, NodeSeen, HostsSeen, OrphansListed,
-                           StopOrphan, AdoptOrphan, Tick, DaemonStarted, ClockChanged>;
+using Event =
+    std::variant<SubmitRun, StopRun, ResumeRun, HoldRun, ReleaseRun, SetPriority, SetHost,
+                 AdmitHost, DescribeHost, RemoveHost, HostDead, LabelHost, SetMeasured, SetLimit,
+                 SetWeight, AttachNode, NodeReport, NodeSeen, HostsSeen, OrphansListed, StopOrphan,
+                 AdoptOrphan, Tick, DaemonStarted, ClockChanged>;
 
 // Start the agents of the attempt's nodes. Idempotent: the engine starts no node twice.
 struct SubmitGang {

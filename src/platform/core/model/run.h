@@ -215,12 +215,19 @@ struct Run {
   std::optional<std::string> held;   // why it is held, maybe empty; none: not held
   bool awaits_dependencies = false;  // not all of spec.after have succeeded, as of the last tick
   std::vector<AuditEntry> audit;     // changes by users and Lockstep, oldest first
+  // The launcher that has started the ranks of an external run, for people, and the name of its
+  // job, by which the agents of all hosts find the run. Empty: Lockstep starts it.
+  std::string launcher{};
+  std::string job{};
 
   bool operator==(const Run&) const = default;
 };
 
 // True if it waits for a time or for other runs.
 bool has_condition(const Run& run);
+// Its ranks were started by another launcher: it is neither placed nor started nor stopped.
+inline bool is_external(const Run& run) { return !run.job.empty(); }
+
 // True if it waits for devices only, so that the scheduler decides about it.
 bool waits_for_devices(const Run& run);
 

@@ -79,6 +79,7 @@ std::int64_t day_of(Time time) {
 }
 
 void add_usage(Usage& usage, const Run& run, int sign) {
+  if (is_external(run)) return;
   if (run.ended)
     usage.used_by_day[day_of(*run.ended)] += sign * device_seconds(run, run.time_used);
   else

@@ -66,6 +66,8 @@ std::int64_t day_of(Time time);
 
 // The engine of the daemon's own machine.
 inline constexpr std::string_view kLocalEngine = "local";
+// That of the attempts of external runs: no daemon has it.
+inline constexpr std::string_view kExternalEngine = "external";
 
 // Ordered containers throughout: decisions must not depend on hashing.
 struct State {

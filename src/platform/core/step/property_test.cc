@@ -64,6 +64,12 @@ class Chaos {
     check();
   }
 
+  void add_external_runs() { external_ = true; }
+  int external_runs() const {
+    return static_cast<int>(std::ranges::count_if(
+        world_.state.runs, [](const auto& one) { return model::is_external(one.second); }));
+  }
+
   // From here on all agents obey, until all runs have ended.
   void settle() {
     if (joining_)
@@ -180,8 +186,37 @@ class Chaos {
     return word;
   }
 
+  bool is_of_external_run(const model::NodeId& node) const {
+    return model::is_external(world_.state.runs.at(node.attempt.run));
+  }
+
+  // An agent of one of three jobs, with one of four ranks.
+  model::AttachNode any_attachment() {
+    model::AttachNode agent;
+    agent.job = std::string(1, static_cast<char>('x' + below(3)));
+    agent.launcher = "torchrun";
+    agent.spec = spec_of(4, 1);
+    agent.agent = {.id = std::to_string(below(1000)), .machine = any_host()};
+    agent.ranks = {{.rank = below(4)}};
+    return agent;
+  }
+
+  model::NodeReport external_report(const model::NodeId& node) {
+    model::NodeReport report;
+    report.node = node;
+    report.state = model::NodeState::running;
+    report.ranks = world_.state.nodes.at(node).ranks;
+    for (model::Rank& rank : report.ranks) {
+      if (rank.state != model::RankState::running || below(4) > 0) continue;
+      rank.state = below(3) == 0 ? model::RankState::killed : model::RankState::exited;
+      rank.ended = world_.now;
+    }
+    return report;
+  }
+
   // The report of a correct agent, by its command.
   model::NodeReport honest_report(const model::NodeId& node) {
+    if (is_of_external_run(node)) return external_report(node);
     switch (model::command_for(world_.state, {"", node}).kind) {
       case model::CommandKind::none:
         if (world_.state.nodes.at(node).state < model::NodeState::running)
@@ -246,6 +281,7 @@ class Chaos {
 
   model::Event any_event() {
     if (joining_ && below(8) == 0) return any_host_event();
+    if (external_ && below(12) == 0) return any_attachment();
     if (world_.state.runs.empty() || below(12) == 0) return model::SubmitRun{any_spec(), {}};
     if (world_.state.nodes.empty()) return model::Tick{};
     if (calm_ && below(6) > 0) {
@@ -370,7 +406,7 @@ class Chaos {
       const model::Run& run = world_.state.runs.at(id);
       if (model::waits_for_devices(run)) wants.push_back(pending_run_of(run));
       const model::Attempt* attempt = model::live_attempt(world_.state, id);
-      if (!attempt) continue;
+      if (!attempt || model::is_external(run)) continue;
       auto nodes = model::nodes_of(world_.state, attempt->id);
       std::erase_if(
           nodes, [&](const model::Node* node) { return world_.state.given_up.contains(node->id); });
@@ -390,6 +426,7 @@ class Chaos {
     const model::Run& run = world_.state.runs.at(attempt.id.run);
     EXPECT_EQ(count, 1) << "two live attempts of " << text(run.id);
     EXPECT_EQ(attempt.id.epoch, run.epoch);
+    if (model::is_external(run)) return;
     const auto nodes = model::nodes_of(world_.state, attempt.id);
     EXPECT_EQ(std::ssize(nodes), run.spec.nodes) << "half a gang";
     EXPECT_EQ(attempt.is_placed, !engine_places_);
@@ -444,6 +481,7 @@ class Chaos {
   }
 
   Random random_;
+  bool external_ = false;
   const bool calm_;
   const bool joining_;
   const bool engine_places_;
@@ -516,6 +554,21 @@ TEST_P(StepProperties, HoldWhileTheEngineChoosesHosts) {
   EXPECT_GT(chaos.attempts(), 10);
   EXPECT_GT(chaos.ended_by(model::Cause::launch_failed) + chaos.ended_by(model::Cause::node_lost),
             0);
+}
+
+TEST_P(StepProperties, HoldWhileExternalRunsComeAndGo) {
+  int external = 0;
+  for (std::uint64_t seed = GetParam() * 4 + 1; seed <= GetParam() * 4 + 4; ++seed) {
+    SCOPED_TRACE(seed);
+    Chaos chaos(seed, Chaos::Hosts::declared);
+    chaos.add_external_runs();
+    for (int i = 0; i < 250; ++i) chaos.step_once();
+    chaos.check_replay();
+    chaos.settle();
+    external += chaos.external_runs();
+    if (::testing::Test::HasFailure()) break;
+  }
+  EXPECT_GT(external, 20);
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, StepProperties, testing::Range<std::uint64_t>(0, 10));

@@ -27,6 +27,7 @@ struct Outcome {
   std::vector<model::Effect> effects;  // to be carried out once the changes are durable
   // The run of the last SubmitRun: the new one, or the earlier one of the same request id.
   std::optional<model::RunId> submitted{};
+  std::optional<model::NodeId> attached{};  // the node of the last AttachNode
 };
 
 // For Decider (decider.h): the scheduler must have seen all changes so far, or been reset;

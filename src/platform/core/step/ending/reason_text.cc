@@ -39,6 +39,7 @@ std::string describe_location(const model::Node& node, const model::Rank& rank) 
 }
 
 std::string signal_name(int number) {
+  if (number == 0) return "an unknown signal";
   const char* name = number > 0 && number < NSIG ? ::sigabbrev_np(number) : nullptr;
   return name ? format("signal {} (SIG{})", number, name) : format("signal {}", number);
 }

@@ -17,6 +17,8 @@ namespace {
 // A large gang that cannot be reached must not push all other events out of its run.
 constexpr std::ptrdiff_t kUnreachableEventsMax = 4;
 
+bool is_external(const model::Attempt& attempt) { return attempt.engine == model::kExternalEngine; }
+
 // Calls visit(attempt, node) for each node from which heartbeats are due.
 template <class Visit>
 void for_each_calling_node(const Draft& draft, const Visit& visit) {
@@ -34,15 +36,6 @@ std::ptrdiff_t count_unreachable(const Draft& draft, const model::AttemptId& att
 
 Time last_sign(const model::Node& node, const model::Tick& tick) {
   return std::max(node.last_heartbeat, tick.listening_since);
-}
-
-// Without the time for which the daemon was slow. But a daemon that is always slow must not wait
-// without a bound.
-bool is_silent_for(const Draft& draft, const model::Node& node, const model::Tick& tick,
-                   Duration limit) {
-  const Time sign = last_sign(node, tick);
-  return draft.now() - std::max(sign, tick.on_time_since) >= limit ||
-         draft.now() - sign >= std::max(limit, draft.settings().widespread_lost_after);
 }
 
 void add_event(Draft& draft, const model::AttemptId& attempt, std::string what) {
@@ -113,6 +106,13 @@ void check_silence(Draft& draft, const model::Node& node, const model::Tick& tic
 
 }  // namespace
 
+bool is_silent_for(const Draft& draft, const model::Node& node, const model::Tick& tick,
+                   Duration limit) {
+  const Time sign = last_sign(node, tick);
+  return draft.now() - std::max(sign, tick.on_time_since) >= limit ||
+         draft.now() - sign >= std::max(limit, draft.settings().widespread_lost_after);
+}
+
 void mark_unreachable_nodes(Draft& draft, const model::Tick& tick) {
   std::vector<model::NodeId> silent;
   for_each_calling_node(draft, [&](const model::Attempt& attempt, const model::Node& node) {
@@ -128,7 +128,8 @@ bool is_silence_widespread(const Draft& draft) {
   std::size_t all = 0;
   std::size_t unreachable = 0;
   std::set<std::string> hosts;
-  for_each_calling_node(draft, [&](const model::Attempt&, const model::Node& node) {
+  for_each_calling_node(draft, [&](const model::Attempt& attempt, const model::Node& node) {
+    if (is_external(attempt)) return;  // its host need not be one of the cluster
     ++all;
     if (!node.unreachable_since) return;
     ++unreachable;

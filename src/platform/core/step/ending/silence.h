@@ -23,6 +23,11 @@ void check_heartbeat(Draft& draft, const model::Node& node, const model::Tick& t
 // While the silence is widespread, nothing is lost or given up before the longer limit.
 Duration limit_while_silent(const Draft& draft, Duration limit, bool is_widespread);
 
+// Without the time for which the daemon was slow. But a daemon that is always slow must not wait
+// without a bound.
+bool is_silent_for(const Draft& draft, const model::Node& node, const model::Tick& tick,
+                   Duration limit);
+
 // The unreachable node has called again.
 void mark_reachable(Draft& draft, const model::NodeId& node);
 

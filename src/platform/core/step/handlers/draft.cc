@@ -177,6 +177,7 @@ Outcome Draft::finish() {
   if (measured && measured != state_.measured) outcome.changes.emplace_back(*measured);
   outcome.effects = std::move(effects_);
   outcome.submitted = submitted_;
+  outcome.attached = attached_;
   return outcome;
 }
 

@@ -141,6 +141,7 @@ class Draft {
 
   void add_effect(model::Effect effect) { effects_.push_back(std::move(effect)); }
   void set_submitted(const model::RunId& run) { submitted_ = run; }
+  void set_attached(const model::NodeId& node) { attached_ = node; }
   Outcome finish();
 
  private:
@@ -149,6 +150,7 @@ class Draft {
   std::optional<map::ClusterMap> map_;  // none: that of the state
   std::vector<model::Effect> effects_;
   std::optional<model::RunId> submitted_;
+  std::optional<model::NodeId> attached_;
 };
 
 }  // namespace lockstep::step

@@ -20,6 +20,7 @@ Result<void> handle_event(Draft& draft, const model::LabelHost& event);
 Result<void> handle_event(Draft& draft, const model::SetMeasured& event);
 Result<void> handle_event(Draft& draft, const model::SetLimit& event);
 Result<void> handle_event(Draft& draft, const model::SetWeight& event);
+Result<void> handle_event(Draft& draft, const model::AttachNode& event);
 Result<void> handle_event(Draft& draft, const model::NodeReport& event);
 Result<void> handle_event(Draft& draft, const model::NodeSeen& event);
 Result<void> handle_event(Draft& draft, const model::HostsSeen& event);

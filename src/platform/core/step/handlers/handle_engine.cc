@@ -5,6 +5,7 @@
 #include "map/query.h"
 #include "platform/core/model/command.h"
 #include "platform/core/step/ending/attempt_end.h"
+#include "platform/core/step/ending/external_end.h"
 #include "platform/core/step/ending/given_up.h"
 #include "platform/core/step/ending/host_losses.h"
 #include "platform/core/step/ending/orphans.h"
@@ -217,6 +218,7 @@ void check_draining(Draft& draft, const model::Attempt& attempt, const model::Ti
 
 void check_attempt(Draft& draft, const model::AttemptId& id, const model::Tick& tick,
                    bool is_widespread) {
+  if (model::is_external(*draft.runs.find(id.run))) return check_external_run(draft, id, tick);
   for (const model::Node* node : draft.nodes_of(id))
     check_heartbeat(draft, *node, tick, is_widespread);
   check_ready(draft, *draft.attempts.find(id), tick.listening_since, is_widespread);
@@ -227,6 +229,8 @@ void check_attempt(Draft& draft, const model::AttemptId& id, const model::Tick& 
 }  // namespace
 
 Result<void> handle_event(Draft& draft, const model::NodeSeen& event) {
+  const model::Attempt* attempt = draft.attempts.find(event.node.attempt);
+  if (attempt && attempt->engine == model::kExternalEngine) return {};  // no engine has it
   const model::Node* node = find_live_node(draft, event.node);
   if (!node) {
     if (event.seen.phase == model::NodePhase::present) take_back_node(draft, event.node);

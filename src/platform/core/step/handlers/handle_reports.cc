@@ -35,6 +35,28 @@ Result<void> check_rank(const model::NodeReport& report, const model::Node& node
   return {};
 }
 
+// The launcher has numbered the ranks.
+Result<void> check_external_rank(const model::NodeReport& report, const model::Node& node,
+                                 const model::Rank& rank) {
+  const auto clashes = [&](const model::Rank& other) {
+    return (other.rank == rank.rank) != (other.local_rank == rank.local_rank);
+  };
+  if (rank.rank >= 0 && rank.local_rank >= 0 && rank.local_rank < model::kDevicesMax &&
+      std::ranges::none_of(node.ranks, clashes) && std::ranges::none_of(report.ranks, clashes))
+    return {};
+  return refuse(
+      report, format("rank {} with local rank {} is none of its job", rank.rank, rank.local_rank));
+}
+
+Result<void> check_external_report(const model::NodeReport& report, const model::Node& node) {
+  if (report.state != model::NodeState::running)
+    return refuse(report, "the node of an external run is running");
+  if (report.ranks.size() > static_cast<std::size_t>(model::kDevicesMax))
+    return refuse(report, format("it has more than {} ranks", model::kDevicesMax));
+  for (const model::Rank& rank : report.ranks) TRY(check_external_rank(report, node, rank));
+  return {};
+}
+
 Result<void> check_report(const model::NodeReport& report, const model::Node& node,
                           const model::RunSpec& spec) {
   if (report.state > model::NodeState::stopping)
@@ -81,7 +103,7 @@ void merge_rank(model::Node& node, model::Rank rank, bool draining, Time now) {
   if (known == node.ranks.end()) {
     const auto after = std::ranges::upper_bound(node.ranks, rank.rank, {}, &model::Rank::rank);
     node.ranks.insert(after, rank);
-  } else if (known->state == model::RankState::running) {
+  } else if (known->state == model::RankState::running || rank.restarts > known->restarts) {
     keep_known_state(rank, *known, draining);
     *known = rank;
   }
@@ -227,8 +249,14 @@ Result<void> handle_event(Draft& draft, const model::NodeReport& report) {
   }
   if (!node || !attempt || attempt->id != id || attempt->generation != report.generation) return {};
   if (node->state == model::NodeState::released || node->state == model::NodeState::lost) return {};
-  TRY(check_report(report, *node, draft.runs.find(id.run)->spec));
+  const model::Run& run = *draft.runs.find(id.run);
+  const bool external = model::is_external(run);
+  TRY(external ? check_external_report(report, *node) : check_report(report, *node, run.spec));
   merge(draft, in_daemon_time(draft, report), *attempt);
+  if (external) {
+    record_checkpoint(draft, report);
+    return {};  // ticks find its end
+  }
   update_cause(draft, id);
   if (draft.attempts.find(id)->state < model::AttemptState::draining)
     advance(draft, id, report.node);

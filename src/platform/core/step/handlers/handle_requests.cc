@@ -14,6 +14,12 @@
 namespace lockstep::step {
 namespace {
 
+Result<void> check_started_by_lockstep(const model::Run& run, std::string_view act) {
+  if (!model::is_external(run)) return {};
+  return Error{Code::invalid, format("{} was started by {}, and not by Lockstep: {} it there",
+                                     text(run.id), run.launcher, act)};
+}
+
 Result<void> check_resumable(const model::Run& run) {
   if (run.state == model::RunState::succeeded)
     return Error{Code::invalid, format("{} has succeeded, so there is nothing to resume; submit a "
@@ -91,17 +97,6 @@ Result<void> check_cuda_devices(const map::ClusterMap& map, const model::RunSpec
   return {};
 }
 
-// Far more than a cluster starts in a day; each costs memory and time in every pass.
-constexpr std::size_t kOpenRunsMax = 50'000;
-
-Result<void> check_open_runs(const Draft& draft) {
-  if (draft.open_count() < kOpenRunsMax) return {};
-  return Error{Code::exhausted,
-               format("{} runs have not ended, and there may be no more; wait until some have, or "
-                      "stop some with `lockstep stop`",
-                      draft.open_count())};
-}
-
 // A run that is larger than the limit of its project or user would wait forever.
 Result<void> check_limits(const Draft& draft, const model::RunSpec& spec,
                           const model::Origin& origin) {
@@ -165,6 +160,7 @@ Result<void> handle_event(Draft& draft, const model::SubmitRun& event) {
 Result<void> handle_event(Draft& draft, const model::StopRun& event) {
   const model::Run* found = TRY(draft.require_run(event.run));
   if (model::is_final(found->state) || found->stop_requested) return {};
+  TRY(check_started_by_lockstep(*found, "end"));
   const auto reason =
       event.reason.empty() ? std::string("stopped") : "stopped: " + one_line(event.reason);
   model::Run& run = draft.runs.edit(event.run);
@@ -179,6 +175,7 @@ Result<void> handle_event(Draft& draft, const model::StopRun& event) {
 // The time limit and the retries start again.
 Result<void> handle_event(Draft& draft, const model::ResumeRun& event) {
   const model::Run& found = *TRY(draft.require_run(event.run));
+  TRY(check_started_by_lockstep(found, "start"));
   TRY(check_resumable(found));
   TRY(check_open_runs(draft));
   TRY(check_fits_map(draft, found.id, found.spec));

@@ -246,6 +246,7 @@ bool IncrementalScheduler::sync(const Draft& draft, const model::RunId& run) {
 IncrementalScheduler::SchedulerInput IncrementalScheduler::input_of(const Draft& draft,
                                                                     const model::RunId& id) const {
   const model::Run& run = *draft.runs.find(id);
+  if (model::is_external(run)) return {};
   if (const model::Attempt* attempt = draft.live_attempt(id))
     return allocation_of(run, *attempt, nodes_in_gang(draft, attempt->id), policy_);
   if (!draft.orphans_of(id).empty()) return {};

@@ -13,6 +13,9 @@
 namespace lockstep::step {
 namespace {
 
+// Far more than a cluster starts in a day; each costs memory and time in every pass.
+constexpr std::size_t kOpenRunsMax = 50'000;
+
 // A dependency that ended without success; else the first that has not succeeded; null if all have
 // succeeded. The names were checked at submission.
 const model::Run* blocking_dependency(const Draft& draft, const model::RunSpec& spec) {
@@ -110,6 +113,14 @@ Error no_such_dependency(const model::RunId& run) {
           format("after: there is no run {}; a run follows those that were submitted "
                  "before it, and `lockstep ps` lists them",
                  text(run))};
+}
+
+Result<void> check_open_runs(const Draft& draft) {
+  if (draft.open_count() < kOpenRunsMax) return {};
+  return Error{Code::exhausted,
+               format("{} runs have not ended, and there may be no more; wait until some have, or "
+                      "stop some with `lockstep stop`",
+                      draft.open_count())};
 }
 
 Result<void> check_dependencies(const Draft& draft, const model::RunSpec& spec) {

@@ -20,6 +20,8 @@ void check_preconditions(Draft& draft, const model::RunId& run);
 
 // The refusal of a run that is to start after this one.
 Error no_such_dependency(const model::RunId& run);
+// An error if too many runs have not ended.
+Result<void> check_open_runs(const Draft& draft);
 // Checks that the run can depend on these runs.
 Result<void> check_dependencies(const Draft& draft, const model::RunSpec& spec);
 // `same_folder`: runs that have not ended and write to the run's checkpoint folder. Each of them
