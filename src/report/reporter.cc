@@ -13,6 +13,7 @@
 
 #include "base/format.h"
 #include "base/log.h"
+#include "report/attachment.h"
 #include "text/convert.h"
 #include "text/json.h"
 
@@ -40,13 +41,22 @@ std::string words_of(std::int64_t step, const std::vector<Metric>& values) {
 }  // namespace
 
 std::unique_ptr<Reporter> Reporter::from_environment(WithoutAgent without_agent) {
-  const char* socket = std::getenv("LOCKSTEP_REPORT");
+  const auto value_of = [](const char* name) -> std::string {
+    const char* const value = std::getenv(name);
+    return value ? value : "";
+  };
+  const auto socket = value_of("LOCKSTEP_REPORT");
   return std::make_unique<Reporter>(
-      ReporterOptions{.socket = socket ? socket : "", .without_agent = without_agent});
+      ReporterOptions{.socket = socket,
+                      .attaches = socket.empty() && !value_of("LOCKSTEP_URL").empty(),
+                      .without_agent = without_agent});
 }
 
 Reporter::Reporter(ReporterOptions options)
-    : options_(std::move(options)), thread_([this] { run(); }) {}
+    : options_(std::move(options)),
+      agent_(options_.socket),
+      has_agent_(!options_.socket.empty() || options_.attaches),
+      thread_([this] { run(); }) {}
 
 Reporter::~Reporter() {
   {
@@ -57,11 +67,11 @@ Reporter::~Reporter() {
   changed_.notify_all();
   thread_.join();
   if (const auto lost = dropped())
-    LS_LOG(warning, "{} reports did not reach the agent at {}", lost, options_.socket.string());
+    LS_LOG(warning, "{} reports did not reach the agent at {}", lost, agent_.string());
 }
 
 void Reporter::metrics(std::int64_t step, const std::vector<Metric>& values) {
-  if (options_.socket.empty()) {
+  if (!has_agent()) {
     if (options_.without_agent == WithoutAgent::print) enqueue(words_of(step, values));
     return;
   }
@@ -74,21 +84,21 @@ void Reporter::metrics(std::int64_t step, const std::vector<Metric>& values) {
 }
 
 void Reporter::progress(std::int64_t step, std::int64_t steps) {
-  if (options_.socket.empty()) return;
+  if (!has_agent()) return;
   auto json = message("progress", step);
   json["steps"] = steps;
   enqueue(line_of(json));
 }
 
 void Reporter::checkpoint(std::int64_t step, const std::filesystem::path& path) {
-  if (options_.socket.empty()) return;
+  if (!has_agent()) return;
   auto json = message("checkpoint", step);
   json["path"] = path.string();
   enqueue_always(line_of(json));
 }
 
 void Reporter::event(std::int64_t step, std::string_view what) {
-  if (options_.socket.empty()) {
+  if (!has_agent()) {
     if (options_.without_agent == WithoutAgent::print) enqueue(format("step {}: {}\n", step, what));
     return;
   }
@@ -99,7 +109,7 @@ void Reporter::event(std::int64_t step, std::string_view what) {
 }
 
 void Reporter::fault(Fault fault, int rank, std::string_view text) {
-  if (options_.socket.empty()) return;
+  if (!has_agent()) return;
   Json json;
   json["kind"] = "fault";
   json["fault"] = name_of(fault);
@@ -113,6 +123,11 @@ void Reporter::flush() {
   const auto end = Deadline::after(options_.delivery_timeout);
   const Lock lock(mutex_);
   while ((!queue_.empty() || delivering_) && !end.passed()) changed_.wait_until(mutex_, end);
+}
+
+bool Reporter::has_agent() const {
+  const Lock lock(mutex_);
+  return has_agent_;
 }
 
 std::int64_t Reporter::dropped() const {
@@ -150,15 +165,38 @@ void Reporter::run() {
       queue_.pop_front();
       delivering_ = true;
     }
+    if (options_.attaches && agent_.empty() && has_agent()) attach();
     if (!deliver(line)) drop();
+    print_notes();
     const Lock lock(mutex_);
     delivering_ = false;
     changed_.notify_all();
   }
 }
 
+// Lines that wait for the agent are lost if there is none: they are written for the agent.
+void Reporter::attach() {
+  auto agent = attach_process();
+  if (agent) {
+    agent_ = *std::move(agent);
+    return;
+  }
+  if (is_first_rank())
+    LS_LOG(warning, "{}; training goes on without a daemon", agent.error().message);
+  const Lock lock(mutex_);
+  has_agent_ = false;
+}
+
+void Reporter::print_notes() {
+  if (!options_.attaches || !next_notes_.passed()) return;
+  next_notes_ = Deadline::after(std::chrono::seconds(1));
+  for (const std::string& note : attachment_notes()) LS_LOG(info, "{}", note);
+}
+
 bool Reporter::deliver(std::string_view line) {
-  if (options_.socket.empty()) return write_all(STDOUT_FILENO, line).has_value();
+  const bool is_lost = options_.attaches && line.starts_with('{');
+  if (agent_.empty() && is_lost) return true;  // attach() has told of it
+  if (agent_.empty()) return write_all(STDOUT_FILENO, line).has_value();
   if (!socket_ && !connect()) return false;
   if (send(line)) return true;
   // Half a line may be sent: the next one starts on a fresh stream.
@@ -169,7 +207,7 @@ bool Reporter::deliver(std::string_view line) {
 bool Reporter::connect() {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  const std::string path = options_.socket.string();
+  const std::string path = agent_.string();
   if (path.size() >= sizeof address.sun_path) return false;
   std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
   Fd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
@@ -215,7 +253,7 @@ void Reporter::drop() {
   }
   if (first)
     LS_LOG(warning, "the agent at {} does not take reports: they are dropped; training continues",
-           options_.socket.string());
+           agent_.string());
 }
 
 }  // namespace lockstep::report

@@ -32,6 +32,9 @@ enum class WithoutAgent { print, discard };
 
 struct ReporterOptions {
   std::filesystem::path socket;  // of the agent; empty: there is none
+  // There is an agent, and the first line finds or starts it (attachment.h). If that fails, lines
+  // are printed or discarded as without an agent.
+  bool attaches = false;
   WithoutAgent without_agent = WithoutAgent::print;
   Duration line_timeout = std::chrono::minutes(1);      // for one line, while the program runs
   Duration delivery_timeout = std::chrono::seconds(1);  // for all lines, at the end
@@ -40,7 +43,7 @@ struct ReporterOptions {
 
 class Reporter {
  public:
-  // Uses the socket that LOCKSTEP_REPORT names.
+  // Uses the socket that LOCKSTEP_REPORT names; else, if LOCKSTEP_URL is set, the agent of the job.
   static std::unique_ptr<Reporter> from_environment(WithoutAgent without_agent);
   explicit Reporter(ReporterOptions options);
   // Delivers the queued lines, within `delivery_timeout`.
@@ -68,8 +71,11 @@ class Reporter {
  private:
   void enqueue(std::string line);  // dropped if the queue is full
   void enqueue_always(std::string line);
+  bool has_agent() const;
   void flush();
   void run();
+  void attach();
+  void print_notes();
   bool deliver(std::string_view line);
   bool connect();
   bool is_overdue(const Deadline& line) const;
@@ -77,13 +83,17 @@ class Reporter {
   void drop();
 
   const ReporterOptions options_;
-  Fd socket_;  // used by the background thread
+  // Used by the background thread:
+  Fd socket_;
+  std::filesystem::path agent_;  // its socket, once it is known
+  Deadline next_notes_ = Deadline::after(Duration(0));
 
   mutable Mutex mutex_;  // guards what follows
   Condition changed_;
   std::deque<std::string> queue_ LS_GUARDED_BY(mutex_);
   bool delivering_ LS_GUARDED_BY(mutex_) = false;  // a line that is no longer in the queue
   bool stopping_ LS_GUARDED_BY(mutex_) = false;
+  bool has_agent_ LS_GUARDED_BY(mutex_) = false;
   Deadline end_ LS_GUARDED_BY(mutex_) = Deadline::after(Duration(0));  // once stopping
   std::int64_t dropped_ LS_GUARDED_BY(mutex_) = 0;
 

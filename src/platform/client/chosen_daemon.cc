@@ -26,20 +26,43 @@ Result<std::string> content_of(const Environment& environment, const char* name,
   return content;
 }
 
-Result<RemoteDaemon> by_url(const Environment& environment) {
+// An address without a fingerprint matches one with it.
+bool is_same_daemon(const std::string& wanted, const std::string& known) {
+  return wanted == known || wanted == known.substr(0, known.find('#'));
+}
+
+// A login of the user to this address.
+std::optional<RemoteDaemon> login_at(const Environment& environment, const std::string& url) {
+  const auto profiles = Profiles::of_user(environment);
+  if (!profiles) return std::nullopt;
+  for (const std::string& name : profiles->names().value_or(std::vector<std::string>())) {
+    auto profile = profiles->read(name);
+    if (profile && is_same_daemon(url, profile->url))
+      return RemoteDaemon{.source = "LOCKSTEP_URL", .profile = *std::move(profile)};
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Result<RemoteDaemon> remote_at_url(const Environment& environment) {
   Profile profile{.url = variable(environment, "LOCKSTEP_URL"), .token = {}};
   if (auto url = net::parse_url(profile.url); !url)
     return std::move(url).error().with_context("LOCKSTEP_URL");
-  if (variable(environment, "LOCKSTEP_TOKEN_FILE").empty())
+  if (variable(environment, "LOCKSTEP_TOKEN_FILE").empty()) {
+    if (auto login = login_at(environment, profile.url)) return *std::move(login);
     return Error{Code::invalid,
                  "LOCKSTEP_URL is set and LOCKSTEP_TOKEN_FILE is not; set it to a file with the "
-                 "token of that daemon"};
+                 "token of that daemon, or log in with `lockstep login`"};
+  }
   profile.token = TRY(content_of(environment, "LOCKSTEP_TOKEN_FILE", kTokenMax));
   while (profile.token.ends_with('\n') || profile.token.ends_with('\r')) profile.token.pop_back();
   if (!variable(environment, "LOCKSTEP_CA_FILE").empty())
     profile.authorities = TRY(content_of(environment, "LOCKSTEP_CA_FILE", kAuthoritiesMax));
   return RemoteDaemon{.source = "LOCKSTEP_URL", .profile = std::move(profile)};
 }
+
+namespace {
 
 Result<std::optional<RemoteDaemon>> by_profile(const Environment& environment,
                                                const std::string& name) {
@@ -54,7 +77,7 @@ Result<std::optional<RemoteDaemon>> chosen_remote(const Environment& environment
   if (const auto name = variable(environment, "LOCKSTEP_PROFILE"); !name.empty())
     return by_profile(environment, name);
   if (!variable(environment, "LOCKSTEP_URL").empty())
-    return std::optional(TRY(by_url(environment)));
+    return std::optional(TRY(remote_at_url(environment)));
   if (!variable(environment, "LOCKSTEP_HOME").empty() || !Profiles::of_user(environment))
     return std::optional<RemoteDaemon>();
   auto found = by_profile(environment, kDefaultProfile);

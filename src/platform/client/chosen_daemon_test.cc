@@ -53,6 +53,21 @@ TEST_F(ChosenDaemonTest, TheFirstOfProfileUrlFolderAndDefaultIsChosen) {
   EXPECT_EQ(token(), "token of cluster");
 }
 
+TEST_F(ChosenDaemonTest, WithoutATokenFileALoginToTheAddressHasTheToken) {
+  const std::string plain = "https://head:7070";
+  const std::string full = plain + "#sha256:" + std::string(64, '9');
+  ASSERT_TRUE(profiles().write("far", {.url = full, .token = "far"}));
+  environment_["LOCKSTEP_URL"] = plain;
+  EXPECT_EQ(token(), "far");
+  EXPECT_EQ(chosen_remote(environment_).value()->profile.url, full);
+  environment_["LOCKSTEP_URL"] = full;
+  EXPECT_EQ(token(), "far");
+  for (const auto& other : {std::string("https://head:7071"), plain + "#sha256:" + std::string(64, 'a')}) {
+    environment_["LOCKSTEP_URL"] = other;
+    EXPECT_THAT(refusal(), HasSubstr("LOCKSTEP_TOKEN_FILE is not")) << other;
+  }
+}
+
 TEST_F(ChosenDaemonTest, AVariableThatCannotBeUsedIsNamed) {
   environment_["LOCKSTEP_URL"] = "head:7070";
   EXPECT_THAT(refusal(), HasSubstr("LOCKSTEP_URL"));

@@ -9,6 +9,7 @@
 
 #include "apps/cli/exit_codes.h"
 #include "apps/cli/subcommand.h"
+#include "apps/external/attach.h"
 #include "base/format.h"
 #include "base/os/program_copy.h"
 
@@ -18,6 +19,7 @@ namespace {
 struct AgentFlags {
   std::string launch_file, address, make_folder, copy_to;
   bool prints_log = false;
+  bool attach = false;
 };
 
 Result<int> run(const AgentFlags& flags) {
@@ -25,6 +27,7 @@ Result<int> run(const AgentFlags& flags) {
     TRY(copy_own_installation(flags.copy_to));
     return kDone;
   }
+  if (flags.attach) return attach_rank();
   if (flags.launch_file.empty())
     return Error{Code::invalid, "name the launch file of the node, or --copy-to FOLDER"};
   // Executed through /proc/self/exe, it would be called "exe" in lists of processes.
@@ -36,7 +39,7 @@ Result<int> run(const AgentFlags& flags) {
 
 }  // namespace
 
-// `lockstep agent LAUNCH_FILE`: started by engines, not by people.
+// `lockstep agent LAUNCH_FILE`: started by engines and by ranks of other launchers, not by people.
 void add_agent(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand("agent", "Run one node of an attempt (engines call this)");
   command->group("");
@@ -51,6 +54,8 @@ void add_agent(CLI::App& app, Action& action) {
       ->add_option("--copy-to", flags->copy_to,
                    "copy this program and its libraries to a folder, and end")
       ->type_name(kFileValue);
+  command->add_flag("--attach", flags->attach,
+                    "find the agent of the job whose rank has started this, or become it");
   command->callback([&action, flags] { action = [flags] { return run(*flags); }; });
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdlib>
 #include <optional>
 #include <sstream>
 #include <vector>
@@ -95,7 +96,7 @@ bool matches_environment(const LauncherVariables& dialect, const Environment& en
 }
 
 Result<LaunchedRank> read(const LauncherVariables& dialect, const Environment& environment,
-                          const std::string& parent) {
+                          const std::string& parent, const std::string& job_name) {
   LaunchedRank launch;
   launch.launcher = dialect.launcher;
   launch.rank = TRY(number_in(environment, dialect.rank));
@@ -109,10 +110,12 @@ Result<LaunchedRank> read(const LauncherVariables& dialect, const Environment& e
   };
   if (auto number = number_in(environment, dialect.local_rank)) launch.local_rank = *number;
   if (auto number = number_in(environment, dialect.local_size)) launch.local_size = *number;
+  if (auto number = number_in(environment, dialect.nodes)) launch.nodes = *number;
   if (dialect.has_pmi) launch.pmi_fd = value_of(environment, "PMI_FD");
   launch.one_host = is(dialect.local_size, launch.size) || is(dialect.nodes, 1);
-  std::string named;
-  for (const auto* name : dialect.job) named += value_of(environment, name).value_or("") + "/";
+  std::string named = job_name;
+  if (job_name.empty())
+    for (const auto* name : dialect.job) named += value_of(environment, name).value_or("") + "/";
   if (named.find_first_not_of('/') == std::string::npos) {
     if (!launch.one_host && !launch.pmi_fd)
       return Error{Code::invalid,
@@ -126,6 +129,18 @@ Result<LaunchedRank> read(const LauncherVariables& dialect, const Environment& e
   return launch;
 }
 
+// proc(5): the fields are counted after the program's name, which may contain spaces.
+constexpr int kParentField = 2;
+constexpr int kStartTimeField = 20;
+
+std::string field_of_stat(pid_t pid, int number) {
+  const auto stat = read_file(format("/proc/{}/stat", pid)).value_or("");
+  std::istringstream fields(stat.substr(std::min(stat.size(), stat.rfind(')') + 1)));
+  std::string value;
+  for (int field = 0; field < number; ++field) fields >> value;
+  return value;
+}
+
 }  // namespace
 
 std::optional<std::string> value_of(const Environment& environment, std::string_view name) {
@@ -134,22 +149,25 @@ std::optional<std::string> value_of(const Environment& environment, std::string_
   return found->second;
 }
 
-Result<LaunchedRank> launched_rank_of(const Environment& environment, const std::string& parent) {
+Result<LaunchedRank> launched_rank_of(const Environment& environment, const std::string& parent,
+                                      const std::string& job_name) {
   for (const auto& dialect : known_launchers())
-    if (matches_environment(dialect, environment)) return read(dialect, environment, parent);
+    if (matches_environment(dialect, environment))
+      return read(dialect, environment, parent, job_name);
   return Error{Code::not_found,
                "no launcher has said which rank this is: start it by lockstep run, torchrun, "
                "mpirun or srun, or set RANK and WORLD_SIZE"};
 }
 
-// Process ids are reused; with its start time a process is identified uniquely. proc(5): the start
-// time is the twentieth field after the program's name, which may contain spaces.
 Result<LaunchedRank> own_launched_rank() {
-  const auto stat = read_file(format("/proc/{}/stat", ::getppid())).value_or("");
-  std::istringstream fields(stat.substr(std::min(stat.size(), stat.rfind(')') + 1)));
-  std::string started;
-  for (int field = 0; field < 20; ++field) fields >> started;
-  return launched_rank_of(own_environment(), format("{}-{}", ::getppid(), started));
+  return launched_rank_of(own_environment(), process_identity(::getppid()));
 }
+
+// With its start time a process is identified uniquely.
+std::string process_identity(pid_t pid) {
+  return format("{}-{}", pid, field_of_stat(pid, kStartTimeField));
+}
+
+pid_t parent_of(pid_t pid) { return std::atoi(field_of_stat(pid, kParentField).c_str()); }
 
 }  // namespace lockstep::comm

@@ -8,6 +8,8 @@
 #include <string>
 #include <string_view>
 
+#include <sys/types.h>
+
 #include "base/os/environment.h"
 #include "base/result.h"
 
@@ -20,6 +22,7 @@ struct LaunchedRank {
   bool one_host = false;  // the launcher declares that all ranks are on this host
   std::string job;        // equal on all ranks of one start, and unique; valid as a file name
   std::optional<int> local_rank{}, local_size{};  // on this host, if the launcher says them
+  std::optional<int> nodes{};                     // hosts, if the launcher says it
   // The descriptor of the launcher's key-value space; none: it has none.
   std::optional<std::string> pmi_fd{};
 };
@@ -28,9 +31,16 @@ struct LaunchedRank {
 std::optional<std::string> value_of(const Environment& environment, std::string_view name);
 
 // parent: identifies the process that started this one, for launchers that do not identify their
-// job. Code::not_found: no launcher has started this process.
-Result<LaunchedRank> launched_rank_of(const Environment& environment, const std::string& parent);
+// job. job_name: the user's name of the job, which counts instead of both. Code::not_found: no
+// launcher has started this process.
+Result<LaunchedRank> launched_rank_of(const Environment& environment, const std::string& parent,
+                                      const std::string& job_name = {});
 // For this process.
 Result<LaunchedRank> own_launched_rank();
+
+// A name of a process that no other process of this boot has: ids are used again.
+std::string process_identity(pid_t pid);
+// 0: it has ended.
+pid_t parent_of(pid_t pid);
 
 }  // namespace lockstep::comm

@@ -2,6 +2,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "base/format.h"
 
 namespace lockstep::comm {
 namespace {
@@ -87,6 +90,22 @@ TEST(LaunchedRank, RanksOfOneStartShareAJobThatOthersDoNot) {
   other_job["PMIX_NAMESPACE"] = "12345.2";
   EXPECT_NE(launch(kOpenMpi).job, launch(other_job).job);
   EXPECT_NE(launch(kMpich, "77-1").job, launch(kMpich, "78-9").job);
+}
+
+TEST(LaunchedRank, ANameOfTheUserNamesTheJob) {
+  auto several_hosts = kMpich;
+  several_hosts["MPI_LOCALNRANKS"] = "1";
+  const auto named = [&](const char* parent, const char* job) {
+    return launched_rank_of(several_hosts, parent, job).value().job;
+  };
+  EXPECT_EQ(named("77-1", "bert"), named("78-9", "bert"));
+  EXPECT_NE(named("77-1", "bert"), named("77-1", "gpt"));
+}
+
+TEST(LaunchedRank, AProcessIsNamedByItsNumberAndItsStart) {
+  EXPECT_EQ(process_identity(::getpid()).find(format("{}-", ::getpid())), 0u);
+  EXPECT_EQ(process_identity(::getpid()), process_identity(::getpid()));
+  EXPECT_EQ(parent_of(::getpid()), ::getppid());
 }
 
 TEST(LaunchedRank, WhatCannotBeIsRefusedByName) {
