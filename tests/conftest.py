@@ -168,7 +168,7 @@ class Cluster:
 
     def close(self) -> None:
         for run in json.loads(self.ok("ps", "--json"))["runs"]:
-            if run["ended"] is None:
+            if run["ended"] is None and not run["launcher"]:  # the daemon stops no other
                 self.ok("stop", run["id"])
                 self.ended(run["id"])
         wait_until("no process of the cluster is left", lambda: not self.processes())

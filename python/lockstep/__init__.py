@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from lockstep._build import VERSION as __version__
 from lockstep._compiled import check_versions
 from lockstep._label import label
-from lockstep._report import checkpoint, event, log, progress
+from lockstep._report import checkpoint, event, finish, log, progress
 
 if TYPE_CHECKING:
     from lockstep._checkpoints import Checkpoints, Sampler
@@ -48,6 +48,7 @@ __all__ = [
     "checkpoint",
     "clip_grad_norm_",
     "event",
+    "finish",
     "label",
     "load_optimizer_state_dict",
     "load_state_dict",

@@ -1,23 +1,20 @@
 """Reports from a rank to its agent: metrics, progress, checkpoints, events.
 
-The agent listens on the Unix socket LOCKSTEP_REPORT and takes one JSON object a line. Training must
-not stop for it: a call waits one second at most, and after such a failure the reports of the next
-five seconds are dropped at once. Dropped reports are counted: a warning comes with the first one,
-and the total when the program ends. Without an agent, metrics are printed.
+The agent listens on the Unix socket LOCKSTEP_REPORT. A rank of another launcher has none: if
+LOCKSTEP_URL is set, its first report finds or starts the agent of its job. Without both, metrics
+are printed.
 """
 
 import atexit
-import json
 import math
 import operator
 import os
-import socket
-import sys
-import threading
 import time
 from collections.abc import Mapping
 from typing import Any, SupportsFloat, SupportsIndex
 
+from lockstep._agent import Agent, warn
+from lockstep._external import ExternalAgent
 from lockstep._metrics_queue import (
     DeviceNumber,
     Metrics,
@@ -26,104 +23,32 @@ from lockstep._metrics_queue import (
     read_later,
 )
 
-_WAIT_MAX = 1.0  # seconds that a call may wait for the agent
 _NAME_BYTES_MAX = 256  # of a metric's name
 _REFUSED_NAMES_MAX = 20  # that are listed
-_RETRY_AFTER = 5.0  # seconds without a retry after a failure
 
 
-class _Agent:
-    """One connection to the agent, shared by all threads of the process."""
-
-    def __init__(self, path: str) -> None:
-        self._path = path
-        self._lock = threading.Lock()
-        self._connection: socket.socket | None = None
-        self._retry_at = 0.0
-        self._dropped = 0
-
-    def deliver(self, report: Mapping[str, object]) -> None:
-        """Sends the report, or counts it as dropped; waits one second at most, raises nothing."""
-        line = json.dumps(report, allow_nan=False, separators=(",", ":")).encode() + b"\n"
-        deadline = time.monotonic() + _WAIT_MAX
-        if not self._lock.acquire(timeout=_WAIT_MAX):
-            self._drop("another thread waits for it")
-            return
-        try:
-            if time.monotonic() < self._retry_at:
-                self._drop("it failed a moment ago")
-            else:
-                self._send(line, deadline)
-        except OSError as error:
-            self._retry_at = time.monotonic() + _RETRY_AFTER
-            self._drop(str(error))
-        finally:
-            self._lock.release()
-
-    def warn_of_dropped(self) -> None:
-        if self._dropped:
-            _warn(f"{self._dropped} reports did not reach the agent at {self._path}")
-
-    def reset_after_fork(self) -> None:
-        """In a forked child: the connection belongs to the parent, and the lock may be held."""
-        self._lock = threading.Lock()
-        self._close()
-        self._dropped = 0
-
-    def _send(self, line: bytes, deadline: float) -> None:
-        if self._connection is not None:
-            try:
-                return self._send_on(self._connection, line, deadline)
-            except (BrokenPipeError, ConnectionResetError):
-                self._close()  # the agent was restarted: connect again
-        self._connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        try:
-            self._connection.settimeout(_left(deadline))
-            self._connection.connect(self._path)
-            self._send_on(self._connection, line, deadline)
-        except OSError:
-            self._close()
-            raise
-
-    def _send_on(self, connection: socket.socket, line: bytes, deadline: float) -> None:
-        connection.settimeout(_left(deadline))
-        try:
-            connection.sendall(line)
-        except TimeoutError:
-            self._close()  # half a line may be sent: the next one must not continue it
-            raise
-
-    def _close(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
-
-    def _drop(self, reason: str) -> None:
-        self._dropped += 1
-        if self._dropped == 1:
-            _warn(
-                f"the agent at {self._path} took no report within {_WAIT_MAX:g} s ({reason}); "
-                "reports are dropped until it does, training continues"
-            )
-
-
-def _left(deadline: float) -> float:
-    # Zero would mean "do not block", which reports another error than a timeout.
-    return max(deadline - time.monotonic(), 0.001)
-
-
-def _warn(message: str) -> None:
-    print(f"lockstep: {message}", file=sys.stderr, flush=True)
-
-
-def _start() -> _Agent | None:
+def _start() -> Agent | ExternalAgent | None:
     path = os.environ.get("LOCKSTEP_REPORT")
-    if not path:
+    if path:
+        agent: Agent | ExternalAgent = Agent(path)
+    elif os.environ.get("LOCKSTEP_URL"):
+        agent = ExternalAgent(_print_report)
+    else:
         return None
-    agent = _Agent(path)
-    atexit.register(agent.warn_of_dropped)
+    atexit.register(agent.at_exit)
     os.register_at_fork(after_in_child=agent.reset_after_fork)
     return agent
+
+
+def _print_report(report: Mapping[str, Any]) -> None:
+    """As without an agent."""
+    if report["kind"] == "metrics":
+        numbers = {name: float(value) for name, value in report["values"].items()}
+        print(_line(report["step"], numbers), flush=True)
+    elif report["kind"] == "checkpoint":
+        print(f"step {report['step']}  checkpoint {report['path']}", flush=True)
+    elif report["kind"] == "event":
+        print(f"step {report['step']}  {report['text']}", flush=True)
 
 
 _agent = _start()
@@ -184,7 +109,7 @@ def checkpoint(step: int, path: str | os.PathLike[str]) -> None:
     at = _step(step)
     folder = os.path.abspath(os.fspath(path))
     if not os.path.exists(folder):
-        _warn(f"checkpoint of step {at}: there is no {folder}, so it is not reported")
+        warn(f"checkpoint of step {at}: there is no {folder}, so it is not reported")
         return
     if _agent is None:
         print(f"step {at}  checkpoint {folder}", flush=True)
@@ -212,6 +137,18 @@ def event(what: str, step: int | None = None) -> None:
     _agent.deliver({"kind": "event", "step": at, "time_us": _now_us(), "text": what})
 
 
+def finish() -> None:
+    """Waits a few seconds at most until all reports of this rank are delivered, and ends the rank.
+
+    A rank ends with its process, and needs no call. Call it where the process goes on or is killed
+    after the training, as in a notebook or a worker of Ray Train: the rank has then succeeded.
+    Later reports begin another run. Under ``lockstep run`` it only waits for tensors of a GPU.
+    """
+    _metrics.finish()
+    if _agent is not None:
+        _agent.finish()
+
+
 def fault(kind: str, text: str, rank: int = -1) -> None:
     """Reports why this process is about to fail, and the rank at fault (-1: unknown).
 
@@ -223,7 +160,7 @@ def fault(kind: str, text: str, rank: int = -1) -> None:
 
 def warn_and_report(what: str) -> None:
     """Writes to standard error, and to the run's events if there is an agent."""
-    _warn(what)
+    warn(what)
     if _agent is not None:
         event(what)
 
@@ -239,7 +176,7 @@ def _send_metrics(metrics: Metrics) -> None:
     )
 
 
-_metrics = MetricsQueue(_send_metrics, _warn)
+_metrics = MetricsQueue(_send_metrics, warn)
 
 
 def _step(step: SupportsIndex | None) -> int:
@@ -262,7 +199,7 @@ def _is_metric_name(name: object) -> bool:
     shown = name if len(name) <= 40 else name[:40] + "..."
     if shown not in _refused_names and len(_refused_names) < _REFUSED_NAMES_MAX:
         _refused_names.add(shown)
-        _warn(
+        warn(
             f"metric {shown!r} is left out: a name has 1 to {_NAME_BYTES_MAX} bytes, none of them "
             "control characters"
         )

@@ -1,0 +1,356 @@
+"""Reports of a rank that another launcher has started, to the daemon at LOCKSTEP_URL.
+
+The first report starts a thread. It runs ``lockstep agent --attach``, which finds or starts the
+agent of the job on this host, and then sends the reports to that agent. Two connections go there:
+one for the reports, and one that is open for as long as this process lives. By the second the agent
+learns how the rank ends (docs/design/external-runs.md).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import queue
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from lockstep._agent import Agent, warn
+
+_QUEUED_MAX = 16_384  # metrics and progress that wait
+_START_MAX = 20.0  # seconds for the agent to start
+_ANSWER_MAX = 10.0  # seconds for the agent to answer a rank
+_FAULT_MAX = 1.0  # seconds that a fault waits for the agent
+_ATTACH_MAX = 5.0  # seconds that the end of the program waits for the first connection
+_DELIVERY_MAX = 2.0  # seconds that the end of the program waits for the daemon
+_NOTES_EVERY = 0.25  # seconds: rank 0 looks for lines of the agent
+_ERROR_CHARACTERS = 300
+_RANK_VARIABLES = ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID")
+_IONBF = 2  # of setvbuf(3): no buffer
+
+_Report = Mapping[str, Any]
+
+
+class ExternalAgent:
+    """The agent of this process's job, shared by all threads of the process."""
+
+    def __init__(self, print_report: Callable[[_Report], None]) -> None:
+        self._print_report = print_report
+        self._finished = 0
+        self._session = _Session(print_report)
+
+    def deliver(self, report: _Report) -> None:
+        """Queues the report. Only a fault waits, for a second at most."""
+        self._session.deliver(report)
+
+    def finish(self) -> None:
+        """The rank has ended well, whatever becomes of its process."""
+        session = self._session
+        self._finished += 1
+        self._session = _Session(self._print_report, number=self._finished)
+        session.leave(_End())
+
+    def at_exit(self) -> None:
+        self._session.leave(_Leave(_last_error()))
+
+    def reset_after_fork(self) -> None:
+        """In a forked child: the connections belong to the parent, and locks may be held."""
+        self._session = self._session.of_child()
+
+
+class _Session:
+    """From the first report to the end of the rank."""
+
+    def __init__(
+        self,
+        print_report: Callable[[_Report], None],
+        report_socket: str | None = None,
+        number: int = 0,
+    ) -> None:
+        self._print_report = print_report
+        self._number = number  # of the sessions before it
+        self._report_socket = report_socket  # of the process that has forked this one
+        self._lock = threading.Lock()
+        self._queue: queue.SimpleQueue[_Report | _Mark] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._has_no_agent = False
+        self._dropped = 0
+        self._presence: _Presence | None = None
+        self._reports: Agent | None = None
+
+    def deliver(self, report: _Report) -> None:
+        if self._has_no_agent:
+            self._print_report(report)
+            return
+        if self._queue.qsize() >= _QUEUED_MAX and report["kind"] in ("metrics", "progress"):
+            self._dropped += 1
+            return
+        self._queue.put(report)
+        if self._thread is None:
+            self._start()
+        if report["kind"] == "fault":
+            self._wait(_Mark(), _FAULT_MAX)
+
+    def leave(self, mark: _Leave) -> None:
+        """All reports are sent, and the agent learns of the end; waits a few seconds at most."""
+        if self._thread is None:
+            return
+        if self._presence is None:
+            self._wait(_Mark(), _ATTACH_MAX)
+        self._wait(mark, _DELIVERY_MAX + _FAULT_MAX)
+        if self._dropped:
+            warn(f"{self._dropped} reports were dropped: more than {_QUEUED_MAX} waited")
+        if self._reports is not None:
+            self._reports.at_exit()
+
+    def of_child(self) -> _Session:
+        if self._presence is None:
+            return _Session(self._print_report, self._report_socket, self._number)
+        self._presence.forget()
+        return _Session(self._print_report, self._presence.report_socket)
+
+    def _start(self) -> None:
+        with self._lock:
+            if self._thread is not None:
+                return
+            self._thread = threading.Thread(target=self._run, name="lockstep reports", daemon=True)
+            try:
+                self._thread.start()
+            except RuntimeError as error:  # the interpreter is ending
+                self._give_up(str(error), rank=0)
+
+    def _wait(self, mark: _Mark, seconds: float) -> None:
+        self._queue.put(mark)
+        mark.is_done.wait(seconds)
+
+    def _run(self) -> None:
+        try:
+            self._attach()
+        except _NoAgent as error:
+            self._give_up(str(error), error.rank)
+        except (OSError, ValueError) as error:
+            self._give_up(f"the agent of this job cannot be reached: {error}", _own_rank())
+        hears_notes = self._presence is not None and self._presence.rank == 0
+        next_notes = 0.0
+        entry: _Report | _Mark | None = None
+        while not isinstance(entry, _End):
+            try:
+                entry = self._queue.get(timeout=_NOTES_EVERY if hears_notes else None)
+            except queue.Empty:
+                entry = None
+            if self._presence is not None and hears_notes and time.monotonic() >= next_notes:
+                self._presence.print_notes()
+                next_notes = time.monotonic() + _NOTES_EVERY
+            if entry is not None:
+                self._handle(entry)
+
+    def _handle(self, entry: _Report | _Mark) -> None:
+        if isinstance(entry, _Mark):
+            if isinstance(entry, _Leave) and self._presence is not None:
+                self._presence.leave(entry.error)
+            if isinstance(entry, _End) and self._presence is not None:
+                self._presence.end()
+            entry.is_done.set()
+        elif self._reports is not None:
+            self._reports.deliver(entry)
+        else:
+            self._print_report(entry)
+
+    def _attach(self) -> None:
+        if self._report_socket is None:
+            self._presence = _Presence(_find_agent(self._number))
+            self._report_socket = self._presence.report_socket
+        self._reports = Agent(self._report_socket)
+
+    def _give_up(self, why: str, rank: int) -> None:
+        if rank == 0:
+            warn(f"{why}; training goes on, and metrics are printed")
+        self._has_no_agent = True
+
+
+class _Mark:
+    """Set when all reports before it have been sent."""
+
+    def __init__(self) -> None:
+        self.is_done = threading.Event()
+
+
+class _Leave(_Mark):
+    """The program ends, with this error; empty: with none."""
+
+    def __init__(self, error: str) -> None:
+        super().__init__()
+        self.error = error
+
+
+class _End(_Leave):
+    """The rank ends, and its process may go on."""
+
+    def __init__(self) -> None:
+        super().__init__("")
+
+
+class _NoAgent(Exception):
+    def __init__(self, why: str, rank: int) -> None:
+        super().__init__(why)
+        self.rank = rank
+
+
+class _Presence:
+    """The connection by which the agent knows that this process lives."""
+
+    def __init__(self, agent: dict[str, Any]) -> None:
+        self.rank: int = agent["rank"]
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._socket.settimeout(_ANSWER_MAX)
+        self._socket.connect(agent["socket"])
+        self._lines = _Lines(self._socket)
+        self._send({name: value for name, value in agent.items() if name != "socket"})
+        answer = self._lines.next(_ANSWER_MAX)
+        if answer is None or "report" not in answer:
+            raise OSError("the agent does not take this rank; its agent.log may say why")
+        self.report_socket: str = answer["report"]
+        self._code_fd = os.dup(self._socket.fileno())
+        _send_exit_code(self._code_fd)
+
+    def print_notes(self) -> None:
+        for line in self._lines.ready():
+            if "note" in line:
+                warn(line["note"])
+
+    def leave(self, error: str) -> None:
+        """Waits until the daemon has all reports, for a bounded time."""
+        deadline = time.monotonic() + _DELIVERY_MAX
+        try:
+            self._send({"leaving": error})
+            while (line := self._lines.next(deadline - time.monotonic())) is not None:
+                if "note" in line:
+                    warn(line["note"])
+                if "delivered" in line:
+                    return
+        except OSError:
+            return  # the agent has ended
+
+    def end(self) -> None:
+        """As if the process had exited with code 0."""
+        with contextlib.suppress(OSError):  # the agent has ended
+            self._socket.sendall(b"\0")
+        self.forget()
+
+    def forget(self) -> None:
+        """In a forked child, whose end is not that of the rank."""
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, self._code_fd, inheritable=False)
+        os.close(null)
+        self._socket.close()
+
+    def _send(self, line: Mapping[str, object]) -> None:
+        self._socket.sendall(json.dumps(line).encode() + b"\n")
+
+
+class _Lines:
+    """The agent's lines."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+        self._bytes = b""
+
+    def next(self, seconds: float) -> dict[str, Any] | None:
+        """None: none comes in this time, or the connection has ended."""
+        deadline = time.monotonic() + seconds
+        while b"\n" not in self._bytes:
+            left = deadline - time.monotonic()
+            if left <= 0 or not self._receive(left):
+                return None
+        line, self._bytes = self._bytes.split(b"\n", 1)
+        read: dict[str, Any] = json.loads(line)
+        return read
+
+    def ready(self) -> list[dict[str, Any]]:
+        lines = []
+        while (line := self.next(0.0001)) is not None:
+            lines.append(line)
+        return lines
+
+    def _receive(self, seconds: float) -> bool:
+        self._connection.settimeout(seconds)
+        try:
+            received = self._connection.recv(4096)
+        except OSError:  # a time-out, too
+            return False
+        self._bytes += received
+        return bool(received)
+
+
+def _find_agent(session: int) -> dict[str, Any]:
+    """How to reach the agent, and which rank this is."""
+    program = _program()
+    environment = {**os.environ, "LOCKSTEP_SESSION": str(session)} if session else None
+    try:
+        ended = subprocess.run(
+            [program, "agent", "--attach"],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            timeout=_START_MAX,
+            check=False,
+        )
+        answer: dict[str, Any] = json.loads(ended.stdout)
+    except (OSError, subprocess.SubprocessError) as error:
+        raise _NoAgent(f"the agent of this job cannot be started: {error}", _own_rank()) from None
+    except ValueError:
+        why = f"{program} starts no agent (`lockstep agent --attach`); is it an older version?"
+        raise _NoAgent(why, _own_rank()) from None
+    if "error" in answer:
+        raise _NoAgent(answer["error"], answer["rank"])
+    return answer
+
+
+def _program() -> str:
+    beside = Path(__file__).with_name("bin") / "lockstep"
+    found = str(beside) if beside.exists() else shutil.which("lockstep")
+    if found is None:
+        why = "LOCKSTEP_URL is set, and there is no program lockstep in PATH that could call it"
+        raise _NoAgent(why, _own_rank())
+    return found
+
+
+def _own_rank() -> int:
+    for name in _RANK_VARIABLES:
+        value = os.environ.get(name, "")
+        if value.isdecimal():
+            return int(value)
+    return 0
+
+
+def _last_error() -> str:
+    """The exception that ends the program; empty: none. The interpreter keeps it."""
+    error = getattr(sys, "last_value", None)
+    if error is None:
+        return ""
+    lines = f"{type(error).__name__}: {error}".splitlines()
+    return lines[0][:_ERROR_CHARACTERS] if lines else ""
+
+
+def _send_exit_code(fd: int) -> None:
+    """Has exit(3) write the exit code, one byte, to this descriptor.
+
+    Python knows the code of ``raise SystemExit(code)`` only after its last function has run, so a
+    function of the C library writes it: ``on_exit(fputc, stream)`` calls ``fputc(code, stream)``.
+    """
+    libc = ctypes.CDLL(None)
+    if not hasattr(libc, "on_exit"):  # another C library: the agent takes 0, or 1 after an error
+        return
+    libc.fdopen.restype = ctypes.c_void_p
+    stream = ctypes.c_void_p(libc.fdopen(fd, b"w"))
+    libc.setvbuf(stream, None, _IONBF, ctypes.c_size_t(0))
+    libc.on_exit(ctypes.cast(libc.fputc, ctypes.c_void_p), stream)
