@@ -17,6 +17,7 @@
 #include "apps/cli/exit_codes.h"
 #include "apps/daemon/discovery_files.h"
 #include "apps/daemon/k8s_cluster.h"
+#include "apps/daemon/oidc_config.h"
 #include "apps/daemon/remembered_map.h"
 #include "apps/run/origin.h"
 #include "base/clock.h"
@@ -46,6 +47,7 @@
 #include "platform/insight/insight.h"
 #include "platform/server/certificate_renewal.h"
 #include "platform/server/janitor/janitor.h"
+#include "platform/server/people/secret_calls.h"
 #include "platform/server/server.h"
 #include "platform/server/uploads/upload_store.h"
 #include "platform/store/cleanup_tables.h"
@@ -70,6 +72,7 @@ struct DaemonContext {
   MonotonicClock steady{};
   store::SqlStore store{*database};
   store::SqlIdentityStore identities{*database};
+  std::optional<server::OidcSetup> oidc{};
   store::HistoryFile history;
   host::HomeIdentity home_place;
   insight::Insight insight{*database};
@@ -252,7 +255,10 @@ controller::ControllerSetup controller_setup(DaemonContext& ground, const ServeC
           .home_is_copy = ground.home_place == host::HomeIdentity::copied,
           .hosts_make_map = ground.hosts_engine != nullptr,
           .engine_places = shares_slurm(served),
-          .shared = shared_folder_of_runs(ground, served)};
+          .shared = shared_folder_of_runs(ground, served),
+          .secret_value = [&ground](const std::string& project, const std::string& secret) {
+            return server::secret_value(ground.identities, ground.keys, project, secret);
+          }};
 }
 
 server::JanitorSetup janitor_setup(DaemonContext& ground, const controller::Controller& controller,
@@ -318,6 +324,7 @@ server::ServerSetup server_setup(DaemonContext& ground, controller::Controller& 
                 return all;
               },
           .uploads = ground.uploads.get(),
+          .oidc = ground.oidc,
           .node_home = ground.node_home};
 }
 
@@ -400,6 +407,7 @@ Result<int> run_daemon(const host::Home& home, const ServeConfig& served) {
       TRY(model::settings_from(served.settings.value_or(std::vector<std::string>())));
   DaemonContext ground = TRY(open_context(home, served));
   TRY(open_engines(ground, home, served, settings));
+  ground.oidc = TRY(oidc_setup(served));
   ground.uploads = std::make_unique<server::UploadStore>(home.folder, ground.clock);
   const auto controller =
       TRY(controller::Controller::open(controller_setup(ground, served, settings)));

@@ -42,6 +42,9 @@ struct ServeConfig {
   std::optional<std::string> kubeconfig{}, context{}, in_namespace{};
   std::optional<std::string> agent_image{}, image{}, device_resource{};
   std::optional<std::vector<std::string>> pod_volumes{};  // as `lockstep k8s render --volume`
+  // The issuer at which users log in, and absolute paths (oidc_config.h).
+  std::optional<std::string> oidc_issuer{}, oidc_client{};
+  std::optional<std::string> oidc_secret_file{}, oidc_roles{}, oidc_ca_file{};
 
   static constexpr auto fields() {
     return record<ServeConfig>(
@@ -69,7 +72,12 @@ struct ServeConfig {
         field("agent_image", &ServeConfig::agent_image, "from which Pods copy the agent"),
         field("image", &ServeConfig::image, "of runs that name none"),
         field("device_resource", &ServeConfig::device_resource, "that a Pod asks for"),
-        field("pod_volumes", &ServeConfig::pod_volumes, "of each Pod"));
+        field("pod_volumes", &ServeConfig::pod_volumes, "of each Pod"),
+        field("oidc_issuer", &ServeConfig::oidc_issuer, "at which users log in"),
+        field("oidc_client", &ServeConfig::oidc_client, "the daemon's id there"),
+        field("oidc_secret_file", &ServeConfig::oidc_secret_file, "the secret of that id"),
+        field("oidc_roles", &ServeConfig::oidc_roles, "the roles of its groups"),
+        field("oidc_ca_file", &ServeConfig::oidc_ca_file, "authorities of its certificate"));
   }
 };
 

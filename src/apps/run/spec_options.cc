@@ -30,8 +30,8 @@ constexpr Names kNames[] = {
 // The command comes after --, env has forms of its own, the fields of needs are options, the
 // working folder is where the command is typed, and Lockstep itself sets the remainder. --upload
 // takes no value.
-constexpr std::string_view kNoOptions[] = {"command",        "env",       "needs",
-                                           "working_folder", "remainder", "upload"};
+constexpr std::string_view kNoOptions[] = {"command",   "env",    "needs",  "working_folder",
+                                           "remainder", "upload", "secrets"};
 
 // Their zero means never, and may be written so.
 constexpr std::string_view kMayBeNever[] = {"hang_after", "lease"};

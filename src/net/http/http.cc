@@ -41,6 +41,8 @@ std::string_view status_text(int status) {
       return "No Content";
     case 304:
       return "Not Modified";
+    case 302:
+      return "Found";
     case 400:
       return "Bad Request";
     case 401:

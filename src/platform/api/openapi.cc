@@ -84,13 +84,15 @@ std::vector<int> error_statuses_of(const Route& route) {
   if (route.request.schema != nullptr) all.insert(all.end(), {413, 415, 417});
   const bool is_unknown = route.errors == RouteErrors::run_not_found ||
                           route.errors == RouteErrors::run_not_found_or_storage_full;
-  const bool is_full = route.errors == RouteErrors::storage_full ||
+  const bool is_login = route.errors == RouteErrors::login_refused;
+  const bool is_full = is_login || route.errors == RouteErrors::storage_full ||
                        route.errors == RouteErrors::run_not_found_or_storage_full;
   if (is_unknown) all.push_back(status_of(Code::not_found));
   // A name that there is already.
   if (route.request.schema != nullptr &&
       (route.action == Action::manage_users || route.action == Action::manage_project))
     all.push_back(status_of(Code::already_exists));
+  if (is_login) all.push_back(status_of(Code::denied));
   if (is_full) all.push_back(status_of(Code::exhausted));
   std::ranges::sort(all);
   return all;

@@ -67,6 +67,7 @@ enum class RouteErrors {
   run_not_found,  // the run is not known
   storage_full,   // nothing more can be stored
   run_not_found_or_storage_full,
+  login_refused,  // the user is not proven, or nothing more can be stored
 };
 
 // In `path`, {name} stands for one segment. A run is two segments: {project}/{number}.

@@ -12,9 +12,11 @@
 #include "platform/api/host_service_messages.h"
 #include "platform/api/identity_routes.h"
 #include "platform/api/json.h"
+#include "platform/api/login_routes.h"
 #include "platform/api/messages.h"
 #include "platform/api/profile_messages.h"
 #include "platform/api/route.h"
+#include "platform/api/secret_routes.h"
 #include "platform/api/upload_messages.h"
 
 namespace lockstep::api {
@@ -367,7 +369,7 @@ inline constexpr TypedRoute<HeartbeatQuery, CheckpointPartRequest, CheckpointPar
         "CheckpointPart",
         "an agent gets a part of a file of that checkpoint from a host that has it"};
 
-inline constexpr std::array<const Route*, 60> kRoutes = {
+inline constexpr std::array<const Route*, 70> kRoutes = {
     &kHealth,        &kOpenapi,      &kVersion,        &kMap,
     &kSubmit,        &kPlan,         &kRuns,           &kRun,
     &kStop,          &kResume,       &kRemove,         &kHold,
@@ -382,7 +384,10 @@ inline constexpr std::array<const Route*, 60> kRoutes = {
     &kHostLabels,    &kWhoAmI,       &kUsers,          &kAddUser,
     &kChangeUser,    &kRemoveUser,   &kProjects,       &kAddProject,
     &kRemoveProject, &kSetMember,    &kAddService,     &kTokens,
-    &kAddToken,      &kRevokeToken,  &kAudit,         &kExternalNode};
+    &kAddToken,      &kRevokeToken,  &kAudit,          &kLogin,
+    &kDeviceLogin,   &kDevicePoll,   &kLogout,         &kPassword,
+    &kFirstPassword, &kLinkUser,     &kSecrets,        &kSetSecret,
+    &kRemoveSecret,  &kExternalNode};
 
 // So no route of users is without a check of their rights.
 static_assert(std::ranges::all_of(kRoutes, [](const Route* route) {

@@ -16,7 +16,7 @@ inline constexpr TypedRoute<None, None, SecretList> kSecrets{"GET",
 inline constexpr TypedRoute<None, SetSecretRequest, SecretView> kSetSecret{
     "POST",
     "/api/v1/projects/{project}/secrets/{secret}",
-    Action::manage_project,
+    {Action::manage_project, "secret.set"},
     RouteErrors::run_not_found_or_storage_full,
     "SetSecretRequest",
     "SecretView",
@@ -24,7 +24,7 @@ inline constexpr TypedRoute<None, SetSecretRequest, SecretView> kSetSecret{
 inline constexpr TypedRoute<None, None, SecretList> kRemoveSecret{
     "POST",
     "/api/v1/projects/{project}/secrets/{secret}/remove",
-    Action::manage_project,
+    {Action::manage_project, "secret.remove"},
     RouteErrors::run_not_found_or_storage_full,
     "",
     "SecretList",

@@ -62,7 +62,8 @@ TEST_F(ChosenDaemonTest, WithoutATokenFileALoginToTheAddressHasTheToken) {
   EXPECT_EQ(chosen_remote(environment_).value()->profile.url, full);
   environment_["LOCKSTEP_URL"] = full;
   EXPECT_EQ(token(), "far");
-  for (const auto& other : {std::string("https://head:7071"), plain + "#sha256:" + std::string(64, 'a')}) {
+  for (const auto& other :
+       {std::string("https://head:7071"), plain + "#sha256:" + std::string(64, 'a')}) {
     environment_["LOCKSTEP_URL"] = other;
     EXPECT_THAT(refusal(), HasSubstr("LOCKSTEP_TOKEN_FILE is not")) << other;
   }

@@ -61,6 +61,12 @@ Path Path::of_host(std::string host) {
 
 Path Path::of_name(std::string name) { return of_host(std::move(name)); }
 
+Path Path::of(std::vector<std::string> words) {
+  Path path;
+  path.words = std::move(words);
+  return path;
+}
+
 std::string new_request_id() { return net::random_hex(16); }
 
 class Client::Connection {
@@ -70,10 +76,7 @@ class Client::Connection {
         url_(host::without_fingerprint(url)),
         token_(std::move(token)),
         owner_(std::move(owner)),
-        http_(server_, kAnswerMax,
-              net::ConnectionHandshake{
-                  .call = [this] { return proof_call(); },
-                  .verify = [this](const auto& answer) { return check_proof(answer); }},
+        http_(server_, kAnswerMax, handshake(),
               {.fingerprint = {}, .authorities = std::move(authorities)}) {}
 
   const std::string& url() const { return url_; }
@@ -129,6 +132,13 @@ class Client::Connection {
   }
 
  private:
+  std::optional<net::ConnectionHandshake> handshake() {
+    if (owner_.none) return std::nullopt;
+    return net::ConnectionHandshake{
+        .call = [this] { return proof_call(); },
+        .verify = [this](const auto& answer) { return check_proof(answer); }};
+  }
+
   net::HttpCall proof_call() {
     nonce_ = api::new_nonce();
     api::HealthQuery query;
@@ -213,6 +223,12 @@ Client Client::to_daemon(const std::string& url, std::string token, std::string 
                          WhenLate when_late) {
   Client client(url, std::move(token), {}, std::move(authorities));
   client.connection_->set_daemon(format("the daemon at {}", client.url()), std::move(when_late));
+  return client;
+}
+
+Client Client::without_token(const std::string& url, std::string authorities) {
+  Client client(url, "", {.none = true}, std::move(authorities));
+  client.connection_->set_daemon(format("the daemon at {}", client.url()), {});
   return client;
 }
 

@@ -34,6 +34,7 @@ using WhenLate = std::function<void(const std::optional<LateAnswer>& late)>;
 
 // Whose token it is: the daemon must prove that it knows this one. Empty: the user's.
 struct TokenOwner {
+  bool none = false;  // there is no token
   std::optional<model::AttemptName> attempt{};
   std::string host{};                     // the credential of this host
   std::optional<host::JoinToken> join{};  // this token
@@ -45,6 +46,7 @@ struct Path {
   Path() = default;
   static Path of_host(std::string host);
   static Path of_name(std::string name);  // of a user, a project or a token
+  static Path of(std::vector<std::string> words);
   Path(const model::RunId& run);
   Path(const model::NodeId& node);
 };
@@ -68,6 +70,8 @@ class Client {
   // may have the fingerprint of the certificate to trust; else `authorities`, as TlsTrust has them.
   Client(const std::string& url, std::string token, TokenOwner owner = {},
          std::string authorities = {});
+  // For a log-in: without a token, so that the daemon proves itself by its certificate alone.
+  static Client without_token(const std::string& url, std::string authorities);
   // For users of another machine; not called yet. Errors name the address.
   static Client to_daemon(const std::string& url, std::string token, std::string authorities,
                           WhenLate when_late);

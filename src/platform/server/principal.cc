@@ -5,6 +5,7 @@
 #include "base/format.h"
 #include "platform/api/agent_messages.h"
 #include "platform/identity/token.h"
+#include "platform/server/login/cookies.h"
 #include "platform/server/route_call.h"
 
 namespace lockstep::server {
@@ -20,10 +21,16 @@ std::string_view bearer_token(const net::HttpRequest& request) {
   return net::equal_ignoring_case(scheme, kScheme) ? header.substr(kScheme.size()) : "";
 }
 
+// A page of the daemon has it as a cookie.
+std::string_view user_token(const net::HttpRequest& request) {
+  const std::string_view token = bearer_token(request);
+  return token.empty() && is_from_own_page(request) ? cookie_of(request, kTokenCookie) : token;
+}
+
 // The token in the daemon's folder is that of the daemon's own user.
 std::optional<identity::Bearer> user_of(const Credentials& credentials,
                                         const net::HttpRequest& request) {
-  const std::string_view token = bearer_token(request);
+  const std::string_view token = user_token(request);
   if (credentials.keys.is_user_token(token))
     return identity::Bearer{.user = credentials.directory.daemon_user};
   const identity::Token* row = identity::find_token(credentials.directory, token, credentials.now);

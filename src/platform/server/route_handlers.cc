@@ -34,18 +34,33 @@ std::string devices_text(std::optional<int> devices) {
   return devices ? format("{} devices", *devices) : "all devices";
 }
 
+// The class of a method; only its type is used.
+template <class Class, class Signature>
+Class class_of(Signature Class::*);
+
 }  // namespace
+
+template <class Class>
+Class& RouteHandlers::part() {
+  if constexpr (std::same_as<Class, PeopleCalls>)
+    return people_;
+  else if constexpr (std::same_as<Class, SecretCalls>)
+    return secrets_;
+  else if constexpr (std::same_as<Class, LoginCalls>)
+    return login_;
+  else
+    return *this;
+}
 
 template <const auto& kRoute, auto kMethod>
 auto RouteHandlers::invoke(const RouteCall<kRoute>& call,
                            const Reply<typename RouteCall<kRoute>::Route::Answer>& reply) {
   using Call = RouteCall<kRoute>;
-  if constexpr (std::invocable<decltype(kMethod), PeopleCalls&, const Call&>)
-    return (people_.*kMethod)(call);
-  else if constexpr (std::invocable<decltype(kMethod), RouteHandlers&, const Call&>)
-    return (this->*kMethod)(call);
+  auto& handler = part<decltype(class_of(kMethod))>();
+  if constexpr (std::invocable<decltype(kMethod), decltype(handler), const Call&>)
+    return (handler.*kMethod)(call);
   else
-    return (this->*kMethod)(call, reply);
+    return (handler.*kMethod)(call, reply);
 }
 
 template <const auto& kRoute, auto kMethod>
@@ -133,6 +148,16 @@ RouteHandlers::Handler RouteHandlers::handler_for(const api::Route& route) {
       {&api::kAddToken, &H::handle<api::kAddToken, &PeopleCalls::add_token>},
       {&api::kRevokeToken, &H::handle<api::kRevokeToken, &PeopleCalls::revoke_token>},
       {&api::kAudit, &H::handle<api::kAudit, &PeopleCalls::audit>},
+      {&api::kLogin, &H::handle<api::kLogin, &LoginCalls::login>},
+      {&api::kDeviceLogin, &H::handle<api::kDeviceLogin, &LoginCalls::start_device>},
+      {&api::kDevicePoll, &H::handle<api::kDevicePoll, &LoginCalls::poll_device>},
+      {&api::kLogout, &H::handle<api::kLogout, &LoginCalls::logout>},
+      {&api::kPassword, &H::handle<api::kPassword, &LoginCalls::change_password>},
+      {&api::kFirstPassword, &H::handle<api::kFirstPassword, &LoginCalls::set_first_password>},
+      {&api::kLinkUser, &H::handle<api::kLinkUser, &LoginCalls::link_user>},
+      {&api::kSecrets, &H::handle<api::kSecrets, &SecretCalls::list>},
+      {&api::kSetSecret, &H::handle<api::kSetSecret, &SecretCalls::set>},
+      {&api::kRemoveSecret, &H::handle<api::kRemoveSecret, &SecretCalls::remove>},
   };
   const auto found =
       std::ranges::find(table, &route, [](const auto& entry) { return entry.first; });
@@ -270,6 +295,7 @@ Result<api::SubmitRequest> RouteHandlers::submission(const Principal& caller,
   const identity::Target target{.project = spec.project};
   if (!identity::may(directory, caller.bearer, api::Action::submit_run, target))
     return Error{Code::denied, identity::refusal(caller.bearer, api::Action::submit_run, target)};
+  TRY(secrets_.check_secrets_of(spec));
   for (std::string& name : spec.after) {
     model::RunId run = TRY(model::parse_run_id(name));
     run.project = identity::readable_project(directory, caller.bearer, run.project);

@@ -8,9 +8,11 @@
 #include "platform/server/heartbeat_batch.h"
 #include "platform/server/heartbeat_pace.h"
 #include "platform/server/host_calls.h"
+#include "platform/server/login/login_calls.h"
 #include "platform/server/long_polls.h"
 #include "platform/server/people/people_calls.h"
 #include "platform/server/people/reader.h"
+#include "platform/server/people/secret_calls.h"
 #include "platform/server/principal.h"
 #include "platform/server/profile_requests.h"
 #include "platform/server/route_call.h"
@@ -36,6 +38,9 @@ class RouteHandlers {
       : setup_(setup),
         accounts_(accounts),
         people_(accounts, setup.controller.state(), setup.clock),
+        secrets_(accounts, setup.keys, setup.clock),
+        login_(loop, setup.oidc, setup.tls.has_value(), accounts, setup.controller.state(),
+               setup.clock),
         long_polls_(waiting),
         agent_polls_(agents),
         host_calls_(host_calls),
@@ -49,12 +54,16 @@ class RouteHandlers {
 
   // Known once the server listens.
   void set_port(int port) { port_ = port; }
+  BrowserLogin& browser() { return login_.browser(); }
   // Stores the calls of agents that have come.
   void flush() { batch_.flush(); }
 
  private:
-  // Parses the call by its declaration and passes it to the method, of this or of PeopleCalls,
-  // which either returns the answer or keeps the Reply.
+  // The object whose methods handle calls: this, or a part of it.
+  template <class Class>
+  Class& part();
+  // Parses the call by its declaration and passes it to the method of one of them, which either
+  // returns the answer or keeps the Reply.
   template <const auto& kRoute, auto kMethod>
   auto invoke(const RouteCall<kRoute>& call,
               const Reply<typename RouteCall<kRoute>::Route::Answer>& reply);
@@ -160,6 +169,8 @@ class RouteHandlers {
   const ServerSetup& setup_;  // owned by the server
   Accounts& accounts_;        // owned by the server
   PeopleCalls people_;
+  SecretCalls secrets_;
+  LoginCalls login_;
   LongPolls& long_polls_;    // owned by the server
   AgentPolls& agent_polls_;  // owned by the server
   HostCalls& host_calls_;    // owned by the server

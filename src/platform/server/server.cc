@@ -87,6 +87,7 @@ std::optional<net::HttpResponse> check_body(const net::HttpRequest& request,
 
 // Refusals from the head alone.
 std::optional<net::HttpResponse> check_request_head(Gate& gate, const net::HttpRequest& request) {
+  if (BrowserLogin::is_for(request)) return std::nullopt;
   RouteMatch target = match_route(request);
   if (target.route == nullptr) return no_such_route(request, target);
   auto admitted = gate.admit(request, *target.route, target.path_parameters);
@@ -109,6 +110,8 @@ struct Server::Impl {
   // The route exists: check_request_head() accepted the request. Since then its token may have been
   // revoked, or the right taken away.
   void handle(const net::HttpRequest& request, net::Responder responder) {
+    if (BrowserLogin::is_for(request))
+      return handlers.browser().handle(request, std::move(responder));
     RouteMatch target = match_route(request);
     auto admitted = gate.admit(request, *target.route, target.path_parameters);
     if (auto* refusal = std::get_if<net::HttpResponse>(&admitted))

@@ -21,6 +21,7 @@
 #include "platform/host/home.h"
 #include "platform/host/keys.h"
 #include "platform/insight/insight.h"
+#include "platform/server/login/oidc_login.h"
 #include "platform/server/uploads/upload_store.h"
 #include "platform/store/identity_store.h"
 
@@ -48,6 +49,8 @@ struct ServerSetup {
   std::function<std::vector<std::string>()> problems{};
   // Outlives the server; null: no folder can be uploaded.
   UploadStore* uploads = nullptr;
+  // The issuer at which users log in; none: they log in by passwords.
+  std::optional<OidcSetup> oidc{};
   // With the folders of nodes; empty: the home.
   std::filesystem::path node_home{};
 };
