@@ -279,6 +279,14 @@ class Chaos {
     world_.apply_event_ok(model::DescribeHost{host, testing_world::facts_of(host, 3)});
   }
 
+  model::NodeSeen any_sight() {
+    return {any_node(),
+            {.phase = static_cast<model::NodePhase>(below(3)),
+             .reason = "chaos",
+             .handle = std::to_string(below(3)),
+             .host = engine_places_ && below(2) == 0 ? any_host() : ""}};
+  }
+
   model::Event any_event() {
     if (joining_ && below(8) == 0) return any_host_event();
     if (external_ && below(12) == 0) return any_attachment();
@@ -313,11 +321,7 @@ class Chaos {
       case 21:
         return testing_world::agent_gone(any_node());
       case 19:
-        return model::NodeSeen{any_node(),
-                               {.phase = static_cast<model::NodePhase>(below(3)),
-                                .reason = "chaos",
-                                .handle = std::to_string(below(3)),
-                                .host = engine_places_ && below(2) == 0 ? any_host() : ""}};
+        return any_sight();
       case 20:
         return model::ResumeRun{any_run()};
       case 0:
