@@ -118,8 +118,7 @@ struct RunSpec {
               "when a rank is killed: restart from the last checkpoint; or, of a program that can, "
               "shrink to the ranks that are left, or wait for the rank to be started again"),
         field("env", &RunSpec::env, "environment variables of the ranks"),
-        field("secrets", &RunSpec::secrets,
-              "variables of the ranks, each with the secret of the project whose value it has"),
+        field("secrets", &RunSpec::secrets, "variables of the ranks, by secrets of the project"),
         field("venv", &RunSpec::venv, "folder of a Python venv in which the ranks run"),
         field("conda", &RunSpec::conda,
               "name or folder of a conda environment in which the ranks run"),
