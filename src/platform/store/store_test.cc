@@ -359,7 +359,7 @@ TEST_F(StoreTest, AnExternalRunIsKeptAndUsesNoFairShare) {
   const auto kept = store.find_run(run.id).value().value();
   EXPECT_EQ(kept.run, run);
   EXPECT_FALSE(store.load().value().usage.contains("demo"));
-  ASSERT_TRUE(store.remove_run(kept));
+  ASSERT_TRUE(store.remove_run(kept, {}));
   EXPECT_EQ(store.load().value().usage["demo"].used_by_day[model::day_of(*run.ended)], 0);
 }
 

@@ -1,7 +1,6 @@
 #include <filesystem>
 #include <memory>
 #include <string>
-#include <utility>
 
 #include "apps/cli/exit_codes.h"
 #include "apps/cli/subcommand.h"
