@@ -73,15 +73,12 @@ ExternalAgent::ExternalAgent(const JobFolder& folder, AgentStart start, std::str
 
 Result<void> ExternalAgent::run(DaemonLink& link, const Status& status,
                                 const ExternalAgentTimes& times) {
+  link_ = &link;
   status_ = status;
   times_ = times;
   begun_ = steady_time();
-  if (!await_first_rank()) return {};
-  auto spool = TRY(spool::Spool::open(folder_.spool(), {}));
-  sender_ = TRY(HeartbeatSender::start(
-      link, std::move(spool), heartbeat(),
-      {.heartbeat_interval = kExternalInterval, .refusal_limit = times.refusal_limit},
-      [] { return api::FlightDelivery{}; }, ProfileRelay(folder_.path() / "profile")));
+  await_first_rank();
+  if (!sender_) return {};
   while (!is_over()) run_once();
   const bool delivered = sender_->all_delivered();
   LS_LOG(info, "leaving; the daemon has {}", delivered ? "everything" : "not everything");
@@ -98,14 +95,22 @@ std::vector<model::Rank> ExternalAgent::known_ranks() const {
 }
 
 // A job without ranks makes no run.
-bool ExternalAgent::await_first_rank() {
-  while (ranks_.is_empty() && steady_time() - begun_ < times_.first_rank) {
+void ExternalAgent::await_first_rank() {
+  while (!sender_ && steady_time() - begun_ < times_.first_rank) {
     std::vector<pollfd> polled;
     for (const int fd : presence_->fds()) polled.push_back({fd, POLLIN, 0});
     ::poll(polled.data(), polled.size(), static_cast<int>(kExternalPollMax / milliseconds(1)));
     presence_->read();
   }
-  return !ranks_.is_empty();
+}
+
+Result<void> ExternalAgent::start_sender() {
+  auto spool = TRY(spool::Spool::open(folder_.spool(), {}));
+  sender_ = TRY(HeartbeatSender::start(
+      *link_, std::move(spool), heartbeat(),
+      {.heartbeat_interval = kExternalInterval, .refusal_limit = times_.refusal_limit},
+      [] { return api::FlightDelivery{}; }, ProfileRelay(folder_.path() / "profile")));
+  return {};
 }
 
 // --- What ranks say ---
@@ -128,6 +133,8 @@ Result<std::filesystem::path> ExternalAgent::add_rank(const RankHello& hello) {
     known_ranks_ = ranks_.all();
   }
   LS_LOG(info, "rank {} is process {}", hello.rank, hello.pid);
+  // Before the rank hears of its socket: it may report, and end, at once.
+  if (!sender_) TRY(start_sender());
   send_status();
   return path;
 }
@@ -244,9 +251,7 @@ bool ExternalAgent::is_over() {
   return all_ended_since_ && now - *all_ended_since_ >= times_.exit_without_leave;
 }
 
-void ExternalAgent::send_status() {
-  if (sender_) sender_->set_status(heartbeat());
-}
+void ExternalAgent::send_status() { sender_->set_status(heartbeat()); }
 
 api::Heartbeat ExternalAgent::heartbeat() const {
   api::Heartbeat status;

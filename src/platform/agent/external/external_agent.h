@@ -60,7 +60,8 @@ class ExternalAgent {
   void handle_report(int rank, RankReport report);
   void handle_leaving(int rank, const std::string& error);
   void handle_end(int rank, const RankFarewell& farewell);
-  bool await_first_rank();
+  void await_first_rank();
+  Result<void> start_sender();
   void run_once();
   void read_reports();
   void read_signals();
@@ -91,9 +92,10 @@ class ExternalAgent {
   bool has_told_of_end_ = false;
 
   // While run() runs.
+  DaemonLink* link_ = nullptr;
   Status status_;
   ExternalAgentTimes times_;
-  std::unique_ptr<HeartbeatSender> sender_;
+  std::unique_ptr<HeartbeatSender> sender_;  // from the first rank on
   Duration begun_{};
   std::optional<Duration> all_ended_since_;
   std::optional<Duration> leaves_since_;

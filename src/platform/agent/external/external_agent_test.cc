@@ -188,6 +188,15 @@ TEST_F(ExternalAgentTest, ARankThatIsGoneWithoutAWordWasKilled) {
   EXPECT_TRUE(comes_true([&] { return has_ended(0, RankState::killed, 0); }));
 }
 
+TEST_F(ExternalAgentTest, ARankThatHasEndedBeforeTheAgentReadsIsKnown) {
+  const Fd presence = connected(folder().presence_socket());
+  const std::string words = "{\"rank\":2}\n{\"leaving\":\"\"}\n\x05";
+  ASSERT_TRUE(write_all(presence.get(), words));
+  ::shutdown(presence.get(), SHUT_WR);
+  run();
+  EXPECT_TRUE(comes_true([&] { return has_ended(2, RankState::exited, 5); }));
+}
+
 TEST_F(ExternalAgentTest, AnEndOfLineIsACodeToo) {
   run();
   PlayedRank rank(folder(), 0);
