@@ -112,20 +112,22 @@ bool send_all(int fd, std::string_view bytes) {
   return ::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(bytes.size());
 }
 
-// By exit(3), after main has returned. A fork of this process is another one.
-void leave_agent(int status, void* argument) {
-  const auto pid = static_cast<pid_t>(reinterpret_cast<std::intptr_t>(argument));
-  if (::getpid() != pid) return;
-  ProcessAttachment& one = of_process();
-  const TryLock lock(one.mutex);
-  if (!lock) return;  // another thread is still attaching
+void say_farewell(ProcessAttachment& one, char code) LS_REQUIRES(one.mutex) {
   if (!send_all(one.socket.get(), "{\"leaving\":\"\"}\n")) return;
   for (const auto end = Deadline::after(kExitWaitMax); !end.passed();) {
     const auto line = next_line(one.socket, one.received, end);
     if (!line || line->delivered) break;
   }
-  const char code = static_cast<char>(status & 0xff);
   send_all(one.socket.get(), {&code, 1});
+}
+
+// By exit(3), after main has returned. A fork of this process is another one.
+void leave_agent(int status, void* argument) {
+  const auto pid = static_cast<pid_t>(reinterpret_cast<std::intptr_t>(argument));
+  ProcessAttachment& one = of_process();
+  if (::getpid() != pid || !one.mutex.try_lock()) return;  // another thread still attaches
+  say_farewell(one, static_cast<char>(status & 0xff));
+  one.mutex.unlock();
 }
 
 Result<std::filesystem::path> connect_to_agent(ProcessAttachment& one) LS_REQUIRES(one.mutex) {
