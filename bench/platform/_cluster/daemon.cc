@@ -28,6 +28,7 @@
 #include "platform/server/server.h"
 #include "platform/store/database.h"
 #include "platform/store/history_store.h"
+#include "platform/store/identity_store.h"
 #include "platform/store/sql_store.h"
 #include "text/convert.h"
 #include "text/json.h"
@@ -105,6 +106,7 @@ struct Ticks {
 Result<void> serve(const host::Home& home, int hosts) {
   const auto database = TRY(store::Database::open(home.store()));
   store::SqlStore store(*database);
+  store::SqlIdentityStore identities(*database);
   store::HistoryFile history(home.stores_file());
   insight::Insight insight(*database);
   SimulatedEngine engine(home.folder,
@@ -126,6 +128,7 @@ Result<void> serve(const host::Home& home, int hosts) {
                                                        .insight = insight,
                                                        .keys = keys,
                                                        .clock = clock,
+                                                       .identities = identities,
                                                        .home = home,
                                                        .version = "bench"}));
   TRY(write_file(
