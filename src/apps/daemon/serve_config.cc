@@ -265,10 +265,8 @@ Error listen_error(const Error& error, const ServeConfig& served) {
 
 std::optional<std::string> login_line(const std::string& network_url) {
   if (!network_url.starts_with("https://")) return std::nullopt;
-  return format(
-      "on other machines type `lockstep login {}`, and give the token of this daemon's "
-      "folder",
-      network_url);
+  return format("on other machines type `lockstep login {}`, with --user NAME, --oidc or a token",
+                network_url);
 }
 
 std::optional<std::string> listen_warning(const ServeConfig& served) {
