@@ -77,7 +77,7 @@ Result<AgentPlace> find_agent_of_job() {
   const auto ended = run_program({program, "agent", "--attach"}, kAgentStartMax, environment,
                                  StandardError::separate);
   if (!ended) return Error{ended.error().code, ended.error().message};
-  const auto place = [&]() -> Result<AgentPlace> {
+  auto place = [&]() -> Result<AgentPlace> {
     return from_json<AgentPlace>(TRY(parse_json(ended->output)), UnknownFields::ignore);
   }();
   if (!place)

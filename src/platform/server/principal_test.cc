@@ -101,6 +101,7 @@ TEST_F(PrincipalTest, AnActionOfAnotherMachineHasItsAddress) {
 
 TEST_F(PrincipalTest, ATokenIsOneOfItsUserWithItsBounds) {
   const identity::TokenText token = identity::new_token();
+  identity::apply(directory_, identity::add_project(directory_, "demo", now_).value());
   const identity::NewToken bounds{
       .user = "ann", .project = "demo", .role = identity::Role::viewer, .ends = now_ + Duration(1)};
   identity::apply(directory_, identity::add_token(directory_, bounds, token, now_).value());

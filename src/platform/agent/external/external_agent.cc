@@ -1,6 +1,5 @@
 #include "platform/agent/external/external_agent.h"
 
-#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
