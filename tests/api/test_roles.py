@@ -35,7 +35,7 @@ MAY = {
     "manage_cluster": {"admin"},
     "manage_users": {"admin"},
 }
-WITHIN_A_PROJECT = {"read_run", "control_run", "manage_project"}
+OF_THE_CLUSTER = {"manage_cluster", "manage_users"}
 
 
 class Route(NamedTuple):
@@ -46,9 +46,17 @@ class Route(NamedTuple):
 
     def target(self, project: str, number: int) -> str:
         path = self.path.format(
-            project=project, number=number, host="a", user="member", token="4fGt2Lm9Qx7Z"
+            project=project,
+            number=number,
+            host="a",
+            user="member",
+            token="4fGt2Lm9Qx7Z",
+            secret="api-key",
         )
         return path + WRONG_QUERY
+
+    def is_within_a_project(self) -> bool:
+        return "{project}" in self.path and self.action not in OF_THE_CLUSTER
 
 
 def routes_of_users() -> list[Route]:
@@ -126,7 +134,9 @@ def expected_status(route: Route, user: str, project: str, number: int) -> int:
     may = MAY[route.action]
     if route.action == "control_run" and number == 1:
         may = may | {"member"}
-    if route.action in WITHIN_A_PROJECT:
+    if route.is_within_a_project():
+        if route.action == "submit_run":
+            may = READERS - {"viewer"}
         reads = {"admin"} if project == OTHER else READERS
         if user not in reads:
             return 404
@@ -177,7 +187,7 @@ def test_a_token_with_bounds_gives_no_more(people: People) -> None:
             assert in_own.status == 400, route
         elif route.action == "read_run":
             assert (in_own.status, in_other.status) == (400, 404), route
-        elif route.action in WITHIN_A_PROJECT:
+        elif route.is_within_a_project():
             assert (in_own.status, in_other.status) == (403, 404), route
         else:
             assert in_own.status == 403, route
