@@ -97,7 +97,8 @@ def test_a_service_of_root_is_a_unit_of_the_machine_that_may_be_restarted_under_
     (view,) = cluster.json("host", "ls")["hosts"]
     assert (view["id"], view["pod"], view["unavailable"]) == ("big", "west", "")
     assert view["labels"] == {"rack": "a3"}
-    token = (cluster.home / "token").read_text().strip()
+    cluster.ok("user", "add", "ann")
+    token = cluster.ok("token", "create", "--user", "ann").strip()
     host.run(f"umask 077; echo {token} >token")
     submit = f"LOCKSTEP_URL='{cluster.url}' LOCKSTEP_TOKEN_FILE=token lockstep run --detach"
     run = host.run(f"{submit} --rank-loss-retries 0 -- sh -c '{ticks('unit')}'").split()[0]
