@@ -181,8 +181,9 @@ explain() {
   fi
 }
 
-declare -A network_registry=([packages]=Debian [python]=PyPI [python-tests]=PyPI [data]=PyPI)
+declare -A network_registry=([packages]=Debian [python]=PyPI [python-tests]=PyPI [data]=PyPI
+  [node]=npm)
 network_trouble='could not resolve|temporary failure (in name resolution|resolving)|failed to fetch'
 network_trouble+='|unable to (connect|locate package)|cannot connect to proxy|ProxyError|Max retries'
 network_trouble+='|Connection (refused|timed out|reset)|Network is unreachable|NewConnectionError'
-network_trouble+='|ReadTimeout|ConnectTimeout|CERTIFICATE_VERIFY_FAILED'
+network_trouble+='|ENOTFOUND|ECONNREFUSED|ETIMEDOUT|EAI_AGAIN|ReadTimeout|ConnectTimeout|CERTIFICATE_VERIFY_FAILED'

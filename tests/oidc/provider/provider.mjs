@@ -1,4 +1,5 @@
-// An OpenID Connect provider for tests: `node provider.mjs PORT`. It prints "ready" once it listens.
+// An OpenID Connect provider for tests: `node provider.mjs PORT PACKAGES`, where PACKAGES is the
+// folder of node_modules. It prints "ready" once it listens. REDIRECT_URI is that of the daemon.
 //
 // A user logs in under any name; the groups of a name are those in GROUPS. `GET /test/next?kind=K`
 // replaces the ID token of the next answer, as TOKENS has it.
@@ -49,7 +50,7 @@ const provider = new Provider(issuer, {
   findAccount: (_, name) => ({
     accountId: name,
     claims: () => ({
-      sub: `subject-of-${name}`,
+      sub: name,
       preferred_username: `${name}@example.com`,
       groups: GROUPS[name] ?? [],
     }),
@@ -84,6 +85,7 @@ provider.use(async (context, rest) => {
     return;
   }
   await rest();
+  if (context.path === "/device/auth") context.body = { ...context.body, interval: 1 };
   if (context.path !== "/token" || !context.body?.id_token || !next) return;
   const claims = jose.decodeJwt(context.body.id_token);
   context.body = { ...context.body, id_token: await next(claims, context.body.id_token) };
