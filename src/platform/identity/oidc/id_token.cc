@@ -51,7 +51,9 @@ Result<void> check_audience(const Json& claims, const std::string& client) {
 Result<void> check_times(const Json& claims, Time now) {
   const Time ends = TRY(time_claim(claims, "exp"));
   const Time issued = TRY(time_claim(claims, "iat"));
-  const auto shown = [](Time time) { return text(std::chrono::floor<std::chrono::seconds>(time)); };
+  const auto shown = [](Time time) {
+    return lockstep::text(Time(std::chrono::floor<std::chrono::seconds>(time)));
+  };
   if (issued > now + kTolerance)
     return refused(
         format("was issued at {}, but this machine's clock says {}: it is behind the "
