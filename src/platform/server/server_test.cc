@@ -27,7 +27,7 @@ using std::chrono::seconds;
 using testing::AllOf;
 using testing::HasSubstr;
 
-TEST_F(ServerTest, EveryRouteButHealthIsRefusedWithoutItsToken) {
+TEST_F(ServerTest, EveryRouteButHealthAndLogInsIsRefusedWithoutItsToken) {
   submit();
   const std::string agent = "Bearer " + keys_->agent_token({"", kNodeId.attempt});
   const std::string user = "Bearer " + user_token_;
@@ -40,7 +40,10 @@ TEST_F(ServerTest, EveryRouteButHealthIsRefusedWithoutItsToken) {
         target.replace(at, std::string_view(place).size(), word);
     const net::HttpCall plain{.method = std::string(route.method), .target = target};
     if (route.caller == api::Caller::anyone) {
-      EXPECT_EQ(call(plain, std::nullopt).status, 200) << route.path;
+      // A log-in has its parts in its body, which is missing here.
+      const int status = call(plain, std::nullopt).status;
+      EXPECT_TRUE(route.method == "GET" ? status == 200 : status == 400 || status == 415)
+          << route.path << ": " << status;
       continue;
     }
     std::vector<std::optional<std::string>> wrong = {std::nullopt,
