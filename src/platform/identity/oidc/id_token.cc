@@ -4,10 +4,8 @@
 #include <chrono>
 #include <cmath>
 #include <utility>
-#include <vector>
 
 #include "base/format.h"
-#include "text/convert.h"
 
 namespace lockstep::identity {
 namespace {
