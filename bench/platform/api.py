@@ -1,23 +1,30 @@
-"""Calls of the daemon on one connection, alone and while 200 agents report."""
+"""Calls of the daemon on one connection, alone and while 200 agents report, and log-ins."""
 
 from __future__ import annotations
 
 import argparse
+import ctypes
 import http.client
 import json
 import os
 import shutil
 import signal
+import sqlite3
+import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
 PROGRAM = Path(__file__).resolve().parents[2] / "build" / "bin" / "lockstep"
 SECONDS = 10
 AGENTS = 200
+LOGINS = 40
+PASSWORD = b"a password of the benchmark"
 
 
 class Daemon:
@@ -76,17 +83,68 @@ def measure(daemon: Daemon, agents: int) -> None:
     say("GET one run, 99th percentile", "ms", 1e3 * taken[len(taken) * 99 // 100], agents=agents)
 
 
-def main() -> int:
-    argparse.ArgumentParser(prog="./dev bench api", description=__doc__).parse_args()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    home = Path(tempfile.mkdtemp(prefix="lockstep-bench-"))
+def log_in_seconds(daemon: Daemon, user: str) -> float:
+    url = urlsplit(json.loads((daemon.home / "daemon.json").read_text())["url"])
+    body = json.dumps({"user": user, "password": PASSWORD.decode()})
+    connection = http.client.HTTPConnection(f"{url.hostname}:{url.port}", timeout=30)
+    connection.connect()
+    begun = time.monotonic()
+    connection.request("POST", "/api/v1/login", body, {"Content-Type": "application/json"})
+    answer = connection.getresponse()
+    answer.read()
+    assert answer.status == 200
+    return time.monotonic() - begun
+
+
+def hash_seconds(sodium: ctypes.CDLL, stored: bytes) -> float:
+    begun = time.monotonic()
+    assert sodium.crypto_pwhash_str_verify(stored, PASSWORD, ctypes.c_ulonglong(len(PASSWORD))) == 0
+    return time.monotonic() - begun
+
+
+def measure_logins(daemon: Daemon) -> None:
+    """Log-ins and hashes take turns, so that other work of the machine slows both."""
+    first = daemon.lockstep("user", "add", "ann", "--password").split("password ")[-1].split()[0]
+    own, once = daemon.home / "own", daemon.home / "once"
+    own.write_bytes(PASSWORD)
+    once.write_text(first)
+    url = json.loads((daemon.home / "daemon.json").read_text())["url"]
+    daemon.environment["XDG_CONFIG_HOME"] = str(daemon.home / "config")
+    files = ("--password-file", str(once), "--new-password-file", str(own))
+    daemon.lockstep("login", url, "bench", "--user", "ann", *files)
+    with sqlite3.connect(f"file:{daemon.home / 'lockstep.db'}?mode=ro", uri=True) as database:
+        (stored,) = database.execute("select password_hash from users where name='ann'").fetchone()
+    sodium = ctypes.CDLL("libsodium.so.23")
+    assert sodium.sodium_init() >= 0
+    log_ins, hashes = [], []
+    for _ in range(LOGINS):
+        log_ins.append(log_in_seconds(daemon, "ann"))
+        hashes.append(hash_seconds(sodium, stored.encode()))
+    took, hash_took = statistics.median(log_ins), statistics.median(hashes)
+    say("log-in by password, median", "ms", 1e3 * took)
+    say("the same without its argon2 hash", "ms", 1e3 * (took - hash_took))
+
+
+@contextmanager
+def daemon_in(folder: str | None) -> Iterator[Daemon]:
+    """A daemon with its home there; none: in the usual folder for temporary files."""
+    home = Path(tempfile.mkdtemp(prefix="lockstep-bench-", dir=folder))
     daemon = Daemon(home)
     try:
-        measure(daemon, 1)
-        measure(daemon, AGENTS)
+        yield daemon
     finally:
         daemon.lockstep("serve", "--stop")
         shutil.rmtree(home, ignore_errors=True)
+
+
+def main() -> int:
+    argparse.ArgumentParser(prog="./dev bench api", description=__doc__).parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    with daemon_in("/dev/shm") as daemon:  # so that no disk is measured
+        measure_logins(daemon)
+    with daemon_in(None) as daemon:
+        measure(daemon, 1)
+        measure(daemon, AGENTS)
     return 0
 
 

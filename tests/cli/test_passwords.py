@@ -6,6 +6,7 @@ import json
 import os
 import pty
 import sqlite3
+import statistics
 import subprocess
 import time
 from pathlib import Path
@@ -197,10 +198,10 @@ def test_the_daemon_answers_others_while_it_computes_hashes(
         assert each.stdin
         each.stdin.write("some password\n")
         each.stdin.close()
-    slowest = 0.0
+    took = []
     while any(each.poll() is None for each in tries):
         begun = time.monotonic()
         assert call(cluster, "GET", "/health").status == 200
-        slowest = max(slowest, time.monotonic() - begun)
+        took.append(time.monotonic() - begun)
     assert all(each.wait() != 0 for each in tries)
-    assert slowest < 0.5
+    assert statistics.median(took) < 0.05, "as long as a hash"
