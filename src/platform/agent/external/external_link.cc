@@ -1,7 +1,5 @@
 #include "platform/agent/external/external_link.h"
 
-#include <utility>
-
 #include "base/log.h"
 #include "platform/api/routes.h"
 
