@@ -62,7 +62,11 @@ TEST_F(ExternalNodesTest, AnAgentGetsANodeAndATokenForItsCalls) {
   EXPECT_EQ(run["checkpoint_folder"], "");
   EXPECT_EQ(run["attempts"][0]["engine"], "external");
   EXPECT_EQ(run["attempts"][0]["nodes"][0]["host"], "gpu7");
-  EXPECT_EQ(get("/api/v1/queue")["waiting"].size(), 0u);
+  const Json queue = get("/api/v1/queue");
+  EXPECT_EQ(queue["waiting"].size(), 0u);
+  EXPECT_EQ(queue["allocations"].size(), 0u);
+  EXPECT_THAT(call_as_user("POST", "/api/v1/runs/demo/1/remove").body,
+              HasSubstr("end it where srun (Slurm job 17) has started it"));
 }
 
 TEST_F(ExternalNodesTest, AWrongTokenAttachesNothing) {

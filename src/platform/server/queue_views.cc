@@ -15,10 +15,12 @@ struct RunAllocation {
   std::vector<const model::Node*> nodes;
 };
 
+// External runs hold no devices.
 std::vector<RunAllocation> run_allocations(const model::State& state) {
   std::vector<RunAllocation> allocations;
   for (const model::RunId& id : state.open)
-    if (const model::Attempt* attempt = model::live_attempt(state, id))
+    if (const model::Attempt* attempt = model::live_attempt(state, id);
+        attempt && attempt->engine != model::kExternalEngine)
       allocations.push_back({&state.runs.at(id), attempt, model::nodes_of(state, attempt->id)});
   return allocations;
 }

@@ -23,6 +23,9 @@ Result<void> check_removable(const model::State& state, const model::RunId& id,
   const auto run = state.runs.find(id);
   if (run == state.runs.end())
     return Error{Code::not_found, format("there is no run {}; `lockstep ps` lists them", text(id))};
+  if (!model::is_final(run->second.state) && model::is_external(run->second))
+    return not_removable(id, format("it is {}; end it where {} has started it",
+                                    text(run->second.state), run->second.launcher));
   if (!model::is_final(run->second.state))
     return not_removable(id, format("it is {}; `lockstep stop {} --wait` ends it first",
                                     text(run->second.state), text(id)));
