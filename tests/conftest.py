@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import re
 import signal
 import socket
@@ -193,6 +194,31 @@ class Laptop(Cluster):
 
     def starts_no_daemon(self) -> bool:
         return not self.home.exists()
+
+    def on_terminal(self, *words: str, dialog: dict[str, str]) -> str:
+        """What the terminal shows of a command that ends well: its questions have these answers."""
+        leader, follower = pty.openpty()
+        command = subprocess.Popen(
+            [str(PROGRAM), *words],
+            env=self.environment,
+            stdin=follower,
+            stdout=follower,
+            stderr=follower,
+        )
+        os.close(follower)
+        shown = b""
+        for question, answer in dialog.items():
+            while question.encode() not in shown:
+                shown += os.read(leader, 1000)
+            os.write(leader, answer.encode() + b"\n")
+        while True:
+            try:
+                shown += os.read(leader, 1000)
+            except OSError:  # the command has ended
+                break
+        os.close(leader)
+        assert command.wait(timeout=PATIENCE) == 0, shown
+        return shown.decode()
 
 
 @pytest.fixture

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
-import pty
 import stat
-import subprocess
 from pathlib import Path
 
-from tests.conftest import PATIENCE, PROGRAM, Cluster, Laptop
+from tests.conftest import Cluster, Laptop
 
 
 def test_a_login_makes_commands_use_that_daemon_until_the_logout(
@@ -104,27 +101,10 @@ def test_a_damaged_profile_and_one_that_others_read_are_refused(
 
 
 def test_a_terminal_does_not_show_the_token(cluster: Cluster, laptop: Laptop) -> None:
-    leader, follower = pty.openpty()
-    command = subprocess.Popen(
-        [str(PROGRAM), "login", cluster.url()],
-        env=laptop.environment,
-        stdin=follower,
-        stdout=follower,
-        stderr=follower,
+    shown = laptop.on_terminal(
+        "login", cluster.url(), dialog={"token of the daemon at": cluster.token()}
     )
-    os.close(follower)
-    shown = b""
-    while b"token of the daemon at" not in shown:
-        shown += os.read(leader, 1000)
-    os.write(leader, cluster.token().encode() + b"\n")
-    while True:
-        try:
-            shown += os.read(leader, 1000)
-        except OSError:  # the command has ended
-            break
-    os.close(leader)
-    assert command.wait(timeout=PATIENCE) == 0, shown
-    assert b"logged in" in shown and cluster.token().encode() not in shown
+    assert "logged in" in shown and cluster.token() not in shown
 
 
 def test_run_says_what_it_cannot_check_for_another_machine(

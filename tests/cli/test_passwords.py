@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import pty
 import sqlite3
 import statistics
 import subprocess
@@ -14,7 +12,7 @@ from pathlib import Path
 import pytest
 from tests.api.calls import bearer, call
 
-from tests.conftest import PATIENCE, PROGRAM, Cluster, Laptop
+from tests.conftest import PROGRAM, Cluster, Laptop
 
 
 def add_user(cluster: Cluster, name: str) -> str:
@@ -151,33 +149,13 @@ def test_a_terminal_asks_for_the_passwords_and_does_not_show_them(
     cluster: Cluster, laptop: Laptop
 ) -> None:
     first = add_user(cluster, "ann")
-    leader, follower = pty.openpty()
-    command = subprocess.Popen(
-        [str(PROGRAM), "login", cluster.url(), "--user", "ann"],
-        env=laptop.environment,
-        stdin=follower,
-        stdout=follower,
-        stderr=follower,
+    own = "ann's own password"
+    shown = laptop.on_terminal(
+        *("login", cluster.url(), "--user", "ann"),
+        dialog={"The password of ann": first, "The new password": own, "The same again": own},
     )
-    os.close(follower)
-    shown = b""
-    for question, answer in (
-        (b"The password of ann", first),
-        (b"The new password", "ann's own password"),
-        (b"The same again", "ann's own password"),
-    ):
-        while question not in shown:
-            shown += os.read(leader, 1000)
-        os.write(leader, answer.encode() + b"\n")
-    while True:
-        try:
-            shown += os.read(leader, 1000)
-        except OSError:  # the command has ended
-            break
-    os.close(leader)
-    assert command.wait(timeout=PATIENCE) == 0, shown
-    assert b"logged in as ann" in shown
-    assert first.encode() not in shown and b"own password" not in shown
+    assert "logged in as ann" in shown
+    assert first not in shown and "own password" not in shown
 
 
 def test_the_daemon_answers_others_while_it_computes_hashes(
