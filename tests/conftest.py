@@ -196,7 +196,7 @@ class Laptop(Cluster):
         return not self.home.exists()
 
     def on_terminal(self, *words: str, dialog: dict[str, str]) -> str:
-        """What the terminal shows of a command that ends well: its questions have these answers."""
+        """Runs a command that ends well, answers its questions, and returns what it showed."""
         leader, follower = pty.openpty()
         command = subprocess.Popen(
             [str(PROGRAM), *words],
