@@ -1,0 +1,138 @@
+#include "platform/server/calls/agent_calls.h"
+
+#include "base/steady_clock.h"
+#include "platform/server/calls/run_calls.h"
+#include "platform/server/views.h"
+
+namespace lockstep::server {
+namespace {
+
+Duration steady_now() { return MonotonicClock().since_boot(); }
+
+}  // namespace
+
+Result<void> AgentCalls::heartbeat(const RouteCall<api::kHeartbeat>& call,
+                                   const Reply<api::HeartbeatAnswer>& reply) {
+  const api::Heartbeat& heartbeat = call.request;
+  const model::NodeId node = TRY(node_of(call.path_parameters));
+  const model::NodeName name{call.query.generation.value_or(""), node};
+  if (heartbeat.node != text(node))
+    return Error{Code::invalid,
+                 format("node: '{}' is not the {} of the path", heartbeat.node, text(node))};
+  batch_.add({name, heartbeat, reply});
+  return {};
+}
+
+// The answer waits for a command that the agent does not execute yet.
+void AgentCalls::answer_heartbeat(const HeartbeatCall& call, std::int64_t acknowledged) {
+  const model::NodeName& name = call.node;
+  const api::Heartbeat& heartbeat = call.heartbeat;
+  if (model::has_node(context_.state(), name) && !is_refused(context_.state(), call))
+    store_records(name.id, heartbeat);
+  pace_.record_call(name, item_bytes(heartbeat), steady_now());
+  const bool has_news = !heartbeat.items.empty();
+  const auto look = [this, name, acknowledged, has_news, reply = call.reply,
+                     known = heartbeat.known_command, incarnation = heartbeat.incarnation,
+                     known_profile = heartbeat.profile.value_or(api::ProfileReport{}).request_id](
+                        LongPolls::AttemptKind turn) {
+    // An agent may call long after its run's end.
+    if (const auto fetched = context_.controller().fetch(name.id.attempt.run); !fetched) {
+      reply.send(fetched.error());
+      return true;
+    }
+    const model::Command command = model::command_for(context_.state(), name, incarnation);
+    const bool flight_wanted = is_flight_wanted(name);
+    const auto profile = profile_order(name);
+    const bool profile_wanted = profile && profile->request_id != known_profile;
+    if (turn == LongPolls::AttemptKind::early && command.kind == known && !flight_wanted &&
+        !profile_wanted)
+      return reply.is_abandoned();
+    auto answer = heartbeat_answer(command, acknowledged);
+    answer.flight_wanted = flight_wanted;
+    answer.profile = profile;
+    answer.interval_seconds = in_seconds(pace_.interval(has_news));
+    answer.batch_pause_seconds = in_seconds(pace_.batch_pause(steady_now()));
+    reply.send(answer);
+    return true;
+  };
+  agent_polls_.wait(name.id.attempt.run, from_seconds(heartbeat.wait_seconds), look);
+}
+
+// Records of the ranks that are not kept in the store.
+void AgentCalls::store_records(const model::NodeId& node, const api::Heartbeat& heartbeat) {
+  bool is_new = records_.unfinished.update(context_.state(), node, heartbeat.unfinished) ||
+                !heartbeat.items.empty();
+  if (heartbeat.profile && records_.profiles.store(node, *heartbeat.profile)) is_new = true;
+  if (heartbeat.flight) {
+    records_.flight.store(context_.state().nodes.at(node), *heartbeat.flight);
+    is_new = true;
+  }
+  if (is_new) long_polls_.notify(node.attempt.run);
+}
+
+std::optional<api::ProfileOrder> AgentCalls::profile_order(const model::NodeName& node) const {
+  if (!model::has_node(context_.state(), node)) return std::nullopt;
+  return records_.profiles.order_for(node.id);
+}
+
+bool AgentCalls::is_flight_wanted(const model::NodeName& node) {
+  return model::has_node(context_.state(), node) &&
+         records_.flight.is_wanted(context_.state().nodes.at(node.id));
+}
+
+// The run must be of this store: another one may have a run of that name.
+Result<const model::Run*> AgentCalls::find_run_of_agent(
+    const std::vector<std::string>& path_parameters, const api::HeartbeatQuery& query) const {
+  const model::NodeId node = TRY(node_of(path_parameters));
+  const model::Run* run = TRY(context_.find_run(node.attempt.run));
+  if (model::has_node(context_.state(), {query.generation.value_or(""), node})) return run;
+  return Error{Code::not_found, format("there is no node {}", text(node))};
+}
+
+Result<model::UploadManifest> AgentCalls::node_upload(const RouteCall<api::kNodeUpload>& call) {
+  return TRY(uploads_of(context_))
+      ->manifest_of(*TRY(find_run_of_agent(call.path_parameters, call.query)));
+}
+
+Result<api::UploadParts> AgentCalls::node_files(const RouteCall<api::kNodeFiles>& call) {
+  return TRY(uploads_of(context_))
+      ->parts_of(*TRY(find_run_of_agent(call.path_parameters, call.query)), call.request);
+}
+
+Result<void> AgentCalls::node_checkpoint(const RouteCall<api::kNodeCheckpoint>& call,
+                                         const Reply<api::NodeCheckpoint>& reply) {
+  const model::Run* run = TRY(find_run_of_agent(call.path_parameters, call.query));
+  const model::NodeId node = TRY(node_of(call.path_parameters));
+  return host_calls_.choose_checkpoint(*run, node.attempt, reply);
+}
+
+Result<void> AgentCalls::node_checkpoint_part(const RouteCall<api::kNodeCheckpointPart>& call,
+                                              const Reply<api::CheckpointPart>& reply) {
+  TRY(find_run_of_agent(call.path_parameters, call.query));
+  const model::NodeId node = TRY(node_of(call.path_parameters));
+  return host_calls_.send_checkpoint_part(node.attempt, call.request, reply);
+}
+
+Result<api::JoinAnswer> AgentCalls::join_host(const RouteCall<api::kJoinHost>& call) {
+  return host_calls_.join(*call.caller.join, call.request);
+}
+
+Result<void> AgentCalls::host_report(const RouteCall<api::kHostReport>& call,
+                                     const Reply<api::ServiceOrders>& reply) {
+  return host_calls_.report(call.path_parameters.front(), call.request,
+                            from_seconds(call.query.wait_seconds), reply);
+}
+
+Result<api::CollectAnswer> AgentCalls::collect(const RouteCall<api::kCollect>& call) {
+  return host_calls_.collect(call.path_parameters.front(), call.request);
+}
+
+Result<api::RunFolders> AgentCalls::kept_files(const RouteCall<api::kKeptFiles>& call) {
+  return host_calls_.kept_files(call.request);
+}
+
+Result<api::HostFilesTaken> AgentCalls::host_files(const RouteCall<api::kHostFiles>& call) {
+  return host_calls_.take_files(call.path_parameters.front(), call.request);
+}
+
+}  // namespace lockstep::server

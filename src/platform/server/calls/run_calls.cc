@@ -1,0 +1,196 @@
+#include "platform/server/calls/run_calls.h"
+
+#include "base/log.h"
+#include "platform/core/step/starting/preconditions.h"
+#include "platform/server/queue_views.h"
+#include "platform/server/views.h"
+
+namespace lockstep::server {
+
+// A client cannot choose the user. A run that the caller may not read is no run for it to wait for.
+Result<api::SubmitRequest> RunCalls::submission(const Principal& caller,
+                                                api::SubmitRequest request) const {
+  const identity::Directory& directory = context_.accounts().directory();
+  model::RunSpec& spec = request.spec;
+  request.origin.user = caller.name;
+  if (spec.project == identity::kSharedProject)
+    spec.project = identity::default_project(directory, caller.bearer);
+  const identity::Target target{.project = spec.project};
+  if (!identity::may(directory, caller.bearer, api::Action::submit_run, target))
+    return Error{Code::denied, identity::refusal(caller.bearer, api::Action::submit_run, target)};
+  TRY(secrets_.check_secrets_of(spec));
+  for (std::string& name : spec.after) {
+    model::RunId run = TRY(model::parse_run_id(name));
+    run.project = identity::readable_project(directory, caller.bearer, run.project);
+    if (!identity::can_read(directory, caller.bearer, run.project))
+      return step::no_such_dependency(run);
+    name = text(run);
+  }
+  return request;
+}
+
+Result<api::RunView> RunCalls::submit(const RouteCall<api::kSubmit>& call) {
+  const auto request = TRY(submission(call.caller, call.request));
+  const auto& uploaded = request.spec.upload;
+  if (uploaded) TRY(TRY(uploads_of(context_))->check_complete(*uploaded));
+  const model::RunId run = TRY(context_.limited(
+      call.caller,
+      context_.controller().submit(
+          request.spec, request.origin, request.request_id,
+          context_.record(call, {.project = request.spec.project, .after = "queued"}))));
+  if (TRY(context_.find_run(run))->origin.user != call.caller.name)
+    return Error{Code::invalid,
+                 "request_id: another user has used it; choose a new id for each "
+                 "run"};
+  if (uploaded)  // tried again when an agent asks
+    if (const auto kept = context_.setup().uploads->keep_manifest(*TRY(context_.find_run(run)));
+        !kept)
+      LS_LOG(warning, "the uploaded folder of {}: {}", text(run), kept.error().message);
+  return context_.view(call.caller, run);
+}
+
+Result<api::ExternalNode> RunCalls::attach_external_node(
+    const RouteCall<api::kExternalNode>& call) {
+  const api::ExternalNodeRequest& request = call.request;
+  const auto run = TRY(submission(call.caller, {.spec = request.spec, .origin = request.origin}));
+  const model::AgentIncarnation agent{.id = request.incarnation,
+                                      .machine = request.machine,
+                                      .started = request.agent_started.value_or(context_.now())};
+  const model::NodeId node = TRY(context_.controller().attach(
+      {.job = request.job,
+       .launcher = request.launcher,
+       .spec = run.spec,
+       .origin = run.origin,
+       .agent = agent,
+       .ranks = request.ranks},
+      context_.record(call,
+                      {.target = request.job, .project = run.spec.project, .after = "attached"})));
+  const model::AttemptName attempt = name_of(context_.state().attempts.at(node.attempt));
+  return api::ExternalNode{.run = text(node.attempt.run),
+                           .node = text(node),
+                           .generation = attempt.generation,
+                           .token = context_.setup().keys.agent_token(attempt)};
+}
+
+Result<api::RunList> RunCalls::runs(const RouteCall<api::kRuns>& call) {
+  const identity::Bearer& bearer = call.caller.bearer;
+  model::RunFilter filter{
+      .project = call.query.project,
+      .projects = Reader(context_.accounts().directory(), bearer, context_.state()).projects(),
+      .state = call.query.state,
+      .limit = call.query.limit};
+  if (filter.project)
+    filter.project =
+        identity::readable_project(context_.accounts().directory(), bearer, *filter.project);
+  if (filter.project &&
+      !identity::can_read(context_.accounts().directory(), bearer, *filter.project))
+    return api::RunList();
+  const auto found = TRY(context_.controller().list_runs(filter));
+  std::vector<model::RunId> ids;
+  for (const model::Run& run : found) ids.push_back(run.id);
+  auto summary = TRY(context_.insight().summaries(ids));
+  api::RunList list{.runs = {}, .problems = context_.problems()};
+  for (const model::Run& run : found)
+    list.runs.push_back(run_view(context_.state(), run, std::move(summary.at(run.id)),
+                                 context_.controller().checkpoint_folder(run), context_.now()));
+  add_wait_reasons(list.runs, found, context_.controller().scheduler());
+  list.notices = context_.controller().notices();
+  return context_.limited(call.caller, std::move(list));
+}
+
+Result<void> RunCalls::run(const RouteCall<api::kRun>& call, const Reply<api::RunView>& reply) {
+  const model::RunId id = TRY(run_of(call.path_parameters));
+  TRY(context_.find_run(id));
+  const auto look = [this, id, reply, query = call.query,
+                     caller = call.caller](LongPolls::AttemptKind turn) {
+    const auto run = context_.find_run(id);
+    if (turn == LongPolls::AttemptKind::early && run && (*run)->version <= query.after_version)
+      return reply.is_abandoned();
+    reply.send(query.brief.value_or(false) ? context_.brief_view(caller, id)
+                                           : context_.view(caller, id));
+    return true;
+  };
+  long_polls_.wait(id, from_seconds(call.query.wait_seconds), look);
+  return {};
+}
+
+Result<api::RunView> RunCalls::stop(const RouteCall<api::kStop>& call) {
+  const model::RunId id = TRY(run_of(call.path_parameters));
+  TRY(context_.controller().stop(
+      id, call.request.reason,
+      context_.run_record(
+          call, id, call.request.reason.empty() ? "stopped" : "stopped: " + call.request.reason)));
+  return context_.view(call.caller, id);
+}
+
+Result<api::RunView> RunCalls::resume(const RouteCall<api::kResume>& call) {
+  const model::RunId id = TRY(run_of(call.path_parameters));
+  TRY(context_.limited(call.caller,
+                       context_.controller().resume(id, context_.run_record(call, id, "queued"))));
+  return context_.view(call.caller, id);
+}
+
+Result<api::RemovedRun> RunCalls::remove(const RouteCall<api::kRemove>& call) {
+  const model::RunId id = TRY(run_of(call.path_parameters));
+  const std::string folder = TRY(context_.find_run(id))->spec.checkpoint_folder;
+  TRY(context_.limited(call.caller,
+                       context_.controller().remove(id, context_.run_record(call, id, ""))));
+  return api::RemovedRun{.run = text(id), .checkpoint_folder = folder};
+}
+
+Result<api::RunView> RunCalls::hold(const RouteCall<api::kHold>& call) {
+  const model::RunId id = TRY(run_of(call.path_parameters));
+  TRY(context_.controller().apply_operator_event(
+      model::HoldRun{id, actor_of(call.caller), call.request.reason},
+      context_.run_record(call, id,
+                          call.request.reason.empty() ? "held" : "held: " + call.request.reason)));
+  return context_.view(call.caller, id);
+}
+
+Result<api::RunView> RunCalls::release(const RouteCall<api::kRelease>& call) {
+  const model::RunId id = TRY(run_of(call.path_parameters));
+  TRY(context_.controller().apply_operator_event(model::ReleaseRun{id, actor_of(call.caller)},
+                                                 context_.run_record(call, id, "released")));
+  return context_.view(call.caller, id);
+}
+
+Result<api::RunView> RunCalls::priority(const RouteCall<api::kPriority>& call) {
+  const model::RunId id = TRY(run_of(call.path_parameters));
+  auto record = context_.run_record(call, id, format("priority {}", call.request.priority));
+  if (const auto run = context_.state().runs.find(id); run != context_.state().runs.end())
+    record.before = format("priority {}", run->second.priority);
+  TRY(context_.controller().apply_operator_event(
+      model::SetPriority{id, call.request.priority, actor_of(call.caller)}, record));
+  return context_.view(call.caller, id);
+}
+
+Result<api::QueueView> RunCalls::queue(const RouteCall<api::kQueue>& call) {
+  auto view = queue_view(context_.state(), context_.controller().scheduler(), call.query.limit,
+                         context_.now());
+  view.problems = context_.problems();
+  view.notices = context_.controller().notices();
+  return context_.limited(call.caller, std::move(view));
+}
+
+Result<api::PlanView> RunCalls::plan(const RouteCall<api::kPlan>& call) {
+  const auto request = TRY(submission(call.caller, call.request));
+  const step::DryRunResult result =
+      TRY(context_.limited(call.caller, context_.controller().plan(request.spec, request.origin)));
+  return context_.limited(call.caller, plan_view(result, request.spec, context_.state()));
+}
+
+Result<UploadStore*> uploads_of(const CallContext& context) {
+  if (context.setup().uploads != nullptr) return context.setup().uploads;
+  return Error{Code::invalid, "this daemon takes no folders"};
+}
+
+Result<api::UploadAnswer> RunCalls::upload(const RouteCall<api::kUpload>& call) {
+  return TRY(uploads_of(context_))
+      ->add_manifest(call.request.manifest, context_.state().settings.upload_limit);
+}
+
+Result<api::UploadStored> RunCalls::upload_parts(const RouteCall<api::kUploadParts>& call) {
+  return api::UploadStored{.files = TRY(TRY(uploads_of(context_))->add_parts(call.request.parts))};
+}
+
+}  // namespace lockstep::server

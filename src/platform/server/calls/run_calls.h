@@ -1,0 +1,46 @@
+// RunCalls: the handlers of the routes about runs: to start, list, watch and control them.
+#pragma once
+
+#include "base/result.h"
+#include "platform/api/routes.h"
+#include "platform/server/calls/call_context.h"
+#include "platform/server/long_polls.h"
+#include "platform/server/people/secret_calls.h"
+#include "platform/server/route_call.h"
+
+namespace lockstep::server {
+
+class RunCalls {
+ public:
+  // All outlive this.
+  RunCalls(const CallContext& context, const SecretCalls& secrets, LongPolls& long_polls)
+      : context_(context), secrets_(secrets), long_polls_(long_polls) {}
+
+  Result<api::RunView> submit(const RouteCall<api::kSubmit>& call);
+  Result<api::ExternalNode> attach_external_node(const RouteCall<api::kExternalNode>& call);
+  Result<api::RunList> runs(const RouteCall<api::kRuns>& call);
+  Result<void> run(const RouteCall<api::kRun>& call, const Reply<api::RunView>& reply);
+  Result<api::RunView> stop(const RouteCall<api::kStop>& call);
+  Result<api::RunView> resume(const RouteCall<api::kResume>& call);
+  Result<api::RemovedRun> remove(const RouteCall<api::kRemove>& call);
+  Result<api::RunView> hold(const RouteCall<api::kHold>& call);
+  Result<api::RunView> release(const RouteCall<api::kRelease>& call);
+  Result<api::RunView> priority(const RouteCall<api::kPriority>& call);
+  Result<api::QueueView> queue(const RouteCall<api::kQueue>& call);
+  Result<api::PlanView> plan(const RouteCall<api::kPlan>& call);
+  Result<api::UploadAnswer> upload(const RouteCall<api::kUpload>& call);
+  Result<api::UploadStored> upload_parts(const RouteCall<api::kUploadParts>& call);
+
+ private:
+  // The request as the caller's own, in a project where it may start runs.
+  Result<api::SubmitRequest> submission(const Principal& caller, api::SubmitRequest request) const;
+
+  const CallContext& context_;
+  const SecretCalls& secrets_;
+  LongPolls& long_polls_;
+};
+
+// Code::invalid: this daemon takes no uploaded folders.
+Result<UploadStore*> uploads_of(const CallContext& context);
+
+}  // namespace lockstep::server
