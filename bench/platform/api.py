@@ -24,6 +24,8 @@ PROGRAM = Path(__file__).resolve().parents[2] / "build" / "bin" / "lockstep"
 SECONDS = 10
 AGENTS = 200
 LOGINS = 40
+TOKENS = 1000
+TOKEN_CALLS = 4000
 PASSWORD = b"a password of the benchmark"
 
 
@@ -125,6 +127,41 @@ def measure_logins(daemon: Daemon) -> None:
     say("the same without its argon2 hash", "ms", 1e3 * (took - hash_took))
 
 
+def measure_token_checks(daemon: Daemon) -> None:
+    """Calls with a user's token and without one take turns, while the daemon has many tokens."""
+    state = json.loads((daemon.home / "daemon.json").read_text())
+    url = urlsplit(state["url"])
+    own = (daemon.home / "token").read_text().strip()
+    connection = http.client.HTTPConnection(f"{url.hostname}:{url.port}", timeout=30)
+
+    def call(method: str, target: str, token: str | None, body: str | None = None) -> bytes:
+        headers = {"Content-Type": "application/json"} if body else {}
+        if token:
+            headers["Authorization"] = f"Bearer {token}"
+        connection.request(method, target, body, headers)
+        answer = connection.getresponse()
+        content = answer.read()
+        assert answer.status == 200, content
+        return content
+
+    def make_token(number: int) -> str:
+        words = json.dumps({"name": f"token {number}", "user": f"user-{number % 10}"})
+        return str(json.loads(call("POST", "/api/v1/tokens", own, words))["token"])
+
+    for number in range(10):
+        call("POST", "/api/v1/users", own, json.dumps({"name": f"user-{number}"}))
+    token = [make_token(number) for number in range(TOKENS)][TOKENS // 2]
+    taken: dict[str | None, list[float]] = {token: [], None: []}
+    for _ in range(TOKEN_CALLS):
+        for each, times in taken.items():
+            begun = time.perf_counter()
+            call("GET", "/api/v1/whoami" if each else "/health", each)
+            times.append(time.perf_counter() - begun)
+    with_token, without = (statistics.median(times) for times in taken.values())
+    say("a call with a user's token, median", "ms", 1e3 * with_token, tokens=TOKENS)
+    say("the same without a call that needs no token", "ms", 1e3 * (with_token - without))
+
+
 @contextmanager
 def daemon_in(folder: str | None) -> Iterator[Daemon]:
     """A daemon with its home there; none: in the usual folder for temporary files."""
@@ -141,6 +178,7 @@ def main() -> int:
     argparse.ArgumentParser(prog="./dev bench api", description=__doc__).parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     with daemon_in("/dev/shm") as daemon:  # so that no disk is measured
+        measure_token_checks(daemon)
         measure_logins(daemon)
     with daemon_in(None) as daemon:
         measure(daemon, 1)
