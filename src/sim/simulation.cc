@@ -103,7 +103,8 @@ Simulation::Simulation(const SimulationSetup& setup)
       faults_({context_, crash_points_, daemon_, store_, engine_, hosts_, network_, truth_},
               setup.seed),
       host_faults_(context_, hosts_, joined_hosts_, truth_, setup.seed),
-      users_(context_, daemon_, truth_, setup.seed),
+      people_(context_, durable_, setup.seed),
+      users_(context_, daemon_, people_, truth_, setup.seed),
       operators_(context_, daemon_, truth_, durable_, map_, setup.seed),
       invariants_(context_, truth_, simulated_policy()),
       promises_(context_, simulated_policy().overhead) {
@@ -142,9 +143,11 @@ SimulationOutcome Simulation::run() {
   faults_.begin();
   if (hosts_join_) host_faults_.begin();
   operators_.begin();
+  people_.begin(kFaultTime);
   users_.begin(random.from_to(kRunsMin, kRunsMax), kFaultTime);
   advance(kFaultTime, [] { return false; });
   run_to_rest();
+  people_.checker().check_runs();
   return result();
 }
 

@@ -105,6 +105,7 @@ class Simulation {
   JoinedHosts joined_hosts_;
   FaultInjector faults_;
   HostFaults host_faults_;
+  People people_;
   Users users_;
   Operators operators_;
   InvariantChecker invariants_;

@@ -121,6 +121,15 @@ std::string default_project(const Directory& directory, const Bearer& bearer) {
   return user == nullptr || user->project.empty() ? bearer.user : user->project;
 }
 
+Result<std::string> project_of_submission(const Directory& directory, const Bearer& bearer,
+                                          const std::string& wanted) {
+  const std::string project =
+      wanted == kSharedProject ? default_project(directory, bearer) : wanted;
+  const Target target{.project = project};
+  if (may(directory, bearer, Action::submit_run, target)) return project;
+  return Error{Code::denied, refusal(bearer, Action::submit_run, target)};
+}
+
 std::string readable_project(const Directory& directory, const Bearer& bearer,
                              const std::string& name) {
   return name == kSharedProject && !can_read(directory, bearer, name)

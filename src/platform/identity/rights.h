@@ -43,6 +43,11 @@ bool is_admin(const Directory& directory, const Bearer& bearer);
 // start runs there, else its own, else the one of a service account.
 std::string default_project(const Directory& directory, const Bearer& bearer);
 
+// The project of a run that the bearer submits with this one; the shared one stands for
+// default_project(). Code::denied: it may not start runs there.
+Result<std::string> project_of_submission(const Directory& directory, const Bearer& bearer,
+                                          const std::string& wanted);
+
 // The project that a user means by this name: `default` is that of default_project() if the user
 // may not read the shared one.
 std::string readable_project(const Directory& directory, const Bearer& bearer,

@@ -45,21 +45,22 @@ void Users::begin(int runs, Duration span) {
 
 void Users::submit_later(Duration span) {
   context_.timeline.after(random_.from_to(Duration(0), span), [this] {
-    const model::Origin by{
-        .user = std::string(random_.one_of(kUserNames)), .git_commit = "", .git_dirty = false};
-    submit(any_spec(), by, format("request-{}", ++requests_));
+    const std::string_view user = random_.one_of(kUserNames);
+    submit(any_spec(), people_.any_caller(user), format("request-{}", ++requests_));
   });
 }
 
 // A user that gets no answer repeats the request under the same id, because the run may already
 // exist.
-void Users::submit(const model::RunSpec& spec, const model::Origin& by,
+void Users::submit(const model::RunSpec& spec, const People::Caller& by,
                    const std::string& request_id) {
-  const auto run = daemon_.submit(spec, request_id, by);
+  const auto run = try_submit(spec, by, request_id);
   if (context_.traced())
     context_.trace("user " + by.user, "submits {}: {}", describe_run_spec(spec),
                    run ? text(*run) : run.error().message);
-  if (!run && run.error().code != Code::invalid)
+  const bool answered =
+      run || run.error().code == Code::invalid || run.error().code == Code::denied;
+  if (!answered)
     context_.timeline.after(kSubmitRetryInterval,
                             [this, spec, by, request_id] { submit(spec, by, request_id); });
   if (!run) return;
@@ -67,11 +68,19 @@ void Users::submit(const model::RunSpec& spec, const model::Origin& by,
   submitted_runs_.push_back(*run);
 }
 
+Result<model::RunId> Users::try_submit(model::RunSpec spec, const People::Caller& by,
+                                       const std::string& request_id) {
+  model::Origin origin{.user = by.user, .git_commit = "", .git_dirty = false};
+  TRY(people_.admit_submission(by, request_id, spec, origin));
+  return daemon_.submit(spec, request_id, origin);
+}
+
 void Users::stop_or_resume_any_run() {
   if (submitted_runs_.empty()) return;
   const model::RunId run = random_.one_of(submitted_runs_);
   const bool stop = random_.percent(50);
-  const auto done = stop ? this->stop(run) : resume(run);
+  const auto admitted = people_.admit_control(run);
+  const auto done = !admitted ? admitted : stop ? this->stop(run) : resume(run);
   context_.trace("user", "{} {}{}{}", stop ? "stops" : "resumes", text(run), done ? "" : ": ",
                  done ? "" : done.error().message);
 }

@@ -1,24 +1,25 @@
 // Users submit runs of all kinds, with scheduling options, and sometimes stop or resume one.
 #pragma once
 
-#include <array>
-#include <string_view>
+#include <string>
 #include <vector>
 
 #include "sim/checks/ground_truth.h"
 #include "sim/faults/seeded_random.h"
 #include "sim/world/daemon.h"
+#include "sim/world/people.h"
 #include "sim/world/program.h"
 
 namespace lockstep::sim {
 
-inline constexpr std::array<std::string_view, 3> kUserNames = {"ann", "bob", "eve"};
-inline constexpr std::array<std::string_view, 2> kProjects = {"demo", "other"};
-
 class Users {
  public:
-  Users(SimContext& context, Daemon& daemon, GroundTruth& truth, std::uint64_t seed)
-      : context_(context), daemon_(daemon), truth_(truth), random_(seed, "users") {}
+  Users(SimContext& context, Daemon& daemon, People& people, GroundTruth& truth, std::uint64_t seed)
+      : context_(context),
+        daemon_(daemon),
+        people_(people),
+        truth_(truth),
+        random_(seed, "users") {}
 
   // Within `span` from now they submit `runs` runs and change their minds now and then.
   void begin(int runs, Duration span);
@@ -34,7 +35,9 @@ class Users {
   };
 
   void submit_later(Duration span);
-  void submit(const model::RunSpec& spec, const model::Origin& by, const std::string& request_id);
+  void submit(const model::RunSpec& spec, const People::Caller& by, const std::string& request_id);
+  Result<model::RunId> try_submit(model::RunSpec spec, const People::Caller& by,
+                                  const std::string& request_id);
   void stop_or_resume_any_run();
   Result<void> stop(const model::RunId& run);
   Result<void> resume(const model::RunId& run);
@@ -44,6 +47,7 @@ class Users {
 
   SimContext& context_;
   Daemon& daemon_;
+  People& people_;
   GroundTruth& truth_;
   SeededRandom random_;
   Habits habits_;

@@ -66,7 +66,7 @@ class CallContext {
     if (result) return result;
     return Error{result.error().code, reader(caller).without_names(result.error().message)};
   }
-  // Of the daemon, for operators.
+  // Notices to operators about the daemon itself.
   std::vector<std::string> problems() const;
 
  private:

@@ -13,11 +13,7 @@ Result<api::SubmitRequest> RunCalls::submission(const Principal& caller,
   const identity::Directory& directory = context_.accounts().directory();
   model::RunSpec& spec = request.spec;
   request.origin.user = caller.name;
-  if (spec.project == identity::kSharedProject)
-    spec.project = identity::default_project(directory, caller.bearer);
-  const identity::Target target{.project = spec.project};
-  if (!identity::may(directory, caller.bearer, api::Action::submit_run, target))
-    return Error{Code::denied, identity::refusal(caller.bearer, api::Action::submit_run, target)};
+  spec.project = TRY(identity::project_of_submission(directory, caller.bearer, spec.project));
   TRY(secrets_.check_secrets_of(spec));
   for (std::string& name : spec.after) {
     model::RunId run = TRY(model::parse_run_id(name));
