@@ -70,6 +70,10 @@ std::optional<model::RunId> run_of(const model::Orphan&) { return std::nullopt; 
 std::optional<model::RunId> run_of(const model::ClockRow&) { return std::nullopt; }
 std::optional<model::RunId> run_of(const model::GivenUpNode&) { return std::nullopt; }
 std::optional<model::RunId> run_of(const model::MeasuredRow&) { return std::nullopt; }
+std::optional<model::RunId> run_of(const budget::Budget&) { return std::nullopt; }
+std::optional<model::RunId> run_of(const budget::Rate&) { return std::nullopt; }
+std::optional<model::RunId> run_of(const budget::Posting&) { return std::nullopt; }
+std::optional<model::RunId> run_of(const budget::UsagePart&) { return std::nullopt; }
 std::optional<model::RunId> run_of(const model::AuditRecord&) { return std::nullopt; }
 
 model::AuditRecord of_outcome(model::AuditRecord record, const step::Outcome& outcome) {

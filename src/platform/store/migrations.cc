@@ -420,12 +420,51 @@ constexpr std::string_view kExternalRuns[] = {
     "alter table runs add column job text not null default ''",
 };
 
-constexpr std::array<std::span<const std::string_view>, 30> kMigrations = {
+constexpr std::string_view kBudgets[] = {
+    R"(create table budgets (
+      project text primary key,
+      limited integer not null,
+      available integer not null, held integer not null, spent integer not null,
+      grants text not null  -- JSON, the first to end in front
+    ) strict, without rowid)",
+    R"(create table rates (
+      kind text primary key, weight_percent integer not null
+    ) strict, without rowid)",
+    R"(create table postings (
+      id integer primary key autoincrement,
+      kind text not null,
+      from_account text not null, from_project text not null,
+      to_account text not null, to_project text not null,
+      amount integer not null,
+      time integer not null,
+      by text not null, reason text not null, attempt text not null
+    ) strict)",
+    "create index postings_from on postings (from_project, id)",
+    "create index postings_to on postings (to_project, id)",
+    R"(create table usage (
+      id integer primary key autoincrement,
+      run text not null, epoch integer not null,
+      project text not null, user text not null, kind text not null,
+      devices integer not null,
+      begins integer not null, ends integer not null,
+      used integer not null, charged integer not null
+    ) strict)",
+    "create index usage_by_end on usage (ends)",
+    R"(create trigger postings_stay before update on postings
+      begin select raise(abort, 'postings are never changed'); end)",
+    R"(create trigger postings_are_kept before delete on postings
+      begin select raise(abort, 'postings are never removed'); end)",
+    "alter table runs add column awaits_budget integer",
+    "alter table attempts add column charge text",  // JSON
+};
+
+constexpr std::array<std::span<const std::string_view>, 31> kMigrations = {
     kRunsAndAttempts, kInsight, kHangAndResume, kBounds,       kRequests,  kControl,
     kPreemptions,     kShares,  kEvents,        kWeights,      kFaults,    kGenerations,
     kClock,           kOrphans, kStopReasons,   kFieldNames,   kEndedRuns, kUnreachable,
     kAgents,          kEngines, kJoinedHosts,   kGivenUpNodes, kLeases,    kLastProgress,
-    kMeasured,        kLabels,  kPlaced,        kIdentity,     kSecrets,   kExternalRuns};
+    kMeasured,        kLabels,  kPlaced,        kIdentity,     kSecrets,   kExternalRuns,
+    kBudgets};
 
 Result<bool> has_table(Database& database, std::string_view name) {
   const auto found = TRY(database.rows<std::string>(

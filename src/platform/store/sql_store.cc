@@ -4,6 +4,7 @@
 
 #include "base/format.h"
 #include "platform/store/audit_table.h"
+#include "platform/store/budget_store.h"
 #include "platform/store/cleanup_tables.h"
 #include "platform/store/tables.h"
 
@@ -25,6 +26,10 @@ Result<void> put(Database& db, const model::MeasuredRow& measured) {
   return upsert(db, SingleRow<model::MeasuredRow>{.row = measured});
 }
 
+Result<void> put(Database& db, const budget::Budget& budget) { return upsert(db, budget); }
+Result<void> put(Database& db, const budget::Rate& rate) { return upsert(db, rate); }
+Result<void> put(Database& db, const budget::Posting& posting) { return add(db, posting); }
+Result<void> put(Database& db, const budget::UsagePart& part) { return add(db, part); }
 Result<void> put(Database& db, const model::AuditRecord& record) { return add(db, record); }
 
 Result<void> put(Database& db, const model::GivenUpNode& node) {
@@ -62,6 +67,8 @@ Result<void> check_tables(Database& db) {
   TRY(check_table<RankRow>(db));
   TRY(check_table<model::HostRow>(db));
   TRY(check_table<model::LimitRow>(db));
+  TRY(check_table<budget::Budget>(db));
+  TRY(check_table<budget::Rate>(db));
   TRY(check_table<OrphanRow>(db));
   TRY(check_table<model::GivenUpNode>(db));
   TRY(check_table<SingleRow<model::StoreRow>>(db));
@@ -161,6 +168,8 @@ Result<void> load_all(Database& db, model::State& state) {
   TRY(add_totals_of_ended_runs(db, state));
   TRY(load_rows<model::HostRow>(db, state));
   TRY(load_rows<model::LimitRow>(db, state));
+  TRY(load_rows<budget::Budget>(db, state));
+  TRY(load_rows<budget::Rate>(db, state));
   TRY(load_rows<model::GivenUpNode>(db, state));
   TRY(for_each_row<OrphanRow>(db, [&](OrphanRow&& row) { return add_orphan(state, row); }));
   // Empty before the store's first daemon has set a generation.

@@ -42,6 +42,7 @@ model::Run full_run() {
   run.stop_requested = true;
   run.not_before = run.submitted + Duration(2);
   run.request_id = "0f3c";
+  run.awaits_budget = std::chrono::minutes(7);
   run.spec.run_class = model::RunClass::debug;
   run.spec.after = {"demo/1"};
   run.spec.not_before = run.submitted;
@@ -72,6 +73,10 @@ model::Attempt full_attempt() {
   attempt.is_placed = false;
   attempt.lease = std::chrono::minutes(30);
   attempt.admitted = Time(Duration(15));
+  attempt.charge = {.rate_percent = 800,
+                    .held = std::chrono::hours(3),
+                    .from = Time(Duration(10)),
+                    .until = Time(Duration(60))};
   return attempt;
 }
 model::Node full_node() {
@@ -137,6 +142,14 @@ std::vector<model::Change> all_rows() {
           full_host(),
           model::LimitRow{{model::LimitScope::user, "ann"}, 16},
           model::LimitRow{{model::LimitScope::project, "ann"}, std::nullopt, 3},
+          budget::Budget{
+              .id = "demo",
+              .limited = false,
+              .available = std::chrono::hours(5),
+              .held = std::chrono::hours(3),
+              .spent = std::chrono::hours(9),
+              .grants = {{Time(Duration(99)), std::chrono::hours(20), std::chrono::hours(8)}}},
+          budget::Rate{.id = "h100", .weight_percent = 400},
           model::GivenUpNode{.id = {{{"demo", 1}, 1}, 1},
                              .generation = "3f9c0a5e7d21b864",
                              .engine = "hosts",
@@ -554,6 +567,12 @@ constexpr std::string_view kUndoNewerSteps[] = {
     "drop table tokens",
     "drop table audit",
     "drop table secrets",
+    "drop table budgets",
+    "drop table rates",
+    "drop table postings",
+    "drop table usage",
+    "alter table runs drop column awaits_budget",
+    "alter table attempts drop column charge",
     "alter table attempts drop column is_placed",
     "alter table attempts drop column lease",
     "alter table nodes drop column last_progress",

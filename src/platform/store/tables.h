@@ -36,22 +36,23 @@ struct Table<model::Run> {
   static constexpr std::string_view name = "runs";
   static std::string place(const Run& run) { return text(run.id); }
   static constexpr auto columns() {
-    return std::tuple(
-        key("project", [](auto& run) -> auto& { return run.id.project; }),
-        key("number", [](auto& run) -> auto& { return run.id.number; }),
-        fixed("generation", &Run::generation), fixed("spec", &Run::spec),
-        fixed("origin", &Run::origin), fixed("submitted", &Run::submitted),
-        empty_is_null(fixed("request_id", &Run::request_id)), column("state", &Run::state),
-        column("reason", &Run::reason), column("version", &Run::version),
-        column("epoch", &Run::epoch), column("queued", &Run::queued),
-        column("started", &Run::started), column("ended", &Run::ended),
-        column("time_used", &Run::time_used), column("user_exits", &Run::user_exits),
-        column("losses", &Run::losses), column("moves", &Run::moves),
-        column("stop_requested", &Run::stop_requested), column("not_before", &Run::not_before),
-        column("priority", &Run::priority), column("held", &Run::held),
-        column("awaits_dependencies", &Run::awaits_dependencies), column("audit", &Run::audit),
-        column("fair_share_used", &Run::fair_share_used), fixed("launcher", &Run::launcher),
-        fixed("job", &Run::job));
+    return std::tuple(key("project", [](auto& run) -> auto& { return run.id.project; }),
+                      key("number", [](auto& run) -> auto& { return run.id.number; }),
+                      fixed("generation", &Run::generation), fixed("spec", &Run::spec),
+                      fixed("origin", &Run::origin), fixed("submitted", &Run::submitted),
+                      empty_is_null(fixed("request_id", &Run::request_id)),
+                      column("state", &Run::state), column("reason", &Run::reason),
+                      column("version", &Run::version), column("epoch", &Run::epoch),
+                      column("queued", &Run::queued), column("started", &Run::started),
+                      column("ended", &Run::ended), column("time_used", &Run::time_used),
+                      column("user_exits", &Run::user_exits), column("losses", &Run::losses),
+                      column("moves", &Run::moves), column("stop_requested", &Run::stop_requested),
+                      column("not_before", &Run::not_before), column("priority", &Run::priority),
+                      column("held", &Run::held),
+                      column("awaits_dependencies", &Run::awaits_dependencies),
+                      column("awaits_budget", &Run::awaits_budget), column("audit", &Run::audit),
+                      column("fair_share_used", &Run::fair_share_used),
+                      fixed("launcher", &Run::launcher), fixed("job", &Run::job));
   }
 };
 
@@ -72,7 +73,8 @@ struct Table<model::Attempt> {
                       column("draining", &Attempt::draining), column("ended", &Attempt::ended),
                       column("last_checkpoint", &Attempt::last_checkpoint),
                       column("last_checkpoint_step", &Attempt::last_checkpoint_step),
-                      column("move_destination", &Attempt::move_destination));
+                      column("move_destination", &Attempt::move_destination),
+                      column("charge", &Attempt::charge));
   }
 };
 
@@ -155,6 +157,28 @@ struct Table<model::LimitRow> {
     return std::tuple(key("scope", [](auto& limit) -> auto& { return limit.id.scope; }),
                       key("name", [](auto& limit) -> auto& { return limit.id.name; }),
                       column("devices", &Limit::devices), column("weight", &Limit::weight));
+  }
+};
+
+template <>
+struct Table<budget::Budget> {
+  using Budget = budget::Budget;
+  static constexpr std::string_view name = "budgets";
+  static std::string place(const Budget& budget) { return budget.id; }
+  static constexpr auto columns() {
+    return std::tuple(key("project", &Budget::id), column("limited", &Budget::limited),
+                      column("available", &Budget::available), column("held", &Budget::held),
+                      column("spent", &Budget::spent), column("grants", &Budget::grants));
+  }
+};
+
+template <>
+struct Table<budget::Rate> {
+  static constexpr std::string_view name = "rates";
+  static std::string place(const budget::Rate& rate) { return rate.id; }
+  static constexpr auto columns() {
+    return std::tuple(key("kind", &budget::Rate::id),
+                      column("weight_percent", &budget::Rate::weight_percent));
   }
 };
 

@@ -24,6 +24,12 @@ struct Sorter {
   void operator()(const model::GivenUpNode& node) const { commit.given_up.emplace(node.id, &node); }
   void operator()(const model::MeasuredRow&) const {}
   void operator()(const model::AuditRecord&) const {}
+  void operator()(const budget::Budget& budget) const {
+    commit.budgets.emplace(budget.id, &budget);
+  }
+  void operator()(const budget::Rate&) const {}
+  void operator()(const budget::Posting& posting) const { commit.postings.push_back(&posting); }
+  void operator()(const budget::UsagePart&) const {}
   void operator()(const model::Orphan& orphan) const { commit.orphans.emplace(orphan.id, &orphan); }
 };
 

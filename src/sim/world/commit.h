@@ -17,6 +17,8 @@ struct Commit {
   std::map<std::string, const model::HostRow*> hosts{};
   const model::ClockRow* clock = nullptr;
   std::map<model::LimitId, const model::LimitRow*> limits{};
+  std::map<std::string, const budget::Budget*> budgets{};  // by project
+  std::vector<const budget::Posting*> postings{};
   std::map<model::NodeName, const model::Orphan*> orphans{};
   std::map<model::NodeId, const model::GivenUpNode*> given_up{};
 };

@@ -56,6 +56,16 @@ struct ChangeFormatter {
   std::string operator()(const model::AuditRecord& record) const {
     return format("{} did {} on {}", record.user, record.action, record.target);
   }
+  std::string operator()(const budget::Budget& budget) const {
+    return format("the project {} has {}, and holds {}", budget.id,
+                  budget::in_device_minutes(budget.available),
+                  budget::in_device_minutes(budget.held));
+  }
+  std::string operator()(const budget::Rate& rate) const {
+    return format("devices of kind {} weigh {} %", rate.id, rate.weight_percent);
+  }
+  std::string operator()(const budget::Posting&) const { return {}; }
+  std::string operator()(const budget::UsagePart&) const { return {}; }
   std::string operator()(const model::GivenUpNode& node) const {
     return format("{} on {} is {}", text(node.id), node.devices.host,
                   node.gone ? "gone" : "given up");

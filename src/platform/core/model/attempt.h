@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/units.h"
+#include "platform/core/budget/charge.h"
 #include "platform/core/model/host_devices.h"
 #include "platform/core/model/ids.h"
 #include "report/fault/fault.h"
@@ -43,6 +44,7 @@ enum class Cause {
   node_stopped,  // its agent received a signal: the host shuts down, or its engine takes the
                  // devices back
   superseded,    // a newer attempt or another run writes its checkpoints
+  budget,        // that of its project is used up; it continues when there is more
   refused,  // another run that has not ended writes to its checkpoint folder, or its engine does
             // not allow it
 };
@@ -61,12 +63,13 @@ constexpr auto enum_names(Cause) {
                        {Cause::evicted, "evicted"},
                        {Cause::node_stopped, "node_stopped"},
                        {Cause::superseded, "superseded"},
+                       {Cause::budget, "budget"},
                        {Cause::refused, "refused"}});
 }
 // The run was preempted and continues later: this is no loss and uses no retry.
 constexpr bool is_preemption(Cause cause) {
   return cause == Cause::moved || cause == Cause::paused || cause == Cause::evicted ||
-         cause == Cause::node_stopped;
+         cause == Cause::node_stopped || cause == Cause::budget;
 }
 
 // The controller sets released and lost; the agent reports the others. allocated: it has not
@@ -146,6 +149,7 @@ struct Attempt {
   std::optional<std::int64_t> last_checkpoint_step{};  // the highest step of a checkpoint
   std::vector<HostDevices>
       move_destination{};  // for a run that is moved: reserved for the next attempt, by node
+  std::optional<budget::Charge> charge{};  // none: of an external run, or from an older daemon
 
   bool operator==(const Attempt&) const = default;
 };

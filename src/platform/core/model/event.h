@@ -104,6 +104,37 @@ struct SetWeight {
   std::string project;
   int weight = 1;
 };
+// Device time for the runs of a project, from the bank or from another project.
+struct GrantBudget {
+  std::string project;
+  budget::DeviceTime amount{};
+  Time ends{};
+  std::string by{};
+  std::string reason{};
+};
+struct WithdrawBudget {
+  std::string project;
+  budget::DeviceTime amount{};
+  std::string by{};
+  std::string reason{};
+};
+struct MoveBudget {
+  std::string project;
+  std::string to;
+  budget::DeviceTime amount{};
+  std::string by{};
+  std::string reason{};
+};
+// The runs of the project are limited by its budget no more, until it gets a grant.
+struct LiftBudget {
+  std::string project;
+  std::string by{};
+};
+// The weight of devices of this kind in budgets.
+struct SetRate {
+  std::string kind;
+  int weight_percent = 100;
+};
 // The agent of an external job, whose ranks another launcher has started, gets a node: of the run
 // of this job, or of a new one. The same call again changes nothing.
 struct AttachNode {
@@ -171,11 +202,11 @@ struct ClockChanged {
   ClockRow clock;
 };
 
-using Event =
-    std::variant<SubmitRun, StopRun, ResumeRun, HoldRun, ReleaseRun, SetPriority, SetHost,
-                 AdmitHost, DescribeHost, RemoveHost, HostDead, LabelHost, SetMeasured, SetLimit,
-                 SetWeight, AttachNode, NodeReport, NodeSeen, HostsSeen, OrphansListed, StopOrphan,
-                 AdoptOrphan, Tick, DaemonStarted, ClockChanged>;
+using Event = std::variant<SubmitRun, StopRun, ResumeRun, HoldRun, ReleaseRun, SetPriority, SetHost,
+                           AdmitHost, DescribeHost, RemoveHost, HostDead, LabelHost, SetMeasured,
+                           SetLimit, SetWeight, GrantBudget, WithdrawBudget, MoveBudget, LiftBudget,
+                           SetRate, AttachNode, NodeReport, NodeSeen, HostsSeen, OrphansListed,
+                           StopOrphan, AdoptOrphan, Tick, DaemonStarted, ClockChanged>;
 
 // Start the agents of the attempt's nodes. Idempotent: the engine starts no node twice.
 struct SubmitGang {

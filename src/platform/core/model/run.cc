@@ -203,11 +203,13 @@ Duration timeout_max(RunClass run_class) {
 }
 
 bool has_condition(const Run& run) {
-  return run.state == RunState::queued && (run.not_before || run.awaits_dependencies);
+  return run.state == RunState::queued &&
+         (run.not_before || run.awaits_dependencies || run.awaits_budget);
 }
 
 bool waits_for_devices(const Run& run) {
-  return run.state == RunState::queued && !run.not_before && !run.held && !run.awaits_dependencies;
+  return run.state == RunState::queued && !run.not_before && !run.held &&
+         !run.awaits_dependencies && !run.awaits_budget;
 }
 
 std::string_view text(RunState state) { return lockstep::name_of(state); }

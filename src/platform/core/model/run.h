@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/units.h"
+#include "platform/core/budget/device_time.h"
 #include "platform/core/model/audit.h"
 #include "platform/core/model/ids.h"
 #include "platform/core/model/needs.h"
@@ -213,7 +214,8 @@ struct Run {
   int priority = 0;                // that of the spec until a user sets another
   std::optional<std::string> held;   // why it is held, maybe empty; none: not held
   bool awaits_dependencies = false;  // not all of spec.after have succeeded, as of the last tick
-  std::vector<AuditEntry> audit;     // changes by users and Lockstep, oldest first
+  std::optional<budget::DeviceTime> awaits_budget{};  // more than its project has, as of that tick
+  std::vector<AuditEntry> audit;                      // changes by users and Lockstep, oldest first
   // The launcher that has started the ranks of an external run, for people, and the name of its
   // job, by which the agents of all hosts find the run. Empty: Lockstep starts it.
   std::string launcher{};
@@ -222,7 +224,7 @@ struct Run {
   bool operator==(const Run&) const = default;
 };
 
-// True if it waits for a time or for other runs.
+// True if it waits for a time, for other runs or for its budget.
 bool has_condition(const Run& run);
 // Its ranks were started by another launcher: it is neither placed nor started nor stopped.
 inline bool is_external(const Run& run) { return !run.job.empty(); }

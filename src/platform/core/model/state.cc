@@ -41,6 +41,21 @@ void put_row(State& state, const HostRow& host) {
 void put_row(State& state, const LimitRow& limit) {
   state.limits.insert_or_assign(limit.id, limit);
 }
+std::optional<std::pair<Time, std::string>> grant_end_of(const budget::Budget& budget) {
+  if (budget.grants.empty()) return std::nullopt;
+  return std::pair(budget.grants.front().ends, budget.id);
+}
+void put_row(State& state, const budget::Budget& budget) {
+  if (const auto before = state.budgets.find(budget.id); before != state.budgets.end())
+    if (const auto end = grant_end_of(before->second)) state.grant_ends.erase(*end);
+  if (const auto end = grant_end_of(budget)) state.grant_ends.insert(*end);
+  state.budgets.insert_or_assign(budget.id, budget);
+}
+void put_row(State& state, const budget::Rate& rate) {
+  state.rates.insert_or_assign(rate.id, rate);
+}
+void put_row(State&, const budget::Posting&) {}
+void put_row(State&, const budget::UsagePart&) {}
 void put_row(State& state, const StoreRow& store) { state.store = store; }
 void put_row(State& state, const Orphan& orphan) {
   if (orphan.terminated)

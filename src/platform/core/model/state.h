@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "map/map.h"
+#include "platform/core/budget/charge.h"
+#include "platform/core/budget/ledger.h"
 #include "platform/core/model/attempt.h"
 #include "platform/core/model/audit_record.h"
 #include "platform/core/model/given_up_node.h"
@@ -49,10 +51,12 @@ struct MeasuredRow {
   bool operator==(const MeasuredRow&) const = default;
 };
 
-// A row as it is after the change; the store writes it, apply() puts it into a State. A record of
-// the audit is stored with the other rows, and is no part of the State.
+// A row as it is after the change; the store writes it, apply() puts it into a State. Postings,
+// parts of the usage and records of the audit are stored with the other rows, and are no part of
+// the State.
 using Change = std::variant<Run, Attempt, Node, HostRow, LimitRow, StoreRow, Orphan, ClockRow,
-                            GivenUpNode, MeasuredRow, AuditRecord>;
+                            GivenUpNode, MeasuredRow, budget::Budget, budget::Rate, budget::Posting,
+                            budget::UsagePart, AuditRecord>;
 
 // Device time that runs of a project have used and may still use, in device-seconds.
 struct Usage {
@@ -88,16 +92,19 @@ struct State {
   std::map<NodeId, Node> nodes;
   std::map<std::string, HostRow> hosts;  // those with a setting, and those that joined
   std::map<LimitId, LimitRow> limits;
-  std::map<NodeName, Orphan> orphans;      // only those with a stop request are stored
-  std::map<NodeId, GivenUpNode> given_up;  // of attempts that have ended
-  std::optional<ClockRow> clock;           // none: no daemon has read it yet
-  std::optional<MeasuredRow> measured;     // then the map has it
+  std::map<std::string, budget::Budget> budgets;  // by project
+  std::map<std::string, budget::Rate> rates;      // by the kind of the device
+  std::map<NodeName, Orphan> orphans;             // only those with a stop request are stored
+  std::map<NodeId, GivenUpNode> given_up;         // of attempts that have ended
+  std::optional<ClockRow> clock;                  // none: no daemon has read it yet
+  std::optional<MeasuredRow> measured;            // then the map has it
   // Updated by apply():
   std::set<RunId> open;                   // runs that are not final
   std::set<RunId> conditional;            // queued runs that wait for a time or for other runs
   std::set<AttemptId> live;               // attempts that have not ended
   std::map<std::string, RunId> requests;  // by the request ids of their submissions
   std::map<std::string, Usage> usage;     // by project
+  std::set<std::pair<Time, std::string>> grant_ends;  // the next of each project with a budget
 };
 
 void apply(State& state, const Change& change);

@@ -30,6 +30,8 @@ struct Settings {
   Bytes upload_limit = 500_MiB;
   Duration lease = std::chrono::minutes(30);  // zero: never
   int slurm_jobs_max = 1'000;
+  Duration budget_window = std::chrono::hours(24);
+  int preemptible_price_percent = 50;
 
   bool operator==(const Settings&) const = default;
 
@@ -78,7 +80,12 @@ struct Settings {
         between(1, 1'000'000,
                 field("slurm_jobs_max", &Settings::slurm_jobs_max,
                       "with --slurm-shared, runs that are jobs of Slurm at once, waiting or "
-                      "running")));
+                      "running")),
+        field("budget_window", &Settings::budget_window,
+              "how much of its time a run holds of its project's budget at once"),
+        between(0, 100,
+                field("preemptible_price_percent", &Settings::preemptible_price_percent,
+                      "of the price of other runs, what preemptible runs are charged")));
   }
 };
 

@@ -5,6 +5,7 @@
 
 #include "base/format.h"
 #include "platform/core/model/command.h"
+#include "platform/core/step/budget/charges.h"
 #include "platform/core/step/ending/diagnosis.h"
 #include "platform/core/step/ending/host_losses.h"
 #include "platform/core/step/ending/reason_text.h"
@@ -142,7 +143,12 @@ void requeue_preempted(Draft& draft, model::Run& run, const model::Attempt& atte
   run.state = model::RunState::queued;
   run.reason =
       format("{}; {}", attempt.reason, describe_next_attempt(draft, run, attempt.cause, {}));
-  if (can_start_on(draft, attempt.move_destination))
+  if (attempt.cause == model::Cause::budget)
+    return wait_for_budget(draft, run.id, amount_to_go_on(draft, attempt));
+  if (!can_start_on(draft, attempt.move_destination)) return;
+  if (const auto missing = missing_budget(draft, run, attempt.move_destination))
+    wait_for_budget(draft, run.id, *missing);
+  else
     start_attempt(draft, {run.id, attempt.move_destination});
 }
 
@@ -218,6 +224,7 @@ void finish_attempt(Draft& draft, model::Attempt& attempt,
     attempt.reason = "its ranks exited with code 0";
   }
   bound_node_stops(draft, attempt);
+  close_charge(draft, attempt);
   run.time_used += model::running_time(attempt, nodes, now);
   if (attempt.cause == model::Cause::ok)
     return end_run(run, model::RunState::succeeded, attempt.reason, now);
@@ -418,6 +425,7 @@ void end_run(model::Run& run, model::RunState state, std::string reason, Time no
   run.not_before.reset();
   run.held.reset();
   run.awaits_dependencies = false;
+  run.awaits_budget.reset();
 }
 
 }  // namespace lockstep::step

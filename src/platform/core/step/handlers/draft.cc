@@ -152,6 +152,15 @@ model::RunId Draft::next_run_id(const std::string& project) const {
                        1};
 }
 
+std::vector<std::string> Draft::projects_with_ended_grants() const {
+  std::vector<std::string> projects;
+  for (const auto& [end, project] : state_.grant_ends) {
+    if (end > now_) break;
+    if (budgets.find(project)->available > budget::DeviceTime(0)) projects.push_back(project);
+  }
+  return projects;
+}
+
 Outcome Draft::finish() {
   std::set<model::RunId> touched;
   for (const auto& [id, run] : runs.changed())
@@ -168,6 +177,8 @@ Outcome Draft::finish() {
   collect(nodes, outcome.changes);
   collect(hosts, outcome.changes);
   collect(limits, outcome.changes);
+  collect(budgets, outcome.changes);
+  collect(rates, outcome.changes);
   collect(orphans, outcome.changes);
   collect(given_up, outcome.changes);
   if (const auto created = count_new(runs) + count_new(attempts); created > 0)
@@ -175,6 +186,7 @@ Outcome Draft::finish() {
         model::StoreRow{state_.store.generation, state_.store.issued + created});
   if (clock && clock != state_.clock) outcome.changes.emplace_back(*clock);
   if (measured && measured != state_.measured) outcome.changes.emplace_back(*measured);
+  std::ranges::move(records_, std::back_inserter(outcome.changes));
   outcome.effects = std::move(effects_);
   outcome.submitted = submitted_;
   outcome.attached = attached_;

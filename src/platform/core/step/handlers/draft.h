@@ -79,6 +79,8 @@ class Draft {
         nodes(state.nodes),
         hosts(state.hosts),
         limits(state.limits),
+        budgets(state.budgets),
+        rates(state.rates),
         orphans(state.orphans),
         given_up(state.given_up),
         clock(state.clock),
@@ -90,6 +92,8 @@ class Draft {
   Overlay<model::NodeId, model::Node> nodes;
   Overlay<std::string, model::HostRow> hosts;
   Overlay<model::LimitId, model::LimitRow> limits;
+  Overlay<std::string, budget::Budget> budgets;
+  Overlay<std::string, budget::Rate> rates;
   Overlay<model::NodeName, model::Orphan> orphans;
   Overlay<model::NodeId, model::GivenUpNode> given_up;
   std::optional<model::ClockRow> clock;
@@ -139,6 +143,11 @@ class Draft {
   // One more than the highest number ever given to a run of the project.
   model::RunId next_run_id(const std::string& project) const;
 
+  // Projects with something left of a grant that has ended, and that no run holds.
+  std::vector<std::string> projects_with_ended_grants() const;
+
+  // A row that is added only, and no part of the state.
+  void add_record(model::Change record) { records_.push_back(std::move(record)); }
   void add_effect(model::Effect effect) { effects_.push_back(std::move(effect)); }
   void set_submitted(const model::RunId& run) { submitted_ = run; }
   void set_attached(const model::NodeId& node) { attached_ = node; }
@@ -148,6 +157,7 @@ class Draft {
   const model::State& state_;
   const Time now_;
   std::optional<map::ClusterMap> map_;  // none: that of the state
+  std::vector<model::Change> records_;
   std::vector<model::Effect> effects_;
   std::optional<model::RunId> submitted_;
   std::optional<model::NodeId> attached_;

@@ -31,6 +31,10 @@ void shift_times(Draft& draft, model::Run& run, const Move& move) {
   for (auto* moment : {&attempt.admitted, &attempt.started, &attempt.draining, &attempt.ended,
                        &attempt.last_checkpoint})
     move_if(*moment);
+  if (attempt.charge) {
+    move(attempt.charge->from);
+    move(attempt.charge->until);
+  }
   for (const model::Node* found : draft.nodes_of(id)) {
     model::Node& node = draft.nodes.edit(found->id);
     move(node.last_heartbeat);

@@ -4,6 +4,7 @@
 #include "base/format.h"
 #include "map/query.h"
 #include "platform/core/model/command.h"
+#include "platform/core/step/budget/charges.h"
 #include "platform/core/step/ending/attempt_end.h"
 #include "platform/core/step/ending/external_end.h"
 #include "platform/core/step/ending/given_up.h"
@@ -269,8 +270,11 @@ Result<void> handle_event(Draft& draft, const model::Tick& event) {
   check_orphans(draft);
   mark_unreachable_nodes(draft, event);
   const bool is_widespread = is_silence_widespread(draft);
-  for (const model::AttemptId& attempt : draft.live_attempt_ids())
+  for (const model::AttemptId& attempt : draft.live_attempt_ids()) {
+    renew_charge(draft, attempt);
     check_attempt(draft, attempt, event, is_widespread);
+  }
+  expire_grants(draft);
   for (const model::RunId& run : draft.conditional_runs()) check_preconditions(draft, run);
   check_given_up_nodes(draft, event.silent_hosts);
   return {};

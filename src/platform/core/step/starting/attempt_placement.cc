@@ -6,6 +6,7 @@
 
 #include "base/format.h"
 #include "map/query.h"
+#include "platform/core/step/budget/charges.h"
 #include "platform/core/step/ending/attempt_end.h"
 
 namespace lockstep::step {
@@ -88,7 +89,7 @@ void start_attempt(Draft& draft, sched::Placement placement) {
     draft.nodes.add(std::move(node));
   }
   draft.add_effect(model::SubmitGang{attempt.id});
-  draft.attempts.add(std::move(attempt));
+  open_charge(draft, draft.attempts.add(std::move(attempt)));
 }
 
 bool can_start_on(const Draft& draft, const std::vector<model::HostDevices>& devices) {

@@ -6,6 +6,7 @@
 
 #include "platform/core/sched/queue/engine_queue.h"
 #include "platform/core/sched/scheduler.h"
+#include "platform/core/step/budget/charges.h"
 #include "platform/core/step/ending/attempt_end.h"
 #include "platform/core/step/handlers/draft.h"
 #include "platform/core/step/starting/attempt_placement.h"
@@ -274,7 +275,10 @@ void IncrementalScheduler::schedule(Draft& draft) {
   scheduled_at_ = draft.now();
   sched::Plan plan = scheduler_->schedule(scheduled_at_);
   preempt(draft, plan);
-  for (sched::Placement& placement : plan.placements) start(draft, std::move(placement));
+  bool all_started = true;
+  for (sched::Placement& placement : plan.placements)
+    all_started = start(draft, std::move(placement)) && all_started;
+  if (!all_started) return schedule(draft);  // another run may have the devices
   if (reason_updates_ == ReasonUpdates::on_demand) return;
   for (const sched::WaitingRun& waiting : this->waiting())
     if (draft.runs.find(waiting.run)->reason != stored_reason(waiting))  // an edit copies the row
@@ -299,11 +303,18 @@ void IncrementalScheduler::preempt(Draft& draft, sched::Plan& plan) {
 }
 
 // The scheduler itself counts the devices as allocated to it.
-void IncrementalScheduler::start(Draft& draft, sched::Placement placement) {
+bool IncrementalScheduler::start(Draft& draft, sched::Placement placement) {
   const model::RunId run = placement.run;
-  start_attempt(draft, std::move(placement));
+  const auto missing = missing_budget(draft, *draft.runs.find(run), placement.devices);
+  if (missing) {
+    wait_for_budget(draft, run, *missing);
+    scheduler_->remove_allocation(run);
+  } else {
+    start_attempt(draft, std::move(placement));
+  }
   inputs_[run] = input_of(draft, run);
   invalidate_results();
+  return !missing;
 }
 
 const std::vector<sched::WaitingRun>& IncrementalScheduler::waiting() const {

@@ -112,7 +112,8 @@ class IncrementalScheduler {
   bool sync_leftovers(const Draft& draft);
   void update(const model::RunId& run, const SchedulerInput& before, const SchedulerInput& now);
   void preempt(Draft& draft, sched::Plan& plan);
-  void start(Draft& draft, sched::Placement placement);
+  // False: its project's budget has too little, and it waits for that.
+  bool start(Draft& draft, sched::Placement placement);
   void compute_start_times() const;
 
   const sched::SchedulingPolicy policy_;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/format.h"
+#include "platform/core/step/budget/charges.h"
 #include "platform/core/step/ending/attempt_end.h"
 
 namespace lockstep::step {
@@ -76,6 +77,7 @@ bool depends_on(const Draft& draft, const model::RunSpec& spec, const model::Run
 
 void init_preconditions(const Draft& draft, model::Run& run) {
   run.awaits_dependencies = blocking_dependency(draft, run.spec) != nullptr;
+  run.awaits_budget.reset();
   if (run.spec.not_before && *run.spec.not_before > draft.now())
     run.not_before = run.spec.not_before;
   set_wait_reason(draft, run);
@@ -89,6 +91,8 @@ void set_wait_reason(const Draft& draft, model::Run& run) {
   else if (const model::Run* before =
                run.awaits_dependencies ? blocking_dependency(draft, run.spec) : nullptr)
     run.reason = format("waits until {} has succeeded", text(before->id));
+  else if (run.awaits_budget)
+    run.reason = budget_wait_reason(draft, run);
   else if (run.not_before)
     run.reason = format("does not start before {}", in_seconds_text(*run.not_before));
   else
@@ -105,6 +109,7 @@ void check_preconditions(Draft& draft, const model::RunId& id) {
     ready.not_before.reset();
     set_wait_reason(draft, ready);
   }
+  check_budget(draft, id);
   if (run.awaits_dependencies) update_dependencies(draft, id);
 }
 

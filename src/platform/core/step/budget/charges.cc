@@ -1,0 +1,211 @@
+#include "platform/core/step/budget/charges.h"
+
+#include <algorithm>
+#include <map>
+
+#include "base/format.h"
+#include "map/query.h"
+#include "platform/core/step/ending/attempt_end.h"
+#include "platform/core/step/starting/preconditions.h"
+
+namespace lockstep::step {
+namespace {
+
+using budget::DeviceTime;
+
+constexpr std::string_view kKindLabel = "device-kind";
+// A renewal holds at least this much, so that a run does not end every few seconds.
+constexpr Duration kRenewalMin = std::chrono::minutes(10);
+
+// The project's budget; null: its runs are not limited.
+const budget::Budget* budget_of(const Draft& draft, const std::string& project) {
+  const budget::Budget* found = draft.budgets.find(project);
+  return found && found->limited ? found : nullptr;
+}
+
+int weight_of_kind(const Draft& draft, const std::string& kind) {
+  const budget::Rate* rate = draft.rates.find(kind);
+  return rate ? rate->weight_percent : budget::Rate{}.weight_percent;
+}
+
+std::int64_t rate_of(const Draft& draft, const std::string& host, std::size_t devices) {
+  return static_cast<std::int64_t>(devices) * weight_of_kind(draft, device_kind_of(draft, host));
+}
+
+int price_percent(const Draft& draft, const model::Run& run) {
+  return run.spec.run_class == model::RunClass::preemptible
+             ? draft.settings().preemptible_price_percent
+             : 100;
+}
+
+// From now on the run may still run for so long, and start-up and the end are not in its time-out.
+DeviceTime amount_to_hold(const Draft& draft, const model::Run& run, std::int64_t rate,
+                          Duration time_used) {
+  const Duration left = std::max(run.spec.timeout - time_used, Duration(0));
+  const Duration window = std::min(left, draft.settings().budget_window);
+  return budget::use_of(rate * price_percent(draft, run) / 100, window);
+}
+
+// Its work since the last checkpoint is done again, and not by the fault of its program.
+bool is_lost_to_cluster(model::Cause cause) {
+  return cause == model::Cause::node_lost || cause == model::Cause::launch_failed ||
+         (model::is_preemption(cause) && cause != model::Cause::budget);
+}
+
+Time charged_until(const model::Attempt& attempt, Time now) {
+  if (!is_lost_to_cluster(attempt.cause)) return now;
+  return std::clamp(attempt.last_checkpoint.value_or(attempt.charge->from), attempt.charge->from,
+                    now);
+}
+
+budget::Signature signature_of(const Draft& draft, const model::AttemptId& attempt) {
+  return {.time = draft.now(), .attempt = text(attempt)};
+}
+
+// What the attempt used of each kind of devices up to now.
+void record_usage(Draft& draft, const model::Attempt& attempt, Time charged) {
+  const model::Run& run = *draft.runs.find(attempt.id.run);
+  const budget::Charge& charge = *attempt.charge;
+  std::map<std::string, int> devices;
+  for (const model::Node* node : draft.nodes_of(attempt.id))
+    devices[device_kind_of(draft, node->host)] += static_cast<int>(node->devices.size());
+  for (const auto& [kind, count] : devices) {
+    const std::int64_t rate = std::int64_t{count} * weight_of_kind(draft, kind);
+    draft.add_record(budget::UsagePart{
+        .run = text(run.id),
+        .epoch = attempt.id.epoch,
+        .project = run.id.project,
+        .user = run.origin.user,
+        .kind = kind,
+        .devices = count,
+        .from = charge.from,
+        .until = draft.now(),
+        .used = budget::use_of(rate, draft.now() - charge.from),
+        .charged = budget::use_of(rate * price_percent(draft, run) / 100, charged - charge.from)});
+  }
+}
+
+// Up to now; the attempt holds nothing afterwards.
+void settle_charge(Draft& draft, model::Attempt& attempt) {
+  const model::Run& run = *draft.runs.find(attempt.id.run);
+  const Time charged = charged_until(attempt, draft.now());
+  budget::Charge& charge = *attempt.charge;
+  if (draft.now() > charge.from) record_usage(draft, attempt, charged);
+  const budget::Budget* budget = draft.budgets.find(run.id.project);
+  const DeviceTime used =
+      budget::use_of(charge.rate_percent * price_percent(draft, run) / 100, charged - charge.from);
+  if (budget && charge.held > DeviceTime(0))
+    apply_entry(draft, budget::settle(*budget, std::min(charge.held, budget->held), used,
+                                      signature_of(draft, attempt.id)));
+  charge.held = DeviceTime(0);
+  charge.from = draft.now();
+}
+
+// Until the amount is used at the rate, and a window at most.
+void hold_for(Draft& draft, model::Attempt& attempt, DeviceTime amount) {
+  const budget::Budget* budget = budget_of(draft, attempt.id.run.project);
+  budget::Charge& charge = *attempt.charge;
+  charge.until = draft.now() + draft.settings().budget_window;
+  if (!budget) return;
+  charge.held = std::min(amount, budget->available);
+  apply_entry(draft, budget::hold(*budget, charge.held, signature_of(draft, attempt.id)).value());
+}
+
+std::string used_up_reason(const std::string& project) {
+  return format("the budget of the project {} is used up", project);
+}
+
+}  // namespace
+
+std::string device_kind_of(const Draft& draft, const std::string& host) {
+  const map::Host* found = map::find_host(draft.map(), host);
+  if (!found) return std::string(name_of(map::DeviceKind::gpu));
+  if (const auto label = found->labels.find(std::string(kKindLabel)); label != found->labels.end())
+    return label->second;
+  for (const map::Island& island : found->islands)
+    if (!island.devices.empty()) return std::string(name_of(island.devices.front().kind));
+  return std::string(name_of(map::DeviceKind::gpu));
+}
+
+void apply_entry(Draft& draft, const budget::Entry& entry) {
+  for (const budget::Budget& budget : entry.budgets) draft.budgets.edit_or_add(budget.id) = budget;
+  for (const budget::Posting& posting : entry.postings) draft.add_record(posting);
+}
+
+std::optional<DeviceTime> missing_budget(const Draft& draft, const model::Run& run,
+                                         const std::vector<model::HostDevices>& devices) {
+  const budget::Budget* budget = budget_of(draft, run.id.project);
+  if (!budget) return std::nullopt;
+  std::int64_t rate = 0;
+  for (const model::HostDevices& each : devices)
+    rate += rate_of(draft, each.host, each.devices.size());
+  const DeviceTime amount = amount_to_hold(draft, run, rate, run.time_used);
+  return budget::can_hold(*budget, amount) ? std::nullopt : std::optional(amount);
+}
+
+void wait_for_budget(Draft& draft, const model::RunId& id, DeviceTime amount) {
+  model::Run& run = draft.runs.edit(id);
+  run.awaits_budget = amount;
+  set_wait_reason(draft, run);
+}
+
+std::string budget_wait_reason(const Draft& draft, const model::Run& run) {
+  const budget::Budget* budget = budget_of(draft, run.id.project);
+  return format("needs {} of the budget of {}, which has {}; see `lockstep budget show {}`",
+                budget::in_device_minutes(*run.awaits_budget), run.id.project,
+                budget::in_device_minutes(budget ? budget->available : DeviceTime(0)),
+                run.id.project);
+}
+
+void check_budget(Draft& draft, const model::RunId& id) {
+  const model::Run& run = *draft.runs.find(id);
+  const budget::Budget* budget = budget_of(draft, id.project);
+  if (!run.awaits_budget || (budget && !budget::can_hold(*budget, *run.awaits_budget))) return;
+  model::Run& ready = draft.runs.edit(id);
+  ready.awaits_budget.reset();
+  set_wait_reason(draft, ready);
+}
+
+void open_charge(Draft& draft, model::Attempt& attempt) {
+  const model::Run& run = *draft.runs.find(attempt.id.run);
+  budget::Charge& charge = attempt.charge.emplace();
+  charge.from = draft.now();
+  for (const model::Node* node : draft.nodes_of(attempt.id))
+    charge.rate_percent += rate_of(draft, node->host, node->devices.size());
+  hold_for(draft, attempt, amount_to_hold(draft, run, charge.rate_percent, run.time_used));
+}
+
+void close_charge(Draft& draft, model::Attempt& attempt) {
+  if (attempt.charge) settle_charge(draft, attempt);
+}
+
+DeviceTime amount_to_go_on(const Draft& draft, const model::Attempt& attempt) {
+  const model::Run& run = *draft.runs.find(attempt.id.run);
+  return amount_to_hold(draft, run, attempt.charge->rate_percent, run.time_used);
+}
+
+void renew_charge(Draft& draft, const model::AttemptId& id) {
+  const model::Attempt& known = *draft.attempts.find(id);
+  if (!known.charge || known.charge->until > draft.now() ||
+      known.state >= model::AttemptState::draining)
+    return;
+  model::Attempt& attempt = draft.attempts.edit(id);
+  settle_charge(draft, attempt);
+  const model::Run& run = *draft.runs.find(id.run);
+  const auto running = attempt.started ? draft.now() - *attempt.started : Duration(0);
+  const DeviceTime amount =
+      amount_to_hold(draft, run, attempt.charge->rate_percent, run.time_used + running);
+  const DeviceTime least =
+      std::min(amount, budget::use_of(attempt.charge->rate_percent, kRenewalMin));
+  const budget::Budget* budget = budget_of(draft, id.run.project);
+  if (budget && !budget::can_hold(*budget, least))
+    return begin_draining(draft, id, model::Cause::budget, used_up_reason(id.run.project));
+  hold_for(draft, attempt, amount);
+}
+
+void expire_grants(Draft& draft) {
+  for (const std::string& project : draft.projects_with_ended_grants())
+    apply_entry(draft, budget::expire(*draft.budgets.find(project), {.time = draft.now()}));
+}
+
+}  // namespace lockstep::step

@@ -1,0 +1,39 @@
+// Charges: attempts hold amounts of their project's budget while they run, and settle what they
+// used. docs/design/budgets.md has the rules.
+#pragma once
+
+#include <vector>
+
+#include "platform/core/model/host_devices.h"
+#include "platform/core/step/handlers/draft.h"
+
+namespace lockstep::step {
+
+// The kind of the host's devices, as rates name it.
+std::string device_kind_of(const Draft& draft, const std::string& host);
+
+// The amount that the run must hold to start on these devices, if its project's budget does not
+// have it; none: it has, or has no budget.
+std::optional<budget::DeviceTime> missing_budget(const Draft& draft, const model::Run& run,
+                                                 const std::vector<model::HostDevices>& devices);
+// The run waits until its project can hold that much.
+void wait_for_budget(Draft& draft, const model::RunId& run, budget::DeviceTime amount);
+// At a tick: the run waits for it no more if the project can hold it now.
+void check_budget(Draft& draft, const model::RunId& run);
+std::string budget_wait_reason(const Draft& draft, const model::Run& run);
+
+// Holds what the attempt, whose nodes exist, needs; missing_budget() was none.
+void open_charge(Draft& draft, model::Attempt& attempt);
+// The attempt has ended: settles what it used.
+void close_charge(Draft& draft, model::Attempt& attempt);
+// To start again after it ended because of its budget.
+budget::DeviceTime amount_to_go_on(const Draft& draft, const model::Attempt& attempt);
+// At a tick: an attempt whose hold ends settles it and gets the next one, or has to end.
+void renew_charge(Draft& draft, const model::AttemptId& attempt);
+// At a tick: takes back what is left of grants that have ended.
+void expire_grants(Draft& draft);
+
+// Stores the rows of the entry.
+void apply_entry(Draft& draft, const budget::Entry& entry);
+
+}  // namespace lockstep::step
