@@ -12,6 +12,7 @@ inline model::Settings simulated_settings() {
   model::Settings settings;
   settings.lost_after = std::chrono::minutes(2);
   settings.widespread_lost_after = std::chrono::minutes(10);
+  settings.budget_window = std::chrono::minutes(1);
   settings.lease = Duration(0);  // the simulated engine gives up no node
   return settings;
 }

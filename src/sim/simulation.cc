@@ -106,6 +106,7 @@ Simulation::Simulation(const SimulationSetup& setup)
       people_(context_, durable_, setup.seed),
       users_(context_, daemon_, people_, truth_, setup.seed),
       operators_(context_, daemon_, truth_, durable_, map_, setup.seed),
+      budgets_(context_, daemon_, setup.seed),
       invariants_(context_, truth_, simulated_policy()),
       promises_(context_, simulated_policy().overhead) {
   durable_.hosts_make_map = hosts_join_;
@@ -143,6 +144,7 @@ SimulationOutcome Simulation::run() {
   faults_.begin();
   if (hosts_join_) host_faults_.begin();
   operators_.begin();
+  budgets_.begin();
   people_.begin(kFaultTime);
   users_.begin(random.from_to(kRunsMin, kRunsMax), kFaultTime);
   advance(kFaultTime, [] { return false; });
@@ -157,6 +159,7 @@ void Simulation::run_to_rest() {
   host_faults_.stop();
   if (hosts_join_) joined_hosts_.come_to_rest();
   operators_.stop_and_undo();
+  budgets_.stop_and_undo();
   if (!advance(kRestTimeMax, [this] { return is_idle(); }) && !context_.violation())
     for (const model::RunId& run : durable_.open)
       context_.report_violation(format(

@@ -20,6 +20,7 @@
 #include "sim/faults/host_faults.h"
 #include "sim/sim_history.h"
 #include "sim/sim_settings.h"
+#include "sim/world/budgets.h"
 #include "sim/world/joined_engine.h"
 #include "sim/world/joined_hosts.h"
 #include "sim/world/operators.h"
@@ -108,6 +109,7 @@ class Simulation {
   People people_;
   Users users_;
   Operators operators_;
+  Budgets budgets_;
   InvariantChecker invariants_;
   DeadlineChecker deadlines_{context_, truth_, durable_, simulated_settings()};
   QueuePromiseChecker promises_;

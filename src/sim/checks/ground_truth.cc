@@ -434,6 +434,7 @@ void GroundTruth::check_commit(std::span<const model::Change> changes) {
   transition_checker_.check_commit(commit);
   preemption_checker_.check(commit);
   host_checker_.check(commit);
+  budget_checker_.check(commit);
   for (const auto& [id, attempt] : commit.attempts) {
     excuse_cut_off(*attempt);
     excuse_unavailable_hosts(*attempt);

@@ -13,6 +13,7 @@
 #include "platform/core/model/command.h"
 #include "platform/core/model/state.h"
 #include "platform/host/launch_spec.h"
+#include "sim/checks/budget_checker.h"
 #include "sim/checks/cause_checker.h"
 #include "sim/checks/host_checker.h"
 #include "sim/checks/preemption_checker.h"
@@ -182,6 +183,7 @@ class GroundTruth {
   CauseChecker cause_checker_{context_, durable_};
   PreemptionChecker preemption_checker_;
   HostChecker host_checker_{context_, durable_};
+  BudgetChecker budget_checker_{context_, durable_};
   std::map<ProcessId, Process> processes_;
   std::map<model::RunId, std::set<std::pair<model::AttemptName, int>>> ranks_;  // alive now
   std::map<model::AttemptName, std::set<int>> exited_well_;

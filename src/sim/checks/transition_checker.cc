@@ -69,6 +69,10 @@ void TransitionChecker::check_clock_change(const Commit& commit) {
     for (auto* moment :
          {&expected.started, &expected.draining, &expected.ended, &expected.last_checkpoint})
       if (*moment) **moment += by;
+    if (expected.charge) {
+      expected.charge->from += by;
+      expected.charge->until += by;
+    }
     if (*after != expected) context_.report_violation(text(id) + " changes as the clock is set");
   }
   for (const auto& [id, after] : commit.nodes) {

@@ -32,8 +32,9 @@ void shift_times(Draft& draft, model::Run& run, const Move& move) {
                        &attempt.last_checkpoint})
     move_if(*moment);
   if (attempt.charge) {
+    const Duration window = attempt.charge->until - attempt.charge->from;
     move(attempt.charge->from);
-    move(attempt.charge->until);
+    attempt.charge->until = attempt.charge->from + window;
   }
   for (const model::Node* found : draft.nodes_of(id)) {
     model::Node& node = draft.nodes.edit(found->id);
