@@ -27,6 +27,7 @@ inline constexpr auto kFileValue = "FILE";
 inline constexpr auto kFolderValue = "FOLDER";
 inline constexpr auto kCommandValue = "COMMAND";
 
+void add_budget(CLI::App& app, Action& action);
 void add_agent(CLI::App& app, Action& action);
 void add_audit(CLI::App& app, Action& action);
 void add_checkpoint(CLI::App& app, Action& action);

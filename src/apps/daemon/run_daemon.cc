@@ -50,6 +50,7 @@
 #include "platform/server/people/secret_calls.h"
 #include "platform/server/server.h"
 #include "platform/server/uploads/upload_store.h"
+#include "platform/store/budget_store.h"
 #include "platform/store/cleanup_tables.h"
 #include "platform/store/history_store.h"
 #include "platform/store/identity_store.h"
@@ -72,6 +73,7 @@ struct DaemonContext {
   MonotonicClock steady{};
   store::SqlStore store{*database};
   store::SqlIdentityStore identities{*database};
+  store::SqlBudgetStore budgets{*database};
   std::optional<server::OidcSetup> oidc{};
   store::HistoryFile history;
   host::HomeIdentity home_place;
@@ -299,6 +301,7 @@ server::ServerSetup server_setup(DaemonContext& ground, controller::Controller& 
           .keys = ground.keys,
           .clock = ground.clock,
           .identities = ground.identities,
+          .budgets = ground.budgets,
           .home = home,
           .version = LOCKSTEP_VERSION,
           .user = user_name(),

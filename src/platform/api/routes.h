@@ -8,6 +8,7 @@
 
 #include "map/map.h"
 #include "platform/api/agent_messages.h"
+#include "platform/api/budget_routes.h"
 #include "platform/api/external_messages.h"
 #include "platform/api/host_service_messages.h"
 #include "platform/api/identity_routes.h"
@@ -369,25 +370,27 @@ inline constexpr TypedRoute<HeartbeatQuery, CheckpointPartRequest, CheckpointPar
         "CheckpointPart",
         "an agent gets a part of a file of that checkpoint from a host that has it"};
 
-inline constexpr std::array<const Route*, 70> kRoutes = {
-    &kHealth,        &kOpenapi,      &kVersion,        &kMap,
-    &kSubmit,        &kPlan,         &kRuns,           &kRun,
-    &kStop,          &kResume,       &kRemove,         &kHold,
-    &kRelease,       &kPriority,     &kLogs,           &kFlight,
-    &kProfile,       &kProfileState, &kTrace,          &kMetrics,
-    &kQueue,         &kHosts,        &kSetHost,        &kLimits,
-    &kSetLimit,      &kHostToken,    &kJoinHost,       &kRemoveHost,
-    &kHostReport,    &kCollect,      &kKeptFiles,      &kOrphans,
-    &kStopOrphan,    &kAdoptOrphan,  &kHeartbeat,      &kUpload,
-    &kUploadParts,   &kNodeUpload,   &kNodeFiles,      &kHostDead,
-    &kSetMeasured,   &kHostFiles,    &kNodeCheckpoint, &kNodeCheckpointPart,
-    &kHostLabels,    &kWhoAmI,       &kUsers,          &kAddUser,
-    &kChangeUser,    &kRemoveUser,   &kProjects,       &kAddProject,
-    &kRemoveProject, &kSetMember,    &kAddService,     &kTokens,
-    &kAddToken,      &kRevokeToken,  &kAudit,          &kLogin,
-    &kDeviceLogin,   &kDevicePoll,   &kLogout,         &kPassword,
-    &kFirstPassword, &kLinkUser,     &kSecrets,        &kSetSecret,
-    &kRemoveSecret,  &kExternalNode};
+inline constexpr std::array<const Route*, 78> kRoutes = {
+    &kHealth,         &kOpenapi,      &kVersion,        &kMap,
+    &kSubmit,         &kPlan,         &kRuns,           &kRun,
+    &kStop,           &kResume,       &kRemove,         &kHold,
+    &kRelease,        &kPriority,     &kLogs,           &kFlight,
+    &kProfile,        &kProfileState, &kTrace,          &kMetrics,
+    &kQueue,          &kHosts,        &kSetHost,        &kLimits,
+    &kSetLimit,       &kHostToken,    &kJoinHost,       &kRemoveHost,
+    &kHostReport,     &kCollect,      &kKeptFiles,      &kOrphans,
+    &kStopOrphan,     &kAdoptOrphan,  &kHeartbeat,      &kUpload,
+    &kUploadParts,    &kNodeUpload,   &kNodeFiles,      &kHostDead,
+    &kSetMeasured,    &kHostFiles,    &kNodeCheckpoint, &kNodeCheckpointPart,
+    &kHostLabels,     &kWhoAmI,       &kUsers,          &kAddUser,
+    &kChangeUser,     &kRemoveUser,   &kProjects,       &kAddProject,
+    &kRemoveProject,  &kSetMember,    &kAddService,     &kTokens,
+    &kAddToken,       &kRevokeToken,  &kAudit,          &kLogin,
+    &kDeviceLogin,    &kDevicePoll,   &kLogout,         &kPassword,
+    &kFirstPassword,  &kLinkUser,     &kSecrets,        &kSetSecret,
+    &kRemoveSecret,   &kExternalNode, &kBudgets,        &kGrantBudget,
+    &kWithdrawBudget, &kMoveBudget,   &kLiftBudget,     &kPostings,
+    &kSetRate,        &kUsage};
 
 // So no route of users is without a check of their rights.
 static_assert(std::ranges::all_of(kRoutes, [](const Route* route) {

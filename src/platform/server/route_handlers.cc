@@ -36,6 +36,8 @@ Class& RouteHandlers::part() {
     return insight_;
   else if constexpr (std::same_as<Class, OperatorCalls>)
     return operators_;
+  else if constexpr (std::same_as<Class, BudgetCalls>)
+    return budgets_;
   else if constexpr (std::same_as<Class, AgentCalls>)
     return agents_;
   else if constexpr (std::same_as<Class, SecretCalls>)
@@ -153,6 +155,14 @@ RouteHandlers::Handler RouteHandlers::handler_for(const api::Route& route) {
       {&api::kSecrets, &H::handle<api::kSecrets, &SecretCalls::list>},
       {&api::kSetSecret, &H::handle<api::kSetSecret, &SecretCalls::set>},
       {&api::kRemoveSecret, &H::handle<api::kRemoveSecret, &SecretCalls::remove>},
+      {&api::kBudgets, &H::handle<api::kBudgets, &BudgetCalls::list>},
+      {&api::kGrantBudget, &H::handle<api::kGrantBudget, &BudgetCalls::grant>},
+      {&api::kWithdrawBudget, &H::handle<api::kWithdrawBudget, &BudgetCalls::withdraw>},
+      {&api::kMoveBudget, &H::handle<api::kMoveBudget, &BudgetCalls::move>},
+      {&api::kLiftBudget, &H::handle<api::kLiftBudget, &BudgetCalls::lift>},
+      {&api::kPostings, &H::handle<api::kPostings, &BudgetCalls::postings>},
+      {&api::kSetRate, &H::handle<api::kSetRate, &BudgetCalls::set_rate>},
+      {&api::kUsage, &H::handle<api::kUsage, &BudgetCalls::usage>},
   };
   const auto found =
       std::ranges::find(table, &route, [](const auto& entry) { return entry.first; });

@@ -4,6 +4,7 @@
 #include "net/http/http_server.h"
 #include "net/loop_lag.h"
 #include "platform/server/calls/agent_calls.h"
+#include "platform/server/calls/budget_calls.h"
 #include "platform/server/calls/call_context.h"
 #include "platform/server/calls/insight_calls.h"
 #include "platform/server/calls/operator_calls.h"
@@ -40,6 +41,7 @@ class RouteHandlers {
         runs_(context_, secrets_, waiting),
         insight_(context_, records_, waiting, agents),
         operators_(context_, host_calls),
+        budgets_(context_),
         agents_(loop, context_, records_, waiting, agents, host_calls) {}
 
   // Known once the server listens.
@@ -81,6 +83,7 @@ class RouteHandlers {
   RunCalls runs_;
   InsightCalls insight_;
   OperatorCalls operators_;
+  BudgetCalls budgets_;
   AgentCalls agents_;
   int port_ = 0;
 };

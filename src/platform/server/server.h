@@ -23,16 +23,18 @@
 #include "platform/insight/insight.h"
 #include "platform/server/login/oidc_login.h"
 #include "platform/server/uploads/upload_store.h"
+#include "platform/store/budget_store.h"
 #include "platform/store/identity_store.h"
 
 namespace lockstep::server {
 
 struct ServerSetup {
-  controller::Controller& controller;  // these five must outlive the server
+  controller::Controller& controller;  // these six must outlive the server
   insight::Insight& insight;
   const host::Keys& keys;
   const Clock& clock;
   store::IdentityStore& identities;
+  store::BudgetStore& budgets;
   host::Home home;
   std::string version;
   std::string user{};                     // the Unix user whose daemon it is

@@ -82,6 +82,7 @@ class ServerTest : public ::testing::Test {
                                     .keys = *keys_,
                                     .clock = clock_,
                                     .identities = store_,
+                                    .budgets = store_,
                                     .home = home_,
                                     .version = "1.2.3",
                                     .user = "ann",

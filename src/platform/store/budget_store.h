@@ -53,7 +53,7 @@ class BudgetStore {
  public:
   virtual ~BudgetStore() = default;
 
-  // Of the project's accounts, newest first.
+  // The postings of the project's accounts, newest first.
   virtual Result<std::vector<StoredPosting>> list_postings(const PostingFilter& filter) = 0;
   // In the order of their columns.
   virtual Result<std::vector<UsageSum>> usage(const UsageFilter& filter) = 0;

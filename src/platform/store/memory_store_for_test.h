@@ -8,12 +8,13 @@
 #include <string>
 #include <vector>
 
+#include "platform/store/budget_store.h"
 #include "platform/store/identity_store.h"
 #include "platform/store/store.h"
 
 namespace lockstep::store {
 
-class MemoryStore : public Store, public IdentityStore {
+class MemoryStore : public Store, public IdentityStore, public BudgetStore {
  public:
   Result<model::State> load() override {
     model::drop_unstored_orphans(state_);
@@ -72,6 +73,10 @@ class MemoryStore : public Store, public IdentityStore {
       found.resize(static_cast<std::size_t>(filter.limit));
     return found;
   }
+
+  // Budgets have tests of their own on SqlBudgetStore.
+  Result<std::vector<StoredPosting>> list_postings(const PostingFilter&) override { return {{}}; }
+  Result<std::vector<UsageSum>> usage(const UsageFilter&) override { return {{}}; }
 
   // From now on commit() and check_writable() fail with this; nullopt: they work again.
   void fail_with(std::optional<Error> failure) { failure_ = std::move(failure); }

@@ -25,7 +25,7 @@ class BudgetChecker {
   void check_postings(const Commit& commit) const;
   void check_balance(const budget::Budget& budget) const;
   void check_attempt(const Commit& commit, const model::Attempt& attempt) const;
-  // What live attempts of the project hold after the commit.
+  // The sum that live attempts of the project hold after the commit.
   budget::DeviceTime held_by_attempts(const Commit& commit, const std::string& project) const;
 
   SimContext& context_;

@@ -121,7 +121,7 @@ bool PreemptionChecker::has_orphan_on(const model::HostDevices& devices) const {
 
 // A run that moves starts again at once where devices were reserved for it. If that host has been
 // closed since, or an orphan uses the devices, the run waits as others do and may start elsewhere;
-// likewise if that host has left the map.
+// likewise if that host has left the map, or its project's budget has too little.
 void PreemptionChecker::check_next(const Commit& commit, const model::Attempt& ended) {
   const CommitView rows(durable_, commit);
   const model::HostDevices& kept = ended.move_destination.front();
@@ -130,6 +130,7 @@ void PreemptionChecker::check_next(const Commit& commit, const model::Attempt& e
   const model::Node* node = rows.find(model::NodeId{{ended.id.run, ended.id.epoch + 1}, 0});
   const bool there = node && node->host == kept.host && node->devices == kept.devices;
   const bool open = state_of(rows, kept.host) < model::HostState::closed;
+  if (!there && rows.find(ended.id.run)->awaits_budget) return;
   if (open != there)
     context_.report_violation(format("{} {} where it was moved to, on {}, which is {}",
                                      text(ended.id.run), there ? "begins" : "does not begin",

@@ -26,7 +26,7 @@ class RightsChecker {
     std::optional<Time> ends{};
   };
 
-  // What admins did. No role: the user is no member any more.
+  // Admins did this. No role: the user is no member any more.
   void role_given(const std::string& project, const std::string& user,
                   std::optional<identity::Role> role);
   void user_disabled(const std::string& user, bool disabled);

@@ -1,4 +1,4 @@
-// RightsChecker finds a gate that decides wrongly, and runs that nobody was allowed to start.
+// RightsChecker finds a gate that decides wrongly, and runs that no user was allowed to start.
 #include "sim/checks/rights_checker.h"
 
 #include <gmock/gmock.h>

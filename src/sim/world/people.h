@@ -38,7 +38,7 @@ class People {
   // Makes a submission the caller's own, as the daemon does. Code::denied.
   Result<void> admit_submission(const Caller& caller, const std::string& request_id,
                                 model::RunSpec& spec, model::Origin& origin);
-  // Somebody, mostly the run's own user, stops or resumes the run. Code::denied.
+  // A user, mostly the run's own, stops or resumes the run. Code::denied.
   Result<void> admit_control(const model::RunId& run);
 
   RightsChecker& checker() { return checker_; }

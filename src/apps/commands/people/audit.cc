@@ -3,9 +3,9 @@
 #include "apps/cli/exit_codes.h"
 #include "apps/cli/subcommand.h"
 #include "apps/cli/terminal.h"
+#include "apps/cli/time_option.h"
 #include "apps/daemon/own_daemon.h"
 #include "apps/run/run_display.h"
-#include "base/clock.h"
 #include "platform/api/json.h"
 #include "text/display/table.h"
 
@@ -21,15 +21,6 @@ struct AuditFlags {
   bool json = false;
 };
 
-// A time, or a duration that ended now.
-Result<Time> time_option(std::string_view option, const std::string& words) {
-  if (const auto time = parse_time(words)) return *time;
-  if (const auto before = parse_duration(words)) return SystemClock().now() - *before;
-  return Error{Code::invalid, format("{}: '{}' is neither a time such as 2026-11-22T12:00:00Z nor "
-                                     "a duration such as 2h",
-                                     option, words)};
-}
-
 Result<api::AuditQuery> query_of(const AuditFlags& flags) {
   api::AuditQuery query;
   const auto set = [](std::optional<std::string>& field, const std::string& value) {
@@ -38,8 +29,8 @@ Result<api::AuditQuery> query_of(const AuditFlags& flags) {
   set(query.user, flags.user);
   set(query.project, flags.project);
   set(query.action, flags.action);
-  if (!flags.since.empty()) query.since = TRY(time_option("--since", flags.since));
-  if (!flags.until.empty()) query.until = TRY(time_option("--until", flags.until));
+  if (!flags.since.empty()) query.since = TRY(past_time_option("--since", flags.since));
+  if (!flags.until.empty()) query.until = TRY(past_time_option("--until", flags.until));
   if (flags.refused) query.refused = true;
   query.limit = flags.limit;
   return query;

@@ -104,6 +104,9 @@ TEST(Ledger, AMoveKeepsTheEndOfItsGrant) {
   ASSERT_EQ(to.grants.size(), 2U);
   EXPECT_EQ(to.grants.front().left, in_minutes(10));
   EXPECT_EQ(to.grants.back().ends, at(20));
+  const Budget& from = moved.value().budgets.front();
+  ASSERT_EQ(from.grants.size(), 1U);
+  EXPECT_EQ(from.grants.front().granted, in_minutes(90)) << "what moved was not used";
 }
 
 TEST(Ledger, AMoveToTheSameProjectIsRefused) {

@@ -35,7 +35,7 @@ struct Charge {
   }
 };
 
-// What devices of one kind were used for by an attempt, in a part of its time.
+// The use of devices of one kind by an attempt, in a part of its time.
 struct UsagePart {
   std::string run;  // demo/42
   std::int64_t epoch = 0;

@@ -18,7 +18,8 @@ using DeviceTime = Duration;
 inline constexpr DeviceTime kAmountMax = std::chrono::minutes(1'000'000'000);
 inline constexpr int kWeightMax = 10'000;  // percent
 
-// What is used at this rate: the sum of the weights of all devices, in percent. At most kAmountMax.
+// The use at this rate, which is the sum of the weights of all devices, in percent. At most
+// kAmountMax.
 DeviceTime use_of(std::int64_t rate_percent, Duration time);
 
 // "480 device-minutes", with two digits after the point unless they are zero.

@@ -41,17 +41,20 @@ void add_grant(Budget& budget, const Grant& grant) {
   budget.grants.insert(later, grant);
 }
 
-// Takes the amount from what is left of the grants, in the order of `from`, and returns the parts.
-enum class GrantOrder { first_end, last_end };
-std::vector<Grant> take(Budget& budget, DeviceTime amount, GrantOrder order) {
+// Takes the amount from what is left of the grants, and returns the parts. A use takes it from
+// those that end first. An amount that leaves the project comes from those that end last, and does
+// not count as granted any more.
+enum class Taking { used, leaves };
+std::vector<Grant> take(Budget& budget, DeviceTime amount, Taking taking) {
   std::vector<Grant> parts;
   const auto take_from = [&](Grant& grant) {
     const DeviceTime part = std::min(amount, grant.left);
     grant.left -= part;
+    if (taking == Taking::leaves) grant.granted -= part;
     amount -= part;
     if (part > DeviceTime(0)) parts.push_back({grant.ends, part, part});
   };
-  if (order == GrantOrder::first_end)
+  if (taking == Taking::used)
     std::ranges::for_each(budget.grants, take_from);
   else
     std::for_each(budget.grants.rbegin(), budget.grants.rend(), take_from);
@@ -97,7 +100,7 @@ Result<Entry> grant(Budget budget, DeviceTime amount, Time ends, const Signature
 Result<Entry> withdraw(Budget budget, DeviceTime amount, const Signature& signature) {
   if (amount > budget.available) return too_little(budget, amount);
   Entry entry;
-  take(budget, amount, GrantOrder::last_end);
+  take(budget, amount, Taking::leaves);
   post(entry, PostingKind::withdraw, {&budget, Account::available}, {nullptr, Account::bank},
        amount, signature);
   return finished(std::move(entry), {std::move(budget)});
@@ -110,7 +113,7 @@ Result<Entry> move(Budget from, Budget to, DeviceTime amount, const Signature& s
   TRY(check_room(to, amount));
   Entry entry;
   to.limited = true;
-  for (const Grant& part : take(from, amount, GrantOrder::last_end)) add_grant(to, part);
+  for (const Grant& part : take(from, amount, Taking::leaves)) add_grant(to, part);
   post(entry, PostingKind::move, {&from, Account::available}, {&to, Account::available}, amount,
        signature);
   return finished(std::move(entry), {std::move(from), std::move(to)});
@@ -122,7 +125,7 @@ Entry expire(Budget budget, const Signature& signature) {
     if (grant.ends <= signature.time) ended += grant.left;
   const DeviceTime amount = std::min(ended, budget.available);
   Entry entry;
-  take(budget, amount, GrantOrder::first_end);
+  take(budget, amount, Taking::used);
   post(entry, PostingKind::expire, {&budget, Account::available}, {nullptr, Account::bank}, amount,
        signature);
   return finished(std::move(entry), {std::move(budget)});
@@ -145,7 +148,7 @@ Entry settle(Budget budget, DeviceTime held, DeviceTime used, const Signature& s
   post(entry, PostingKind::hold, {&budget, Account::available}, {&budget, Account::held}, beyond,
        signature);
   const DeviceTime charged = std::min(used, held + beyond);
-  take(budget, charged, GrantOrder::first_end);
+  take(budget, charged, Taking::used);
   post(entry, PostingKind::settle, {&budget, Account::held}, {&budget, Account::spent}, charged,
        signature);
   post(entry, PostingKind::release, {&budget, Account::held}, {&budget, Account::available},

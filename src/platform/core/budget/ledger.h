@@ -15,7 +15,7 @@
 
 namespace lockstep::budget {
 
-// What is left of a grant: of the amounts that the project has available and holds.
+// A grant with something left, available or held.
 struct Grant {
   Time ends{};
   DeviceTime granted{};
@@ -62,7 +62,7 @@ constexpr auto enum_names(PostingKind) {
                              {PostingKind::release, "release"}});
 }
 
-// Who makes a posting, when and why.
+// The author, time and reason of a posting.
 struct Signature {
   Time time{};
   std::string by{};       // a user; empty: Lockstep itself

@@ -32,6 +32,15 @@ std::int64_t rate_of(const Draft& draft, const std::string& host, std::size_t de
   return static_cast<std::int64_t>(devices) * weight_of_kind(draft, device_kind_of(draft, host));
 }
 
+// The least of all kinds of devices on the map.
+int least_weight(const Draft& draft) {
+  if (draft.rates.all().empty()) return budget::Rate{}.weight_percent;
+  int least = budget::kWeightMax;
+  for (const map::Host* host : map::hosts(draft.map()))
+    least = std::min(least, weight_of_kind(draft, device_kind_of(draft, host->id)));
+  return least;
+}
+
 int price_percent(const Draft& draft, const model::Run& run) {
   return run.spec.run_class == model::RunClass::preemptible
              ? draft.settings().preemptible_price_percent
@@ -62,7 +71,7 @@ budget::Signature signature_of(const Draft& draft, const model::AttemptId& attem
   return {.time = draft.now(), .attempt = text(attempt)};
 }
 
-// What the attempt used of each kind of devices up to now.
+// Records the use of each kind of devices up to now.
 void record_usage(Draft& draft, const model::Attempt& attempt, Time charged) {
   const model::Run& run = *draft.runs.find(attempt.id.run);
   const budget::Charge& charge = *attempt.charge;
@@ -134,13 +143,29 @@ void apply_entry(Draft& draft, const budget::Entry& entry) {
 
 std::optional<DeviceTime> missing_budget(const Draft& draft, const model::Run& run,
                                          const std::vector<model::HostDevices>& devices) {
+  return AvailableBudgets(draft).take(run, devices);
+}
+
+std::optional<DeviceTime> missing_budget(const Draft& draft, const model::Run& run) {
   const budget::Budget* budget = budget_of(draft, run.id.project);
+  if (!budget) return std::nullopt;
+  const std::int64_t rate = std::int64_t{model::rank_count(run.spec)} * least_weight(draft);
+  const DeviceTime amount = amount_to_hold(draft, run, rate, run.time_used);
+  return budget::can_hold(*budget, amount) ? std::nullopt : std::optional(amount);
+}
+
+std::optional<DeviceTime> AvailableBudgets::take(const model::Run& run,
+                                                 const std::vector<model::HostDevices>& devices) {
+  const budget::Budget* budget = budget_of(draft_, run.id.project);
   if (!budget) return std::nullopt;
   std::int64_t rate = 0;
   for (const model::HostDevices& each : devices)
-    rate += rate_of(draft, each.host, each.devices.size());
-  const DeviceTime amount = amount_to_hold(draft, run, rate, run.time_used);
-  return budget::can_hold(*budget, amount) ? std::nullopt : std::optional(amount);
+    rate += rate_of(draft_, each.host, each.devices.size());
+  const DeviceTime amount = amount_to_hold(draft_, run, rate, run.time_used);
+  DeviceTime& taken = taken_[run.id.project];
+  if (amount > budget->available - taken) return amount;
+  taken += amount;
+  return std::nullopt;
 }
 
 void wait_for_budget(Draft& draft, const model::RunId& id, DeviceTime amount) {

@@ -2,6 +2,8 @@
 // used. docs/design/budgets.md has the rules.
 #pragma once
 
+#include <map>
+#include <string>
 #include <vector>
 
 #include "platform/core/model/host_devices.h"
@@ -16,6 +18,23 @@ std::string device_kind_of(const Draft& draft, const std::string& host);
 // have it; none: it has, or has no budget.
 std::optional<budget::DeviceTime> missing_budget(const Draft& draft, const model::Run& run,
                                                  const std::vector<model::HostDevices>& devices);
+// The same wherever it starts: on the devices of the least weight.
+std::optional<budget::DeviceTime> missing_budget(const Draft& draft, const model::Run& run);
+
+// The available amounts of projects while one decision starts several of their runs.
+class AvailableBudgets {
+ public:
+  explicit AvailableBudgets(const Draft& draft) : draft_(draft) {}
+
+  // Takes what the run must hold there; or returns that, if too little is left.
+  std::optional<budget::DeviceTime> take(const model::Run& run,
+                                         const std::vector<model::HostDevices>& devices);
+
+ private:
+  const Draft& draft_;
+  std::map<std::string, budget::DeviceTime> taken_;  // by project
+};
+
 // The run waits until its project can hold that much.
 void wait_for_budget(Draft& draft, const model::RunId& run, budget::DeviceTime amount);
 // At a tick: the run waits for it no more if the project can hold it now.

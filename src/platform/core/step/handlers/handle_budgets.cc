@@ -57,7 +57,7 @@ Result<void> handle_event(Draft& draft, const model::MoveBudget& event) {
   return {};
 }
 
-// What its runs hold is settled as they end.
+// Its runs settle what they hold as they end.
 Result<void> handle_event(Draft& draft, const model::LiftBudget& event) {
   budget::Budget budget = TRY(require_budget(draft, event.project));
   if (budget.available > budget::DeviceTime(0))

@@ -169,7 +169,7 @@ bool IncrementalScheduler::sync(const Draft& draft) {
     load_rows(draft);
     return true;
   }
-  bool differs = sync_operator_settings(draft);
+  bool differs = sync_operator_settings(draft) || !draft.budgets.changed().empty();
   const auto edited = edited_runs(draft);
   if (edited.empty() && draft.orphans.changed().empty() && draft.given_up.changed().empty())
     return differs;
@@ -273,12 +273,16 @@ void IncrementalScheduler::update(const model::RunId& run, const SchedulerInput&
 
 void IncrementalScheduler::schedule(Draft& draft) {
   scheduled_at_ = draft.now();
+  check_budgets(draft);
   sched::Plan plan = scheduler_->schedule(scheduled_at_);
+  if (exceeds_budgets(draft, plan)) {
+    // Without these runs the plan may differ in everything.
+    reset();
+    load_rows(draft);
+    return schedule(draft);
+  }
   preempt(draft, plan);
-  bool all_started = true;
-  for (sched::Placement& placement : plan.placements)
-    all_started = start(draft, std::move(placement)) && all_started;
-  if (!all_started) return schedule(draft);  // another run may have the devices
+  for (sched::Placement& placement : plan.placements) start(draft, std::move(placement));
   if (reason_updates_ == ReasonUpdates::on_demand) return;
   for (const sched::WaitingRun& waiting : this->waiting())
     if (draft.runs.find(waiting.run)->reason != stored_reason(waiting))  // an edit copies the row
@@ -302,19 +306,42 @@ void IncrementalScheduler::preempt(Draft& draft, sched::Plan& plan) {
   if (!notices.empty()) invalidate_results();
 }
 
-// The scheduler itself counts the devices as allocated to it.
-bool IncrementalScheduler::start(Draft& draft, sched::Placement placement) {
-  const model::RunId run = placement.run;
-  const auto missing = missing_budget(draft, *draft.runs.find(run), placement.devices);
-  if (missing) {
-    wait_for_budget(draft, run, *missing);
-    scheduler_->remove_allocation(run);
-  } else {
-    start_attempt(draft, std::move(placement));
+// A run that its project cannot pay now blocks no other: the scheduler does not have it.
+void IncrementalScheduler::check_budgets(Draft& draft) {
+  for (const auto& [project, budget] : draft.budgets.changed()) {
+    std::vector<std::pair<model::RunId, budget::DeviceTime>> missing;
+    for (auto it = inputs_.lower_bound({project, 0}); it != inputs_.end(); ++it) {
+      if (it->first.project != project) break;
+      if (!std::holds_alternative<sched::PendingRun>(it->second)) continue;
+      if (const auto amount = missing_budget(draft, *draft.runs.find(it->first)))
+        missing.emplace_back(it->first, *amount);
+    }
+    for (const auto& [run, amount] : missing) {
+      wait_for_budget(draft, run, amount);
+      sync(draft, run);
+    }
   }
+}
+
+// True if some run of the plan waits for its budget now: several runs would take the rest of it, or
+// the devices of the placement weigh more than others.
+bool IncrementalScheduler::exceeds_budgets(Draft& draft, const sched::Plan& plan) const {
+  AvailableBudgets available(draft);
+  bool exceeds = false;
+  for (const sched::Placement& placement : plan.placements)
+    if (const auto missing = available.take(*draft.runs.find(placement.run), placement.devices)) {
+      wait_for_budget(draft, placement.run, *missing);
+      exceeds = true;
+    }
+  return exceeds;
+}
+
+// The scheduler itself counts the devices as allocated to it.
+void IncrementalScheduler::start(Draft& draft, sched::Placement placement) {
+  const model::RunId run = placement.run;
+  start_attempt(draft, std::move(placement));
   inputs_[run] = input_of(draft, run);
   invalidate_results();
-  return !missing;
 }
 
 const std::vector<sched::WaitingRun>& IncrementalScheduler::waiting() const {

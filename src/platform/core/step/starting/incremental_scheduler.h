@@ -112,8 +112,9 @@ class IncrementalScheduler {
   bool sync_leftovers(const Draft& draft);
   void update(const model::RunId& run, const SchedulerInput& before, const SchedulerInput& now);
   void preempt(Draft& draft, sched::Plan& plan);
-  // False: its project's budget has too little, and it waits for that.
-  bool start(Draft& draft, sched::Placement placement);
+  void check_budgets(Draft& draft);
+  bool exceeds_budgets(Draft& draft, const sched::Plan& plan) const;
+  void start(Draft& draft, sched::Placement placement);
   void compute_start_times() const;
 
   const sched::SchedulingPolicy policy_;

@@ -77,7 +77,7 @@ bool depends_on(const Draft& draft, const model::RunSpec& spec, const model::Run
 
 void init_preconditions(const Draft& draft, model::Run& run) {
   run.awaits_dependencies = blocking_dependency(draft, run.spec) != nullptr;
-  run.awaits_budget.reset();
+  run.awaits_budget = missing_budget(draft, run);
   if (run.spec.not_before && *run.spec.not_before > draft.now())
     run.not_before = run.spec.not_before;
   set_wait_reason(draft, run);

@@ -1,0 +1,24 @@
+// Budgets and the use of devices as text: tables for people, CSV for other programs.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "platform/api/budget_messages.h"
+
+namespace lockstep::cli {
+
+// A table, or CSV (RFC 4180) with a header.
+enum class TextForm { table, csv };
+
+std::string budgets_text(const api::BudgetList& list);
+std::string forecast_text(const api::BudgetList& list);
+std::string postings_text(const api::PostingList& list, std::string_view project, TextForm form);
+// `columns`: those by which it is divided.
+std::string usage_text(const api::UsageList& list, const std::vector<std::string>& columns,
+                       TextForm form);
+// "480", "0.25"
+std::string minutes_text(double minutes);
+
+}  // namespace lockstep::cli
