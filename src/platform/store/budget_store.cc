@@ -56,10 +56,11 @@ Result<void> add(Database& database, const budget::Posting& posting) {
 
 Result<void> add(Database& database, const budget::UsagePart& part) {
   return database.execute(
-      "insert into usage (run, epoch, project, user, kind, devices, begins, ends, used, charged) "
-      "values (:run, :epoch, :project, :user, :kind, :devices, :begins, :ends, :used, :charged)",
-      part.run, part.epoch, part.project, part.user, part.kind, part.devices, part.from, part.until,
-      part.used.count(), part.charged.count());
+      "insert into usage (run, epoch, project, user, kind, devices, starts, begins, ends, used, "
+      "charged) values (:run, :epoch, :project, :user, :kind, :devices, :starts, :begins, :ends, "
+      ":used, :charged)",
+      part.run, part.epoch, part.project, part.user, part.kind, part.devices, part.starts,
+      part.from, part.until, part.used.count(), part.charged.count());
 }
 
 Result<std::vector<StoredPosting>> SqlBudgetStore::list_postings(const PostingFilter& filter) {
@@ -95,21 +96,21 @@ Result<std::vector<UsageSum>> SqlBudgetStore::usage(const UsageFilter& filter) {
   if (filter.since) add_condition(" and ends >= :since", sql_of(*filter.since));
   if (filter.until) add_condition(" and ends < :until", sql_of(*filter.until));
   const std::string sql = format(
-      "select {} as p, {} as u, {} as m, {} as k, count(distinct run || '.' || epoch), sum(used), "
-      "sum(charged) from usage {} group by p, u, m, k order by p, u, m, k",
+      "select {} as p, {} as u, {} as m, {} as k, count(*), sum(starts), "
+      "sum(used), sum(charged) from usage {} group by p, u, m, k order by p, u, m, k",
       column_of(filter, UsageColumn::project), column_of(filter, UsageColumn::user),
       column_of(filter, UsageColumn::month), column_of(filter, UsageColumn::kind), condition);
   std::vector<UsageSum> sums;
-  TRY(database_.run(sql, values, {text, text, text, text, integer, integer, integer},
+  TRY(database_.run(sql, values, {text, text, text, text, integer, integer, integer, integer},
                     [&](std::vector<SqlValue>& row) -> Result<void> {
                       if (row[4].integer == 0) return {};  // no row at all, without a column
                       sums.push_back({.project = std::move(row[0].text),
                                       .user = std::move(row[1].text),
                                       .month = std::move(row[2].text),
                                       .kind = std::move(row[3].text),
-                                      .attempts = row[4].integer,
-                                      .used = DeviceTime(row[5].integer),
-                                      .charged = DeviceTime(row[6].integer)});
+                                      .attempts = row[5].integer,
+                                      .used = DeviceTime(row[6].integer),
+                                      .charged = DeviceTime(row[7].integer)});
                       return {};
                     }));
   return sums;

@@ -41,7 +41,7 @@ struct UsageFilter {
 };
 // Empty columns are not divided by.
 struct UsageSum {
-  std::string project, user, month, kind;
+  std::string project{}, user{}, month{}, kind{};
   std::int64_t attempts = 0;
   budget::DeviceTime used{};
   budget::DeviceTime charged{};

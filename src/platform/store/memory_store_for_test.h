@@ -75,8 +75,12 @@ class MemoryStore : public Store, public IdentityStore, public BudgetStore {
   }
 
   // Budgets have tests of their own on SqlBudgetStore.
-  Result<std::vector<StoredPosting>> list_postings(const PostingFilter&) override { return {{}}; }
-  Result<std::vector<UsageSum>> usage(const UsageFilter&) override { return {{}}; }
+  Result<std::vector<StoredPosting>> list_postings(const PostingFilter&) override {
+    return std::vector<StoredPosting>();
+  }
+  Result<std::vector<UsageSum>> usage(const UsageFilter&) override {
+    return std::vector<UsageSum>();
+  }
 
   // From now on commit() and check_writable() fail with this; nullopt: they work again.
   void fail_with(std::optional<Error> failure) { failure_ = std::move(failure); }

@@ -445,11 +445,11 @@ constexpr std::string_view kBudgets[] = {
       id integer primary key autoincrement,
       run text not null, epoch integer not null,
       project text not null, user text not null, kind text not null,
-      devices integer not null,
+      devices integer not null, starts integer not null,
       begins integer not null, ends integer not null,
       used integer not null, charged integer not null
     ) strict)",
-    "create index usage_by_end on usage (ends)",
+    "create index usage_by_end on usage (ends, project, user, kind, starts, used, charged)",
     R"(create trigger postings_stay before update on postings
       begin select raise(abort, 'postings are never changed'); end)",
     R"(create trigger postings_are_kept before delete on postings

@@ -173,6 +173,9 @@ void expect_same(const model::State& a, const model::State& b) {
   EXPECT_EQ(a.requests, b.requests);
   EXPECT_EQ(a.hosts, b.hosts);
   EXPECT_EQ(a.limits, b.limits);
+  EXPECT_EQ(a.budgets, b.budgets);
+  EXPECT_EQ(a.rates, b.rates);
+  EXPECT_EQ(a.grant_ends, b.grant_ends);
   EXPECT_EQ(a.given_up, b.given_up);
   EXPECT_EQ(a.measured, b.measured);
   EXPECT_EQ(a.store, b.store);

@@ -43,6 +43,7 @@ struct UsagePart {
   std::string user;
   std::string kind;  // of the devices
   int devices = 0;
+  int starts = 0;  // 1 in the first part of an attempt, so that a sum counts attempts
   Time from{};
   Time until{};
   DeviceTime used{};     // weighted

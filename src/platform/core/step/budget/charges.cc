@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "base/format.h"
 #include "map/query.h"
@@ -78,6 +79,7 @@ void record_usage(Draft& draft, const model::Attempt& attempt, Time charged) {
   std::map<std::string, int> devices;
   for (const model::Node* node : draft.nodes_of(attempt.id))
     devices[device_kind_of(draft, node->host)] += static_cast<int>(node->devices.size());
+  int starts = charge.from == attempt.created ? 1 : 0;
   for (const auto& [kind, count] : devices) {
     const std::int64_t rate = std::int64_t{count} * weight_of_kind(draft, kind);
     draft.add_record(budget::UsagePart{
@@ -87,6 +89,7 @@ void record_usage(Draft& draft, const model::Attempt& attempt, Time charged) {
         .user = run.origin.user,
         .kind = kind,
         .devices = count,
+        .starts = std::exchange(starts, 0),
         .from = charge.from,
         .until = draft.now(),
         .used = budget::use_of(rate, draft.now() - charge.from),
