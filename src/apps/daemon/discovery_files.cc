@@ -44,7 +44,8 @@ Result<DiscoveryFiles> DiscoveryFiles::write(const host::Home& home, const Serve
                                            {home.daemon_file(), host::daemon_file_text(file)}});
   made.url_ = file.url;
   made.network_url_ = file.network_url;
-  for (const auto& [path, content] : made.files_) TRY(write_file(path, content));
+  for (const auto& [path, content] : made.files_)
+    TRY(write_file(path, content, made.mode_of(path)));
   if (auto written = host::write_pointer(home, file); !written)
     LS_LOG(warning, "other machines cannot find the daemon: {}", written.error().message);
   LS_LOG(info, "serving {} at {}{}", home.folder.string(), host::without_fingerprint(file.url),
@@ -75,13 +76,18 @@ void DiscoveryFiles::restore() {
   for (const auto& [path, content] : files_) {
     const auto found = read_file(path);
     if (found && *found == content) continue;
-    const auto written = write_file(path, content);
+    const auto written = write_file(path, content, mode_of(path));
     if (written)
       LS_LOG(warning, "{} was removed or changed; it is made again", path.string());
     else if (!warned_)
       LS_LOG(warning, "{} was removed or changed: {}", path.string(), written.error().message);
     warned_ = !written;
   }
+}
+
+// Agents of other users read the daemon file, which has no secret.
+unsigned DiscoveryFiles::mode_of(const std::filesystem::path& path) const {
+  return path == daemon_file_ ? 0644 : 0600;
 }
 
 void DiscoveryFiles::remove() const { ::unlink(daemon_file_.c_str()); }

@@ -41,6 +41,8 @@ class DiscoveryFiles {
                  std::vector<std::pair<std::filesystem::path, std::string>> files)
       : daemon_file_(std::move(daemon_file)), files_(std::move(files)) {}
 
+  unsigned mode_of(const std::filesystem::path& path) const;
+
   std::filesystem::path daemon_file_;
   std::string url_, network_url_;
   std::vector<std::pair<std::filesystem::path, std::string>> files_;  // with their content

@@ -19,6 +19,7 @@
 #include "apps/daemon/k8s_cluster.h"
 #include "apps/daemon/oidc_config.h"
 #include "apps/daemon/remembered_map.h"
+#include "apps/daemon/unix_users.h"
 #include "apps/run/origin.h"
 #include "base/clock.h"
 #include "base/format.h"
@@ -43,7 +44,6 @@
 #include "platform/host/log_rotation.h"
 #include "platform/host/server_certificate.h"
 #include "platform/host/shared_folder.h"
-#include "platform/host_service/allowed_users.h"
 #include "platform/insight/insight.h"
 #include "platform/server/certificate_renewal.h"
 #include "platform/server/janitor/janitor.h"
@@ -128,8 +128,9 @@ Result<DaemonContext> open_context(const host::Home& home, const ServeConfig& se
   ::unlink(home.daemon_file().c_str());  // of a killed daemon; its process id may be in use again
   host::Keys keys = TRY(host::Keys::open(home.folder));
   map::ClusterMap map = uses_this_machine(served) ? TRY(cluster_map(served)) : map::ClusterMap();
-  std::unique_ptr<engine::LocalEngine> engine =
-      TRY(engine::LocalEngine::open(TRY(engine::AgentProgram::own()), home.folder));
+  if (uses_this_machine(served)) TRY(check_users_reach(home));
+  std::unique_ptr<engine::LocalEngine> engine = TRY(
+      engine::LocalEngine::open(TRY(engine::AgentProgram::own()), home.folder, local_accounts()));
   return DaemonContext{.database = std::move(database),
                        .keys = std::move(keys),
                        .map = std::move(map),
@@ -137,14 +138,6 @@ Result<DaemonContext> open_context(const host::Home& home, const ServeConfig& se
                        .history = store::HistoryFile(home.stores_file()),
                        .home_place = identity,
                        .node_home = home.folder};
-}
-
-// As root: only accounts that this machine's own file allows.
-engine::AccountOf slurm_accounts() {
-  if (::geteuid() != 0) return {};
-  return [](const host::LaunchSpec& launch) {
-    return host_service::allowed_account(launch.user, host_service::kUsersFile);
-  };
 }
 
 Result<void> open_slurm(DaemonContext& ground, const host::Home& home, const ServeConfig& served) {
@@ -168,8 +161,8 @@ Result<void> open_slurm(DaemonContext& ground, const host::Home& home, const Ser
                                  .home = ground.node_home});
   // Then all folders of nodes are in the shared one.
   if (uses_this_machine(served))
-    ground.local_engine = TRY(engine::LocalEngine::open(TRY(engine::AgentProgram::own()),
-                                                        home.folder, {}, ground.node_home));
+    ground.local_engine = TRY(engine::LocalEngine::open(
+        TRY(engine::AgentProgram::own()), home.folder, local_accounts(), ground.node_home));
   return {};
 }
 

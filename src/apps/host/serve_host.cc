@@ -1,4 +1,7 @@
 #include <cstdlib>
+#include <optional>
+#include <set>
+#include <string>
 #include <thread>
 
 #include <grp.h>
@@ -47,16 +50,18 @@ engine::AccountOf account_policy(const std::filesystem::path& folder) {
   if (::geteuid() != 0) return {};
   ::chmod(folder.parent_path().c_str(), 0711);
   ::setgroups(0, nullptr);  // so that work as the owner of a file has no group of root
-  return [](const host::LaunchSpec& launch) {
-    return host_service::allowed_account(launch.user, host_service::kUsersFile);
+  return [](const host::LaunchSpec& launch) -> Result<std::optional<Account>> {
+    return std::optional(TRY(host_service::allowed_account(launch.user, host_service::kUsersFile)));
   };
 }
 
 host_service::InventorySources service_sources(const std::filesystem::path& folder) {
   auto sources = own_inventory_sources(folder);
-  if (::geteuid() == 0)
-    sources.users =
-        host_service::allowed_users(host_service::kUsersFile).value_or(std::vector<std::string>());
+  if (::geteuid() != 0) return sources;
+  std::set<std::string> accounts;
+  if (const auto users = host_service::allowed_users(host_service::kUsersFile))
+    for (const auto& [user, account] : *users) accounts.insert(account);
+  sources.users.assign(accounts.begin(), accounts.end());
   return sources;
 }
 

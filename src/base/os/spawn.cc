@@ -24,7 +24,7 @@
 namespace lockstep {
 namespace {
 
-enum class SpawnStep : int { container, folder, files, processors, account, fork, program };
+enum class SpawnStep : int { cgroup, container, folder, files, processors, account, fork, program };
 struct Failure {
   SpawnStep stage;
   int error;
@@ -108,6 +108,7 @@ struct Layout {
   Namespaces namespaces;
   std::optional<cpu_set_t> processors;
   std::optional<Account> account;
+  std::vector<std::string> cgroups;
   pid_t parent = ::getpid();
 };
 
@@ -120,6 +121,7 @@ Result<Layout> prepare_child(const ProcessSpec& program, int failure) {
     layout.programs = {TRY(path_of(program)).string()};
   layout.folder = program.folder.string();
   layout.account = program.account;
+  for (const std::filesystem::path& file : program.cgroups) layout.cgroups.push_back(file.string());
   layout.command = program.command;
   for (const auto& [name, value] : program.environment)
     layout.environment.push_back(name + "=" + value);
@@ -161,6 +163,15 @@ void become(const Layout& layout) {
     exit_with_failure(layout, SpawnStep::account);
 }
 
+// "0" is the process that writes.
+void join_cgroups(const Layout& layout) {
+  for (const std::string& procs : layout.cgroups) {
+    const int file = ::open(procs.c_str(), O_WRONLY | O_CLOEXEC);
+    if (file < 0 || ::write(file, "0", 1) != 1) exit_with_failure(layout, SpawnStep::cgroup);
+    ::close(file);
+  }
+}
+
 // The user namespace first: it has the right to join the other.
 void join_container(const Layout& layout) {
   const auto& [user, mounts] = layout.namespaces;
@@ -177,6 +188,7 @@ void join_container(const Layout& layout) {
   if (layout.processors &&
       ::sched_setaffinity(0, sizeof *layout.processors, &*layout.processors) != 0)
     exit_with_failure(layout, SpawnStep::processors);
+  join_cgroups(layout);
   if (layout.account) become(layout);
   if (::chdir(layout.folder.c_str()) != 0) exit_with_failure(layout, SpawnStep::folder);
   ::close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);  // libraries' files may lack the flag
@@ -226,6 +238,8 @@ Error explain(const Layout& layout, const Failure& failure) {
       "starting " + (is_in_container ? layout.command.front() : layout.programs.front());
   if (failure.stage == SpawnStep::container)
     return os_error(what + ": entering the container", failure.error);
+  if (failure.stage == SpawnStep::cgroup)
+    return os_error(what + ": joining its control group", failure.error);
   if (failure.stage == SpawnStep::folder)
     return os_error("entering the working folder " + layout.folder, failure.error);
   if (failure.stage == SpawnStep::account)

@@ -34,6 +34,8 @@ struct ProcessSpec {
   // The processors for it, numbered as in sched_setaffinity; empty: those of its parent.
   std::vector<int> processors{};
   std::optional<Account> account{};  // it runs as this one; only root may start it so
+  // Files cgroup.procs of the control groups that it joins, before it becomes the account.
+  std::vector<std::filesystem::path> cgroups{};
   // A process of the container whose files the program sees; the folder, the file and the PATH are
   // looked up there. 0: the files of its parent.
   pid_t container = 0;

@@ -133,6 +133,8 @@ AgentLoop::AgentLoop(const host::LaunchSpec& launch, const model::NodeId& node,
                       std::visit([&](auto& each) { handle_report(local_rank, std::move(each)); },
                                  any);
                     }}),
+      memory_kills_(MemoryKills::of_own_cgroup(launch.attempt ? launch.attempt->spec.needs.memory
+                                                              : Bytes(0))),
       state_(settings_of(launch, node, clock_)),
       shares_signals_(is_slurm_step(own_environment())) {}
 
@@ -270,9 +272,11 @@ void AgentLoop::collect_ended_ranks() {
   // Signals of these may have been read meanwhile.
   std::ranges::move(processes_.reap(), std::back_inserter(ends));
   const bool out_of_memory = memory_kills_.increased();
-  for (RankEnd& end : ends)
+  for (RankEnd& end : ends) {
     end.out_of_memory =
         out_of_memory && end.state == model::RankState::killed && end.code == SIGKILL;
+    if (end.out_of_memory) end.memory_limit = memory_kills_.node_limit();
+  }
   handle(RanksEnded{std::move(ends)});
 }
 

@@ -94,7 +94,7 @@ class AgentLoop {
   std::unique_ptr<HeartbeatSender> heartbeat_sender_;
   std::optional<StragglerWatch> stragglers_;  // while ranks run, on node 0
   FailureNotifier failure_notifier_;
-  MemoryKills memory_kills_ = MemoryKills::of_own_cgroup();
+  MemoryKills memory_kills_;
   AgentState state_;
   Deadline next_log_check_ = Deadline::after(Duration(0));  // of the log's size
   // Slurm ends a step by a signal to each of its processes, the agent too.

@@ -16,6 +16,9 @@ Json heartbeat_json(const Heartbeat& heartbeat, int version) {
   for (const std::string_view name : kUnknownToVersion1) json.erase(std::string(name));
   if (heartbeat.stop_reason == model::StopReason::no_environment)
     json["stop_reason"] = name_of(model::StopReason::none);
+  for (std::size_t i = 0; i < heartbeat.ranks.size(); ++i)
+    if (heartbeat.ranks[i].fault == report::Fault::out_of_memory)
+      json["ranks"][i]["fault"] = name_of(report::Fault::none);
   return json;
 }
 

@@ -18,7 +18,8 @@ constexpr std::size_t kSocketPathMax = 107;  // sun_path of sockaddr_un has 108 
 constexpr std::size_t kDigestDigits = 16;
 constexpr int kLongestRank = 2'000'000'000;
 
-std::vector<std::string> bases() {
+std::vector<std::string> bases(uid_t owner) {
+  if (owner != ::geteuid()) return {format("/run/user/{}", owner), "/tmp"};
   const char* runtime = std::getenv("XDG_RUNTIME_DIR");
   if (runtime && *runtime == '/') return {runtime, "/tmp"};
   return {"/tmp"};
@@ -60,11 +61,16 @@ fs::path NodeFiles::delivered_trace(int rank) const {
   return delivered_traces() / format("rank-{}.gz", rank);
 }
 
-std::vector<fs::path> socket_folders(std::string_view token) {
+uid_t owner_of(const fs::path& node_folder) {
+  struct stat info{};
+  return ::lstat(node_folder.c_str(), &info) == 0 ? info.st_uid : ::geteuid();
+}
+
+std::vector<fs::path> socket_folders(std::string_view token, uid_t owner) {
   const std::string name =
-      format("lockstep-{}-{}", ::geteuid(), net::sha256_hex(token).substr(0, kDigestDigits));
+      format("lockstep-{}-{}", owner, net::sha256_hex(token).substr(0, kDigestDigits));
   std::vector<fs::path> folders;
-  for (const std::string& base : bases()) {
+  for (const std::string& base : bases(owner)) {
     fs::path folder = fs::path(base) / name;
     if (report_socket(folder, kLongestRank).native().size() <= kSocketPathMax)
       folders.push_back(std::move(folder));

@@ -8,6 +8,9 @@
 #include <string_view>
 #include <vector>
 
+#include <sys/types.h>
+#include <unistd.h>
+
 #include "base/os/account.h"
 #include "platform/core/model/ids.h"
 
@@ -65,11 +68,15 @@ class OwnersAccess {
   std::optional<FileAccessAs> access_;
 };
 
-// Possible folders for the sockets of the node with this token, best first: in $XDG_RUNTIME_DIR if
-// that is short enough for a socket's path (107 bytes), and in /tmp. The agent creates the first
-// possible one, private to its user (0700); the cleanup checks all. The name is a digest of the
-// token, so it need not be stored.
-std::vector<std::filesystem::path> socket_folders(std::string_view token);
+// The user of the node's folder; this process's if there is no such folder.
+uid_t owner_of(const std::filesystem::path& node_folder);
+
+// Possible folders for the sockets of a node of `owner` with this token, best first: in its
+// XDG_RUNTIME_DIR if that is short enough for a socket's path (107 bytes), and in /tmp. The agent
+// creates the first possible one, private to its user (0700); the cleanup checks all. The name is a
+// digest of the token, so it need not be stored.
+std::vector<std::filesystem::path> socket_folders(std::string_view token,
+                                                  uid_t owner = ::geteuid());
 // In such a folder.
 std::filesystem::path report_socket(const std::filesystem::path& folder, int rank);
 

@@ -41,9 +41,23 @@ bool is_rank_log(const fs::path& file) {
   return name.starts_with("rank-") && (name.ends_with(".log") || name.ends_with(".log.1"));
 }
 
+// The files that the owner of the node's folder may remove; the folder is not one of them.
+Result<void> remove_logs(const NodeFiles& files) {
+  const OwnersAccess as_owner(files.folder);
+  for (const fs::path& file : TRY(files_in(files.folder)))
+    if (is_rank_log(file)) TRY(remove_file(file));
+  TRY(remove_file(files.agent_log()));
+  TRY(remove_file(rotated_log(files.agent_log())));
+  TRY(remove_file(files.lock()));
+  for (const fs::path& folder : {files.flight(), files.profile(), files.delivered_traces()})
+    TRY(remove_folder_of_files(folder));
+  return remove_file(files.delivered_flight());
+}
+
 }  // namespace
 
 Result<void> sweep_leftovers(const NodeFiles& files, std::span<const fs::path> socket_folders) {
+  const OwnersAccess as_owner(files.folder);
   TRY(remove_file(files.spool()));
   TRY(remove_file(files.secret()));
   for (const fs::path& file : TRY(files_in(files.folder)))
@@ -54,14 +68,7 @@ Result<void> sweep_leftovers(const NodeFiles& files, std::span<const fs::path> s
 }
 
 Result<void> sweep_logs(const NodeFiles& files) {
-  for (const fs::path& file : TRY(files_in(files.folder)))
-    if (is_rank_log(file)) TRY(remove_file(file));
-  TRY(remove_file(files.agent_log()));
-  TRY(remove_file(rotated_log(files.agent_log())));
-  TRY(remove_file(files.lock()));
-  for (const fs::path& folder : {files.flight(), files.profile(), files.delivered_traces()})
-    TRY(remove_folder_of_files(folder));
-  TRY(remove_file(files.delivered_flight()));
+  TRY(remove_logs(files));
   ::rmdir(files.folder.c_str());  // unless other files are there
   ::rmdir(files.folder.parent_path().c_str());
   return {};

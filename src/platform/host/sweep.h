@@ -1,6 +1,6 @@
 // Sweep: removes files of an ended node. Each function may be repeated after an interruption at any
 // point; missing files are no error. No other files in the node's folder, and no checkpoints, are
-// touched.
+// touched. The rights are those of the folder's owner, since a user may put links there.
 #pragma once
 
 #include <span>

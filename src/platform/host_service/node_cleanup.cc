@@ -115,7 +115,8 @@ Result<void> NodeCleanup::clean_up(const model::NodeName& node) {
   std::error_code none;
   if (const auto size = fs::file_size(files.spool(), none); !none && size > 0)
     TRY(deliver_spool(node, files.spool()));
-  return host::sweep_leftovers(files, host::socket_folders(setup_.token_of(node)));
+  return host::sweep_leftovers(
+      files, host::socket_folders(setup_.token_of(node), host::owner_of(files.folder)));
 }
 
 Result<void> NodeCleanup::deliver_spool(const model::NodeName& node, const fs::path& spool) {
@@ -159,11 +160,8 @@ Result<void> NodeCleanup::remove(const api::RunFolder& folder) {
     if (present_.contains(node) ||
         is_there(host::NodeFiles{host::node_folder(setup_.home, node)}.launch_file()))
       return {};
-  for (const model::NodeName& node : nodes) {
-    const host::NodeFiles files{host::node_folder(setup_.home, node)};
-    const host::OwnersAccess as_owner(files.folder);
-    TRY(host::sweep_logs(files));
-  }
+  for (const model::NodeName& node : nodes)
+    TRY(host::sweep_logs({host::node_folder(setup_.home, node)}));
   if (folder.kept != api::KeptFiles::none) return {};
   std::error_code failed;
   fs::remove_all(run.folder, failed);

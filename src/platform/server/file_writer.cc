@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "base/os/files.h"
+#include "platform/host/node_files.h"
 
 namespace lockstep::server {
 namespace {
@@ -68,6 +69,7 @@ std::optional<std::filesystem::path> FileWriter::next_file() {
 // A content that replaces this one meanwhile is in the queue again.
 void FileWriter::write_one(const std::filesystem::path& file) {
   const std::string content = waiting(file).value_or("");
+  const host::OwnersAccess as_owner(file.parent_path());  // of a node: its user may put links there
   auto written = make_folders(file.parent_path());
   if (written) written = write_file(file, content);
   if (!written) LS_LOG(warning, "writing {}: {}", file.string(), written.error().message);

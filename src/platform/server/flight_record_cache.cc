@@ -77,6 +77,7 @@ Result<api::FlightView> FlightRecordCache::view(const model::Node& node, Time as
                        .records = {}};
   const auto file = files_of(node.id).delivered_flight();
   const auto waiting = writer_.waiting(file);
+  const host::OwnersAccess as_owner(file.parent_path());
   const auto words = waiting ? Result<std::string>(*waiting) : read_file(file, kDeliveryFileMax);
   if (!words && words.error().code == Code::not_found) return view;
   if (!words) return words.error();
@@ -93,6 +94,7 @@ host::NodeFiles FlightRecordCache::files_of(const model::NodeId& node) const {
 }
 
 bool FlightRecordCache::has_local_records(const model::NodeId& node) const {
+  const host::OwnersAccess as_owner(files_of(node).folder);
   const auto files = list_folder(files_of(node).flight());
   return files && !files->empty();
 }

@@ -90,7 +90,9 @@ Result<api::TracePart> ProfileRequests::part(const model::RunId& run,
   const auto trace = request.traces.find(query.rank);
   if (trace == request.traces.end() || trace->second.view.state != api::TraceState::done)
     return Error{Code::not_found, format("there is no trace of rank {} yet", query.rank)};
-  const Fd file = TRY(open_file(file_of(request, trace->second.view), O_RDONLY));
+  const auto path = file_of(request, trace->second.view);
+  const host::OwnersAccess as_owner(path.parent_path().parent_path());
+  const Fd file = TRY(open_file(path, O_RDONLY));
   std::vector<std::byte> bytes(static_cast<std::size_t>(kPartBytes));
   const ssize_t size = ::pread(file.get(), bytes.data(), bytes.size(), query.offset);
   if (size < 0) return os_error("reading a trace", errno);
@@ -166,6 +168,7 @@ Result<std::int64_t> ProfileRequests::write_part(const Request& request,
     return Error{Code::exhausted, format("it is larger than {} MiB: record fewer --steps",
                                          api::kTraceBytesMax >> 20)};
   const auto path = file_of(request, trace);
+  const host::OwnersAccess as_owner(path.parent_path().parent_path());
   TRY(make_folders(path.parent_path()));
   const int how = trace.bytes == 0 ? O_TRUNC : O_APPEND;
   const Fd file = TRY(open_file(path, O_WRONLY | O_CREAT | how));

@@ -12,13 +12,15 @@ enum class Fault {
   timed_out,        // a collective waited for another rank longer than its timeout
   superseded,       // a newer attempt or another run writes the checkpoints now
   refused,          // another run has written its checkpoints there already
+  out_of_memory,    // its node has used more than its limit; the agent reports it for the rank
 };
 constexpr auto enum_names(Fault) {
   return names<Fault>({{Fault::none, "none"},
                        {Fault::connection_lost, "connection_lost"},
                        {Fault::timed_out, "timed_out"},
                        {Fault::superseded, "superseded"},
-                       {Fault::refused, "refused"}});
+                       {Fault::refused, "refused"},
+                       {Fault::out_of_memory, "out_of_memory"}});
 }
 
 }  // namespace lockstep::report

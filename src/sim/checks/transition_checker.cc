@@ -22,7 +22,11 @@ bool cause_may_change(model::Cause cause, model::Cause to) {
   if (model::is_preemption(cause)) return to == model::Cause::ok;
   if (cause == model::Cause::launch_failed) return to == model::Cause::timeout;
   return cause == model::Cause::user_exit || cause == model::Cause::rank_lost ||
-         cause == model::Cause::hung;
+         cause == model::Cause::oom || cause == model::Cause::hung;
+}
+
+bool is_by_program(model::Cause cause) {
+  return cause == model::Cause::user_exit || cause == model::Cause::oom;
 }
 
 template <class CommitView, class Id>
@@ -302,9 +306,9 @@ void TransitionChecker::check_retries(const model::Run& before, const model::Run
                                       const model::Attempt* ended) {
   const bool retried =
       ended && !model::is_final(after.state) && !model::is_preemption(ended->cause);
-  const int exits = retried && ended->cause == model::Cause::user_exit ? 1 : 0;
-  const bool lost =
-      ended && ended->cause != model::Cause::user_exit && !model::is_preemption(ended->cause);
+  const bool failed = ended && is_by_program(ended->cause);
+  const int exits = retried && failed ? 1 : 0;
+  const bool lost = ended && !failed && !model::is_preemption(ended->cause);
   const int losses =
       (lost && retried && made_progress(*ended) ? 0 : before.losses) + (lost && retried ? 1 : 0);
   if (after.user_exits != before.user_exits + exits || after.losses != losses)
@@ -318,11 +322,11 @@ void TransitionChecker::check_retries(const model::Run& before, const model::Run
 void TransitionChecker::check_end(const Commit& commit, const model::Run& run,
                                   const model::Attempt* ended) {
   const model::Cause cause = ended ? ended->cause : model::Cause::cancelled;
-  const bool exited = cause == model::Cause::user_exit;
-  const bool spent = exited ? run.user_exits == run.spec.retries
-                            : run.losses == run.spec.rank_loss_retries ||
-                                  (cause == model::Cause::rank_lost && !made_progress(*ended) &&
-                                   crashed_again(commit, *ended));
+  const bool spent = is_by_program(cause)
+                         ? run.user_exits == run.spec.retries
+                         : run.losses == run.spec.rank_loss_retries ||
+                               (cause == model::Cause::rank_lost && !made_progress(*ended) &&
+                                crashed_again(commit, *ended));
   const auto gave_up = [&] {
     return !ended && failed_predecessor(CommitView(durable_, commit), run);
   };

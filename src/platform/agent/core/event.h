@@ -45,6 +45,7 @@ struct RankEnd {
   model::RankState state = model::RankState::exited;
   int code = 0;                // exit code, or the signal's number when killed
   bool out_of_memory = false;  // the kernel has ended a process of the node for that meanwhile
+  Bytes memory_limit{};        // then: that of the node; zero: it has none
 };
 // All ends that the shell found at one moment. Everything that these ranks reported before comes
 // first.

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <chrono>
 
+#include "base/format.h"
+
 namespace lockstep::agent {
 namespace {
 
@@ -17,6 +19,16 @@ void reset_fault(model::Rank& rank) {
   rank.fault = report::Fault::none;
   rank.fault_rank = -1;
   rank.fault_text.clear();
+}
+
+// Only a node with a limit is to blame: without one, other programs may have filled the memory.
+void record_out_of_memory(model::Rank& rank, Bytes limit) {
+  reset_fault(rank);
+  rank.fault_text = kOutOfMemory;
+  if (limit == Bytes(0)) return;
+  rank.fault = report::Fault::out_of_memory;
+  rank.fault_text =
+      format("the node used more than its {} of memory; ask for more with --memory", text(limit));
 }
 
 }  // namespace
@@ -44,10 +56,7 @@ void RankRecords::record_end(const RankEnd& end, Duration moment) {
     reset_fault(*rank);
   rank->state = end.state;
   rank->code = end.code;
-  if (end.out_of_memory && !signalled_) {
-    reset_fault(*rank);
-    rank->fault_text = kOutOfMemory;
-  }
+  if (end.out_of_memory && !signalled_) record_out_of_memory(*rank, end.memory_limit);
   rank->signalled_by_agent = signalled_;
   rank->ended = zero_ + moment;
   progress_watch_.remove_rank(rank->local_rank);

@@ -346,6 +346,14 @@ TEST_F(AgentStep, ARankThatTheKernelEndedForMemorySaysSo) {
   EXPECT_EQ(rank(0).fault_text, "");
 }
 
+TEST_F(AgentStep, ARankThatUsedMoreThanTheMemoryOfTheNodeReportsTheLimit) {
+  start();
+  handle(RanksEnded{{{1, RankState::killed, SIGKILL, /*out_of_memory=*/true, 2_GiB}}});
+  EXPECT_EQ(rank(1).fault, report::Fault::out_of_memory);
+  EXPECT_EQ(rank(1).fault_text,
+            "the node used more than its 2 GiB of memory; ask for more with --memory");
+}
+
 TEST_F(AgentStep, ARankThatEndsWellIsNotLogged) {
   start();
   handle(RanksEnded{{{0, RankState::exited, 0}, {1, RankState::exited, 0}}});

@@ -3,30 +3,29 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
-#include <string_view>
+
+#include "base/os/cgroup.h"
+#include "base/units.h"
 
 namespace lockstep::agent {
 
-// The file with the counter of a cgroup: its line "oom_kill N". `cgroups`: the text of
-// /proc/self/cgroup; `root`: /sys/fs/cgroup. Empty: there is none.
-std::filesystem::path memory_kill_counter(std::string_view cgroups,
-                                          const std::filesystem::path& root);
-
 class MemoryKills {
  public:
-  // Those in the cgroup of this process, in which its ranks start too.
-  static MemoryKills of_own_cgroup();
-  explicit MemoryKills(std::filesystem::path counter);
+  // Those in the cgroup of this process, in which its ranks start too. `stated`: the memory that
+  // the run asks for each node; zero: nothing.
+  static MemoryKills of_own_cgroup(Bytes stated);
+  MemoryKills(MemoryGroup group, Bytes stated);
 
   // True if there were some since the last call, or since the construction.
   bool increased();
+  // The stated memory, if the cgroup limits the node to it. Zero: other programs may have filled
+  // the memory.
+  Bytes node_limit() const;
 
  private:
-  std::int64_t count() const;
-
-  std::filesystem::path counter_;  // empty: unknown
-  std::int64_t last_ = 0;
+  MemoryGroup group_;
+  Bytes stated_;
+  std::int64_t last_;
 };
 
 }  // namespace lockstep::agent

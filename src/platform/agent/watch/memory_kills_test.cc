@@ -17,40 +17,35 @@ class MemoryKillsTest : public testing::Test {
   const TemporaryFolder root_;
 };
 
-TEST_F(MemoryKillsTest, TheCounterIsThatOfTheOwnCgroupOfEitherVersion) {
-  write("slurm/job_1/memory.events", "");
-  EXPECT_EQ(memory_kill_counter("0::/slurm/job_1\n", root_.path()),
-            root_ / "slurm/job_1/memory.events");
-  write("memory/slurm/memory.oom_control", "");
-  EXPECT_EQ(memory_kill_counter("8:pids:/\n4:memory:/slurm\n0::/\n", root_.path()),
-            root_ / "memory/slurm/memory.oom_control");
-}
-
-TEST_F(MemoryKillsTest, AContainerSeesItsCgroupAsTheRoot) {
-  write("memory.events", "");
-  EXPECT_EQ(memory_kill_counter("0::/kubepods/pod-1\n", root_.path()), root_ / "memory.events");
-  EXPECT_EQ(memory_kill_counter("", root_.path()), "");
-  EXPECT_EQ(memory_kill_counter("3:cpu:/\n", root_.path()), "");
-}
-
 TEST_F(MemoryKillsTest, TheyIncreaseWithTheCounter) {
   write("memory.events", "low 0\noom 1\noom_kill 1\n");
-  MemoryKills kills(root_ / "memory.events");
+  MemoryKills kills({.kill_counter = root_ / "memory.events"}, Bytes(0));
   EXPECT_FALSE(kills.increased());
   write("memory.events", "low 0\noom 2\noom_kill 2\noom_group_kill 0\n");
   EXPECT_TRUE(kills.increased());
   EXPECT_FALSE(kills.increased());
   write("memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 3\n");
-  MemoryKills old_version(root_ / "memory.oom_control");
+  MemoryKills old_version({.kill_counter = root_ / "memory.oom_control"}, Bytes(0));
   write("memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 4\n");
   EXPECT_TRUE(old_version.increased());
 }
 
 TEST_F(MemoryKillsTest, WithoutACounterThereAreNone) {
-  MemoryKills kills("");
+  MemoryKills kills({}, Bytes(0));
   EXPECT_FALSE(kills.increased());
-  MemoryKills missing(root_ / "missing");
+  MemoryKills missing({.kill_counter = root_ / "missing"}, Bytes(0));
   EXPECT_FALSE(missing.increased());
+}
+
+TEST_F(MemoryKillsTest, TheNodeHasALimitIfTheCgroupEnforcesWhatTheRunStates) {
+  const auto limit = [](Bytes of_group, Bytes stated) {
+    return MemoryKills({.kill_counter = {}, .limit = of_group}, stated).node_limit();
+  };
+  EXPECT_EQ(limit(2_GiB, 2_GiB), 2_GiB);
+  EXPECT_EQ(limit(2_GiB + Bytes(4096), 2_GiB), 2_GiB) << "rounded up";
+  EXPECT_EQ(limit(8_GiB, 2_GiB), Bytes(0)) << "of a container with other programs";
+  EXPECT_EQ(limit(Bytes(0), 2_GiB), Bytes(0));
+  EXPECT_EQ(limit(2_GiB, Bytes(0)), Bytes(0));
 }
 
 }  // namespace

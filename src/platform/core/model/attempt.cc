@@ -82,7 +82,8 @@ Duration running_time(const Attempt& attempt, const std::vector<const Node*>& no
   if (!attempt.started) return Duration(0);
   if (!attempt.draining) return std::max(Duration(0), now - *attempt.started);
   const bool by_a_rank = attempt.cause == Cause::user_exit || attempt.cause == Cause::rank_lost ||
-                         attempt.cause == Cause::superseded || attempt.cause == Cause::refused;
+                         attempt.cause == Cause::oom || attempt.cause == Cause::superseded ||
+                         attempt.cause == Cause::refused;
   const auto first = by_a_rank ? first_bad_end(nodes) : std::nullopt;
   const Time end = std::min(*attempt.draining, first.value_or(last_activity(nodes)));
   return std::max(Duration(0), end - *attempt.started);

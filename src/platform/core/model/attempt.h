@@ -33,6 +33,7 @@ enum class Cause {
   ok,
   user_exit,      // a rank exited with a code other than 0
   rank_lost,      // a rank was killed by a signal that Lockstep did not send
+  oom,            // the kernel killed a rank: its node used more than its limit of memory
   node_lost,      // an agent stopped sending heartbeats, or ended without a report
   launch_failed,  // the engine could not start an agent, or an agent its ranks
   hung,           // a rank lives, but made no progress for the run's `hang_after`
@@ -53,6 +54,7 @@ constexpr auto enum_names(Cause) {
                        {Cause::ok, "ok"},
                        {Cause::user_exit, "user_exit"},
                        {Cause::rank_lost, "rank_lost"},
+                       {Cause::oom, "oom"},
                        {Cause::node_lost, "node_lost"},
                        {Cause::launch_failed, "launch_failed"},
                        {Cause::hung, "hung"},

@@ -1,4 +1,5 @@
-// Needs: what each node of a run requires of its host besides a number of devices.
+// Needs: what each node of a run requires of its host besides a number of devices. Where the host
+// can limit them, a node gets no more cores and memory than that (docs/design/isolation.md).
 #pragma once
 
 #include <optional>

@@ -264,6 +264,7 @@ Result<void> check(const RunSpec& spec) {
   TRY(check_count("priority", spec.priority, -kPriorityMax, kPriorityMax));
   TRY(check_after_names(spec.after));
   TRY(check_needs(spec.needs));
+  if (spec.processes) TRY(check_count("processes", *spec.processes, 1, kProcessesMax));
   if (spec.slurm)
     if (auto checked = check(*spec.slurm); !checked)
       return std::move(checked).error().with_context("slurm");

@@ -47,6 +47,8 @@ constexpr auto enum_names(OnFailure) {
 inline constexpr int kNodesMax = 100'000;
 inline constexpr int kDevicesMax = 1'024;
 inline constexpr int kRetriesMax = 1'000;
+inline constexpr int kProcessesMax = 4'000'000;   // Linux has no more
+inline constexpr int kProcessesDefault = 32'768;  // of a node, if its run states no number
 inline constexpr int kPriorityMax = 100;
 
 // The variable that makes programs which name another c10d backend use "lockstep": the names of the
@@ -85,6 +87,7 @@ struct RunSpec {
   std::vector<std::string> after;       // runs that must succeed before it starts
   std::optional<Time> not_before;       // earliest start time
   Needs needs;                          // of each node, besides devices
+  std::optional<int> processes;         // of each node, with threads; none: kProcessesDefault
   bool stays = false;                   // never moved or paused, even if it writes checkpoints
   std::optional<SlurmRequest> slurm{};  // of its job; another engine ignores it
   std::optional<PodRequest> kubernetes{};  // of its Pods; another engine ignores it
@@ -102,9 +105,8 @@ struct RunSpec {
         field("remainder", &RunSpec::remainder,
               "devices on one more node, fewer than on the others; 0: no such node"),
         field("timeout", &RunSpec::timeout, "running time after which the run is stopped"),
-        between(
-            0, kRetriesMax,
-            field("retries", &RunSpec::retries, "attempts after the program's own non-zero exit")),
+        between(0, kRetriesMax,
+                field("retries", &RunSpec::retries, "attempts after the program's own bad exit")),
         between(0, kRetriesMax,
                 field("rank_loss_retries", &RunSpec::rank_loss_retries,
                       "attempts in a row after a loss or a hang, without a newer checkpoint")),
@@ -112,9 +114,8 @@ struct RunSpec {
               "time without reported progress after which a rank counts as hung; 0s: never"),
         field("grace_period", &RunSpec::grace_period,
               "time from SIGTERM to SIGKILL, to save; absent: chosen by the daemon"),
-        field(
-            "lease", &RunSpec::lease,
-            "time without the daemon, until its ranks are ended; absent: the daemon's; 0s: never"),
+        field("lease", &RunSpec::lease,
+              "time without the daemon, until its ranks end; absent: the daemon's; 0s: never"),
         field("on_failure", &RunSpec::on_failure,
               "when a rank is killed: restart from the last checkpoint; or, of a program that can, "
               "shrink to the ranks that are left, or wait for the rank to be started again"),
@@ -146,6 +147,8 @@ struct RunSpec {
               "earliest start, such as 2026-11-22T12:00:00Z; as an option also 2h, from now"),
         field("needs", &RunSpec::needs,
               "what each node asks of its host: cores, memory, kind, device_memory and labels"),
+        field("processes", &RunSpec::processes,
+              "processes and threads of each node, at most; absent: 32768"),
         field("stays", &RunSpec::stays,
               "is neither moved nor paused for others, though it writes checkpoints"),
         field("slurm", &RunSpec::slurm, "what its job asks of Slurm, such as an account"),

@@ -29,6 +29,14 @@ class StepFaultTest : public testing_world::StepTest {
     }
     return word;
   }
+  // The kernel kills rank 0 for lack of memory, within the limit of its node.
+  void use_too_much_memory(const model::RunId& run) {
+    auto word = world.ended(world.node(run, 0), model::RankState::killed, SIGKILL);
+    word.ranks[0].fault = report::Fault::out_of_memory;
+    word.ranks[0].fault_text = "the node used more than its 2 GiB of memory";
+    world.apply_event_ok(word);
+    drain(run);
+  }
   // Waits until the back-off before a retry is over.
   void wait_for_attempt(const model::RunId& run) {
     while (world.run(run).state == model::RunState::queued) world.advance_time(seconds(2));
@@ -91,6 +99,23 @@ TEST_F(StepFaultTest, ARankThatLivesOnWithoutItsPeersIsNotWaitedForLong) {
   world.apply_event_ok(world.running(world.node(run, 1)));
   EXPECT_EQ(world.attempt(run).cause, model::Cause::rank_lost);
   EXPECT_EQ(command(run, 1), model::CommandKind::stop);
+}
+
+TEST_F(StepFaultTest, ARunThatUsesMoreMemoryThanItAskedForHasOnlyTheRetriesOfItsProgram) {
+  auto spec = spec_of(2, 1);
+  spec.retries = 1;
+  const model::RunId run = world.submit(spec);
+  world.all_running(run);
+  use_too_much_memory(run);
+  EXPECT_EQ(world.run(run).user_exits, 1);
+  EXPECT_EQ(world.run(run).losses, 0);
+  wait_for_attempt(run);
+  world.all_running(run);
+  use_too_much_memory(run);
+  EXPECT_EQ(world.state.attempts.at({run, 2}).cause, model::Cause::oom);
+  EXPECT_EQ(world.run(run).state, model::RunState::failed);
+  EXPECT_THAT(world.run(run).reason, AllOf(HasSubstr("rank 0 on host a was killed: the node used"),
+                                           HasSubstr("1 of 1 retries are used up")));
 }
 
 TEST_F(StepFaultTest, ASupersededRunFailsWithoutARetry) {

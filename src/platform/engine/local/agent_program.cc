@@ -22,16 +22,21 @@ using std::filesystem::path;
 
 constexpr const char* kOwnFile = "/proc/self/exe";
 
+void set_identity(const Account& account, Environment& environment) {
+  environment["HOME"] = account.home;
+  environment["USER"] = environment["LOGNAME"] = account.name;
+  environment["SHELL"] = account.shell;
+}
+
 // The agent's sockets are in XDG_RUNTIME_DIR, if its user has that.
 void set_account(const Account& account, ProcessSpec& agent) {
   agent.account = account;
   Environment& environment = agent.environment;
-  environment["HOME"] = account.home;
-  environment["USER"] = environment["LOGNAME"] = account.name;
-  environment["SHELL"] = account.shell;
+  set_identity(account, environment);
   const path runtime = format("/run/user/{}", account.user);
   std::error_code ignored;
   environment.erase("XDG_RUNTIME_DIR");
+  environment.erase("TMPDIR");
   if (std::filesystem::is_directory(runtime, ignored))
     environment["XDG_RUNTIME_DIR"] = runtime.string();
 }
@@ -48,6 +53,12 @@ Environment agent_environment() {
            !name.starts_with("LOCKSTEP_");
   });
   return kept;
+}
+
+host::LaunchSpec with_variables_of(const Account& account, host::LaunchSpec launch) {
+  const auto user = launch.env.find("USER");
+  if (user != launch.env.end() && user->second != account.name) set_identity(account, launch.env);
+  return launch;
 }
 
 Result<void> give_to(const Account& account, const path& file) {
@@ -81,9 +92,10 @@ bool has_started(const path& node_folder) {
 }
 
 Result<void> start_agent(const AgentProgram& program, const host::LaunchSpec& launch,
-                         const std::string& token, const std::optional<Account>& account) {
+                         const std::string& token, const AgentConfinement& confinement) {
+  const auto& account = confinement.account;
   const host::NodeFiles files{launch.node_folder};
-  TRY(write_launch_file(launch));
+  TRY(write_launch_file(account ? with_variables_of(*account, launch) : launch));
   const path file = files.launch_file();
   const Fd log = TRY(open_file(files.agent_log(), O_WRONLY | O_CREAT | O_APPEND));
   if (account)
@@ -92,7 +104,8 @@ Result<void> start_agent(const AgentProgram& program, const host::LaunchSpec& la
                     .file = program.file,
                     .environment = agent_environment(),
                     .folder = "/",
-                    .output = log.get()};
+                    .output = log.get(),
+                    .cgroups = confinement.cgroups};
   agent.environment[std::string(host::kNodeToken)] = token;
   if (account) set_account(*account, agent);
   return spawn_detached(agent);

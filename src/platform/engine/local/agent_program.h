@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/os/account.h"
 #include "base/os/environment.h"
@@ -31,10 +32,20 @@ std::string node_token(const std::string& installation, const model::NodeName& n
 // True if an agent of the node ever ran.
 bool has_started(const std::filesystem::path& node_folder);
 
+// As which account an agent runs, and the control groups that it joins (ProcessSpec::cgroups).
+struct AgentConfinement {
+  std::optional<Account> account{};  // none: that of this process
+  std::vector<std::filesystem::path> cgroups{};
+};
+
 // Writes the launch file and starts the agent, with the token in its environment. With an account
 // it and its files belong to that one.
 Result<void> start_agent(const AgentProgram& program, const host::LaunchSpec& launch,
-                         const std::string& token, const std::optional<Account>& account);
+                         const std::string& token, const AgentConfinement& confinement);
+
+// The launch for ranks of this account: variables that describe another account, that of the shell
+// in which the run was submitted, are replaced.
+host::LaunchSpec with_variables_of(const Account& account, host::LaunchSpec launch);
 
 // The file belongs to that account from now on.
 Result<void> give_to(const Account& account, const std::filesystem::path& file);

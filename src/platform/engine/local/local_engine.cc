@@ -1,10 +1,15 @@
 #include "platform/engine/local/local_engine.h"
 
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include <sys/random.h>
 
+#include "base/format.h"
+#include "base/log.h"
+#include "base/os/cgroup.h"
 #include "base/os/files.h"
 #include "platform/host/home.h"
 
@@ -30,23 +35,38 @@ Result<std::string> installation_of(const path& home) {
   return fresh;
 }
 
+// None, with a warning: this process may not limit what nodes use.
+std::optional<CgroupFolder> cgroups_of(const std::string& installation) {
+  auto folder = CgroupFolder::open(kCgroupRoot, "lockstep/" + installation);
+  if (!folder) {
+    LS_LOG(warning, "nodes have no limits of memory, CPU and processes: {}",
+           folder.error().message);
+    return std::nullopt;
+  }
+  if (const auto missing = folder->missing(); !missing.empty())
+    LS_LOG(warning, "nodes have no limits of {}: the kernel has no such control groups",
+           joined(missing, ", "));
+  return *std::move(folder);
+}
+
 }  // namespace
 
 LocalEngine::LocalEngine(AgentProgram program, const path& node_home, std::string installation,
-                         AccountOf account_of)
+                         const AccountOf& account_of)
     : installation_(std::move(installation)),
       worker_({.program = std::move(program),
                .home = node_home,
                .installation = installation_,
-               .account_of = std::move(account_of)}) {}
+               .account_of = account_of,
+               .cgroups = account_of ? cgroups_of(installation_) : std::nullopt}) {}
 
 Result<std::unique_ptr<LocalEngine>> LocalEngine::open(AgentProgram program, const path& home,
-                                                       AccountOf account_of,
+                                                       const AccountOf& account_of,
                                                        const path& node_home) {
   std::string installation = TRY(installation_of(home));
-  return std::unique_ptr<LocalEngine>(
-      new LocalEngine(std::move(program), node_home.empty() ? home : node_home,
-                      std::move(installation), std::move(account_of)));
+  return std::unique_ptr<LocalEngine>(new LocalEngine(std::move(program),
+                                                      node_home.empty() ? home : node_home,
+                                                      std::move(installation), account_of));
 }
 
 Result<EngineList> LocalEngine::list() { return EngineList{.nodes = TRY(worker_.list())}; }

@@ -25,7 +25,7 @@ class LocalEngine : public Engine {
   // The folders of nodes are in `node_home`; empty: in `home`.
   static Result<std::unique_ptr<LocalEngine>> open(AgentProgram program,
                                                    const std::filesystem::path& home,
-                                                   AccountOf account_of = {},
+                                                   const AccountOf& account_of = {},
                                                    const std::filesystem::path& node_home = {});
 
   std::string_view name() const override { return "local"; }
@@ -40,7 +40,7 @@ class LocalEngine : public Engine {
 
  private:
   LocalEngine(AgentProgram program, const std::filesystem::path& node_home,
-              std::string installation, AccountOf account_of);
+              std::string installation, const AccountOf& account_of);
 
   const std::string installation_;
   NodeWorker worker_;

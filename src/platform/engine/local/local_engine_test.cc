@@ -251,11 +251,11 @@ TEST_F(LocalEngineTest, AUserThatTheHostDoesNotAllowIsARefusalAndAMissingAccount
                                     std::pair(Code::not_found, model::EndBlame::host)}) {
     const path program = root_ / "program";
     ASSERT_TRUE(write_file(program, "#!/bin/sh\n", 0700));
-    const auto local =
-        *LocalEngine::open({.name = program, .file = program}, root_ / std::string(name_of(blame)),
-                           [code](const host::LaunchSpec& launch) -> Result<Account> {
-                             return Error{code, format("no ranks as '{}'", launch.user)};
-                           });
+    const auto local = *LocalEngine::open(
+        {.name = program, .file = program}, root_ / std::string(name_of(blame)),
+        [code](const host::LaunchSpec& launch) -> Result<std::optional<Account>> {
+          return Error{code, format("no ranks as '{}'", launch.user)};
+        });
     local->submit(gang());
     const auto is_gone = [&] {
       const auto listed = local->list();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <iterator>
 #include <optional>
 #include <span>
@@ -24,6 +25,32 @@ constexpr Duration kListWait = milliseconds(25);
 constexpr Duration kListAgeMax = seconds(10);
 constexpr Duration kFailureListed = std::chrono::minutes(10);
 constexpr Duration kIdleWait = seconds(10);  // between checks for work
+
+// The node's name without '/': "0a1b:demo:42.2:0".
+std::string cgroup_name(const model::NodeName& node) {
+  std::string name = text(node);
+  std::ranges::replace(name, '/', ':');
+  return name;
+}
+
+// None: the group is not a node's.
+std::optional<model::NodeName> node_of_cgroup(std::string name) {
+  const auto generation = name.find(':');
+  if (generation == std::string::npos) return std::nullopt;
+  std::replace(name.begin() + static_cast<std::ptrdiff_t>(generation) + 1, name.end(), ':', '/');
+  auto node = model::parse_node_name(name);
+  return node ? std::optional(*std::move(node)) : std::nullopt;
+}
+
+// As the run asks for; any node is bounded in its processes.
+CgroupLimits limits_of(const host::LaunchSpec& launch) {
+  CgroupLimits limits{.processes = model::kProcessesDefault};
+  if (!launch.attempt) return limits;
+  const model::RunSpec& spec = launch.attempt->spec;
+  return {.memory = spec.needs.memory,
+          .cores = spec.needs.cores,
+          .processes = spec.processes.value_or(model::kProcessesDefault)};
+}
 
 bool is_listed(const std::vector<ListedNode>& nodes, const model::NodeName& node) {
   return std::ranges::binary_search(nodes, node, {}, &ListedNode::node);
@@ -146,7 +173,7 @@ void NodeWorker::start(const QueuedNode& node) {
 
 Result<std::optional<Account>> NodeWorker::account_of(const host::LaunchSpec& launch) const {
   if (!setup_.account_of) return std::optional<Account>();
-  return std::optional<Account>(TRY(setup_.account_of(launch)));
+  return setup_.account_of(launch);
 }
 
 Result<void> NodeWorker::start_processes(const Gang& gang, const NodePlacement& placement,
@@ -159,7 +186,11 @@ Result<void> NodeWorker::start_processes(const Gang& gang, const NodePlacement& 
     if (account) TRY(give_to(*account, launch.checkpoint_folder));
   }
   const std::string token = node_token(setup_.installation, node_name(gang, placement));
-  TRY(start_agent(setup_.program, launch, token, account));
+  AgentConfinement confinement{.account = account};
+  if (setup_.cgroups)
+    confinement.cgroups =
+        TRY(setup_.cgroups->make(cgroup_name(node_name(gang, placement)), limits_of(launch)));
+  TRY(start_agent(setup_.program, launch, token, confinement));
   watch_.expect(token);
   return {};
 }
@@ -218,8 +249,28 @@ Result<std::vector<ListedNode>> NodeWorker::scan() {
   }
   without_agent_ = std::move(without_agent);
   std::ranges::sort(nodes, {}, &ListedNode::node);
+  remove_cgroups(nodes);
   std::erase_if(records_, [&](const auto& entry) { return !is_listed(nodes, entry.first); });
   return nodes;
+}
+
+// A process that has cleared its environment is in no list, and ends here. A list may miss a node,
+// so its agent's lock must be free too.
+void NodeWorker::remove_cgroups(const std::vector<ListedNode>& nodes) {
+  if (!setup_.cgroups) return;
+  for (const std::string& group : setup_.cgroups->list()) {
+    const auto node = node_of_cgroup(group);
+    if (!node || is_listed(nodes, *node)) continue;
+    {
+      const Lock lock(mutex_);
+      const auto found = submissions_.find(*node);
+      if (found != submissions_.end() && found->second.state != Submission::State::failed) continue;
+    }
+    if (has_agent_of(*node)) continue;
+    const auto removed = setup_.cgroups->remove(group);
+    if (!removed && removed.error().code != Code::unavailable)
+      LS_LOG(warning, "{}", removed.error().message);
+  }
 }
 
 // The files belong to the node's user, and may be links.

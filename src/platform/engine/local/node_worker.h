@@ -12,6 +12,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <thread>
@@ -19,14 +20,16 @@
 
 #include "base/clock.h"
 #include "base/mutex.h"
+#include "base/os/cgroup.h"
 #include "platform/engine/engine.h"
 #include "platform/engine/local/agent_program.h"
 #include "platform/engine/local/process_watch.h"
 
 namespace lockstep::engine {
 
-// The account as which the agent of this node runs; an error refuses the node.
-using AccountOf = std::function<Result<Account>(const host::LaunchSpec& launch)>;
+// The account as which the agent of this node runs; none: as this process does. An error refuses
+// the node.
+using AccountOf = std::function<Result<std::optional<Account>>(const host::LaunchSpec& launch)>;
 
 class NodeWorker {
  public:
@@ -34,7 +37,8 @@ class NodeWorker {
     AgentProgram program;
     std::filesystem::path home;
     std::string installation;
-    AccountOf account_of{};  // empty: agents run as this process does
+    AccountOf account_of{};                 // empty: agents run as this process does
+    std::optional<CgroupFolder> cgroups{};  // of nodes; none: they have no limits
   };
 
   explicit NodeWorker(Setup setup);
@@ -76,6 +80,8 @@ class NodeWorker {
   Result<void> start_processes(const Gang& gang, const NodePlacement& placement,
                                const host::LaunchSpec& launch,
                                const std::optional<Account>& account);
+  // Those of nodes that are gone, also of an earlier process.
+  void remove_cgroups(const std::vector<ListedNode>& nodes) LS_EXCLUDES(mutex_);
   // `blame`: if it failed.
   void record_start(const QueuedNode& node, const Result<void>& started, model::EndBlame blame)
       LS_EXCLUDES(mutex_);

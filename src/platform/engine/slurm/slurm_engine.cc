@@ -332,6 +332,7 @@ std::string chosen_host(const std::filesystem::path& folder, int index, const Sl
 
 SlurmNodeFiles SlurmEngine::files_of(const model::NodeName& node, const SlurmJob& job) {
   const auto folder = host::node_folder(setup_.home, node);
+  const host::OwnersAccess as_owner(folder);  // its files may be links
   auto& record = records_[node];
   if (!record)
     record = std::make_shared<const LaunchRecord>(launch_record(read_launch_file(folder)));
@@ -426,12 +427,11 @@ void SlurmEngine::submit_next() {
   }
 }
 
-// Runs that root submits are root's own.
 Result<std::optional<Account>> SlurmEngine::account_of_job(const Gang& gang) const {
-  if (!setup_.account_of || gang.program.user == "root") return std::optional<Account>();
+  if (!setup_.account_of) return std::optional<Account>();
   auto account = setup_.account_of(gang.program);
   if (!account) return Error{Code::invalid, account.error().message};
-  return std::optional(*std::move(account));
+  return account;
 }
 
 // The user passes through the daemon's folders to the files of the job, and lists none of them.
@@ -469,7 +469,7 @@ Result<std::int64_t> SlurmEngine::submit_job(const Gang& gang) {
     const host::LaunchSpec launch = launch_spec(gang, placement, setup_.home);
     if (has_started(launch.node_folder))
       return Error{Code::already_exists, "its agents were started before, and have ended"};
-    TRY(write_launch_file(launch));
+    TRY(write_launch_file(job.account ? with_variables_of(*job.account, launch) : launch));
     if (gang.make_checkpoint_folder) TRY(make_folders(launch.checkpoint_folder));
     job.nodes.push_back({placement.index, placement.host, launch.node_folder});
     job.folder = std::filesystem::path(launch.node_folder).parent_path();

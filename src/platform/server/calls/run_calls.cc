@@ -28,7 +28,7 @@ Result<api::SubmitRequest> RunCalls::submission(const Principal& caller,
 Result<api::RunView> RunCalls::submit(const RouteCall<api::kSubmit>& call) {
   const auto request = TRY(submission(call.caller, call.request));
   const auto& uploaded = request.spec.upload;
-  if (uploaded) TRY(TRY(uploads_of(context_))->check_complete(*uploaded));
+  if (uploaded) TRY(TRY(uploads_of(context_))->check_complete(call.caller.name, *uploaded));
   const model::RunId run = TRY(context_.limited(
       call.caller,
       context_.controller().submit(
@@ -182,11 +182,13 @@ Result<UploadStore*> uploads_of(const CallContext& context) {
 
 Result<api::UploadAnswer> RunCalls::upload(const RouteCall<api::kUpload>& call) {
   return TRY(uploads_of(context_))
-      ->add_manifest(call.request.manifest, context_.state().settings.upload_limit);
+      ->add_manifest(call.caller.name, call.request.manifest,
+                     context_.state().settings.upload_limit);
 }
 
 Result<api::UploadStored> RunCalls::upload_parts(const RouteCall<api::kUploadParts>& call) {
-  return api::UploadStored{.files = TRY(TRY(uploads_of(context_))->add_parts(call.request.parts))};
+  return api::UploadStored{
+      .files = TRY(TRY(uploads_of(context_))->add_parts(call.caller.name, call.request.parts))};
 }
 
 }  // namespace lockstep::server

@@ -104,6 +104,7 @@ void Janitor::clean_up(const model::NodeName& node) {
   const host::NodeFiles files{host::node_folder(setup_.home, node)};
   // If the run's folder was removed by hand, its sockets still exist: they are elsewhere.
   if (!is_there(files.folder)) return sweep(node);
+  const host::OwnersAccess as_owner(files.folder);
   if (!is_there(files.launch_file()) || is_locked(files.lock())) return;
   std::error_code none;
   const auto size = fs::file_size(files.spool(), none);
@@ -113,8 +114,9 @@ void Janitor::clean_up(const model::NodeName& node) {
 }
 
 void Janitor::sweep(const model::NodeName& node) {
-  const auto swept = host::sweep_leftovers({host::node_folder(setup_.home, node)},
-                                           host::socket_folders(setup_.token_of(node)));
+  const host::NodeFiles files{host::node_folder(setup_.home, node)};
+  const auto swept = host::sweep_leftovers(
+      files, host::socket_folders(setup_.token_of(node), host::owner_of(files.folder)));
   if (!swept) return retry_later(node, swept.error());
   if (failed_.empty() && queue_.empty()) (void)log_outcome(kClearing, std::nullopt);
 }

@@ -4,6 +4,9 @@
 #include <set>
 #include <system_error>
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include "platform/host/node_files.h"
 #include "platform/host/sweep.h"
 
@@ -16,10 +19,13 @@ Error removal_error(const fs::path& path, const std::error_code& failed) {
   return os_error("removing " + path.string(), failed.value());
 }
 
-// Follows no link. Missing files are no error.
+// Follows no link. Missing files are no error. A folder is emptied with the rights of its owner: a
+// user may put a link in its place at any moment.
 Result<void> remove_tree(const fs::path& path, const std::atomic<bool>& stopped) {
   std::error_code failed;
   if (fs::is_directory(fs::symlink_status(path, failed))) {
+    const host::OwnersAccess as_owner(path);
+    if (host::owner_of(path) != ::geteuid()) ::chmod(path.c_str(), 0700);
     std::vector<fs::path> inside;
     for (const fs::directory_entry& entry : fs::directory_iterator(path, failed))
       inside.push_back(entry.path());
@@ -50,9 +56,11 @@ std::vector<fs::path> RunRemoval::folders() const {
 }
 
 Result<void> RunRemoval::remove_sockets() const {
-  for (const model::NodeName& node : run_.nodes)
-    TRY(host::sweep_leftovers({host::node_folder(home_, node)},
-                              host::socket_folders(token_of_(node))));
+  for (const model::NodeName& node : run_.nodes) {
+    const host::NodeFiles files{host::node_folder(home_, node)};
+    TRY(host::sweep_leftovers(files,
+                              host::socket_folders(token_of_(node), host::owner_of(files.folder))));
+  }
   return {};
 }
 

@@ -3,6 +3,7 @@
 #include <system_error>
 
 #include "base/log.h"
+#include "platform/host/node_files.h"
 
 namespace lockstep::server {
 namespace {
@@ -19,8 +20,10 @@ Result<bool> SpoolImporter::import_slice() {
 // False while the file is read.
 Result<bool> SpoolImporter::open_spool() {
   if (!opening_.valid()) try {
-      opening_ = std::async(std::launch::async,
-                            [this] { spool_.emplace(spool::AbandonedSpool::open(file_)); });
+      opening_ = std::async(std::launch::async, [this] {
+        const host::OwnersAccess as_owner(file_.parent_path());
+        spool_.emplace(spool::AbandonedSpool::open(file_));
+      });
     } catch (const std::system_error& e) {
       return os_error("starting a thread", e.code().value());
     }

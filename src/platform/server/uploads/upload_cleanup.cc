@@ -2,6 +2,7 @@
 
 #include <cerrno>
 #include <chrono>
+#include <utility>
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -63,6 +64,8 @@ Result<bool> UploadCleanup::work() {
     if (phase_ == Phase::manifests) {
       phase_ = Phase::files;
       folders_ = TRY(entries_of(names_.files()));
+      for (const fs::path& user : TRY(entries_of(names_.senders())))
+        for (fs::path& folder : TRY(entries_of(user))) folders_.push_back(std::move(folder));
       return {};
     }
     if (!folders_.empty()) return remove_unused(take_last(folders_));

@@ -49,12 +49,14 @@ UploadStore::UploadStore(const fs::path& home, const Clock& clock)
 
 // --- From clients ---
 
-bool UploadStore::has_file(const std::string& sha256, std::int64_t size) const {
+bool UploadStore::has_file(const SentFile& sent, std::int64_t size) const {
   struct stat info{};
-  return ::lstat(names_.file(sha256).c_str(), &info) == 0 && info.st_size == size;
+  return ::lstat(names_.file(sent.sha256).c_str(), &info) == 0 && info.st_size == size &&
+         ::access(names_.sent_by(sent.user, sent.sha256).c_str(), F_OK) == 0;
 }
 
-Result<api::UploadAnswer> UploadStore::add_manifest(const model::UploadManifest& manifest,
+Result<api::UploadAnswer> UploadStore::add_manifest(const std::string& user,
+                                                    const model::UploadManifest& manifest,
                                                     Bytes limit) {
   TRY(model::check_limits(manifest, limit));
   TRY(model::check(manifest));
@@ -66,79 +68,85 @@ Result<api::UploadAnswer> UploadStore::add_manifest(const model::UploadManifest&
   if (wanted_.size() > kWantedMax) wanted_.clear();
   std::set<std::string> missing;
   for (const model::UploadEntry& entry : manifest.files)
-    if (!entry.link && !has_file(entry.sha256, entry.size.count())) {
-      wanted_[entry.sha256] = entry.size.count();
+    if (!entry.link && !has_file({user, entry.sha256}, entry.size.count())) {
+      wanted_[{user, entry.sha256}] = entry.size.count();
       missing.insert(entry.sha256);
     }
   answer.missing = {missing.begin(), missing.end()};
   return answer;
 }
 
-Result<int> UploadStore::add_parts(const std::vector<api::UploadPart>& parts) {
+Result<int> UploadStore::add_parts(const std::string& user,
+                                   const std::vector<api::UploadPart>& parts) {
   if (parts.size() > api::kUploadPartsMax)
     return Error{Code::invalid, format("parts: {} at most", api::kUploadPartsMax)};
   int complete = 0;
   for (const api::UploadPart& part : parts)
-    if (TRY(add_part(part))) ++complete;
+    if (TRY(add_part(user, part))) ++complete;
   return complete;
 }
 
 // True: the file is complete by this part.
-Result<bool> UploadStore::add_part(const api::UploadPart& part) {
-  const auto wanted = wanted_.find(part.sha256);
+Result<bool> UploadStore::add_part(const std::string& user, const api::UploadPart& part) {
+  const SentFile sent{user, part.sha256};
+  const auto wanted = wanted_.find(sent);
   if (wanted == wanted_.end()) return false;
   const auto bytes = net::from_base64(part.bytes);
   if (!bytes) return Error{Code::invalid, "bytes: a part is not base64"};
-  const auto known = incoming_.find(part.sha256);
+  const auto known = incoming_.find(sent);
   if (part.offset != (known == incoming_.end() ? 0 : known->second.size)) return false;
-  IncomingFile& file = *TRY(incoming(part.sha256));
+  IncomingFile& file = *TRY(incoming(sent));
   const std::string_view content(reinterpret_cast<const char*>(bytes->data()), bytes->size());
   if (file.size + std::ssize(content) > wanted->second) {
-    drop_incoming(part.sha256);
+    drop_incoming(sent);
     return Error{Code::invalid, "a file was changed while it was sent: repeat the command"};
   }
   if (auto written = write_all(file.file.get(), content); !written) {
-    drop_incoming(part.sha256);
+    drop_incoming(sent);
     return std::move(written).error().with_context("storing an uploaded file");
   }
   file.digest.add(content);
   file.size += std::ssize(content);
   if (file.size < wanted->second) return false;
-  TRY(complete(part.sha256));
+  TRY(complete(sent));
   return true;
 }
 
 // The oldest one makes room.
-Result<UploadStore::IncomingFile*> UploadStore::incoming(const std::string& sha256) {
-  if (const auto known = incoming_.find(sha256); known != incoming_.end()) return &known->second;
-  if (incoming_.size() >= kIncomingMax) drop_incoming(std::string(incoming_order_.front()));
-  TRY(make_folders(names_.incoming()));
-  Fd file = TRY(open_file(names_.incoming_file(sha256), O_WRONLY | O_CREAT | O_TRUNC));
-  incoming_order_.push_back(sha256);
-  return &incoming_.emplace(sha256, IncomingFile{.file = std::move(file)}).first->second;
+Result<UploadStore::IncomingFile*> UploadStore::incoming(const SentFile& sent) {
+  if (const auto known = incoming_.find(sent); known != incoming_.end()) return &known->second;
+  if (incoming_.size() >= kIncomingMax) drop_incoming(SentFile(incoming_order_.front()));
+  const fs::path path = names_.incoming_file(sent.user, sent.sha256);
+  TRY(make_folders(path.parent_path()));
+  Fd file = TRY(open_file(path, O_WRONLY | O_CREAT | O_TRUNC));
+  incoming_order_.push_back(sent);
+  return &incoming_.emplace(sent, IncomingFile{.file = std::move(file)}).first->second;
 }
 
-Result<void> UploadStore::complete(const std::string& sha256) {
-  const bool is_right = incoming_.at(sha256).digest.hex() == sha256;
-  const fs::path path = names_.file(sha256);
+Result<void> UploadStore::complete(const SentFile& sent) {
+  const bool is_right = incoming_.at(sent).digest.hex() == sent.sha256;
+  const fs::path path = names_.file(sent.sha256);
   const auto moved = [&]() -> Result<void> {
     if (!is_right)
       return Error{Code::invalid, "a file was changed while it was sent: repeat the command"};
     TRY(make_folders(path.parent_path()));
-    if (::rename(names_.incoming_file(sha256).c_str(), path.c_str()) != 0)
+    if (::rename(names_.incoming_file(sent.user, sent.sha256).c_str(), path.c_str()) != 0)
       return os_error("storing " + path.string(), errno);
+    const fs::path mark = names_.sent_by(sent.user, sent.sha256);
+    TRY(make_folders(mark.parent_path()));
+    TRY(open_file(mark, O_WRONLY | O_CREAT));
     return {};
   };
   const auto done = moved();
-  drop_incoming(sha256);
-  if (done) wanted_.erase(sha256);
+  drop_incoming(sent);
+  if (done) wanted_.erase(sent);
   return done;
 }
 
-void UploadStore::drop_incoming(const std::string& sha256) {
-  incoming_.erase(sha256);
-  std::erase(incoming_order_, sha256);
-  ::unlink(names_.incoming_file(sha256).c_str());
+void UploadStore::drop_incoming(const SentFile& sent) {
+  incoming_.erase(sent);
+  std::erase(incoming_order_, sent);
+  ::unlink(names_.incoming_file(sent.user, sent.sha256).c_str());
 }
 
 // --- Manifests ---
@@ -171,7 +179,7 @@ Result<const UploadStore::LoadedManifest*> UploadStore::load_of(const model::Run
   return load(*run.spec.upload, file);
 }
 
-Result<void> UploadStore::check_complete(const std::string& id) {
+Result<void> UploadStore::check_complete(const std::string& user, const std::string& id) {
   const auto lost = [&] {
     return Error{Code::invalid, format("upload: the daemon does not have the folder {}: send it "
                                        "with `lockstep run --upload`",
@@ -179,7 +187,7 @@ Result<void> UploadStore::check_complete(const std::string& id) {
   };
   if (!model::is_sha256(id) || ::access(names_.manifest(id).c_str(), F_OK) != 0) return lost();
   for (const auto& [sha256, size] : TRY(load(id, names_.manifest(id)))->sizes)
-    if (!has_file(sha256, size)) return lost();
+    if (!has_file({user, sha256}, size)) return lost();
   return {};
 }
 

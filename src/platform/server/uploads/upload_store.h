@@ -1,13 +1,14 @@
 // UploadStore: the files of uploaded folders, each once by its SHA-256, and the manifests of runs
-// (docs/design/upload.md). On the daemon's thread: each call takes some milliseconds.
+// (docs/design/upload.md). A user has the files that it has sent: to know the SHA-256 of another
+// user's file gives nothing. On the daemon's thread: each call takes some milliseconds.
 #pragma once
 
+#include <compare>
 #include <deque>
 #include <filesystem>
 #include <map>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -27,11 +28,12 @@ class UploadStore {
   UploadStore(const std::filesystem::path& home, const Clock& clock);
 
   // Keeps the manifest for a day. Then the files that the answer names may come.
-  Result<api::UploadAnswer> add_manifest(const model::UploadManifest& manifest, Bytes limit);
+  Result<api::UploadAnswer> add_manifest(const std::string& user,
+                                         const model::UploadManifest& manifest, Bytes limit);
   // How many files are complete by these. Code::invalid: a file is not what its name says.
-  Result<int> add_parts(const std::vector<api::UploadPart>& parts);
-  // Code::not_found: there is no such manifest, or a file of it is missing.
-  Result<void> check_complete(const std::string& id);
+  Result<int> add_parts(const std::string& user, const std::vector<api::UploadPart>& parts);
+  // Code::invalid: there is no such manifest, or the user has not sent a file of it.
+  Result<void> check_complete(const std::string& user, const std::string& id);
   // The run was submitted with an upload: its manifest is kept as long as the run is.
   Result<void> keep_manifest(const model::Run& run);
 
@@ -55,20 +57,25 @@ class UploadStore {
     net::Sha256 digest{};
   };
 
-  bool has_file(const std::string& sha256, std::int64_t size) const;
-  Result<bool> add_part(const api::UploadPart& part);
-  Result<IncomingFile*> incoming(const std::string& sha256);
-  Result<void> complete(const std::string& sha256);
-  void drop_incoming(const std::string& sha256);
+  struct SentFile {
+    std::string user, sha256;
+    auto operator<=>(const SentFile&) const = default;
+  };
+
+  bool has_file(const SentFile& sent, std::int64_t size) const;
+  Result<bool> add_part(const std::string& user, const api::UploadPart& part);
+  Result<IncomingFile*> incoming(const SentFile& sent);
+  Result<void> complete(const SentFile& sent);
+  void drop_incoming(const SentFile& sent);
   Result<const LoadedManifest*> load(const std::string& id, const std::filesystem::path& file);
   Result<const LoadedManifest*> load_of(const model::Run& run);
 
   const std::filesystem::path home_;
   const UploadFolder names_;
   UploadCleanup cleanup_;
-  Sizes wanted_;  // files that manifests named and that the daemon lacks
-  std::map<std::string, IncomingFile, std::less<>> incoming_;
-  std::deque<std::string> incoming_order_;              // the oldest first
+  std::map<SentFile, std::int64_t> wanted_;  // that manifests named, with their sizes
+  std::map<SentFile, IncomingFile> incoming_;
+  std::deque<SentFile> incoming_order_;                 // the oldest first
   std::deque<std::unique_ptr<LoadedManifest>> loaded_;  // the last used
 };
 

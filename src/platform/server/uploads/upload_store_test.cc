@@ -53,11 +53,11 @@ class UploadStoreTest : public ::testing::Test {
                        size < 0 ? std::string_view::npos : static_cast<std::size_t>(size));
     return {net::sha256_hex(content), offset, base64_of(bytes)};
   }
-  Result<api::UploadAnswer> add() { return store_->add_manifest(manifest(), 1_GiB); }
+  Result<api::UploadAnswer> add() { return store_->add_manifest("ann", manifest(), 1_GiB); }
   // The id of the folder, which is complete.
   std::string upload() {
     EXPECT_TRUE(add());
-    EXPECT_EQ(store_->add_parts({part(kTrain), part(kData)}).value_or(0), 2);
+    EXPECT_EQ(store_->add_parts("ann", {part(kTrain), part(kData)}).value_or(0), 2);
     return add().value().id;
   }
   static model::Run run_with(const std::string& id, int number = 1) {
@@ -88,53 +88,74 @@ TEST_F(UploadStoreTest, OnlyWhatTheDaemonLacksIsAskedFor) {
   const auto answer = add();
   ASSERT_TRUE(answer) << answer.error().message;
   EXPECT_EQ(answer->missing.size(), 2u);
-  EXPECT_FALSE(store_->check_complete(answer->id));
-  EXPECT_EQ(store_->add_parts({part(kTrain)}).value(), 1);
+  EXPECT_FALSE(store_->check_complete("ann", answer->id));
+  EXPECT_EQ(store_->add_parts("ann", {part(kTrain)}).value(), 1);
   EXPECT_THAT(add()->missing, ElementsAre(net::sha256_hex(kData)));
-  EXPECT_EQ(store_->add_parts({part(kData)}).value(), 1);
+  EXPECT_EQ(store_->add_parts("ann", {part(kData)}).value(), 1);
   EXPECT_THAT(add()->missing, IsEmpty());
-  EXPECT_TRUE(store_->check_complete(answer->id));
+  EXPECT_TRUE(store_->check_complete("ann", answer->id));
   restart();
   EXPECT_THAT(add()->missing, IsEmpty());
+}
+
+TEST_F(UploadStoreTest, AUserThatOnlyKnowsTheSumsOfAnothersFilesGetsNone) {
+  const std::string id = upload();
+  EXPECT_TRUE(store_->check_complete("ann", id));
+  EXPECT_FALSE(store_->check_complete("bob", id));
+  EXPECT_EQ(store_->add_manifest("bob", manifest(), 1_GiB)->missing.size(), 2u);
+  EXPECT_FALSE(store_->check_complete("bob", id));
+  EXPECT_EQ(store_->add_parts("bob", {part(kTrain), part(kData)}).value(), 2);
+  EXPECT_TRUE(store_->check_complete("bob", id));
+  EXPECT_TRUE(store_->check_complete("ann", id));
+}
+
+TEST_F(UploadStoreTest, TheBeginningOfAnothersFileIsNotContinued) {
+  ASSERT_TRUE(add());
+  ASSERT_TRUE(store_->add_manifest("bob", manifest(), 1_GiB));
+  EXPECT_EQ(store_->add_parts("ann", {part(kData, 0, 9)}).value(), 0);
+  EXPECT_EQ(store_->add_parts("bob", {part(kData, 9)}).value(), 0);
+  EXPECT_FALSE(has(kData));
 }
 
 TEST_F(UploadStoreTest, PartsCountInTheirOrderAndOnce) {
   ASSERT_TRUE(add());
-  EXPECT_EQ(store_->add_parts({part(kData, 4, 3), part(kData, 0, 4), part(kData, 0, 4)}).value(),
-            0);
-  EXPECT_EQ(store_->add_parts({part(kData, 4, 3)}).value(), 0);
+  EXPECT_EQ(
+      store_->add_parts("ann", {part(kData, 4, 3), part(kData, 0, 4), part(kData, 0, 4)}).value(),
+      0);
+  EXPECT_EQ(store_->add_parts("ann", {part(kData, 4, 3)}).value(), 0);
   EXPECT_FALSE(has(kData));
-  EXPECT_EQ(store_->add_parts({part(kData, 7)}).value(), 1);
+  EXPECT_EQ(store_->add_parts("ann", {part(kData, 7)}).value(), 1);
   EXPECT_TRUE(has(kData));
-  EXPECT_EQ(store_->add_parts({part(kData, 7)}).value(), 0);
+  EXPECT_EQ(store_->add_parts("ann", {part(kData, 7)}).value(), 0);
 }
 
 TEST_F(UploadStoreTest, ARestartedDaemonAsksForTheBeginningAgain) {
   ASSERT_TRUE(add());
-  ASSERT_TRUE(store_->add_parts({part(kData, 0, 4)}));
+  ASSERT_TRUE(store_->add_parts("ann", {part(kData, 0, 4)}));
   restart();
-  EXPECT_EQ(store_->add_parts({part(kData, 4)}).value(), 0) << "no manifest was sent to it";
+  EXPECT_EQ(store_->add_parts("ann", {part(kData, 4)}).value(), 0) << "no manifest was sent to it";
   ASSERT_TRUE(add());
-  EXPECT_EQ(store_->add_parts({part(kData, 4)}).value(), 0);
-  EXPECT_EQ(store_->add_parts({part(kData)}).value(), 1);
+  EXPECT_EQ(store_->add_parts("ann", {part(kData, 4)}).value(), 0);
+  EXPECT_EQ(store_->add_parts("ann", {part(kData)}).value(), 1);
 }
 
 TEST_F(UploadStoreTest, ContentThatIsNotThatOfItsNameIsRefused) {
   ASSERT_TRUE(add());
   api::UploadPart wrong = part(kData);
   wrong.bytes = base64_of("012345678X");
-  EXPECT_THAT(store_->add_parts({wrong}).error().message, HasSubstr("was changed"));
+  EXPECT_THAT(store_->add_parts("ann", {wrong}).error().message, HasSubstr("was changed"));
   wrong.bytes = base64_of("0123456789more");
-  EXPECT_THAT(store_->add_parts({wrong}).error().message, HasSubstr("was changed"));
+  EXPECT_THAT(store_->add_parts("ann", {wrong}).error().message, HasSubstr("was changed"));
   EXPECT_FALSE(has(kData));
-  EXPECT_EQ(store_->add_parts({part(kData)}).value(), 1);
-  EXPECT_EQ(store_->add_parts({{"../../../key", 0, base64_of("x")}}).value(), 0);
+  EXPECT_EQ(store_->add_parts("ann", {part(kData)}).value(), 1);
+  EXPECT_EQ(store_->add_parts("ann", {{"../../../key", 0, base64_of("x")}}).value(), 0);
 }
 
 TEST_F(UploadStoreTest, AManifestThatLeavesItsFolderOrIsTooLargeIsRefused) {
-  EXPECT_FALSE(store_->add_manifest({{entry("../x", kData)}}, 1_GiB));
-  EXPECT_THAT(store_->add_manifest(manifest(), 12_B).error().message, HasSubstr("train.py (15 B)"));
-  EXPECT_FALSE(store_->check_complete("../../key"));
+  EXPECT_FALSE(store_->add_manifest("ann", {{entry("../x", kData)}}, 1_GiB));
+  EXPECT_THAT(store_->add_manifest("ann", manifest(), 12_B).error().message,
+              HasSubstr("train.py (15 B)"));
+  EXPECT_FALSE(store_->check_complete("ann", "../../key"));
 }
 
 TEST_F(UploadStoreTest, AnAgentGetsTheFilesOfItsRunAndNoOthers) {
@@ -162,8 +183,8 @@ TEST_F(UploadStoreTest, TheManifestOfARunIsFoundAfterADaemonDiedBeforeItKeptIt) 
 TEST_F(UploadStoreTest, FilesStayWhileARunThatIsKeptNamesThem) {
   const model::Run run = run_with(upload());
   ASSERT_TRUE(store_->keep_manifest(run));
-  ASSERT_TRUE(store_->add_manifest({{entry("more", "more")}}, 1_GiB));
-  ASSERT_EQ(store_->add_parts({part("more")}).value(), 1);
+  ASSERT_TRUE(store_->add_manifest("ann", {{entry("more", "more")}}, 1_GiB));
+  ASSERT_EQ(store_->add_parts("ann", {part("more")}).value(), 1);
   clean_up();
   EXPECT_TRUE(has(kData) && has(kTrain));
   EXPECT_FALSE(has("more"));

@@ -124,6 +124,11 @@ void clear_blame(Draft& draft, const model::AttemptId& id) {
       return set_cause(draft, id, model::Cause::launch_failed, not_started_reason(draft, *node));
 }
 
+// More memory than its run has asked for is a failure of the program, which happens again.
+bool is_by_program(model::Cause cause) {
+  return cause == model::Cause::user_exit || cause == model::Cause::oom;
+}
+
 // The retry budget: failures of the program count apart from losses.
 struct RetryBudget {
   int used = 0;
@@ -132,7 +137,7 @@ struct RetryBudget {
 
 RetryBudget retry_budget_of(const model::Run& run, model::Cause cause) {
   if (model::is_preemption(cause)) return {};
-  if (cause == model::Cause::user_exit) return {run.user_exits, run.spec.retries};
+  if (is_by_program(cause)) return {run.user_exits, run.spec.retries};
   return {run.losses, run.spec.rank_loss_retries};
 }
 
@@ -154,7 +159,7 @@ void requeue_preempted(Draft& draft, model::Run& run, const model::Attempt& atte
 
 std::string used_up(const model::Attempt& attempt, int used, int allowed) {
   if (allowed == 0) return attempt.reason;
-  const auto which = attempt.cause == model::Cause::user_exit ? "" : " without a newer checkpoint";
+  const auto which = is_by_program(attempt.cause) ? "" : " without a newer checkpoint";
   return format("{}; {} of {} retries{} are used up", attempt.reason, used, allowed, which);
 }
 
@@ -203,11 +208,11 @@ void retry_or_fail(const Draft& draft, model::Run& run, const model::Attempt& at
     return end_run(
         run, model::RunState::timed_out,
         format("{}; its time-out of {} is used up", attempt.reason, text(run.spec.timeout)), now);
-  if (attempt.cause != model::Cause::user_exit && made_progress(draft, attempt)) run.losses = 0;
+  if (!is_by_program(attempt.cause) && made_progress(draft, attempt)) run.losses = 0;
   const auto [used, allowed] = retry_budget_of(run, attempt.cause);
   if (used >= allowed)
     return end_run(run, model::RunState::failed, used_up(attempt, used, allowed), now);
-  ++(attempt.cause == model::Cause::user_exit ? run.user_exits : run.losses);
+  ++(is_by_program(attempt.cause) ? run.user_exits : run.losses);
   const Duration pause = retry_pause(draft.settings(), used + 1);
   run.state = model::RunState::queued;
   if (pause > Duration(0)) run.not_before = now + pause;

@@ -143,6 +143,10 @@ AttemptDiagnosis end_of(const NodeRank& node_rank) {
   if (rank->state == model::RankState::exited)
     return {.cause = model::Cause::user_exit,
             .reason = format("{} exited with code {}", who, rank->code)};
+  if (rank->fault == report::Fault::out_of_memory)
+    return {.cause = model::Cause::oom,
+            .reason = format("{} was killed{}", who, fault_text_suffix(*rank)),
+            .is_independent = true};
   return {.cause = model::Cause::rank_lost,
           .reason = format("{} was killed by {}{}", who, signal_name(rank->code),
                            rank->fault == report::Fault::none ? fault_text_suffix(*rank) : ""),
@@ -336,7 +340,7 @@ bool crashed_alike(const std::vector<const model::Node*>& nodes, const RankKill&
 
 bool is_from_diagnosis(model::Cause cause) {
   return cause == model::Cause::user_exit || cause == model::Cause::rank_lost ||
-         cause == model::Cause::hung;
+         cause == model::Cause::oom || cause == model::Cause::hung;
 }
 
 }  // namespace lockstep::step

@@ -5,7 +5,7 @@
 // The rules, in order:
 //   1. A rank ended because a newer attempt or another run had taken over: superseded. Or
 //      because another run writes to its checkpoint folder: refused.
-//   2. Otherwise the first failed rank, by the agents' clocks: user_exit, or rank_lost.
+//   2. Otherwise the first failed rank, by the agents' clocks: user_exit, oom or rank_lost.
 //   3. But a rank whose process is stopped, or blocked in the kernel, makes its peers give up.
 //      If they ended themselves (an exit code, or SIGABRT, as libraries end a process whose call
 //      timed out), the blocked rank is the cause: it hangs.
@@ -44,7 +44,8 @@ struct RankKill {
 };
 
 struct AttemptDiagnosis {
-  model::Cause cause = model::Cause::none;  // user_exit, rank_lost, hung, superseded or refused
+  model::Cause cause =
+      model::Cause::none;  // user_exit, oom, rank_lost, hung, superseded or refused
   std::string reason;
   // The cause does not depend on the loss of other ranks: a signal, or a stopped process.
   bool is_independent = false;

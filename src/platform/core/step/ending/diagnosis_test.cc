@@ -106,6 +106,17 @@ TEST_F(VerdictTest, ARankThatWasKilledForMemorySaysSo) {
   EXPECT_THAT(verdict().reason, HasSubstr(": out of memory: the kernel ended it"));
 }
 
+TEST_F(VerdictTest, ARankThatUsedMoreThanTheMemoryOfItsNodeIsTheCause) {
+  end(1, model::RankState::killed, SIGKILL, seconds(-9));
+  rank(1).fault = report::Fault::out_of_memory;
+  rank(1).fault_text = "the node used more than its 2 GiB of memory; ask for more with --memory";
+  end(2, model::RankState::exited, 1, seconds(-5));
+  EXPECT_EQ(verdict().cause, model::Cause::oom);
+  EXPECT_THAT(verdict().reason,
+              HasSubstr("rank 1 on host a was killed: the node used more than its "
+                        "2 GiB of memory; ask for more with --memory"));
+}
+
 TEST_F(VerdictTest, NobodyIsToBlameWhileAllRunOrEndWell) {
   end(0, model::RankState::exited, 0, seconds(-5));
   rank(1).activity =
