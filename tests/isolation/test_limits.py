@@ -43,7 +43,7 @@ def test_a_rank_that_uses_more_memory_than_its_run_asks_for_ends_as_oom(
     assert view["state"] == "failed" and attempt["cause"] == "oom", view
     assert "rank 0 on " in view["reason"]
     assert (
-        "was killed: the node used more than its 128 MiB of memory; ask for more with --memory"
+        "was killed: the node used more than its 128.0 MiB of memory; ask for more with --memory"
         in view["reason"]
     )
     wait_until("its control groups are gone", lambda: not cgroups_of(admin))

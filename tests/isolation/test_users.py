@@ -1,4 +1,4 @@
-"""What a rank of one user can see of the daemon and of the ranks of another user."""
+"""A rank of one user sees nothing of the daemon and of the ranks of another user."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_the_daemon_follows_no_link_that_a_rank_leaves_in_its_folder(
     run = ann.submit("--", "sh", "-c", script)
     assert ann.ended(run)["state"] == "succeeded"
     assert "untouched" not in ann.command("flight", run).stdout
-    ann.ok("rm", run)
+    ann.ok("rm", run, "--yes")
     wait_until("the run's files are gone", lambda: not list(admin.home.glob("runs/*/ann/*")))
     assert secret.read_text() == "untouched"
 

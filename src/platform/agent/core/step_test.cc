@@ -351,7 +351,7 @@ TEST_F(AgentStep, ARankThatUsedMoreThanTheMemoryOfTheNodeReportsTheLimit) {
   handle(RanksEnded{{{1, RankState::killed, SIGKILL, /*out_of_memory=*/true, 2_GiB}}});
   EXPECT_EQ(rank(1).fault, report::Fault::out_of_memory);
   EXPECT_EQ(rank(1).fault_text,
-            "the node used more than its 2 GiB of memory; ask for more with --memory");
+            "the node used more than its 2.0 GiB of memory; ask for more with --memory");
 }
 
 TEST_F(AgentStep, ARankThatEndsWellIsNotLogged) {
