@@ -52,5 +52,6 @@ command: [sh, -c, "test $RANK = 0 && exec {sys.executable} -c \\"{TAKE_MEMORY}\\
     view = strict.ended(run)
     assert view["state"] == "failed"
     assert "out of memory" in view["reason"], view
+    assert view["attempts"][-1]["cause"] == "oom"
     assert "`needs: memory`" in view["reason"]
     wait_until("Slurm has no job any more", lambda: not strict.jobs())

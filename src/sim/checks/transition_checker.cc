@@ -22,7 +22,7 @@ bool cause_may_change(model::Cause cause, model::Cause to) {
   if (model::is_preemption(cause)) return to == model::Cause::ok;
   if (cause == model::Cause::launch_failed) return to == model::Cause::timeout;
   return cause == model::Cause::user_exit || cause == model::Cause::rank_lost ||
-         cause == model::Cause::oom || cause == model::Cause::hung;
+         cause == model::Cause::hung;
 }
 
 bool is_by_program(model::Cause cause) {

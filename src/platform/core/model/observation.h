@@ -19,14 +19,15 @@ constexpr auto enum_names(NodePhase) {
 
 // Whose fault the end of a node is, as far as its engine knows. preemption: the engine took the
 // devices back, and no part failed. refusal: a rule of the host or the engine does not allow the
-// run, so another attempt would end in the same way.
-enum class EndBlame { unknown, host, engine, preemption, refusal };
+// run, so another attempt would end in the same way. memory: the node used more than it was given.
+enum class EndBlame { unknown, host, engine, preemption, refusal, memory };
 constexpr auto enum_names(EndBlame) {
   return names<EndBlame>({{EndBlame::unknown, "unknown"},
                           {EndBlame::host, "host"},
                           {EndBlame::engine, "engine"},
                           {EndBlame::preemption, "preemption"},
-                          {EndBlame::refusal, "refusal"}});
+                          {EndBlame::refusal, "refusal"},
+                          {EndBlame::memory, "memory"}});
 }
 
 struct Observation {

@@ -118,6 +118,20 @@ TEST_F(StepFaultTest, ARunThatUsesMoreMemoryThanItAskedForHasOnlyTheRetriesOfIts
                                            HasSubstr("1 of 1 retries are used up")));
 }
 
+TEST_F(StepFaultTest, ANodeThatItsEngineEndedForItsMemoryIsTheCauseWhateverItsPeersReport) {
+  const model::RunId run = world.submit(spec_of(2, 1));
+  world.all_running(run);
+  world.apply_event_ok(gave_up(world.node(run, 1), report::Fault::connection_lost, 0));
+  world.apply_event_ok(
+      not_started(world.node(run, 0), "out of memory: Slurm's job 7", model::EndBlame::memory));
+  EXPECT_EQ(world.attempt(run).cause, model::Cause::oom);
+  world.apply_event_ok(gave_up(world.node(run, 1), report::Fault::connection_lost, 0));
+  drain(run);
+  EXPECT_EQ(world.run(run).state, model::RunState::failed);
+  EXPECT_EQ(world.run(run).losses, 0);
+  EXPECT_THAT(world.run(run).reason, HasSubstr("out of memory: Slurm's job 7"));
+}
+
 TEST_F(StepFaultTest, ASupersededRunFailsWithoutARetry) {
   auto spec = spec_of(2, 1);
   spec.retries = 5;

@@ -87,7 +87,8 @@ PodEnd end_of_container(const Json& status, bool copies_agent) {
   if (reason == "OOMKilled")
     return {
         "the container was OOMKilled: it used more memory than its limit; ask for more with "
-        "`needs: memory`, or use less"};
+        "`needs: memory`, or use less",
+        EndBlame::memory};
   if (copies_agent)
     return {in_words(format("image {} could not copy the agent into the Pod ({}, exit code {})",
                             image, reason, code),

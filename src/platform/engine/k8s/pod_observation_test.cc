@@ -101,7 +101,7 @@ TEST(PodObservation, TheLastLineOfTheLogOfAnAgentSaysWhyItFailed) {
 
 TEST(PodObservation, TooMuchMemoryIsTheFaultOfTheRun) {
   expect(with_container(pod_with_status("Failed"), terminated(137, "OOMKilled")), NodePhase::gone,
-         "OOMKilled");
+         "OOMKilled", EndBlame::memory);
 }
 
 TEST(PodObservation, AnAgentThatCannotStartIsTheFaultOfTheEngine) {

@@ -91,10 +91,10 @@ End end_in_words(const SlurmJob& job, const SlurmNodeFiles& files,
   if (job.state == "BOOT_FAIL")
     return {format("a host of Slurm's job {} did not boot", job.id), EndBlame::host};
   if (job.state == "OUT_OF_MEMORY" || files.out_of_memory)
-    return {
-        format("out of memory: Slurm's job {} used more than it was given; ask for more with "
-               "`needs: memory`, or use less",
-               job.id)};
+    return {format("out of memory: Slurm's job {} used more than it was given; ask for more with "
+                   "`needs: memory`, or use less",
+                   job.id),
+            EndBlame::memory};
   if (job.state == "TIMEOUT" || job.state == "DEADLINE")
     return {format("Slurm ended job {} at its time limit", job.id)};
   if (job.state == "CANCELLED" || job.state == "REVOKED")

@@ -341,7 +341,8 @@ void mark_node_lost(Draft& draft, const model::NodeId& id, model::Cause cause, s
     begin_draining(draft, id.attempt, cause, std::move(reason));
     if (blame == HostBlame::counted && !node.host.empty())
       record_host_loss(draft, node.host, id.attempt.run);
-  } else if ((blame == HostBlame::counted || cause == model::Cause::node_stopped) &&
+  } else if ((blame == HostBlame::counted || cause == model::Cause::node_stopped ||
+              cause == model::Cause::oom) &&
              explains_diagnosis(draft, attempt, node))
     set_cause(draft, id.attempt, cause, std::move(reason));
 }

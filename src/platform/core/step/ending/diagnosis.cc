@@ -340,7 +340,7 @@ bool crashed_alike(const std::vector<const model::Node*>& nodes, const RankKill&
 
 bool is_from_diagnosis(model::Cause cause) {
   return cause == model::Cause::user_exit || cause == model::Cause::rank_lost ||
-         cause == model::Cause::oom || cause == model::Cause::hung;
+         cause == model::Cause::hung;
 }
 
 }  // namespace lockstep::step

@@ -70,7 +70,8 @@ bool is_crash(int signal);
 // True if the same rank crashed in the same way, and reported no fault as the reason.
 bool crashed_alike(const std::vector<const model::Node*>& nodes, const RankKill& kill);
 
-// True if the cause is a diagnosis of ranks, which a later diagnosis may replace.
+// True if the cause is a diagnosis of ranks, which a later diagnosis may replace. The kernel's end
+// of a rank for its memory is a fact, and has no earlier cause.
 bool is_from_diagnosis(model::Cause cause);
 
 }  // namespace lockstep::step
