@@ -11,7 +11,9 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include "base/os/cgroup.h"
 #include "base/os/fd.h"
 #include "base/os/files.h"
 #include "base/os/processes.h"
@@ -265,6 +267,9 @@ TEST_F(LocalEngineTest, AUserThatTheHostDoesNotAllowIsARefusalAndAMissingAccount
     const auto listed = local->list();
     EXPECT_EQ(listed->nodes.front().seen.blame, blame);
     EXPECT_EQ(listed->nodes.front().seen.reason, "no ranks as ''");
+    // As root, the engine has made a folder for control groups.
+    for (const char* controller : {".", "memory", "cpu", "pids"})
+      ::rmdir((path(kCgroupRoot) / controller / "lockstep" / local->installation()).c_str());
   }
 }
 
