@@ -66,9 +66,12 @@ class Volumes:
             volume["name"]: self.make(volume, folder / volume["name"])
             for volume in pod["spec"].get("volumes", [])
         }
+        group = pod["spec"].get("securityContext", {}).get("fsGroup")
         for volume in pod["spec"].get("volumes", []):
             if "secret" in volume:
                 self.replace_in_files(self.folders[volume["name"]], pod["spec"]["containers"][0])
+            if group is not None and "hostPath" not in volume:
+                give_to_group(self.folders[volume["name"]], group)
 
     def replace_in_files(self, folder: Path, container: Object) -> None:
         for file in folder.iterdir():
@@ -114,6 +117,13 @@ def write_files(folder: Path, data: Mapping[str, bytes], mode: int) -> None:
             file.write(content)
 
 
+def give_to_group(folder: Path, group: int) -> None:
+    """As a kubelet does for fsGroup: the group reads the files, and writes to the folder."""
+    for path in (folder, *folder.rglob("*")):
+        os.chown(path, -1, group)
+        path.chmod(path.stat().st_mode | (0o2770 if path.is_dir() else 0o440))
+
+
 class Container:
     def __init__(self, pod: Object, spec: Object, volumes: Volumes, log: Path) -> None:
         self.pod = pod
@@ -139,9 +149,22 @@ class Container:
                     stdout=log,
                     stderr=log,
                     start_new_session=True,
+                    **self.user(),
                 )
         except OSError as error:
             raise CannotStart("StartError", str(error)) from error
+
+    def user(self) -> dict[str, Any]:
+        """The words of Popen for the user of the Pod; without one that of this process."""
+        context = self.pod["spec"].get("securityContext", {})
+        if "runAsUser" not in context:
+            return {}
+        groups = {context["runAsGroup"], context.get("fsGroup", context["runAsGroup"])}
+        return {
+            "user": context["runAsUser"],
+            "group": context["runAsGroup"],
+            "extra_groups": sorted(groups),
+        }
 
     def variables(self) -> dict[str, str]:
         env: dict[str, str] = {}

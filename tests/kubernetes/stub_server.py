@@ -93,6 +93,9 @@ class Request(BaseHTTPRequestHandler):
         target = {"namespace": "", "name": "", "subresource": ""} | {
             key: value for key, value in found.groupdict().items() if value
         }
+        if target["namespace"] in self.server.forbidden:
+            what = f'{target["resource"]} is forbidden in the namespace "{target["namespace"]}"'
+            raise ApiError(403, what, "Forbidden")
         if query.get("watch") in ("true", "1"):
             return self.watch(target, query, fault)
         for _ in range(2 if fault and fault.repeats else 1):
@@ -229,6 +232,7 @@ class Listener(ThreadingHTTPServer):
         self.faults = Faults()
         self.requests: list[tuple[str, str]] = []  # method and path, of all so far
         self.last_headers = Message()
+        self.forbidden: set[str] = set()  # namespaces whose objects are refused
         self.denied: set[tuple[str, str]] = set()  # verb and resource, in access reviews
         self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self.context.load_cert_chain(certificate)

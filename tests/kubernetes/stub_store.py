@@ -33,6 +33,7 @@ KINDS = {
     "persistentvolumes": "PersistentVolume",
     "services": "Service",
     "events": "Event",
+    "serviceaccounts": "ServiceAccount",
     "nodes": "Node",
     "namespaces": "Namespace",
     "jobs": "Job",

@@ -1,16 +1,20 @@
 #include "apps/daemon/k8s_cluster.h"
 
+#include <algorithm>
+#include <iterator>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "apps/daemon/remembered_map.h"
+#include "apps/k8s/project_file.h"
 #include "base/log.h"
 #include "base/os/environment.h"
 #include "platform/engine/k8s/client/curl_api_server.h"
 #include "platform/engine/k8s/client/kubeconfig.h"
 #include "platform/engine/k8s/k8s_map.h"
 #include "platform/k8s/names.h"
+#include "platform/k8s/project_table.h"
 #include "platform/k8s/volume.h"
 
 namespace lockstep::cli {
@@ -50,20 +54,24 @@ Result<K8sCluster> open_k8s(const K8sClusterSetup& setup) {
     return std::shared_ptr<engine::ApiServer>(
         TRY(engine::CurlApiServer::open(access, setup.clock)));
   };
-  engine::K8sEngine::Setup made{.calls = TRY(connect()),
-                                .pods = TRY(connect()),
-                                .nodes = TRY(connect()),
+  engine::K8sEngine::Setup made{.nodes = TRY(connect()),
+                                .namespaces = {},
                                 .options = TRY(pod_options(setup)),
-                                .in_namespace = TRY(namespace_of(served, access)),
-                                .start_limit = setup.settings.start_limit,
-                                .silent_after = setup.settings.host_silent_after};
+                                .projects = TRY(project_table(served.project_namespaces)),
+                                .bounds = {.start_limit = setup.settings.start_limit,
+                                           .silent_after = setup.settings.host_silent_after}};
+  std::vector<std::string> names = {TRY(namespace_of(served, access))};
+  std::ranges::copy(k8s::further_namespaces(made.projects, names.front()),
+                    std::back_inserter(names));
+  for (const std::string& name : names)
+    made.namespaces.push_back({.name = name, .calls = TRY(connect()), .pods = TRY(connect())});
   if (!served.shared)
     LS_LOG(warning,
            "checkpoints of runs that name no folder are lost with their Pods: --shared FOLDER and "
            "--pod-volume keep them");
-  map::ClusterMap map =
-      TRY(remembered_map(engine::discover_k8s(*made.calls, made.options.gpu_resource),
-                         setup.home.folder / "k8s-map.yaml", "Kubernetes"));
+  map::ClusterMap map = TRY(remembered_map(
+      engine::discover_k8s(*made.namespaces.front().calls, made.options.gpu_resource),
+      setup.home.folder / "k8s-map.yaml", "Kubernetes"));
   return K8sCluster{.map = std::move(map),
                     .engine = std::make_unique<engine::K8sEngine>(std::move(made))};
 }

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "apps/k8s/project_file.h"
 #include "base/format.h"
 #include "base/os/files.h"
 #include "comm/fabric/address/kernel_network.h"
@@ -103,17 +104,19 @@ bool is_mounted(const std::string& folder, const std::vector<std::string>& volum
 Result<void> check_k8s(const ServeConfig& served) {
   const bool has_options = served.kubeconfig || served.context || served.in_namespace ||
                            served.agent_image || served.image || served.device_resource ||
-                           served.pod_volumes;
+                           served.project_namespaces || served.pod_volumes;
   if (!uses_k8s(served)) {
     if (!has_options) return {};
-    return Error{Code::invalid,
-                 "--kubeconfig, --context, --namespace, --agent-image, --image, --device-resource "
-                 "and --pod-volume are for --engine k8s"};
+    return Error{
+        Code::invalid,
+        "--kubeconfig, --context, --namespace, --project-namespaces, --agent-image, --image, "
+        "--device-resource and --pod-volume are for --engine k8s"};
   }
   if (!served.agent_image)
     return Error{Code::invalid,
                  "--engine k8s needs --agent-image IMAGE: an image with this version of Lockstep, "
                  "from which each Pod copies the agent"};
+  TRY(project_table(served.project_namespaces));
   TRY(k8s::check_image("--agent-image", *served.agent_image));
   TRY(k8s::check_image("--image", served.image.value_or("")));
   const auto volumes = served.pod_volumes.value_or(std::vector<std::string>());

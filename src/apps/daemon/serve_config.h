@@ -41,6 +41,7 @@ struct ServeConfig {
   // For the Pods of --engine k8s. Without the first three: those of kubectl.
   std::optional<std::string> kubeconfig{}, context{}, in_namespace{};
   std::optional<std::string> agent_image{}, image{}, device_resource{};
+  std::optional<std::string> project_namespaces{};        // an absolute path (project_file.h)
   std::optional<std::vector<std::string>> pod_volumes{};  // as `lockstep k8s render --volume`
   // The issuer at which users log in, and absolute paths (oidc_config.h).
   std::optional<std::string> oidc_issuer{}, oidc_client{};
@@ -73,6 +74,7 @@ struct ServeConfig {
         field("image", &ServeConfig::image, "of runs that name none"),
         field("device_resource", &ServeConfig::device_resource, "that a Pod asks for"),
         field("pod_volumes", &ServeConfig::pod_volumes, "of each Pod"),
+        field("project_namespaces", &ServeConfig::project_namespaces, "of the Pods of projects"),
         field("oidc_issuer", &ServeConfig::oidc_issuer, "at which users log in"),
         field("oidc_client", &ServeConfig::oidc_client, "the daemon's id there"),
         field("oidc_secret_file", &ServeConfig::oidc_secret_file, "the secret of that id"),

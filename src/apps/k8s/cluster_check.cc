@@ -8,6 +8,7 @@
 #include "base/format.h"
 #include "platform/engine/k8s/access_check.h"
 #include "platform/engine/k8s/k8s_map.h"
+#include "platform/k8s/project_table.h"
 #include "text/display/table.h"
 
 namespace lockstep::cli {
@@ -51,6 +52,9 @@ Result<ClusterCheck> check_cluster(const ClusterWords& words, const std::string&
       .device_resource = device_resource,
       .missing_rights = TRY(engine::missing_rights(*cluster.api, cluster.in_namespace)),
       .nodes = {}};
+  for (const std::string& name : k8s::further_namespaces(words.projects, found.in_namespace))
+    std::ranges::move(TRY(engine::missing_rights_in(*cluster.api, name)),
+                      std::back_inserter(found.missing_rights));
   const auto hosts = engine::list_k8s_hosts(*cluster.api, device_resource);
   if (!hosts && found.missing_rights.empty()) return hosts.error();
   if (hosts) std::ranges::transform(*hosts, std::back_inserter(found.nodes), checked_node);

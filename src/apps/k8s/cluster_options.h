@@ -9,11 +9,13 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "platform/engine/k8s/client/curl_api_server.h"
+#include "platform/k8s/project_table.h"
 
 namespace lockstep::cli {
 
 struct ClusterWords {
   std::string kubeconfig, context, in_namespace;
+  k8s::ProjectTable projects{};
 };
 
 // --kubeconfig and --context.

@@ -41,8 +41,9 @@ std::vector<model::Event> news_of_nodes(const model::State& state,
   std::vector<model::Event> news;
   for (const model::NodeId& id : awaited) {
     const model::Node& node = state.nodes.at(id);
-    const auto found = seen.find(name_of(state, id));
-    if (found == seen.end() && !listed.why_unavailable(node.host).empty()) continue;
+    const model::NodeName name = name_of(state, id);
+    const auto found = seen.find(name);
+    if (found == seen.end() && listed.may_exist(name, node.host)) continue;
     const model::Observation& what = found == seen.end() ? gone : *found->second;
     if (is_news(node, what)) news.emplace_back(model::NodeSeen{id, what});
   }
@@ -68,10 +69,10 @@ std::vector<model::NodeId> ended_given_up_nodes(const model::State& state,
   std::vector<model::NodeId> ended;
   for (const auto& [id, node] : state.given_up) {
     if (!model::has_engine(state, node.engine)) continue;
-    const auto found = std::ranges::find(listed.nodes, model::NodeName{node.generation, id},
-                                         &engine::ListedNode::node);
+    const model::NodeName name{node.generation, id};
+    const auto found = std::ranges::find(listed.nodes, name, &engine::ListedNode::node);
     if (found != listed.nodes.end() ? found->seen.phase == model::NodePhase::gone
-                                    : listed.why_unavailable(node.devices.host).empty())
+                                    : !listed.may_exist(name, node.devices.host))
       ended.push_back(id);
   }
   return ended;

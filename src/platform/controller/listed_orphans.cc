@@ -57,7 +57,9 @@ void add_unheard_orphans(const model::State& state, const engine::EngineList& li
   for (const auto& [name, orphan] : state.orphans) {
     if (std::ranges::find(orphans, name, &model::Orphan::id) != orphans.end()) continue;
     const std::string& host = orphan.devices.host;
-    if (host.empty() ? !unheard.empty() : unheard.contains(host)) orphans.push_back(orphan);
+    const bool is_unknown = listed.unknown_projects.contains(name.id.attempt.run.project);
+    if (is_unknown || (host.empty() ? !unheard.empty() : unheard.contains(host)))
+      orphans.push_back(orphan);
   }
 }
 

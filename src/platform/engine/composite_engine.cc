@@ -16,6 +16,7 @@ namespace {
 
 void add_common_fields(EngineList&& part, EngineList& all) {
   std::ranges::move(part.nodes, std::back_inserter(all.nodes));
+  all.unknown_projects.merge(part.unknown_projects);
   all.silent.merge(part.silent);
   all.unfit.merge(part.unfit);
 }

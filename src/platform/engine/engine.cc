@@ -16,6 +16,10 @@ std::string EngineList::why_unavailable(const std::string& host) const {
   return answered && !answered->contains(host) ? std::string(kNotCalled) : "";
 }
 
+bool EngineList::may_exist(const model::NodeName& node, const std::string& host) const {
+  return unknown_projects.contains(node.id.attempt.run.project) || !why_unavailable(host).empty();
+}
+
 std::string EngineList::why_closed(const std::string& host) const {
   std::string reason = why_unavailable(host);
   if (!reason.empty()) return reason;

@@ -55,6 +55,8 @@ struct EngineList {
   std::set<std::string> silent{};
   // If set: every host that is not one of these cannot be asked, because it has not called.
   std::optional<std::set<std::string>> answered{};
+  // The projects of which nodes may exist that are not listed, and why.
+  std::map<std::string, std::string> unknown_projects{};
   // The hosts that can be asked and take no node now, and why.
   std::map<std::string, std::string> unfit{};
   // The map of the hosts that the engine sees now; null: it makes no map.
@@ -62,6 +64,8 @@ struct EngineList {
 
   // Empty: it can be asked.
   std::string why_unavailable(const std::string& host) const;
+  // The node may exist on that host although it is not listed.
+  bool may_exist(const model::NodeName& node, const std::string& host) const;
   // Empty: it takes nodes.
   std::string why_closed(const std::string& host) const;
 };

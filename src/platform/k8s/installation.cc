@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "base/format.h"
+#include "platform/k8s/project_table.h"
 #include "platform/k8s/rights.h"
 #include "platform/k8s/volume.h"
 
@@ -17,6 +18,9 @@ constexpr auto kSharedVolume = "shared";
 constexpr auto kDaemonVolume = "/var/lib/lockstep";
 // Below the volume, whose root belongs to root: the daemon wants a folder of its own.
 constexpr auto kDaemonHome = "/var/lib/lockstep/home";
+constexpr auto kTableVolume = "project-namespaces";
+constexpr auto kTableFolder = "/etc/lockstep/project-namespaces";
+constexpr auto kTableFile = "projects.yaml";
 
 Json installed_object(const char* version, const char* kind, const Installation& installation,
                       Json spec) {
@@ -44,6 +48,29 @@ std::optional<Volume> shared_volume(const Installation& installation) {
   return std::nullopt;
 }
 
+std::string table_name(const Installation& installation) {
+  return format("{}-project-namespaces", installation.name);
+}
+
+Json table_object(const Installation& installation) {
+  return {
+      {"apiVersion", "v1"},
+      {"kind", "ConfigMap"},
+      {"metadata", {{"name", table_name(installation)}, {"namespace", installation.in_namespace}}},
+      {"data", {{kTableFile, installation.project_table}}}};
+}
+
+Json namespace_object(const std::string& name) {
+  return {{"apiVersion", "v1"}, {"kind", "Namespace"}, {"metadata", {{"name", name}}}};
+}
+
+// Those of the projects. The table has been checked.
+std::vector<std::string> project_namespaces_of(const Installation& installation) {
+  const auto table = parse_project_table(installation.project_table, kTableFile);
+  if (installation.project_table.empty() || !table) return {};
+  return further_namespaces(*table, installation.in_namespace);
+}
+
 Json volume_claim(const Installation& installation) {
   Json spec = {{"accessModes", Json::array({"ReadWriteOnce"})},
                {"resources", {{"requests", {{"storage", installation.storage}}}}}};
@@ -62,6 +89,8 @@ Json serve_command(const Installation& installation) {
     words.push_back(value);
   };
   add("--image", installation.run_image);
+  if (!installation.project_table.empty())
+    add("--project-namespaces", format("{}/{}", kTableFolder, kTableFile));
   for (const std::string& volume : installation.volumes) add("--pod-volume", volume);
   add("--shared", installation.shared);
   for (std::string word : {std::string("--listen"), std::string("0.0.0.0"), std::string("--port"),
@@ -75,6 +104,8 @@ Json daemon_container(const Installation& installation) {
   Json mounts = Json::array({{{"name", "home"}, {"mountPath", kDaemonVolume}}});
   if (const auto shared = shared_volume(installation))
     mounts.push_back(mount_json(*shared, kSharedVolume));
+  if (!installation.project_table.empty())
+    mounts.push_back({{"name", kTableVolume}, {"mountPath", kTableFolder}, {"readOnly", true}});
   return {
       {"name", "daemon"},
       {"image", installation.image},
@@ -93,6 +124,9 @@ Json daemon_pod(const Installation& installation) {
       {{{"name", "home"}, {"persistentVolumeClaim", {{"claimName", installation.name}}}}});
   if (const auto shared = shared_volume(installation))
     volumes.push_back(volume_json(*shared, kSharedVolume));
+  if (!installation.project_table.empty())
+    volumes.push_back(
+        {{"name", kTableVolume}, {"configMap", {{"name", table_name(installation)}}}});
   return {{"serviceAccountName", installation.name},
           {"enableServiceLinks", false},
           {"securityContext",
@@ -127,17 +161,20 @@ Json service(const Installation& installation) {
 
 Result<void> check_installation(const Installation& installation) {
   for (const std::string& words : installation.volumes) TRY(parse_volume(words));
+  if (!installation.project_table.empty())
+    TRY(parse_project_table(installation.project_table, "--project-namespaces"));
   if (installation.shared.empty() || shared_volume(installation)) return {};
   return Error{Code::invalid, format("the folder {} is in no volume: add --volume pvc:NAME:{}",
                                      installation.shared, installation.shared)};
 }
 
 std::vector<Json> installation_manifests(const Installation& installation) {
-  std::vector<Json> objects = {{{"apiVersion", "v1"},
-                                {"kind", "Namespace"},
-                                {"metadata", {{"name", installation.in_namespace}}}}};
-  std::ranges::move(rights_manifests(installation.name, installation.in_namespace),
+  const auto further = project_namespaces_of(installation);
+  std::vector<Json> objects = {namespace_object(installation.in_namespace)};
+  std::ranges::transform(further, std::back_inserter(objects), namespace_object);
+  std::ranges::move(rights_manifests(installation.name, installation.in_namespace, further),
                     std::back_inserter(objects));
+  if (!installation.project_table.empty()) objects.push_back(table_object(installation));
   objects.push_back(volume_claim(installation));
   objects.push_back(deployment(installation));
   objects.push_back(service(installation));

@@ -20,6 +20,7 @@ struct Installation {
   std::string device_resource = "nvidia.com/gpu";
   std::vector<std::string> volumes;  // of each Pod of a run, as parse_volume reads them
   std::string shared;  // a folder in one of them, for checkpoints; the daemon has that volume, too
+  std::string project_table;  // the text of the file of --project-namespaces; empty: none
 };
 
 // Code::invalid: a volume cannot be read, or none has the shared folder.

@@ -43,18 +43,26 @@ const std::vector<ResourceRights>& daemon_rights() {
   return rights;
 }
 
-std::vector<Json> rights_manifests(const std::string& name, const std::string& in_namespace) {
+std::vector<Json> rights_manifests(const std::string& name, const std::string& in_namespace,
+                                   const std::vector<std::string>& further) {
   const Json inside = {{"name", name}, {"namespace", in_namespace}};
-  // Objects of the whole cluster: daemons in other namespaces have their own.
-  const std::string cluster_name = format("{}-{}", in_namespace, name);
-  const Json outside = {{"name", cluster_name}};
+  // Objects of the whole cluster, and those of further namespaces: daemons in other namespaces have
+  // their own.
+  const std::string long_name = format("{}-{}", in_namespace, name);
+  const Json outside = {{"name", long_name}};
   const Json account = {{"kind", "ServiceAccount"}, {"name", name}, {"namespace", in_namespace}};
-  return {
+  std::vector<Json> objects = {
       {{"apiVersion", "v1"}, {"kind", "ServiceAccount"}, {"metadata", inside}},
       rights_object("Role", inside, {{"rules", rules(true)}}),
       rights_object("RoleBinding", inside, binding("Role", name, account)),
       rights_object("ClusterRole", outside, {{"rules", rules(false)}}),
-      rights_object("ClusterRoleBinding", outside, binding("ClusterRole", cluster_name, account))};
+      rights_object("ClusterRoleBinding", outside, binding("ClusterRole", long_name, account))};
+  for (const std::string& other : further) {
+    const Json there = {{"name", long_name}, {"namespace", other}};
+    objects.push_back(rights_object("Role", there, {{"rules", rules(true)}}));
+    objects.push_back(rights_object("RoleBinding", there, binding("Role", long_name, account)));
+  }
+  return objects;
 }
 
 }  // namespace lockstep::k8s

@@ -16,8 +16,9 @@ struct ResourceRights {
 };
 const std::vector<ResourceRights>& daemon_rights();
 
-// A ServiceAccount `name` in the namespace, its Role there, its ClusterRole for Nodes, and the
-// bindings of both.
-std::vector<Json> rights_manifests(const std::string& name, const std::string& in_namespace);
+// A ServiceAccount `name` in the namespace, its Role there and in the further namespaces, its
+// ClusterRole for Nodes, and their bindings.
+std::vector<Json> rights_manifests(const std::string& name, const std::string& in_namespace,
+                                   const std::vector<std::string>& further = {});
 
 }  // namespace lockstep::k8s

@@ -41,7 +41,8 @@ struct ServeFlags {
   std::string slurm_partition, slurm_account;
   std::vector<std::string> slurm_options;
   bool slurm_shared = false;
-  std::string kubeconfig, context, in_namespace, agent_image, image, device_resource;
+  std::string kubeconfig, context, in_namespace, project_namespaces;
+  std::string agent_image, image, device_resource;
   std::vector<std::string> pod_volumes;
   OidcFlags oidc;
   bool insecure = false;
@@ -94,6 +95,7 @@ void add_k8s_words(const ServeConfig& served, std::vector<std::string>& words) {
   add("--kubeconfig", served.kubeconfig);
   add("--context", served.context);
   add("--namespace", served.in_namespace);
+  add("--project-namespaces", served.project_namespaces);
   add("--agent-image", served.agent_image);
   add("--image", served.image);
   add("--device-resource", served.device_resource);
@@ -239,6 +241,8 @@ void read_k8s(ServeFlags& flags) {
     if (!value.empty()) into = value;
   };
   if (!flags.kubeconfig.empty()) config.kubeconfig = std::filesystem::absolute(flags.kubeconfig);
+  if (!flags.project_namespaces.empty())
+    config.project_namespaces = std::filesystem::absolute(flags.project_namespaces);
   read(flags.context, config.context);
   read(flags.in_namespace, config.in_namespace);
   read(flags.agent_image, config.agent_image);
@@ -375,6 +379,9 @@ ServeOptions add_k8s_options(CLI::App& command, ServeFlags& flags) {
           "with --engine k8s: a context of that file (default: the current one)"),
       add("--namespace", flags.in_namespace, "NAME",
           "with --engine k8s: the namespace of the Pods (default: that of the context)"),
+      add("--project-namespaces", flags.project_namespaces, kFileValue,
+          "with --engine k8s: the namespace, the service account and the user of the Pods of each "
+          "project"),
       add("--agent-image", flags.agent_image, "IMAGE",
           "with --engine k8s: an image with this version of Lockstep, from which each Pod "
           "copies the agent"),

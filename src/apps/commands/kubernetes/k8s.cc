@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,10 +11,12 @@
 #include "apps/cli/terminal.h"
 #include "apps/k8s/cluster_check.h"
 #include "apps/k8s/cluster_options.h"
+#include "apps/k8s/project_file.h"
 #include "apps/k8s/workload_options.h"
 #include "base/format.h"
 #include "platform/k8s/installation.h"
 #include "platform/k8s/manifests.h"
+#include "platform/k8s/project_table.h"
 #include "platform/k8s/rights.h"
 #include "platform/k8s/workload.h"
 #include "text/convert.h"
@@ -30,6 +33,7 @@ struct K8sFlags {
   std::shared_ptr<WorkloadWords> words = std::make_shared<WorkloadWords>();
   std::shared_ptr<ClusterWords> cluster = std::make_shared<ClusterWords>();
   std::string agent_image, run_image, storage = "20Gi", storage_class, shared;  // of install
+  std::string project_namespaces;
   bool json = false;
 };
 
@@ -85,9 +89,15 @@ Result<DaemonNames> daemon_names(const K8sFlags& flags, const std::string& defau
   return names;
 }
 
+std::optional<std::string> project_file(const K8sFlags& flags) {
+  return flags.project_namespaces.empty() ? std::nullopt : std::optional(flags.project_namespaces);
+}
+
 Result<std::vector<Json>> rights(const K8sFlags& flags) {
   const DaemonNames names = TRY(daemon_names(flags, "default"));
-  return k8s::rights_manifests(names.name, names.in_namespace);
+  const k8s::ProjectTable table = TRY(project_table(project_file(flags)));
+  return k8s::rights_manifests(names.name, names.in_namespace,
+                               k8s::further_namespaces(table, names.in_namespace));
 }
 
 Result<std::vector<Json>> installation(const K8sFlags& flags) {
@@ -112,7 +122,8 @@ Result<std::vector<Json>> installation(const K8sFlags& flags) {
       .storage_class = flags.storage_class,
       .device_resource = flags.words->device_resource,
       .volumes = flags.words->volumes,
-      .shared = flags.shared};
+      .shared = flags.shared,
+      .project_table = TRY(project_table_text(project_file(flags)))};
   TRY(k8s::check_installation(installed));
   return k8s::installation_manifests(installed);
 }
@@ -129,6 +140,7 @@ Result<int> check(const K8sFlags& flags) {
   TRY(check_no_argument(flags));
   ClusterWords words = *flags.cluster;
   words.in_namespace = flags.words->in_namespace;
+  words.projects = TRY(project_table(project_file(flags)));
   const ClusterCheck found = TRY(check_cluster(words, flags.words->device_resource));
   print(flags.json ? dump_json(to_json(found), Indent::two) : check_text(found));
   return found.missing_rights.empty() ? kDone : kFailed;
@@ -144,6 +156,11 @@ void add_install_options(CLI::App& command, K8sFlags& flags) {
   const auto add = [&](const char* name, std::string& value, const char* help, const char* type) {
     return command.add_option(name, value, help)->type_name(type);
   };
+  add("--project-namespaces", flags.project_namespaces,
+      "of rbac, install and check: the file with the namespaces of projects, as `lockstep serve` "
+      "has "
+      "it",
+      kFileValue);
   add("--agent-image", flags.agent_image,
       "of install: the image from which Pods copy the agent (default: --image)", "IMAGE");
   add("--run-image", flags.run_image, "of install: the image of runs that name none", "IMAGE");

@@ -45,4 +45,16 @@ Result<std::vector<std::string>> missing_rights(ApiServer& api, const std::strin
   return missing;
 }
 
+Result<std::vector<std::string>> missing_rights_in(ApiServer& api,
+                                                   const std::string& in_namespace) {
+  std::vector<std::string> missing;
+  for (const k8s::ResourceRights& rights : k8s::daemon_rights()) {
+    if (!rights.in_namespace) continue;
+    for (const std::string& verb : rights.verbs)
+      if (!TRY(may(api, in_namespace, verb, rights.resource)))
+        missing.push_back(format("{} {} in {}", verb, rights.resource, in_namespace));
+  }
+  return missing;
+}
+
 }  // namespace lockstep::engine

@@ -15,5 +15,7 @@ Result<std::string> k8s_version(ApiServer& api);
 // The rights of k8s::daemon_rights() that the server does not grant, such as "create pods" and
 // "list nodes in the whole cluster".
 Result<std::vector<std::string>> missing_rights(ApiServer& api, const std::string& in_namespace);
+// Those in the namespace alone: "create pods in ml".
+Result<std::vector<std::string>> missing_rights_in(ApiServer& api, const std::string& in_namespace);
 
 }  // namespace lockstep::engine

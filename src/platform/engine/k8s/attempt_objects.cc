@@ -183,11 +183,19 @@ Json agent_command(const host::LaunchSpec& launch, bool make_checkpoint_folder) 
 }
 
 Json init_container(const PodOptions& options) {
-  return {{"name", std::string(kAgentContainer)},
-          {"image", options.agent_image},
-          {"command",
-           Json::array({options.agent_program, "agent", "--copy-to", std::string(kProgramFolder)})},
-          {"volumeMounts", Json::array({mount("program", kProgramFolder)})}};
+  Json container = {{"name", std::string(kAgentContainer)},
+                    {"image", options.agent_image},
+                    {"command", Json::array({options.agent_program, "agent", "--copy-to",
+                                             std::string(kProgramFolder)})},
+                    {"volumeMounts", Json::array({mount("program", kProgramFolder)})}};
+  if (options.project.run_as_user)
+    container["securityContext"] = {{"allowPrivilegeEscalation", false}};
+  return container;
+}
+
+// The group reads the launch, and writes to the folders of the node.
+Json pod_user(int user, int group) {
+  return {{"runAsUser", user}, {"runAsGroup", group}, {"runAsNonRoot", true}, {"fsGroup", group}};
 }
 
 Json node_container(const Gang& gang, const NodePlacement& node, const PodOptions& options) {
@@ -200,10 +208,13 @@ Json node_container(const Gang& gang, const NodePlacement& node, const PodOption
       {"volumeMounts", mounts_of(options)}};
   if (Json resources = resources_of(gang, node, options); !resources.empty())
     container["resources"] = std::move(resources);
+  Json security = Json::object();
+  if (options.project.run_as_user) security["allowPrivilegeEscalation"] = false;
   // Memory that a network card may read must stay in place.
   const auto is_rdma = [](const auto& resource) { return resource.first.starts_with("rdma/"); };
   if (std::ranges::any_of(request_of(gang).resources, is_rdma))
-    container["securityContext"] = {{"capabilities", {{"add", Json::array({"IPC_LOCK"})}}}};
+    security["capabilities"] = {{"add", Json::array({"IPC_LOCK"})}};
+  if (!security.empty()) container["securityContext"] = std::move(security);
   return container;
 }
 
@@ -223,8 +234,11 @@ void add_requested_fields(const Gang& gang, const NodePlacement& node, const Pod
   if (!secrets.empty()) spec["imagePullSecrets"] = std::move(secrets);
   if (!request.node_selector.empty()) spec["nodeSelector"] = request.node_selector;
   if (request.priority_class) spec["priorityClassName"] = *request.priority_class;
-  if (request.service_account)
-    spec["serviceAccountName"] = *request.service_account;
+  if (const auto& user = options.project.run_as_user)
+    spec["securityContext"] = pod_user(*user, options.project.run_as_group.value_or(*user));
+  const auto& account = options.project.service_account;
+  if (account || request.service_account)
+    spec["serviceAccountName"] = account ? *account : *request.service_account;
   else
     spec["automountServiceAccountToken"] = false;
   if (!request.host_network) return;
@@ -287,7 +301,13 @@ Result<void> check_gang(const Gang& gang, const PodOptions& options) {
         Code::invalid,
         "the run names no image, and the daemon has none for such runs: set `image` in the "
         "run, or start the daemon with --image"};
-  return {};
+  const auto& account = options.project.service_account;
+  const auto wanted = request_of(gang).service_account;
+  if (!account || !wanted || *wanted == *account) return {};
+  return Error{Code::invalid,
+               format("kubernetes.service_account: the Pods of the project {} have the service "
+                      "account {}, got {}; leave the field out",
+                      gang.attempt.id.run.project, *account, *wanted)};
 }
 
 Json owner_object(const Gang& gang, const PodOptions& options) {

@@ -14,6 +14,7 @@
 #include "platform/core/model/ids.h"
 #include "platform/engine/engine.h"
 #include "platform/engine/gang.h"
+#include "platform/k8s/project_table.h"
 #include "platform/k8s/volume.h"
 #include "text/json.h"
 
@@ -40,6 +41,7 @@ struct PodOptions {
   Duration grace_period{};  // of runs that name none
   // Seals the variables of runs in records; none: the records lack them.
   std::optional<net::Secret> record_secret{};
+  k8s::ProjectPods project{};  // of the attempt
 };
 
 // An object of Kubernetes that owns others.

@@ -195,6 +195,31 @@ TEST(AttemptObjects, ADaemonWithAnotherKeyKnowsTheNodesAndAdoptsNothing) {
   }
 }
 
+TEST(AttemptObjects, ThePodOfAProjectHasItsAccountAndIsNeverRoot) {
+  PodOptions with = options();
+  with.project = {.service_account = "trainer", .run_as_user = 2001};
+  const Json pod = pod_of(gang_of(1), with);
+  EXPECT_EQ(text_of(pod, {"spec", "serviceAccountName"}), "trainer");
+  EXPECT_EQ(field_of(pod, {"spec", "securityContext"}).dump(),
+            R"({"runAsUser":2001,"runAsGroup":2001,"runAsNonRoot":true,"fsGroup":2001})");
+  const string locked = R"({"allowPrivilegeEscalation":false})";
+  EXPECT_EQ(field_of(container_of(pod), {"securityContext"}).dump(), locked);
+  EXPECT_EQ(items_of(pod, {"spec", "initContainers"}).at(0).at("securityContext").dump(), locked);
+}
+
+TEST(AttemptObjects, ARunCannotTakeAnotherAccountThanThatOfItsProject) {
+  Gang gang = gang_of(1);
+  gang.program.attempt->spec.kubernetes = model::PodRequest{.service_account = "admin"};
+  PodOptions with = options();
+  EXPECT_TRUE(check_gang(gang, with));
+  with.project = {.service_account = "trainer"};
+  const auto checked = check_gang(gang, with);
+  ASSERT_FALSE(checked);
+  EXPECT_EQ(checked.error().message,
+            "kubernetes.service_account: the Pods of the project demo have the service account "
+            "trainer, got admin; leave the field out");
+}
+
 TEST(AttemptObjects, ObjectsOfOthersAreNoNodes) {
   EXPECT_FALSE(node_of_pod(Json::object()));
   EXPECT_FALSE(attempt_of_owner(Json{{"metadata", {{"annotations", 7}}}}));

@@ -60,6 +60,12 @@ class FakeCluster {
     const Lock lock(mutex_);
     faults_.push_back({call, std::move(reply), does});
   }
+  // Until the empty text, each call of a path that begins so is answered by 403.
+  void refuse(const std::string& place, const std::string& why) {
+    const Lock lock(mutex_);
+    refused_ = place;
+    refusal_ = why;
+  }
   // Until the empty text, no call is answered.
   void set_away(const std::string& why) {
     const Lock lock(mutex_);
@@ -128,6 +134,8 @@ class FakeCluster {
   std::optional<Fault> begin_call(const std::string& call) LS_REQUIRES(mutex_) {
     calls_.push_back(call);
     if (!away_.empty()) return Fault{.call = call, .reply = {.error = away_}};
+    if (!refusal_.empty() && call.substr(call.find(' ') + 1).starts_with(refused_))
+      return Fault{.call = call, .reply = {.status = 403, .error = refusal_}};
     for (auto next = faults_.begin(); next != faults_.end(); ++next) {
       if (!call.starts_with(next->call)) continue;
       Fault fault = std::move(*next);
@@ -180,7 +188,7 @@ class FakeCluster {
   std::vector<Event> events_;
   std::vector<Fault> faults_;
   std::vector<std::string> calls_;
-  std::string away_;
+  std::string away_, refused_, refusal_;
   Json last_options_;
 };
 

@@ -1,144 +1,53 @@
-// K8sEngine: the agents of an attempt are Pods (docs/design/kubernetes.md).
-//
-// Two threads keep up with the Pods and the Nodes, and a third one makes and deletes objects. The
-// daemon's thread reads the state that they share, and leaves requests.
+// K8sEngine: the agents of an attempt are Pods (docs/design/kubernetes.md). It has the Nodes, and
+// the Pods of each namespace that projects use (docs/design/kubernetes-projects.md).
 #pragma once
 
-#include <chrono>
-#include <cstddef>
-#include <functional>
 #include <map>
 #include <memory>
-#include <optional>
-#include <set>
 #include <string>
 #include <string_view>
-#include <thread>
+#include <vector>
 
 #include "base/clock.h"
-#include "base/mutex.h"
+#include "base/result.h"
 #include "platform/core/model/pod_request.h"
 #include "platform/engine/engine.h"
 #include "platform/engine/k8s/api_server.h"
 #include "platform/engine/k8s/attempt_objects.h"
-#include "platform/engine/k8s/backoff.h"
-#include "platform/engine/k8s/node_table.h"
-#include "platform/engine/k8s/object_watch.h"
-#include "platform/engine/k8s/pod_table.h"
+#include "platform/engine/k8s/namespace_pods.h"
+#include "platform/engine/k8s/node_watch.h"
+#include "platform/k8s/project_table.h"
 
 namespace lockstep::engine {
 
 class K8sEngine : public Engine {
  public:
   struct Setup {
-    std::shared_ptr<ApiServer> calls, pods, nodes;  // one for each thread
+    std::shared_ptr<ApiServer> nodes;         // for their watch
+    std::vector<NamespaceAccess> namespaces;  // the first one is of projects without a namespace
     PodOptions options;
-    std::string in_namespace;
-    Duration start_limit{};   // a Pod that cannot start is deleted after that time
-    Duration silent_after{};  // an attempt waits so long for a Node that is not ready
-    Duration list_age_max = std::chrono::seconds(10);
-    Duration first_answer_wait = std::chrono::seconds(3);
-    Duration ended_kept = std::chrono::seconds(10);   // the objects of an attempt, after its end
-    Duration unknown_kept = std::chrono::minutes(1);  // those that an earlier daemon has left
-    Duration slow_start = std::chrono::seconds(5);    // after it the engine lists warnings
-    Duration warnings_interval = std::chrono::seconds(10);  // between two of those lists
-    WatchBounds bounds{};
+    k8s::ProjectTable projects{};
+    PodBounds bounds;
   };
   explicit K8sEngine(Setup setup);
-  // Objects that are not made yet are not made. Ends the call that is under way.
-  ~K8sEngine() override;
-  K8sEngine(const K8sEngine&) = delete;  // the threads refer to it
-  K8sEngine& operator=(const K8sEngine&) = delete;
 
   // The text of the file with which agents find the daemon. Submissions wait for it.
-  void announce(std::string daemon_file) LS_EXCLUDES(mutex_);
+  void announce(const std::string& daemon_file);
 
   std::string_view name() const override { return model::kPodEngine; }
-  void submit(Gang gang) override LS_EXCLUDES(mutex_);
-  void kill(const model::NodeName& node) override LS_EXCLUDES(mutex_);
-  Result<EngineList> list() override LS_EXCLUDES(mutex_);
+  void submit(Gang gang) override;
+  void kill(const model::NodeName& node) override;
+  Result<EngineList> list() override;
 
  private:
-  // A gang of which not all Pods are made.
-  struct Submission {
-    std::shared_ptr<const Gang> gang;
-    ObjectOwner owner{};      // an empty UID: it is not made yet
-    std::size_t next = 0;     // the first node whose Pod is not made
-    int existing = -1;        // Pods up to this index were made before
-    bool has_secret = false;  // of that node
-    std::set<int> killed{};   // nodes that are not to be made
-    std::string reason{};     // why it waits, or has failed
-    // Set if no further Pod is made: whose fault that is.
-    std::optional<model::EndBlame> failure{};
-    Deadline retry = Deadline::after(Duration(0));
-    Deadline forgotten = Deadline::after(Duration(0));  // failed: listed until then
-  };
-  // The owner of the objects of an attempt.
-  struct Owner {
-    model::AttemptName attempt;
-    std::string uid;
-    std::optional<Deadline> removal{};  // when it is deleted, since none of its Pods runs
-  };
-  // A call of the API server, made without the lock.
-  using Call = std::function<void()>;
+  NamespacePods& pods_of(const std::string& project);
 
-  // In the thread:
-  void work() LS_EXCLUDES(mutex_);
-  Call due_call() LS_REQUIRES(mutex_);
-  Call due_kill() LS_REQUIRES(mutex_);
-  Call due_warnings() LS_REQUIRES(mutex_);
-  Call due_removal() LS_REQUIRES(mutex_);
-  Call due_creation() LS_REQUIRES(mutex_);
-  Call creation_of(Submission& submission) LS_REQUIRES(mutex_);
-  void read_owners() LS_EXCLUDES(mutex_);
-  void read_warnings() LS_EXCLUDES(mutex_);
-  void remove_pod(const std::string& name, const std::string& uid) LS_EXCLUDES(mutex_);
-  void remove_owner(const std::string& name, const Owner& owner) LS_EXCLUDES(mutex_);
-  void make_owner(const std::shared_ptr<const Gang>& gang) LS_EXCLUDES(mutex_);
-  void make_secret(const std::shared_ptr<const Gang>& gang, const Json& secret) LS_EXCLUDES(mutex_);
-  void make_pod(const std::shared_ptr<const Gang>& gang, const Json& pod, const std::string& owner)
-      LS_EXCLUDES(mutex_);
-  // Null: it was forgotten meanwhile.
-  Submission* submission_of(const Gang& gang) LS_REQUIRES(mutex_);
-  void skip_made_nodes(Submission& submission) LS_REQUIRES(mutex_);
-  bool note_reply(const ApiReply& reply) LS_REQUIRES(mutex_);
-  void retry_or_fail(Submission& submission, const ApiReply& reply) LS_REQUIRES(mutex_);
-  void update_removals() LS_REQUIRES(mutex_);
-  std::string path_of(std::string_view resource) const;
-
-  ObjectWatch::Handlers pod_handlers();
-  ObjectWatch::Handlers node_handlers();
-  bool is_running(const PodTable::Pod& pod) const LS_REQUIRES(mutex_);
-  void list_submission(const Submission& submission,
-                       std::map<model::NodeName, model::Observation>& seen) const
-      LS_REQUIRES(mutex_);
-  std::map<model::NodeName, model::Observation> observations() const LS_REQUIRES(mutex_);
-
-  const Setup setup_;
+  const k8s::ProjectTable projects_;
+  const std::string own_namespace_;
+  const PodBounds bounds_;
   const Deadline first_answer_;  // list() waits for it, so that the first one finds the Pods
-
-  Mutex mutex_;  // guards what follows
-  Condition changed_;
-  bool ending_ LS_GUARDED_BY(mutex_) = false;
-  std::string daemon_file_ LS_GUARDED_BY(mutex_);
-  std::map<model::AttemptName, Submission> submissions_ LS_GUARDED_BY(mutex_);
-  std::set<model::NodeName> kills_ LS_GUARDED_BY(mutex_);
-  PodTable pods_ LS_GUARDED_BY(mutex_);
-  NodeTable nodes_ LS_GUARDED_BY(mutex_);
-  bool knows_owners_ LS_GUARDED_BY(mutex_) = false;
-  bool has_pods_ LS_GUARDED_BY(mutex_) = false;
-  std::map<std::string, Owner> owners_ LS_GUARDED_BY(mutex_);  // by name
-  // Attempts of an earlier daemon have them.
-  std::map<model::NodeName, std::shared_ptr<const LaunchRecord>> records_ LS_GUARDED_BY(mutex_);
-  std::string problem_ LS_GUARDED_BY(mutex_);  // of the last call; empty: none
-  Deadline next_warnings_ LS_GUARDED_BY(mutex_) = Deadline::after(Duration(0));
-  bool may_list_events_ LS_GUARDED_BY(mutex_) = true;
-  Deadline next_call_ LS_GUARDED_BY(mutex_) = Deadline::after(Duration(0));
-  Backoff backoff_ LS_GUARDED_BY(mutex_);
-
-  // The last members: their threads use the others.
-  ObjectWatch pod_watch_, node_watch_;
-  std::thread thread_;
+  NodeWatch nodes_;
+  std::map<std::string, std::unique_ptr<NamespacePods>> namespaces_;  // they use the Nodes
 };
 
 }  // namespace lockstep::engine

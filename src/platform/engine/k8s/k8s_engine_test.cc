@@ -48,26 +48,38 @@ class K8sEngineTest : public testing::Test {
 
   std::unique_ptr<K8sEngine> make_engine(const std::string& daemon_file = "{}") {
     auto engine = std::make_unique<K8sEngine>(
-        K8sEngine::Setup{.calls = std::make_shared<FakeApiServer>(cluster_),
-                         .pods = std::make_shared<FakeApiServer>(cluster_),
-                         .nodes = std::make_shared<FakeApiServer>(cluster_),
+        K8sEngine::Setup{.nodes = std::make_shared<FakeApiServer>(cluster_),
+                         .namespaces = access_to(namespaces_),
                          .options = {.installation = "cafe",
                                      .agent_image = "lockstep:1",
                                      .image = "pytorch:2",
                                      .volumes = {}},
-                         .in_namespace = "ml",
-                         .start_limit = start_limit_,
-                         .silent_after = milliseconds(0),
-                         .list_age_max = milliseconds(200),
-                         .ended_kept = ended_kept_,
-                         .unknown_kept = unknown_kept_,
-                         .slow_start = milliseconds(1),
-                         .warnings_interval = milliseconds(5),
-                         .bounds = {.idle = std::chrono::seconds(5),
-                                    .pause_first = milliseconds(4),
-                                    .pause_max = milliseconds(20)}});
+                         .projects = projects_,
+                         .bounds = {.start_limit = start_limit_,
+                                    .silent_after = milliseconds(0),
+                                    .list_age_max = milliseconds(200),
+                                    .ended_kept = ended_kept_,
+                                    .unknown_kept = unknown_kept_,
+                                    .slow_start = milliseconds(1),
+                                    .warnings_interval = milliseconds(5),
+                                    .watch = {.idle = std::chrono::seconds(5),
+                                              .pause_first = milliseconds(4),
+                                              .pause_max = milliseconds(20)}}});
     if (!daemon_file.empty()) engine->announce(daemon_file);
     return engine;
+  }
+  std::vector<NamespaceAccess> access_to(const std::vector<std::string>& names) {
+    std::vector<NamespaceAccess> access;
+    for (const std::string& name : names)
+      access.push_back({.name = name,
+                        .calls = std::make_shared<FakeApiServer>(cluster_),
+                        .pods = std::make_shared<FakeApiServer>(cluster_)});
+    return access;
+  }
+  // The project of the gang has this namespace, besides that of the daemon.
+  void give_project(const std::string& name) {
+    projects_.projects["demo"] = {.in_namespace = name};
+    namespaces_ = {"ml", name};
   }
   model::NodeName node(int index) const {
     return node_name(gang_, gang_.nodes[static_cast<std::size_t>(index)]);
@@ -127,6 +139,8 @@ class K8sEngineTest : public testing::Test {
 
   FakeCluster cluster_;
   Gang gang_;
+  std::vector<std::string> namespaces_ = {"ml"};
+  k8s::ProjectTable projects_;
   Duration start_limit_ = std::chrono::minutes(5);
   Duration ended_kept_ = std::chrono::minutes(5), unknown_kept_ = std::chrono::minutes(5);
 };
@@ -395,13 +409,73 @@ TEST_F(K8sEngineTest, AForgottenVersionIsListedAgain) {
 
 TEST_F(K8sEngineTest, AGangWithoutAnImageIsGoneWithTheRemedy) {
   const auto engine = std::make_unique<K8sEngine>(
-      K8sEngine::Setup{.calls = std::make_shared<FakeApiServer>(cluster_),
-                       .pods = std::make_shared<FakeApiServer>(cluster_),
-                       .nodes = std::make_shared<FakeApiServer>(cluster_),
+      K8sEngine::Setup{.nodes = std::make_shared<FakeApiServer>(cluster_),
+                       .namespaces = access_to({"ml"}),
                        .options = {.installation = "cafe", .agent_image = "a"},
-                       .in_namespace = "ml"});
+                       .projects = {},
+                       .bounds = {}});
   engine->submit(gang_);
   EXPECT_TRUE(reaches(*engine, node(0), NodePhase::gone, "--image", EndBlame::refusal));
+}
+
+TEST_F(K8sEngineTest, AProjectWithANamespaceHasItsObjectsThere) {
+  give_project("team");
+  const auto engine = make_engine();
+  engine->submit(gang_);
+  EXPECT_TRUE(
+      eventually([&] { return cluster_.paths("/api/v1/namespaces/team/pods").size() == 2; }));
+  EXPECT_EQ(cluster_.paths("/api/v1/namespaces/team/secrets").size(), 2U);
+  EXPECT_TRUE(cluster_.paths(kPods).empty());
+  EXPECT_TRUE(cluster_.paths(kOwners).empty());
+}
+
+TEST_F(K8sEngineTest, AGangIsNotMadeAgainAfterItsProjectHasMoved) {
+  const auto before = make_engine();
+  run_both(*before);
+  give_project("team");
+  const auto after = make_engine();
+  EXPECT_TRUE(reaches(*after, node(0), NodePhase::present));
+  after->submit(gang_);
+  after->kill(node(0));
+  EXPECT_TRUE(has_pods(1));
+  EXPECT_TRUE(cluster_.paths("/api/v1/namespaces/team/pods").empty());
+}
+
+TEST_F(K8sEngineTest, ANamespaceThatIsRefusedDelaysOtherProjectsByNothing) {
+  give_project("team");
+  cluster_.refuse("/api/v1/namespaces/team/", "pods is forbidden in team");
+  const auto engine = make_engine();
+  engine->submit(gang_);
+  EXPECT_TRUE(reaches(*engine, node(0), NodePhase::pending, "pods is forbidden in team"));
+  EXPECT_TRUE(engine->list()->unknown_projects.contains("demo"));
+  EXPECT_TRUE(engine->list()->may_exist(node(0), "n1"));
+  gang_.attempt.id.run.project = "other";
+  engine->submit(gang_);
+  EXPECT_TRUE(has_pods(2));
+  cluster_.refuse("/api/v1/namespaces/team/", "");
+  EXPECT_TRUE(
+      eventually([&] { return cluster_.paths("/api/v1/namespaces/team/pods").size() == 2; }));
+  EXPECT_TRUE(eventually([&] {
+    const auto listed = engine->list();
+    return listed && listed->unknown_projects.empty();
+  }));
+}
+
+TEST_F(K8sEngineTest, ASubmissionToARefusedNamespaceEndsAfterTheStartLimit) {
+  give_project("team");
+  start_limit_ = milliseconds(1);
+  cluster_.refuse("/api/v1/namespaces/team/", "pods is forbidden in team");
+  const auto engine = make_engine();
+  engine->submit(gang_);
+  EXPECT_TRUE(reaches(*engine, node(0), NodePhase::gone, "is forbidden", EndBlame::engine));
+}
+
+TEST_F(K8sEngineTest, AProjectWithoutAnEntryIsRefusedIfTheTableSaysSo) {
+  projects_.refuse_others = true;
+  const auto engine = make_engine();
+  engine->submit(gang_);
+  EXPECT_TRUE(reaches(*engine, node(0), NodePhase::gone, "has no namespace", EndBlame::refusal));
+  EXPECT_TRUE(cluster_.paths(kOwners).empty());
 }
 
 }  // namespace
