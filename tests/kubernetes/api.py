@@ -15,6 +15,7 @@ from urllib.parse import urlencode, urlsplit
 import yaml
 
 Object = dict[str, Any]
+PREFIXES = {"jobs": "/apis/batch/v1", "jobsets": "/apis/jobset.x-k8s.io/v1alpha2"}
 ANSWER_TIME_MAX = 30.0  # seconds
 
 
@@ -30,7 +31,7 @@ class Refused(Exception):
 
 
 def path_of(resource: str, namespace: str = "", name: str = "", subresource: str = "") -> str:
-    prefix = "/apis/batch/v1" if resource == "jobs" else "/api/v1"
+    prefix = PREFIXES.get(resource, "/api/v1")
     parts = [prefix, *(["namespaces", namespace] if namespace else []), resource]
     return "/".join([*parts, *filter(None, (name, subresource))])
 

@@ -25,6 +25,7 @@ from urllib.parse import parse_qsl, urlsplit
 import yaml
 from tests.kubernetes.stub_faults import Fault, Faults
 from tests.kubernetes.stub_jobs import JobController
+from tests.kubernetes.stub_jobsets import JobSetController
 from tests.kubernetes.stub_objects import ApiError, Object
 from tests.kubernetes.stub_scheduler import Scheduler
 from tests.kubernetes.stub_store import GROUPS, KINDS, WITHOUT_NAMESPACE, Store, as_watch_event
@@ -34,7 +35,7 @@ BOOKMARK_INTERVAL = 0.5  # seconds
 WATCH_TIME_MAX = 60.0
 
 PATH = re.compile(
-    r"/(?P<version>api/v1|apis/batch/v1)(?:/namespaces/(?P<namespace>[^/]+))?/(?P<resource>[a-z]+)"
+    r"/(?P<version>api/v1|apis/batch/v1|apis/jobset.x-k8s.io/v1alpha2)(?:/namespaces/(?P<namespace>[^/]+))?/(?P<resource>[a-z]+)"
     r"(?:/(?P<name>[^/]+)(?:/(?P<subresource>status))?)?"
 )
 REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
@@ -258,6 +259,7 @@ class StubServer:
         self.store = self.listener.store
         self.faults = self.listener.faults
         JobController(self.store)
+        JobSetController(self.store)
         Scheduler(self.store)
         self.url = f"https://127.0.0.1:{self.listener.server_address[1]}"
         self.kubeconfig = self.write_kubeconfig()

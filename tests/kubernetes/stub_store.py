@@ -37,8 +37,9 @@ KINDS = {
     "nodes": "Node",
     "namespaces": "Namespace",
     "jobs": "Job",
+    "jobsets": "JobSet",
 }
-GROUPS = {"jobs": "batch/v1"}  # of resources that are not of the core API
+GROUPS = {"jobs": "batch/v1", "jobsets": "jobset.x-k8s.io/v1alpha2"}  # of resources that are not of the core API
 WITHOUT_NAMESPACE = ("nodes", "namespaces", "persistentvolumes")
 GRACE_PERIOD = 30  # seconds, of a Pod that names none
 

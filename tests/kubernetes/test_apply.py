@@ -20,7 +20,7 @@ from tests.conftest import BUILD, PATIENCE, PROGRAM, ROOT, reserved_port, wait_u
 
 GOLDEN = sorted((ROOT / "tests/golden/kubernetes").glob("*.yaml"))
 PYTHON = BUILD / "venv/bin/python"
-RESOURCES = {"Service": "services", "Pod": "pods", "Job": "jobs"}
+RESOURCES = {"Service": "services", "Pod": "pods", "Job": "jobs", "JobSet": "jobsets"}
 ACCOUNT = "system:serviceaccount:ml:lockstep"
 
 
@@ -108,11 +108,11 @@ def jobs(server: ControlPlane | StubServer, namespace: str) -> str:
     return namespace
 
 
-def pods_of_job(api: Api, namespace: str, count: int) -> list[str]:
+def pods_of_job(api: Api, namespace: str, count: int, job: str = "a") -> list[str]:
     """Their names, in the order of their indexes."""
 
     def names() -> list[str]:
-        pods = api.list("pods", namespace, labelSelector="job-name=a")["items"]
+        pods = api.list("pods", namespace, labelSelector=f"job-name={job}")["items"]
         return sorted(pod["metadata"]["name"] for pod in pods)
 
     return list(wait_until("the Pods of the Job", lambda: len(names()) == count and names()))
@@ -137,6 +137,20 @@ def test_the_ranks_of_a_job_find_each_other(
         logs = logs_of(api, jobs, kubelets, pods_of_job(api, jobs, 2))
     assert [log.count("sum 2\n") for log in logs] == [1, 1]
     assert end_of_job(api, jobs) == "Complete"
+
+
+def test_the_ranks_of_a_jobset_find_each_other(
+    api: Api, jobs: str, make_node: MakeNode, tmp_path: Path
+) -> None:
+    kubelets = [make_node(devices=1) for _ in range(2)]
+    (tmp_path / "sum.py").write_text(SUM)
+    with reserved_port() as port:
+        words = ["--name", "a", "-n", "2", "-g", "1", "--master-port", str(port)]
+        apply_rendered(api, jobs, "jobset", *words, "--", str(PYTHON), f"{tmp_path}/sum.py")
+        logs = logs_of(api, jobs, kubelets, pods_of_job(api, jobs, 2, "a-node-0"))
+    assert [log.count("sum 2\n") for log in logs] == [1, 1]
+    wait_until("its end", lambda: api.get("jobsets", jobs, "a").get("status"))
+    assert api.get("jobsets", jobs, "a")["status"]["terminalState"] == "Completed"
 
 
 def test_a_pod_that_fails_ends_its_job(api: Api, jobs: str, make_node: MakeNode) -> None:
