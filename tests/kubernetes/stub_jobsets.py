@@ -86,5 +86,3 @@ def job_of(jobset: Object, replicated: Object, index: int) -> Object:
     pod.setdefault("metadata", {}).setdefault("labels", {})["jobset.sigs.k8s.io/jobset-name"] = name
     pod["spec"]["subdomain"] = jobset["spec"].get("network", {}).get("subdomain", name)
     return job
-
-

@@ -39,7 +39,10 @@ KINDS = {
     "jobs": "Job",
     "jobsets": "JobSet",
 }
-GROUPS = {"jobs": "batch/v1", "jobsets": "jobset.x-k8s.io/v1alpha2"}  # of resources that are not of the core API
+GROUPS = {
+    "jobs": "batch/v1",
+    "jobsets": "jobset.x-k8s.io/v1alpha2",
+}  # of resources that are not of the core API
 WITHOUT_NAMESPACE = ("nodes", "namespaces", "persistentvolumes")
 GRACE_PERIOD = 30  # seconds, of a Pod that names none
 

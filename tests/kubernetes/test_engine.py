@@ -137,6 +137,26 @@ def test_another_store_adopts_a_run_with_its_variables(served: PodCluster, tmp_p
     assert "hidden-too" not in shown
 
 
+def test_a_node_with_a_taint_takes_only_runs_that_tolerate_it(
+    served: PodCluster, tmp_path: Path
+) -> None:
+    tainted = next(iter(served.kubelets))
+    taint = {"key": "spot", "value": "true", "effect": "NoSchedule"}
+    served.api.patch("nodes", "", tainted, {"spec": {"taints": [taint]}})
+    try:
+        wait_until("the taint is seen", lambda: "taint/spot" in served.ok("host", "ls", "--json"))
+        refused = served.command("run", "--nodes", "4", "--", "true")
+        assert "1 host with taints, which the run does not tolerate" in refused.stderr
+        spec = {"command": ["true"], "nodes": 4, "kubernetes": {"tolerations": ["spot=true"]}}
+        (tmp_path / "run.yaml").write_text(json.dumps(spec))
+        view = served.ended(served.submit(str(tmp_path / "run.yaml")))
+        assert view["state"] == "succeeded", view
+        assert tainted in {node["host"] for node in view["attempts"][0]["nodes"]}
+    finally:
+        served.api.patch("nodes", "", tainted, {"spec": {"taints": None}})
+        wait_until("it is gone", lambda: "taint/spot" not in served.ok("host", "ls", "--json"))
+
+
 def test_why_says_that_kubernetes_keeps_a_pod_waiting(served: PodCluster) -> None:
     hold_all_devices(served)
     run = served.submit("--", "true")

@@ -6,6 +6,7 @@
 #include "apps/run/run_display.h"
 #include "base/clock.h"
 #include "base/format.h"
+#include "map/taints.h"
 #include "platform/engine/k8s/access_check.h"
 #include "platform/engine/k8s/k8s_map.h"
 #include "platform/k8s/project_table.h"
@@ -14,13 +15,19 @@
 namespace lockstep::cli {
 namespace {
 
+std::string problem_of(const engine::K8sHost& host) {
+  if (!host.unavailable.empty()) return host.unavailable;
+  if (!host.unfit.empty() || !map::has_taints(host.labels)) return host.unfit;
+  return "takes runs that tolerate " + map::taints_text(host.labels);
+}
+
 CheckedNode checked_node(const engine::K8sHost& host) {
   return {.name = host.name,
           .pod = host.pod,
           .leaf = host.leaf,
           .devices = host.devices,
           .cores = host.cores,
-          .problem = host.unavailable.empty() ? host.unfit : host.unavailable};
+          .problem = problem_of(host)};
 }
 
 std::string nodes_table(const ClusterCheck& found) {

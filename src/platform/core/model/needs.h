@@ -3,6 +3,8 @@
 #pragma once
 
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "base/units.h"
 #include "map/labels.h"
@@ -19,6 +21,8 @@ struct Needs {
   std::optional<map::DeviceKind> kind{};  // of all devices of the host
   Bytes device_memory{};                  // minimum for each device of the host
   std::optional<map::Labels> labels{};    // that the host has; none: whichever
+  // They are of taints of hosts. placement_needs() takes them from the section `kubernetes`.
+  std::vector<std::string> tolerations{};
   auto operator<=>(const Needs&) const = default;
 
   static constexpr auto fields() {
@@ -36,7 +40,10 @@ struct Needs {
 
 // The needs that depend on the host only, not on other runs there.
 inline Needs hardware_needs(const Needs& needs) {
-  return {.kind = needs.kind, .device_memory = needs.device_memory, .labels = needs.labels};
+  return {.kind = needs.kind,
+          .device_memory = needs.device_memory,
+          .labels = needs.labels,
+          .tolerations = needs.tolerations};
 }
 
 }  // namespace lockstep::model

@@ -232,6 +232,12 @@ std::optional<SoftwareEnvironment> software_environment(const RunSpec& spec) {
                              .mounts = spec.mounts.value_or(std::vector<std::string>())};
 }
 
+Needs placement_needs(const RunSpec& spec) {
+  Needs needs = spec.needs;
+  if (spec.kubernetes) needs.tolerations = spec.kubernetes->tolerations;
+  return needs;
+}
+
 std::vector<std::string> ignored_sections(const RunSpec& spec, std::string_view engine) {
   std::vector<std::string> ignored;
   if (spec.slurm && engine != kSlurmEngine) ignored.emplace_back("slurm");

@@ -169,6 +169,8 @@ Result<void> check(const RunSpec& spec);
 std::optional<SoftwareEnvironment> software_environment(const RunSpec& spec);
 
 // The sections of the spec that only another engine than this one uses.
+// The needs of the run with the tolerations of its section `kubernetes`.
+Needs placement_needs(const RunSpec& spec);
 std::vector<std::string> ignored_sections(const RunSpec& spec, std::string_view engine);
 
 // The counts include the node of the remainder.

@@ -35,6 +35,21 @@ TEST(QueueScan, PlacesAGangOnDistinctHosts) {
   EXPECT_TRUE(plan.waiting.empty());
 }
 
+TEST(QueueScan, AHostWithATaintTakesOnlyRunsThatTolerateIt) {
+  map::ClusterMap map = cluster({{2, 2}});
+  map.pods[0].leaves[0].hosts[0].labels = {{"taint/spot", "NoSchedule/true"}};
+  PendingRun tolerant{.run = run(3), .devices = 2};
+  tolerant.needs.tolerations = {"spot=true"};
+  const auto plan = in_turn(map, {{run(1), 1, 2}, tolerant, {run(2), 1, 2}}, {});
+  ASSERT_EQ(plan.placements.size(), 2u);
+  EXPECT_EQ(placement_texts(plan.placements[0].devices), (Places{"h1:0,1"}));
+  EXPECT_EQ(placement_texts(plan.placements[1].devices), (Places{"h0:0,1"}));
+  ASSERT_EQ(plan.waiting.size(), 1u);
+  EXPECT_EQ(plan.waiting[0].run, run(2));
+  EXPECT_THAT(check_fits(map, {run(1), 2, 2}).error().message,
+              HasSubstr("1 host with taints, which the run does not tolerate"));
+}
+
 TEST(QueueScan, TakesTheHostsWithTheFewestFreeDevices) {
   const std::vector<Allocation> held = {{run(1), {{"h1", {0, 2}}}}};
   const auto plan = in_turn(cluster({{4, 4}}), {{run(2), 1, 2}}, held);

@@ -12,6 +12,7 @@
 #include "base/format.h"
 #include "map/labels.h"
 #include "map/map_of_leaves.h"
+#include "map/taints.h"
 #include "platform/engine/k8s/json_fields.h"
 #include "platform/engine/k8s/node_amount.h"
 
@@ -39,6 +40,11 @@ constexpr std::array<std::string_view, 3> kStateTaints = {"node.kubernetes.io/un
                                                           "node.kubernetes.io/not-ready",
                                                           "node.kubernetes.io/unreachable"};
 
+// The system sets them while a Node has a problem.
+constexpr std::array<std::string_view, 2> kConditionTaints = {"node.kubernetes.io/",
+                                                              "node.cloudprovider.kubernetes.io/"};
+constexpr std::size_t kTaintsMax = 8;  // of one Node that runs may tolerate
+
 std::string first_label(const Json& node, std::span<const std::string_view> keys) {
   for (const std::string_view key : keys)
     if (std::string value = text_of(node, {"metadata", "labels", key}); !value.empty())
@@ -56,8 +62,7 @@ std::string pod_of(const Json& node) {
 
 // Those that a run can ask for; a map has a bound on their number, so the operator's own, which
 // seldom have a prefix, come first.
-map::Labels labels_of_node(const Json& node) {
-  map::Labels labels;
+map::Labels labels_of_node(const Json& node, map::Labels labels) {
   for (const bool has_prefix : {false, true}) {
     for (const auto& [key, value] : field_of(node, {"metadata", "labels"}).items()) {
       if ((key.find('/') != std::string::npos) != has_prefix || !value.is_string()) continue;
@@ -99,24 +104,40 @@ bool is_one_of(const std::string& key, const std::array<std::string_view, size>&
   return std::ranges::find(keys, key) != keys.end();
 }
 
+struct NodeTaints {
+  map::Labels labels{};   // those that a run may tolerate
+  std::string closing{};  // the first that closes the Node for all; empty: there is none
+};
+
 // Kubernetes' convention: devices are tainted with the name of their resource, and Pods that ask
 // for them tolerate it.
-std::string closing_taint(const Json& node, const std::string& device_resource) {
-  for (const Json& taint : items_of(node, {"spec", "taints"})) {
-    const std::string key = text_of(taint, {"key"}), effect = text_of(taint, {"effect"});
-    if (effect == "PreferNoSchedule" || key == device_resource || is_one_of(key, kStateTaints))
+NodeTaints taints_of_node(const Json& node, const std::string& device_resource) {
+  NodeTaints found;
+  for (const Json& each : items_of(node, {"spec", "taints"})) {
+    const map::Taint taint = {.key = text_of(each, {"key"}),
+                              .value = text_of(each, {"value"}),
+                              .effect = text_of(each, {"effect"})};
+    if (taint.effect == "PreferNoSchedule" || taint.key == device_resource ||
+        is_one_of(taint.key, kStateTaints))
       continue;
-    return format("it has the taint {}:{}", key, effect);
+    const bool is_condition = std::ranges::any_of(
+        kConditionTaints, [&](std::string_view prefix) { return taint.key.starts_with(prefix); });
+    const auto label = is_condition ? std::nullopt : map::taint_label(taint);
+    const bool is_label =
+        label && found.labels.size() < kTaintsMax && found.labels.insert(*label).second;
+    if (!is_label && found.closing.empty())
+      found.closing = format("it has the taint {}:{}", taint.key, taint.effect);
   }
-  return "";
+  return found;
 }
 
-std::string why_unfit(const Json& node, const std::string& device_resource) {
+std::string why_unfit(const Json& node, const NodeTaints& taints,
+                      const std::string& device_resource) {
   const Json& cordoned = field_of(node, {"spec", "unschedulable"});
   if (cordoned.is_boolean() && cordoned.get<bool>())
     return format("it is cordoned in Kubernetes; `kubectl uncordon {}` opens it",
                   text_of(node, {"metadata", "name"}));
-  if (std::string taint = closing_taint(node, device_resource); !taint.empty()) return taint;
+  if (!taints.closing.empty()) return taints.closing;
   if (whole_amount(node, "capacity", device_resource) > 0 &&
       whole_amount(node, "allocatable", device_resource) == 0)
     return format("none of its {} can be allocated: see its device plugin", device_resource);
@@ -143,6 +164,7 @@ map::Host map_host_of_node(const K8sHost& node) {
 }  // namespace
 
 K8sHost k8s_host_of(const Json& node, const std::string& device_resource) {
+  const NodeTaints taints = taints_of_node(node, device_resource);
   return {.name = text_of(node, {"metadata", "name"}),
           .address = address_of_node(node),
           .pod = pod_of(node),
@@ -150,9 +172,9 @@ K8sHost k8s_host_of(const Json& node, const std::string& device_resource) {
           .memory = Bytes(static_cast<std::int64_t>(node_amount(node, "allocatable", "memory"))),
           .cores = whole_amount(node, "allocatable", "cpu"),
           .devices = whole_amount(node, "capacity", device_resource),
-          .labels = labels_of_node(node),
+          .labels = labels_of_node(node, taints.labels),
           .unavailable = why_not_ready(node),
-          .unfit = why_unfit(node, device_resource)};
+          .unfit = why_unfit(node, taints, device_resource)};
 }
 
 bool is_control_plane(const Json& node) {

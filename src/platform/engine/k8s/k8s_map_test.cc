@@ -8,6 +8,7 @@
 
 #include "base/format.h"
 #include "map/query.h"
+#include "map/taints.h"
 #include "platform/engine/k8s/node_amount.h"
 
 namespace lockstep::engine {
@@ -119,17 +120,26 @@ TEST(K8sMap, AHostThatIsNotReadyCannotBeAsked) {
   EXPECT_THAT(k8s_host_of(node, kGpu).unavailable, HasSubstr("has not reported"));
 }
 
-TEST(K8sMap, ACordonedOrTaintedHostTakesNoPodAndSaysWhy) {
+TEST(K8sMap, ACordonedHostOrOneWithAProblemTakesNoPodAndSaysWhy) {
   Json cordoned = gpu_node("n1");
   cordoned["spec"]["unschedulable"] = true;
   EXPECT_EQ(k8s_host_of(cordoned, kGpu).unfit,
             "it is cordoned in Kubernetes; `kubectl uncordon n1` opens it");
-  EXPECT_EQ(k8s_host_of(with_taint(gpu_node("n1"), "team"), kGpu).unfit,
-            "it has the taint team:NoSchedule");
+  const std::string problem = "node.kubernetes.io/disk-pressure";
+  EXPECT_EQ(k8s_host_of(with_taint(gpu_node("n1"), problem), kGpu).unfit,
+            "it has the taint node.kubernetes.io/disk-pressure:NoSchedule");
+  EXPECT_EQ(k8s_host_of(with_taint(gpu_node("n1"), std::string(63, 'a')), kGpu).unfit,
+            "it has the taint " + std::string(63, 'a') + ":NoSchedule");
   for (const auto& [key, effect] : {std::pair("team", "PreferNoSchedule"),
                                     {kGpu, "NoSchedule"},
                                     {"node.kubernetes.io/not-ready", "NoExecute"}})
     EXPECT_EQ(k8s_host_of(with_taint(gpu_node("n1"), key, effect), kGpu).unfit, "") << key;
+}
+
+TEST(K8sMap, ATaintThatRunsMayTolerateIsALabel) {
+  const K8sHost host = k8s_host_of(with_taint(gpu_node("n1"), "team"), kGpu);
+  EXPECT_EQ(host.unfit, "");
+  EXPECT_EQ(map::taints_text(host.labels), "team:NoSchedule");
 }
 
 TEST(K8sMap, DevicesThatNoPodCanGetCloseTheHostButStayInTheMap) {

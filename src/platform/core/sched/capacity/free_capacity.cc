@@ -1,5 +1,7 @@
 #include "platform/core/sched/capacity/free_capacity.h"
 
+#include "map/taints.h"
+
 namespace lockstep::sched {
 
 FreeCapacity::FreeCapacity(const HostTable& table)
@@ -8,11 +10,11 @@ FreeCapacity::FreeCapacity(const HostTable& table)
       empty_(as_index(table.pod_count()), 0),
       host_counts_(as_index(table.pod_count() + 1) * as_index(table.devices_per_host_max + 1), 0) {
   for (int host = 0; host < table.host_count(); ++host) {
-    const int pod = table.pod_of[as_index(host)], capacity = table.capacity[as_index(host)];
-    ++host_counts_[cell(pod, capacity)];
-    ++host_counts_[cell(table.pod_count(), capacity)];
-    empty_[as_index(pod)] += int{capacity > 0};
-    free_in_all_ += capacity;
+    const int pod = table.pod_of[as_index(host)], now = free(host);
+    ++host_counts_[cell(pod, now)];
+    ++host_counts_[cell(table.pod_count(), now)];
+    empty_[as_index(pod)] += int{now > 0};
+    free_in_all_ += now;
   }
   // Up to here the counts are for exactly so many free devices.
   for (int pod = 0; pod <= table.pod_count(); ++pod)
@@ -43,7 +45,8 @@ bool FreeCapacity::meets_needs(int host) const {
   const NodeResources taken = taken_.empty() ? NodeResources{} : taken_[as_index(host)];
   return (!needs_.kind || needs_.kind == has.kind) && needs_.device_memory <= has.device_memory &&
          needs_.cores <= has.cores - taken.cores && needs_.memory <= has.memory - taken.memory &&
-         (!needs_.labels || map::has_labels(has.labels, *needs_.labels));
+         (!needs_.labels || map::has_labels(has.labels, *needs_.labels)) &&
+         (!has.has_taints || map::tolerates(needs_.tolerations, has.labels));
 }
 
 void FreeCapacity::change_taken(int host, const NodeResources& load, int sign) {

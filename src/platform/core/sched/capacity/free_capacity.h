@@ -4,7 +4,8 @@
 // Stored as the number of hosts with at least d free devices, for each pod and d. So a check
 // whether a gang fits into a pod is one lookup, and a change of d devices on a host costs d steps.
 //
-// A host that is closed, or does not meet restrict_to(), appears to have nothing free. Allocations
+// A host that is closed, does not meet restrict_to(), or has taints that the needs given there do
+// not tolerate, appears to have nothing free. Allocations
 // and releases on it are still counted, and show once it is eligible again.
 #pragma once
 
@@ -59,7 +60,8 @@ class FreeCapacity {
     return as_index(pod) * as_index(table_->devices_per_host_max + 1) + as_index(devices);
   }
   bool counts_host(int host) const {
-    return (closed_.empty() || !closed_[as_index(host)]) && (!restricted_ || meets_needs(host));
+    return (closed_.empty() || !closed_[as_index(host)]) &&
+           (restricted_ ? meets_needs(host) : !table_->traits[as_index(host)].has_taints);
   }
   bool meets_needs(int host) const;
   // Inline: a reservation changes hundreds of hosts.

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "map/query.h"
+#include "map/taints.h"
 
 namespace lockstep::sched {
 namespace {
@@ -22,7 +23,8 @@ HostTable::Traits traits_of(const map::Host& host) {
                            .memory = host.memory.value_or(kUnbounded),
                            .kind = std::nullopt,
                            .device_memory = kUnbounded,
-                           .labels = host.labels};
+                           .labels = host.labels,
+                           .has_taints = map::has_taints(host.labels)};
   bool first = true;
   for (const map::Island& island : host.islands)
     for (const map::Device& device : island.devices) {

@@ -26,6 +26,7 @@ struct HostTable {
     std::optional<map::DeviceKind> kind{};  // of all its devices; none: they differ
     Bytes device_memory{};                  // of the smallest
     map::Labels labels{};
+    bool has_taints = false;  // among the labels
   };
   // Its hosts are first, first + 1, ... up to but excluding end.
   struct PodRange {

@@ -312,6 +312,13 @@ std::string waits_for_hosts(const HostTable& table, const Shape& shape) {
               : std::string());
 }
 
+// Empty: no host has taints.
+std::string taint_note(const HostTable& table) {
+  const auto tainted = std::ranges::count_if(table.traits, &HostTable::Traits::has_taints);
+  if (tainted == 0) return "";
+  return format("{} with taints, which the run does not tolerate; ", count_of(tainted, "host"));
+}
+
 }  // namespace
 
 Error gang_too_large(const HostTable& table, const Shape& shape) {
@@ -335,7 +342,7 @@ Error gang_too_large(const HostTable& table, const Shape& shape) {
              table.spreads ? ""
                            : ", and a run stays in one pod, because the map has several "
                              "engines",
-             what_would_fit(table, shape))};
+             taint_note(table) + what_would_fit(table, shape))};
 }
 
 }  // namespace lockstep::sched

@@ -38,7 +38,7 @@ sched::PendingRun fit_request_of(const model::RunId& id, const model::RunSpec& s
           .nodes = spec.nodes,
           .devices = spec.devices,
           .remainder = spec.remainder,
-          .needs = spec.needs};
+          .needs = model::placement_needs(spec)};
 }
 
 // On Slurm, the partition and the constraint are labels of hosts for the scheduler.

@@ -24,8 +24,8 @@ bool has_gpus(const map::Host& host) {
 
 HostChoice host_choice_of(const model::State& state, const model::Run& run) {
   const sched::HostTable table(state.map);
-  const auto suitable =
-      restricted_to(model::hardware_needs(run.spec.needs), sched::FreeCapacity(table));
+  const auto suitable = restricted_to(model::hardware_needs(model::placement_needs(run.spec)),
+                                      sched::FreeCapacity(table));
   HostChoice choice;
   std::set<std::string> excluded, suspected;
   int trusted = 0;
