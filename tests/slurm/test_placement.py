@@ -39,6 +39,19 @@ def test_each_kind_of_device_has_its_partition(waiting: SlurmCluster) -> None:
     assert "Partition=all" in shown
 
 
+def test_a_type_of_gpus_chooses_hosts_and_is_part_of_the_gres(waiting: SlurmCluster) -> None:
+    waiting.start("--slurm-partition", "gpus")
+    for number in (1, 2):
+        run = waiting.submit("--slurm-gpu-type", "a100", "--", "sleep", "600")
+        waiting.running_ranks(run)
+        assert hosts_of(waiting, run) == {"g1"}
+        [job] = waiting.jobs_of(run)
+        shown = waiting.slurm.ok("scontrol", "show", "job", job)
+        assert "TresPerNode=gres:gpu:a100:1" in shown, number
+    done = waiting.command("run", "--detach", "--slurm-gpu-type", "h100", "--", "true")
+    assert "no host has gpu-type/h100=yes" in done.stderr
+
+
 def test_runs_share_the_gpus_of_a_host(waiting: SlurmCluster) -> None:
     waiting.start("--slurm-partition", "gpus")
     runs = [waiting.submit("--", "sleep", "600") for _ in range(4)]

@@ -117,6 +117,40 @@ def test_the_gpus_of_a_node_are_those_of_its_step_and_the_setting_bounds_the_job
     shared.running_ranks(runs[2])
 
 
+def test_a_run_with_exclusive_has_its_host_alone(shared: SharedSlurm) -> None:
+    shared.start("--slurm-partition", "gpus")
+    program = ["sh", "-c", "echo gpus $CUDA_VISIBLE_DEVICES.; exec sleep 600"]
+    first = shared.submit("--slurm-option=--exclusive", "--slurm-gpu-type=a100", "--", *program)
+    shared.running_ranks(first)
+    assert shared.hosts_of(first) == ["g1"]
+    wait_until("it has begun", lambda: shared.logs(first))
+    assert "gpus 0." in shared.logs(first)[0], "the devices that it asked for"
+    second = shared.submit("--slurm-gpu-type=a100", "--", "true")
+    wait_until("it waits", lambda: "Resources" in shared.ok("why", second))
+    shared.ok("stop", "--wait", first)
+    assert shared.ended(second)["state"] == "succeeded"
+
+
+def test_without_the_option_a_restarted_daemon_leaves_the_hosts_of_its_jobs_alone(
+    shared: SharedSlurm,
+) -> None:
+    shared.start()
+    first = shared.submit("--nodes", "4", "--", "sleep", "600")
+    shared.running_ranks(first)
+    hosts = shared.hosts_of(first)
+    shared.ok("serve", "--stop")
+    SlurmCluster.start(shared)
+    assert shared.show(first)["state"] == "running"
+    small = shared.submit("--nodes", "4", "--", "sleep", "600")
+    shared.running_ranks(small)
+    assert not set(hosts) & set(shared.hosts_of(small))
+    large = shared.submit("--nodes", "5", "--", "true")
+    wait_until("it waits", lambda: f"hosts of {first}" in shared.ok("why", large))
+    assert shared.jobs_of(large) == [], "no job of Slurm waits for these hosts"
+    shared.ok("stop", "--wait", first, small)
+    assert shared.ended(large)["state"] == "succeeded"
+
+
 def test_shared_partitions_are_for_slurm_alone(waiting: SlurmCluster) -> None:
     shared = ("--shared", str(waiting.shared))
     done = waiting.command("serve", "--slurm-shared")

@@ -122,7 +122,7 @@ srun --label \
   EXPECT_EQ(spec.working_folder, "/data/gpt");
   EXPECT_THAT(spec.command,
               ElementsAre("python", "train.py", "--lr", "3e-4", "--out", "runs/1", "--nodes", "4"));
-  EXPECT_EQ(spec.slurm, (model::SlurmRequest{.partition = "big"}));
+  EXPECT_EQ(spec.slurm, (model::SlurmRequest{.partition = "big", .gpu_type = "a100"}));
   EXPECT_THAT(run.left_out, ElementsAre("line 12: mkdir -p $OUT",
                                         "line 13: > log.txt 2>&1 (a run keeps its output)"));
 }

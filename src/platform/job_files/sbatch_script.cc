@@ -91,6 +91,16 @@ Result<std::optional<int>> gpus_of_gres(std::string_view option, std::string_vie
   return gpus;
 }
 
+// The type in "gpu:a100:4" or "a100:4"; empty: it has none.
+std::string gpu_type_of(std::string_view value) {
+  if (const auto gpu = value.find("gpu:"); gpu != std::string_view::npos)
+    value = value.substr(gpu + 4);
+  value = value.substr(0, value.find_first_of(":,"));
+  const bool is_count =
+      std::ranges::all_of(value, [](unsigned char one) { return std::isdigit(one) != 0; });
+  return is_count ? "" : std::string(value);
+}
+
 // --gpus-per-node and others: "4" or "a100:4".
 Result<int> gpu_count(std::string_view option, std::string_view value) {
   return whole_number(option, value.substr(value.rfind(':') + 1));
@@ -216,13 +226,19 @@ class ScriptReader {
     } else if (option == "--ntasks-per-node") {
       request_.tasks_per_node = TRY(whole_number(option, value));
     } else if (option == "--gres") {
-      if (const auto gpus = TRY(gpus_of_gres(option, value))) request_.gpus_per_node = *gpus;
+      if (const auto gpus = TRY(gpus_of_gres(option, value))) {
+        request_.gpus_per_node = *gpus;
+        take_slurm_option("gpu type", gpu_type_of(value));
+      }
     } else if (option == "--gpus-per-node") {
       request_.gpus_per_node = TRY(gpu_count(option, value));
+      take_slurm_option("gpu type", gpu_type_of(value));
     } else if (option == "--gpus-per-task") {
       request_.gpus_per_task = TRY(gpu_count(option, value));
+      take_slurm_option("gpu type", gpu_type_of(value));
     } else if (option == "--gpus") {
       request_.gpus = TRY(gpu_count(option, value));
+      take_slurm_option("gpu type", gpu_type_of(value));
     } else if (option == "--cpus-per-task") {
       request_.cores = TRY(whole_number(option, value));
     } else if (option == "--time") {
@@ -247,11 +263,12 @@ class ScriptReader {
     if (option == "--constraint") one.constraint = value;
     if (option == "--partition") one.partition = value;
     if (option == "--switches") one.switches = value;
+    if (option == "gpu type" && !value.empty()) one.gpu_type = value;
     if (one == model::SlurmRequest() || !model::check(one)) return false;
     auto& asked = run_.spec.slurm ? *run_.spec.slurm : run_.spec.slurm.emplace();
     for (const auto member : {&model::SlurmRequest::account, &model::SlurmRequest::qos,
                               &model::SlurmRequest::constraint, &model::SlurmRequest::partition,
-                              &model::SlurmRequest::switches})
+                              &model::SlurmRequest::switches, &model::SlurmRequest::gpu_type})
       if (one.*member) asked.*member = one.*member;
     return true;
   }

@@ -30,5 +30,7 @@ struct GivenUpNode {
 // The id under which the devices of a run's given-up nodes are allocated: "given-up node of
 // demo/42". No project name has a space.
 RunId given_up_allocation_id(const RunId& run);
+// In the same way "hosts of demo/42": those that an engine has chosen for the run.
+RunId unplaced_allocation_id(const RunId& run);
 
 }  // namespace lockstep::model

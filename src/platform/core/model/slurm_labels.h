@@ -13,6 +13,7 @@ inline constexpr std::string_view kSlurmLabelValue = "yes";
 
 std::string slurm_partition_label(const std::string& partition);
 std::string slurm_feature_label(const std::string& feature);
+std::string slurm_gpu_type_label(const std::string& type);
 
 // The labels of the hosts on which the job can run.
 map::Labels labels_of(const SlurmRequest& request);

@@ -156,6 +156,10 @@ Result<void> check(const SlurmRequest& request) {
   if (request.partition && request.partition->find(',') != std::string::npos)
     return wrong_request(
         format("partition: '{}': write one, since Lockstep chooses the hosts", *request.partition));
+  TRY(check_slurm_word("gpu_type", request.gpu_type));
+  if (request.gpu_type && !std::ranges::all_of(*request.gpu_type, is_feature_letter))
+    return wrong_request(
+        format("gpu_type: '{}': write a type of `sinfo -o %G`, such as h100", *request.gpu_type));
   if (request.constraint) TRY(features_of(*request.constraint));
   if (!request.options) return {};
   if (request.options->size() > kSlurmOptionsMax)

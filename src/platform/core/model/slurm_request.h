@@ -17,6 +17,7 @@ inline constexpr std::string_view kSlurmEngine = "slurm";
 
 struct SlurmRequest {
   std::optional<std::string> account{}, qos{}, constraint{}, partition{}, switches{};
+  std::optional<std::string> gpu_type{};
   std::optional<std::vector<std::string>> options{};  // further arguments of sbatch
 
   bool operator==(const SlurmRequest&) const = default;
@@ -31,6 +32,9 @@ struct SlurmRequest {
         field(
             "switches", &SlurmRequest::switches,
             "most leaf switches of Slurm for the job, such as 1, or 1@10:00 with the longest wait"),
+        field("gpu_type", &SlurmRequest::gpu_type,
+              "type of the GPUs in Slurm's Gres, such as h100; each host has GPUs of this type "
+              "alone"),
         field("options", &SlurmRequest::options,
               "further argument of sbatch, such as --reservation=night"));
   }

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "platform/core/model/slurm_labels.h"
+
 namespace lockstep::model {
 namespace {
 
@@ -58,6 +60,12 @@ TEST(SlurmRequest, AShortOptionIsRefused) {
   EXPECT_THAT(complaint_about_option("-N4"), HasSubstr("write the long form"));
   EXPECT_THAT(complaint_about_option("--"), HasSubstr("write the long form"));
   EXPECT_THAT(complaint_about_option("script.sh"), HasSubstr("write the long form"));
+}
+
+TEST(SlurmRequest, ATypeOfGpusIsOneWordAndALabelOfHosts) {
+  EXPECT_EQ(labels_of({.gpu_type = "h100"}), (map::Labels{{"gpu-type/h100", "yes"}}));
+  EXPECT_THAT(complaint_about({.gpu_type = "h100:4"}), StartsWith("gpu_type: "));
+  EXPECT_THAT(complaint_about({.gpu_type = ""}), StartsWith("gpu_type: "));
 }
 
 TEST(SlurmRequest, AConstraintIsAListOfFeatures) {

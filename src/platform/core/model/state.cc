@@ -171,6 +171,7 @@ RunId orphan_allocation_id(const RunId& run) { return {"orphan " + run.project, 
 RunId given_up_allocation_id(const RunId& run) {
   return {"given-up node of " + run.project, run.number};
 }
+RunId unplaced_allocation_id(const RunId& run) { return {"hosts of " + run.project, run.number}; }
 
 std::vector<const Node*> nodes_of(const State& state, const AttemptId& attempt) {
   std::vector<const Node*> nodes;

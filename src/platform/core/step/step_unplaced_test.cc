@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "map/query.h"
 #include "platform/core/step/starting/attempt_placement.h"
 #include "platform/core/step/starting/dry_run.h"
 #include "platform/core/step/starting/host_choice.h"
@@ -67,12 +68,12 @@ TEST_F(StepUnplacedTest, ItsRanksRunAndSucceed) {
   EXPECT_EQ(world.run(run).state, model::RunState::succeeded);
 }
 
-TEST_F(StepUnplacedTest, ItHoldsNoDevicesForTheScheduler) {
+TEST_F(StepUnplacedTest, ItHoldsItsHostsOnceTheyAreKnown) {
   see(0, {.host = "a"});
-  see(1, {.host = "b"});
-  const auto other = world.submit(spec_of(2, 2));
-  EXPECT_EQ(world.run(other).state, model::RunState::starting);
-  EXPECT_EQ(world.state.nodes.at(world.node(other, 1)).host, "b");
+  const auto small = world.submit(spec_of(1, 1));
+  ASSERT_EQ(world.run(small).state, model::RunState::starting);
+  EXPECT_EQ(world.state.nodes.at(world.node(small, 0)).host, "b");
+  EXPECT_EQ(world.run(world.submit(spec_of(2, 1))).state, model::RunState::queued);
 }
 
 TEST_F(StepUnplacedTest, ALossNamesTheHostThatTheSameObservationNames) {
@@ -146,6 +147,29 @@ TEST_F(StepEngineChoosesTest, TheSettingBoundsTheJobsOfTheEngine) {
   const auto first = world.submit(spec_of(1, 1)), second = world.submit(spec_of(1, 1));
   EXPECT_EQ(world.run(first).state, model::RunState::starting);
   EXPECT_EQ(world.run(second).state, model::RunState::queued);
+}
+
+TEST_F(StepEngineChoosesTest, AfterARestartWithoutTheOptionTheHostsOfItsRunsAreInUse) {
+  const auto first = world.submit(spec_of(2, 1)), second = world.submit(spec_of(1, 1));
+  const auto seen_on = [&](const model::RunId& run, int node, const std::string& host) {
+    world.apply_event_ok(
+        model::NodeSeen{world.node(run, node), {.phase = model::NodePhase::present, .host = host}});
+  };
+  const auto names = map::hosts(world.state.map);
+  seen_on(first, 0, names[0]->id);
+  world.state.engine_places = false;
+  seen_on(first, 1, names[1]->id);
+  seen_on(second, 0, names[1]->id);
+  const auto large = world.submit(spec_of(2, 1)), small = world.submit(spec_of(1, 1));
+  EXPECT_EQ(world.run(large).state, model::RunState::queued);
+  EXPECT_THAT(world.run(large).reason, HasSubstr("hosts of demo/1"));
+  ASSERT_EQ(world.run(small).state, model::RunState::starting);
+  EXPECT_EQ(world.state.nodes.at(world.node(small, 0)).host, names[2]->id);
+  world.apply_event_ok(model::StopRun{first, ""});
+  world.all_terminated(first);
+  EXPECT_EQ(world.run(large).state, model::RunState::starting);
+  for (int node = 0; node < 2; ++node)
+    EXPECT_NE(world.state.nodes.at(world.node(large, node)).host, names[1]->id);
 }
 
 TEST_F(StepEngineChoosesTest, ARunThatIsHeldDoesNotStart) {

@@ -147,7 +147,10 @@ std::vector<std::string> sbatch_command(const SlurmJobRequest& job,
       "--output=" + job_output_file(job.folder).string()};
   if (job.memory > Bytes(0)) words.push_back(format("--mem={}M", mebibytes_of(job.memory)));
   if (job.account) words.push_back("--uid=" + job.account->name);
-  if (job.gpus > 0) words.push_back(format("--gres=gpu:{}", job.gpus));
+  if (job.gpus > 0 && job.asked.gpu_type)
+    words.push_back(format("--gres=gpu:{}:{}", *job.asked.gpu_type, job.gpus));
+  else if (job.gpus > 0)
+    words.push_back(format("--gres=gpu:{}", job.gpus));
   const auto add = [&](std::string_view name, const std::string& value) {
     if (!value.empty()) words.push_back(format("--{}={}", name, value));
   };

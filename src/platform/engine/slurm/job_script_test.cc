@@ -73,6 +73,14 @@ TEST(JobScript, TheJobAsksForTheMemoryThatTheRunStates) {
   EXPECT_FALSE(asks("--mem=0M"));
 }
 
+TEST(JobScript, TheTypeOfTheGpusIsPartOfTheirGres) {
+  SlurmJobRequest job = job_of_two();
+  job.gpus = 4;
+  job.asked.gpu_type = "h100";
+  const auto words = sbatch_command(job, job_options());
+  EXPECT_NE(std::ranges::find(words, "--gres=gpu:h100:4"), words.end());
+}
+
 TEST(JobScript, TheRunsOwnRequestsFollowThoseOfTheDaemon) {
   SlurmJobRequest job = job_of_two();
   job.asked = {.account = "mine",

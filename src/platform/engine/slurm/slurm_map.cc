@@ -23,6 +23,7 @@ map::Labels labels_of_slurm_host(const SlurmHost& slurm) {
       labels.insert(one.begin(), one.end());
   };
   for (const std::string& name : slurm.partitions) add(model::slurm_partition_label(name));
+  if (!slurm.gpu_type.empty()) add(model::slurm_gpu_type_label(slurm.gpu_type));
   for (const std::string& name : slurm.features) add(model::slurm_feature_label(name));
   return labels;
 }

@@ -14,7 +14,8 @@ namespace lockstep::engine {
 
 // A leaf for each leaf switch, a pod for each switch that has no switch above it. Without switches
 // all hosts are in one leaf. Each partition that is used has pods of its own. A host's devices are
-// its GPUs, or its cores if it has none; its labels are its partitions and features.
+// its GPUs, or its cores if it has none; its labels are its partitions, the type of its GPUs, and
+// its features.
 map::ClusterMap map_of_slurm(const std::vector<SlurmHost>& hosts,
                              const std::vector<SlurmSwitch>& switches);
 

@@ -99,6 +99,27 @@ std::string_view value_in(std::string_view line, std::string_view name) {
   return {};
 }
 
+struct GpuItem {
+  std::string type;  // empty: it has none
+  int count = 0;
+};
+
+// "gpu:a100:4(S:0-1),nic:2" has one.
+std::vector<GpuItem> gpu_items(std::string_view gres) {
+  std::vector<GpuItem> items;
+  while (!gres.empty()) {
+    const std::size_t end = std::min(gres.find(','), gres.size());
+    std::string_view item = gres.substr(0, end);
+    gres.remove_prefix(std::min(end + 1, gres.size()));
+    item = item.substr(0, item.find('('));
+    if (!item.starts_with("gpu:")) continue;
+    const auto parts = split_at(item, ':');
+    items.push_back({.type = parts.size() > 2 ? std::string(parts[1]) : "",
+                     .count = whole_of<int>(parts.back()).value_or(0)});
+  }
+  return items;
+}
+
 }  // namespace
 
 std::vector<SlurmJob> parse_slurm_jobs(std::string_view output) {
@@ -147,6 +168,7 @@ std::vector<SlurmHost> parse_slurm_hosts(std::string_view output) {
                      .reason = row[8] == "none" ? "" : std::string(row[8]),
                      .gpus = gpu_count(row[2]),
                      .cores = whole_of<int>(row[3]).value_or(0),
+                     .gpu_type = gpu_type(row[2]),
                      .memory_mib = whole_of<std::int64_t>(row[4]).value_or(0),
                      .partitions = {std::string(row[6])},
                      .features = row[7] == "(null)" ? std::vector<std::string>()
@@ -190,15 +212,15 @@ std::vector<std::string> expand_host_list(std::string_view list) {
 
 int gpu_count(std::string_view gres) {
   int count = 0;
-  while (!gres.empty()) {
-    const std::size_t end = std::min(gres.find(','), gres.size());
-    std::string_view item = gres.substr(0, end);
-    gres.remove_prefix(std::min(end + 1, gres.size()));
-    item = item.substr(0, item.find('('));
-    if (!item.starts_with("gpu:")) continue;
-    count += whole_of<int>(split_at(item, ':').back()).value_or(0);
-  }
+  for (const GpuItem& item : gpu_items(gres)) count += item.count;
   return count;
+}
+
+std::string gpu_type(std::string_view gres) {
+  const auto items = gpu_items(gres);
+  const bool is_one = std::ranges::all_of(
+      items, [&](const GpuItem& item) { return item.type == items.front().type; });
+  return !items.empty() && is_one ? items.front().type : "";
 }
 
 bool is_slurm_host_down(const SlurmHost& host) {

@@ -4,6 +4,7 @@
 #include <set>
 #include <utility>
 
+#include "map/query.h"
 #include "platform/core/sched/queue/engine_queue.h"
 #include "platform/core/sched/scheduler.h"
 #include "platform/core/step/budget/charges.h"
@@ -18,11 +19,14 @@ namespace {
 // The rest of its time limit after its attempts so far.
 Duration limit_of(const model::Run& run) { return run.spec.timeout - run.time_used; }
 
-// Runs with an edited row that affects scheduling. Nodes never move to other devices.
-std::set<model::RunId> edited_runs(const Draft& draft) {
+// Runs with an edited row that affects scheduling. Nodes never move to other devices, but those of
+// `unplaced` attempts get a host.
+std::set<model::RunId> edited_runs(const Draft& draft, const std::set<model::RunId>& unplaced) {
   std::set<model::RunId> edited;
   for (const auto& [id, run] : draft.runs.changed()) edited.insert(id);
   for (const auto& [id, attempt] : draft.attempts.changed()) edited.insert(id.run);
+  for (const auto& [id, node] : draft.nodes.changed())
+    if (unplaced.contains(id.attempt.run)) edited.insert(id.attempt.run);
   for (const auto& [id, node] : draft.given_up.changed())
     if (draft.live_attempt(id.attempt.run)) edited.insert(id.attempt.run);
   return edited;
@@ -59,7 +63,7 @@ sched::PendingRun pending_run_of(const model::Run& run) {
           .run_class = run.spec.run_class,
           .user = run.origin.user,
           .fair_share_used = run.fair_share_used,
-          .needs = run.spec.needs};
+          .needs = model::placement_needs(run.spec)};
 }
 
 // A gang holds all its devices until the last of its nodes is released. Its expected end counts
@@ -82,7 +86,7 @@ sched::Allocation allocation_of(const model::Run& run, const model::Attempt& att
       .started = attempt.created,
       .run_class = run.spec.run_class,
       .user = run.origin.user,
-      .needs = run.spec.needs,
+      .needs = model::placement_needs(run.spec),
       .may_pause =
           goes_on && *attempt.last_checkpoint - *attempt.started >= policy.checkpoint_interval,
       .arrived = run.queued,
@@ -110,7 +114,7 @@ std::map<model::RunId, sched::Allocation> orphan_allocations_of(
     allocation.expected_end = std::max(allocation.expected_end, orphan.expected_end);
     if (!orphan.attempt_record) continue;
     allocation.started = orphan.attempt_record->created;
-    allocation.needs = orphan.attempt_record->spec.needs;
+    allocation.needs = model::placement_needs(orphan.attempt_record->spec);
   }
   return allocations;
 }
@@ -129,6 +133,26 @@ std::map<model::RunId, sched::Allocation> given_up_allocations_of(
         std::max(allocation.expected_end, node.last_call + node.gone_after.value_or(Duration(0)));
   }
   return allocations;
+}
+
+// The engine has chosen these hosts, for a daemon with other options than this one. Which of their
+// devices are in use is unknown, so all of them are.
+sched::Allocation unplaced_allocation_of(const Draft& draft, const model::Run& run,
+                                         const model::AttemptId& attempt) {
+  sched::Allocation allocation{
+      .run = model::unplaced_allocation_id(run.id),
+      .devices = {},
+      .expected_end = draft.attempts.find(attempt)->created + limit_of(run),
+      .started = draft.attempts.find(attempt)->created};
+  for (const model::Node* node : nodes_in_gang(draft, attempt)) {
+    const map::Host* host = map::find_host(draft.map(), node->host);
+    if (!host || node->state == model::NodeState::released) continue;
+    model::HostDevices& held = allocation.devices.emplace_back();
+    held.host = node->host;
+    for (int device = 0; device < std::ssize(map::devices(*host)); ++device)
+      held.devices.push_back(device);
+  }
+  return allocation;
 }
 
 sched::OperatorSettings operator_settings_of(
@@ -154,6 +178,7 @@ std::string_view stored_reason(const sched::WaitingRun& waiting) {
 void IncrementalScheduler::reset() {
   scheduler_.reset();
   inputs_.clear();
+  unplaced_.clear();
   leftover_allocations_.clear();
   invalidate_results();
 }
@@ -170,7 +195,7 @@ bool IncrementalScheduler::sync(const Draft& draft) {
     return true;
   }
   bool differs = sync_operator_settings(draft) || !draft.budgets.changed().empty();
-  const auto edited = edited_runs(draft);
+  const auto edited = edited_runs(draft, unplaced_);
   if (edited.empty() && draft.orphans.changed().empty() && draft.given_up.changed().empty())
     return differs;
   remove_leftovers();
@@ -190,6 +215,11 @@ bool IncrementalScheduler::sync_leftovers(const Draft& draft) {
   if (engine_places_) return false;
   auto current = orphan_allocations_of(draft.orphans.all());
   current.merge(given_up_allocations_of(draft.given_up.all()));
+  for (const model::RunId& id : unplaced_)
+    if (const model::Attempt* attempt = draft.live_attempt(id)) {
+      auto allocation = unplaced_allocation_of(draft, *draft.runs.find(id), attempt->id);
+      current.emplace(allocation.run, std::move(allocation));
+    }
   const bool differs = current != leftover_allocations_;
   leftover_allocations_ = std::move(current);
   for (const auto& [allocation_id, allocation] : leftover_allocations_)
@@ -227,6 +257,11 @@ bool IncrementalScheduler::sync_operator_settings(const Draft& draft) {
 }
 
 bool IncrementalScheduler::sync(const Draft& draft, const model::RunId& run) {
+  const model::Attempt* attempt = draft.live_attempt(run);
+  if (attempt && !attempt->is_placed)
+    unplaced_.insert(run);
+  else
+    unplaced_.erase(run);
   SchedulerInput now = input_of(draft, run);
   SchedulerInput& before = inputs_[run];
   const bool differs = before != now;

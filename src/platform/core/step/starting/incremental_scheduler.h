@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <variant>
 #include <vector>
@@ -122,7 +123,9 @@ class IncrementalScheduler {
   std::unique_ptr<sched::RunQueue> scheduler_;  // null: empty, see reset()
   bool engine_places_ = false;                  // the engine chooses the hosts of runs
   std::map<model::RunId, SchedulerInput> inputs_;
-  // The allocations in the scheduler of orphans and of given-up nodes, by their allocation ids.
+  std::set<model::RunId> unplaced_;  // an engine has chosen the hosts of their attempts
+  // The allocations in the scheduler of orphans, of given-up nodes and of the hosts of unplaced
+  // attempts, by their allocation ids.
   std::map<model::RunId, sched::Allocation> leftover_allocations_;
   sched::Limits limits_;
   Time scheduled_at_{};   // time of the last pass
