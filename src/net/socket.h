@@ -43,6 +43,7 @@ class Socket {
   int fd() const { return fd_.get(); }
   explicit operator bool() const { return static_cast<bool>(fd_); }
   void close() { fd_.reset(); }
+  Fd release() && { return std::move(fd_); }
 
  private:
   Fd fd_;

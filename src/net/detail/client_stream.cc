@@ -9,6 +9,7 @@
 #include <poll.h>
 
 #include "net/detail/await.h"
+#include "net/detail/upgraded_impl.h"
 
 namespace lockstep::net::detail {
 
@@ -30,6 +31,10 @@ bool ClientStream::is_live() {
 void ClientStream::close() {
   tcp_.reset();
   tls_.reset();
+}
+
+void ClientStream::shut() {
+  if (is_open()) tcp().close();
 }
 
 void ClientStream::set_deadline(const Deadline& deadline) { tcp().expires_at(deadline.at()); }
@@ -95,6 +100,30 @@ asio::awaitable<error_code> ClientStream::write(std::string_view head, std::stri
   }
   const std::array<asio::const_buffer, 2> parts = {asio::buffer(head), asio::buffer(body)};
   auto [error, size] = co_await asio::async_write(*tcp_, parts, kAwait);
+  co_return error;
+}
+
+void ClientStream::forget_deadline() {
+  tcp().expires_never();
+  set_keepalive(tcp().socket().native_handle());
+}
+
+asio::awaitable<std::pair<error_code, std::size_t>> ClientStream::read_some(
+    asio::mutable_buffer buffer) {
+  if (tls_) {
+    auto [error, size] = co_await tls_->async_read_some(buffer, kAwait);
+    co_return std::pair(error, size);
+  }
+  auto [error, size] = co_await tcp_->async_read_some(buffer, kAwait);
+  co_return std::pair(error, size);
+}
+
+asio::awaitable<error_code> ClientStream::write(asio::const_buffer bytes) {
+  if (tls_) {
+    auto [error, size] = co_await asio::async_write(*tls_, bytes, kAwait);
+    co_return error;
+  }
+  auto [error, size] = co_await asio::async_write(*tcp_, bytes, kAwait);
   co_return error;
 }
 

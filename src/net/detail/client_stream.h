@@ -6,8 +6,10 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include <boost/asio/awaitable.hpp>
+#include <boost/asio/buffer.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ssl/stream.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
@@ -36,6 +38,8 @@ class ClientStream {
   // is out of step).
   bool is_live();
   void close();
+  // Pending operations fail; close() would destroy what they use.
+  void shut();
   void set_deadline(const Deadline& deadline);
 
   // Connects, and does the handshake of TLS.
@@ -45,6 +49,11 @@ class ClientStream {
 
   boost::asio::awaitable<boost::system::error_code> write(std::string_view head,
                                                           std::string_view body);
+  // These two have no deadline, once forget_deadline() was called.
+  void forget_deadline();
+  boost::asio::awaitable<std::pair<boost::system::error_code, std::size_t>> read_some(
+      boost::asio::mutable_buffer buffer);
+  boost::asio::awaitable<boost::system::error_code> write(boost::asio::const_buffer bytes);
   boost::asio::awaitable<boost::system::error_code> read(boost::beast::flat_buffer& buffer,
                                                          AnswerParser& parser, std::size_t& size);
 

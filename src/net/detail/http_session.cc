@@ -56,7 +56,7 @@ asio::ip::address plain_address(const asio::ip::address& address) {
 std::string head_of(const HttpResponse& response, bool keep_alive) {
   std::string head = format("HTTP/1.1 {} {}\r\nDate: {}\r\n", response.status,
                             status_text(response.status), http_date());
-  if (response.status != 204 && response.status != 304)
+  if (response.status != 101 && response.status != 204 && response.status != 304)
     head += format("Content-Type: {}\r\nContent-Length: {}\r\n", response.content_type,
                    response.body.size());
   for (const auto& [name, value] : response.headers) head += format("{}: {}\r\n", name, value);
@@ -64,9 +64,9 @@ std::string head_of(const HttpResponse& response, bool keep_alive) {
 }
 
 HttpSession::HttpSession(std::shared_ptr<HttpServer::Core> core, asio::ip::tcp::socket socket)
-    : core_(std::move(core)), stream_(std::move(socket)) {
+    : core_(std::move(core)), stream_(std::make_unique<detail::ServerStream>(std::move(socket))) {
   error_code ignored;
-  auto& plain = stream_.socket();
+  auto& plain = stream_->socket();
   const auto peer = plain_address(plain.remote_endpoint(ignored).address());
   peer_ = peer.to_string(ignored);
   is_local_ = peer.is_loopback() || peer == plain_address(plain.local_endpoint(ignored).address());
@@ -78,7 +78,7 @@ HttpSession::~HttpSession() { core_->remove_session(this); }
 
 void HttpSession::close_now() {
   error_code ignored;
-  stream_.socket().close(ignored);
+  stream_->socket().close(ignored);
   waits_since_.reset();
   if (auto waiting = exchange_.lock()) waiting->disconnect();
 }
@@ -91,7 +91,7 @@ bool HttpSession::is_known_host(const std::string& host) const {
   error_code error;
   const auto address = asio::ip::make_address(host, error);
   if (!error &&
-      plain_address(address) == plain_address(stream_.socket().local_endpoint(error).address()))
+      plain_address(address) == plain_address(stream_->socket().local_endpoint(error).address()))
     return true;
   return std::ranges::any_of(
       options.host_names, [&](const std::string& name) { return equal_ignoring_case(host, name); });
@@ -112,13 +112,13 @@ asio::awaitable<HttpSession::Next> HttpSession::open_tls() {
   using detail::Watchdog;
   waits_since_ = std::chrono::steady_clock::now();
   watchdog_.start(core_->options.idle_time, Watchdog::OnExpiry::cancel);
-  const bool begins = co_await stream_.begins_tls();
-  if (watchdog_.expired() || stream_.has_ended()) co_return Next::close;
+  const bool begins = co_await stream_->begins_tls();
+  if (watchdog_.expired() || stream_->has_ended()) co_return Next::close;
   idle_ = false;
   if (!begins)
     co_return refuse(400, "this port speaks HTTPS: call it by https:// instead of http://");
   watchdog_.start(core_->options.head_time, Watchdog::OnExpiry::close);
-  const error_code error = co_await stream_.handshake(core_->tls);
+  const error_code error = co_await stream_->handshake(core_->tls);
   watchdog_.stop();
   co_return error ? Next::close : Next::proceed;
 }
@@ -137,13 +137,14 @@ asio::awaitable<void> HttpSession::serve_requests() {
     HttpResponse response = std::move(refusal_);
     if (next == Next::proceed) response = co_await handle(gone);
     if (gone) co_return;
+    if (use_) co_return co_await hand_over(response);
     again = co_await write(std::move(response), head_.keep_alive && !core_->stopping);
   }
   waits_since_ = std::chrono::steady_clock::now();  // gives way to a new connection
   watchdog_.start(kLingerTime, detail::Watchdog::OnExpiry::close);
-  co_await stream_.end_tls();
+  co_await stream_->end_tls();
   error_code ignored;
-  stream_.socket().shutdown(asio::ip::tcp::socket::shutdown_both, ignored);
+  stream_->socket().shutdown(asio::ip::tcp::socket::shutdown_both, ignored);
 }
 
 HttpSession::Next HttpSession::refuse(int status, const std::string& message) {
@@ -158,7 +159,7 @@ HttpSession::Next HttpSession::too_slow(std::string_view what) {
 
 asio::awaitable<bool> HttpSession::read_some() {
   if (watchdog_.expired()) co_return false;
-  const auto [error, size] = co_await stream_.read_some(buffer_.prepare(kReadBytes));
+  const auto [error, size] = co_await stream_->read_some(buffer_.prepare(kReadBytes));
   if (error) co_return false;
   buffer_.commit(size);
   co_return true;
@@ -219,7 +220,7 @@ HttpSession::Next HttpSession::apply_filter() {
 asio::awaitable<HttpSession::Next> HttpSession::read_body() {
   watchdog_.start(core_->options.body_time, detail::Watchdog::OnExpiry::cancel);
   if (head_.expects_continue) {
-    const error_code error = co_await stream_.write("HTTP/1.1 100 Continue\r\n\r\n", {});
+    const error_code error = co_await stream_->write("HTTP/1.1 100 Continue\r\n\r\n", {});
     if (error) co_return Next::close;
   }
   while (!parser_->is_done()) {
@@ -237,7 +238,8 @@ asio::awaitable<HttpSession::Next> HttpSession::read_body() {
 asio::awaitable<HttpResponse> HttpSession::handle(bool& gone) {
   watchdog_.stop();
   auto exchange = std::make_shared<Responder::Exchange>();
-  asio::steady_timer wake(stream_.socket().get_executor(), core_->options.handler_time);
+  exchange->upgrade_to = requested_upgrade(request_);
+  asio::steady_timer wake(stream_->socket().get_executor(), core_->options.handler_time);
   exchange->wake = &wake;
   exchange_ = exchange;
   // Also if the loop ends and destroys this coroutine while it waits.
@@ -256,7 +258,7 @@ asio::awaitable<HttpResponse> HttpSession::handle(bool& gone) {
     watch_for_end(exchange);
     co_await wake.async_wait(kAwait);
     error_code ignored;
-    stream_.socket().cancel(ignored);
+    stream_->socket().cancel(ignored);
     gone = exchange->wake == nullptr;
   }
   if (!exchange->response) co_return core_->refusal(503, "no answer in time; try again");
@@ -264,16 +266,33 @@ asio::awaitable<HttpResponse> HttpSession::handle(bool& gone) {
     LS_LOG(error, "{}: the answer has a header that cannot be sent", what);
     co_return core_->refusal(500, "internal error");
   }
+  use_ = std::move(exchange->use);
   co_return *std::move(exchange->response);
+}
+
+// The session ends with it.
+asio::awaitable<void> HttpSession::hand_over(const HttpResponse& response) {
+  watchdog_.start(core_->options.write_time, detail::Watchdog::OnExpiry::close);
+  const error_code error = co_await stream_->write(head_of(response, true), {});
+  watchdog_.stop();
+  if (error || core_->closed || core_->stopping) co_return;
+  detail::set_keepalive(stream_->socket().native_handle());
+  auto caller =
+      std::make_unique<UpgradedCaller>(core_, std::move(stream_), std::string(view(buffer_)));
+  try {
+    use_(UpgradedConnection(std::move(caller)));
+  } catch (const std::exception& exception) {
+    LS_LOG(error, "using an upgraded connection: {}", exception.what());
+  }
 }
 
 // While a handler runs: detects that the caller hangs up, so that no resources are kept for it. A
 // caller that only shut down its sending side counts as gone. Bytes of a next request end the
 // watch.
 void HttpSession::watch_for_end(const std::shared_ptr<Responder::Exchange>& exchange) {
-  stream_.socket().async_wait(
+  stream_->socket().async_wait(
       asio::ip::tcp::socket::wait_read,
-      [&stream = stream_, weak = std::weak_ptr(exchange)](error_code error) {
+      [&stream = *stream_, weak = std::weak_ptr(exchange)](error_code error) {
         auto waiting = weak.lock();
         if (error || !waiting || waiting->wake == nullptr) return;
         // While the session waits, its stream exists.
@@ -286,14 +305,14 @@ asio::awaitable<bool> HttpSession::write(HttpResponse response, bool keep_alive)
   const std::string head = head_of(response, keep_alive);
   const std::string_view body = head_.method == "HEAD" ? std::string_view() : response.body;
   watchdog_.start(core_->options.write_time, detail::Watchdog::OnExpiry::close);
-  const error_code error = co_await stream_.write(head, body);
+  const error_code error = co_await stream_->write(head, body);
   co_return !error && keep_alive;
 }
 
 asio::awaitable<void> HttpSession::linger() {
-  auto& socket = stream_.socket();
+  auto& socket = stream_->socket();
   watchdog_.start(kLingerTime, detail::Watchdog::OnExpiry::close);
-  co_await stream_.end_tls();
+  co_await stream_->end_tls();
   error_code ignored;
   socket.shutdown(asio::ip::tcp::socket::shutdown_send, ignored);
   for (std::size_t read = 0; read < kLingerBytes;) {
@@ -302,6 +321,37 @@ asio::awaitable<void> HttpSession::linger() {
     if (error) co_return;
     read += size;
   }
+}
+
+// --- UpgradedCaller ---
+
+UpgradedCaller::UpgradedCaller(const std::shared_ptr<HttpServer::Core>& core,
+                               std::unique_ptr<detail::ServerStream> stream, std::string early)
+    : core_(core), stream_(std::move(stream)), early_(std::move(early)) {
+  core->upgraded.insert(this);
+}
+
+UpgradedCaller::~UpgradedCaller() {
+  if (const auto core = core_.lock()) core->upgraded.erase(this);
+}
+
+asio::awaitable<std::pair<error_code, std::size_t>> UpgradedCaller::read_some(
+    asio::mutable_buffer buffer) {
+  if (!early_.empty()) co_return std::pair(error_code(), detail::take_early(early_, buffer));
+  co_return co_await stream_->read_some(buffer);
+}
+
+asio::awaitable<error_code> UpgradedCaller::write(asio::const_buffer bytes) {
+  co_return co_await stream_->write(bytes);
+}
+
+void UpgradedCaller::close() {
+  error_code ignored;
+  stream_->socket().close(ignored);
+}
+
+asio::io_context& UpgradedCaller::context() {
+  return static_cast<asio::io_context&>(stream_->socket().get_executor().context());
 }
 
 }  // namespace lockstep::net

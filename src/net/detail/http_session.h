@@ -17,19 +17,23 @@
 #include "net/detail/request_parser.h"
 #include "net/detail/server_stream.h"
 #include "net/detail/tls_context.h"
+#include "net/detail/upgraded_impl.h"
 #include "net/detail/watchdog.h"
 #include "net/http/http_server.h"
 
 namespace lockstep::net {
 
 class HttpSession;
+class UpgradedCaller;
 
 // Status line and headers of an answer, as they are sent.
 std::string head_of(const HttpResponse& response, bool keep_alive);
 
 // One request in progress. The session waits on `wake`; null when it no longer waits.
 struct Responder::Exchange {
-  std::optional<HttpResponse> response;
+  std::optional<HttpResponse> response{};
+  std::string upgrade_to{};  // the protocol that the caller asks for; empty: none
+  UseConnection use{};       // set: the answer is 101
   boost::asio::steady_timer* wake = nullptr;
 
   // The caller has disconnected.
@@ -49,6 +53,7 @@ struct HttpServer::Core {
   bool closed = false;    // the server is gone: handler and gate must not be called
   boost::asio::ip::tcp::acceptor* acceptor = nullptr;  // owned by its coroutine
   std::set<HttpSession*> sessions;                     // owned by theirs
+  std::set<UpgradedCaller*> upgraded;                  // owned by their users
   std::function<void()> stopped;
   Timer grace;
   Deadline next_error_log =
@@ -56,11 +61,32 @@ struct HttpServer::Core {
 
   void close_acceptor();
   void close_all();
+  void close_upgraded();
+  int connections() const { return static_cast<int>(sessions.size() + upgraded.size()); }
   // Closes the connection that has waited longest for a request, to make room for a new one; false
   // if all are busy.
   bool close_idlest();
   HttpResponse refusal(int status, const std::string& message) const;
   void remove_session(HttpSession* session);
+};
+
+// A caller's connection that no longer speaks HTTP. The server closes it when it stops.
+class UpgradedCaller : public UpgradedConnection::Impl {
+ public:
+  UpgradedCaller(const std::shared_ptr<HttpServer::Core>& core,
+                 std::unique_ptr<detail::ServerStream> stream, std::string early);
+  ~UpgradedCaller() override;
+
+  boost::asio::awaitable<std::pair<boost::system::error_code, std::size_t>> read_some(
+      boost::asio::mutable_buffer buffer) override;
+  boost::asio::awaitable<boost::system::error_code> write(boost::asio::const_buffer bytes) override;
+  void close() override;
+  boost::asio::io_context& context() override;
+
+ private:
+  const std::weak_ptr<HttpServer::Core> core_;  // the server may be gone first
+  const std::unique_ptr<detail::ServerStream> stream_;
+  std::string early_;  // bytes that came with the request
 };
 
 class HttpSession {
@@ -93,6 +119,8 @@ class HttpSession {
   boost::asio::awaitable<HttpResponse> handle(bool& gone);
   boost::asio::awaitable<bool> write(HttpResponse response, bool keep_alive);
   boost::asio::awaitable<void> linger();
+  // Answers 101 and gives the connection away.
+  boost::asio::awaitable<void> hand_over(const HttpResponse& response);
   // Reads more of the request into the buffer; false if the connection or its time is over.
   boost::asio::awaitable<bool> read_some();
   Next examine_head();
@@ -105,8 +133,8 @@ class HttpSession {
 
   // Shared with the server and its other connections.
   std::shared_ptr<HttpServer::Core> core_;
-  detail::ServerStream stream_;
-  detail::Watchdog watchdog_{stream_.socket()};
+  std::unique_ptr<detail::ServerStream> stream_;  // null once it was given away
+  detail::Watchdog watchdog_{stream_->socket()};
   boost::beast::flat_buffer buffer_;
   std::string peer_;
   bool is_local_ = false;
@@ -118,6 +146,7 @@ class HttpSession {
   HttpRequest request_;
   HttpResponse refusal_;
   std::weak_ptr<Responder::Exchange> exchange_;
+  Responder::UseConnection use_;  // of the current request, if it was upgraded
 };
 
 }  // namespace lockstep::net

@@ -73,6 +73,15 @@ asio::awaitable<error_code> ServerStream::write(std::string_view head, std::stri
   co_return error;
 }
 
+asio::awaitable<error_code> ServerStream::write(asio::const_buffer bytes) {
+  if (!tls_) {
+    auto [error, size] = co_await asio::async_write(socket_, bytes, kAwait);
+    co_return error;
+  }
+  auto [error, size] = co_await asio::async_write(*tls_, bytes, kAwait);
+  co_return error;
+}
+
 asio::awaitable<void> ServerStream::end_tls() {
   if (tls_) co_await tls_->async_shutdown(kAwait);
 }

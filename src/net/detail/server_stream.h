@@ -35,6 +35,7 @@ class ServerStream {
       boost::asio::mutable_buffer buffer);
   boost::asio::awaitable<boost::system::error_code> write(std::string_view head,
                                                           std::string_view body);
+  boost::asio::awaitable<boost::system::error_code> write(boost::asio::const_buffer bytes);
   // Tells a caller over TLS that nothing more comes, and waits for the same of it.
   boost::asio::awaitable<void> end_tls();
   // The caller has ended the connection; asked when bytes can be read. A caller that only ended

@@ -33,6 +33,8 @@ std::size_t Headers::count(std::string_view name) const {
 
 std::string_view status_text(int status) {
   switch (status) {
+    case 101:
+      return "Switching Protocols";
     case 200:
       return "OK";
     case 201:

@@ -13,8 +13,10 @@
 #include <openssl/err.h>
 #include <openssl/sslerr.h>
 
+#include "base/check.h"
 #include "base/format.h"
 #include "net/detail/client_stream.h"
+#include "net/detail/upgraded_impl.h"
 
 namespace lockstep::net {
 
@@ -83,6 +85,8 @@ struct HttpClient::Impl {
   asio::io_context context{1};
   detail::ClientStream stream;  // kept between calls
   bool sent = false;
+  bool upgraded = false;  // the last call was answered 101
+  std::string early;      // bytes that came with that answer
   std::function<void(Duration)> on_waiting;
 
   Result<HttpResponse> call(const HttpCall& call, const Deadline& deadline);
@@ -116,6 +120,7 @@ HttpClient::Impl::CallOutcome HttpClient::Impl::fail(std::string_view act, error
 
 Result<HttpResponse> HttpClient::Impl::call(const HttpCall& call, const Deadline& deadline) {
   sent = false;
+  upgraded = false;
   TRY(check_call(call));
   const bool reused = stream.is_live();
   CallOutcome first = try_once(call, deadline);
@@ -205,7 +210,11 @@ asio::awaitable<HttpClient::Impl::CallOutcome> HttpClient::Impl::read_answer(con
                       .headers = {}};
   for (const auto& field : message)
     answer.headers.add(std::string(field.name_string()), std::string(field.value()));
-  if (!message.keep_alive() || buffer.size() > 0) stream.close();
+  upgraded = answer.status == 101 && call.headers.find("Upgrade");
+  if (upgraded)
+    early.assign(static_cast<const char*>(buffer.data().data()), buffer.size());
+  else if (!message.keep_alive() || buffer.size() > 0 || answer.status == 101)
+    stream.close();
   co_return CallOutcome{std::move(answer)};
 }
 
@@ -221,6 +230,37 @@ HttpClient::~HttpClient() = default;
 
 Result<HttpResponse> HttpClient::call(const HttpCall& call, const Deadline& deadline) {
   return impl_->call(call, deadline);
+}
+
+// The connection keeps what it needs of the client: its stream and the context of that.
+class HttpClient::Upgraded : public UpgradedConnection::Impl {
+ public:
+  explicit Upgraded(std::unique_ptr<HttpClient::Impl> client) : client_(std::move(client)) {
+    client_->stream.forget_deadline();
+    client_->on_waiting = {};
+    client_->connection_handshake.reset();
+    client_->context.restart();
+  }
+
+  asio::awaitable<std::pair<error_code, std::size_t>> read_some(
+      asio::mutable_buffer buffer) override {
+    if (!client_->early.empty())
+      co_return std::pair(error_code(), detail::take_early(client_->early, buffer));
+    co_return co_await client_->stream.read_some(buffer);
+  }
+  asio::awaitable<error_code> write(asio::const_buffer bytes) override {
+    co_return co_await client_->stream.write(bytes);
+  }
+  void close() override { client_->stream.shut(); }
+  asio::io_context& context() override { return client_->context; }
+
+ private:
+  const std::unique_ptr<HttpClient::Impl> client_;
+};
+
+UpgradedConnection HttpClient::take_connection() {
+  LS_CHECK(impl_ && impl_->upgraded, "the last call was not upgraded");
+  return UpgradedConnection(std::make_unique<Upgraded>(std::move(impl_)));
 }
 
 bool HttpClient::was_sent() const { return impl_->sent; }

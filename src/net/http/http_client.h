@@ -12,6 +12,7 @@
 #include "base/result.h"
 #include "base/units.h"
 #include "net/http/http.h"
+#include "net/http/upgrade.h"
 #include "net/http/url.h"
 #include "net/tls/tls.h"
 
@@ -49,9 +50,12 @@ class HttpClient {
   // a kept connection ends before the answer's first byte, a repeatable call is made again, once.
   // Errors: unavailable (no server listens, it is not trusted, the connection broke), timeout (the
   // deadline), corrupt (the answer is not HTTP), invalid (the call cannot be sent), or the error of
-  // the connection's handshake. The
-  // deadline does not bound the look-up of a host's name, which has the system's own bounds.
+  // the connection's handshake. The deadline does not bound the look-up of a host's name, which has
+  // the system's own bounds.
   Result<HttpResponse> call(const HttpCall& call, const Deadline& deadline);
+  // After a call with upgrade_headers() that was answered 101, and once. This client can only be
+  // destroyed then.
+  UpgradedConnection take_connection();
   // Some bytes of the last call were sent, so that the server may have acted on it.
   bool was_sent() const;
   // Called about five times a second while a call waits, with the time since it began.
@@ -59,6 +63,7 @@ class HttpClient {
 
  private:
   struct Impl;
+  class Upgraded;
   std::unique_ptr<Impl> impl_;
 };
 

@@ -39,6 +39,16 @@ void Responder::send(HttpResponse response) {
   if (exchange->wake != nullptr) exchange->wake->cancel();
 }
 
+bool Responder::can_upgrade(std::string_view protocol) const {
+  return exchange_ && equal_ignoring_case(exchange_->upgrade_to, protocol);
+}
+
+void Responder::upgrade(std::string_view protocol, UseConnection use) {
+  LS_CHECK(can_upgrade(protocol), "the caller does not ask for {}", protocol);
+  if (!exchange_->response) exchange_->use = std::move(use);
+  send({.status = 101, .headers = upgrade_headers(protocol)});
+}
+
 bool Responder::is_abandoned() const { return !exchange_ || exchange_->wake == nullptr; }
 
 void Responder::abandon() {
@@ -55,6 +65,11 @@ void HttpServer::Core::close_acceptor() {
 
 void HttpServer::Core::close_all() {
   for (HttpSession* session : sessions) session->close_now();
+  close_upgraded();
+}
+
+void HttpServer::Core::close_upgraded() {
+  for (UpgradedCaller* caller : upgraded) caller->close();
 }
 
 bool HttpServer::Core::close_idlest() {
@@ -123,14 +138,14 @@ asio::awaitable<void> accept_all(CorePtr core, tcp::acceptor acceptor) {
     ~Unhook() { core.acceptor = nullptr; }
   } unhook{*core};
   const auto executor = acceptor.get_executor();
-  const auto most = static_cast<std::size_t>(core->options.connections_max);
+  const int most = core->options.connections_max;
   asio::steady_timer pause(executor);
   while (!core->stopping) {
     auto [error, socket] = co_await acceptor.async_accept(asio::as_tuple(asio::use_awaitable));
     if (core->stopping) break;
     if (error)
       co_await handle_accept_error(*core, error, pause);
-    else if (core->sessions.size() >= most && !core->close_idlest())
+    else if (core->connections() >= most && !core->close_idlest())
       reject_connection(*core, socket);
     else
       asio::co_spawn(executor, serve(core, std::move(socket)), asio::detached);
@@ -202,11 +217,12 @@ Result<void> HttpServer::set_identity(const TlsIdentity& identity) {
   return {};
 }
 
-int HttpServer::connections() const { return static_cast<int>(core_->sessions.size()); }
+int HttpServer::connections() const { return core_->connections(); }
 
 void HttpServer::stop(Duration grace, std::function<void()> stopped) {
   core_->stopping = true;
   core_->close_acceptor();
+  core_->close_upgraded();
   if (core_->sessions.empty()) return core_->loop->post(std::move(stopped));
   core_->stopped = std::move(stopped);
   for (HttpSession* session : core_->sessions)

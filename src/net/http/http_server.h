@@ -10,11 +10,13 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
 #include "base/units.h"
 #include "net/http/http.h"
+#include "net/http/upgrade.h"
 #include "net/loop.h"
 #include "net/tls/tls.h"
 
@@ -53,7 +55,14 @@ class Responder {
   Responder& operator=(Responder&&) noexcept;
   ~Responder() { abandon(); }
 
+  using UseConnection = std::function<void(UpgradedConnection)>;
+
   void send(HttpResponse response);
+  // True if the caller asks to speak this protocol instead of HTTP.
+  bool can_upgrade(std::string_view protocol) const;
+  // Answers 101, and passes the connection to `use` once that is sent. A caller that has gone
+  // meanwhile gets no such call. Requires can_upgrade().
+  void upgrade(std::string_view protocol, UseConnection use);
   // The caller disconnected, or got 503 in the meantime: the answer would be dropped.
   bool is_abandoned() const;
 
@@ -81,13 +90,15 @@ class HttpServer {
 
   int port() const;
   std::string url() const;  // http://127.0.0.1:41234; https: with TLS
+  // Those of streams too.
   int connections() const;
 
   // For connections that are accepted from now on, over TLS as before. Code::invalid if it cannot
   // be used: the last one stays.
   Result<void> set_identity(const TlsIdentity& identity);
 
-  // Stops listening, lets running requests finish for `grace`, closes the rest, then calls.
+  // Stops listening, closes upgraded connections, lets running requests finish for `grace`, closes
+  // the rest, then calls.
   void stop(Duration grace, std::function<void()> stopped);
 
   struct Core;

@@ -114,7 +114,7 @@ Result<int> run_agent(const path& launch_file, const AgentPlace& place) {
   if (!place.make_folder.empty()) TRY(make_folders(place.make_folder));
   use_place_of_slurm_step(launch, own_environment());
   model::NodeId node = TRY(model::parse_node_id(launch.node));
-  HttpDaemonLink link(launch.daemon_file, {launch.generation, node.attempt}, launch.token);
+  HttpDaemonLink link(launch.daemon_file, {launch.generation, node}, launch.token);
   return run_agent(launch, link);
 }
 

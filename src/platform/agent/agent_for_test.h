@@ -57,6 +57,9 @@ inline Result<std::string> read_line(int fd) {
 class PairLink : public DaemonLink {
  public:
   explicit PairLink(int fd) : fd_(fd) {}
+  Result<net::UpgradedConnection> open_stream(const std::string&) override {
+    return Error{Code::unavailable, "no streams here"};
+  }
   Result<api::HeartbeatAnswer> heartbeat(const api::Heartbeat& heartbeat, Deadline) override {
     TRY(write_all(fd_, dump_json(to_json(heartbeat)) + "\n"));
     std::string line = TRY(read_line(fd_));

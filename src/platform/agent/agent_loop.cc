@@ -109,12 +109,18 @@ Result<std::unique_ptr<AgentLoop>> AgentLoop::open(const host::LaunchSpec& launc
       new AgentLoop(launch, node, std::move(launcher), std::move(signals)));
   TRY(loop->open_streams());
   auto spool = TRY(spool::Spool::open(loop->launcher_->own_files().spool(), {}));
+  loop->stream_service_ = std::make_unique<StreamService>(
+      [&link](const std::string& id) { return link.open_stream(id); },
+      []() -> Result<Fd> {
+        return Error{Code::unavailable, "the agents of this version start no shells"};
+      });
   loop->heartbeat_sender_ = TRY(HeartbeatSender::start(
       link, std::move(spool), loop->status(),
       {.heartbeat_interval = heartbeat_interval(launch.nodes),
        .refusal_limit = launch.refusal_limit},
       [source = flight_source_of(launch)] { return pack_flight_records(source); },
-      ProfileRelay(loop->launcher_->own_files().profile())));
+      ProfileRelay(loop->launcher_->own_files().profile()),
+      [&streams = *loop->stream_service_](const auto& orders) { return streams.open(orders); }));
   TRY(loop->prepare_environment());
   return loop;
 }

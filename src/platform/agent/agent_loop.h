@@ -19,6 +19,7 @@
 #include "platform/agent/ranks/rank_processes.h"
 #include "platform/agent/ranks/rank_streams.h"
 #include "platform/agent/software/software_preparation.h"
+#include "platform/agent/stream/stream_service.h"
 #include "platform/agent/watch/memory_kills.h"
 #include "platform/agent/watch/straggler_watch.h"
 #include "platform/core/model/state.h"
@@ -91,6 +92,7 @@ class AgentLoop {
   RankProcesses processes_;
   std::unique_ptr<FileFetch> files_;                  // if ranks need files to start
   std::unique_ptr<SoftwarePreparation> preparation_;  // if the launch has a software environment
+  std::unique_ptr<StreamService> stream_service_;     // used by the sender's thread
   std::unique_ptr<HeartbeatSender> heartbeat_sender_;
   std::optional<StragglerWatch> stragglers_;  // while ranks run, on node 0
   FailureNotifier failure_notifier_;

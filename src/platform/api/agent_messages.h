@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "platform/api/profile_messages.h"
+#include "platform/api/stream_messages.h"
 #include "platform/core/model/attempt.h"
 #include "platform/core/model/command.h"
 #include "platform/spool/telemetry_item.h"
@@ -133,6 +134,7 @@ struct HeartbeatAnswer {
   bool flight_wanted = false;
   bool orphaned = false;
   std::optional<ProfileOrder> profile = {};
+  std::vector<StreamOrder> streams = {};
   // Absent: of an older daemon. The agent keeps its own interval, and sends more items at once.
   std::optional<double> interval_seconds = {};
   std::optional<double> batch_pause_seconds = {};
@@ -152,6 +154,7 @@ struct HeartbeatAnswer {
               "and "
               "calls every few seconds"),
         field("profile", &HeartbeatAnswer::profile, "the traces that its ranks are to take"),
+        field("streams", &HeartbeatAnswer::streams, "the streams that the agent is to open"),
         field("interval_seconds", &HeartbeatAnswer::interval_seconds,
               "between two calls, from now on"),
         field("batch_pause_seconds", &HeartbeatAnswer::batch_pause_seconds,

@@ -98,9 +98,15 @@ std::vector<int> error_statuses_of(const Route& route) {
   return all;
 }
 
+// A route without an answer upgrades the connection.
+Json success_of(const Route& route) {
+  if (route.answer.schema == nullptr)
+    return {{"101", {{"description", "the connection is the stream from here on"}}}};
+  return {{"200", {{"description", "done"}, {"content", json_content(schema_of(route.answer))}}}};
+}
+
 Json responses_of(const Route& route) {
-  Json all = {
-      {"200", {{"description", "done"}, {"content", json_content(schema_of(route.answer))}}}};
+  Json all = success_of(route);
   for (int status : error_statuses_of(route))
     all[format("{}", status)] = reference("responses", format("{}", status));
   return all;

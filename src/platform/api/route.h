@@ -51,6 +51,7 @@ inline constexpr std::array kPathParameters = {
     PathParameter{"token", "the token's id, its part that is no secret", "^[0-9A-Za-z]{12}$",
                   "4fGt2Lm9Qx7Z"},
     PathParameter{"host", "the host's id on the map", "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$", "gpu1"},
+    PathParameter{"stream", "the stream's id, of an order", "^[0-9a-f]{16}$", "9f86d081884c7d65"},
     PathParameter{"index", "the node's number in its attempt", "^(0|[1-9][0-9]{0,8})$", "0"},
 };
 

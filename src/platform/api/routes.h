@@ -18,6 +18,7 @@
 #include "platform/api/profile_messages.h"
 #include "platform/api/route.h"
 #include "platform/api/secret_routes.h"
+#include "platform/api/stream_routes.h"
 #include "platform/api/upload_messages.h"
 
 namespace lockstep::api {
@@ -370,27 +371,27 @@ inline constexpr TypedRoute<HeartbeatQuery, CheckpointPartRequest, CheckpointPar
         "CheckpointPart",
         "an agent gets a part of a file of that checkpoint from a host that has it"};
 
-inline constexpr std::array<const Route*, 78> kRoutes = {
-    &kHealth,         &kOpenapi,      &kVersion,        &kMap,
-    &kSubmit,         &kPlan,         &kRuns,           &kRun,
-    &kStop,           &kResume,       &kRemove,         &kHold,
-    &kRelease,        &kPriority,     &kLogs,           &kFlight,
-    &kProfile,        &kProfileState, &kTrace,          &kMetrics,
-    &kQueue,          &kHosts,        &kSetHost,        &kLimits,
-    &kSetLimit,       &kHostToken,    &kJoinHost,       &kRemoveHost,
-    &kHostReport,     &kCollect,      &kKeptFiles,      &kOrphans,
-    &kStopOrphan,     &kAdoptOrphan,  &kHeartbeat,      &kUpload,
-    &kUploadParts,    &kNodeUpload,   &kNodeFiles,      &kHostDead,
-    &kSetMeasured,    &kHostFiles,    &kNodeCheckpoint, &kNodeCheckpointPart,
-    &kHostLabels,     &kWhoAmI,       &kUsers,          &kAddUser,
-    &kChangeUser,     &kRemoveUser,   &kProjects,       &kAddProject,
-    &kRemoveProject,  &kSetMember,    &kAddService,     &kTokens,
-    &kAddToken,       &kRevokeToken,  &kAudit,          &kLogin,
-    &kDeviceLogin,    &kDevicePoll,   &kLogout,         &kPassword,
-    &kFirstPassword,  &kLinkUser,     &kSecrets,        &kSetSecret,
-    &kRemoveSecret,   &kExternalNode, &kBudgets,        &kGrantBudget,
-    &kWithdrawBudget, &kMoveBudget,   &kLiftBudget,     &kPostings,
-    &kSetRate,        &kUsage};
+inline constexpr std::array<const Route*, 80> kRoutes = {
+    &kHealth, &kOpenapi, &kVersion, &kMap,
+    &kSubmit, &kPlan, &kRuns, &kRun,
+    &kStop, &kResume, &kRemove, &kHold,
+    &kRelease, &kPriority, &kLogs, &kFlight,
+    &kProfile, &kProfileState, &kTrace, &kMetrics,
+    &kQueue, &kHosts, &kSetHost, &kLimits,
+    &kSetLimit, &kHostToken, &kJoinHost, &kRemoveHost,
+    &kHostReport, &kCollect, &kKeptFiles, &kOrphans,
+    &kStopOrphan, &kAdoptOrphan, &kHeartbeat, &kUpload,
+    &kUploadParts, &kNodeUpload, &kNodeFiles, &kHostDead,
+    &kSetMeasured, &kHostFiles, &kNodeCheckpoint, &kNodeCheckpointPart,
+    &kHostLabels, &kWhoAmI, &kUsers, &kAddUser,
+    &kChangeUser, &kRemoveUser, &kProjects, &kAddProject,
+    &kRemoveProject, &kSetMember, &kAddService, &kTokens,
+    &kAddToken, &kRevokeToken, &kAudit, &kLogin,
+    &kDeviceLogin, &kDevicePoll, &kLogout, &kPassword,
+    &kFirstPassword, &kLinkUser, &kSecrets, &kSetSecret,
+    &kRemoveSecret, &kExternalNode, &kBudgets, &kGrantBudget,
+    &kWithdrawBudget, &kMoveBudget, &kLiftBudget, &kPostings,
+    &kSetRate, &kUsage, &kStream, &kNodeStream};
 
 // So no route of users is without a check of their rights.
 static_assert(std::ranges::all_of(kRoutes, [](const Route* route) {

@@ -106,12 +106,23 @@ class Client::Connection {
                : std::nullopt;
   }
 
-  Result<Json> send(const Call& sent) {
+  Result<Json> send(const Call& sent) { return json_of(TRY(exchange(sent, {})), url_); }
+
+  Result<net::UpgradedConnection> upgrade(const Call& sent) {
+    const auto answer = TRY(exchange(sent, net::upgrade_headers(api::kStreamProtocol)));
+    if (answer.status == 101) return http_.take_connection();
+    TRY(json_of(answer, url_));
+    return Error{Code::corrupt, format("{} does not open streams; upgrade its daemon", url_)};
+  }
+
+ private:
+  Result<net::HttpResponse> exchange(const Call& sent, net::Headers headers) {
     const api::Route& route = sent.route;
     const Deadline deadline = sent.deadline.value_or(Deadline::after(sent.wait + kPatience));
     net::HttpCall call{
         .method = std::string(route.method),
         .target = api::target_of(route.path, sent.path, sent.query),
+        .headers = std::move(headers),
         // Heartbeats and reports of hosts are numbered, so a repeat has no effect.
         .repeatable = route.caller == api::Caller::agent || route.caller == api::Caller::host};
     if (route.caller != api::Caller::anyone) call.headers.add("Authorization", "Bearer " + token_);
@@ -128,10 +139,9 @@ class Client::Connection {
     if (!called && called.error().code == Code::timeout && !daemon_.empty())
       return Error{Code::timeout,
                    format("{} does not answer; it may be stopped or overloaded", daemon_)};
-    return json_of(TRY(std::move(called)), url_);
+    return called;
   }
 
- private:
   std::optional<net::ConnectionHandshake> handshake() {
     if (owner_.none) return std::nullopt;
     return net::ConnectionHandshake{
@@ -265,6 +275,33 @@ Result<Json> Client::send(const Call& call) {
                                             "; it is not known whether it was done, "
                                             "and repeating the command is safe"
                                       : error.message + "; nothing was changed"};
+}
+
+Result<net::UpgradedConnection> Client::upgrade(const Call& call) {
+  return connection_->upgrade(call);
+}
+
+Result<net::UpgradedConnection> Client::open_stream(const model::RunId& run, int node,
+                                                    const api::StreamQuery& target) {
+  Path path = run;
+  path.words.push_back(format("{}", node));
+  return upgrade({.route = api::kStream,
+                  .path = path.words,
+                  .query = to_query(target),
+                  .body = {},
+                  .deadline = std::nullopt});
+}
+
+Result<net::UpgradedConnection> Client::open_node_stream(const model::NodeName& node,
+                                                         const std::string& id,
+                                                         const Deadline& deadline) {
+  Path path = node.id;
+  path.words.push_back(id);
+  return upgrade({.route = api::kNodeStream,
+                  .path = path.words,
+                  .query = to_query(api::HeartbeatQuery{connection_->generation()}),
+                  .body = {},
+                  .deadline = deadline});
 }
 
 Error Client::unreadable(const Error& error) const { return unreadable_answer(error, url()); }

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "net/http/upgrade.h"
 #include "platform/api/json.h"
 #include "platform/api/messages.h"
 #include "platform/api/paths.h"
@@ -94,6 +95,13 @@ class Client {
   // Submits the run once: if the connection is lost before the answer, the call is repeated with
   // the same request id, which is generated if the request has none.
   Result<api::RunView> submit(api::SubmitRequest request);
+  // A byte stream to a node of the run, in the frames of net/stream. Waits until the node's agent
+  // has called, 10 s at most. After success this client can only be destroyed.
+  Result<net::UpgradedConnection> open_stream(const model::RunId& run, int node,
+                                              const api::StreamQuery& target);
+  // The agent's end of one that the daemon ordered; the same holds.
+  Result<net::UpgradedConnection> open_node_stream(const model::NodeName& node,
+                                                   const std::string& id, const Deadline& deadline);
   // By an agent. Answers, or fails at the deadline, which must be later than
   // heartbeat.wait_seconds. An older daemon gets the fields that it accepts.
   Result<api::HeartbeatAnswer> heartbeat(const api::Heartbeat& heartbeat, const Deadline& deadline);
@@ -115,6 +123,7 @@ class Client {
   template <class Route>
   Result<typename Route::Answer> answer_of(const Call& call);
   Result<Json> send(const Call& call);
+  Result<net::UpgradedConnection> upgrade(const Call& call);
   Error unreadable(const Error& error) const;
 
   class Connection;

@@ -30,6 +30,18 @@ bool may_control(const Directory& directory, const Bearer& bearer, const Target&
   return role == Role::manager || (role == Role::member && target.owner == bearer.user);
 }
 
+// An admin has it by its own role in the project only: a shell acts as the run's user.
+bool may_open_shell(const Directory& directory, const Bearer& bearer, const Target& target) {
+  const auto role = role_in(directory, bearer, target.project);
+  if (target.owner.empty() || !role || *role < Role::member) return false;
+  if (target.owner == bearer.user) return true;
+  const auto member = directory.members.find({std::string(target.project), bearer.user});
+  const User* owner = find_user(directory, target.owner);
+  return role == Role::manager && member != directory.members.end() &&
+         member->second.role == Role::manager && owner != nullptr &&
+         owner->kind == UserKind::service;
+}
+
 bool is_person(const Directory& directory, const Bearer& bearer) {
   const User* user = find_user(directory, bearer.user);
   return user != nullptr && user->kind == UserKind::person;
@@ -46,6 +58,9 @@ std::string_view needed(Action action) {
       return "a member of the project";
     case Action::control_run:
       return "a manager of the project, or the user that submitted the run";
+    case Action::open_shell:
+      return "the user that submitted the run, or for a run of a service account a manager of the "
+             "project";
     case Action::manage_project:
       return "a manager of the project";
     case Action::read_audit:
@@ -91,6 +106,8 @@ bool may(const Directory& directory, const Bearer& bearer, Action action, const 
       return has_role(directory, bearer, Role::member, target);
     case Action::control_run:
       return may_control(directory, bearer, target);
+    case Action::open_shell:
+      return may_open_shell(directory, bearer, target);
     case Action::manage_project:
       return role_in(directory, bearer, target.project) == Role::manager;
     case Action::read_audit:

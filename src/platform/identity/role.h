@@ -25,6 +25,7 @@ enum class Action {
   read_run,        // a viewer of its project
   submit_run,      // a member
   control_run,     // its own runs by a member, all by a manager
+  open_shell,      // its own runs by a member, those of service accounts by a manager
   manage_project,  // its members and service accounts; a manager
   read_audit,      // an admin all of it, a manager that of its projects
   manage_self,     // its own tokens and password; a person, by a token without bounds
@@ -37,6 +38,7 @@ constexpr auto enum_names(Action) {
                         {Action::read_run, "read_run"},
                         {Action::submit_run, "submit_run"},
                         {Action::control_run, "control_run"},
+                        {Action::open_shell, "open_shell"},
                         {Action::manage_project, "manage_project"},
                         {Action::read_audit, "read_audit"},
                         {Action::manage_self, "manage_self"},

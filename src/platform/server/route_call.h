@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -63,6 +64,11 @@ class Reply {
 
   void send(const Result<Answer>& answer) const {
     responder_->send(answer ? json_response(to_json(*answer)) : error_response(answer.error()));
+  }
+  // As net::Responder has them.
+  bool can_upgrade(std::string_view protocol) const { return responder_->can_upgrade(protocol); }
+  void upgrade(std::string_view protocol, net::Responder::UseConnection use) const {
+    responder_->upgrade(protocol, std::move(use));
   }
   // The client has closed the connection.
   bool is_abandoned() const { return responder_->is_abandoned(); }

@@ -44,6 +44,8 @@ Class& RouteHandlers::part() {
     return secrets_;
   else if constexpr (std::same_as<Class, LoginCalls>)
     return login_;
+  else if constexpr (std::same_as<Class, StreamBroker>)
+    return streams_;
   else
     return *this;
 }
@@ -154,6 +156,8 @@ RouteHandlers::Handler RouteHandlers::handler_for(const api::Route& route) {
       {&api::kLinkUser, &H::handle<api::kLinkUser, &LoginCalls::link_user>},
       {&api::kSecrets, &H::handle<api::kSecrets, &SecretCalls::list>},
       {&api::kSetSecret, &H::handle<api::kSetSecret, &SecretCalls::set>},
+      {&api::kStream, &H::handle<api::kStream, &StreamBroker::open>},
+      {&api::kNodeStream, &H::handle<api::kNodeStream, &StreamBroker::connect>},
       {&api::kRemoveSecret, &H::handle<api::kRemoveSecret, &SecretCalls::remove>},
       {&api::kBudgets, &H::handle<api::kBudgets, &BudgetCalls::list>},
       {&api::kGrantBudget, &H::handle<api::kGrantBudget, &BudgetCalls::grant>},

@@ -16,6 +16,7 @@
 #include "platform/server/principal.h"
 #include "platform/server/route_call.h"
 #include "platform/server/server.h"
+#include "platform/server/streams/stream_broker.h"
 
 namespace lockstep::server {
 
@@ -27,7 +28,7 @@ class RouteHandlers {
   static Handler handler_for(const api::Route& route);
 
   RouteHandlers(net::Loop& loop, const ServerSetup& setup, Accounts& accounts, LongPolls& waiting,
-                AgentPolls& agents, HostCalls& host_calls)
+                AgentPolls& agents, HostCalls& host_calls, StreamBroker& streams)
       : setup_(setup),
         accounts_(accounts),
         lag_(loop),
@@ -42,7 +43,8 @@ class RouteHandlers {
         insight_(context_, records_, waiting, agents),
         operators_(context_, host_calls),
         budgets_(context_),
-        agents_(loop, context_, records_, waiting, agents, host_calls) {}
+        agents_(loop, context_, records_, waiting, agents, host_calls, streams),
+        streams_(streams) {}
 
   // Known once the server listens.
   void set_port(int port) { port_ = port; }
@@ -85,6 +87,7 @@ class RouteHandlers {
   OperatorCalls operators_;
   BudgetCalls budgets_;
   AgentCalls agents_;
+  StreamBroker& streams_;  // owned by the server
   int port_ = 0;
 };
 

@@ -17,6 +17,7 @@
 #include "platform/server/people/gate.h"
 #include "platform/server/principal.h"
 #include "platform/server/route_handlers.h"
+#include "platform/server/streams/stream_broker.h"
 
 namespace lockstep::server {
 
@@ -105,7 +106,8 @@ struct Server::Impl {
         long_polls(std::make_shared<LongPolls>(loop)),
         agent_polls(std::make_shared<AgentPolls>(loop, setup.controller.state())),
         host_calls(loop, setup),
-        handlers(loop, setup, *accounts, *long_polls, *agent_polls, host_calls) {}
+        streams(std::make_shared<StreamBroker>(loop, setup, *accounts, *agent_polls)),
+        handlers(loop, setup, *accounts, *long_polls, *agent_polls, host_calls, *streams) {}
 
   // The route exists: check_request_head() accepted the request. Since then its token may have been
   // revoked, or the right taken away.
@@ -129,6 +131,7 @@ struct Server::Impl {
   std::shared_ptr<LongPolls> long_polls;
   std::shared_ptr<AgentPolls> agent_polls;
   HostCalls host_calls;
+  std::shared_ptr<StreamBroker> streams;
   RouteHandlers handlers;
   std::optional<net::HttpServer> http;
 };
@@ -160,10 +163,11 @@ Result<std::unique_ptr<Server>> Server::start(net::Loop& loop, ServerSetup setup
       })));
   self.handlers.set_port(self.http->port());
   self.setup.controller.subscribe(
-      [weak = std::weak_ptr(self.long_polls), weak_agents = std::weak_ptr(self.agent_polls)](
-          const model::RunId& run, std::int64_t version) {
+      [weak = std::weak_ptr(self.long_polls), weak_agents = std::weak_ptr(self.agent_polls),
+       weak_streams = std::weak_ptr(self.streams)](const model::RunId& run, std::int64_t version) {
         if (auto waiting = weak.lock()) waiting->notify(run);
         if (auto agents = weak_agents.lock()) agents->handle_change(run, version);
+        if (auto streams = weak_streams.lock()) streams->handle_change(run);
       });
   return std::unique_ptr<Server>(new Server(std::move(impl)));
 }
@@ -180,6 +184,7 @@ void Server::stop(std::function<void()> stopped) {
   impl_->long_polls->finish();
   impl_->agent_polls->finish();
   impl_->host_calls.finish();
+  impl_->streams->finish();
   impl_->http->stop(kStopGrace, std::move(stopped));
 }
 

@@ -108,7 +108,8 @@ Result<void> ExternalAgent::start_sender() {
   sender_ = TRY(HeartbeatSender::start(
       *link_, std::move(spool), heartbeat(),
       {.heartbeat_interval = kExternalInterval, .refusal_limit = times_.refusal_limit},
-      [] { return api::FlightDelivery{}; }, ProfileRelay(folder_.path() / "profile")));
+      [] { return api::FlightDelivery{}; }, ProfileRelay(folder_.path() / "profile"),
+      [](const auto&) { return false; }));
   return {};
 }
 

@@ -42,6 +42,9 @@ bool comes_true(const std::function<bool()>& holds) {
 
 class PlayedDaemon : public DaemonLink {
  public:
+  Result<net::UpgradedConnection> open_stream(const std::string&) override {
+    return Error{Code::unavailable, "no streams here"};
+  }
   Result<api::HeartbeatAnswer> heartbeat(const api::Heartbeat& heartbeat, Deadline) override {
     const Lock lock(mutex_);
     ++calls_;

@@ -1,5 +1,6 @@
 #include "platform/agent/external/external_link.h"
 
+#include "base/format.h"
 #include "base/log.h"
 #include "platform/api/routes.h"
 
@@ -13,6 +14,10 @@ Result<api::HeartbeatAnswer> ExternalLink::heartbeat(const api::Heartbeat& heart
   status_.error = answer ? std::nullopt : std::optional(answer.error());
   if (node_) status_.run = node_->run;
   return answer;
+}
+
+Result<net::UpgradedConnection> ExternalLink::open_stream(const std::string& id) {
+  return Error{Code::invalid, format("stream {}: ranks of another launcher have none", id)};
 }
 
 AttachStatus ExternalLink::status() const {

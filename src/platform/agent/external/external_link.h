@@ -30,6 +30,8 @@ class ExternalLink : public DaemonLink {
 
   Result<api::HeartbeatAnswer> heartbeat(const api::Heartbeat& heartbeat,
                                          Deadline deadline) override;
+  // The daemon orders none of these agents.
+  Result<net::UpgradedConnection> open_stream(const std::string& id) override;
   // By any thread.
   AttachStatus status() const;
 

@@ -2,8 +2,11 @@
 // tests have their own.
 #pragma once
 
+#include <string>
+
 #include "base/clock.h"
 #include "base/result.h"
+#include "net/http/upgrade.h"
 #include "platform/api/messages.h"
 
 namespace lockstep::agent {
@@ -17,6 +20,9 @@ class DaemonLink {
   // will never accept this call. All other codes mean that it was not reached.
   virtual Result<api::HeartbeatAnswer> heartbeat(const api::Heartbeat& heartbeat,
                                                  Deadline deadline) = 0;
+  // Opens the agent's end of a byte stream that the daemon ordered. Called on other threads, at the
+  // same time as heartbeat(). Bounded.
+  virtual Result<net::UpgradedConnection> open_stream(const std::string& id) = 0;
 };
 
 }  // namespace lockstep::agent

@@ -27,6 +27,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "base/mutex.h"
 #include "base/os/fd.h"
@@ -50,13 +51,16 @@ class HeartbeatSender {
  public:
   using PackFlight = std::function<api::FlightDelivery()>;
 
+  // Begins the streams of an answer; true if one is new.
+  using OpenStreams = std::function<bool(const std::vector<api::StreamOrder>&)>;
   using Times = HeartbeatSchedule::Times;
 
-  // Only the sender's thread uses `link`, `pack_flight` and `profiles`.
+  // Only the sender's thread uses `link`, `pack_flight`, `profiles` and `open_streams`.
   static Result<std::unique_ptr<HeartbeatSender>> start(DaemonLink& link, spool::Spool spool,
                                                         const api::Heartbeat& status, Times times,
                                                         PackFlight pack_flight,
-                                                        ProfileRelay profiles);
+                                                        ProfileRelay profiles,
+                                                        OpenStreams open_streams);
   // Ends the thread, which may take as long as a call in progress.
   ~HeartbeatSender();
 
@@ -78,8 +82,10 @@ class HeartbeatSender {
 
  private:
   HeartbeatSender(DaemonLink& link, spool::Spool spool, const api::Heartbeat& status, Times times,
-                  PackFlight pack_flight, ProfileRelay profiles, Fd woken);
+                  PackFlight pack_flight, ProfileRelay profiles, OpenStreams open_streams,
+                  Fd woken);
   void send_loop();
+  void begin_streams(const api::HeartbeatAnswer& answer);
   api::Heartbeat next_heartbeat() LS_REQUIRES(mutex_);
   void handle_answer(const api::HeartbeatAnswer& answer, bool brought_flight, bool trace_wanted);
   void handle_items_answer(const api::HeartbeatAnswer& answer, bool brought_flight)
@@ -94,6 +100,7 @@ class HeartbeatSender {
   // Constant after construction.
   DaemonLink& link_;
   const PackFlight pack_flight_;
+  const OpenStreams open_streams_;
   Fd wake_fd_;
   ProfileRelay profiles_;  // of the sender's thread
 
@@ -107,7 +114,8 @@ class HeartbeatSender {
   bool send_again_ LS_GUARDED_BY(mutex_) = false;  // items that did not fit into the call wait
   Duration send_again_at_ LS_GUARDED_BY(mutex_){};
   bool flight_wanted_ LS_GUARDED_BY(mutex_) = false;
-  bool trace_wanted_ LS_GUARDED_BY(mutex_) = false;  // the next part of one
+  bool trace_wanted_ LS_GUARDED_BY(mutex_) = false;    // the next part of one
+  bool streams_opened_ LS_GUARDED_BY(mutex_) = false;  // more orders may follow at once
   bool disk_failed_ LS_GUARDED_BY(mutex_) = false;
 
   // The search for an item that the daemon refuses; suspect_item_count_ 0: none is running.

@@ -23,6 +23,9 @@ class StoringDaemon : public DaemonLink {
   explicit StoringDaemon(std::size_t refused, double batch_pause)
       : refused_(refused), batch_pause_(batch_pause) {}
 
+  Result<net::UpgradedConnection> open_stream(const std::string&) override {
+    return Error{Code::unavailable, "no streams here"};
+  }
   Result<api::HeartbeatAnswer> heartbeat(const api::Heartbeat& call, Deadline) override {
     const Lock lock(mutex_);
     items_.push_back(call.items.size());
@@ -69,7 +72,8 @@ std::unique_ptr<HeartbeatSender> sender_with(StoringDaemon& daemon, const Tempor
   return HeartbeatSender::start(
              daemon, std::move(spool), {},
              {.heartbeat_interval = milliseconds(200), .refusal_limit = std::chrono::minutes(10)},
-             [] { return api::FlightDelivery(); }, ProfileRelay(folder.path()))
+             [] { return api::FlightDelivery(); }, ProfileRelay(folder.path()),
+             [](const auto&) { return false; })
       .value();
 }
 

@@ -17,22 +17,22 @@ namespace lockstep::agent {
 
 class HttpDaemonLink : public DaemonLink {
  public:
-  HttpDaemonLink(const std::filesystem::path& daemon_file, model::AttemptName attempt,
-                 std::string token)
+  HttpDaemonLink(const std::filesystem::path& daemon_file, model::NodeName node, std::string token)
       : folder_(daemon_file.parent_path()),
         daemon_file_(daemon_file.filename()),
-        attempt_(std::move(attempt)),
+        node_(std::move(node)),
         token_(std::move(token)) {}
 
   Result<api::HeartbeatAnswer> heartbeat(const api::Heartbeat& heartbeat,
                                          Deadline deadline) override;
+  Result<net::UpgradedConnection> open_stream(const std::string& id) override;
 
  private:
-  Result<void> find_daemon();
+  Result<client::Client> find_daemon() const;
 
   const host::OpenFolder folder_;
   const std::string daemon_file_;  // its name in the folder
-  const model::AttemptName attempt_;
+  const model::NodeName node_;
   const std::string token_;
   std::optional<client::Client> client_;
 };

@@ -45,11 +45,15 @@ void AgentCalls::answer_heartbeat(const HeartbeatCall& call, std::int64_t acknow
     const auto profile = profile_order(name);
     const bool profile_wanted = profile && profile->request_id != known_profile;
     if (turn == LongPolls::AttemptKind::early && command.kind == known && !flight_wanted &&
-        !profile_wanted)
+        !profile_wanted && !streams_.has_news(name.id))
       return reply.is_abandoned();
     auto answer = heartbeat_answer(command, acknowledged);
     answer.flight_wanted = flight_wanted;
     answer.profile = profile;
+    if (model::has_node(context_.state(), name)) {
+      answer.streams = streams_.orders_for(name.id);
+      streams_.mark_sent(name.id);
+    }
     answer.interval_seconds = in_seconds(pace_.interval(has_news));
     answer.batch_pause_seconds = in_seconds(pace_.batch_pause(steady_now()));
     reply.send(answer);
