@@ -29,6 +29,7 @@ MAY = {
     "read_run": READERS,
     "submit_run": EVERYBODY,  # some project is its own; the body names the project
     "control_run": {"admin", "manager"},  # runs of another user; its own: also "member"
+    "open_shell": set(),  # runs of another user; its own: as control_run
     "manage_project": {"admin", "manager"},
     "read_audit": EVERYBODY,  # each has a project of its own
     "manage_self": EVERYBODY,
@@ -52,6 +53,7 @@ class Route(NamedTuple):
             user="member",
             token="4fGt2Lm9Qx7Z",
             secret="api-key",
+            index=0,
         )
         return path + WRONG_QUERY
 
@@ -130,10 +132,17 @@ def people(cluster: Cluster) -> Iterator[People]:
     group.connection.close()
 
 
+def owner_of(project: str, number: int) -> str:
+    """As in People."""
+    if project == OTHER:
+        return "admin"
+    return "member" if number == 1 else "manager"
+
+
 def expected_status(route: Route, user: str, project: str, number: int) -> int:
     may = MAY[route.action]
-    if route.action == "control_run" and number == 1:
-        may = may | {"member"}
+    if route.action in ("control_run", "open_shell"):
+        may = may | {owner_of(project, number)}
     if route.is_within_a_project():
         if route.action == "submit_run":
             may = READERS - {"viewer"}

@@ -38,6 +38,7 @@ constexpr Case kCases[] = {
     {Action::submit_run, "admin manager member", "admin manager member", "admin",
      "admin manager member"},
     {Action::control_run, "admin manager member", "admin manager", "admin", "admin"},
+    {Action::open_shell, "admin manager member", "", "admin", ""},
     {Action::manage_project, "admin manager", "admin manager", "admin", "admin"},
     {Action::read_audit, "admin manager", "admin manager", "admin manager", "admin manager"},
     {Action::manage_self, "admin manager member viewer outsider",
@@ -114,6 +115,15 @@ TEST(Rights, AServiceAccountMakesNoTokens) {
   directory.users["member"].project = "own";
   EXPECT_FALSE(may(directory, {.user = "member"}, Action::manage_self));
   EXPECT_EQ(default_project(directory, {.user = "member"}), "own");
+}
+
+TEST(Rights, AManagerOpensShellsInRunsOfServiceAccountsOnly) {
+  Directory directory = directory_of_roles();
+  const auto users = [&] { return users_that_may(directory, Action::open_shell, "own", "member"); };
+  EXPECT_EQ(users(), "member");
+  directory.users["member"].kind = UserKind::service;
+  directory.users["member"].project = "own";
+  EXPECT_EQ(users(), "manager member");
 }
 
 TEST(Rights, ARunWithoutAProjectIsInOneWhereItsUserMayStartIt) {
