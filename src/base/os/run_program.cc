@@ -33,7 +33,8 @@ bool read_until_end(pid_t process, int pipe, const Deadline& deadline, std::stri
     if (n > 0 && output.size() < kOutputMax) output.append(buffer, static_cast<std::size_t>(n));
     if (n > 0) continue;
     if (ended) return true;
-    ended = ::waitpid(process, &status, WNOHANG) == process;
+    const pid_t found = ::waitpid(process, &status, WNOHANG);
+    ended = found == process || (found < 0 && errno == ECHILD);
   }
   return ended;
 }

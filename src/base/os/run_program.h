@@ -11,7 +11,8 @@
 namespace lockstep {
 
 struct ProgramEnd {
-  int status = 0;      // as a shell shows it: 128 and the number of a signal
+  int status = 0;  // as a shell shows it: 128 and the number of a signal; 0 if another thread of
+                   // this process has reaped the program
   std::string output;  // standard output and errors, at most 1 MiB; without white space at the end
   std::string errors{};  // standard error, if it is separate: the same bound
 };

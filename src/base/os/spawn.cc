@@ -127,7 +127,8 @@ Result<Layout> prepare_child(const ProcessSpec& program, int failure) {
     layout.environment.push_back(name + "=" + value);
   layout.argv = pointers(layout.command);
   layout.envp = pointers(layout.environment);
-  layout.input = TRY(duplicate_above_stdio(TRY(open_file("/dev/null", O_RDONLY)).get()));
+  layout.input = TRY(duplicate_above_stdio(
+      program.input >= 0 ? program.input : TRY(open_file("/dev/null", O_RDONLY)).get()));
   layout.output = TRY(duplicate_above_stdio(program.output));
   layout.errors = TRY(duplicate_above_stdio(program.errors >= 0 ? program.errors : program.output));
   layout.failure = TRY(duplicate_above_stdio(failure));

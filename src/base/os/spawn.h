@@ -1,11 +1,11 @@
 // Starts a program: fork and exec, in one function.
 //
-// The child inherits only what is named here: input from /dev/null, output and errors in one file
-// or pipe, no other file open, default signal handling and an empty signal mask, a given
-// environment and folder. It may run with the files of a container, as a child like any other: it
-// joins the mount and user namespaces of a process there, and no other namespace. The call returns
-// once the program runs. If it cannot run, the error names what is missing (program, folder,
-// permission to execute) and no process is left.
+// The child inherits only what is named here: input from /dev/null or one file, output and errors
+// in one file or pipe, no other file open, default signal handling and an empty signal mask, a
+// given environment and folder. It may run with the files of a container, as a child like any
+// other: it joins the mount and user namespaces of a process there, and no other namespace. The
+// call returns once the program runs. If it cannot run, the error names what is missing (program,
+// folder, permission to execute) and no process is left.
 #pragma once
 
 #include <filesystem>
@@ -29,6 +29,7 @@ struct ProcessSpec {
   std::filesystem::path file{};
   Environment environment;  // all of it
   std::filesystem::path folder;
+  int input = -1;   // for standard input; borrowed; none: /dev/null
   int output = -1;  // for standard output and error, so that their order is kept; borrowed
   int errors = -1;  // for standard error, if it does not belong to the output; borrowed
   // The processors for it, numbered as in sched_setaffinity; empty: those of its parent.
