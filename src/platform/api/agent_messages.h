@@ -134,6 +134,8 @@ struct HeartbeatAnswer {
   bool flight_wanted = false;
   bool orphaned = false;
   std::optional<ProfileOrder> profile = {};
+  // The order to prepare for shells; absent: there is none.
+  std::optional<std::string> shell = {};
   std::vector<StreamOrder> streams = {};
   // Absent: of an older daemon. The agent keeps its own interval, and sends more items at once.
   std::optional<double> interval_seconds = {};
@@ -154,6 +156,8 @@ struct HeartbeatAnswer {
               "and "
               "calls every few seconds"),
         field("profile", &HeartbeatAnswer::profile, "the traces that its ranks are to take"),
+        field("shell", &HeartbeatAnswer::shell,
+              "an id: users wait until the node is prepared for shells"),
         field("streams", &HeartbeatAnswer::streams, "the streams that the agent is to open"),
         field("interval_seconds", &HeartbeatAnswer::interval_seconds,
               "between two calls, from now on"),

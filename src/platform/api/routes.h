@@ -18,6 +18,7 @@
 #include "platform/api/profile_messages.h"
 #include "platform/api/route.h"
 #include "platform/api/secret_routes.h"
+#include "platform/api/shell_routes.h"
 #include "platform/api/stream_routes.h"
 #include "platform/api/upload_messages.h"
 
@@ -371,7 +372,7 @@ inline constexpr TypedRoute<HeartbeatQuery, CheckpointPartRequest, CheckpointPar
         "CheckpointPart",
         "an agent gets a part of a file of that checkpoint from a host that has it"};
 
-inline constexpr std::array<const Route*, 80> kRoutes = {
+inline constexpr std::array<const Route*, 82> kRoutes = {
     &kHealth, &kOpenapi, &kVersion, &kMap,
     &kSubmit, &kPlan, &kRuns, &kRun,
     &kStop, &kResume, &kRemove, &kHold,
@@ -391,7 +392,8 @@ inline constexpr std::array<const Route*, 80> kRoutes = {
     &kFirstPassword, &kLinkUser, &kSecrets, &kSetSecret,
     &kRemoveSecret, &kExternalNode, &kBudgets, &kGrantBudget,
     &kWithdrawBudget, &kMoveBudget, &kLiftBudget, &kPostings,
-    &kSetRate, &kUsage, &kStream, &kNodeStream};
+    &kSetRate, &kUsage, &kStream, &kNodeStream,
+    &kShell, &kNodeShell};
 
 // So no route of users is without a check of their rights.
 static_assert(std::ranges::all_of(kRoutes, [](const Route* route) {

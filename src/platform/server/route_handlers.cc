@@ -40,6 +40,8 @@ Class& RouteHandlers::part() {
     return budgets_;
   else if constexpr (std::same_as<Class, AgentCalls>)
     return agents_;
+  else if constexpr (std::same_as<Class, ShellCalls>)
+    return shells_;
   else if constexpr (std::same_as<Class, SecretCalls>)
     return secrets_;
   else if constexpr (std::same_as<Class, LoginCalls>)
@@ -133,6 +135,8 @@ RouteHandlers::Handler RouteHandlers::handler_for(const api::Route& route) {
       {&api::kNodeCheckpoint, &H::handle<api::kNodeCheckpoint, &AgentCalls::node_checkpoint>},
       {&api::kNodeCheckpointPart,
        &H::handle<api::kNodeCheckpointPart, &AgentCalls::node_checkpoint_part>},
+      {&api::kShell, &H::handle<api::kShell, &ShellCalls::open>},
+      {&api::kNodeShell, &H::handle<api::kNodeShell, &ShellCalls::prepared>},
       {&api::kWhoAmI, &H::handle<api::kWhoAmI, &PeopleCalls::whoami>},
       {&api::kUsers, &H::handle<api::kUsers, &PeopleCalls::users>},
       {&api::kAddUser, &H::handle<api::kAddUser, &PeopleCalls::add_user>},

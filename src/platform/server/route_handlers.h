@@ -16,6 +16,7 @@
 #include "platform/server/principal.h"
 #include "platform/server/route_call.h"
 #include "platform/server/server.h"
+#include "platform/server/shell/shell_calls.h"
 #include "platform/server/streams/stream_broker.h"
 
 namespace lockstep::server {
@@ -43,7 +44,8 @@ class RouteHandlers {
         insight_(context_, records_, waiting, agents),
         operators_(context_, host_calls),
         budgets_(context_),
-        agents_(loop, context_, records_, waiting, agents, host_calls, streams),
+        shells_(loop, context_, agents),
+        agents_(loop, context_, records_, waiting, agents, host_calls, shells_, streams),
         streams_(streams) {}
 
   // Known once the server listens.
@@ -86,6 +88,7 @@ class RouteHandlers {
   InsightCalls insight_;
   OperatorCalls operators_;
   BudgetCalls budgets_;
+  ShellCalls shells_;
   AgentCalls agents_;
   StreamBroker& streams_;  // owned by the server
   int port_ = 0;

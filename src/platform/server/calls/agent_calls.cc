@@ -45,11 +45,13 @@ void AgentCalls::answer_heartbeat(const HeartbeatCall& call, std::int64_t acknow
     const auto profile = profile_order(name);
     const bool profile_wanted = profile && profile->request_id != known_profile;
     if (turn == LongPolls::AttemptKind::early && command.kind == known && !flight_wanted &&
-        !profile_wanted && !streams_.has_news(name.id))
+        !profile_wanted && !streams_.has_news(name.id) && !shells_.has_new_order(name))
       return reply.is_abandoned();
     auto answer = heartbeat_answer(command, acknowledged);
     answer.flight_wanted = flight_wanted;
     answer.profile = profile;
+    answer.shell = shells_.order_for(name);
+    shells_.mark_sent(name);
     if (model::has_node(context_.state(), name)) {
       answer.streams = streams_.orders_for(name.id);
       streams_.mark_sent(name.id);

@@ -11,6 +11,7 @@
 #include "platform/server/host_calls.h"
 #include "platform/server/long_polls.h"
 #include "platform/server/route_call.h"
+#include "platform/server/shell/shell_calls.h"
 #include "platform/server/streams/stream_broker.h"
 
 namespace lockstep::server {
@@ -20,12 +21,13 @@ class AgentCalls {
   // All outlive this.
   AgentCalls(net::Loop& loop, const CallContext& context, RankRecords& records,
              LongPolls& long_polls, AgentPolls& agent_polls, HostCalls& host_calls,
-             StreamBroker& streams)
+             ShellCalls& shells, StreamBroker& streams)
       : context_(context),
         records_(records),
         long_polls_(long_polls),
         agent_polls_(agent_polls),
         host_calls_(host_calls),
+        shells_(shells),
         streams_(streams),
         batch_(loop, context.controller(), context.insight(),
                [this](const HeartbeatCall& call, std::int64_t acknowledged) {
@@ -63,6 +65,7 @@ class AgentCalls {
   LongPolls& long_polls_;
   AgentPolls& agent_polls_;
   HostCalls& host_calls_;
+  ShellCalls& shells_;
   StreamBroker& streams_;
   HeartbeatBatch batch_;
   HeartbeatPace pace_{};
