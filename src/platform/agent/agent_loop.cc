@@ -103,30 +103,31 @@ Duration heartbeat_interval(int nodes) {
 Result<std::unique_ptr<AgentLoop>> AgentLoop::open(const host::LaunchSpec& launch,
                                                    const model::NodeId& node, std::string token,
                                                    DaemonLink& link) {
-  auto launcher = TRY(RankLauncher::open(launch, node, std::move(token)));
+  auto launcher = TRY(RankLauncher::open(launch, node, token));
   auto signals = TRY(open_signals());
   std::unique_ptr<AgentLoop> loop(
-      new AgentLoop(launch, node, std::move(launcher), std::move(signals)));
+      new AgentLoop(launch, node, std::move(launcher), std::move(token), std::move(signals)));
   TRY(loop->open_streams());
   auto spool = TRY(spool::Spool::open(loop->launcher_->own_files().spool(), {}));
   loop->stream_service_ = std::make_unique<StreamService>(
       [&link](const std::string& id) { return link.open_stream(id); },
-      []() -> Result<Fd> {
-        return Error{Code::unavailable, "the agents of this version start no shells"};
-      });
+      [raw = loop.get()] { return raw->shells_.start(); });
   loop->heartbeat_sender_ = TRY(HeartbeatSender::start(
       link, std::move(spool), loop->status(),
       {.heartbeat_interval = heartbeat_interval(launch.nodes),
        .refusal_limit = launch.refusal_limit},
       [source = flight_source_of(launch)] { return pack_flight_records(source); },
       ProfileRelay(loop->launcher_->own_files().profile()),
-      [&streams = *loop->stream_service_](const auto& orders) { return streams.open(orders); }));
+      [raw = loop.get()](const api::HeartbeatAnswer& answer) {
+        raw->shells_.handle_order(answer.shell);
+        return raw->stream_service_->open(answer.streams);
+      }));
   TRY(loop->prepare_environment());
   return loop;
 }
 
 AgentLoop::AgentLoop(const host::LaunchSpec& launch, const model::NodeId& node,
-                     std::unique_ptr<RankLauncher> launcher, Fd signals)
+                     std::unique_ptr<RankLauncher> launcher, std::string token, Fd signals)
     : launch_(launch),
       node_(node),
       clock_(read_clock()),
@@ -141,6 +142,7 @@ AgentLoop::AgentLoop(const host::LaunchSpec& launch, const model::NodeId& node,
                     }}),
       memory_kills_(MemoryKills::of_own_cgroup(launch.attempt ? launch.attempt->spec.needs.memory
                                                               : Bytes(0))),
+      shells_(launch, node, std::move(token)),
       state_(settings_of(launch, node, clock_)),
       shares_signals_(is_slurm_step(own_environment())) {}
 
@@ -341,6 +343,7 @@ void AgentLoop::carry_out(const StartRanks& effect) {
     if (done) started.pids.push_back(processes_.pid(local));
   }
   if (!done) started.error = done.error().message;
+  if (done) shells_.set_session(launcher_->shell_session());
   if (done && node_.index == 0 && launch_.world_size > 1)
     stragglers_.emplace(flight_folders(launch_), launch_.straggler_check_interval);
   handle(started);

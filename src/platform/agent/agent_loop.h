@@ -18,6 +18,7 @@
 #include "platform/agent/ranks/rank_launcher.h"
 #include "platform/agent/ranks/rank_processes.h"
 #include "platform/agent/ranks/rank_streams.h"
+#include "platform/agent/shell/shell_service.h"
 #include "platform/agent/software/software_preparation.h"
 #include "platform/agent/stream/stream_service.h"
 #include "platform/agent/watch/memory_kills.h"
@@ -41,7 +42,7 @@ class AgentLoop {
 
  private:
   AgentLoop(const host::LaunchSpec& launch, const model::NodeId& node,
-            std::unique_ptr<RankLauncher> launcher, Fd signals);
+            std::unique_ptr<RankLauncher> launcher, std::string token, Fd signals);
   Result<void> open_streams();
 
   // Observation
@@ -92,9 +93,10 @@ class AgentLoop {
   RankProcesses processes_;
   std::unique_ptr<FileFetch> files_;                  // if ranks need files to start
   std::unique_ptr<SoftwarePreparation> preparation_;  // if the launch has a software environment
-  std::unique_ptr<StreamService> stream_service_;     // used by the sender's thread
-  std::unique_ptr<HeartbeatSender> heartbeat_sender_;
-  std::optional<StragglerWatch> stragglers_;  // while ranks run, on node 0
+  ShellService shells_;
+  std::unique_ptr<StreamService> stream_service_;      // uses the shells
+  std::unique_ptr<HeartbeatSender> heartbeat_sender_;  // uses both
+  std::optional<StragglerWatch> stragglers_;           // while ranks run, on node 0
   FailureNotifier failure_notifier_;
   MemoryKills memory_kills_;
   AgentState state_;

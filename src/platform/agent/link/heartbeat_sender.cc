@@ -49,22 +49,22 @@ Duration steady_now() { return MonotonicClock().since_boot(); }
 
 Result<std::unique_ptr<HeartbeatSender>> HeartbeatSender::start(
     DaemonLink& link, spool::Spool spool, const api::Heartbeat& status, Times times,
-    PackFlight pack_flight, ProfileRelay profiles, OpenStreams open_streams) {
+    PackFlight pack_flight, ProfileRelay profiles, FollowOrders follow_orders) {
   Fd woken(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!woken) return os_error("making an eventfd", errno);
   std::unique_ptr<HeartbeatSender> messenger(
       new HeartbeatSender(link, std::move(spool), status, times, std::move(pack_flight),
-                          std::move(profiles), std::move(open_streams), std::move(woken)));
+                          std::move(profiles), std::move(follow_orders), std::move(woken)));
   messenger->thread_ = std::thread([raw = messenger.get()] { raw->send_loop(); });
   return messenger;
 }
 
 HeartbeatSender::HeartbeatSender(DaemonLink& link, spool::Spool spool, const api::Heartbeat& status,
                                  Times times, PackFlight pack_flight, ProfileRelay profiles,
-                                 OpenStreams open_streams, Fd woken)
+                                 FollowOrders follow_orders, Fd woken)
     : link_(link),
       pack_flight_(std::move(pack_flight)),
-      open_streams_(std::move(open_streams)),
+      follow_orders_(std::move(follow_orders)),
       wake_fd_(std::move(woken)),
       profiles_(std::move(profiles)),
       spool_(std::move(spool)),
@@ -145,7 +145,7 @@ void HeartbeatSender::send_loop() {
     call.profile = profiles_.report();
     auto answer =
         link_.heartbeat(call, Deadline::after(from_seconds(call.wait_seconds) + kCallMax));
-    if (answer) begin_streams(*answer);
+    if (answer) follow_orders(*answer);
     if (answer)
       handle_answer(*answer, with_flight, profiles_.pass_on(answer->profile));
     else
@@ -154,10 +154,10 @@ void HeartbeatSender::send_loop() {
   }
 }
 
-void HeartbeatSender::begin_streams(const api::HeartbeatAnswer& answer) {
-  const bool opened = !answer.streams.empty() && open_streams_(answer.streams);
+void HeartbeatSender::follow_orders(const api::HeartbeatAnswer& answer) {
+  const bool more = follow_orders_(answer);
   Lock lock(mutex_);
-  streams_opened_ = opened;
+  orders_may_follow_ = more;
 }
 
 api::Heartbeat HeartbeatSender::next_heartbeat() {
@@ -254,7 +254,7 @@ void HeartbeatSender::narrow_item_search() {
 bool HeartbeatSender::wait_for_next_call() {
   Lock lock(mutex_);
   Duration next = schedule_.next_call();
-  if (schedule_.answers() && (trace_wanted_ || streams_opened_)) next = {};
+  if (schedule_.answers() && (trace_wanted_ || orders_may_follow_)) next = {};
   if (schedule_.answers() && send_again_) next = std::min(next, send_again_at_);
   const auto until = Deadline::after(next - steady_now());
   while (!ending_ && !until.passed() && !schedule_.has_news()) changed_.wait_until(mutex_, until);

@@ -27,7 +27,6 @@
 #include <memory>
 #include <string>
 #include <thread>
-#include <vector>
 
 #include "base/mutex.h"
 #include "base/os/fd.h"
@@ -50,17 +49,16 @@ struct DaemonOrders {
 class HeartbeatSender {
  public:
   using PackFlight = std::function<api::FlightDelivery()>;
-
-  // Begins the streams of an answer; true if one is new.
-  using OpenStreams = std::function<bool(const std::vector<api::StreamOrder>&)>;
+  // Follows the orders of an answer that are no commands; true if more of them may come at once.
+  using FollowOrders = std::function<bool(const api::HeartbeatAnswer&)>;
   using Times = HeartbeatSchedule::Times;
 
-  // Only the sender's thread uses `link`, `pack_flight`, `profiles` and `open_streams`.
+  // Only the sender's thread uses `link`, `pack_flight`, `profiles` and `follow_orders`.
   static Result<std::unique_ptr<HeartbeatSender>> start(DaemonLink& link, spool::Spool spool,
                                                         const api::Heartbeat& status, Times times,
                                                         PackFlight pack_flight,
                                                         ProfileRelay profiles,
-                                                        OpenStreams open_streams);
+                                                        FollowOrders follow_orders);
   // Ends the thread, which may take as long as a call in progress.
   ~HeartbeatSender();
 
@@ -82,10 +80,10 @@ class HeartbeatSender {
 
  private:
   HeartbeatSender(DaemonLink& link, spool::Spool spool, const api::Heartbeat& status, Times times,
-                  PackFlight pack_flight, ProfileRelay profiles, OpenStreams open_streams,
+                  PackFlight pack_flight, ProfileRelay profiles, FollowOrders follow_orders,
                   Fd woken);
   void send_loop();
-  void begin_streams(const api::HeartbeatAnswer& answer);
+  void follow_orders(const api::HeartbeatAnswer& answer);
   api::Heartbeat next_heartbeat() LS_REQUIRES(mutex_);
   void handle_answer(const api::HeartbeatAnswer& answer, bool brought_flight, bool trace_wanted);
   void handle_items_answer(const api::HeartbeatAnswer& answer, bool brought_flight)
@@ -100,7 +98,7 @@ class HeartbeatSender {
   // Constant after construction.
   DaemonLink& link_;
   const PackFlight pack_flight_;
-  const OpenStreams open_streams_;
+  const FollowOrders follow_orders_;
   Fd wake_fd_;
   ProfileRelay profiles_;  // of the sender's thread
 
@@ -114,8 +112,8 @@ class HeartbeatSender {
   bool send_again_ LS_GUARDED_BY(mutex_) = false;  // items that did not fit into the call wait
   Duration send_again_at_ LS_GUARDED_BY(mutex_){};
   bool flight_wanted_ LS_GUARDED_BY(mutex_) = false;
-  bool trace_wanted_ LS_GUARDED_BY(mutex_) = false;    // the next part of one
-  bool streams_opened_ LS_GUARDED_BY(mutex_) = false;  // more orders may follow at once
+  bool trace_wanted_ LS_GUARDED_BY(mutex_) = false;       // the next part of one
+  bool orders_may_follow_ LS_GUARDED_BY(mutex_) = false;  // more orders may follow at once
   bool disk_failed_ LS_GUARDED_BY(mutex_) = false;
 
   // The search for an item that the daemon refuses; suspect_item_count_ 0: none is running.

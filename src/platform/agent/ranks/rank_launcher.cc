@@ -131,4 +131,9 @@ ProcessSpec RankLauncher::program_of(int local_rank, bool is_restart) const {
           .container = software_ ? software_->container : 0};
 }
 
+ShellSession RankLauncher::shell_session() const {
+  return agent::shell_session(program_of(0, /*is_restart=*/false),
+                              software_ ? software_->wrapper : std::vector<std::string>());
+}
+
 }  // namespace lockstep::agent

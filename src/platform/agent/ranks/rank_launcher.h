@@ -14,6 +14,7 @@
 #include "comm/rendezvous/server.h"
 #include "net/reserved_port.h"
 #include "platform/agent/ranks/socket_folder.h"
+#include "platform/agent/shell/shell_session.h"
 #include "platform/agent/software/preparation.h"
 #include "platform/core/model/command.h"
 #include "platform/host/launch_spec.h"
@@ -41,6 +42,8 @@ class RankLauncher {
   // The daemon's `start`: where the ranks meet. Call it before program_of().
   Result<void> prepare(const model::Command& start);
   ProcessSpec program_of(int local_rank, bool is_restart) const;
+  // The same for a shell that a user opens on the node.
+  ShellSession shell_session() const;
 
   // The node's files, for the agent itself.
   host::NodeFiles own_files() const { return {folder_.path()}; }
