@@ -88,7 +88,7 @@ int main(int argc, char** argv) {
   add_group(app, action, "Inspecting runs",
             {add_ps, add_queue, add_why, add_show, add_watch, add_logs, add_metrics, add_plot,
              add_flight, add_profile, add_checkpoint});
-  add_group(app, action, "Reaching nodes", {add_forward});
+  add_group(app, action, "Reaching nodes", {add_ssh, add_exec, add_cp, add_forward, add_notebook});
   add_group(app, action, "The daemon",
             {add_serve, add_login, add_logout, add_host, add_orphan, add_limits, add_version});
   add_group(app, action, "Users and projects",
@@ -99,6 +99,8 @@ int main(int argc, char** argv) {
   add_group(app, action, "The machine", {add_map, add_probe, add_tune});
   add_group(app, action, "This program", {add_help, add_completion});
   add_agent(app, action);
+  add_shell_session(app, action);
+  add_hold_devices(app, action);
   add_stream(app, action);
 
   if (argc == 1) {

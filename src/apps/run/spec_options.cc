@@ -177,14 +177,17 @@ void SpecOptions::add(CLI::App& command, const Field<Record, Value>& field,
   }
 }
 
-void SpecOptions::add_to(CLI::App& command) {
+void SpecOptions::add_to(CLI::App& command, std::span<const std::string_view> only) {
+  const auto is_wanted = [only](std::string_view name) {
+    return std::ranges::find(kNoOptions, name) == std::end(kNoOptions) &&
+           (only.empty() || std::ranges::find(only, name) != only.end());
+  };
   const auto add_fields = [&]<class Record>(std::string_view section,
                                             Record& (*part)(model::RunSpec&)) {
     for_each_field<Record>([&]<class Value>(const Field<Record, Value>& field) {
       if constexpr (requires { OptionValue<Value>::from(""); } || std::is_same_v<Value, bool> ||
                     WordList<Value> || std::is_same_v<Value, std::optional<map::Labels>>) {
-        if (std::ranges::find(kNoOptions, field.name) == std::end(kNoOptions))
-          add(command, field, section, part);
+        if (is_wanted(field.name)) add(command, field, section, part);
       }
     });
   };

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -15,8 +16,8 @@ namespace lockstep::cli {
 
 class SpecOptions {
  public:
-  // Adds an option for each field that a command line can give.
-  void add_to(CLI::App& command);
+  // Adds an option for each field that a command line can give; `only`: for those of these, if any.
+  void add_to(CLI::App& command, std::span<const std::string_view> only = {});
   // Sets the fields whose options were given; an error names the option.
   Result<void> apply(model::RunSpec& spec) const;
 

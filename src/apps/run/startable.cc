@@ -65,7 +65,8 @@ Result<void> check_startable(const model::RunSpec& spec) {
   const std::string& name = spec.command.front();
   TRY(check_folder(folder));
   if (spec.venv) TRY(check_venv(*spec.venv));
-  if (spec.conda || spec.module || spec.image) return {};
+  // Agents add the folder of their own program to PATH.
+  if (spec.conda || spec.module || spec.image || name == "lockstep") return {};
   if (spec.venv && is_program(fs::path(*spec.venv) / "bin" / name)) return {};
   if (name.find('/') != std::string::npos) return check_path(name, folder / name);
   if (find_program(name, spec.env, folder)) return {};

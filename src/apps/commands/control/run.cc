@@ -11,14 +11,14 @@
 #include "apps/run/run_display.h"
 #include "apps/run/spec.h"
 #include "apps/run/start_estimate.h"
+#include "apps/run/submit.h"
 #include "apps/run/upload/send_folder.h"
+#include "apps/shell/held_run.h"
 #include "base/clock.h"
 #include "platform/api/json.h"
 
 namespace lockstep::cli {
 namespace {
-
-constexpr auto kInterrupted = "interrupted; `lockstep ps` shows whether the run was submitted";
 
 struct RunCommandOptions {
   RunFlags flags;
@@ -26,8 +26,23 @@ struct RunCommandOptions {
   bool upload = false;
   bool detach = false;
   bool plan = false;
+  bool debug = false;
+  bool keep = false;
+  std::string idle = kIdleDefault;
   bool json = false;
 };
+
+// The run of --debug has no command of its own.
+Result<RunCommandOptions> with_hold_command(RunCommandOptions choice) {
+  if (!choice.flags.arguments.empty())
+    return Error{Code::invalid,
+                 "--debug: it takes no command; type it in the shell that opens, or "
+                 "leave --debug away"};
+  TRY(duration_option("--idle", choice.idle));
+  choice.flags.arguments = hold_command(choice.idle);
+  choice.flags.as_is = true;
+  return choice;
+}
 
 // The spec, with a message if this machine cannot check where the run is to start.
 Result<model::RunSpec> spec_for_daemon(const RunCommandOptions& choice) {
@@ -35,7 +50,8 @@ Result<model::RunSpec> spec_for_daemon(const RunCommandOptions& choice) {
   auto [spec, reading] =
       TRY(spec_of(choice.flags, is_remote ? RunFiles::elsewhere : RunFiles::here));
   if (!reading.empty()) print_to_stderr("lockstep: " + reading);
-  if (!is_remote) return std::move(spec);
+  if (choice.debug) TRY(make_held_run(spec, "debug"));
+  if (!is_remote || choice.debug) return std::move(spec);
   print_to_stderr(
       choice.upload
           ? format("lockstep: the daemon is on another machine: ranks start with the PATH of "
@@ -45,31 +61,6 @@ Result<model::RunSpec> spec_for_daemon(const RunCommandOptions& choice) {
                    "PATH of there; whether this folder and {} exist there is not checked",
                    spec.working_folder, spec.command.front()));
   return std::move(spec);
-}
-
-// Repeats the call as often as needed: the request id makes sure that the run is made once.
-Result<api::RunView> submit(client::Client& client, const model::RunSpec& spec,
-                            const std::string& request_id) {
-  const api::SubmitRequest request{
-      .spec = spec,
-      .origin = origin_of(spec.working_folder),
-      .request_id = request_id.empty() ? client::new_request_id() : request_id};
-  bool sent = false;
-  auto run = retry_while_away(client, [&] {
-    auto submitted = client.submit(request);
-    sent |= client.was_sent();
-    return submitted;
-  });
-  if (run) return run;
-  if (InterruptHandler::requested()) return Error{Code::cancelled, kInterrupted};
-  const Error& error = run.error();
-  if (error.code != Code::unavailable && error.code != Code::timeout) return run;
-  return Error{error.code,
-               sent ? format("{}; it is not known whether the run was submitted: `lockstep ps` "
-                             "shows it once the daemon answers, and the same command with "
-                             "--request-id {} submits it at most once",
-                             error.message, request.request_id)
-                    : format("{}; the run was not submitted", error.message)};
 }
 
 // Hosts without a name are for the engine to choose.
@@ -141,6 +132,30 @@ void print_ignored_sections(client::Client& client, const model::RunSpec& spec) 
   if (plan && plan->ignored) print_to_stderr("lockstep: " + ignored_text(*plan->ignored));
 }
 
+// The end of the shell is that of the run, unless the connection was lost.
+Result<int> open_debug_shell(client::Client& client, const api::RunView& run, bool keep) {
+  const model::RunId id = TRY(model::parse_run_id(run.id));
+  const auto access = await_shell(client, id);
+  if (!access) {
+    if (auto stopped = stop_held_run(client, id); !stopped)
+      print_to_stderr(stopped.error().message);
+    return access.error();
+  }
+  print_to_stderr(format("lockstep: a shell of {}; {}", run.id,
+                         keep ? "it stays until no shell is open for a while, or `lockstep stop`"
+                              : "its exit ends the run"));
+  const int code = TRY(run_in_terminal(ssh_command("ssh", *access, {access->alias})));
+  if (code == kConnectionLost) {
+    print_to_stderr(
+        format("lockstep: the connection is lost, {0} goes on for a while: "
+               "`lockstep ssh {0}` opens another shell, `lockstep stop {0}` ends it",
+               run.id));
+    return kFailed;
+  }
+  if (!keep) TRY(stop_held_run(client, id));
+  return code;
+}
+
 Result<int> submit_and_follow(const RunCommandOptions& choice) {
   model::RunSpec spec = TRY(spec_for_daemon(choice));
   client::Client client = TRY(connect_to_daemon());
@@ -160,6 +175,12 @@ Result<int> submit_and_follow(const RunCommandOptions& choice) {
     print(run.id);
     print_to_stderr(reattach_hint(run.id));
     return kDone;
+  }
+  if (choice.debug) {
+    print_to_stderr(format("submitted {} on {}; Ctrl-C ends it", run.id, size_text(spec)));
+    interrupt.set_message(format("\nlockstep: {0} goes on: `lockstep stop {0}` ends it", run.id),
+                          kCancelled);
+    return open_debug_shell(client, run, choice.keep);
   }
   print_to_stderr(format("submitted {} ({}) on {}; Ctrl-C detaches, the run continues", run.id,
                          run.name, size_text(spec)));
@@ -207,6 +228,17 @@ void add_run(CLI::App& app, Action& action) {
       ->type_name("ID");
   auto* plan = command->add_flag("--plan", choice->plan,
                                  "print where and when it would start, and submit nothing");
+  auto* debug = command->add_flag(
+      "--debug", choice->debug,
+      "no command: hold the devices, class debug, and open a shell there, whose exit ends the run");
+  command->add_flag("--keep", choice->keep, "with --debug: the exit of the shell does not end it")
+      ->needs(debug);
+  command
+      ->add_option("--idle", choice->idle,
+                   "with --debug: it ends when no shell was open for so long")
+      ->type_name("DURATION")
+      ->capture_default_str()
+      ->needs(debug);
   command->add_flag("-d,--detach", choice->detach, "print the run's id and return at once")
       ->excludes(plan);
   command->add_flag("--json", choice->json, "print the submitted run as JSON and return at once");
@@ -218,6 +250,7 @@ void add_run(CLI::App& app, Action& action) {
       "  lockstep run -n 2 -g 2 --timeout 30m -- python train.py --epochs 3\n"
       "  lockstep run --venv ~/venvs/train -- python train.py\n"
       "  lockstep run --upload -n 2 -- python train.py\n"
+      "  lockstep run --debug -g 1\n"
       "  lockstep run run.yaml\n"
       "  lockstep run --plan train.sbatch\n"
       "  lockstep run -- torchrun --nnodes 2 --nproc-per-node 4 train.py\n\n"
@@ -228,7 +261,10 @@ void add_run(CLI::App& app, Action& action) {
       "  timeout: 30m\n"
       "  command: [python, train.py, --epochs, \"3\"]");
   command->callback([&action, choice] {
-    action = [choice] { return choice->plan ? show_plan(*choice) : submit_and_follow(*choice); };
+    action = [choice]() -> Result<int> {
+      if (choice->debug) *choice = TRY(with_hold_command(*choice));
+      return choice->plan ? show_plan(*choice) : submit_and_follow(*choice);
+    };
   });
 }
 
