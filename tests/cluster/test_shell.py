@@ -52,7 +52,7 @@ class Shells(Cluster):
         return ["-F", str(file)]
 
     def openssh(self, *words: str, **options: object) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
+        done: subprocess.CompletedProcess[str] = subprocess.run(
             list(words),
             env=self.environment,
             text=True,
@@ -61,6 +61,7 @@ class Shells(Cluster):
             check=False,
             **options,  # type: ignore[call-overload]
         )
+        return done
 
     def sessions(self) -> list[int]:
         """The sshds and the processes of STUBBORN."""
