@@ -41,6 +41,10 @@ std::string ssh_alias(const ShellTarget& target) {
 }
 
 Result<ShellTarget> parse_ssh_alias(const std::string& alias) {
+  // It becomes the name of files.
+  if (alias.find_first_not_of(
+          "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-") != std::string::npos)
+    return no_alias(alias);
   std::string rest = alias;
   if (rest.ends_with(kSuffix)) rest.resize(rest.size() - kSuffix.size());
   ShellTarget target;

@@ -109,7 +109,10 @@ Result<client::Client> client_of(const ShellTarget& target) {
 
 Result<fs::path> ssh_hosts_folder() { return TRY(ssh_folder()) / "hosts"; }
 
-Result<SshAccess> prepare_ssh(client::Client& client, const ShellTarget& target) {
+namespace {
+
+Result<SshAccess> prepare_files(client::Client& client, const ShellTarget& target,
+                                const std::string& alias) {
   const fs::path key = TRY(ssh_folder()) / "id_ed25519";
   const std::string public_key = TRY(host::open_ssh_key(key));
   const auto path = client::Path::of(
@@ -120,13 +123,24 @@ Result<SshAccess> prepare_ssh(client::Client& client, const ShellTarget& target)
   const fs::path folder = TRY(ssh_hosts_folder());
   TRY(make_folders(folder));
   remove_old_files(folder);
-  const std::string alias = ssh_alias(target);
   const HostFiles files = host_files(folder, alias);
   const std::string proxy = proxy_command(TRY(own_program()), target);
   TRY(write_file(files.certificate, access.certificate + "\n"));
   TRY(write_file(files.known_hosts, format("@cert-authority * {}\n", access.host_authority)));
   TRY(write_file(files.config, config_text(alias, access, files, key, proxy)));
   return SshAccess{.config = files.config, .alias = alias};
+}
+
+}  // namespace
+
+Result<SshAccess> prepare_ssh(client::Client& client, const ShellTarget& target) {
+  return prepare_files(client, target, ssh_alias(target));
+}
+
+Result<SshAccess> prepare_ssh_alias(const std::string& alias) {
+  const ShellTarget target = TRY(parse_ssh_alias(alias));
+  client::Client client = TRY(client_of(target));
+  return prepare_files(client, target, alias);
 }
 
 Result<SshAccess> prepare_ssh(const ShellTarget& target) {

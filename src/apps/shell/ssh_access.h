@@ -22,6 +22,8 @@ struct SshAccess {
 Result<SshAccess> prepare_ssh(client::Client& client, const ShellTarget& target);
 // The same for the chosen daemon, or for that of the target's profile.
 Result<SshAccess> prepare_ssh(const ShellTarget& target);
+// The same for a name as parse_ssh_alias() reads it.
+Result<SshAccess> prepare_ssh_alias(const std::string& alias);
 
 // The folder of the files of nodes.
 Result<std::filesystem::path> ssh_hosts_folder();

@@ -39,7 +39,7 @@ Result<int> open_shell(const SshFlags& flags) {
 
 // For ssh, which shows only what is on standard error.
 Result<int> prepare(const std::string& alias) {
-  TRY(prepare_ssh(TRY(parse_ssh_alias(alias))));
+  TRY(prepare_ssh_alias(alias));
   return kDone;
 }
 

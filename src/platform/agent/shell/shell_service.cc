@@ -2,6 +2,7 @@
 
 #include <cerrno>
 #include <chrono>
+#include <cstdlib>
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -36,7 +37,7 @@ constexpr Duration kShellCallLimit = std::chrono::seconds(20);
 constexpr Duration kPreparationLimit = std::chrono::seconds(10);
 constexpr std::size_t kOrdersMax = 4;
 constexpr off_t kSshdLogMax = 1 << 20;
-constexpr std::string_view kSshdVariable = "LOCKSTEP_SSHD";
+constexpr const char* kSshdVariable = "LOCKSTEP_SSHD";
 constexpr const char* kSshdPaths[] = {"/usr/sbin/sshd", "/usr/local/sbin/sshd", "/sbin/sshd",
                                       "/usr/bin/sshd"};
 
@@ -46,15 +47,11 @@ Error no_sshd(const host::LaunchSpec& launch, const std::string& where) {
                  launch.host, where)};
 }
 
-// The variable of the run or of the host names one elsewhere.
+// The variable of the host names one elsewhere.
 Result<path> find_sshd(const host::LaunchSpec& launch) {
-  const Environment own = own_environment();
-  const std::string name(kSshdVariable);
-  for (const auto* variables : {&launch.env, &own}) {
-    const auto named = variables->find(name);
-    if (named == variables->end() || named->second.empty()) continue;
-    if (::access(named->second.c_str(), X_OK) == 0) return path(named->second);
-    return no_sshd(launch, format("{} is {}", name, named->second));
+  if (const char* named = std::getenv(kSshdVariable); named != nullptr && *named != '\0') {
+    if (::access(named, X_OK) == 0) return path(named);
+    return no_sshd(launch, format("{} is {}", kSshdVariable, named));
   }
   for (const char* usual : kSshdPaths)
     if (::access(usual, X_OK) == 0) return path(usual);
