@@ -140,9 +140,9 @@ AgentLoop::AgentLoop(const host::LaunchSpec& launch, const model::NodeId& node,
                       std::visit([&](auto& each) { handle_report(local_rank, std::move(each)); },
                                  any);
                     }}),
+      shells_(launch, node, std::move(token)),
       memory_kills_(MemoryKills::of_own_cgroup(launch.attempt ? launch.attempt->spec.needs.memory
                                                               : Bytes(0))),
-      shells_(launch, node, std::move(token)),
       state_(settings_of(launch, node, clock_)),
       shares_signals_(is_slurm_step(own_environment())) {}
 
