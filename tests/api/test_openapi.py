@@ -21,6 +21,7 @@ WORDS = {
     "host": "gpu1",
     "user": "ann",
     "token": "4fGt2Lm9Qx7Z",
+    "stream": "9f86d081884c7d65",
 }
 
 

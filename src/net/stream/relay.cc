@@ -87,7 +87,7 @@ class Relay {
   }
 
   Error cut() const {
-    return {Code::peer_lost, "the connection to the daemon was cut in the middle of the stream"};
+    return {Code::unavailable, "the connection to the daemon was cut in the middle of the stream"};
   }
 
   asio::awaitable<void> send_all() {
@@ -174,7 +174,7 @@ class Relay {
   }
 
   void handle_mark(FramePart part) {
-    if (part.kind == FrameKind::reset) fail({Code::unavailable, std::move(part.text)});
+    if (part.kind == FrameKind::reset) fail({Code::peer_lost, std::move(part.text)});
     if (part.kind != FrameKind::end) return;
     has_received_end_ = true;
     error_code ignored;
@@ -196,7 +196,7 @@ class Relay {
     silence_.expires_after(times_.silence);
     silence_.async_wait([this](error_code error) {
       if (error || is_done_ || silence_.expiry() > std::chrono::steady_clock::now()) return;
-      fail({Code::peer_lost, "the other end of the stream has been silent for too long"});
+      fail({Code::unavailable, "the other end of the stream has been silent for too long"});
     });
   }
 

@@ -19,8 +19,8 @@ struct RelayTimes {
 };
 
 // Returns when both ends have ended, or when the local socket failed, which the other end is told.
-// Errors: peer_lost (the connection was cut before the other end had ended, or was silent for too
-// long), unavailable (the other end reports a failure: its message), corrupt (a frame is wrong),
+// Errors: unavailable (the connection was cut before the other end had ended, or was silent for too
+// long), peer_lost (the other end reports a failure: its message), corrupt (a frame is wrong),
 // cancelled (`stop`). `local` is a connected stream socket; each side may close its half first.
 // The connection is one of a client.
 Result<void> relay(UpgradedConnection connection, Fd local, std::stop_token stop = {},

@@ -60,7 +60,7 @@ class JoiningServer {
     first_.reset();
   }
 
-  // Of the loop's thread:
+  // Used by the loop's thread:
   std::optional<UpgradedConnection> first_;
   std::optional<Splice> splice_;
   bool ended_ = false;
@@ -164,8 +164,8 @@ TEST_P(Stream, ACutConnectionIsAnErrorAndNoEnd) {
   one.program().send("x");
   EXPECT_EQ(other.program().read_until("x"), "x");
   server_->cut();
-  EXPECT_EQ(one.result().error().code, Code::peer_lost);
-  EXPECT_EQ(other.result().error().code, Code::peer_lost);
+  EXPECT_EQ(one.result().error().code, Code::unavailable);
+  EXPECT_EQ(other.result().error().code, Code::unavailable);
 }
 
 TEST_P(Stream, AProgramThatDisappearsEndsTheStreamForTheOther) {
@@ -175,7 +175,7 @@ TEST_P(Stream, AProgramThatDisappearsEndsTheStreamForTheOther) {
   EXPECT_EQ(one.program().read_to_end(), "");
   const auto seen = one.result();
   ASSERT_FALSE(seen);
-  EXPECT_EQ(seen.error().code, Code::unavailable);
+  EXPECT_EQ(seen.error().code, Code::peer_lost);
   EXPECT_NE(seen.error().message.find("the other end of the connection failed"), std::string::npos);
   EXPECT_TRUE(other.result());
 }
@@ -204,14 +204,14 @@ TEST_P(Stream, PingsKeepAnIdleStreamAlive) {
 TEST_P(Stream, AnEndThatIsSilentCountsAsLost) {
   StreamEnd one(connect(), {.silence = std::chrono::milliseconds(50)});
   const UpgradedConnection other = connect();
-  EXPECT_EQ(one.result().error().code, Code::peer_lost);
+  EXPECT_EQ(one.result().error().code, Code::unavailable);
 }
 
 TEST_P(Stream, ItCanBeStopped) {
   StreamEnd one(connect()), other(connect());
   one.stop();
   EXPECT_EQ(one.result().error().code, Code::cancelled);
-  EXPECT_EQ(other.result().error().code, Code::peer_lost);
+  EXPECT_EQ(other.result().error().code, Code::unavailable);
 }
 
 TEST_P(Stream, ACallWithoutUpgradeIsAnsweredAsUsual) {
@@ -259,7 +259,7 @@ TEST(Upgrade, AServerThatStopsClosesStreams) {
   one.program().send("x");
   EXPECT_EQ(other.program().read_until("x"), "x");
   server.reset();
-  EXPECT_EQ(one.result().error().code, Code::peer_lost);
+  EXPECT_EQ(one.result().error().code, Code::unavailable);
 }
 
 }  // namespace

@@ -72,6 +72,15 @@ TEST(Rights, FollowFromTheRole) {
   }
 }
 
+TEST(Rights, AShellOfAServiceAccountIsForManagersWithARowAndForNoAdminAsSuch) {
+  Directory directory = directory_of_roles();
+  directory.users["ci"] = {.name = "ci", .kind = UserKind::service, .project = "own"};
+  EXPECT_EQ(users_that_may(directory, Action::open_shell, "own", "ci"), "manager");
+  directory.members[{"own", "admin"}] = {{"own", "admin"}, Role::manager};
+  EXPECT_EQ(users_that_may(directory, Action::open_shell, "own", "ci"), "admin manager");
+  EXPECT_EQ(users_that_may(directory, Action::open_shell, "own", "eve"), "");
+}
+
 TEST(Rights, ADisabledUserHasNone) {
   Directory directory = directory_of_roles();
   for (auto& [name, user] : directory.users) user.disabled = true;

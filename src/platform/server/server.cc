@@ -106,7 +106,8 @@ struct Server::Impl {
         long_polls(std::make_shared<LongPolls>(loop)),
         agent_polls(std::make_shared<AgentPolls>(loop, setup.controller.state())),
         host_calls(loop, setup),
-        streams(std::make_shared<StreamBroker>(loop, setup, *accounts, *agent_polls)),
+        streams(
+            std::make_shared<StreamBroker>(loop, setup, *accounts, *agent_polls, setup.streams)),
         handlers(loop, setup, *accounts, *long_polls, *agent_polls, host_calls, *streams) {}
 
   // The route exists: check_request_head() accepted the request. Since then its token may have been

@@ -6,6 +6,7 @@
 // is read.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -27,6 +28,14 @@
 #include "platform/store/identity_store.h"
 
 namespace lockstep::server {
+
+// Bounds of byte streams to nodes (streams/stream_broker.h).
+struct StreamLimits {
+  int of_run = 64;
+  int of_daemon = 1000;
+  Duration opening = std::chrono::seconds(10);        // until the agent has called
+  Duration check_interval = std::chrono::minutes(1);  // of the users' rights
+};
 
 struct ServerSetup {
   controller::Controller& controller;  // these six must outlive the server
@@ -53,6 +62,7 @@ struct ServerSetup {
   UploadStore* uploads = nullptr;
   // The issuer at which users log in; none: they log in by passwords.
   std::optional<OidcSetup> oidc{};
+  StreamLimits streams{};
   // With the folders of nodes; empty: the home.
   std::filesystem::path node_home{};
 };

@@ -2,6 +2,7 @@
 // calls.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
@@ -87,7 +88,10 @@ class ServerTest : public ::testing::Test {
                                     .version = "1.2.3",
                                     .user = "ann",
                                     .problems = [] { return std::vector<std::string>{"oh"}; },
-                                    .uploads = &uploads_})
+                                    .uploads = &uploads_,
+                                    .streams = {.of_run = 2,
+                                                .opening = std::chrono::seconds(2),
+                                                .check_interval = std::chrono::milliseconds(50)}})
                   .value();
     url_ = net::parse_url(server_->url()).value();
     user_token_ = read_file(home_.token_file()).value();

@@ -39,7 +39,7 @@ Result<void> check_query(const api::StreamQuery& query) {
 }  // namespace
 
 StreamBroker::StreamBroker(net::Loop& loop, const ServerSetup& setup, Accounts& accounts,
-                           AgentPolls& agents, StreamLimits limits)
+                           AgentPolls& agents, const StreamLimits& limits)
     : loop_(loop), setup_(setup), accounts_(accounts), agents_(agents), limits_(limits) {
   check_rights();
 }
@@ -52,7 +52,7 @@ Result<const model::Run*> StreamBroker::find_run(const model::RunId& id) const {
   return &found->second;
 }
 
-// Of the newest attempt.
+// The node of the newest attempt.
 Result<model::NodeId> StreamBroker::running_node(
     const std::vector<std::string>& path_parameters) const {
   const model::State& state = setup_.controller.state();

@@ -3,7 +3,6 @@
 // thread; docs/design/streams.md.
 #pragma once
 
-#include <chrono>
 #include <map>
 #include <memory>
 #include <optional>
@@ -21,18 +20,11 @@
 
 namespace lockstep::server {
 
-struct StreamLimits {
-  int of_run = 64;
-  int of_daemon = 1000;
-  Duration opening = std::chrono::seconds(10);        // until the agent has called
-  Duration check_interval = std::chrono::minutes(1);  // of the users' rights
-};
-
 class StreamBroker {
  public:
   // All outlive this.
   StreamBroker(net::Loop& loop, const ServerSetup& setup, Accounts& accounts, AgentPolls& agents,
-               StreamLimits limits = {});
+               const StreamLimits& limits);
 
   // The client's call, which waits for the agent's.
   Result<void> open(const RouteCall<api::kStream>& call, const Reply<api::None>& reply);
