@@ -373,27 +373,27 @@ inline constexpr TypedRoute<HeartbeatQuery, CheckpointPartRequest, CheckpointPar
         "an agent gets a part of a file of that checkpoint from a host that has it"};
 
 inline constexpr std::array<const Route*, 82> kRoutes = {
-    &kHealth, &kOpenapi, &kVersion, &kMap,
-    &kSubmit, &kPlan, &kRuns, &kRun,
-    &kStop, &kResume, &kRemove, &kHold,
-    &kRelease, &kPriority, &kLogs, &kFlight,
-    &kProfile, &kProfileState, &kTrace, &kMetrics,
-    &kQueue, &kHosts, &kSetHost, &kLimits,
-    &kSetLimit, &kHostToken, &kJoinHost, &kRemoveHost,
-    &kHostReport, &kCollect, &kKeptFiles, &kOrphans,
-    &kStopOrphan, &kAdoptOrphan, &kHeartbeat, &kUpload,
-    &kUploadParts, &kNodeUpload, &kNodeFiles, &kHostDead,
-    &kSetMeasured, &kHostFiles, &kNodeCheckpoint, &kNodeCheckpointPart,
-    &kHostLabels, &kWhoAmI, &kUsers, &kAddUser,
-    &kChangeUser, &kRemoveUser, &kProjects, &kAddProject,
-    &kRemoveProject, &kSetMember, &kAddService, &kTokens,
-    &kAddToken, &kRevokeToken, &kAudit, &kLogin,
-    &kDeviceLogin, &kDevicePoll, &kLogout, &kPassword,
-    &kFirstPassword, &kLinkUser, &kSecrets, &kSetSecret,
-    &kRemoveSecret, &kExternalNode, &kBudgets, &kGrantBudget,
-    &kWithdrawBudget, &kMoveBudget, &kLiftBudget, &kPostings,
-    &kSetRate, &kUsage, &kStream, &kNodeStream,
-    &kShell, &kNodeShell};
+    &kHealth,         &kOpenapi,      &kVersion,        &kMap,
+    &kSubmit,         &kPlan,         &kRuns,           &kRun,
+    &kStop,           &kResume,       &kRemove,         &kHold,
+    &kRelease,        &kPriority,     &kLogs,           &kFlight,
+    &kProfile,        &kProfileState, &kTrace,          &kMetrics,
+    &kQueue,          &kHosts,        &kSetHost,        &kLimits,
+    &kSetLimit,       &kHostToken,    &kJoinHost,       &kRemoveHost,
+    &kHostReport,     &kCollect,      &kKeptFiles,      &kOrphans,
+    &kStopOrphan,     &kAdoptOrphan,  &kHeartbeat,      &kUpload,
+    &kUploadParts,    &kNodeUpload,   &kNodeFiles,      &kHostDead,
+    &kSetMeasured,    &kHostFiles,    &kNodeCheckpoint, &kNodeCheckpointPart,
+    &kHostLabels,     &kWhoAmI,       &kUsers,          &kAddUser,
+    &kChangeUser,     &kRemoveUser,   &kProjects,       &kAddProject,
+    &kRemoveProject,  &kSetMember,    &kAddService,     &kTokens,
+    &kAddToken,       &kRevokeToken,  &kAudit,          &kLogin,
+    &kDeviceLogin,    &kDevicePoll,   &kLogout,         &kPassword,
+    &kFirstPassword,  &kLinkUser,     &kSecrets,        &kSetSecret,
+    &kRemoveSecret,   &kExternalNode, &kBudgets,        &kGrantBudget,
+    &kWithdrawBudget, &kMoveBudget,   &kLiftBudget,     &kPostings,
+    &kSetRate,        &kUsage,        &kStream,         &kNodeStream,
+    &kShell,          &kNodeShell};
 
 // So no route of users is without a check of their rights.
 static_assert(std::ranges::all_of(kRoutes, [](const Route* route) {

@@ -28,7 +28,7 @@ Result<DeviceTime> amount_of(double minutes) {
   return Error{Code::invalid, format("minutes: must be above zero, and at most {}", most)};
 }
 
-// Of what was granted and has not ended.
+// The share of what was granted and has not ended.
 int used_percent(const budget::Budget& budget) {
   DeviceTime granted(0), left(0);
   for (const budget::Grant& grant : budget.grants) {
