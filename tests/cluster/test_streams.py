@@ -16,7 +16,9 @@ import pytest
 
 from tests.conftest import PATIENCE, Cluster, reserved_port, wait_until
 
-SERVER = "from http.server import *; test(SimpleHTTPRequestHandler, port={port}, bind='127.0.0.1')"
+SERVER = (
+    "import http.server as h; h.test(h.SimpleHTTPRequestHandler, port={port}, bind='127.0.0.1')"
+)
 
 
 class Served:

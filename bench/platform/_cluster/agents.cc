@@ -52,7 +52,8 @@ Result<std::unique_ptr<SimulatedAgent>> SimulatedAgent::start(const host::Launch
       agent->link_, TRY(spool::Spool::open(folder / "spool", {})), agent->status_,
       {.heartbeat_interval = heartbeat_interval(launch.nodes),
        .refusal_limit = launch.refusal_limit},
-      [] { return api::FlightDelivery(); }, agent::ProfileRelay(folder)));
+      [] { return api::FlightDelivery(); }, agent::ProfileRelay(folder),
+      [](const api::HeartbeatAnswer&) { return false; }));
   return agent;
 }
 

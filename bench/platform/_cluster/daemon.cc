@@ -26,6 +26,7 @@
 #include "platform/host/keys.h"
 #include "platform/insight/insight.h"
 #include "platform/server/server.h"
+#include "platform/store/budget_store.h"
 #include "platform/store/database.h"
 #include "platform/store/history_store.h"
 #include "platform/store/identity_store.h"
@@ -107,6 +108,7 @@ Result<void> serve(const host::Home& home, int hosts) {
   const auto database = TRY(store::Database::open(home.store()));
   store::SqlStore store(*database);
   store::SqlIdentityStore identities(*database);
+  store::SqlBudgetStore budgets(*database);
   store::HistoryFile history(home.stores_file());
   insight::Insight insight(*database);
   SimulatedEngine engine(home.folder,
@@ -129,6 +131,7 @@ Result<void> serve(const host::Home& home, int hosts) {
                                                        .keys = keys,
                                                        .clock = clock,
                                                        .identities = identities,
+                                                       .budgets = budgets,
                                                        .home = home,
                                                        .version = "bench"}));
   TRY(write_file(
