@@ -40,7 +40,7 @@ api::Heartbeat first_status(const host::LaunchSpec& launch) {
 SimulatedAgent::SimulatedAgent(const host::LaunchSpec& launch, model::NodeId node)
     : node_(std::move(node)),
       generation_(launch.generation),
-      link_(launch.daemon_file, {launch.generation, node_.attempt}, launch.token),
+      link_(launch.daemon_file, {launch.generation, node_}, launch.token),
       status_(first_status(launch)) {}
 
 Result<std::unique_ptr<SimulatedAgent>> SimulatedAgent::start(const host::LaunchSpec& launch,

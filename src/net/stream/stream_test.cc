@@ -3,7 +3,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
 #include <utility>
 
 #include <gtest/gtest.h>
@@ -85,9 +84,9 @@ class StreamEnd {
     auto [own, local] = socket_pair();
     own_.emplace(std::move(own));
     result_ = std::async(std::launch::async,
-                         [connection = std::move(connection), local = std::move(local), times,
+                         [connection = std::move(connection), socket = std::move(local), times,
                           stop = stop_.get_token()]() mutable {
-                           return relay(std::move(connection), std::move(local), stop, times);
+                           return relay(std::move(connection), std::move(socket), stop, times);
                          });
   }
 
@@ -152,6 +151,7 @@ TEST_P(Stream, ManyBytesPassAtTheSpeedOfTheReader) {
   auto first = write_all(one), second = write_all(other);
   // Nothing is read yet: the writers wait, because buffers are bounded.
   EXPECT_EQ(first.wait_for(std::chrono::milliseconds(100)), std::future_status::timeout);
+  EXPECT_EQ(second.wait_for(std::chrono::milliseconds(0)), std::future_status::timeout);
   auto at_one = count_all(one), at_other = count_all(other);
   EXPECT_EQ(at_one.get(), kBlocks * block.size());
   EXPECT_EQ(at_other.get(), kBlocks * block.size());

@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "base/format.h"
-
 namespace lockstep::identity {
 namespace {
 

@@ -19,15 +19,14 @@ constexpr auto enum_names(NodePhase) {
 
 // Whose fault the end of a node is, as far as its engine knows. preemption: the engine took the
 // devices back, and no part failed. refusal: a rule of the host or the engine does not allow the
-// run, so another attempt would end in the same way. memory: the node used more than it was given.
-enum class EndBlame { unknown, host, engine, preemption, refusal, memory };
+// run, so another attempt would end in the same way.
+enum class EndBlame { unknown, host, engine, preemption, refusal };
 constexpr auto enum_names(EndBlame) {
   return names<EndBlame>({{EndBlame::unknown, "unknown"},
                           {EndBlame::host, "host"},
                           {EndBlame::engine, "engine"},
                           {EndBlame::preemption, "preemption"},
-                          {EndBlame::refusal, "refusal"},
-                          {EndBlame::memory, "memory"}});
+                          {EndBlame::refusal, "refusal"}});
 }
 
 struct Observation {
@@ -39,8 +38,9 @@ struct Observation {
   EndBlame blame = EndBlame::unknown;  // if it is gone
   std::string handle{};                // the engine's own name of it, such as a job's id
   std::string incarnation{};           // of its agent, if the engine knows it
-  // Its host, if the engine has chosen it; empty: unknown. No part of the report of a host service.
-  std::string host{};
+  // The rest is no part of the report of a host service.
+  std::string host{};          // if the engine has chosen it; empty: unknown
+  bool out_of_memory = false;  // it is gone because it used more than it was given
 
   bool operator==(const Observation&) const = default;
 

@@ -122,8 +122,9 @@ TEST_F(StepFaultTest, ANodeThatItsEngineEndedForItsMemoryIsTheCauseWhateverItsPe
   const model::RunId run = world.submit(spec_of(2, 1));
   world.all_running(run);
   world.apply_event_ok(gave_up(world.node(run, 1), report::Fault::connection_lost, 0));
-  world.apply_event_ok(
-      not_started(world.node(run, 0), "out of memory: Slurm's job 7", model::EndBlame::memory));
+  auto gone = not_started(world.node(run, 0), "out of memory: Slurm's job 7");
+  gone.seen.out_of_memory = true;
+  world.apply_event_ok(gone);
   EXPECT_EQ(world.attempt(run).cause, model::Cause::oom);
   world.apply_event_ok(gave_up(world.node(run, 1), report::Fault::connection_lost, 0));
   drain(run);

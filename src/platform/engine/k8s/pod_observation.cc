@@ -45,6 +45,7 @@ bool has_word(const std::array<std::string_view, n>& words, std::string_view wor
 struct PodEnd {
   std::string reason{};
   EndBlame blame = EndBlame::unknown;
+  bool out_of_memory = false;
 };
 
 // "REASON: message".
@@ -88,7 +89,7 @@ PodEnd end_of_container(const Json& status, bool copies_agent) {
     return {
         "the container was OOMKilled: it used more memory than its limit; ask for more with "
         "`needs: memory`, or use less",
-        EndBlame::memory};
+        EndBlame::unknown, true};
   if (copies_agent)
     return {in_words(format("image {} could not copy the agent into the Pod ({}, exit code {})",
                             image, reason, code),
@@ -186,6 +187,7 @@ std::optional<PodView> view_of_pod(const Json& pod) {
     view.seen.phase = NodePhase::gone;
     view.seen.reason = std::move(end.reason);
     view.seen.blame = end.blame;
+    view.seen.out_of_memory = end.out_of_memory;
   } else if (phase == "Pending" && !view.is_being_deleted) {
     observe_pending(pod, view);
   }

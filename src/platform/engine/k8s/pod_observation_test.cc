@@ -100,8 +100,9 @@ TEST(PodObservation, TheLastLineOfTheLogOfAnAgentSaysWhyItFailed) {
 }
 
 TEST(PodObservation, TooMuchMemoryIsTheFaultOfTheRun) {
-  expect(with_container(pod_with_status("Failed"), terminated(137, "OOMKilled")), NodePhase::gone,
-         "OOMKilled", EndBlame::memory);
+  const Json pod = with_container(pod_with_status("Failed"), terminated(137, "OOMKilled"));
+  expect(pod, NodePhase::gone, "OOMKilled");
+  EXPECT_TRUE(seen_of(pod).out_of_memory);
 }
 
 TEST(PodObservation, AnAgentThatCannotStartIsTheFaultOfTheEngine) {

@@ -69,6 +69,7 @@ const SlurmHost* find_slurm_host(const std::vector<SlurmHost>& hosts, const std:
 struct End {
   std::string reason;
   EndBlame blame = EndBlame::unknown;
+  bool out_of_memory = false;
 };
 
 End node_fail(const SlurmJob& job, const SlurmNodeFiles& files,
@@ -94,7 +95,7 @@ End end_in_words(const SlurmJob& job, const SlurmNodeFiles& files,
     return {format("out of memory: Slurm's job {} used more than it was given; ask for more with "
                    "`needs: memory`, or use less",
                    job.id),
-            EndBlame::memory};
+            EndBlame::unknown, true};
   if (job.state == "TIMEOUT" || job.state == "DEADLINE")
     return {format("Slurm ended job {} at its time limit", job.id)};
   if (job.state == "CANCELLED" || job.state == "REVOKED")
@@ -166,6 +167,7 @@ model::Observation observe_slurm_node(const SlurmJob& job, const SlurmStep* step
   seen.phase = NodePhase::gone;
   seen.reason = std::move(end.reason);
   seen.blame = end.blame;
+  seen.out_of_memory = end.out_of_memory;
   return seen;
 }
 

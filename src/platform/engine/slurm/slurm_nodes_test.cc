@@ -119,7 +119,7 @@ TEST(SlurmNodes, TheOutputOfAStepTellsThatItUsedTooMuchMemory) {
   const auto seen = seen_of(job_in("RUNNING"), files);
   EXPECT_EQ(seen.phase, NodePhase::gone);
   EXPECT_TRUE(seen.reason.starts_with("out of memory: Slurm's job 7")) << seen.reason;
-  EXPECT_EQ(seen.blame, EndBlame::memory);
+  EXPECT_TRUE(seen.out_of_memory);
 }
 
 TEST(SlurmNodes, ALimitThatKeepsAJobWaitingIsExplained) {

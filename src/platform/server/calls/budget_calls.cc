@@ -1,11 +1,8 @@
 #include "platform/server/calls/budget_calls.h"
 
-#include <algorithm>
 #include <cmath>
 #include <ranges>
 #include <string_view>
-
-#include "text/convert.h"
 
 namespace lockstep::server {
 namespace {
@@ -174,19 +171,22 @@ Result<api::BudgetView> BudgetCalls::lift(const RouteCall<api::kLiftBudget>& cal
                 "lifted");
 }
 
+// The budget of a project that was removed stays readable.
 Result<api::PostingList> BudgetCalls::postings(const RouteCall<api::kPostings>& call) {
-  auto found = TRY(context_.setup().budgets.list_postings({.project = call.path_parameters.front(),
-                                                           .before = call.query.before,
-                                                           .limit = call.query.limit + 1}));
+  const std::string& project = call.path_parameters.front();
+  if (!context_.state().budgets.contains(project))
+    TRY(identity::require_project(context_.accounts().directory(), project));
+  auto found = TRY(context_.setup().budgets.list_postings(
+      {.project = project, .before = call.query.before, .limit = call.query.limit + 1}));
   api::PostingList list{.postings = {},
                         .more = found.size() > static_cast<std::size_t>(call.query.limit)};
   if (list.more) found.pop_back();
   for (const store::StoredPosting& posting : found) {
     list.postings.push_back(posting_view(posting));
     // The other project of a move may be one that the caller may not read.
-    for (std::string* project :
+    for (std::string* other :
          {&list.postings.back().from_project, &list.postings.back().to_project})
-      if (!project->empty() && !may_read(call.caller, *project)) *project = "another project";
+      if (!other->empty() && !may_read(call.caller, *other)) *other = "another project";
   }
   return list;
 }

@@ -39,7 +39,7 @@ void mark_lost_by_engine(Draft& draft, const model::Node& node, const model::Obs
                           format("{} was taken back by its engine: {}", describe_location(node),
                                  one_line(seen.reason)),
                           HostBlame::not_counted);
-  if (seen.blame == model::EndBlame::memory)
+  if (seen.out_of_memory)
     return mark_node_lost(draft, node.id, model::Cause::oom, std::move(reason),
                           HostBlame::not_counted);
   mark_node_lost(draft, node.id, cause, std::move(reason), blame);

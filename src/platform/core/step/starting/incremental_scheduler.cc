@@ -258,7 +258,7 @@ bool IncrementalScheduler::sync_operator_settings(const Draft& draft) {
 
 bool IncrementalScheduler::sync(const Draft& draft, const model::RunId& run) {
   const model::Attempt* attempt = draft.live_attempt(run);
-  if (attempt && !attempt->is_placed)
+  if (attempt && !attempt->is_placed && !model::is_external(*draft.runs.find(run)))
     unplaced_.insert(run);
   else
     unplaced_.erase(run);
