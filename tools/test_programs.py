@@ -142,6 +142,7 @@ class Program(ABC):
         started = time.monotonic()
         # Short, because the path of a Unix socket may have 107 bytes.
         with tempfile.TemporaryDirectory(prefix="ls-", ignore_cleanup_errors=True) as scratch:
+            os.chmod(scratch, 0o711)  # ranks of other users pass through it
             outcome = self.execute(only, log, Path(scratch))
         outcome.seconds = time.monotonic() - started
         return outcome

@@ -83,7 +83,7 @@ def machine_with_users(folder: Path) -> Iterator[list[str]]:
 @pytest.fixture
 def folder() -> Iterator[Path]:
     """Other users can pass through it, unlike pytest's own."""
-    path = Path(tempfile.mkdtemp(prefix="lockstep-isolation-", dir="/tmp"))
+    path = Path(tempfile.mkdtemp(prefix="lockstep-isolation-"))
     path.chmod(0o755)
     yield path
     shutil.rmtree(path)
