@@ -8,7 +8,6 @@
 #include "platform/core/sched/queue/engine_queue.h"
 #include "platform/core/sched/scheduler.h"
 #include "platform/core/step/budget/charges.h"
-#include "platform/core/step/ending/attempt_end.h"
 #include "platform/core/step/handlers/draft.h"
 #include "platform/core/step/starting/attempt_placement.h"
 
