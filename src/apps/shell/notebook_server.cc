@@ -67,7 +67,7 @@ Result<int> free_port() {
 
 std::vector<std::string> session_command(const SshAccess& access, int local, int remote) {
   return ssh_command("ssh", access,
-                     {"-T", "-o", "ExitOnForwardFailure=yes", "-L",
+                     {"-T", "-o", "ExitOnForwardFailure=yes", "-o", "LogLevel=ERROR", "-L",
                       format("127.0.0.1:{}:127.0.0.1:{}", local, remote), access.alias,
                       "exec sh -c " + shell_quoted(fmt::format(fmt::runtime(kScript), remote))});
 }
