@@ -38,6 +38,17 @@ class JoiningServer {
             },
             options)) {}
 
+  // Connections end before the loop that they belong to.
+  ~JoiningServer() {
+    server_->on_loop([&] {
+      splice_.reset();
+      first_.reset();
+      return true;
+    });
+  }
+  JoiningServer(const JoiningServer&) = delete;
+  JoiningServer& operator=(const JoiningServer&) = delete;
+
   std::string url() { return server_->server().url(); }
   int port() { return server_->port(); }
   int connections() { return server_->connections(); }
