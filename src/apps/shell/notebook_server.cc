@@ -5,7 +5,6 @@
 #include <csignal>
 #include <random>
 
-#include <arpa/inet.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -16,7 +15,6 @@
 #include "base/clock.h"
 #include "base/format.h"
 #include "base/os/environment.h"
-#include "base/os/files.h"
 #include "base/os/spawn.h"
 #include "net/crypto.h"
 #include "net/http/http_client.h"
