@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import time
 from collections.abc import Iterator
 from datetime import datetime
@@ -13,6 +14,16 @@ import pytest
 from tests.conftest import Cluster, is_alive, wait_until
 
 LIBRARY = Path("/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1")
+# libfaketime moves absolute times of timers by the offset, also those of the monotonic clock, which
+# it does not set. Asio arms a timer that is due by such a time, and would wait for another one.
+TIMERS = """
+#include <sys/syscall.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+int timerfd_settime(int fd, int flags, const struct itimerspec* wanted, struct itimerspec* before) {
+  return syscall(SYS_timerfd_settime, fd, flags, wanted, before);
+}
+"""
 
 
 class SetCluster(Cluster):
@@ -20,6 +31,9 @@ class SetCluster(Cluster):
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder / "home")
+        self.timers = folder / "timers.so"
+        compiler = ["cc", "-shared", "-fPIC", "-x", "c", "-o", str(self.timers), "-"]
+        subprocess.run(compiler, input=TIMERS, text=True, check=True)
         self.file = folder / "offset"
         self.set("+0")
 
@@ -32,7 +46,7 @@ class SetCluster(Cluster):
         plain = self.environment
         self.environment = {
             **plain,
-            "LD_PRELOAD": str(LIBRARY),
+            "LD_PRELOAD": f"{self.timers} {LIBRARY}",
             "FAKETIME_TIMESTAMP_FILE": str(self.file),
             "FAKETIME_NO_CACHE": "1",
             "FAKETIME_DONT_FAKE_MONOTONIC": "1",
