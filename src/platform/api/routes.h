@@ -123,6 +123,14 @@ inline constexpr TypedRoute<None, PriorityRequest, RunView> kPriority{
     "PriorityRequest",
     "RunView",
     "bring a run forward among those of its project, or back"};
+inline constexpr TypedRoute<None, ExtendRequest, RunView> kExtend{
+    "POST",
+    "/api/v1/runs/{project}/{number}/extend",
+    {Action::control_run, "run.extend"},
+    RouteErrors::run_not_found_or_storage_full,
+    "ExtendRequest",
+    "RunView",
+    "give a run that has not ended a longer time limit"};
 inline constexpr TypedRoute<QueueQuery, None, QueueView> kQueue{
     "GET",
     "/api/v1/queue",
@@ -376,7 +384,7 @@ inline constexpr std::array<const Route*, 82> kRoutes = {
     &kHealth,         &kOpenapi,      &kVersion,        &kMap,
     &kSubmit,         &kPlan,         &kRuns,           &kRun,
     &kStop,           &kResume,       &kRemove,         &kHold,
-    &kRelease,        &kPriority,     &kLogs,           &kFlight,
+    &kRelease,        &kPriority, &kExtend,     &kLogs,           &kFlight,
     &kProfile,        &kProfileState, &kTrace,          &kMetrics,
     &kQueue,          &kHosts,        &kSetHost,        &kLimits,
     &kSetLimit,       &kHostToken,    &kJoinHost,       &kRemoveHost,

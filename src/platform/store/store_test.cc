@@ -574,6 +574,8 @@ constexpr std::string_view kUndoNewerSteps[] = {
     "drop table rates",
     "drop table postings",
     "drop table usage",
+    "alter table runs drop column extended",
+    "alter table runs drop column charged",
     "alter table runs drop column awaits_budget",
     "alter table attempts drop column charge",
     "alter table attempts drop column is_placed",

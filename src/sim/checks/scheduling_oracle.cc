@@ -18,7 +18,6 @@ using sched::QueueState;
 
 // --- Rows as the input of the rules ---
 
-Duration time_left(const model::Run& run) { return run.spec.timeout - run.time_used; }
 
 PendingRun pending_run_of(const model::Run& run) {
   return {.run = run.id,

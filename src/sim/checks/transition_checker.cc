@@ -333,7 +333,7 @@ void TransitionChecker::check_end(const Commit& commit, const model::Run& run,
   const bool right = run.state == model::RunState::succeeded   ? cause == model::Cause::ok
                      : run.state == model::RunState::cancelled ? run.stop_requested || gave_up()
                      : run.state == model::RunState::timed_out
-                         ? cause == model::Cause::timeout || run.time_used >= run.spec.timeout
+                         ? cause == model::Cause::timeout || run.time_used >= model::time_limit(run)
                          : spent && cause != model::Cause::ok && cause != model::Cause::timeout &&
                                !model::is_preemption(cause);
   if (!right)

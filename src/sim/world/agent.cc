@@ -21,6 +21,7 @@ agent::AgentSettings settings_of(const host::LaunchSpec& launch, const model::Cl
           .nodes = launch.nodes,
           .hang_after = launch.hang_after,
           .time_left = launch.time_left,
+          .signal = {},
           .start_limit = launch.start_limit,
           .lease = launch.lease,
           .on_failure = launch.on_failure,

@@ -49,6 +49,12 @@ struct SetPriority {
   int priority = 0;
   std::string by;
 };
+// The run's time limit becomes longer, also while it runs.
+struct ExtendRun {
+  RunId run;
+  Duration extension{};  // more than 0
+  std::string by;
+};
 // State `open` releases the host.
 struct SetHost {
   std::string host;
@@ -202,7 +208,7 @@ struct ClockChanged {
   ClockRow clock;
 };
 
-using Event = std::variant<SubmitRun, StopRun, ResumeRun, HoldRun, ReleaseRun, SetPriority, SetHost,
+using Event = std::variant<SubmitRun, StopRun, ResumeRun, HoldRun, ReleaseRun, SetPriority, ExtendRun, SetHost,
                            AdmitHost, DescribeHost, RemoveHost, HostDead, LabelHost, SetMeasured,
                            SetLimit, SetWeight, GrantBudget, WithdrawBudget, MoveBudget, LiftBudget,
                            SetRate, AttachNode, NodeReport, NodeSeen, HostsSeen, OrphansListed,

@@ -323,7 +323,7 @@ TEST_F(StepControlTest, NoLatestStartIsToldOnceARunOutlivesItsLimit) {
   IncrementalScheduler queue;
   ASSERT_TRUE(step(queue, world.state, model::Tick{}, world.now));
   EXPECT_TRUE(queue.start_times()[0].latest);
-  world.now += world.run(base).spec.timeout + overhead_max() + minutes(1);
+  world.now += *world.run(base).spec.timeout + overhead_max() + minutes(1);
   ASSERT_TRUE(step(queue, world.state, model::Tick{.listening_since = world.now}, world.now));
   EXPECT_TRUE(queue.start_times()[0].expected);
   EXPECT_FALSE(queue.start_times()[0].latest);
