@@ -6,6 +6,7 @@
 
 #include <unistd.h>
 
+#include "apps/budget/budget_text.h"
 #include "apps/cli/terminal.h"
 #include "apps/run/start_estimate.h"
 #include "base/clock.h"

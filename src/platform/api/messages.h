@@ -357,11 +357,11 @@ struct RunView {
   Time submitted{};
   std::optional<Time> started;
   std::optional<Time> ended;
-  double running_seconds = 0;  // charged so far, the live attempt included
+  double running_seconds = 0;               // charged so far, the live attempt included
   std::optional<Duration> time_limit = {};  // none: of an external run
   CostView cost = {};
-  int user_exits = 0;          // of spec.retries
-  int losses = 0;              // of spec.rank_loss_retries
+  int user_exits = 0;  // of spec.retries
+  int losses = 0;      // of spec.rank_loss_retries
   int moves = 0;
   std::vector<LateRank> late;  // the most suspicious first
   std::vector<UnreachableNode> unreachable;

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "map/query.h"
+#include "platform/core/step/budget/cost.h"
 
 namespace lockstep::server {
 namespace {
@@ -31,7 +32,6 @@ bool waits_in_engine(const RunAllocation& holds) {
          std::ranges::all_of(holds.nodes,
                              [](const model::Node* node) { return node->host.empty(); });
 }
-
 
 api::AllocationView holder_view(const RunAllocation& holds) {
   api::AllocationView view;

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "base/units.h"
+#include "platform/core/step/budget/cost.h"
 
 namespace lockstep::server {
 namespace {

@@ -466,11 +466,11 @@ constexpr std::string_view kTimeLimits[] = {
 };
 
 constexpr std::array<std::span<const std::string_view>, 32> kMigrations = {
-    kRunsAndAttempts, kInsight, kHangAndResume, kBounds,       kRequests,  kControl,
-    kPreemptions,     kShares,  kEvents,        kWeights,      kFaults,    kGenerations,
-    kClock,           kOrphans, kStopReasons,   kFieldNames,   kEndedRuns, kUnreachable,
-    kAgents,          kEngines, kJoinedHosts,   kGivenUpNodes, kLeases,    kLastProgress,
-    kMeasured,        kLabels,  kPlaced,        kIdentity,     kSecrets,   kExternalRuns,
+    kRunsAndAttempts, kInsight,   kHangAndResume, kBounds,       kRequests,  kControl,
+    kPreemptions,     kShares,    kEvents,        kWeights,      kFaults,    kGenerations,
+    kClock,           kOrphans,   kStopReasons,   kFieldNames,   kEndedRuns, kUnreachable,
+    kAgents,          kEngines,   kJoinedHosts,   kGivenUpNodes, kLeases,    kLastProgress,
+    kMeasured,        kLabels,    kPlaced,        kIdentity,     kSecrets,   kExternalRuns,
     kBudgets,         kTimeLimits};
 
 Result<bool> has_table(Database& database, std::string_view name) {

@@ -234,6 +234,13 @@ void GroundTruth::start_wait_timed_out(const host::LaunchSpec& launch) {
     record_fault(attempt, {{model::Cause::launch_failed}});
 }
 
+void GroundTruth::time_limit_reached(const host::LaunchSpec& launch, Duration limit_known) {
+  const model::AttemptName attempt = attempt_of(launch);
+  const auto run = durable_.runs.find(attempt.id.run);
+  if (run != durable_.runs.end() && model::time_left(run->second) > limit_known)
+    mark_disturbed(attempt);
+}
+
 void GroundTruth::check_unattended_time(const host::LaunchSpec& launch, Duration alone) const {
   const auto run = durable_.runs.find(attempt_of(launch).id.run);
   const Duration extended = run == durable_.runs.end() ? Duration(0) : run->second.extended;
@@ -318,7 +325,9 @@ void GroundTruth::check_submission(const host::LaunchSpec& launch) {
         format("{} is launched, but its attempt is not live", launch.node));
   record_folder(id, launch.checkpoint_folder);
   const model::Run& run = durable_.runs.at(id);
-  if (const Duration left = model::time_left(run); launch.time_left != left)
+  // It may have been extended since the order: its agent will hear of it.
+  if (const Duration left = model::time_left(run);
+      launch.time_left > left || launch.time_left < left - run.extended)
     context_.report_violation(format("{} is given {}, its run has {} left", launch.node,
                                      text(launch.time_left), text(left)));
 }

@@ -113,13 +113,14 @@ void QueuePromiseChecker::check_latest_starts(const model::State& state,
   for (const model::RunId& id : state.open) {
     const model::Run& run = state.runs.at(id);
     const bool waits = run.state == model::RunState::queued && !run.held;
-    last_states_[id] = {waits, run.epoch, run.priority};
+    last_states_[id] = {waits, run.epoch, run.priority, run.extended};
   }
   if (well) record_promises(state, queue);
 }
 
 Duration QueuePromiseChecker::key_of(const model::Run& run) const {
-  return on_timeline(run.queued) + kTimeOutsYounger * model::time_limit(run) * run.fair_share_used / 100;
+  return on_timeline(run.queued) +
+         kTimeOutsYounger * model::time_limit(run) * run.fair_share_used / 100;
 }
 
 bool QueuePromiseChecker::assumptions_broken(const model::State& state, bool well) {
@@ -139,7 +140,8 @@ bool QueuePromiseChecker::assumptions_broken(const model::State& state, bool wel
   for (const model::RunId& id : state.open) {
     const model::Run& run = state.runs.at(id);
     if (const auto seen = last_states_.find(id); seen != last_states_.end())
-      broken = broken || seen->second.priority != run.priority;
+      broken =
+          broken || seen->second.priority != run.priority || seen->second.extended != run.extended;
   }
   broken = any_run_outlives_end(state) || broken;
   if (broken) ends_.clear();
@@ -157,8 +159,8 @@ bool QueuePromiseChecker::any_run_outlives_end(const model::State& state) {
     const model::Run& run = state.runs.at(id);
     const model::Attempt* attempt = model::live_attempt(state, id);
     if (!attempt) continue;
-    const Duration end = on_timeline(
-        attempt->draining.value_or(attempt->created + model::time_left(run)));
+    const Duration end =
+        on_timeline(attempt->draining.value_or(attempt->created + model::time_left(run)));
     const auto known = ends_.find(attempt->id);
     ends[attempt->id] = known == ends_.end() ? end : std::min(end, known->second);
     outlived = outlived || now > ends[attempt->id] + overhead_;

@@ -18,7 +18,6 @@ using sched::QueueState;
 
 // --- Rows as the input of the rules ---
 
-
 PendingRun pending_run_of(const model::Run& run) {
   return {.run = run.id,
           .nodes = run.spec.nodes,

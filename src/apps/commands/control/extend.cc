@@ -31,7 +31,8 @@ Result<int> extend_run(const ExtendFlags& flags) {
 
 // `lockstep extend RUN DURATION`: more running time, also while it runs.
 void add_extend(CLI::App& app, Action& action) {
-  auto* command = app.add_subcommand("extend", "Give a run a longer time limit, also while it runs");
+  auto* command =
+      app.add_subcommand("extend", "Give a run a longer time limit, also while it runs");
   auto flags = std::make_shared<ExtendFlags>();
   add_run_argument(*command, flags->run);
   command->add_option("duration", flags->extension, "how much longer it may run, such as 2h")

@@ -2,6 +2,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/budget/budget_text.h"
 #include "apps/cli/exit_codes.h"
 #include "apps/cli/subcommand.h"
 #include "apps/cli/terminal.h"

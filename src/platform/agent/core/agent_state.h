@@ -66,7 +66,7 @@ struct AgentState {
   std::optional<Duration> preparation_limit;    // when the environment must be prepared
   std::optional<Duration> running_end;          // once the ranks of all nodes run
   std::optional<Duration> time_out;             // of the running time, or of the wait for nodes
-  bool has_sent_signal = false;  // settings.signal, for this time limit
+  bool has_sent_signal = false;                 // settings.signal, for this time limit
   std::optional<Duration> unattended_stop;      // a rank failed and no command came
   std::optional<Duration> next_kill;            // when the next SIGKILL is due
   std::optional<Duration> next_activity_check;  // of the running ranks

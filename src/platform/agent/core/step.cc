@@ -191,17 +191,16 @@ void Step::set_time_left(Duration time_left) {
   if (state_.running_end) *state_.running_end += change;
   if (state_.time_out) *state_.time_out += change;
   state_.has_sent_signal = false;
-  log(LogLevel::info, format("the time limit is now {} after the start of the attempt",
-                             text(time_left)));
+  log(LogLevel::info,
+      format("the time limit is now {} after the start of the attempt", text(time_left)));
 }
 
 // The ranks go on: their program decides what it does.
 void Step::send_limit_signal() {
   const model::LimitSignal& signal = *state_.settings.signal;
   state_.has_sent_signal = true;
-  log(LogLevel::info,
-      format("signal {} to the ranks, {} before their time limit", signal.number,
-             text(signal.before)));
+  log(LogLevel::info, format("signal {} to the ranks, {} before their time limit", signal.number,
+                             text(signal.before)));
   add(SignalRanks{signal.number});
 }
 

@@ -208,11 +208,12 @@ struct ClockChanged {
   ClockRow clock;
 };
 
-using Event = std::variant<SubmitRun, StopRun, ResumeRun, HoldRun, ReleaseRun, SetPriority, ExtendRun, SetHost,
-                           AdmitHost, DescribeHost, RemoveHost, HostDead, LabelHost, SetMeasured,
-                           SetLimit, SetWeight, GrantBudget, WithdrawBudget, MoveBudget, LiftBudget,
-                           SetRate, AttachNode, NodeReport, NodeSeen, HostsSeen, OrphansListed,
-                           StopOrphan, AdoptOrphan, Tick, DaemonStarted, ClockChanged>;
+using Event =
+    std::variant<SubmitRun, StopRun, ResumeRun, HoldRun, ReleaseRun, SetPriority, ExtendRun,
+                 SetHost, AdmitHost, DescribeHost, RemoveHost, HostDead, LabelHost, SetMeasured,
+                 SetLimit, SetWeight, GrantBudget, WithdrawBudget, MoveBudget, LiftBudget, SetRate,
+                 AttachNode, NodeReport, NodeSeen, HostsSeen, OrphansListed, StopOrphan,
+                 AdoptOrphan, Tick, DaemonStarted, ClockChanged>;
 
 // Start the agents of the attempt's nodes. Idempotent: the engine starts no node twice.
 struct SubmitGang {

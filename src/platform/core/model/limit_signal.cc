@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/format.h"
+#include "base/utf8.h"
 
 namespace lockstep::model {
 namespace {
@@ -33,13 +34,16 @@ Result<LimitSignal> parse_limit_signal(std::string_view text) {
   const std::size_t at = text.find('@');
   std::string_view name = text.substr(0, at);
   if (name.starts_with("SIG")) name.remove_prefix(3);
-  const auto* const known = std::ranges::find(kSignals, name, [](const auto& s) { return s.first; });
-  if (known == kSignals.end()) return invalid(text, "names none of HUP, INT, QUIT, TERM, USR1, USR2");
+  const auto* const known =
+      std::ranges::find(kSignals, name, [](const auto& s) { return s.first; });
+  if (known == kSignals.end())
+    return invalid(text, "names none of HUP, INT, QUIT, TERM, USR1, USR2");
   if (at == std::string_view::npos) return LimitSignal{known->second, kBeforeDefault};
   const auto before = parse_duration(text.substr(at + 1));
   if (!before) return invalid(text, "has no time after '@'");
   if (*before <= Duration(0) || *before > kBeforeMax)
-    return invalid(text, format("has a time that is not from 0s to {}", lockstep::text(kBeforeMax)));
+    return invalid(text,
+                   format("has a time that is not from 0s to {}", lockstep::text(kBeforeMax)));
   return LimitSignal{known->second, *before};
 }
 

@@ -63,10 +63,10 @@ struct RunSpec {
   int nodes = 1;
   int devices = 1;    // on each node; one rank a device
   int remainder = 0;  // on one more node, the last; fewer than `devices`, 0: there is none
-  std::optional<Duration> timeout{};  // none: the daemon's for the class; time_limit() has it
+  std::optional<Duration> timeout{};    // none: the daemon's for the class; time_limit() has it
   std::optional<std::string> signal{};  // before it, see LimitSignal
-  int retries = 0;                                 // after the user's own non-zero exit
-  int rank_loss_retries = 3;                       // after a lost rank or node, or a hung rank
+  int retries = 0;                      // after the user's own non-zero exit
+  int rank_loss_retries = 3;            // after a lost rank or node, or a hung rank
   Duration hang_after = std::chrono::minutes(30);  // without progress of a rank; zero: never
   std::optional<Duration> grace_period;            // from SIGTERM to SIGKILL; none: the daemon's
   std::optional<Duration> lease;  // of its agents, see Attempt; none: the daemon's; zero: never
@@ -215,12 +215,12 @@ struct Run {
   Time queued{};                // since when it is in the queue: submitted or resumed
   std::optional<Time> started;  // the first time that all its ranks ran
   std::optional<Time> ended;
-  Duration time_used{};  // running time of ended attempts, counts against time_limit()
-  Duration extended{};   // by users, beyond spec.timeout
+  Duration time_used{};          // running time of ended attempts, counts against time_limit()
+  Duration extended{};           // by users, beyond spec.timeout
   budget::DeviceTime charged{};  // for what its attempts have settled
-  int user_exits = 0;    // counts against spec.retries
-  int losses = 0;        // since its newest checkpoint, counts against spec.rank_loss_retries
-  int moves = 0;         // to other devices, at most kMovesMax
+  int user_exits = 0;            // counts against spec.retries
+  int losses = 0;  // since its newest checkpoint, counts against spec.rank_loss_retries
+  int moves = 0;   // to other devices, at most kMovesMax
   bool stop_requested = false;
   std::optional<Time> not_before;  // earliest start: back-off, or spec.not_before; a tick clears it
   std::string request_id;          // request id of the submission; empty: none

@@ -58,8 +58,7 @@ TEST(RunSpec, NeedsATimeOutThatIsMoreThanZero) {
 }
 
 TEST(RunSpec, MayAskForASignalBeforeItsTimeOut) {
-  EXPECT_EQ(parse_limit_signal("USR1@5m").value(),
-            (LimitSignal{SIGUSR1, std::chrono::minutes(5)}));
+  EXPECT_EQ(parse_limit_signal("USR1@5m").value(), (LimitSignal{SIGUSR1, std::chrono::minutes(5)}));
   EXPECT_EQ(parse_limit_signal("SIGTERM@90s").value(),
             (LimitSignal{SIGTERM, std::chrono::seconds(90)}));
   EXPECT_EQ(parse_limit_signal("INT").value(), (LimitSignal{SIGINT, std::chrono::minutes(1)}));

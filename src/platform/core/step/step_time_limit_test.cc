@@ -46,7 +46,7 @@ class LimitWorld : public World {
     const model::NodeId last = node(run, 0);
     apply_event_ok(ended(last, model::RankState::exited, code));
     apply_event_ok(node_gone(last));
-    advance_time(minutes(2));
+    advance_time(seconds(10));
   }
 };
 
@@ -156,12 +156,15 @@ TEST(StepTimeLimit, TheSameEarlyExitOnOtherHostsEndsTheRetries) {
 }
 
 TEST(StepTimeLimit, AnotherCodeALaterExitOrTheSameHostKeepsTheRetries) {
-  for (const auto& [code, runs_for, closes] :
-       {std::tuple(4, Duration(0), true), {3, Duration(minutes(2)), true}, {3, Duration(0), false}}) {
+  for (const auto& [code, runs_for, closes] : {std::tuple(4, Duration(0), true),
+                                               {3, Duration(minutes(2)), true},
+                                               {3, Duration(0), false}}) {
     LimitWorld world;
     const auto run = world.start_for(hours(1));
-    if (closes) world.apply_event_ok(model::SetHost{"a", model::HostState::closed, "ann", ""});
-    else world.apply_event_ok(model::SetHost{"b", model::HostState::closed, "ann", ""});
+    if (closes)
+      world.apply_event_ok(model::SetHost{"a", model::HostState::closed, "ann", ""});
+    else
+      world.apply_event_ok(model::SetHost{"b", model::HostState::closed, "ann", ""});
     world.exit_with(run, 3);
     world.all_running(run);
     world.pass(run, runs_for);

@@ -24,20 +24,16 @@ const budget::Budget* budget_of(const Draft& draft, const std::string& project) 
   return found && found->limited ? found : nullptr;
 }
 
-int weight_of_kind(const Draft& draft, const std::string& kind) {
+int weight_in(const Draft& draft, const std::string& kind) {
   const budget::Rate* rate = draft.rates.find(kind);
   return rate ? rate->weight_percent : budget::Rate{}.weight_percent;
 }
 
-std::string device_kind_of(const Draft& draft, const std::string& host) {
-  return device_kind_of(draft.map(), host);
-}
-
 std::int64_t rate_of(const Draft& draft, const std::string& host, std::size_t devices) {
-  return static_cast<std::int64_t>(devices) * weight_of_kind(draft, device_kind_of(draft, host));
+  return static_cast<std::int64_t>(devices) * weight_in(draft, device_kind_of(draft.map(), host));
 }
 
-int price_percent(const Draft& draft, const model::Run& run) {
+int price_in(const Draft& draft, const model::Run& run) {
   return price_percent(draft.settings(), run.spec.run_class);
 }
 
@@ -46,7 +42,7 @@ DeviceTime amount_to_hold(const Draft& draft, const model::Run& run, std::int64_
                           Duration time_used) {
   const Duration left = std::max(model::time_limit(run) - time_used, Duration(0));
   const Duration window = std::min(left, draft.settings().budget_window);
-  return budget::use_of(rate * price_percent(draft, run) / 100, window);
+  return budget::use_of(rate * price_in(draft, run) / 100, window);
 }
 
 // Its work since the last checkpoint is done again, and not by the fault of its program.
@@ -71,10 +67,10 @@ void record_usage(Draft& draft, const model::Attempt& attempt, Time charged) {
   const budget::Charge& charge = *attempt.charge;
   std::map<std::string, int> devices;
   for (const model::Node* node : draft.nodes_of(attempt.id))
-    devices[device_kind_of(draft, node->host)] += static_cast<int>(node->devices.size());
+    devices[device_kind_of(draft.map(), node->host)] += static_cast<int>(node->devices.size());
   int starts = charge.from == attempt.created ? 1 : 0;
   for (const auto& [kind, count] : devices) {
-    const std::int64_t rate = std::int64_t{count} * weight_of_kind(draft, kind);
+    const std::int64_t rate = std::int64_t{count} * weight_in(draft, kind);
     draft.add_record(budget::UsagePart{
         .run = text(run.id),
         .epoch = attempt.id.epoch,
@@ -86,7 +82,7 @@ void record_usage(Draft& draft, const model::Attempt& attempt, Time charged) {
         .from = charge.from,
         .until = draft.now(),
         .used = budget::use_of(rate, draft.now() - charge.from),
-        .charged = budget::use_of(rate * price_percent(draft, run) / 100, charged - charge.from)});
+        .charged = budget::use_of(rate * price_in(draft, run) / 100, charged - charge.from)});
   }
 }
 
@@ -98,7 +94,7 @@ void settle_charge(Draft& draft, model::Attempt& attempt) {
   if (draft.now() > charge.from) record_usage(draft, attempt, charged);
   const budget::Budget* budget = draft.budgets.find(run.id.project);
   const DeviceTime used =
-      budget::use_of(charge.rate_percent * price_percent(draft, run) / 100, charged - charge.from);
+      budget::use_of(charge.rate_percent * price_in(draft, run) / 100, charged - charge.from);
   draft.runs.edit(run.id).charged += used;
   if (budget && charge.held > DeviceTime(0))
     apply_entry(draft, budget::settle(*budget, std::min(charge.held, budget->held), used,
@@ -123,7 +119,7 @@ void hold_for(Draft& draft, model::Attempt& attempt, DeviceTime amount) {
   if (!budget || amount == DeviceTime(0)) return;
   charge.held = std::min(amount, budget->available);
   const model::Run& run = *draft.runs.find(attempt.id.run);
-  const std::int64_t price = charge.rate_percent * price_percent(draft, run) / 100;
+  const std::int64_t price = charge.rate_percent * price_in(draft, run) / 100;
   charge.until = draft.now() + std::min(window, lasting(charge.held, price));
   apply_entry(draft, budget::hold(*budget, charge.held, signature_of(draft, attempt.id)).value());
 }
@@ -147,7 +143,8 @@ std::optional<DeviceTime> missing_budget(const Draft& draft, const model::Run& r
 std::optional<DeviceTime> missing_budget(const Draft& draft, const model::Run& run) {
   const budget::Budget* budget = budget_of(draft, run.id.project);
   if (!budget) return std::nullopt;
-  const std::int64_t rate = std::int64_t{model::rank_count(run.spec)} * least_weight(draft.map(), draft.rates.all());
+  const std::int64_t rate =
+      std::int64_t{model::rank_count(run.spec)} * least_weight(draft.map(), draft.rates.all());
   const DeviceTime amount = amount_to_hold(draft, run, rate, run.time_used);
   return budget::can_hold(*budget, amount) ? std::nullopt : std::optional(amount);
 }

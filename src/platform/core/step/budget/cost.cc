@@ -31,8 +31,8 @@ RunCost cost_of(const model::State& state, const model::Run& run, Time now) {
                                   std::max(now - attempt->charge->from, Duration(0)));
     left -= model::running_time(*attempt, model::nodes_of(state, attempt->id), now);
   }
-  cost.at_limit = cost.so_far + budget::use_of(price_of(state, run.spec, rate),
-                                               std::max(left, Duration(0)));
+  cost.at_limit =
+      cost.so_far + budget::use_of(price_of(state, run.spec, rate), std::max(left, Duration(0)));
   return cost;
 }
 

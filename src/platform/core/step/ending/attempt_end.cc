@@ -108,9 +108,10 @@ std::optional<std::string> repeated_exit(const Draft& draft, const model::Run& r
   if (!exit || !exit_before || exit->code != exit_before->code ||
       shares_host(draft, attempt, *before))
     return std::nullopt;
-  return format("{}; so did the attempt before, on other hosts, within {} of its start: another "
-                "attempt would, too",
-                attempt.reason, short_text(kEarlyExit));
+  return format(
+      "{}; so did the attempt before, on other hosts, within {} of its start: another "
+      "attempt would, too",
+      attempt.reason, short_text(kEarlyExit));
 }
 
 std::string describe_repeated_crash(const RankKill& kill) {
@@ -251,7 +252,8 @@ void retry_or_fail(const Draft& draft, model::Run& run, const model::Attempt& at
   if (run.time_used >= model::time_limit(run))
     return end_run(
         run, model::RunState::timed_out,
-        format("{}; its time-out of {} is used up", attempt.reason, text(model::time_limit(run))), now);
+        format("{}; its time-out of {} is used up", attempt.reason, text(model::time_limit(run))),
+        now);
   if (!is_by_program(attempt.cause) && made_progress(draft, attempt)) run.losses = 0;
   const auto [used, allowed] = retry_budget_of(run, attempt.cause);
   if (used >= allowed)
@@ -337,7 +339,8 @@ std::string timeout_reason(const model::Run& run) {
 
 AttemptCause cause_of_agent_timeout(const model::Run& run, const model::Attempt& attempt,
                                     Time until) {
-  if (run.extended > Duration(0) && attempt.started && !time_is_up(run, *attempt.started, until))
+  const Time since = attempt.started.value_or(attempt.created);
+  if (run.extended > Duration(0) && !time_is_up(run, since, until))
     return {model::Cause::node_lost,
             "its agents ended its ranks at the time limit of before, because they had not heard "
             "that it was extended"};

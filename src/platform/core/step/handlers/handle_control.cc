@@ -47,13 +47,12 @@ Result<void> check_extension(const Draft& draft, const model::Run& run, Duration
                         text(run.id), attempt->engine)};
   const Duration most = model::timeout_max(run.spec.run_class) - model::time_limit(run);
   if (extension > Duration(0) && extension <= most) return {};
-  return Error{Code::invalid,
-               most <= Duration(0)
-                   ? format("{} has the longest time limit of its class {}, {}", text(run.id),
-                            lockstep::name_of(run.spec.run_class),
-                            lockstep::text(model::time_limit(run)))
-                   : format("extension: must be more than 0s and at most {}, got {}",
-                            lockstep::text(most), lockstep::text(extension))};
+  return Error{Code::invalid, most <= Duration(0)
+                                  ? format("{} has the longest time limit of its class {}, {}",
+                                           text(run.id), lockstep::name_of(run.spec.run_class),
+                                           lockstep::text(model::time_limit(run)))
+                                  : format("extension: must be more than 0s and at most {}, got {}",
+                                           lockstep::text(most), lockstep::text(extension))};
 }
 
 std::string_view verb_for(model::HostState state) {

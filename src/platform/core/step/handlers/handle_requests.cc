@@ -41,8 +41,8 @@ sched::PendingRun fit_request_of(const model::RunId& id, const model::RunSpec& s
           .needs = model::placement_needs(spec)};
 }
 
-// With the time limit of its class, if it names none. On Slurm, the partition and the constraint are
-// labels of hosts for the scheduler.
+// With the time limit of its class, if it names none. On Slurm, the partition and the constraint
+// are labels of hosts for the scheduler.
 model::RunSpec spec_to_place(const Draft& draft, model::RunSpec spec) {
   if (!spec.timeout) spec.timeout = model::timeout_default(spec.run_class, draft.settings());
   if (!spec.slurm || !draft.has_engine(model::kSlurmEngine)) return spec;
