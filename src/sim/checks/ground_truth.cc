@@ -500,7 +500,8 @@ void GroundTruth::check_name(const Commit& commit, const model::Attempt& attempt
     return context_.report_violation(text(name) + " is adopted, and nobody asked for that");
   adopted_.insert(attempt.id.run);
   const model::Run& run = *commit.runs.at(attempt.id.run);
-  if (const Duration left = model::time_left(run); launched->second.time_left != left)
+  if (const Duration left = model::time_left(run);
+      launched->second.time_left > left || launched->second.time_left < left - run.extended)
     context_.report_violation(format("{} is adopted with {} left, and had {} when it was launched",
                                      text(name), text(left), text(launched->second.time_left)));
   for (const auto& [id, node] : commit.nodes)
