@@ -4,6 +4,8 @@
 #include <ranges>
 #include <string_view>
 
+#include "platform/core/budget/warning.h"
+
 namespace lockstep::server {
 namespace {
 
@@ -11,8 +13,6 @@ using budget::DeviceTime;
 using std::chrono::hours;
 
 constexpr Duration kForecastBase = hours(7 * 24);
-constexpr int kWarningPercent = 80;
-constexpr int kUrgentPercent = 95;
 
 double in_minutes(DeviceTime amount) {
   return static_cast<double>(amount / std::chrono::milliseconds(600)) / 100;
@@ -25,20 +25,9 @@ Result<DeviceTime> amount_of(double minutes) {
   return Error{Code::invalid, format("minutes: must be above zero, and at most {}", most)};
 }
 
-// The share of what was granted and has not ended.
-int used_percent(const budget::Budget& budget) {
-  DeviceTime granted(0), left(0);
-  for (const budget::Grant& grant : budget.grants) {
-    granted += grant.granted;
-    left += grant.left;
-  }
-  if (granted == DeviceTime(0)) return budget.spent > DeviceTime(0) ? 100 : 0;
-  return static_cast<int>(100 * ((granted - left) / Duration(1)) / (granted / Duration(1)));
-}
-
 std::string warning_of(const budget::Budget& budget, int used) {
-  if (!budget.limited || used < kWarningPercent) return "";
-  return format("{}{} % of the budget of {} is used", used >= kUrgentPercent ? "urgent: " : "",
+  if (!budget.limited || used < budget::kWarningPercent) return "";
+  return format("{}{} % of the budget of {} is used", used >= budget::kUrgentPercent ? "urgent: " : "",
                 used, budget.id);
 }
 
@@ -95,11 +84,11 @@ Result<api::BudgetView> BudgetCalls::view_of(const budget::Budget& budget) const
                        .available_minutes = in_minutes(budget.available),
                        .held_minutes = in_minutes(budget.held),
                        .spent_minutes = in_minutes(budget.spent),
-                       .used_percent = used_percent(budget),
+                       .used_percent = budget::used_percent(budget),
                        .grants = {},
                        .minutes_per_day = in_minutes(a_day),
                        .runs_out = runs_out(budget, a_day, now),
-                       .warning = warning_of(budget, used_percent(budget))};
+                       .warning = warning_of(budget, budget::used_percent(budget))};
   for (const budget::Grant& grant : budget.grants)
     view.grants.push_back({.ends = grant.ends,
                            .granted_minutes = in_minutes(grant.granted),
