@@ -15,6 +15,7 @@
 #include "platform/api/json.h"
 #include "platform/api/login_routes.h"
 #include "platform/api/messages.h"
+#include "platform/api/notice_routes.h"
 #include "platform/api/profile_messages.h"
 #include "platform/api/route.h"
 #include "platform/api/secret_routes.h"
@@ -372,7 +373,7 @@ inline constexpr TypedRoute<HeartbeatQuery, CheckpointPartRequest, CheckpointPar
         "CheckpointPart",
         "an agent gets a part of a file of that checkpoint from a host that has it"};
 
-inline constexpr std::array<const Route*, 82> kRoutes = {
+inline constexpr std::array<const Route*, 86> kRoutes = {
     &kHealth,         &kOpenapi,      &kVersion,        &kMap,
     &kSubmit,         &kPlan,         &kRuns,           &kRun,
     &kStop,           &kResume,       &kRemove,         &kHold,
@@ -393,7 +394,8 @@ inline constexpr std::array<const Route*, 82> kRoutes = {
     &kRemoveSecret,   &kExternalNode, &kBudgets,        &kGrantBudget,
     &kWithdrawBudget, &kMoveBudget,   &kLiftBudget,     &kPostings,
     &kSetRate,        &kUsage,        &kStream,         &kNodeStream,
-    &kShell,          &kNodeShell};
+    &kShell,          &kNodeShell,    &kNotices,        &kAddNotice,
+    &kRemoveNotice,   &kTestNotice};
 
 // So no route of users is without a check of their rights.
 static_assert(std::ranges::all_of(kRoutes, [](const Route* route) {

@@ -41,6 +41,8 @@ Result<void> check_url(const std::string& url) {
                       kUrlMax)};
 }
 
+}  // namespace
+
 Result<void> check_mail_address(const std::string& address) {
   const std::size_t at = address.find('@');
   const bool is_plain = std::ranges::all_of(address, [](unsigned char c) {
@@ -53,8 +55,6 @@ Result<void> check_mail_address(const std::string& address) {
   return Error{Code::invalid,
                format("'{}' is no address of a mail such as ann@example.com", address)};
 }
-
-}  // namespace
 
 std::string shown_form(TargetKind kind, const std::string& where) {
   return kind == TargetKind::webhook || kind == TargetKind::slack ? origin_of(where) : where;

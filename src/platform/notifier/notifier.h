@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -62,6 +63,9 @@ class Notifier {
   const NotifierSetup setup_;
   std::atomic<bool> is_stopped_{false};
 };
+
+// Code::invalid: it is none of mail, such as ann@example.com.
+Result<void> check_mail_address(const std::string& address);
 
 // What users may see of it: the scheme, the host and the port of a URL, else all.
 std::string shown_form(notice::TargetKind kind, const std::string& where);

@@ -1,5 +1,6 @@
 #include "platform/store/notice_store.h"
 
+#include <chrono>
 #include <utility>
 
 #include "platform/store/audit_table.h"
@@ -9,14 +10,16 @@
 namespace lockstep::store {
 namespace {
 
-using enum SqlType;
-
+// No pause is longer: the clock was set back since.
+constexpr Duration kLatestTry = std::chrono::hours(2);
 constexpr std::string_view kTargetColumns =
     "t.id, t.kind, t.scope, t.user, t.project, t.causes, t.sealed, t.shown, t.added, t.failures, "
     "t.next_try, t.problem, t.delivered, t.waiting, t.dropped";
-const std::vector<SqlType> kTargetTypes = {integer, text,    text, text,    text,
-                                           text,    text,    text, integer, integer,
-                                           integer, text,    integer, integer, integer};
+std::vector<SqlType> target_types() {
+  using enum SqlType;
+  return {integer, text,    text,    text, text,    text,    text,   text,
+          integer, integer, integer, text, integer, integer, integer};
+}
 
 Result<NoticeTarget> target_from(std::vector<SqlValue>& row) {
   NoticeTarget target;
@@ -43,7 +46,7 @@ Result<std::vector<NoticeTarget>> targets_where(Database& database, std::string_
                                                 const std::vector<SqlValue>& values) {
   std::vector<NoticeTarget> targets;
   TRY(database.run(format("select {} from notice_targets t {}", kTargetColumns, condition), values,
-                   kTargetTypes, [&](std::vector<SqlValue>& row) -> Result<void> {
+                   target_types(), [&](std::vector<SqlValue>& row) -> Result<void> {
                      targets.push_back(TRY(target_from(row)));
                      return {};
                    }));
@@ -107,7 +110,7 @@ Result<void> add(Database& database, const model::Notice& notice) {
   bool is_complete = notice.run.empty() || notice.kind == model::NoticeKind::finding;
   for (const NoticeTarget& row :
        TRY(targets_where(database, "where t.project in ('', :project) order by t.id",
-                         {{.type = text, .text = notice.project}}))) {
+                         {{.type = SqlType::text, .text = notice.project}}))) {
     if (!notice::matches(row.target, notice)) continue;
     if (!std::exchange(is_complete, true)) stored.cost = TRY(cost_of(database, notice.run));
     TRY(put_in_outbox(database, row.target, stored));
@@ -164,10 +167,11 @@ Result<std::vector<DueNotice>> NoticeStore::due(Time now, int limit,
   std::vector<DueNotice> due;
   for (NoticeTarget& target : TRY(targets_where(
            database_,
-           "where t.waiting > 0 and t.next_try <= :now and t.id not in (select value from "
-           "json_each(:busy)) order by t.next_try, t.id limit :limit",
+           "where t.waiting > 0 and (t.next_try <= :now or t.next_try > :latest) and t.id not in "
+           "(select value from json_each(:busy)) order by t.next_try, t.id limit :limit",
            {{.integer = now.time_since_epoch().count()},
-            {.type = text, .text = of_busy},
+            {.integer = (now + kLatestTry).time_since_epoch().count()},
+            {.type = SqlType::text, .text = of_busy},
             {.integer = limit}})))
     for (auto& [row, made, words] : TRY((database_.rows<std::int64_t, Time, std::string>(
              "select id, made, notice from notices where target = :target order by id limit 1",

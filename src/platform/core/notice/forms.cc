@@ -47,7 +47,7 @@ std::optional<std::int64_t> in_whole_seconds(const std::optional<Duration>& time
 }
 
 std::string subject_of(const Notice& notice) {
-  if (notice.run.empty()) return "project " + notice.project;
+  if (notice.run.empty()) return notice.project.empty() ? "Lockstep" : notice.project;
   return notice.name.empty() ? notice.run : format("{} ({})", notice.run, notice.name);
 }
 
@@ -67,7 +67,7 @@ std::string headline_of(const Notice& notice) {
       return format("{} % of the budget of {} is used", notice.used_percent.value_or(0),
                     notice.project);
     case NoticeKind::finding:
-      return "a finding about " + subject_of(notice);
+      return subject_of(notice);
   }
   return "";
 }
