@@ -20,7 +20,7 @@
 #include "base/mutex.h"
 #include "net/socket.h"
 
-namespace lockstep::engine {
+namespace lockstep::curl {
 
 struct ScriptedAnswer {
   std::string bytes;
@@ -111,4 +111,4 @@ class ScriptedServer {
   std::thread thread_;
 };
 
-}  // namespace lockstep::engine
+}  // namespace lockstep::curl
