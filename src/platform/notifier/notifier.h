@@ -56,7 +56,7 @@ class Notifier {
   // Ends all deliveries soon, and each later one at once.
   void stop() { is_stopped_ = true; }
 
-  // Whether such a target can be used here: Code::invalid or Code::unavailable says why not.
+  // Such a target can be used here; else Code::invalid or Code::unavailable.
   Result<void> check(notice::TargetKind kind, const std::string& where) const;
 
  private:
@@ -67,7 +67,7 @@ class Notifier {
 // Code::invalid: it is none of mail, such as ann@example.com.
 Result<void> check_mail_address(const std::string& address);
 
-// What users may see of it: the scheme, the host and the port of a URL, else all.
+// The part that users may see: the scheme, the host and the port of a URL, else all of it.
 std::string shown_form(notice::TargetKind kind, const std::string& where);
 
 }  // namespace lockstep::notifier

@@ -16,16 +16,16 @@
 #include "base/os/files.h"
 #include "base/temporary_folder_for_test.h"
 #include "platform/core/notice/forms.h"
-#include "platform/curl/scripted_server_for_test.h"
+#include "net/http/scripted_server_for_test.h"
 #include "platform/notifier/command.h"
 #include "text/json.h"
 
 namespace lockstep::notifier {
 namespace {
 
-using curl::json_answer;
-using curl::ScriptedAnswer;
-using curl::ScriptedServer;
+using net::json_answer;
+using net::ScriptedAnswer;
+using net::ScriptedServer;
 using notice::TargetKind;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
@@ -54,7 +54,7 @@ Delivery to(const std::string& url, TargetKind kind = TargetKind::webhook) {
   return {.kind = kind, .where = url, .notice = a_notice()};
 }
 
-// Of this machine; a try is short.
+// Servers of this machine; a try is short.
 NotifierSetup local_setup() {
   return {.allowed = {kLoopback}, .limit = seconds(5), .command_limit = seconds(5)};
 }
@@ -225,7 +225,7 @@ class SmallMailServer {
  public:
   ~SmallMailServer() { thread_.join(); }
   std::string url() const { return format("smtp://127.0.0.1:{}", listener_.port()); }
-  // What the client said, once it has ended.
+  // All that the client said, once it has ended.
   std::string lines() {
     while (!is_done_) std::this_thread::yield();
     return lines_;

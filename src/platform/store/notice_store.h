@@ -63,7 +63,7 @@ class NoticeStore {
   // With the notices that it was to get.
   Result<void> remove_target(std::int64_t id, const model::AuditRecord& record);
 
-  // Of different targets, and of none in `busy`; those that have waited longest first.
+  // One for each target that is not in `busy`; those that have waited longest first.
   Result<std::vector<DueNotice>> due(Time now, int limit, std::span<const std::int64_t> busy);
   Result<void> record_delivery(const DueNotice& delivered, Time now);
   Result<void> record_failure(const DueNotice& failed, const FailedTry& how);

@@ -13,7 +13,7 @@ namespace lockstep::notice {
 std::vector<model::Notice> notices_of(const model::State& before,
                                       std::span<const model::Change> changes, Time now);
 
-// What a part of the daemon has found about a run, or about a project (`run` is null).
+// A finding of the daemon about a run, or about a project (`run` is null).
 model::Notice finding_of(const model::State& state, const std::string& project,
                          const model::Run* run, std::string text, Time now);
 

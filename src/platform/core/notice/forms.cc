@@ -19,7 +19,7 @@ using model::NoticeKind;
 
 constexpr std::size_t kSubjectMax = 150;
 
-// What webhooks and commands get.
+// The form for webhooks and commands.
 struct Published {
   std::string id, kind;
   Time time{};

@@ -1,4 +1,5 @@
-// Which changes cause notices, whom they reach, their forms and the pauses between tries.
+// The changes that cause notices, the targets that they reach, their forms, and the pauses between
+// tries.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

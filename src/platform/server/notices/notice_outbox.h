@@ -29,7 +29,7 @@ class NoticeOutbox {
 
   // Looks for what is due, now and then again.
   void start();
-  // What is due is delivered. The calls that follow come from the loop.
+  // Begins the deliveries that are due.
   void send_due();
   // Delivers this one now, besides the queue; false: too many of these wait.
   using Then = std::function<void(const notifier::Answer& answer)>;

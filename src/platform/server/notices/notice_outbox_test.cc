@@ -10,15 +10,15 @@
 #include <gtest/gtest.h>
 
 #include "base/temporary_folder_for_test.h"
-#include "platform/curl/scripted_server_for_test.h"
+#include "net/http/scripted_server_for_test.h"
 #include "platform/identity/changes.h"
 #include "platform/store/sql_store.h"
 
 namespace lockstep::server {
 namespace {
 
-using curl::json_answer;
-using curl::ScriptedServer;
+using net::json_answer;
+using net::ScriptedServer;
 using notice::Cause;
 using notice::Scope;
 using std::chrono::milliseconds;
