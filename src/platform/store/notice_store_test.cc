@@ -33,7 +33,8 @@ model::Notice failure_of(const std::string& run, const std::string& user = "ann"
 }
 
 model::Run ended_run(std::int64_t number) {
-  model::Run run{.id = {"demo", number}};
+  model::Run run;
+  run.id = {"demo", number};
   run.spec.command = {"true"};
   run.state = model::RunState::failed;
   run.ended = kMade;
@@ -115,7 +116,9 @@ TEST_F(NoticeStoreTest, OnlyTargetsThatMatchGetIt) {
 
 TEST_F(NoticeStoreTest, TheCostIsTheSumOfTheRunsUsage) {
   add_webhook();
-  budget::UsagePart part{.run = "demo/1", .epoch = 1, .project = "demo", .charged = hours(2)};
+  budget::UsagePart part;
+  part.run = "demo/1";
+  part.charged = hours(2);
   ASSERT_TRUE(commit({part}));
   part.epoch = 2;
   ASSERT_TRUE(commit({part, failure_of("demo/1")}));

@@ -26,7 +26,8 @@ using ::testing::StartsWith;
 constexpr Time kNow = Time(hours(24 * 20'785) + seconds(5));  // 2026-11-28
 
 model::Run a_run(model::RunState state) {
-  model::Run run{.id = {"demo", 3}};
+  model::Run run;
+  run.id = {"demo", 3};
   run.spec.name = "train";
   run.origin.user = "ann";
   run.state = state;
@@ -131,7 +132,7 @@ TEST(Targets, EndedIncludesFailed) {
 }
 
 TEST(Targets, EachCauseHasItsKind) {
-  model::Notice notice{.project = "demo"};
+  model::Notice notice = a_failure();
   const std::vector<Cause> all = {Cause::failed, Cause::budget, Cause::finding};
   for (const auto& [kind, cause] : {std::pair(NoticeKind::budget_warning, Cause::budget),
                                     std::pair(NoticeKind::finding, Cause::finding)}) {
@@ -158,7 +159,7 @@ TEST(Targets, AScopeBoundsTheRuns) {
 }
 
 TEST(Targets, ABudgetIsNoOwnRun) {
-  const model::Notice notice{.kind = NoticeKind::budget_warning, .project = "demo"};
+  const model::Notice notice{.id = "1", .kind = NoticeKind::budget_warning, .project = "demo"};
   EXPECT_FALSE(matches({.user = "ann", .on = {Cause::budget}}, notice));
 }
 

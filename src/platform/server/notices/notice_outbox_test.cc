@@ -192,7 +192,7 @@ TEST(MayGet, AProjectIsForItsReadersAndACommandForAdmins) {
     identity::apply(directory, changes.value());
   identity::apply(directory,
                   identity::set_member(directory, "demo", "ann", identity::Role::viewer).value());
-  const model::Notice of_demo{.project = "demo", .user = "ann"};
+  const model::Notice of_demo{.id = "1", .project = "demo", .user = "ann"};
   EXPECT_TRUE(may_get(directory, {.user = "ann"}, of_demo));
   EXPECT_FALSE(may_get(directory, {.user = "eve"}, of_demo));
   EXPECT_TRUE(may_get(directory, {.scope = Scope::all, .user = "boss"}, of_demo));
