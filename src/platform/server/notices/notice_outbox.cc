@@ -4,6 +4,7 @@
 #include <chrono>
 #include <utility>
 
+#include "base/check.h"
 #include "base/format.h"
 #include "base/log.h"
 #include "platform/core/notice/backoff.h"
@@ -65,6 +66,7 @@ void NoticeOutbox::start() {
 }
 
 void NoticeOutbox::finish() {
+  is_finished_ = true;
   notifier_.stop();
   timer_.cancel();
 }
@@ -79,7 +81,7 @@ void NoticeOutbox::report(const char* subject, const Result<void>& result) {
 
 void NoticeOutbox::send_due() {
   record_ended();
-  if (idle_.empty()) return;
+  if (idle_.empty() || is_finished_) return;
   auto due = store_.due(clock_.now(), static_cast<int>(idle_.size()), busy_);
   report("reading notices", due ? Result<void>() : Result<void>(due.error()));
   if (!due) return;
@@ -99,6 +101,7 @@ void NoticeOutbox::begin(store::DueNotice due) {
         const notifier::Answer answer = notifier_.deliver(
             {.kind = due.target.target.kind, .where = where, .notice = due.notice});
         return [this, thread, ended = Ended{due, answer}] {
+          if (is_finished_) return;  // it was cut short, and is no failure of the target
           idle_.push_back(thread);
           end(ended);
           send_due();

@@ -63,6 +63,7 @@ class NoticeOutbox {
   notifier::Notifier notifier_;
   std::vector<std::int64_t> busy_;  // targets of tries that run, or are not recorded
   std::vector<Ended> unrecorded_;   // the store has refused them
+  bool is_finished_ = false;
   RateLimitedLog log_;
   net::Timer timer_;
   std::vector<std::size_t> idle_;  // threads

@@ -157,6 +157,19 @@ TEST_F(NoticeOutboxTest, AUserWithoutTheRightGetsNothing) {
   EXPECT_THAT(server.requests(), IsEmpty());
 }
 
+TEST_F(NoticeOutboxTest, ATryThatTheEndOfTheDaemonCutsShortIsNoFailure) {
+  net::Listener silent = *net::Listener::tcp("127.0.0.1", 0);
+  add_webhook(format("http://127.0.0.1:{}", silent.port()));
+  add_failure(1);
+  int looks = 0;
+  run_until([&] {
+    if (++looks == 10) outbox_.finish();
+    return looks > 400;
+  });
+  EXPECT_EQ(target().failures, 0);
+  EXPECT_EQ(target().waiting, 1);
+}
+
 // As after a full disk.
 TEST_F(NoticeOutboxTest, ADeliveryThatCannotBeRecordedIsNotMadeTwice) {
   ScriptedServer server({json_answer(200, "{}"), json_answer(200, "{}")});
