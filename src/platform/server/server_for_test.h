@@ -84,6 +84,7 @@ class ServerTest : public ::testing::Test {
                                     .clock = clock_,
                                     .identities = store_,
                                     .budgets = store_,
+                                    .notices = notices_,
                                     .home = home_,
                                     .version = "1.2.3",
                                     .user = "ann",
@@ -171,6 +172,7 @@ class ServerTest : public ::testing::Test {
   FakeEngine engine_;
   std::unique_ptr<store::Database> database_ = store::Database::in_memory().value();
   insight::Insight insight_{*database_};
+  store::NoticeStore notices_{*database_};
   UploadStore uploads_{home_.folder, clock_};
   std::optional<host::Keys> keys_;
   std::unique_ptr<controller::Controller> controller_;
