@@ -29,7 +29,7 @@ using ::testing::SizeIs;
 using ::testing::StartsWith;
 
 // At a time that the test sets.
-class SetClock : public Clock {
+class OutboxClock : public Clock {
  public:
   Time now() const override { return time; }
   Time time = Time(std::chrono::hours(1000));
@@ -70,7 +70,7 @@ class NoticeOutboxTest : public ::testing::Test {
 
   const TemporaryFolder folder_;
   std::unique_ptr<store::Database> database_ = store::Database::in_memory().value();
-  SetClock clock_;
+  OutboxClock clock_;
   store::SqlIdentityStore identities_{*database_};
   std::unique_ptr<Accounts> accounts_ = Accounts::open(identities_, clock_, "boss").value();
   store::NoticeStore store_{*database_};
@@ -177,8 +177,9 @@ TEST_F(NoticeOutboxTest, ADeliveryThatCannotBeRecordedIsNotMadeTwice) {
       "create trigger full before delete on notices begin select raise(abort, 'full'); end"));
   int looks = 0;
   run_until([&] {
-    if (server.requests().size() == 1 && ++looks == 20)
+    if (server.requests().size() == 1 && ++looks == 20) {
       EXPECT_TRUE(database_->execute("drop trigger full"));
+    }
     return target().waiting == 0;
   });
   EXPECT_GE(looks, 20);
