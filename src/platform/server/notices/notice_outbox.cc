@@ -44,6 +44,7 @@ NoticeOutbox::NoticeOutbox(net::Loop& loop, store::NoticeStore& store,
       keys_(keys),
       clock_(clock),
       notifier_(setup),
+      log_(clock),
       now_(loop, kNowMax) {
   for (std::size_t i = 0; i < kThreads; ++i) {
     threads_.push_back(std::make_unique<LoopTasks>(loop, 1));
