@@ -59,7 +59,9 @@ Result<api::AddNoticeTargetRequest> request_of(const NoticeFlags& flags) {
   if (flags.all && (flags.own || !flags.project.empty()))
     return Error{Code::invalid, "--all is for all runs of all projects: leave out --own and "
                                 "--project"};
-  api::AddNoticeTargetRequest request{.kind = TRY(kind_of(flags)), .where = flags.words[1]};
+  api::AddNoticeTargetRequest request;
+  request.kind = TRY(kind_of(flags));
+  request.where = flags.words[1];
   if (flags.all) request.scope = notice::Scope::all;
   if (flags.own) request.scope = notice::Scope::own;
   if (!flags.project.empty()) request.project = flags.project;
