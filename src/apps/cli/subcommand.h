@@ -54,6 +54,7 @@ void add_orphan(CLI::App& app, Action& action);
 void add_passwd(CLI::App& app, Action& action);
 void add_plot(CLI::App& app, Action& action);
 void add_priority(CLI::App& app, Action& action);
+void add_extend(CLI::App& app, Action& action);
 void add_probe(CLI::App& app, Action& action);
 void add_profile(CLI::App& app, Action& action);
 void add_project(CLI::App& app, Action& action);

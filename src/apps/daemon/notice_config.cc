@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t kPasswordMax = 4096;
 
 Result<std::string> read_smtp_password(const std::string& file) {
-  struct stat info {};
+  struct stat info{};
   if (::stat(file.c_str(), &info) == 0 && (info.st_mode & 077) != 0)
     return Error{Code::denied, format("--smtp-password-file: {} may be read by others; take it "
                                       "back with 'chmod 600 {}'",

@@ -6,6 +6,7 @@
 
 #include <unistd.h>
 
+#include "apps/budget/budget_text.h"
 #include "apps/cli/terminal.h"
 #include "apps/run/start_estimate.h"
 #include "base/clock.h"
@@ -227,7 +228,15 @@ std::string running_lines(const api::RunView& run) {
   if (!run.launcher.empty())
     return format("launcher    {}\nrunning     {}\n", run.launcher, seconds(run.running_seconds));
   return format("running     {} of at most {}\n", seconds(run.running_seconds),
-                text(run.spec.timeout));
+                text(run.time_limit.value_or(run.spec.timeout.value_or(Duration(0)))));
+}
+
+std::string cost_line(const api::RunView& run) {
+  if (!run.launcher.empty()) return "";
+  const auto most = model::is_final(run.state)
+                        ? ""
+                        : format(", {} at its time limit", minutes_text(run.cost.at_limit_minutes));
+  return format("cost        {} device-minutes{}\n", minutes_text(run.cost.so_far_minutes), most);
 }
 
 std::string retry_lines(const api::RunView& run) {
@@ -257,6 +266,7 @@ std::string run_details(const api::RunView& run) {
   if (const auto environment = model::software_environment(run.spec))
     lines += format("environment {}\n", text(*environment));
   lines += running_lines(run);
+  lines += cost_line(run);
   lines += format("submitted   {} by {}\n",
                   text(std::chrono::floor<std::chrono::seconds>(run.submitted)), run.origin.user);
   if (!run.origin.git_commit.empty())

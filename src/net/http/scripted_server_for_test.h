@@ -57,8 +57,7 @@ class ScriptedServer {
       auto accepted = listener_.try_accept();
       LS_CHECK(accepted.has_value());
       if (*accepted) return *std::move(accepted);
-      (void)wait_ready(listener_.fd(), 1, Deadline::after(std::chrono::milliseconds(20)),
-                            "a call");
+      (void)wait_ready(listener_.fd(), 1, Deadline::after(std::chrono::milliseconds(20)), "a call");
     }
     return std::nullopt;
   }
@@ -73,7 +72,7 @@ class ScriptedServer {
       if (is_ending_ || !received || (*received && **received == 0)) return false;
       if (!*received) {
         (void)wait_ready(socket.fd(), 1, Deadline::after(std::chrono::milliseconds(20)),
-                              "a request");
+                         "a request");
         continue;
       }
       request.append(part.data(), **received);

@@ -59,12 +59,20 @@ model::ClockRow read_clock() {
   return {steady.boot_id(), wall_time_at_boot(SystemClock(), steady)};
 }
 
+// A daemon has checked it.
+std::optional<model::LimitSignal> signal_of(const host::LaunchSpec& launch) {
+  if (!launch.signal) return std::nullopt;
+  const auto signal = model::parse_limit_signal(*launch.signal);
+  return signal ? std::optional(*signal) : std::nullopt;
+}
+
 AgentSettings settings_of(const host::LaunchSpec& launch, const model::NodeId& node,
                           const model::ClockRow& clock) {
   return {.first_rank = launch.first_rank,
           .nodes = launch.nodes,
           .hang_after = launch.hang_after,
           .time_left = launch.time_left,
+          .signal = signal_of(launch),
           .start_limit = launch.start_limit,
           .lease = launch.lease,
           .on_failure = launch.on_failure,

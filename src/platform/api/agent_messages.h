@@ -91,6 +91,7 @@ struct Heartbeat {
   // The command that the agent executes already: the answer waits until there is another, at most
   // this long.
   model::CommandKind known_command = model::CommandKind::none;
+  std::optional<Duration> known_time_left = {};  // the same for its time limit
   double wait_seconds = 0;
 
   bool operator==(const Heartbeat&) const = default;
@@ -119,6 +120,7 @@ struct Heartbeat {
         field("flight", &Heartbeat::flight, "what its ranks recorded of their collectives"),
         field("profile", &Heartbeat::profile, "the traces of its ranks that were ordered"),
         field("known_command", &Heartbeat::known_command, "the command it acts on already"),
+        field("known_time_left", &Heartbeat::known_time_left, "the time limit it acts on already"),
         between(0, 30,
                 field("wait_seconds", &Heartbeat::wait_seconds, "how long the answer may wait")));
   }
@@ -131,6 +133,7 @@ struct HeartbeatAnswer {
   int master_port = 0;
   std::string rendezvous;
   double grace_seconds = 0;
+  std::optional<Duration> time_left = {};
   bool flight_wanted = false;
   bool orphaned = false;
   std::optional<ProfileOrder> profile = {};
@@ -149,6 +152,8 @@ struct HeartbeatAnswer {
         field("master_port", &HeartbeatAnswer::master_port, "MASTER_PORT"),
         field("rendezvous", &HeartbeatAnswer::rendezvous, "host:port of the rendezvous"),
         field("grace_seconds", &HeartbeatAnswer::grace_seconds, "between signal and kill"),
+        field("time_left", &HeartbeatAnswer::time_left,
+              "running time that the attempt has in all, which users can extend"),
         field("flight_wanted", &HeartbeatAnswer::flight_wanted,
               "the next call is to bring what the ranks recorded of their collectives"),
         field("orphaned", &HeartbeatAnswer::orphaned,

@@ -23,6 +23,7 @@
   EACH(lockstep::api::LogPage)         \
   EACH(lockstep::api::PlanView)        \
   EACH(lockstep::api::PriorityRequest) \
+  EACH(lockstep::api::ExtendRequest)   \
   EACH(lockstep::api::QueueView)       \
   EACH(lockstep::api::ReleaseRequest)  \
   EACH(lockstep::api::ResumeRequest)   \

@@ -325,6 +325,19 @@ struct AttemptView {
   }
 };
 
+// In weighted device-minutes (docs/design/budgets.md).
+struct CostView {
+  double so_far_minutes = 0;
+  double at_limit_minutes = 0;
+
+  static constexpr auto fields() {
+    return record<CostView>(
+        field("so_far_minutes", &CostView::so_far_minutes, "device-minutes that it was charged"),
+        field("at_limit_minutes", &CostView::at_limit_minutes,
+              "device-minutes if it runs until its time limit"));
+  }
+};
+
 struct RunView {
   std::string id;  // demo/42
   std::string generation;
@@ -344,9 +357,11 @@ struct RunView {
   Time submitted{};
   std::optional<Time> started;
   std::optional<Time> ended;
-  double running_seconds = 0;  // charged so far, the live attempt included
-  int user_exits = 0;          // of spec.retries
-  int losses = 0;              // of spec.rank_loss_retries
+  double running_seconds = 0;               // charged so far, the live attempt included
+  std::optional<Duration> time_limit = {};  // none: of an external run
+  CostView cost = {};
+  int user_exits = 0;  // of spec.retries
+  int losses = 0;      // of spec.rank_loss_retries
   int moves = 0;
   std::vector<LateRank> late;  // the most suspicious first
   std::vector<UnreachableNode> unreachable;
@@ -389,6 +404,9 @@ struct RunView {
         field("started", &RunView::started, "when all its ranks first ran"),
         field("ended", &RunView::ended, "when it ended"),
         field("running_seconds", &RunView::running_seconds, "running time, over all attempts"),
+        field("time_limit", &RunView::time_limit,
+              "running time after which it is stopped, with what users have added"),
+        field("cost", &RunView::cost, "what its project pays"),
         field("user_exits", &RunView::user_exits, "retries used of spec.retries"),
         field("losses", &RunView::losses,
               "retries used of spec.rank_loss_retries since its newest checkpoint"),

@@ -59,9 +59,9 @@ struct NoticeTargetList {
 struct AddNoticeTargetRequest {
   notice::TargetKind kind = notice::TargetKind::webhook;
   std::string where;
-  std::optional<notice::Scope> scope;
-  std::optional<std::string> project;
-  std::optional<std::vector<notice::Cause>> on;
+  std::optional<notice::Scope> scope{};
+  std::optional<std::string> project{};
+  std::optional<std::vector<notice::Cause>> on{};
 
   static constexpr auto fields() {
     return record<AddNoticeTargetRequest>(

@@ -149,6 +149,8 @@ struct PlanView {
   std::int64_t runs_ahead = 0;
   std::vector<PreemptedView> preempted;
   std::optional<std::vector<std::string>> ignored{};
+  double cost_minutes = 0;
+  std::optional<double> available_minutes{};
 
   static constexpr auto fields() {
     return record<PlanView>(
@@ -168,7 +170,11 @@ struct PlanView {
         field("preempted", &PlanView::preempted,
               "runs that would be asked to leave their devices for it, and go on later"),
         field("ignored", &PlanView::ignored,
-              "sections of the run for other engines than the daemon's; absent: none"));
+              "sections of the run for other engines than the daemon's; absent: none"),
+        field("cost_minutes", &PlanView::cost_minutes,
+              "weighted device-minutes if it runs until its time limit"),
+        field("available_minutes", &PlanView::available_minutes,
+              "what the budget of its project has for it; absent: the project has none"));
   }
 };
 
@@ -202,6 +208,15 @@ struct PriorityRequest {
         required(between(-model::kPriorityMax, model::kPriorityMax,
                          field("priority", &PriorityRequest::priority,
                                "among the runs of its project a higher one starts first"))));
+  }
+};
+
+struct ExtendRequest {
+  Duration extension{};
+
+  static constexpr auto fields() {
+    return record<ExtendRequest>(required(field("extension", &ExtendRequest::extension,
+                                                "how much longer the run may run, such as 2h")));
   }
 };
 

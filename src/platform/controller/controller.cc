@@ -524,14 +524,12 @@ void Controller::tick() {
 }
 
 Result<void> Controller::report_finding(const std::string& project,
-                                        const std::optional<model::RunId>& run,
-                                        std::string text) {
+                                        const std::optional<model::RunId>& run, std::string text) {
   TRY(check_ready());
   if (run) TRY(fetch(*run));
   const auto found = run ? state().runs.find(*run) : state().runs.end();
   const model::Run* about = found == state().runs.end() ? nullptr : &found->second;
-  return commit({notice::finding_of(state(), project, about, std::move(text),
-                                    setup_.clock.now())});
+  return commit({notice::finding_of(state(), project, about, std::move(text), setup_.clock.now())});
 }
 
 // --- Ended runs ---

@@ -415,7 +415,7 @@ TEST_F(ControllerTest, LaunchesCarryAllThatAnAgentNeeds) {
   const host::Keys keys = host::Keys::open(home_).value();
   EXPECT_EQ(launch.token, keys.agent_token({"", {id, 1}}));
   EXPECT_EQ(launch.secret, keys.attempt_secret({"", {id, 1}}));
-  EXPECT_EQ(launch.time_left, spec.timeout);
+  EXPECT_EQ(launch.time_left, std::chrono::hours(1));
   EXPECT_EQ(launch.start_limit, std::chrono::minutes(5));
 }
 
@@ -976,7 +976,7 @@ TEST_F(ControllerTest, AResumedRunHasItsWholeTimeLeft) {
   ASSERT_EQ(run(id).state, model::RunState::cancelled);
   ASSERT_TRUE(controller_->resume(id));
   EXPECT_EQ(engine_.launches.back().node, "demo/1.2/0");
-  EXPECT_EQ(engine_.launches.back().time_left, spec.timeout);
+  EXPECT_EQ(engine_.launches.back().time_left, *spec.timeout);
   EXPECT_EQ(engine_.launches.back().hang_after, spec.hang_after);
   EXPECT_EQ(controller_->resume(id).error().code, Code::invalid);
 }

@@ -94,7 +94,8 @@ host::LaunchSpec program_of(const model::State& state, const model::Attempt& att
   launch.secret = setup.keys.attempt_secret(name);
   launch.hang_after = run.spec.hang_after;
   launch.on_failure = run.spec.on_failure;
-  launch.time_left = run.spec.timeout - run.time_used;
+  launch.time_left = model::time_left(run);
+  launch.signal = run.spec.signal;
   launch.start_limit = state.settings.start_limit;
   launch.lease = attempt.lease.value_or(Duration(0));
   return launch;

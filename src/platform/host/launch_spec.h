@@ -45,6 +45,7 @@ struct LaunchSpec {
   std::string secret;       // the attempt's, 64 hex digits
   Duration hang_after{};    // without progress of a rank that has reported; zero: never
   Duration time_left{};     // running time that is left; the agent enforces it, too
+  std::optional<std::string> signal{};  // to the ranks before that ends: model::LimitSignal
   // Without a call that reaches the daemon for so long, the agent ends its ranks and itself; zero:
   // never.
   Duration lease{};
@@ -86,6 +87,7 @@ struct LaunchSpec {
         required(field("secret", &LaunchSpec::secret, "the attempt's secret")),
         field("hang_after", &LaunchSpec::hang_after, "a rank without progress is hung; 0s: never"),
         field("time_left", &LaunchSpec::time_left, "running time left"),
+        field("signal", &LaunchSpec::signal, "for the ranks before their time limit"),
         field("lease", &LaunchSpec::lease, "without reaching the daemon, until its end; 0s: never"),
         field("on_failure", &LaunchSpec::on_failure, "what follows when a rank is killed"),
         field("start_limit", &LaunchSpec::start_limit, "for the ranks of all nodes to start"),

@@ -29,7 +29,7 @@ bool is_plain_name(const std::string& name) {
 }
 
 Result<void> check_owner(const fs::path& path) {
-  struct stat info {};
+  struct stat info{};
   if (::stat(path.c_str(), &info) != 0) return os_error("the command " + path.string(), errno);
   const bool is_of_others = info.st_uid != 0 && info.st_uid != ::geteuid();
   if (!is_of_others && (info.st_mode & 022) == 0) return {};
@@ -41,8 +41,8 @@ Result<void> check_owner(const fs::path& path) {
 // A file in memory, which no program has to read at our pace.
 Result<Fd> input_of(const std::string& text) {
   Fd file(::memfd_create("notice", MFD_CLOEXEC));
-  if (!file || ::pwrite(file.get(), text.data(), text.size(), 0) !=
-                   static_cast<ssize_t>(text.size()))
+  if (!file ||
+      ::pwrite(file.get(), text.data(), text.size(), 0) != static_cast<ssize_t>(text.size()))
     return os_error("making the input of a command", errno);
   return file;
 }
@@ -89,7 +89,8 @@ Result<fs::path> find_command(const fs::path& folder, const std::string& name) {
     return Error{Code::unavailable,
                  "this daemon starts no commands: it has no --notice-commands FOLDER"};
   if (!is_plain_name(name))
-    return Error{Code::invalid, format("'{}' is no name of a program in {}", name, folder.string())};
+    return Error{Code::invalid,
+                 format("'{}' is no name of a program in {}", name, folder.string())};
   fs::path program = folder / name;
   std::error_code ignored;
   if (!fs::is_regular_file(program, ignored) || !is_program(program))
@@ -118,8 +119,8 @@ Answer run_command(const NotifierSetup& setup, const Delivery& delivery,
   }
   kill_group(*process);
   return {.words = is_stopped ? "the daemon ends"
-                              : format("{} has not ended within {}, and was killed",
-                                       delivery.where, text(setup.command_limit))};
+                              : format("{} has not ended within {}, and was killed", delivery.where,
+                                       text(setup.command_limit))};
 }
 
 }  // namespace lockstep::notifier

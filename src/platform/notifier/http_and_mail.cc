@@ -29,9 +29,9 @@ struct Transfer {
   const NotifierSetup& setup;
   const std::atomic<bool>& is_stopped;
   bool checks_address = true;
-  std::string_view unsent{};   // of a mail
-  std::string refused{};       // the last address that may not be called
-  bool has_head = false;       // of the answer, which is enough
+  std::string_view unsent{};  // of a mail
+  std::string refused{};      // the last address that may not be called
+  bool has_head = false;      // of the answer, which is enough
   std::array<char, CURL_ERROR_SIZE> words{};
 };
 
@@ -39,8 +39,8 @@ struct Transfer {
 curl_socket_t open_socket(void* into, curlsocktype purpose, curl_sockaddr* address) {
   auto& transfer = *static_cast<Transfer*>(into);
   const auto called = purpose == CURLSOCKTYPE_IPCXN ? address_of(address->addr) : std::nullopt;
-  const bool may = !transfer.checks_address ||
-                   (called && may_call(*called, transfer.setup.allowed));
+  const bool may =
+      !transfer.checks_address || (called && may_call(*called, transfer.setup.allowed));
   if (!may) {
     transfer.refused = called ? address_text(*called) : "an address that is none of IP";
     return CURL_SOCKET_BAD;
@@ -58,9 +58,7 @@ std::size_t end_at_body(char*, std::size_t, std::size_t, void* into) {
   return CURL_WRITEFUNC_ERROR;
 }
 
-std::size_t ignore_reply(char*, std::size_t size, std::size_t count, void*) {
-  return size * count;
-}
+std::size_t ignore_reply(char*, std::size_t size, std::size_t count, void*) { return size * count; }
 
 std::size_t read_mail(char* buffer, std::size_t size, std::size_t count, void* from) {
   auto& unsent = static_cast<Transfer*>(from)->unsent;
@@ -155,8 +153,8 @@ Answer post_webhook(const NotifierSetup& setup, const Delivery& delivery,
   const CURLcode code = libcurl().easy_perform(easy.get());
   const int status = status_of(easy.get());
   // An answer whose body is late has come.
-  const bool has_status = status >= 200 && (code == CURLE_OK || transfer.has_head ||
-                                            code == CURLE_OPERATION_TIMEDOUT);
+  const bool has_status =
+      status >= 200 && (code == CURLE_OK || transfer.has_head || code == CURLE_OPERATION_TIMEDOUT);
   if (has_status) return answer_of(status, elapsed.so_far());
   return {.words = problem_of(transfer, code, setup.limit)};
 }
@@ -173,8 +171,7 @@ Answer send_mail(const NotifierSetup& setup, const Delivery& delivery,
       .setup = setup, .is_stopped = is_stopped, .checks_address = false, .unsent = mail};
   const Easy easy(libcurl().easy_init());
   set_bounds(easy.get(), transfer, setup.limit);
-  const List receivers(
-      libcurl().slist_append(nullptr, format("<{}>", delivery.where).c_str()));
+  const List receivers(libcurl().slist_append(nullptr, format("<{}>", delivery.where).c_str()));
   set(easy.get(), CURLOPT_URL, server.url.c_str());
   set(easy.get(), CURLOPT_USE_SSL, tls_of(server));
   if (!server.user.empty()) {
@@ -190,9 +187,10 @@ Answer send_mail(const NotifierSetup& setup, const Delivery& delivery,
   const CURLcode code = libcurl().easy_perform(easy.get());
   const int status = status_of(easy.get());
   if (code == CURLE_OK)
-    return {.is_delivered = true,
-            .words = format("the mail server took it in {} ms",
-                            std::chrono::ceil<std::chrono::milliseconds>(elapsed.so_far()).count())};
+    return {
+        .is_delivered = true,
+        .words = format("the mail server took it in {} ms",
+                        std::chrono::ceil<std::chrono::milliseconds>(elapsed.so_far()).count())};
   const std::string said = status >= 400 ? format("; its last answer was {}", status) : "";
   return {.words = "the mail server: " + problem_of(transfer, code, setup.limit) + said};
 }

@@ -33,7 +33,8 @@ std::string origin_of(const std::string& url) {
 
 // Without the words: they may be a secret.
 Result<void> check_url(const std::string& url) {
-  const bool is_plain = std::ranges::all_of(url, [](unsigned char c) { return c > ' ' && c < 0x7f; });
+  const bool is_plain =
+      std::ranges::all_of(url, [](unsigned char c) { return c > ' ' && c < 0x7f; });
   if (url.size() <= kUrlMax && is_plain && !origin_of(url).empty()) return {};
   return Error{Code::invalid,
                format("a webhook is a URL such as https://example.com/path, of at most {} "
@@ -46,8 +47,8 @@ Result<void> check_url(const std::string& url) {
 Result<void> check_mail_address(const std::string& address) {
   const std::size_t at = address.find('@');
   const bool is_plain = std::ranges::all_of(address, [](unsigned char c) {
-    return c > ' ' && c < 0x7f && std::string_view("<>()[],;:\\\"").find(static_cast<char>(c)) ==
-                                      std::string_view::npos;
+    return c > ' ' && c < 0x7f &&
+           std::string_view("<>()[],;:\\\"").find(static_cast<char>(c)) == std::string_view::npos;
   });
   if (is_plain && at != std::string::npos && at > 0 && at + 1 < address.size() &&
       address.rfind('@') == at && address.size() <= kMailMax && address.front() != '-')

@@ -20,18 +20,18 @@ namespace lockstep::notifier {
 
 // The server that takes mails.
 struct MailServer {
-  std::string url;   // smtp://host:port or smtps://host:port
-  std::string from;  // an address
+  std::string url;                 // smtp://host:port or smtps://host:port
+  std::string from;                // an address
   std::string user{}, password{};  // empty: it needs none
 
   bool operator==(const MailServer&) const = default;
 };
 
 struct NotifierSetup {
-  std::vector<Network> allowed{};       // besides public addresses, for webhooks
-  std::optional<MailServer> mail{};     // none: no mail can be sent
-  std::filesystem::path commands{};     // the folder of programs; empty: there are none
-  Duration limit = std::chrono::seconds(10);          // of a webhook and a mail
+  std::vector<Network> allowed{};             // besides public addresses, for webhooks
+  std::optional<MailServer> mail{};           // none: no mail can be sent
+  std::filesystem::path commands{};           // the folder of programs; empty: there are none
+  Duration limit = std::chrono::seconds(10);  // of a webhook and a mail
   Duration command_limit = std::chrono::seconds(30);  // of a program
 };
 

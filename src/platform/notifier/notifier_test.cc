@@ -15,8 +15,8 @@
 #include "base/format.h"
 #include "base/os/files.h"
 #include "base/temporary_folder_for_test.h"
-#include "platform/core/notice/forms.h"
 #include "net/http/scripted_server_for_test.h"
+#include "platform/core/notice/forms.h"
 #include "platform/notifier/command.h"
 #include "text/json.h"
 
@@ -83,7 +83,8 @@ TEST(Webhook, GetsTheMessageOfSlack) {
   EXPECT_TRUE(Notifier(local_setup())
                   .deliver(to(server.url() + "/services/T/B/X", TargetKind::slack))
                   .is_delivered);
-  EXPECT_THAT(server.requests().at(0), EndsWith(R"({"text":"demo/1 failed: rank 0 &lt;exited&gt;"})"));
+  EXPECT_THAT(server.requests().at(0),
+              EndsWith(R"({"text":"demo/1 failed: rank 0 &lt;exited&gt;"})"));
 }
 
 TEST(Webhook, ThatFailsIsDeliveredByTheNextTry) {
@@ -132,8 +133,7 @@ TEST(Webhook, WithAHugeBodyIsNotReadToItsEnd) {
 
 TEST(Webhook, IsNotFollowedToAnotherAddress) {
   ScriptedServer secret({json_answer(200, "{}")});
-  ScriptedServer server(
-      {json_answer(302, "", format("Location: {}/inside\r\n", secret.url()))});
+  ScriptedServer server({json_answer(302, "", format("Location: {}/inside\r\n", secret.url()))});
   const Answer answer = Notifier(local_setup()).deliver(to(server.url()));
   EXPECT_FALSE(answer.is_delivered);
   EXPECT_THAT(answer.words, HasSubstr("a redirect, which is not followed"));
@@ -144,8 +144,8 @@ TEST(Webhook, OfAPrivateAddressIsRefusedAfterTheNameIsResolved) {
   ScriptedServer server({json_answer(200, "{}")});
   const std::string port = server.url().substr(server.url().rfind(':'));
   const Notifier notifier(NotifierSetup{.limit = seconds(5)});
-  for (const std::string host : {"localhost", "127.0.0.1", "0.0.0.0", "[::ffff:127.0.0.1]", "2130706433",
-                                 "0x7f.1"}) {
+  for (const std::string host :
+       {"localhost", "127.0.0.1", "0.0.0.0", "[::ffff:127.0.0.1]", "2130706433", "0x7f.1"}) {
     const Answer answer = notifier.deliver(to("http://" + host + port + "/token"));
     EXPECT_FALSE(answer.is_delivered) << host;
     EXPECT_THAT(answer.words, Not(HasSubstr("token"))) << host;
@@ -203,8 +203,9 @@ TEST(Webhook, ShowsItsHostOnly) {
 
 TEST(Targets, ThatCannotBeAreRefusedWithoutTheirWords) {
   const Notifier notifier(local_setup());
-  for (const std::string url : {"", "ftp://a/SECRET", "file:///etc/passwd", "https://", "https:///SECRET",
-                                "http://a b/SECRET", "https://a/SECRET\r\nX: 1", "a/SECRET"}) {
+  for (const std::string url :
+       {"", "ftp://a/SECRET", "file:///etc/passwd", "https://", "https:///SECRET",
+        "http://a b/SECRET", "https://a/SECRET\r\nX: 1", "a/SECRET"}) {
     const auto checked = notifier.check(TargetKind::webhook, url);
     ASSERT_FALSE(checked) << url;
     EXPECT_THAT(checked.error().message, Not(HasSubstr("SECRET")));
@@ -217,9 +218,10 @@ TEST(Targets, ThatCannotBeAreRefusedWithoutTheirWords) {
 }
 
 TEST(Mail, AnAddressIsOneWord) {
-  for (const char* good : {"ann@example.com", "ann+x.y@a"}) EXPECT_TRUE(check_mail_address(good)) << good;
-  for (const char* bad : {"", "ann", "@a", "a@", "a@b@c", "a b@c", "a@b\r\nRCPT TO:<x@y>", "<a@b>",
-                          "-x@y", "a,b@c"})
+  for (const char* good : {"ann@example.com", "ann+x.y@a"})
+    EXPECT_TRUE(check_mail_address(good)) << good;
+  for (const char* bad :
+       {"", "ann", "@a", "a@", "a@b@c", "a b@c", "a@b\r\nRCPT TO:<x@y>", "<a@b>", "-x@y", "a,b@c"})
     EXPECT_FALSE(check_mail_address(bad)) << bad;
 }
 
@@ -279,10 +281,10 @@ TEST(Mail, ReachesTheServerWithItsEndsAndText) {
   const Answer answer = Notifier(setup).deliver(to("ann@example.com", TargetKind::mail));
   EXPECT_TRUE(answer.is_delivered) << answer.words;
   EXPECT_THAT(answer.words, StartsWith("the mail server took it in "));
-  EXPECT_THAT(server.lines(), AllOf(HasSubstr("MAIL FROM:<lockstep@example.com>"),
-                                    HasSubstr("RCPT TO:<ann@example.com>"),
-                                    HasSubstr("Subject: [lockstep] demo/1 failed\r\n"),
-                                    HasSubstr("rank 0 <exited>")));
+  EXPECT_THAT(
+      server.lines(),
+      AllOf(HasSubstr("MAIL FROM:<lockstep@example.com>"), HasSubstr("RCPT TO:<ann@example.com>"),
+            HasSubstr("Subject: [lockstep] demo/1 failed\r\n"), HasSubstr("rank 0 <exited>")));
 }
 
 TEST(Mail, OfASilentServerCostsTheLimit) {
@@ -322,8 +324,8 @@ TEST_F(Commands, GetTheNoticeOnStandardInput) {
   EXPECT_EQ(answer.words, "tell ended with exit code 0");
   EXPECT_EQ(file("got"), notice::json_form(a_notice()) + "\n");
   EXPECT_EQ(file("place"), "/\n");
-  EXPECT_THAT(file("variables"), AllOf(HasSubstr("LOCKSTEP_NOTICE=3f9c.demo/1"),
-                                       Not(HasSubstr("s3cret"))));
+  EXPECT_THAT(file("variables"),
+              AllOf(HasSubstr("LOCKSTEP_NOTICE=3f9c.demo/1"), Not(HasSubstr("s3cret"))));
 }
 
 TEST_F(Commands, ThatFailAreTriedAgain) {
@@ -359,13 +361,35 @@ TEST(Networks, APublicAddressIsNoneOfAnyOtherKind) {
   for (const char* open : {"1.1.1.1", "8.8.8.8", "172.15.255.255", "172.32.0.0", "100.128.0.0",
                            "2606:4700::1111", "64:ff9b::808:808", "::ffff:8.8.8.8"})
     EXPECT_TRUE(is_public_text(open)) << open;
-  for (const char* closed :
-       {"0.0.0.0",     "10.1.2.3",        "127.0.0.1",  "127.255.255.255", "169.254.169.254",
-        "172.16.0.1",  "172.31.255.255",  "192.168.0.1", "100.64.0.1",     "192.0.2.1",
-        "198.18.0.1",  "224.0.0.1",       "240.0.0.1",  "255.255.255.255", "::",
-        "::1",         "fe80::1",         "fd00::1",    "fc00::1",         "ff02::1",
-        "fec0::1",     "2001:db8::1",     "2002:a00:1::", "2001::1",       "::ffff:10.0.0.1",
-        "::ffff:127.0.0.1", "64:ff9b::a00:1", "64:ff9b:1::1", "::10.0.0.1"})
+  for (const char* closed : {"0.0.0.0",
+                             "10.1.2.3",
+                             "127.0.0.1",
+                             "127.255.255.255",
+                             "169.254.169.254",
+                             "172.16.0.1",
+                             "172.31.255.255",
+                             "192.168.0.1",
+                             "100.64.0.1",
+                             "192.0.2.1",
+                             "198.18.0.1",
+                             "224.0.0.1",
+                             "240.0.0.1",
+                             "255.255.255.255",
+                             "::",
+                             "::1",
+                             "fe80::1",
+                             "fd00::1",
+                             "fc00::1",
+                             "ff02::1",
+                             "fec0::1",
+                             "2001:db8::1",
+                             "2002:a00:1::",
+                             "2001::1",
+                             "::ffff:10.0.0.1",
+                             "::ffff:127.0.0.1",
+                             "64:ff9b::a00:1",
+                             "64:ff9b:1::1",
+                             "::10.0.0.1"})
     EXPECT_FALSE(is_public_text(closed)) << closed;
 }
 
@@ -379,8 +403,8 @@ TEST(Networks, ContainTheAddressesOfTheirBits) {
   EXPECT_TRUE(may_call(address("fd00::1"), {parse_network("fd00::/8").value()}));
   EXPECT_EQ(address_text(address("10.0.0.1")), "10.0.0.1");
   EXPECT_EQ(address_text(address("fd00::1")), "fd00::1");
-  for (const char* wrong : {"", "10.0.0.1/33", "::/129", "10.0.0/8", "a", "10.0.0.1/", "10.0.0.1/-1",
-                            "10.0.0.1/8x"})
+  for (const char* wrong :
+       {"", "10.0.0.1/33", "::/129", "10.0.0/8", "a", "10.0.0.1/", "10.0.0.1/-1", "10.0.0.1/8x"})
     EXPECT_FALSE(parse_network(wrong)) << wrong;
 }
 

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "map/query.h"
+#include "platform/core/step/budget/cost.h"
 
 namespace lockstep::server {
 namespace {
@@ -32,8 +33,6 @@ bool waits_in_engine(const RunAllocation& holds) {
                              [](const model::Node* node) { return node->host.empty(); });
 }
 
-Duration timeout_left(const model::Run& run) { return run.spec.timeout - run.time_used; }
-
 api::AllocationView holder_view(const RunAllocation& holds) {
   api::AllocationView view;
   view.run = text(holds.run->id);
@@ -43,7 +42,7 @@ api::AllocationView holder_view(const RunAllocation& holds) {
   view.devices = holds.run->spec.devices;
   view.since = holds.attempt->created;
   view.expected_end =
-      holds.attempt->draining.value_or(holds.attempt->created + timeout_left(*holds.run));
+      holds.attempt->draining.value_or(holds.attempt->created + model::time_left(*holds.run));
   if (holds.attempt->draining) view.leaves = holds.attempt->reason;
   return view;
 }
@@ -68,7 +67,7 @@ api::WaitingView waiting_view(const model::Run& run) {
           .priority = run.priority,
           .nodes = run.spec.nodes,
           .devices = run.spec.devices,
-          .timeout = timeout_left(run),
+          .timeout = model::time_left(run),
           .since = run.queued,
           .reason = run.reason,
           .blocker = std::nullopt,
@@ -215,6 +214,10 @@ api::PlanView plan_view(const step::DryRunResult& result, const model::RunSpec& 
           model::ignored_sections(spec, is_for_slurm ? model::kSlurmEngine : state.engine);
       !ignored.empty())
     view.ignored = std::move(ignored);
+  view.cost_minutes = budget::device_minutes(step::cost_at_limit(state, spec, result.devices));
+  if (const auto budget = state.budgets.find(spec.project);
+      budget != state.budgets.end() && budget->second.limited)
+    view.available_minutes = budget::device_minutes(budget->second.available);
   return view;
 }
 

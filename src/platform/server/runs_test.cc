@@ -123,6 +123,22 @@ TEST_F(ServerTest, WhatIsChangedOfARunIsAmongItsEvents) {
   EXPECT_EQ(run["events"][1]["by"], "ann");
 }
 
+TEST_F(ServerTest, AnExtendedRunHasMoreTimeAndSaysWhoGaveIt) {
+  submit();
+  const std::string extend = "/api/v1/runs/demo/1/extend";
+  EXPECT_EQ(call_as_user("POST", extend, R"({"extension":"0s"})").status, 400);
+  EXPECT_EQ(call_as_user("POST", extend, R"({})").status, 400);
+  EXPECT_EQ(call_as_user("POST", "/api/v1/runs/demo/9/extend", R"({"extension":"2h"})").status,
+            404);
+  const auto extended = call_as_user("POST", extend, R"({"extension":"2h"})");
+  ASSERT_EQ(extended.status, 200) << extended.body;
+  const Json run = get("/api/v1/runs/demo/1");
+  EXPECT_EQ(run["time_limit"], "3h");
+  EXPECT_EQ(run["spec"]["timeout"], "1h");
+  EXPECT_EQ(run["cost"]["so_far_minutes"], 0);
+  EXPECT_THAT(run["events"][0]["what"].get<std::string>(), HasSubstr("time limit 3h, it was 1h"));
+}
+
 TEST_F(ServerTest, TheQueueSaysWhoWaitsForWhomAndUntilWhen) {
   submit();
   submit();

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "base/units.h"
+#include "platform/core/step/budget/cost.h"
 
 namespace lockstep::server {
 namespace {
@@ -154,6 +155,10 @@ api::RunView run_view(const model::State& state, const model::Run& run, insight:
   view.started = run.started;
   view.ended = run.ended;
   view.running_seconds = running_seconds(state, run, now);
+  if (!model::is_external(run)) view.time_limit = model::time_limit(run);
+  const step::RunCost cost = step::cost_of(state, run, now);
+  view.cost = {.so_far_minutes = budget::device_minutes(cost.so_far),
+               .at_limit_minutes = budget::device_minutes(cost.at_limit)};
   view.user_exits = run.user_exits;
   view.losses = run.losses;
   view.moves = run.moves;
@@ -242,6 +247,7 @@ api::HeartbeatAnswer heartbeat_answer(const model::Command& command, std::int64_
           .master_port = command.master_port,
           .rendezvous = command.rendezvous,
           .grace_seconds = in_seconds(command.grace),
+          .time_left = command.time_left,
           .orphaned = command.orphaned};
 }
 

@@ -476,13 +476,20 @@ constexpr std::string_view kNotices[] = {
     R"(alter table budgets add column warned text not null default '{"percent":0,"granted":"0s"}')",
 };
 
-constexpr std::array<std::span<const std::string_view>, 32> kMigrations = {
+constexpr std::string_view kTimeLimits[] = {
+    "alter table runs add column extended integer not null default 0",
+    "alter table runs add column charged integer not null default 0",
+    R"(update runs set charged = coalesce((select sum(usage.charged) from usage
+         where usage.run = runs.project || '/' || runs.number), 0))",
+};
+
+constexpr std::array<std::span<const std::string_view>, 33> kMigrations = {
     kRunsAndAttempts, kInsight, kHangAndResume, kBounds,       kRequests,  kControl,
     kPreemptions,     kShares,  kEvents,        kWeights,      kFaults,    kGenerations,
     kClock,           kOrphans, kStopReasons,   kFieldNames,   kEndedRuns, kUnreachable,
     kAgents,          kEngines, kJoinedHosts,   kGivenUpNodes, kLeases,    kLastProgress,
     kMeasured,        kLabels,  kPlaced,        kIdentity,     kSecrets,   kExternalRuns,
-    kBudgets,         kNotices};
+    kBudgets,         kNotices, kTimeLimits};
 
 Result<bool> has_table(Database& database, std::string_view name) {
   const auto found = TRY(database.rows<std::string>(

@@ -70,8 +70,8 @@ Result<void> drop_oldest(Database& database, std::int64_t target) {
 }
 
 Result<void> keep_bounds(Database& database, const notice::Target& target) {
-  const auto waiting = TRY(database.rows<std::int64_t>(
-      "select waiting from notice_targets where id = :id", target.id));
+  const auto waiting = TRY(
+      database.rows<std::int64_t>("select waiting from notice_targets where id = :id", target.id));
   if (!waiting.empty() && std::get<0>(waiting[0]) > kWaitingOfTargetMax)
     return drop_oldest(database, target.id);
   const auto all =

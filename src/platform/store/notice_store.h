@@ -16,7 +16,7 @@
 
 namespace lockstep::store {
 
-inline constexpr int kWaitingMax = 10'000;          // of all targets
+inline constexpr int kWaitingMax = 10'000;  // of all targets
 inline constexpr int kWaitingOfTargetMax = 1'000;
 
 // A target with its state.
@@ -25,9 +25,9 @@ struct NoticeTarget {
   std::string sealed;  // where it is; only the daemon's key opens it
   std::string shown;   // of that, what users may see
   Time added{};
-  int failures = 0;     // in a row
-  Time next_try{};      // not before
-  std::string problem{};  // of the last try; empty: it was delivered
+  int failures = 0;                 // in a row
+  Time next_try{};                  // not before
+  std::string problem{};            // of the last try; empty: it was delivered
   std::optional<Time> delivered{};  // the last one
   std::int64_t waiting = 0;         // notices
   std::int64_t dropped = 0;         // ever

@@ -105,8 +105,7 @@ TEST_F(NoticeStoreTest, WithoutTheEndThereIsNoNotice) {
 TEST_F(NoticeStoreTest, OnlyTargetsThatMatchGetIt) {
   const std::int64_t all = add_webhook(), of_demo = add_webhook("demo");
   add_webhook("other");
-  const std::int64_t own =
-      add_target({.user = "eve", .on = {notice::Cause::ended}});
+  const std::int64_t own = add_target({.user = "eve", .on = {notice::Cause::ended}});
   ASSERT_TRUE(commit({failure_of("demo/1"), failure_of("demo/2", "eve")}));
   std::map<std::int64_t, std::int64_t> waiting;
   for (const NoticeTarget& row : store_->targets().value())
@@ -141,8 +140,8 @@ TEST_F(NoticeStoreTest, ATargetGetsTheOldestFirstAndOneAtATime) {
 TEST_F(NoticeStoreTest, AfterAFailureTheTargetWaitsAndKeepsTheReason) {
   add_webhook();
   ASSERT_TRUE(commit({failure_of("demo/1")}));
-  ASSERT_TRUE(store_->record_failure(due()[0], {.problem = "answered 500",
-                                                .next_try = kMade + seconds(10)}));
+  ASSERT_TRUE(store_->record_failure(due()[0],
+                                     {.problem = "answered 500", .next_try = kMade + seconds(10)}));
   EXPECT_THAT(due(kMade + seconds(9)), IsEmpty());
   reopen();
   EXPECT_THAT(due_runs(kMade + seconds(10)), ElementsAre("demo/1"));

@@ -575,6 +575,8 @@ constexpr std::string_view kUndoNewerSteps[] = {
     "drop table postings",
     "drop index usage_by_run",
     "drop table usage",
+    "alter table runs drop column extended",
+    "alter table runs drop column charged",
     "drop table notice_targets",
     "drop table notices",
     "alter table runs drop column awaits_budget",

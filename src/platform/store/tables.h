@@ -45,6 +45,7 @@ struct Table<model::Run> {
                       column("version", &Run::version), column("epoch", &Run::epoch),
                       column("queued", &Run::queued), column("started", &Run::started),
                       column("ended", &Run::ended), column("time_used", &Run::time_used),
+                      column("extended", &Run::extended), column("charged", &Run::charged),
                       column("user_exits", &Run::user_exits), column("losses", &Run::losses),
                       column("moves", &Run::moves), column("stop_requested", &Run::stop_requested),
                       column("not_before", &Run::not_before), column("priority", &Run::priority),

@@ -78,7 +78,7 @@ bool CauseChecker::time_is_up(const model::Attempt& attempt) const {
   const Time begin = launched == launched_.end()
                          ? attempt.created
                          : std::min(attempt.created, context_.clock.at(launched->second));
-  return run.time_used + (*attempt.draining - begin) + kSlack >= run.spec.timeout;
+  return run.time_used + (*attempt.draining - begin) + kSlack >= model::time_limit(run);
 }
 
 }  // namespace lockstep::sim

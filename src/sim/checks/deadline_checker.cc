@@ -145,9 +145,9 @@ void DeadlineChecker::check_time_out(const model::Attempt& attempt, const model:
       model::nodes_of(durable_, attempt.id),
       [](const model::Node* node) { return node->unreachable_since.has_value(); });
   const Duration used = run.time_used + (context_.clock.now() - *attempt.started);
-  if (heard && !unreachable && used >= run.spec.timeout)
+  if (heard && !unreachable && used >= model::time_limit(run))
     context_.report_violation(format("{} runs on after {}, its time-out is {}", text(attempt.id),
-                                     text(used), text(run.spec.timeout)));
+                                     text(used), text(model::time_limit(run))));
 }
 
 void DeadlineChecker::check_end(const model::Attempt& attempt) {

@@ -234,8 +234,17 @@ void GroundTruth::start_wait_timed_out(const host::LaunchSpec& launch) {
     record_fault(attempt, {{model::Cause::launch_failed}});
 }
 
+void GroundTruth::time_limit_reached(const host::LaunchSpec& launch, Duration limit_known) {
+  const model::AttemptName attempt = attempt_of(launch);
+  const auto run = durable_.runs.find(attempt.id.run);
+  if (run != durable_.runs.end() && model::time_left(run->second) > limit_known)
+    mark_disturbed(attempt);
+}
+
 void GroundTruth::check_unattended_time(const host::LaunchSpec& launch, Duration alone) const {
-  if (alone <= kStartTimeLimit + launch.time_left + kStopTime) return;
+  const auto run = durable_.runs.find(attempt_of(launch).id.run);
+  const Duration extended = run == durable_.runs.end() ? Duration(0) : run->second.extended;
+  if (alone <= kStartTimeLimit + launch.time_left + extended + kStopTime) return;
   context_.report_violation(format("a rank of {} ran for {} without a daemon, and had {} left",
                                    launch.node, text(alone), text(launch.time_left)));
 }
@@ -316,7 +325,9 @@ void GroundTruth::check_submission(const host::LaunchSpec& launch) {
         format("{} is launched, but its attempt is not live", launch.node));
   record_folder(id, launch.checkpoint_folder);
   const model::Run& run = durable_.runs.at(id);
-  if (const Duration left = run.spec.timeout - run.time_used; launch.time_left != left)
+  // It may have been extended since the order: its agent will hear of it.
+  if (const Duration left = model::time_left(run);
+      launch.time_left > left || launch.time_left < left - run.extended)
     context_.report_violation(format("{} is given {}, its run has {} left", launch.node,
                                      text(launch.time_left), text(left)));
 }
@@ -489,7 +500,8 @@ void GroundTruth::check_name(const Commit& commit, const model::Attempt& attempt
     return context_.report_violation(text(name) + " is adopted, and nobody asked for that");
   adopted_.insert(attempt.id.run);
   const model::Run& run = *commit.runs.at(attempt.id.run);
-  if (const Duration left = run.spec.timeout - run.time_used; launched->second.time_left != left)
+  if (const Duration left = model::time_left(run);
+      launched->second.time_left > left || launched->second.time_left < left - run.extended)
     context_.report_violation(format("{} is adopted with {} left, and had {} when it was launched",
                                      text(name), text(left), text(launched->second.time_left)));
   for (const auto& [id, node] : commit.nodes)
@@ -509,10 +521,10 @@ void GroundTruth::check_ended(const model::Attempt& attempt) const {
   cause_checker_.check(attempt);
   const model::Run& run = durable_.runs.at(attempt.id.run);
   const Duration used = run.time_used + times_.running_time(attempt, run.spec);
-  if (attempt.cause == model::Cause::timeout && used < run.spec.timeout)
+  if (attempt.cause == model::Cause::timeout && used < model::time_limit(run))
     context_.report_violation(
         format("{} has ended at its time-out of {}, and all its ranks ran for {}", text(attempt.id),
-               text(run.spec.timeout), text(used)));
+               text(model::time_limit(run)), text(used)));
 }
 
 void GroundTruth::check_run(const Commit& commit, const model::Run& run) {
@@ -692,7 +704,7 @@ bool GroundTruth::timeout_suffices(const model::Run& run) const {
   const auto held_up = suspended_time_.find(run.id);
   const Duration waited = beginning.last - beginning.first +
                           (held_up == suspended_time_.end() ? Duration(0) : held_up->second);
-  return program_of(run.spec.command).whole_time() + waited + kOverhead < run.spec.timeout;
+  return program_of(run.spec.command).whole_time() + waited + kOverhead < model::time_limit(run);
 }
 
 std::int64_t GroundTruth::preemptions_of(const model::RunId& run) const {

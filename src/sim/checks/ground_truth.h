@@ -63,6 +63,8 @@ class GroundTruth {
   void delayed_start_done(const host::LaunchSpec& launch, Duration late);
   // An agent ends its ranks at their time-out before it was told that the ranks of all nodes run.
   void start_wait_timed_out(const host::LaunchSpec& launch);
+  // The agent ends its ranks at the limit that it knows. If that was extended, the attempt is lost.
+  void time_limit_reached(const host::LaunchSpec& launch, Duration limit_known);
   // A rank ends after it ran for so long since the daemon's last answer to its agent.
   void check_unattended_time(const host::LaunchSpec& launch, Duration alone) const;
   // An agent ends ranks by force without having asked them to end, and exits, both on command.

@@ -83,7 +83,7 @@ void QueuePromiseChecker::check_overtaking(const model::State& state,
       const model::Run& other = state.runs.at(order[ahead]);
       if (tier_of(other.id) != tier_of(run.id)) continue;
       if (other.queued >
-          run.queued + kTimeOutsYounger * run.spec.timeout * run.fair_share_used / 100)
+          run.queued + kTimeOutsYounger * model::time_limit(run) * run.fair_share_used / 100)
         context_.report_violation(format("{} stands before {} and came {} later", text(other.id),
                                          text(run.id), text(other.queued - run.queued)));
     }
@@ -113,13 +113,14 @@ void QueuePromiseChecker::check_latest_starts(const model::State& state,
   for (const model::RunId& id : state.open) {
     const model::Run& run = state.runs.at(id);
     const bool waits = run.state == model::RunState::queued && !run.held;
-    last_states_[id] = {waits, run.epoch, run.priority};
+    last_states_[id] = {waits, run.epoch, run.priority, run.extended};
   }
   if (well) record_promises(state, queue);
 }
 
 Duration QueuePromiseChecker::key_of(const model::Run& run) const {
-  return on_timeline(run.queued) + kTimeOutsYounger * run.spec.timeout * run.fair_share_used / 100;
+  return on_timeline(run.queued) +
+         kTimeOutsYounger * model::time_limit(run) * run.fair_share_used / 100;
 }
 
 bool QueuePromiseChecker::assumptions_broken(const model::State& state, bool well) {
@@ -139,7 +140,8 @@ bool QueuePromiseChecker::assumptions_broken(const model::State& state, bool wel
   for (const model::RunId& id : state.open) {
     const model::Run& run = state.runs.at(id);
     if (const auto seen = last_states_.find(id); seen != last_states_.end())
-      broken = broken || seen->second.priority != run.priority;
+      broken =
+          broken || seen->second.priority != run.priority || seen->second.extended != run.extended;
   }
   broken = any_run_outlives_end(state) || broken;
   if (broken) ends_.clear();
@@ -157,8 +159,8 @@ bool QueuePromiseChecker::any_run_outlives_end(const model::State& state) {
     const model::Run& run = state.runs.at(id);
     const model::Attempt* attempt = model::live_attempt(state, id);
     if (!attempt) continue;
-    const Duration end = on_timeline(
-        attempt->draining.value_or(attempt->created + run.spec.timeout - run.time_used));
+    const Duration end =
+        on_timeline(attempt->draining.value_or(attempt->created + model::time_left(run)));
     const auto known = ends_.find(attempt->id);
     ends[attempt->id] = known == ends_.end() ? end : std::min(end, known->second);
     outlived = outlived || now > ends[attempt->id] + overhead_;
@@ -186,7 +188,7 @@ void QueuePromiseChecker::drop_promises_passed_by_new_runs(const model::State& s
       const bool has_priority =
           run.id.project == waits.project && run.priority > state.runs.at(waits).priority;
       return run.spec.run_class != model::RunClass::normal || key_of(run) <= reported.key ||
-             has_priority || run.spec.timeout > reported.longest;
+             has_priority || model::time_limit(run) > reported.longest;
     });
   }
 }
@@ -223,7 +225,7 @@ void QueuePromiseChecker::record_promises(const model::State& state,
     for (const model::RunId& other : state.open)
       if (const model::Run& run = state.runs.at(other);
           other != id && run.state == model::RunState::queued && !run.held)
-        longest = std::max(longest, run.spec.timeout - run.time_used);
+        longest = std::max(longest, model::time_left(run));
     promises_[id] = {on_timeline(*latest), key, longest};
   }
 }

@@ -43,6 +43,7 @@ class QueuePromiseChecker {
     bool waits = false;  // and is not held
     std::int64_t epoch = 0;
     int priority = 0;
+    Duration extended{};  // of its time limit
     bool operator==(const LastState&) const = default;
   };
   // On the timeline.

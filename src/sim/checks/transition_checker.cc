@@ -300,6 +300,28 @@ bool TransitionChecker::crashed_again(const Commit& commit, const model::Attempt
   return false;
 }
 
+// True if ranks of this attempt and of the one before exited with the same code on other hosts.
+bool TransitionChecker::exited_again(const Commit& commit, const model::Attempt& ended) const {
+  std::set<int> codes;
+  std::set<std::string> hosts;
+  const auto exited = [](const model::Rank& rank) {
+    return rank.state == model::RankState::exited && rank.code != 0;
+  };
+  for (const model::Node* node : model::nodes_of(durable_, {ended.id.run, ended.id.epoch - 1})) {
+    hosts.insert(node->host);
+    for (const model::Rank& rank : node->ranks)
+      if (exited(rank)) codes.insert(rank.code);
+  }
+  bool again = false;
+  for (const model::Node* node : model::nodes_of(durable_, ended.id)) {
+    if (hosts.contains(node->host)) return false;
+    const auto changed = commit.nodes.find(node->id);
+    for (const model::Rank& rank : (changed == commit.nodes.end() ? node : changed->second)->ranks)
+      again = again || (exited(rank) && codes.contains(rank.code));
+  }
+  return again;
+}
+
 // An attempt also uses up a retry if another follows it, except a preempted one. A newer checkpoint
 // resets the count of losses.
 void TransitionChecker::check_retries(const model::Run& before, const model::Run& after,
@@ -323,7 +345,7 @@ void TransitionChecker::check_end(const Commit& commit, const model::Run& run,
                                   const model::Attempt* ended) {
   const model::Cause cause = ended ? ended->cause : model::Cause::cancelled;
   const bool spent = is_by_program(cause)
-                         ? run.user_exits == run.spec.retries
+                         ? run.user_exits == run.spec.retries || exited_again(commit, *ended)
                          : run.losses == run.spec.rank_loss_retries ||
                                (cause == model::Cause::rank_lost && !made_progress(*ended) &&
                                 crashed_again(commit, *ended));
@@ -333,7 +355,7 @@ void TransitionChecker::check_end(const Commit& commit, const model::Run& run,
   const bool right = run.state == model::RunState::succeeded   ? cause == model::Cause::ok
                      : run.state == model::RunState::cancelled ? run.stop_requested || gave_up()
                      : run.state == model::RunState::timed_out
-                         ? cause == model::Cause::timeout || run.time_used >= run.spec.timeout
+                         ? cause == model::Cause::timeout || run.time_used >= model::time_limit(run)
                          : spent && cause != model::Cause::ok && cause != model::Cause::timeout &&
                                !model::is_preemption(cause);
   if (!right)

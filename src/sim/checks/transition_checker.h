@@ -36,6 +36,7 @@ class TransitionChecker {
   void check_known_run(const Commit& commit, const model::Run& before, const model::Run& after);
   void check_charge(const model::Run& before, const model::Run& after, const model::Attempt* ended);
   bool made_progress(const model::Attempt& ended) const;
+  bool exited_again(const Commit& commit, const model::Attempt& ended) const;
   bool crashed_again(const Commit& commit, const model::Attempt& ended) const;
   void check_retries(const model::Run& before, const model::Run& after,
                      const model::Attempt* ended);

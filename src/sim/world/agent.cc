@@ -21,6 +21,7 @@ agent::AgentSettings settings_of(const host::LaunchSpec& launch, const model::Cl
           .nodes = launch.nodes,
           .hang_after = launch.hang_after,
           .time_left = launch.time_left,
+          .signal = {},
           .start_limit = launch.start_limit,
           .lease = launch.lease,
           .on_failure = launch.on_failure,
@@ -90,6 +91,8 @@ void Agent::finish_iteration() {
   if (before != state_.stop_reason && state_.stop_reason == model::StopReason::timeout &&
       !state_.running_end)
     components_.truth.start_wait_timed_out(launch_);
+  else if (before != state_.stop_reason && state_.stop_reason == model::StopReason::timeout)
+    components_.truth.time_limit_reached(launch_, state_.settings.time_left);
   if (!gone_) plan_next_iteration();
 }
 

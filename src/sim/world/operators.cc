@@ -63,9 +63,10 @@ std::string_view state_verb(model::HostState state) {
 }  // namespace
 
 std::span<const Operators::Kind> Operators::kinds() {
-  static constexpr std::array<Kind, 6> kKinds = {{
+  static constexpr std::array<Kind, 7> kKinds = {{
       {"runs are held", minutes(2), &Operators::hold_a_run},
       {"runs are brought forward or back", minutes(2), &Operators::set_a_priority},
+      {"runs are extended", minutes(2), &Operators::extend_a_run},
       {"hosts are closed and drained", minutes(3), &Operators::close_a_host},
       {"projects are limited", minutes(4), &Operators::limit_a_project},
       {"users are limited", minutes(4), &Operators::limit_a_user},
@@ -127,6 +128,14 @@ void Operators::set_a_priority() {
   const int priority = random_.from_to(-kPriorityMoved, kPriorityMoved);
   request_change(model::SetPriority{run, priority, "ann"},
                  format("gives {} the priority {}", text(run), priority));
+}
+
+void Operators::extend_a_run() {
+  if (durable_.open.empty()) return;
+  const model::RunId run = random_.one_of(durable_.open);
+  const Duration extension = random_.from_to(seconds(1), minutes(5));
+  request_change(model::ExtendRun{run, extension, "ann"},
+                 format("extends {} by {}", text(run), text(extension)));
 }
 
 void Operators::close_a_host() {

@@ -42,6 +42,7 @@ class Operators {
 
   void hold_a_run();
   void set_a_priority();
+  void extend_a_run();
   void close_a_host();
   void limit_a_project();
   void limit_a_user();

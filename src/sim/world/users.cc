@@ -19,7 +19,7 @@ constexpr int kUserPriorityMax = 2;
 // "2 x 1 + 0 devices, time-out 1m, after demo/3, of class debug, 20 steps of ..."
 std::string describe_run_spec(const model::RunSpec& spec) {
   std::string words = format("{} x {} + {} devices, time-out {}", spec.nodes, spec.devices,
-                             spec.remainder, text(spec.timeout));
+                             spec.remainder, text(*spec.timeout));
   if (spec.run_class != model::RunClass::normal)
     words += format(", of class {}", name_of(spec.run_class));
   if (spec.priority != 0) words += format(", priority {}", spec.priority);

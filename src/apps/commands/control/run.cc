@@ -2,6 +2,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/budget/budget_text.h"
 #include "apps/cli/exit_codes.h"
 #include "apps/cli/subcommand.h"
 #include "apps/cli/terminal.h"
@@ -98,6 +99,10 @@ std::string plan_text(const api::PlanView& plan, const model::RunSpec& spec) {
         format("\nIt would start {}; {}", start_text(*plan.expected_start, plan.latest_start, now),
                runs_ahead_text(plan.runs_ahead));
   for (const api::PreemptedView& one : plan.preempted) lines += preempted_text(one);
+  lines += format("\nIt would cost at most {} device-minutes{}", minutes_text(plan.cost_minutes),
+                  plan.available_minutes ? format(", and {} has {}", spec.project,
+                                                  minutes_text(*plan.available_minutes))
+                                         : std::string());
   if (plan.ignored) lines += "\n" + ignored_text(*plan.ignored);
   return lines + "\nNothing was submitted";
 }

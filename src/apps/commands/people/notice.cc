@@ -34,7 +34,8 @@ struct NoticeFlags {
 
 Result<notice::TargetKind> kind_of(const NoticeFlags& flags) {
   const std::string& kind = flags.words[0];
-  if (kind == "webhook") return flags.slack ? notice::TargetKind::slack : notice::TargetKind::webhook;
+  if (kind == "webhook")
+    return flags.slack ? notice::TargetKind::slack : notice::TargetKind::webhook;
   if (flags.slack) return Error{Code::invalid, "--slack is for a webhook"};
   if (kind == "mail") return notice::TargetKind::mail;
   if (kind == "command") return notice::TargetKind::command;
@@ -54,11 +55,13 @@ Result<std::vector<notice::Cause>> read_causes(const std::string& on) {
 
 Result<api::AddNoticeTargetRequest> request_of(const NoticeFlags& flags) {
   if (flags.words.size() != 2)
-    return Error{Code::invalid, "notice add: write what to add and where it is, such as "
-                                "`lockstep notice add webhook URL`"};
+    return Error{Code::invalid,
+                 "notice add: write what to add and where it is, such as "
+                 "`lockstep notice add webhook URL`"};
   if (flags.all && (flags.own || !flags.project.empty()))
-    return Error{Code::invalid, "--all is for all runs of all projects: leave out --own and "
-                                "--project"};
+    return Error{Code::invalid,
+                 "--all is for all runs of all projects: leave out --own and "
+                 "--project"};
   api::AddNoticeTargetRequest request;
   request.kind = TRY(kind_of(flags));
   request.where = flags.words[1];
@@ -179,8 +182,9 @@ void add_notice(CLI::App& app, Action& action) {
       "notice", "Have a webhook, a mail or a command told of failed runs and low budgets");
   auto flags = std::make_shared<NoticeFlags>();
   command->add_option("action", flags->action, "what to do")->required()->type_name(kNoticeActions);
-  command->add_option("word", flags->words,
-                      "add: webhook URL, mail ADDRESS or command NAME; rm and test: an ID")
+  command
+      ->add_option("word", flags->words,
+                   "add: webhook URL, mail ADDRESS or command NAME; rm and test: an ID")
       ->type_name("WORD");
   command
       ->add_option("--on", flags->on,

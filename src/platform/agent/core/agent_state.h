@@ -9,6 +9,7 @@
 #include "platform/agent/core/rank_records.h"
 #include "platform/core/model/attempt.h"
 #include "platform/core/model/command.h"
+#include "platform/core/model/limit_signal.h"
 #include "platform/core/model/run.h"
 
 namespace lockstep::agent {
@@ -18,7 +19,8 @@ struct AgentSettings {
   int first_rank = 0;
   int nodes = 1;
   Duration hang_after{};
-  Duration time_left{};
+  Duration time_left{};  // as the daemon last said
+  std::optional<model::LimitSignal> signal{};
   Duration start_limit{};
   Duration lease{};
   model::OnFailure on_failure = model::OnFailure::restart;
@@ -64,6 +66,7 @@ struct AgentState {
   std::optional<Duration> preparation_limit;    // when the environment must be prepared
   std::optional<Duration> running_end;          // once the ranks of all nodes run
   std::optional<Duration> time_out;             // of the running time, or of the wait for nodes
+  bool has_sent_signal = false;                 // settings.signal, for this time limit
   std::optional<Duration> unattended_stop;      // a rank failed and no command came
   std::optional<Duration> next_kill;            // when the next SIGKILL is due
   std::optional<Duration> next_activity_check;  // of the running ranks
@@ -73,6 +76,8 @@ struct AgentState {
   std::optional<Duration> exit_limit;      // when to exit without `leave` or a full delivery
 };
 
+// When the ranks get the signal before their time limit; none: not now.
+std::optional<Duration> limit_signal_at(const AgentState& state);
 // When the next deadline passes; a TimePassed is due then. `now` as for step().
 std::optional<Duration> next_deadline(const AgentState& state, Duration now);
 

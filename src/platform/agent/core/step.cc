@@ -59,6 +59,8 @@ class Step {
   void await_other_nodes();
   void start_running_time();
   void grant_full_time_limit();
+  void set_time_left(Duration time_left);
+  void send_limit_signal();
   void begin_stop(StopReason reason, std::string message);
   void kill_ranks();
   void signal_ranks(int signal);
@@ -93,6 +95,7 @@ void Step::handle(const CommandReceived& event) {
   if (leave && state_.phase < Phase::cleaning_up) return kill_ranks();
   if (command.kind == CommandKind::start || command.kind == CommandKind::stop)
     state_.grace = command.grace;
+  if (command.time_left && *command.time_left > Duration(0)) set_time_left(*command.time_left);
   if (command.kind == CommandKind::start && state_.phase == Phase::running) await_other_nodes();
   if (command.kind == CommandKind::start && state_.phase == Phase::waiting)
     add(StartRanks{command});
@@ -179,6 +182,26 @@ void Step::start_running_time() {
 void Step::grant_full_time_limit() {
   start_running_time();
   state_.time_out = state_.running_end;
+}
+
+// A user has extended the run. Repeated calls have no effect.
+void Step::set_time_left(Duration time_left) {
+  const Duration change = time_left - std::exchange(state_.settings.time_left, time_left);
+  if (change == Duration(0)) return;
+  if (state_.running_end) *state_.running_end += change;
+  if (state_.time_out) *state_.time_out += change;
+  state_.has_sent_signal = false;
+  log(LogLevel::info,
+      format("the time limit is now {} after the start of the attempt", text(time_left)));
+}
+
+// The ranks go on: their program decides what it does.
+void Step::send_limit_signal() {
+  const model::LimitSignal& signal = *state_.settings.signal;
+  state_.has_sent_signal = true;
+  log(LogLevel::info, format("signal {} to the ranks, {} before their time limit", signal.number,
+                             text(signal.before)));
+  add(SignalRanks{signal.number});
 }
 
 // --- The end of ranks ---
@@ -326,6 +349,7 @@ void Step::handle(const FaultReported& event) {
 
 void Step::handle(const TimePassed& event) {
   if (state_.phase == Phase::preparing) check_preparation();
+  if (passed(limit_signal_at(state_))) send_limit_signal();
   if (passed(state_.time_out)) begin_stop(StopReason::timeout, "time-out");
   if (passed(state_.unattended_stop)) begin_stop(StopReason::none, "");
   check_lease(event.since_contact);
@@ -415,6 +439,13 @@ Effects step(AgentState& state, const Event& event, Duration now) {
   return one.take_effects();
 }
 
+std::optional<Duration> limit_signal_at(const AgentState& state) {
+  if (!state.settings.signal || !state.running_end || state.has_sent_signal ||
+      state.phase != Phase::running)
+    return std::nullopt;
+  return *state.running_end - state.settings.signal->before;
+}
+
 std::optional<Duration> next_deadline(const AgentState& state, Duration now) {
   std::optional<Duration> next;
   const auto add = [&](const std::optional<Duration>& moment) {
@@ -422,6 +453,7 @@ std::optional<Duration> next_deadline(const AgentState& state, Duration now) {
   };
   if (state.phase == Phase::preparing) add(state.preparation_limit);
   add(state.time_out);
+  add(limit_signal_at(state));
   add(state.unattended_stop);
   if (state.phase == Phase::stopping) add(state.next_kill);
   if (state.phase == Phase::cleaning_up) add(state.next_leftover_check);

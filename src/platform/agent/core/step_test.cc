@@ -408,6 +408,53 @@ TEST_F(AgentStep, AnAgentThatDoesNotReachTheDaemonForItsLeaseEndsItsRanksAndItse
   EXPECT_TRUE(exited);
 }
 
+TEST_F(AgentStep, AnExtensionMovesTheEndOfTheRunningTime) {
+  auto settings = settings_for_test();
+  settings.hang_after = Duration(0);
+  configure(settings);
+  start();
+  command(CommandKind::none);
+  pass(90 * kSecond);
+  handle(CommandReceived{{.kind = CommandKind::none, .time_left = 150 * kSecond}});
+  handle(CommandReceived{{.kind = CommandKind::none, .time_left = 150 * kSecond}});
+  pass(50 * kSecond);
+  EXPECT_THAT(signals, IsEmpty());
+  pass(11 * kSecond);
+  EXPECT_THAT(signals, ElementsAre(SIGTERM));
+  EXPECT_EQ(state.stop_reason, StopReason::timeout);
+}
+
+TEST_F(AgentStep, TheRanksGetTheirSignalOnceBeforeTheTimeLimitAndGoOn) {
+  auto settings = settings_for_test();
+  settings.hang_after = Duration(0);
+  settings.signal = model::LimitSignal{SIGUSR1, 30 * kSecond};
+  configure(settings);
+  start();
+  command(CommandKind::none);
+  pass(69 * kSecond);
+  EXPECT_THAT(signals, IsEmpty());
+  pass(2 * kSecond);
+  EXPECT_THAT(signals, ElementsAre(SIGUSR1));
+  EXPECT_EQ(state.phase, Phase::running);
+  pass(30 * kSecond);
+  EXPECT_THAT(signals, ElementsAre(SIGUSR1, SIGTERM));
+}
+
+TEST_F(AgentStep, AfterAnExtensionTheSignalComesAgainBeforeTheNewLimit) {
+  auto settings = settings_for_test();
+  settings.hang_after = Duration(0);
+  settings.signal = model::LimitSignal{SIGUSR1, 30 * kSecond};
+  configure(settings);
+  start();
+  command(CommandKind::none);
+  pass(75 * kSecond);
+  handle(CommandReceived{{.kind = CommandKind::none, .time_left = 200 * kSecond}});
+  pass(90 * kSecond);
+  EXPECT_THAT(signals, ElementsAre(SIGUSR1));
+  pass(6 * kSecond);
+  EXPECT_THAT(signals, ElementsAre(SIGUSR1, SIGUSR1));
+}
+
 TEST_F(AgentStep, ACallThatReachesTheDaemonRenewsTheLease) {
   auto settings = settings_for_test();
   settings.hang_after = Duration(0);

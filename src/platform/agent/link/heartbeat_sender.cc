@@ -39,6 +39,7 @@ model::Command command_of(const api::HeartbeatAnswer& answer) {
           .master_port = answer.master_port,
           .rendezvous = answer.rendezvous,
           .grace = grace_of(answer.grace_seconds),
+          .time_left = answer.time_left,
           .orphaned = answer.orphaned};
 }
 
@@ -170,6 +171,7 @@ api::Heartbeat HeartbeatSender::next_heartbeat() {
   send_again_ = returns ? !spool_.empty()
                         : !call.items.empty() && !spool_.ends_with(call.items.back().sequence);
   call.known_command = schedule_.command().kind;
+  call.known_time_left = schedule_.command().time_left;
   const bool hurries = send_again_ || suspect_item_count_ > 0 || flight_wanted_ || trace_wanted_ ||
                        schedule_.is_orphaned();
   call.wait_seconds = hurries ? 0 : in_seconds(schedule_.interval());

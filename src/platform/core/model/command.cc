@@ -89,7 +89,7 @@ Command command_for(const State& state, const NodeName& name, const std::string&
   const bool began = node->second.state == NodeState::running;
   if (starts && (began || all_nodes(state, attempt->id, offers_addresses)))
     return start(state.nodes.at(NodeId{attempt->id, 0}), grace);
-  return {.grace = grace};
+  return {.grace = grace, .time_left = time_left(state.runs.at(id.attempt.run))};
 }
 
 GangStatus gang_status(const State& state, const RunId& run) {
@@ -98,7 +98,8 @@ GangStatus gang_status(const State& state, const RunId& run) {
   GangStatus gang{.epoch = attempt->id.epoch,
                   .state = attempt->state,
                   .all_ready = all_nodes(state, attempt->id, offers_addresses),
-                  .all_final = all_nodes(state, attempt->id, ranks_are_final)};
+                  .all_final = all_nodes(state, attempt->id, ranks_are_final),
+                  .time_left = time_left(state.runs.at(run))};
   all_nodes(state, attempt->id, [&](const Node& node) {
     gang.fenced += is_fenced(node) ? 1 : 0;
     return true;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -39,6 +40,9 @@ struct Command {
   int master_port = 0;
   std::string rendezvous{};  // host:port
   Duration grace{};
+  // All that the attempt may run, as LaunchSpec::time_left; none: of an older daemon, or the node
+  // has no run.
+  std::optional<Duration> time_left{};
   // The store does not know the node. The agent continues as if no daemon existed: it keeps what it
   // collects, enforces its time limit itself, and calls rarely.
   bool orphaned = false;
@@ -57,6 +61,7 @@ struct GangStatus {
   bool all_ready = false;   // every node has reported its addresses
   bool all_final = false;   // no report about any rank can come
   std::int64_t fenced = 0;  // lost and released nodes
+  Duration time_left{};     // as in Command
 
   bool operator==(const GangStatus&) const = default;
 };

@@ -49,6 +49,12 @@ struct SetPriority {
   int priority = 0;
   std::string by;
 };
+// The run's time limit becomes longer, also while it runs.
+struct ExtendRun {
+  RunId run;
+  Duration extension{};  // more than 0
+  std::string by;
+};
 // State `open` releases the host.
 struct SetHost {
   std::string host;
@@ -202,11 +208,12 @@ struct ClockChanged {
   ClockRow clock;
 };
 
-using Event = std::variant<SubmitRun, StopRun, ResumeRun, HoldRun, ReleaseRun, SetPriority, SetHost,
-                           AdmitHost, DescribeHost, RemoveHost, HostDead, LabelHost, SetMeasured,
-                           SetLimit, SetWeight, GrantBudget, WithdrawBudget, MoveBudget, LiftBudget,
-                           SetRate, AttachNode, NodeReport, NodeSeen, HostsSeen, OrphansListed,
-                           StopOrphan, AdoptOrphan, Tick, DaemonStarted, ClockChanged>;
+using Event =
+    std::variant<SubmitRun, StopRun, ResumeRun, HoldRun, ReleaseRun, SetPriority, ExtendRun,
+                 SetHost, AdmitHost, DescribeHost, RemoveHost, HostDead, LabelHost, SetMeasured,
+                 SetLimit, SetWeight, GrantBudget, WithdrawBudget, MoveBudget, LiftBudget, SetRate,
+                 AttachNode, NodeReport, NodeSeen, HostsSeen, OrphansListed, StopOrphan,
+                 AdoptOrphan, Tick, DaemonStarted, ClockChanged>;
 
 // Start the agents of the attempt's nodes. Idempotent: the engine starts no node twice.
 struct SubmitGang {

@@ -24,14 +24,14 @@ struct Notice {
   NoticeKind kind = NoticeKind::run_ended;
   Time time{};
   std::string project;
-  std::string run{};     // demo/3; empty: of the project
-  std::string name{};    // of the run
-  std::string user{};    // that submitted the run
-  std::string state{};   // of an ended run
-  std::string reason{};  // one line; empty: there is none
-  std::optional<Duration> duration{};       // for which the run ran
+  std::string run{};                         // demo/3; empty: of the project
+  std::string name{};                        // of the run
+  std::string user{};                        // that submitted the run
+  std::string state{};                       // of an ended run
+  std::string reason{};                      // one line; empty: there is none
+  std::optional<Duration> duration{};        // for which the run ran
   std::optional<budget::DeviceTime> cost{};  // of the run; the store adds it
-  std::optional<int> used_percent{};        // of the project's grants
+  std::optional<int> used_percent{};         // of the project's grants
 
   bool operator==(const Notice&) const = default;
 

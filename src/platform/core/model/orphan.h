@@ -56,6 +56,12 @@ struct AttemptRecord {
   }
 };
 
+// The running time that the attempt could have when it was created.
+inline Duration time_left(const AttemptRecord& record) {
+  return record.spec.timeout.value_or(timeout_default(record.spec.run_class, {})) -
+         record.time_used;
+}
+
 struct Orphan {
   NodeName id;
   bool has_agent = true;

@@ -4,15 +4,14 @@
 
 #include "base/format.h"
 #include "base/utf8.h"
+#include "platform/core/model/limit_signal.h"
 #include "platform/core/model/secret_name.h"
 #include "platform/core/model/upload.h"
 
 namespace lockstep::model {
 namespace {
 
-constexpr Duration kTimeoutLimit = std::chrono::hours(24 * 365);
 constexpr std::size_t kRunNameLimit = 200;
-constexpr Duration kDebugTimeoutLimit = std::chrono::hours(1);
 constexpr std::size_t kAfterLimit = 100;
 constexpr std::size_t kTextLimit = 256 << 10;
 constexpr std::size_t kSecretsLimit = 100;
@@ -128,11 +127,11 @@ Result<void> check_folder(std::string_view what, std::string_view path) {
 // The error names the limit of the class that the spec exceeds, and what to do.
 Result<void> check_class(const RunSpec& spec) {
   const Duration most = timeout_max(spec.run_class);
-  if (spec.timeout > most)
+  if (spec.timeout && *spec.timeout > most)
     return invalid(format(
         "timeout: a run of class {} takes at most {}, got {}; shorten it, or "
         "leave the class out",
-        lockstep::name_of(spec.run_class), lockstep::text(most), lockstep::text(spec.timeout)));
+        lockstep::name_of(spec.run_class), lockstep::text(most), lockstep::text(*spec.timeout)));
   if (spec.run_class == RunClass::debug && node_count(spec) > 1)
     return invalid(
         format("nodes: a run of class debug has one node, got {}; ask for one, or leave "
@@ -199,7 +198,23 @@ Result<void> check_after_names(const std::vector<std::string>& after) {
 }  // namespace
 
 Duration timeout_max(RunClass run_class) {
-  return run_class == RunClass::debug ? kDebugTimeoutLimit : kTimeoutLimit;
+  return run_class == RunClass::debug ? kDebugTimeoutMax : kTimeoutMax;
+}
+
+Duration timeout_default(RunClass run_class, const Settings& settings) {
+  switch (run_class) {
+    case RunClass::debug:
+      return settings.timeout_debug;
+    case RunClass::normal:
+      return settings.timeout_normal;
+    case RunClass::preemptible:
+      return settings.timeout_preemptible;
+  }
+  return settings.timeout_normal;
+}
+
+Duration time_limit(const Run& run) {
+  return run.spec.timeout.value_or(timeout_default(run.spec.run_class, {})) + run.extended;
 }
 
 bool has_condition(const Run& run) {
@@ -258,12 +273,15 @@ Result<void> check(const RunSpec& spec) {
   TRY(check_count("nodes", spec.nodes, 1, kNodesMax));
   TRY(check_count("devices", spec.devices, 1, kDevicesMax));
   TRY(check_count("remainder", spec.remainder, 0, spec.devices - 1));
-  if (spec.timeout <= Duration(0) || spec.timeout > kTimeoutLimit)
+  if (spec.timeout && (*spec.timeout <= Duration(0) || *spec.timeout > kTimeoutMax))
     return invalid(format("timeout: must be more than 0 and at most {}, got {}",
-                          lockstep::text(kTimeoutLimit), lockstep::text(spec.timeout)));
-  if (spec.hang_after < Duration(0) || spec.hang_after > kTimeoutLimit)
+                          lockstep::text(kTimeoutMax), lockstep::text(*spec.timeout)));
+  if (spec.signal)
+    if (auto signal = parse_limit_signal(*spec.signal); !signal)
+      return std::move(signal).error().with_context("signal");
+  if (spec.hang_after < Duration(0) || spec.hang_after > kTimeoutMax)
     return invalid(format("hang_after: must be from 0 (never) to {}, got {}",
-                          lockstep::text(kTimeoutLimit), lockstep::text(spec.hang_after)));
+                          lockstep::text(kTimeoutMax), lockstep::text(spec.hang_after)));
   TRY(check_count("retries", spec.retries, 0, kRetriesMax));
   TRY(check_count("rank_loss_retries", spec.rank_loss_retries, 0, kRetriesMax));
   TRY(check_class(spec));

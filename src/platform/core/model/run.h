@@ -15,6 +15,7 @@
 #include "platform/core/model/needs.h"
 #include "platform/core/model/pod_request.h"
 #include "platform/core/model/run_class.h"
+#include "platform/core/model/settings/settings.h"
 #include "platform/core/model/slurm_request.h"
 #include "platform/core/model/software_environment.h"
 #include "text/record.h"
@@ -62,9 +63,10 @@ struct RunSpec {
   int nodes = 1;
   int devices = 1;    // on each node; one rank a device
   int remainder = 0;  // on one more node, the last; fewer than `devices`, 0: there is none
-  Duration timeout = std::chrono::hours(1);
-  int retries = 0;                                 // after the user's own non-zero exit
-  int rank_loss_retries = 3;                       // after a lost rank or node, or a hung rank
+  std::optional<Duration> timeout{};    // none: the daemon's for the class; time_limit() has it
+  std::optional<std::string> signal{};  // before it, see LimitSignal
+  int retries = 0;                      // after the user's own non-zero exit
+  int rank_loss_retries = 3;            // after a lost rank or node, or a hung rank
   Duration hang_after = std::chrono::minutes(30);  // without progress of a rank; zero: never
   std::optional<Duration> grace_period;            // from SIGTERM to SIGKILL; none: the daemon's
   std::optional<Duration> lease;  // of its agents, see Attempt; none: the daemon's; zero: never
@@ -104,7 +106,10 @@ struct RunSpec {
                 field("devices", &RunSpec::devices, "devices on each node; one rank each")),
         field("remainder", &RunSpec::remainder,
               "devices on one more node, fewer than on the others; 0: no such node"),
-        field("timeout", &RunSpec::timeout, "running time after which the run is stopped"),
+        field("timeout", &RunSpec::timeout,
+              "running time after which the run is stopped; absent: the daemon's for its class"),
+        field("signal", &RunSpec::signal,
+              "signal to the ranks before the time-out, such as USR1@5m; absent: none"),
         between(0, kRetriesMax,
                 field("retries", &RunSpec::retries, "attempts after the program's own bad exit")),
         between(0, kRetriesMax,
@@ -161,6 +166,8 @@ struct RunSpec {
 inline constexpr int kMovesMax = 3;
 // The longest time limit of the class.
 Duration timeout_max(RunClass run_class);
+// The time limit of a run of the class that names none, by the daemon's settings.
+Duration timeout_default(RunClass run_class, const Settings& settings);
 
 // Checks the spec alone, without the cluster: names, counts, an empty command.
 Result<void> check(const RunSpec& spec);
@@ -208,10 +215,12 @@ struct Run {
   Time queued{};                // since when it is in the queue: submitted or resumed
   std::optional<Time> started;  // the first time that all its ranks ran
   std::optional<Time> ended;
-  Duration time_used{};  // running time of ended attempts, counts against spec.timeout
-  int user_exits = 0;    // counts against spec.retries
-  int losses = 0;        // since its newest checkpoint, counts against spec.rank_loss_retries
-  int moves = 0;         // to other devices, at most kMovesMax
+  Duration time_used{};          // running time of ended attempts, counts against time_limit()
+  Duration extended{};           // by users, beyond spec.timeout
+  budget::DeviceTime charged{};  // for what its attempts have settled
+  int user_exits = 0;            // counts against spec.retries
+  int losses = 0;  // since its newest checkpoint, counts against spec.rank_loss_retries
+  int moves = 0;   // to other devices, at most kMovesMax
   bool stop_requested = false;
   std::optional<Time> not_before;  // earliest start: back-off, or spec.not_before; a tick clears it
   std::string request_id;          // request id of the submission; empty: none
@@ -228,6 +237,11 @@ struct Run {
 
   bool operator==(const Run&) const = default;
 };
+
+// The running time after which the run is stopped.
+Duration time_limit(const Run& run);
+// What its attempts so far have left of it.
+inline Duration time_left(const Run& run) { return time_limit(run) - run.time_used; }
 
 // True if it waits for a time, for other runs or for its budget.
 bool has_condition(const Run& run);

@@ -1,9 +1,12 @@
 #include "platform/core/model/run.h"
 
+#include <csignal>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/format.h"
+#include "platform/core/model/limit_signal.h"
 #include "platform/core/model/secret_name.h"
 
 namespace lockstep::model {
@@ -52,6 +55,23 @@ TEST(RunSpec, NeedsATimeOutThatIsMoreThanZero) {
   EXPECT_THAT(complaint(spec), HasSubstr("timeout"));
   spec.timeout = Duration::max();
   EXPECT_THAT(complaint(spec), HasSubstr("at most"));
+}
+
+TEST(RunSpec, MayAskForASignalBeforeItsTimeOut) {
+  EXPECT_EQ(parse_limit_signal("USR1@5m").value(), (LimitSignal{SIGUSR1, std::chrono::minutes(5)}));
+  EXPECT_EQ(parse_limit_signal("SIGTERM@90s").value(),
+            (LimitSignal{SIGTERM, std::chrono::seconds(90)}));
+  EXPECT_EQ(parse_limit_signal("INT").value(), (LimitSignal{SIGINT, std::chrono::minutes(1)}));
+  auto spec = good();
+  for (const auto& [text, problem] : {std::pair("KILL@5m", "names none of HUP"),
+                                      {"", "names none of"},
+                                      {"USR1@", "no time after '@'"},
+                                      {"USR1@soon", "no time after '@'"},
+                                      {"USR1@0s", "not from 0s to 1d"},
+                                      {"USR1@2d", "not from 0s to 1d"}}) {
+    spec.signal = text;
+    EXPECT_THAT(complaint(spec), AllOf(HasSubstr("signal: '"), HasSubstr(problem))) << text;
+  }
 }
 
 TEST(RunSpec, MayNeverCountARankAsHung) {

@@ -99,7 +99,7 @@ void add_usage(Usage& usage, const Run& run, int sign) {
   if (run.ended)
     usage.used_by_day[day_of(*run.ended)] += sign * device_seconds(run, run.time_used);
   else
-    usage.outstanding += sign * device_seconds(run, run.spec.timeout);
+    usage.outstanding += sign * device_seconds(run, time_limit(run));
 }
 
 void apply(State& state, const Change& change) {
@@ -150,6 +150,7 @@ AttemptRecord record_of(const State& state, const AttemptId& id) {
                        .moves = run.moves,
                        .fair_share_used = run.fair_share_used,
                        .priority = run.priority};
+  record.spec.timeout = time_limit(run);
   for (const Node* node : nodes_of(state, id))
     record.devices.push_back({node->host, node->devices});
   return record;

@@ -86,9 +86,9 @@ std::vector<Notice> notices_of(const model::State& before, std::span<const model
 
 Notice finding_of(const model::State& state, const std::string& project, const model::Run* run,
                   std::string text, Time now) {
-  Notice notice = run ? of_run(*run, NoticeKind::finding, now)
-                      : Notice{.id = {}, .kind = NoticeKind::finding, .time = now,
-                               .project = project};
+  Notice notice =
+      run ? of_run(*run, NoticeKind::finding, now)
+          : Notice{.id = {}, .kind = NoticeKind::finding, .time = now, .project = project};
   notice.reason = std::move(text);
   set_id(notice, state);
   return notice;

@@ -89,8 +89,7 @@ std::string escaped_for_slack(std::string_view text) {
 
 // A head of a mail is ASCII, and one line.
 std::string for_head(std::string text) {
-  std::ranges::replace_if(
-      text, [](unsigned char c) { return c < ' ' || c > '~'; }, '?');
+  std::ranges::replace_if(text, [](unsigned char c) { return c < ' ' || c > '~'; }, '?');
   if (text.size() > kSubjectMax) text.resize(kSubjectMax);
   return text;
 }
@@ -104,10 +103,10 @@ std::string mail_date(Time time) {
   const auto day = chrono::floor<chrono::days>(time);
   const chrono::year_month_day date(day);
   const chrono::hh_mm_ss clock(chrono::floor<chrono::seconds>(time - day));
-  return format("{}, {:02} {} {} {:02}:{:02}:{:02} +0000",
-                kDays[chrono::weekday(day).c_encoding()], static_cast<unsigned>(date.day()),
-                kMonths[static_cast<unsigned>(date.month()) - 1], static_cast<int>(date.year()),
-                clock.hours().count(), clock.minutes().count(), clock.seconds().count());
+  return format("{}, {:02} {} {} {:02}:{:02}:{:02} +0000", kDays[chrono::weekday(day).c_encoding()],
+                static_cast<unsigned>(date.day()), kMonths[static_cast<unsigned>(date.month()) - 1],
+                static_cast<int>(date.year()), clock.hours().count(), clock.minutes().count(),
+                clock.seconds().count());
 }
 
 std::string message_id_of(const Notice& notice) {

@@ -72,9 +72,9 @@ TEST(Causes, ATimeOutIsAFailureAndAStopIsNone) {
 }
 
 TEST(Causes, ARowOfARunThatHadEndedIsNoNotice) {
-  EXPECT_THAT(notices_of(with(a_run(model::RunState::failed)), {{a_run(model::RunState::failed)}},
-                         kNow),
-              IsEmpty());
+  EXPECT_THAT(
+      notices_of(with(a_run(model::RunState::failed)), {{a_run(model::RunState::failed)}}, kNow),
+      IsEmpty());
 }
 
 TEST(Causes, SeveralRowsOfARunInOneChangeAreOneNotice) {

@@ -317,6 +317,8 @@ class Chaos {
       case 24:
         return model::ReleaseRun{any_run(), "chaos"};
       case 25:
+        if (below(2) == 0)
+          return model::ExtendRun{any_run(), std::chrono::seconds(below(300)), "chaos"};
         return model::SetPriority{any_run(), below(5) - 2, "chaos"};
       case 21:
         return testing_world::agent_gone(any_node());

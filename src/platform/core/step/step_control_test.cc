@@ -323,7 +323,7 @@ TEST_F(StepControlTest, NoLatestStartIsToldOnceARunOutlivesItsLimit) {
   IncrementalScheduler queue;
   ASSERT_TRUE(step(queue, world.state, model::Tick{}, world.now));
   EXPECT_TRUE(queue.start_times()[0].latest);
-  world.now += world.run(base).spec.timeout + overhead_max() + minutes(1);
+  world.now += *world.run(base).spec.timeout + overhead_max() + minutes(1);
   ASSERT_TRUE(step(queue, world.state, model::Tick{.listening_since = world.now}, world.now));
   EXPECT_TRUE(queue.start_times()[0].expected);
   EXPECT_FALSE(queue.start_times()[0].latest);
@@ -339,7 +339,7 @@ TEST_F(StepControlTest, ARunThatComesToWaitLaterCountsForThoseThatItMayPass) {
   IncrementalScheduler queue;
   ASSERT_TRUE(step(queue, world.state, model::Tick{}, world.now));
   ASSERT_EQ(queue.waiting().size(), 1u);
-  const Time end = world.now + spec_of(1, 1).timeout;
+  const Time end = world.now + std::chrono::hours(1);
   EXPECT_EQ(queue.start_times()[0].expected, end);
   EXPECT_EQ(queue.start_times()[0].latest, end + minutes(5) + 2 * overhead_max());
   EXPECT_EQ(queue.waiting()[0].run, waits);

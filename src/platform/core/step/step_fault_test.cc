@@ -227,7 +227,7 @@ TEST_F(StepFaultTest, ARunThatEndsAtItsTimeOutKeepsItsCountOfLosses) {
   wait_for_attempt(run);
   world.all_running(run);
   save(run, 10);
-  world.now += world.run(run).spec.timeout;
+  world.now += *world.run(run).spec.timeout;
   world.apply_event_ok(world.ended(world.node(run, 0), model::RankState::killed, SIGKILL));
   drain(run);
   EXPECT_EQ(world.run(run).state, model::RunState::timed_out);

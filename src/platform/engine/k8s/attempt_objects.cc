@@ -386,7 +386,7 @@ std::map<model::NodeName, LaunchRecord> records_of_owner(const Json& owner,
   for (std::size_t i = 0; i < attempt->devices.size(); ++i) {
     LaunchRecord record{.host = attempt->devices[i].host,
                         .devices = attempt->devices[i].devices,
-                        .time_left = attempt->spec.timeout - attempt->time_used};
+                        .time_left = model::time_left(*attempt)};
     if (has_all)
       record.attempt = *attempt;
     else

@@ -32,7 +32,8 @@ void AgentCalls::answer_heartbeat(const HeartbeatCall& call, std::int64_t acknow
   pace_.record_call(name, item_bytes(heartbeat), steady_now());
   const bool has_news = !heartbeat.items.empty();
   const auto look = [this, name, acknowledged, has_news, reply = call.reply,
-                     known = heartbeat.known_command, incarnation = heartbeat.incarnation,
+                     known = heartbeat.known_command, known_time_left = heartbeat.known_time_left,
+                     incarnation = heartbeat.incarnation,
                      known_profile = heartbeat.profile.value_or(api::ProfileReport{}).request_id](
                         LongPolls::AttemptKind turn) {
     // An agent may call long after its run's end.
@@ -41,11 +42,14 @@ void AgentCalls::answer_heartbeat(const HeartbeatCall& call, std::int64_t acknow
       return true;
     }
     const model::Command command = model::command_for(context_.state(), name, incarnation);
+    const bool has_new_limit =
+        known_time_left && command.time_left && command.time_left != known_time_left;
     const bool flight_wanted = is_flight_wanted(name);
     const auto profile = profile_order(name);
     const bool profile_wanted = profile && profile->request_id != known_profile;
-    if (turn == LongPolls::AttemptKind::early && command.kind == known && !flight_wanted &&
-        !profile_wanted && !streams_.has_news(name.id) && !shells_.has_new_order(name))
+    if (turn == LongPolls::AttemptKind::early && command.kind == known && !has_new_limit &&
+        !flight_wanted && !profile_wanted && !streams_.has_news(name.id) &&
+        !shells_.has_new_order(name))
       return reply.is_abandoned();
     auto answer = heartbeat_answer(command, acknowledged);
     answer.flight_wanted = flight_wanted;

@@ -14,12 +14,8 @@ using std::chrono::hours;
 
 constexpr Duration kForecastBase = hours(7 * 24);
 
-double in_minutes(DeviceTime amount) {
-  return static_cast<double>(amount / std::chrono::milliseconds(600)) / 100;
-}
-
 Result<DeviceTime> amount_of(double minutes) {
-  const double most = in_minutes(budget::kAmountMax);
+  const double most = budget::device_minutes(budget::kAmountMax);
   if (minutes > 0 && minutes <= most)
     return DeviceTime(static_cast<std::int64_t>(std::llround(minutes * 60e6)));
   return Error{Code::invalid, format("minutes: must be above zero, and at most {}", most)};
@@ -27,8 +23,8 @@ Result<DeviceTime> amount_of(double minutes) {
 
 std::string warning_of(const budget::Budget& budget, int used) {
   if (!budget.limited || used < budget::kWarningPercent) return "";
-  return format("{}{} % of the budget of {} is used", used >= budget::kUrgentPercent ? "urgent: " : "",
-                used, budget.id);
+  return format("{}{} % of the budget of {} is used",
+                used >= budget::kUrgentPercent ? "urgent: " : "", used, budget.id);
 }
 
 // When nothing is available at so much a day, if that is before the last grant ends.
@@ -61,7 +57,7 @@ api::PostingView posting_view(const store::StoredPosting& stored) {
           .from_project = posting.from_project,
           .to = posting.to,
           .to_project = posting.to_project,
-          .minutes = in_minutes(posting.amount),
+          .minutes = budget::device_minutes(posting.amount),
           .by = posting.signature.by,
           .reason = posting.signature.reason,
           .attempt = posting.signature.attempt};
@@ -81,18 +77,18 @@ Result<api::BudgetView> BudgetCalls::view_of(const budget::Budget& budget) const
   const DeviceTime a_day = recent / (kForecastBase / Duration(hours(24)));
   api::BudgetView view{.project = budget.id,
                        .limited = budget.limited,
-                       .available_minutes = in_minutes(budget.available),
-                       .held_minutes = in_minutes(budget.held),
-                       .spent_minutes = in_minutes(budget.spent),
+                       .available_minutes = budget::device_minutes(budget.available),
+                       .held_minutes = budget::device_minutes(budget.held),
+                       .spent_minutes = budget::device_minutes(budget.spent),
                        .used_percent = budget::used_percent(budget),
                        .grants = {},
-                       .minutes_per_day = in_minutes(a_day),
+                       .minutes_per_day = budget::device_minutes(a_day),
                        .runs_out = runs_out(budget, a_day, now),
                        .warning = warning_of(budget, budget::used_percent(budget))};
   for (const budget::Grant& grant : budget.grants)
     view.grants.push_back({.ends = grant.ends,
-                           .granted_minutes = in_minutes(grant.granted),
-                           .left_minutes = in_minutes(grant.left)});
+                           .granted_minutes = budget::device_minutes(grant.granted),
+                           .left_minutes = budget::device_minutes(grant.left)});
   return view;
 }
 
@@ -214,8 +210,8 @@ Result<api::UsageList> BudgetCalls::usage(const RouteCall<api::kUsage>& call) {
                          .month = std::move(sum.month),
                          .kind = std::move(sum.kind),
                          .attempts = sum.attempts,
-                         .used_minutes = in_minutes(sum.used),
-                         .charged_minutes = in_minutes(sum.charged)});
+                         .used_minutes = budget::device_minutes(sum.used),
+                         .charged_minutes = budget::device_minutes(sum.charged)});
   return list;
 }
 

@@ -160,6 +160,14 @@ Result<api::RunView> RunCalls::priority(const RouteCall<api::kPriority>& call) {
   return context_.view(call.caller, id);
 }
 
+Result<api::RunView> RunCalls::extend(const RouteCall<api::kExtend>& call) {
+  const model::RunId id = TRY(run_of(call.path_parameters));
+  TRY(context_.controller().apply_operator_event(
+      model::ExtendRun{id, call.request.extension, actor_of(call.caller)},
+      context_.run_record(call, id, "extended by " + text(call.request.extension))));
+  return context_.view(call.caller, id);
+}
+
 Result<api::QueueView> RunCalls::queue(const RouteCall<api::kQueue>& call) {
   auto view = queue_view(context_.state(), context_.controller().scheduler(), call.query.limit,
                          context_.now());

@@ -26,6 +26,7 @@ class RunCalls {
   Result<api::RunView> hold(const RouteCall<api::kHold>& call);
   Result<api::RunView> release(const RouteCall<api::kRelease>& call);
   Result<api::RunView> priority(const RouteCall<api::kPriority>& call);
+  Result<api::RunView> extend(const RouteCall<api::kExtend>& call);
   Result<api::QueueView> queue(const RouteCall<api::kQueue>& call);
   Result<api::PlanView> plan(const RouteCall<api::kPlan>& call);
   Result<api::UploadAnswer> upload(const RouteCall<api::kUpload>& call);

@@ -16,9 +16,7 @@ using notice::TargetKind;
 constexpr std::size_t kTargetsMax = 1'000;
 constexpr std::size_t kTargetsOfUserMax = 100;
 
-bool is_http(TargetKind kind) {
-  return kind == TargetKind::webhook || kind == TargetKind::slack;
-}
+bool is_http(TargetKind kind) { return kind == TargetKind::webhook || kind == TargetKind::slack; }
 
 api::NoticeTargetView notice_target_view(const store::NoticeTarget& row) {
   return {.id = row.target.id,
@@ -81,14 +79,16 @@ NoticeCalls::NoticeCalls(net::Loop& loop, const CallContext& context)
   outbox_.start();
 }
 
-// A target of own runs without a project is for those of all projects: no token with bounds adds it.
+// A target of own runs without a project is for those of all projects: no token with bounds adds
+// it.
 Result<void> NoticeCalls::check_right(const identity::Bearer& bearer,
                                       const notice::Target& target) const {
   const identity::Directory& directory = context_.accounts().directory();
   const bool is_for_admins = target.scope == Scope::all || target.kind == TargetKind::command;
-  const identity::Action action = is_for_admins                   ? identity::Action::manage_cluster
-                                  : target.scope == Scope::project ? identity::Action::manage_project
-                                                                   : identity::Action::submit_run;
+  const identity::Action action = is_for_admins ? identity::Action::manage_cluster
+                                  : target.scope == Scope::project
+                                      ? identity::Action::manage_project
+                                      : identity::Action::submit_run;
   const identity::Target on{.project = is_for_admins ? "" : std::string_view(target.project)};
   if (identity::may(directory, bearer, action, on)) return {};
   if (!on.project.empty() && !identity::can_read(directory, bearer, on.project))
@@ -104,12 +104,12 @@ Result<notice::Target> NoticeCalls::target_of(const Principal& caller,
     return Error{Code::invalid, "project: name it, for the scope project"};
   if (scope == Scope::all && !project.empty())
     return Error{Code::invalid, "project: the scope all is for all projects: leave it out"};
-  notice::Target target{.kind = request.kind,
-                        .scope = scope,
-                        .user = caller.bearer.user,
-                        .project = scope == Scope::own && project.empty() ? caller.bearer.project
-                                                                         : project,
-                        .on = TRY(causes_of(request))};
+  notice::Target target{
+      .kind = request.kind,
+      .scope = scope,
+      .user = caller.bearer.user,
+      .project = scope == Scope::own && project.empty() ? caller.bearer.project : project,
+      .on = TRY(causes_of(request))};
   TRY(check_right(caller.bearer, target));
   if (!target.project.empty())
     TRY(identity::require_project(context_.accounts().directory(), target.project));
@@ -138,9 +138,10 @@ const store::NoticeTarget* NoticeCalls::same_as(const std::vector<store::NoticeT
                                                 const std::string& where) const {
   const auto found = std::ranges::find_if(targets, [&](const store::NoticeTarget& row) {
     const notice::Target& other = row.target;
-    const bool is_same = other.user == target.user && other.scope == target.scope &&
-                         other.project == target.project &&
-                         (other.kind == target.kind || (is_http(other.kind) && is_http(target.kind)));
+    const bool is_same =
+        other.user == target.user && other.scope == target.scope &&
+        other.project == target.project &&
+        (other.kind == target.kind || (is_http(other.kind) && is_http(target.kind)));
     if (!is_same) return false;
     const auto opened = outbox_.open(row);
     return opened && *opened == where;
@@ -185,10 +186,9 @@ Result<store::NoticeTarget> NoticeCalls::find(
 
 Result<api::NoticeTargetList> NoticeCalls::remove(const RouteCall<api::kRemoveNotice>& call) {
   const store::NoticeTarget row = TRY(find(call.caller, call.path_parameters));
-  TRY(store().remove_target(row.target.id,
-                            context_.record(call, {.target = row.shown,
-                                                   .project = row.target.project,
-                                                   .before = words_of(row)})));
+  TRY(store().remove_target(row.target.id, context_.record(call, {.target = row.shown,
+                                                                  .project = row.target.project,
+                                                                  .before = words_of(row)})));
   return list_for(call.caller);
 }
 
@@ -203,10 +203,9 @@ Result<void> NoticeCalls::test(const RouteCall<api::kTestNotice>& call,
       .project = row.target.project,
       .user = call.caller.name,
       .reason = format("this is a test by {}", call.caller.name)};
-  const bool begins =
-      outbox_.deliver_now(row, sample, [reply](const notifier::Answer& answer) {
-        reply.send(api::NoticeTestAnswer{.delivered = answer.is_delivered, .answer = answer.words});
-      });
+  const bool begins = outbox_.deliver_now(row, sample, [reply](const notifier::Answer& answer) {
+    reply.send(api::NoticeTestAnswer{.delivered = answer.is_delivered, .answer = answer.words});
+  });
   if (begins) return {};
   return Error{Code::unavailable, "too many tests of notices wait; try again in a moment"};
 }

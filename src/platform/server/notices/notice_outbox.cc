@@ -17,8 +17,7 @@ namespace {
 constexpr Duration kLookInterval = std::chrono::milliseconds(500);
 constexpr std::size_t kNowMax = 8;  // tests that wait
 
-store::FailedTry failed_try(const store::DueNotice& due, const notifier::Answer& answer,
-                            Time now) {
+store::FailedTry failed_try(const store::DueNotice& due, const notifier::Answer& answer, Time now) {
   const bool is_old = now - due.made > notice::kGivenUpAfter;
   return {.problem = answer.words,
           .next_try = answer.is_refused ? now : now + notice::pause_after(due.target.failures + 1),
@@ -97,17 +96,17 @@ void NoticeOutbox::begin(store::DueNotice due) {
   if (!where) return end({std::move(due), {.words = where.error().message}});
   const std::size_t thread = idle_.back();
   idle_.pop_back();
-  const bool runs = threads_[thread]->run(
-      [this, thread, due = std::move(due), where = *std::move(where)]() -> LoopTasks::Continuation {
-        const notifier::Answer answer = notifier_.deliver(
-            {.kind = due.target.target.kind, .where = where, .notice = due.notice});
-        return [this, thread, ended = Ended{due, answer}] {
-          if (is_finished_) return;  // it was cut short, and is no failure of the target
-          idle_.push_back(thread);
-          end(ended);
-          send_due();
-        };
-      });
+  const bool runs = threads_[thread]->run([this, thread, due = std::move(due),
+                                           where = *std::move(where)]() -> LoopTasks::Continuation {
+    const notifier::Answer answer =
+        notifier_.deliver({.kind = due.target.target.kind, .where = where, .notice = due.notice});
+    return [this, thread, ended = Ended{due, answer}] {
+      if (is_finished_) return;  // it was cut short, and is no failure of the target
+      idle_.push_back(thread);
+      end(ended);
+      send_due();
+    };
+  });
   LS_CHECK(runs, "an idle thread has no work");
 }
 

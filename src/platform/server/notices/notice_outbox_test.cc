@@ -29,7 +29,7 @@ using ::testing::SizeIs;
 using ::testing::StartsWith;
 
 // At a time that the test sets.
-class SetClock : public Clock {
+class OutboxClock : public Clock {
  public:
   Time now() const override { return time; }
   Time time = Time(std::chrono::hours(1000));
@@ -39,22 +39,20 @@ class NoticeOutboxTest : public ::testing::Test {
  protected:
   // `url` is that of a webhook of the daemon's user.
   void add_webhook(const std::string& url, const std::string& user = "boss") {
-    const store::NoticeTarget row{.target = {.scope = Scope::project,
-                                             .user = user,
-                                             .project = "demo",
-                                             .on = {Cause::failed}},
-                                  .sealed = outbox_.seal(url),
-                                  .shown = "http://127.0.0.1"};
+    const store::NoticeTarget row{
+        .target = {.scope = Scope::project, .user = user, .project = "demo", .on = {Cause::failed}},
+        .sealed = outbox_.seal(url),
+        .shown = "http://127.0.0.1"};
     ASSERT_TRUE(store_.add_target(row, {}));
   }
   void add_failure(int number) {
-    ASSERT_TRUE(store::SqlStore(*database_).commit(
-        {{model::Notice{.id = "3f9c." + std::to_string(number),
-                        .kind = model::NoticeKind::run_failed,
-                        .time = clock_.time,
-                        .project = "demo",
-                        .run = "demo/" + std::to_string(number),
-                        .user = "ann"}}}));
+    ASSERT_TRUE(store::SqlStore(*database_)
+                    .commit({{model::Notice{.id = "3f9c." + std::to_string(number),
+                                            .kind = model::NoticeKind::run_failed,
+                                            .time = clock_.time,
+                                            .project = "demo",
+                                            .run = "demo/" + std::to_string(number),
+                                            .user = "ann"}}}));
   }
   store::NoticeTarget target(std::size_t index = 0) { return store_.targets().value().at(index); }
   // Runs the loop until the condition holds, 20 s at most. Once for each test.
@@ -72,19 +70,19 @@ class NoticeOutboxTest : public ::testing::Test {
 
   const TemporaryFolder folder_;
   std::unique_ptr<store::Database> database_ = store::Database::in_memory().value();
-  SetClock clock_;
+  OutboxClock clock_;
   store::SqlIdentityStore identities_{*database_};
   std::unique_ptr<Accounts> accounts_ = Accounts::open(identities_, clock_, "boss").value();
   store::NoticeStore store_{*database_};
   host::Keys keys_ = host::Keys::open(folder_ / "keys").value();
   net::Loop loop_;
-  NoticeOutbox outbox_{loop_,
-                       store_,
-                       {.allowed = {notifier::parse_network("127.0.0.0/8").value()},
-                        .limit = seconds(10)},
-                       *accounts_,
-                       keys_,
-                       clock_};
+  NoticeOutbox outbox_{
+      loop_,
+      store_,
+      {.allowed = {notifier::parse_network("127.0.0.0/8").value()}, .limit = seconds(10)},
+      *accounts_,
+      keys_,
+      clock_};
   net::Timer timer_;
 };
 
@@ -179,8 +177,9 @@ TEST_F(NoticeOutboxTest, ADeliveryThatCannotBeRecordedIsNotMadeTwice) {
       "create trigger full before delete on notices begin select raise(abort, 'full'); end"));
   int looks = 0;
   run_until([&] {
-    if (server.requests().size() == 1 && ++looks == 20)
+    if (server.requests().size() == 1 && ++looks == 20) {
       EXPECT_TRUE(database_->execute("drop trigger full"));
+    }
     return target().waiting == 0;
   });
   EXPECT_GE(looks, 20);
@@ -198,10 +197,10 @@ TEST_F(NoticeOutboxTest, ATargetOfAnotherDaemonsKeyIsNotReached) {
 TEST(MayGet, AProjectIsForItsReadersAndACommandForAdmins) {
   identity::Directory directory;
   directory.daemon_user = "boss";
-  for (const auto& changes : {Result<identity::Changes>(identity::first_rows(directory, Time())),
-                              identity::add_user(directory, "ann", Time()),
-                              identity::add_user(directory, "eve", Time()),
-                              identity::add_project(directory, "demo", Time())})
+  for (const auto& changes :
+       {Result<identity::Changes>(identity::first_rows(directory, Time())),
+        identity::add_user(directory, "ann", Time()), identity::add_user(directory, "eve", Time()),
+        identity::add_project(directory, "demo", Time())})
     identity::apply(directory, changes.value());
   identity::apply(directory,
                   identity::set_member(directory, "demo", "ann", identity::Role::viewer).value());

@@ -22,6 +22,12 @@ Result<void> check_at_least(std::string_view name, Duration value, Duration leas
                       lockstep::text(kSettingMax), because, lockstep::text(value))};
 }
 
+Result<void> check_timeout(std::string_view name, Duration value, Duration most) {
+  if (value >= std::chrono::seconds(1) && value <= most) return {};
+  return Error{Code::invalid, format("{}: must be from 1s to {}, not {}", name,
+                                     lockstep::text(most), lockstep::text(value))};
+}
+
 }  // namespace
 
 Result<void> check(const Settings& settings) {
@@ -42,6 +48,9 @@ Result<void> check(const Settings& settings) {
   TRY(check_at_least("retry_pause_max", s.retry_pause_max, s.retry_pause_first,
                      " (retry_pause_first)"));
   TRY(check_at_least("host_silent_after", s.host_silent_after, seconds(3), ""));
+  TRY(check_timeout("timeout_debug", s.timeout_debug, kDebugTimeoutMax));
+  TRY(check_timeout("timeout_normal", s.timeout_normal, kTimeoutMax));
+  TRY(check_timeout("timeout_preemptible", s.timeout_preemptible, kTimeoutMax));
   if (s.upload_limit < Bytes(0) || s.upload_limit > kUploadMax)
     return Error{Code::invalid, format("upload_limit: must be from 0 B to {}, not {}",
                                        lockstep::text(kUploadMax), lockstep::text(s.upload_limit))};

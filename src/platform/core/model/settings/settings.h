@@ -12,6 +12,10 @@
 
 namespace lockstep::model {
 
+// The longest time limits of runs.
+inline constexpr Duration kTimeoutMax = std::chrono::hours(24 * 365);
+inline constexpr Duration kDebugTimeoutMax = std::chrono::hours(1);
+
 struct Settings {
   Duration unreachable_after = std::chrono::seconds(30);
   Duration lost_after = std::chrono::minutes(5);
@@ -32,6 +36,9 @@ struct Settings {
   int slurm_jobs_max = 1'000;
   Duration budget_window = std::chrono::hours(24);
   int preemptible_price_percent = 50;
+  Duration timeout_debug = std::chrono::hours(1);
+  Duration timeout_normal = std::chrono::hours(1);
+  Duration timeout_preemptible = std::chrono::hours(1);
 
   bool operator==(const Settings&) const = default;
 
@@ -85,7 +92,13 @@ struct Settings {
               "how much of its time a run holds of its project's budget at once"),
         between(0, 100,
                 field("preemptible_price_percent", &Settings::preemptible_price_percent,
-                      "of the price of other runs, what preemptible runs are charged")));
+                      "of the price of other runs, what preemptible runs are charged")),
+        field("timeout_debug", &Settings::timeout_debug,
+              "the time limit of debug runs that name none"),
+        field("timeout_normal", &Settings::timeout_normal,
+              "the time limit of normal runs that name none"),
+        field("timeout_preemptible", &Settings::timeout_preemptible,
+              "the time limit of preemptible runs that name none"));
   }
 };
 

@@ -1,11 +1,12 @@
 #include "platform/core/step/budget/charges.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <utility>
 
 #include "base/format.h"
-#include "map/query.h"
+#include "platform/core/step/budget/rates.h"
 #include "platform/core/step/ending/attempt_end.h"
 #include "platform/core/step/starting/preconditions.h"
 
@@ -14,7 +15,6 @@ namespace {
 
 using budget::DeviceTime;
 
-constexpr std::string_view kKindLabel = "device-kind";
 // A renewal holds at least this much, so that a run does not end every few seconds.
 constexpr Duration kRenewalMin = std::chrono::minutes(10);
 
@@ -24,36 +24,25 @@ const budget::Budget* budget_of(const Draft& draft, const std::string& project) 
   return found && found->limited ? found : nullptr;
 }
 
-int weight_of_kind(const Draft& draft, const std::string& kind) {
+int weight_in(const Draft& draft, const std::string& kind) {
   const budget::Rate* rate = draft.rates.find(kind);
   return rate ? rate->weight_percent : budget::Rate{}.weight_percent;
 }
 
 std::int64_t rate_of(const Draft& draft, const std::string& host, std::size_t devices) {
-  return static_cast<std::int64_t>(devices) * weight_of_kind(draft, device_kind_of(draft, host));
+  return static_cast<std::int64_t>(devices) * weight_in(draft, device_kind_of(draft.map(), host));
 }
 
-// The least of all kinds of devices on the map.
-int least_weight(const Draft& draft) {
-  if (draft.rates.all().empty()) return budget::Rate{}.weight_percent;
-  int least = budget::kWeightMax;
-  for (const map::Host* host : map::hosts(draft.map()))
-    least = std::min(least, weight_of_kind(draft, device_kind_of(draft, host->id)));
-  return least;
-}
-
-int price_percent(const Draft& draft, const model::Run& run) {
-  return run.spec.run_class == model::RunClass::preemptible
-             ? draft.settings().preemptible_price_percent
-             : 100;
+int price_in(const Draft& draft, const model::Run& run) {
+  return price_percent(draft.settings(), run.spec.run_class);
 }
 
 // From now on the run may still run for so long, and start-up and the end are not in its time-out.
 DeviceTime amount_to_hold(const Draft& draft, const model::Run& run, std::int64_t rate,
                           Duration time_used) {
-  const Duration left = std::max(run.spec.timeout - time_used, Duration(0));
+  const Duration left = std::max(model::time_limit(run) - time_used, Duration(0));
   const Duration window = std::min(left, draft.settings().budget_window);
-  return budget::use_of(rate * price_percent(draft, run) / 100, window);
+  return budget::use_of(rate * price_in(draft, run) / 100, window);
 }
 
 // Its work since the last checkpoint is done again, and not by the fault of its program.
@@ -78,10 +67,10 @@ void record_usage(Draft& draft, const model::Attempt& attempt, Time charged) {
   const budget::Charge& charge = *attempt.charge;
   std::map<std::string, int> devices;
   for (const model::Node* node : draft.nodes_of(attempt.id))
-    devices[device_kind_of(draft, node->host)] += static_cast<int>(node->devices.size());
+    devices[device_kind_of(draft.map(), node->host)] += static_cast<int>(node->devices.size());
   int starts = charge.from == attempt.created ? 1 : 0;
   for (const auto& [kind, count] : devices) {
-    const std::int64_t rate = std::int64_t{count} * weight_of_kind(draft, kind);
+    const std::int64_t rate = std::int64_t{count} * weight_in(draft, kind);
     draft.add_record(budget::UsagePart{
         .run = text(run.id),
         .epoch = attempt.id.epoch,
@@ -93,7 +82,7 @@ void record_usage(Draft& draft, const model::Attempt& attempt, Time charged) {
         .from = charge.from,
         .until = draft.now(),
         .used = budget::use_of(rate, draft.now() - charge.from),
-        .charged = budget::use_of(rate * price_percent(draft, run) / 100, charged - charge.from)});
+        .charged = budget::use_of(rate * price_in(draft, run) / 100, charged - charge.from)});
   }
 }
 
@@ -105,7 +94,8 @@ void settle_charge(Draft& draft, model::Attempt& attempt) {
   if (draft.now() > charge.from) record_usage(draft, attempt, charged);
   const budget::Budget* budget = draft.budgets.find(run.id.project);
   const DeviceTime used =
-      budget::use_of(charge.rate_percent * price_percent(draft, run) / 100, charged - charge.from);
+      budget::use_of(charge.rate_percent * price_in(draft, run) / 100, charged - charge.from);
+  draft.runs.edit(run.id).charged += used;
   if (budget && charge.held > DeviceTime(0))
     apply_entry(draft, budget::settle(*budget, std::min(charge.held, budget->held), used,
                                       signature_of(draft, attempt.id)));
@@ -113,13 +103,24 @@ void settle_charge(Draft& draft, model::Attempt& attempt) {
   charge.from = draft.now();
 }
 
+// For so long the amount lasts at the price; rounded up.
+Duration lasting(DeviceTime amount, std::int64_t price) {
+  if (price <= 0) return Duration::max();
+  const auto whole = static_cast<double>(amount.count()) * 100 / static_cast<double>(price);
+  return Duration(static_cast<std::int64_t>(std::ceil(whole)));
+}
+
 // Until the amount is used at the rate, and a window at most.
 void hold_for(Draft& draft, model::Attempt& attempt, DeviceTime amount) {
   const budget::Budget* budget = budget_of(draft, attempt.id.run.project);
   budget::Charge& charge = *attempt.charge;
-  charge.until = draft.now() + draft.settings().budget_window;
-  if (!budget) return;
+  const Duration window = draft.settings().budget_window;
+  charge.until = draft.now() + window;
+  if (!budget || amount == DeviceTime(0)) return;
   charge.held = std::min(amount, budget->available);
+  const model::Run& run = *draft.runs.find(attempt.id.run);
+  const std::int64_t price = charge.rate_percent * price_in(draft, run) / 100;
+  charge.until = draft.now() + std::min(window, lasting(charge.held, price));
   apply_entry(draft, budget::hold(*budget, charge.held, signature_of(draft, attempt.id)).value());
 }
 
@@ -128,16 +129,6 @@ std::string used_up_reason(const std::string& project) {
 }
 
 }  // namespace
-
-std::string device_kind_of(const Draft& draft, const std::string& host) {
-  const map::Host* found = map::find_host(draft.map(), host);
-  if (!found) return std::string(name_of(map::DeviceKind::gpu));
-  if (const auto label = found->labels.find(std::string(kKindLabel)); label != found->labels.end())
-    return label->second;
-  for (const map::Island& island : found->islands)
-    if (!island.devices.empty()) return std::string(name_of(island.devices.front().kind));
-  return std::string(name_of(map::DeviceKind::gpu));
-}
 
 void apply_entry(Draft& draft, const budget::Entry& entry) {
   for (const budget::Budget& budget : entry.budgets) draft.budgets.edit_or_add(budget.id) = budget;
@@ -152,7 +143,8 @@ std::optional<DeviceTime> missing_budget(const Draft& draft, const model::Run& r
 std::optional<DeviceTime> missing_budget(const Draft& draft, const model::Run& run) {
   const budget::Budget* budget = budget_of(draft, run.id.project);
   if (!budget) return std::nullopt;
-  const std::int64_t rate = std::int64_t{model::rank_count(run.spec)} * least_weight(draft);
+  const std::int64_t rate =
+      std::int64_t{model::rank_count(run.spec)} * least_weight(draft.map(), draft.rates.all());
   const DeviceTime amount = amount_to_hold(draft, run, rate, run.time_used);
   return budget::can_hold(*budget, amount) ? std::nullopt : std::optional(amount);
 }

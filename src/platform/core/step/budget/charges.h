@@ -11,9 +11,6 @@
 
 namespace lockstep::step {
 
-// The kind of the host's devices, as rates name it.
-std::string device_kind_of(const Draft& draft, const std::string& host);
-
 // The amount that the run must hold to start on these devices, if its project's budget does not
 // have it; none: it has, or has no budget.
 std::optional<budget::DeviceTime> missing_budget(const Draft& draft, const model::Run& run,

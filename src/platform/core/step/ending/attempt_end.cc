@@ -16,6 +16,8 @@ namespace {
 
 // An agent stops its ranks at the time limit by its own clock, which may be ahead of the daemon's.
 constexpr Duration kTimeoutSlack = std::chrono::seconds(10);
+// A program that ends itself sooner than this has not begun its work.
+constexpr Duration kEarlyExit = std::chrono::seconds(60);
 
 // None before the first retry, then 2 s, 4 s, ... up to a minute, by the default settings.
 Duration retry_pause(const model::Settings& settings, int failures) {
@@ -34,7 +36,7 @@ void set_cause(Draft& draft, const model::AttemptId& id, model::Cause cause, std
 }
 
 bool time_is_up(const model::Run& run, Time since, Time until) {
-  return run.time_used + (until - since) + kTimeoutSlack >= run.spec.timeout;
+  return run.time_used + (until - since) + kTimeoutSlack >= model::time_limit(run);
 }
 
 // True if some attempt of the run wrote a checkpoint. Checks the newest attempts first.
@@ -71,6 +73,45 @@ std::optional<RankKill> repeated_crash(const Draft& draft, const model::Run& run
   const auto kill = diagnosis ? diagnosis->kill : std::nullopt;
   if (!kill || !crashed_alike(draft.nodes_of(before->id), *kill)) return std::nullopt;
   return crashed_alike(draft.nodes_of(attempt.id), *kill) ? kill : std::nullopt;
+}
+
+// The first rank that exited with another code than 0 soon after the start of the attempt; null:
+// none did.
+const model::Rank* early_exit(const Draft& draft, const model::Attempt& attempt) {
+  const model::Rank* first = nullptr;
+  for (const model::Node* node : draft.nodes_of(attempt.id))
+    for (const model::Rank& rank : node->ranks)
+      if (rank.state == model::RankState::exited && rank.code != 0 && !rank.signalled_by_agent &&
+          rank.ended && (!first || *rank.ended < *first->ended))
+        first = &rank;
+  const Time begun = attempt.started.value_or(attempt.created);
+  return first && *first->ended - begun < kEarlyExit ? first : nullptr;
+}
+
+bool shares_host(const Draft& draft, const model::Attempt& one, const model::Attempt& other) {
+  for (const model::Node* node : draft.nodes_of(one.id))
+    for (const model::Node* before : draft.nodes_of(other.id))
+      if (node->host == before->host) return true;
+  return false;
+}
+
+// The program ended itself with the same code, soon after its start, in two attempts that had no
+// host in common: so it will on others. Attempts before a `resume` do not count.
+std::optional<std::string> repeated_exit(const Draft& draft, const model::Run& run,
+                                         const model::Attempt& attempt) {
+  const model::Attempt* before = draft.attempts.find({run.id, attempt.id.epoch - 1});
+  if (attempt.cause != model::Cause::user_exit || !before ||
+      before->cause != model::Cause::user_exit || before->created < run.queued)
+    return std::nullopt;
+  const model::Rank* exit = early_exit(draft, attempt);
+  const model::Rank* exit_before = early_exit(draft, *before);
+  if (!exit || !exit_before || exit->code != exit_before->code ||
+      shares_host(draft, attempt, *before))
+    return std::nullopt;
+  return format(
+      "{}; so did the attempt before, on other hosts, within {} of its start: another "
+      "attempt would, too",
+      attempt.reason, short_text(kEarlyExit));
 }
 
 std::string describe_repeated_crash(const RankKill& kill) {
@@ -117,8 +158,10 @@ void clear_blame(Draft& draft, const model::AttemptId& id) {
       return set_cause(draft, id, model::Cause::node_stopped, node_stop_reason(*node));
   const bool is_open = is_from_diagnosis(attempt.cause) || is_blamed_by_late_report(attempt, nodes);
   if (!is_open || !end || std::ranges::none_of(nodes, time_up)) return;
-  if (all_ranks_ran_until(run, attempt, nodes, *end))
-    return set_cause(draft, id, model::Cause::timeout, timeout_reason(run));
+  if (all_ranks_ran_until(run, attempt, nodes, *end)) {
+    AttemptCause cause = cause_of_agent_timeout(run, attempt, *end);
+    return set_cause(draft, id, cause.cause, std::move(cause.reason));
+  }
   for (const model::Node* node : nodes)
     if (never_will_begin(*node) || ranks_ended_late(*node, nodes))
       return set_cause(draft, id, model::Cause::launch_failed, not_started_reason(draft, *node));
@@ -143,7 +186,7 @@ RetryBudget retry_budget_of(const model::Run& run, model::Cause cause) {
 
 // A preempted run continues: on the devices that are reserved for it, or at its place in the queue.
 void requeue_preempted(Draft& draft, model::Run& run, const model::Attempt& attempt) {
-  if (run.time_used >= run.spec.timeout)
+  if (run.time_used >= model::time_limit(run))
     return end_run(run, model::RunState::timed_out, timeout_reason(run), draft.now());
   run.state = model::RunState::queued;
   run.reason =
@@ -204,10 +247,13 @@ void retry_or_fail(const Draft& draft, model::Run& run, const model::Attempt& at
     return end_run(run, model::RunState::failed, attempt.reason, now);
   if (const auto kill = repeated_crash(draft, run, attempt))
     return end_run(run, model::RunState::failed, describe_repeated_crash(*kill), now);
-  if (run.time_used >= run.spec.timeout)
+  if (auto repeated = repeated_exit(draft, run, attempt))
+    return end_run(run, model::RunState::failed, *std::move(repeated), now);
+  if (run.time_used >= model::time_limit(run))
     return end_run(
         run, model::RunState::timed_out,
-        format("{}; its time-out of {} is used up", attempt.reason, text(run.spec.timeout)), now);
+        format("{}; its time-out of {} is used up", attempt.reason, text(model::time_limit(run))),
+        now);
   if (!is_by_program(attempt.cause) && made_progress(draft, attempt)) run.losses = 0;
   const auto [used, allowed] = retry_budget_of(run, attempt.cause);
   if (used >= allowed)
@@ -288,7 +334,17 @@ bool stopped_by_timeout(const model::Node& node) {
 }
 
 std::string timeout_reason(const model::Run& run) {
-  return format("reached its time-out of {}", text(run.spec.timeout));
+  return format("reached its time-out of {}", text(model::time_limit(run)));
+}
+
+AttemptCause cause_of_agent_timeout(const model::Run& run, const model::Attempt& attempt,
+                                    Time until) {
+  const Time since = attempt.started.value_or(attempt.created);
+  if (run.extended > Duration(0) && !time_is_up(run, since, until))
+    return {model::Cause::node_lost,
+            "its agents ended its ranks at the time limit of before, because they had not heard "
+            "that it was extended"};
+  return {model::Cause::timeout, timeout_reason(run)};
 }
 
 bool all_ranks_ran_until(const model::Run& run, const model::Attempt& attempt,

@@ -42,6 +42,14 @@ std::string node_stop_reason(const model::Node& node);
 bool stopped_by_timeout(const model::Node& node);
 // The reason in that case.
 std::string timeout_reason(const model::Run& run);
+struct AttemptCause {
+  model::Cause cause = model::Cause::none;
+  std::string reason;
+};
+// Agents have ended its ranks at their time limit. A loss if the run was extended, and they had not
+// heard of that.
+AttemptCause cause_of_agent_timeout(const model::Run& run, const model::Attempt& attempt,
+                                    Time until);
 
 // True if all ranks of the gang had run until `until`, as far as is known, when an agent found its
 // time limit reached. It is known if its node is the only one, if the daemon counted the same time,

@@ -258,6 +258,8 @@ Result<void> handle_event(Draft& draft, const model::AdoptOrphan& event) {
   run.reason = "adopted from another store";
   run.queued = record.queued;
   run.time_used = record.time_used;
+  // This store may lack an extension that the agents have.
+  run.extended += std::max(Duration(0), model::time_left(record) - model::time_left(run));
   run.user_exits = record.user_exits;
   run.losses = record.losses;
   run.moves = record.moves;

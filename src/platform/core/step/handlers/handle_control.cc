@@ -1,6 +1,7 @@
 // Requests of users and operators that change waiting runs, hosts and limits.
 #include "base/format.h"
 #include "map/query.h"
+#include "platform/core/model/slurm_request.h"
 #include "platform/core/step/ending/reason_text.h"
 #include "platform/core/step/handlers/event_handlers.h"
 #include "platform/core/step/starting/preconditions.h"
@@ -20,6 +21,38 @@ std::string actor_and_reason(const std::string& by, const std::string& reason) {
   std::string result = by.empty() ? "" : "by " + one_line(by);
   if (!reason.empty()) result += (result.empty() ? "" : ": ") + one_line(reason);
   return result.empty() ? "by a user" : result;
+}
+
+// Slurm and Kubernetes end its nodes at the limit that they were started with.
+bool has_limit_of_engine(const model::Attempt& attempt) {
+  return attempt.engine == model::kSlurmEngine || attempt.engine == model::kPodEngine;
+}
+
+Result<void> check_extension(const Draft& draft, const model::Run& run, Duration extension) {
+  if (model::is_external(run))
+    return Error{Code::invalid, format("{} was started by {}, which bounds its time: extend it "
+                                       "there",
+                                       text(run.id), run.launcher)};
+  if (model::is_final(run.state))
+    return Error{Code::invalid, format("{} has ended, it is {}; `lockstep resume {}` gives it its "
+                                       "time again",
+                                       text(run.id), text(run.state), text(run.id))};
+  const model::Attempt* attempt = draft.live_attempt(run.id);
+  if (attempt && attempt->state == model::AttemptState::draining)
+    return Error{Code::invalid, format("{} is ending: {}", text(run.id), attempt->reason)};
+  if (attempt && has_limit_of_engine(*attempt))
+    return Error{Code::invalid,
+                 format("{} runs with a time limit of {} that cannot be raised; it can be extended "
+                        "while it waits",
+                        text(run.id), attempt->engine)};
+  const Duration most = model::timeout_max(run.spec.run_class) - model::time_limit(run);
+  if (extension > Duration(0) && extension <= most) return {};
+  return Error{Code::invalid, most <= Duration(0)
+                                  ? format("{} has the longest time limit of its class {}, {}",
+                                           text(run.id), lockstep::name_of(run.spec.run_class),
+                                           lockstep::text(model::time_limit(run)))
+                                  : format("extension: must be more than 0s and at most {}, got {}",
+                                           lockstep::text(most), lockstep::text(extension))};
 }
 
 std::string_view verb_for(model::HostState state) {
@@ -81,6 +114,17 @@ Result<void> handle_event(Draft& draft, const model::SetPriority& event) {
   add_run_audit(draft, run, event.by,
                 format("priority {}, it was {}", event.priority, run.priority));
   run.priority = event.priority;
+  return {};
+}
+
+Result<void> handle_event(Draft& draft, const model::ExtendRun& event) {
+  const model::Run* found = TRY(draft.require_run(event.run));
+  TRY(check_extension(draft, *found, event.extension));
+  model::Run& run = draft.runs.edit(event.run);
+  run.extended += event.extension;
+  add_run_audit(draft, run, event.by,
+                format("time limit {}, it was {}", lockstep::text(model::time_limit(run)),
+                       lockstep::text(model::time_limit(run) - event.extension)));
   return {};
 }
 

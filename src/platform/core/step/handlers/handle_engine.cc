@@ -177,7 +177,7 @@ void check_timeout(Draft& draft, const model::Attempt& attempt, const model::Tic
   if (draft.now() - since < kReconnectLimit) return;
   if (!all_heartbeats_since(draft, attempt, since)) return;
   const model::Run& run = *draft.runs.find(attempt.id.run);
-  if (run.time_used + (draft.now() - *attempt.started) >= run.spec.timeout)
+  if (run.time_used + (draft.now() - *attempt.started) >= model::time_limit(run))
     begin_draining(draft, attempt.id, model::Cause::timeout, timeout_reason(run));
 }
 

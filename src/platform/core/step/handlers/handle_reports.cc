@@ -156,11 +156,13 @@ void handle_agent_timeout(Draft& draft, const model::Attempt& attempt, const mod
   const model::Run& run = *draft.runs.find(attempt.id.run);
   const auto nodes = draft.nodes_of(attempt.id);
   const bool ran = stops_unasked(&reporter) || model::all_ranks_ended(reporter);
-  if (all_ranks_ran_until(run, attempt, nodes, until))
-    begin_draining(draft, attempt.id, model::Cause::timeout, timeout_reason(run));
-  else if (!ran || ranks_ended_late(reporter, nodes))
+  if (all_ranks_ran_until(run, attempt, nodes, until)) {
+    const AttemptCause cause = cause_of_agent_timeout(run, attempt, until);
+    begin_draining(draft, attempt.id, cause.cause, cause.reason);
+  } else if (!ran || ranks_ended_late(reporter, nodes)) {
     begin_draining(draft, attempt.id, model::Cause::launch_failed,
                    not_started_reason(draft, reporter));
+  }
 }
 
 void handle_unasked_stop(Draft& draft, const model::Attempt& attempt, const model::Node& node,

@@ -41,8 +41,10 @@ sched::PendingRun fit_request_of(const model::RunId& id, const model::RunSpec& s
           .needs = model::placement_needs(spec)};
 }
 
-// On Slurm, the partition and the constraint are labels of hosts for the scheduler.
+// With the time limit of its class, if it names none. On Slurm, the partition and the constraint
+// are labels of hosts for the scheduler.
 model::RunSpec spec_to_place(const Draft& draft, model::RunSpec spec) {
+  if (!spec.timeout) spec.timeout = model::timeout_default(spec.run_class, draft.settings());
   if (!spec.slurm || !draft.has_engine(model::kSlurmEngine)) return spec;
   auto labels = model::labels_of(*spec.slurm);
   if (labels.empty()) return spec;
@@ -53,7 +55,9 @@ model::RunSpec spec_to_place(const Draft& draft, model::RunSpec spec) {
 
 // A repeated request id must be for the same run.
 Result<void> check_same(const Draft& draft, const model::Run& run, const model::SubmitRun& repeat) {
-  if (run.spec == spec_to_place(draft, repeat.spec)) return {};
+  model::RunSpec spec = repeat.spec;
+  if (!spec.timeout) spec.timeout = run.spec.timeout;  // the settings may have changed since
+  if (run.spec == spec_to_place(draft, std::move(spec))) return {};
   return Error{Code::invalid,
                format("request_id: '{}' has submitted {}, which is another run than this one; "
                       "choose a new id for each run",
@@ -189,6 +193,7 @@ Result<void> handle_event(Draft& draft, const model::ResumeRun& event) {
   run.user_exits = 0;
   run.losses = 0;
   run.moves = 0;
+  run.extended = Duration(0);
   run.stop_requested = false;
   init_preconditions(draft, run);
   return {};

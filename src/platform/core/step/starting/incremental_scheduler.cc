@@ -15,9 +15,6 @@ namespace lockstep::step {
 
 namespace {
 
-// The rest of its time limit after its attempts so far.
-Duration limit_of(const model::Run& run) { return run.spec.timeout - run.time_used; }
-
 // Runs with an edited row that affects scheduling. Nodes never move to other devices, but those of
 // `unplaced` attempts get a host.
 std::set<model::RunId> edited_runs(const Draft& draft, const std::set<model::RunId>& unplaced) {
@@ -56,7 +53,7 @@ sched::PendingRun pending_run_of(const model::Run& run) {
           .devices = run.spec.devices,
           .remainder = run.spec.remainder,
           .arrived = run.queued,
-          .time_limit = limit_of(run),
+          .time_limit = model::time_left(run),
           .time_used = run.time_used,
           .priority = run.priority,
           .run_class = run.spec.run_class,
@@ -80,7 +77,7 @@ sched::Allocation allocation_of(const model::Run& run, const model::Attempt& att
   sched::Allocation allocation{
       .run = run.id,
       .devices = {},
-      .expected_end = attempt.draining.value_or(attempt.created + limit_of(run)),
+      .expected_end = attempt.draining.value_or(attempt.created + model::time_left(run)),
       .moves_left = may_move ? std::max(0, model::kMovesMax - run.moves) : 0,
       .started = attempt.created,
       .run_class = run.spec.run_class,
@@ -89,13 +86,13 @@ sched::Allocation allocation_of(const model::Run& run, const model::Attempt& att
       .may_pause =
           goes_on && *attempt.last_checkpoint - *attempt.started >= policy.checkpoint_interval,
       .arrived = run.queued,
-      .timeout = run.spec.timeout,
+      .timeout = model::time_limit(run),
       .fair_share_used = run.fair_share_used,
       .priority = run.priority,
       .leaving = attempt.draining.has_value(),
       .last_checkpoint = attempt.last_checkpoint,
       .move_destination = attempt.move_destination,
-      .time_limit = limit_of(run)};
+      .time_limit = model::time_left(run)};
   for (const model::Node* node : nodes)
     allocation.devices.push_back({attempt.is_placed ? node->host : "", node->devices});
   return allocation;
@@ -141,7 +138,7 @@ sched::Allocation unplaced_allocation_of(const Draft& draft, const model::Run& r
   sched::Allocation allocation{
       .run = model::unplaced_allocation_id(run.id),
       .devices = {},
-      .expected_end = draft.attempts.find(attempt)->created + limit_of(run),
+      .expected_end = draft.attempts.find(attempt)->created + model::time_left(run),
       .started = draft.attempts.find(attempt)->created};
   for (const model::Node* node : nodes_in_gang(draft, attempt)) {
     const map::Host* host = map::find_host(draft.map(), node->host);

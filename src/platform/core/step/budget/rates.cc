@@ -1,0 +1,42 @@
+#include "platform/core/step/budget/rates.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "map/query.h"
+
+namespace lockstep::step {
+namespace {
+
+constexpr std::string_view kKindLabel = "device-kind";
+
+}  // namespace
+
+std::string device_kind_of(const map::ClusterMap& map, const std::string& host) {
+  const map::Host* found = map::find_host(map, host);
+  if (!found) return std::string(name_of(map::DeviceKind::gpu));
+  if (const auto label = found->labels.find(std::string(kKindLabel)); label != found->labels.end())
+    return label->second;
+  for (const map::Island& island : found->islands)
+    if (!island.devices.empty()) return std::string(name_of(island.devices.front().kind));
+  return std::string(name_of(map::DeviceKind::gpu));
+}
+
+int weight_of_kind(const Rates& rates, const std::string& kind) {
+  const auto rate = rates.find(kind);
+  return rate == rates.end() ? budget::Rate{}.weight_percent : rate->second.weight_percent;
+}
+
+int least_weight(const map::ClusterMap& map, const Rates& rates) {
+  if (rates.empty()) return budget::Rate{}.weight_percent;
+  int least = budget::kWeightMax;
+  for (const map::Host* host : map::hosts(map))
+    least = std::min(least, weight_of_kind(rates, device_kind_of(map, host->id)));
+  return least;
+}
+
+int price_percent(const model::Settings& settings, model::RunClass run_class) {
+  return run_class == model::RunClass::preemptible ? settings.preemptible_price_percent : 100;
+}
+
+}  // namespace lockstep::step
