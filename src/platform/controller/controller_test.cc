@@ -260,7 +260,9 @@ TEST_F(ControllerTest, LaunchesCarryTheCostsThatWereMeasuredUnlessTheUserHasHisO
 TEST_F(ControllerTest, TheEndOfARunIsCommittedWithItsNotice) {
   auto spec = spec_of(1, 1);
   spec.not_before = clock_.time + std::chrono::hours(1);
-  const model::RunId id = controller_->submit(spec, {.user = "ann", .git_commit = {}}).value();
+  model::Origin origin;
+  origin.user = "ann";
+  const model::RunId id = controller_->submit(spec, origin).value();
   store_.fail_with(Error{Code::exhausted, "the disk is full"});
   EXPECT_FALSE(controller_->stop(id, "enough"));
   EXPECT_THAT(store_.notices(), IsEmpty());

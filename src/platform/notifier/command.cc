@@ -4,6 +4,7 @@
 #include <csignal>
 #include <string_view>
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -106,10 +107,12 @@ Answer run_command(const NotifierSetup& setup, const Delivery& delivery,
   if (!program) return {.words = program.error().message};
   const auto input = input_of(notice::json_form(delivery.notice) + "\n");
   if (!input) return {.words = input.error().message};
+  const Fd nowhere(::open("/dev/null", O_WRONLY | O_CLOEXEC));
   const auto process = spawn({.command = {program->string()},
                               .environment = environment_of(delivery),
                               .folder = "/",
-                              .input = input->get()},
+                              .input = input->get(),
+                              .output = nowhere.get()},
                              ProcessLifetime::ends_with_thread);
   if (!process) return {.words = process.error().message};
   const auto status = wait_for(*process, Deadline::after(setup.command_limit), is_stopped);

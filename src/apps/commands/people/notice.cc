@@ -62,7 +62,9 @@ Result<api::AddNoticeTargetRequest> request_of(const NoticeFlags& flags) {
     return Error{Code::invalid,
                  "--all is for all runs of all projects: leave out --own and "
                  "--project"};
-  api::AddNoticeTargetRequest request{.kind = TRY(kind_of(flags)), .where = flags.words[1]};
+  api::AddNoticeTargetRequest request;
+  request.kind = TRY(kind_of(flags));
+  request.where = flags.words[1];
   if (flags.all) request.scope = notice::Scope::all;
   if (flags.own) request.scope = notice::Scope::own;
   if (!flags.project.empty()) request.project = flags.project;

@@ -8,7 +8,7 @@
 
 namespace lockstep::notice {
 
-// "demo/3 (train.py) failed after 1h 2min: rank 3 of 8 exited with code 1".
+// "demo/3 (train.py) failed after 1h 2m: rank 3 of 8 exited with code 1".
 std::string line_of(const model::Notice& notice);
 // An object of one line: the fields of docs/guide/notices.md.
 std::string json_form(const model::Notice& notice);

@@ -165,7 +165,7 @@ TEST(Targets, ABudgetIsNoOwnRun) {
 
 TEST(Forms, ALineSaysWhatEndedAndWhy) {
   model::Notice notice = a_failure();
-  EXPECT_EQ(line_of(notice), "demo/3 (train) failed after 1h 2min: rank 3 exited with code 1");
+  EXPECT_EQ(line_of(notice), "demo/3 (train) failed after 1h 2m: rank 3 exited with code 1");
   notice.state = "timed_out";
   EXPECT_THAT(line_of(notice), StartsWith("demo/3 (train) timed out after"));
   notice.state = "cancelled";
