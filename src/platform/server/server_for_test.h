@@ -170,7 +170,9 @@ class ServerTest : public ::testing::Test {
   store::MemoryHistory history_;
   FakeEngine engine_;
   std::unique_ptr<store::Database> database_ = store::Database::in_memory().value();
-  insight::Insight insight_{*database_};
+  std::unique_ptr<insight::SeriesStore> series_ =
+      insight::open_folder_series(folder_ / "series").value();
+  insight::Insight insight_{*database_, *series_};
   UploadStore uploads_{home_.folder, clock_};
   std::optional<host::Keys> keys_;
   std::unique_ptr<controller::Controller> controller_;
