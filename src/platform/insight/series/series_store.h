@@ -62,7 +62,7 @@ struct Appended {
   bool repeated = false;  // the mark was known: nothing was stored
   std::size_t stored = 0;
   std::size_t rejected = 0;
-  std::vector<RejectedPoint> reasons;  // of the first 100 rejected points
+  std::vector<RejectedPoint> reasons{};  // of the first 100 rejected points
 };
 
 // Both ends are included.

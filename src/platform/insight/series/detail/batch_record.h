@@ -16,7 +16,7 @@ void encode_removal(const model::RunId& run, std::string& out);
 
 struct LogRecord {
   bool removal = false;  // of batch.attempt.run
-  PointBatch batch;
+  PointBatch batch{};
 };
 // Code::corrupt if it is no record of this version.
 Result<LogRecord> decode_record(ByteSpan payload);

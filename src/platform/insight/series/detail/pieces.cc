@@ -67,13 +67,11 @@ bool visit_points(std::vector<const Piece*> pieces, std::int64_t from, const Unr
   }
 }
 
-std::vector<std::vector<const Piece*>> groups_of(std::span<const Piece> pieces) {
-  std::vector<const Piece*> sorted;
-  for (const Piece& piece : pieces) sorted.push_back(&piece);
-  std::ranges::sort(sorted, earlier);
+std::vector<std::vector<const Piece*>> groups_of(std::vector<const Piece*> pieces) {
+  std::ranges::sort(pieces, earlier);
   std::vector<std::vector<const Piece*>> groups;
   std::int64_t last = 0;
-  for (const Piece* piece : sorted) {
+  for (const Piece* piece : pieces) {
     if (groups.empty() || piece->first_step > last) {
       groups.emplace_back();
       last = piece->last_step;

@@ -37,7 +37,7 @@ using VisitPoint = std::function<bool(const Piece& piece, const SeriesPoint& poi
 bool visit_points(std::vector<const Piece*> pieces, std::int64_t from, const Unreadable& unreadable,
                   const VisitPoint& visit);
 
-// Sorts pieces by their first step and returns groups of them. Groups share no steps.
-std::vector<std::vector<const Piece*>> groups_of(std::span<const Piece> pieces);
+// Groups of pieces, by their first step. Groups share no steps.
+std::vector<std::vector<const Piece*>> groups_of(std::vector<const Piece*> pieces);
 
 }  // namespace lockstep::insight::series

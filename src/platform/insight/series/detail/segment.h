@@ -87,6 +87,8 @@ class SegmentWriter {
   Result<void> copy(const Segment& from, const ChunkEntry& entry);
   // Durable when this returns. The last call.
   Result<void> commit(const Marks& marks);
+  // So far; after commit(), that of the object.
+  Bytes size() const { return Bytes(static_cast<std::int64_t>(written_ + buffer_.size())); }
 
  private:
   Result<void> put(ChunkEntry entry, ByteSpan steps, ByteSpan times, ByteSpan values,
