@@ -22,7 +22,7 @@ add_library(dep_fabric INTERFACE)
 target_include_directories(dep_fabric SYSTEM INTERFACE ${FABRIC_INCLUDE_DIRS})
 target_link_libraries(dep_fabric INTERFACE ${CMAKE_DL_LIBS})
 
-# Headers only, too (platform/engine/k8s/client/libcurl.h).
+# Headers only, too (platform/curl/libcurl.h).
 add_library(dep_curl INTERFACE)
 target_include_directories(dep_curl SYSTEM INTERFACE ${CURL_INCLUDE_DIRS})
 target_link_libraries(dep_curl INTERFACE ${CMAKE_DL_LIBS})

@@ -94,7 +94,7 @@ int main(int argc, char** argv) {
             {add_serve, add_login, add_logout, add_host, add_orphan, add_limits, add_version});
   add_group(app, action, "Users and projects",
             {add_user, add_project, add_token, add_passwd, add_secret, add_whoami, add_audit,
-             add_budget});
+             add_budget, add_notice});
   add_group(app, action, "Kubernetes", {add_k8s});
   add_group(app, action, "Trying a policy", {add_sim});
   add_group(app, action, "The machine", {add_map, add_probe, add_tune});

@@ -18,6 +18,7 @@ WORDS = {
     "epoch": "1",
     "index": "0",
     "secret": "api-key",
+    "notice": "1",
     "host": "gpu1",
     "user": "ann",
     "token": "4fGt2Lm9Qx7Z",

@@ -52,6 +52,7 @@ class Route(NamedTuple):
             host="a",
             user="member",
             token="4fGt2Lm9Qx7Z",
+            notice=1,
             secret="api-key",
             index=0,
         )

@@ -17,6 +17,7 @@
 #include "apps/cli/exit_codes.h"
 #include "apps/daemon/discovery_files.h"
 #include "apps/daemon/k8s_cluster.h"
+#include "apps/daemon/notice_config.h"
 #include "apps/daemon/oidc_config.h"
 #include "apps/daemon/remembered_map.h"
 #include "apps/daemon/unix_users.h"
@@ -55,6 +56,7 @@
 #include "platform/store/cleanup_tables.h"
 #include "platform/store/history_store.h"
 #include "platform/store/identity_store.h"
+#include "platform/store/notice_store.h"
 #include "platform/store/sql_store.h"
 
 namespace lockstep::cli {
@@ -76,6 +78,8 @@ struct DaemonContext {
   store::SqlStore store{*database};
   store::SqlIdentityStore identities{*database};
   store::SqlBudgetStore budgets{*database};
+  store::NoticeStore notices{*database};
+  notifier::NotifierSetup notifier{};
   std::optional<server::OidcSetup> oidc{};
   store::HistoryFile history;
   host::HomeIdentity home_place;
@@ -300,6 +304,7 @@ server::ServerSetup server_setup(DaemonContext& ground, controller::Controller& 
           .clock = ground.clock,
           .identities = ground.identities,
           .budgets = ground.budgets,
+          .notices = ground.notices,
           .home = home,
           .version = LOCKSTEP_VERSION,
           .user = user_name(),
@@ -327,6 +332,7 @@ server::ServerSetup server_setup(DaemonContext& ground, controller::Controller& 
               },
           .uploads = ground.uploads.get(),
           .oidc = ground.oidc,
+          .notifier = ground.notifier,
           .node_home = ground.node_home};
 }
 
@@ -410,6 +416,7 @@ Result<int> run_daemon(const host::Home& home, const ServeConfig& served) {
   DaemonContext ground = TRY(open_context(home, served));
   TRY(open_engines(ground, home, served, settings));
   ground.oidc = TRY(oidc_setup(served));
+  ground.notifier = TRY(notifier_setup(served));
   ground.uploads = std::make_unique<server::UploadStore>(home.folder, ground.clock);
   const auto controller =
       TRY(controller::Controller::open(controller_setup(ground, served, settings)));

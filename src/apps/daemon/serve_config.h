@@ -46,6 +46,10 @@ struct ServeConfig {
   // The issuer at which users log in, and absolute paths (oidc_config.h).
   std::optional<std::string> oidc_issuer{}, oidc_client{};
   std::optional<std::string> oidc_secret_file{}, oidc_roles{}, oidc_ca_file{};
+  // The ways of notices (notice_config.h); the folder and the file are absolute paths.
+  std::optional<std::vector<std::string>> notice_networks{};
+  std::optional<std::string> notice_commands{};
+  std::optional<std::string> smtp{}, smtp_from{}, smtp_user{}, smtp_password_file{};
 
   static constexpr auto fields() {
     return record<ServeConfig>(
@@ -80,7 +84,13 @@ struct ServeConfig {
         field("oidc_client", &ServeConfig::oidc_client, "the daemon's id there"),
         field("oidc_secret_file", &ServeConfig::oidc_secret_file, "the secret of that id"),
         field("oidc_roles", &ServeConfig::oidc_roles, "the roles of its groups"),
-        field("oidc_ca_file", &ServeConfig::oidc_ca_file, "authorities of its certificate"));
+        field("oidc_ca_file", &ServeConfig::oidc_ca_file, "authorities of its certificate"),
+        field("notice_networks", &ServeConfig::notice_networks, "that webhooks may reach"),
+        field("notice_commands", &ServeConfig::notice_commands, "the folder of commands"),
+        field("smtp", &ServeConfig::smtp, "the server that takes mails"),
+        field("smtp_from", &ServeConfig::smtp_from, "from which mails come"),
+        field("smtp_user", &ServeConfig::smtp_user, "at that server"),
+        field("smtp_password_file", &ServeConfig::smtp_password_file, "of that user"));
   }
 };
 

@@ -15,6 +15,7 @@
 #include "platform/api/json.h"
 #include "platform/api/login_routes.h"
 #include "platform/api/messages.h"
+#include "platform/api/notice_routes.h"
 #include "platform/api/profile_messages.h"
 #include "platform/api/route.h"
 #include "platform/api/secret_routes.h"
@@ -380,7 +381,7 @@ inline constexpr TypedRoute<HeartbeatQuery, CheckpointPartRequest, CheckpointPar
         "CheckpointPart",
         "an agent gets a part of a file of that checkpoint from a host that has it"};
 
-inline constexpr std::array<const Route*, 83> kRoutes = {&kHealth,
+inline constexpr std::array<const Route*, 87> kRoutes = {&kHealth,
                                                          &kOpenapi,
                                                          &kVersion,
                                                          &kMap,
@@ -462,7 +463,11 @@ inline constexpr std::array<const Route*, 83> kRoutes = {&kHealth,
                                                          &kStream,
                                                          &kNodeStream,
                                                          &kShell,
-                                                         &kNodeShell};
+                                                         &kNodeShell,
+                                                         &kNotices,
+                                                         &kAddNotice,
+                                                         &kRemoveNotice,
+                                                         &kTestNotice};
 
 // So no route of users is without a check of their rights.
 static_assert(std::ranges::all_of(kRoutes, [](const Route* route) {

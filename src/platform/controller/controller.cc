@@ -16,6 +16,7 @@
 #include "platform/controller/gang_of.h"
 #include "platform/controller/listed_orphans.h"
 #include "platform/core/model/map_of_hosts.h"
+#include "platform/core/notice/causes.h"
 #include "platform/core/step/ending/reason_text.h"
 #include "platform/core/step/ending/removal.h"
 #include "platform/core/step/ending/silence.h"
@@ -75,6 +76,7 @@ std::optional<model::RunId> run_of(const budget::Rate&) { return std::nullopt; }
 std::optional<model::RunId> run_of(const budget::Posting&) { return std::nullopt; }
 std::optional<model::RunId> run_of(const budget::UsagePart&) { return std::nullopt; }
 std::optional<model::RunId> run_of(const model::AuditRecord&) { return std::nullopt; }
+std::optional<model::RunId> run_of(const model::Notice&) { return std::nullopt; }
 
 model::AuditRecord of_outcome(model::AuditRecord record, const step::Outcome& outcome) {
   if (outcome.submitted) record.target = text(*outcome.submitted);
@@ -521,6 +523,15 @@ void Controller::tick() {
   drop_old_runs();
 }
 
+Result<void> Controller::report_finding(const std::string& project,
+                                        const std::optional<model::RunId>& run, std::string text) {
+  TRY(check_ready());
+  if (run) TRY(fetch(*run));
+  const auto found = run ? state().runs.find(*run) : state().runs.end();
+  const model::Run* about = found == state().runs.end() ? nullptr : &found->second;
+  return commit({notice::finding_of(state(), project, about, std::move(text), setup_.clock.now())});
+}
+
 // --- Ended runs ---
 
 Result<void> Controller::fetch(const model::RunId& run) {
@@ -596,6 +607,8 @@ Result<step::Outcome> Controller::commit_events(std::span<const model::Event> ev
   step::Outcome outcome = TRY(decider_.propose(events, setup_.clock.now()));
   if (record && !outcome.changes.empty())
     outcome.changes.emplace_back(of_outcome(*record, outcome));
+  for (model::Notice& one : notice::notices_of(state(), outcome.changes, setup_.clock.now()))
+    outcome.changes.emplace_back(std::move(one));
   save_run_numbers(outcome.changes);
   if (auto committed = commit(outcome.changes); !committed) {
     decider_.discard();

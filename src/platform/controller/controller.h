@@ -110,6 +110,9 @@ class Controller {
   Result<model::Command> report(const model::NodeReport& report);
   // The same for several reports, in order, with one commit for all of them.
   std::vector<Result<model::Command>> report(std::span<const model::NodeReport> reports);
+  // Users are told of a finding about the run, or about the project; one line.
+  Result<void> report_finding(const std::string& project, const std::optional<model::RunId>& run,
+                              std::string text);
   // Advances the time. Call it about every 200 ms; it asks the engine which nodes have terminated.
   // After a long gap no agent counts as silent, because the daemon could not receive heartbeats.
   void tick();

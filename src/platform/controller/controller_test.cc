@@ -257,6 +257,35 @@ TEST_F(ControllerTest, LaunchesCarryTheCostsThatWereMeasuredUnlessTheUserHasHisO
   EXPECT_EQ(engine_.launches.back().env, spec.env);
 }
 
+TEST_F(ControllerTest, TheEndOfARunIsCommittedWithItsNotice) {
+  auto spec = spec_of(1, 1);
+  spec.not_before = clock_.time + std::chrono::hours(1);
+  const model::RunId id = controller_->submit(spec, {.user = "ann", .git_commit = {}}).value();
+  store_.fail_with(Error{Code::exhausted, "the disk is full"});
+  EXPECT_FALSE(controller_->stop(id, "enough"));
+  EXPECT_THAT(store_.notices(), IsEmpty());
+  store_.fail_with(std::nullopt);
+  const int commits = store_.commits();
+  ASSERT_TRUE(controller_->stop(id, "enough"));
+  EXPECT_EQ(store_.commits(), commits + 1);
+  ASSERT_EQ(store_.notices().size(), 1u);
+  const model::Notice notice = store_.notices()[0];
+  EXPECT_EQ(notice.run, text(id));
+  EXPECT_EQ(notice.user, "ann");
+  EXPECT_EQ(notice.reason, run(id).reason);
+  restart();
+  tick();
+  EXPECT_EQ(store_.notices().size(), 1u);
+}
+
+TEST_F(ControllerTest, AFindingIsANotice) {
+  const model::RunId id = ended_run();
+  ASSERT_TRUE(controller_->report_finding("demo", id, "its devices were idle"));
+  EXPECT_EQ(store_.notices().back().kind, model::NoticeKind::finding);
+  EXPECT_EQ(store_.notices().back().run, text(id));
+  EXPECT_EQ(store_.notices().back().reason, "its devices were idle");
+}
+
 TEST_F(ControllerTest, LaunchesHaveTheValuesOfSecretsAndNothingElseHasThem) {
   std::map<std::string, std::string> values{{"demo/hf-token", "hunter2"}};
   controller_.reset();

@@ -76,6 +76,10 @@ net::Secret Keys::sealing_key(std::string_view project, std::string_view secret)
       .value();
 }
 
+net::Secret Keys::notice_key() const {
+  return net::Secret::from_hex(net::hmac_sha256_hex(key_, "seal-notices")).value();
+}
+
 std::string Keys::join_proof(const JoinToken& token) const {
   return net::hmac_sha256_hex(key_, "join:" + join_token_subject(token));
 }

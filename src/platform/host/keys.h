@@ -37,6 +37,8 @@ class Keys {
   std::string host_token(std::string_view host, int number) const;
   // The key under which the value of a project's secret is encrypted in the store.
   net::Secret sealing_key(std::string_view project, std::string_view secret) const;
+  // The key under which the places of targets of notices are encrypted in the store.
+  net::Secret notice_key() const;
   // With which a host gets the credential after the token's number; 64 hex digits.
   std::string join_proof(const JoinToken& token) const;
 

@@ -38,6 +38,8 @@ Class& RouteHandlers::part() {
     return operators_;
   else if constexpr (std::same_as<Class, BudgetCalls>)
     return budgets_;
+  else if constexpr (std::same_as<Class, NoticeCalls>)
+    return notices_;
   else if constexpr (std::same_as<Class, AgentCalls>)
     return agents_;
   else if constexpr (std::same_as<Class, ShellCalls>)
@@ -171,6 +173,10 @@ RouteHandlers::Handler RouteHandlers::handler_for(const api::Route& route) {
       {&api::kLiftBudget, &H::handle<api::kLiftBudget, &BudgetCalls::lift>},
       {&api::kPostings, &H::handle<api::kPostings, &BudgetCalls::postings>},
       {&api::kSetRate, &H::handle<api::kSetRate, &BudgetCalls::set_rate>},
+      {&api::kNotices, &H::handle<api::kNotices, &NoticeCalls::list>},
+      {&api::kAddNotice, &H::handle<api::kAddNotice, &NoticeCalls::add>},
+      {&api::kRemoveNotice, &H::handle<api::kRemoveNotice, &NoticeCalls::remove>},
+      {&api::kTestNotice, &H::handle<api::kTestNotice, &NoticeCalls::test>},
       {&api::kUsage, &H::handle<api::kUsage, &BudgetCalls::usage>},
   };
   const auto found =

@@ -11,6 +11,7 @@
 #include "platform/server/calls/rank_records.h"
 #include "platform/server/calls/run_calls.h"
 #include "platform/server/login/login_calls.h"
+#include "platform/server/notices/notice_calls.h"
 #include "platform/server/people/people_calls.h"
 #include "platform/server/people/secret_calls.h"
 #include "platform/server/principal.h"
@@ -44,6 +45,7 @@ class RouteHandlers {
         insight_(context_, records_, waiting, agents),
         operators_(context_, host_calls),
         budgets_(context_),
+        notices_(loop, context_),
         shells_(loop, context_, agents),
         agents_(loop, context_, records_, waiting, agents, host_calls, shells_, streams),
         streams_(streams) {}
@@ -51,6 +53,8 @@ class RouteHandlers {
   // Known once the server listens.
   void set_port(int port) { port_ = port; }
   BrowserLogin& browser() { return login_.browser(); }
+  // Ends deliveries of notices.
+  void finish() { notices_.outbox().finish(); }
   // Stores the calls of agents that have come.
   void flush() { agents_.flush(); }
 
@@ -88,6 +92,7 @@ class RouteHandlers {
   InsightCalls insight_;
   OperatorCalls operators_;
   BudgetCalls budgets_;
+  NoticeCalls notices_;
   ShellCalls shells_;
   AgentCalls agents_;
   StreamBroker& streams_;  // owned by the server

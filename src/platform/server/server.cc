@@ -182,6 +182,7 @@ Result<void> Server::set_identity(const net::TlsIdentity& identity) {
 
 void Server::stop(std::function<void()> stopped) {
   impl_->handlers.flush();
+  impl_->handlers.finish();
   impl_->long_polls->finish();
   impl_->agent_polls->finish();
   impl_->host_calls.finish();

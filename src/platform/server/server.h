@@ -22,10 +22,12 @@
 #include "platform/host/home.h"
 #include "platform/host/keys.h"
 #include "platform/insight/insight.h"
+#include "platform/notifier/notifier.h"
 #include "platform/server/login/oidc_login.h"
 #include "platform/server/uploads/upload_store.h"
 #include "platform/store/budget_store.h"
 #include "platform/store/identity_store.h"
+#include "platform/store/notice_store.h"
 
 namespace lockstep::server {
 
@@ -38,12 +40,13 @@ struct StreamLimits {
 };
 
 struct ServerSetup {
-  controller::Controller& controller;  // these six must outlive the server
+  controller::Controller& controller;  // these seven must outlive the server
   insight::Insight& insight;
   const host::Keys& keys;
   const Clock& clock;
   store::IdentityStore& identities;
   store::BudgetStore& budgets;
+  store::NoticeStore& notices;
   host::Home home;
   std::string version;
   std::string user{};                     // the Unix user whose daemon it is
@@ -62,6 +65,8 @@ struct ServerSetup {
   UploadStore* uploads = nullptr;
   // The issuer at which users log in; none: they log in by passwords.
   std::optional<OidcSetup> oidc{};
+  // How notices are delivered.
+  notifier::NotifierSetup notifier{};
   StreamLimits streams{};
   // With the folders of nodes; empty: the home.
   std::filesystem::path node_home{};

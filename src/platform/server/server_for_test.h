@@ -84,6 +84,7 @@ class ServerTest : public ::testing::Test {
                                     .clock = clock_,
                                     .identities = store_,
                                     .budgets = store_,
+                                    .notices = notices_,
                                     .home = home_,
                                     .version = "1.2.3",
                                     .user = "ann",
@@ -171,8 +172,9 @@ class ServerTest : public ::testing::Test {
   FakeEngine engine_;
   std::unique_ptr<store::Database> database_ = store::Database::in_memory().value();
   std::unique_ptr<insight::SeriesStore> series_ =
-      insight::open_folder_series(folder_ / "series").value();
+      insight::open_folder_series(home_.folder / "series").value();
   insight::Insight insight_{*database_, *series_};
+  store::NoticeStore notices_{*database_};
   UploadStore uploads_{home_.folder, clock_};
   std::optional<host::Keys> keys_;
   std::unique_ptr<controller::Controller> controller_;

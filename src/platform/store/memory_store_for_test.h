@@ -85,12 +85,14 @@ class MemoryStore : public Store, public IdentityStore, public BudgetStore {
   // From now on commit() and check_writable() fail with this; nullopt: they work again.
   void fail_with(std::optional<Error> failure) { failure_ = std::move(failure); }
   int commits() const { return commits_; }
+  const std::vector<model::Notice>& notices() const { return notices_; }
 
  private:
   void put(std::span<const model::Change> changes) {
     for (const model::Change& change : changes) {
       model::apply(state_, change);
       if (const auto* record = std::get_if<model::AuditRecord>(&change)) add(*record);
+      if (const auto* notice = std::get_if<model::Notice>(&change)) notices_.push_back(*notice);
     }
   }
   void add(model::AuditRecord record) {
@@ -101,6 +103,7 @@ class MemoryStore : public Store, public IdentityStore, public BudgetStore {
   model::State state_;
   identity::Directory directory_;
   std::vector<model::AuditRecord> audit_;
+  std::vector<model::Notice> notices_;
   std::optional<Error> failure_;
   int commits_ = 0;
 };

@@ -458,6 +458,24 @@ constexpr std::string_view kBudgets[] = {
     "alter table attempts add column charge text",  // JSON
 };
 
+// Notices: the targets, and a row for each notice that a target is still to get.
+constexpr std::string_view kNotices[] = {
+    R"(create table notice_targets (
+      id integer primary key autoincrement, kind text not null, scope text not null,
+      user text not null, project text not null, causes text not null,
+      sealed text not null, shown text not null, added integer not null,
+      failures integer not null, next_try integer not null, problem text not null,
+      delivered integer, waiting integer not null, dropped integer not null
+    ) strict)",
+    R"(create table notices (
+      id integer primary key autoincrement, target integer not null,
+      made integer not null, notice text not null
+    ) strict)",
+    "create index notices_by_target on notices (target, id)",
+    "create index usage_by_run on usage (run, charged)",
+    R"(alter table budgets add column warned text not null default '{"percent":0,"granted":"0s"}')",
+};
+
 constexpr std::string_view kTimeLimits[] = {
     "alter table runs add column extended integer not null default 0",
     "alter table runs add column charged integer not null default 0",
@@ -481,13 +499,13 @@ constexpr std::string_view kPointsInSeriesStore[] = {
     "alter table run_counters add column generation text not null default ''",
 };
 
-constexpr std::array<std::span<const std::string_view>, 33> kMigrations = {
-    kRunsAndAttempts, kInsight,   kHangAndResume, kBounds,       kRequests,  kControl,
-    kPreemptions,     kShares,    kEvents,        kWeights,      kFaults,    kGenerations,
-    kClock,           kOrphans,   kStopReasons,   kFieldNames,   kEndedRuns, kUnreachable,
-    kAgents,          kEngines,   kJoinedHosts,   kGivenUpNodes, kLeases,    kLastProgress,
-    kMeasured,        kLabels,    kPlaced,        kIdentity,     kSecrets,   kExternalRuns,
-    kBudgets,         kTimeLimits,      kPointsInSeriesStore};
+constexpr std::array<std::span<const std::string_view>, 34> kMigrations = {
+    kRunsAndAttempts, kInsight, kHangAndResume, kBounds,       kRequests,  kControl,
+    kPreemptions,     kShares,  kEvents,        kWeights,      kFaults,    kGenerations,
+    kClock,           kOrphans, kStopReasons,   kFieldNames,   kEndedRuns, kUnreachable,
+    kAgents,          kEngines, kJoinedHosts,   kGivenUpNodes, kLeases,    kLastProgress,
+    kMeasured,        kLabels,  kPlaced,        kIdentity,     kSecrets,   kExternalRuns,
+    kBudgets,         kNotices, kTimeLimits, kPointsInSeriesStore};
 
 Result<bool> has_table(Database& database, std::string_view name) {
   const auto found = TRY(database.rows<std::string>(

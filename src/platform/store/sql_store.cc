@@ -6,6 +6,7 @@
 #include "platform/store/audit_table.h"
 #include "platform/store/budget_store.h"
 #include "platform/store/cleanup_tables.h"
+#include "platform/store/notice_store.h"
 #include "platform/store/tables.h"
 
 namespace lockstep::store {
@@ -31,6 +32,8 @@ Result<void> put(Database& db, const budget::Rate& rate) { return upsert(db, rat
 Result<void> put(Database& db, const budget::Posting& posting) { return add(db, posting); }
 Result<void> put(Database& db, const budget::UsagePart& part) { return add(db, part); }
 Result<void> put(Database& db, const model::AuditRecord& record) { return add(db, record); }
+
+Result<void> put(Database& db, const model::Notice& notice) { return add(db, notice); }
 
 Result<void> put(Database& db, const model::GivenUpNode& node) {
   return node.gone ? remove(db, node) : upsert(db, node);

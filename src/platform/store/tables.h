@@ -169,7 +169,8 @@ struct Table<budget::Budget> {
   static constexpr auto columns() {
     return std::tuple(key("project", &Budget::id), column("limited", &Budget::limited),
                       column("available", &Budget::available), column("held", &Budget::held),
-                      column("spent", &Budget::spent), column("grants", &Budget::grants));
+                      column("spent", &Budget::spent), column("grants", &Budget::grants),
+                      column("warned", &Budget::warned));
   }
 };
 

@@ -301,6 +301,7 @@ std::optional<std::string> SchedulingOracle::check_head_not_delayed(const QueueS
     const Allocation* former = find_allocation(before.before, one.run);
     if (former && former->expected_end <= now && former->expected_end < one.expected_end)
       return std::nullopt;
+    if (former && former->time_limit < one.time_limit) return std::nullopt;  // it was extended
   }
   if (closes_host(before.before, after.before)) return std::nullopt;
   return format("{} was to start at {} and now at {}, and no run ahead of it came", text(is->run),

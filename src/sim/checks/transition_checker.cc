@@ -362,6 +362,9 @@ void TransitionChecker::check_end(const Commit& commit, const model::Run& run,
     context_.report_violation(format("{} ends as {} after cause {}, with {} and {} retries used",
                                      text(run.id), text(run.state), text(cause), run.user_exits,
                                      run.losses));
+  const auto told = std::ranges::count(commit.notices, text(run.id), &model::Notice::run);
+  if (told != 1)
+    context_.report_violation(format("{} ends with {} notices, not one", text(run.id), told));
 }
 
 // Every change of a run reaches its watchers, because it increases the version.

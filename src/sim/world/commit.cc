@@ -24,6 +24,7 @@ struct Sorter {
   void operator()(const model::GivenUpNode& node) const { commit.given_up.emplace(node.id, &node); }
   void operator()(const model::MeasuredRow&) const {}
   void operator()(const model::AuditRecord&) const {}
+  void operator()(const model::Notice& notice) const { commit.notices.push_back(&notice); }
   void operator()(const budget::Budget& budget) const {
     commit.budgets.emplace(budget.id, &budget);
   }

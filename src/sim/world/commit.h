@@ -5,6 +5,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "platform/core/model/state.h"
 
@@ -19,6 +20,7 @@ struct Commit {
   std::map<model::LimitId, const model::LimitRow*> limits{};
   std::map<std::string, const budget::Budget*> budgets{};  // by project
   std::vector<const budget::Posting*> postings{};
+  std::vector<const model::Notice*> notices{};
   std::map<model::NodeName, const model::Orphan*> orphans{};
   std::map<model::NodeId, const model::GivenUpNode*> given_up{};
 };

@@ -56,6 +56,9 @@ struct ChangeFormatter {
   std::string operator()(const model::AuditRecord& record) const {
     return format("{} did {} on {}", record.user, record.action, record.target);
   }
+  std::string operator()(const model::Notice& notice) const {
+    return format("users are told of {}", notice.run.empty() ? notice.project : notice.run);
+  }
   std::string operator()(const budget::Budget& budget) const {
     return format("the project {} has {}, and holds {}", budget.id,
                   budget::in_device_minutes(budget.available),

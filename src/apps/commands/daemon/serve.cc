@@ -10,6 +10,7 @@
 #include "apps/cli/exit_codes.h"
 #include "apps/cli/subcommand.h"
 #include "apps/cli/terminal.h"
+#include "apps/daemon/notice_config.h"
 #include "apps/daemon/oidc_config.h"
 #include "apps/daemon/own_daemon.h"
 #include "apps/daemon/run_daemon.h"
@@ -45,6 +46,7 @@ struct ServeFlags {
   std::string agent_image, image, device_resource;
   std::vector<std::string> pod_volumes;
   OidcFlags oidc;
+  NotifierFlags notices;
   bool insecure = false;
   std::vector<std::string> settings;
   bool again = false;
@@ -127,6 +129,7 @@ Result<int> serve_detached(const ServeFlags& flags) {
   if (served.slurm_shared) words.emplace_back("--slurm-shared");
   add_k8s_words(served, words);
   add_oidc_words(served, words);
+  add_notice_words(served, words);
   if (!served.hosts.empty()) words.insert(words.end(), {"--hosts", served.hosts});
   if (!served.map_file.empty()) words.insert(words.end(), {"--map", served.map_file});
   if (served.tls_cert) words.insert(words.end(), {"--tls-cert", *served.tls_cert});
@@ -269,6 +272,7 @@ Result<int> run_serve(ServeFlags& flags) {
   if (!file.empty()) file = std::filesystem::absolute(file);
   TRY(read_tls(flags));
   TRY(read_oidc(flags.oidc, flags.config));
+  TRY(read_notices(flags.notices, flags.config));
   if (!flags.engines.empty()) flags.config.engine = joined(flags.engines, ",");
   if (!flags.shared.empty()) flags.config.shared = std::filesystem::absolute(flags.shared);
   read_slurm(flags);
@@ -435,11 +439,12 @@ void add_serve(CLI::App& app, Action& action) {
   const ServeOptions k8s = add_k8s_options(*command, *flags);
   const ServeOptions tls = add_tls_options(*command, *flags);
   const ServeOptions oidc = add_oidc_options(*command, flags->oidc);
+  const ServeOptions notices = add_notice_options(*command, flags->notices);
   auto* again = command->add_flag(
       "--again", flags->again,
       "with the hosts, the port, the settings and, without --listen, the address of this "
       "folder's last daemon");
-  for (const ServeOptions& options : {cluster, bounds, slurm, k8s, tls, oidc})
+  for (const ServeOptions& options : {cluster, bounds, slurm, k8s, tls, oidc, notices})
     for (CLI::Option* option : options) again->excludes(option);
   auto* detach =
       command->add_flag("-d,--detach", flags->detach, "start it in the background and return");

@@ -7,6 +7,7 @@
 #include "base/format.h"
 #include "base/random.h"
 #include "platform/core/budget/ledger.h"
+#include "platform/core/budget/warning.h"
 
 namespace lockstep::budget {
 namespace {
@@ -201,6 +202,44 @@ TEST(Ledger, EverySequenceOfPostingsBalances) {
       books.check();
     }
   }
+}
+
+// Uses so much of what is held at once.
+Budget used(Budget budget, std::int64_t minutes) {
+  budget = hold(budget, in_minutes(minutes), by_ann(1)).value().budgets.front();
+  return settle(budget, in_minutes(minutes), in_minutes(minutes), by_ann(1)).budgets.front();
+}
+
+TEST(Warnings, AUseRaisesTheWarningAndAHoldDoesNot) {
+  Budget budget = used(with_grants({{100, 10}}), 79);
+  EXPECT_EQ(budget.warned.percent, 0);
+  const Budget held = hold(budget, in_minutes(21), by_ann(1)).value().budgets.front();
+  EXPECT_EQ(held.warned.percent, 0);
+  budget = used(budget, 1);
+  EXPECT_EQ(budget.warned.percent, kWarningPercent);
+  EXPECT_EQ(used(budget, 14).warned.percent, kWarningPercent);
+  EXPECT_EQ(used(budget, 15).warned.percent, kUrgentPercent);
+  EXPECT_EQ(used(budget, 20).warned.percent, kUrgentPercent) << "no grant is left";
+}
+
+TEST(Warnings, AGrantTakesTheWarningBackAndTheNextUseWarnsAgain) {
+  Budget budget = used(with_grants({{100, 10}}), 85);
+  budget = grant(budget, in_minutes(100), at(10), by_ann(2)).value().budgets.front();
+  EXPECT_EQ(budget.warned.percent, 0);
+  EXPECT_EQ(used(budget, 75).warned.percent, kWarningPercent);
+}
+
+TEST(Warnings, TheEndOfAUsedGrantLeavesTheWarningOfTheNext) {
+  Budget budget = used(with_grants({{100, 10}, {10, 20}}), 99);
+  EXPECT_EQ(budget.warned.percent, kWarningPercent);
+  budget = used(budget, 1);
+  EXPECT_EQ(budget.warned.percent, 0) << "none of the second is used";
+  EXPECT_EQ(used(budget, 8).warned.percent, kWarningPercent);
+}
+
+TEST(Warnings, WhatExpiresIsNotUsed) {
+  const Budget budget = used(with_grants({{100, 10}}), 10);
+  EXPECT_EQ(expire(budget, by_ann(11)).budgets.front().warned.percent, 0);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/format.h"
+#include "platform/core/budget/warning.h"
 
 namespace lockstep::budget {
 namespace {
@@ -63,8 +64,13 @@ std::vector<Grant> take(Budget& budget, DeviceTime amount, Taking taking) {
   return parts;
 }
 
+// Grants that have all expired are no use of them.
 Entry finished(Entry entry, std::vector<Budget> budgets) {
-  if (!entry.postings.empty()) entry.budgets = std::move(budgets);
+  if (entry.postings.empty()) return entry;
+  const bool have_expired = entry.postings.front().kind == PostingKind::expire;
+  for (Budget& budget : budgets)
+    if (!have_expired || !budget.grants.empty()) update_warning(budget);
+  entry.budgets = std::move(budgets);
   return entry;
 }
 

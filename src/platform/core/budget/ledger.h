@@ -30,6 +30,19 @@ struct Grant {
   }
 };
 
+// The last warning of a project: from how many percent of which grants on. 0: none.
+struct Warned {
+  int percent = 0;
+  DeviceTime granted{};
+
+  bool operator==(const Warned&) const = default;
+
+  static constexpr auto fields() {
+    return record<Warned>(field("percent", &Warned::percent, "80, 95, or 0: no warning"),
+                          field("granted", &Warned::granted, "by the grants of then"));
+  }
+};
+
 // The accounts of a project. No amount is negative, and what is left of its grants is
 // available + held.
 struct Budget {
@@ -39,6 +52,7 @@ struct Budget {
   DeviceTime held{};            // by attempts that run
   DeviceTime spent{};           // by all attempts ever
   std::vector<Grant> grants{};  // with something left, those that end first in front
+  Warned warned{};
 
   bool operator==(const Budget&) const = default;
 };

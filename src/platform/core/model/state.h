@@ -16,6 +16,7 @@
 #include "platform/core/model/attempt.h"
 #include "platform/core/model/audit_record.h"
 #include "platform/core/model/given_up_node.h"
+#include "platform/core/model/notice.h"
 #include "platform/core/model/operator_rows.h"
 #include "platform/core/model/orphan.h"
 #include "platform/core/model/run.h"
@@ -52,11 +53,11 @@ struct MeasuredRow {
 };
 
 // A row as it is after the change; the store writes it, apply() puts it into a State. Postings,
-// parts of the usage and records of the audit are stored with the other rows, and are no part of
-// the State.
+// parts of the usage, records of the audit and notices are stored with the other rows, and are no
+// part of the State.
 using Change = std::variant<Run, Attempt, Node, HostRow, LimitRow, StoreRow, Orphan, ClockRow,
                             GivenUpNode, MeasuredRow, budget::Budget, budget::Rate, budget::Posting,
-                            budget::UsagePart, AuditRecord>;
+                            budget::UsagePart, AuditRecord, Notice>;
 
 // Device time that runs of a project have used and may still use, in device-seconds.
 struct Usage {

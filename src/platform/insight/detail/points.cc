@@ -145,6 +145,27 @@ Result<FoundSeries> find_series(SeriesStore& store, const model::RunId& run,
   return found;
 }
 
+namespace {
+
+// Of each step the value of the newest attempt.
+Result<std::vector<api::Point>> all_points_of(SeriesStore& store, const CurveQuery& query) {
+  std::map<Int, api::Point> newest;
+  PointsQuery pages{
+      .run = query.run, .series = query.series, .epoch = {}, .range = query.range, .from = {}};
+  for (std::optional<PointCursor> from = PointCursor{}; from;) {
+    pages.from = *from;
+    PointsPage page = TRY(store.points(pages));
+    for (const AttemptPoint& one : page.points)  // by attempt
+      newest[one.point.step] = {one.point.step, one.point.time, one.point.value};
+    from = page.next;
+  }
+  std::vector<api::Point> points;
+  for (const auto& [step, point] : newest) points.push_back(point);
+  return points;
+}
+
+}  // namespace
+
 Result<api::Series> points_of(SeriesStore& store, const model::RunId& run, const SeriesKey& series,
                               std::optional<std::int64_t> after, std::int64_t most) {
   api::Series answer{.name = series.metric, .rank = series.index, .points = {}, .total = 0};
@@ -153,6 +174,11 @@ Result<api::Series> points_of(SeriesStore& store, const model::RunId& run, const
   if (after) query.range.first = *after + 1;
   query.pixels = std::min(kPixelsMax, most);
   Curve curve = TRY(store.curve(query));
+  if (curve.downsampled && curve.total <= most) {
+    answer.points = TRY(all_points_of(store, query));
+    answer.total = std::ssize(answer.points);
+    return answer;
+  }
   // Fewer pixels, if each of them took several points.
   if (static_cast<Int>(curve.points.size()) > most) {
     query.pixels = std::max<Int>(1, most / kPointsPerPixel);

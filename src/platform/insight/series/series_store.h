@@ -134,7 +134,7 @@ class SeriesStore {
   virtual ~SeriesStore() = default;
 
   // Returns when the batch is in the kernel. Waits only if too many points wait for the disk
-  // (Code::unavailable after 10 s, or the disk's error). On an error nothing is stored.
+  // (Code::unavailable after some time, or the disk's error). On an error nothing is stored.
   virtual Result<Appended> append(const PointBatch& batch) = 0;
   // The highest sequence of the source; 0 if there is none.
   virtual Result<std::int64_t> stored_sequence(const model::RunId& run,

@@ -4,6 +4,8 @@
 #include <ranges>
 #include <string_view>
 
+#include "platform/core/budget/warning.h"
+
 namespace lockstep::server {
 namespace {
 
@@ -11,8 +13,6 @@ using budget::DeviceTime;
 using std::chrono::hours;
 
 constexpr Duration kForecastBase = hours(7 * 24);
-constexpr int kWarningPercent = 80;
-constexpr int kUrgentPercent = 95;
 
 Result<DeviceTime> amount_of(double minutes) {
   const double most = budget::device_minutes(budget::kAmountMax);
@@ -21,21 +21,10 @@ Result<DeviceTime> amount_of(double minutes) {
   return Error{Code::invalid, format("minutes: must be above zero, and at most {}", most)};
 }
 
-// The share of what was granted and has not ended.
-int used_percent(const budget::Budget& budget) {
-  DeviceTime granted(0), left(0);
-  for (const budget::Grant& grant : budget.grants) {
-    granted += grant.granted;
-    left += grant.left;
-  }
-  if (granted == DeviceTime(0)) return budget.spent > DeviceTime(0) ? 100 : 0;
-  return static_cast<int>(100 * ((granted - left) / Duration(1)) / (granted / Duration(1)));
-}
-
 std::string warning_of(const budget::Budget& budget, int used) {
-  if (!budget.limited || used < kWarningPercent) return "";
-  return format("{}{} % of the budget of {} is used", used >= kUrgentPercent ? "urgent: " : "",
-                used, budget.id);
+  if (!budget.limited || used < budget::kWarningPercent) return "";
+  return format("{}{} % of the budget of {} is used",
+                used >= budget::kUrgentPercent ? "urgent: " : "", used, budget.id);
 }
 
 // When nothing is available at so much a day, if that is before the last grant ends.
@@ -91,11 +80,11 @@ Result<api::BudgetView> BudgetCalls::view_of(const budget::Budget& budget) const
                        .available_minutes = budget::device_minutes(budget.available),
                        .held_minutes = budget::device_minutes(budget.held),
                        .spent_minutes = budget::device_minutes(budget.spent),
-                       .used_percent = used_percent(budget),
+                       .used_percent = budget::used_percent(budget),
                        .grants = {},
                        .minutes_per_day = budget::device_minutes(a_day),
                        .runs_out = runs_out(budget, a_day, now),
-                       .warning = warning_of(budget, used_percent(budget))};
+                       .warning = warning_of(budget, budget::used_percent(budget))};
   for (const budget::Grant& grant : budget.grants)
     view.grants.push_back({.ends = grant.ends,
                            .granted_minutes = budget::device_minutes(grant.granted),

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "base/format.h"
+#include "platform/curl/libcurl.h"
 #include "platform/engine/k8s/client/curl_channel.h"
-#include "platform/engine/k8s/client/libcurl.h"
 #include "platform/engine/k8s/json_fields.h"
 
 namespace lockstep::engine {
@@ -70,7 +70,8 @@ CurlApiServer::~CurlApiServer() = default;
 
 Result<std::unique_ptr<CurlApiServer>> CurlApiServer::open(ClusterAccess access,
                                                            const Clock& clock) {
-  TRY(load_libcurl());
+  if (auto loaded = curl::load_libcurl(); !loaded)
+    return std::move(loaded).error().with_context("calls of Kubernetes");
   return std::unique_ptr<CurlApiServer>(new CurlApiServer(std::move(access), clock));
 }
 

@@ -11,12 +11,14 @@
 #include "base/clock.h"
 #include "base/os/files.h"
 #include "base/temporary_folder_for_test.h"
-#include "platform/engine/k8s/client/scripted_server_for_test.h"
+#include "net/http/scripted_server_for_test.h"
 
 namespace lockstep::engine {
 namespace {
 
 using namespace std::chrono_literals;
+using net::json_answer;
+using net::ScriptedServer;
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;

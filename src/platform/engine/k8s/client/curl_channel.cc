@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "base/format.h"
-#include "platform/engine/k8s/client/libcurl.h"
+#include "platform/curl/libcurl.h"
 
 namespace lockstep::engine {
 namespace {
@@ -18,14 +18,9 @@ constexpr Duration kConnectLimit = std::chrono::seconds(10);
 constexpr Duration kPollInterval = std::chrono::seconds(1);
 constexpr std::size_t kAnswerMax = 256u << 20;  // a list of all Pods of a large cluster
 
-struct EasyDeleter {
-  void operator()(CURL* easy) const { libcurl().easy_cleanup(easy); }
-};
-using Easy = std::unique_ptr<CURL, EasyDeleter>;
-struct ListDeleter {
-  void operator()(curl_slist* list) const { libcurl().slist_free_all(list); }
-};
-using HeaderList = std::unique_ptr<curl_slist, ListDeleter>;
+using curl::Easy;
+using curl::libcurl;
+using HeaderList = curl::List;
 
 // The request that runs: libcurl's callbacks write here.
 struct Exchange {

@@ -10,7 +10,6 @@
 namespace lockstep::insight::series {
 namespace {
 
-constexpr Duration kRoomTimeout = std::chrono::seconds(10);
 constexpr std::size_t kReasonsMax = 100;
 constexpr std::size_t kProblemsMax = 100;
 constexpr std::size_t kNameMax = 256;
@@ -126,7 +125,7 @@ Result<Appended> SealedSeries::append(const PointBatch& batch) {
 
 Result<void> SealedSeries::wait_for_room() {
   const auto most = static_cast<std::size_t>(limits_.memory.count());
-  const Deadline deadline = Deadline::after(kRoomTimeout);
+  const Deadline deadline = Deadline::after(limits_.wait);
   while (open_bytes_ + frozen_bytes_ >= most) {
     if (seal_error_) return *seal_error_;
     if (sealing_.empty()) {

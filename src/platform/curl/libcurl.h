@@ -1,19 +1,22 @@
-// libcurl, loaded when a client first needs it. The command, the agent and the daemon of other
-// engines do not need it, and load none of the libraries that it needs.
+// libcurl, loaded when a call first needs it: of Kubernetes, of a webhook or of a mail server. The
+// command, the agent and most daemons do not need it, and load none of the libraries that it needs.
 #pragma once
+
+#include <memory>
 
 #include <curl/curl.h>
 
 #include "base/result.h"
 
-namespace lockstep::engine {
+namespace lockstep::curl {
 
-// The functions of libcurl that the client calls.
+// The functions of libcurl that are called.
 struct Libcurl {
   decltype(&::curl_global_init) global_init = nullptr;
   decltype(&::curl_version_info) version_info = nullptr;
   decltype(&::curl_easy_init) easy_init = nullptr;
   decltype(&::curl_easy_setopt) easy_setopt = nullptr;
+  decltype(&::curl_easy_perform) easy_perform = nullptr;
   decltype(&::curl_easy_getinfo) easy_getinfo = nullptr;
   decltype(&::curl_easy_cleanup) easy_cleanup = nullptr;
   decltype(&::curl_easy_strerror) easy_strerror = nullptr;
@@ -36,4 +39,13 @@ Result<Libcurl> load_libcurl_from(const char* name);
 // Call only after load_libcurl() succeeded.
 const Libcurl& libcurl();
 
-}  // namespace lockstep::engine
+struct EasyDeleter {
+  void operator()(CURL* easy) const { libcurl().easy_cleanup(easy); }
+};
+using Easy = std::unique_ptr<CURL, EasyDeleter>;
+struct ListDeleter {
+  void operator()(curl_slist* list) const { libcurl().slist_free_all(list); }
+};
+using List = std::unique_ptr<curl_slist, ListDeleter>;
+
+}  // namespace lockstep::curl

@@ -20,7 +20,7 @@
 #include "base/mutex.h"
 #include "net/socket.h"
 
-namespace lockstep::engine {
+namespace lockstep::net {
 
 struct ScriptedAnswer {
   std::string bytes;
@@ -52,19 +52,18 @@ class ScriptedServer {
  private:
   static Deadline soon() { return Deadline::after(std::chrono::seconds(20)); }
 
-  std::optional<net::Socket> accept() {
+  std::optional<Socket> accept() {
     while (!is_ending_) {
       auto accepted = listener_.try_accept();
       LS_CHECK(accepted.has_value());
       if (*accepted) return *std::move(accepted);
-      (void)net::wait_ready(listener_.fd(), 1, Deadline::after(std::chrono::milliseconds(20)),
-                            "a call");
+      (void)wait_ready(listener_.fd(), 1, Deadline::after(std::chrono::milliseconds(20)), "a call");
     }
     return std::nullopt;
   }
 
   // One request with its body; false at the end of the connection or of the test.
-  bool take_request(net::Socket& socket) {
+  bool take_request(Socket& socket) {
     std::string request;
     std::size_t size = std::string::npos;
     while (request.size() < size) {
@@ -72,8 +71,8 @@ class ScriptedServer {
       const auto received = socket.try_recv(std::as_writable_bytes(std::span(part)));
       if (is_ending_ || !received || (*received && **received == 0)) return false;
       if (!*received) {
-        (void)net::wait_ready(socket.fd(), 1, Deadline::after(std::chrono::milliseconds(20)),
-                              "a request");
+        (void)wait_ready(socket.fd(), 1, Deadline::after(std::chrono::milliseconds(20)),
+                         "a request");
         continue;
       }
       request.append(part.data(), **received);
@@ -104,11 +103,11 @@ class ScriptedServer {
   }
 
   const std::vector<ScriptedAnswer> answers_;
-  net::Listener listener_ = *net::Listener::tcp("127.0.0.1", 0);
+  Listener listener_ = *Listener::tcp("127.0.0.1", 0);
   std::atomic<bool> is_ending_{false};
   Mutex mutex_;  // guards what follows
   std::vector<std::string> requests_ LS_GUARDED_BY(mutex_);
   std::thread thread_;
 };
 
-}  // namespace lockstep::engine
+}  // namespace lockstep::net

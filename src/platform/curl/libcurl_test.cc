@@ -1,9 +1,9 @@
-#include "platform/engine/k8s/client/libcurl.h"
+#include "platform/curl/libcurl.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace lockstep::engine {
+namespace lockstep::curl {
 namespace {
 
 using testing::AllOf;
@@ -28,4 +28,4 @@ TEST(LoadLibcurl, ALibraryOfOtherFunctionsIsNotIt) {
 TEST(LoadLibcurl, ThisHostHasIt) { EXPECT_TRUE(load_libcurl()); }
 
 }  // namespace
-}  // namespace lockstep::engine
+}  // namespace lockstep::curl

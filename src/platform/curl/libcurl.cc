@@ -1,4 +1,4 @@
-#include "platform/engine/k8s/client/libcurl.h"
+#include "platform/curl/libcurl.h"
 
 #include <string>
 
@@ -7,7 +7,7 @@
 #include "base/check.h"
 #include "base/format.h"
 
-namespace lockstep::engine {
+namespace lockstep::curl {
 namespace {
 
 constexpr const char* kLibcurlName = "libcurl.so.4";
@@ -27,6 +27,7 @@ std::string find_functions(void* library, Libcurl& functions) {
   find_function(library, "curl_version_info", functions.version_info, failure);
   find_function(library, "curl_easy_init", functions.easy_init, failure);
   find_function(library, "curl_easy_setopt", functions.easy_setopt, failure);
+  find_function(library, "curl_easy_perform", functions.easy_perform, failure);
   find_function(library, "curl_easy_getinfo", functions.easy_getinfo, failure);
   find_function(library, "curl_easy_cleanup", functions.easy_cleanup, failure);
   find_function(library, "curl_easy_strerror", functions.easy_strerror, failure);
@@ -52,8 +53,8 @@ std::string start_library(const Libcurl& curl) {
 
 Error cannot_use(const char* name, const std::string& why) {
   return {Code::unavailable,
-          format("calls of Kubernetes need {}, which cannot be used ({}): install it by `apt-get "
-                 "install libcurl4` (Debian, Ubuntu) or `dnf install libcurl` (Fedora, RHEL)",
+          format("{} cannot be used ({}): install it by `apt-get install libcurl4` (Debian, "
+                 "Ubuntu) or `dnf install libcurl` (Fedora, RHEL)",
                  name, why)};
 }
 
@@ -84,4 +85,4 @@ const Libcurl& libcurl() {
   return *loaded_libcurl();
 }
 
-}  // namespace lockstep::engine
+}  // namespace lockstep::curl
