@@ -79,7 +79,7 @@ void HeartbeatBatch::store_items(const std::vector<HeartbeatCall>& calls) {
   };
   std::vector<insight::Delivery> deliveries;
   for (const HeartbeatCall& call : calls)
-    if (is_stored(call)) deliveries.push_back({call.node.id, call.heartbeat.items});
+    if (is_stored(call)) deliveries.push_back({call.node, call.heartbeat.items});
   const auto stored = insight_.ingest(deliveries);
   for (auto next = stored.begin(); const HeartbeatCall& call : calls) {
     const std::int64_t dropped =
