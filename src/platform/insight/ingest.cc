@@ -67,8 +67,7 @@ Result<std::int64_t> Insight::put_new(const Delivery& delivery) {
   if (rest.empty()) return stored.points;
   TRY(check_space());
   auto done = put({node, rest}, stored);
-  if (!done)
-    return std::move(done).error().with_context("storing what " + text(node.id) + " sent");
+  if (!done) return std::move(done).error().with_context("storing what " + text(node.id) + " sent");
   return done;
 }
 
@@ -84,17 +83,17 @@ Result<StoredSequences> Insight::stored_sequences(const model::NodeId& node) {
 
 Result<std::int64_t> Insight::put(const Delivery& fresh, const StoredSequences& stored) {
   const auto& [attempt, index] = fresh.node.id;
-  RunCounters counters = TRY(find_or_create_counters(database_, attempt.run, fresh.node.generation));
+  RunCounters counters =
+      TRY(find_or_create_counters(database_, attempt.run, fresh.node.generation));
   PointsWriter points(fresh.node, counters, limits_);
   const auto first_new =
       std::ranges::upper_bound(fresh.items, stored.items, {}, &spool::TelemetryItem::sequence);
   TRY(put_items(fresh.node.id, {first_new, fresh.items.end()}, counters));
-  const std::int64_t done =
-      put_points(fresh, series_run(counters, attempt.run), stored, points);
+  const std::int64_t done = put_points(fresh, series_run(counters, attempt.run), stored, points);
   TRY(points.save_latest(database_));
   if (!points.rejection_note().empty())
-    TRY(append_note(database_, counters, attempt.epoch, fresh.items.back(),
-                    points.rejection_note(), limits_));
+    TRY(append_note(database_, counters, attempt.epoch, fresh.items.back(), points.rejection_note(),
+                    limits_));
   TRY(cut_lines(database_, counters, limits_.log, chunks_to_cut(fresh.items)));
   TRY(save(database_, counters));
   TRY(database_.execute(

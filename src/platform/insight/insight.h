@@ -66,12 +66,12 @@ struct RunEvent {
 };
 
 struct Limits {
-  Bytes log = 256_MiB;           // of a run's lines: the newest are kept
-  Bytes line = 32_KiB;           // a longer one is cut and marked
-  std::int64_t values = 1'000;   // of one metrics item: further values are rejected
-  std::size_t name = 256;        // bytes of a metric's name
-  std::int64_t events = 200;     // of a run: the newest are kept
-  std::size_t event = 1'000;     // bytes of one event; longer ones are cut
+  Bytes log = 256_MiB;          // of a run's lines: the newest are kept
+  Bytes line = 32_KiB;          // a longer one is cut and marked
+  std::int64_t values = 1'000;  // of one metrics item: further values are rejected
+  std::size_t name = 256;       // bytes of a metric's name
+  std::int64_t events = 200;    // of a run: the newest are kept
+  std::size_t event = 1'000;    // bytes of one event; longer ones are cut
   // Space of the disk that is kept for the states of runs; at most a twentieth of the disk.
   Bytes reserve = 256_MiB;
 };
@@ -121,14 +121,14 @@ class Insight {
   Result<bool> expire_points(const model::RunId& run);
   // The same for everything that was ever reported about it, without a trace.
   Result<bool> remove(const model::RunId& run);
-  // Makes room in the database: removes some lines of the oldest ended run that has any, else lines of
-  // the open run that has the most. False: there are none.
+  // Makes room in the database: removes some lines of the oldest ended run that has any, else lines
+  // of the open run that has the most. False: there are none.
   Result<bool> free_some();
   // An error while the disk has less space than `Limits::reserve`: then nothing is ingested, so
   // that the states of runs can still be stored.
   Result<void> check_space() const;
-  // The same for whole ended runs, those without new points for longest first, until all points take
-  // at most that.
+  // The same for whole ended runs, those without new points for longest first, until all points
+  // take at most that.
   Result<void> limit_points(Bytes most);
   // Moves points that an earlier version wrote into the series store, some at a time; true while
   // there are more.

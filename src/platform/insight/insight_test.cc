@@ -1,6 +1,4 @@
-#include "base/temporary_folder_for_test.h"
 #include "platform/insight/insight.h"
-#include "platform/insight/series/folder_series.h"
 
 #include <cmath>
 #include <limits>
@@ -9,7 +7,9 @@
 #include <gtest/gtest.h>
 
 #include "base/format.h"
+#include "base/temporary_folder_for_test.h"
 #include "platform/insight/ids_for_test.h"
+#include "platform/insight/series/folder_series.h"
 
 namespace lockstep::insight {
 namespace {

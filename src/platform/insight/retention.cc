@@ -68,9 +68,7 @@ Result<void> Insight::limit_points(Bytes most) {
   return {};
 }
 
-Result<bool> Insight::take_over_points() {
-  return insight::take_over_points(database_, series_);
-}
+Result<bool> Insight::take_over_points() { return insight::take_over_points(database_, series_); }
 
 std::vector<std::string> Insight::problems() const {
   std::vector<std::string> all = series_.problems();

@@ -79,8 +79,7 @@ TEST_F(RetentionTest, TheOldestEndedRunMakesRoomFirstAndThenTheLargestOpenOne) {
       look(std::string("lines ") + std::to_string(number), has_lines(number));
       look(std::string("points ") + std::to_string(number), has_points(number));
     }
-  EXPECT_THAT(order,
-              ElementsAre("lines 2", "lines 3", "lines 4", "lines 1"));
+  EXPECT_THAT(order, ElementsAre("lines 2", "lines 3", "lines 4", "lines 1"));
   for (int number : {1, 2, 3, 4}) EXPECT_TRUE(has_points(number)) << "they are not in the database";
 }
 

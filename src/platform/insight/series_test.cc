@@ -204,12 +204,11 @@ class TwoStoresTest : public SeriesTest {
   static std::vector<spool::TelemetryItem> items(std::int64_t first, std::int64_t last) {
     std::vector<spool::TelemetryItem> all;
     for (std::int64_t sequence = first; sequence <= last; ++sequence)
-      all.push_back(sequence % 2 == 0
-                        ? spool::TelemetryItem{.sequence = sequence, .text = "line"}
-                        : spool::TelemetryItem{.sequence = sequence,
-                                               .kind = spool::TelemetryKind::metrics,
-                                               .step = sequence,
-                                               .values = {{"loss", 1.0}}});
+      all.push_back(sequence % 2 == 0 ? spool::TelemetryItem{.sequence = sequence, .text = "line"}
+                                      : spool::TelemetryItem{.sequence = sequence,
+                                                             .kind = spool::TelemetryKind::metrics,
+                                                             .step = sequence,
+                                                             .values = {{"loss", 1.0}}});
     return all;
   }
   std::size_t lines() { return insight_.log(kRun, {.rank = {}}).value().lines.size(); }
@@ -265,7 +264,8 @@ TEST_F(TwoStoresTest, PointsOfAnEarlierVersionAreTakenOverOnceAlsoAfterAKill) {
       "(7, 'demo', 1, 'loss', 0, 2, 9999, 0, null)"));
   ASSERT_TRUE(database_->transaction([&]() -> Result<void> {
     for (std::int64_t step = 0; step < 10'000; ++step)
-      TRY(database_->execute("insert into points (series, step, epoch, time, value) values "
+      TRY(
+          database_->execute("insert into points (series, step, epoch, time, value) values "
                              "(7, :step, :epoch, :time, :value)",
                              step, 1 + step / 9000, Time(Duration(step)),
                              step == 5 ? std::nullopt : std::optional(0.5)));
@@ -277,8 +277,9 @@ TEST_F(TwoStoresTest, PointsOfAnEarlierVersionAreTakenOverOnceAlsoAfterAKill) {
     if (!killed && std::get<0>(before[0]) < 10'000) {  // appended, and not removed
       killed = true;
       failing_.fails = false;
-      ASSERT_TRUE(database_->execute("create trigger keep before delete on points begin select "
-                                     "raise(abort, 'killed'); end"));
+      ASSERT_TRUE(
+          database_->execute("create trigger keep before delete on points begin select "
+                             "raise(abort, 'killed'); end"));
       EXPECT_FALSE(fragile_.take_over_points());
       ASSERT_TRUE(database_->execute("drop trigger keep"));
     }

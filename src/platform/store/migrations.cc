@@ -483,8 +483,8 @@ constexpr std::string_view kTimeLimits[] = {
          where usage.run = runs.project || '/' || runs.number), 0))",
 };
 
-// Points move to the series store, some at a time; the tables `series`, `points` and `summaries` only
-// have those that have not moved yet.
+// Points move to the series store, some at a time; the tables `series`, `points` and `summaries`
+// only have those that have not moved yet.
 constexpr std::string_view kPointsInSeriesStore[] = {
     R"(create table latest_metrics (
       project text not null, number integer not null, name text not null, rank integer not null,
@@ -500,12 +500,23 @@ constexpr std::string_view kPointsInSeriesStore[] = {
 };
 
 constexpr std::array<std::span<const std::string_view>, 34> kMigrations = {
-    kRunsAndAttempts, kInsight, kHangAndResume, kBounds,       kRequests,  kControl,
-    kPreemptions,     kShares,  kEvents,        kWeights,      kFaults,    kGenerations,
-    kClock,           kOrphans, kStopReasons,   kFieldNames,   kEndedRuns, kUnreachable,
-    kAgents,          kEngines, kJoinedHosts,   kGivenUpNodes, kLeases,    kLastProgress,
-    kMeasured,        kLabels,  kPlaced,        kIdentity,     kSecrets,   kExternalRuns,
-    kBudgets,         kNotices, kTimeLimits, kPointsInSeriesStore};
+    kRunsAndAttempts, kInsight,
+    kHangAndResume,   kBounds,
+    kRequests,        kControl,
+    kPreemptions,     kShares,
+    kEvents,          kWeights,
+    kFaults,          kGenerations,
+    kClock,           kOrphans,
+    kStopReasons,     kFieldNames,
+    kEndedRuns,       kUnreachable,
+    kAgents,          kEngines,
+    kJoinedHosts,     kGivenUpNodes,
+    kLeases,          kLastProgress,
+    kMeasured,        kLabels,
+    kPlaced,          kIdentity,
+    kSecrets,         kExternalRuns,
+    kBudgets,         kNotices,
+    kTimeLimits,      kPointsInSeriesStore};
 
 Result<bool> has_table(Database& database, std::string_view name) {
   const auto found = TRY(database.rows<std::string>(

@@ -70,8 +70,7 @@ void PointsWriter::add_latest(const spool::TelemetryItem& item) {
 void PointsWriter::add(const spool::TelemetryItem& item, const std::string& name, double value) {
   const auto [known, is_new] =
       series_.try_emplace({name, item.rank}, static_cast<std::uint32_t>(batch_.series.size()));
-  if (is_new)
-    batch_.series.push_back({.metric = name, .part = RunPart::rank, .index = item.rank});
+  if (is_new) batch_.series.push_back({.metric = name, .part = RunPart::rank, .index = item.rank});
   batch_.points.push_back({known->second, {item.step, item.time, value}});
   set_latest(item, name, value);
 }
@@ -213,8 +212,8 @@ struct OldPoints {
 
 // Marks ascend while the rows of the series get fewer, and are the same if this is repeated.
 Result<OldPoints> read_old_points(store::Database& database, const OldSeries& series) {
-  const Int left = std::get<0>(TRY(database.rows<Int>(
-      "select count(*) from points where series = :series", series.id))[0]);
+  const Int left = std::get<0>(
+      TRY(database.rows<Int>("select count(*) from points where series = :series", series.id))[0]);
   OldPoints old;
   for (const auto& [step, epoch, time, value] : TRY((database.rows<Int, Int, Time, Real>(
            "select step, epoch, time, value from points where series = :series order by step "
@@ -232,8 +231,7 @@ Result<OldPoints> read_old_points(store::Database& database, const OldSeries& se
   return old;
 }
 
-Result<void> remove_rows(store::Database& database, const OldSeries& series,
-                         const OldPoints& old) {
+Result<void> remove_rows(store::Database& database, const OldSeries& series, const OldPoints& old) {
   return database.transaction([&]() -> Result<void> {
     TRY(database.execute("delete from points where series = :series and step <= :last", series.id,
                          old.last_step));
@@ -270,13 +268,15 @@ Result<bool> remove_old_points(store::Database& database, const model::RunId& ru
   if (found.empty()) return false;
   const Int id = std::get<0>(found[0]);
   TRY(database.transaction([&]() -> Result<void> {
-    TRY(database.execute("delete from points where series = :series and step in "
+    TRY(
+        database.execute("delete from points where series = :series and step in "
                          "(select step from points where series = :same order by step limit :most)",
                          id, id, most));
     TRY(database.execute("delete from summaries where series = :series", id));
-    return database.execute("delete from series where id = :series and not exists (select 1 from "
-                            "points where series = :same)",
-                            id, id);
+    return database.execute(
+        "delete from series where id = :series and not exists (select 1 from "
+        "points where series = :same)",
+        id, id);
   }));
   return true;
 }

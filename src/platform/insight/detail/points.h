@@ -1,9 +1,10 @@
 // Points: the metrics of a delivery as a batch of the series store, and the latest value of each
 // metric of a run, which lists of runs show.
 //
-// Two tables stand beside the series store. `latest_metrics` has a row for each metric of a run: the
-// latest value of the lowest rank that logged it. `spools` has, for each node, the sequence up to
-// which its items are in the database, and the one up to which its points are in the series store.
+// Two tables stand beside the series store. `latest_metrics` has a row for each metric of a run:
+// the latest value of the lowest rank that logged it. `spools` has, for each node, the sequence up
+// to which its items are in the database, and the one up to which its points are in the series
+// store.
 #pragma once
 
 #include <map>

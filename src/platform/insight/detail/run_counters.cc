@@ -13,7 +13,8 @@ Result<std::optional<RunCounters>> find_counters(store::Database& database,
       "project = :project and number = :number",
       run.project, run.number)));
   if (rows.empty()) return std::optional<RunCounters>();
-  const auto& [id, next, bytes, cut, expired, series, refused, points, removed, generation] = rows[0];
+  const auto& [id, next, bytes, cut, expired, series, refused, points, removed, generation] =
+      rows[0];
   return std::optional(
       RunCounters{id, next, bytes, cut, expired, series, refused, points, removed, generation});
 }

@@ -15,9 +15,9 @@
 namespace lockstep::insight {
 
 struct SeriesLimits {
-  std::size_t series = 1'000'000;  // of a run
-  Bytes seal = 64_MiB;             // of open points: then they are sealed
-  Bytes memory = 256_MiB;          // of open points: then append() waits
+  std::size_t series = 1'000'000;            // of a run
+  Bytes seal = 64_MiB;                       // of open points: then they are sealed
+  Bytes memory = 256_MiB;                    // of open points: then append() waits
   Duration wait = std::chrono::seconds(10);  // at most
   Duration sync = std::chrono::seconds(1);
   Bytes merged = 1_GiB;  // segments are not merged into a larger one

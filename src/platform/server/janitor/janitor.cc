@@ -57,10 +57,10 @@ void Janitor::run_slice() {
 }
 
 Janitor::SliceResult Janitor::do_one_task() {
-  for (const auto part : {&Janitor::import_spool, &Janitor::process_queue, &Janitor::remove_runs,
-                          &Janitor::make_room, &Janitor::make_room_for_metrics,
-                          &Janitor::continue_scan, &Janitor::take_over_metrics,
-                          &Janitor::shrink_database, &Janitor::clean_up_uploads})
+  for (const auto part :
+       {&Janitor::import_spool, &Janitor::process_queue, &Janitor::remove_runs, &Janitor::make_room,
+        &Janitor::make_room_for_metrics, &Janitor::continue_scan, &Janitor::take_over_metrics,
+        &Janitor::shrink_database, &Janitor::clean_up_uploads})
     if ((this->*part)() == SliceResult::worked) return SliceResult::worked;
   return SliceResult::idle;
 }

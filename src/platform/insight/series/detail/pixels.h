@@ -51,8 +51,8 @@ class Pixels {
   const StepRange range_;
   const std::int64_t pixels_;
   const Unreadable& unreadable_;
-  Summary pixel_;               // count 0: empty
-  std::int64_t pixel_end_;      // the last step of the current pixel
+  Summary pixel_;           // count 0: empty
+  std::int64_t pixel_end_;  // the last step of the current pixel
   Curve curve_;
   const Piece* resolved_ = nullptr;  // the piece of axes_
   std::optional<Segment::Axes> axes_;
