@@ -133,7 +133,7 @@ class Insight {
   // Moves points that an earlier version wrote into the series store, some at a time; true while
   // there are more.
   Result<bool> take_over_points();
-  // What the series store could not read or write, a line each.
+  // Failures of the series store, a line each.
   std::vector<std::string> problems() const;
 
   // By name and rank, without series that have no points after `after_step`. The cost depends on

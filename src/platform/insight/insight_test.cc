@@ -255,7 +255,7 @@ TEST_F(InsightTest, EventsAreKeptOnceInTheirOrderAsLines) {
   EXPECT_EQ(events[0].text, "rank 1 died");
   EXPECT_EQ(events[0].rank, 3);
   EXPECT_EQ(events[0].step, 41);
-  EXPECT_EQ(events[0].epoch, kNode.attempt.epoch);
+  EXPECT_EQ(events[0].epoch, kNode.id.attempt.epoch);
   EXPECT_EQ(events[1].text, std::string(999, 'x'));
 }
 

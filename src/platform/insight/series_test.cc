@@ -234,7 +234,9 @@ TEST_F(TwoStoresTest, WhilePointsCannotBeStoredTheLinesAreAndThePointsComeAgain)
 
 TEST_F(TwoStoresTest, PointsWhoseTransactionFailedAreNotStoredTwice) {
   ASSERT_FALSE(database_->transaction([&]() -> Result<void> {
-    PointBatch batch{.attempt = {{"demo." + kNode.generation, 1}, 1}, .source = text(kNode)};
+    PointBatch batch;
+    batch.attempt = {{"demo." + kNode.generation, 1}, 1};
+    batch.source = text(kNode);
     batch.sequence = 3;
     batch.series = {{.metric = "loss"}};
     batch.points = {{0, {1, Time{}, 1.0}}, {0, {3, Time{}, 1.0}}};

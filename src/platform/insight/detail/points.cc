@@ -17,7 +17,7 @@ constexpr Int kStepMax = std::numeric_limits<Int>::max();
 constexpr Int kPointsPerPixel = 5;
 constexpr Int kPixelsMax = 100'000;
 constexpr Int kSeriesAtOnce = 10'000;
-constexpr Int kRowsAtOnce = 4096;
+constexpr Int kOldPointsAtOnce = 4096;
 
 // SQLite has no NaN: it is stored as NULL.
 Real sql_value(double value) { return std::isnan(value) ? std::nullopt : Real(value); }
@@ -218,7 +218,7 @@ Result<OldPoints> read_old_points(store::Database& database, const OldSeries& se
   for (const auto& [step, epoch, time, value] : TRY((database.rows<Int, Int, Time, Real>(
            "select step, epoch, time, value from points where series = :series order by step "
            "limit :most",
-           series.id, kRowsAtOnce)))) {
+           series.id, kOldPointsAtOnce)))) {
     PointBatch& batch = old.batches[epoch];
     batch.attempt = {series.run, epoch};
     batch.source = format("points/{}/{}", series.id, epoch);
@@ -235,7 +235,7 @@ Result<void> remove_rows(store::Database& database, const OldSeries& series, con
   return database.transaction([&]() -> Result<void> {
     TRY(database.execute("delete from points where series = :series and step <= :last", series.id,
                          old.last_step));
-    if (old.number == kRowsAtOnce) return {};
+    if (old.number == kOldPointsAtOnce) return {};
     TRY(database.execute("delete from summaries where series = :series", series.id));
     return database.execute("delete from series where id = :series", series.id);
   });

@@ -159,7 +159,7 @@ class SeriesStore {
   // Sealed size of a run, and of all.
   virtual Bytes bytes(const model::RunId& run) = 0;
   virtual Bytes bytes() = 0;
-  // What could not be read or written, one line each, the newest 100.
+  // Failures to read or write, one line each, the newest 100.
   virtual std::vector<std::string> problems() = 0;
 };
 

@@ -19,7 +19,7 @@ class Pixels {
   // The pixel of a step of the range.
   std::int64_t pixel_of(std::int64_t step) const;
 
-  // Of a later step than all before.
+  // Its step is later than all before.
   void add(const SeriesPoint& point);
 
   // A point of a chunk by its index, of which steps and times are decoded only if it is kept.

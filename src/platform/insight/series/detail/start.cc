@@ -1,4 +1,4 @@
-// What a store finds when it starts.
+// The start of a store: it finds segments and logs.
 #include <algorithm>
 #include <utility>
 
