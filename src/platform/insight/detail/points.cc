@@ -146,7 +146,7 @@ Result<FoundSeries> find_series(SeriesStore& store, const model::RunId& run,
 
 namespace {
 
-// Of each step the value of the newest attempt.
+// For each step the value of the newest attempt.
 Result<std::vector<api::Point>> all_points_of(SeriesStore& store, const CurveQuery& query) {
   std::map<Int, api::Point> newest;
   PointsQuery pages{

@@ -9,6 +9,7 @@
 #include "base/os/files.h"
 #include "base/temporary_folder_for_test.h"
 #include "platform/host/node_files.h"
+#include "platform/insight/series/folder_series.h"
 #include "platform/server/janitor/cleanup_candidates.h"
 #include "platform/spool/spool.h"
 #include "platform/store/sql_store.h"
