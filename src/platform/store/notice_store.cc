@@ -82,10 +82,13 @@ Result<void> keep_bounds(Database& database, const notice::Target& target) {
   return drop_oldest(database, std::get<0>(fullest[0]));
 }
 
-// None: its use is not recorded.
-Result<std::optional<budget::DeviceTime>> cost_of(Database& database, const std::string& run) {
+// None: its project has no budget, or its use is not recorded.
+Result<std::optional<budget::DeviceTime>> cost_of(Database& database,
+                                                  const model::Notice& notice) {
   const auto sums = TRY((database.rows<std::int64_t, std::int64_t>(
-      "select count(*), coalesce(sum(charged), 0) from usage where run = :run", run)));
+      "select count(*), coalesce(sum(charged), 0) from usage where run = :run and exists (select 1 "
+      "from budgets where project = :project and limited)",
+      notice.run, notice.project)));
   const auto& [parts, charged] = sums[0];
   return parts == 0 ? std::nullopt : std::optional(budget::DeviceTime(charged));
 }
@@ -112,7 +115,7 @@ Result<void> add(Database& database, const model::Notice& notice) {
        TRY(targets_where(database, "where t.project in ('', :project) order by t.id",
                          {{.type = SqlType::text, .text = notice.project}}))) {
     if (!notice::matches(row.target, notice)) continue;
-    if (!std::exchange(is_complete, true)) stored.cost = TRY(cost_of(database, notice.run));
+    if (!std::exchange(is_complete, true)) stored.cost = TRY(cost_of(database, notice));
     TRY(put_in_outbox(database, row.target, stored));
   }
   return {};

@@ -113,8 +113,9 @@ TEST_F(NoticeStoreTest, OnlyTargetsThatMatchGetIt) {
   EXPECT_EQ(waiting, (std::map<std::int64_t, std::int64_t>{{all, 2}, {of_demo, 2}, {own, 1}}));
 }
 
-TEST_F(NoticeStoreTest, TheCostIsTheSumOfTheRunsUsage) {
+TEST_F(NoticeStoreTest, TheCostIsTheSumOfTheRunsUsageIfItsProjectHasABudget) {
   add_webhook();
+  ASSERT_TRUE(commit({budget::Budget{.id = "demo"}}));
   budget::UsagePart part;
   part.run = "demo/1";
   part.charged = hours(2);
@@ -124,7 +125,11 @@ TEST_F(NoticeStoreTest, TheCostIsTheSumOfTheRunsUsage) {
   EXPECT_EQ(due()[0].notice.cost, budget::DeviceTime(hours(4)));
   ASSERT_TRUE(store_->record_delivery(due()[0], kMade));
   ASSERT_TRUE(commit({failure_of("demo/2")}));
-  EXPECT_EQ(due()[0].notice.cost, std::nullopt);
+  EXPECT_EQ(due()[0].notice.cost, std::nullopt) << "without a record";
+  ASSERT_TRUE(store_->record_delivery(due()[0], kMade));
+  part.run = "other/1";
+  ASSERT_TRUE(commit({part, failure_of("other/1")}));
+  EXPECT_EQ(due()[0].notice.cost, std::nullopt) << "without a budget";
 }
 
 TEST_F(NoticeStoreTest, ATargetGetsTheOldestFirstAndOneAtATime) {
