@@ -573,6 +573,7 @@ constexpr std::string_view kUndoNewerSteps[] = {
     "drop table budgets",
     "drop table rates",
     "drop table postings",
+    "drop table usage_days",
     "drop table usage",
     "alter table runs drop column awaits_budget",
     "alter table attempts drop column charge",
