@@ -459,7 +459,7 @@ constexpr std::string_view kBudgets[] = {
 };
 
 // The usage of each day, for reports. 86400000000 microseconds are a day.
-constexpr std::string_view kUsageDays[] = {
+constexpr std::string_view kUsageSums[] = {
     R"(create table usage_days (
       day integer not null,  -- since 1970, on which the parts ended
       project text not null, user text not null, kind text not null,
@@ -477,13 +477,22 @@ constexpr std::string_view kUsageDays[] = {
       end)",
 };
 
-constexpr std::array<std::span<const std::string_view>, 32> kMigrations = {
+constexpr std::string_view kPersonalBuckets[] = {
+    R"(create table buckets (
+      project text primary key,
+      level integer not null, time integer not null,
+      held integer not null, spent integer not null
+    ) strict, without rowid)",
+    "alter table runs add column project_kind text not null default 'shared'",
+};
+
+constexpr std::array<std::span<const std::string_view>, 33> kMigrations = {
     kRunsAndAttempts, kInsight, kHangAndResume, kBounds,       kRequests,  kControl,
     kPreemptions,     kShares,  kEvents,        kWeights,      kFaults,    kGenerations,
     kClock,           kOrphans, kStopReasons,   kFieldNames,   kEndedRuns, kUnreachable,
     kAgents,          kEngines, kJoinedHosts,   kGivenUpNodes, kLeases,    kLastProgress,
     kMeasured,        kLabels,  kPlaced,        kIdentity,     kSecrets,   kExternalRuns,
-    kBudgets,         kUsageDays};
+    kBudgets,         kUsageSums, kPersonalBuckets};
 
 Result<bool> has_table(Database& database, std::string_view name) {
   const auto found = TRY(database.rows<std::string>(

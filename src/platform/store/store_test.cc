@@ -574,6 +574,8 @@ constexpr std::string_view kUndoNewerSteps[] = {
     "drop table rates",
     "drop table postings",
     "drop table usage_days",
+    "drop table buckets",
+    "alter table runs drop column project_kind",
     "drop table usage",
     "alter table runs drop column awaits_budget",
     "alter table attempts drop column charge",

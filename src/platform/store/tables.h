@@ -52,7 +52,8 @@ struct Table<model::Run> {
                       column("awaits_dependencies", &Run::awaits_dependencies),
                       column("awaits_budget", &Run::awaits_budget), column("audit", &Run::audit),
                       column("fair_share_used", &Run::fair_share_used),
-                      fixed("launcher", &Run::launcher), fixed("job", &Run::job));
+                      fixed("launcher", &Run::launcher), fixed("job", &Run::job),
+                      fixed("project_kind", &Run::project_kind));
   }
 };
 
@@ -179,6 +180,18 @@ struct Table<budget::Rate> {
   static constexpr auto columns() {
     return std::tuple(key("kind", &budget::Rate::id),
                       column("weight_percent", &budget::Rate::weight_percent));
+  }
+};
+
+template <>
+struct Table<budget::Bucket> {
+  using Bucket = budget::Bucket;
+  static constexpr std::string_view name = "buckets";
+  static std::string place(const Bucket& bucket) { return bucket.id; }
+  static constexpr auto columns() {
+    return std::tuple(key("project", &Bucket::id), column("level", &Bucket::level),
+                      column("time", &Bucket::time), column("held", &Bucket::held),
+                      column("spent", &Bucket::spent));
   }
 };
 

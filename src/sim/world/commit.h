@@ -18,6 +18,7 @@ struct Commit {
   const model::ClockRow* clock = nullptr;
   std::map<model::LimitId, const model::LimitRow*> limits{};
   std::map<std::string, const budget::Budget*> budgets{};  // by project
+  std::map<std::string, const budget::Bucket*> buckets{};  // by project
   std::vector<const budget::Posting*> postings{};
   std::map<model::NodeName, const model::Orphan*> orphans{};
   std::map<model::NodeId, const model::GivenUpNode*> given_up{};

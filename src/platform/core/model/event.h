@@ -24,6 +24,7 @@ struct SubmitRun {
   std::string request_id{};
   std::vector<RunId>
       runs_in_same_folder{};  // runs that have not ended, in the same checkpoint folder
+  ProjectKind project_kind = ProjectKind::shared;
 };
 struct StopRun {
   RunId run;

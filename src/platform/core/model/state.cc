@@ -75,6 +75,9 @@ void put_row(State& state, const MeasuredRow& row) {
   if (state.hosts_make_map) state.map.measured = row.measured;
 }
 void put_row(State&, const AuditRecord&) {}
+void put_row(State& state, const budget::Bucket& bucket) {
+  state.buckets.insert_or_assign(bucket.id, bucket);
+}
 
 std::int64_t device_seconds(const Run& run, Duration time) {
   return rank_count(run.spec) * std::chrono::floor<std::chrono::seconds>(time).count();

@@ -32,6 +32,9 @@ struct Settings {
   int slurm_jobs_max = 1'000;
   Duration budget_window = std::chrono::hours(24);
   int preemptible_price_percent = 50;
+  int personal_refill = 0;  // zero: there are no personal buckets
+  int personal_cap = 480;
+  Duration personal_timeout_max = std::chrono::hours(1);
 
   bool operator==(const Settings&) const = default;
 
@@ -85,7 +88,16 @@ struct Settings {
               "how much of its time a run holds of its project's budget at once"),
         between(0, 100,
                 field("preemptible_price_percent", &Settings::preemptible_price_percent,
-                      "of the price of other runs, what preemptible runs are charged")));
+                      "of the price of other runs, what preemptible runs are charged")),
+        between(0, 1'000'000,
+                field("personal_refill", &Settings::personal_refill,
+                      "device-minutes that each personal project gets in an hour; 0: they have no "
+                      "bucket")),
+        between(1, 1'000'000'000,
+                field("personal_cap", &Settings::personal_cap,
+                      "device-minutes that a personal project has at most, and at first")),
+        field("personal_timeout_max", &Settings::personal_timeout_max,
+              "the longest timeout of a run that uses a personal bucket"));
   }
 };
 

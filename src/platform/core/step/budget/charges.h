@@ -35,6 +35,9 @@ class AvailableBudgets {
   std::map<std::string, budget::DeviceTime> taken_;  // by project
 };
 
+// Code::invalid: the run is of a personal project, and its bucket never lets it start.
+Result<void> check_fits_budget(const Draft& draft, const model::Run& run);
+
 // The run waits until its project can hold that much.
 void wait_for_budget(Draft& draft, const model::RunId& run, budget::DeviceTime amount);
 // At a tick: the run waits for it no more if the project can hold it now.

@@ -70,6 +70,11 @@ void shift_given_up_times(Draft& draft, const Move& move) {
   }
 }
 
+template <class Move>
+void shift_bucket_times(Draft& draft, const Move& move) {
+  for (const auto& [project, bucket] : draft.buckets.all()) move(draft.buckets.edit(project).time);
+}
+
 bool is_backing_off(const model::Run& run) {
   return run.not_before && run.not_before != run.spec.not_before;
 }
@@ -83,6 +88,7 @@ void shift_all_times(Draft& draft, Duration by) {
   }
   shift_orphan_times(draft, move);
   shift_given_up_times(draft, move);
+  shift_bucket_times(draft, move);
   for (const auto& [id, row] : draft.hosts.all()) {
     if (row.losses.empty()) continue;
     for (model::HostLoss& loss : draft.hosts.edit(id).losses) move(loss.time);
@@ -99,6 +105,7 @@ void cap_times_at_now(Draft& draft) {
   }
   shift_orphan_times(draft, move);
   shift_given_up_times(draft, move);
+  shift_bucket_times(draft, move);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include "platform/core/model/command.h"
 #include "platform/core/model/slurm_labels.h"
 #include "platform/core/sched/pass.h"
+#include "platform/core/step/budget/charges.h"
 #include "platform/core/step/ending/attempt_end.h"
 #include "platform/core/step/ending/reason_text.h"
 #include "platform/core/step/handlers/event_handlers.h"
@@ -150,6 +151,8 @@ Result<void> handle_event(Draft& draft, const model::SubmitRun& event) {
   run.queued = draft.now();
   run.fair_share_used = fair_share_used_by(draft, run.id.project);
   run.priority = event.spec.priority;
+  run.project_kind = event.project_kind;
+  TRY(check_fits_budget(draft, run));
   init_preconditions(draft, run);
   draft.set_submitted(run.id);
   draft.runs.add(std::move(run));
