@@ -92,6 +92,7 @@ struct Heartbeat {
   // this long.
   model::CommandKind known_command = model::CommandKind::none;
   double wait_seconds = 0;
+  std::optional<Time> idle_since = {};  // a moment like those in `ranks`
 
   bool operator==(const Heartbeat&) const = default;
 
@@ -120,7 +121,9 @@ struct Heartbeat {
         field("profile", &Heartbeat::profile, "the traces of its ranks that were ordered"),
         field("known_command", &Heartbeat::known_command, "the command it acts on already"),
         between(0, 30,
-                field("wait_seconds", &Heartbeat::wait_seconds, "how long the answer may wait")));
+                field("wait_seconds", &Heartbeat::wait_seconds, "how long the answer may wait")),
+        field("idle_since", &Heartbeat::idle_since,
+              "since when its processes do not compute; absent: they do"));
   }
 };
 

@@ -486,13 +486,20 @@ constexpr std::string_view kPersonalBuckets[] = {
     "alter table runs add column project_kind text not null default 'shared'",
 };
 
-constexpr std::array<std::span<const std::string_view>, 33> kMigrations = {
+constexpr std::string_view kIdleRuns[] = {
+    "alter table attempts add column idle_warned integer",
+    "alter table nodes add column idle_since integer",
+    "alter table limits add column idle_stop integer",
+};
+
+constexpr std::array<std::span<const std::string_view>, 34> kMigrations = {
     kRunsAndAttempts, kInsight, kHangAndResume, kBounds,       kRequests,  kControl,
     kPreemptions,     kShares,  kEvents,        kWeights,      kFaults,    kGenerations,
     kClock,           kOrphans, kStopReasons,   kFieldNames,   kEndedRuns, kUnreachable,
     kAgents,          kEngines, kJoinedHosts,   kGivenUpNodes, kLeases,    kLastProgress,
     kMeasured,        kLabels,  kPlaced,        kIdentity,     kSecrets,   kExternalRuns,
-    kBudgets,         kUsageSums, kPersonalBuckets};
+    kBudgets,         kUsageSums,    kPersonalBuckets,
+    kIdleRuns};
 
 Result<bool> has_table(Database& database, std::string_view name) {
   const auto found = TRY(database.rows<std::string>(

@@ -75,7 +75,8 @@ struct Table<model::Attempt> {
                       column("last_checkpoint", &Attempt::last_checkpoint),
                       column("last_checkpoint_step", &Attempt::last_checkpoint_step),
                       column("move_destination", &Attempt::move_destination),
-                      column("charge", &Attempt::charge));
+                      column("charge", &Attempt::charge),
+                      column("idle_warned", &Attempt::idle_warned));
   }
 };
 
@@ -100,7 +101,8 @@ struct Table<model::Node> {
         column("last_heartbeat", &Node::last_heartbeat),
         column("last_progress", &Node::last_progress),
         column("unreachable_since", &Node::unreachable_since),
-        column("kill_requested_at", &Node::kill_requested_at));
+        column("kill_requested_at", &Node::kill_requested_at),
+        column("idle_since", &Node::idle_since));
   }
 };
 
@@ -157,7 +159,8 @@ struct Table<model::LimitRow> {
   static constexpr auto columns() {
     return std::tuple(key("scope", [](auto& limit) -> auto& { return limit.id.scope; }),
                       key("name", [](auto& limit) -> auto& { return limit.id.name; }),
-                      column("devices", &Limit::devices), column("weight", &Limit::weight));
+                      column("devices", &Limit::devices), column("weight", &Limit::weight),
+                      column("idle_stop", &Limit::idle_stop));
   }
 };
 

@@ -164,6 +164,7 @@ struct NodeReport {
   std::optional<Time> last_checkpoint{};  // when a rank last reported a complete checkpoint
   std::optional<std::int64_t> last_checkpoint_step{};  // the highest step among those checkpoints
   Time listening_since{};  // set by the daemon: since when agents can reach it
+  std::optional<Time> idle_since{};  // since when its processes do not compute; none: they do
 };
 // An observation of the engine about a node that it was told to start.
 struct NodeSeen {
@@ -203,11 +204,18 @@ struct ClockChanged {
   ClockRow clock;
 };
 
+// The idle time after which a run of the project is stopped; zero: never; none: the default.
+struct SetIdleStop {
+  std::string project;
+  std::optional<Duration> idle_stop{};
+};
+
 using Event = std::variant<SubmitRun, StopRun, ResumeRun, HoldRun, ReleaseRun, SetPriority, SetHost,
                            AdmitHost, DescribeHost, RemoveHost, HostDead, LabelHost, SetMeasured,
                            SetLimit, SetWeight, GrantBudget, WithdrawBudget, MoveBudget, LiftBudget,
                            SetRate, AttachNode, NodeReport, NodeSeen, HostsSeen, OrphansListed,
-                           StopOrphan, AdoptOrphan, Tick, DaemonStarted, ClockChanged>;
+                           StopOrphan, AdoptOrphan, Tick, DaemonStarted, ClockChanged,
+                           SetIdleStop>;
 
 // Start the agents of the attempt's nodes. Idempotent: the engine starts no node twice.
 struct SubmitGang {

@@ -232,7 +232,7 @@ struct Run {
   // job, by which the agents of all hosts find the run. Empty: Lockstep starts it.
   std::string launcher{};
   std::string job{};
-  ProjectKind project_kind = ProjectKind::shared;  // at its submission
+  ProjectKind project_kind = ProjectKind::shared;  // personal: it uses the bucket of its project
 
   bool operator==(const Run&) const = default;
 };

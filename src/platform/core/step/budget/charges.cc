@@ -205,8 +205,10 @@ std::optional<DeviceTime> AvailableBudgets::take(const model::Run& run,
   return std::nullopt;
 }
 
-Result<void> check_fits_budget(const Draft& draft, const model::Run& run) {
-  if (budget_of(draft, run.id.project) || !may_use_bucket(draft, run)) return {};
+Result<void> choose_budget(const Draft& draft, model::Run& run, model::ProjectKind kind) {
+  const bool has_bucket = draft.settings().personal_refill > 0 && !budget_of(draft, run.id.project);
+  if (has_bucket) run.project_kind = kind;
+  if (!may_use_bucket(draft, run)) return {};
   return check_fits_bucket(draft, run, least_amount(draft, run));
 }
 

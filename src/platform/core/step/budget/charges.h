@@ -35,8 +35,9 @@ class AvailableBudgets {
   std::map<std::string, budget::DeviceTime> taken_;  // by project
 };
 
-// Code::invalid: the run is of a personal project, and its bucket never lets it start.
-Result<void> check_fits_budget(const Draft& draft, const model::Run& run);
+// At its submission: if its project is personal and has no budget, the run uses its bucket from
+// then on. Code::invalid: it is too large or too long for that.
+Result<void> choose_budget(const Draft& draft, model::Run& run, model::ProjectKind kind);
 
 // The run waits until its project can hold that much.
 void wait_for_budget(Draft& draft, const model::RunId& run, budget::DeviceTime amount);

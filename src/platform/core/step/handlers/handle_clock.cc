@@ -29,7 +29,7 @@ void shift_times(Draft& draft, model::Run& run, const Move& move) {
   model::Attempt& attempt = draft.attempts.edit(id);
   move(attempt.created);
   for (auto* moment : {&attempt.admitted, &attempt.started, &attempt.draining, &attempt.ended,
-                       &attempt.last_checkpoint})
+                       &attempt.last_checkpoint, &attempt.idle_warned})
     move_if(*moment);
   if (attempt.charge) {
     const Duration window = attempt.charge->until - attempt.charge->from;
@@ -42,6 +42,7 @@ void shift_times(Draft& draft, model::Run& run, const Move& move) {
     move_if(node.last_progress);
     move_if(node.unreachable_since);
     move_if(node.kill_requested_at);
+    move_if(node.idle_since);
     for (model::Rank& rank : node.ranks) {
       move_if(rank.ended);
       move_if(rank.stalled_since);

@@ -151,8 +151,7 @@ Result<void> handle_event(Draft& draft, const model::SubmitRun& event) {
   run.queued = draft.now();
   run.fair_share_used = fair_share_used_by(draft, run.id.project);
   run.priority = event.spec.priority;
-  run.project_kind = event.project_kind;
-  TRY(check_fits_budget(draft, run));
+  TRY(choose_budget(draft, run, event.project_kind));
   init_preconditions(draft, run);
   draft.set_submitted(run.id);
   draft.runs.add(std::move(run));
