@@ -1,4 +1,6 @@
 // Personal buckets in the controller's decisions: holds, refusals, waits and what goes back.
+#include <iterator>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -28,7 +30,7 @@ class PersonalWorld : public World {
   }
   model::RunId submit_for(Duration timeout, int devices = 1) {
     apply_event_ok(submission(timeout, devices));
-    return state.runs.rbegin()->first;
+    return std::prev(state.runs.upper_bound({"ann", 1'000'000}))->first;
   }
   std::string refusal(const model::SubmitRun& event) {
     const auto done = apply_event(event);

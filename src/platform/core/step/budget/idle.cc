@@ -53,10 +53,11 @@ std::optional<Time> idle_since(const Draft& draft, const model::AttemptId& id) {
 
 IdlePolicy idle_policy_of(const Draft& draft, const model::AttemptId& id) {
   const model::LimitRow* row = draft.limits.find({model::LimitScope::project, id.run.project});
-  const auto set = row ? row->idle_stop : std::nullopt;
   IdlePolicy policy{.limit = kIdleLimit, .stops = has_gpus(draft, id)};
-  if (set) policy.stops = *set > Duration(0);
-  if (set && policy.stops) policy.limit = *set;
+  if (row && row->idle_stop) {
+    policy.stops = *row->idle_stop > Duration(0);
+    if (policy.stops) policy.limit = *row->idle_stop;
+  }
   if (draft.runs.find(id.run)->spec.run_class == model::RunClass::debug)
     policy.limit = std::min(policy.limit, kIdleLimitDebug);
   return policy;
