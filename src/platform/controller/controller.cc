@@ -468,8 +468,7 @@ Result<void> Controller::apply_operator_event(const model::Event& event, const R
   return {};
 }
 
-Result<step::DryRunResult> Controller::plan(const model::RunSpec& spec,
-                                            const model::Origin& origin,
+Result<step::DryRunResult> Controller::plan(const model::RunSpec& spec, const model::Origin& origin,
                                             model::ProjectKind kind) {
   TRY(fetch_named(spec));
   return step::dry_run(state(),

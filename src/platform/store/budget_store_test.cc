@@ -107,8 +107,8 @@ std::vector<UsageSum> sums_of(const std::vector<budget::UsagePart>& parts,
     if ((filter.since && part.until < *filter.since) ||
         (filter.until && part.until >= *filter.until) ||
         (filter.user && part.user != *filter.user) ||
-        (filter.projects && std::ranges::find(*filter.projects, part.project) ==
-                                filter.projects->end()))
+        (filter.projects &&
+         std::ranges::find(*filter.projects, part.project) == filter.projects->end()))
       continue;
     UsageSum row{.project = has(UsageColumn::project) ? part.project : "",
                  .user = has(UsageColumn::user) ? part.user : "",

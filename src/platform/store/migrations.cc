@@ -493,13 +493,12 @@ constexpr std::string_view kIdleRuns[] = {
 };
 
 constexpr std::array<std::span<const std::string_view>, 34> kMigrations = {
-    kRunsAndAttempts, kInsight, kHangAndResume, kBounds,       kRequests,  kControl,
-    kPreemptions,     kShares,  kEvents,        kWeights,      kFaults,    kGenerations,
-    kClock,           kOrphans, kStopReasons,   kFieldNames,   kEndedRuns, kUnreachable,
-    kAgents,          kEngines, kJoinedHosts,   kGivenUpNodes, kLeases,    kLastProgress,
-    kMeasured,        kLabels,  kPlaced,        kIdentity,     kSecrets,   kExternalRuns,
-    kBudgets,         kUsageSums,    kPersonalBuckets,
-    kIdleRuns};
+    kRunsAndAttempts, kInsight,   kHangAndResume,   kBounds,       kRequests,  kControl,
+    kPreemptions,     kShares,    kEvents,          kWeights,      kFaults,    kGenerations,
+    kClock,           kOrphans,   kStopReasons,     kFieldNames,   kEndedRuns, kUnreachable,
+    kAgents,          kEngines,   kJoinedHosts,     kGivenUpNodes, kLeases,    kLastProgress,
+    kMeasured,        kLabels,    kPlaced,          kIdentity,     kSecrets,   kExternalRuns,
+    kBudgets,         kUsageSums, kPersonalBuckets, kIdleRuns};
 
 Result<bool> has_table(Database& database, std::string_view name) {
   const auto found = TRY(database.rows<std::string>(

@@ -567,7 +567,8 @@ TEST_F(StoreTest, TwoRunsCannotHaveOneRequestId) {
             (std::map<std::string, model::RunId>{{"0f3c", {"demo", 3}}}));
 }
 
-// What the steps after that of budgets have added; a new step adds its own removal here.
+// Removes everything that the steps after that of budgets add; a new step adds its own removal
+// here.
 constexpr int kStepOfBudgets = 31;
 constexpr std::string_view kUndoStepsSinceBudgets[] = {
     "drop trigger usage_is_summed",

@@ -74,7 +74,8 @@ TEST(StepIdle, AnIdleRunIsWarnedOnceAndThenStoppedWithoutARetry) {
   EXPECT_EQ(world.warnings(run), 0U);
   world.pass(run, minutes(15), since);
   EXPECT_EQ(world.warnings(run), 1U);
-  EXPECT_THAT(world.run(run).audit.back().what, HasSubstr("is stopped at " + text(since + hours(1))));
+  EXPECT_THAT(world.run(run).audit.back().what,
+              HasSubstr("is stopped at " + text(since + hours(1))));
   EXPECT_EQ(world.run(run).state, model::RunState::running);
   world.pass(run, minutes(1), since);
   EXPECT_EQ(world.attempt(run).cause, model::Cause::idle);

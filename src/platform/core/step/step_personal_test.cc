@@ -125,8 +125,7 @@ TEST(StepPersonal, AnotherRunThatTakesFromTheBucketMovesTheMomentInTheReason) {
   world.pass(first, minutes(20));
   world.submit_for(minutes(10));
   EXPECT_NE(world.run(large).reason, before);
-  EXPECT_THAT(world.run(large).reason,
-              HasSubstr("from " + text(world.now + minutes(50)) + " on"));
+  EXPECT_THAT(world.run(large).reason, HasSubstr("from " + text(world.now + minutes(50)) + " on"));
 }
 
 TEST(StepPersonal, AWaitingRunBlocksNoOther) {
@@ -194,9 +193,9 @@ TEST(StepPersonal, ALowerCapThanARunNeedsIsSaidInItsReason) {
   world.submit_for(minutes(60), 2);
   const auto run = world.submit_for(minutes(30), 2);
   world.state.settings.personal_cap = 50;
-  EXPECT_THAT(bucket_wait_reason(Draft(world.state, world.now), "ann",
-                                 *world.run(run).awaits_budget),
-              HasSubstr("which never has more than 50 device-minutes"));
+  EXPECT_THAT(
+      bucket_wait_reason(Draft(world.state, world.now), "ann", *world.run(run).awaits_budget),
+      HasSubstr("which never has more than 50 device-minutes"));
 }
 
 }  // namespace

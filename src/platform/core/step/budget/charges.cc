@@ -25,8 +25,8 @@ const budget::Budget* budget_of(const Draft& draft, const std::string& project) 
   return found && found->limited ? found : nullptr;
 }
 
-// What the run's project has for its next attempt: of its budget, or of its personal bucket. None:
-// its runs are not limited.
+// The rest of the project's budget, or of its personal bucket, for the run's next attempt. None: its
+// runs are not limited.
 std::optional<DeviceTime> available_to(const Draft& draft, const model::Run& run) {
   if (const budget::Budget* budget = budget_of(draft, run.id.project)) return budget->available;
   if (!may_use_bucket(draft, run)) return std::nullopt;
@@ -143,8 +143,8 @@ void hold_for(Draft& draft, model::Attempt& attempt, DeviceTime amount) {
   if (!available) return;
   charge.held = std::min(amount, *available);
   if (const budget::Budget* budget = budget_of(draft, run.id.project))
-    return apply_entry(
-        draft, budget::hold(*budget, charge.held, signature_of(draft, attempt.id)).value());
+    return apply_entry(draft,
+                       budget::hold(*budget, charge.held, signature_of(draft, attempt.id)).value());
   charge.personal = true;
   const budget::Bucket bucket = bucket_of(draft, run.id.project);
   draft.buckets.edit_or_add(run.id.project) =
@@ -153,7 +153,8 @@ void hold_for(Draft& draft, model::Attempt& attempt, DeviceTime amount) {
 
 std::string used_up_reason(const Draft& draft, const std::string& project) {
   return format("the {} {} is used up",
-                budget_of(draft, project) ? "budget of the project" : "personal bucket of", project);
+                budget_of(draft, project) ? "budget of the project" : "personal bucket of",
+                project);
 }
 
 // On the devices of the least weight.

@@ -15,7 +15,9 @@ constexpr Duration kIdleLimit = std::chrono::hours(1);
 constexpr Duration kIdleLimitDebug = std::chrono::minutes(15);
 
 bool has_gpus(const Draft& draft, const model::AttemptId& id) {
-  const auto is_gpu = [](const map::Device* device) { return device->kind == map::DeviceKind::gpu; };
+  const auto is_gpu = [](const map::Device* device) {
+    return device->kind == map::DeviceKind::gpu;
+  };
   return std::ranges::any_of(draft.nodes_of(id), [&](const model::Node* node) {
     const map::Host* host = map::find_host(draft.map(), node->host);
     return host && std::ranges::any_of(map::devices(*host), is_gpu);
@@ -35,9 +37,8 @@ std::string warning_text(const IdlePolicy& policy, Time since) {
 
 void warn(Draft& draft, const model::AttemptId& id, const IdlePolicy& policy, Time since) {
   draft.attempts.edit(id).idle_warned = since;
-  model::add_audit_entry(
-      draft.runs.edit(id.run).audit,
-      {.time = draft.now(), .by = "", .what = warning_text(policy, since)});
+  model::add_audit_entry(draft.runs.edit(id.run).audit,
+                         {.time = draft.now(), .by = "", .what = warning_text(policy, since)});
 }
 
 }  // namespace

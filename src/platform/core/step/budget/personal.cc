@@ -5,8 +5,7 @@
 namespace lockstep::step {
 namespace {
 
-constexpr std::string_view kWayOut =
-    "; ask for less, or name a shared project with `--project`";
+constexpr std::string_view kWayOut = "; ask for less, or name a shared project with `--project`";
 
 std::string second_text(Time time) {
   return text(Time(std::chrono::ceil<std::chrono::seconds>(time)));
@@ -25,20 +24,19 @@ bool may_use_bucket(const Draft& draft, const model::Run& run) {
 
 budget::Bucket bucket_of(const Draft& draft, const std::string& project) {
   const budget::Bucket* found = draft.buckets.find(project);
-  return found ? *found
-               : budget::full_bucket(project, refill_of(draft.settings()), draft.now());
+  return found ? *found : budget::full_bucket(project, refill_of(draft.settings()), draft.now());
 }
 
 Result<void> check_fits_bucket(const Draft& draft, const model::Run& run,
                                budget::DeviceTime amount) {
   const model::Settings& settings = draft.settings();
   const auto refuse = [&](std::string_view field, const std::string& why) {
-    return Error{Code::invalid, format("{}: the personal project {} {}{}", field,
-                                       run.spec.project, why, kWayOut)};
+    return Error{Code::invalid,
+                 format("{}: the personal project {} {}{}", field, run.spec.project, why, kWayOut)};
   };
   if (model::node_count(run.spec) > 1)
-    return refuse("nodes", format("runs on one node at a time, not on {}",
-                                  model::node_count(run.spec)));
+    return refuse("nodes",
+                  format("runs on one node at a time, not on {}", model::node_count(run.spec)));
   if (run.spec.timeout > settings.personal_timeout_max)
     return refuse("timeout", format("has runs of at most {}, not {}",
                                     text(settings.personal_timeout_max), text(run.spec.timeout)));
