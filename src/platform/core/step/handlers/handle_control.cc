@@ -10,6 +10,8 @@ namespace lockstep::step {
 namespace {
 
 constexpr int kDevicesMax = 100'000'000;
+constexpr Duration kIdleStopMin = std::chrono::seconds(20);  // two windows of the agents
+constexpr Duration kIdleStopMax = std::chrono::hours(24 * 30);
 
 void add_run_audit(Draft& draft, model::Run& run, const std::string& by, std::string what) {
   model::add_audit_entry(run.audit,
@@ -169,6 +171,18 @@ Result<void> handle_event(Draft& draft, const model::SetWeight& event) {
     return Error{Code::invalid,
                  format("weight: must be from 1 to {}, got {}", model::kWeightMax, event.weight)};
   draft.limits.edit_or_add(project).weight = event.weight;
+  return {};
+}
+
+Result<void> handle_event(Draft& draft, const model::SetIdleStop& event) {
+  const model::LimitId project{model::LimitScope::project, event.project};
+  TRY(model::check_name(text(project.scope), project.name));
+  const auto& wish = event.idle_stop;
+  if (wish && *wish != Duration(0) && (*wish < kIdleStopMin || *wish > kIdleStopMax))
+    return Error{Code::invalid, format("idle_stop: must be from {} to {}, or off, not {}",
+                                       text(kIdleStopMin), text(kIdleStopMax), text(*wish))};
+  if (!wish && !draft.limits.find(project)) return {};
+  draft.limits.edit_or_add(project).idle_stop = wish;
   return {};
 }
 
