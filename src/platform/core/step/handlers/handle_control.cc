@@ -1,7 +1,10 @@
 // Requests of users and operators that change waiting runs, hosts and limits.
+#include <algorithm>
+
 #include "base/format.h"
 #include "map/query.h"
 #include "platform/core/model/slurm_request.h"
+#include "platform/core/step/budget/personal.h"
 #include "platform/core/step/ending/reason_text.h"
 #include "platform/core/step/handlers/event_handlers.h"
 #include "platform/core/step/starting/preconditions.h"
@@ -47,14 +50,18 @@ Result<void> check_extension(const Draft& draft, const model::Run& run, Duration
                  format("{} runs with a time limit of {} that cannot be raised; it can be extended "
                         "while it waits",
                         text(run.id), attempt->engine)};
-  const Duration most = model::timeout_max(run.spec.run_class) - model::time_limit(run);
+  Duration longest = model::timeout_max(run.spec.run_class);
+  if (may_use_bucket(draft, run))
+    longest = std::min(longest, draft.settings().personal_timeout_max);
+  const Duration most = longest - model::time_limit(run);
   if (extension > Duration(0) && extension <= most) return {};
-  return Error{Code::invalid, most <= Duration(0)
-                                  ? format("{} has the longest time limit of its class {}, {}",
-                                           text(run.id), lockstep::name_of(run.spec.run_class),
-                                           lockstep::text(model::time_limit(run)))
-                                  : format("extension: must be more than 0s and at most {}, got {}",
-                                           lockstep::text(most), lockstep::text(extension))};
+  return Error{
+      Code::invalid,
+      most <= Duration(0)
+          ? format("{} has the longest time limit of its class {} and project, {}", text(run.id),
+                   lockstep::name_of(run.spec.run_class), lockstep::text(model::time_limit(run)))
+          : format("extension: must be more than 0s and at most {}, got {}", lockstep::text(most),
+                   lockstep::text(extension))};
 }
 
 std::string_view verb_for(model::HostState state) {
