@@ -18,8 +18,6 @@ constexpr std::int64_t kPointsForRollups = 4 * kBlockPoints;
 // Curves keep no bits of a NaN.
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
-bool is_given(std::int64_t step) { return step != StepRange{}.first && step != StepRange{}.last; }
-
 std::vector<const Piece*> pieces_in(std::span<const Piece> pieces, const StepRange& range) {
   std::vector<const Piece*> some;
   for (const Piece& piece : pieces)
@@ -34,8 +32,9 @@ StepRange drawn_range(const std::vector<const Piece*>& pieces, const StepRange& 
     stored.first = std::min(stored.first, piece->first_step);
     stored.last = std::max(stored.last, piece->last_step);
   }
-  return {is_given(range.first) ? range.first : stored.first,
-          is_given(range.last) ? range.last : stored.last};
+  const StepRange all;  // a bound that was not given
+  return {range.first != all.first ? range.first : stored.first,
+          range.last != all.last ? range.last : stored.last};
 }
 
 // The indices are those of points of the chunk.
