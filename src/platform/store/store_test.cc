@@ -577,7 +577,16 @@ constexpr std::string_view kUndoStepsSinceBudgets[] = {
     "alter table runs drop column project_kind",
     "alter table attempts drop column idle_warned",
     "alter table nodes drop column idle_since",
-    "alter table limits drop column idle_stop"};
+    "alter table limits drop column idle_stop",
+    "alter table budgets drop column warned",
+    "drop index usage_by_run",
+    "drop table latest_metrics",
+    "alter table run_counters drop column generation",
+    "alter table spools drop column points",
+    "alter table runs drop column extended",
+    "alter table runs drop column charged",
+    "drop table notice_targets",
+    "drop table notices"};
 
 // The rest of what files older than the fifth step lack.
 constexpr std::string_view kUndoNewerSteps[] = {
@@ -590,15 +599,7 @@ constexpr std::string_view kUndoNewerSteps[] = {
     "drop table budgets",
     "drop table rates",
     "drop table postings",
-    "drop index usage_by_run",
     "drop table usage",
-    "drop table latest_metrics",
-    "alter table run_counters drop column generation",
-    "alter table spools drop column points",
-    "alter table runs drop column extended",
-    "alter table runs drop column charged",
-    "drop table notice_targets",
-    "drop table notices",
     "alter table runs drop column awaits_budget",
     "alter table attempts drop column charge",
     "alter table attempts drop column is_placed",
