@@ -83,8 +83,7 @@ Result<void> keep_bounds(Database& database, const notice::Target& target) {
 }
 
 // None: its project has no budget, or its use is not recorded.
-Result<std::optional<budget::DeviceTime>> cost_of(Database& database,
-                                                  const model::Notice& notice) {
+Result<std::optional<budget::DeviceTime>> cost_of(Database& database, const model::Notice& notice) {
   const auto sums = TRY((database.rows<std::int64_t, std::int64_t>(
       "select count(*), coalesce(sum(charged), 0) from usage where run = :run and exists (select 1 "
       "from budgets where project = :project and limited)",
