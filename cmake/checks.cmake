@@ -15,7 +15,7 @@ set(sanitizer_fuzz ${sanitizer_asan} -fsanitize=fuzzer-no-link)
 # one at a time (comm_algorithm).
 set(tests_with_threads "^(base|net|comm|platform)_.*test$")
 set(tests_without_threads
-    "^(comm_(algorithm|choice|cost|reduction|simulated)|platform_(core_.*|api|controller|host|insight|spool|store))_")
+    "^(comm_(algorithm|choice|cost|reduction|simulated)|platform_(core_.*|api|controller|host|spool|store))_|^platform_insight_test")
 
 if(LOCKSTEP_CHECK)
   if(NOT LOCKSTEP_CHECK MATCHES "^(asan|tsan|clang|fuzz)$" OR NOT CMAKE_CXX_COMPILER_ID STREQUAL Clang)

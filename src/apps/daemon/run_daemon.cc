@@ -46,6 +46,7 @@
 #include "platform/host/server_certificate.h"
 #include "platform/host/shared_folder.h"
 #include "platform/insight/insight.h"
+#include "platform/insight/series/folder_series.h"
 #include "platform/server/certificate_renewal.h"
 #include "platform/server/janitor/janitor.h"
 #include "platform/server/people/secret_calls.h"
@@ -68,6 +69,7 @@ constexpr auto kTick = std::chrono::milliseconds(200);
 // starts agents.
 struct DaemonContext {
   std::unique_ptr<store::Database> database;
+  std::unique_ptr<insight::SeriesStore> series;
   host::Keys keys;
   map::ClusterMap map;
   std::unique_ptr<engine::LocalEngine> local_engine;
@@ -81,7 +83,7 @@ struct DaemonContext {
   std::optional<server::OidcSetup> oidc{};
   store::HistoryFile history;
   host::HomeIdentity home_place;
-  insight::Insight insight{*database};
+  insight::Insight insight{*database, *series};
   // Those besides the local one, as far as they are used, and the hosts that they see:
   std::unique_ptr<engine::HostsEngine> hosts_engine{};
   std::unique_ptr<engine::SlurmEngine> slurm_engine{};
@@ -135,7 +137,9 @@ Result<DaemonContext> open_context(const host::Home& home, const ServeConfig& se
   if (uses_this_machine(served)) TRY(check_users_reach(home));
   std::unique_ptr<engine::LocalEngine> engine = TRY(
       engine::LocalEngine::open(TRY(engine::AgentProgram::own()), home.folder, local_accounts()));
+  auto series = TRY(insight::open_folder_series(home.series(), {.wait = Duration(0)}));
   return DaemonContext{.database = std::move(database),
+                       .series = std::move(series),
                        .keys = std::move(keys),
                        .map = std::move(map),
                        .local_engine = std::move(engine),
@@ -273,6 +277,7 @@ server::JanitorSetup janitor_setup(DaemonContext& ground, const controller::Cont
           .keep_logs = served.keep_logs,
           .keep_metrics = served.keep_metrics.value_or(server::kKeepMetrics),
           .store_max = served.store_max.value_or(server::kStoreMax),
+          .metrics_max = served.metrics_max.value_or(server::kMetricsMax),
           .uploads = ground.uploads.get()};
 }
 
@@ -316,6 +321,7 @@ server::ServerSetup server_setup(DaemonContext& ground, controller::Controller& 
               [&] {
                 auto all = controller.problems();
                 std::ranges::move(janitor.problems(), std::back_inserter(all));
+                std::ranges::move(ground.insight.problems(), std::back_inserter(all));
                 if (auto placed = ground.database->check_file_status(); !placed)
                   all.push_back(placed.error().message);
                 if (auto line = certificate ? certificate->problem() : std::nullopt)

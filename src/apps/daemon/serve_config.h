@@ -29,7 +29,7 @@ struct ServeConfig {
   Duration keep_logs = server::kKeepLogs;
   // None: the default. An older version reads the file as long as they are not set.
   std::optional<Duration> keep_metrics{};
-  std::optional<Bytes> store_max{};
+  std::optional<Bytes> store_max{}, metrics_max{};
   std::optional<std::vector<std::string>> settings{};  // changes of the defaults, as --set has them
   // The operator's certificate, absolute paths, and plain HTTP also for other machines.
   std::optional<std::string> tls_cert{}, tls_key{};
@@ -63,6 +63,7 @@ struct ServeConfig {
         field("keep_logs", &ServeConfig::keep_logs, "lines, after a run's end"),
         field("keep_metrics", &ServeConfig::keep_metrics, "metrics, after a run's end"),
         field("store_max", &ServeConfig::store_max, "of the store's file, in use"),
+        field("metrics_max", &ServeConfig::metrics_max, "of the points of metrics"),
         field("settings", &ServeConfig::settings, "changes of the daemon's bounds"),
         field("tls_cert", &ServeConfig::tls_cert, "the operator's certificate"),
         field("tls_key", &ServeConfig::tls_key, "its key"),

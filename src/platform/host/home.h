@@ -42,6 +42,7 @@ struct Home {
   static Result<Home> find(const HomeSearch& search);
 
   std::filesystem::path store() const { return folder / "lockstep.db"; }
+  std::filesystem::path series() const { return folder / "series"; }  // the points of metrics
   std::filesystem::path stores_file() const { return folder / "stores.json"; }
   std::filesystem::path daemon_file() const { return folder / "daemon.json"; }
   std::filesystem::path token_file() const { return folder / "token"; }

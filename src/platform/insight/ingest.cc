@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/log.h"
 #include "platform/insight/detail/lines.h"
 #include "platform/insight/detail/points.h"
 #include "platform/insight/detail/run_counters.h"
@@ -26,7 +27,7 @@ Result<void> append_note(store::Database& database, RunCounters& counters, std::
 
 }  // namespace
 
-Result<std::int64_t> Insight::ingest(const model::NodeId& node,
+Result<std::int64_t> Insight::ingest(const model::NodeName& node,
                                      std::span<const spool::TelemetryItem> items) {
   const Delivery delivery{node, items};
   return TRY(ingest_together({&delivery, 1})).front();
@@ -53,61 +54,100 @@ Result<std::vector<std::int64_t>> Insight::ingest_together(std::span<const Deliv
   return stored;
 }
 
-// Returns the node's highest sequence, which is durable after the commit.
+// Returns the sequence up to which everything is durable after the commit.
 Result<std::int64_t> Insight::put_new(const Delivery& delivery) {
   const auto& [node, items] = delivery;
   if (std::ranges::adjacent_find(items, std::ranges::greater_equal(),
                                  &spool::TelemetryItem::sequence) != items.end())
-    return Error{Code::invalid, "items of " + text(node) + " must come by ascending sequence"};
-  const std::int64_t stored = TRY(stored_sequence(node));
-  const auto fresh = std::ranges::upper_bound(items, stored, {}, &spool::TelemetryItem::sequence);
+    return Error{Code::invalid, "items of " + text(node.id) + " must come by ascending sequence"};
+  const StoredSequences stored = TRY(stored_sequences(node.id));
+  const auto fresh =
+      std::ranges::upper_bound(items, stored.points, {}, &spool::TelemetryItem::sequence);
   const std::span<const spool::TelemetryItem> rest(fresh, items.end());
-  if (rest.empty()) return stored;
+  if (rest.empty()) return stored.points;
   TRY(check_space());
-  if (auto done = put(node, rest); !done)
-    return std::move(done).error().with_context("storing what " + text(node) + " sent");
-  return rest.back().sequence;
+  auto done = put({node, rest}, stored);
+  if (!done) return std::move(done).error().with_context("storing what " + text(node.id) + " sent");
+  return done;
 }
 
-Result<std::int64_t> Insight::stored_sequence(const model::NodeId& node) {
+Result<StoredSequences> Insight::stored_sequences(const model::NodeId& node) {
   const auto& [attempt, index] = node;
-  const auto found = TRY(database_.rows<std::int64_t>(
-      "select sequence from spools where project = :project and number = :number and "
+  const auto found = TRY((database_.rows<std::int64_t, std::int64_t>(
+      "select sequence, points from spools where project = :project and number = :number and "
       "epoch = :epoch and node = :node",
-      attempt.run.project, attempt.run.number, attempt.epoch, index));
-  return found.empty() ? 0 : std::get<0>(found[0]);
+      attempt.run.project, attempt.run.number, attempt.epoch, index)));
+  if (found.empty()) return StoredSequences{};
+  return StoredSequences{std::get<0>(found[0]), std::get<1>(found[0])};
 }
 
-Result<void> Insight::put(const model::NodeId& node, std::span<const spool::TelemetryItem> items) {
-  const auto& [attempt, index] = node;
-  RunCounters counters = TRY(find_or_create_counters(database_, attempt.run));
-  PointsWriter points(database_, attempt.run, attempt.epoch, counters, limits_);
-  for (const spool::TelemetryItem& item : items) TRY(put(node, item, counters, points));
-  TRY(put_step_from_metrics(node, items));
-  TRY(put_events(node, items));
-  TRY(points.finish());
+Result<std::int64_t> Insight::put(const Delivery& fresh, const StoredSequences& stored) {
+  const auto& [attempt, index] = fresh.node.id;
+  RunCounters counters =
+      TRY(find_or_create_counters(database_, attempt.run, fresh.node.generation));
+  PointsWriter points(fresh.node, counters, limits_);
+  const auto first_new =
+      std::ranges::upper_bound(fresh.items, stored.items, {}, &spool::TelemetryItem::sequence);
+  TRY(put_items(fresh.node.id, {first_new, fresh.items.end()}, counters));
+  const std::int64_t done = put_points(fresh, series_run(counters, attempt.run), stored, points);
+  TRY(points.save_latest(database_));
   if (!points.rejection_note().empty())
-    TRY(append_note(database_, counters, attempt.epoch, items.back(), points.rejection_note(),
+    TRY(append_note(database_, counters, attempt.epoch, fresh.items.back(), points.rejection_note(),
                     limits_));
-  TRY(cut_lines(database_, counters, limits_.log, chunks_to_cut(items)));
+  TRY(cut_lines(database_, counters, limits_.log, chunks_to_cut(fresh.items)));
   TRY(save(database_, counters));
-  return database_.execute(
-      "insert into spools (project, number, epoch, node, sequence) values (:project, :number, "
-      ":epoch, :node, :sequence) on conflict do update set sequence = excluded.sequence",
-      attempt.run.project, attempt.run.number, attempt.epoch, index, items.back().sequence);
+  TRY(database_.execute(
+      "insert into spools (project, number, epoch, node, sequence, points) values (:project, "
+      ":number, :epoch, :node, :sequence, :points) on conflict do update set "
+      "sequence = excluded.sequence, points = excluded.points",
+      attempt.run.project, attempt.run.number, attempt.epoch, index,
+      std::max(stored.items, fresh.items.back().sequence), done));
+  return done;
+}
+
+Result<void> Insight::put_items(const model::NodeId& node,
+                                std::span<const spool::TelemetryItem> items,
+                                RunCounters& counters) {
+  for (const spool::TelemetryItem& item : items) TRY(put(node, item, counters));
+  TRY(put_step_from_metrics(node, items));
+  return put_events(node, items);
+}
+
+// Returns the sequence up to which the points are stored. The series store has a mark of its own:
+// if the transaction around this fails, its points are not stored again.
+std::int64_t Insight::put_points(const Delivery& delivery, const model::RunId& series_run,
+                                 const StoredSequences& stored, PointsWriter& points) {
+  std::int64_t first = 0;
+  const auto store_all = [&]() -> Result<void> {
+    const std::int64_t mark = TRY(series_.stored_sequence(series_run, text(delivery.node)));
+    for (const spool::TelemetryItem& item : delivery.items) {
+      if (item.kind != spool::TelemetryKind::metrics) continue;
+      if (item.sequence <= std::max(mark, stored.points)) {
+        points.add_latest(item);
+        continue;
+      }
+      if (first == 0) first = item.sequence;
+      points.add(item);
+    }
+    return points.store(series_);
+  };
+  const auto done = store_all();
+  if (!done && points_problem_.empty()) LS_LOG(error, "points: {}", done.error().message);
+  points_problem_ = done ? "" : "points of metrics cannot be stored: " + done.error().message;
+  if (done) return delivery.items.back().sequence;
+  return first == 0 ? stored.points : first - 1;
 }
 
 Result<void> Insight::put(const model::NodeId& node, const spool::TelemetryItem& item,
-                          RunCounters& counters, PointsWriter& points) {
+                          RunCounters& counters) {
   switch (item.kind) {
     case spool::TelemetryKind::log:
       return append_lines(database_, counters, node.attempt.epoch, item, limits_.line);
-    case spool::TelemetryKind::metrics:
-      return points.add(item);
     case spool::TelemetryKind::progress:
       return put_progress(node, item);
     case spool::TelemetryKind::checkpoint:
       return put_checkpoint(node, item);
+    case spool::TelemetryKind::metrics:
     case spool::TelemetryKind::event:
       return {};  // all at once
   }

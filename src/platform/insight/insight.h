@@ -6,7 +6,9 @@
 // checkpoint repeats steps: for each (series, rank, step) the value of the later attempt counts,
 // and the latest value of a series is that of its newest attempt.
 //
-// Numbers are stored exactly, including NaN and infinities. Everything is in the store's database.
+// Numbers are stored exactly, including NaN and infinities. The points of metrics are in the series
+// store (docs/design/series.md), everything else is in the store's database. The two have marks of
+// their own: while one of them cannot store, the other goes on, and what is missing comes again.
 //
 // No rank can block the daemon's single thread: the sizes of a call and of an answer are limited
 // (docs/design/keeping.md). Dropped data is reported where it is missing: as a line of the run's
@@ -64,13 +66,12 @@ struct RunEvent {
 };
 
 struct Limits {
-  Bytes log = 256_MiB;           // of a run's lines: the newest are kept
-  Bytes line = 32_KiB;           // a longer one is cut and marked
-  std::int64_t series = 10'000;  // of a run: values of further series are rejected
-  std::int64_t values = 1'000;   // of one metrics item: further values are rejected
-  std::size_t name = 256;        // bytes of a metric's name
-  std::int64_t events = 200;     // of a run: the newest are kept
-  std::size_t event = 1'000;     // bytes of one event; longer ones are cut
+  Bytes log = 256_MiB;          // of a run's lines: the newest are kept
+  Bytes line = 32_KiB;          // a longer one is cut and marked
+  std::int64_t values = 1'000;  // of one metrics item: further values are rejected
+  std::size_t name = 256;       // bytes of a metric's name
+  std::int64_t events = 200;    // of a run: the newest are kept
+  std::size_t event = 1'000;    // bytes of one event; longer ones are cut
   // Space of the disk that is kept for the states of runs; at most a twentieth of the disk.
   Bytes reserve = 256_MiB;
 };
@@ -80,24 +81,27 @@ enum class Removal { age, space };
 
 // The items that one call of a node's agent brings.
 struct Delivery {
-  model::NodeId node;
+  model::NodeName node;
   std::span<const spool::TelemetryItem> items;
 };
 
 class PointsWriter;
+class SeriesStore;
 struct RunCounters;
+struct StoredSequences;
 
 class Insight {
  public:
-  explicit Insight(store::Database& database,
-                   const Limits& limits = {})  // the database must outlive this
-      : database_(database), limits_(limits) {}
+  // Both outlive this.
+  Insight(store::Database& database, SeriesStore& series, const Limits& limits = {})
+      : database_(database), series_(series), limits_(limits) {}
 
-  // Stores the new items of the batch, all or nothing, and returns the highest durable sequence of
-  // the node. An empty batch only returns that; an unordered batch is an error. Metric values
+  // Stores the new items of the batch, all or nothing, and returns the highest sequence of the node
+  // up to which everything is stored. If only the points cannot be stored, that is before them. An
+  // empty batch only returns it; an unordered batch is an error. Metric values
   // beyond a limit are rejected individually; the run's log reports the first one and each tenth
   // power of their number.
-  Result<std::int64_t> ingest(const model::NodeId& node,
+  Result<std::int64_t> ingest(const model::NodeName& node,
                               std::span<const spool::TelemetryItem> items);
 
   // The same for several deliveries, in order, with one commit for all of them. One that cannot be
@@ -117,14 +121,20 @@ class Insight {
   Result<bool> expire_points(const model::RunId& run);
   // The same for everything that was ever reported about it, without a trace.
   Result<bool> remove(const model::RunId& run);
-  // Makes room: removes some lines of the oldest ended run that has any; if there is none, points;
-  // else lines of the open run that has the most. False: nothing of these is left.
+  // Makes room in the database: removes some lines of the oldest ended run that has any, else lines
+  // of the open run that has the most. False: there are none.
   Result<bool> free_some();
   // An error while the disk has less space than `Limits::reserve`: then nothing is ingested, so
   // that the states of runs can still be stored.
   Result<void> check_space() const;
-  // Continues the work that very large calls left, some at a time; true while there is more.
-  Result<bool> summarize_pending();
+  // The same for whole ended runs, those without new points for longest first, until all points
+  // take at most that.
+  Result<void> limit_points(Bytes most);
+  // Moves points that an earlier version wrote into the series store, some at a time; true while
+  // there are more.
+  Result<bool> take_over_points();
+  // Failures of the series store, a line each.
+  std::vector<std::string> problems() const;
 
   // By name and rank, without series that have no points after `after_step`. The cost depends on
   // the requested number of points, not on the stored number.
@@ -142,12 +152,16 @@ class Insight {
   Result<void> add_progress(const std::string& wanted,
                             std::map<model::RunId, RunSummary>& summaries);
   Result<void> add_latest(const std::string& wanted, std::map<model::RunId, RunSummary>& summaries);
-  Result<std::int64_t> stored_sequence(const model::NodeId& node);
+  Result<StoredSequences> stored_sequences(const model::NodeId& node);
   Result<std::int64_t> put_new(const Delivery& delivery);
   Result<std::vector<std::int64_t>> ingest_together(std::span<const Delivery> deliveries);
-  Result<void> put(const model::NodeId& node, std::span<const spool::TelemetryItem> items);
+  Result<std::int64_t> put(const Delivery& fresh, const StoredSequences& stored);
+  Result<void> put_items(const model::NodeId& node, std::span<const spool::TelemetryItem> items,
+                         RunCounters& counters);
   Result<void> put(const model::NodeId& node, const spool::TelemetryItem& item,
-                   RunCounters& counters, PointsWriter& points);
+                   RunCounters& counters);
+  std::int64_t put_points(const Delivery& delivery, const model::RunId& series_run,
+                          const StoredSequences& stored, PointsWriter& points);
   Result<void> put_progress(const model::NodeId& node, const spool::TelemetryItem& item);
   Result<void> put_step_from_metrics(const model::NodeId& node,
                                      std::span<const spool::TelemetryItem> items);
@@ -155,7 +169,9 @@ class Insight {
   Result<void> put_events(const model::NodeId& node, std::span<const spool::TelemetryItem> items);
 
   store::Database& database_;
+  SeriesStore& series_;
   Limits limits_;
+  std::string points_problem_;  // why the last points could not be stored; empty: they could
 };
 
 }  // namespace lockstep::insight

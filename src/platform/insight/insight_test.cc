@@ -7,7 +7,9 @@
 #include <gtest/gtest.h>
 
 #include "base/format.h"
+#include "base/temporary_folder_for_test.h"
 #include "platform/insight/ids_for_test.h"
+#include "platform/insight/series/folder_series.h"
 
 namespace lockstep::insight {
 namespace {
@@ -15,7 +17,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-const model::NodeId kLater{{kRun, 2}, 0};  // the same node index in the second attempt
+const model::NodeName kLater = node_of(2);  // the same node index in the second attempt
 
 spool::TelemetryItem log_item(std::int64_t sequence, std::string text, int rank = 0) {
   return {.sequence = sequence,
@@ -33,7 +35,7 @@ spool::TelemetryItem loss(std::int64_t sequence, std::int64_t step, double value
 
 class InsightTest : public ::testing::Test {
  protected:
-  std::int64_t ingest(const model::NodeId& node, std::vector<spool::TelemetryItem> items) {
+  std::int64_t ingest(const model::NodeName& node, std::vector<spool::TelemetryItem> items) {
     return insight_.ingest(node, items).value();
   }
   std::vector<std::string> lines(const LogQuery& query = {}) {
@@ -53,15 +55,17 @@ class InsightTest : public ::testing::Test {
   }
 
   std::unique_ptr<store::Database> database_ = store::Database::in_memory().value();
-  Insight insight_{*database_};
+  TemporaryFolder folder_;
+  std::unique_ptr<SeriesStore> series_ = open_folder_series(folder_ / "series").value();
+  Insight insight_{*database_, *series_};
 };
 
 TEST_F(InsightTest, DeliveriesThatComeTogetherAreOneTransaction) {
   const std::vector<spool::TelemetryItem> one = {log_item(1, "one")}, two = {log_item(1, "two")};
   const std::vector<Delivery> deliveries = {{kNode, one}, {kLater, two}, {kNode, one}};
-  ingest({{kRun, 3}, 0}, one);  // statements that only a run's first call needs
+  ingest(node_of(3), one);  // statements that only a run's first call needs
   const std::int64_t before = database_->statements_run();
-  ingest({{kRun, 4}, 0}, one);
+  ingest(node_of(4), one);
   const std::int64_t alone = database_->statements_run() - before;
   const auto stored = insight_.ingest(deliveries);
   const std::int64_t together = database_->statements_run() - before - alone;
@@ -98,9 +102,9 @@ TEST_F(InsightTest, ABatchOutOfOrderIsRefused) {
 
 TEST_F(InsightTest, EachNodeAndAttemptHasItsOwnSequence) {
   ingest(kNode, {log_item(1, "a")});
-  ingest({{kRun, 1}, 1}, {log_item(1, "b", 1)});
+  ingest({kNode.generation, {{kRun, 1}, 1}}, {log_item(1, "b", 1)});
   ingest(kLater, {log_item(1, "c")});
-  ingest({{{"demo", 2}, 1}, 0}, {log_item(1, "of another run")});
+  ingest(node_of(1, {"demo", 2}), {log_item(1, "of another run")});
   EXPECT_THAT(lines(), ElementsAre("a", "b", "c"));
 }
 
@@ -195,7 +199,7 @@ TEST_F(InsightTest, AThousandRunsAreSummedUpInAsManyQueriesAsOne) {
     const model::RunId& run =
         runs.emplace_back(model::RunId{number % 2 == 0 ? "even" : "odd", number});
     if (number % 10 != 0)
-      ingest({{run, 1}, 0},
+      ingest(node_of(1, run),
              {{.sequence = 1, .kind = spool::TelemetryKind::progress, .step = number},
               loss(2, number, number * 0.5)});
   }
@@ -251,7 +255,7 @@ TEST_F(InsightTest, EventsAreKeptOnceInTheirOrderAsLines) {
   EXPECT_EQ(events[0].text, "rank 1 died");
   EXPECT_EQ(events[0].rank, 3);
   EXPECT_EQ(events[0].step, 41);
-  EXPECT_EQ(events[0].epoch, kNode.attempt.epoch);
+  EXPECT_EQ(events[0].epoch, kNode.id.attempt.epoch);
   EXPECT_EQ(events[1].text, std::string(999, 'x'));
 }
 

@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include "base/format.h"
+#include "base/temporary_folder_for_test.h"
 #include "platform/insight/ids_for_test.h"
 #include "platform/insight/insight.h"
+#include "platform/insight/series/folder_series.h"
 
 namespace lockstep::insight {
 namespace {
@@ -42,7 +44,9 @@ class LogTest : public ::testing::Test {
   }
 
   std::unique_ptr<store::Database> database_ = store::Database::in_memory().value();
-  Insight insight_{*database_};
+  TemporaryFolder folder_;
+  std::unique_ptr<SeriesStore> series_ = open_folder_series(folder_ / "series").value();
+  Insight insight_{*database_, *series_};
   std::int64_t sequence_ = 0;
 };
 
@@ -96,14 +100,14 @@ TEST_F(LogTest, APageOfLongLinesEndsBeforeItsLimit) {
 }
 
 TEST_F(LogTest, ALineOverTheLimitIsCutAtACharacterAndMarked) {
-  Insight strict(*database_, {.line = 10_B});
+  Insight strict(*database_, *series_, {.line = 10_B});
   say(strict, "123456789\xc3\xa9 and more\nshort");
   EXPECT_THAT(texts(read_all(strict, 10)),
               ElementsAre(StartsWith("123456789 [lockstep: 11 bytes"), "short"));
 }
 
 TEST_F(LogTest, TheNewestLinesAreKeptAndOneLineSaysHowManyWent) {
-  Insight strict(*database_, {.log = 10_KiB});
+  Insight strict(*database_, *series_, {.log = 10_KiB});
   for (int i = 0; i < 100; ++i) say(strict, format("{:0200}", i));
   const auto lines = read_all(strict, 7);
   ASSERT_GT(lines.size(), 30u);
@@ -117,7 +121,7 @@ TEST_F(LogTest, TheNewestLinesAreKeptAndOneLineSaysHowManyWent) {
 }
 
 TEST_F(LogTest, AReaderWhoHadReadWhatIsCutHearsNothingOfIt) {
-  Insight strict(*database_, {.log = 10_KiB});
+  Insight strict(*database_, *series_, {.log = 10_KiB});
   for (int i = 0; i < 90; ++i) say(strict, format("{:0200}", i));
   const auto cursor = read_all(strict, 1000).back().cursor;
   for (int i = 90; i < 95; ++i) say(strict, format("{:0200}", i));
@@ -127,7 +131,7 @@ TEST_F(LogTest, AReaderWhoHadReadWhatIsCutHearsNothingOfIt) {
 }
 
 TEST_F(LogTest, EmptyLinesCountToo) {
-  Insight strict(*database_, {.log = 10_KiB});
+  Insight strict(*database_, *series_, {.log = 10_KiB});
   for (int i = 0; i < 1000; ++i) say(strict, "");
   EXPECT_LE(
       std::get<0>(database_->rows<std::int64_t>("select count(*) from log_chunks").value()[0]),

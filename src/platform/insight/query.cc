@@ -42,21 +42,20 @@ Result<std::vector<api::LogLine>> Insight::log_tail(const model::RunId& run, std
   return counters ? last_lines(database_, *counters, lines, rank) : std::vector<api::LogLine>();
 }
 
-Result<bool> Insight::summarize_pending() { return summarize_some(database_); }
-
 Result<api::SeriesList> Insight::series(const model::RunId& run, const SeriesQuery& query) {
-  const Int after = query.after_step.value_or(std::numeric_limits<Int>::min());
   const Int most = std::clamp<Int>(query.points, 1, kPointsMax);
-  const auto rows = TRY(find_series(database_, run, query, std::min(kSeriesMax, most)));
   api::SeriesList page;
-  page.left_out = TRY(count_series(database_, run, query)) - static_cast<Int>(rows.size());
-  const Int share = most / std::max<Int>(1, static_cast<Int>(rows.size()));
-  for (const SeriesRow& row : rows) {
-    api::Series series = TRY(points_of(database_, row, after, share));
+  const auto counters = TRY(find_counters(database_, run));
+  if (!counters) return page;
+  const model::RunId stored = series_run(*counters, run);
+  const FoundSeries found = TRY(find_series(series_, stored, query, std::min(kSeriesMax, most)));
+  page.left_out = found.total - std::ssize(found.series);
+  const Int share = most / std::max<Int>(1, std::ssize(found.series));
+  for (const SeriesLatest& one : found.series) {
+    api::Series series = TRY(points_of(series_, stored, one.series, query.after_step, share));
     if (series.total > 0) page.series.push_back(std::move(series));
   }
-  if (const auto counters = TRY(find_counters(database_, run)))
-    page.removed = counters->points_removed;
+  page.removed = counters->points_removed;
   return page;
 }
 
@@ -86,27 +85,18 @@ Result<void> Insight::add_progress(const std::string& wanted,
   return {};
 }
 
-// Jumps from name to name by the index: a run of a thousand ranks has thousands of series and few
-// names.
 Result<void> Insight::add_latest(const std::string& wanted,
                                  std::map<model::RunId, RunSummary>& summaries) {
   const Int share = kLatestMax / std::max<Int>(1, std::ssize(summaries));
   for (auto& [project, number, name, value] :
        TRY((database_.rows<Text, Int, Text, std::optional<double>>(
-           "with recursive wanted(project, number) as ("
-           "  select value ->> 0, value ->> 1 from json_each(:runs)), "
-           "names(project, number, name, place) as ("
-           "  select w.project, w.number, (select min(s.name) from series as s where "
-           "    s.project = w.project and s.number = w.number), 1 from wanted as w"
-           "  union all"
-           "  select n.project, n.number, (select min(s.name) from series as s where "
-           "    s.project = n.project and s.number = n.number and s.name > n.name), n.place + 1"
-           "  from names as n where n.name is not null and n.place < :most) "
-           "select n.project, n.number, n.name, (select s.value from series as s where "
-           "s.project = n.project and s.number = n.number and s.name = n.name "
-           "order by s.rank limit 1) from names as n where n.name is not null",
+           "select project, number, name, value from (select l.project, l.number, l.name, l.value, "
+           "row_number() over (partition by l.project, l.number order by l.name) as place "
+           "from json_each(:runs) as wanted cross join latest_metrics as l on "
+           "l.project = wanted.value ->> 0 and l.number = wanted.value ->> 1) where place <= :most",
            wanted, std::clamp<Int>(share, 1, kNamesMax)))))
-    summaries.at({project, number}).latest.emplace(std::move(name), value_of(value));
+    summaries.at({project, number})
+        .latest.emplace(std::move(name), value.value_or(std::numeric_limits<double>::quiet_NaN()));
   return {};
 }
 

@@ -50,20 +50,39 @@ Result<bool> Insight::expire_log(const model::RunId& run, Removal why) {
 Result<bool> Insight::expire_points(const model::RunId& run) {
   auto counters = TRY(find_counters(database_, run));
   if (!counters || counters->points == 0) return false;
-  bool more = false;
-  TRY(database_.transaction([&]() -> Result<void> {
-    more = TRY(remove_points(database_, run, kPointsAtOnce));
-    if (!more) counters->points_removed += std::exchange(counters->points, 0);
-    return save(database_, *counters);
-  }));
-  return more;
+  if (TRY(remove_old_points(database_, run, kPointsAtOnce))) return true;
+  TRY(series_.remove(series_run(*counters, run)));
+  counters->points_removed += std::exchange(counters->points, 0);
+  TRY(save(database_, *counters));
+  return false;
+}
+
+Result<void> Insight::limit_points(Bytes most) {
+  for (const model::RunId& stored : TRY(series_.remove_oldest(most))) {
+    const model::RunId run = {stored.project.substr(0, stored.project.rfind('.')), stored.number};
+    auto counters = TRY(find_counters(database_, run));
+    if (!counters || series_run(*counters, run) != stored) continue;
+    counters->points_removed += std::exchange(counters->points, 0);
+    TRY(save(database_, *counters));
+  }
+  return {};
+}
+
+Result<bool> Insight::take_over_points() { return insight::take_over_points(database_, series_); }
+
+std::vector<std::string> Insight::problems() const {
+  std::vector<std::string> all = series_.problems();
+  if (!points_problem_.empty()) all.push_back(points_problem_);
+  return all;
 }
 
 Result<bool> Insight::remove(const model::RunId& run) {
   if (TRY(expire_log(run)) || TRY(expire_points(run))) return true;
+  if (const auto counters = TRY(find_counters(database_, run)))
+    TRY(series_.remove(series_run(*counters, run)));
   TRY(database_.transaction([&]() -> Result<void> {
     for (const auto* table :
-         {"series", "events", "checkpoints", "progress", "spools", "run_counters"})
+         {"latest_metrics", "events", "checkpoints", "progress", "spools", "run_counters"})
       TRY(database_.execute(
           format("delete from {} where project = :project and number = :number", table),
           run.project, run.number));
@@ -80,14 +99,6 @@ Result<bool> Insight::free_some() {
                         "(project, number) "
                         "where c.bytes > 0 and r.ended is not null order by c.id limit 1"))) {
     TRY(expire_log(*run, Removal::space));
-    return true;
-  }
-  if (const auto run =
-          TRY(first_run(database_,
-                        "select c.project, c.number from run_counters as c join runs as r using "
-                        "(project, number) "
-                        "where c.points > 0 and r.ended is not null order by c.id limit 1"))) {
-    TRY(expire_points(*run));
     return true;
   }
   const auto run = TRY(first_run(database_,

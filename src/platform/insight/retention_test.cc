@@ -16,7 +16,9 @@
 #include "base/os/fd.h"
 #include "base/os/files.h"
 #include "base/temporary_folder_for_test.h"
+#include "platform/insight/ids_for_test.h"
 #include "platform/insight/insight.h"
+#include "platform/insight/series/folder_series.h"
 #include "platform/store/sql_store.h"
 
 namespace lockstep::insight {
@@ -37,7 +39,7 @@ class RetentionTest : public ::testing::Test {
   }
   Result<std::int64_t> report(int number, spool::TelemetryItem item) {
     item.sequence = ++sequence_;
-    return insight_.ingest({{id_of(number), 1}, 0}, std::vector{std::move(item)});
+    return insight_.ingest(node_of(1, id_of(number)), std::vector{std::move(item)});
   }
   void say(int number, std::size_t bytes) {
     ASSERT_TRUE(
@@ -55,11 +57,13 @@ class RetentionTest : public ::testing::Test {
   bool has_points(int number) { return !insight_.series(id_of(number)).value().series.empty(); }
 
   std::unique_ptr<store::Database> database_ = store::Database::in_memory().value();
-  Insight insight_{*database_};
+  TemporaryFolder folder_;
+  std::unique_ptr<SeriesStore> series_ = open_folder_series(folder_ / "series").value();
+  Insight insight_{*database_, *series_};
   std::int64_t sequence_ = 0;
 };
 
-TEST_F(RetentionTest, TheOldestEndedRunMakesRoomFirstWithLinesThenPointsThenTheLargestOpenOne) {
+TEST_F(RetentionTest, TheOldestEndedRunMakesRoomFirstAndThenTheLargestOpenOne) {
   for (int number : {1, 2, 3, 4}) {
     add_run(number, number == 2 || number == 3 ? std::optional(Time(Duration(9))) : std::nullopt);
     say(number, number == 4 ? 90 : 30);
@@ -75,22 +79,19 @@ TEST_F(RetentionTest, TheOldestEndedRunMakesRoomFirstWithLinesThenPointsThenTheL
       look(std::string("lines ") + std::to_string(number), has_lines(number));
       look(std::string("points ") + std::to_string(number), has_points(number));
     }
-  EXPECT_THAT(order,
-              ElementsAre("lines 2", "lines 3", "points 2", "points 3", "lines 4", "lines 1"));
-  EXPECT_TRUE(has_points(1) && has_points(4)) << "an open run keeps its points";
+  EXPECT_THAT(order, ElementsAre("lines 2", "lines 3", "lines 4", "lines 1"));
+  for (int number : {1, 2, 3, 4}) EXPECT_TRUE(has_points(number)) << "they are not in the database";
 }
 
 TEST_F(RetentionTest, RemovedPointsAreCountedAndTheLatestValuesStay) {
   add_run(1, Time(Duration(9)));
-  log(1, 300);  // enough for summaries
+  log(1, 300);
   while (insight_.expire_points(id_of(1)).value()) {
   }
   const api::SeriesList page = insight_.series(id_of(1)).value();
   EXPECT_THAT(page.series, IsEmpty());
   EXPECT_EQ(page.removed, 600);
   EXPECT_EQ(insight_.summary(id_of(1)).value().latest.at("loss"), 0.5);
-  const auto rows = database_->rows<std::int64_t>("select count(*) from summaries").value();
-  EXPECT_EQ(std::get<0>(rows[0]), 0);
   log(1, 5);  // it was resumed
   EXPECT_EQ(insight_.series(id_of(1)).value().series[0].total, 5);
   while (insight_.expire_points(id_of(1)).value()) {
@@ -108,7 +109,7 @@ TEST_F(RetentionTest, OfARemovedRunNothingIsLeftAndOthersKeepTheirs) {
   while (insight_.remove(id_of(1)).value()) {
   }
   for (const auto* table :
-       {"run_counters", "series", "events", "checkpoints", "progress", "spools"}) {
+       {"run_counters", "latest_metrics", "events", "checkpoints", "progress", "spools"}) {
     const auto numbers =
         database_->rows<std::int64_t>(std::string("select distinct number from ") + table).value();
     EXPECT_THAT(numbers, ElementsAre(std::tuple(2))) << table;
@@ -116,12 +117,23 @@ TEST_F(RetentionTest, OfARemovedRunNothingIsLeftAndOthersKeepTheirs) {
   const auto orphans =
       database_
           ->rows<std::int64_t>(
-              "select (select count(*) from points where series not in (select id "
-              "from series)) + (select count(*) from log_chunks where counters not "
-              "in (select id from run_counters))")
+              "select count(*) from log_chunks where counters not in (select id from "
+              "run_counters)")
           .value();
   EXPECT_EQ(std::get<0>(orphans[0]), 0);
   EXPECT_TRUE(has_lines(2) && has_points(2));
+}
+
+TEST_F(RetentionTest, RunsWithoutNewPointsMakeRoomWhenAllTakeTooMuch) {
+  add_run(1, Time(Duration(9)));
+  log(1, 100);
+  series_.reset();  // seals them
+  series_ = open_folder_series(folder_ / "series").value();
+  Insight insight(*database_, *series_);
+  ASSERT_TRUE(insight.limit_points(1_MiB));
+  EXPECT_EQ(insight.series(id_of(1)).value().removed, 0);
+  ASSERT_TRUE(insight.limit_points(0_B));
+  EXPECT_EQ(insight.series(id_of(1)).value().removed, 200);
 }
 
 // A file system of 2 MiB for this process alone; false without root.
@@ -133,14 +145,15 @@ bool mount_small(const std::filesystem::path& folder) {
 // Empty if all is well.
 std::string use_up_disk(const std::filesystem::path& folder) {
   auto database = store::Database::open(folder / "lockstep.db").value();
-  Insight insight(*database);
+  const auto series = open_folder_series(folder / "series").value();
+  Insight insight(*database, *series);
   const std::vector<spool::TelemetryItem> items = {{.sequence = 1, .text = "line"}};
   const Bytes reserve(database->disk_space()->total.count() / 20);
   const std::string page(4096, 'b');
   const auto ballast = open_file(folder / "ballast", O_WRONLY | O_CREAT);
   while (database->disk_space()->free >= reserve)
     if (::write(ballast->get(), page.data(), page.size()) < 0) return "the disk is full";
-  const auto refused = insight.ingest({{{"demo", 1}, 1}, 0}, items);
+  const auto refused = insight.ingest(kNode, items);
   if (refused || refused.error().code != Code::exhausted) return "a line was taken";
   if (refused.error().message.find("for the states of runs") == std::string::npos)
     return refused.error().message;
@@ -149,7 +162,7 @@ std::string use_up_disk(const std::filesystem::path& folder) {
   if (auto done = store::SqlStore(*database).commit(std::vector<model::Change>{run}); !done)
     return "the state: " + done.error().message;
   if (::ftruncate(ballast->get(), 0) != 0) return "ftruncate failed";
-  const auto taken = insight.ingest({{{"demo", 1}, 1}, 0}, items);
+  const auto taken = insight.ingest(kNode, items);
   return taken ? "" : "with room again: " + taken.error().message;
 }
 

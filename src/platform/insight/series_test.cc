@@ -7,13 +7,17 @@
 
 #include "base/format.h"
 #include "base/random.h"
+#include "base/temporary_folder_for_test.h"
 #include "platform/insight/ids_for_test.h"
 #include "platform/insight/insight.h"
+#include "platform/insight/series/folder_series.h"
 
 namespace lockstep::insight {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
 class SeriesTest : public ::testing::Test {
@@ -29,7 +33,7 @@ class SeriesTest : public ::testing::Test {
                        .values = {{name_, value}}});
       truth_[step] = value;
     }
-    ASSERT_TRUE(insight_.ingest({{kRun, epoch}, 0}, items));
+    ASSERT_TRUE(insight_.ingest(node_of(epoch), items));
   }
   api::Series ask(std::int64_t points, std::optional<std::int64_t> after = std::nullopt) {
     auto page =
@@ -61,7 +65,9 @@ class SeriesTest : public ::testing::Test {
   }
 
   std::unique_ptr<store::Database> database_ = store::Database::in_memory().value();
-  Insight insight_{*database_};
+  TemporaryFolder folder_;
+  std::unique_ptr<SeriesStore> series_ = open_folder_series(folder_ / "series").value();
+  Insight insight_{*database_, *series_};
   std::string name_ = "loss";
   std::map<std::int64_t, std::int64_t> sequence_;  // by epoch
   std::map<std::int64_t, double> truth_;
@@ -125,28 +131,13 @@ TEST_F(SeriesTest, ANaNAmongThousandsIsStillSeen) {
       1);
 }
 
-TEST_F(SeriesTest, WhatOneCallLeftUnsummarizedIsDoneInSlices) {
-  std::vector<std::pair<std::int64_t, double>> points;
-  for (int step = 0; step < 9000; ++step) points.emplace_back(step, step);
-  log(points);
-  expect_true(50);
-  int slices = 0;
-  while (insight_.summarize_pending().value()) ASSERT_LT(++slices, 20);
-  EXPECT_GT(slices, 3);
-  expect_true(50);
-  EXPECT_GT(
-      std::get<0>(database_->rows<std::int64_t>("select count(*) from summaries where level = 1")
-                      .value()[0]),
-      500);
-}
-
 TEST_F(SeriesTest, TheAllowanceIsSharedByTheSeriesOfTheAnswer) {
   std::vector<spool::TelemetryItem> items;
   for (int step = 0; step < 500; ++step) {
     items.push_back({.sequence = step + 1, .kind = spool::TelemetryKind::metrics, .step = step});
     for (int name = 0; name < 20; ++name) items.back().values[format("m{:02}", name)] = step;
   }
-  ASSERT_TRUE(insight_.ingest({{kRun, 1}, 0}, items));
+  ASSERT_TRUE(insight_.ingest(kNode, items));
   const auto page =
       insight_.series(kRun, {.name = {}, .rank = {}, .after_step = {}, .points = 1000}).value();
   ASSERT_THAT(page.series, SizeIs(20));
@@ -170,6 +161,141 @@ TEST_F(SeriesTest, StepsAtTheEndsOfTheNumbersAreNoSpecialCase) {
   EXPECT_EQ(ask(20, most).total, 0);
 }
 
+// --- Two stores ---
+
+// Refuses points while `fails`.
+class FailingSeries : public SeriesStore {
+ public:
+  explicit FailingSeries(SeriesStore& real) : real_(real) {}
+  Result<Appended> append(const PointBatch& batch) override {
+    if (fails) return Error{Code::exhausted, "no space"};
+    return real_.append(batch);
+  }
+  Result<std::int64_t> stored_sequence(const model::RunId& run,
+                                       const std::string& source) override {
+    return real_.stored_sequence(run, source);
+  }
+  Result<void> sync() override { return real_.sync(); }
+  Result<Curve> curve(const CurveQuery& query) override { return real_.curve(query); }
+  Result<PointsPage> points(const PointsQuery& query) override { return real_.points(query); }
+  Result<LatestPage> latest(const model::RunId& run, const std::optional<SeriesKey>& after,
+                            std::int64_t most) override {
+    return real_.latest(run, after, most);
+  }
+  Result<std::vector<std::string>> metrics(const model::RunId& run) override {
+    return real_.metrics(run);
+  }
+  Result<void> remove(const model::RunId& run) override { return real_.remove(run); }
+  Result<std::vector<model::RunId>> remove_oldest(Bytes keep) override {
+    return real_.remove_oldest(keep);
+  }
+  Bytes bytes(const model::RunId& run) override { return real_.bytes(run); }
+  Bytes bytes() override { return real_.bytes(); }
+  std::vector<std::string> problems() override { return real_.problems(); }
+
+  bool fails = false;
+
+ private:
+  SeriesStore& real_;
+};
+
+class TwoStoresTest : public SeriesTest {
+ protected:
+  static std::vector<spool::TelemetryItem> items(std::int64_t first, std::int64_t last) {
+    std::vector<spool::TelemetryItem> all;
+    for (std::int64_t sequence = first; sequence <= last; ++sequence)
+      all.push_back(sequence % 2 == 0 ? spool::TelemetryItem{.sequence = sequence, .text = "line"}
+                                      : spool::TelemetryItem{.sequence = sequence,
+                                                             .kind = spool::TelemetryKind::metrics,
+                                                             .step = sequence,
+                                                             .values = {{"loss", 1.0}}});
+    return all;
+  }
+  std::size_t lines() { return insight_.log(kRun, {.rank = {}}).value().lines.size(); }
+
+  FailingSeries failing_{*series_};
+  Insight fragile_{*database_, failing_};
+};
+
+TEST_F(TwoStoresTest, WhilePointsCannotBeStoredTheLinesAreAndThePointsComeAgain) {
+  EXPECT_EQ(fragile_.ingest(kNode, items(1, 4)).value(), 4);
+  failing_.fails = true;
+  EXPECT_EQ(fragile_.ingest(kNode, items(5, 8)).value(), 4) << "5 is a point";
+  EXPECT_EQ(fragile_.ingest(kNode, items(5, 8)).value(), 4);
+  EXPECT_EQ(lines(), 4u);
+  EXPECT_THAT(fragile_.problems(), ElementsAre(HasSubstr("no space")));
+  failing_.fails = false;
+  EXPECT_EQ(fragile_.ingest(kNode, items(5, 10)).value(), 10);
+  EXPECT_EQ(lines(), 5u);
+  EXPECT_EQ(ask(100).total, 5);
+  EXPECT_EQ(insight_.ingest(kNode, {}).value(), 10);
+  EXPECT_THAT(fragile_.problems(), IsEmpty());
+}
+
+TEST_F(TwoStoresTest, PointsWhoseTransactionFailedAreNotStoredTwice) {
+  ASSERT_FALSE(database_->transaction([&]() -> Result<void> {
+    PointBatch batch;
+    batch.attempt = {{"demo." + kNode.generation, 1}, 1};
+    batch.source = text(kNode);
+    batch.sequence = 3;
+    batch.series = {{.metric = "loss"}};
+    batch.points = {{0, {1, Time{}, 1.0}}, {0, {3, Time{}, 1.0}}};
+    TRY(series_->append(batch));
+    return Error{Code::exhausted, "the commit failed"};
+  }));
+  EXPECT_EQ(insight_.ingest(kNode, items(1, 5)).value(), 5);
+  const auto stored = series_->latest({"demo." + kNode.generation, 1}, std::nullopt, 10).value();
+  EXPECT_EQ(stored.series.at(0).count, 3);
+  EXPECT_EQ(insight_.summary(kRun).value().latest.at("loss"), 1.0);
+}
+
+TEST_F(TwoStoresTest, ARunOfTheSameNumberInANewDatabaseHasItsOwnPoints) {
+  ASSERT_TRUE(insight_.ingest(kNode, items(1, 4)));
+  const auto other = store::Database::in_memory().value();
+  Insight fresh(*other, *series_);
+  EXPECT_THAT(fresh.series(kRun).value().series, IsEmpty());
+  const model::NodeName node{"00000000000000bb", kNode.id};
+  ASSERT_EQ(fresh.ingest(node, items(1, 2)).value(), 2);
+  EXPECT_EQ(fresh.series(kRun).value().series.at(0).total, 1);
+  EXPECT_EQ(insight_.series(kRun).value().series.at(0).total, 2);
+}
+
+TEST_F(TwoStoresTest, PointsOfAnEarlierVersionAreTakenOverOnceAlsoAfterAKill) {
+  ASSERT_TRUE(database_->execute(
+      "insert into series (id, project, number, name, rank, epoch, step, time, value) values "
+      "(7, 'demo', 1, 'loss', 0, 2, 9999, 0, null)"));
+  ASSERT_TRUE(database_->transaction([&]() -> Result<void> {
+    for (std::int64_t step = 0; step < 10'000; ++step)
+      TRY(
+          database_->execute("insert into points (series, step, epoch, time, value) values "
+                             "(7, :step, :epoch, :time, :value)",
+                             step, 1 + step / 9000, Time(Duration(step)),
+                             step == 5 ? std::nullopt : std::optional(0.5)));
+    return {};
+  }));
+  bool killed = false;
+  for (bool more = true; more;) {
+    const auto before = database_->rows<std::int64_t>("select count(*) from points").value();
+    if (!killed && std::get<0>(before[0]) < 10'000) {  // appended, and not removed
+      killed = true;
+      failing_.fails = false;
+      ASSERT_TRUE(
+          database_->execute("create trigger keep before delete on points begin select "
+                             "raise(abort, 'killed'); end"));
+      EXPECT_FALSE(fragile_.take_over_points());
+      ASSERT_TRUE(database_->execute("drop trigger keep"));
+    }
+    more = fragile_.take_over_points().value();
+  }
+  const auto stored = series_->latest(kRun, std::nullopt, 10).value();
+  EXPECT_EQ(stored.series.at(0).count, 10'000);
+  EXPECT_EQ(stored.series.at(0).epoch, 2);
+  const api::Series series = ask(20'000);
+  ASSERT_THAT(series.points, SizeIs(10'000));
+  EXPECT_TRUE(std::isnan(series.points[5].value));
+  EXPECT_EQ(series.points[6].time, Time(Duration(6)));
+}
+
 // --- Rejected values ---
 
 class RefusalTest : public SeriesTest {
@@ -180,7 +306,7 @@ class RefusalTest : public SeriesTest {
                                                       .rank = 3,
                                                       .step = last_,
                                                       .values = std::move(values)}};
-    ASSERT_EQ(insight.ingest({{kRun, 1}, 0}, items).value(), last_);
+    ASSERT_EQ(insight.ingest(kNode, items).value(), last_);
   }
   std::size_t series() { return insight_.series(kRun).value().series.size(); }
   std::vector<api::LogLine> lines() { return insight_.log(kRun, {.rank = {}}).value().lines; }
@@ -189,13 +315,14 @@ class RefusalTest : public SeriesTest {
 };
 
 TEST_F(RefusalTest, ARunMayHaveOnlySoManySeriesAndItsLogSaysSo) {
-  Insight strict(*database_, {.series = 5});
+  const auto few = open_folder_series(folder_ / "few", {.series = 5}).value();
+  Insight strict(*database_, *few);
   for (int i = 0; i < 300; ++i) log(strict, {{format("m{}", i), 1.0}, {"m0", 2.0}});
-  EXPECT_EQ(series(), 5u);
+  EXPECT_EQ(strict.series(kRun).value().series.size(), 5u);
   EXPECT_EQ(insight_.summary(kRun).value().latest.at("m0"), 2.0);
   const auto said = lines();
   ASSERT_THAT(said, SizeIs(3));  // at the 1st, 10th and 100th
-  EXPECT_THAT(said[0].text, HasSubstr("a run may have 5 series"));
+  EXPECT_THAT(said[0].text, HasSubstr("5 series"));
   EXPECT_THAT(said[0].text, HasSubstr("\"m5\" at step 6"));
   EXPECT_EQ(said[0].rank, 3);
   EXPECT_THAT(said[2].text, HasSubstr("100 values of metrics were not stored"));
@@ -209,7 +336,7 @@ TEST_F(RefusalTest, ABadNameIsRefusedAloneAndNamed) {
 }
 
 TEST_F(RefusalTest, OneCallMayLogOnlySoManyMetrics) {
-  Insight strict(*database_, {.values = 3});
+  Insight strict(*database_, *series_, {.values = 3});
   log(strict, {{"a", 1}, {"b", 1}, {"c", 1}, {"d", 1}});
   EXPECT_EQ(series(), 3u);
   EXPECT_THAT(lines()[0].text, HasSubstr("one call may log 3 metrics"));

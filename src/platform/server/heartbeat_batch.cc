@@ -79,7 +79,7 @@ void HeartbeatBatch::store_items(const std::vector<HeartbeatCall>& calls) {
   };
   std::vector<insight::Delivery> deliveries;
   for (const HeartbeatCall& call : calls)
-    if (is_stored(call)) deliveries.push_back({call.node.id, call.heartbeat.items});
+    if (is_stored(call)) deliveries.push_back({call.node, call.heartbeat.items});
   const auto stored = insight_.ingest(deliveries);
   for (auto next = stored.begin(); const HeartbeatCall& call : calls) {
     const std::int64_t dropped =
@@ -87,7 +87,7 @@ void HeartbeatBatch::store_items(const std::vector<HeartbeatCall>& calls) {
     auto acknowledged = is_stored(call) ? *next++ : Result<std::int64_t>(dropped);
     // Without room the agent keeps its items, and still gets its command.
     if (!acknowledged && acknowledged.error().code == Code::exhausted)
-      acknowledged = insight_.ingest(call.node.id, {});
+      acknowledged = insight_.ingest(call.node, {});
     if (acknowledged)
       stored_(call, *acknowledged);
     else

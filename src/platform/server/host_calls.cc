@@ -122,7 +122,7 @@ Result<api::CollectAnswer> HostCalls::collect(const std::string& host,
   const model::State& state = setup_.controller.state();
   if (!model::has_node(state, name) || state.nodes.at(name.id).host != host)
     return api::CollectAnswer{};
-  return api::CollectAnswer{.acknowledged = TRY(setup_.insight.ingest(name.id, request.items)),
+  return api::CollectAnswer{.acknowledged = TRY(setup_.insight.ingest(name, request.items)),
                             .known = true};
 }
 

@@ -171,7 +171,9 @@ class ServerTest : public ::testing::Test {
   store::MemoryHistory history_;
   FakeEngine engine_;
   std::unique_ptr<store::Database> database_ = store::Database::in_memory().value();
-  insight::Insight insight_{*database_};
+  std::unique_ptr<insight::SeriesStore> series_ =
+      insight::open_folder_series(home_.folder / "series").value();
+  insight::Insight insight_{*database_, *series_};
   store::NoticeStore notices_{*database_};
   UploadStore uploads_{home_.folder, clock_};
   std::optional<host::Keys> keys_;

@@ -483,13 +483,40 @@ constexpr std::string_view kTimeLimits[] = {
          where usage.run = runs.project || '/' || runs.number), 0))",
 };
 
-constexpr std::array<std::span<const std::string_view>, 33> kMigrations = {
-    kRunsAndAttempts, kInsight, kHangAndResume, kBounds,       kRequests,  kControl,
-    kPreemptions,     kShares,  kEvents,        kWeights,      kFaults,    kGenerations,
-    kClock,           kOrphans, kStopReasons,   kFieldNames,   kEndedRuns, kUnreachable,
-    kAgents,          kEngines, kJoinedHosts,   kGivenUpNodes, kLeases,    kLastProgress,
-    kMeasured,        kLabels,  kPlaced,        kIdentity,     kSecrets,   kExternalRuns,
-    kBudgets,         kNotices, kTimeLimits};
+// Points move to the series store, some at a time; the tables `series`, `points` and `summaries`
+// only have those that have not moved yet.
+constexpr std::string_view kPointsInSeriesStore[] = {
+    R"(create table latest_metrics (
+      project text not null, number integer not null, name text not null, rank integer not null,
+      epoch integer not null, step integer not null, time integer not null, value real,
+      primary key (project, number, name)
+    ) strict, without rowid)",
+    R"(insert into latest_metrics select project, number, name, rank, epoch, step, time, value
+       from series where true order by rank on conflict do nothing)",
+    "alter table spools add column points integer not null default 0",
+    "update spools set points = sequence",
+    "delete from series where removed != 0",
+    "alter table run_counters add column generation text not null default ''",
+};
+
+constexpr std::array<std::span<const std::string_view>, 34> kMigrations = {
+    kRunsAndAttempts, kInsight,
+    kHangAndResume,   kBounds,
+    kRequests,        kControl,
+    kPreemptions,     kShares,
+    kEvents,          kWeights,
+    kFaults,          kGenerations,
+    kClock,           kOrphans,
+    kStopReasons,     kFieldNames,
+    kEndedRuns,       kUnreachable,
+    kAgents,          kEngines,
+    kJoinedHosts,     kGivenUpNodes,
+    kLeases,          kLastProgress,
+    kMeasured,        kLabels,
+    kPlaced,          kIdentity,
+    kSecrets,         kExternalRuns,
+    kBudgets,         kNotices,
+    kTimeLimits,      kPointsInSeriesStore};
 
 Result<bool> has_table(Database& database, std::string_view name) {
   const auto found = TRY(database.rows<std::string>(

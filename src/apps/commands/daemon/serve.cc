@@ -35,7 +35,7 @@ constexpr auto kSignTimeout = std::chrono::seconds(2);
 
 struct ServeFlags {
   ServeConfig config;
-  std::string keep_logs, keep_metrics, store_max;
+  std::string keep_logs, keep_metrics, store_max, metrics_max;
   std::string tls_cert, tls_key;
   std::vector<std::string> engines;
   std::string shared;
@@ -116,6 +116,8 @@ Result<int> serve_detached(const ServeFlags& flags) {
   if (served.keep_metrics)
     words.insert(words.end(), {"--keep-metrics", exact_text(*served.keep_metrics)});
   if (served.store_max) words.insert(words.end(), {"--store-max", exact_text(*served.store_max)});
+  if (served.metrics_max)
+    words.insert(words.end(), {"--metrics-max", exact_text(*served.metrics_max)});
   if (served.shared) words.insert(words.end(), {"--shared", *served.shared});
   if (served.engine) words.insert(words.end(), {"--engine", *served.engine});
   if (served.slurm_partition)
@@ -150,16 +152,23 @@ Result<int> serve_detached(const ServeFlags& flags) {
   return kDone;
 }
 
+// `otherwise`: without the option.
+Result<std::optional<Bytes>> size_if_any(std::string_view option, const std::string& words,
+                                         std::optional<Bytes> otherwise) {
+  if (words.empty()) return otherwise;
+  auto size = parse_bytes(words);
+  if (!size) return std::move(size).error().with_context(std::string(option));
+  return std::optional(*size);
+}
+
 Result<void> read_retention(ServeFlags& flags) {
   ServeConfig& config = flags.config;
   if (!flags.keep_logs.empty())
     config.keep_logs = TRY(duration_option("--keep-logs", flags.keep_logs));
   if (!flags.keep_metrics.empty())
     config.keep_metrics = TRY(duration_option("--keep-metrics", flags.keep_metrics));
-  if (flags.store_max.empty()) return {};
-  auto most = parse_bytes(flags.store_max);
-  if (!most) return std::move(most).error().with_context("--store-max");
-  config.store_max = *most;
+  config.store_max = TRY(size_if_any("--store-max", flags.store_max, config.store_max));
+  config.metrics_max = TRY(size_if_any("--metrics-max", flags.metrics_max, config.metrics_max));
   return {};
 }
 
@@ -333,8 +342,14 @@ ServeOptions add_bounds(CLI::App& command, ServeFlags& flags) {
   auto* store_max =
       command
           .add_option("--store-max", flags.store_max,
-                      "above this size of the store, the oldest lines and metrics of ended runs "
-                      "make room (default: 32 GiB)")
+                      "above this size of the store, the oldest lines of ended runs make room "
+                      "(default: 32 GiB)")
+          ->type_name("SIZE");
+  auto* metrics_max =
+      command
+          .add_option("--metrics-max", flags.metrics_max,
+                      "above this size of all points of metrics, those of runs without new ones "
+                      "for longest make room (default: 64 GiB)")
           ->type_name("SIZE");
   auto* settings =
       command
@@ -343,7 +358,7 @@ ServeOptions add_bounds(CLI::App& command, ServeFlags& flags) {
                       "help settings` lists them")
           ->type_name("NAME=VALUE")
           ->allow_extra_args(false);
-  return {keep_logs, keep_metrics, store_max, settings};
+  return {keep_logs, keep_metrics, store_max, metrics_max, settings};
 }
 
 ServeOptions add_slurm_options(CLI::App& command, ServeFlags& flags) {

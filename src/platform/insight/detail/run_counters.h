@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
 #include "platform/insight/insight.h"
 
@@ -17,6 +18,8 @@ struct RunCounters {
   std::int64_t refused = 0;  // rejected metric values
   std::int64_t points = 0;   // metric values stored since points were last removed
   std::int64_t points_removed = 0;
+  // Of its first node that reported; names the run in the series store, see series_run().
+  std::string generation{};
 
   bool operator==(const RunCounters&) const = default;
 };
@@ -24,7 +27,12 @@ struct RunCounters {
 // Empty for a run without stored data.
 Result<std::optional<RunCounters>> find_counters(store::Database& database,
                                                  const model::RunId& run);
-Result<RunCounters> find_or_create_counters(store::Database& database, const model::RunId& run);
+Result<RunCounters> find_or_create_counters(store::Database& database, const model::RunId& run,
+                                            const std::string& generation);
 Result<void> save(store::Database& database, const RunCounters& counters);
+
+// The run's name in the series store. The generation tells apart runs of the same number in this
+// database and in one that was lost: their points are in the same folder.
+model::RunId series_run(const RunCounters& counters, const model::RunId& run);
 
 }  // namespace lockstep::insight

@@ -29,7 +29,8 @@ constexpr auto kExpiring = "removing the lines of old runs";
 constexpr auto kScanning = "looking for old runs";
 constexpr auto kRemoving = "removing runs";
 constexpr auto kMakingRoom = "making room in the store";
-constexpr auto kSumming = "summing up metrics";
+constexpr auto kTakingOver = "moving the metrics of an earlier version";
+constexpr auto kLimitingMetrics = "making room for metrics";
 constexpr auto kUploads = "removing files of uploaded folders";
 constexpr auto kShrinking = "giving back unused space of the store";
 
@@ -56,9 +57,10 @@ void Janitor::run_slice() {
 }
 
 Janitor::SliceResult Janitor::do_one_task() {
-  for (const auto part : {&Janitor::import_spool, &Janitor::process_queue, &Janitor::remove_runs,
-                          &Janitor::make_room, &Janitor::continue_scan, &Janitor::summarize_metrics,
-                          &Janitor::shrink_database, &Janitor::clean_up_uploads})
+  for (const auto part :
+       {&Janitor::import_spool, &Janitor::process_queue, &Janitor::remove_runs, &Janitor::make_room,
+        &Janitor::make_room_for_metrics, &Janitor::continue_scan, &Janitor::take_over_metrics,
+        &Janitor::shrink_database, &Janitor::clean_up_uploads})
     if ((this->*part)() == SliceResult::worked) return SliceResult::worked;
   return SliceResult::idle;
 }
@@ -109,7 +111,7 @@ void Janitor::clean_up(const model::NodeName& node) {
   std::error_code none;
   const auto size = fs::file_size(files.spool(), none);
   if (none || size == 0) return sweep(node);
-  importer_ = std::make_unique<SpoolImporter>(setup_.insight, node.id, files.spool());
+  importer_ = std::make_unique<SpoolImporter>(setup_.insight, node, files.spool());
   importing_node_ = node;
 }
 
@@ -252,9 +254,17 @@ Janitor::SliceResult Janitor::make_room() {
   return SliceResult::idle;
 }
 
-Janitor::SliceResult Janitor::summarize_metrics() {
-  const auto more = setup_.insight.summarize_pending();
-  return log_outcome(kSumming, error_of(more)) && *more ? SliceResult::worked : SliceResult::idle;
+Janitor::SliceResult Janitor::make_room_for_metrics() {
+  if (setup_.steady.since_boot() < next_metrics_check_) return SliceResult::idle;
+  next_metrics_check_ = setup_.steady.since_boot() + kSizeCheckInterval;
+  (void)log_outcome(kLimitingMetrics, error_of(setup_.insight.limit_points(setup_.metrics_max)));
+  return SliceResult::idle;
+}
+
+Janitor::SliceResult Janitor::take_over_metrics() {
+  const auto more = setup_.insight.take_over_points();
+  return log_outcome(kTakingOver, error_of(more)) && *more ? SliceResult::worked
+                                                           : SliceResult::idle;
 }
 
 Janitor::SliceResult Janitor::shrink_database() {

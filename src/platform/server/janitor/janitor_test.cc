@@ -9,6 +9,7 @@
 #include "base/os/files.h"
 #include "base/temporary_folder_for_test.h"
 #include "platform/host/node_files.h"
+#include "platform/insight/series/folder_series.h"
 #include "platform/server/janitor/cleanup_candidates.h"
 #include "platform/spool/spool.h"
 #include "platform/store/sql_store.h"
@@ -66,7 +67,7 @@ class JanitorTest : public ::testing::Test {
                                                       .kind = spool::TelemetryKind::metrics,
                                                       .step = sequence,
                                                       .values = {{"loss", 0.5}}}};
-    ASSERT_TRUE(insight_.ingest(kNode, items));
+    ASSERT_TRUE(insight_.ingest({"", kNode}, items));
   }
   bool has_points() { return !insight_.series(kRun).value().series.empty(); }
   void rounds(Janitor& janitor, int hours) {
@@ -142,7 +143,9 @@ class JanitorTest : public ::testing::Test {
   model::State state_;
   std::unique_ptr<store::Database> database_ = store::Database::in_memory().value();
   store::SqlStore store_{*database_};
-  insight::Insight insight_{*database_};
+  std::unique_ptr<insight::SeriesStore> series_ =
+      insight::open_folder_series(home_.path() / "series").value();
+  insight::Insight insight_{*database_, *series_};
 };
 
 TEST_F(JanitorTest, WhatAKilledAgentLeftIsStoredAndThenRemoved) {
@@ -171,7 +174,7 @@ TEST_F(JanitorTest, WhatTheDaemonHadStoredAlreadyCountsOnce) {
   leave(kNode, {"one", "two", "three"});
   const std::vector<spool::TelemetryItem> sent = {{.sequence = 1, .text = "one"},
                                                   {.sequence = 2, .text = "two"}};
-  ASSERT_TRUE(insight_.ingest(kNode, sent));
+  ASSERT_TRUE(insight_.ingest({"", kNode}, sent));
   auto janitor = this->janitor();
   work(*janitor);
   EXPECT_THAT(lines(), ElementsAre("one", "two", "three"));
@@ -392,7 +395,7 @@ TEST_F(JanitorTest, AboveItsLimitTheStoreMakesRoomOrSaysThatItCannot) {
   for (int line = 0; line < 1024; ++line) many += std::string(1023, 'x') + "\n";
   const std::vector<spool::TelemetryItem> items = {{.sequence = 1, .text = std::move(many)}};
   const Bytes before = database_->used().value();
-  ASSERT_TRUE(insight_.ingest(kNode, items));
+  ASSERT_TRUE(insight_.ingest({"", kNode}, items));
   const auto limited = [&](Bytes most) {
     return std::make_unique<Janitor>(
         JanitorSetup{.state = state_,
@@ -417,10 +420,11 @@ TEST_F(JanitorTest, AboveItsLimitTheStoreMakesRoomOrSaysThatItCannot) {
 TEST_F(JanitorTest, AStoreWithMuchUnusedSpaceGetsSmaller) {
   const fs::path file = home_ / "store" / "lockstep.db";
   const auto database = store::Database::open(file).value();
-  insight::Insight insight(*database);
+  const auto series = insight::open_folder_series(home_.path() / "series2").value();
+  insight::Insight insight(*database, *series);
   std::vector<spool::TelemetryItem> items;
   for (int i = 1; i <= 200; ++i) items.push_back({.sequence = i, .text = std::string(30'000, 'x')});
-  ASSERT_TRUE(insight.ingest(kNode, items));
+  ASSERT_TRUE(insight.ingest({"", kNode}, items));
   while (insight.expire_log(kRun).value()) continue;
   ASSERT_GT(database->unused().value(), 4_MiB);
   Janitor janitor({.state = state_,

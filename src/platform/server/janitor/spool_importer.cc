@@ -39,7 +39,7 @@ Result<bool> SpoolImporter::store_batch() {
   const std::vector<spool::TelemetryItem> items = TRY(spool.batch(stored_sequence_, kBatch));
   if (items.empty()) {
     if (const std::int64_t broken = spool.broken_lines(); broken > 0)
-      LS_LOG(warning, "{}: {} items of its spool are damaged", text(node_), broken);
+      LS_LOG(warning, "{}: {} items of its spool are damaged", text(node_.id), broken);
     return true;
   }
   stored_sequence_ = TRY(insight_.ingest(node_, items));

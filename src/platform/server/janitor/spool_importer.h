@@ -16,7 +16,7 @@ namespace lockstep::server {
 class SpoolImporter {
  public:
   // A separate thread scans the file, since it may have hundreds of MiB.
-  SpoolImporter(insight::Insight& insight, model::NodeId node, std::filesystem::path spool)
+  SpoolImporter(insight::Insight& insight, model::NodeName node, std::filesystem::path spool)
       : insight_(insight), node_(std::move(node)), file_(std::move(spool)) {}
   SpoolImporter(const SpoolImporter&) = delete;  // the thread writes to it
   SpoolImporter& operator=(const SpoolImporter&) = delete;
@@ -29,7 +29,7 @@ class SpoolImporter {
   Result<bool> store_batch();
 
   insight::Insight& insight_;
-  model::NodeId node_;
+  model::NodeName node_;
   std::filesystem::path file_;
   bool ready_ = false;
   std::optional<Result<spool::AbandonedSpool>>

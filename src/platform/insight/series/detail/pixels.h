@@ -1,0 +1,61 @@
+// Pixels: collects a series by steps into pixels of equal width, and keeps of each the first, last,
+// least and greatest point and the first NaN.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "platform/insight/series/detail/pieces.h"
+
+namespace lockstep::insight::series {
+
+class Pixels {
+ public:
+  // `pixels` of them, at least 1, from the first to the last step of the range.
+  Pixels(const StepRange& range, std::int64_t pixels, const Unreadable& unreadable);
+
+  // The pixel of a step of the range.
+  std::int64_t pixel_of(std::int64_t step) const;
+
+  // Its step is later than all before.
+  void add(const SeriesPoint& point);
+
+  // A point of a chunk by its index, of which steps and times are decoded only if it is kept.
+  struct Candidate {
+    double value = 0;
+    const Piece* piece = nullptr;  // none: `point` is known
+    std::uint32_t index = 0;       // in the chunk
+    SeriesPoint point{};
+  };
+  // Points that follow each other; the first one is of `step`.
+  struct Summary {
+    std::int64_t step = 0;
+    std::int64_t count = 0;
+    Candidate first, last;
+    std::optional<Candidate> min, max, nan;
+  };
+  // Goes into the pixel of the summary's first step.
+  void add(const Summary& summary);
+
+  // The points of all pixels.
+  Curve finish();
+
+ private:
+  void go_to(std::int64_t step);
+  void take(const Summary& summary);
+  void flush();
+  bool resolve(Candidate& candidate);
+
+  const StepRange range_;
+  const std::int64_t pixels_;
+  const Unreadable& unreadable_;
+  Summary pixel_;           // count 0: empty
+  std::int64_t pixel_end_;  // the last step of the current pixel
+  Curve curve_;
+  const Piece* resolved_ = nullptr;  // the piece of axes_
+  std::optional<Segment::Axes> axes_;
+};
+
+}  // namespace lockstep::insight::series

@@ -1,0 +1,166 @@
+// SeriesStore: the points of the metrics of runs, (run, attempt, series, step, time, value).
+// Lossless; NaN and infinities are kept. docs/design/series.md has the method and the formats.
+//
+// The interface knows nothing of files: FolderSeries (folder_series.h) is its form in a folder.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/units.h"
+#include "platform/core/model/ids.h"
+
+namespace lockstep::insight {
+
+// The part of a run that a series is about.
+enum class RunPart : std::uint8_t {
+  rank = 0,       // index: the rank
+  node = 1,       // index: the node
+  all_ranks = 2,  // index: 0
+};
+
+struct SeriesKey {
+  std::string metric;  // 1 to 256 bytes of UTF-8 without control characters
+  RunPart part = RunPart::rank;
+  std::int32_t index = 0;  // at least 0
+  auto operator<=>(const SeriesKey&) const = default;
+};
+
+struct SeriesPoint {
+  std::int64_t step = 0;
+  Time time{};
+  double value = 0;  // any, with its bits
+};
+
+// Points of one attempt, from one source.
+struct PointBatch {
+  model::AttemptId attempt;
+  // Source and sequence mark the batch. Those of a source ascend; gaps are allowed. An empty source
+  // has no marks: each batch of it is stored.
+  std::string source;
+  std::int64_t sequence = 0;
+
+  struct Point {
+    std::uint32_t series = 0;  // index in `series`
+    SeriesPoint point;
+  };
+  std::vector<SeriesKey> series;
+  std::vector<Point> points;
+};
+
+struct RejectedPoint {
+  std::size_t index = 0;  // in PointBatch::points
+  std::string reason;
+};
+
+struct Appended {
+  bool repeated = false;  // the mark was known: nothing was stored
+  std::size_t stored = 0;
+  std::size_t rejected = 0;
+  std::vector<RejectedPoint> reasons{};  // of the first 100 rejected points
+};
+
+// Both ends are included.
+struct StepRange {
+  std::int64_t first = std::numeric_limits<std::int64_t>::min();
+  std::int64_t last = std::numeric_limits<std::int64_t>::max();
+};
+
+struct CurveQuery {
+  model::RunId run;
+  SeriesKey series;
+  std::optional<std::int64_t> epoch;  // of this attempt; otherwise the newest value of each step
+  StepRange range;
+  std::int64_t pixels = 1000;  // 1 to 100,000
+};
+
+// Points by step: of each pixel the first, last, least and greatest and the first NaN, without
+// repetition.
+struct Curve {
+  std::vector<SeriesPoint> points;
+  std::int64_t total = 0;       // points that the curve stands for
+  bool downsampled = false;     // it stands for more points than it has
+  std::int64_t unreadable = 0;  // segments and chunks that could not be read; problems() names them
+};
+
+// A position in the points of a series: by attempt, then by step, then in the order of arrival.
+struct PointCursor {
+  std::int64_t epoch = 0;
+  std::int64_t step = std::numeric_limits<std::int64_t>::min();
+  std::int64_t skip = 0;  // points of this attempt and step that were returned before
+};
+
+struct PointsQuery {
+  model::RunId run;
+  SeriesKey series;
+  std::optional<std::int64_t> epoch;  // of this attempt only
+  StepRange range;
+  PointCursor from{};
+  std::int64_t most = 10'000;  // 1 to 100,000
+};
+
+struct AttemptPoint {
+  std::int64_t epoch = 0;
+  SeriesPoint point;
+};
+
+// All points, also those that others override.
+struct PointsPage {
+  std::vector<AttemptPoint> points;
+  std::optional<PointCursor> next;  // none: this was the last page
+  std::int64_t unreadable = 0;
+};
+
+struct SeriesLatest {
+  SeriesKey series;
+  std::int64_t epoch = 0;  // the newest attempt that has points
+  SeriesPoint point;       // its last one by step
+  std::int64_t count = 0;  // stored points of all attempts
+};
+
+struct LatestPage {
+  std::vector<SeriesLatest> series;  // by metric, part, index
+  bool more = false;                 // ask again after the last one
+  std::int64_t unreadable = 0;
+};
+
+class SeriesStore {
+ public:
+  virtual ~SeriesStore() = default;
+
+  // Returns when the batch is in the kernel. Waits only if too many points wait for the disk
+  // (Code::unavailable after some time, or the disk's error). On an error nothing is stored.
+  virtual Result<Appended> append(const PointBatch& batch) = 0;
+  // The highest sequence of the source; 0 if there is none.
+  virtual Result<std::int64_t> stored_sequence(const model::RunId& run,
+                                               const std::string& source) = 0;
+  // Returns when every acknowledged point is on the disk.
+  virtual Result<void> sync() = 0;
+
+  // A series without points gives an empty answer.
+  virtual Result<Curve> curve(const CurveQuery& query) = 0;
+  virtual Result<PointsPage> points(const PointsQuery& query) = 0;
+  // The run's series after `after`, `most` of them (1 to 100,000), with their latest points.
+  virtual Result<LatestPage> latest(const model::RunId& run, const std::optional<SeriesKey>& after,
+                                    std::int64_t most) = 0;
+  // The names of the run's metrics, sorted.
+  virtual Result<std::vector<std::string>> metrics(const model::RunId& run) = 0;
+
+  // Removes the run's points and marks. Queries in progress are not affected.
+  virtual Result<void> remove(const model::RunId& run) = 0;
+  // Removes whole runs, those first that got no points for longest, until all take at most `keep`;
+  // returns them. Keeps runs with points that are not sealed.
+  virtual Result<std::vector<model::RunId>> remove_oldest(Bytes keep) = 0;
+  // Sealed size of a run, and of all.
+  virtual Bytes bytes(const model::RunId& run) = 0;
+  virtual Bytes bytes() = 0;
+  // Failures to read or write, one line each, the newest 100.
+  virtual std::vector<std::string> problems() = 0;
+};
+
+}  // namespace lockstep::insight
