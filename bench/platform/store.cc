@@ -2,14 +2,18 @@
 // share of processor time, since the rest is the disk's.
 //
 //   bench_store FOLDER     (stores are made in it, and removed)
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <ctime>
 #include <functional>
 #include <string>
+#include <vector>
 
+#include "base/check.h"
 #include "platform/insight/insight.h"
+#include "platform/store/budget_store.h"
 #include "platform/store/sql_store.h"
 
 namespace lockstep::bench {
@@ -160,10 +164,60 @@ void load(store::Database& database) {
   show("load of 10,000 runs with 4 ranks each", "ms", took.wall * 1e3, took);
 }
 
+// The use of devices by so many runs in a year, of 50 users in 20 projects on 3 kinds of devices.
+void add_usage(store::Database& database, int runs) {
+  store::SqlStore store(database);
+  const Time year = Time(std::chrono::hours(24 * 365 * 55));
+  std::vector<model::Change> rows;
+  for (int number = 0; number < runs; ++number) {
+    const Time until = year + std::chrono::hours(24 * 365) / runs * number;
+    rows.emplace_back(budget::UsagePart{.run = format("bench/{}", number),
+                                        .epoch = 1,
+                                        .project = format("project-{}", number % 20),
+                                        .user = format("user-{}", number * 7 % 50),
+                                        .kind = format("kind-{}", number * 11 % 3),
+                                        .devices = 8,
+                                        .starts = 1,
+                                        .from = until - std::chrono::minutes(30),
+                                        .until = until,
+                                        .used = std::chrono::hours(4),
+                                        .charged = std::chrono::hours(4)});
+  }
+  Durations took;
+  add(took, [&] { LS_CHECK(store.commit(rows).has_value()); });
+  show("parts of the usage stored in one transaction", "rows/s", runs / took.wall, took);
+}
+
+// Medians, of every way to divide a report by one column, and by all four.
+void time_usage_reports(store::Database& database) {
+  using enum store::UsageColumn;
+  add_usage(database, 100'000);
+  store::SqlBudgetStore budgets(database);
+  const auto time = [&](const std::string& by, const store::UsageFilter& filter) {
+    std::vector<double> times;
+    Durations all;
+    for (int i = 0; i < 11; ++i) {
+      Durations took;
+      add(took, [&] { LS_CHECK(!budgets.usage(filter).value().empty()); });
+      times.push_back(took.wall);
+      all.wall += took.wall;
+      all.processor += took.processor;
+    }
+    std::ranges::nth_element(times, times.begin() + 5);
+    show(("report of the use by 100,000 runs, by " + by).c_str(), "ms", times[5] * 1e3, all);
+  };
+  for (const store::UsageColumn column : {project, user, month, kind})
+    time(std::string(name_of(column)), {.by = {column}});
+  time("all four", {.by = {project, user, month, kind}});
+  const Time half_a_day = Time(std::chrono::hours(24 * 365 * 55 + 24 * 30 + 12));
+  time("month, from noon of a day on", {.since = half_a_day, .by = {month}});
+}
+
 int measure(const std::filesystem::path& folder) {
   const auto file = folder / "bench-store" / "lockstep.db";
   std::filesystem::remove_all(file.parent_path());
   auto database = store::Database::open(file).value();
+  time_usage_reports(*database);
   load(*database);
   store_lines(*database);
   store_points(*database, {"bench", 2}, 1000, 50, 1, "points stored, one step of 50 a call");

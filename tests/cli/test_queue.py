@@ -160,7 +160,7 @@ def test_hosts_are_listed_cordoned_and_released(busy: Cluster) -> None:
 def test_limits_are_set_shown_and_lifted(busy: Cluster) -> None:
     assert busy.ok("limits").startswith("no limits; ")
     shown = busy.ok("limits", "--project", "demo", "--devices", "1").splitlines()
-    assert shown[1].split() == ["project", "demo", "1", "0", "1"]
+    assert shown[1].split() == ["project", "demo", "1", "0", "1", "-"]
     line = refused(busy, "run", "--project", "demo", "-n", "2", *SLEEP)
     assert "needs 2 devices, and the project demo may hold 1 at once" in line
     assert json.loads(busy.ok("limits", "--json"))["limits"][0]["devices"] == 1
@@ -168,6 +168,6 @@ def test_limits_are_set_shown_and_lifted(busy: Cluster) -> None:
     assert "whose limit is meant" in refused(busy, "limits", "--devices", "3")
     weighed = busy.ok("limits", "--project", "demo", "--weight", "2").splitlines()
     assert weighed[1].split()[:3] == ["project", "demo", "-"]
-    assert weighed[1].split()[-1] == "2"
+    assert weighed[1].split()[-2] == "2"
     assert busy.ok("limits", "--project", "demo", "--weight", "1").startswith("no limits; ")
     wait_until("nothing was submitted", lambda: len(busy.ok("ps").splitlines()) == 3)

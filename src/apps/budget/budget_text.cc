@@ -56,7 +56,17 @@ std::string minutes_text(double minutes) {
   return rounded == std::floor(rounded) ? format("{:.0f}", rounded) : format("{:.2f}", rounded);
 }
 
+std::string buckets_text(const std::vector<api::BucketView>& buckets) {
+  Table table({"PERSONAL PROJECT", "AVAILABLE", "HELD", "SPENT", "AT MOST", "PER HOUR"});
+  for (const api::BucketView& bucket : buckets)
+    table.add({bucket.project, minutes_text(bucket.available_minutes),
+               minutes_text(bucket.held_minutes), minutes_text(bucket.spent_minutes),
+               minutes_text(bucket.cap_minutes), minutes_text(bucket.minutes_per_hour)});
+  return fit_to_terminal(table);
+}
+
 std::string budgets_text(const api::BudgetList& list) {
+  if (list.budgets.empty() && !list.buckets.empty()) return buckets_text(list.buckets);
   if (list.budgets.empty())
     return "no project has a budget, so no run is limited by one; `lockstep budget grant PROJECT "
            "MINUTES --until DATE` makes one";
@@ -72,7 +82,8 @@ std::string budgets_text(const api::BudgetList& list) {
   }
   for (const api::RateView& rate : list.rates)
     warnings += format("\na device of kind {} counts {} times", rate.kind, rate.weight);
-  return fit_to_terminal(table) + warnings;
+  const std::string buckets = list.buckets.empty() ? "" : "\n" + buckets_text(list.buckets);
+  return fit_to_terminal(table) + warnings + buckets;
 }
 
 std::string forecast_text(const api::BudgetList& list) {

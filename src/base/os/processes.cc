@@ -27,6 +27,11 @@ std::uint64_t number_of(std::string_view word) {
   return number;
 }
 
+Duration time_of_ticks(std::uint64_t ticks) {
+  static const auto per_second = static_cast<std::uint64_t>(::sysconf(_SC_CLK_TCK));
+  return std::chrono::milliseconds(ticks * 1000 / per_second);
+}
+
 // PF_EXITING of the kernel's flags of a task.
 constexpr std::uint64_t kExiting = 0x4;
 
@@ -54,6 +59,8 @@ std::optional<Process> parse_stat(pid_t pid, std::string_view input) {
                         .session = static_cast<pid_t>(number_of(field(6))),
                         .state = field(3).front(),
                         .started = number_of(field(22)),
+                        .cpu_time = time_of_ticks(number_of(field(14)) + number_of(field(15)) +
+                                                  number_of(field(16)) + number_of(field(17))),
                         .is_ending = (number_of(field(9)) & kExiting) != 0,
                         .environment = number_of(field(50))};
   if (process.state == 'Z' || process.state == 'X') return std::nullopt;

@@ -15,6 +15,8 @@
 
 #include <sys/types.h>
 
+#include "base/units.h"
+
 namespace lockstep {
 
 struct Process {
@@ -25,7 +27,9 @@ struct Process {
   // As in proc(5): R runs, S sleeps, D is blocked in the kernel, T or t is stopped.
   char state = '?';
   std::uint64_t started = 0;  // clock ticks since the boot: with the pid it identifies one process
-  bool is_ending = false;     // its threads are exiting; its files may be closed already
+  // CPU time of its threads and of the children that it has waited for.
+  Duration cpu_time{};
+  bool is_ending = false;  // its threads are exiting; its files may be closed already
   // Address of the environment in the process's memory. Each exec allocates a new one, so with the
   // two fields above it identifies one program. 0: the process is in exec, or we may not read it.
   std::uint64_t environment = 0;

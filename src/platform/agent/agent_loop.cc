@@ -374,7 +374,7 @@ void AgentLoop::carry_out(const RestartRank& effect) {
 
 void AgentLoop::carry_out(const CheckRanks&) {
   collect_ended_ranks();
-  handle(RanksChecked{processes_.activities(moment())});
+  handle(processes_.check(moment()));
 }
 
 void AgentLoop::carry_out(const SignalRanks& effect) { processes_.signal(effect.signal); }
@@ -436,6 +436,8 @@ api::Heartbeat AgentLoop::status() const {
   status.ranks = state_.ranks.all();
   status.boot = clock_.boot;
   status.clock_zero = clock_.zero;
+  if (const auto since = state_.idle_watch.idle_since())
+    status.idle_since = state_.settings.clock_zero + *since;
   status.unfinished = streams_.unfinished();
   return status;
 }

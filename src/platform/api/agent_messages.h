@@ -93,6 +93,7 @@ struct Heartbeat {
   model::CommandKind known_command = model::CommandKind::none;
   std::optional<Duration> known_time_left = {};  // the same for its time limit
   double wait_seconds = 0;
+  std::optional<Time> idle_since = {};  // a moment like those in `ranks`
 
   bool operator==(const Heartbeat&) const = default;
 
@@ -122,7 +123,9 @@ struct Heartbeat {
         field("known_command", &Heartbeat::known_command, "the command it acts on already"),
         field("known_time_left", &Heartbeat::known_time_left, "the time limit it acts on already"),
         between(0, 30,
-                field("wait_seconds", &Heartbeat::wait_seconds, "how long the answer may wait")));
+                field("wait_seconds", &Heartbeat::wait_seconds, "how long the answer may wait")),
+        field("idle_since", &Heartbeat::idle_since,
+              "since when its processes do not compute; absent: they do"));
   }
 };
 

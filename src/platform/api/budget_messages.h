@@ -66,14 +66,37 @@ struct RateView {
   }
 };
 
+struct BucketView {
+  std::string project;
+  double available_minutes = 0;
+  double held_minutes = 0;
+  double spent_minutes = 0;
+  double cap_minutes = 0;
+  double minutes_per_hour = 0;
+
+  static constexpr auto fields() {
+    return record<BucketView>(
+        field("project", &BucketView::project, "a personal one"),
+        field("available_minutes", &BucketView::available_minutes, "for its next runs"),
+        field("held_minutes", &BucketView::held_minutes, "for the runs that run"),
+        field("spent_minutes", &BucketView::spent_minutes, "used by all runs ever"),
+        field("cap_minutes", &BucketView::cap_minutes, "available at most"),
+        field("minutes_per_hour", &BucketView::minutes_per_hour, "that it gets until then"));
+  }
+};
+
 struct BudgetList {
   std::vector<BudgetView> budgets;
   std::vector<RateView> rates;
+  std::vector<BucketView> buckets;
 
   static constexpr auto fields() {
     return record<BudgetList>(
         field("budgets", &BudgetList::budgets, "of the projects that the caller may read"),
-        field("rates", &BudgetList::rates, "the kinds of devices whose weight is not 1"));
+        field("rates", &BudgetList::rates, "the kinds of devices whose weight is not 1"),
+        field("buckets", &BudgetList::buckets,
+              "of the personal projects that the caller may read, if they have any; not of those "
+              "with a budget"));
   }
 };
 

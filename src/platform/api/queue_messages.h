@@ -282,6 +282,7 @@ struct LimitView {
   std::optional<int> devices;
   int held = 0;
   int weight = 1;
+  std::string idle_stop{};
 
   static constexpr auto fields() {
     return record<LimitView>(field("scope", &LimitView::scope, "whose: a project's or a user's"),
@@ -291,7 +292,10 @@ struct LimitView {
                              field("held", &LimitView::held, "that it holds now"),
                              field("weight", &LimitView::weight,
                                    "of a project: of two that ask for more than there is, it has a "
-                                   "right to as many times as much"));
+                                   "right to as many times as much"),
+                             field("idle_stop", &LimitView::idle_stop,
+                                   "of a project: the time without use of its devices after which "
+                                   "a run is stopped, or off; empty: the default"));
   }
 };
 
@@ -300,7 +304,8 @@ struct LimitList {
 
   static constexpr auto fields() {
     return record<LimitList>(field("limits", &LimitList::limits,
-                                   "those that have any, and projects of a weight other than 1"));
+                                   "those that have any, and projects with a weight other than 1 "
+                                   "or an idle_stop"));
   }
 };
 
@@ -309,6 +314,7 @@ struct LimitRequest {
   std::string name;
   std::optional<int> devices;
   std::optional<int> weight;
+  std::optional<std::string> idle_stop{};
 
   static constexpr auto fields() {
     return record<LimitRequest>(
@@ -316,10 +322,13 @@ struct LimitRequest {
         required(field("name", &LimitRequest::name, "the project or user")),
         between(0, 100'000'000,
                 field("devices", &LimitRequest::devices,
-                      "that it may hold at once; absent, without a weight: as many as there are")),
+                      "that it may hold at once; absent, without the other two: as many as there "
+                      "are")),
         between(1, model::kWeightMax,
                 field("weight", &LimitRequest::weight,
-                      "of a project; without `devices` its limit stays as it is")));
+                      "of a project; without `devices` its limit stays as it is")),
+        field("idle_stop", &LimitRequest::idle_stop,
+              "of a project: such as 2h, off or default; without `devices` its limit stays"));
   }
 };
 

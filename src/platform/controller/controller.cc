@@ -77,6 +77,7 @@ std::optional<model::RunId> run_of(const budget::Posting&) { return std::nullopt
 std::optional<model::RunId> run_of(const budget::UsagePart&) { return std::nullopt; }
 std::optional<model::RunId> run_of(const model::AuditRecord&) { return std::nullopt; }
 std::optional<model::RunId> run_of(const model::Notice&) { return std::nullopt; }
+std::optional<model::RunId> run_of(const budget::Bucket&) { return std::nullopt; }
 
 model::AuditRecord of_outcome(model::AuditRecord record, const step::Outcome& outcome) {
   if (outcome.submitted) record.target = text(*outcome.submitted);
@@ -398,14 +399,16 @@ Result<void> Controller::sync_clock() {
 // --- Events ---
 
 Result<model::RunId> Controller::submit(model::RunSpec spec, model::Origin origin,
-                                        const std::string& request_id, const Record& record) {
+                                        const std::string& request_id, const Record& record,
+                                        model::ProjectKind kind) {
   TRY(check_ready());
   TRY(fetch_named(spec));
   if (!request_id.empty() && !state().requests.contains(request_id))
     if (const auto known = TRY(setup_.store.find_request(request_id))) TRY(fetch(*known));
   auto shared = runs_in_same_folder(spec.checkpoint_folder);
   const step::Outcome outcome = TRY(process_event(
-      model::SubmitRun{std::move(spec), std::move(origin), request_id, std::move(shared)}, record));
+      model::SubmitRun{std::move(spec), std::move(origin), request_id, std::move(shared), kind},
+      record));
   LS_CHECK(outcome.submitted.has_value());
   return *outcome.submitted;
 }
@@ -467,10 +470,14 @@ Result<void> Controller::apply_operator_event(const model::Event& event, const R
   return {};
 }
 
-Result<step::DryRunResult> Controller::plan(const model::RunSpec& spec,
-                                            const model::Origin& origin) {
+Result<step::DryRunResult> Controller::plan(const model::RunSpec& spec, const model::Origin& origin,
+                                            model::ProjectKind kind) {
   TRY(fetch_named(spec));
-  return step::dry_run(state(), {spec, origin, {}, runs_in_same_folder(spec.checkpoint_folder)},
+  return step::dry_run(state(),
+                       {.spec = spec,
+                        .origin = origin,
+                        .runs_in_same_folder = runs_in_same_folder(spec.checkpoint_folder),
+                        .project_kind = kind},
                        setup_.clock.now());
 }
 

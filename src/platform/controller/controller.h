@@ -87,7 +87,8 @@ class Controller {
   // If a run was submitted with this request id before, returns that run, so that a client can
   // repeat a call after a lost answer. Fails if the spec differs. Empty: repeats are not detected.
   Result<model::RunId> submit(model::RunSpec spec, model::Origin origin,
-                              const std::string& request_id = {}, const Record& record = {});
+                              const std::string& request_id = {}, const Record& record = {},
+                              model::ProjectKind kind = model::ProjectKind::shared);
   // Gives the agent of an external job its node; the same call again has the same answer.
   Result<model::NodeId> attach(model::AttachNode agent, const Record& record = {});
   // No effect on a run that has ended.
@@ -104,7 +105,8 @@ class Controller {
   Result<void> apply_operator_event(const model::Event& event, const Record& record = {});
   // Dry run: where the run would start if it were submitted now, and what would be preempted.
   // Changes nothing.
-  Result<step::DryRunResult> plan(const model::RunSpec& spec, const model::Origin& origin);
+  Result<step::DryRunResult> plan(const model::RunSpec& spec, const model::Origin& origin,
+                                  model::ProjectKind kind = model::ProjectKind::shared);
   // Handles an agent's heartbeat; returns the agent's command. Reports of ended attempts get
   // `leave`.
   Result<model::Command> report(const model::NodeReport& report);

@@ -257,6 +257,11 @@ api::OrphanList orphan_list(const model::State& state) {
   return list;
 }
 
+std::string idle_stop_text(const model::LimitRow& limit) {
+  if (!limit.idle_stop) return "";
+  return *limit.idle_stop == Duration(0) ? "off" : text(*limit.idle_stop);
+}
+
 api::LimitList limit_list(const model::State& state) {
   std::map<model::LimitId, int> held;
   for (const RunAllocation& holds : run_allocations(state)) {
@@ -266,8 +271,9 @@ api::LimitList limit_list(const model::State& state) {
   }
   api::LimitList list;
   for (const auto& [id, limit] : state.limits)
-    if (limit.devices || limit.weight != 1)
-      list.limits.push_back({id.scope, id.name, limit.devices, held[id], limit.weight});
+    if (limit.devices || limit.weight != 1 || limit.idle_stop)
+      list.limits.push_back(
+          {id.scope, id.name, limit.devices, held[id], limit.weight, idle_stop_text(limit)});
   return list;
 }
 

@@ -19,5 +19,7 @@ api::PlanView plan_view(const step::DryRunResult& result, const model::RunSpec& 
 api::HostList host_list(const model::State& state);
 api::OrphanList orphan_list(const model::State& state);
 api::LimitList limit_list(const model::State& state);
+// "2h", "off", or empty: the default.
+std::string idle_stop_text(const model::LimitRow& limit);
 
 }  // namespace lockstep::server

@@ -22,6 +22,7 @@
 #include "net/http/http_client.h"
 #include "platform/api/paths.h"
 #include "platform/api/routes.h"
+#include "platform/insight/series/folder_series.h"
 #include "platform/server/server.h"
 #include "platform/store/database.h"
 #include "platform/store/memory_history_for_test.h"

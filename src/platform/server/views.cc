@@ -237,7 +237,8 @@ model::NodeReport node_report(const model::NodeName& node, const api::Heartbeat&
           .last_item = last_item_of(heartbeat),
           .clock = std::move(clock),
           .last_checkpoint = newest_checkpoint(heartbeat.items),
-          .last_checkpoint_step = furthest_checkpoint(heartbeat.items)};
+          .last_checkpoint_step = furthest_checkpoint(heartbeat.items),
+          .idle_since = heartbeat.idle_since};
 }
 
 api::HeartbeatAnswer heartbeat_answer(const model::Command& command, std::int64_t acknowledged) {

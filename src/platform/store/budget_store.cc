@@ -13,6 +13,7 @@ namespace {
 using budget::Account;
 using budget::DeviceTime;
 using budget::PostingKind;
+using Days = std::chrono::time_point<Time::clock, std::chrono::days>;
 
 SqlValue sql_of(std::string words) { return {.type = SqlType::text, .text = std::move(words)}; }
 SqlValue sql_of(std::int64_t number) { return {.integer = number}; }
@@ -37,8 +38,32 @@ Result<StoredPosting> posting_from(std::vector<SqlValue>& row) {
 // The expression of a column that the report is divided by; an empty text for the others.
 std::string column_of(const UsageFilter& filter, UsageColumn column) {
   if (std::ranges::find(filter.by, column) == filter.by.end()) return "''";
-  if (column == UsageColumn::month) return "strftime('%Y-%m', ends / 1000000, 'unixepoch')";
+  if (column == UsageColumn::month) return "strftime('%Y-%m', day * 86400, 'unixepoch')";
   return std::string(name_of(column));
+}
+
+// The sums of whole days, and the parts of the days in which the range begins and ends.
+constexpr std::string_view kParts =
+    "select day, project, user, kind, starts, used, charged from usage_days "
+    "where day >= :first_day and day < :last_day "
+    "union all select ends / 86400000000, project, user, kind, starts, used, charged from usage "
+    "where ends >= :since and ends < :until_first_day "
+    "union all select ends / 86400000000, project, user, kind, starts, used, charged from usage "
+    "where ends >= :since_last_day and ends < :until";
+
+// The values of kParts, in their order.
+std::vector<SqlValue> range_of(const UsageFilter& filter) {
+  using std::chrono::days;
+  constexpr days kNever(100'000'000);  // its time is within the range of 64 bits
+  const auto first = filter.since ? std::chrono::ceil<days>(*filter.since) : Days(-kNever);
+  const auto last = filter.until ? std::chrono::floor<days>(*filter.until) : Days(kNever);
+  const Time since = filter.since.value_or(Time(first)), until = filter.until.value_or(Time(last));
+  return {sql_of(std::int64_t{first.time_since_epoch().count()}),
+          sql_of(std::int64_t{last.time_since_epoch().count()}),
+          sql_of(since),
+          sql_of(std::min(Time(first), until)),
+          sql_of(std::max(Time(first), Time(last))),
+          sql_of(until)};
 }
 
 }  // namespace
@@ -83,8 +108,8 @@ Result<std::vector<StoredPosting>> SqlBudgetStore::list_postings(const PostingFi
 
 Result<std::vector<UsageSum>> SqlBudgetStore::usage(const UsageFilter& filter) {
   using enum SqlType;
+  std::vector<SqlValue> values = range_of(filter);
   std::string condition = "where 1";
-  std::vector<SqlValue> values;
   const auto add_condition = [&](std::string_view sql, SqlValue value) {
     condition += sql;
     values.push_back(std::move(value));
@@ -93,12 +118,10 @@ Result<std::vector<UsageSum>> SqlBudgetStore::usage(const UsageFilter& filter) {
     add_condition(" and project in (select value from json_each(:projects))",
                   sql_of(dump_json(to_json(*filter.projects))));
   if (filter.user) add_condition(" and user = :user", sql_of(*filter.user));
-  if (filter.since) add_condition(" and ends >= :since", sql_of(*filter.since));
-  if (filter.until) add_condition(" and ends < :until", sql_of(*filter.until));
   const std::string sql = format(
-      "select {} as p, {} as u, {} as m, {} as k, count(*), sum(starts), "
-      "sum(used), sum(charged) from usage {} group by p, u, m, k order by p, u, m, k",
-      column_of(filter, UsageColumn::project), column_of(filter, UsageColumn::user),
+      "with parts as ({}) select {} as p, {} as u, {} as m, {} as k, count(*), sum(starts), "
+      "sum(used), sum(charged) from parts {} group by p, u, m, k order by p, u, m, k",
+      kParts, column_of(filter, UsageColumn::project), column_of(filter, UsageColumn::user),
       column_of(filter, UsageColumn::month), column_of(filter, UsageColumn::kind), condition);
   std::vector<UsageSum> sums;
   TRY(database_.run(sql, values, {text, text, text, text, integer, integer, integer, integer},

@@ -1,9 +1,14 @@
 // Postings and the use of devices: stored, listed and summed.
 #include "platform/store/budget_store.h"
 
+#include <algorithm>
+#include <array>
+#include <map>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/random.h"
 #include "base/temporary_folder_for_test.h"
 #include "platform/store/sql_store.h"
 
@@ -89,6 +94,64 @@ TEST_F(BudgetStoreTest, TheUseIsSummedByTheColumnsThatAreAsked) {
   EXPECT_EQ(usage({.user = "bob", .by = {UsageColumn::kind}}).at(0).kind, "core");
   EXPECT_EQ(usage({.since = on("2026-11-06"), .until = on("2026-11-07")}).at(0).used, hours(2));
   EXPECT_TRUE(usage({.user = "nobody"}).empty());
+}
+
+// The report as it is defined: the sums of the parts themselves.
+std::vector<UsageSum> sums_of(const std::vector<budget::UsagePart>& parts,
+                              const UsageFilter& filter) {
+  std::map<std::array<std::string, 4>, UsageSum> sums;
+  const auto has = [&](UsageColumn column) {
+    return std::ranges::find(filter.by, column) != filter.by.end();
+  };
+  for (const budget::UsagePart& part : parts) {
+    if ((filter.since && part.until < *filter.since) ||
+        (filter.until && part.until >= *filter.until) ||
+        (filter.user && part.user != *filter.user) ||
+        (filter.projects &&
+         std::ranges::find(*filter.projects, part.project) == filter.projects->end()))
+      continue;
+    UsageSum row{.project = has(UsageColumn::project) ? part.project : "",
+                 .user = has(UsageColumn::user) ? part.user : "",
+                 .month = has(UsageColumn::month) ? text(part.until).substr(0, 7) : "",
+                 .kind = has(UsageColumn::kind) ? part.kind : ""};
+    UsageSum& sum =
+        sums.try_emplace({row.project, row.user, row.month, row.kind}, row).first->second;
+    sum.attempts += part.starts;
+    sum.used += part.used;
+    sum.charged += part.charged;
+  }
+  std::vector<UsageSum> rows;
+  for (const auto& [columns, sum] : sums) rows.push_back(sum);
+  return rows;
+}
+
+TEST_F(BudgetStoreTest, ReportsFromTheSumsOfDaysAgreeWithTheParts) {
+  using enum UsageColumn;
+  Random random(1);
+  std::vector<budget::UsagePart> parts;
+  const Time first = on("2026-01-30");
+  const auto any_time = [&] { return first + std::chrono::minutes(random.below(5 * 24 * 60)); };
+  for (int i = 0; i < 300; ++i) {
+    budget::UsagePart& added = parts.emplace_back(
+        part(random.below(2) ? "ann" : "eve", random.below(2) ? "gpu" : "core", "2026-01-01"));
+    added.until = any_time();
+    added.starts = static_cast<int>(random.below(2));
+    added.used = std::chrono::seconds(1 + random.below(1000));
+    added.charged = added.used / 2;
+  }
+  add({parts.begin(), parts.end()});
+  for (int round = 0; round < 100; ++round) {
+    UsageFilter filter;
+    if (random.below(2)) filter.since = any_time();
+    if (random.below(2)) filter.until = any_time();
+    if (random.below(4) == 0) filter.since = on("2026-02-01");
+    if (random.below(4) == 0) filter.until = on("2026-02-02");
+    if (random.below(4) == 0) filter.user = "ann";
+    if (random.below(4) == 0) filter.projects = {"other"};
+    for (const UsageColumn column : {project, user, month, kind})
+      if (random.below(2)) filter.by.push_back(column);
+    EXPECT_EQ(usage(filter), sums_of(parts, filter)) << round;
+  }
 }
 
 }  // namespace

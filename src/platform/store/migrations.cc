@@ -499,24 +499,77 @@ constexpr std::string_view kPointsInSeriesStore[] = {
     "alter table run_counters add column generation text not null default ''",
 };
 
-constexpr std::array<std::span<const std::string_view>, 34> kMigrations = {
-    kRunsAndAttempts, kInsight,
-    kHangAndResume,   kBounds,
-    kRequests,        kControl,
-    kPreemptions,     kShares,
-    kEvents,          kWeights,
-    kFaults,          kGenerations,
-    kClock,           kOrphans,
-    kStopReasons,     kFieldNames,
-    kEndedRuns,       kUnreachable,
-    kAgents,          kEngines,
-    kJoinedHosts,     kGivenUpNodes,
-    kLeases,          kLastProgress,
-    kMeasured,        kLabels,
-    kPlaced,          kIdentity,
-    kSecrets,         kExternalRuns,
-    kBudgets,         kNotices,
-    kTimeLimits,      kPointsInSeriesStore};
+// The usage of each day, for reports. 86400000000 microseconds are a day.
+constexpr std::string_view kUsageSums[] = {
+    R"(create table usage_days (
+      day integer not null,  -- since 1970, on which the parts ended
+      project text not null, user text not null, kind text not null,
+      starts integer not null, used integer not null, charged integer not null,
+      primary key (day, project, user, kind)
+    ) strict, without rowid)",
+    R"(insert into usage_days
+      select ends / 86400000000 as day, project, user, kind, sum(starts), sum(used), sum(charged)
+      from usage group by day, project, user, kind)",
+    R"(create trigger usage_is_summed after insert on usage begin
+      insert into usage_days values (new.ends / 86400000000, new.project, new.user, new.kind,
+                                     new.starts, new.used, new.charged)
+      on conflict do update set starts = starts + new.starts, used = used + new.used,
+                                charged = charged + new.charged;
+      end)",
+};
+
+constexpr std::string_view kPersonalBuckets[] = {
+    R"(create table buckets (
+      project text primary key,
+      level integer not null, time integer not null,
+      held integer not null, spent integer not null
+    ) strict, without rowid)",
+    "alter table runs add column project_kind text not null default 'shared'",
+};
+
+constexpr std::string_view kIdleRuns[] = {
+    "alter table attempts add column idle_warned integer",
+    "alter table nodes add column idle_since integer",
+    "alter table limits add column idle_stop integer",
+};
+
+constexpr std::array<std::span<const std::string_view>, 37> kMigrations = {kRunsAndAttempts,
+                                                                           kInsight,
+                                                                           kHangAndResume,
+                                                                           kBounds,
+                                                                           kRequests,
+                                                                           kControl,
+                                                                           kPreemptions,
+                                                                           kShares,
+                                                                           kEvents,
+                                                                           kWeights,
+                                                                           kFaults,
+                                                                           kGenerations,
+                                                                           kClock,
+                                                                           kOrphans,
+                                                                           kStopReasons,
+                                                                           kFieldNames,
+                                                                           kEndedRuns,
+                                                                           kUnreachable,
+                                                                           kAgents,
+                                                                           kEngines,
+                                                                           kJoinedHosts,
+                                                                           kGivenUpNodes,
+                                                                           kLeases,
+                                                                           kLastProgress,
+                                                                           kMeasured,
+                                                                           kLabels,
+                                                                           kPlaced,
+                                                                           kIdentity,
+                                                                           kSecrets,
+                                                                           kExternalRuns,
+                                                                           kBudgets,
+                                                                           kNotices,
+                                                                           kTimeLimits,
+                                                                           kUsageSums,
+                                                                           kPersonalBuckets,
+                                                                           kIdleRuns,
+                                                                           kPointsInSeriesStore};
 
 Result<bool> has_table(Database& database, std::string_view name) {
   const auto found = TRY(database.rows<std::string>(

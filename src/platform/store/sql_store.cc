@@ -32,6 +32,7 @@ Result<void> put(Database& db, const budget::Rate& rate) { return upsert(db, rat
 Result<void> put(Database& db, const budget::Posting& posting) { return add(db, posting); }
 Result<void> put(Database& db, const budget::UsagePart& part) { return add(db, part); }
 Result<void> put(Database& db, const model::AuditRecord& record) { return add(db, record); }
+Result<void> put(Database& db, const budget::Bucket& bucket) { return upsert(db, bucket); }
 
 Result<void> put(Database& db, const model::Notice& notice) { return add(db, notice); }
 
@@ -72,6 +73,7 @@ Result<void> check_tables(Database& db) {
   TRY(check_table<model::LimitRow>(db));
   TRY(check_table<budget::Budget>(db));
   TRY(check_table<budget::Rate>(db));
+  TRY(check_table<budget::Bucket>(db));
   TRY(check_table<OrphanRow>(db));
   TRY(check_table<model::GivenUpNode>(db));
   TRY(check_table<SingleRow<model::StoreRow>>(db));
@@ -173,6 +175,7 @@ Result<void> load_all(Database& db, model::State& state) {
   TRY(load_rows<model::LimitRow>(db, state));
   TRY(load_rows<budget::Budget>(db, state));
   TRY(load_rows<budget::Rate>(db, state));
+  TRY(load_rows<budget::Bucket>(db, state));
   TRY(load_rows<model::GivenUpNode>(db, state));
   TRY(for_each_row<OrphanRow>(db, [&](OrphanRow&& row) { return add_orphan(state, row); }));
   // Empty before the store's first daemon has set a generation.

@@ -54,6 +54,7 @@ model::Run full_run() {
   run.fair_share_used = 150;
   run.generation = "0f5c";
   run.launcher = "torchrun";
+  run.project_kind = model::ProjectKind::personal;
   return run;
 }
 model::Attempt full_attempt() {
@@ -141,7 +142,7 @@ std::vector<model::Change> all_rows() {
           full_node(),
           full_host(),
           model::LimitRow{{model::LimitScope::user, "ann"}, 16},
-          model::LimitRow{{model::LimitScope::project, "ann"}, std::nullopt, 3},
+          model::LimitRow{{model::LimitScope::project, "ann"}, std::nullopt, 3, Duration(77)},
           budget::Budget{
               .id = "demo",
               .limited = false,
@@ -150,6 +151,11 @@ std::vector<model::Change> all_rows() {
               .spent = std::chrono::hours(9),
               .grants = {{Time(Duration(99)), std::chrono::hours(20), std::chrono::hours(8)}}},
           budget::Rate{.id = "h100", .weight_percent = 400},
+          budget::Bucket{.id = "ann",
+                         .level = Duration(11),
+                         .time = Time(Duration(12)),
+                         .held = Duration(13),
+                         .spent = Duration(14)},
           model::GivenUpNode{.id = {{{"demo", 1}, 1}, 1},
                              .generation = "3f9c0a5e7d21b864",
                              .engine = "hosts",
@@ -561,8 +567,19 @@ TEST_F(StoreTest, TwoRunsCannotHaveOneRequestId) {
             (std::map<std::string, model::RunId>{{"0f3c", {"demo", 3}}}));
 }
 
-// Removes everything that files older than the fifth step lack; a new step adds its own removal
+// Removes everything that the steps after that of budgets add; a new step adds its own removal
 // here.
+constexpr int kStepOfBudgets = 31;
+constexpr std::string_view kUndoStepsSinceBudgets[] = {
+    "drop trigger usage_is_summed",
+    "drop table usage_days",
+    "drop table buckets",
+    "alter table runs drop column project_kind",
+    "alter table attempts drop column idle_warned",
+    "alter table nodes drop column idle_since",
+    "alter table limits drop column idle_stop"};
+
+// The rest of what files older than the fifth step lack.
 constexpr std::string_view kUndoNewerSteps[] = {
     "drop table users",
     "drop table projects",
@@ -648,6 +665,8 @@ constexpr std::string_view kUndoNewerSteps[] = {
     "alter table nodes drop column agents"};
 
 void undo_newer_steps(Database& database) {
+  for (const std::string_view sql : kUndoStepsSinceBudgets)
+    ASSERT_TRUE(database.execute(sql)) << sql;
   for (const std::string_view sql : kUndoNewerSteps) ASSERT_TRUE(database.execute(sql)) << sql;
 }
 
@@ -673,6 +692,43 @@ TEST_F(StoreTest, MigrationGoesOnFromWhereAFileStands) {
   EXPECT_TRUE(database->rows<std::int64_t>("select first from log_chunks").value().empty());
   EXPECT_EQ(loaded.store, model::StoreRow()) << "its next daemon names it";
   EXPECT_EQ(loaded.attempts.at(full_attempt().id).generation, "");
+}
+
+TEST_F(StoreTest, TheUsageOfAnOlderFileIsSummedByDays) {
+  const auto part = [](std::int64_t hour) {
+    return budget::UsagePart{.run = "demo/1",
+                             .epoch = 1,
+                             .project = "demo",
+                             .user = "ann",
+                             .kind = "gpu",
+                             .devices = 1,
+                             .starts = 1,
+                             .from = {},
+                             .until = Time(std::chrono::hours(hour)),
+                             .used = std::chrono::hours(2),
+                             .charged = std::chrono::hours(1)};
+  };
+  const auto days = [](Database& database) {
+    return database
+        .rows<std::int64_t, std::int64_t, std::int64_t>(
+            "select day, starts, charged / 3600000000 from usage_days order by day")
+        .value();
+  };
+  std::vector<std::tuple<std::int64_t, std::int64_t, std::int64_t>> before;
+  {
+    auto database = open();
+    ASSERT_TRUE(
+        SqlStore(*database).commit(std::vector<model::Change>{part(1), part(23), part(24)}));
+    before = days(*database);
+    for (const std::string_view sql : kUndoStepsSinceBudgets)
+      ASSERT_TRUE(database->execute(sql)) << sql;
+    ASSERT_TRUE(database->execute("update schema_version set version = :v", kStepOfBudgets));
+  }
+  auto database = open();
+  EXPECT_EQ(days(*database), before);
+  EXPECT_EQ(before, (decltype(before){{0, 2, 2}, {1, 1, 1}}));
+  ASSERT_TRUE(SqlStore(*database).commit(std::vector<model::Change>{part(25)}));
+  EXPECT_EQ(days(*database).back(), std::tuple(1, 2, 2));
 }
 
 // As of the third step, whose tables have a row for each line.

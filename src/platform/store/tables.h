@@ -36,24 +36,24 @@ struct Table<model::Run> {
   static constexpr std::string_view name = "runs";
   static std::string place(const Run& run) { return text(run.id); }
   static constexpr auto columns() {
-    return std::tuple(key("project", [](auto& run) -> auto& { return run.id.project; }),
-                      key("number", [](auto& run) -> auto& { return run.id.number; }),
-                      fixed("generation", &Run::generation), fixed("spec", &Run::spec),
-                      fixed("origin", &Run::origin), fixed("submitted", &Run::submitted),
-                      empty_is_null(fixed("request_id", &Run::request_id)),
-                      column("state", &Run::state), column("reason", &Run::reason),
-                      column("version", &Run::version), column("epoch", &Run::epoch),
-                      column("queued", &Run::queued), column("started", &Run::started),
-                      column("ended", &Run::ended), column("time_used", &Run::time_used),
-                      column("extended", &Run::extended), column("charged", &Run::charged),
-                      column("user_exits", &Run::user_exits), column("losses", &Run::losses),
-                      column("moves", &Run::moves), column("stop_requested", &Run::stop_requested),
-                      column("not_before", &Run::not_before), column("priority", &Run::priority),
-                      column("held", &Run::held),
-                      column("awaits_dependencies", &Run::awaits_dependencies),
-                      column("awaits_budget", &Run::awaits_budget), column("audit", &Run::audit),
-                      column("fair_share_used", &Run::fair_share_used),
-                      fixed("launcher", &Run::launcher), fixed("job", &Run::job));
+    return std::tuple(
+        key("project", [](auto& run) -> auto& { return run.id.project; }),
+        key("number", [](auto& run) -> auto& { return run.id.number; }),
+        fixed("generation", &Run::generation), fixed("spec", &Run::spec),
+        fixed("origin", &Run::origin), fixed("submitted", &Run::submitted),
+        empty_is_null(fixed("request_id", &Run::request_id)), column("state", &Run::state),
+        column("reason", &Run::reason), column("version", &Run::version),
+        column("epoch", &Run::epoch), column("queued", &Run::queued),
+        column("started", &Run::started), column("ended", &Run::ended),
+        column("time_used", &Run::time_used), column("extended", &Run::extended),
+        column("charged", &Run::charged), column("user_exits", &Run::user_exits),
+        column("losses", &Run::losses), column("moves", &Run::moves),
+        column("stop_requested", &Run::stop_requested), column("not_before", &Run::not_before),
+        column("priority", &Run::priority), column("held", &Run::held),
+        column("awaits_dependencies", &Run::awaits_dependencies),
+        column("awaits_budget", &Run::awaits_budget), column("audit", &Run::audit),
+        column("fair_share_used", &Run::fair_share_used), fixed("launcher", &Run::launcher),
+        fixed("job", &Run::job), fixed("project_kind", &Run::project_kind));
   }
 };
 
@@ -75,7 +75,8 @@ struct Table<model::Attempt> {
                       column("last_checkpoint", &Attempt::last_checkpoint),
                       column("last_checkpoint_step", &Attempt::last_checkpoint_step),
                       column("move_destination", &Attempt::move_destination),
-                      column("charge", &Attempt::charge));
+                      column("charge", &Attempt::charge),
+                      column("idle_warned", &Attempt::idle_warned));
   }
 };
 
@@ -100,7 +101,8 @@ struct Table<model::Node> {
         column("last_heartbeat", &Node::last_heartbeat),
         column("last_progress", &Node::last_progress),
         column("unreachable_since", &Node::unreachable_since),
-        column("kill_requested_at", &Node::kill_requested_at));
+        column("kill_requested_at", &Node::kill_requested_at),
+        column("idle_since", &Node::idle_since));
   }
 };
 
@@ -157,7 +159,8 @@ struct Table<model::LimitRow> {
   static constexpr auto columns() {
     return std::tuple(key("scope", [](auto& limit) -> auto& { return limit.id.scope; }),
                       key("name", [](auto& limit) -> auto& { return limit.id.name; }),
-                      column("devices", &Limit::devices), column("weight", &Limit::weight));
+                      column("devices", &Limit::devices), column("weight", &Limit::weight),
+                      column("idle_stop", &Limit::idle_stop));
   }
 };
 
@@ -181,6 +184,18 @@ struct Table<budget::Rate> {
   static constexpr auto columns() {
     return std::tuple(key("kind", &budget::Rate::id),
                       column("weight_percent", &budget::Rate::weight_percent));
+  }
+};
+
+template <>
+struct Table<budget::Bucket> {
+  using Bucket = budget::Bucket;
+  static constexpr std::string_view name = "buckets";
+  static std::string place(const Bucket& bucket) { return bucket.id; }
+  static constexpr auto columns() {
+    return std::tuple(key("project", &Bucket::id), column("level", &Bucket::level),
+                      column("time", &Bucket::time), column("held", &Bucket::held),
+                      column("spent", &Bucket::spent));
   }
 };
 

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "base/format.h"
+#include "sim/sim_settings.h"
 
 namespace lockstep::sim {
 namespace {
@@ -22,11 +23,36 @@ void BudgetChecker::check(const Commit& commit) const {
   check_postings(commit);
   for (const auto& [project, budget] : commit.budgets) {
     check_balance(*budget);
-    if (const DeviceTime held = held_by_attempts(commit, project); held != budget->held)
+    if (const DeviceTime held = held_by_attempts(commit, project, Source::budget);
+        held != budget->held)
       context_.report_violation(format("the project {} holds {}, and its attempts {}", project,
                                        text(budget->held), text(held)));
   }
+  for (const auto& [project, bucket] : commit.buckets) check_bucket(commit, *bucket);
   for (const auto& [id, attempt] : commit.attempts) check_attempt(commit, *attempt);
+}
+
+void BudgetChecker::check_bucket(const Commit& commit, const budget::Bucket& bucket) const {
+  const DeviceTime cap = std::chrono::minutes(simulated_settings().personal_cap);
+  if (bucket.level < DeviceTime(0) || bucket.level > cap)
+    context_.report_violation(
+        format("the bucket of {} has {} of {}", bucket.id, text(bucket.level), text(cap)));
+  if (const DeviceTime held = held_by_attempts(commit, bucket.id, Source::bucket);
+      held != bucket.held)
+    context_.report_violation(format("the bucket of {} holds {}, and its attempts {}", bucket.id,
+                                     text(bucket.held), text(held)));
+}
+
+// A new attempt of a run that may use a bucket.
+void BudgetChecker::check_personal_start(const Commit& commit,
+                                         const model::Attempt& attempt) const {
+  const model::Run& run = *CommitView(durable_, commit).find(attempt.id.run);
+  const budget::Budget* budget = row_after(commit, run.id.project);
+  if (run.project_kind != model::ProjectKind::personal || (budget && budget->limited)) return;
+  if (model::node_count(run.spec) != 1)
+    context_.report_violation(text(attempt.id) + " uses a bucket and has several nodes");
+  if (attempt.charge && (!attempt.charge->personal || attempt.charge->held == DeviceTime(0)))
+    context_.report_violation(text(attempt.id) + " starts and holds nothing of its bucket");
 }
 
 const budget::Budget* BudgetChecker::row_after(const Commit& commit,
@@ -81,6 +107,7 @@ void BudgetChecker::check_attempt(const Commit& commit, const model::Attempt& at
   if (is_new && budget && budget->limited && attempt.charge &&
       attempt.charge->held == DeviceTime(0))
     context_.report_violation(text(attempt.id) + " starts and holds nothing of its budget");
+  if (is_new) check_personal_start(commit, attempt);
   const bool ends_now = attempt.cause == model::Cause::budget &&
                         (is_new || known->second.cause != model::Cause::budget);
   if (ends_now &&
@@ -88,10 +115,13 @@ void BudgetChecker::check_attempt(const Commit& commit, const model::Attempt& at
     context_.report_violation(text(attempt.id) + " ends by its budget before its renewal");
 }
 
-DeviceTime BudgetChecker::held_by_attempts(const Commit& commit, const std::string& project) const {
+DeviceTime BudgetChecker::held_by_attempts(const Commit& commit, const std::string& project,
+                                           Source source) const {
   DeviceTime held(0);
   const auto add = [&](const model::Attempt& attempt) {
-    if (attempt.id.run.project == project && attempt.charge) held += attempt.charge->held;
+    if (attempt.id.run.project == project && attempt.charge &&
+        attempt.charge->personal == (source == Source::bucket))
+      held += attempt.charge->held;
   };
   for (const model::AttemptId& id : durable_.live)
     if (!commit.attempts.contains(id)) add(durable_.attempts.at(id));

@@ -178,7 +178,7 @@ void Agent::carry_out(const agent::RestartRank& effect) {
 
 void Agent::carry_out(const agent::CheckRanks&) {
   collect_ended_ranks();
-  agent::RanksChecked checked;
+  agent::RanksChecked checked{.activities = {}, .cpu_time = now()};  // they always compute
   bool any_suspended = false;
   for (int local : running_ranks()) {
     const auto since = process(local).suspended;

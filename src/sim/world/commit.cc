@@ -31,6 +31,9 @@ struct Sorter {
   void operator()(const budget::Rate&) const {}
   void operator()(const budget::Posting& posting) const { commit.postings.push_back(&posting); }
   void operator()(const budget::UsagePart&) const {}
+  void operator()(const budget::Bucket& bucket) const {
+    commit.buckets.emplace(bucket.id, &bucket);
+  }
   void operator()(const model::Orphan& orphan) const { commit.orphans.emplace(orphan.id, &orphan); }
 };
 

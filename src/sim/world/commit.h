@@ -19,6 +19,7 @@ struct Commit {
   const model::ClockRow* clock = nullptr;
   std::map<model::LimitId, const model::LimitRow*> limits{};
   std::map<std::string, const budget::Budget*> budgets{};  // by project
+  std::map<std::string, const budget::Bucket*> buckets{};  // by project
   std::vector<const budget::Posting*> postings{};
   std::vector<const model::Notice*> notices{};
   std::map<model::NodeName, const model::Orphan*> orphans{};

@@ -80,9 +80,10 @@ Result<model::Command> Daemon::report(const model::NodeReport& report) {
 }
 
 Result<model::RunId> Daemon::submit(const model::RunSpec& spec, const std::string& request_id,
-                                    const model::Origin& by) {
-  return call_controller(
-      [&](controller::Controller& controller) { return controller.submit(spec, by, request_id); });
+                                    const model::Origin& by, model::ProjectKind kind) {
+  return call_controller([&](controller::Controller& controller) {
+    return controller.submit(spec, by, request_id, {}, kind);
+  });
 }
 
 Result<void> Daemon::stop(const model::RunId& run) {

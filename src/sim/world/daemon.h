@@ -44,7 +44,8 @@ class Daemon {
   // the call. After an error the call may or may not have taken effect.
   Result<model::Command> report(const model::NodeReport& report);
   Result<model::RunId> submit(const model::RunSpec& spec, const std::string& request_id,
-                              const model::Origin& by = {});
+                              const model::Origin& by = {},
+                              model::ProjectKind kind = model::ProjectKind::shared);
   Result<void> stop(const model::RunId& run);
   Result<void> resume(const model::RunId& run);
   // As Controller::apply_operator_event().

@@ -69,6 +69,10 @@ struct ChangeFormatter {
   }
   std::string operator()(const budget::Posting&) const { return {}; }
   std::string operator()(const budget::UsagePart&) const { return {}; }
+  std::string operator()(const budget::Bucket& bucket) const {
+    return format("the bucket of {} has {}, and holds {}", bucket.id,
+                  budget::in_device_minutes(bucket.level), budget::in_device_minutes(bucket.held));
+  }
   std::string operator()(const model::GivenUpNode& node) const {
     return format("{} on {} is {}", text(node.id), node.devices.host,
                   node.gone ? "gone" : "given up");

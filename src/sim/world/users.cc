@@ -72,7 +72,9 @@ Result<model::RunId> Users::try_submit(model::RunSpec spec, const People::Caller
                                        const std::string& request_id) {
   model::Origin origin{.user = by.user, .git_commit = "", .git_dirty = false};
   TRY(people_.admit_submission(by, request_id, spec, origin));
-  return daemon_.submit(spec, request_id, origin);
+  const bool personal = has_personal_project_ && spec.project == kProjects.back();
+  return daemon_.submit(spec, request_id, origin,
+                        personal ? model::ProjectKind::personal : model::ProjectKind::shared);
 }
 
 void Users::stop_or_resume_any_run() {

@@ -12,6 +12,8 @@
 
 namespace lockstep::sim {
 
+inline constexpr int kSeedsWithPersonalProject = 30;  // percent
+
 class Users {
  public:
   Users(SimContext& context, Daemon& daemon, People& people, GroundTruth& truth, std::uint64_t seed)
@@ -19,7 +21,8 @@ class Users {
         daemon_(daemon),
         people_(people),
         truth_(truth),
-        random_(seed, "users") {}
+        random_(seed, "users"),
+        has_personal_project_(SeededRandom(seed, "personal").percent(kSeedsWithPersonalProject)) {}
 
   // Within `span` from now they submit `runs` runs and change their minds now and then.
   void begin(int runs, Duration span);
@@ -50,6 +53,7 @@ class Users {
   People& people_;
   GroundTruth& truth_;
   SeededRandom random_;
+  const bool has_personal_project_;  // the last of kProjects
   Habits habits_;
   std::vector<model::RunId> submitted_runs_;
   int requests_ = 0;

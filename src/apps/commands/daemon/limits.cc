@@ -17,6 +17,7 @@ constexpr int kLimitDevicesMax = 100'000'000;
 struct LimitFlags {
   std::optional<std::string> project, user;
   std::optional<int> devices, weight;
+  std::optional<std::string> idle_stop;
   bool lift = false;
   bool yes = false;
   bool json = false;
@@ -25,29 +26,32 @@ struct LimitFlags {
 std::string limits_text(const api::LimitList& list) {
   if (list.limits.empty())
     return "no limits; `lockstep limits --project NAME --devices N` sets one";
-  Table table({"WHOSE", "NAME", "DEVICES", "HELD", "WEIGHT"});
+  Table table({"WHOSE", "NAME", "DEVICES", "HELD", "WEIGHT", "IDLE STOP"});
   for (const api::LimitView& limit : list.limits)
     table.add({std::string(text(limit.scope)), limit.name,
                limit.devices ? format("{}", *limit.devices) : "-", format("{}", limit.held),
-               limit.scope == model::LimitScope::project ? format("{}", limit.weight) : "-"});
+               limit.scope == model::LimitScope::project ? format("{}", limit.weight) : "-",
+               limit.idle_stop.empty() ? "-" : limit.idle_stop});
   return fit_to_terminal(table);
 }
 
 // Nothing if the limits are only shown.
 Result<std::optional<api::LimitRequest>> limit_request_of(const LimitFlags& flags) {
   const bool names = flags.project || flags.user;
-  const bool changes = flags.devices || flags.lift || flags.weight;
+  const bool changes = flags.devices || flags.lift || flags.weight || flags.idle_stop;
   if (!names && !changes) return std::optional<api::LimitRequest>();
   if (!names)
     return Error{Code::invalid, "limits: say with --project or --user whose limit is meant"};
   if (!changes)
     return Error{Code::invalid,
-                 "limits: say the limit with --devices, --lift it, or give a --weight"};
+                 "limits: say the limit with --devices, --lift it, or give a --weight or an "
+                 "--idle-stop"};
   api::LimitRequest request;
   request.scope = flags.project ? model::LimitScope::project : model::LimitScope::user;
   request.name = flags.project ? *flags.project : *flags.user;
   request.devices = flags.devices;
   request.weight = flags.weight;
+  request.idle_stop = flags.idle_stop;
   return std::optional(std::move(request));
 }
 
@@ -80,7 +84,7 @@ Result<int> limits(const LimitFlags& flags) {
 
 }  // namespace
 
-// `lockstep limits [--project P | --user U] [--devices N | --lift] [--weight W]`.
+// `lockstep limits [--project P | --user U] [--devices N | --lift] [--weight W] [--idle-stop T]`.
 void add_limits(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand(
       "limits",
@@ -104,16 +108,25 @@ void add_limits(CLI::App& app, Action& action) {
       ->check(whole_number(1, model::kWeightMax))
       ->excludes(user)
       ->excludes(lift);
+  command
+      ->add_option("--idle-stop", flags->idle_stop,
+                   "a run of the project is stopped when it has not used its devices for so long")
+      ->type_name("TIME|off|default")
+      ->excludes(user)
+      ->excludes(lift);
   command->add_flag("--yes", flags->yes, "with --devices 0: no run of it is to start any more");
   command->add_flag("--json", flags->json, "print JSON");
   command->footer(
       "A run that would exceed a limit waits, and no other run waits for it. Active runs "
       "continue.\n"
-      "A weight counts for runs that are submitted from then on.\n\n"
+      "A weight counts for runs that are submitted from then on.\n"
+      "By default runs on GPUs are stopped after 1h without use, those of the class debug after "
+      "15m.\n\n"
       "Examples:\n"
       "  lockstep limits\n"
       "  lockstep limits --project demo --devices 16\n"
-      "  lockstep limits --project demo --weight 2");
+      "  lockstep limits --project demo --weight 2\n"
+      "  lockstep limits --project demo --idle-stop 2h");
   command->callback([&action, flags] { action = [flags] { return limits(*flags); }; });
 }
 

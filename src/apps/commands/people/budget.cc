@@ -129,7 +129,8 @@ Result<api::BudgetList> budgets(const BudgetFlags& flags) {
   auto list = TRY(client.call(api::kBudgets));
   if (flags.words.empty()) return list;
   std::erase_if(list.budgets, [&](const auto& each) { return each.project != flags.words[0]; });
-  if (list.budgets.empty())
+  std::erase_if(list.buckets, [&](const auto& each) { return each.project != flags.words[0]; });
+  if (list.budgets.empty() && list.buckets.empty())
     return Error{Code::not_found, format("the project '{}' has no budget; `lockstep budget show` "
                                          "lists those that have one",
                                          flags.words[0])};

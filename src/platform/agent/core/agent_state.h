@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/units.h"
+#include "platform/agent/core/idle_watch.h"
 #include "platform/agent/core/rank_records.h"
 #include "platform/core/model/attempt.h"
 #include "platform/core/model/command.h"
@@ -50,6 +51,7 @@ struct AgentState {
   model::StopReason stop_reason = model::StopReason::none;
   std::string message;
   RankRecords ranks;
+  IdleWatch idle_watch{};
 
   model::CommandKind command = model::CommandKind::none;  // the last
   bool refused = false;                                   // by the daemon, for too long

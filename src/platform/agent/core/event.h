@@ -61,6 +61,7 @@ struct RankActivity {
 // The activities of the running ranks, by local rank.
 struct RanksChecked {
   std::map<int, RankActivity> activities;
+  Duration cpu_time{};  // of all processes of the node, but not of the agent
 };
 // A report of the rank: progress, metrics or a checkpoint.
 struct ProgressReported {

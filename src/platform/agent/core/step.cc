@@ -249,7 +249,8 @@ void Step::signal_ranks(int signal) {
 void Step::handle(const RanksChecked& event) {
   if (state_.ranks.is_signalled()) return;
   const bool changed = state_.ranks.update_activities(event.activities);
-  if (state_.phase == Phase::running && changed) add(ReportStatus{});
+  const bool idles = state_.idle_watch.observe(event.cpu_time, now_);
+  if (state_.phase == Phase::running && (changed || idles)) add(ReportStatus{});
   if (state_.phase != Phase::stopping || state_.next_signal == 0) return;
   state_.ranks.record_signal();
   add(SignalRanks{state_.next_signal});
@@ -336,6 +337,7 @@ bool Step::failure_ends_all() const {
 
 void Step::handle(const ProgressReported& event) {
   state_.ranks.record_progress(event, now_);
+  if (state_.idle_watch.record_use()) add(ReportStatus{});
   if (state_.phase == Phase::running) start_running_time();
 }
 

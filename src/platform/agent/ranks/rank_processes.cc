@@ -70,12 +70,13 @@ std::vector<RankEnd> RankProcesses::reap() {
   return ends;
 }
 
-std::map<int, RankActivity> RankProcesses::activities(Duration moment) {
+RanksChecked RankProcesses::check(Duration moment) {
   const std::vector<Process> all = processes_of_user();
-  std::map<int, RankActivity> found;
+  RanksChecked found;
   for (int local = 0; local < static_cast<int>(ranks_.size()); ++local)
     if (const RankProcess& rank = ranks_[static_cast<std::size_t>(local)]; rank.running)
-      found[local] = activity_watch_.observe(local, group_of(all, rank.pid), moment);
+      found.activities[local] = activity_watch_.observe(local, group_of(all, rank.pid), moment);
+  for (const Process& process : descendants(all, ::getpid())) found.cpu_time += process.cpu_time;
   return found;
 }
 

@@ -38,7 +38,7 @@ class RankProcesses {
   // Collects all ended children, ranks and others; returns the ranks.
   std::vector<RankEnd> reap();
   // Looks at the processes of the running ranks. moment: now, on a clock that does not jump.
-  std::map<int, RankActivity> activities(Duration moment);
+  RanksChecked check(Duration moment);
 
   // Signals every process of the node once. By pid and not by group: a group may be gone, and a
   // second SIGTERM would break off an orderly end. So a wrapper gets SIGKILL only.

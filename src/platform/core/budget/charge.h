@@ -23,7 +23,8 @@ struct Charge {
   std::int64_t rate_percent = 0;  // the sum of the weights of its devices
   DeviceTime held{};              // of its project; zero: the project has no budget
   Time from{};
-  Time until{};  // when it is renewed
+  Time until{};           // when it is renewed
+  bool personal = false;  // `held` is of the personal bucket
 
   bool operator==(const Charge&) const = default;
 
@@ -31,7 +32,8 @@ struct Charge {
     return record<Charge>(field("rate_percent", &Charge::rate_percent, "of all its devices"),
                           field("held", &Charge::held, "device time that it holds"),
                           field("from", &Charge::from, "since when it is not settled"),
-                          field("until", &Charge::until, "when it is renewed"));
+                          field("until", &Charge::until, "when it is renewed"),
+                          field("personal", &Charge::personal, "it holds that of a bucket"));
   }
 };
 

@@ -48,6 +48,7 @@ enum class Cause {
   budget,        // that of its project is used up; it continues when there is more
   refused,  // another run that has not ended writes to its checkpoint folder, or its engine does
             // not allow it
+  idle,     // it did not use its devices for as long as its project allows
 };
 constexpr auto enum_names(Cause) {
   return names<Cause>({{Cause::none, "none"},
@@ -66,7 +67,8 @@ constexpr auto enum_names(Cause) {
                        {Cause::node_stopped, "node_stopped"},
                        {Cause::superseded, "superseded"},
                        {Cause::budget, "budget"},
-                       {Cause::refused, "refused"}});
+                       {Cause::refused, "refused"},
+                       {Cause::idle, "idle"}});
 }
 // The run was preempted and continues later: this is no loss and uses no retry.
 constexpr bool is_preemption(Cause cause) {
@@ -152,6 +154,7 @@ struct Attempt {
   std::vector<HostDevices>
       move_destination{};  // for a run that is moved: reserved for the next attempt, by node
   std::optional<budget::Charge> charge{};  // none: of an external run, or from an older daemon
+  std::optional<Time> idle_warned{};       // the begin of the idle time that it was warned about
 
   bool operator==(const Attempt&) const = default;
 };
@@ -240,6 +243,7 @@ struct Node {
   std::optional<Time> unreachable_since{};
   std::optional<Time> kill_requested_at;  // when the last forced kill was requested
   std::vector<Rank> ranks;
+  std::optional<Time> idle_since{};  // since when its processes do not compute; none: they do
 
   bool operator==(const Node&) const = default;
 };

@@ -24,6 +24,7 @@ struct SubmitRun {
   std::string request_id{};
   std::vector<RunId>
       runs_in_same_folder{};  // runs that have not ended, in the same checkpoint folder
+  ProjectKind project_kind = ProjectKind::shared;
 };
 struct StopRun {
   RunId run;
@@ -168,7 +169,8 @@ struct NodeReport {
   std::optional<ClockRow> clock{};  // of the times in `ranks`; none: an older agent
   std::optional<Time> last_checkpoint{};  // when a rank last reported a complete checkpoint
   std::optional<std::int64_t> last_checkpoint_step{};  // the highest step among those checkpoints
-  Time listening_since{};  // set by the daemon: since when agents can reach it
+  Time listening_since{};            // set by the daemon: since when agents can reach it
+  std::optional<Time> idle_since{};  // since when its processes do not compute; none: they do
 };
 // An observation of the engine about a node that it was told to start.
 struct NodeSeen {
@@ -208,12 +210,18 @@ struct ClockChanged {
   ClockRow clock;
 };
 
+// The idle time after which a run of the project is stopped; zero: never; none: the default.
+struct SetIdleStop {
+  std::string project;
+  std::optional<Duration> idle_stop{};
+};
+
 using Event =
     std::variant<SubmitRun, StopRun, ResumeRun, HoldRun, ReleaseRun, SetPriority, ExtendRun,
                  SetHost, AdmitHost, DescribeHost, RemoveHost, HostDead, LabelHost, SetMeasured,
                  SetLimit, SetWeight, GrantBudget, WithdrawBudget, MoveBudget, LiftBudget, SetRate,
                  AttachNode, NodeReport, NodeSeen, HostsSeen, OrphansListed, StopOrphan,
-                 AdoptOrphan, Tick, DaemonStarted, ClockChanged>;
+                 AdoptOrphan, Tick, DaemonStarted, ClockChanged, SetIdleStop>;
 
 // Start the agents of the attempt's nodes. Idempotent: the engine starts no node twice.
 struct SubmitGang {

@@ -202,6 +202,12 @@ struct Origin {
   }
 };
 
+// personal: of one person, whose name it has. Its runs may use a personal bucket.
+enum class ProjectKind { shared, personal };
+constexpr auto enum_names(ProjectKind) {
+  return names<ProjectKind>({{ProjectKind::shared, "shared"}, {ProjectKind::personal, "personal"}});
+}
+
 struct Run {
   RunId id;
   std::string generation;  // generation of the store when it was submitted; part of its folder name
@@ -234,6 +240,7 @@ struct Run {
   // job, by which the agents of all hosts find the run. Empty: Lockstep starts it.
   std::string launcher{};
   std::string job{};
+  ProjectKind project_kind = ProjectKind::shared;  // personal: it uses the bucket of its project
 
   bool operator==(const Run&) const = default;
 };

@@ -76,6 +76,9 @@ void put_row(State& state, const MeasuredRow& row) {
 }
 void put_row(State&, const AuditRecord&) {}
 void put_row(State&, const Notice&) {}
+void put_row(State& state, const budget::Bucket& bucket) {
+  state.buckets.insert_or_assign(bucket.id, bucket);
+}
 
 std::int64_t device_seconds(const Run& run, Duration time) {
   return rank_count(run.spec) * std::chrono::floor<std::chrono::seconds>(time).count();

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "map/map.h"
+#include "platform/core/budget/bucket.h"
 #include "platform/core/budget/charge.h"
 #include "platform/core/budget/ledger.h"
 #include "platform/core/model/attempt.h"
@@ -57,7 +58,7 @@ struct MeasuredRow {
 // part of the State.
 using Change = std::variant<Run, Attempt, Node, HostRow, LimitRow, StoreRow, Orphan, ClockRow,
                             GivenUpNode, MeasuredRow, budget::Budget, budget::Rate, budget::Posting,
-                            budget::UsagePart, AuditRecord, Notice>;
+                            budget::UsagePart, AuditRecord, Notice, budget::Bucket>;
 
 // Device time that runs of a project have used and may still use, in device-seconds.
 struct Usage {
@@ -95,6 +96,7 @@ struct State {
   std::map<LimitId, LimitRow> limits;
   std::map<std::string, budget::Budget> budgets;  // by project
   std::map<std::string, budget::Rate> rates;      // by the kind of the device
+  std::map<std::string, budget::Bucket> buckets;  // by personal project, once they were used
   std::map<NodeName, Orphan> orphans;             // only those with a stop request are stored
   std::map<NodeId, GivenUpNode> given_up;         // of attempts that have ended
   std::optional<ClockRow> clock;                  // none: no daemon has read it yet

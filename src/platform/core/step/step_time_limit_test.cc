@@ -101,7 +101,7 @@ TEST(StepTimeLimit, AnExtensionThatCannotActIsRefusedWithTheReason) {
   auto spec = spec_of(1, 1);
   spec.run_class = model::RunClass::debug;
   EXPECT_THAT(world.refusal(model::ExtendRun{world.submit(spec), minutes(1), ""}),
-              HasSubstr("has the longest time limit of its class debug, 1h"));
+              HasSubstr("has the longest time limit of its class debug and project, 1h"));
   world.exit_with(run, 0);
   EXPECT_THAT(world.refusal(model::ExtendRun{run, minutes(1), ""}), HasSubstr("has ended"));
 }

@@ -1,15 +1,20 @@
 // The store compared with a plain list of points, over restarts, seals and merges.
+#include <algorithm>
+#include <atomic>
 #include <filesystem>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/clock.h"
 #include "base/format.h"
 #include "base/random.h"
 #include "base/temporary_folder_for_test.h"
@@ -110,7 +115,9 @@ TEST_F(StoreTest, RandomBatchesComeBackOverSealsMergesAndRestarts) {
     const SeriesLimits limits{.seal =
                                   Bytes(static_cast<std::int64_t>(1000 + random.below(60'000)))};
     std::int64_t step = 0;
-    if (store_) ASSERT_TRUE(store_->remove(kTestRun));
+    if (store_) {
+      ASSERT_TRUE(store_->remove(kTestRun));
+    }
     truth_.clear();
     open(limits);
     for (int i = 0; i < 150; ++i) {

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "platform/core/budget/warning.h"
+#include "platform/core/step/budget/personal.h"
 
 namespace lockstep::server {
 namespace {
@@ -98,7 +99,31 @@ Result<api::BudgetList> BudgetCalls::list(const RouteCall<api::kBudgets>& call) 
     if (may_read(call.caller, project)) list.budgets.push_back(TRY(view_of(budget)));
   for (const auto& [kind, rate] : context_.state().rates)
     list.rates.push_back({kind, rate.weight_percent / 100.0});
+  if (context_.state().settings.personal_refill > 0) list.buckets = buckets_for(call.caller);
   return list;
+}
+
+std::vector<api::BucketView> BudgetCalls::buckets_for(const Principal& caller) const {
+  const model::State& state = context_.state();
+  const budget::Refill refill = step::refill_of(state.settings);
+  std::vector<api::BucketView> views;
+  for (const auto& [name, project] : context_.accounts().directory().projects) {
+    const auto budget = state.budgets.find(name);
+    const bool has_budget = budget != state.budgets.end() && budget->second.limited;
+    if (project.owner.empty() || has_budget || !may_read(caller, name)) continue;
+    const auto used = state.buckets.find(name);
+    const budget::Bucket bucket = used != state.buckets.end()
+                                      ? used->second
+                                      : budget::full_bucket(name, refill, context_.now());
+    views.push_back({.project = name,
+                     .available_minutes =
+                         budget::device_minutes(budget::level_at(bucket, refill, context_.now())),
+                     .held_minutes = budget::device_minutes(bucket.held),
+                     .spent_minutes = budget::device_minutes(bucket.spent),
+                     .cap_minutes = budget::device_minutes(refill.cap),
+                     .minutes_per_hour = budget::device_minutes(refill.an_hour)});
+  }
+  return views;
 }
 
 template <const auto& kRoute>

@@ -1,6 +1,9 @@
 // BudgetCalls: the handlers of the routes about budgets and the use of devices.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "base/result.h"
 #include "platform/api/routes.h"
 #include "platform/server/calls/call_context.h"
@@ -28,6 +31,7 @@ class BudgetCalls {
   Result<api::BudgetView> change(const RouteCall<kRoute>& call, const model::Event& event,
                                  const std::string& what);
   Result<api::BudgetView> view_of(const budget::Budget& budget) const;
+  std::vector<api::BucketView> buckets_for(const Principal& caller) const;
   bool may_read(const Principal& caller, const std::string& project) const;
 
   const CallContext& context_;

@@ -9,6 +9,19 @@ std::string devices_text(std::optional<int> devices) {
   return devices ? format("{} devices", *devices) : "all devices";
 }
 
+// None: the default, or no change.
+Result<std::optional<Duration>> idle_stop_of(const api::LimitRequest& request) {
+  const auto& words = request.idle_stop;
+  if (words && request.scope != model::LimitScope::project)
+    return Error{Code::invalid, "idle_stop: only projects have one"};
+  if (!words || *words == "default") return std::optional<Duration>();
+  if (*words == "off") return std::optional(Duration(0));
+  auto time = parse_duration(*words);
+  if (!time) return std::move(time).error().with_context("idle_stop");
+  if (*time > Duration(0)) return std::optional(*time);
+  return Error{Code::invalid, "idle_stop: write off, so that no run is stopped"};
+}
+
 }  // namespace
 
 Result<map::ClusterMap> OperatorCalls::map(const RouteCall<api::kMap>&) {
@@ -83,6 +96,7 @@ Result<api::LimitList> OperatorCalls::set_limit(const RouteCall<api::kSetLimit>&
   const api::LimitRequest& request = call.request;
   if (request.weight && request.scope != model::LimitScope::project)
     return Error{Code::invalid, "weight: only projects have one"};
+  const auto idle_stop = TRY(idle_stop_of(request));
   const model::LimitId id{request.scope, request.name};
   const auto row = context_.state().limits.find(id);
   const model::LimitRow before =
@@ -90,7 +104,7 @@ Result<api::LimitList> OperatorCalls::set_limit(const RouteCall<api::kSetLimit>&
   CallContext::Details details{
       .target = text(id),
       .project = request.scope == model::LimitScope::project ? request.name : ""};
-  if (request.devices || !request.weight) {
+  if (request.devices || (!request.weight && !request.idle_stop)) {
     details.before = devices_text(before.devices);
     details.after = devices_text(request.devices);
     TRY(context_.controller().apply_operator_event(model::SetLimit{id, request.devices},
@@ -100,6 +114,12 @@ Result<api::LimitList> OperatorCalls::set_limit(const RouteCall<api::kSetLimit>&
     details.before = format("weight {}", before.weight);
     details.after = format("weight {}", *request.weight);
     TRY(context_.controller().apply_operator_event(model::SetWeight{request.name, *request.weight},
+                                                   context_.record(call, details)));
+  }
+  if (request.idle_stop) {
+    details.before = "idle_stop " + (before.idle_stop ? idle_stop_text(before) : "default");
+    details.after = "idle_stop " + *request.idle_stop;
+    TRY(context_.controller().apply_operator_event(model::SetIdleStop{request.name, idle_stop},
                                                    context_.record(call, details)));
   }
   return context_.limited(call.caller, limit_list(context_.state()));

@@ -25,15 +25,22 @@ Result<api::SubmitRequest> RunCalls::submission(const Principal& caller,
   return request;
 }
 
+model::ProjectKind RunCalls::kind_of_project(const std::string& name) const {
+  const auto& projects = context_.accounts().directory().projects;
+  const auto project = projects.find(name);
+  return project != projects.end() && !project->second.owner.empty() ? model::ProjectKind::personal
+                                                                     : model::ProjectKind::shared;
+}
+
 Result<api::RunView> RunCalls::submit(const RouteCall<api::kSubmit>& call) {
   const auto request = TRY(submission(call.caller, call.request));
   const auto& uploaded = request.spec.upload;
   if (uploaded) TRY(TRY(uploads_of(context_))->check_complete(call.caller.name, *uploaded));
   const model::RunId run = TRY(context_.limited(
-      call.caller,
-      context_.controller().submit(
-          request.spec, request.origin, request.request_id,
-          context_.record(call, {.project = request.spec.project, .after = "queued"}))));
+      call.caller, context_.controller().submit(
+                       request.spec, request.origin, request.request_id,
+                       context_.record(call, {.project = request.spec.project, .after = "queued"}),
+                       kind_of_project(request.spec.project))));
   if (TRY(context_.find_run(run))->origin.user != call.caller.name)
     return Error{Code::invalid,
                  "request_id: another user has used it; choose a new id for each "
@@ -178,8 +185,9 @@ Result<api::QueueView> RunCalls::queue(const RouteCall<api::kQueue>& call) {
 
 Result<api::PlanView> RunCalls::plan(const RouteCall<api::kPlan>& call) {
   const auto request = TRY(submission(call.caller, call.request));
-  const step::DryRunResult result =
-      TRY(context_.limited(call.caller, context_.controller().plan(request.spec, request.origin)));
+  const step::DryRunResult result = TRY(context_.limited(
+      call.caller, context_.controller().plan(request.spec, request.origin,
+                                              kind_of_project(request.spec.project))));
   return context_.limited(call.caller, plan_view(result, request.spec, context_.state()));
 }
 

@@ -35,6 +35,7 @@ class RunCalls {
  private:
   // The request as the caller's own, in a project where it may start runs.
   Result<api::SubmitRequest> submission(const Principal& caller, api::SubmitRequest request) const;
+  model::ProjectKind kind_of_project(const std::string& name) const;
 
   const CallContext& context_;
   const SecretCalls& secrets_;

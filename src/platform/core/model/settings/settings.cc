@@ -57,6 +57,7 @@ Result<void> check(const Settings& settings) {
   if (s.lease != Duration(0))
     TRY(check_at_least("lease", s.lease, s.unreachable_after,
                        " (unreachable_after), or 0s (never)"));
+  TRY(check_at_least("personal_timeout_max", s.personal_timeout_max, seconds(1), ""));
   if (s.connection_timeout < seconds(1) || s.connection_timeout > std::chrono::hours(1))
     return Error{Code::invalid, format("connection_timeout: must be from 1s to 1h, not {}",
                                        lockstep::text(s.connection_timeout))};

@@ -39,6 +39,9 @@ struct Settings {
   Duration timeout_debug = std::chrono::hours(1);
   Duration timeout_normal = std::chrono::hours(1);
   Duration timeout_preemptible = std::chrono::hours(1);
+  int personal_refill = 0;  // zero: there are no personal buckets
+  int personal_cap = 480;
+  Duration personal_timeout_max = std::chrono::hours(1);
 
   bool operator==(const Settings&) const = default;
 
@@ -98,7 +101,16 @@ struct Settings {
         field("timeout_normal", &Settings::timeout_normal,
               "the time limit of normal runs that name none"),
         field("timeout_preemptible", &Settings::timeout_preemptible,
-              "the time limit of preemptible runs that name none"));
+              "the time limit of preemptible runs that name none"),
+        between(0, 1'000'000,
+                field("personal_refill", &Settings::personal_refill,
+                      "device-minutes that each personal project gets in an hour; 0: they have no "
+                      "bucket")),
+        between(1, 1'000'000'000,
+                field("personal_cap", &Settings::personal_cap,
+                      "device-minutes that a personal project has at most, and at first")),
+        field("personal_timeout_max", &Settings::personal_timeout_max,
+              "the longest timeout of a run that uses a personal bucket"));
   }
 };
 

@@ -50,7 +50,7 @@ TEST(Settings, ThatContradictEachOtherAreRefused) {
 
 TEST(Settings, HaveALineEachForHelp) {
   const std::string lines = settings_text();
-  EXPECT_EQ(std::ranges::count(lines, '\n'), 22);
+  EXPECT_EQ(std::ranges::count(lines, '\n'), 25);
   EXPECT_THAT(lines, HasSubstr("  lost_after             5m     without a heartbeat"));
 }
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/format.h"
+#include "platform/core/step/budget/personal.h"
 #include "platform/core/step/budget/rates.h"
 #include "platform/core/step/ending/attempt_end.h"
 #include "platform/core/step/starting/preconditions.h"
@@ -22,6 +23,15 @@ constexpr Duration kRenewalMin = std::chrono::minutes(10);
 const budget::Budget* budget_of(const Draft& draft, const std::string& project) {
   const budget::Budget* found = draft.budgets.find(project);
   return found && found->limited ? found : nullptr;
+}
+
+// The rest of the project's budget, or of its personal bucket, for the run's next attempt. None:
+// its runs are not limited.
+std::optional<DeviceTime> available_to(const Draft& draft, const model::Run& run) {
+  if (const budget::Budget* budget = budget_of(draft, run.id.project)) return budget->available;
+  if (!may_use_bucket(draft, run)) return std::nullopt;
+  return budget::level_at(bucket_of(draft, run.id.project), refill_of(draft.settings()),
+                          draft.now());
 }
 
 int weight_in(const Draft& draft, const std::string& kind) {
@@ -86,20 +96,31 @@ void record_usage(Draft& draft, const model::Attempt& attempt, Time charged) {
   }
 }
 
+void settle_hold(Draft& draft, const model::Attempt& attempt, DeviceTime used) {
+  const std::string& project = attempt.id.run.project;
+  const DeviceTime held = attempt.charge->held;
+  if (attempt.charge->personal) {
+    const budget::Bucket bucket = bucket_of(draft, project);
+    draft.buckets.edit_or_add(project) = budget::settle(
+        bucket, refill_of(draft.settings()), std::min(held, bucket.held), used, draft.now());
+  } else if (const budget::Budget* budget = draft.budgets.find(project)) {
+    apply_entry(draft, budget::settle(*budget, std::min(held, budget->held), used,
+                                      signature_of(draft, attempt.id)));
+  }
+}
+
 // Up to now; the attempt holds nothing afterwards.
 void settle_charge(Draft& draft, model::Attempt& attempt) {
   const model::Run& run = *draft.runs.find(attempt.id.run);
   const Time charged = charged_until(attempt, draft.now());
   budget::Charge& charge = *attempt.charge;
   if (draft.now() > charge.from) record_usage(draft, attempt, charged);
-  const budget::Budget* budget = draft.budgets.find(run.id.project);
   const DeviceTime used =
       budget::use_of(charge.rate_percent * price_in(draft, run) / 100, charged - charge.from);
   draft.runs.edit(run.id).charged += used;
-  if (budget && charge.held > DeviceTime(0))
-    apply_entry(draft, budget::settle(*budget, std::min(charge.held, budget->held), used,
-                                      signature_of(draft, attempt.id)));
+  if (charge.held > DeviceTime(0)) settle_hold(draft, attempt, used);
   charge.held = DeviceTime(0);
+  charge.personal = false;
   charge.from = draft.now();
 }
 
@@ -112,20 +133,35 @@ Duration lasting(DeviceTime amount, std::int64_t price) {
 
 // Until the amount is used at the rate, and a window at most.
 void hold_for(Draft& draft, model::Attempt& attempt, DeviceTime amount) {
-  const budget::Budget* budget = budget_of(draft, attempt.id.run.project);
+  const model::Run& run = *draft.runs.find(attempt.id.run);
   budget::Charge& charge = *attempt.charge;
   const Duration window = draft.settings().budget_window;
   charge.until = draft.now() + window;
-  if (!budget || amount == DeviceTime(0)) return;
-  charge.held = std::min(amount, budget->available);
-  const model::Run& run = *draft.runs.find(attempt.id.run);
+  const auto available = available_to(draft, run);
+  if (!available || amount == DeviceTime(0)) return;
+  charge.held = std::min(amount, *available);
   const std::int64_t price = charge.rate_percent * price_in(draft, run) / 100;
   charge.until = draft.now() + std::min(window, lasting(charge.held, price));
-  apply_entry(draft, budget::hold(*budget, charge.held, signature_of(draft, attempt.id)).value());
+  if (const budget::Budget* budget = budget_of(draft, run.id.project))
+    return apply_entry(draft,
+                       budget::hold(*budget, charge.held, signature_of(draft, attempt.id)).value());
+  charge.personal = true;
+  const budget::Bucket bucket = bucket_of(draft, run.id.project);
+  draft.buckets.edit_or_add(run.id.project) =
+      budget::hold(bucket, refill_of(draft.settings()), charge.held, draft.now());
 }
 
-std::string used_up_reason(const std::string& project) {
-  return format("the budget of the project {} is used up", project);
+std::string used_up_reason(const Draft& draft, const std::string& project) {
+  return format("the {} {} is used up",
+                budget_of(draft, project) ? "budget of the project" : "personal bucket of",
+                project);
+}
+
+// On the devices of the least weight.
+DeviceTime least_amount(const Draft& draft, const model::Run& run) {
+  const std::int64_t rate =
+      std::int64_t{model::rank_count(run.spec)} * least_weight(draft.map(), draft.rates.all());
+  return amount_to_hold(draft, run, rate, run.time_used);
 }
 
 }  // namespace
@@ -141,26 +177,31 @@ std::optional<DeviceTime> missing_budget(const Draft& draft, const model::Run& r
 }
 
 std::optional<DeviceTime> missing_budget(const Draft& draft, const model::Run& run) {
-  const budget::Budget* budget = budget_of(draft, run.id.project);
-  if (!budget) return std::nullopt;
-  const std::int64_t rate =
-      std::int64_t{model::rank_count(run.spec)} * least_weight(draft.map(), draft.rates.all());
-  const DeviceTime amount = amount_to_hold(draft, run, rate, run.time_used);
-  return budget::can_hold(*budget, amount) ? std::nullopt : std::optional(amount);
+  const auto available = available_to(draft, run);
+  if (!available) return std::nullopt;
+  const DeviceTime amount = least_amount(draft, run);
+  return amount <= *available ? std::nullopt : std::optional(amount);
 }
 
 std::optional<DeviceTime> AvailableBudgets::take(const model::Run& run,
                                                  const std::vector<model::HostDevices>& devices) {
-  const budget::Budget* budget = budget_of(draft_, run.id.project);
-  if (!budget) return std::nullopt;
+  const auto available = available_to(draft_, run);
+  if (!available) return std::nullopt;
   std::int64_t rate = 0;
   for (const model::HostDevices& each : devices)
     rate += rate_of(draft_, each.host, each.devices.size());
   const DeviceTime amount = amount_to_hold(draft_, run, rate, run.time_used);
   DeviceTime& taken = taken_[run.id.project];
-  if (amount > budget->available - taken) return amount;
+  if (amount > *available - taken) return amount;
   taken += amount;
   return std::nullopt;
+}
+
+Result<void> choose_budget(const Draft& draft, model::Run& run, model::ProjectKind kind) {
+  const bool has_bucket = draft.settings().personal_refill > 0 && !budget_of(draft, run.id.project);
+  if (has_bucket) run.project_kind = kind;
+  if (!may_use_bucket(draft, run)) return {};
+  return check_fits_bucket(draft, run, least_amount(draft, run));
 }
 
 void wait_for_budget(Draft& draft, const model::RunId& id, DeviceTime amount) {
@@ -171,6 +212,8 @@ void wait_for_budget(Draft& draft, const model::RunId& id, DeviceTime amount) {
 
 std::string budget_wait_reason(const Draft& draft, const model::Run& run) {
   const budget::Budget* budget = budget_of(draft, run.id.project);
+  if (!budget && may_use_bucket(draft, run))
+    return bucket_wait_reason(draft, run.id.project, *run.awaits_budget);
   return format("needs {} of the budget of {}, which has {}; see `lockstep budget show {}`",
                 budget::in_device_minutes(*run.awaits_budget), run.id.project,
                 budget::in_device_minutes(budget ? budget->available : DeviceTime(0)),
@@ -179,8 +222,9 @@ std::string budget_wait_reason(const Draft& draft, const model::Run& run) {
 
 void check_budget(Draft& draft, const model::RunId& id) {
   const model::Run& run = *draft.runs.find(id);
-  const budget::Budget* budget = budget_of(draft, id.project);
-  if (!run.awaits_budget || (budget && !budget::can_hold(*budget, *run.awaits_budget))) return;
+  if (!run.awaits_budget) return;
+  const auto available = available_to(draft, run);
+  if (available && *run.awaits_budget > *available) return;
   model::Run& ready = draft.runs.edit(id);
   ready.awaits_budget.reset();
   set_wait_reason(draft, ready);
@@ -217,9 +261,9 @@ void renew_charge(Draft& draft, const model::AttemptId& id) {
       amount_to_hold(draft, run, attempt.charge->rate_percent, run.time_used + running);
   const DeviceTime least =
       std::min(amount, budget::use_of(attempt.charge->rate_percent, kRenewalMin));
-  const budget::Budget* budget = budget_of(draft, id.run.project);
-  if (budget && !budget::can_hold(*budget, least))
-    return begin_draining(draft, id, model::Cause::budget, used_up_reason(id.run.project));
+  const auto available = available_to(draft, run);
+  if (available && *available < least)
+    return begin_draining(draft, id, model::Cause::budget, used_up_reason(draft, id.run.project));
   hold_for(draft, attempt, amount);
 }
 

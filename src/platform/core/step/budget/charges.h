@@ -32,6 +32,10 @@ class AvailableBudgets {
   std::map<std::string, budget::DeviceTime> taken_;  // by project
 };
 
+// At its submission: if its project is personal and has no budget, the run uses its bucket from
+// then on. Code::invalid: it is too large or too long for that.
+Result<void> choose_budget(const Draft& draft, model::Run& run, model::ProjectKind kind);
+
 // The run waits until its project can hold that much.
 void wait_for_budget(Draft& draft, const model::RunId& run, budget::DeviceTime amount);
 // At a tick: the run waits for it no more if the project can hold it now.

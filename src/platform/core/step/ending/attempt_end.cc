@@ -279,7 +279,8 @@ void finish_attempt(Draft& draft, model::Attempt& attempt,
   run.time_used += model::running_time(attempt, nodes, now);
   if (attempt.cause == model::Cause::ok)
     return end_run(run, model::RunState::succeeded, attempt.reason, now);
-  if (run.stop_requested || attempt.cause == model::Cause::cancelled)
+  if (run.stop_requested || attempt.cause == model::Cause::cancelled ||
+      attempt.cause == model::Cause::idle)
     return end_run(run, model::RunState::cancelled, attempt.reason, now);
   if (attempt.cause == model::Cause::timeout)
     return end_run(run, model::RunState::timed_out, attempt.reason, now);

@@ -179,6 +179,7 @@ Outcome Draft::finish() {
   collect(limits, outcome.changes);
   collect(budgets, outcome.changes);
   collect(rates, outcome.changes);
+  collect(buckets, outcome.changes);
   collect(orphans, outcome.changes);
   collect(given_up, outcome.changes);
   if (const auto created = count_new(runs) + count_new(attempts); created > 0)

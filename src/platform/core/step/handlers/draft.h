@@ -81,6 +81,7 @@ class Draft {
         limits(state.limits),
         budgets(state.budgets),
         rates(state.rates),
+        buckets(state.buckets),
         orphans(state.orphans),
         given_up(state.given_up),
         clock(state.clock),
@@ -94,6 +95,7 @@ class Draft {
   Overlay<model::LimitId, model::LimitRow> limits;
   Overlay<std::string, budget::Budget> budgets;
   Overlay<std::string, budget::Rate> rates;
+  Overlay<std::string, budget::Bucket> buckets;
   Overlay<model::NodeName, model::Orphan> orphans;
   Overlay<model::NodeId, model::GivenUpNode> given_up;
   std::optional<model::ClockRow> clock;

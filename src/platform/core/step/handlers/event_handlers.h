@@ -21,6 +21,7 @@ Result<void> handle_event(Draft& draft, const model::LabelHost& event);
 Result<void> handle_event(Draft& draft, const model::SetMeasured& event);
 Result<void> handle_event(Draft& draft, const model::SetLimit& event);
 Result<void> handle_event(Draft& draft, const model::SetWeight& event);
+Result<void> handle_event(Draft& draft, const model::SetIdleStop& event);
 Result<void> handle_event(Draft& draft, const model::GrantBudget& event);
 Result<void> handle_event(Draft& draft, const model::WithdrawBudget& event);
 Result<void> handle_event(Draft& draft, const model::MoveBudget& event);

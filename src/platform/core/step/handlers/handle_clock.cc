@@ -29,7 +29,7 @@ void shift_times(Draft& draft, model::Run& run, const Move& move) {
   model::Attempt& attempt = draft.attempts.edit(id);
   move(attempt.created);
   for (auto* moment : {&attempt.admitted, &attempt.started, &attempt.draining, &attempt.ended,
-                       &attempt.last_checkpoint})
+                       &attempt.last_checkpoint, &attempt.idle_warned})
     move_if(*moment);
   if (attempt.charge) {
     const Duration window = attempt.charge->until - attempt.charge->from;
@@ -42,6 +42,7 @@ void shift_times(Draft& draft, model::Run& run, const Move& move) {
     move_if(node.last_progress);
     move_if(node.unreachable_since);
     move_if(node.kill_requested_at);
+    move_if(node.idle_since);
     for (model::Rank& rank : node.ranks) {
       move_if(rank.ended);
       move_if(rank.stalled_since);
@@ -70,6 +71,11 @@ void shift_given_up_times(Draft& draft, const Move& move) {
   }
 }
 
+template <class Move>
+void shift_bucket_times(Draft& draft, const Move& move) {
+  for (const auto& [project, bucket] : draft.buckets.all()) move(draft.buckets.edit(project).time);
+}
+
 bool is_backing_off(const model::Run& run) {
   return run.not_before && run.not_before != run.spec.not_before;
 }
@@ -83,6 +89,7 @@ void shift_all_times(Draft& draft, Duration by) {
   }
   shift_orphan_times(draft, move);
   shift_given_up_times(draft, move);
+  shift_bucket_times(draft, move);
   for (const auto& [id, row] : draft.hosts.all()) {
     if (row.losses.empty()) continue;
     for (model::HostLoss& loss : draft.hosts.edit(id).losses) move(loss.time);
@@ -99,6 +106,7 @@ void cap_times_at_now(Draft& draft) {
   }
   shift_orphan_times(draft, move);
   shift_given_up_times(draft, move);
+  shift_bucket_times(draft, move);
 }
 
 }  // namespace

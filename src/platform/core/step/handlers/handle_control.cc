@@ -1,7 +1,10 @@
 // Requests of users and operators that change waiting runs, hosts and limits.
+#include <algorithm>
+
 #include "base/format.h"
 #include "map/query.h"
 #include "platform/core/model/slurm_request.h"
+#include "platform/core/step/budget/personal.h"
 #include "platform/core/step/ending/reason_text.h"
 #include "platform/core/step/handlers/event_handlers.h"
 #include "platform/core/step/starting/preconditions.h"
@@ -10,6 +13,8 @@ namespace lockstep::step {
 namespace {
 
 constexpr int kDevicesMax = 100'000'000;
+constexpr Duration kIdleStopMin = std::chrono::seconds(20);  // two windows of the agents
+constexpr Duration kIdleStopMax = std::chrono::hours(24 * 30);
 
 void add_run_audit(Draft& draft, model::Run& run, const std::string& by, std::string what) {
   model::add_audit_entry(run.audit,
@@ -45,14 +50,18 @@ Result<void> check_extension(const Draft& draft, const model::Run& run, Duration
                  format("{} runs with a time limit of {} that cannot be raised; it can be extended "
                         "while it waits",
                         text(run.id), attempt->engine)};
-  const Duration most = model::timeout_max(run.spec.run_class) - model::time_limit(run);
+  Duration longest = model::timeout_max(run.spec.run_class);
+  if (may_use_bucket(draft, run))
+    longest = std::min(longest, draft.settings().personal_timeout_max);
+  const Duration most = longest - model::time_limit(run);
   if (extension > Duration(0) && extension <= most) return {};
-  return Error{Code::invalid, most <= Duration(0)
-                                  ? format("{} has the longest time limit of its class {}, {}",
-                                           text(run.id), lockstep::name_of(run.spec.run_class),
-                                           lockstep::text(model::time_limit(run)))
-                                  : format("extension: must be more than 0s and at most {}, got {}",
-                                           lockstep::text(most), lockstep::text(extension))};
+  return Error{
+      Code::invalid,
+      most <= Duration(0)
+          ? format("{} has the longest time limit of its class {} and project, {}", text(run.id),
+                   lockstep::name_of(run.spec.run_class), lockstep::text(model::time_limit(run)))
+          : format("extension: must be more than 0s and at most {}, got {}", lockstep::text(most),
+                   lockstep::text(extension))};
 }
 
 std::string_view verb_for(model::HostState state) {
@@ -169,6 +178,18 @@ Result<void> handle_event(Draft& draft, const model::SetWeight& event) {
     return Error{Code::invalid,
                  format("weight: must be from 1 to {}, got {}", model::kWeightMax, event.weight)};
   draft.limits.edit_or_add(project).weight = event.weight;
+  return {};
+}
+
+Result<void> handle_event(Draft& draft, const model::SetIdleStop& event) {
+  const model::LimitId project{model::LimitScope::project, event.project};
+  TRY(model::check_name(text(project.scope), project.name));
+  const auto& wish = event.idle_stop;
+  if (wish && *wish != Duration(0) && (*wish < kIdleStopMin || *wish > kIdleStopMax))
+    return Error{Code::invalid, format("idle_stop: must be from {} to {}, or off, not {}",
+                                       text(kIdleStopMin), text(kIdleStopMax), text(*wish))};
+  if (!wish && !draft.limits.find(project)) return {};
+  draft.limits.edit_or_add(project).idle_stop = wish;
   return {};
 }
 

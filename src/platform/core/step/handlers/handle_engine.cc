@@ -5,6 +5,7 @@
 #include "map/query.h"
 #include "platform/core/model/command.h"
 #include "platform/core/step/budget/charges.h"
+#include "platform/core/step/budget/idle.h"
 #include "platform/core/step/ending/attempt_end.h"
 #include "platform/core/step/ending/external_end.h"
 #include "platform/core/step/ending/given_up.h"
@@ -170,12 +171,15 @@ bool all_heartbeats_since(const Draft& draft, const model::Attempt& attempt, Tim
 // Agents enforce the time limit themselves. After a break their reports come first: the ranks may
 // have ended in time while the daemon was away, or with the host, if an agent does not report
 // again. The same holds for an unreachable node, and for a slow daemon.
-void check_timeout(Draft& draft, const model::Attempt& attempt, const model::Tick& tick) {
-  if (attempt.state != model::AttemptState::running) return;
-  if (has_unreachable_node(draft, attempt.id)) return;
+bool runs_and_is_heard(const Draft& draft, const model::Attempt& attempt, const model::Tick& tick) {
+  if (attempt.state != model::AttemptState::running) return false;
+  if (has_unreachable_node(draft, attempt.id)) return false;
   const Time since = std::max(tick.listening_since, tick.on_time_since);
-  if (draft.now() - since < kReconnectLimit) return;
-  if (!all_heartbeats_since(draft, attempt, since)) return;
+  return draft.now() - since >= kReconnectLimit && all_heartbeats_since(draft, attempt, since);
+}
+
+void check_timeout(Draft& draft, const model::Attempt& attempt, const model::Tick& tick) {
+  if (!runs_and_is_heard(draft, attempt, tick)) return;
   const model::Run& run = *draft.runs.find(attempt.id.run);
   if (run.time_used + (draft.now() - *attempt.started) >= model::time_limit(run))
     begin_draining(draft, attempt.id, model::Cause::timeout, timeout_reason(run));
@@ -227,6 +231,7 @@ void check_attempt(Draft& draft, const model::AttemptId& id, const model::Tick& 
     check_heartbeat(draft, *node, tick, is_widespread);
   check_ready(draft, *draft.attempts.find(id), tick.listening_since, is_widespread);
   check_timeout(draft, *draft.attempts.find(id), tick);
+  if (runs_and_is_heard(draft, *draft.attempts.find(id), tick)) check_idle(draft, id);
   if (drains(draft, id)) check_draining(draft, *draft.attempts.find(id), tick, is_widespread);
 }
 

@@ -80,6 +80,7 @@ model::NodeReport in_daemon_time(const Draft& draft, model::NodeReport report) {
   for (model::Rank& rank : report.ranks)
     for (auto* moment : {&rank.ended, &rank.stalled_since, &rank.activity_since})
       if (*moment) *moment = std::min(**moment + by, draft.now());
+  if (report.idle_since) *report.idle_since = std::min(*report.idle_since + by, draft.now());
   return report;
 }
 
@@ -125,6 +126,7 @@ void merge(Draft& draft, const model::NodeReport& report, const model::Attempt& 
   if (node.agents.empty() && !report.agent.id.empty()) add_agent(node, report.agent);
   if (report.state >= node.state) merge_addresses(node, report);
   node.state = std::max(node.state, report.state);
+  node.idle_since = report.idle_since;
   for (const model::Rank& rank : report.ranks)
     merge_rank(node, rank, attempt.draining.has_value(), draft.now());
   const bool since_draining = attempt.draining && node.last_heartbeat <= *attempt.draining;

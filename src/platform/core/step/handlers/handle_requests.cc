@@ -4,6 +4,7 @@
 #include "platform/core/model/command.h"
 #include "platform/core/model/slurm_labels.h"
 #include "platform/core/sched/pass.h"
+#include "platform/core/step/budget/charges.h"
 #include "platform/core/step/ending/attempt_end.h"
 #include "platform/core/step/ending/reason_text.h"
 #include "platform/core/step/handlers/event_handlers.h"
@@ -154,6 +155,7 @@ Result<void> handle_event(Draft& draft, const model::SubmitRun& event) {
   run.queued = draft.now();
   run.fair_share_used = fair_share_used_by(draft, run.id.project);
   run.priority = event.spec.priority;
+  TRY(choose_budget(draft, run, event.project_kind));
   init_preconditions(draft, run);
   draft.set_submitted(run.id);
   draft.runs.add(std::move(run));

@@ -10,6 +10,7 @@
 #include "platform/core/step/budget/charges.h"
 #include "platform/core/step/handlers/draft.h"
 #include "platform/core/step/starting/attempt_placement.h"
+#include "platform/core/step/starting/preconditions.h"
 
 namespace lockstep::step {
 
@@ -190,7 +191,8 @@ bool IncrementalScheduler::sync(const Draft& draft) {
     load_rows(draft);
     return true;
   }
-  bool differs = sync_operator_settings(draft) || !draft.budgets.changed().empty();
+  bool differs = sync_operator_settings(draft) || !draft.budgets.changed().empty() ||
+                 !draft.buckets.changed().empty();
   const auto edited = edited_runs(draft, unplaced_);
   if (edited.empty() && draft.orphans.changed().empty() && draft.given_up.changed().empty())
     return differs;
@@ -314,6 +316,7 @@ void IncrementalScheduler::schedule(Draft& draft) {
   }
   preempt(draft, plan);
   for (sched::Placement& placement : plan.placements) start(draft, std::move(placement));
+  update_bucket_reasons(draft);
   if (reason_updates_ == ReasonUpdates::on_demand) return;
   for (const sched::WaitingRun& waiting : this->waiting())
     if (draft.runs.find(waiting.run)->reason != stored_reason(waiting))  // an edit copies the row
@@ -339,7 +342,10 @@ void IncrementalScheduler::preempt(Draft& draft, sched::Plan& plan) {
 
 // A run that its project cannot pay now blocks no other: the scheduler does not have it.
 void IncrementalScheduler::check_budgets(Draft& draft) {
-  for (const auto& [project, budget] : draft.budgets.changed()) {
+  std::set<std::string> projects;
+  for (const auto& [project, budget] : draft.budgets.changed()) projects.insert(project);
+  for (const auto& [project, bucket] : draft.buckets.changed()) projects.insert(project);
+  for (const std::string& project : projects) {
     std::vector<std::pair<model::RunId, budget::DeviceTime>> missing;
     for (auto it = inputs_.lower_bound({project, 0}); it != inputs_.end(); ++it) {
       if (it->first.project != project) break;
@@ -352,6 +358,19 @@ void IncrementalScheduler::check_budgets(Draft& draft) {
       sync(draft, run);
     }
   }
+}
+
+// They say when the bucket will have enough, which each use of it changes.
+void IncrementalScheduler::update_bucket_reasons(Draft& draft) const {
+  for (const auto& [project, bucket] : draft.buckets.changed())
+    for (auto it = inputs_.lower_bound({project, 0}); it != inputs_.end(); ++it) {
+      if (it->first.project != project) break;
+      const model::Run& run = *draft.runs.find(it->first);
+      if (!run.awaits_budget) continue;
+      model::Run updated = run;
+      set_wait_reason(draft, updated);
+      if (updated.reason != run.reason) draft.runs.edit(run.id).reason = updated.reason;
+    }
 }
 
 // True if some run of the plan waits for its budget now: several runs would take the rest of it, or

@@ -114,6 +114,7 @@ class IncrementalScheduler {
   void update(const model::RunId& run, const SchedulerInput& before, const SchedulerInput& now);
   void preempt(Draft& draft, sched::Plan& plan);
   void check_budgets(Draft& draft);
+  void update_bucket_reasons(Draft& draft) const;
   bool exceeds_budgets(Draft& draft, const sched::Plan& plan) const;
   void start(Draft& draft, sched::Placement placement);
   void compute_start_times() const;

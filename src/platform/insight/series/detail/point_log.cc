@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kPrefix = "log-";
 constexpr std::size_t kHeaderBytes = sizeof(std::uint32_t) + sizeof(std::uint64_t);
-constexpr std::size_t kFileMax = 4u << 30;
+constexpr std::size_t kFileMax = std::size_t{4} << 30;
 
 std::optional<std::int64_t> generation_of(const fs::path& path) {
   const std::string name = path.filename().string();
