@@ -167,7 +167,7 @@ Result<std::vector<DueNotice>> NoticeStore::due(Time now, int limit,
   const std::string of_busy =
       dump_json(to_json(std::vector<std::int64_t>(busy.begin(), busy.end())));
   std::vector<DueNotice> due;
-  for (NoticeTarget& target : TRY(targets_where(
+  for (const NoticeTarget& target : TRY(targets_where(
            database_,
            "where t.waiting > 0 and (t.next_try <= :now or t.next_try > :latest) and t.id not in "
            "(select value from json_each(:busy)) order by t.next_try, t.id limit :limit",
@@ -181,7 +181,7 @@ Result<std::vector<DueNotice>> NoticeStore::due(Time now, int limit,
       due.push_back({.row = row,
                      .made = made,
                      .notice = TRY(from_json<model::Notice>(TRY(parse_json(words)))),
-                     .target = std::move(target)});
+                     .target = target});
   return due;
 }
 
