@@ -43,15 +43,6 @@ std::int64_t rate_of(const Draft& draft, const std::string& host, std::size_t de
   return static_cast<std::int64_t>(devices) * weight_of_kind(draft, device_kind_of(draft, host));
 }
 
-// The least of all kinds of devices on the map.
-int least_weight(const Draft& draft) {
-  if (draft.rates.all().empty()) return budget::Rate{}.weight_percent;
-  int least = budget::kWeightMax;
-  for (const map::Host* host : map::hosts(draft.map()))
-    least = std::min(least, weight_of_kind(draft, device_kind_of(draft, host->id)));
-  return least;
-}
-
 int price_percent(const Draft& draft, const model::Run& run) {
   return run.spec.run_class == model::RunClass::preemptible
              ? draft.settings().preemptible_price_percent
@@ -157,22 +148,32 @@ std::string used_up_reason(const Draft& draft, const std::string& project) {
                 project);
 }
 
-// On the devices of the least weight.
-DeviceTime least_amount(const Draft& draft, const model::Run& run) {
-  const std::int64_t rate = std::int64_t{model::rank_count(run.spec)} * least_weight(draft);
+DeviceTime least_amount(const Draft& draft, const model::Run& run, int weight_percent) {
+  const std::int64_t rate = std::int64_t{model::rank_count(run.spec)} * weight_percent;
   return amount_to_hold(draft, run, rate, run.time_used);
+}
+
+std::string kind_of_devices(const map::Host& host) {
+  if (const auto label = host.labels.find(std::string(kKindLabel)); label != host.labels.end())
+    return label->second;
+  for (const map::Island& island : host.islands)
+    if (!island.devices.empty()) return std::string(name_of(island.devices.front().kind));
+  return std::string(name_of(map::DeviceKind::gpu));
 }
 
 }  // namespace
 
 std::string device_kind_of(const Draft& draft, const std::string& host) {
   const map::Host* found = map::find_host(draft.map(), host);
-  if (!found) return std::string(name_of(map::DeviceKind::gpu));
-  if (const auto label = found->labels.find(std::string(kKindLabel)); label != found->labels.end())
-    return label->second;
-  for (const map::Island& island : found->islands)
-    if (!island.devices.empty()) return std::string(name_of(island.devices.front().kind));
-  return std::string(name_of(map::DeviceKind::gpu));
+  return found ? kind_of_devices(*found) : std::string(name_of(map::DeviceKind::gpu));
+}
+
+int least_weight(const Draft& draft) {
+  if (draft.rates.all().empty()) return budget::Rate{}.weight_percent;
+  int least = budget::kWeightMax;
+  for (const map::Host* host : map::hosts(draft.map()))
+    least = std::min(least, weight_of_kind(draft, kind_of_devices(*host)));
+  return least;
 }
 
 void apply_entry(Draft& draft, const budget::Entry& entry) {
@@ -186,9 +187,15 @@ std::optional<DeviceTime> missing_budget(const Draft& draft, const model::Run& r
 }
 
 std::optional<DeviceTime> missing_budget(const Draft& draft, const model::Run& run) {
+  if (!available_to(draft, run)) return std::nullopt;
+  return missing_budget(draft, run, least_weight(draft));
+}
+
+std::optional<DeviceTime> missing_budget(const Draft& draft, const model::Run& run,
+                                         int weight_percent) {
   const auto available = available_to(draft, run);
   if (!available) return std::nullopt;
-  const DeviceTime amount = least_amount(draft, run);
+  const DeviceTime amount = least_amount(draft, run, weight_percent);
   return amount <= *available ? std::nullopt : std::optional(amount);
 }
 
@@ -210,7 +217,7 @@ Result<void> choose_budget(const Draft& draft, model::Run& run, model::ProjectKi
   const bool has_bucket = draft.settings().personal_refill > 0 && !budget_of(draft, run.id.project);
   if (has_bucket) run.project_kind = kind;
   if (!may_use_bucket(draft, run)) return {};
-  return check_fits_bucket(draft, run, least_amount(draft, run));
+  return check_fits_bucket(draft, run, least_amount(draft, run, least_weight(draft)));
 }
 
 void wait_for_budget(Draft& draft, const model::RunId& id, DeviceTime amount) {
