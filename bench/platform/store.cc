@@ -164,17 +164,19 @@ void load(store::Database& database) {
   show("load of 10,000 runs with 4 ranks each", "ms", took.wall * 1e3, took);
 }
 
-// The use of devices by so many runs in a year, of 50 users in 20 projects on 3 kinds of devices.
+// The use of devices by so many runs in a year, of 50 users in 20 projects on 3 kinds of devices: a
+// day has 274 runs, and 150 sums.
 void add_usage(store::Database& database, int runs) {
   store::SqlStore store(database);
   const Time year = Time(std::chrono::hours(24 * 365 * 55));
   std::vector<model::Change> rows;
   for (int number = 0; number < runs; ++number) {
-    const Time until = year + std::chrono::hours(24 * 365) / runs * number;
+    const int user = number * 7 % 50;
+    const Time until = year + Duration(std::chrono::hours(24 * 365)) / runs * number;
     rows.emplace_back(budget::UsagePart{.run = format("bench/{}", number),
                                         .epoch = 1,
-                                        .project = format("project-{}", number % 20),
-                                        .user = format("user-{}", number * 7 % 50),
+                                        .project = format("project-{}", user % 20),
+                                        .user = format("user-{}", user),
                                         .kind = format("kind-{}", number * 11 % 3),
                                         .devices = 8,
                                         .starts = 1,

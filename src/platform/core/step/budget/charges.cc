@@ -157,14 +157,16 @@ std::string used_up_reason(const Draft& draft, const std::string& project) {
                 project);
 }
 
-// On the devices of the least weight.
-DeviceTime least_amount(const Draft& draft, const model::Run& run) {
-  const std::int64_t rate =
-      std::int64_t{model::rank_count(run.spec)} * least_weight(draft.map(), draft.rates.all());
+DeviceTime least_amount(const Draft& draft, const model::Run& run, int weight_percent) {
+  const std::int64_t rate = std::int64_t{model::rank_count(run.spec)} * weight_percent;
   return amount_to_hold(draft, run, rate, run.time_used);
 }
 
 }  // namespace
+
+int least_weight(const Draft& draft) {
+  return least_weight(draft.map(), draft.rates.all());
+}
 
 void apply_entry(Draft& draft, const budget::Entry& entry) {
   for (const budget::Budget& budget : entry.budgets) draft.budgets.edit_or_add(budget.id) = budget;
@@ -177,9 +179,15 @@ std::optional<DeviceTime> missing_budget(const Draft& draft, const model::Run& r
 }
 
 std::optional<DeviceTime> missing_budget(const Draft& draft, const model::Run& run) {
+  if (!available_to(draft, run)) return std::nullopt;
+  return missing_budget(draft, run, least_weight(draft));
+}
+
+std::optional<DeviceTime> missing_budget(const Draft& draft, const model::Run& run,
+                                         int weight_percent) {
   const auto available = available_to(draft, run);
   if (!available) return std::nullopt;
-  const DeviceTime amount = least_amount(draft, run);
+  const DeviceTime amount = least_amount(draft, run, weight_percent);
   return amount <= *available ? std::nullopt : std::optional(amount);
 }
 
@@ -201,7 +209,7 @@ Result<void> choose_budget(const Draft& draft, model::Run& run, model::ProjectKi
   const bool has_bucket = draft.settings().personal_refill > 0 && !budget_of(draft, run.id.project);
   if (has_bucket) run.project_kind = kind;
   if (!may_use_bucket(draft, run)) return {};
-  return check_fits_bucket(draft, run, least_amount(draft, run));
+  return check_fits_bucket(draft, run, least_amount(draft, run, least_weight(draft)));
 }
 
 void wait_for_budget(Draft& draft, const model::RunId& id, DeviceTime amount) {

@@ -17,6 +17,10 @@ std::optional<budget::DeviceTime> missing_budget(const Draft& draft, const model
                                                  const std::vector<model::HostDevices>& devices);
 // The same wherever it starts: on the devices of the least weight.
 std::optional<budget::DeviceTime> missing_budget(const Draft& draft, const model::Run& run);
+// The same of many runs: least_weight() looks at all hosts.
+int least_weight(const Draft& draft);
+std::optional<budget::DeviceTime> missing_budget(const Draft& draft, const model::Run& run,
+                                                 int weight_percent);
 
 // The available amounts of projects while one decision starts several of their runs.
 class AvailableBudgets {

@@ -10,16 +10,19 @@ namespace {
 
 constexpr std::string_view kKindLabel = "device-kind";
 
+std::string kind_of_devices(const map::Host& host) {
+  if (const auto label = host.labels.find(std::string(kKindLabel)); label != host.labels.end())
+    return label->second;
+  for (const map::Island& island : host.islands)
+    if (!island.devices.empty()) return std::string(name_of(island.devices.front().kind));
+  return std::string(name_of(map::DeviceKind::gpu));
+}
+
 }  // namespace
 
 std::string device_kind_of(const map::ClusterMap& map, const std::string& host) {
   const map::Host* found = map::find_host(map, host);
-  if (!found) return std::string(name_of(map::DeviceKind::gpu));
-  if (const auto label = found->labels.find(std::string(kKindLabel)); label != found->labels.end())
-    return label->second;
-  for (const map::Island& island : found->islands)
-    if (!island.devices.empty()) return std::string(name_of(island.devices.front().kind));
-  return std::string(name_of(map::DeviceKind::gpu));
+  return found ? kind_of_devices(*found) : std::string(name_of(map::DeviceKind::gpu));
 }
 
 int weight_of_kind(const Rates& rates, const std::string& kind) {
@@ -31,7 +34,7 @@ int least_weight(const map::ClusterMap& map, const Rates& rates) {
   if (rates.empty()) return budget::Rate{}.weight_percent;
   int least = budget::kWeightMax;
   for (const map::Host* host : map::hosts(map))
-    least = std::min(least, weight_of_kind(rates, device_kind_of(map, host->id)));
+    least = std::min(least, weight_of_kind(rates, kind_of_devices(*host)));
   return least;
 }
 

@@ -345,12 +345,14 @@ void IncrementalScheduler::check_budgets(Draft& draft) {
   std::set<std::string> projects;
   for (const auto& [project, budget] : draft.budgets.changed()) projects.insert(project);
   for (const auto& [project, bucket] : draft.buckets.changed()) projects.insert(project);
+  if (projects.empty()) return;
+  const int weight = least_weight(draft);
   for (const std::string& project : projects) {
     std::vector<std::pair<model::RunId, budget::DeviceTime>> missing;
     for (auto it = inputs_.lower_bound({project, 0}); it != inputs_.end(); ++it) {
       if (it->first.project != project) break;
       if (!std::holds_alternative<sched::PendingRun>(it->second)) continue;
-      if (const auto amount = missing_budget(draft, *draft.runs.find(it->first)))
+      if (const auto amount = missing_budget(draft, *draft.runs.find(it->first), weight))
         missing.emplace_back(it->first, *amount);
     }
     for (const auto& [run, amount] : missing) {
