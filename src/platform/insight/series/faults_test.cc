@@ -59,8 +59,10 @@ TEST(PointLogTest, ALogThatIsCutOrDamagedAtAnyByteOfItsLastRecordLosesOnlyThatOn
   const TemporaryFolder source;
   std::vector<std::string> problems;
   {
-    auto log = PointLog::open(source, 0, [](auto, auto) { return Result<void>(); }, problems).value();
-    for (const char* record : {"first", "second", "the last record"}) ASSERT_TRUE(log->append(record));
+    auto log =
+        PointLog::open(source, 0, [](auto, auto) { return Result<void>(); }, problems).value();
+    for (const char* record : {"first", "second", "the last record"})
+      ASSERT_TRUE(log->append(record));
   }
   const std::string whole = read_file(source / "log-00000001").value();
   const std::size_t last = whole.size() - 12 - std::string("the last record").size();
@@ -80,7 +82,8 @@ TEST(PointLogTest, RecordsOfAnotherGenerationAreNotTaken) {
   const TemporaryFolder folder;
   std::vector<std::string> problems;
   {
-    auto log = PointLog::open(folder, 0, [](auto, auto) { return Result<void>(); }, problems).value();
+    auto log =
+        PointLog::open(folder, 0, [](auto, auto) { return Result<void>(); }, problems).value();
     ASSERT_TRUE(log->append("old"));
   }
   fs::rename(folder / "log-00000001", folder / "log-00000009");
@@ -223,7 +226,8 @@ std::vector<fs::path> segments_in(const fs::path& folder) {
   std::vector<fs::path> found;
   std::error_code ignored;  // there is no folder before the first segment
   for (const auto& entry : fs::recursive_directory_iterator(folder / "segments", ignored))
-    if (entry.is_regular_file() && entry.path().extension() != ".tmp") found.push_back(entry.path());
+    if (entry.is_regular_file() && entry.path().extension() != ".tmp")
+      found.push_back(entry.path());
   std::ranges::sort(found);
   return found;
 }
@@ -255,7 +259,8 @@ TEST(Damage, ASegmentWithoutItsIndexIsSetAsideAndTheOthersAnswer) {
   ASSERT_THAT(files, SizeIs(3));
   fs::resize_file(files[1], fs::file_size(files[1]) - 1);
   const auto store = open_folder_series(folder).value();
-  const Curve curve = store->curve({.run = kTestRun, .series = kLoss, .epoch = {}, .range = {}}).value();
+  const Curve curve =
+      store->curve({.run = kTestRun, .series = kLoss, .epoch = {}, .range = {}}).value();
   EXPECT_EQ(curve.total, 2000);
   EXPECT_EQ(curve.unreadable, 1);
   EXPECT_THAT(store->problems(), ElementsAre(HasSubstr("is set aside: the segment is damaged")));
@@ -274,7 +279,8 @@ TEST(Damage, ADamagedByteCostsAtMostItsChunkAndIsReported) {
       const auto store = open_folder_series(folder).value();
       const auto points = all_pages(*store, kLoss, 5000);
       EXPECT_TRUE(points.size() == 3000 || points.size() == 2000) << at;
-      const CurveQuery query{.run = kTestRun, .series = kLoss, .epoch = {}, .range = {}, .pixels = 5};
+      const CurveQuery query{
+          .run = kTestRun, .series = kLoss, .epoch = {}, .range = {}, .pixels = 5};
       const Curve curve = store->curve(query).value();
       EXPECT_TRUE(curve.total >= 2000 && curve.total <= 3000) << at;
       if (points.size() < 3000) {

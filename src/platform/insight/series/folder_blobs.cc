@@ -77,7 +77,7 @@ Result<void> make_durable_folders(const fs::path& folder) {
 
 Result<void> add_files(const fs::path& folder, const fs::path& root, std::vector<BlobName>& found) {
   for (const fs::path& path : TRY(list_folder(folder))) {
-    struct stat info {};
+    struct stat info{};
     if (::lstat(path.c_str(), &info) != 0) continue;  // it was removed meanwhile
     if (S_ISDIR(info.st_mode))
       TRY(add_files(path, root, found));
@@ -94,15 +94,14 @@ Result<void> add_files(const fs::path& folder, const fs::path& root, std::vector
 Result<std::unique_ptr<BlobWriter>> FolderBlobs::create(const std::string& name) {
   const fs::path path = folder_ / name;
   TRY(make_durable_folders(path.parent_path()));
-  Fd file =
-      TRY(open_file(path.string() + std::string(kUnfinished), O_WRONLY | O_CREAT | O_TRUNC));
+  Fd file = TRY(open_file(path.string() + std::string(kUnfinished), O_WRONLY | O_CREAT | O_TRUNC));
   return std::unique_ptr<BlobWriter>(std::make_unique<FileWriter>(path, std::move(file)));
 }
 
 Result<std::shared_ptr<const Blob>> FolderBlobs::open(const std::string& name) {
   const fs::path path = folder_ / name;
   const Fd file = TRY(open_file(path, O_RDONLY));
-  struct stat info {};
+  struct stat info{};
   if (::fstat(file.get(), &info) != 0) return os_error("reading " + path.string(), errno);
   const auto size = static_cast<std::size_t>(info.st_size);
   if (size == 0)

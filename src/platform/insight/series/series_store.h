@@ -1,5 +1,5 @@
-// SeriesStore: the points of the metrics of runs, (run, attempt, series, step, time, value). Lossless;
-// NaN and infinities are kept. docs/design/series.md has the method and the formats.
+// SeriesStore: the points of the metrics of runs, (run, attempt, series, step, time, value).
+// Lossless; NaN and infinities are kept. docs/design/series.md has the method and the formats.
 //
 // The interface knows nothing of files: FolderSeries (folder_series.h) is its form in a folder.
 #pragma once
@@ -146,8 +146,8 @@ class SeriesStore {
   virtual Result<Curve> curve(const CurveQuery& query) = 0;
   virtual Result<PointsPage> points(const PointsQuery& query) = 0;
   // The run's series after `after`, `most` of them (1 to 100,000), with their latest points.
-  virtual Result<LatestPage> latest(const model::RunId& run,
-                                    const std::optional<SeriesKey>& after, std::int64_t most) = 0;
+  virtual Result<LatestPage> latest(const model::RunId& run, const std::optional<SeriesKey>& after,
+                                    std::int64_t most) = 0;
   // The names of the run's metrics, sorted.
   virtual Result<std::vector<std::string>> metrics(const model::RunId& run) = 0;
 

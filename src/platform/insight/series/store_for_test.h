@@ -98,13 +98,9 @@ inline void expect_all(SeriesStore& store, const Truth& truth, std::int64_t most
 // small and one at least as large in its pixel or a neighbour: borders move by up to a block.
 inline void expect_curve(SeriesStore& store, const Truth& truth, const SeriesKey& key,
                          std::int64_t pixels, const StepRange& range = {}) {
-  const Curve curve = store
-                          .curve({.run = kTestRun,
-                                  .series = key,
-                                  .epoch = {},
-                                  .range = range,
-                                  .pixels = pixels})
-                          .value();
+  const Curve curve =
+      store.curve({.run = kTestRun, .series = key, .epoch = {}, .range = range, .pixels = pixels})
+          .value();
   std::map<std::int64_t, SeriesPoint> expected;
   for (const SeriesPoint& point : truth.newest(key))
     if (point.step >= range.first && point.step <= range.last) expected[point.step] = point;
@@ -115,10 +111,9 @@ inline void expect_curve(SeriesStore& store, const Truth& truth, const SeriesKey
   ASSERT_EQ(curve.points.back().step, expected.rbegin()->first);
   const bool given = range.last != StepRange{}.last;
   const auto first = given ? range.first : expected.begin()->first;
-  const auto width =
-      (static_cast<double>((given ? range.last : expected.rbegin()->first)) -
-       static_cast<double>(first) + 1) /
-      static_cast<double>(pixels);
+  const auto width = (static_cast<double>((given ? range.last : expected.rbegin()->first)) -
+                      static_cast<double>(first) + 1) /
+                     static_cast<double>(pixels);
   const auto pixel_of = [&](std::int64_t step) {
     return static_cast<std::int64_t>((static_cast<double>(step) - static_cast<double>(first)) /
                                      width);

@@ -63,7 +63,8 @@ class StoreTest : public ::testing::Test {
   std::vector<std::filesystem::path> segments() const {
     std::vector<std::filesystem::path> found;
     std::error_code ignored;
-    for (const auto& entry : std::filesystem::recursive_directory_iterator(folder_ / "segments", ignored))
+    for (const auto& entry :
+         std::filesystem::recursive_directory_iterator(folder_ / "segments", ignored))
       if (entry.is_regular_file()) found.push_back(entry.path());
     std::ranges::sort(found);
     return found;
@@ -88,7 +89,9 @@ class StoreTest : public ::testing::Test {
 
 // Late, repeated and re-run steps, odd values, several series.
 PointBatch random_batch(Random& random, std::int64_t& step) {
-  const auto below = [&](std::uint64_t most) { return static_cast<std::int64_t>(random.below(most)); };
+  const auto below = [&](std::uint64_t most) {
+    return static_cast<std::int64_t>(random.below(most));
+  };
   PointBatch batch{.attempt = {kTestRun, 1 + below(3)}, .source = {}, .series = {}, .points = {}};
   for (int series = 0; series < 3; ++series)
     batch.series.push_back({format("m/{}", series), below(4) == 0 ? RunPart::node : RunPart::rank,
@@ -109,7 +112,8 @@ TEST_F(StoreTest, RandomBatchesComeBackOverSealsMergesAndRestarts) {
   for (const std::uint64_t seed : {1, 2, 3}) {
     SCOPED_TRACE(seed);
     Random random(seed);
-    const SeriesLimits limits{.seal = Bytes(static_cast<std::int64_t>(1000 + random.below(60'000)))};
+    const SeriesLimits limits{.seal =
+                                  Bytes(static_cast<std::int64_t>(1000 + random.below(60'000)))};
     std::int64_t step = 0;
     if (store_) {
       ASSERT_TRUE(store_->remove(kTestRun));
@@ -194,7 +198,9 @@ TEST_F(StoreTest, AStepThatIsLoggedTwiceHasItsLastValueAndKeepsBoth) {
 TEST_F(StoreTest, StepsAtTheEndsOfTheNumbersAreNoSpecialCase) {
   open();
   using Steps = std::numeric_limits<std::int64_t>;
-  const auto timed = [](std::int64_t step, double value) { return SeriesPoint{step, Time(), value}; };
+  const auto timed = [](std::int64_t step, double value) {
+    return SeriesPoint{step, Time(), value};
+  };
   append(batch_of({timed(Steps::min(), 1), timed(-1, 2), timed(0, 3), timed(Steps::max(), 4)}));
   for (int restart = 0; restart < 2; ++restart) {
     EXPECT_THAT(values_of(curve({}, 1).points), ElementsAre(1, 4));
@@ -217,8 +223,7 @@ TEST_F(StoreTest, ARepeatedBatchIsStoredOnceAlsoAfterARestartAndASeal) {
     EXPECT_EQ(store_->stored_sequence(kTestRun, "node-0").value(), 7);
     EXPECT_EQ(store_->stored_sequence(kTestRun, "node-1").value(), 0);
     expect_all(*store_, truth_);
-    if (restart == 0)
-      open();
+    if (restart == 0) open();
     seal_all();
   }
 }
@@ -226,7 +231,8 @@ TEST_F(StoreTest, ARepeatedBatchIsStoredOnceAlsoAfterARestartAndASeal) {
 TEST_F(StoreTest, BadPointsAreRejectedAloneWithTheirIndex) {
   open({.series = 3});
   PointBatch batch{.attempt = {kTestRun, 1}, .source = {}, .series = {}, .points = {}};
-  const std::string names[] = {"a/b", "", std::string(257, 'x'), "a\nb", "\xff", std::string(256, 'y')};
+  const std::string names[] = {"a/b",  "",     std::string(257, 'x'),
+                               "a\nb", "\xff", std::string(256, 'y')};
   for (const std::string& name : names) batch.series.push_back({.metric = name});
   batch.series.push_back({.metric = "rank", .index = -1});
   batch.series.push_back({.metric = "third"});
@@ -321,7 +327,8 @@ TEST_F(StoreTest, ARunMayBeRemovedWhileQueriesReadIt) {
   std::thread reader([&] {
     while (!ending) {
       const Curve some = curve({}, 100);
-      for (const SeriesPoint& point : some.points) EXPECT_TRUE(is_same(point, point_at(point.step, 1)));
+      for (const SeriesPoint& point : some.points)
+        EXPECT_TRUE(is_same(point, point_at(point.step, 1)));
       (void)store_->latest(kTestRun, {}, 10).value();
     }
   });
@@ -346,8 +353,10 @@ TEST_F(StoreTest, ASecondProcessIsRefused) {
 
 TEST_F(StoreTest, QuestionsThatAreTooLargeAreRefused) {
   open();
-  EXPECT_FALSE(store_->curve({.run = kTestRun, .series = kLoss, .epoch = {}, .range = {}, .pixels = 0}));
-  EXPECT_FALSE(store_->curve({.run = kTestRun, .series = kLoss, .epoch = {}, .range = {}, .pixels = 100'001}));
+  EXPECT_FALSE(
+      store_->curve({.run = kTestRun, .series = kLoss, .epoch = {}, .range = {}, .pixels = 0}));
+  EXPECT_FALSE(store_->curve(
+      {.run = kTestRun, .series = kLoss, .epoch = {}, .range = {}, .pixels = 100'001}));
   EXPECT_FALSE(store_->latest(kTestRun, {}, 0));
 }
 

@@ -1,8 +1,8 @@
-// Bytes and bits of the columns: numbers with a variable length (LEB128), zigzag, and fields of bits,
-// least significant first.
+// Bytes and bits of the columns: numbers with a variable length (LEB128), zigzag, and fields of
+// bits, least significant first.
 //
-// Readers take damaged bytes: they never read beyond the end. After such an attempt ok() is false and
-// further values are 0.
+// Readers take damaged bytes: they never read beyond the end. After such an attempt ok() is false
+// and further values are 0.
 #pragma once
 
 #include <algorithm>
@@ -23,9 +23,7 @@ using ByteSpan = std::span<const std::byte>;
 inline ByteSpan bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
 
 // Small for numbers near 0, of either sign.
-constexpr std::uint64_t zigzag(std::uint64_t value) {
-  return (value << 1) ^ (0 - (value >> 63));
-}
+constexpr std::uint64_t zigzag(std::uint64_t value) { return (value << 1) ^ (0 - (value >> 63)); }
 constexpr std::uint64_t unzigzag(std::uint64_t value) { return (value >> 1) ^ (0 - (value & 1)); }
 
 template <class T>

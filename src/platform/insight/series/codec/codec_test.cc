@@ -222,9 +222,9 @@ TEST(Values, DecimalsAreFoundWithTheirScale) {
 
 TEST(Values, CutColumnsAreCorrupt) {
   Random random(6);
-  for (const Values& kind :
-       std::vector<Values>{[](int) { return 7.0; }, [](int i) { return i * 0.1; },
-                           [&](int) { return noise(random); }, [](int i) { return i < 50 ? 1e-3 : 0.1; }}) {
+  for (const Values& kind : std::vector<Values>{
+           [](int) { return 7.0; }, [](int i) { return i * 0.1; },
+           [&](int) { return noise(random); }, [](int i) { return i < 50 ? 1e-3 : 0.1; }}) {
     const auto values = made(100, kind);
     const std::string bytes = encoded(values);
     std::vector<double> back(values.size());

@@ -54,8 +54,8 @@ void put_change(BitWriter& bits, const std::array<std::uint8_t, 3>& widths, std:
   }
 }
 
-// The zigzag changes of the difference; those of each block's first difference are against `nominal`.
-// The first number of a block has none (0).
+// The zigzag changes of the difference; those of each block's first difference are against
+// `nominal`. The first number of a block has none (0).
 void changes_of(std::span<const std::int64_t> numbers, std::uint64_t nominal,
                 std::span<std::uint64_t> changes) {
   std::uint64_t difference = nominal;

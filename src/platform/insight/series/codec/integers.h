@@ -2,8 +2,8 @@
 //
 // Method: delta-of-delta (Pelkonen et al., "Gorilla: a fast, scalable, in-memory time series
 // database", VLDB 2015), with widths that fit the column instead of fixed ones. Numbers with a
-// constant difference take a few bytes. Otherwise each block of 64 begins with its first number, and
-// has for each further one the change of the difference, in one of three widths. So a block is
+// constant difference take a few bytes. Otherwise each block of 64 begins with its first number,
+// and has for each further one the change of the difference, in one of three widths. So a block is
 // decoded alone. Arithmetic is modulo 2^64: differences of any two numbers are representable.
 //
 // Cost: 63 changes of about 16 bits for times of a step of 350 ms with a deviation of 10 ms; a

@@ -63,8 +63,8 @@ Result<void> take_plane(ByteReader& reader, std::span<unsigned char> plane) {
     std::memcpy(plane.data(), stored.data(), plane.size());
     return {};
   }
-  const std::size_t size = ZSTD_decompressDCtx(decompressor(), plane.data(), plane.size(),
-                                               stored.data(), stored.size());
+  const std::size_t size =
+      ZSTD_decompressDCtx(decompressor(), plane.data(), plane.size(), stored.data(), stored.size());
   if (ZSTD_isError(size) != 0 || size != plane.size()) return damaged_plane();
   return {};
 }

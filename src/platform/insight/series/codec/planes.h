@@ -1,6 +1,6 @@
-// Byte planes: the n-th byte of each number together, each plane compressed alone, or stored if that
-// is no larger. Bytes of sign and exponent compress well; those of noise do not, and cost nothing
-// more.
+// Byte planes: the n-th byte of each number together, each plane compressed alone, or stored if
+// that is no larger. Bytes of sign and exponent compress well; those of noise do not, and cost
+// nothing more.
 #pragma once
 
 #include <cstddef>

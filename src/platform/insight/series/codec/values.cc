@@ -53,7 +53,8 @@ void encode_decimals(std::span<const double> values, int scale, std::string& out
     offset_max = std::max(offset_max, offsets[i]);
     difference_max = std::max(difference_max, differences[i]);
   }
-  const auto encode = [&](Form form, std::int64_t base, const auto& numbers, std::uint64_t largest) {
+  const auto encode = [&](Form form, std::int64_t base, const auto& numbers,
+                          std::uint64_t largest) {
     std::string encoded;
     put_form(form, encoded);
     encoded.push_back(static_cast<char>(scale));
@@ -89,8 +90,8 @@ void encode_plain(std::span<const double> values, std::string& out) {
   std::array<std::uint64_t, kChunkPoints> bits;
   const bool floats = are_floats(values);
   for (std::size_t i = 0; i < values.size(); ++i)
-    bits[i] = floats ? std::bit_cast<std::uint32_t>(static_cast<float>(values[i]))
-                     : bits_of(values[i]);
+    bits[i] =
+        floats ? std::bit_cast<std::uint32_t>(static_cast<float>(values[i])) : bits_of(values[i]);
   put_form(floats ? Form::floats : Form::doubles, out);
   encode_planes(std::span(bits).first(values.size()), floats ? 4 : 8, out);
 }

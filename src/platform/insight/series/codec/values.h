@@ -1,9 +1,9 @@
 // Columns of values: doubles, with their bits, in the smallest of four forms.
 //
 //   constant   one value
-//   decimal    whole numbers of 10^-scale, as offsets from the least or as differences, in byte planes
-//   XOR        Gorilla's
-//   planes     byte planes of floats, if each value is one, or of doubles
+//   decimal    whole numbers of 10^-scale, as offsets from the least or as differences, in byte
+//   planes XOR        Gorilla's planes     byte planes of floats, if each value is one, or of
+//   doubles
 #pragma once
 
 #include <cstdint>

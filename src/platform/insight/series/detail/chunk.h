@@ -18,8 +18,8 @@ namespace lockstep::insight::series {
 
 inline constexpr std::uint16_t kNoPoint = 0xffff;
 
-// A chunk in the index of a segment, as it is stored. Positions `_at` of columns are in the segment,
-// sizes in bytes; those of points are indices in the chunk.
+// A chunk in the index of a segment, as it is stored. Positions `_at` of columns are in the
+// segment, sizes in bytes; those of points are indices in the chunk.
 struct ChunkEntry {
   std::int64_t first_step = 0;
   std::int64_t last_step = 0;

@@ -12,14 +12,13 @@
 namespace lockstep::insight::series {
 namespace {
 
-// Roll-ups serve chunks with so many points for each pixel: a block is at most a quarter of a pixel.
+// Roll-ups serve chunks with so many points for each pixel: a block is at most a quarter of a
+// pixel.
 constexpr std::int64_t kPointsForRollups = 4 * kBlockPoints;
 // Curves keep no bits of a NaN.
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
-bool is_given(std::int64_t step) {
-  return step != StepRange{}.first && step != StepRange{}.last;
-}
+bool is_given(std::int64_t step) { return step != StepRange{}.first && step != StepRange{}.last; }
 
 std::vector<const Piece*> pieces_in(std::span<const Piece> pieces, const StepRange& range) {
   std::vector<const Piece*> some;
@@ -62,13 +61,12 @@ class CurveMaker {
   // The last point of each step counts.
   void add_points(const std::vector<const Piece*>& group) {
     std::optional<SeriesPoint> pending;
-    visit_points(group, range_.first, unreadable_,
-                 [&](const Piece&, const SeriesPoint& point) {
-                   if (point.step > range_.last) return false;
-                   if (pending && pending->step != point.step) pixels_.add(*pending);
-                   pending = point;
-                   return true;
-                 });
+    visit_points(group, range_.first, unreadable_, [&](const Piece&, const SeriesPoint& point) {
+      if (point.step > range_.last) return false;
+      if (pending && pending->step != point.step) pixels_.add(*pending);
+      pending = point;
+      return true;
+    });
     if (pending) pixels_.add(*pending);
   }
 
@@ -107,7 +105,7 @@ class CurveMaker {
   // False if the chunk's points are needed, or none of it can be read.
   bool add_blocks(const Piece& piece) {
     const auto rollups = piece.segment->rollups(piece.entry);
-    const auto axes = piece.segment->axes(piece.entry);
+    const auto axes = pixels_.axes_of(piece);
     if (!rollups || !axes) return false;  // decoding the points reports what is damaged
     const std::uint32_t count = piece.entry.count;
     if (!have_points(*rollups, count)) return false;

@@ -32,8 +32,8 @@ using Unreadable = std::function<void(const Error&)>;
 // Return false to stop.
 using VisitPoint = std::function<bool(const Piece& piece, const SeriesPoint& point)>;
 
-// All points from this step on, by step, then attempt, then order. Decodes each chunk when its first
-// step is reached. False if visit stopped it.
+// All points from this step on, by step, then attempt, then order. Decodes each chunk when its
+// first step is reached. False if visit stopped it.
 bool visit_points(std::vector<const Piece*> pieces, std::int64_t from, const Unreadable& unreadable,
                   const VisitPoint& visit);
 

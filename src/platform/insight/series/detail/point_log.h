@@ -43,8 +43,8 @@ class PointLog {
   // Removes the files up to this generation, the oldest first; not the current one.
   Result<void> remove_through(std::int64_t generation);
 
-  // A file with records that may not be on the disk. Shared: it may be removed from the log while it
-  // is synced.
+  // A file with records that may not be on the disk. Shared: it may be removed from the log while
+  // it is synced.
   struct Unsynced {
     std::int64_t generation = 0;
     std::shared_ptr<const Fd> file;
@@ -61,7 +61,7 @@ class PointLog {
   const std::filesystem::path folder_;
   std::int64_t generation_ = 0;
   std::int64_t size_ = 0;
-  bool cut_needed_ = false;  // a failed record could not be cut off
+  bool cut_needed_ = false;                                  // a failed record could not be cut off
   std::map<std::int64_t, std::shared_ptr<const Fd>> files_;  // all; empty of earlier processes
   std::map<std::int64_t, std::shared_ptr<const Fd>> unsynced_;
   std::string record_;  // kept for its memory

@@ -75,9 +75,9 @@ std::vector<Piece> SealedSeries::pieces_of(const model::RunId& run, const Series
     if (const auto found = state->frozen->find(key); found != state->frozen->end())
       for (const auto& [each, series] : found->second)
         if (wanted(each) && !series.points.empty())
-          pieces.push_back(
-              series.sorted ? piece_in_memory(each, kFrozenOrder, state->frozen, series.points)
-                            : copied_piece(each, kFrozenOrder, series));
+          pieces.push_back(series.sorted
+                               ? piece_in_memory(each, kFrozenOrder, state->frozen, series.points)
+                               : copied_piece(each, kFrozenOrder, series));
   if (const auto found = state->open.find(key); found != state->open.end())
     for (const auto& [each, series] : found->second)
       if (wanted(each) && !series.points.empty())

@@ -108,11 +108,10 @@ Result<Appended> SealedSeries::append(const PointBatch& batch) {
     const std::uint32_t series = batch.points[i].series;
     if (series < batch.series.size() && slots.accepted[series]) continue;
     if (++appended.rejected <= kReasonsMax)
-      appended.reasons.push_back(
-          {i, series < batch.series.size()
-                  ? slots.reasons[series]
-                  : format("the batch has {} series, and none with index {}", batch.series.size(),
-                           series)});
+      appended.reasons.push_back({i, series < batch.series.size()
+                                         ? slots.reasons[series]
+                                         : format("the batch has {} series, and none with index {}",
+                                                  batch.series.size(), series)});
   }
   appended.stored = batch.points.size() - appended.rejected;
   encode_batch(batch, slots.accepted, record_);
@@ -172,8 +171,7 @@ void SealedSeries::add_points(const PointBatch& batch, Slots& slots, RunState& r
   for (const auto& [index, point] : batch.points) {
     if (index >= series.size() || !slots.accepted[index]) continue;
     if (series[index] == nullptr) {
-      if (slots.attempts[index] == nullptr)
-        slots.attempts[index] = &run.open[batch.series[index]];
+      if (slots.attempts[index] == nullptr) slots.attempts[index] = &run.open[batch.series[index]];
       const auto [open, added] = slots.attempts[index]->try_emplace(batch.attempt.epoch);
       if (added) bytes += kOpenSeriesBytes;
       series[index] = &open->second;

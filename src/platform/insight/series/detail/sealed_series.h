@@ -1,10 +1,10 @@
 // SealedSeries: the series store as a log, open points in memory, and sealed segments.
 // docs/design/series.md has the method.
 //
-// Every batch is in the log and among the open points of its run, or in a segment. Generations order
-// them: the open points are those of the log's generations after `sealing_through_`; frozen points
-// are those up to it. A segment of a run has all its points up to its last generation, so that
-// records of these generations are not replayed for the run.
+// Every batch is in the log and among the open points of its run, or in a segment. Generations
+// order them: the open points are those of the log's generations after `sealing_through_`; frozen
+// points are those up to it. A segment of a run has all its points up to its last generation, so
+// that records of these generations are not replayed for the run.
 #pragma once
 
 #include <cstdint>
@@ -20,13 +20,13 @@
 
 #include "base/mutex.h"
 #include "base/os/fd.h"
-#include "platform/insight/series/folder_series.h"
 #include "platform/insight/series/detail/batch_record.h"
 #include "platform/insight/series/detail/open_points.h"
 #include "platform/insight/series/detail/pieces.h"
 #include "platform/insight/series/detail/point_log.h"
 #include "platform/insight/series/detail/segment_cache.h"
 #include "platform/insight/series/detail/segment_name.h"
+#include "platform/insight/series/folder_series.h"
 
 namespace lockstep::insight::series {
 
@@ -40,9 +40,9 @@ struct RunState {
 
   const model::RunId id;
   bool removed = false;
-  bool merges = true;                   // false: a merge found damage
-  std::vector<StoredSegment> segments;  // by generation
-  std::optional<Marks> marks;           // of all batches; none: not read yet
+  bool merges = true;                                     // false: a merge found damage
+  std::vector<StoredSegment> segments;                    // by generation
+  std::optional<Marks> marks;                             // of all batches; none: not read yet
   std::optional<std::unordered_set<std::size_t>> series;  // hashes of all; none: not read yet
   bool changed = false;                                   // since the last freeze
   OpenPoints open;
@@ -62,8 +62,7 @@ class SealedSeries : public SeriesStore {
   Result<void> start(const std::filesystem::path& folder);
 
   Result<Appended> append(const PointBatch& batch) override;
-  Result<std::int64_t> stored_sequence(const model::RunId& run,
-                                       const std::string& source) override;
+  Result<std::int64_t> stored_sequence(const model::RunId& run, const std::string& source) override;
   Result<void> sync() override;
   Result<Curve> curve(const CurveQuery& query) override;
   Result<PointsPage> points(const PointsQuery& query) override;
@@ -140,7 +139,7 @@ class SealedSeries : public SeriesStore {
   SegmentCache cache_ LS_GUARDED_BY(mutex_);
   std::map<model::RunId, Run> runs_ LS_GUARDED_BY(mutex_);
   std::unique_ptr<PointLog> log_ LS_GUARDED_BY(mutex_);
-  std::string record_ LS_GUARDED_BY(mutex_);      // kept for its memory
+  std::string record_ LS_GUARDED_BY(mutex_);          // kept for its memory
   std::vector<Run> open_runs_ LS_GUARDED_BY(mutex_);  // those that changed since the last freeze
   std::size_t open_bytes_ LS_GUARDED_BY(mutex_) = 0;
   std::vector<Run> sealing_ LS_GUARDED_BY(mutex_);  // runs with frozen points; empty: none

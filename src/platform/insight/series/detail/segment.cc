@@ -50,7 +50,9 @@ void put_text(std::string& out, std::string_view text) {
 
 // Columns and roll-ups are checked when they are read.
 bool is_valid(const ChunkEntry& entry) {
-  const auto is_point = [&](std::uint16_t point) { return point < entry.count || point == kNoPoint; };
+  const auto is_point = [&](std::uint16_t point) {
+    return point < entry.count || point == kNoPoint;
+  };
   return entry.count >= 1 && entry.count <= kChunkPoints && entry.first_point < entry.count &&
          is_point(entry.min_point) && is_point(entry.max_point) && is_point(entry.nan_point) &&
          entry.first_step <= entry.last_step;

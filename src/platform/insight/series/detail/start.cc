@@ -103,8 +103,7 @@ Result<std::unique_ptr<SeriesStore>> open_series(const std::filesystem::path& fo
   if (!lock)
     return Error{Code::unavailable,
                  format("another process has the series in {} open", folder.string())};
-  auto store =
-      std::make_unique<series::SealedSeries>(std::move(lock), std::move(segments), limits);
+  auto store = std::make_unique<series::SealedSeries>(std::move(lock), std::move(segments), limits);
   if (auto started = store->start(folder); !started)
     return std::move(started).error().with_context("opening the series in " + folder.string());
   return std::unique_ptr<SeriesStore>(std::move(store));
