@@ -20,7 +20,7 @@ class Pixels {
   // The pixel of a step of the range.
   std::int64_t pixel_of(std::int64_t step) const;
 
-  // Of a later step than all before.
+  // Its step is after all before.
   void add(const SeriesPoint& point);
 
   // A point of a chunk by its index, of which steps and times are decoded only if it is kept.
@@ -43,8 +43,8 @@ class Pixels {
   // The points of all pixels.
   Curve finish();
 
-  // Of a chunk; none if it is damaged, which is reported. Shared: the newest two are kept, and the
-  // caller may need it for longer.
+  // Steps and times of a chunk; none if it is damaged, which is reported. Shared: the newest two
+  // are kept, and the caller may need it for longer.
   std::shared_ptr<const Segment::Axes> axes_of(const Piece& piece);
 
  private:

@@ -1,4 +1,4 @@
-// What a store finds when it starts.
+// The start of a store: names of segments, and the log.
 #include <algorithm>
 #include <utility>
 
