@@ -59,8 +59,10 @@ TEST(PointLogTest, ALogThatIsCutOrDamagedAtAnyByteOfItsLastRecordLosesOnlyThatOn
   const TemporaryFolder source;
   std::vector<std::string> problems;
   {
-    auto log = PointLog::open(source, 0, [](auto, auto) { return Result<void>(); }, problems).value();
-    for (const char* record : {"first", "second", "the last record"}) ASSERT_TRUE(log->append(record));
+    auto log =
+        PointLog::open(source, 0, [](auto, auto) { return Result<void>(); }, problems).value();
+    for (const char* record : {"first", "second", "the last record"})
+      ASSERT_TRUE(log->append(record));
   }
   const std::string whole = read_file(source / "log-00000001").value();
   const std::size_t last = whole.size() - 12 - std::string("the last record").size();
@@ -80,7 +82,8 @@ TEST(PointLogTest, RecordsOfAnotherGenerationAreNotTaken) {
   const TemporaryFolder folder;
   std::vector<std::string> problems;
   {
-    auto log = PointLog::open(folder, 0, [](auto, auto) { return Result<void>(); }, problems).value();
+    auto log =
+        PointLog::open(folder, 0, [](auto, auto) { return Result<void>(); }, problems).value();
     ASSERT_TRUE(log->append("old"));
   }
   fs::rename(folder / "log-00000001", folder / "log-00000009");
@@ -221,8 +224,10 @@ TEST(FullDisk, PointsStayInTheLogAreRefusedAtTheBoundAndSealedWhenThereIsRoom) {
 
 std::vector<fs::path> segments_in(const fs::path& folder) {
   std::vector<fs::path> found;
-  for (const auto& entry : fs::recursive_directory_iterator(folder / "segments"))
-    if (entry.is_regular_file() && entry.path().extension() != ".tmp") found.push_back(entry.path());
+  std::error_code ignored;  // there is no folder before the first segment
+  for (const auto& entry : fs::recursive_directory_iterator(folder / "segments", ignored))
+    if (entry.is_regular_file() && entry.path().extension() != ".tmp")
+      found.push_back(entry.path());
   std::ranges::sort(found);
   return found;
 }
@@ -243,7 +248,7 @@ void make_segments(const fs::path& folder) {
     for (std::int64_t step = 0; step < 1000; ++step)
       points.push_back(point_at(1000 * part + step, 0.5 * static_cast<double>(step * step % 977)));
     ASSERT_TRUE(store->append(batch_of(points)));
-    eventually([&] { return fs::exists(folder / "segments") && segments_in(folder).size() == static_cast<std::size_t>(part) + 1; });
+    eventually([&] { return segments_in(folder).size() == static_cast<std::size_t>(part) + 1; });
   }
 }
 
@@ -254,7 +259,8 @@ TEST(Damage, ASegmentWithoutItsIndexIsSetAsideAndTheOthersAnswer) {
   ASSERT_THAT(files, SizeIs(3));
   fs::resize_file(files[1], fs::file_size(files[1]) - 1);
   const auto store = open_folder_series(folder).value();
-  const Curve curve = store->curve({.run = kTestRun, .series = kLoss, .epoch = {}, .range = {}}).value();
+  const Curve curve =
+      store->curve({.run = kTestRun, .series = kLoss, .epoch = {}, .range = {}}).value();
   EXPECT_EQ(curve.total, 2000);
   EXPECT_EQ(curve.unreadable, 1);
   EXPECT_THAT(store->problems(), ElementsAre(HasSubstr("is set aside: the segment is damaged")));
@@ -273,7 +279,8 @@ TEST(Damage, ADamagedByteCostsAtMostItsChunkAndIsReported) {
       const auto store = open_folder_series(folder).value();
       const auto points = all_pages(*store, kLoss, 5000);
       EXPECT_TRUE(points.size() == 3000 || points.size() == 2000) << at;
-      const CurveQuery query{.run = kTestRun, .series = kLoss, .epoch = {}, .range = {}, .pixels = 5};
+      const CurveQuery query{
+          .run = kTestRun, .series = kLoss, .epoch = {}, .range = {}, .pixels = 5};
       const Curve curve = store->curve(query).value();
       EXPECT_TRUE(curve.total >= 2000 && curve.total <= 3000) << at;
       if (points.size() < 3000) {
@@ -285,26 +292,24 @@ TEST(Damage, ADamagedByteCostsAtMostItsChunkAndIsReported) {
   EXPECT_THAT(all_pages(*open_folder_series(folder).value(), kLoss, 5000), SizeIs(3000));
 }
 
+bool is_merged(const fs::path& path) { return !path.string().ends_with("-0"); }
+
 TEST(Merge, EightSegmentsBecomeOneAndThoseLeftByAKilledProcessAreRemoved) {
   const TemporaryFolder folder;
   Truth truth;
   {
     const auto store = open_folder_series(folder, {.seal = 1_B}).value();
-    for (std::int64_t number = 1; number <= 100; ++number) {
-      truth.add(numbered_batch(number));
-      ASSERT_TRUE(store->append(numbered_batch(number)));
-    }
+    std::int64_t number = 0;
     eventually([&] {
-      std::error_code ignored;
-      return store->problems().empty() && segments_in(folder).size() < 16;
+      truth.add(numbered_batch(++number));
+      EXPECT_TRUE(store->append(numbered_batch(number)));
+      return std::ranges::any_of(segments_in(folder), is_merged);
     });
     expect_all(*store, truth);
   }
   const auto merged = segments_in(folder);
-  ASSERT_LT(merged.size(), 24u);
   // A copy of a merged segment's name at a lower level, as if it had not been removed.
-  const auto whole = std::ranges::find_if(
-      merged, [](const fs::path& path) { return path.string().ends_with("-1") || path.string().ends_with("-2"); });
+  const auto whole = std::ranges::find_if(merged, is_merged);
   ASSERT_NE(whole, merged.end());
   std::string left = whole->string();
   left.back() = '0';

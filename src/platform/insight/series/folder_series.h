@@ -1,4 +1,4 @@
-// FolderSeries: the series store in a folder, log and segments beside each other.
+// The series store in a folder, log and segments beside each other.
 //
 //   auto store = TRY(open_folder_series(home / "series"));
 #pragma once
@@ -20,7 +20,7 @@ struct SeriesLimits {
   Bytes memory = 256_MiB;                    // of open points: then append() waits
   Duration wait = std::chrono::seconds(10);  // at most
   Duration sync = std::chrono::seconds(1);
-  Bytes merged = 1_GiB;  // segments are not merged into a larger one
+  Bytes merged = 256_MiB;  // segments are not merged into a larger one
 };
 
 // Replays the log. Code::unavailable if another process has the folder open.

@@ -1,7 +1,7 @@
 // SeriesStore: the points of the metrics of runs, (run, attempt, series, step, time, value).
 // Lossless; NaN and infinities are kept. docs/design/series.md has the method and the formats.
 //
-// The interface knows nothing of files: FolderSeries (folder_series.h) is its form in a folder.
+// The interface knows nothing of files; folder_series.h opens its form in a folder.
 #pragma once
 
 #include <compare>
@@ -134,7 +134,7 @@ class SeriesStore {
   virtual ~SeriesStore() = default;
 
   // Returns when the batch is in the kernel. Waits only if too many points wait for the disk
-  // (Code::unavailable after some time, or the disk's error). On an error nothing is stored.
+  // (Code::unavailable after 10 s, or the disk's error). On an error nothing is stored.
   virtual Result<Appended> append(const PointBatch& batch) = 0;
   // The highest sequence of the source; 0 if there is none.
   virtual Result<std::int64_t> stored_sequence(const model::RunId& run,
@@ -159,7 +159,7 @@ class SeriesStore {
   // Sealed size of a run, and of all.
   virtual Bytes bytes(const model::RunId& run) = 0;
   virtual Bytes bytes() = 0;
-  // Failures to read or write, one line each, the newest 100.
+  // Failures of reading and writing, one line each, the newest 100.
   virtual std::vector<std::string> problems() = 0;
 };
 

@@ -104,7 +104,7 @@ class CurveMaker {
   // False if the chunk's points are needed, or none of it can be read.
   bool add_blocks(const Piece& piece) {
     const auto rollups = piece.segment->rollups(piece.entry);
-    const auto axes = piece.segment->axes(piece.entry);
+    const auto axes = pixels_.axes_of(piece);
     if (!rollups || !axes) return false;  // decoding the points reports what is damaged
     const std::uint32_t count = piece.entry.count;
     if (!have_points(*rollups, count)) return false;

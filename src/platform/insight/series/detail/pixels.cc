@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "base/check.h"
 
@@ -64,21 +65,23 @@ void Pixels::add(const Summary& summary) {
   if (!pixel_.nan) pixel_.nan = summary.nan;
 }
 
+std::shared_ptr<const Segment::Axes> Pixels::axes_of(const Piece& piece) {
+  if (known_[0].piece != &piece) std::swap(known_[0], known_[1]);
+  if (known_[0].piece == &piece) return known_[0].axes;
+  auto axes = piece.segment->axes(piece.entry);
+  if (!axes) unreadable_(axes.error());
+  known_[0] = {&piece, nullptr};
+  if (axes) known_[0].axes = std::make_shared<const Segment::Axes>(std::move(axes).value());
+  return known_[0].axes;
+}
+
 // False if its chunk is damaged.
 bool Pixels::resolve(Candidate& candidate) {
   if (candidate.piece == nullptr) return true;
-  if (candidate.piece != resolved_) {
-    resolved_ = candidate.piece;
-    axes_.reset();
-    auto axes = resolved_->segment->axes(resolved_->entry);
-    if (axes)
-      axes_ = std::move(axes).value();
-    else
-      unreadable_(axes.error());
-  }
-  if (!axes_) return false;
-  const auto step = axes_->steps.at(candidate.index);
-  const auto time = axes_->times.at(candidate.index);
+  const auto axes = axes_of(*candidate.piece);
+  if (!axes) return false;
+  const auto step = axes->steps.at(candidate.index);
+  const auto time = axes->times.at(candidate.index);
   if (!step || !time) {
     unreadable_(step ? time.error() : step.error());
     return false;

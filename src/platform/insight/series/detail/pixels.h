@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -19,7 +20,7 @@ class Pixels {
   // The pixel of a step of the range.
   std::int64_t pixel_of(std::int64_t step) const;
 
-  // Its step is later than all before.
+  // Its step is after all before.
   void add(const SeriesPoint& point);
 
   // A point of a chunk by its index, of which steps and times are decoded only if it is kept.
@@ -42,6 +43,10 @@ class Pixels {
   // The points of all pixels.
   Curve finish();
 
+  // Steps and times of a chunk; none if it is damaged, which is reported. Shared: the newest two
+  // are kept, and the caller may need it for longer.
+  std::shared_ptr<const Segment::Axes> axes_of(const Piece& piece);
+
  private:
   void go_to(std::int64_t step);
   void take(const Summary& summary);
@@ -54,8 +59,11 @@ class Pixels {
   Summary pixel_;           // count 0: empty
   std::int64_t pixel_end_;  // the last step of the current pixel
   Curve curve_;
-  const Piece* resolved_ = nullptr;  // the piece of axes_
-  std::optional<Segment::Axes> axes_;
+  struct KnownAxes {
+    const Piece* piece = nullptr;
+    std::shared_ptr<const Segment::Axes> axes;
+  };
+  std::array<KnownAxes, 2> known_;  // the newest first
 };
 
 }  // namespace lockstep::insight::series

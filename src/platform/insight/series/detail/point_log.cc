@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kPrefix = "log-";
 constexpr std::size_t kHeaderBytes = sizeof(std::uint32_t) + sizeof(std::uint64_t);
-constexpr std::size_t kFileMax = std::size_t{4} << 30;
+constexpr std::size_t kFileMax = std::size_t{1} << 32;
 
 std::optional<std::int64_t> generation_of(const fs::path& path) {
   const std::string name = path.filename().string();
@@ -90,7 +90,7 @@ Result<void> PointLog::start(std::int64_t generation) {
 }
 
 Result<void> PointLog::append(std::string_view payload) {
-  LS_CHECK(payload.size() < kFileMax);
+  LS_CHECK(payload.size() < kFileMax / 2);
   const int file = files_.at(generation_)->get();
   if (cut_needed_ && ::ftruncate(file, size_) != 0)
     return os_error("cutting " + path_of(generation_).string(), errno);

@@ -47,7 +47,7 @@ struct RunState {
   bool changed = false;                                   // since the last freeze
   OpenPoints open;
   std::size_t open_bytes = 0;
-  // The points that are being sealed; queries and the sealing thread read it without the lock.
+  // Points that are being sealed; queries and the sealing thread read it without the lock.
   std::shared_ptr<const OpenPoints> frozen;
   Marks frozen_marks;
 };

@@ -55,7 +55,8 @@ std::string segment() {
 }
 
 std::string record() {
-  PointBatch batch{.attempt = {{"demo", 1}, 1}, .source = "node-0", .sequence = 3, .series = {}, .points = {}};
+  PointBatch batch{
+      .attempt = {{"demo", 1}, 1}, .source = "node-0", .sequence = 3, .series = {}, .points = {}};
   batch.series = {{"loss", RunPart::rank, 0}};
   batch.points = {{0, {1, Time(), 0.5}}, {0, {2, Time(), 0.25}}};
   std::string text;
@@ -79,7 +80,8 @@ std::string with_valid_index(std::string text) {
 
 LS_FUZZ(series_segment, {segment(), record()}) {
   (void)decode_record(fuzzing::bytes_of(input));
-  const auto opened = Segment::open(std::make_shared<TextBlob>(with_valid_index(std::string(input))));
+  const auto opened =
+      Segment::open(std::make_shared<TextBlob>(with_valid_index(std::string(input))));
   if (!opened) return;
   const Segment& segment = **opened;
   for (std::size_t i = 0; i < segment.series_count(); ++i) {

@@ -1,4 +1,4 @@
-// The start of a store: it finds segments and logs.
+// The start of a store: names of segments, and the log.
 #include <algorithm>
 #include <utility>
 
