@@ -61,7 +61,8 @@ map::ClusterMap any_machines(SeededRandom random) {
 // In seeds that a test or the setup does not decide.
 bool do_hosts_join(const SimulationSetup& setup) {
   if (setup.hosts_join) return *setup.hosts_join;
-  return !setup.map && !setup.wrap_engine && setup.seed % kJoiningSeeds == 0;
+  return !setup.map && !setup.wrap_engine && !setup.engine_places &&
+         setup.seed % kJoiningSeeds == 0;
 }
 
 bool does_engine_place(const SimulationSetup& setup) {
