@@ -84,19 +84,23 @@ void PlacementChecker::check_loss(const Commit& commit, const model::Attempt& at
   if (attempt.cause != model::Cause::node_lost && attempt.cause != model::Cause::launch_failed)
     return;
   const CommitView rows(durable_, commit);
+  std::vector<std::string> blamed;
+  bool is_counted = false;
   for (const model::Node* known : model::nodes_of(durable_, attempt.id)) {
     const model::Node& node = *rows.find(known->id);
     if (node.state != model::NodeState::released) continue;
     const auto row = commit.hosts.find(node.host);
     const bool counts = row != commit.hosts.end() && is_suspected(*row->second, attempt.id.run);
     const bool is_blamed = cluster_->blames(name_of(durable_, node.id), node.host);
-    if (is_blamed && !counts)
-      context_.report_violation(format("{} failed under {}, and this does not count as its loss",
-                                       node.host, text(node.id)));
+    if (is_blamed) blamed.push_back(node.host);
+    is_counted = is_counted || (is_blamed && counts);
     if (!is_blamed && counts && cluster_->explains(name_of(durable_, node.id)))
       context_.report_violation(format("{} is blamed for the end of {}: {}", node.host,
                                        text(node.id), attempt.reason));
   }
+  if (!blamed.empty() && !is_counted)
+    context_.report_violation(format("{} failed under {}, and this does not count as a loss",
+                                     joined(blamed, " and "), text(attempt.id)));
 }
 
 // Runs become jobs in the order of the queue, within the limits and the most jobs.
@@ -115,13 +119,19 @@ void PlacementChecker::check_starts(const Commit& commit) const {
   for (const sched::Allocation& start : snapshot.starts) {
     const auto run =
         std::ranges::find(snapshot.before.waiting, start.run, &sched::PendingRun::run);
+    sched::QueueState without = after;  // this run: the debug share fills as runs start
+    without.waiting.push_back(*run);
+    std::erase_if(without.allocations,
+                  [&](const sched::Allocation& one) { return one.run == start.run; });
+    const auto keys_at_last = queue.keys(without);
     if (const auto limit = sched::NaiveQueue::exceeded_limit(after, *run))
       context_.report_violation(
           format("{} starts, and the {} holds more than it may", text(run->run), *limit));
     if (!queue.can_be_placed(snapshot.before, *run))
       context_.report_violation(format("{} starts, and no open hosts hold it", text(run->run)));
     for (const sched::PendingRun& other : after.waiting)
-      if (keys.at(other.run) < keys.at(run->run) && queue.can_be_placed(after, other) &&
+      if (keys.at(other.run) < keys.at(run->run) &&
+          keys_at_last.at(other.run) < keys_at_last.at(run->run) && queue.can_be_placed(after, other) &&
           !sched::NaiveQueue::exceeded_limit(after, other))
         context_.report_violation(format("{} starts before {}, which stands ahead of it",
                                          text(run->run), text(other.run)));

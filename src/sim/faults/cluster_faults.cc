@@ -81,7 +81,7 @@ void ClusterFaults::degrade_calls() {
 }
 
 void ClusterFaults::cancel_job() {
-  end_any_job("is cancelled from outside", "was cancelled", model::EndBlame::unknown);
+  end_any_job("is cancelled from outside", "was cancelled", model::EndBlame::engine);
 }
 
 void ClusterFaults::preempt_job() {

@@ -216,6 +216,11 @@ void PlacingEngine::submit_due() {
 }
 
 void PlacingEngine::submit_job(const std::shared_ptr<const engine::Gang>& gang) {
+  const auto has_started = [&](const engine::NodePlacement& placement) {
+    return components_.cluster.has_started(engine::node_name(*gang, placement));
+  };
+  if (std::ranges::any_of(gang->nodes, has_started))
+    return record_submission(gang->attempt, Error{Code::already_exists, std::string(kHasStarted)});
   if (!components_.crash_points.pass("before a launch")) return;
   submissions_.at(gang->attempt).state = Submission::State::called;
   for (const engine::NodePlacement& placement : gang->nodes)
@@ -252,6 +257,7 @@ void PlacingEngine::record_submission(const model::AttemptName& attempt,
     submission.pause = std::min(submission.pause * 2, kSubmitPauseMax);
     return;
   }
+  components_.truth.mark_disturbed(attempt);
   submission.state = Submission::State::failed;
   submission.failed = now;
 }

@@ -100,10 +100,8 @@ Result<SharedCluster::JobId> SharedCluster::submit(std::shared_ptr<const engine:
   for (const engine::NodePlacement& node : gang->nodes)
     sizes.push_back(static_cast<int>(node.devices.size()));
   Job wanted{.gang = gang, .sizes = sizes};
-  if (!place(wanted, devices_)) {
-    components_.truth.mark_disturbed(gang->attempt);
+  if (!place(wanted, devices_))
     return Error{Code::invalid, "Requested node configuration is not available"};
-  }
   Job& job = add_job(std::move(sizes));
   job.time_limit = gang->program.time_left + kJobTimeMargin;
   job.pending_reason = format("the cluster has queued job {}", job.id);
@@ -114,7 +112,7 @@ Result<SharedCluster::JobId> SharedCluster::submit(std::shared_ptr<const engine:
   return job.id;
 }
 
-void SharedCluster::cancel_job(JobId id) { end_job(id, "was cancelled", model::EndBlame::unknown); }
+void SharedCluster::cancel_job(JobId id) { end_job(id, "was cancelled", model::EndBlame::engine); }
 
 void SharedCluster::end_job(JobId id, const std::string& reason, model::EndBlame blame) {
   const auto found = jobs_.find(id);
@@ -362,8 +360,7 @@ void SharedCluster::start_node(JobId id, int index) {
   if (node.started || node.ended) return;  // cancelled meanwhile
   const model::NodeName name = node_of(job, index);
   if (is_locked(job, name))
-    return end_node(job, index, "its agents were started before, and have ended",
-                    model::EndBlame::engine);
+    return end_node(job, index, std::string(kHasStarted), model::EndBlame::engine);
   engine::NodePlacement placement = job.gang->nodes[static_cast<std::size_t>(index)];
   placement.host = placement.address = node.host;
   placement.devices = node.devices;

@@ -23,6 +23,9 @@
 
 namespace lockstep::sim {
 
+// Why a node that had an agent does not start again.
+inline constexpr std::string_view kHasStarted = "its agents were started before, and have ended";
+
 class SharedCluster {
  public:
   using JobId = std::int64_t;
@@ -99,6 +102,8 @@ class SharedCluster {
   const std::map<JobId, Job>& jobs() const { return jobs_; }
   // The host on which the node was started, or is about to be; empty: none was chosen.
   std::string host_of(const model::NodeName& node) const;
+  // An agent of the node was ever started.
+  bool has_started(const model::NodeName& node) const { return agents_.contains(node); }
   // It was ever told of the attempt.
   bool knows(const model::AttemptName& attempt) const { return attempts_.contains(attempt); }
   bool has_live_jobs() const;
