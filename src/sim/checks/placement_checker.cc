@@ -91,10 +91,14 @@ void PlacementChecker::check_loss(const Commit& commit, const model::Attempt& at
     if (node.state != model::NodeState::released) continue;
     const auto row = commit.hosts.find(node.host);
     const bool counts = row != commit.hosts.end() && is_suspected(*row->second, attempt.id.run);
-    const bool is_blamed = cluster_->blames(name_of(durable_, node.id), node.host);
+    const SharedCluster::JobNode* end = cluster_->ended_node(name_of(durable_, node.id));
+    if (!end) continue;
+    const bool is_blamed = end->blame == model::EndBlame::host;
     if (is_blamed) blamed.push_back(node.host);
     is_counted = is_counted || (is_blamed && counts);
-    if (!is_blamed && counts && cluster_->explains(name_of(durable_, node.id)))
+    const bool is_explained =
+        !end->reason.empty() && attempt.reason.find(end->reason) != std::string::npos;
+    if (!is_blamed && counts && is_explained)
       context_.report_violation(format("{} is blamed for the end of {}: {}", node.host,
                                        text(node.id), attempt.reason));
   }

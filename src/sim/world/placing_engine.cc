@@ -175,6 +175,11 @@ Result<engine::EngineList> PlacingEngine::list() {
   return listed;
 }
 
+// A list that began after its last call shows that this had no effect.
+bool PlacingEngine::has_no_job(const Submission& submission) const {
+  return submission.state == Submission::State::queued && submission.list < jobs_.number;
+}
+
 void PlacingEngine::add_submission(const Submission& submission,
                                    std::vector<engine::ListedNode>& nodes) const {
   const bool failed = submission.state == Submission::State::failed;
@@ -185,7 +190,7 @@ void PlacingEngine::add_submission(const Submission& submission,
       .blame = failed ? model::EndBlame::engine : model::EndBlame::unknown};
   if (has_job) seen.handle = format("{}", submission.job);
   for (const engine::NodePlacement& placement : submission.gang->nodes)
-    if (failed || has_job || !submission.killed.contains(placement.index))
+    if (!has_no_job(submission) || !submission.killed.contains(placement.index))
       nodes.push_back({.node = engine::node_name(*submission.gang, placement), .seen = seen});
 }
 
@@ -269,7 +274,7 @@ void PlacingEngine::drop_submissions() {
     const auto& [attempt, submission] = entry;
     const bool is_shown = submission.state == Submission::State::submitted &&
                           submission.list < jobs_.number;
-    const bool is_killed = submission.state == Submission::State::queued &&
+    const bool is_killed = has_no_job(submission) &&
                            submission.killed.size() >= submission.gang->nodes.size();
     const bool is_forgotten = submission.state == Submission::State::failed &&
                               now - submission.failed >= kFailureListed;

@@ -92,6 +92,7 @@ class PlacingEngine : public engine::Engine {
   void drop_submissions();
   void execute_kills();
   bool execute_kill(const model::NodeName& node);
+  bool has_no_job(const Submission& submission) const;
   void add_submission(const Submission& submission, std::vector<engine::ListedNode>& nodes) const;
 
   const PlacingComponents components_;

@@ -205,7 +205,6 @@ void SharedCluster::end_node(Job& job, int index, const std::string& reason,
     node.reason = reason;
     node.blame = blame;
   }
-  if (!node.reason.empty()) explained_.insert(node_of(job, index));
 }
 
 // The job is over when its last node has ended.
@@ -234,7 +233,6 @@ void SharedCluster::check_host_failure(Job& job) {
   for (int index = 0; std::cmp_less(index, job.nodes.size()); ++index) {
     const JobNode& node = job.nodes[static_cast<std::size_t>(index)];
     if (node.ended || node.host.empty() || components_.hosts.is_up(node.host)) continue;
-    blamed_.emplace(node_of(job, index), node.host);
     if (!node.started) components_.truth.mark_disturbed(job.gang->attempt);
     end_node(job, index, format("host {} is down", node.host), model::EndBlame::host);
     if (index > 0) continue;
@@ -377,7 +375,6 @@ void SharedCluster::start_node(JobId id, int index) {
     return;
   }
   components_.truth.mark_disturbed(name.attempt());
-  blamed_.emplace(name, node.host);
   end_node(job, index, started.error().message, model::EndBlame::host);
 }
 
@@ -386,6 +383,15 @@ void SharedCluster::start_node(JobId id, int index) {
 std::string SharedCluster::host_of(const model::NodeName& node) const {
   const auto found = chosen_hosts_.find(node);
   return found == chosen_hosts_.end() ? "" : found->second;
+}
+
+const SharedCluster::JobNode* SharedCluster::ended_node(const model::NodeName& node) const {
+  for (const auto& [id, job] : jobs_) {
+    if (!job.gang || job.gang->attempt != node.attempt()) continue;
+    const JobNode& known = job.nodes[static_cast<std::size_t>(node.id.index)];
+    return known.ended ? &known : nullptr;
+  }
+  return nullptr;
 }
 
 bool SharedCluster::has_live_jobs() const {

@@ -107,12 +107,8 @@ class SharedCluster {
   // It was ever told of the attempt.
   bool knows(const model::AttemptName& attempt) const { return attempts_.contains(attempt); }
   bool has_live_jobs() const;
-  // It told why the node ended.
-  bool explains(const model::NodeName& node) const { return explained_.contains(node); }
-  // The host failed, and with it this node.
-  bool blames(const model::NodeName& node, const std::string& host) const {
-    return blamed_.contains({node, host});
-  }
+  // What it tells of the node that has ended; null: it tells nothing of it any more.
+  const JobNode* ended_node(const model::NodeName& node) const;
 
  private:
   using Free = std::map<std::string, std::vector<int>>;  // devices, by host
@@ -145,8 +141,6 @@ class SharedCluster {
   std::set<model::AttemptName> attempts_;
   std::map<model::NodeName, JobId> agents_;             // the job in which an agent was started
   std::map<model::NodeName, std::string> chosen_hosts_;  // of the first job of each
-  std::set<std::pair<model::NodeName, std::string>> blamed_;
-  std::set<model::NodeName> explained_;
   std::function<void()> on_submission_;
 };
 

@@ -143,7 +143,8 @@ void update_from_engine(Draft& draft, const model::Node& known, const model::Obs
   if (after == known) return;
   const model::NodeId id = known.id;
   const bool was_admitted = !known.pending_reason.empty() && after.pending_reason.empty();
-  if (was_admitted) after.last_heartbeat = draft.now();
+  if (was_admitted && known.state == model::NodeState::allocated)
+    after.last_heartbeat = draft.now();
   draft.nodes.edit(id) = std::move(after);
   if (was_admitted) draft.attempts.edit(id.attempt).admitted = draft.now();
   set_pending_reason(draft, id.attempt);
@@ -205,7 +206,9 @@ void check_timeout(Draft& draft, const model::Attempt& attempt, const model::Tic
 // nodes are silent, because the command may not reach its agent.
 bool is_overdue(const Draft& draft, const model::Attempt& attempt, const model::Node& node,
                 const model::Tick& tick, bool is_widespread) {
-  if (node.state == model::NodeState::lost || !node.pending_reason.empty()) return true;
+  const bool is_pending =
+      node.state == model::NodeState::allocated && !node.pending_reason.empty();
+  if (node.state == model::NodeState::lost || is_pending) return true;
   const Time stop = std::max(*attempt.draining, tick.listening_since);
   if (draft.now() - stop >= draft.settings().log_delivery_limit) return true;
   const model::RunSpec& spec = draft.runs.find(attempt.id.run)->spec;
@@ -257,7 +260,8 @@ Result<void> handle_event(Draft& draft, const model::NodeSeen& event) {
   const model::Node* node = find_live_node(draft, event.node);
   if (!node) {
     const bool is_gone = event.seen.phase == model::NodePhase::gone;
-    if (!is_gone) take_back_node(draft, event.node);
+    const bool is_starting = event.seen.phase == model::NodePhase::starting;
+    if (!is_gone && !is_starting) take_back_node(draft, event.node);
     if (is_gone && draft.given_up.find(event.node)) free_given_up_node(draft, event.node);
     return {};
   }
