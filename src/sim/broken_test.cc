@@ -324,7 +324,8 @@ TEST(Checks, FindAnEngineThatSaysThatPendingNodesStart) {
 }
 
 TEST(Checks, FindAnEngineThatBlamesTheWrongHost) {
-  EXPECT_THAT(found_where_the_engine_places<BlamesTheHost>(), HasSubstr("is blamed for the end of"));
+  EXPECT_THAT(found_where_the_engine_places<BlamesTheHost>(),
+              HasSubstr("is blamed for the end of"));
 }
 
 TEST(Checks, FindAnEngineThatBlamesNoHost) {

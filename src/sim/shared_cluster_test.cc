@@ -28,9 +28,8 @@ bool survives_crash_at(std::int64_t boundary, Duration downtime) {
   story.submit(SimScenario::spec_of("small", 1, 1), {.steps = 5});
   story.submit(SimScenario::spec_of("stopped", 1, 1), {.steps = 1000});
   story.stop_and_wait("stopped");
-  world.advance(minutes(20), [&] {
-    return world.durable().runs.size() == 3 && world.durable().open.empty();
-  });
+  world.advance(minutes(20),
+                [&] { return world.durable().runs.size() == 3 && world.durable().open.empty(); });
   const bool died = world.crash_points().crashes() > 0;
   world.run_to_rest();
   EXPECT_FALSE(world.result().violation) << *world.result().violation;

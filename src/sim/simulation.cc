@@ -139,8 +139,7 @@ Simulation::Simulation(const SimulationSetup& setup)
   durable_.hosts_make_map = hosts_join_;
   durable_.engine_places = engine_places_;
   durable_.settings = settings_;
-  if (engine_places_)
-    truth_.placement().set_cluster(cluster_, std::string(placing_engine_.name()));
+  if (engine_places_) truth_.placement().set_cluster(cluster_, std::string(placing_engine_.name()));
   if (!hosts_join_) durable_.map = map_;
   truth_.hosts().set_engine([this] { return joined_engine_.of_daemon().list().value(); });
   set_log_sink([this](LogLevel, std::string_view line) { context_.trace("log", "{}", line); });

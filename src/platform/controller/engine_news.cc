@@ -62,10 +62,9 @@ std::vector<model::NodeSeen> returned_nodes(const model::State& state,
                                             const engine::EngineList& listed) {
   std::vector<model::NodeSeen> returned;
   for (const engine::ListedNode& one : listed.nodes) {
-    const bool is_live = one.seen.phase == model::NodePhase::present ||
-                         one.seen.phase == model::NodePhase::pending;
-    if (!is_live || !model::has_node(state, one.node) ||
-        state.given_up.contains(one.node.id))
+    const bool is_live =
+        one.seen.phase == model::NodePhase::present || one.seen.phase == model::NodePhase::pending;
+    if (!is_live || !model::has_node(state, one.node) || state.given_up.contains(one.node.id))
       continue;
     const model::Node& node = state.nodes.at(one.node.id);
     if (is_over(state, node) && listed.why_unavailable(node.host).empty())

@@ -43,20 +43,18 @@ model::State state_with(model::AttemptState attempt_state, int nodes, model::Nod
 engine::EngineList list_of(std::vector<model::Observation> seen) {
   engine::EngineList listed;
   for (std::size_t i = 0; i < seen.size(); ++i)
-    listed.nodes.push_back(
-        {.node = name_of_node(static_cast<int>(i)), .seen = std::move(seen[i])});
+    listed.nodes.push_back({.node = name_of_node(static_cast<int>(i)), .seen = std::move(seen[i])});
   return listed;
 }
 
 // An engine may end all nodes of a job because a host of one of them has failed.
 TEST(EngineNews, TheNodeWhoseHostFailedComesFirst) {
-  const auto state =
-      state_with(model::AttemptState::running, 3, model::NodeState::running);
-  const auto news = news_of_nodes(
-      state, {{kAttempt, 0}, {kAttempt, 1}, {kAttempt, 2}},
-      list_of({{.phase = NodePhase::gone, .blame = EndBlame::engine},
-               {.phase = NodePhase::gone, .blame = EndBlame::unknown},
-               {.phase = NodePhase::gone, .blame = EndBlame::host, .host = "c"}}));
+  const auto state = state_with(model::AttemptState::running, 3, model::NodeState::running);
+  const auto news =
+      news_of_nodes(state, {{kAttempt, 0}, {kAttempt, 1}, {kAttempt, 2}},
+                    list_of({{.phase = NodePhase::gone, .blame = EndBlame::engine},
+                             {.phase = NodePhase::gone, .blame = EndBlame::unknown},
+                             {.phase = NodePhase::gone, .blame = EndBlame::host, .host = "c"}}));
   std::vector<int> order;
   for (const model::Event& event : news)
     order.push_back(std::get<model::NodeSeen>(event).node.index);
@@ -65,10 +63,9 @@ TEST(EngineNews, TheNodeWhoseHostFailedComesFirst) {
 
 // It was submitted by a call without an answer, and had no job when its attempt ended.
 TEST(EngineNews, AnEndedAttemptWhoseJobWaitsHasReturned) {
-  const auto state =
-      state_with(model::AttemptState::ended, 2, model::NodeState::released);
-  const auto returned = returned_nodes(
-      state, list_of({{.phase = NodePhase::pending}, {.phase = NodePhase::gone}}));
+  const auto state = state_with(model::AttemptState::ended, 2, model::NodeState::released);
+  const auto returned =
+      returned_nodes(state, list_of({{.phase = NodePhase::pending}, {.phase = NodePhase::gone}}));
   ASSERT_EQ(returned.size(), 1u);
   EXPECT_EQ(returned[0].node.index, 0);
 }

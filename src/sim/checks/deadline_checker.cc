@@ -139,9 +139,9 @@ void DeadlineChecker::check_kill(const model::Attempt& attempt, const model::Nod
 }
 
 void DeadlineChecker::check_start(const model::Attempt& attempt) {
-  const bool waits = std::ranges::any_of(
-      model::nodes_of(durable_, attempt.id),
-      [&](const model::Node* node) { return waits_at_engine(*node); });
+  const bool waits =
+      std::ranges::any_of(model::nodes_of(durable_, attempt.id),
+                          [&](const model::Node* node) { return waits_at_engine(*node); });
   if (attempt.state >= model::AttemptState::running || waits ||
       calm_time_since(begin_of(attempt)) < kStartTimeLimit + kMargin)
     return;

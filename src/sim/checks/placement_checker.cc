@@ -17,8 +17,8 @@ using Job = SharedCluster::Job;
 // The engine asks every 5 s at most, and the daemon polls the engine once a second.
 constexpr Duration kShown = seconds(12);
 constexpr Duration kSubmitted = seconds(30);
-constexpr Duration kStrayCancelled = seconds(20);   // a kill is repeated every 5 s
-constexpr Duration kOrphanCancelled = seconds(40);  // after it was asked to stop
+constexpr Duration kStrayCancelled = seconds(20);       // a kill is repeated every 5 s
+constexpr Duration kOrphanCancelled = seconds(40);      // after it was asked to stop
 constexpr Duration kPlacementCheckGapMax = seconds(3);  // between two: the daemon was away
 
 bool is_live(const Job& job) { return job.gang && job.state != SharedCluster::JobState::over; }
@@ -99,8 +99,8 @@ void PlacementChecker::check_loss(const Commit& commit, const model::Attempt& at
     const bool is_explained =
         !end->reason.empty() && attempt.reason.find(end->reason) != std::string::npos;
     if (!is_blamed && counts && is_explained)
-      context_.report_violation(format("{} is blamed for the end of {}: {}", node.host,
-                                       text(node.id), attempt.reason));
+      context_.report_violation(
+          format("{} is blamed for the end of {}: {}", node.host, text(node.id), attempt.reason));
   }
   if (!blamed.empty() && !is_counted)
     context_.report_violation(format("{} failed under {}, and this does not count as a loss",
@@ -121,8 +121,7 @@ void PlacementChecker::check_starts(const Commit& commit) const {
   const sched::NaiveQueue queue(snapshot.map, sched::policies::kOursWithMoves);
   const auto keys = queue.keys(snapshot.before);
   for (const sched::Allocation& start : snapshot.starts) {
-    const auto run =
-        std::ranges::find(snapshot.before.waiting, start.run, &sched::PendingRun::run);
+    const auto run = std::ranges::find(snapshot.before.waiting, start.run, &sched::PendingRun::run);
     sched::QueueState without = after;  // this run: the debug share fills as runs start
     without.waiting.push_back(*run);
     std::erase_if(without.allocations,
@@ -135,8 +134,8 @@ void PlacementChecker::check_starts(const Commit& commit) const {
       context_.report_violation(format("{} starts, and no open hosts hold it", text(run->run)));
     for (const sched::PendingRun& other : after.waiting)
       if (keys.at(other.run) < keys.at(run->run) &&
-          keys_at_last.at(other.run) < keys_at_last.at(run->run) && queue.can_be_placed(after, other) &&
-          !sched::NaiveQueue::exceeded_limit(after, other))
+          keys_at_last.at(other.run) < keys_at_last.at(run->run) &&
+          queue.can_be_placed(after, other) && !sched::NaiveQueue::exceeded_limit(after, other))
         context_.report_violation(format("{} starts before {}, which stands ahead of it",
                                          text(run->run), text(other.run)));
   }
@@ -165,8 +164,7 @@ void PlacementChecker::check_exclusions(const engine::Gang& gang) const {
         std::cmp_greater_equal(map::device_count(*host), run.spec.devices))
       ++trusted;
     if (!is_suspect && is_closed != is_excluded(host->id))
-      context_.report_violation(format("the job of {} {} {}, which is {}",
-                                       text(gang.attempt.id),
+      context_.report_violation(format("the job of {} {} {}, which is {}", text(gang.attempt.id),
                                        is_closed ? "may be placed on" : "excludes", host->id,
                                        is_closed ? "closed" : "open"));
   }
@@ -180,7 +178,7 @@ void PlacementChecker::check_exclusions(const engine::Gang& gang) const {
 
 // --- The queue ---
 
-// What waits at the cluster blocks no other run.
+// A run that waits at the cluster blocks no other run.
 void PlacementChecker::check_queue(const model::State& state) const {
   if (!cluster_) return;
   const QueueSnapshot snapshot = queue_snapshot_of(state, {});
@@ -190,9 +188,8 @@ void PlacementChecker::check_queue(const model::State& state) const {
   for (const sched::PendingRun& run : snapshot.before.waiting)
     if (queue.can_be_placed(snapshot.before, run) &&
         !sched::NaiveQueue::exceeded_limit(snapshot.before, run))
-      context_.report_violation(
-          format("{} waits, and the cluster could have it as a job: {}", text(run.run),
-                 state.runs.at(run.run).reason));
+      context_.report_violation(format("{} waits, and the cluster could have it as a job: {}",
+                                       text(run.run), state.runs.at(run.run).reason));
 }
 
 // --- While nothing hinders the daemon ---
@@ -232,8 +229,7 @@ void PlacementChecker::check_shown(const model::Attempt& attempt) const {
 
 void PlacementChecker::check_shown_hosts(const model::Attempt& attempt) const {
   for (const model::Node* node : model::nodes_of(durable_, attempt.id))
-    if (const std::string host = cluster_->host_of(name_of(durable_, node->id));
-        node->host != host)
+    if (const std::string host = cluster_->host_of(name_of(durable_, node->id)); node->host != host)
       context_.report_violation(format("{} is shown on {}, and the cluster has it on {}",
                                        text(node->id), node->host.empty() ? "-" : node->host,
                                        host.empty() ? "-" : host));

@@ -93,8 +93,8 @@ TEST_F(PlacementRules, LetRunsWaitForTheMostJobsALimitAndClosedHosts) {
   rows_.settings.slurm_jobs_max = 1;
   checker_.check_queue(rows_);
   rows_.settings.slurm_jobs_max = 2;
-  rows_.limits[{model::LimitScope::project, "demo"}] = {
-      .id = {model::LimitScope::project, "demo"}, .devices = 2};
+  rows_.limits[{model::LimitScope::project, "demo"}] = {.id = {model::LimitScope::project, "demo"},
+                                                        .devices = 2};
   checker_.check_queue(rows_);
   rows_.limits.clear();
   for (const char* host : {"a", "b"}) {
@@ -197,7 +197,8 @@ TEST_F(PlacementRules, FindAReasonThatIsNotTheClusters) {
   add({run, attempt, node_of(attempt)});
   ASSERT_TRUE(world_.cluster().submit(gang_of(attempt)));
   pass(15);
-  EXPECT_THAT(violation(), HasSubstr("demo/1 is shown as \"waits\", and its job waits in the queue"));
+  EXPECT_THAT(violation(),
+              HasSubstr("demo/1 is shown as \"waits\", and its job waits in the queue"));
 }
 
 TEST_F(PlacementRules, FindAnAttemptThatIsNoJob) {

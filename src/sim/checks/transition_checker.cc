@@ -70,8 +70,8 @@ void TransitionChecker::check_clock_change(const Commit& commit) {
   for (const auto& [id, after] : commit.attempts) {
     model::Attempt expected = durable_.attempts.at(id);
     expected.created += by;
-    for (auto* moment : {&expected.admitted, &expected.started, &expected.draining,
-                         &expected.ended, &expected.last_checkpoint})
+    for (auto* moment : {&expected.admitted, &expected.started, &expected.draining, &expected.ended,
+                         &expected.last_checkpoint})
       if (*moment) **moment += by;
     if (expected.charge) {
       expected.charge->from += by;

@@ -52,15 +52,14 @@ void PlacingEngine::call(Act act, std::function<void()> fail) {
                             ? random_.from_to(Duration(0), components_.faults.slow)
                             : Duration(0);
   if (random_.percent(call_faults_.lost_percent)) return if_alive(kCallTimeout, std::move(fail));
-  const bool is_late =
-      slow >= kCallTimeout || random_.percent(call_faults_.late_percent);
+  const bool is_late = slow >= kCallTimeout || random_.percent(call_faults_.late_percent);
   const Duration way =
       is_late ? random_.from_to(kCallTimeout, kLateMax) : slow + random_.from_to(kWayMin, kWayMax);
   if (is_late) if_alive(kCallTimeout, fail);
   components_.context.timeline.after(
       way, [this, act = std::move(act), fail = std::move(fail), is_late, life = life_, way] {
-        const bool is_own = components_.crash_points.alive() &&
-                            life == components_.crash_points.crashes();
+        const bool is_own =
+            components_.crash_points.alive() && life == components_.crash_points.crashes();
         take_call(act, std::max(Duration(0), kCallTimeout - way), is_late || !is_own, fail);
       });
 }
@@ -163,8 +162,7 @@ Result<engine::EngineList> PlacingEngine::list() {
   if (!components_.crash_points.pass("before a look")) return dead;
   begin_life();
   if (!components_.crash_points.pass("after a look")) return dead;
-  if (jobs_.number == 0 ||
-      components_.context.timeline.now() - jobs_.begun > kPlacingListAgeMax)
+  if (jobs_.number == 0 || components_.context.timeline.now() - jobs_.begun > kPlacingListAgeMax)
     return Error{Code::unavailable, "the cluster does not answer"};
   engine::EngineList listed{.nodes = {}, .unfit = jobs_.unfit};
   for (const SharedCluster::ListedJob& job : jobs_.jobs)
@@ -272,12 +270,12 @@ void PlacingEngine::drop_submissions() {
   const Duration now = components_.context.timeline.now();
   std::erase_if(submissions_, [&](const auto& entry) {
     const auto& [attempt, submission] = entry;
-    const bool is_shown = submission.state == Submission::State::submitted &&
-                          submission.list < jobs_.number;
-    const bool is_killed = has_no_job(submission) &&
-                           submission.killed.size() >= submission.gang->nodes.size();
-    const bool is_forgotten = submission.state == Submission::State::failed &&
-                              now - submission.failed >= kFailureListed;
+    const bool is_shown =
+        submission.state == Submission::State::submitted && submission.list < jobs_.number;
+    const bool is_killed =
+        has_no_job(submission) && submission.killed.size() >= submission.gang->nodes.size();
+    const bool is_forgotten =
+        submission.state == Submission::State::failed && now - submission.failed >= kFailureListed;
     return is_shown || is_killed || is_forgotten || has_job(attempt);
   });
 }

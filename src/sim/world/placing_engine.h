@@ -28,7 +28,9 @@ struct ClusterCallFaults {
   int late_percent = 0;         // it has its effect when the daemon has given it up
   int doubled_percent = 0;      // it has its effect twice
 
-  bool any() const { return lost_percent + answer_lost_percent + late_percent + doubled_percent > 0; }
+  bool any() const {
+    return lost_percent + answer_lost_percent + late_percent + doubled_percent > 0;
+  }
 };
 
 class PlacingEngine : public engine::Engine {

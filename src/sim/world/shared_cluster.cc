@@ -16,7 +16,7 @@ using std::chrono::seconds;
 
 constexpr Duration kPassInterval = seconds(1);  // of the controller, over its queue
 constexpr Duration kAgentStartMax = seconds(2);
-constexpr Duration kPassedMax = minutes(5);   // a job that waits for longer is passed by no other
+constexpr Duration kPassedMax = minutes(5);    // a job that waits for longer is passed by no other
 constexpr Duration kEndedJobAge = minutes(5);  // so long an ended job stays listed
 constexpr Duration kJobTimeMargin = minutes(30);  // beyond the time limit of the run
 constexpr Duration kOthersInterval = minutes(1);  // at most, between jobs of others
@@ -151,9 +151,9 @@ std::vector<SharedCluster::ListedJob> SharedCluster::list() const {
       one.nodes.push_back(
           {.node = node_of(job, index),
            .seen = observation(job, index),
-           .record = std::make_shared<const engine::LaunchRecord>(engine::launch_record(
-               engine::launch_spec(*job.gang, job.gang->nodes[static_cast<std::size_t>(index)],
-                                   "/home/shared")))});
+           .record = std::make_shared<const engine::LaunchRecord>(
+               engine::launch_record(engine::launch_spec(
+                   *job.gang, job.gang->nodes[static_cast<std::size_t>(index)], "/home/shared")))});
   }
   return listed;
 }
@@ -193,8 +193,7 @@ model::NodeName SharedCluster::node_of(const Job& job, int index) {
 bool SharedCluster::is_present(const Job& job, int index) const {
   const model::NodeName node = node_of(job, index);
   const auto agent = agents_.find(node);
-  return agent != agents_.end() && agent->second == job.id &&
-         components_.truth.is_alive(node);
+  return agent != agents_.end() && agent->second == job.id && components_.truth.is_alive(node);
 }
 
 void SharedCluster::end_node(Job& job, int index, const std::string& reason,
@@ -252,8 +251,7 @@ void SharedCluster::check_host_failure(Job& job) {
 
 SharedCluster::Free SharedCluster::free_devices() const {
   Free free = devices_;
-  std::erase_if(free,
-                [&](const auto& entry) { return !components_.hosts.is_up(entry.first); });
+  std::erase_if(free, [&](const auto& entry) { return !components_.hosts.is_up(entry.first); });
   for (const auto& [id, job] : jobs_) {
     if (job.state != JobState::running) continue;
     for (const JobNode& node : job.nodes)
@@ -272,9 +270,8 @@ std::optional<std::vector<SharedCluster::JobNode>> SharedCluster::place(const Jo
   for (const int size : job.sizes) {
     const auto host = std::ranges::find_if(free, [&](const auto& entry) {
       const auto& [name, devices] = entry;
-      const bool is_excluded =
-          job.gang && std::ranges::find(job.gang->excluded_hosts, name) !=
-                          job.gang->excluded_hosts.end();
+      const bool is_excluded = job.gang && std::ranges::find(job.gang->excluded_hosts, name) !=
+                                               job.gang->excluded_hosts.end();
       return !is_excluded && std::cmp_greater_equal(devices.size(), size);
     });
     if (host == free.end()) return std::nullopt;
@@ -316,11 +313,10 @@ std::string SharedCluster::reason_of(const Job& job, std::string_view word) cons
     if (other.state == JobState::running)
       next = std::min(next.value_or(Duration::max()), other.started + other.time_limit);
   const Duration now = components_.context.timeline.now();
-  const auto start =
-      next && *next > now
-          ? format("; it expects the start at {}",
-                   text(components_.context.clock.at(*next - *next % kRound)))
-          : "";
+  const auto start = next && *next > now
+                         ? format("; it expects the start at {}",
+                                  text(components_.context.clock.at(*next - *next % kRound)))
+                         : "";
   return format("the cluster keeps job {} in its queue: {}{}", job.id, word, start);
 }
 
@@ -332,8 +328,8 @@ void SharedCluster::start(Job& job, std::vector<JobNode> nodes) {
   for (int index = 0; std::cmp_less(index, job.nodes.size()); ++index) {
     const JobNode& node = job.nodes[static_cast<std::size_t>(index)];
     chosen_hosts_.try_emplace(node_of(job, index), node.host);
-    components_.context.trace("cluster", "starts {} on {} for job {}",
-                              text(node_of(job, index).id), node.host, job.id);
+    components_.context.trace("cluster", "starts {} on {} for job {}", text(node_of(job, index).id),
+                              node.host, job.id);
     components_.context.timeline.after(random_.from_to(milliseconds(1), kAgentStartMax),
                                        [this, id = job.id, index] { start_node(id, index); });
   }

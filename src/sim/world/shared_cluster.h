@@ -107,7 +107,7 @@ class SharedCluster {
   // It was ever told of the attempt.
   bool knows(const model::AttemptName& attempt) const { return attempts_.contains(attempt); }
   bool has_live_jobs() const;
-  // What it tells of the node that has ended; null: it tells nothing of it any more.
+  // The node that has ended; null: it tells nothing of it any more.
   const JobNode* ended_node(const model::NodeName& node) const;
 
  private:
@@ -139,7 +139,7 @@ class SharedCluster {
   JobId last_id_ = 0;
   std::map<JobId, Job> jobs_;
   std::set<model::AttemptName> attempts_;
-  std::map<model::NodeName, JobId> agents_;             // the job in which an agent was started
+  std::map<model::NodeName, JobId> agents_;              // the job in which an agent was started
   std::map<model::NodeName, std::string> chosen_hosts_;  // of the first job of each
   std::function<void()> on_submission_;
 };

@@ -377,8 +377,8 @@ void SlurmEngine::publish(Result<Jobs> jobs) {
     const Submission& submission = entry->second;
     const bool is_shown =
         submission.state == Submission::State::submitted && submission.list < jobs_.number;
-    const bool is_killed = has_no_job(submission) &&
-                           submission.killed.size() >= submission.gang->nodes.size();
+    const bool is_killed =
+        has_no_job(submission) && submission.killed.size() >= submission.gang->nodes.size();
     const bool is_forgotten =
         submission.state == Submission::State::failed && submission.forgotten.passed();
     const bool is_done =

@@ -28,7 +28,11 @@ std::vector<model::HostDevices> devices_without_hosts(const Shape& shape) {
 }  // namespace
 
 EngineQueue::EngineQueue(const map::ClusterMap& map, const SchedulingPolicy& policy, int runs_max)
-    : policy_(policy), runs_max_(runs_max), table_(map), hosts_(table_), waiting_(table_, accounts_, policy) {}
+    : policy_(policy),
+      runs_max_(runs_max),
+      table_(map),
+      hosts_(table_),
+      waiting_(table_, accounts_, policy) {}
 
 void EngineQueue::add_pending(const PendingRun& pending) {
   waiting_.add(pending, accounts_.account_id(pending.run.project, pending.user));

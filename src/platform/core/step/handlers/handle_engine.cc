@@ -206,8 +206,7 @@ void check_timeout(Draft& draft, const model::Attempt& attempt, const model::Tic
 // nodes are silent, because the command may not reach its agent.
 bool is_overdue(const Draft& draft, const model::Attempt& attempt, const model::Node& node,
                 const model::Tick& tick, bool is_widespread) {
-  const bool is_pending =
-      node.state == model::NodeState::allocated && !node.pending_reason.empty();
+  const bool is_pending = node.state == model::NodeState::allocated && !node.pending_reason.empty();
   if (node.state == model::NodeState::lost || is_pending) return true;
   const Time stop = std::max(*attempt.draining, tick.listening_since);
   if (draft.now() - stop >= draft.settings().log_delivery_limit) return true;
