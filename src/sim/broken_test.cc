@@ -148,6 +148,96 @@ class KillsNobody : public EngineWrapper {
   void kill(const model::NodeName&) override {}
 };
 
+// --- Engines that choose the hosts ---
+
+// Changes what it lists of each node.
+class ListWrapper : public EngineWrapper {
+ public:
+  using EngineWrapper::EngineWrapper;
+  Result<engine::EngineList> list() override {
+    auto listed = TRY(real_.list());
+    for (engine::ListedNode& node : listed.nodes) change(node.seen);
+    return listed;
+  }
+
+ protected:
+  virtual void change(model::Observation& seen) = 0;
+};
+
+class NamesAnotherHost : public ListWrapper {
+ public:
+  using ListWrapper::ListWrapper;
+
+ protected:
+  void change(model::Observation& seen) override {
+    if (!seen.host.empty()) seen.host = "another";
+  }
+};
+
+class NamesNoHost : public ListWrapper {
+ public:
+  using ListWrapper::ListWrapper;
+
+ protected:
+  void change(model::Observation& seen) override { seen.host.clear(); }
+};
+
+class SaysThatAllStart : public ListWrapper {
+ public:
+  using ListWrapper::ListWrapper;
+
+ protected:
+  void change(model::Observation& seen) override {
+    if (seen.phase == model::NodePhase::pending) seen.phase = model::NodePhase::starting;
+  }
+};
+
+class BlamesTheHost : public ListWrapper {
+ public:
+  using ListWrapper::ListWrapper;
+
+ protected:
+  void change(model::Observation& seen) override {
+    if (seen.blame == model::EndBlame::engine) seen.blame = model::EndBlame::host;
+  }
+};
+
+class BlamesNoHost : public ListWrapper {
+ public:
+  using ListWrapper::ListWrapper;
+
+ protected:
+  void change(model::Observation& seen) override {
+    if (seen.blame == model::EndBlame::host) seen.blame = model::EndBlame::engine;
+  }
+};
+
+class ExcludesNoHost : public EngineWrapper {
+ public:
+  using EngineWrapper::EngineWrapper;
+  void submit(engine::Gang gang) override {
+    gang.excluded_hosts.clear();
+    real_.submit(std::move(gang));
+  }
+};
+
+// Nodes that are to be killed count as gone, and their jobs go on.
+class ForgetsWhatItIsToKill : public EngineWrapper {
+ public:
+  using EngineWrapper::EngineWrapper;
+  void kill(const model::NodeName& node) override { killed_.insert(node); }
+  Result<engine::EngineList> list() override {
+    auto listed = TRY(real_.list());
+    std::erase_if(listed.nodes, [&](const engine::ListedNode& node) {
+      return killed_.contains(node.node) && node.seen.phase == model::NodePhase::pending;
+    });
+    return listed;
+  }
+
+ private:
+  std::set<model::NodeName> killed_;
+};
+
 template <class Broken>
 std::function<store::Store&(store::Store&)> with_store() {
   return [kept = std::make_shared<std::unique_ptr<Broken>>()](store::Store& real) -> store::Store& {
@@ -211,6 +301,45 @@ TEST(Checks, FindAnEngineThatOnlySaysThatItKilled) {
 TEST(Checks, FindAnEngineThatKillsTheWrongNode) {
   EXPECT_THAT(found({.wrap_engine = with_engine<KillsAnother>()}),
               AnyOf(HasSubstr("is killed while its attempt goes on"),
+                    HasSubstr("to be killed, and was not")));
+}
+
+template <class Broken>
+std::string found_where_the_engine_places() {
+  return found({.engine_places = true, .wrap_engine = with_engine<Broken>()});
+}
+
+TEST(Checks, FindAnEngineThatNamesAnotherHost) {
+  EXPECT_THAT(found_where_the_engine_places<NamesAnotherHost>(),
+              HasSubstr("is said to be on another, and the cluster chose"));
+}
+
+TEST(Checks, FindAnEngineThatNamesNoHost) {
+  EXPECT_THAT(found_where_the_engine_places<NamesNoHost>(),
+              HasSubstr("is shown on -, and the cluster has it on"));
+}
+
+TEST(Checks, FindAnEngineThatSaysThatPendingNodesStart) {
+  EXPECT_THAT(found_where_the_engine_places<SaysThatAllStart>(), HasSubstr("is shown as"));
+}
+
+TEST(Checks, FindAnEngineThatBlamesTheWrongHost) {
+  EXPECT_THAT(found_where_the_engine_places<BlamesTheHost>(),
+              HasSubstr("is blamed for the end of"));
+}
+
+TEST(Checks, FindAnEngineThatBlamesNoHost) {
+  EXPECT_THAT(found_where_the_engine_places<BlamesNoHost>(),
+              HasSubstr("and this does not count as a loss"));
+}
+
+TEST(Checks, FindAnEngineThatExcludesNoHost) {
+  EXPECT_THAT(found_where_the_engine_places<ExcludesNoHost>(), HasSubstr("may be placed on"));
+}
+
+TEST(Checks, FindAnEngineThatForgetsTheJobsThatItIsToCancel) {
+  EXPECT_THAT(found_where_the_engine_places<ForgetsWhatItIsToKill>(),
+              AnyOf(HasSubstr("which has ended, and nothing cancels it"),
                     HasSubstr("to be killed, and was not")));
 }
 

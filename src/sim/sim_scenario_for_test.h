@@ -28,6 +28,8 @@ class SimScenario {
                        const model::Settings& settings = simulated_settings())
       : world_({.map = two_hosts(), .downtime = std::move(absence), .settings = settings}) {}
 
+  explicit SimScenario(const SimulationSetup& setup) : world_(setup) {}
+
   // The spec of a submission, without the program.
   static model::RunSpec spec_of(const std::string& name, int nodes, int devices) {
     model::RunSpec spec;

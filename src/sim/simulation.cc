@@ -1,5 +1,7 @@
 #include "sim/simulation.h"
 
+#include <algorithm>
+#include <array>
 #include <numeric>
 
 #include "base/log.h"
@@ -18,6 +20,10 @@ constexpr int kTicksBetweenQueueChecks = 16;  // ticks
 constexpr int kRunsMin = 8;
 constexpr int kRunsMax = 20;
 constexpr std::uint64_t kJoiningSeeds = 4;  // each fourth seed has hosts that join
+// Three of each 20 seeds have an engine that chooses the hosts.
+constexpr std::uint64_t kPlacingPeriod = 20;
+constexpr std::array<std::uint64_t, 3> kPlacingSeeds = {3, 10, 19};
+constexpr int kPercentOfFewJobs = 50;  // of them have a bound of jobs that counts
 
 // One or two pods with four to eight hosts in all, of one kind or of several.
 map::ClusterMap any_map(SeededRandom random) {
@@ -55,7 +61,22 @@ map::ClusterMap any_machines(SeededRandom random) {
 // In seeds that a test or the setup does not decide.
 bool do_hosts_join(const SimulationSetup& setup) {
   if (setup.hosts_join) return *setup.hosts_join;
-  return !setup.map && !setup.wrap_engine && setup.seed % kJoiningSeeds == 0;
+  return !setup.map && !setup.wrap_engine && !setup.engine_places &&
+         setup.seed % kJoiningSeeds == 0;
+}
+
+bool does_engine_place(const SimulationSetup& setup) {
+  if (setup.engine_places) return *setup.engine_places;
+  return !setup.map && !setup.wrap_engine && !do_hosts_join(setup) && !setup.hosts_join &&
+         std::ranges::find(kPlacingSeeds, setup.seed % kPlacingPeriod) != kPlacingSeeds.end();
+}
+
+model::Settings settings_of(const SimulationSetup& setup) {
+  model::Settings settings = setup.settings;
+  SeededRandom random(setup.seed, "jobs of the engine");
+  if (does_engine_place(setup) && random.percent(kPercentOfFewJobs))
+    settings.slurm_jobs_max = random.from_to(2, 6);
+  return settings;
 }
 
 map::ClusterMap map_of(const SimulationSetup& setup) {
@@ -84,6 +105,8 @@ host::Keys simulated_keys() {
 Simulation::Simulation(const SimulationSetup& setup)
     : seed_(setup.seed),
       hosts_join_(do_hosts_join(setup)),
+      engine_places_(does_engine_place(setup)),
+      settings_(settings_of(setup)),
       context_(setup.trace),
       map_(map_of(setup)),
       truth_(context_, durable_, simulated_policy().checkpoint_interval),
@@ -94,6 +117,8 @@ Simulation::Simulation(const SimulationSetup& setup)
       history_(crash_points_, setup.seed),
       engine_({context_, crash_points_, hosts_, network_, truth_}, setup.seed),
       joined_engine_(context_, crash_points_, truth_, setup.settings.host_silent_after),
+      cluster_(map_, {context_, hosts_, truth_, engine_.faults()}, setup.seed),
+      placing_engine_({context_, crash_points_, cluster_, truth_, engine_.faults()}, setup.seed),
       daemon_(
           context_, crash_points_, controller_setup(setup),
           setup.downtime ? setup.downtime : [this] { return faults_.downtime(); }),
@@ -103,6 +128,8 @@ Simulation::Simulation(const SimulationSetup& setup)
       faults_({context_, crash_points_, daemon_, store_, engine_, hosts_, network_, truth_},
               setup.seed),
       host_faults_(context_, hosts_, joined_hosts_, truth_, setup.seed),
+      cluster_faults_({context_, crash_points_, daemon_, cluster_, placing_engine_, truth_},
+                      setup.seed),
       people_(context_, durable_, setup.seed),
       users_(context_, daemon_, people_, truth_, setup.seed),
       operators_(context_, daemon_, truth_, durable_, map_, setup.seed),
@@ -110,6 +137,9 @@ Simulation::Simulation(const SimulationSetup& setup)
       invariants_(context_, truth_, simulated_policy()),
       promises_(context_, simulated_policy().overhead) {
   durable_.hosts_make_map = hosts_join_;
+  durable_.engine_places = engine_places_;
+  durable_.settings = settings_;
+  if (engine_places_) truth_.placement().set_cluster(cluster_, std::string(placing_engine_.name()));
   if (!hosts_join_) durable_.map = map_;
   truth_.hosts().set_engine([this] { return joined_engine_.of_daemon().list().value(); });
   set_log_sink([this](LogLevel, std::string_view line) { context_.trace("log", "{}", line); });
@@ -117,8 +147,13 @@ Simulation::Simulation(const SimulationSetup& setup)
 
 Simulation::~Simulation() { set_log_sink({}); }
 
+engine::Engine& Simulation::engine_of_daemon() {
+  if (engine_places_) return placing_engine_;
+  return hosts_join_ ? static_cast<engine::Engine&>(joined_engine_) : engine_;
+}
+
 controller::ControllerSetup Simulation::controller_setup(const SimulationSetup& setup) {
-  engine::Engine& engine = hosts_join_ ? static_cast<engine::Engine&>(joined_engine_) : engine_;
+  engine::Engine& engine = engine_of_daemon();
   return {.store = setup.wrap_store ? setup.wrap_store(store_) : store_,
           .history = history_,
           .engine = setup.wrap_engine ? setup.wrap_engine(engine, hosts_) : engine,
@@ -128,14 +163,16 @@ controller::ControllerSetup Simulation::controller_setup(const SimulationSetup& 
           .map = hosts_join_ ? map::ClusterMap() : map_,
           .home = "/sim",
           .policy = simulated_policy(),
-          .settings = setup.settings,
-          .hosts_make_map = hosts_join_};
+          .settings = settings_,
+          .hosts_make_map = hosts_join_,
+          .engine_places = engine_places_};
 }
 
 void Simulation::begin() {
   daemon_.on_tick([this] { after_tick(); });
   daemon_.start();
   if (hosts_join_) joined_hosts_.begin();
+  if (engine_places_) cluster_.begin();
 }
 
 SimulationOutcome Simulation::run() {
@@ -143,6 +180,7 @@ SimulationOutcome Simulation::run() {
   begin();
   faults_.begin();
   if (hosts_join_) host_faults_.begin();
+  if (engine_places_) cluster_faults_.begin();
   operators_.begin();
   budgets_.begin();
   people_.begin(kFaultTime);
@@ -157,7 +195,9 @@ void Simulation::run_to_rest() {
   if (context_.violation()) return;
   faults_.stop_and_undo();
   host_faults_.stop();
+  cluster_faults_.stop_and_undo();
   if (hosts_join_) joined_hosts_.come_to_rest();
+  cluster_.come_to_rest();
   operators_.stop_and_undo();
   budgets_.stop_and_undo();
   if (!advance(kRestTimeMax, [this] { return is_idle(); }) && !context_.violation())
@@ -169,7 +209,8 @@ void Simulation::run_to_rest() {
 }
 
 bool Simulation::is_idle() const {
-  return daemon_.is_serving() && durable_.open.empty() && hosts_.nodes().empty();
+  return daemon_.is_serving() && durable_.open.empty() && hosts_.nodes().empty() &&
+         !cluster_.has_live_jobs();
 }
 
 bool Simulation::advance(Duration most, const std::function<bool()>& done) {
@@ -186,10 +227,13 @@ bool Simulation::advance(Duration most, const std::function<bool()>& done) {
 bool Simulation::is_well() {
   const bool died = std::exchange(crashes_, crash_points_.crashes()) != crash_points_.crashes();
   const bool refused = std::exchange(refusals_, store_.refusals()) != store_.refusals();
-  const bool engine_is_well =
-      hosts_join_ ? joined_hosts_.is_well() && !engine_.faults().any() : engine_.is_well();
-  return !died && !refused && !store_.full() && engine_is_well && network_.is_well() &&
+  return !died && !refused && !store_.full() && is_engine_well() && network_.is_well() &&
          hosts_.kills_at_once();
+}
+
+bool Simulation::is_engine_well() const {
+  if (engine_places_) return placing_engine_.is_well();
+  return hosts_join_ ? joined_hosts_.is_well() && !engine_.faults().any() : engine_.is_well();
 }
 
 // Time alone makes no run start; this is checked every few ticks, too.
@@ -199,10 +243,12 @@ void Simulation::after_tick() {
   if (!store_.full() && (committed || ++ticks_ % kTicksBetweenQueueChecks == 0)) {
     invariants_.check_queue(*daemon_.state());
     promises_.check(*daemon_.state(), *daemon_.queue());
+    truth_.placement().check_queue(*daemon_.state());
   }
   const bool well = is_well();
   promises_.check_latest_starts(*daemon_.state(), *daemon_.queue(), well);
   deadlines_.check(well);
+  truth_.placement().check_quiet(well);
 }
 
 // The controller's rows must change only with a commit; this is checked every few events.

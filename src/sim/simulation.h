@@ -16,6 +16,7 @@
 #include "sim/checks/deadline_checker.h"
 #include "sim/checks/invariant_checker.h"
 #include "sim/checks/queue_promise_checker.h"
+#include "sim/faults/cluster_faults.h"
 #include "sim/faults/fault_injector.h"
 #include "sim/faults/host_faults.h"
 #include "sim/sim_history.h"
@@ -24,6 +25,8 @@
 #include "sim/world/joined_engine.h"
 #include "sim/world/joined_hosts.h"
 #include "sim/world/operators.h"
+#include "sim/world/placing_engine.h"
+#include "sim/world/shared_cluster.h"
 #include "sim/world/users.h"
 
 namespace lockstep::sim {
@@ -34,6 +37,9 @@ struct SimulationSetup {
   std::optional<map::ClusterMap> map{};  // absent: one chosen by the seed
   // The hosts of the map join and leave; absent: so it is in a quarter of the seeds.
   std::optional<bool> hosts_join{};
+  // The engine chooses the hosts, in a cluster that others use too; absent: so it is in 15 % of the
+  // seeds.
+  std::optional<bool> engine_places{};
   std::function<Duration()> downtime{};  // of a daemon that died; empty: chosen by the seed
   // Let tests put a wrapper between the controller and the simulated store or engine, to check that
   // its errors are found. The returned object must outlive the simulation.
@@ -75,6 +81,8 @@ class Simulation {
   Network& network() { return network_; }
   SimEngine& engine() { return engine_; }
   JoinedHosts& joined_hosts() { return joined_hosts_; }
+  SharedCluster& cluster() { return cluster_; }
+  PlacingEngine& placing_engine() { return placing_engine_; }
   const model::State& durable() const { return durable_; }
   void begin();
   bool advance(Duration most, const std::function<bool()>& done);
@@ -83,13 +91,17 @@ class Simulation {
 
  private:
   controller::ControllerSetup controller_setup(const SimulationSetup& setup);
+  engine::Engine& engine_of_daemon();
   bool is_idle() const;
   bool is_well();
+  bool is_engine_well() const;
   void after_tick();
   void after_event();
 
   const std::uint64_t seed_;
   const bool hosts_join_;
+  const bool engine_places_;
+  const model::Settings settings_;
   SimContext context_;
   model::State durable_;
   const map::ClusterMap map_;  // if hosts join: of all machines that there are
@@ -102,10 +114,13 @@ class Simulation {
   SimHistory history_;
   SimEngine engine_;
   JoinedEngine joined_engine_;
+  SharedCluster cluster_;
+  PlacingEngine placing_engine_;
   Daemon daemon_;
   JoinedHosts joined_hosts_;
   FaultInjector faults_;
   HostFaults host_faults_;
+  ClusterFaults cluster_faults_;
   People people_;
   Users users_;
   Operators operators_;

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include <CLI/CLI.hpp>
 #include <unistd.h>
@@ -30,15 +31,28 @@ std::string summary(std::uint64_t seed, const SimulationOutcome& outcome) {
 }
 
 // Absent: the seed decides.
-using HostsJoin = std::optional<bool>;
+struct Modes {
+  std::optional<bool> hosts_join{};
+  std::optional<bool> engine_places{};
 
-bool replay(std::uint64_t seed, const std::string& run, HostsJoin hosts_join) {
+  SimulationSetup setup(std::uint64_t seed, TraceSink trace) const {
+    return {.seed = seed,
+            .trace = std::move(trace),
+            .hosts_join = hosts_join,
+            .engine_places = engine_places};
+  }
+  std::string options() const {
+    return format("{}{}", hosts_join ? " --hosts-join" : "",
+                  engine_places ? " --engine-places" : "");
+  }
+};
+
+bool replay(std::uint64_t seed, const std::string& run, const Modes& modes) {
   const TraceFilter filter(run);
   const auto trace = [&](std::string_view line) {
     if (filter.shows(line)) print(line);
   };
-  const SimulationOutcome outcome =
-      Simulation({.seed = seed, .trace = trace, .hosts_join = hosts_join}).run();
+  const SimulationOutcome outcome = Simulation(modes.setup(seed, trace)).run();
   print(summary(seed, outcome));
   return !outcome.violation;
 }
@@ -60,7 +74,7 @@ class Progress {
   const bool terminal_ = ::isatty(STDERR_FILENO) == 1;
 };
 
-bool search(const SeedRange& range, bool with_digest, HostsJoin hosts_join) {
+bool search(const SeedRange& range, bool with_digest, const Modes& modes) {
   int broken = 0;
   Fnv1a digest;  // of the outcomes and traces
   const TraceSink sink = with_digest ? TraceSink([&](std::string_view line) {
@@ -70,13 +84,11 @@ bool search(const SeedRange& range, bool with_digest, HostsJoin hosts_join) {
                                      : TraceSink();
   const Progress progress(range.count());
   for (std::uint64_t seed = range.first; seed <= range.last; ++seed) {
-    if (const SimulationOutcome outcome =
-            Simulation({.seed = seed, .trace = sink, .hosts_join = hosts_join}).run();
+    if (const SimulationOutcome outcome = Simulation(modes.setup(seed, sink)).run();
         outcome.violation) {
       ++broken;
       print(summary(seed, outcome));
-      print(format("  the whole trace: lockstep-sim --seed {}{}", seed,
-                   hosts_join ? " --hosts-join" : ""));
+      print(format("  the whole trace: lockstep-sim --seed {}{}", seed, modes.options()));
     }
     progress.show(seed - range.first + 1, broken);
   }
@@ -92,6 +104,7 @@ int run(int argc, char** argv) {
   std::string only;
   bool with_digest = false;
   bool hosts_join = false;
+  bool engine_places = false;
   app.add_option("--seed", seed, "the seed whose trace is shown")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
@@ -109,10 +122,15 @@ int run(int argc, char** argv) {
       ->needs("--seeds");
   app.add_flag("--hosts-join", hosts_join,
                "hosts join and leave the cluster, as they do in each fourth seed");
+  app.add_flag("--engine-places", engine_places,
+               "the engine chooses the hosts of runs, as it does in three of 20 seeds")
+      ->excludes("--hosts-join");
   CLI11_PARSE(app, argc, argv);
-  const HostsJoin joining = hosts_join ? HostsJoin(true) : HostsJoin();
-  const bool holds = seeds.empty() ? replay(seed, only, joining)
-                                   : search(parse_seed_range(seeds).value(), with_digest, joining);
+  Modes modes;
+  if (hosts_join) modes.hosts_join = true;
+  if (engine_places) modes.engine_places = true;
+  const bool holds = seeds.empty() ? replay(seed, only, modes)
+                                   : search(parse_seed_range(seeds).value(), with_digest, modes);
   return holds ? 0 : 1;
 }
 

@@ -20,6 +20,13 @@ bool is_news(const model::Node& node, const model::Observation& seen) {
          (!seen.host.empty() && node.host.empty());
 }
 
+// The first news of an attempt's end gives its cause. An engine may end other nodes too because a
+// host of theirs has failed.
+bool is_host_failure(const model::Event& event) {
+  const model::Observation& seen = std::get<model::NodeSeen>(event).seen;
+  return seen.phase == model::NodePhase::gone && seen.blame == model::EndBlame::host;
+}
+
 // Its attempt does not wait for it.
 bool is_over(const model::State& state, const model::Node& node) {
   const model::Attempt* attempt = model::live_attempt(state, node.id.attempt.run);
@@ -47,6 +54,7 @@ std::vector<model::Event> news_of_nodes(const model::State& state,
     const model::Observation& what = found == seen.end() ? gone : *found->second;
     if (is_news(node, what)) news.emplace_back(model::NodeSeen{id, what});
   }
+  std::ranges::stable_partition(news, is_host_failure);
   return news;
 }
 
@@ -54,8 +62,9 @@ std::vector<model::NodeSeen> returned_nodes(const model::State& state,
                                             const engine::EngineList& listed) {
   std::vector<model::NodeSeen> returned;
   for (const engine::ListedNode& one : listed.nodes) {
-    if (one.seen.phase != model::NodePhase::present || !model::has_node(state, one.node) ||
-        state.given_up.contains(one.node.id))
+    const bool is_live =
+        one.seen.phase == model::NodePhase::present || one.seen.phase == model::NodePhase::pending;
+    if (!is_live || !model::has_node(state, one.node) || state.given_up.contains(one.node.id))
       continue;
     const model::Node& node = state.nodes.at(one.node.id);
     if (is_over(state, node) && listed.why_unavailable(node.host).empty())

@@ -35,9 +35,12 @@ const model::Attempt* CauseChecker::find_attempt(const model::AttemptName& id) c
   return &found->second;
 }
 
+// The daemon may not know yet which host the engine has chosen: "rank 3", not "rank 3 on host a".
 bool CauseChecker::matches(const model::Attempt& attempt, const InjectedFault& fault) {
-  return fault.causes.contains(attempt.cause) &&
-         attempt.reason.find(fault.reason_part) != std::string::npos;
+  const std::string part = attempt.is_placed
+                               ? fault.reason_part
+                               : fault.reason_part.substr(0, fault.reason_part.find(" on host"));
+  return fault.causes.contains(attempt.cause) && attempt.reason.find(part) != std::string::npos;
 }
 
 bool CauseChecker::is_detected(const model::AttemptName& id, std::string_view words) const {

@@ -23,6 +23,8 @@ constexpr Duration kEnd = kStopPatience + kSilence + kKillInterval;
 constexpr Duration kOrphanEnd = seconds(5) + kStopPatience + kKillInterval;
 // Ticks come once a second.
 constexpr Duration kMargin = seconds(2);
+// An engine that asks a cluster's controller learns of an end, and ends a node, so much later.
+constexpr Duration kClusterLag = seconds(8);
 constexpr Duration kCheckGapMax = seconds(3);  // between two checks: the daemon was away meanwhile
 
 }  // namespace
@@ -43,7 +45,7 @@ void DeadlineChecker::check(bool well) {
 
 void DeadlineChecker::check_orphans() const {
   for (const auto& [node, asked] : truth_.stopped_orphans())
-    if (truth_.is_alive(node) && time_since(context_.clock.at(asked)) >= kOrphanEnd + kMargin)
+    if (truth_.is_alive(node) && time_since(context_.clock.at(asked)) >= kOrphanEnd + margin())
       context_.report_violation(format("{} of another store is to end for {}, and has not",
                                        text(node), text(time_since(context_.clock.at(asked)))));
 }
@@ -67,14 +69,28 @@ void DeadlineChecker::check_attempt(const model::Attempt& attempt, const model::
   check_end(attempt);
 }
 
+// An agent cannot call while its node waits at its engine, nor before its host is known.
+Time DeadlineChecker::begin_of(const model::Attempt& attempt) const {
+  return std::max(attempt.created, attempt.admitted.value_or(attempt.created));
+}
+
+bool DeadlineChecker::waits_at_engine(const model::Node& node) const {
+  return !node.pending_reason.empty() ||
+         (node.host.empty() && !durable_.attempts.at(node.id.attempt).is_placed);
+}
+
+Duration DeadlineChecker::margin() const {
+  return durable_.engine_places ? kMargin + kClusterLag : kMargin;
+}
+
 void DeadlineChecker::check_silence(const model::Node& node) {
-  if (node.state == model::NodeState::lost ||
+  if (node.state == model::NodeState::lost || waits_at_engine(node) ||
       truth_.has_reported_all_ends(name_of(durable_, node.id)))
     return;
   const model::Attempt& attempt = durable_.attempts.at(node.id.attempt);
+  const Time begin = begin_of(attempt);
   const Time sign =
-      std::max(attempt.created,
-               truth_.last_report_time(name_of(durable_, node.id)).value_or(attempt.created));
+      std::max(begin, truth_.last_report_time(name_of(durable_, node.id)).value_or(begin));
   const Duration silent = time_since(std::max(sign, context_.clock.at(calm_)));
   const bool called = node.state != model::NodeState::allocated;
   const Duration limit = !called            ? kFirstCall
@@ -95,7 +111,7 @@ bool DeadlineChecker::has_lost_agent(const model::Node& node) const {
   if (node.state == model::NodeState::allocated) return false;
   const auto ended = truth_.agent_ended(name_of(durable_, node.id));
   const Time created = durable_.attempts.at(node.id.attempt).created;
-  return ended && time_since(std::max(created, *ended)) >= kLeftoverDetectionMax + kMargin;
+  return ended && time_since(std::max(created, *ended)) >= kLeftoverDetectionMax + margin();
 }
 
 // Nodes that must be killed: lost ones, those without an agent, those that do not obey, and those
@@ -117,14 +133,17 @@ void DeadlineChecker::check_kill(const model::Attempt& attempt, const model::Nod
   if (!is_to_be_killed(attempt, node)) return;
   const auto killed = truth_.last_kill_time(name_of(durable_, node.id));
   const Duration ago = time_since(std::max(attempt.created, killed.value_or(Time{})));
-  if (ago >= kKillInterval + kMargin)
+  if (ago >= kKillInterval + margin())
     context_.report_violation(format("{} is {} and to be killed, and was not for {}", text(node.id),
                                      text(node.state), text(ago)));
 }
 
 void DeadlineChecker::check_start(const model::Attempt& attempt) {
-  if (attempt.state >= model::AttemptState::running ||
-      calm_time_since(attempt.created) < kStartTimeLimit + kMargin)
+  const bool waits =
+      std::ranges::any_of(model::nodes_of(durable_, attempt.id),
+                          [&](const model::Node* node) { return waits_at_engine(*node); });
+  if (attempt.state >= model::AttemptState::running || waits ||
+      calm_time_since(begin_of(attempt)) < kStartTimeLimit + kMargin)
     return;
   context_.report_violation(format("{} is {} for {}", text(attempt.id), text(attempt.state),
                                    text(time_since(attempt.created))));
@@ -151,7 +170,7 @@ void DeadlineChecker::check_time_out(const model::Attempt& attempt, const model:
 }
 
 void DeadlineChecker::check_end(const model::Attempt& attempt) {
-  if (!attempt.draining || calm_time_since(*attempt.draining) < kEnd + kMargin) return;
+  if (!attempt.draining || calm_time_since(*attempt.draining) < kEnd + margin()) return;
   context_.report_violation(format("{} is to end for {}, and has not", text(attempt.id),
                                    text(time_since(*attempt.draining))));
 }

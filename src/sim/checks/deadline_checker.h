@@ -30,6 +30,9 @@ class DeadlineChecker {
   void check_attempt(const model::Attempt& attempt, const model::Run& run);
   void check_orphans() const;
   void check_start(const model::Attempt& attempt);
+  Time begin_of(const model::Attempt& attempt) const;
+  bool waits_at_engine(const model::Node& node) const;
+  Duration margin() const;
   void check_silence(const model::Node& node);
   void check_kill(const model::Attempt& attempt, const model::Node& node);
   void check_time_out(const model::Attempt& attempt, const model::Run& run);

@@ -332,6 +332,19 @@ void GroundTruth::check_submission(const host::LaunchSpec& launch) {
                                      text(launch.time_left), text(left)));
 }
 
+GroundTruth::LaunchRecord& GroundTruth::record_launch(const host::LaunchSpec& launch) {
+  const auto order = static_cast<std::int64_t>(launched_.size());
+  LaunchRecord& launched =
+      launched_.try_emplace(attempt_of(launch), LaunchRecord{.order = order}).first->second;
+  launched.time_left = launch.time_left;
+  return launched;
+}
+
+void GroundTruth::gang_submitted(const host::LaunchSpec& launch) {
+  check_submission(launch);
+  record_launch(launch);
+}
+
 // Once for each node. A second launch is allowed only if the agent ended unreported while the
 // daemon was away: this looks the same as a launch that never happened.
 void GroundTruth::check_launch(const host::LaunchSpec& launch) {
@@ -339,17 +352,16 @@ void GroundTruth::check_launch(const host::LaunchSpec& launch) {
   const model::NodeId& id = name.id;
   if (is_alive(name))
     context_.report_violation(format("{} is launched while it is there", launch.node));
-  const auto order = static_cast<std::int64_t>(launched_.size());
-  LaunchRecord& launched =
-      launched_.try_emplace(name.attempt(), LaunchRecord{.order = order}).first->second;
-  launched.time_left = launch.time_left;
+  LaunchRecord& launched = record_launch(launch);
   const bool again = !launched.nodes.insert(id.index).second;
   cause_checker_.record_launch(name.attempt());
   if (!model::has_node(durable_, name)) return;  // an order of a daemon with another store
   const model::NodeState state = durable_.nodes.at(id).state;
   if (again && (state != model::NodeState::allocated || report_times_.contains(name)))
     context_.report_violation(format("{} is launched again after it was heard", launch.node));
-  if (state == model::NodeState::released && !lost_hosts_.contains(launch.host))
+  // A job may be queued after its attempt was given up; it is cancelled (PlacementChecker).
+  if (state == model::NodeState::released && !lost_hosts_.contains(launch.host) &&
+      !durable_.engine_places)
     context_.report_violation(format("{} is launched after it was released", launch.node));
 }
 
@@ -446,6 +458,7 @@ void GroundTruth::check_commit(std::span<const model::Change> changes) {
   preemption_checker_.check(commit);
   host_checker_.check(commit);
   budget_checker_.check(commit);
+  placement_checker_.check(commit);
   for (const auto& [id, attempt] : commit.attempts) {
     excuse_cut_off(*attempt);
     excuse_unavailable_hosts(*attempt);

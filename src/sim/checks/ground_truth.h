@@ -16,6 +16,7 @@
 #include "sim/checks/budget_checker.h"
 #include "sim/checks/cause_checker.h"
 #include "sim/checks/host_checker.h"
+#include "sim/checks/placement_checker.h"
 #include "sim/checks/preemption_checker.h"
 #include "sim/checks/transition_checker.h"
 #include "sim/sim_context.h"
@@ -43,6 +44,7 @@ class GroundTruth {
       : context_(context), durable_(durable), preemption_checker_(context, durable, interval) {}
 
   HostChecker& hosts() { return host_checker_; }
+  PlacementChecker& placement() { return placement_checker_; }
 
   // An agent with all processes that it starts, or the remains of a dead one.
   void process_began(ProcessId id, Process process);
@@ -74,6 +76,8 @@ class GroundTruth {
   // The engine gets this request; and a host starts the node.
   void check_submission(const host::LaunchSpec& launch);
   void check_launch(const host::LaunchSpec& launch);
+  // The request goes to a cluster that starts the node when it has room.
+  void gang_submitted(const host::LaunchSpec& launch);
   void check_kill(const model::NodeName& node);
   // An agent's report reaches the daemon; the daemon accepted the reports of that moment and has
   // answered.
@@ -144,6 +148,7 @@ class GroundTruth {
     std::int64_t order = 0;  // among all attempts
     Duration time_left{};    // of its run's time-out
   };
+  LaunchRecord& record_launch(const host::LaunchSpec& launch);
   struct GangStart {
     Duration first{};  // rank of the attempt, on the timeline
     Duration last{};
@@ -186,6 +191,7 @@ class GroundTruth {
   PreemptionChecker preemption_checker_;
   HostChecker host_checker_{context_, durable_};
   BudgetChecker budget_checker_{context_, durable_};
+  PlacementChecker placement_checker_{context_, durable_};
   std::map<ProcessId, Process> processes_;
   std::map<model::RunId, std::set<std::pair<model::AttemptName, int>>> ranks_;  // alive now
   std::map<model::AttemptName, std::set<int>> exited_well_;

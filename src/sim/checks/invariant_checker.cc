@@ -107,10 +107,10 @@ void InvariantChecker::check_gang(const model::State& state, const model::Run& r
   const auto nodes = model::nodes_of(state, attempt.id);
   std::set<std::string> hosts;
   for (const model::Node* node : nodes) {
-    hosts.insert(node->host);
+    hosts.insert(node->host.empty() ? text(node->id) : node->host);
     if (std::ssize(node->devices) != model::devices_on_node(run.spec, node->id.index))
       context_.report_violation(text(node->id) + " has not the devices that it needs");
-    record_allocation(node->host, node->devices, node->id, held);
+    if (attempt.is_placed) record_allocation(node->host, node->devices, node->id, held);
   }
   if (!attempt.move_destination.empty() && attempt.cause != model::Cause::moved)
     context_.report_violation(text(attempt.id) +
@@ -133,7 +133,9 @@ void InvariantChecker::record_allocation(const std::string& host, const std::vec
                                        text(other->second), text(node)));
 }
 
+// PlacementChecker checks the queue of an engine that chooses hosts.
 void InvariantChecker::check_queue(const model::State& state) {
+  if (state.engine_places) return;
   const Time now = context_.clock.now();
   std::vector<sched::PendingRun> pending_runs;
   for (const model::RunId& id : state.open) {

@@ -48,7 +48,7 @@ Allocation allocation_of(const CommitView& rows, const GivenUpNodes& given_up,
   for (int index = 0; index < model::node_count(run.spec); ++index)
     if (const model::Node* node = rows.find(model::NodeId{attempt.id, index});
         node && !given_up.contains(node->id))
-      allocation.devices.push_back({node->host, node->devices});
+      allocation.devices.push_back({attempt.is_placed ? node->host : "", node->devices});
   return allocation;
 }
 
@@ -191,6 +191,7 @@ QueueSnapshot queue_snapshot_of(const model::State& durable, const Commit& commi
   const auto given_up = rows.given_up();
   for (const model::RunId& id : rows.open())
     add_run(rows, durable, given_up, *rows.find(id), has_orphans(orphans, id), snapshot);
+  if (durable.engine_places) return snapshot;  // it knows itself which devices are in use
   snapshot.orphans = leftover_allocations(orphans, given_up, snapshot);
   auto& allocations = snapshot.before.allocations;
   allocations.insert(allocations.end(), snapshot.orphans.begin(), snapshot.orphans.end());

@@ -70,8 +70,8 @@ void TransitionChecker::check_clock_change(const Commit& commit) {
   for (const auto& [id, after] : commit.attempts) {
     model::Attempt expected = durable_.attempts.at(id);
     expected.created += by;
-    for (auto* moment :
-         {&expected.started, &expected.draining, &expected.ended, &expected.last_checkpoint})
+    for (auto* moment : {&expected.admitted, &expected.started, &expected.draining, &expected.ended,
+                         &expected.last_checkpoint})
       if (*moment) **moment += by;
     if (expected.charge) {
       expected.charge->from += by;
@@ -91,7 +91,8 @@ void TransitionChecker::check_clock_change(const Commit& commit) {
 void TransitionChecker::check_node(const model::Node& after) {
   const model::Node* before = row(durable_.nodes, after.id);
   if (!before) return;
-  if (before->host != after.host || before->devices != after.devices)
+  const bool is_named = before->host.empty();  // by its engine
+  if ((before->host != after.host && !is_named) || before->devices != after.devices)
     context_.report_violation(text(after.id) + " is moved to other devices");
   if (before->kill_requested_at && after.kill_requested_at != before->kill_requested_at &&
       *after.kill_requested_at - *before->kill_requested_at < kKillInterval)
@@ -193,6 +194,7 @@ void TransitionChecker::check_preconditions(const Commit& commit, const model::R
 
 // A run that starts was ahead of the others, or delays none of them. A run in its pause is skipped.
 void TransitionChecker::check_queue_order(const Commit& commit) {
+  if (durable_.engine_places) return;  // PlacementChecker checks its queue
   if (commit.attempts.empty() && commit.hosts.empty() && commit.limits.empty()) return;
   const QueueSnapshot after = queue_snapshot_of(durable_, commit);
   const SchedulingOracle oracle(after.map);

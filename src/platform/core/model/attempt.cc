@@ -49,6 +49,11 @@ bool has_material_change(const Node& before, const Node& after) {
   return same != after;
 }
 
+bool waits_in_engine(const Attempt& attempt, const Node& node) {
+  return !node.pending_reason.empty() ||
+         (node.state == NodeState::allocated && !attempt.is_placed && node.host.empty());
+}
+
 // The node of an external run has no devices: its ranks are those that have reported.
 bool all_ranks_started(const Node& node) {
   return node.devices.empty() ? !node.ranks.empty() : node.ranks.size() == node.devices.size();

@@ -255,6 +255,10 @@ bool is_second_agent(const Node& node, const std::string& incarnation);
 // Such a change is stored at once and increases the run's version.
 bool has_material_change(const Node& before, const Node& after);
 
+// The node has no agent yet: it waits in its engine's own queue, or its engine chooses its host and
+// has not named it.
+bool waits_in_engine(const Attempt& attempt, const Node& node);
+
 // All of the node's ranks were started.
 bool all_ranks_started(const Node& node);
 // All were started and have ended.

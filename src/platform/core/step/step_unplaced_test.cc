@@ -92,10 +92,66 @@ TEST_F(StepUnplacedTest, ALossBeforeTheHostIsKnownBlamesNone) {
   EXPECT_TRUE(world.state.hosts.empty());
 }
 
+TEST_F(StepUnplacedTest, AnEndThatIsTheEnginesBlamesNoHost) {
+  see(0, {.host = "a"});
+  see(1, {.host = "b"});
+  world.all_running(run);
+  see(0, {.phase = model::NodePhase::gone,
+          .reason = "job 7 was cancelled",
+          .blame = model::EndBlame::engine});
+  EXPECT_EQ(world.attempt(run).cause, model::Cause::node_lost);
+  EXPECT_THAT(world.attempt(run).reason, HasSubstr("node 0 on host a ended: job 7 was cancelled"));
+  EXPECT_TRUE(world.state.hosts.empty());
+}
+
+// The engine cannot be asked, so that nothing is known of its queue.
+TEST_F(StepUnplacedTest, TheLimitsOfTheStartCountFromTheNamingOfTheHosts) {
+  world.advance_time(hours(1));
+  EXPECT_EQ(world.attempt(run).cause, model::Cause::none);
+  see(0, {.phase = model::NodePhase::starting, .host = "a"});
+  see(1, {.phase = model::NodePhase::starting, .host = "b"});
+  world.advance_time(std::chrono::seconds(59));
+  EXPECT_EQ(world.attempt(run).cause, model::Cause::none);
+  world.advance_time(std::chrono::seconds(1));
+  EXPECT_EQ(world.attempt(run).cause, model::Cause::launch_failed);
+  EXPECT_THAT(world.attempt(run).reason, HasSubstr("did not call within 1m"));
+}
+
+TEST_F(StepUnplacedTest, TheLimitOfTheStartCountsFromTheFirstCallsIfTheyComeBeforeTheNames) {
+  world.advance_time(hours(1));
+  world.all_ready(run);
+  for (int i = 0; i < 4; ++i) {
+    world.advance_time(std::chrono::seconds(20));
+    world.all_ready(run);
+  }
+  EXPECT_EQ(world.attempt(run).cause, model::Cause::none);
+  for (int i = 0; i < 15; ++i) {
+    world.all_ready(run);
+    world.advance_time(std::chrono::seconds(20));
+  }
+  EXPECT_EQ(world.attempt(run).cause, model::Cause::launch_failed);
+  EXPECT_THAT(world.attempt(run).reason, HasSubstr("did not start within 5m"));
+}
+
+// The answer to its submission was lost, so it had no job when it was stopped.
+TEST_F(StepUnplacedTest, AJobThatIsQueuedAfterTheEndIsCancelled) {
+  world.apply_event_ok(model::StopRun{run, ""});
+  world.all_terminated(run);
+  ASSERT_EQ(world.run(run).state, model::RunState::cancelled);
+  see(0, {.phase = model::NodePhase::pending, .reason = "Resources"});
+  const int before = world.count<model::KillNode>();
+  world.advance_time(std::chrono::seconds(1));
+  EXPECT_EQ(world.count<model::KillNode>(), before + 1);
+  see(0, {.phase = model::NodePhase::gone});
+  world.advance_time(std::chrono::seconds(10));
+  EXPECT_EQ(world.count<model::KillNode>(), before + 1);
+}
+
 TEST_F(StepUnplacedTest, AnAdoptedOneHasNoHostUntilItIsNamed) {
   const model::AttemptId attempt = world.attempt(run).id;
   testing_world::World other(map_of(2, 2));
   other.state.store.generation = "2222222222222222";
+  other.state.engine = "slurm";
   model::OrphansListed listed;
   for (int index = 0; index < 2; ++index)
     listed.orphans.push_back({.id = {"1111111111111111", {attempt, index}},
@@ -104,6 +160,7 @@ TEST_F(StepUnplacedTest, AnAdoptedOneHasNoHostUntilItIsNamed) {
   other.apply_event_ok(listed);
   other.apply_event_ok(model::AdoptOrphan{run, "root"});
   EXPECT_FALSE(other.attempt(run).is_placed);
+  EXPECT_EQ(other.attempt(run).engine, "slurm");
   EXPECT_EQ(other.state.nodes.at(other.node(run, 1)).host, "");
 }
 

@@ -94,6 +94,12 @@ Result<EngineList> SlurmEngine::list() {
   return listed;
 }
 
+// A call without an answer may have had its effect, until a list that began later shows that it had
+// none.
+bool SlurmEngine::has_no_job(const Submission& submission) const {
+  return submission.state == Submission::State::queued && submission.list < jobs_.number;
+}
+
 void SlurmEngine::add_submission(const Submission& submission,
                                  std::vector<ListedNode>& nodes) const {
   const bool failed = submission.state == Submission::State::failed;
@@ -103,9 +109,7 @@ void SlurmEngine::add_submission(const Submission& submission,
       .blame = submission.blame};
   if (submission.job != 0) seen.handle = format("{}", submission.job);
   for (const NodePlacement& placement : submission.gang->nodes) {
-    if (submission.state == Submission::State::queued &&
-        submission.killed.contains(placement.index))
-      continue;
+    if (has_no_job(submission) && submission.killed.contains(placement.index)) continue;
     nodes.push_back({.node = node_name(*submission.gang, placement), .seen = seen});
   }
 }
@@ -373,8 +377,8 @@ void SlurmEngine::publish(Result<Jobs> jobs) {
     const Submission& submission = entry->second;
     const bool is_shown =
         submission.state == Submission::State::submitted && submission.list < jobs_.number;
-    const bool is_killed = submission.state == Submission::State::queued &&
-                           submission.killed.size() >= submission.gang->nodes.size();
+    const bool is_killed =
+        has_no_job(submission) && submission.killed.size() >= submission.gang->nodes.size();
     const bool is_forgotten =
         submission.state == Submission::State::failed && submission.forgotten.passed();
     const bool is_done =
@@ -409,6 +413,7 @@ std::shared_ptr<const Gang> SlurmEngine::due_gang() {
   for (auto& [attempt, submission] : submissions_) {
     if (submission.state != Submission::State::queued || !submission.retry.passed()) continue;
     if (submission.list >= jobs_.number || !submission.killed.empty()) continue;
+    submission.list = lists_begun_;
     return submission.gang;
   }
   return nullptr;

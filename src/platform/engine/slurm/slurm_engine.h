@@ -107,6 +107,7 @@ class SlurmEngine : public Engine {
   bool is_busy() const LS_REQUIRES(mutex_);
   void add_submission(const Submission& submission, std::vector<ListedNode>& nodes) const
       LS_REQUIRES(mutex_);
+  bool has_no_job(const Submission& submission) const LS_REQUIRES(mutex_);
   std::shared_ptr<const Gang> due_gang() LS_REQUIRES(mutex_);
 
   const Setup setup_;

@@ -1,6 +1,7 @@
 #include "platform/engine/slurm/slurm_engine.h"
 
 #include <algorithm>
+#include <atomic>
 #include <functional>
 #include <utility>
 
@@ -18,6 +19,7 @@ namespace {
 class FakeSlurm : public SlurmCommands {
  public:
   Result<std::string> run(const std::vector<std::string>& command) override {
+    if (command[0] == "sbatch" && during_sbatch_) during_sbatch_();
     const Lock lock(mutex_);
     calls_.push_back(command);
     if (!away_.empty()) return Error{Code::unavailable, away_};
@@ -54,6 +56,8 @@ class FakeSlurm : public SlurmCommands {
     const Lock lock(mutex_);
     hosts_ = lines;
   }
+  // Before the first submission.
+  void set_during_sbatch(std::function<void()> act) { during_sbatch_ = std::move(act); }
   // squeue shows one more job of the attempt.
   void add_job(const std::string& id) {
     const Lock lock(mutex_);
@@ -69,6 +73,7 @@ class FakeSlurm : public SlurmCommands {
   }
 
  private:
+  std::function<void()> during_sbatch_;
   Mutex mutex_;
   std::vector<std::vector<std::string>> calls_;
   std::string away_, jobs_, steps_, comment_, host_ = "n1";
@@ -189,6 +194,21 @@ TEST_F(SlurmEngineTest, AJobWhoseAnswerWasLostIsNotSubmittedAgain) {
   const auto engine = make_engine();
   engine->submit(gang_of_one());
   EXPECT_TRUE(reaches(*engine, model::NodePhase::pending, "Resources"));
+  EXPECT_EQ(slurm_->count("sbatch"), 1);
+}
+
+// If it counted as gone, its agent could run beside the next attempt's.
+TEST_F(SlurmEngineTest, ANodeThatIsKilledDuringItsSubmissionIsListedUntilItsJobIsKnown) {
+  const auto engine = make_engine(std::chrono::seconds(30));
+  std::atomic<bool> is_listed = false;
+  slurm_->set_during_sbatch([&] {
+    engine->kill(node_);
+    is_listed = seen_by(*engine).has_value();
+  });
+  slurm_->set_answer(Error{Code::unavailable, "Socket timed out"}, true);
+  engine->submit(gang_of_one());
+  EXPECT_TRUE(eventually([&] { return slurm_->was_called({"scancel", "7"}); }));
+  EXPECT_TRUE(is_listed);
   EXPECT_EQ(slurm_->count("sbatch"), 1);
 }
 

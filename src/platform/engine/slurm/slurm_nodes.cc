@@ -97,9 +97,9 @@ End end_in_words(const SlurmJob& job, const SlurmNodeFiles& files,
                    job.id),
             EndBlame::unknown, true};
   if (job.state == "TIMEOUT" || job.state == "DEADLINE")
-    return {format("Slurm ended job {} at its time limit", job.id)};
+    return {format("Slurm ended job {} at its time limit", job.id), EndBlame::engine};
   if (job.state == "CANCELLED" || job.state == "REVOKED")
-    return {format("Slurm's job {} was cancelled", job.id)};
+    return {format("Slurm's job {} was cancelled", job.id), EndBlame::engine};
   if (files.has_started) return {};
   if (!files.start_error.empty())
     return {format("Slurm's job {}: {}", job.id, files.start_error), EndBlame::host};

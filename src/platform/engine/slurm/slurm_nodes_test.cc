@@ -104,6 +104,11 @@ TEST(SlurmNodes, EachEndOfAJobHasAReasonInWords) {
   EXPECT_EQ(seen_of(job_in("COMPLETED"), kStarted).reason, "");
 }
 
+TEST(SlurmNodes, AJobThatIsCancelledOrOutOfTimeBlamesNoHost) {
+  for (const char* state : {"CANCELLED", "REVOKED", "TIMEOUT", "DEADLINE"})
+    EXPECT_EQ(seen_of(job_in(state), kStarted).blame, EndBlame::engine) << state;
+}
+
 // Recorded from Slurm 22.05.8: the last one with JobAcctGatherParams=OverMemoryKill.
 TEST(SlurmNodes, TheOutputOfAStepTellsThatItUsedTooMuchMemory) {
   for (const char* words :

@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/format.h"
+#include "platform/core/sched/queue/debug_share.h"
 #include "platform/core/sched/queue/wait_reasons.h"
 
 namespace lockstep::sched {
@@ -27,7 +28,11 @@ std::vector<model::HostDevices> devices_without_hosts(const Shape& shape) {
 }  // namespace
 
 EngineQueue::EngineQueue(const map::ClusterMap& map, const SchedulingPolicy& policy, int runs_max)
-    : runs_max_(runs_max), table_(map), hosts_(table_), waiting_(table_, accounts_, policy) {}
+    : policy_(policy),
+      runs_max_(runs_max),
+      table_(map),
+      hosts_(table_),
+      waiting_(table_, accounts_, policy) {}
 
 void EngineQueue::add_pending(const PendingRun& pending) {
   waiting_.add(pending, accounts_.account_id(pending.run.project, pending.user));
@@ -39,11 +44,13 @@ void EngineQueue::start(const model::RunId& run, const Started& started) {
   const bool is_new = started_.emplace(run, started).second;
   LS_CHECK(is_new);
   accounts_.add_usage(started.account, started.devices);
+  if (started.is_debug) debug_devices_ += started.devices;
 }
 
 void EngineQueue::add_allocation(const Allocation& allocation) {
   Started started{.account = accounts_.account_id(allocation.run.project, allocation.user),
-                  .expected_end = allocation.expected_end};
+                  .expected_end = allocation.expected_end,
+                  .is_debug = allocation.run_class == model::RunClass::debug};
   for (const model::HostDevices& node : allocation.devices)
     started.devices += std::ssize(node.devices);
   start(allocation.run, started);
@@ -57,6 +64,7 @@ void EngineQueue::remove_allocation(const model::RunId& run) {
   const auto found = started_.find(run);
   LS_CHECK(found != started_.end());
   accounts_.remove_usage(found->second.account, found->second.devices);
+  if (found->second.is_debug) debug_devices_ -= found->second.devices;
   started_.erase(found);
 }
 
@@ -72,27 +80,45 @@ bool EngineQueue::may_start(const Entry& entry) const {
   return can_be_placed(gang.scope) && accounts_.allows(entry.account, device_count(gang.shape));
 }
 
+// A debug run that starts may leave no room for the next one in the debug share.
+template <class Look>
+void EngineQueue::visit(const Look& look) const {
+  visit_in_queue_order(
+      waiting_.entries(),
+      [&](const Entry& entry) {
+        return debug_share_has_room(policy_, table_, debug_devices_, waiting_.gang(entry).shape);
+      },
+      look);
+}
+
 Plan EngineQueue::schedule(Time now) {
   Plan plan;
   std::vector<std::size_t> started;
   const auto entries = waiting_.entries();
-  for (std::size_t i = 0; i < entries.size() && !is_full(); ++i) {
-    if (!may_start(entries[i])) continue;
-    const Shape& shape = waiting_.gang(entries[i]).shape;
-    plan.placements.push_back({waiting_.run(entries[i]), devices_without_hosts(shape)});
-    start(plan.placements.back().run, {.account = entries[i].account,
+  visit([&](const Entry& entry) {
+    if (is_full()) return false;
+    if (!may_start(entry)) return true;
+    const Shape& shape = waiting_.gang(entry).shape;
+    plan.placements.push_back({waiting_.run(entry), devices_without_hosts(shape)});
+    start(plan.placements.back().run, {.account = entry.account,
                                        .devices = device_count(shape),
-                                       .expected_end = now + entries[i].time_limit});
-    started.push_back(i);
-  }
+                                       .expected_end = now + entry.time_limit,
+                                       .is_debug = entry.tier == WaitingList::kDebugTier});
+    started.push_back(static_cast<std::size_t>(&entry - entries.data()));
+    return true;
+  });
+  std::ranges::sort(started);
   waiting_.remove_at(started);
   return plan;
 }
 
 std::optional<model::RunId> EngineQueue::head() const {
-  for (const Entry& entry : waiting_.entries())
-    if (may_start(entry)) return waiting_.run(entry);
-  return std::nullopt;
+  std::optional<model::RunId> head;
+  visit([&](const Entry& entry) {
+    if (may_start(entry)) head = waiting_.run(entry);
+    return !head;
+  });
+  return head;
 }
 
 std::optional<model::RunId> EngineQueue::next_to_end() const {
@@ -124,7 +150,10 @@ WaitingRun EngineQueue::explain(const Entry& entry) const {
 
 std::vector<WaitingRun> EngineQueue::waiting() const {
   std::vector<WaitingRun> all;
-  for (const Entry& entry : waiting_.entries()) all.push_back(explain(entry));
+  visit([&](const Entry& entry) {
+    all.push_back(explain(entry));
+    return true;
+  });
   return all;
 }
 

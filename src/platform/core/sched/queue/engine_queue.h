@@ -26,7 +26,7 @@ namespace lockstep::sched {
 
 class EngineQueue : public RunQueue {
  public:
-  // Keeps no reference to map and policy, of which only the order counts.
+  // Keeps no reference to map and policy, of which only the order and the debug share count.
   EngineQueue(const map::ClusterMap& map, const SchedulingPolicy& policy, int runs_max);
   EngineQueue(const EngineQueue&) = delete;  // its members refer to one another
   EngineQueue& operator=(const EngineQueue&) = delete;
@@ -52,20 +52,26 @@ class EngineQueue : public RunQueue {
     Accounts::AccountId account = 0;
     std::int64_t devices = 0;
     Time expected_end{};
+    bool is_debug = false;
   };
 
+  // In queue order, until `look` returns false.
+  template <class Look>
+  void visit(const Look& look) const;
   bool may_start(const Entry& entry) const;
   bool is_full() const { return static_cast<int>(started_.size()) >= runs_max_; }
   void start(const model::RunId& run, const Started& started);
   WaitingRun explain(const Entry& entry) const;
   std::optional<model::RunId> next_to_end() const;
 
+  const SchedulingPolicy policy_;
   const int runs_max_;
   const HostTable table_;
   Accounts accounts_;
   DeviceAllocator hosts_;        // for their states: nothing is allocated
   mutable WaitingList waiting_;  // sorts itself when it is read
   std::map<model::RunId, Started> started_;
+  std::int64_t debug_devices_ = 0;  // of started debug runs
 };
 
 }  // namespace lockstep::sched

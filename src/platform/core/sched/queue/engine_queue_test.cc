@@ -55,6 +55,23 @@ TEST(EngineQueue, StartsAtMostSoManyRunsInQueueOrder) {
   EXPECT_THAT(runs_of(queue.schedule(at_second(11)).placements), ElementsAre(run(3)));
 }
 
+TEST(EngineQueue, DebugRunsBeyondTheirShareStandBehindEarlierRuns) {
+  EngineQueue queue(cluster({{10}}), policies::kOursWithMoves, 2);  // a tenth is theirs
+  queue.add_pending(single_host_run(1, 1, 1, 60));
+  for (int number = 2; number <= 3; ++number) {
+    PendingRun debug = single_host_run(number, 1, number, 60);
+    debug.run_class = model::RunClass::debug;
+    queue.add_pending(debug);
+  }
+  EXPECT_THAT(runs_of(queue.schedule(at_second(10)).placements), ElementsAre(run(2), run(1)));
+  queue.remove_allocation(run(1));
+  queue.add_pending(single_host_run(4, 1, 2, 60));
+  EXPECT_EQ(queue.head(), run(4));
+  EXPECT_EQ(queue.waiting()[0].run, run(4));
+  queue.remove_allocation(run(2));
+  EXPECT_EQ(queue.head(), run(3)) << "the share has room again";
+}
+
 TEST(EngineQueue, ARunBeyondALimitBlocksNoOther) {
   EngineQueue queue(cluster({{2, 2}}), policies::kOurs, 10);
   queue.set_limits({.project_devices = {{"demo", 2}}, .user_devices = {}});

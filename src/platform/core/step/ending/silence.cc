@@ -68,7 +68,7 @@ Duration limit_while_draining(const Draft& draft, const model::Node& node) {
 // The agent never called. It cannot while its node waits in a queue of the engine.
 void check_first_call(Draft& draft, const model::Node& node, const model::Tick& tick,
                       bool is_widespread) {
-  if (!node.pending_reason.empty()) return;
+  if (model::waits_in_engine(*draft.attempts.find(node.id.attempt), node)) return;
   const Duration limit =
       limit_while_silent(draft, draft.settings().first_call_limit, is_widespread);
   if (!is_silent_for(draft, node, tick, limit)) return;

@@ -52,6 +52,10 @@ bool has_lease_ended(const Draft& draft, const model::Node& node) {
   return lease && draft.now() - node.last_heartbeat >= *lease;
 }
 
+HostBlame host_blame_of(const model::Observation& seen) {
+  return seen.blame == model::EndBlame::engine ? HostBlame::not_counted : HostBlame::counted;
+}
+
 // The agent ended. The node is lost, unless its ranks are final, or the daemon killed it while its
 // agent was still reporting, too slow to stop.
 void mark_agent_lost(Draft& draft, const model::Node& node, const model::Observation& seen) {
@@ -70,7 +74,7 @@ void mark_agent_lost(Draft& draft, const model::Node& node, const model::Observa
                       seen.reason.empty()
                           ? format("the agent of {} ended and gave no reason", where)
                           : format("the agent of {} ended: {}", where, one_line(seen.reason)),
-                      HostBlame::counted);
+                      host_blame_of(seen));
 }
 
 // The agent never called. Without a reason, it may have been the host. A refusal is final.
@@ -85,10 +89,9 @@ void mark_not_started(Draft& draft, const model::Node& node, const model::Observ
     return mark_node_lost(
         draft, node.id, model::Cause::launch_failed,
         format("the agent of {} ended before it called; its agent.log may say why", where));
-  mark_lost_by_engine(
-      draft, node, seen, model::Cause::launch_failed,
-      format("{} could not be started: {}", where, one_line(seen.reason)),
-      seen.blame == model::EndBlame::engine ? HostBlame::not_counted : HostBlame::counted);
+  mark_lost_by_engine(draft, node, seen, model::Cause::launch_failed,
+                      format("{} could not be started: {}", where, one_line(seen.reason)),
+                      host_blame_of(seen));
 }
 
 void handle_gone(Draft& draft, const model::Node& node, const model::Observation& seen) {
@@ -141,10 +144,27 @@ void update_from_engine(Draft& draft, const model::Node& known, const model::Obs
   if (after == known) return;
   const model::NodeId id = known.id;
   const bool was_admitted = !known.pending_reason.empty() && after.pending_reason.empty();
-  if (was_admitted) after.last_heartbeat = draft.now();
+  if (was_admitted && known.state == model::NodeState::allocated)
+    after.last_heartbeat = draft.now();
   draft.nodes.edit(id) = std::move(after);
   if (was_admitted) draft.attempts.edit(id.attempt).admitted = draft.now();
   set_pending_reason(draft, id.attempt);
+}
+
+// The engine has started the node there, so the limits of the start count from now.
+void name_host(Draft& draft, const model::NodeId& id, const std::string& host) {
+  model::Node& node = draft.nodes.edit(id);
+  node.host = host;
+  if (node.state != model::NodeState::allocated) return;
+  node.last_heartbeat = draft.now();
+  draft.attempts.edit(id.attempt).admitted = draft.now();
+}
+
+// It waits in the engine's queue, or its engine has not named its host yet.
+bool is_any_node_unstarted(const Draft& draft, const model::Attempt& attempt) {
+  return std::ranges::any_of(draft.nodes_of(attempt.id), [&](const model::Node* node) {
+    return model::waits_in_engine(attempt, *node);
+  });
 }
 
 // A daemon that was away sent no `start`: that time does not count. Nor does it reach many nodes
@@ -153,7 +173,7 @@ void check_ready(Draft& draft, const model::Attempt& attempt, Time listening_sin
                  bool is_widespread) {
   const Time begun = std::max(attempt.created, attempt.admitted.value_or(attempt.created));
   const Duration waited = draft.now() - std::max(begun, listening_since);
-  if (attempt.state >= model::AttemptState::running || find_pending_node(draft, attempt.id) ||
+  if (attempt.state >= model::AttemptState::running || is_any_node_unstarted(draft, attempt) ||
       waited < limit_while_silent(draft, draft.settings().start_limit, is_widespread))
     return;
   for (const model::Node* node : draft.nodes_of(attempt.id))
@@ -190,7 +210,8 @@ void check_timeout(Draft& draft, const model::Attempt& attempt, const model::Tic
 // nodes are silent, because the command may not reach its agent.
 bool is_overdue(const Draft& draft, const model::Attempt& attempt, const model::Node& node,
                 const model::Tick& tick, bool is_widespread) {
-  if (node.state == model::NodeState::lost || !node.pending_reason.empty()) return true;
+  const bool is_pending = node.state == model::NodeState::allocated && !node.pending_reason.empty();
+  if (node.state == model::NodeState::lost || is_pending) return true;
   const Time stop = std::max(*attempt.draining, tick.listening_since);
   if (draft.now() - stop >= draft.settings().log_delivery_limit) return true;
   const model::RunSpec& spec = draft.runs.find(attempt.id.run)->spec;
@@ -242,13 +263,13 @@ Result<void> handle_event(Draft& draft, const model::NodeSeen& event) {
   if (attempt && attempt->engine == model::kExternalEngine) return {};  // no engine has it
   const model::Node* node = find_live_node(draft, event.node);
   if (!node) {
-    if (event.seen.phase == model::NodePhase::present) take_back_node(draft, event.node);
     const bool is_gone = event.seen.phase == model::NodePhase::gone;
+    const bool is_starting = event.seen.phase == model::NodePhase::starting;
+    if (!is_gone && !is_starting) take_back_node(draft, event.node);
     if (is_gone && draft.given_up.find(event.node)) free_given_up_node(draft, event.node);
     return {};
   }
-  if (node->host.empty() && !event.seen.host.empty())
-    draft.nodes.edit(event.node).host = event.seen.host;
+  if (node->host.empty() && !event.seen.host.empty()) name_host(draft, event.node, event.seen.host);
   const model::Node known = *draft.nodes.find(event.node);
   if (event.seen.phase == model::NodePhase::gone) {
     handle_gone(draft, known, event.seen);

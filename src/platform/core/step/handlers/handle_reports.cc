@@ -119,9 +119,17 @@ void merge_addresses(model::Node& node, const model::NodeReport& report) {
   if (!report.message.empty()) node.message = one_line(report.message);
 }
 
+// It calls before its engine has named the host that it chose: the limits of the start count from
+// now.
+void admit_unplaced(Draft& draft, const model::Node& node, const model::Attempt& attempt) {
+  if (node.state == model::NodeState::allocated && !attempt.is_placed && node.host.empty())
+    draft.attempts.edit(attempt.id).admitted = draft.now();
+}
+
 void merge(Draft& draft, const model::NodeReport& report, const model::Attempt& attempt) {
   model::Node& node = draft.nodes.edit(report.node);
   const model::Node before = node;
+  if (report.state > before.state) admit_unplaced(draft, before, attempt);
   mark_reachable(draft, report.node);
   if (node.agents.empty() && !report.agent.id.empty()) add_agent(node, report.agent);
   if (report.state >= node.state) merge_addresses(node, report);
