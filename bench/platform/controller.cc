@@ -20,6 +20,7 @@
 #include "platform/core/step/step.h"
 #include "platform/host/keys.h"
 #include "platform/insight/insight.h"
+#include "platform/insight/series/folder_series.h"
 #include "platform/store/sql_store.h"
 
 namespace lockstep::bench {
@@ -243,8 +244,10 @@ double median_seconds(const std::function<void()>& work) {
   return times[5];
 }
 
-void time_lists(controller::Controller& controller, store::Database& database) {
-  insight::Insight insight(database);
+void time_lists(controller::Controller& controller, store::Database& database,
+                const std::filesystem::path& folder) {
+  const auto series = insight::open_folder_series(folder / "series").value();
+  insight::Insight insight(database, *series);
   const auto time = [&](const char* what, const model::RunFilter& filter, std::size_t least) {
     show(what, "ms", 1e3 * median_seconds([&] {
                        std::vector<model::RunId> ids;
@@ -286,7 +289,7 @@ void time_start(const std::filesystem::path& folder) {
                                            .home = folder / "home"})
                  .value();
        }));
-  time_lists(*controller, *database);
+  time_lists(*controller, *database, folder);
 }
 
 }  // namespace

@@ -8,11 +8,14 @@
 #include <cstdio>
 #include <ctime>
 #include <functional>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/check.h"
 #include "platform/insight/insight.h"
+#include "platform/insight/series/folder_series.h"
 #include "platform/store/budget_store.h"
 #include "platform/store/sql_store.h"
 
@@ -20,6 +23,16 @@ namespace lockstep::bench {
 namespace {
 
 using insight::Insight;
+
+// The two stores of a daemon.
+struct Stores {
+  explicit Stores(const std::filesystem::path& folder)
+      : database(store::Database::open(folder / "lockstep.db").value()),
+        series(insight::open_folder_series(folder / "series").value()) {}
+
+  std::unique_ptr<store::Database> database;
+  std::unique_ptr<insight::SeriesStore> series;
+};
 
 struct Durations {
   double wall = 0, processor = 0;  // seconds
@@ -58,21 +71,21 @@ std::string text_of_lines(int lines) {
   return text;
 }
 
-void store_lines(store::Database& database) {
-  Insight insight(database);
+void store_lines(Stores& stores) {
+  Insight insight(*stores.database, *stores.series);
   constexpr int kItems = 400, kLines = 800;
   std::vector<spool::TelemetryItem> items;
   for (int i = 0; i < kItems; ++i)
     items.push_back(
         {.sequence = i + 1, .kind = spool::TelemetryKind::log, .text = text_of_lines(kLines)});
   Durations took;
-  add(took, [&] { (void)insight.ingest({{kRun, 1}, 0}, items).value(); });
+  add(took, [&] { (void)insight.ingest({"", {{kRun, 1}, 0}}, items).value(); });
   show("lines stored in one transaction", "lines/s", kItems * kLines / took.wall, took);
 }
 
 // A rank that prints without end: the longest call, once the oldest lines are dropped.
-void overflow(store::Database& database) {
-  Insight insight(database);
+void overflow(Stores& stores) {
+  Insight insight(*stores.database, *stores.series);
   std::vector<spool::TelemetryItem> items(
       8, {.kind = spool::TelemetryKind::log, .text = text_of_lines(800)});
   double longest = 0;
@@ -81,7 +94,7 @@ void overflow(store::Database& database) {
   for (std::int64_t bytes = 0; bytes < 1 << 30; bytes += 8 * (64 << 10)) {
     for (spool::TelemetryItem& item : items) item.sequence = ++sequence;
     Durations took;
-    add(took, [&] { (void)insight.ingest({{kRun, 1}, 0}, items).value(); });
+    add(took, [&] { (void)insight.ingest({"", {{kRun, 1}, 0}}, items).value(); });
     longest = std::max(longest, took.wall);
     all.wall += took.wall;
     all.processor += took.processor;
@@ -89,15 +102,15 @@ void overflow(store::Database& database) {
   show("longest of 2,048 calls that bring a GiB of lines", "ms", longest * 1e3, all);
   show("space of the store behind them", "MiB",
        static_cast<double>(
-           std::get<0>(database.rows<std::int64_t>("pragma page_count").value()[0])) /
+           std::get<0>(stores.database->rows<std::int64_t>("pragma page_count").value()[0])) /
            256,
        all);
 }
 
 // `steps` steps of `series` metrics, `at_once` steps a call.
-void store_points(store::Database& database, const model::RunId& run, int steps, int series,
-                  int at_once, const char* what) {
-  Insight insight(database);
+void store_points(Stores& stores, const model::RunId& run, int steps, int series, int at_once,
+                  const char* what) {
+  Insight insight(*stores.database, *stores.series);
   Durations took;
   for (int step = 0; step < steps;) {
     std::vector<spool::TelemetryItem> items;
@@ -108,14 +121,13 @@ void store_points(store::Database& database, const model::RunId& run, int steps,
         item.values[format("metric-{:02}", s)] = std::sin(step * 0.001 * s) + s;
       items.push_back(std::move(item));
     }
-    add(took, [&] { (void)insight.ingest({{run, 1}, 0}, items).value(); });
+    add(took, [&] { (void)insight.ingest({"", {{run, 1}, 0}}, items).value(); });
   }
-  while (insight.summarize_pending().value()) continue;
   show(what, "points/s", 1.0 * steps * series / took.wall, took);
 }
 
-void query(store::Database& database, const model::RunId& run, const char* what) {
-  Insight insight(database);
+void query(Stores& stores, const model::RunId& run, const char* what) {
+  Insight insight(*stores.database, *stores.series);
   std::size_t points = 0;
   Durations took;
   add(took, [&] {
@@ -216,20 +228,20 @@ void time_usage_reports(store::Database& database) {
 }
 
 int measure(const std::filesystem::path& folder) {
-  const auto file = folder / "bench-store" / "lockstep.db";
-  std::filesystem::remove_all(file.parent_path());
-  auto database = store::Database::open(file).value();
-  time_usage_reports(*database);
-  load(*database);
-  store_lines(*database);
-  store_points(*database, {"bench", 2}, 1000, 50, 1, "points stored, one step of 50 a call");
-  query(*database, {"bench", 2}, "50 series of 1,000 points");
-  store_points(*database, {"bench", 3}, 1'000'000, 1, 1000,
-               "points stored, 1,000 steps of 1 a call");
-  query(*database, {"bench", 3}, "1 series of 1,000,000 points");
-  overflow(*database);
-  database.reset();
-  std::filesystem::remove_all(file.parent_path());
+  const auto place = folder / "bench-store";
+  std::filesystem::remove_all(place);
+  std::filesystem::create_directories(place);
+  std::optional<Stores> stores(place);
+  time_usage_reports(*stores->database);
+  load(*stores->database);
+  store_lines(*stores);
+  store_points(*stores, {"bench", 2}, 1000, 50, 1, "points stored, one step of 50 a call");
+  query(*stores, {"bench", 2}, "50 series of 1,000 points");
+  store_points(*stores, {"bench", 3}, 1'000'000, 1, 1000, "points stored, 1,000 steps of 1 a call");
+  query(*stores, {"bench", 3}, "1 series of 1,000,000 points");
+  overflow(*stores);
+  stores.reset();
+  std::filesystem::remove_all(place);
   return 0;
 }
 

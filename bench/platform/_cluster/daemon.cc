@@ -25,6 +25,7 @@
 #include "platform/host/home.h"
 #include "platform/host/keys.h"
 #include "platform/insight/insight.h"
+#include "platform/insight/series/folder_series.h"
 #include "platform/server/server.h"
 #include "platform/store/budget_store.h"
 #include "platform/store/database.h"
@@ -110,7 +111,8 @@ Result<void> serve(const host::Home& home, int hosts) {
   store::SqlIdentityStore identities(*database);
   store::SqlBudgetStore budgets(*database);
   store::HistoryFile history(home.stores_file());
-  insight::Insight insight(*database);
+  const auto series = TRY(insight::open_folder_series(home.series(), {.wait = Duration(0)}));
+  insight::Insight insight(*database, *series);
   SimulatedEngine engine(home.folder,
                          TRY(open_file(home.folder / kLaunches, O_WRONLY | O_CREAT | O_APPEND)),
                          TRY(open_file(home.folder / kEnded, O_RDONLY | O_CREAT)));

@@ -131,24 +131,23 @@ TEST_F(RetentionTest, RunsWithoutNewPointsMakeRoomWhenAllTakeTooMuch) {
   series_ = open_folder_series(folder_ / "series", {.seal = 1_B}).value();
   Insight insight(*database_, *series_);
   for (int step = 0; step < 100; ++step)
-    ASSERT_TRUE(insight.ingest(node_of(1, id_of(1)),
-                               std::vector<spool::TelemetryItem>{
-                                   {.sequence = step + 1,
-                                    .kind = spool::TelemetryKind::metrics,
-                                    .step = step,
-                                    .values = {{"loss", 0.5}, {"lr", 0.1}}}}));
+    ASSERT_TRUE(insight.ingest(
+        node_of(1, id_of(1)),
+        std::vector<spool::TelemetryItem>{{.sequence = step + 1,
+                                           .kind = spool::TelemetryKind::metrics,
+                                           .step = step,
+                                           .values = {{"loss", 0.5}, {"lr", 0.1}}}}));
   ASSERT_TRUE(insight.limit_points(1_MiB));
   EXPECT_EQ(insight.series(id_of(1)).value().removed, 0);
   const Deadline deadline = Deadline::after(std::chrono::seconds(60));
   // Points are sealed when others follow.
   for (int step = 1; insight.series(id_of(1)).value().removed == 0; ++step) {
     ASSERT_FALSE(deadline.passed());
-    ASSERT_TRUE(insight.ingest(node_of(1, id_of(2)),
-                               std::vector<spool::TelemetryItem>{
-                                   {.sequence = step,
-                                    .kind = spool::TelemetryKind::metrics,
-                                    .step = step,
-                                    .values = {{"loss", 0.5}}}}));
+    ASSERT_TRUE(insight.ingest(node_of(1, id_of(2)), std::vector<spool::TelemetryItem>{
+                                                         {.sequence = step,
+                                                          .kind = spool::TelemetryKind::metrics,
+                                                          .step = step,
+                                                          .values = {{"loss", 0.5}}}}));
     ASSERT_TRUE(insight.limit_points(0_B));
   }
   EXPECT_EQ(insight.series(id_of(1)).value().removed, 200);

@@ -458,7 +458,8 @@ TEST_F(JanitorTest, WhatFailsIsSaidOnceForEachCauseAndTheRestGoesOn) {
   work(*janitor);
   for (int i = 0; i < 50; ++i) janitor->run_slice();
   EXPECT_THAT(log.lines, ElementsAre(HasSubstr("moving the metrics of an earlier version: ")));
-  EXPECT_THAT(janitor->problems(), ElementsAre(HasSubstr("moving the metrics of an earlier version: ")));
+  EXPECT_THAT(janitor->problems(),
+              ElementsAre(HasSubstr("moving the metrics of an earlier version: ")));
   clock_.pass(std::chrono::minutes(1));
   for (int i = 0; i < 50; ++i) janitor->run_slice();
   EXPECT_THAT(log.lines, SizeIs(2));

@@ -164,9 +164,7 @@ DeviceTime least_amount(const Draft& draft, const model::Run& run, int weight_pe
 
 }  // namespace
 
-int least_weight(const Draft& draft) {
-  return least_weight(draft.map(), draft.rates.all());
-}
+int least_weight(const Draft& draft) { return least_weight(draft.map(), draft.rates.all()); }
 
 void apply_entry(Draft& draft, const budget::Entry& entry) {
   for (const budget::Budget& budget : entry.budgets) draft.budgets.edit_or_add(budget.id) = budget;
