@@ -23,7 +23,7 @@ struct Charge {
   std::int64_t rate_percent = 0;  // the sum of the weights of its devices
   DeviceTime held{};              // of its project; zero: the project has no budget
   Time from{};
-  Time until{};  // when it is renewed
+  Time until{};           // when it is renewed
   bool personal = false;  // `held` is of the personal bucket
 
   bool operator==(const Charge&) const = default;

@@ -163,7 +163,7 @@ struct NodeReport {
   std::optional<ClockRow> clock{};  // of the times in `ranks`; none: an older agent
   std::optional<Time> last_checkpoint{};  // when a rank last reported a complete checkpoint
   std::optional<std::int64_t> last_checkpoint_step{};  // the highest step among those checkpoints
-  Time listening_since{};  // set by the daemon: since when agents can reach it
+  Time listening_since{};            // set by the daemon: since when agents can reach it
   std::optional<Time> idle_since{};  // since when its processes do not compute; none: they do
 };
 // An observation of the engine about a node that it was told to start.
@@ -214,8 +214,7 @@ using Event = std::variant<SubmitRun, StopRun, ResumeRun, HoldRun, ReleaseRun, S
                            AdmitHost, DescribeHost, RemoveHost, HostDead, LabelHost, SetMeasured,
                            SetLimit, SetWeight, GrantBudget, WithdrawBudget, MoveBudget, LiftBudget,
                            SetRate, AttachNode, NodeReport, NodeSeen, HostsSeen, OrphansListed,
-                           StopOrphan, AdoptOrphan, Tick, DaemonStarted, ClockChanged,
-                           SetIdleStop>;
+                           StopOrphan, AdoptOrphan, Tick, DaemonStarted, ClockChanged, SetIdleStop>;
 
 // Start the agents of the attempt's nodes. Idempotent: the engine starts no node twice.
 struct SubmitGang {

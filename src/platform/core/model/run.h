@@ -198,8 +198,7 @@ struct Origin {
 // personal: of one person, whose name it has. Its runs may use a personal bucket.
 enum class ProjectKind { shared, personal };
 constexpr auto enum_names(ProjectKind) {
-  return names<ProjectKind>(
-      {{ProjectKind::shared, "shared"}, {ProjectKind::personal, "personal"}});
+  return names<ProjectKind>({{ProjectKind::shared, "shared"}, {ProjectKind::personal, "personal"}});
 }
 
 struct Run {
