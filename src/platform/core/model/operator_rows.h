@@ -97,8 +97,8 @@ struct LimitRow {
   LimitId id;
   std::optional<int> devices{};  // none: no longer limited
   int weight = 1;                // of a project, for its fair share
-  // Of a project: without use of its devices for so long, a run is stopped. Zero: no run is; none:
-  // the default.
+  // A run of the project is stopped after so long without use of its devices. Zero: no run is;
+  // none: the default.
   std::optional<Duration> idle_stop{};
 
   bool operator==(const LimitRow&) const = default;
