@@ -20,7 +20,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kPrefix = "log-";
-constexpr std::size_t kHeaderBytes = sizeof(std::uint32_t) + sizeof(std::uint64_t);
 constexpr std::size_t kFileMax = std::size_t{1} << 32;
 
 std::optional<std::int64_t> generation_of(const fs::path& path) {

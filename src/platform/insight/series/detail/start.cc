@@ -53,12 +53,13 @@ Result<void> SealedSeries::list_segments(std::int64_t& newest) {
   }
   for (const auto& [id, run] : runs_) {
     const auto all = run->segments;
-    std::erase_if(run->segments, [&](const StoredSegment& stored) {
-      const bool covered = std::ranges::any_of(
+    const auto is_covered = [&](const StoredSegment& stored) {
+      return std::ranges::any_of(
           all, [&](const StoredSegment& other) { return other.name.covers(stored.name); });
-      if (covered) garbage_.push_back(text(run->id, stored.name));
-      return covered;
-    });
+    };
+    for (const StoredSegment& stored : all)
+      if (is_covered(stored)) garbage_.push_back(text(id, stored.name));
+    std::erase_if(run->segments, is_covered);
     std::ranges::sort(run->segments, {}, [](const StoredSegment& s) { return s.name.first; });
   }
   return {};
