@@ -13,6 +13,11 @@
 
 namespace lockstep::api {
 
+// With two digits after the point.
+inline double device_minutes(budget::DeviceTime amount) {
+  return static_cast<double>(amount / std::chrono::milliseconds(600)) / 100;
+}
+
 struct GrantView {
   Time ends{};
   double granted_minutes = 0;

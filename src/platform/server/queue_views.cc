@@ -4,6 +4,7 @@
 #include <map>
 
 #include "map/query.h"
+#include "platform/api/budget_messages.h"
 #include "platform/core/step/budget/cost.h"
 
 namespace lockstep::server {
@@ -214,10 +215,10 @@ api::PlanView plan_view(const step::DryRunResult& result, const model::RunSpec& 
           model::ignored_sections(spec, is_for_slurm ? model::kSlurmEngine : state.engine);
       !ignored.empty())
     view.ignored = std::move(ignored);
-  view.cost_minutes = budget::device_minutes(step::cost_at_limit(state, spec, result.devices));
+  view.cost_minutes = api::device_minutes(step::cost_at_limit(state, spec, result.devices));
   if (const auto budget = state.budgets.find(spec.project);
       budget != state.budgets.end() && budget->second.limited)
-    view.available_minutes = budget::device_minutes(budget->second.available);
+    view.available_minutes = api::device_minutes(budget->second.available);
   return view;
 }
 

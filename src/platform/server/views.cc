@@ -4,6 +4,7 @@
 #include <map>
 
 #include "base/units.h"
+#include "platform/api/budget_messages.h"
 #include "platform/core/step/budget/cost.h"
 
 namespace lockstep::server {
@@ -157,8 +158,8 @@ api::RunView run_view(const model::State& state, const model::Run& run, insight:
   view.running_seconds = running_seconds(state, run, now);
   if (!model::is_external(run)) view.time_limit = model::time_limit(run);
   const step::RunCost cost = step::cost_of(state, run, now);
-  view.cost = {.so_far_minutes = budget::device_minutes(cost.so_far),
-               .at_limit_minutes = budget::device_minutes(cost.at_limit)};
+  view.cost = {.so_far_minutes = api::device_minutes(cost.so_far),
+               .at_limit_minutes = api::device_minutes(cost.at_limit)};
   view.user_exits = run.user_exits;
   view.losses = run.losses;
   view.moves = run.moves;

@@ -22,10 +22,6 @@ inline constexpr int kWeightMax = 10'000;  // percent
 // kAmountMax.
 DeviceTime use_of(std::int64_t rate_percent, Duration time);
 
-// With two digits after the point.
-inline double device_minutes(DeviceTime amount) {
-  return static_cast<double>(amount / std::chrono::milliseconds(600)) / 100;
-}
 // "480 device-minutes", with two digits after the point unless they are zero.
 std::string in_device_minutes(DeviceTime amount);
 // Device-minutes, such as "480" or "0.25"; with h, device-hours. Code::invalid: no such number, not

@@ -247,7 +247,7 @@ struct Run {
 
 // The running time after which the run is stopped.
 Duration time_limit(const Run& run);
-// What its attempts so far have left of it.
+// The rest of it after the attempts so far.
 inline Duration time_left(const Run& run) { return time_limit(run) - run.time_used; }
 
 // True if it waits for a time, for other runs or for its budget.

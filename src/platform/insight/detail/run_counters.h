@@ -18,7 +18,7 @@ struct RunCounters {
   std::int64_t refused = 0;  // rejected metric values
   std::int64_t points = 0;   // metric values stored since points were last removed
   std::int64_t points_removed = 0;
-  // Of its first node that reported; names the run in the series store, see series_run().
+  // The generation of its first node that reported; it names the run in series_run().
   std::string generation{};
 
   bool operator==(const RunCounters&) const = default;

@@ -16,7 +16,7 @@ using std::chrono::hours;
 constexpr Duration kForecastBase = hours(7 * 24);
 
 Result<DeviceTime> amount_of(double minutes) {
-  const double most = budget::device_minutes(budget::kAmountMax);
+  const double most = api::device_minutes(budget::kAmountMax);
   if (minutes > 0 && minutes <= most)
     return DeviceTime(static_cast<std::int64_t>(std::llround(minutes * 60e6)));
   return Error{Code::invalid, format("minutes: must be above zero, and at most {}", most)};
@@ -58,7 +58,7 @@ api::PostingView posting_view(const store::StoredPosting& stored) {
           .from_project = posting.from_project,
           .to = posting.to,
           .to_project = posting.to_project,
-          .minutes = budget::device_minutes(posting.amount),
+          .minutes = api::device_minutes(posting.amount),
           .by = posting.signature.by,
           .reason = posting.signature.reason,
           .attempt = posting.signature.attempt};
@@ -78,18 +78,18 @@ Result<api::BudgetView> BudgetCalls::view_of(const budget::Budget& budget) const
   const DeviceTime a_day = recent / (kForecastBase / Duration(hours(24)));
   api::BudgetView view{.project = budget.id,
                        .limited = budget.limited,
-                       .available_minutes = budget::device_minutes(budget.available),
-                       .held_minutes = budget::device_minutes(budget.held),
-                       .spent_minutes = budget::device_minutes(budget.spent),
+                       .available_minutes = api::device_minutes(budget.available),
+                       .held_minutes = api::device_minutes(budget.held),
+                       .spent_minutes = api::device_minutes(budget.spent),
                        .used_percent = budget::used_percent(budget),
                        .grants = {},
-                       .minutes_per_day = budget::device_minutes(a_day),
+                       .minutes_per_day = api::device_minutes(a_day),
                        .runs_out = runs_out(budget, a_day, now),
                        .warning = warning_of(budget, budget::used_percent(budget))};
   for (const budget::Grant& grant : budget.grants)
     view.grants.push_back({.ends = grant.ends,
-                           .granted_minutes = budget::device_minutes(grant.granted),
-                           .left_minutes = budget::device_minutes(grant.left)});
+                           .granted_minutes = api::device_minutes(grant.granted),
+                           .left_minutes = api::device_minutes(grant.left)});
   return view;
 }
 
@@ -115,13 +115,13 @@ std::vector<api::BucketView> BudgetCalls::buckets_for(const Principal& caller) c
     const budget::Bucket bucket = used != state.buckets.end()
                                       ? used->second
                                       : budget::full_bucket(name, refill, context_.now());
-    views.push_back({.project = name,
-                     .available_minutes =
-                         budget::device_minutes(budget::level_at(bucket, refill, context_.now())),
-                     .held_minutes = budget::device_minutes(bucket.held),
-                     .spent_minutes = budget::device_minutes(bucket.spent),
-                     .cap_minutes = budget::device_minutes(refill.cap),
-                     .minutes_per_hour = budget::device_minutes(refill.an_hour)});
+    views.push_back(
+        {.project = name,
+         .available_minutes = api::device_minutes(budget::level_at(bucket, refill, context_.now())),
+         .held_minutes = api::device_minutes(bucket.held),
+         .spent_minutes = api::device_minutes(bucket.spent),
+         .cap_minutes = api::device_minutes(refill.cap),
+         .minutes_per_hour = api::device_minutes(refill.an_hour)});
   }
   return views;
 }
@@ -235,8 +235,8 @@ Result<api::UsageList> BudgetCalls::usage(const RouteCall<api::kUsage>& call) {
                          .month = std::move(sum.month),
                          .kind = std::move(sum.kind),
                          .attempts = sum.attempts,
-                         .used_minutes = budget::device_minutes(sum.used),
-                         .charged_minutes = budget::device_minutes(sum.charged)});
+                         .used_minutes = api::device_minutes(sum.used),
+                         .charged_minutes = api::device_minutes(sum.charged)});
   return list;
 }
 

@@ -1,7 +1,6 @@
 #include "platform/core/step/budget/charges.h"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <utility>
 
@@ -127,8 +126,7 @@ void settle_charge(Draft& draft, model::Attempt& attempt) {
 // For so long the amount lasts at the price; rounded up.
 Duration lasting(DeviceTime amount, std::int64_t price) {
   if (price <= 0) return Duration::max();
-  const auto whole = static_cast<double>(amount.count()) * 100 / static_cast<double>(price);
-  return Duration(static_cast<std::int64_t>(std::ceil(whole)));
+  return Duration((amount.count() * 100 + price - 1) / price);  // kAmountMax leaves room
 }
 
 // Until the amount is used at the rate, and a window at most.

@@ -17,7 +17,7 @@ struct RunCost {
 
 // Without devices, a run is taken to get those of the least weight on the map.
 RunCost cost_of(const model::State& state, const model::Run& run, Time now);
-// Of a new run on these devices; none: as above.
+// The cost of a new run on these devices; none: as above.
 budget::DeviceTime cost_at_limit(const model::State& state, const model::RunSpec& spec,
                                  const std::vector<model::HostDevices>& devices);
 

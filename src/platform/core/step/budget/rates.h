@@ -1,4 +1,4 @@
-// What a device of a host costs: the weight of its kind, and the discount of the run's class.
+// Rates: the weight of a device by the kind of its host, and the discount of the run's class.
 #pragma once
 
 #include <map>
