@@ -84,13 +84,18 @@ void PlacementChecker::check_loss(const Commit& commit, const model::Attempt& at
   if (attempt.cause != model::Cause::node_lost && attempt.cause != model::Cause::launch_failed)
     return;
   const CommitView rows(durable_, commit);
+  const auto lost_now = [&](const model::HostRow& row, const model::RunId& run) {
+    return std::ranges::any_of(row.losses, [&](const model::HostLoss& loss) {
+      return loss.run == text(run) && loss.time == context_.clock.now();
+    });
+  };
   std::vector<std::string> blamed;
   bool is_counted = false;
   for (const model::Node* known : model::nodes_of(durable_, attempt.id)) {
     const model::Node& node = *rows.find(known->id);
     if (node.state != model::NodeState::released) continue;
     const auto row = commit.hosts.find(node.host);
-    const bool counts = row != commit.hosts.end() && is_suspected(*row->second, attempt.id.run);
+    const bool counts = row != commit.hosts.end() && lost_now(*row->second, attempt.id.run);
     const SharedCluster::JobNode* end = cluster_->ended_node(name_of(durable_, node.id));
     if (!end) continue;
     const bool is_blamed = end->blame == model::EndBlame::host;
