@@ -110,6 +110,7 @@ Result<void> serve(const host::Home& home, int hosts) {
   store::SqlStore store(*database);
   store::SqlIdentityStore identities(*database);
   store::SqlBudgetStore budgets(*database);
+  store::NoticeStore notices(*database);
   store::HistoryFile history(home.stores_file());
   const auto series = TRY(insight::open_folder_series(home.series(), {.wait = Duration(0)}));
   insight::Insight insight(*database, *series);
@@ -134,6 +135,7 @@ Result<void> serve(const host::Home& home, int hosts) {
                                                        .clock = clock,
                                                        .identities = identities,
                                                        .budgets = budgets,
+                                                       .notices = notices,
                                                        .home = home,
                                                        .version = "bench"}));
   TRY(write_file(

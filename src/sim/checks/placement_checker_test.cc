@@ -55,7 +55,8 @@ class PlacementRules : public testing::Test {
                                                      std::vector<std::string> excluded = {}) {
     engine::Gang gang;
     gang.attempt = name_of(attempt);
-    gang.nodes.push_back({.index = 0, .devices = {0}});
+    engine::NodePlacement& node = gang.nodes.emplace_back();
+    node.devices = {0};
     gang.excluded_hosts = std::move(excluded);
     return std::make_shared<const engine::Gang>(std::move(gang));
   }
