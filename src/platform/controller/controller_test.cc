@@ -730,6 +730,7 @@ TEST_F(StoresTest, ARunsNumberIsKeptBesideTheStoreBeforeTheRunIsStored) {
 TEST_F(StoresTest, AnOrphanIsAdoptedByWhatItWasLaunchedWith) {
   auto spec = spec_of(2, 1);
   spec.env = {{"A", "b"}};
+  spec.timeout = std::chrono::hours(2);
   ASSERT_TRUE(controller_->submit(spec, {"ann", "", false}));
   store::MemoryStore empty;
   restart_on(empty);
@@ -967,6 +968,7 @@ TEST_F(ControllerTest, ANodeThatWasNotKilledWhenTheDaemonDiedIsKilledByTheNext) 
 TEST_F(ControllerTest, AResumedRunHasItsWholeTimeLeft) {
   auto spec = spec_of(1, 1);
   spec.hang_after = std::chrono::minutes(5);
+  spec.timeout = std::chrono::hours(2);
   const model::RunId id = controller_->submit(spec, {}).value();
   report(with_rank(nodes(id)[0], model::RankState::running));
   clock_.time += std::chrono::seconds(20);
