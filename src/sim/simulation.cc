@@ -1,7 +1,6 @@
 #include "sim/simulation.h"
 
 #include <algorithm>
-#include <array>
 #include <numeric>
 
 #include "base/log.h"
@@ -20,10 +19,8 @@ constexpr int kTicksBetweenQueueChecks = 16;  // ticks
 constexpr int kRunsMin = 8;
 constexpr int kRunsMax = 20;
 constexpr std::uint64_t kJoiningSeeds = 4;  // each fourth seed has hosts that join
-// Three of each 20 seeds have an engine that chooses the hosts.
-constexpr std::uint64_t kPlacingPeriod = 20;
-constexpr std::array<std::uint64_t, 3> kPlacingSeeds = {3, 10, 19};
-constexpr int kPercentOfFewJobs = 50;  // of them have a bound of jobs that counts
+// Seeds whose engine chooses the hosts, and that have a bound of jobs that counts.
+constexpr int kPercentOfFewJobs = 50;
 
 // One or two pods with four to eight hosts in all, of one kind or of several.
 map::ClusterMap any_map(SeededRandom random) {
@@ -65,11 +62,7 @@ bool do_hosts_join(const SimulationSetup& setup) {
          setup.seed % kJoiningSeeds == 0;
 }
 
-bool does_engine_place(const SimulationSetup& setup) {
-  if (setup.engine_places) return *setup.engine_places;
-  return !setup.map && !setup.wrap_engine && !do_hosts_join(setup) && !setup.hosts_join &&
-         std::ranges::find(kPlacingSeeds, setup.seed % kPlacingPeriod) != kPlacingSeeds.end();
-}
+bool does_engine_place(const SimulationSetup& setup) { return setup.engine_places.value_or(false); }
 
 model::Settings settings_of(const SimulationSetup& setup) {
   model::Settings settings = setup.settings;

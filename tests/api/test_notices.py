@@ -202,6 +202,7 @@ def test_a_test_delivers_one_notice_and_says_so_in_one_line(
     open_cluster.ok("notice", "add", "webhook", hook.url())
     said = open_cluster.ok("notice", "test", "1")
     assert said.startswith("answered 200 in ") and said.endswith(" ms\n")
+    wait_until("the notice is read", lambda: hook.got)
     assert "this is a test by " in hook.got[0]["text"]
     assert open_cluster.ok("notice", "rm", "1") == "removed the target 1\n"
     assert "no target of notices" in open_cluster.ok("notice", "ls")

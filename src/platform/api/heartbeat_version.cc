@@ -5,8 +5,8 @@
 namespace lockstep::api {
 namespace {
 
-constexpr std::string_view kUnknownToVersion1[] = {"agent_started", "incarnation", "machine",
-                                                   "profile"};
+constexpr std::string_view kUnknownToVersion1[] = {"agent_started",   "idle_since", "incarnation",
+                                                   "known_time_left", "machine",    "profile"};
 
 }  // namespace
 

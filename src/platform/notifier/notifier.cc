@@ -67,7 +67,7 @@ Result<void> Notifier::check(TargetKind kind, const std::string& where) const {
     return {};
   }
   if (kind == TargetKind::mail && !setup_.mail)
-    return Error{Code::unavailable,
+    return Error{Code::invalid,
                  "this daemon sends no mail: it has no --smtp; an administrator sets it"};
   TRY(kind == TargetKind::mail ? check_mail_address(where) : check_url(where));
   if (auto loaded = curl::load_libcurl(); !loaded)

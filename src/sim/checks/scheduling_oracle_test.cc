@@ -306,7 +306,7 @@ TEST(Turns, OrderByAgeAndTimeOutAndWithinAProjectByPriority) {
 
 TEST(Turns, FindAHeadThatIsPutOff) {
   QueueBuilder later;
-  later.holds({.number = 1, .came = 50, .timeout = 30}, {"a"});
+  later.holds({.number = 1, .came = 60, .timeout = 20}, {"a"});
   later.waits({.number = 3, .nodes = 2, .devices = 2, .came = 55});
   EXPECT_THAT(later.head_delay_since(with_a_head()), HasSubstr("demo/3 was to start at"));
   EXPECT_EQ(with_a_head().head_delay_since(with_a_head()), "nothing");
@@ -314,7 +314,7 @@ TEST(Turns, FindAHeadThatIsPutOff) {
 
 TEST(Turns, FindAHeadThatIsPutOffThoughSomebodyAheadOfItStartsToo) {
   QueueBuilder later;
-  later.holds({.number = 1, .came = 50, .timeout = 30}, {"a"});
+  later.holds({.number = 1, .came = 60, .timeout = 20}, {"a"});
   later.waits({.number = 3, .nodes = 2, .devices = 2, .came = 55});
   later.starts({.number = 4, .came = 0, .timeout = 11}, {"c"});
   EXPECT_THAT(later.head_delay_since(with_a_head()), HasSubstr("demo/3 was to start at"));
