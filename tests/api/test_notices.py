@@ -101,7 +101,7 @@ def test_a_failure_reaches_a_webhook_with_the_daemons_reason(
     assert notice["kind"] == "run_failed" and notice["run"] == run and notice["state"] == "failed"
     assert notice["reason"] == shown["reason"] and notice["name"] == "train"
     assert notice["user"] == shown["origin"]["user"] and notice["id"] == hook.ids[0]
-    assert notice["text"].startswith(f"{run} (train) failed after ")
+    assert notice["text"].startswith(f"{run} (train) failed")
     assert notice["text"].endswith(f": {shown['reason']}")
     succeeded = open_cluster.submit("--", "true")
     open_cluster.ended(succeeded)

@@ -37,7 +37,7 @@ def test_an_idle_run_is_warned_gets_its_grace_period_and_is_not_tried_again(
     assert view["reason"] == "did not use its devices for 20s"
     (attempt,) = view["attempts"]
     assert attempt["cause"] == "idle"
-    events = [event["what"] for event in view["audit"]]
+    events = [event["what"] for event in cluster.show(run)["events"]]
     assert sum("it has not used its devices since" in event for event in events) == 1, events
     assert any("and is stopped at" in event for event in events), events
     assert saved.read_text() == "saved"
