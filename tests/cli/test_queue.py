@@ -75,7 +75,6 @@ def test_the_run_starts_when_its_blocker_ends(busy: Cluster) -> None:
 
 
 def test_a_plan_says_where_and_when_and_submits_nothing(busy: Cluster, tmp_path: Path) -> None:
-    cost = "It would cost at most 60 device-minutes\n"
     waits = busy.ok("run", "--plan", *SLEEP)
     assert waits.startswith("1 node x 1 device would wait: it waits behind default/2")
     assert waits.endswith(

@@ -109,7 +109,7 @@ PointBatch random_batch(Random& random, std::int64_t& step) {
 }
 
 TEST_F(StoreTest, RandomBatchesComeBackOverSealsMergesAndRestarts) {
-  for (const std::uint64_t seed : {1, 2, 3}) {
+  for (const std::uint64_t seed : {1u, 2u, 3u}) {
     SCOPED_TRACE(seed);
     Random random(seed);
     const SeriesLimits limits{.seal =
