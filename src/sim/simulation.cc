@@ -1,6 +1,5 @@
 #include "sim/simulation.h"
 
-#include <algorithm>
 #include <numeric>
 
 #include "base/log.h"

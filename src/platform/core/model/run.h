@@ -18,6 +18,7 @@
 #include "platform/core/model/settings/settings.h"
 #include "platform/core/model/slurm_request.h"
 #include "platform/core/model/software_environment.h"
+#include "text/joined_record.h"
 #include "text/record.h"
 
 namespace lockstep::model {
@@ -96,7 +97,7 @@ struct RunSpec {
 
   bool operator==(const RunSpec&) const = default;
 
-  static constexpr auto fields() {
+  static constexpr auto program_fields() {
     return record<RunSpec>(
         field("project", &RunSpec::project, "the project that the run belongs to"),
         field("name", &RunSpec::name, "what people call the run; empty: the program's name"),
@@ -125,7 +126,10 @@ struct RunSpec {
               "when a rank is killed: restart from the last checkpoint; or, of a program that can, "
               "shrink to the ranks that are left, or wait for the rank to be started again"),
         field("env", &RunSpec::env, "environment variables of the ranks"),
-        field("secrets", &RunSpec::secrets, "variables of the ranks, by secrets of the project"),
+        field("secrets", &RunSpec::secrets, "variables of the ranks, by secrets of the project"));
+  }
+  static constexpr auto place_fields() {
+    return record<RunSpec>(
         field("venv", &RunSpec::venv, "folder of a Python venv in which the ranks run"),
         field("conda", &RunSpec::conda,
               "name or folder of a conda environment in which the ranks run"),
@@ -160,6 +164,7 @@ struct RunSpec {
         field("kubernetes", &RunSpec::kubernetes,
               "what its Pods ask of Kubernetes: volumes, tolerations, a service account and more"));
   }
+  static constexpr auto fields() { return joined(program_fields(), place_fields()); }
 };
 
 // A run is moved at most this often.

@@ -1,7 +1,6 @@
 #include "platform/server/calls/operator_calls.h"
 
 #include "platform/server/queue_views.h"
-#include "platform/server/views.h"
 
 namespace lockstep::server {
 namespace {

@@ -8,6 +8,7 @@
 
 #include "base/result.h"
 #include "base/units.h"
+#include "text/joined_record.h"
 #include "text/record.h"
 
 namespace lockstep::model {
@@ -45,7 +46,7 @@ struct Settings {
 
   bool operator==(const Settings&) const = default;
 
-  static constexpr auto fields() {
+  static constexpr auto silence_fields() {
     return record<Settings>(
         field("unreachable_after", &Settings::unreachable_after,
               "without a heartbeat, until a node is unreachable"),
@@ -74,7 +75,10 @@ struct Settings {
         field(
             "connection_timeout", &Settings::connection_timeout,
             "LOCKSTEP_CONNECTION_TIMEOUT of the ranks: without an answer, until the connection to "
-            "another host is lost"),
+            "another host is lost"));
+  }
+  static constexpr auto run_fields() {
+    return record<Settings>(
         between(0, 1'000'000,
                 field("node_stops_per_day", &Settings::node_stops_per_day,
                       "attempts of a run that may end within a day because a host shuts down or "
@@ -112,6 +116,7 @@ struct Settings {
         field("personal_timeout_max", &Settings::personal_timeout_max,
               "the longest timeout of a run that uses a personal bucket"));
   }
+  static constexpr auto fields() { return joined(silence_fields(), run_fields()); }
 };
 
 // An error names the setting and its bounds.
