@@ -368,7 +368,8 @@ TEST_F(Scripts, ALoginShellThatLeavesAProgramBehindIsNotWaitedFor) {
   write("home/.bash_profile", std::string(kModuleFunction) + "sleep 20 &\n");
   modules({"cuda"});
   const auto begun = std::chrono::steady_clock::now();
-  EXPECT_TRUE(prepare());
+  const auto prepared = prepare();
+  EXPECT_TRUE(prepared) << (prepared ? "" : prepared.error().message);
   EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(15));
 }
 
