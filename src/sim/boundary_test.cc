@@ -1,4 +1,4 @@
-// The daemon crashes at every second boundary of a small scenario, in turn, and the scenario ends
+// The daemon crashes at every fourth boundary of a small scenario, in turn, and the scenario ends
 // the same.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -108,7 +108,7 @@ class EachBoundary : public testing::TestWithParam<CrashSchedule> {};
 
 TEST_P(EachBoundary, EndsTheStoryAsIfTheDaemonHadLived) {
   std::int64_t boundary = GetParam().first;
-  for (bool died = true; died; boundary += 2) {
+  for (bool died = true; died; boundary += 4) {
     SCOPED_TRACE(boundary);
     CrashScenario dying(GetParam());
     died = dying.run(boundary);
@@ -133,16 +133,16 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         CrashSchedule{.name = "AMoment", .downtime = milliseconds(100)},
         CrashSchedule{.name = "AWhile", .downtime = seconds(20), .first = 1},
-        CrashSchedule{.name = "Twice", .downtime = seconds(1), .crashes = 2},
-        CrashSchedule{.name = "FiveTimes", .downtime = seconds(1), .crashes = 5, .first = 1},
+        CrashSchedule{.name = "Twice", .downtime = seconds(1), .crashes = 2, .first = 2},
+        CrashSchedule{.name = "FiveTimes", .downtime = seconds(1), .crashes = 5, .first = 3},
         CrashSchedule{.name = "AmidEchoes", .downtime = seconds(1), .duplicates_reports = true},
         CrashSchedule{.name = "WithItsAnswersLost",
                       .downtime = seconds(1),
                       .answers_lost = seconds(8),
                       .first = 1},
-        CrashSchedule{.name = "WithoutAList", .downtime = seconds(1), .list_fails = seconds(40)},
+        CrashSchedule{.name = "WithoutAList", .downtime = seconds(1), .list_fails = seconds(40), .first = 2},
         CrashSchedule{
-            .name = "AtASlowEngine", .downtime = seconds(1), .slow = seconds(3), .first = 1}),
+            .name = "AtASlowEngine", .downtime = seconds(1), .slow = seconds(3), .first = 3}),
     [](const auto& manner) { return std::string(manner.param.name); });
 
 }  // namespace

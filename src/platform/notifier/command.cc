@@ -87,7 +87,7 @@ Answer answer_of_status(const std::string& name, int status) {
 
 Result<fs::path> find_command(const fs::path& folder, const std::string& name) {
   if (folder.empty())
-    return Error{Code::unavailable,
+    return Error{Code::invalid,
                  "this daemon starts no commands: it has no --notice-commands FOLDER"};
   if (!is_plain_name(name))
     return Error{Code::invalid,
