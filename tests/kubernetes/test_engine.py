@@ -238,8 +238,9 @@ def test_a_run_gets_what_its_section_asks_for(served: PodCluster, tmp_path: Path
     (tmp_path / "run.yaml").write_text(SECTION)
     run = served.submit(str(tmp_path / "run.yaml"))
     served.running_ranks(run)
-    wait_until("its output", (folder / "out").exists)
-    assert (folder / "out").read_text() == "from the ConfigMap\nfrom the claim\n"
+    out = folder / "out"
+    wait_until("its output", lambda: out.exists() and out.read_text().count("\n") == 2)
+    assert out.read_text() == "from the ConfigMap\nfrom the claim\n"
     [found] = served.pods(run)
     spec, [container] = found["spec"], found["spec"]["containers"]
     assert (spec["hostNetwork"], spec["dnsPolicy"]) == (True, "ClusterFirstWithHostNet")
