@@ -140,7 +140,8 @@ INSTANTIATE_TEST_SUITE_P(
                       .downtime = seconds(1),
                       .answers_lost = seconds(8),
                       .first = 1},
-        CrashSchedule{.name = "WithoutAList", .downtime = seconds(1), .list_fails = seconds(40), .first = 2},
+        CrashSchedule{
+            .name = "WithoutAList", .downtime = seconds(1), .list_fails = seconds(40), .first = 2},
         CrashSchedule{
             .name = "AtASlowEngine", .downtime = seconds(1), .slow = seconds(3), .first = 3}),
     [](const auto& manner) { return std::string(manner.param.name); });
