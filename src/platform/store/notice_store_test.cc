@@ -32,7 +32,7 @@ model::Notice failure_of(const std::string& run, const std::string& user = "ann"
           .reason = "oh"};
 }
 
-model::Run ended_run(std::int64_t number) {
+model::Run failed_run(std::int64_t number) {
   model::Run run;
   run.id = {"demo", number};
   run.spec.command = {"true"};
@@ -82,7 +82,7 @@ class NoticeStoreTest : public ::testing::Test {
 
 TEST_F(NoticeStoreTest, ANoticeIsThereAfterARestartWithTheEndOfItsRun) {
   add_webhook();
-  ASSERT_TRUE(commit({ended_run(1), failure_of("demo/1")}));
+  ASSERT_TRUE(commit({failed_run(1), failure_of("demo/1")}));
   reopen();
   const auto notices = due();
   ASSERT_THAT(notices, SizeIs(1));
@@ -96,7 +96,7 @@ TEST_F(NoticeStoreTest, WithoutTheEndThereIsNoNotice) {
   add_webhook();
   ASSERT_TRUE(database_->execute(
       "create trigger refuse before insert on audit begin select raise(abort, 'no'); end"));
-  ASSERT_FALSE(commit({ended_run(1), failure_of("demo/1"), model::AuditRecord{}}));
+  ASSERT_FALSE(commit({failed_run(1), failure_of("demo/1"), model::AuditRecord{}}));
   EXPECT_THAT(due(), IsEmpty());
   EXPECT_EQ(only_target().waiting, 0);
   EXPECT_FALSE(SqlStore(*database_).find_run({"demo", 1}).value());
