@@ -19,8 +19,11 @@ namespace lockstep::insight::series {
 inline const model::RunId kTestRun{"demo", 42};
 inline const SeriesKey kLoss{.metric = "train/loss"};
 
+// At the ends of the steps the time wraps around.
 inline SeriesPoint point_at(std::int64_t step, double value) {
-  return {step, Time(Duration(1'700'000'000'000'000 + step * 350'000)), value};
+  const std::uint64_t time =
+      1'700'000'000'000'000 + static_cast<std::uint64_t>(step) * std::uint64_t{350'000};
+  return {step, Time(Duration(static_cast<std::int64_t>(time))), value};
 }
 
 inline bool is_same(const SeriesPoint& a, const SeriesPoint& b) {
