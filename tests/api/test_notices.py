@@ -84,7 +84,7 @@ def targets(cluster: Cluster) -> list[dict[str, Any]]:
 
 
 def failing_run(cluster: Cluster) -> str:
-    run = cluster.submit("--name", "train", "--", "sh", "-c", "exit 3")
+    run = cluster.submit("--name", "train", "--", "sh", "-c", "sleep 1; exit 3")
     cluster.ended(run)
     return run
 
@@ -101,7 +101,7 @@ def test_a_failure_reaches_a_webhook_with_the_daemons_reason(
     assert notice["kind"] == "run_failed" and notice["run"] == run and notice["state"] == "failed"
     assert notice["reason"] == shown["reason"] and notice["name"] == "train"
     assert notice["user"] == shown["origin"]["user"] and notice["id"] == hook.ids[0]
-    assert notice["text"].startswith(f"{run} (train) failed")
+    assert notice["text"].startswith(f"{run} (train) failed after ")
     assert notice["text"].endswith(f": {shown['reason']}")
     succeeded = open_cluster.submit("--", "true")
     open_cluster.ended(succeeded)
@@ -111,7 +111,7 @@ def test_a_failure_reaches_a_webhook_with_the_daemons_reason(
 
 def test_slack_gets_the_ends_of_runs_too(open_cluster: Cluster, hook: Hook) -> None:
     open_cluster.ok("notice", "add", "webhook", "-", "--slack", "--on", "ended", input=hook.url())
-    run = open_cluster.submit("--name", "a<b", "--", "true")
+    run = open_cluster.submit("--name", "a<b", "--", "sleep", "1")
     open_cluster.ended(run)
     wait_until("the message has come", lambda: hook.got)
     (message,) = hook.got
