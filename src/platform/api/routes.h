@@ -207,6 +207,14 @@ inline constexpr TypedRoute<LogsQuery, None, LogPage> kLogs{
     "",
     "LogPage",
     "lines that the ranks wrote, now or when some come"};
+inline constexpr TypedRoute<LogSearchQuery, None, LogMatches> kSearchLogs{
+    "GET",
+    "/api/v1/runs/{project}/{number}/logs/search",
+    Action::read_run,
+    RouteErrors::run_not_found,
+    "",
+    "LogMatches",
+    "lines of the ranks that match a pattern"};
 inline constexpr TypedRoute<FlightQuery, None, FlightView> kFlight{
     "GET",
     "/api/v1/runs/{project}/{number}/flight",
@@ -381,7 +389,7 @@ inline constexpr TypedRoute<HeartbeatQuery, CheckpointPartRequest, CheckpointPar
         "CheckpointPart",
         "an agent gets a part of a file of that checkpoint from a host that has it"};
 
-inline constexpr std::array<const Route*, 87> kRoutes = {&kHealth,
+inline constexpr std::array<const Route*, 88> kRoutes = {&kHealth,
                                                          &kOpenapi,
                                                          &kVersion,
                                                          &kMap,
@@ -397,6 +405,7 @@ inline constexpr std::array<const Route*, 87> kRoutes = {&kHealth,
                                                          &kPriority,
                                                          &kExtend,
                                                          &kLogs,
+                                                         &kSearchLogs,
                                                          &kFlight,
                                                          &kProfile,
                                                          &kProfileState,
