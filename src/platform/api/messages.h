@@ -345,9 +345,10 @@ struct AttemptView {
         field("started", &AttemptView::started, "when all ranks ran"),
         field("ended", &AttemptView::ended, "when no process was left"),
         field("nodes", &AttemptView::nodes, "its nodes"),
-        field("first_error", &AttemptView::first_error,
-              "the error of the rank that failed first, if its output has one; of the last attempts "
-              "that failed"));
+        field(
+            "first_error", &AttemptView::first_error,
+            "the error of the rank that failed first, if its output has one; of the last attempts "
+            "that failed"));
   }
 };
 

@@ -20,7 +20,8 @@ constexpr std::size_t kSummaryMax = 500;
 constexpr std::size_t kConsequenceLines = 50;
 
 bool is_digits(std::string_view text) {
-  return !text.empty() && std::ranges::all_of(text, [](unsigned char c) { return std::isdigit(c); });
+  return !text.empty() &&
+         std::ranges::all_of(text, [](unsigned char c) { return std::isdigit(c); });
 }
 
 // torch prints "[rank5]: " before each line of a traceback. Returns the 5, or nothing.
@@ -213,8 +214,8 @@ FailureText text_of(const Views& lines, const Block& block) {
 std::optional<Block> python_error(std::span<const std::string> raw, const Views& lines,
                                   const std::optional<TorchrunBox>& box) {
   if (box)  // of the worker that failed first, if torch marks its lines
-    if (auto block = last_traceback(
-            lines, [&](std::size_t i) { return rank_prefix(raw[i]) == box->rank; }))
+    if (auto block =
+            last_traceback(lines, [&](std::size_t i) { return rank_prefix(raw[i]) == box->rank; }))
       return block;
   if (auto block = last_traceback(lines, [](std::size_t) { return true; })) return block;
   return syntax_error(lines);

@@ -74,9 +74,11 @@ TEST(FailureText, TheCausesOfAnExceptionAreAPartOfIt) {
       "  File \"train.py\", line 9, in <module>\n"
       "    load()\n"
       "RuntimeError: no data\n";
-  expect_failure("Traceback (most recent call last):\n  File \"a.py\", line 1\nOSError: handled\n"
-                 "going on\n" + chain,
-                 "RuntimeError: no data", chain);
+  expect_failure(
+      "Traceback (most recent call last):\n  File \"a.py\", line 1\nOSError: handled\n"
+      "going on\n" +
+          chain,
+      "RuntimeError: no data", chain);
 }
 
 TEST(FailureText, AMessageOfSeveralLinesBelongsToItsException) {
@@ -87,8 +89,9 @@ TEST(FailureText, AMessageOfSeveralLinesBelongsToItsException) {
       "RuntimeError: CUDA error: device-side assert triggered\n"
       "CUDA kernel errors might be asynchronously reported at some other API call.\n"
       "For debugging consider passing CUDA_LAUNCH_BLOCKING=1\n";
-  expect_failure(cuda + "\nterminate called after throwing an instance of 'c10::Error'\n"
-                        "  what():  CUDA error: device-side assert triggered\n",
+  expect_failure(cuda +
+                     "\nterminate called after throwing an instance of 'c10::Error'\n"
+                     "  what():  CUDA error: device-side assert triggered\n",
                  "RuntimeError: CUDA error: device-side assert triggered", cuda);
 }
 
@@ -213,8 +216,8 @@ TEST(FailureText, AMessageOfManyLinesKeepsItsEnd) {
 TEST(FailureText, LinesWithoutAnErrorHaveNone) {
   EXPECT_FALSE(find_failure({}).has_value());
   EXPECT_FALSE(find_failure(lines_of("step 1\nno error: 0 failed\n")).has_value());
-  EXPECT_FALSE(find_failure(lines_of("Traceback (most recent call last):\n  File \"a\"\n"))
-                   .has_value())
+  EXPECT_FALSE(
+      find_failure(lines_of("Traceback (most recent call last):\n  File \"a\"\n")).has_value())
       << "the output was cut off";
 }
 

@@ -55,8 +55,7 @@ TEST_F(LineSearch, LinesThatMatchAreFoundWithTheBytesThatMatch) {
   const auto found = insight_.search(kRun, {.pattern = pattern}).value();
   ASSERT_EQ(found.lines.size(), 1U);
   EXPECT_EQ(found.lines[0].text, "step 2 loss=nan loss=nan");
-  EXPECT_THAT(found.lines[0].parts,
-              ElementsAre(api::MatchedPart{7, 15}, api::MatchedPart{16, 24}));
+  EXPECT_THAT(found.lines[0].parts, ElementsAre(api::MatchedPart{7, 15}, api::MatchedPart{16, 24}));
   EXPECT_TRUE(found.ended);
 }
 

@@ -40,7 +40,8 @@ Result<Lines> Insight::log(const model::RunId& run, const LogQuery& query) {
 Result<std::vector<api::LogLine>> Insight::log_tail(const model::RunId& run, std::int64_t lines,
                                                     std::optional<int> rank) {
   const auto counters = TRY(find_counters(database_, run));
-  return counters ? lines_before(database_, *counters, {.before = counters->next, .lines = lines, .rank = rank})
+  return counters ? lines_before(database_, *counters,
+                                 {.before = counters->next, .lines = lines, .rank = rank})
                   : std::vector<api::LogLine>();
 }
 

@@ -16,7 +16,7 @@ namespace lockstep::cli {
 namespace {
 
 constexpr std::int64_t kRankMax = std::numeric_limits<int>::max();
-constexpr std::int64_t kContextMax = 20;  // the daemon's maximum
+constexpr std::int64_t kContextMax = 20;   // the daemon's maximum
 constexpr std::int64_t kTailMax = 10'000;  // the daemon's maximum for one answer
 
 struct LogsFlags {
@@ -84,8 +84,7 @@ Result<int> search_logs(client::Client& client, const model::RunId& id, const Lo
   bool any = false;
   bool printed = false;
   while (!InterruptHandler::requested()) {
-    const api::LogMatches found =
-        TRY(client.call(api::kSearchLogs, {.path = id, .query = query}));
+    const api::LogMatches found = TRY(client.call(api::kSearchLogs, {.path = id, .query = query}));
     print_matches(found, flags, with_rank, printed);
     any = any || !found.lines.empty();
     query.after = found.next;
@@ -137,16 +136,15 @@ void add_logs(CLI::App& app, Action& action) {
   command->add_option("--tail", flags->tail, "only the last lines, at most 10000")
       ->check(whole_number(1, kTailMax));
   command->add_flag("--json", flags->json, "one JSON object a line")->excludes(follow);
-  auto* grep = command
-                   ->add_option("--grep", flags->grep,
-                                "only lines that match this regular expression (RE2)")
-                   ->type_name("PATTERN")
-                   ->excludes(follow)
-                   ->excludes("--tail");
+  auto* grep =
+      command
+          ->add_option("--grep", flags->grep, "only lines that match this regular expression (RE2)")
+          ->type_name("PATTERN")
+          ->excludes(follow)
+          ->excludes("--tail");
   command->add_flag("-i,--ignore-case", flags->ignore_case, "upper and lower case are the same")
       ->needs(grep);
-  command
-      ->add_option("--context", flags->context, "lines before and after each match, at most 20")
+  command->add_option("--context", flags->context, "lines before and after each match, at most 20")
       ->check(whole_number(0, kContextMax))
       ->needs(grep);
   command->footer(

@@ -31,8 +31,8 @@ class SecretMask {
 
  private:
   struct Found {
-    std::size_t value = 0;      // the length of the value that begins here; 0: none
-    bool needs_more = false;    // a value may begin here, and the bytes end before it does
+    std::size_t value = 0;    // the length of the value that begins here; 0: none
+    bool needs_more = false;  // a value may begin here, and the bytes end before it does
   };
   Found find_at(std::string_view bytes) const;
   // Appends to `out`; returns the number of bytes that are decided.

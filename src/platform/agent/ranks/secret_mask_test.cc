@@ -60,8 +60,8 @@ TEST(SecretMask, AValueOfSeveralLinesIsReplacedAsAWhole) {
 }
 
 TEST(SecretMask, ItTakesTheValuesOfTheNamedVariablesOnly) {
-  const SecretMask mask = mask_of({{"KEY", "first-value"}, {"OTHER", "second-value"}},
-                                  {"KEY", "MISSING"});
+  const SecretMask mask =
+      mask_of({{"KEY", "first-value"}, {"OTHER", "second-value"}}, {"KEY", "MISSING"});
   EXPECT_EQ(mask.masked("first-value second-value"), "*** second-value");
 }
 

@@ -19,13 +19,12 @@ Result<Slice> slice_of(store::Database& database, const RunCounters& counters,
                        const LogSearch& search) {
   Slice slice;
   if (search.context > 0 && search.after > 0)
-    slice.lines = TRY(lines_before(database, counters, {.before = search.after + 1,
-                                                        .lines = 2 * search.context + 1,
-                                                        .rank = search.rank}));
+    slice.lines = TRY(lines_before(
+        database, counters,
+        {.before = search.after + 1, .lines = 2 * search.context + 1, .rank = search.rank}));
   slice.old = slice.lines.size();
   Lines fresh = TRY(lines_after(
-      database, counters,
-      {.after = search.after, .limit = search.lines_max, .rank = search.rank}));
+      database, counters, {.after = search.after, .limit = search.lines_max, .rank = search.rank}));
   slice.is_last = !fresh.more;
   std::ranges::move(fresh.lines, std::back_inserter(slice.lines));
   return slice;

@@ -268,8 +268,8 @@ Result<std::vector<api::LogLine>> lines_before(store::Database& database,
 }
 
 Result<std::vector<std::string>> last_lines_of_rank(store::Database& database,
-                                                    const RunCounters& counters,
-                                                    std::int64_t epoch, int rank) {
+                                                    const RunCounters& counters, std::int64_t epoch,
+                                                    int rank) {
   std::vector<std::string> newest_first;
   std::size_t bytes = 0;
   for (const Chunk& chunk :

@@ -33,7 +33,7 @@ Result<std::vector<api::LogLine>> lines_before(store::Database& database,
                                                const LinesBefore& query);
 // The last lines of a rank in one attempt, about 64 KiB.
 Result<std::vector<std::string>> last_lines_of_rank(store::Database& database,
-                                                    const RunCounters& counters,
-                                                    std::int64_t epoch, int rank);
+                                                    const RunCounters& counters, std::int64_t epoch,
+                                                    int rank);
 
 }  // namespace lockstep::insight

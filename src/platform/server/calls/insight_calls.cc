@@ -38,9 +38,9 @@ Result<api::LogMatches> InsightCalls::search_logs(const RouteCall<api::kSearchLo
   const model::RunId id = TRY(run_of(call.path_parameters));
   TRY(context_.find_run(id));
   const api::LogSearchQuery& query = call.query;
-  const auto pattern = TRY(insight::LinePattern::create(
-      query.pattern,
-      query.ignore_case ? insight::LetterCase::ignored : insight::LetterCase::exact));
+  const auto pattern = TRY(
+      insight::LinePattern::create(query.pattern, query.ignore_case ? insight::LetterCase::ignored
+                                                                    : insight::LetterCase::exact));
   return context_.insight().search(
       id, {.pattern = pattern, .after = query.after, .context = query.context, .rank = query.rank});
 }
