@@ -24,7 +24,7 @@ class SecretMask {
 
   // The bytes that are decided, with *** in place of values; valid until the next call.
   std::string_view pass(std::string_view bytes);
-  // What was held back: no more bytes come.
+  // The bytes that were held back: no more come.
   std::string_view pass_rest();
   // A text that is complete.
   std::string masked(std::string_view text) const;
