@@ -204,7 +204,7 @@ def test_a_token_with_bounds_gives_no_more(people: People) -> None:
 
 
 def test_a_run_of_another_project_is_answered_as_one_that_does_not_exist(people: People) -> None:
-    for part in ("", "/logs", "/metrics"):
+    for part in ("", "/logs", "/logs/search?pattern=x", "/metrics"):
         hidden = people.as_user("member", "GET", f"/api/v1/runs/{OTHER}/1{part}")
         missing = people.as_user("member", "GET", f"/api/v1/runs/nowhere/1{part}")
         assert hidden.status == missing.status == 404

@@ -10,6 +10,7 @@
 #include "apps/cli/terminal.h"
 #include "apps/run/start_estimate.h"
 #include "base/clock.h"
+#include "base/utf8.h"
 #include "text/display/table.h"
 #include "text/shell_words.h"
 
@@ -145,10 +146,19 @@ std::string rank_line(const api::RankView& rank) {
   return line;
 }
 
+std::string error_lines(const api::AttemptView& attempt) {
+  if (!attempt.first_error) return "";
+  std::string lines = first_error_line(*attempt.first_error);
+  for (const std::string& line : attempt.first_error->lines)
+    lines += "\n  " + escape_controls(line);
+  return lines + "\n";
+}
+
 std::string attempt_lines(const api::AttemptView& attempt) {
   std::string lines = format("attempt {}   {}", attempt.epoch, text(attempt.state));
   if (attempt.cause != model::Cause::none) lines += format(", {}", text(attempt.cause));
   if (!attempt.reason.empty()) lines += ": " + attempt.reason;
+  if (attempt.first_error) lines += "\n  " + first_error_line(*attempt.first_error);
   for (const api::NodeView& node : attempt.nodes) {
     lines += format("\n  node {} on {}: {} (agent {})", node.index,
                     node.host.empty() ? "-" : node.host, text(node.state), node.agent_pid);
@@ -162,6 +172,16 @@ std::string attempt_lines(const api::AttemptView& attempt) {
 }
 
 }  // namespace
+
+std::string first_error_line(const api::RankError& error) {
+  return format("rank {} failed first{}: {}", error.rank,
+                error.host.empty() ? "" : " on host " + error.host, escape_controls(error.summary));
+}
+
+std::string failure_lines(const api::RunView& run) {
+  const bool is_over = !run.attempts.empty() && run.state == model::RunState::failed;
+  return is_over ? error_lines(run.attempts.back()) : "";
+}
 
 std::string fit_to_terminal(const Table& table) {
   const bool narrow = is_terminal(STDOUT_FILENO);
@@ -258,8 +278,8 @@ std::string checkpoint_lines(const api::RunView& run) {
 }
 
 std::string run_details(const api::RunView& run) {
-  std::string lines =
-      trouble_lines(run.problems) + format("{}   {}   {}", run.id, run.name, state_text(run));
+  std::string lines = failure_lines(run) + trouble_lines(run.problems) +
+                      format("{}   {}   {}", run.id, run.name, state_text(run));
   lines +=
       format("\ncommand     {}\nfolder      {}\nsize        {}\n", shell_words(run.spec.command),
              run.spec.working_folder + (run.spec.upload ? ", uploaded" : ""), size_text(run.spec));

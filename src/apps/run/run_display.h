@@ -24,6 +24,11 @@ std::string fit_to_terminal(const Table& table);
 // none.
 std::string trouble_lines(const std::vector<std::string>& problems);
 std::string runs_table(const std::vector<api::RunView>& runs);
+// "rank 5 failed first on host b: ValueError: ...".
+std::string first_error_line(const api::RankError& error);
+// The first error of the last attempt and its message, each line with its end; empty: the run did
+// not fail, or no error was found.
+std::string failure_lines(const api::RunView& run);
 std::string run_details(const api::RunView& run);
 std::string metrics_table(const std::vector<api::Series>& series);
 

@@ -147,7 +147,8 @@ AgentLoop::AgentLoop(const host::LaunchSpec& launch, const model::NodeId& node,
                     [this](int local_rank, RankReport any) {
                       std::visit([&](auto& each) { handle_report(local_rank, std::move(each)); },
                                  any);
-                    }}),
+                    }},
+               mask_of(launch.env, launch.secret_variables)),
       shells_(launch, node, std::move(token)),
       memory_kills_(MemoryKills::of_own_cgroup(launch.attempt ? launch.attempt->spec.needs.memory
                                                               : Bytes(0))),

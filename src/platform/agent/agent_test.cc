@@ -252,6 +252,17 @@ TEST_F(AgentTest, OutputComesInOrderWhateverItHolds) {
   EXPECT_TRUE(read_file(root_ / "node/rank-0.log")->ends_with("zzz\nno end"));
 }
 
+TEST_F(AgentTest, TheValuesOfSecretsLeaveTheAgentAsStars) {
+  launch_.env["KEY"] = "correct-horse";
+  launch_.env["OTHER"] = "plain-value";
+  launch_.secret_variables = {"KEY"};
+  shell("echo \"$KEY $OTHER\"; printf correct-; printf 'horse\\n'; printf correct-");
+  start();
+  ASSERT_EQ(finish(), 0);
+  EXPECT_EQ(daemon_.lines(0), "*** plain-value\n***\ncorrect-\n");
+  EXPECT_EQ(read_file(root_ / "node/rank-0.log").value(), "*** plain-value\n***\ncorrect-");
+}
+
 TEST_F(AgentTest, AnUnfinishedLineIsToldAsItChangesAndStoredOnceWhenItEnds) {
   shell(
       "printf 'begin\\n1%%'; while ! test -e a; do sleep 0.02; done; printf '\\r2%%'; "

@@ -85,6 +85,22 @@ TEST_F(Parts, WhatACarriageReturnOverwroteIsLeftOut) {
   EXPECT_EQ(texts_, std::vector<std::string>{"100%\ndos\nend"});
 }
 
+// tqdm begins each state of a bar with a carriage return, and ends the last one with a line end.
+TEST_F(Parts, AProgressBarIsOneLineWithItsLastState) {
+  RankOutput lines = output();
+  lines.add_bytes("epoch 1\n");
+  for (int i = 0; i <= 100; ++i) {
+    lines.add_bytes(format("\r{:3}%|{}{}| {}/100 [00:0{}<00:00, 9.9it/s]", i,
+                           std::string(static_cast<std::size_t>(i / 10), '#'),
+                           std::string(static_cast<std::size_t>(10 - i / 10), ' '), i, i / 20));
+    lines.flush();
+  }
+  EXPECT_EQ(texts_, std::vector<std::string>{"epoch 1"}) << "no update is a line";
+  lines.add_bytes("\nepoch 2\n");
+  lines.finish();
+  EXPECT_EQ(texts_.back(), "100%|##########| 100/100 [00:05<00:00, 9.9it/s]\nepoch 2");
+}
+
 TEST_F(Parts, ALineWithoutAnEndIsShownAsATerminalShowsIt) {
   RankOutput lines = output();
   EXPECT_EQ(lines.unfinished_line(), "");

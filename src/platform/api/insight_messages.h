@@ -69,6 +69,70 @@ struct LogPage {
   }
 };
 
+// Bytes [begin, end) of a line.
+struct MatchedPart {
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+
+  bool operator==(const MatchedPart&) const = default;
+
+  static constexpr auto fields() {
+    return record<MatchedPart>(field("begin", &MatchedPart::begin, "its first byte in the line"),
+                               field("end", &MatchedPart::end, "the byte after its last one"));
+  }
+};
+
+// A line that matches, or is near one that does.
+struct LogMatch {
+  std::int64_t cursor = 0;
+  std::int64_t epoch = 0;
+  int rank = 0;
+  std::string text = {};
+  bool matches = false;
+  std::vector<MatchedPart> parts = {};
+  bool begins = false;
+
+  static constexpr auto fields() {
+    return record<LogMatch>(
+        field("cursor", &LogMatch::cursor, "position of the line"),
+        field("epoch", &LogMatch::epoch, "the attempt"),
+        field("rank", &LogMatch::rank, "the rank that wrote it"),
+        field("text", &LogMatch::text, "the line"),
+        field("matches", &LogMatch::matches, "it matches; false: it is the context of one"),
+        field("parts", &LogMatch::parts, "the bytes that match, from left to right, at most 100"),
+        field("begins", &LogMatch::begins, "the line before it is not in the answer"));
+  }
+};
+
+struct LogMatches {
+  std::vector<LogMatch> lines = {};
+  std::int64_t next = 0;
+  bool ended = false;
+
+  static constexpr auto fields() {
+    return record<LogMatches>(
+        field("lines", &LogMatches::lines, "lines in the order they arrived; may be empty"),
+        field("next", &LogMatches::next, "the search continues after this cursor"),
+        field("ended", &LogMatches::ended, "all lines that there are have been searched"));
+  }
+};
+
+// The error that a rank printed before it failed.
+struct RankError {
+  int rank = 0;
+  std::string host = {};
+  std::string summary = {};
+  std::vector<std::string> lines = {};
+
+  static constexpr auto fields() {
+    return record<RankError>(
+        field("rank", &RankError::rank, "the rank that failed first"),
+        field("host", &RankError::host, "where it ran"),
+        field("summary", &RankError::summary, "its error in one line"),
+        field("lines", &RankError::lines, "the message that it printed, such as a traceback"));
+  }
+};
+
 struct Point {
   std::int64_t step = 0;
   Time time{};

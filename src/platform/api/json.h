@@ -20,6 +20,8 @@
   EACH(lockstep::api::LimitList)       \
   EACH(lockstep::api::LimitRequest)    \
   EACH(lockstep::api::LogLine)         \
+  EACH(lockstep::api::LogMatch)        \
+  EACH(lockstep::api::LogMatches)      \
   EACH(lockstep::api::LogPage)         \
   EACH(lockstep::api::PlanView)        \
   EACH(lockstep::api::PriorityRequest) \

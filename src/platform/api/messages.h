@@ -123,6 +123,28 @@ struct LogsQuery {
   }
 };
 
+// Searches a part of the lines: ask again after `next` until the answer says `ended`.
+struct LogSearchQuery {
+  std::string pattern = {};
+  bool ignore_case = false;
+  int context = 0;
+  std::optional<int> rank = {};
+  std::int64_t after = 0;
+
+  static constexpr auto fields() {
+    return record<LogSearchQuery>(
+        required(field("pattern", &LogSearchQuery::pattern,
+                       "a regular expression in the syntax of RE2, at most 1000 bytes")),
+        field("ignore_case", &LogSearchQuery::ignore_case, "upper and lower case are the same"),
+        between(0, 20,
+                field("context", &LogSearchQuery::context,
+                      "lines before and after each match that the answer has, too")),
+        between(0, kRankMax, field("rank", &LogSearchQuery::rank, "only lines of this rank")),
+        between(0, kNumberMax,
+                field("after", &LogSearchQuery::after, "only lines after this cursor")));
+  }
+};
+
 // Without `after` the request goes to the agents again. With the `asked` of an earlier answer,
 // records that came since then are enough. So a client requests once and reads node by node.
 struct FlightQuery {
@@ -308,6 +330,7 @@ struct AttemptView {
   std::optional<Time> started;
   std::optional<Time> ended;
   std::vector<NodeView> nodes;
+  std::optional<RankError> first_error = {};
 
   static constexpr auto fields() {
     return record<AttemptView>(
@@ -321,7 +344,11 @@ struct AttemptView {
         field("created", &AttemptView::created, "when devices were reserved"),
         field("started", &AttemptView::started, "when all ranks ran"),
         field("ended", &AttemptView::ended, "when no process was left"),
-        field("nodes", &AttemptView::nodes, "its nodes"));
+        field("nodes", &AttemptView::nodes, "its nodes"),
+        field(
+            "first_error", &AttemptView::first_error,
+            "the error of the rank that failed first, if its output has one; of the last attempts "
+            "that failed"));
   }
 };
 

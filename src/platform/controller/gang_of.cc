@@ -80,6 +80,7 @@ host::LaunchSpec program_of(const model::State& state, const model::Attempt& att
   launch.nodes = model::node_count(run.spec);
   launch.command = run.spec.command;
   launch.env = environment_of(run, state, setup);
+  for (const auto& [variable, value] : setup.secrets) launch.secret_variables.push_back(variable);
   launch.user = run.origin.user;
   launch.software = model::software_environment(run.spec);
   launch.working_folder = run.spec.working_folder;

@@ -35,6 +35,7 @@ struct LaunchSpec {
   int nodes = 1;
   std::vector<std::string> command;
   std::map<std::string, std::string> env;
+  std::vector<std::string> secret_variables{};  // of `env`; the agent masks their values
   std::string user;  // its submitter, as which a host service of root starts the agent
   std::optional<model::SoftwareEnvironment> software;  // none: that of the host
   std::string working_folder;
@@ -77,6 +78,7 @@ struct LaunchSpec {
         field("nodes", &LaunchSpec::nodes, "nodes in all"),
         required(field("command", &LaunchSpec::command, "program and arguments")),
         field("env", &LaunchSpec::env, "environment of the ranks"),
+        field("secret_variables", &LaunchSpec::secret_variables, "variables of secrets"),
         field("user", &LaunchSpec::user, "who submitted the run"),
         field("software", &LaunchSpec::software, "what the agent prepares for the ranks"),
         field("working_folder", &LaunchSpec::working_folder, "where ranks start"),

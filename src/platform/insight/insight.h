@@ -27,6 +27,7 @@
 #include "base/units.h"
 #include "platform/api/insight_messages.h"
 #include "platform/core/model/ids.h"
+#include "platform/insight/line_pattern.h"
 #include "platform/spool/telemetry_item.h"
 #include "platform/store/database.h"
 
@@ -41,6 +42,16 @@ struct LogQuery {
 struct Lines {
   std::vector<api::LogLine> lines;  // oldest first
   bool more = false;                // they ended at a limit: ask again after the last one
+};
+
+struct LogSearch {
+  const LinePattern& pattern;
+  std::int64_t after = 0;     // lines after this cursor
+  int context = 0;            // lines before and after each match, too
+  std::optional<int> rank{};  // of this rank only
+  // One call ends after so many lines, or after the time, but never before it has searched a line.
+  std::int64_t lines_max = 4000;
+  Duration time_max = std::chrono::milliseconds(5);
 };
 
 struct SeriesQuery {
@@ -114,6 +125,10 @@ class Insight {
   // The last lines of the run, oldest first, up to 4 MiB.
   Result<std::vector<api::LogLine>> log_tail(const model::RunId& run, std::int64_t lines,
                                              std::optional<int> rank = std::nullopt);
+  // Lines that match, from a part of the run's lines: ask again after `next` until `ended`.
+  Result<api::LogMatches> search(const model::RunId& run, const LogSearch& search);
+  // The last lines that a rank printed in one attempt, oldest first, about 64 KiB.
+  Result<std::vector<std::string>> last_of_rank(const model::AttemptId& attempt, int rank);
   // Removes the run's lines permanently, some at a time; true while some are left. A line of
   // Lockstep says why.
   Result<bool> expire_log(const model::RunId& run, Removal why = Removal::age);

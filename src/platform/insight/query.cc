@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "platform/insight/detail/line_search.h"
 #include "platform/insight/detail/lines.h"
 #include "platform/insight/detail/points.h"
 #include "platform/insight/detail/run_counters.h"
@@ -39,7 +40,21 @@ Result<Lines> Insight::log(const model::RunId& run, const LogQuery& query) {
 Result<std::vector<api::LogLine>> Insight::log_tail(const model::RunId& run, std::int64_t lines,
                                                     std::optional<int> rank) {
   const auto counters = TRY(find_counters(database_, run));
-  return counters ? last_lines(database_, *counters, lines, rank) : std::vector<api::LogLine>();
+  return counters ? lines_before(database_, *counters,
+                                 {.before = counters->next, .lines = lines, .rank = rank})
+                  : std::vector<api::LogLine>();
+}
+
+Result<api::LogMatches> Insight::search(const model::RunId& run, const LogSearch& search) {
+  const auto counters = TRY(find_counters(database_, run));
+  if (!counters) return api::LogMatches{.next = search.after, .ended = true};
+  return search_lines(database_, *counters, search);
+}
+
+Result<std::vector<std::string>> Insight::last_of_rank(const model::AttemptId& attempt, int rank) {
+  const auto counters = TRY(find_counters(database_, attempt.run));
+  if (!counters) return std::vector<std::string>();
+  return last_lines_of_rank(database_, *counters, attempt.epoch, rank);
 }
 
 Result<api::SeriesList> Insight::series(const model::RunId& run, const SeriesQuery& query) {

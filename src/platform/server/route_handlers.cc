@@ -124,6 +124,7 @@ RouteHandlers::Handler RouteHandlers::handler_for(const api::Route& route) {
       {&api::kStopOrphan, &H::handle<api::kStopOrphan, &OperatorCalls::stop_orphan>},
       {&api::kAdoptOrphan, &H::handle<api::kAdoptOrphan, &OperatorCalls::adopt_orphan>},
       {&api::kLogs, &H::handle<api::kLogs, &InsightCalls::logs>},
+      {&api::kSearchLogs, &H::handle<api::kSearchLogs, &InsightCalls::search_logs>},
       {&api::kFlight, &H::handle<api::kFlight, &InsightCalls::flight>},
       {&api::kProfile, &H::handle<api::kProfile, &InsightCalls::profile>},
       {&api::kProfileState, &H::handle<api::kProfileState, &InsightCalls::profile_state>},

@@ -192,7 +192,13 @@ Result<int> submit_and_follow(const RunCommandOptions& choice) {
   const auto detached = "\ndetached: " + reattach_hint(run.id);
   interrupt.set_message(detached);
   auto end = TRY(follow(client, TRY(model::parse_run_id(run.id)), {}));
-  if (end) return exit_code_for(*end);
+  if (end) {
+    if (std::string failure = failure_lines(*end); !failure.empty()) {
+      failure.pop_back();
+      print_to_stderr(failure);
+    }
+    return exit_code_for(*end);
+  }
   print_to_stderr(detached);
   return kDone;
 }

@@ -2,6 +2,8 @@
 #include <memory>
 #include <optional>
 
+#include <unistd.h>
+
 #include "apps/cli/exit_codes.h"
 #include "apps/cli/subcommand.h"
 #include "apps/cli/terminal.h"
@@ -14,6 +16,7 @@ namespace lockstep::cli {
 namespace {
 
 constexpr std::int64_t kRankMax = std::numeric_limits<int>::max();
+constexpr std::int64_t kContextMax = 20;   // the daemon's maximum
 constexpr std::int64_t kTailMax = 10'000;  // the daemon's maximum for one answer
 
 struct LogsFlags {
@@ -22,6 +25,9 @@ struct LogsFlags {
   std::optional<int> tail;
   bool follow = false;
   bool json = false;
+  std::optional<std::string> grep;
+  bool ignore_case = false;
+  int context = 0;
 };
 
 void print_page(const api::LogPage& page, bool with_rank, bool json) {
@@ -36,6 +42,57 @@ void print_unfinished(const api::LogPage& page, bool with_rank) {
     print_to_stderr(format("{} (unfinished)", escape_controls(log_text(line, with_rank))));
 }
 
+// The parts that match are bold and red, as grep shows them.
+std::string coloured(const api::LogMatch& match) {
+  std::string line;
+  std::size_t shown = 0;
+  for (const api::MatchedPart& part : match.parts) {
+    const auto begin = static_cast<std::size_t>(part.begin);
+    const auto end = static_cast<std::size_t>(part.end);
+    line += escape_controls(match.text.substr(shown, begin - shown));
+    line += "\033[1;31m" + escape_controls(match.text.substr(begin, end - begin)) + "\033[0m";
+    shown = end;
+  }
+  return line + escape_controls(match.text.substr(shown));
+}
+
+// Prints what one answer of a search has; `printed`: a line was printed before.
+void print_matches(const api::LogMatches& found, const LogsFlags& flags, bool with_rank,
+                   bool& printed) {
+  const bool colour = style_for(STDOUT_FILENO) == TableStyle::colour;
+  for (const api::LogMatch& match : found.lines) {
+    if (flags.json) {
+      print_buffered(dump_json(to_json(match)));
+      continue;
+    }
+    if (flags.context > 0 && match.begins && printed) print_buffered("--");
+    const std::string rank = with_rank ? format("[{}] ", match.rank) : "";
+    print_buffered(rank + (colour ? coloured(match) : escaped_for(STDOUT_FILENO, match.text)));
+    printed = true;
+  }
+  flush();
+}
+
+// As grep: 1 if no line matches.
+Result<int> search_logs(client::Client& client, const model::RunId& id, const LogsFlags& flags,
+                        bool with_rank) {
+  api::LogSearchQuery query{.pattern = *flags.grep,
+                            .ignore_case = flags.ignore_case,
+                            .context = flags.context,
+                            .rank = flags.rank};
+  InterruptHandler interrupt("");
+  bool any = false;
+  bool printed = false;
+  while (!InterruptHandler::requested()) {
+    const api::LogMatches found = TRY(client.call(api::kSearchLogs, {.path = id, .query = query}));
+    print_matches(found, flags, with_rank, printed);
+    any = any || !found.lines.empty();
+    query.after = found.next;
+    if (found.ended) break;
+  }
+  return any ? kDone : kFailed;
+}
+
 Result<int> show_logs(const LogsFlags& flags) {
   model::RunId id = TRY(run_argument(flags.run));
   client::Client client = TRY(connect_to_daemon());
@@ -45,6 +102,7 @@ Result<int> show_logs(const LogsFlags& flags) {
     print_to_stderr(format("lockstep: {} was started by {}, which has the output of its ranks",
                            run.id, run.launcher));
   bool with_rank = model::rank_count(run.spec) > 1 && !flags.rank;
+  if (flags.grep) return search_logs(client, id, flags, with_rank);
   api::LogsQuery query{.after = 0, .rank = flags.rank, .tail = flags.tail};
   const auto farewell = "\n" + reattach_hint(run.id);
   std::optional<InterruptHandler> interrupt;
@@ -66,7 +124,7 @@ Result<int> show_logs(const LogsFlags& flags) {
 
 }  // namespace
 
-// `lockstep logs RUN [-f] [--rank R] [--tail N]`: the output of the ranks.
+// `lockstep logs RUN [-f] [--rank R] [--tail N] [--grep PATTERN]`: the output of the ranks.
 void add_logs(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand("logs", "Print what the ranks of a run wrote");
   auto flags = std::make_shared<LogsFlags>();
@@ -78,16 +136,29 @@ void add_logs(CLI::App& app, Action& action) {
   command->add_option("--tail", flags->tail, "only the last lines, at most 10000")
       ->check(whole_number(1, kTailMax));
   command->add_flag("--json", flags->json, "one JSON object a line")->excludes(follow);
+  auto* grep =
+      command
+          ->add_option("--grep", flags->grep, "only lines that match this regular expression (RE2)")
+          ->type_name("PATTERN")
+          ->excludes(follow)
+          ->excludes("--tail");
+  command->add_flag("-i,--ignore-case", flags->ignore_case, "upper and lower case are the same")
+      ->needs(grep);
+  command->add_option("--context", flags->context, "lines before and after each match, at most 20")
+      ->check(whole_number(0, kContextMax))
+      ->needs(grep);
   command->footer(
       "All that is kept is printed, page by page, oldest first. A line of a run with several "
       "ranks\n"
       "begins with its rank's number. A line that has no end yet, such as a progress bar, is drawn "
       "over\nas it changes; where output is not a terminal, it goes to standard error. On a "
       "terminal "
-      "control\ncharacters are spelled out, such as ^[ for ESC.\n\n"
+      "control\ncharacters are spelled out, such as ^[ for ESC. --grep exits with 1 if no line "
+      "matches.\n\n"
       "Examples:\n"
       "  lockstep logs demo/42 --tail 20 --follow\n"
-      "  lockstep logs demo/42 --rank 3 | grep -i error");
+      "  lockstep logs demo/42 --grep 'loss=nan' --context 3\n"
+      "  lockstep logs demo/42 --rank 3 --grep error -i");
   command->callback([&action, flags] { action = [flags] { return show_logs(*flags); }; });
 }
 

@@ -1,8 +1,9 @@
 // A rank's output: bytes in, lines out.
 //
-// The file of the rank gets every byte unchanged, up to a limit. Then it is renamed (rank-0.log.1),
-// replacing an older one, and a new file begins whose first line reports that. If the disk is full,
-// the file loses the bytes that do not fit; once there is space, a line reports their number.
+// The file of the rank gets every byte of its input unchanged, up to a limit. Then it is renamed
+// (rank-0.log.1), replacing an older one, and a new file begins whose first line reports that. If
+// the disk is full, the file loses the bytes that do not fit; once there is space, a line reports
+// their number.
 //
 // The daemon gets lines as a terminal would show them. Text overwritten after a carriage return
 // (progress bars) is left out, a long line is cut and marked, and the last line is complete when

@@ -21,9 +21,16 @@ Result<void> RankStreams::add(int rank, const std::filesystem::path& log,
                               const std::filesystem::path& socket) {
   const int local = static_cast<int>(streams_.size());
   auto lines = [this, local](std::string text) { sinks_.lines(local, std::move(text)); };
-  auto report = [this, local](RankReport any) { sinks_.report(local, std::move(any)); };
+  auto report = [this, local](RankReport any) {
+    if (auto* fault = std::get_if<FaultReport>(&any)) fault->text = mask_.masked(fault->text);
+    if (auto* item = std::get_if<spool::TelemetryItem>(&any);
+        item && item->kind == spool::TelemetryKind::event)
+      item->text = mask_.masked(item->text);
+    sinks_.report(local, std::move(any));
+  };
   streams_.push_back({.rank = rank,
                       .pipe = Fd(),
+                      .mask = mask_,
                       .output = TRY(RankOutput::open(log, std::move(lines))),
                       .reports = TRY(ReportSocket::open(socket, rank, std::move(report)))});
   return {};
@@ -46,10 +53,12 @@ void RankStreams::read(Stream& stream) {
     const ssize_t n = ::read(stream.pipe.get(), buffer, sizeof buffer);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0 && errno == EAGAIN) break;
-    if (n <= 0)
+    if (n <= 0) {
       stream.pipe.reset();
-    else
-      stream.output.add_bytes({buffer, static_cast<std::size_t>(n)});
+      stream.output.add_bytes(stream.mask.pass_rest());
+    } else {
+      stream.output.add_bytes(stream.mask.pass({buffer, static_cast<std::size_t>(n)}));
+    }
   }
   if (!next_flush_ && stream.output.has_lines()) next_flush_ = Deadline::after(kFlushInterval);
   if (!next_unfinished_ && !stream.output.unfinished_line().empty())
@@ -67,6 +76,7 @@ void RankStreams::finish() {
   for (Stream& stream : streams_) {
     stream.reports.read();  // connections that closed at once
     stream.pipe.reset();
+    stream.output.add_bytes(stream.mask.pass_rest());
     stream.output.finish();
     if (stream.reports.broken_lines() > 0)
       LS_LOG(warning, "rank {} reported {} lines that could not be read", stream.rank,

@@ -1,7 +1,7 @@
 // RankStreams: the output pipes and report sockets of a node's ranks.
 //
 // Complete lines are collected for 100 ms, and then passed on. Incomplete lines are collected once
-// a second.
+// a second. The values of secrets are replaced before anything is written or passed on.
 #pragma once
 
 #include <filesystem>
@@ -15,6 +15,7 @@
 #include "base/os/fd.h"
 #include "platform/agent/ranks/rank_output.h"
 #include "platform/agent/ranks/report_socket.h"
+#include "platform/agent/ranks/secret_mask.h"
 #include "platform/api/agent_messages.h"
 
 namespace lockstep::agent {
@@ -25,7 +26,7 @@ class RankStreams {
     std::function<void(int local_rank, std::string lines)> lines;
     std::function<void(int local_rank, RankReport report)> report;
   };
-  explicit RankStreams(Sinks sinks) : sinks_(std::move(sinks)) {}
+  RankStreams(Sinks sinks, SecretMask mask) : sinks_(std::move(sinks)), mask_(std::move(mask)) {}
 
   // Opens the log and the report socket of the next rank.
   Result<void> add(int rank, const std::filesystem::path& log, const std::filesystem::path& socket);
@@ -54,6 +55,7 @@ class RankStreams {
   struct Stream {
     int rank = 0;
     Fd pipe;  // none before the start and after the end
+    SecretMask mask;
     RankOutput output;
     ReportSocket reports;
   };
@@ -64,6 +66,7 @@ class RankStreams {
   std::vector<api::UnfinishedLine> unfinished_lines() const;
 
   const Sinks sinks_;
+  const SecretMask mask_;
   std::vector<Stream> streams_;  // by local rank
   std::vector<api::UnfinishedLine> unfinished_;
   std::optional<Deadline> next_flush_;

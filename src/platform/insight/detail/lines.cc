@@ -240,21 +240,21 @@ Result<Lines> lines_after(store::Database& database, const RunCounters& counters
   }
 }
 
-Result<std::vector<api::LogLine>> last_lines(store::Database& database, const RunCounters& counters,
-                                             std::int64_t lines, std::optional<int> rank) {
+Result<std::vector<api::LogLine>> lines_before(store::Database& database,
+                                               const RunCounters& counters,
+                                               const LinesBefore& query) {
   std::vector<api::LogLine> newest_first;
   std::int64_t bytes = 0;
-  const auto enough = [&] {
-    return static_cast<std::int64_t>(newest_first.size()) >= lines || bytes > kPageMax;
-  };
+  const auto enough = [&] { return std::ssize(newest_first) >= query.lines || bytes > kPageMax; };
   bool more = true;
-  for (std::int64_t before = counters.next; more && !enough();) {
-    const auto next = TRY(chunks_before(database, counters.id, rank, before));
+  for (std::int64_t before = query.before; more && !enough();) {
+    const auto next = TRY(chunks_before(database, counters.id, query.rank, before));
     more = static_cast<std::int64_t>(next.size()) == kRowsAtOnce;
     if (more) before = next.back().first;
     for (const Chunk& chunk : next) {
       auto of_chunk = lines_of(chunk);
       for (auto line = of_chunk.rbegin(); line != of_chunk.rend() && !enough(); ++line) {
+        if (line->cursor >= query.before) continue;
         bytes += size_of(line->text);
         newest_first.push_back(std::move(*line));
       }
@@ -263,6 +263,26 @@ Result<std::vector<api::LogLine>> last_lines(store::Database& database, const Ru
   if (!enough())
     if (auto mark = TRY(missing_lines_note(database, counters, 0)))
       newest_first.push_back(std::move(*mark));
+  std::ranges::reverse(newest_first);
+  return newest_first;
+}
+
+Result<std::vector<std::string>> last_lines_of_rank(store::Database& database,
+                                                    const RunCounters& counters, std::int64_t epoch,
+                                                    int rank) {
+  std::vector<std::string> newest_first;
+  std::size_t bytes = 0;
+  for (const Chunk& chunk :
+       TRY(chunks(database,
+                  "select first, epoch, rank, text from log_chunks where counters = :counters and "
+                  "rank = :rank and epoch = :epoch order by first desc limit :limit",
+                  counters.id, rank, epoch))) {
+    if (bytes > kChunkMax) break;
+    bytes += chunk.text.size();
+    auto lines = lines_of(chunk);
+    for (auto line = lines.rbegin(); line != lines.rend(); ++line)
+      newest_first.push_back(std::move(line->text));
+  }
   std::ranges::reverse(newest_first);
   return newest_first;
 }

@@ -22,7 +22,18 @@ Result<bool> expire_lines(store::Database& database, RunCounters& counters,
 
 Result<Lines> lines_after(store::Database& database, const RunCounters& counters,
                           const LogQuery& query);
-Result<std::vector<api::LogLine>> last_lines(store::Database& database, const RunCounters& counters,
-                                             std::int64_t lines, std::optional<int> rank);
+// The last lines before a cursor.
+struct LinesBefore {
+  std::int64_t before = 0;
+  std::int64_t lines = 0;
+  std::optional<int> rank{};  // of this rank only
+};
+Result<std::vector<api::LogLine>> lines_before(store::Database& database,
+                                               const RunCounters& counters,
+                                               const LinesBefore& query);
+// The last lines of a rank in one attempt, about 64 KiB.
+Result<std::vector<std::string>> last_lines_of_rank(store::Database& database,
+                                                    const RunCounters& counters, std::int64_t epoch,
+                                                    int rank);
 
 }  // namespace lockstep::insight

@@ -3,6 +3,7 @@
 #include <chrono>
 
 #include "platform/core/step/ending/reason_text.h"
+#include "platform/server/first_error.h"
 #include "platform/server/queue_views.h"
 #include "platform/server/views.h"
 
@@ -52,6 +53,7 @@ Result<api::RunView> CallContext::view(const Principal& caller, const model::Run
   auto view = TRY(brief_view(caller, id));
   view.events = event_views(state().runs.at(id).audit, TRY(setup_.insight.events(id)));
   view.attempts = attempt_views(state(), id);
+  TRY(add_first_errors(view.attempts, state(), id, setup_.insight));
   view.checkpoints = TRY(setup_.insight.checkpoints(id));
   return limited(caller, std::move(view));
 }

@@ -34,6 +34,17 @@ Result<void> InsightCalls::logs(const RouteCall<api::kLogs>& call,
   return {};
 }
 
+Result<api::LogMatches> InsightCalls::search_logs(const RouteCall<api::kSearchLogs>& call) {
+  const model::RunId id = TRY(run_of(call.path_parameters));
+  TRY(context_.find_run(id));
+  const api::LogSearchQuery& query = call.query;
+  const auto pattern = TRY(
+      insight::LinePattern::create(query.pattern, query.ignore_case ? insight::LetterCase::ignored
+                                                                    : insight::LetterCase::exact));
+  return context_.insight().search(
+      id, {.pattern = pattern, .after = query.after, .context = query.context, .rank = query.rank});
+}
+
 Result<api::SeriesList> InsightCalls::metrics(const RouteCall<api::kMetrics>& call) {
   const model::RunId id = TRY(run_of(call.path_parameters));
   TRY(context_.find_run(id));

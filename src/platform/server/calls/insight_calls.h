@@ -20,6 +20,7 @@ class InsightCalls {
       : context_(context), records_(records), long_polls_(long_polls), agent_polls_(agent_polls) {}
 
   Result<void> logs(const RouteCall<api::kLogs>& call, const Reply<api::LogPage>& reply);
+  Result<api::LogMatches> search_logs(const RouteCall<api::kSearchLogs>& call);
   Result<api::SeriesList> metrics(const RouteCall<api::kMetrics>& call);
   Result<void> flight(const RouteCall<api::kFlight>& call, const Reply<api::FlightView>& reply);
   Result<api::ProfileView> profile(const RouteCall<api::kProfile>& call);

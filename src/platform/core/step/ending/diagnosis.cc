@@ -142,16 +142,19 @@ AttemptDiagnosis end_of(const NodeRank& node_rank) {
   const auto who = describe_location(*node, *rank);
   if (rank->state == model::RankState::exited)
     return {.cause = model::Cause::user_exit,
-            .reason = format("{} exited with code {}", who, rank->code)};
+            .reason = format("{} exited with code {}", who, rank->code),
+            .rank = rank->rank};
   if (rank->fault == report::Fault::out_of_memory)
     return {.cause = model::Cause::oom,
             .reason = format("{} was killed{}", who, fault_text_suffix(*rank)),
-            .is_independent = true};
+            .is_independent = true,
+            .rank = rank->rank};
   return {.cause = model::Cause::rank_lost,
           .reason = format("{} was killed by {}{}", who, signal_name(rank->code),
                            rank->fault == report::Fault::none ? fault_text_suffix(*rank) : ""),
           .is_independent = !exited_or_aborted(*rank),
-          .kill = RankKill{rank->rank, rank->code, rank->step}};
+          .kill = RankKill{rank->rank, rank->code, rank->step},
+          .rank = rank->rank};
 }
 
 // The lack of progress, if an agent saw it, and what the process does, if that is known.
@@ -163,7 +166,8 @@ AttemptDiagnosis hang_of(const NodeRank& node_rank, bool stalled, Duration hang_
   return {
       .cause = model::Cause::hung,
       .reason = format("{} hangs: {}", describe_location(*node_rank.node, *node_rank.rank), signs),
-      .is_independent = node_rank.rank->activity == model::Activity::stopped};
+      .is_independent = node_rank.rank->activity == model::Activity::stopped,
+      .rank = node_rank.rank->rank};
 }
 
 std::string describe_node_rank(const NodeRank& node_rank) {
@@ -211,7 +215,8 @@ AttemptDiagnosis early_exit_of(const NodeRank& early, const NodeRank& victim) {
   return {
       .cause = model::Cause::user_exit,
       .reason = format("{} exited with code 0 before the others; rank {} then {}",
-                       describe_node_rank(early), victim.rank->rank, describe_end(*victim.rank))};
+                       describe_node_rank(early), victim.rank->rank, describe_end(*victim.rank)),
+      .rank = victim.rank->rank};
 }
 
 // The agent restarted the rank, but the others finished the training before it could join them.
@@ -224,6 +229,7 @@ AttemptDiagnosis diagnose_late_restart(const NodeRank& late) {
 AttemptDiagnosis lost_connection_of(const FaultLink& link, const NodeRanks& ranks) {
   AttemptDiagnosis diagnosis;
   diagnosis.cause = model::Cause::rank_lost;
+  diagnosis.rank = link.from.rank->rank;
   if (link.to)
     diagnosis.reason =
         format("the connection from {} to {} was lost; rank {} had not ended",
@@ -241,14 +247,16 @@ AttemptDiagnosis time_out_of(const FaultLink& link) {
   if (!link.to)
     return {.cause = model::Cause::hung,
             .reason = format("{} timed out{}", describe_node_rank(link.from),
-                             fault_text_suffix(*link.from.rank))};
+                             fault_text_suffix(*link.from.rank)),
+            .rank = link.from.rank->rank};
   const auto activity = describe_activity(link.to->rank->activity);
   return {
       .cause = model::Cause::hung,
       .reason = format("{} hangs: rank {} timed out waiting for it{}{}{}",
                        describe_node_rank(*link.to), link.from.rank->rank,
                        fault_text_suffix(*link.from.rank), activity.empty() ? "" : "; ", activity),
-      .is_independent = link.to->rank->activity == model::Activity::stopped};
+      .is_independent = link.to->rank->activity == model::Activity::stopped,
+      .rank = link.from.rank->rank};
 }
 
 // Diagnosis when the first failed rank has reported a fault of a peer.

@@ -53,6 +53,7 @@ struct AttemptDiagnosis {
   // about to report its own failure.
   std::optional<Time> provisional_since{};
   std::optional<RankKill> kill{};
+  std::optional<int> rank{};  // whose output states the failure
 };
 
 // Empty while no rank has failed. The reason of a hang mentions hang_after.

@@ -112,6 +112,7 @@ TEST_F(VerdictTest, ARankThatUsedMoreThanTheMemoryOfItsNodeIsTheCause) {
   rank(1).fault_text = "the node used more than its 2 GiB of memory; ask for more with --memory";
   end(2, model::RankState::exited, 1, seconds(-5));
   EXPECT_EQ(verdict().cause, model::Cause::oom);
+  EXPECT_EQ(verdict().rank, 1);
   EXPECT_THAT(verdict().reason,
               HasSubstr("rank 1 on host a was killed: the node used more than its "
                         "2 GiB of memory; ask for more with --memory"));
@@ -131,6 +132,7 @@ TEST_F(VerdictTest, TheFirstBadEndIsToBlameInWhateverOrderItIsTold) {
   end(3, model::RankState::killed, SIGSEGV, seconds(-2));
   EXPECT_EQ(verdict().cause, model::Cause::rank_lost);
   EXPECT_THAT(verdict().reason, AllOf(HasSubstr("rank 3 on host b"), HasSubstr("SIGSEGV")));
+  EXPECT_EQ(verdict().rank, 3);
 }
 
 TEST_F(VerdictTest, OfRanksThatStallTheOneThatIsStoppedHangs) {
