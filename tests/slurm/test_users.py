@@ -14,25 +14,24 @@ from tests.slurm.testbed import make_folder
 
 from tests.conftest import PATIENCE
 
-USERS = Path("/etc/lockstep/users")
+FOLDER = Path("/etc/lockstep")
 
 
 @pytest.fixture
-def users() -> Iterator[Path]:
-    if USERS.exists():
-        pytest.skip(f"this machine has a file {USERS} of its own")
-    had_folder = USERS.parent.exists()
-    USERS.parent.mkdir(exist_ok=True)
-    USERS.write_text("nobody\n")
-    yield USERS
-    USERS.unlink()
-    if not had_folder:
-        USERS.parent.rmdir()
+def users(tmp_path: Path) -> Path:
+    """What the daemon of the test sees as /etc/lockstep/users, and no other process."""
+    folder = tmp_path / "etc"
+    folder.mkdir()
+    (folder / "users").write_text("nobody\n")
+    return folder / "users"
 
 
 @pytest.fixture
-def open_to_all(waiting: SlurmCluster) -> Iterator[SlurmCluster]:
+def open_to_all(users: Path, waiting: SlurmCluster) -> Iterator[SlurmCluster]:
     waiting.shared = make_folder()
+    FOLDER.mkdir(exist_ok=True)
+    mount = f'mount --bind "$0" {FOLDER} && exec "$@"'
+    waiting.within = ["unshare", "--mount", "sh", "-c", mount, str(users.parent)]
     waiting.start()
     waiting.ok("user", "add", "nobody")
     yield waiting
@@ -58,7 +57,7 @@ def submit_as(cluster: SlurmCluster, user: str, command: list[str]) -> str:
 
 
 def test_a_job_belongs_to_the_user_who_submitted_the_run(
-    users: Path, open_to_all: SlurmCluster
+    open_to_all: SlurmCluster,
 ) -> None:
     script = "id -un; echo $HOME; touch $LOCKSTEP_CHECKPOINT_DIR/written"
     run = submit_as(open_to_all, "nobody", ["/bin/sh", "-c", script])
