@@ -272,6 +272,7 @@ std::string run_details(const api::RunView& run) {
   if (!run.origin.git_commit.empty())
     lines += format("code        {}{}\n", run.origin.git_commit.substr(0, 12),
                     run.origin.git_dirty ? ", with uncommitted changes" : "");
+  if (run.origin.forked_from) lines += format("forked from {}\n", *run.origin.forked_from);
   if (run.spec.run_class != model::RunClass::normal || run.priority != 0)
     lines += format("class       {}, priority {}\n", name_of(run.spec.run_class), run.priority);
   if (run.share != 100)

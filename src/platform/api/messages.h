@@ -352,6 +352,7 @@ struct RunView {
   bool held = false;
   std::int64_t version = 0;
   model::RunSpec spec;  // values of `env` are hidden
+  std::map<std::string, std::string> env_digests = {};
   model::Origin origin;
   std::string launcher = {};
   Time submitted{};
@@ -397,6 +398,9 @@ struct RunView {
         field("version", &RunView::version,
               "grows with every change, but not with that of the expected start"),
         field("spec", &RunView::spec, "what was asked for; values of env are shown as ***"),
+        field("env_digests", &RunView::env_digests,
+              "a keyed digest of each value of env: the same value of a variable has the same one in "
+              "each run of the daemon; empty in lists"),
         field("origin", &RunView::origin, "where it came from"),
         field("launcher", &RunView::launcher,
               "of an external run: what started its ranks, such as torchrun; empty: Lockstep"),

@@ -58,6 +58,15 @@ inline constexpr TypedRoute<None, SubmitRequest, RunView> kSubmit{
     "SubmitRequest",
     "RunView",
     "submit a run"};
+// A fork has the values of env, so it needs the right to a shell, which shows them.
+inline constexpr TypedRoute<None, SubmitRequest, RunView> kFork{
+    "POST",
+    "/api/v1/runs/{project}/{number}/fork",
+    {Action::open_shell, "run.fork"},
+    RouteErrors::run_not_found_or_storage_full,
+    "SubmitRequest",
+    "RunView",
+    "submit a run from the changed spec of another: a value *** of env is that of the other run"};
 inline constexpr TypedRoute<None, ExternalNodeRequest, ExternalNode> kExternalNode{
     "POST",
     "/api/v1/external-nodes",
@@ -381,11 +390,12 @@ inline constexpr TypedRoute<HeartbeatQuery, CheckpointPartRequest, CheckpointPar
         "CheckpointPart",
         "an agent gets a part of a file of that checkpoint from a host that has it"};
 
-inline constexpr std::array<const Route*, 87> kRoutes = {&kHealth,
+inline constexpr std::array<const Route*, 88> kRoutes = {&kHealth,
                                                          &kOpenapi,
                                                          &kVersion,
                                                          &kMap,
                                                          &kSubmit,
+                                                         &kFork,
                                                          &kPlan,
                                                          &kRuns,
                                                          &kRun,

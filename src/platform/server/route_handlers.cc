@@ -96,6 +96,7 @@ RouteHandlers::Handler RouteHandlers::handler_for(const api::Route& route) {
       {&api::kMap, &H::handle<api::kMap, &OperatorCalls::map>},
       {&api::kSetMeasured, &H::handle<api::kSetMeasured, &OperatorCalls::set_measured>},
       {&api::kSubmit, &H::handle<api::kSubmit, &RunCalls::submit>},
+      {&api::kFork, &H::handle<api::kFork, &RunCalls::fork>},
       {&api::kExternalNode, &H::handle<api::kExternalNode, &RunCalls::attach_external_node>},
       {&api::kRuns, &H::handle<api::kRuns, &RunCalls::runs>},
       {&api::kRun, &H::handle<api::kRun, &RunCalls::run>},

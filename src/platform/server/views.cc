@@ -55,9 +55,8 @@ api::AttemptView attempt_view(const model::State& state, const model::Attempt& a
   return view;
 }
 
-// The environment contains keys to other services, and views end up in logs and tickets.
 model::RunSpec without_secrets(model::RunSpec spec) {
-  for (auto& [name, value] : spec.env) value = "***";
+  for (auto& [name, value] : spec.env) value = kHiddenValue;
   return spec;
 }
 

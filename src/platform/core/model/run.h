@@ -190,6 +190,7 @@ struct Origin {
   std::string user;
   std::string git_commit;  // empty: not in a git checkout
   bool git_dirty = false;
+  std::optional<std::string> forked_from{};  // the run whose spec it began with
 
   bool operator==(const Origin&) const = default;
 
@@ -198,7 +199,9 @@ struct Origin {
         field("user", &Origin::user,
               "the user who submitted the run, as its token proves; ignored in requests"),
         field("git_commit", &Origin::git_commit, "commit of the working folder"),
-        field("git_dirty", &Origin::git_dirty, "it had uncommitted changes"));
+        field("git_dirty", &Origin::git_dirty, "it had uncommitted changes"),
+        field("forked_from", &Origin::forked_from,
+              "the run that it was forked from, as the daemon knows; ignored in requests"));
   }
 };
 

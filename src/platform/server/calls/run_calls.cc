@@ -6,6 +6,27 @@
 #include "platform/server/views.h"
 
 namespace lockstep::server {
+namespace {
+
+// A client has the spec of another run with hidden values.
+Result<void> fill_hidden_values(const model::Run& source, model::RunSpec& spec) {
+  if (model::is_external(source))
+    return Error{Code::invalid, format("{} was started by {}: Lockstep cannot start another run "
+                                       "from its specification",
+                                       text(source.id), source.launcher)};
+  for (auto& [name, value] : spec.env) {
+    if (value != kHiddenValue) continue;
+    const auto found = source.spec.env.find(name);
+    if (found == source.spec.env.end())
+      return Error{Code::invalid, format("env: {} has no variable {} whose value could be kept; "
+                                         "give a value",
+                                         text(source.id), name)};
+    value = found->second;
+  }
+  return {};
+}
+
+}  // namespace
 
 // A client cannot choose the user. A run that the caller may not read is no run for it to wait for.
 Result<api::SubmitRequest> RunCalls::submission(const Principal& caller,
@@ -13,6 +34,7 @@ Result<api::SubmitRequest> RunCalls::submission(const Principal& caller,
   const identity::Directory& directory = context_.accounts().directory();
   model::RunSpec& spec = request.spec;
   request.origin.user = caller.name;
+  request.origin.forked_from.reset();
   spec.project = TRY(identity::project_of_submission(directory, caller.bearer, spec.project));
   TRY(secrets_.check_secrets_of(spec));
   for (std::string& name : spec.after) {
@@ -27,14 +49,29 @@ Result<api::SubmitRequest> RunCalls::submission(const Principal& caller,
 
 Result<api::RunView> RunCalls::submit(const RouteCall<api::kSubmit>& call) {
   const auto request = TRY(submission(call.caller, call.request));
+  return start(call.caller, request,
+               context_.record(call, {.project = request.spec.project, .after = "queued"}));
+}
+
+Result<api::RunView> RunCalls::fork(const RouteCall<api::kFork>& call) {
+  const model::RunId source = TRY(run_of(call.path_parameters));
+  api::SubmitRequest changed = call.request;
+  TRY(fill_hidden_values(*TRY(context_.find_run(source)), changed.spec));
+  auto request = TRY(submission(call.caller, std::move(changed)));
+  request.origin.forked_from = text(source);
+  return start(call.caller, request,
+               context_.record(call, {.project = request.spec.project,
+                                      .after = format("queued, forked from {}", text(source))}));
+}
+
+Result<api::RunView> RunCalls::start(const Principal& caller, const api::SubmitRequest& request,
+                                     const model::AuditRecord& record) {
   const auto& uploaded = request.spec.upload;
-  if (uploaded) TRY(TRY(uploads_of(context_))->check_complete(call.caller.name, *uploaded));
+  if (uploaded) TRY(TRY(uploads_of(context_))->check_complete(caller.name, *uploaded));
   const model::RunId run = TRY(context_.limited(
-      call.caller,
-      context_.controller().submit(
-          request.spec, request.origin, request.request_id,
-          context_.record(call, {.project = request.spec.project, .after = "queued"}))));
-  if (TRY(context_.find_run(run))->origin.user != call.caller.name)
+      caller, context_.controller().submit(request.spec, request.origin, request.request_id,
+                                           record)));
+  if (TRY(context_.find_run(run))->origin.user != caller.name)
     return Error{Code::invalid,
                  "request_id: another user has used it; choose a new id for each "
                  "run"};
@@ -42,7 +79,7 @@ Result<api::RunView> RunCalls::submit(const RouteCall<api::kSubmit>& call) {
     if (const auto kept = context_.setup().uploads->keep_manifest(*TRY(context_.find_run(run)));
         !kept)
       LS_LOG(warning, "the uploaded folder of {}: {}", text(run), kept.error().message);
-  return context_.view(call.caller, run);
+  return context_.view(caller, run);
 }
 
 Result<api::ExternalNode> RunCalls::attach_external_node(

@@ -17,6 +17,7 @@ class RunCalls {
       : context_(context), secrets_(secrets), long_polls_(long_polls) {}
 
   Result<api::RunView> submit(const RouteCall<api::kSubmit>& call);
+  Result<api::RunView> fork(const RouteCall<api::kFork>& call);
   Result<api::ExternalNode> attach_external_node(const RouteCall<api::kExternalNode>& call);
   Result<api::RunList> runs(const RouteCall<api::kRuns>& call);
   Result<void> run(const RouteCall<api::kRun>& call, const Reply<api::RunView>& reply);
@@ -35,6 +36,10 @@ class RunCalls {
  private:
   // The request as the caller's own, in a project where it may start runs.
   Result<api::SubmitRequest> submission(const Principal& caller, api::SubmitRequest request) const;
+
+  // Submits the caller's own request.
+  Result<api::RunView> start(const Principal& caller, const api::SubmitRequest& request,
+                             const model::AuditRecord& record);
 
   const CallContext& context_;
   const SecretCalls& secrets_;
