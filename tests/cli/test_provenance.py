@@ -32,6 +32,10 @@ def command_of(cluster: Cluster, run: str) -> list[str]:
         (("diff", "demo/1", "nonsense"), ["nonsense"]),
         (("fork",), ["run is required"]),
         (("fork", "nonsense"), ["nonsense"]),
+        (("tag", "demo/1"), ["tag is required"]),
+        (("tag", "demo/1", "stage"), ["stage: write KEY=VALUE", "KEY-"]),
+        (("tag", "demo/1", "stage="), ["KEY- to remove it"]),
+        (("note", "demo/1"), ["text is required"]),
     ],
 )
 def test_wrong_words_are_refused_in_one_line(
@@ -152,3 +156,48 @@ def test_a_fork_is_followed_and_repeated_once_by_its_request_id(cluster: Cluster
 def test_a_run_that_is_not_there_is_not_forked(cluster: Cluster) -> None:
     assert "default/7" in refused(cluster, "fork", "7", code=4)
     assert json.loads(cluster.ok("ps", "--json"))["runs"] == []
+
+
+def listed(cluster: Cluster, *words: str) -> list[str]:
+    return [run["id"] for run in json.loads(cluster.ok("ps", "--json", *words))["runs"]]
+
+
+def test_tags_select_runs_and_survive_the_end_and_the_daemon(cluster: Cluster) -> None:
+    first, second, third = (cluster.submit("--", "true") for _ in range(3))
+    for run in (first, second, third):
+        cluster.ended(run)
+    assert cluster.ok("tag", first, "stage=final", "owner=ann") == (
+        f"{first} has owner=ann, stage=final\n"
+    )
+    cluster.ok("tag", second, "stage=a=b c")
+    cluster.kill_daemon()
+    cluster.serve()
+    assert listed(cluster, "--tag", "stage") == [second, first]
+    assert listed(cluster, "--tag", "stage=a=b c") == [second]
+    assert listed(cluster, "--tag", "stage=other") == listed(cluster, "--tag", "sta") == []
+    assert "with the tag sta;" in cluster.ok("ps", "--tag", "sta")
+    assert cluster.ok("tag", first, "stage-", "owner=bob") == f"{first} has owner=bob\n"
+    assert cluster.show(first)["tags"] == {"owner": "bob"}
+    assert "tag         owner=bob\n" in cluster.ok("show", first)
+    assert differences(cluster, first, second)["tags.owner"] == ("bob", None)
+    assert "owner=bob" in cluster.ok("audit")
+
+
+def test_a_run_has_one_note(cluster: Cluster) -> None:
+    run = cluster.submit("--", "true")
+    cluster.ok("note", run, "first")
+    assert cluster.ok("note", run, "diverges\nafter 4000") == f"{run} has a note\n"
+    assert "note        diverges\nnote        after 4000\n" in cluster.ok("show", run)
+    assert "4096" in refused(cluster, "note", run, "n" * 4097)
+    assert "control characters" in refused(cluster, "note", run, "\x1b[31m")
+    assert cluster.show(run)["note"] == "diverges\nafter 4000"
+    assert cluster.ok("note", run, "") == f"{run} has no note\n"
+    assert cluster.show(run)["note"] == ""
+
+
+def test_a_fork_has_no_tags_and_no_note(cluster: Cluster) -> None:
+    first = cluster.submit("--", "true")
+    cluster.ok("tag", first, "stage=final")
+    cluster.ok("note", first, "good")
+    view = cluster.show(forked(cluster, first))
+    assert (view["tags"], view["note"]) == ({}, "")

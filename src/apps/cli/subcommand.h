@@ -74,6 +74,8 @@ void add_sim(CLI::App& app, Action& action);
 void add_ssh(CLI::App& app, Action& action);
 void add_stop(CLI::App& app, Action& action);
 void add_stream(CLI::App& app, Action& action);
+void add_note(CLI::App& app, Action& action);
+void add_tag(CLI::App& app, Action& action);
 void add_token(CLI::App& app, Action& action);
 void add_tune(CLI::App& app, Action& action);
 void add_user(CLI::App& app, Action& action);

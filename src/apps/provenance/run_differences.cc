@@ -61,6 +61,8 @@ Values result_values(const api::RunView& run) {
                    {"attempts", format("{}", run.attempts.size())},
                    {"running_seconds", format("{}", run.running_seconds)}};
   if (!run.reason.empty()) values["reason"] = run.reason;
+  for (const auto& [key, value] : run.tags) values["tags." + key] = value;
+  if (!run.note.empty()) values["note"] = run.note;
   if (run.progress) values["step"] = format("{}", run.progress->step);
   for (const auto& [name, value] : run.latest) values["latest." + name] = format("{}", value);
   return values;

@@ -74,13 +74,15 @@ struct RunsQuery {
   std::optional<std::string> project;
   std::optional<model::RunState> state;
   int limit = 50;
+  std::optional<std::string> tag = {};
 
   static constexpr auto fields() {
     return record<RunsQuery>(
         field("project", &RunsQuery::project, "only runs of this project"),
         field("state", &RunsQuery::state, "only runs in this state"),
         between(1, 1000,
-                field("limit", &RunsQuery::limit, "the greatest number of runs in the answer")));
+                field("limit", &RunsQuery::limit, "the greatest number of runs in the answer")),
+        field("tag", &RunsQuery::tag, "only runs with this tag: KEY, or KEY=VALUE"));
   }
 };
 
@@ -354,6 +356,8 @@ struct RunView {
   model::RunSpec spec;  // values of `env` are hidden
   std::map<std::string, std::string> env_digests = {};
   model::Origin origin;
+  std::map<std::string, std::string> tags = {};
+  std::string note = {};
   std::string launcher = {};
   Time submitted{};
   std::optional<Time> started;
@@ -402,6 +406,8 @@ struct RunView {
               "a keyed digest of each value of env: the same value of a variable has the same one in "
               "each run of the daemon; empty in lists"),
         field("origin", &RunView::origin, "where it came from"),
+        field("tags", &RunView::tags, "that users gave it"),
+        field("note", &RunView::note, "that a user wrote about it"),
         field("launcher", &RunView::launcher,
               "of an external run: what started its ranks, such as torchrun; empty: Lockstep"),
         field("submitted", &RunView::submitted, "when it was submitted"),
@@ -472,6 +478,19 @@ struct StopRequest {
 // Empty: the path names the run.
 struct ResumeRequest {
   static constexpr auto fields() { return record<ResumeRequest>(); }
+};
+
+struct AnnotateRequest {
+  std::optional<std::map<std::string, std::string>> tags{};
+  std::optional<std::string> note{};
+
+  static constexpr auto fields() {
+    return record<AnnotateRequest>(
+        field("tags", &AnnotateRequest::tags,
+              "those to set, with at most 256 bytes; an empty value removes the tag, others stay"),
+        field("note", &AnnotateRequest::note,
+              "instead of the one that it has, with at most 4096 bytes; absent: it stays"));
+  }
 };
 
 struct Version {

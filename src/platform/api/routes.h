@@ -141,6 +141,14 @@ inline constexpr TypedRoute<None, ExtendRequest, RunView> kExtend{
     "ExtendRequest",
     "RunView",
     "give a run that has not ended a longer time limit"};
+inline constexpr TypedRoute<None, AnnotateRequest, RunView> kAnnotate{
+    "POST",
+    "/api/v1/runs/{project}/{number}/annotate",
+    {Action::control_run, "run.annotate"},
+    RouteErrors::run_not_found_or_storage_full,
+    "AnnotateRequest",
+    "RunView",
+    "change the tags and the note of a run, also after its end"};
 inline constexpr TypedRoute<QueueQuery, None, QueueView> kQueue{
     "GET",
     "/api/v1/queue",
@@ -390,7 +398,7 @@ inline constexpr TypedRoute<HeartbeatQuery, CheckpointPartRequest, CheckpointPar
         "CheckpointPart",
         "an agent gets a part of a file of that checkpoint from a host that has it"};
 
-inline constexpr std::array<const Route*, 88> kRoutes = {&kHealth,
+inline constexpr std::array<const Route*, 89> kRoutes = {&kHealth,
                                                          &kOpenapi,
                                                          &kVersion,
                                                          &kMap,
@@ -406,6 +414,7 @@ inline constexpr std::array<const Route*, 88> kRoutes = {&kHealth,
                                                          &kRelease,
                                                          &kPriority,
                                                          &kExtend,
+                                                         &kAnnotate,
                                                          &kLogs,
                                                          &kFlight,
                                                          &kProfile,

@@ -107,6 +107,7 @@ RouteHandlers::Handler RouteHandlers::handler_for(const api::Route& route) {
       {&api::kRelease, &H::handle<api::kRelease, &RunCalls::release>},
       {&api::kPriority, &H::handle<api::kPriority, &RunCalls::priority>},
       {&api::kExtend, &H::handle<api::kExtend, &RunCalls::extend>},
+      {&api::kAnnotate, &H::handle<api::kAnnotate, &RunCalls::annotate>},
       {&api::kQueue, &H::handle<api::kQueue, &RunCalls::queue>},
       {&api::kPlan, &H::handle<api::kPlan, &RunCalls::plan>},
       {&api::kHosts, &H::handle<api::kHosts, &OperatorCalls::list_hosts>},

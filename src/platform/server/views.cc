@@ -149,6 +149,8 @@ api::RunView run_view(const model::State& state, const model::Run& run, insight:
   view.version = run.version;
   view.spec = without_secrets(run.spec);
   view.origin = run.origin;
+  view.tags = run.tags;
+  view.note = run.note;
   view.launcher = run.launcher;
   view.submitted = run.submitted;
   view.started = run.started;

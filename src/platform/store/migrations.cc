@@ -483,13 +483,18 @@ constexpr std::string_view kTimeLimits[] = {
          where usage.run = runs.project || '/' || runs.number), 0))",
 };
 
-constexpr std::array<std::span<const std::string_view>, 33> kMigrations = {
+constexpr std::string_view kTags[] = {
+    "alter table runs add column tags text not null default '{}'",  // JSON
+    "alter table runs add column note text not null default ''",
+};
+
+constexpr std::array<std::span<const std::string_view>, 34> kMigrations = {
     kRunsAndAttempts, kInsight, kHangAndResume, kBounds,       kRequests,  kControl,
     kPreemptions,     kShares,  kEvents,        kWeights,      kFaults,    kGenerations,
     kClock,           kOrphans, kStopReasons,   kFieldNames,   kEndedRuns, kUnreachable,
     kAgents,          kEngines, kJoinedHosts,   kGivenUpNodes, kLeases,    kLastProgress,
     kMeasured,        kLabels,  kPlaced,        kIdentity,     kSecrets,   kExternalRuns,
-    kBudgets,         kNotices, kTimeLimits};
+    kBudgets,         kNotices, kTimeLimits,  kTags};
 
 Result<bool> has_table(Database& database, std::string_view name) {
   const auto found = TRY(database.rows<std::string>(

@@ -55,6 +55,12 @@ struct ExtendRun {
   Duration extension{};  // more than 0
   std::string by;
 };
+// Also after the run's end.
+struct AnnotateRun {
+  RunId run;
+  Tags tags;                        // changes: an empty value removes the tag
+  std::optional<std::string> note;  // none: it stays
+};
 // State `open` releases the host.
 struct SetHost {
   std::string host;
@@ -210,7 +216,7 @@ struct ClockChanged {
 
 using Event =
     std::variant<SubmitRun, StopRun, ResumeRun, HoldRun, ReleaseRun, SetPriority, ExtendRun,
-                 SetHost, AdmitHost, DescribeHost, RemoveHost, HostDead, LabelHost, SetMeasured,
+                 AnnotateRun, SetHost, AdmitHost, DescribeHost, RemoveHost, HostDead, LabelHost, SetMeasured,
                  SetLimit, SetWeight, GrantBudget, WithdrawBudget, MoveBudget, LiftBudget, SetRate,
                  AttachNode, NodeReport, NodeSeen, HostsSeen, OrphansListed, StopOrphan,
                  AdoptOrphan, Tick, DaemonStarted, ClockChanged>;

@@ -10,6 +10,7 @@
 
 #include "base/units.h"
 #include "platform/core/budget/device_time.h"
+#include "platform/core/model/annotation.h"
 #include "platform/core/model/audit.h"
 #include "platform/core/model/ids.h"
 #include "platform/core/model/needs.h"
@@ -237,6 +238,8 @@ struct Run {
   // job, by which the agents of all hosts find the run. Empty: Lockstep starts it.
   std::string launcher{};
   std::string job{};
+  Tags tags{};
+  std::string note{};
 
   bool operator==(const Run&) const = default;
 };

@@ -26,6 +26,22 @@ Result<void> fill_hidden_values(const model::Run& source, model::RunSpec& spec) 
   return {};
 }
 
+// "stage=final, no owner, a note of 12 bytes", for the audit.
+std::string annotation_text(const model::Tags& tags, const std::optional<std::string>& note) {
+  std::vector<std::string> changes;
+  for (const auto& [key, value] : tags)
+    changes.push_back(value.empty() ? "no " + key : format("{}={}", key, value));
+  if (note) changes.push_back(format("a note of {} bytes", note->size()));
+  return joined(changes, ", ");
+}
+
+// "KEY" or "KEY=VALUE".
+model::TagFilter tag_filter(const std::string& words) {
+  const auto equals = words.find('=');
+  if (equals == std::string::npos) return {.key = words};
+  return {.key = words.substr(0, equals), .value = words.substr(equals + 1)};
+}
+
 }  // namespace
 
 // A client cannot choose the user. A run that the caller may not read is no run for it to wait for.
@@ -111,6 +127,7 @@ Result<api::RunList> RunCalls::runs(const RouteCall<api::kRuns>& call) {
       .project = call.query.project,
       .projects = Reader(context_.accounts().directory(), bearer, context_.state()).projects(),
       .state = call.query.state,
+      .tag = call.query.tag ? std::optional(tag_filter(*call.query.tag)) : std::nullopt,
       .limit = call.query.limit};
   if (filter.project)
     filter.project =
@@ -202,6 +219,16 @@ Result<api::RunView> RunCalls::extend(const RouteCall<api::kExtend>& call) {
   TRY(context_.controller().apply_operator_event(
       model::ExtendRun{id, call.request.extension, actor_of(call.caller)},
       context_.run_record(call, id, "extended by " + text(call.request.extension))));
+  return context_.view(call.caller, id);
+}
+
+Result<api::RunView> RunCalls::annotate(const RouteCall<api::kAnnotate>& call) {
+  const model::RunId id = TRY(run_of(call.path_parameters));
+  TRY(context_.find_run(id));
+  const model::Tags tags = call.request.tags.value_or(model::Tags());
+  TRY(context_.controller().apply_operator_event(
+      model::AnnotateRun{id, tags, call.request.note},
+      context_.run_record(call, id, annotation_text(tags, call.request.note))));
   return context_.view(call.caller, id);
 }
 

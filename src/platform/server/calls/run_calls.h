@@ -28,6 +28,7 @@ class RunCalls {
   Result<api::RunView> release(const RouteCall<api::kRelease>& call);
   Result<api::RunView> priority(const RouteCall<api::kPriority>& call);
   Result<api::RunView> extend(const RouteCall<api::kExtend>& call);
+  Result<api::RunView> annotate(const RouteCall<api::kAnnotate>& call);
   Result<api::QueueView> queue(const RouteCall<api::kQueue>& call);
   Result<api::PlanView> plan(const RouteCall<api::kPlan>& call);
   Result<api::UploadAnswer> upload(const RouteCall<api::kUpload>& call);
