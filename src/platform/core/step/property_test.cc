@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/format.h"
 #include "base/random.h"
 #include "map/query.h"
 #include "platform/core/sched/pass.h"

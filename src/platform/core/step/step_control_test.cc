@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/format.h"
 #include "platform/core/step/starting/dry_run.h"
 #include "platform/core/step/step_world_for_test.h"
 
