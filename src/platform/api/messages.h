@@ -402,9 +402,10 @@ struct RunView {
         field("version", &RunView::version,
               "grows with every change, but not with that of the expected start"),
         field("spec", &RunView::spec, "what was asked for; values of env are shown as ***"),
-        field("env_digests", &RunView::env_digests,
-              "a keyed digest of each value of env: the same value of a variable has the same one in "
-              "each run of the daemon; empty in lists"),
+        field(
+            "env_digests", &RunView::env_digests,
+            "a keyed digest of each value of env: the same value of a variable has the same one in "
+            "each run of the daemon; empty in lists"),
         field("origin", &RunView::origin, "where it came from"),
         field("tags", &RunView::tags, "that users gave it"),
         field("note", &RunView::note, "that a user wrote about it"),

@@ -494,7 +494,7 @@ constexpr std::array<std::span<const std::string_view>, 34> kMigrations = {
     kClock,           kOrphans, kStopReasons,   kFieldNames,   kEndedRuns, kUnreachable,
     kAgents,          kEngines, kJoinedHosts,   kGivenUpNodes, kLeases,    kLastProgress,
     kMeasured,        kLabels,  kPlaced,        kIdentity,     kSecrets,   kExternalRuns,
-    kBudgets,         kNotices, kTimeLimits,  kTags};
+    kBudgets,         kNotices, kTimeLimits,    kTags};
 
 Result<bool> has_table(Database& database, std::string_view name) {
   const auto found = TRY(database.rows<std::string>(

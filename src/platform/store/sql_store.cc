@@ -225,10 +225,10 @@ Result<std::vector<model::Run>> SqlStore::list_runs(const model::RunFilter& filt
       filter.tag ? "exists (select 1 from json_each(runs.tags) where key = :key and "
                    "(:any_value or value = :value))"
                  : ":key = '' and :any_value and :value = ''";
-  const std::string statement =
-      format("select project, number from {} and (:any_state or state = :state) and {} order by "
-             "{}number desc limit :limit",
-             of_projects, with_tag, filter.project ? "" : "submitted desc, ");
+  const std::string statement = format(
+      "select project, number from {} and (:any_state or state = :state) and {} order by "
+      "{}number desc limit :limit",
+      of_projects, with_tag, filter.project ? "" : "submitted desc, ");
   const std::string projects = filter.project    ? *filter.project
                                : filter.projects ? dump_json(to_json(*filter.projects))
                                                  : "";
@@ -242,7 +242,7 @@ Result<std::vector<model::Run>> SqlStore::list_runs(const model::RunFilter& filt
   return runs;
 }
 
-ema_version set version = version"); });
+ema_version set version = version "); });
 }
 
 }  // namespace lockstep::store

@@ -36,25 +36,24 @@ struct Table<model::Run> {
   static constexpr std::string_view name = "runs";
   static std::string place(const Run& run) { return text(run.id); }
   static constexpr auto columns() {
-    return std::tuple(key("project", [](auto& run) -> auto& { return run.id.project; }),
-                      key("number", [](auto& run) -> auto& { return run.id.number; }),
-                      fixed("generation", &Run::generation), fixed("spec", &Run::spec),
-                      fixed("origin", &Run::origin), fixed("submitted", &Run::submitted),
-                      empty_is_null(fixed("request_id", &Run::request_id)),
-                      column("state", &Run::state), column("reason", &Run::reason),
-                      column("version", &Run::version), column("epoch", &Run::epoch),
-                      column("queued", &Run::queued), column("started", &Run::started),
-                      column("ended", &Run::ended), column("time_used", &Run::time_used),
-                      column("extended", &Run::extended), column("charged", &Run::charged),
-                      column("user_exits", &Run::user_exits), column("losses", &Run::losses),
-                      column("moves", &Run::moves), column("stop_requested", &Run::stop_requested),
-                      column("not_before", &Run::not_before), column("priority", &Run::priority),
-                      column("held", &Run::held),
-                      column("awaits_dependencies", &Run::awaits_dependencies),
-                      column("awaits_budget", &Run::awaits_budget), column("audit", &Run::audit),
-                      column("fair_share_used", &Run::fair_share_used),
-                      fixed("launcher", &Run::launcher), fixed("job", &Run::job),
-                      column("tags", &Run::tags), column("note", &Run::note));
+    return std::tuple(
+        key("project", [](auto& run) -> auto& { return run.id.project; }),
+        key("number", [](auto& run) -> auto& { return run.id.number; }),
+        fixed("generation", &Run::generation), fixed("spec", &Run::spec),
+        fixed("origin", &Run::origin), fixed("submitted", &Run::submitted),
+        empty_is_null(fixed("request_id", &Run::request_id)), column("state", &Run::state),
+        column("reason", &Run::reason), column("version", &Run::version),
+        column("epoch", &Run::epoch), column("queued", &Run::queued),
+        column("started", &Run::started), column("ended", &Run::ended),
+        column("time_used", &Run::time_used), column("extended", &Run::extended),
+        column("charged", &Run::charged), column("user_exits", &Run::user_exits),
+        column("losses", &Run::losses), column("moves", &Run::moves),
+        column("stop_requested", &Run::stop_requested), column("not_before", &Run::not_before),
+        column("priority", &Run::priority), column("held", &Run::held),
+        column("awaits_dependencies", &Run::awaits_dependencies),
+        column("awaits_budget", &Run::awaits_budget), column("audit", &Run::audit),
+        column("fair_share_used", &Run::fair_share_used), fixed("launcher", &Run::launcher),
+        fixed("job", &Run::job), column("tags", &Run::tags), column("note", &Run::note));
   }
 };
 

@@ -32,8 +32,7 @@ Result<model::RunSpec> changed_spec(const ForkFlags& choice, const api::RunView&
   for (const std::string& setting : choice.settings)
     if (TRY(set_argument(setting, spec.command)) == ArgumentChange::added)
       print_to_stderr(format("lockstep: the command of {} does not set {}: {} is added at its end",
-                             source.id, setting.substr(0, setting.find('=')),
-                             spec.command.back()));
+                             source.id, setting.substr(0, setting.find('=')), spec.command.back()));
   return spec;
 }
 
@@ -74,8 +73,7 @@ void add_fork(CLI::App& app, Action& action) {
   auto choice = std::make_shared<ForkFlags>();
   RunFlags& flags = choice->flags;
   add_run_argument(*command, choice->run);
-  command
-      ->add_option("command", flags.arguments, "after --: another program and its arguments")
+  command->add_option("command", flags.arguments, "after --: another program and its arguments")
       ->type_name(kProgramValue);
   command
       ->add_option("--set", choice->settings,

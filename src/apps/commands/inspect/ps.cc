@@ -11,7 +11,8 @@ namespace lockstep::cli {
 namespace {
 
 std::string nothing_found(const api::RunsQuery& query) {
-  if (!query.project && !query.state && !query.tag) return "no runs; `lockstep run -- PROGRAM` starts one";
+  if (!query.project && !query.state && !query.tag)
+    return "no runs; `lockstep run -- PROGRAM` starts one";
   std::string which;
   if (query.project) which += format(" of the project '{}'", *query.project);
   if (query.tag) which += format(" with the tag {}", *query.tag);

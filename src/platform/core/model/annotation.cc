@@ -19,10 +19,11 @@ bool may_be_in_key(char c) {
 Result<void> check_tag(const std::string& key, const std::string& value) {
   if (key.empty() || key.size() > kTagKeyBytesMax || !std::ranges::all_of(key, may_be_in_key) ||
       key.ends_with('-'))
-    return Error{Code::invalid,
-                 format("tags: a key has 1 to {} letters, digits, '-', '_', '.' and '/', and no '-' "
-                        "at its end",
-                        kTagKeyBytesMax)};
+    return Error{
+        Code::invalid,
+        format("tags: a key has 1 to {} letters, digits, '-', '_', '.' and '/', and no '-' "
+               "at its end",
+               kTagKeyBytesMax)};
   if (value.size() > kTagValueBytesMax || !is_utf8(value) || std::ranges::any_of(value, is_control))
     return Error{Code::invalid, format("tags: the value of {} must be text of one line with at "
                                        "most {} bytes, it has {}",
@@ -54,8 +55,8 @@ Result<void> check_note(const std::string& note) {
   if (note.size() > kNoteBytesMax)
     return Error{Code::invalid, format("note: it may have {} bytes, and this one has {}",
                                        kNoteBytesMax, note.size())};
-  const bool has_control = std::ranges::any_of(
-      note, [](char c) { return is_control(c) && c != '\n' && c != '\t'; });
+  const bool has_control =
+      std::ranges::any_of(note, [](char c) { return is_control(c) && c != '\n' && c != '\t'; });
   if (has_control || !is_utf8(note))
     return Error{Code::invalid, "note: it must be text without control characters"};
   return {};

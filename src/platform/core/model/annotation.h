@@ -1,4 +1,5 @@
-// Tags and the note of a run: text that users give a run at any time, and that Lockstep never reads.
+// Tags and the note of a run: text that users give a run at any time, and that Lockstep never
+// reads.
 #pragma once
 
 #include <cstddef>

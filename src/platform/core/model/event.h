@@ -216,10 +216,10 @@ struct ClockChanged {
 
 using Event =
     std::variant<SubmitRun, StopRun, ResumeRun, HoldRun, ReleaseRun, SetPriority, ExtendRun,
-                 AnnotateRun, SetHost, AdmitHost, DescribeHost, RemoveHost, HostDead, LabelHost, SetMeasured,
-                 SetLimit, SetWeight, GrantBudget, WithdrawBudget, MoveBudget, LiftBudget, SetRate,
-                 AttachNode, NodeReport, NodeSeen, HostsSeen, OrphansListed, StopOrphan,
-                 AdoptOrphan, Tick, DaemonStarted, ClockChanged>;
+                 AnnotateRun, SetHost, AdmitHost, DescribeHost, RemoveHost, HostDead, LabelHost,
+                 SetMeasured, SetLimit, SetWeight, GrantBudget, WithdrawBudget, MoveBudget,
+                 LiftBudget, SetRate, AttachNode, NodeReport, NodeSeen, HostsSeen, OrphansListed,
+                 StopOrphan, AdoptOrphan, Tick, DaemonStarted, ClockChanged>;
 
 // Start the agents of the attempt's nodes. Idempotent: the engine starts no node twice.
 struct SubmitGang {

@@ -84,9 +84,9 @@ Result<api::RunView> RunCalls::start(const Principal& caller, const api::SubmitR
                                      const model::AuditRecord& record) {
   const auto& uploaded = request.spec.upload;
   if (uploaded) TRY(TRY(uploads_of(context_))->check_complete(caller.name, *uploaded));
-  const model::RunId run = TRY(context_.limited(
-      caller, context_.controller().submit(request.spec, request.origin, request.request_id,
-                                           record)));
+  const model::RunId run =
+      TRY(context_.limited(caller, context_.controller().submit(request.spec, request.origin,
+                                                                request.request_id, record)));
   if (TRY(context_.find_run(run))->origin.user != caller.name)
     return Error{Code::invalid,
                  "request_id: another user has used it; choose a new id for each "
