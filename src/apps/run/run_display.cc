@@ -154,6 +154,16 @@ std::string error_lines(const api::AttemptView& attempt) {
   return lines + "\n";
 }
 
+std::string note_lines(const std::string& note) {
+  std::string lines;
+  for (std::size_t start = 0; start < note.size();) {
+    const std::size_t end = std::min(note.find('\n', start), note.size());
+    lines += format("note        {}\n", note.substr(start, end - start));
+    start = end + 1;
+  }
+  return lines;
+}
+
 std::string attempt_lines(const api::AttemptView& attempt) {
   std::string lines = format("attempt {}   {}", attempt.epoch, text(attempt.state));
   if (attempt.cause != model::Cause::none) lines += format(", {}", text(attempt.cause));
@@ -292,6 +302,9 @@ std::string run_details(const api::RunView& run) {
   if (!run.origin.git_commit.empty())
     lines += format("code        {}{}\n", run.origin.git_commit.substr(0, 12),
                     run.origin.git_dirty ? ", with uncommitted changes" : "");
+  if (run.origin.forked_from) lines += format("forked from {}\n", *run.origin.forked_from);
+  for (const auto& [key, value] : run.tags) lines += format("tag         {}={}\n", key, value);
+  lines += note_lines(run.note);
   if (run.spec.run_class != model::RunClass::normal || run.priority != 0)
     lines += format("class       {}, priority {}\n", name_of(run.spec.run_class), run.priority);
   if (run.share != 100)

@@ -228,6 +228,50 @@ bool fits_in_image(std::string_view name) {
          name.starts_with("LC_");
 }
 
+// The values of all flags over the spec's own, but not their command.
+Result<void> apply_flags(const RunFlags& flags, model::RunSpec& spec) {
+  TRY(apply_options(flags.spec, spec));
+  TRY(add_env_options(flags.env, spec));
+  TRY(add_secret_options(flags.secrets, spec));
+  if (!flags.replace_backend.empty())
+    spec.env[std::string(model::kReplaceBackend)] = flags.replace_backend;
+  return {};
+}
+
+// Without what only the submission of the other run was about.
+model::RunSpec spec_to_fork(model::RunSpec spec) {
+  spec.checkpoint_folder.clear();
+  spec.after.clear();
+  spec.not_before.reset();
+  return spec;
+}
+
+bool has_environment(const model::RunSpec& spec) {
+  return spec.venv || spec.conda || spec.module || spec.image;
+}
+
+// The options of an environment replace that of the other run, whichever kind it is of.
+Result<void> apply_flags_to_fork(const RunFlags& flags, model::RunSpec& spec) {
+  const model::RunSpec before = spec;
+  spec.venv.reset();
+  spec.conda.reset();
+  spec.module.reset();
+  spec.image.reset();
+  spec.runtime.reset();
+  spec.mounts.reset();
+  TRY(apply_flags(flags, spec));
+  if (!has_environment(spec)) {
+    spec.venv = before.venv;
+    spec.conda = before.conda;
+    spec.module = before.module;
+    spec.image = before.image;
+    if (!spec.runtime) spec.runtime = before.runtime;
+    if (!spec.mounts) spec.mounts = before.mounts;
+  }
+  if (spec.nodes != before.nodes || spec.devices != before.devices) spec.remainder = 0;
+  return {};
+}
+
 bool is_inherited(const model::RunSpec& spec, const std::string& name) {
   if (spec.secrets && spec.secrets->contains(name)) return false;
   if (spec.image) return fits_in_image(name);
@@ -244,17 +288,21 @@ void add_inherited(model::RunSpec& spec) {
 Result<ReadSpec> spec_of(const RunFlags& flags, RunFiles files) {
   ReadSpec read = TRY(spec_from_arguments(flags));
   model::RunSpec& spec = read.spec;
-  TRY(apply_options(flags.spec, spec));
+  TRY(apply_flags(flags, spec));
   if (spec.working_folder.empty()) spec.working_folder = TRY(current_folder()).string();
   if (spec.name.empty()) spec.name = fs::path(spec.command[0]).stem().string();
-  TRY(add_env_options(flags.env, spec));
-  TRY(add_secret_options(flags.secrets, spec));
-  if (!flags.replace_backend.empty())
-    spec.env[std::string(model::kReplaceBackend)] = flags.replace_backend;
   if (files == RunFiles::here) add_inherited(spec);
   TRY(model::check(spec));
   if (files == RunFiles::here) TRY(check_startable(spec));
   return read;
+}
+
+Result<model::RunSpec> forked_spec(const RunFlags& flags, const model::RunSpec& source) {
+  model::RunSpec spec = spec_to_fork(source);
+  if (!flags.arguments.empty()) spec.command = flags.arguments;
+  TRY(apply_flags_to_fork(flags, spec));
+  TRY(model::check(spec));
+  return spec;
 }
 
 }  // namespace lockstep::cli

@@ -35,4 +35,8 @@ struct ReadSpec {
 // possible here: errors name the file's line or the flag, or say that the command names no program.
 Result<ReadSpec> spec_of(const RunFlags& flags, RunFiles files);
 
+// The spec of another run with the flags' values over its own. The new run has a checkpoint folder
+// of its own, and waits neither for the runs nor for the moment that the other one waited for.
+Result<model::RunSpec> forked_spec(const RunFlags& flags, const model::RunSpec& source);
+
 }  // namespace lockstep::cli

@@ -1,20 +1,24 @@
 #include "apps/run/submit.h"
 
-#include "apps/run/follow.h"
+#include "apps/cli/exit_codes.h"
+#include "apps/cli/terminal.h"
 #include "apps/run/origin.h"
+#include "apps/run/run_display.h"
 #include "base/format.h"
 
 namespace lockstep::cli {
 
 Result<api::RunView> submit(client::Client& client, const model::RunSpec& spec,
-                            const std::string& request_id) {
+                            const std::string& request_id,
+                            const std::optional<model::RunId>& source) {
   const api::SubmitRequest request{
       .spec = spec,
       .origin = origin_of(spec.working_folder),
       .request_id = request_id.empty() ? client::new_request_id() : request_id};
   bool sent = false;
   auto run = retry_while_away(client, [&] {
-    auto submitted = client.submit(request);
+    auto submitted = source ? client.call(api::kFork, {.path = *source, .request = request})
+                            : client.submit(request);
     sent |= client.was_sent();
     return submitted;
   });
@@ -28,6 +32,29 @@ Result<api::RunView> submit(client::Client& client, const model::RunSpec& spec,
                              "--request-id {} submits it at most once",
                              error.message, request.request_id)
                     : format("{}; the run was not submitted", error.message)};
+}
+
+Result<int> follow_submitted(client::Client& client, const api::RunView& run,
+                             InterruptHandler& interrupt, AfterSubmission after) {
+  if (after == AfterSubmission::detach) {
+    print(run.id);
+    print_to_stderr(reattach_hint(run.id));
+    return kDone;
+  }
+  print_to_stderr(format("submitted {} ({}) on {}; Ctrl-C detaches, the run continues", run.id,
+                         run.name, size_text(run.spec)));
+  const auto detached = "\ndetached: " + reattach_hint(run.id);
+  interrupt.set_message(detached);
+  const auto end = TRY(follow(client, TRY(model::parse_run_id(run.id)), {}));
+  if (end) {
+    if (std::string failure = failure_lines(*end); !failure.empty()) {
+      failure.pop_back();
+      print_to_stderr(failure);
+    }
+    return exit_code_for(*end);
+  }
+  print_to_stderr(detached);
+  return kDone;
 }
 
 }  // namespace lockstep::cli

@@ -74,13 +74,15 @@ struct RunsQuery {
   std::optional<std::string> project;
   std::optional<model::RunState> state;
   int limit = 50;
+  std::optional<std::string> tag = {};
 
   static constexpr auto fields() {
     return record<RunsQuery>(
         field("project", &RunsQuery::project, "only runs of this project"),
         field("state", &RunsQuery::state, "only runs in this state"),
         between(1, 1000,
-                field("limit", &RunsQuery::limit, "the greatest number of runs in the answer")));
+                field("limit", &RunsQuery::limit, "the greatest number of runs in the answer")),
+        field("tag", &RunsQuery::tag, "only runs with this tag: KEY, or KEY=VALUE"));
   }
 };
 
@@ -379,7 +381,10 @@ struct RunView {
   bool held = false;
   std::int64_t version = 0;
   model::RunSpec spec;  // values of `env` are hidden
+  std::map<std::string, std::string> env_digests = {};
   model::Origin origin;
+  std::map<std::string, std::string> tags = {};
+  std::string note = {};
   std::string launcher = {};
   Time submitted{};
   std::optional<Time> started;
@@ -424,7 +429,13 @@ struct RunView {
         field("version", &RunView::version,
               "grows with every change, but not with that of the expected start"),
         field("spec", &RunView::spec, "what was asked for; values of env are shown as ***"),
+        field(
+            "env_digests", &RunView::env_digests,
+            "a keyed digest of each value of env: the same value of a variable has the same one in "
+            "each run of the daemon; empty in lists"),
         field("origin", &RunView::origin, "where it came from"),
+        field("tags", &RunView::tags, "that users gave it"),
+        field("note", &RunView::note, "that a user wrote about it"),
         field("launcher", &RunView::launcher,
               "of an external run: what started its ranks, such as torchrun; empty: Lockstep"),
         field("submitted", &RunView::submitted, "when it was submitted"),
@@ -495,6 +506,19 @@ struct StopRequest {
 // Empty: the path names the run.
 struct ResumeRequest {
   static constexpr auto fields() { return record<ResumeRequest>(); }
+};
+
+struct AnnotateRequest {
+  std::optional<std::map<std::string, std::string>> tags{};
+  std::optional<std::string> note{};
+
+  static constexpr auto fields() {
+    return record<AnnotateRequest>(
+        field("tags", &AnnotateRequest::tags,
+              "those to set, with at most 256 bytes; an empty value removes the tag, others stay"),
+        field("note", &AnnotateRequest::note,
+              "instead of the one that it has, with at most 4096 bytes; absent: it stays"));
+  }
 };
 
 struct Version {

@@ -80,6 +80,11 @@ net::Secret Keys::notice_key() const {
   return net::Secret::from_hex(net::hmac_sha256_hex(key_, "seal-notices")).value();
 }
 
+std::string Keys::variable_digest(std::string_view variable, std::string_view value) const {
+  constexpr std::size_t kDigits = 16;
+  return net::hmac_sha256_hex(key_, format("variable:{}={}", variable, value)).substr(0, kDigits);
+}
+
 std::string Keys::join_proof(const JoinToken& token) const {
   return net::hmac_sha256_hex(key_, "join:" + join_token_subject(token));
 }

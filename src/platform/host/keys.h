@@ -39,6 +39,9 @@ class Keys {
   net::Secret sealing_key(std::string_view project, std::string_view secret) const;
   // The key under which the places of targets of notices are encrypted in the store.
   net::Secret notice_key() const;
+  // Tells whether two runs have the same value of a variable; 16 hex digits. The key keeps the
+  // value from being guessed, and the variable's name from being compared with another's.
+  std::string variable_digest(std::string_view variable, std::string_view value) const;
   // With which a host gets the credential after the token's number; 64 hex digits.
   std::string join_proof(const JoinToken& token) const;
 

@@ -44,6 +44,16 @@ TEST_F(KeysTest, DifferByAttemptPurposeAndDaemon) {
             Keys::open(folder_ / "other").value().attempt_secret(first_));
 }
 
+TEST_F(KeysTest, TellEqualValuesOfAVariableWithoutTheValues) {
+  const auto keys = Keys::open(home_).value();
+  const std::string digest = keys.variable_digest("TOKEN", "secret");
+  EXPECT_EQ(digest.size(), 16u);
+  EXPECT_EQ(digest, keys.variable_digest("TOKEN", "secret"));
+  EXPECT_NE(digest, keys.variable_digest("TOKEN", "other"));
+  EXPECT_NE(digest, keys.variable_digest("KEY", "secret"));
+  EXPECT_NE(digest, Keys::open(folder_ / "other").value().variable_digest("TOKEN", "secret"));
+}
+
 TEST_F(KeysTest, LieInFilesThatOnlyTheUserReads) {
   ASSERT_TRUE(Keys::open(home_));
   for (auto name : {"key", "token"}) {

@@ -56,9 +56,8 @@ api::AttemptView attempt_view(const model::State& state, const model::Attempt& a
   return view;
 }
 
-// The environment contains keys to other services, and views end up in logs and tickets.
 model::RunSpec without_secrets(model::RunSpec spec) {
-  for (auto& [name, value] : spec.env) value = "***";
+  for (auto& [name, value] : spec.env) value = kHiddenValue;
   return spec;
 }
 
@@ -151,6 +150,8 @@ api::RunView run_view(const model::State& state, const model::Run& run, insight:
   view.version = run.version;
   view.spec = without_secrets(run.spec);
   view.origin = run.origin;
+  view.tags = run.tags;
+  view.note = run.note;
   view.launcher = run.launcher;
   view.submitted = run.submitted;
   view.started = run.started;

@@ -533,7 +533,12 @@ constexpr std::string_view kIdleRuns[] = {
     "alter table limits add column idle_stop integer",
 };
 
-constexpr std::array<std::span<const std::string_view>, 37> kMigrations = {kRunsAndAttempts,
+constexpr std::string_view kTags[] = {
+    "alter table runs add column tags text not null default '{}'",  // JSON
+    "alter table runs add column note text not null default ''",
+};
+
+constexpr std::array<std::span<const std::string_view>, 38> kMigrations = {kRunsAndAttempts,
                                                                            kInsight,
                                                                            kHangAndResume,
                                                                            kBounds,
@@ -569,7 +574,8 @@ constexpr std::array<std::span<const std::string_view>, 37> kMigrations = {kRuns
                                                                            kUsageSums,
                                                                            kPersonalBuckets,
                                                                            kIdleRuns,
-                                                                           kPointsInSeriesStore};
+                                                                           kPointsInSeriesStore,
+                                                                           kTags};
 
 Result<bool> has_table(Database& database, std::string_view name) {
   const auto found = TRY(database.rows<std::string>(

@@ -218,46 +218,34 @@ Result<std::optional<model::RunId>> SqlStore::find_request(const std::string& re
 // The index has all columns of the filter, so that only the runs of the list are read.
 // The numbers of a project's runs are in the order of their submission, so its key finds them.
 Result<std::vector<model::Run>> SqlStore::list_runs(const model::RunFilter& filter) {
-  const std::string_view statement =
-      filter.project ? "select project, number from runs where project = :project and "
-                       "(:any_state or state = :state) order by number desc limit :limit"
-      : filter.projects
-          ? "select project, number from runs indexed by runs_by_submission where project in "
-            "(select value from json_each(:projects)) and (:any_state or state = :state) "
-            "order by submitted desc, number desc limit :limit"
-          : "select project, number from runs indexed by runs_by_submission where "
-            ":project = '' and (:any_state or state = :state) "
-            "order by submitted desc, number desc limit :limit";
+  const std::string_view of_projects =
+      filter.project    ? "runs where project = :project"
+      : filter.projects ? "runs indexed by runs_by_submission where project in "
+                          "(select value from json_each(:projects))"
+                        : "runs indexed by runs_by_submission where :project = ''";
+  // Only with a tag: the tags are not in the index.
+  const std::string_view with_tag =
+      filter.tag ? "exists (select 1 from json_each(runs.tags) where key = :key and "
+                   "(:any_value or value = :value))"
+                 : ":key = '' and :any_value and :value = ''";
+  const std::string statement = format(
+      "select project, number from {} and (:any_state or state = :state) and {} order by "
+      "{}number desc limit :limit",
+      of_projects, with_tag, filter.project ? "" : "submitted desc, ");
   const std::string projects = filter.project    ? *filter.project
                                : filter.projects ? dump_json(to_json(*filter.projects))
                                                  : "";
+  const model::TagFilter tag = filter.tag.value_or(model::TagFilter());
   std::vector<model::Run> runs;
   for (auto& [project, number] : TRY((database_.rows<std::string, std::int64_t>(
-           statement, projects, !filter.state, filter.state ? text(*filter.state) : "",
-           filter.limit))))
+           statement, projects, !filter.state, filter.state ? text(*filter.state) : "", tag.key,
+           !tag.value, tag.value.value_or(""), filter.limit))))
     for (model::Run& run : TRY(runs_where(database_, of_run({std::move(project), number}))))
       runs.push_back(std::move(run));
   return runs;
 }
 
-Result<void> SqlStore::remove_run(const model::RunRows& run, std::span<const model::Change> also) {
-  return database_.transaction([&]() -> Result<void> {
-    TRY(record_removed_run(database_, run));
-    for (const auto* table : {"ranks", "nodes", "attempts", "runs"})
-      TRY(database_.execute(
-          format("delete from {} where project = :project and number = :number", table),
-          run.run.id.project, run.run.id.number));
-    return put_all(database_, also);
-  });
-}
-
-Result<void> SqlStore::commit(std::span<const model::Change> changes) {
-  return database_.transaction([&] { return put_all(database_, changes); });
-}
-
-Result<void> SqlStore::check_writable() {
-  return database_.transaction(
-      [&] { return database_.execute("update schema_version set version = version"); });
+ema_version set version = version "); });
 }
 
 }  // namespace lockstep::store

@@ -55,6 +55,8 @@ model::Run full_run() {
   run.generation = "0f5c";
   run.launcher = "torchrun";
   run.project_kind = model::ProjectKind::personal;
+  run.tags = {{"stage", "it's \"final\""}};
+  run.note = "two\nlines";
   return run;
 }
 model::Attempt full_attempt() {
@@ -369,6 +371,33 @@ TEST_F(StoreTest, RunsAreListedNewestFirstByProjectAndState) {
   }
 }
 
+TEST_F(StoreTest, RunsAreListedByTag) {
+  auto database = open();
+  SqlStore sql(*database);
+  MemoryStore memory;
+  for (Store* store : std::initializer_list<Store*>{&sql, &memory}) {
+    std::vector<model::Change> rows;
+    for (int number = 1; number <= 4; ++number) {
+      auto run = ended_run(number);
+      if (number > 1) run.tags = {{"stage", number == 3 ? "a'b" : "x"}, {"n", "1"}};
+      rows.emplace_back(run);
+    }
+    ASSERT_TRUE(store->commit(rows));
+    const auto numbers = [&](const model::RunFilter& filter) {
+      std::vector<std::int64_t> found;
+      for (const model::Run& run : store->list_runs(filter).value()) found.push_back(run.id.number);
+      return found;
+    };
+    EXPECT_THAT(numbers({.tag = model::TagFilter{"stage"}}), ElementsAre(4, 3, 2));
+    EXPECT_THAT(numbers({.tag = model::TagFilter{"stage", "a'b"}}), ElementsAre(3));
+    EXPECT_THAT(numbers({.tag = model::TagFilter{"x"}}), ElementsAre());
+    EXPECT_THAT(numbers({.project = "demo", .tag = model::TagFilter{"stage", "x"}, .limit = 1}),
+                ElementsAre(4));
+    EXPECT_THAT(numbers({.projects = {{"demo"}}, .tag = model::TagFilter{"n", "1"}}),
+                ElementsAre(4, 3, 2));
+  }
+}
+
 TEST_F(StoreTest, AnExternalRunIsKeptAndUsesNoFairShare) {
   auto database = open();
   SqlStore store(*database);
@@ -571,6 +600,8 @@ TEST_F(StoreTest, TwoRunsCannotHaveOneRequestId) {
 // here.
 constexpr int kStepOfBudgets = 31;
 constexpr std::string_view kUndoStepsSinceBudgets[] = {
+    "alter table runs drop column note",
+    "alter table runs drop column tags",
     "drop trigger usage_is_summed",
     "drop table usage_days",
     "drop table buckets",
@@ -637,6 +668,8 @@ constexpr std::string_view kUndoNewerSteps[] = {
     "alter table runs drop column request_id",
     "alter table runs drop column launcher",
     "alter table runs drop column job",
+    "alter table runs drop column tags",
+    "alter table runs drop column note",
     "alter table runs drop column priority",
     "alter table runs drop column held",
     "alter table runs drop column awaits_others",

@@ -53,7 +53,8 @@ struct Table<model::Run> {
         column("awaits_dependencies", &Run::awaits_dependencies),
         column("awaits_budget", &Run::awaits_budget), column("audit", &Run::audit),
         column("fair_share_used", &Run::fair_share_used), fixed("launcher", &Run::launcher),
-        fixed("job", &Run::job), fixed("project_kind", &Run::project_kind));
+        fixed("job", &Run::job), fixed("project_kind", &Run::project_kind),
+        column("tags", &Run::tags), column("note", &Run::note));
   }
 };
 

@@ -2,20 +2,18 @@
 #include <string>
 #include <vector>
 
-#include "apps/budget/budget_text.h"
 #include "apps/cli/exit_codes.h"
 #include "apps/cli/subcommand.h"
 #include "apps/cli/terminal.h"
 #include "apps/daemon/own_daemon.h"
 #include "apps/run/follow.h"
 #include "apps/run/origin.h"
+#include "apps/run/plan_text.h"
 #include "apps/run/run_display.h"
 #include "apps/run/spec.h"
-#include "apps/run/start_estimate.h"
 #include "apps/run/submit.h"
 #include "apps/run/upload/send_folder.h"
 #include "apps/shell/held_run.h"
-#include "base/clock.h"
 #include "platform/api/json.h"
 
 namespace lockstep::cli {
@@ -62,49 +60,6 @@ Result<model::RunSpec> spec_for_daemon(const RunCommandOptions& choice) {
                    "PATH of there; whether this folder and {} exist there is not checked",
                    spec.working_folder, spec.command.front()));
   return std::move(spec);
-}
-
-// Hosts without a name are for the engine to choose.
-std::string places_text(const api::PlanView& plan) {
-  const bool engine_chooses = !plan.places.empty() && plan.places.front().host.empty();
-  if (engine_chooses) return "hosts that its engine chooses";
-  std::vector<std::string> placements;
-  for (const api::PlacementView& placement : plan.places)
-    placements.push_back(format("{} ({})", placement.host, joined(placement.devices, ", ")));
-  return joined(placements, ", ");
-}
-
-std::string preempted_text(const api::PreemptedView& one) {
-  std::vector<std::string> hosts;
-  for (const api::PlacementView& placement : one.to) hosts.push_back(placement.host);
-  const std::string where = hosts.empty() ? "" : " to " + joined(hosts, ", ");
-  // An evicted run may have no checkpoint.
-  const bool saved = one.cause != model::Cause::evicted;
-  return format(
-      "\n{} would be {} from {}{}, and go on {}", one.run, name_of(one.cause), one.from, where,
-      saved ? "from its last checkpoint" : "later, from its last checkpoint if it has written one");
-}
-
-std::string ignored_text(const std::vector<std::string>& sections) {
-  return format("The daemon ignores {}: it has another engine", joined(sections, ", "));
-}
-
-std::string plan_text(const api::PlanView& plan, const model::RunSpec& spec) {
-  const Time now = SystemClock().now();
-  std::string lines =
-      plan.starts ? format("{} would start at once on {}", size_text(spec), places_text(plan))
-                  : format("{} would wait: it {}", size_text(spec), plan.reason);
-  if (!plan.starts && plan.expected_start)
-    lines +=
-        format("\nIt would start {}; {}", start_text(*plan.expected_start, plan.latest_start, now),
-               runs_ahead_text(plan.runs_ahead));
-  for (const api::PreemptedView& one : plan.preempted) lines += preempted_text(one);
-  lines += format("\nIt would cost at most {} device-minutes{}", minutes_text(plan.cost_minutes),
-                  plan.available_minutes ? format(", and {} has {}", spec.project,
-                                                  minutes_text(*plan.available_minutes))
-                                         : std::string());
-  if (plan.ignored) lines += "\n" + ignored_text(*plan.ignored);
-  return lines + "\nNothing was submitted";
 }
 
 Result<int> show_plan(const RunCommandOptions& choice) {
@@ -176,31 +131,14 @@ Result<int> submit_and_follow(const RunCommandOptions& choice) {
     print(dump_json(to_json(run), Indent::two));
     return kDone;
   }
-  if (choice.detach) {
-    print(run.id);
-    print_to_stderr(reattach_hint(run.id));
-    return kDone;
-  }
-  if (choice.debug) {
+  if (choice.debug && !choice.detach) {
     print_to_stderr(format("submitted {} on {}; Ctrl-C ends it", run.id, size_text(spec)));
     interrupt.set_message(format("\nlockstep: {0} goes on: `lockstep stop {0}` ends it", run.id),
                           kCancelled);
     return open_debug_shell(client, run, choice.keep);
   }
-  print_to_stderr(format("submitted {} ({}) on {}; Ctrl-C detaches, the run continues", run.id,
-                         run.name, size_text(spec)));
-  const auto detached = "\ndetached: " + reattach_hint(run.id);
-  interrupt.set_message(detached);
-  auto end = TRY(follow(client, TRY(model::parse_run_id(run.id)), {}));
-  if (end) {
-    if (std::string failure = failure_lines(*end); !failure.empty()) {
-      failure.pop_back();
-      print_to_stderr(failure);
-    }
-    return exit_code_for(*end);
-  }
-  print_to_stderr(detached);
-  return kDone;
+  return follow_submitted(client, run, interrupt,
+                          choice.detach ? AfterSubmission::detach : AfterSubmission::follow);
 }
 
 }  // namespace

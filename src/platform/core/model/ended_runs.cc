@@ -80,7 +80,8 @@ std::vector<Run> list_runs(const State& state, const RunFilter& filter) {
   std::vector<const Run*> found;
   for (const auto& [id, run] : state.runs)
     if (filter.project.value_or(id.project) == id.project &&
-        is_among(filter.projects, id.project) && filter.state.value_or(run.state) == run.state)
+        is_among(filter.projects, id.project) && filter.state.value_or(run.state) == run.state &&
+        (!filter.tag || has_tag(run.tags, *filter.tag)))
       found.push_back(&run);
   std::ranges::stable_sort(found, std::ranges::greater(), [](const Run* run) {
     return std::pair(run->submitted, run->id.number);

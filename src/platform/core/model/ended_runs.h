@@ -24,6 +24,7 @@ struct RunFilter {
   std::optional<std::string> project{};
   std::optional<std::vector<std::string>> projects{};  // only of these, which have `project`
   std::optional<RunState> state{};
+  std::optional<TagFilter> tag{};
   int limit = 50;
 };
 

@@ -56,6 +56,12 @@ struct ExtendRun {
   Duration extension{};  // more than 0
   std::string by;
 };
+// Also after the run's end.
+struct AnnotateRun {
+  RunId run;
+  Tags tags;                        // changes: an empty value removes the tag
+  std::optional<std::string> note;  // none: it stays
+};
 // State `open` releases the host.
 struct SetHost {
   std::string host;
@@ -218,10 +224,10 @@ struct SetIdleStop {
 
 using Event =
     std::variant<SubmitRun, StopRun, ResumeRun, HoldRun, ReleaseRun, SetPriority, ExtendRun,
-                 SetHost, AdmitHost, DescribeHost, RemoveHost, HostDead, LabelHost, SetMeasured,
-                 SetLimit, SetWeight, GrantBudget, WithdrawBudget, MoveBudget, LiftBudget, SetRate,
-                 AttachNode, NodeReport, NodeSeen, HostsSeen, OrphansListed, StopOrphan,
-                 AdoptOrphan, Tick, DaemonStarted, ClockChanged, SetIdleStop>;
+                 AnnotateRun, SetHost, AdmitHost, DescribeHost, RemoveHost, HostDead, LabelHost,
+                 SetMeasured, SetLimit, SetWeight, GrantBudget, WithdrawBudget, MoveBudget,
+                 LiftBudget, SetRate, AttachNode, NodeReport, NodeSeen, HostsSeen, OrphansListed,
+                 StopOrphan, AdoptOrphan, Tick, DaemonStarted, ClockChanged, SetIdleStop>;
 
 // Start the agents of the attempt's nodes. Idempotent: the engine starts no node twice.
 struct SubmitGang {

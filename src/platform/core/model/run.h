@@ -10,6 +10,7 @@
 
 #include "base/units.h"
 #include "platform/core/budget/device_time.h"
+#include "platform/core/model/annotation.h"
 #include "platform/core/model/audit.h"
 #include "platform/core/model/ids.h"
 #include "platform/core/model/needs.h"
@@ -195,6 +196,7 @@ struct Origin {
   std::string user;
   std::string git_commit;  // empty: not in a git checkout
   bool git_dirty = false;
+  std::optional<std::string> forked_from{};  // the run whose spec it began with
 
   bool operator==(const Origin&) const = default;
 
@@ -203,7 +205,9 @@ struct Origin {
         field("user", &Origin::user,
               "the user who submitted the run, as its token proves; ignored in requests"),
         field("git_commit", &Origin::git_commit, "commit of the working folder"),
-        field("git_dirty", &Origin::git_dirty, "it had uncommitted changes"));
+        field("git_dirty", &Origin::git_dirty, "it had uncommitted changes"),
+        field("forked_from", &Origin::forked_from,
+              "the run that it was forked from, as the daemon knows; ignored in requests"));
   }
 };
 
@@ -246,6 +250,8 @@ struct Run {
   std::string launcher{};
   std::string job{};
   ProjectKind project_kind = ProjectKind::shared;  // personal: it uses the bucket of its project
+  Tags tags{};
+  std::string note{};
 
   bool operator==(const Run&) const = default;
 };

@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/format.h"
 #include "base/random.h"
 #include "map/query.h"
 #include "platform/core/sched/pass.h"
@@ -317,6 +318,9 @@ class Chaos {
       case 24:
         return model::ReleaseRun{any_run(), "chaos"};
       case 25:
+        if (below(3) == 0)
+          return model::AnnotateRun{
+              any_run(), {{"stage", below(2) == 0 ? "" : format("{}", below(9))}}, "chaos"};
         if (below(2) == 0)
           return model::ExtendRun{any_run(), std::chrono::seconds(below(300)), "chaos"};
         return model::SetPriority{any_run(), below(5) - 2, "chaos"};

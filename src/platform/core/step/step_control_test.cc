@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/format.h"
 #include "platform/core/step/starting/dry_run.h"
 #include "platform/core/step/step_world_for_test.h"
 
@@ -108,6 +109,43 @@ TEST_F(StepControlTest, AHigherPriorityStartsFirst) {
   EXPECT_EQ(world.run(third).state, model::RunState::starting);
   EXPECT_THAT(refusal(model::SetPriority{second, 101, ""}), HasSubstr("from -100 to 100, got 101"));
   EXPECT_THAT(refusal(model::SetPriority{first, 1, ""}), HasSubstr("demo/1 has ended"));
+}
+
+TEST_F(StepControlTest, TagsAndTheNoteOfARunAreChangedAtAnyTime) {
+  const model::RunId run = fill();
+  world.apply_event_ok(model::AnnotateRun{run, {{"stage", "first"}, {"owner", "ann"}}, {}});
+  end(run);
+  ASSERT_TRUE(model::is_final(world.run(run).state));
+  const auto version = world.run(run).version;
+  world.apply_event_ok(model::AnnotateRun{run, {{"stage", ""}, {"owner", "bob"}}, "good"});
+  EXPECT_EQ(world.run(run).tags, (model::Tags{{"owner", "bob"}}));
+  EXPECT_EQ(world.run(run).note, "good");
+  EXPECT_GT(world.run(run).version, version);
+  world.apply_event_ok(model::AnnotateRun{run, {}, ""});
+  EXPECT_EQ(world.run(run).note, "");
+  EXPECT_EQ(world.run(run).tags.size(), 1U);
+}
+
+TEST_F(StepControlTest, TagsAndTheNoteOfARunHaveBounds) {
+  const model::RunId run = fill();
+  const auto of_tag = [&](const std::string& key, const std::string& value) {
+    return refusal(model::AnnotateRun{run, {{key, value}}, {}});
+  };
+  EXPECT_THAT(of_tag("", "x"), HasSubstr("a key has 1 to 64"));
+  EXPECT_THAT(of_tag(std::string(65, 'k'), "x"), HasSubstr("a key has 1 to 64"));
+  EXPECT_THAT(of_tag("a b", "x"), HasSubstr("a key has 1 to 64"));
+  EXPECT_THAT(of_tag("k-", "x"), HasSubstr("no '-' at its end"));
+  EXPECT_THAT(of_tag("k", std::string(257, 'v')), HasSubstr("at most 256 bytes, it has 257"));
+  EXPECT_THAT(of_tag("k", "a\nb"), HasSubstr("text of one line"));
+  EXPECT_EQ(of_tag(std::string(64, 'k'), std::string(256, 'v')), "");
+  model::Tags many;
+  for (int i = 0; i < 50; ++i) many[format("k{}", i)] = "v";
+  EXPECT_THAT(refusal(model::AnnotateRun{run, many, {}}), HasSubstr("at most 50"));
+  EXPECT_THAT(refusal(model::AnnotateRun{run, {}, std::string(4097, 'n')}),
+              HasSubstr("may have 4096 bytes, and this one has 4097"));
+  EXPECT_THAT(refusal(model::AnnotateRun{run, {}, "\x1b[31m"}), HasSubstr("control characters"));
+  EXPECT_EQ(refusal(model::AnnotateRun{run, {}, "two\nlines"}), "");
+  EXPECT_THAT(refusal(model::AnnotateRun{{"demo", 99}, {}, "x"}), HasSubstr("demo/99"));
 }
 
 TEST_F(StepControlTest, ARunThatFollowsOthersStartsOnceTheyHaveSucceeded) {

@@ -51,6 +51,8 @@ Result<const model::Run*> CallContext::find_run(const model::RunId& id) const {
 
 Result<api::RunView> CallContext::view(const Principal& caller, const model::RunId& id) const {
   auto view = TRY(brief_view(caller, id));
+  for (const auto& [name, value] : state().runs.at(id).spec.env)
+    view.env_digests[name] = setup_.keys.variable_digest(name, value);
   view.events = event_views(state().runs.at(id).audit, TRY(setup_.insight.events(id)));
   view.attempts = attempt_views(state(), id);
   TRY(add_first_errors(view.attempts, state(), id, setup_.insight));

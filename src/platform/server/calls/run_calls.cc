@@ -6,6 +6,43 @@
 #include "platform/server/views.h"
 
 namespace lockstep::server {
+namespace {
+
+// A client has the spec of another run with hidden values.
+Result<void> fill_hidden_values(const model::Run& source, model::RunSpec& spec) {
+  if (model::is_external(source))
+    return Error{Code::invalid, format("{} was started by {}: Lockstep cannot start another run "
+                                       "from its specification",
+                                       text(source.id), source.launcher)};
+  for (auto& [name, value] : spec.env) {
+    if (value != kHiddenValue) continue;
+    const auto found = source.spec.env.find(name);
+    if (found == source.spec.env.end())
+      return Error{Code::invalid, format("env: {} has no variable {} whose value could be kept; "
+                                         "give a value",
+                                         text(source.id), name)};
+    value = found->second;
+  }
+  return {};
+}
+
+// "stage=final, no owner, a note of 12 bytes", for the audit.
+std::string annotation_text(const model::Tags& tags, const std::optional<std::string>& note) {
+  std::vector<std::string> changes;
+  for (const auto& [key, value] : tags)
+    changes.push_back(value.empty() ? "no " + key : format("{}={}", key, value));
+  if (note) changes.push_back(format("a note of {} bytes", note->size()));
+  return joined(changes, ", ");
+}
+
+// "KEY" or "KEY=VALUE".
+model::TagFilter tag_filter(const std::string& words) {
+  const auto equals = words.find('=');
+  if (equals == std::string::npos) return {.key = words};
+  return {.key = words.substr(0, equals), .value = words.substr(equals + 1)};
+}
+
+}  // namespace
 
 // A client cannot choose the user. A run that the caller may not read is no run for it to wait for.
 Result<api::SubmitRequest> RunCalls::submission(const Principal& caller,
@@ -13,6 +50,7 @@ Result<api::SubmitRequest> RunCalls::submission(const Principal& caller,
   const identity::Directory& directory = context_.accounts().directory();
   model::RunSpec& spec = request.spec;
   request.origin.user = caller.name;
+  request.origin.forked_from.reset();
   spec.project = TRY(identity::project_of_submission(directory, caller.bearer, spec.project));
   TRY(secrets_.check_secrets_of(spec));
   for (std::string& name : spec.after) {
@@ -34,14 +72,29 @@ model::ProjectKind RunCalls::kind_of_project(const std::string& name) const {
 
 Result<api::RunView> RunCalls::submit(const RouteCall<api::kSubmit>& call) {
   const auto request = TRY(submission(call.caller, call.request));
+  return start(call.caller, request,
+               context_.record(call, {.project = request.spec.project, .after = "queued"}));
+}
+
+Result<api::RunView> RunCalls::fork(const RouteCall<api::kFork>& call) {
+  const model::RunId source = TRY(run_of(call.path_parameters));
+  api::SubmitRequest changed = call.request;
+  TRY(fill_hidden_values(*TRY(context_.find_run(source)), changed.spec));
+  auto request = TRY(submission(call.caller, std::move(changed)));
+  request.origin.forked_from = text(source);
+  return start(call.caller, request,
+               context_.record(call, {.project = request.spec.project,
+                                      .after = format("queued, forked from {}", text(source))}));
+}
+
+Result<api::RunView> RunCalls::start(const Principal& caller, const api::SubmitRequest& request,
+                                     const model::AuditRecord& record) {
   const auto& uploaded = request.spec.upload;
-  if (uploaded) TRY(TRY(uploads_of(context_))->check_complete(call.caller.name, *uploaded));
+  if (uploaded) TRY(TRY(uploads_of(context_))->check_complete(caller.name, *uploaded));
   const model::RunId run = TRY(context_.limited(
-      call.caller, context_.controller().submit(
-                       request.spec, request.origin, request.request_id,
-                       context_.record(call, {.project = request.spec.project, .after = "queued"}),
-                       kind_of_project(request.spec.project))));
-  if (TRY(context_.find_run(run))->origin.user != call.caller.name)
+      caller, context_.controller().submit(request.spec, request.origin, request.request_id, record,
+                                           kind_of_project(request.spec.project))));
+  if (TRY(context_.find_run(run))->origin.user != caller.name)
     return Error{Code::invalid,
                  "request_id: another user has used it; choose a new id for each "
                  "run"};
@@ -49,7 +102,7 @@ Result<api::RunView> RunCalls::submit(const RouteCall<api::kSubmit>& call) {
     if (const auto kept = context_.setup().uploads->keep_manifest(*TRY(context_.find_run(run)));
         !kept)
       LS_LOG(warning, "the uploaded folder of {}: {}", text(run), kept.error().message);
-  return context_.view(call.caller, run);
+  return context_.view(caller, run);
 }
 
 Result<api::ExternalNode> RunCalls::attach_external_node(
@@ -81,6 +134,7 @@ Result<api::RunList> RunCalls::runs(const RouteCall<api::kRuns>& call) {
       .project = call.query.project,
       .projects = Reader(context_.accounts().directory(), bearer, context_.state()).projects(),
       .state = call.query.state,
+      .tag = call.query.tag ? std::optional(tag_filter(*call.query.tag)) : std::nullopt,
       .limit = call.query.limit};
   if (filter.project)
     filter.project =
@@ -172,6 +226,16 @@ Result<api::RunView> RunCalls::extend(const RouteCall<api::kExtend>& call) {
   TRY(context_.controller().apply_operator_event(
       model::ExtendRun{id, call.request.extension, actor_of(call.caller)},
       context_.run_record(call, id, "extended by " + text(call.request.extension))));
+  return context_.view(call.caller, id);
+}
+
+Result<api::RunView> RunCalls::annotate(const RouteCall<api::kAnnotate>& call) {
+  const model::RunId id = TRY(run_of(call.path_parameters));
+  TRY(context_.find_run(id));
+  const model::Tags tags = call.request.tags.value_or(model::Tags());
+  TRY(context_.controller().apply_operator_event(
+      model::AnnotateRun{id, tags, call.request.note},
+      context_.run_record(call, id, annotation_text(tags, call.request.note))));
   return context_.view(call.caller, id);
 }
 

@@ -17,6 +17,7 @@ class RunCalls {
       : context_(context), secrets_(secrets), long_polls_(long_polls) {}
 
   Result<api::RunView> submit(const RouteCall<api::kSubmit>& call);
+  Result<api::RunView> fork(const RouteCall<api::kFork>& call);
   Result<api::ExternalNode> attach_external_node(const RouteCall<api::kExternalNode>& call);
   Result<api::RunList> runs(const RouteCall<api::kRuns>& call);
   Result<void> run(const RouteCall<api::kRun>& call, const Reply<api::RunView>& reply);
@@ -27,6 +28,7 @@ class RunCalls {
   Result<api::RunView> release(const RouteCall<api::kRelease>& call);
   Result<api::RunView> priority(const RouteCall<api::kPriority>& call);
   Result<api::RunView> extend(const RouteCall<api::kExtend>& call);
+  Result<api::RunView> annotate(const RouteCall<api::kAnnotate>& call);
   Result<api::QueueView> queue(const RouteCall<api::kQueue>& call);
   Result<api::PlanView> plan(const RouteCall<api::kPlan>& call);
   Result<api::UploadAnswer> upload(const RouteCall<api::kUpload>& call);
@@ -36,6 +38,10 @@ class RunCalls {
   // The request as the caller's own, in a project where it may start runs.
   Result<api::SubmitRequest> submission(const Principal& caller, api::SubmitRequest request) const;
   model::ProjectKind kind_of_project(const std::string& name) const;
+
+  // Submits the caller's own request.
+  Result<api::RunView> start(const Principal& caller, const api::SubmitRequest& request,
+                             const model::AuditRecord& record);
 
   const CallContext& context_;
   const SecretCalls& secrets_;

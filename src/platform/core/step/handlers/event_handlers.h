@@ -12,6 +12,7 @@ Result<void> handle_event(Draft& draft, const model::HoldRun& event);
 Result<void> handle_event(Draft& draft, const model::ReleaseRun& event);
 Result<void> handle_event(Draft& draft, const model::SetPriority& event);
 Result<void> handle_event(Draft& draft, const model::ExtendRun& event);
+Result<void> handle_event(Draft& draft, const model::AnnotateRun& event);
 Result<void> handle_event(Draft& draft, const model::SetHost& event);
 Result<void> handle_event(Draft& draft, const model::AdmitHost& event);
 Result<void> handle_event(Draft& draft, const model::DescribeHost& event);

@@ -137,6 +137,17 @@ Result<void> handle_event(Draft& draft, const model::ExtendRun& event) {
   return {};
 }
 
+Result<void> handle_event(Draft& draft, const model::AnnotateRun& event) {
+  const model::Run* found = TRY(draft.require_run(event.run));
+  auto tags = TRY(model::changed_tags(found->tags, event.tags));
+  if (event.note) TRY(model::check_note(*event.note));
+  if (tags == found->tags && event.note.value_or(found->note) == found->note) return {};
+  model::Run& run = draft.runs.edit(event.run);
+  run.tags = std::move(tags);
+  if (event.note) run.note = *event.note;
+  return {};
+}
+
 Result<void> handle_event(Draft& draft, const model::SetHost& event) {
   if (!map::find_host(draft.map(), event.host))
     return Error{Code::not_found,
