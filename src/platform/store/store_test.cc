@@ -668,8 +668,6 @@ constexpr std::string_view kUndoNewerSteps[] = {
     "alter table runs drop column request_id",
     "alter table runs drop column launcher",
     "alter table runs drop column job",
-    "alter table runs drop column tags",
-    "alter table runs drop column note",
     "alter table runs drop column priority",
     "alter table runs drop column held",
     "alter table runs drop column awaits_others",
