@@ -5,8 +5,10 @@
 #include <gtest/gtest.h>
 
 #include "base/format.h"
+#include "base/temporary_folder_for_test.h"
 #include "platform/insight/ids_for_test.h"
 #include "platform/insight/insight.h"
+#include "platform/insight/series/folder_series.h"
 
 namespace lockstep::insight {
 namespace {
@@ -44,7 +46,9 @@ class LineSearch : public ::testing::Test {
   }
 
   std::unique_ptr<store::Database> database_ = store::Database::in_memory().value();
-  Insight insight_{*database_};
+  TemporaryFolder folder_;
+  std::unique_ptr<SeriesStore> series_ = open_folder_series(folder_ / "series").value();
+  Insight insight_{*database_, *series_};
   std::int64_t sequence_ = 0;
   int slices_ = 0;
 };

@@ -245,7 +245,24 @@ Result<std::vector<model::Run>> SqlStore::list_runs(const model::RunFilter& filt
   return runs;
 }
 
-ema_version set version = version "); });
+Result<void> SqlStore::remove_run(const model::RunRows& run, std::span<const model::Change> also) {
+  return database_.transaction([&]() -> Result<void> {
+    TRY(record_removed_run(database_, run));
+    for (const auto* table : {"ranks", "nodes", "attempts", "runs"})
+      TRY(database_.execute(
+          format("delete from {} where project = :project and number = :number", table),
+          run.run.id.project, run.run.id.number));
+    return put_all(database_, also);
+  });
+}
+
+Result<void> SqlStore::commit(std::span<const model::Change> changes) {
+  return database_.transaction([&] { return put_all(database_, changes); });
+}
+
+Result<void> SqlStore::check_writable() {
+  return database_.transaction(
+      [&] { return database_.execute("update schema_version set version = version"); });
 }
 
 }  // namespace lockstep::store
