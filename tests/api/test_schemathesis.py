@@ -13,7 +13,7 @@ from tests.api.calls import address, agent_token, user_token
 from tests.conftest import ROOT, Cluster
 
 HEARTBEAT = "/api/v1/runs/{project}/{number}/attempts/{epoch}/nodes/{index}/heartbeat"
-EXAMPLES = 60  # of each route and phase: about half a minute for all
+EXAMPLES = 30  # of each route and phase: over a minute for all
 
 
 def schemathesis(cluster: Cluster, token: str, folder: Path, *which: str) -> None:

@@ -45,7 +45,7 @@ TEST(OpenApi, WhatIsReferredToIsThere) {
 TEST(OpenApi, AQueryIsSaidWithItsBoundsAndNames) {
   const Json operation = openapi()["paths"]["/api/v1/runs"]["get"];
   const Json& parameters = operation["parameters"];
-  ASSERT_EQ(parameters.size(), 3u);
+  ASSERT_EQ(parameters.size(), 4u);
   EXPECT_EQ(parameters[1]["name"], "state");
   EXPECT_EQ(parameters[1]["schema"]["enum"][0], "queued");
   EXPECT_EQ(parameters[2]["schema"]["maximum"], 1000);

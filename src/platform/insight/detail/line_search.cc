@@ -18,7 +18,7 @@ struct Slice {
 Result<Slice> slice_of(store::Database& database, const RunCounters& counters,
                        const LogSearch& search) {
   Slice slice;
-  if (search.context > 0 && search.after > 0)
+  if (search.after > 0)
     slice.lines = TRY(lines_before(
         database, counters,
         {.before = search.after + 1, .lines = 2 * search.context + 1, .rank = search.rank}));
