@@ -1,6 +1,7 @@
 // The store compared with a plain list of points, over restarts, seals and merges.
 #include <algorithm>
 #include <atomic>
+#include <ctime>
 #include <filesystem>
 #include <functional>
 #include <limits>
@@ -342,6 +343,14 @@ TEST_F(StoreTest, ARunMayBeRemovedWhileQueriesReadIt) {
   }
   ending = true;
   reader.join();
+}
+
+// Its threads wake up about once a second. The time has to pass: it is what the test measures.
+TEST_F(StoreTest, AnIdleStoreUsesNoProcessor) {
+  open();
+  const std::clock_t before = std::clock();  // the processor time of all threads
+  std::this_thread::sleep_for(std::chrono::milliseconds(2500));
+  EXPECT_LT(std::clock() - before, CLOCKS_PER_SEC / 2);
 }
 
 TEST_F(StoreTest, ASecondProcessIsRefused) {

@@ -76,8 +76,9 @@ void SealedSeries::seal_loop() {
     {
       const Lock lock(mutex_);
       const Deadline retry = Deadline::after(kRetry);
-      while (!ending_ && (!has_work() || (failed && !retry.passed())))
-        changed_.wait_until(mutex_, retry);
+      const auto waits = [&] { return failed && !retry.passed(); };
+      while (!ending_ && (!has_work() || waits()))
+        changed_.wait_until(mutex_, waits() ? retry : Deadline::after(kRetry));
       if (ending_) return;
       // Points whose log is not on the disk go there in segments.
       if (failed_sync_ >= log_->generation() && sealing_.empty()) done = freeze();
