@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/random.h"
+#include "platform/core/step/decider.h"
 #include "platform/core/step/step_world_for_test.h"
 
 namespace lockstep::step {
@@ -12,7 +14,9 @@ namespace {
 using namespace testing_world;
 using std::chrono::hours;
 using std::chrono::minutes;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 class BudgetWorld : public World {
  public:
@@ -217,6 +221,123 @@ TEST(StepBudget, ALiftedBudgetLimitsNoRun) {
   world.apply_event_ok(model::LiftBudget{.project = "demo", .by = "ann"});
   world.advance_time(std::chrono::seconds(1));
   EXPECT_EQ(world.run(run).state, model::RunState::starting);
+}
+
+// A decider, whose every decision is compared with that of step() from nothing.
+class ComparedWorld {
+ public:
+  ComparedWorld() : decider_(full_state()) {}
+
+  void decide(const model::Event& event) {
+    now_ += std::chrono::seconds(1);
+    const auto kept = decider_.propose(event, now_);
+    const auto fresh = step(decider_.state(), event, now_);
+    ASSERT_EQ(kept.has_value(), fresh.has_value());
+    if (!kept) return;
+    ASSERT_EQ(kept->changes, fresh->changes);
+    ASSERT_EQ(kept->effects, fresh->effects);
+    decider_.accept(kept->changes);
+  }
+  void grant(Duration amount) {
+    decide(model::GrantBudget{
+        .project = "demo", .amount = amount, .ends = now_ + hours(1000), .by = "ann"});
+  }
+  void withdraw(Duration amount) {
+    decide(model::WithdrawBudget{.project = "demo", .amount = amount});
+  }
+  void submit(Duration timeout, const std::string& project = "demo") {
+    auto spec = spec_of(1, 1);
+    spec.project = project;
+    spec.timeout = timeout;
+    decide(model::SubmitRun{spec, {}});
+  }
+  void set_weight(int percent) { decide(model::SetRate{.kind = "gpu", .weight_percent = percent}); }
+  // The waiting runs of the project that its budget keeps from starting.
+  std::vector<std::int64_t> awaiting() const {
+    std::vector<std::int64_t> numbers;
+    for (const auto& [id, run] : decider_.state().runs)
+      if (run.awaits_budget) numbers.push_back(id.number);
+    return numbers;
+  }
+  Duration available() const { return decider_.state().budgets.at("demo").available; }
+
+ private:
+  // Another project has the only device, so that all runs of demo wait.
+  static model::State full_state() {
+    World world(map_of(1, 1));
+    auto spec = spec_of(1, 1);
+    spec.project = "other";
+    spec.timeout = hours(100);
+    world.apply_event_ok(model::SubmitRun{spec, {}});
+    return world.state;
+  }
+
+  Time now_ = Time(hours(24 * 365 * 50));
+  Decider decider_;
+};
+
+TEST(StepBudget, ABudgetThatCrossesTheNeedsOfWaitingRunsSelectsThemInBothDirections) {
+  ComparedWorld world;
+  world.grant(hours(10));
+  for (int number = 1; number <= 5; ++number) world.submit(hours(number));
+  world.withdraw(hours(1));
+  EXPECT_THAT(world.awaiting(), IsEmpty()) << "9 h are enough for each";
+  world.withdraw(hours(4));
+  EXPECT_THAT(world.awaiting(), IsEmpty()) << "5 h are just enough for the largest";
+  world.withdraw(minutes(1));
+  EXPECT_THAT(world.awaiting(), ElementsAre(5));
+  world.withdraw(hours(3));
+  EXPECT_THAT(world.awaiting(), ElementsAre(2, 3, 4, 5));
+  world.grant(hours(2));
+  world.decide(model::Tick{});
+  EXPECT_THAT(world.awaiting(), ElementsAre(4, 5));
+  world.withdraw(hours(1));
+  EXPECT_THAT(world.awaiting(), ElementsAre(3, 4, 5)) << "the third one waits again";
+}
+
+TEST(StepBudget, ARunThatIsSubmittedOrExtendedLaterIsComparedToo) {
+  ComparedWorld world;
+  world.grant(hours(10));
+  world.submit(hours(1));
+  world.withdraw(hours(1));
+  world.submit(hours(5));
+  world.withdraw(hours(5));
+  EXPECT_THAT(world.awaiting(), ElementsAre(2));
+  world.decide(model::ExtendRun{{"demo", 1}, hours(2), "ann"});
+  world.withdraw(hours(2));
+  EXPECT_THAT(world.awaiting(), ElementsAre(1, 2));
+}
+
+TEST(StepBudget, AnotherWeightOfTheDevicesComparesAllRuns) {
+  ComparedWorld world;
+  world.grant(hours(10));
+  world.submit(hours(3));
+  world.withdraw(hours(1));
+  world.set_weight(400);
+  world.withdraw(minutes(1));
+  EXPECT_THAT(world.awaiting(), ElementsAre(1)) << "it needs 12 h of 9";
+}
+
+TEST(StepBudget, TheDeciderSelectsTheSameRunsAsAStepFromNothing) {
+  ComparedWorld world;
+  world.grant(hours(6));
+  Random random(7);
+  const auto below = [&](int bound) {
+    return static_cast<int>(random.below(static_cast<std::uint64_t>(bound)));
+  };
+  std::size_t fewest = 100, most = 0;
+  for (int i = 0; i < 400 && !::testing::Test::HasFailure(); ++i) {
+    const int kind = below(10);
+    if (kind < 2) world.submit(minutes(10 + below(590)));
+    if (kind == 2) world.set_weight(100 * (1 + below(3)));
+    if (kind > 2 && kind < 6) world.decide(model::Tick{});
+    if (kind >= 6 && world.available() > hours(6)) world.withdraw(minutes(1 + below(300)));
+    if (kind >= 6 && world.available() <= hours(6)) world.grant(minutes(1 + below(300)));
+    if (i == 200) world.withdraw(world.available());
+    most = std::max(most, world.awaiting().size());
+    if (i > 200) fewest = std::min(fewest, world.awaiting().size());
+  }
+  EXPECT_GT(most, fewest + 10);
 }
 
 TEST(StepBudget, BadRequestsChangeNothing) {

@@ -85,6 +85,76 @@ TEST_F(StepUnplacedTest, ALossNamesTheHostThatTheSameObservationNames) {
   EXPECT_EQ(world.state.hosts.at("a").losses.size(), 1u);
 }
 
+// The job ends with its first host, and the end of the other node has no reason yet.
+TEST_F(StepUnplacedTest, AFailureOfTheFirstHostCountsThoughItsRanksHadEnded) {
+  see(0, {.host = "a"});
+  see(1, {.host = "b"});
+  world.all_running(run);
+  world.apply_event_ok(world.ended(world.node(run, 0), model::RankState::exited, 0));
+  see(0, {.phase = model::NodePhase::gone, .reason = "a is down", .blame = model::EndBlame::host});
+  see(1, {.has_agent = false});
+  EXPECT_EQ(world.attempt(run).cause, model::Cause::node_lost);
+  EXPECT_THAT(world.attempt(run).reason, HasSubstr("node 0 on host a ended: a is down"));
+  EXPECT_EQ(world.state.hosts.at("a").losses.size(), 1u);
+  EXPECT_FALSE(world.state.hosts.contains("b")) << "its engine ended the node";
+}
+
+TEST_F(StepUnplacedTest, AFailureOfAnotherHostCostsNothingIfItsRanksHadEnded) {
+  see(0, {.host = "a"});
+  see(1, {.host = "b"});
+  world.all_running(run);
+  world.apply_event_ok(world.ended(world.node(run, 1), model::RankState::exited, 0));
+  see(1, {.phase = model::NodePhase::gone, .reason = "b is down", .blame = model::EndBlame::host});
+  EXPECT_EQ(world.attempt(run).cause, model::Cause::none);
+  world.apply_event_ok(world.ended(world.node(run, 0), model::RankState::exited, 0));
+  see(0, {.phase = model::NodePhase::gone});
+  EXPECT_EQ(world.run(run).state, model::RunState::succeeded);
+  EXPECT_TRUE(world.state.hosts.empty());
+}
+
+TEST_F(StepUnplacedTest, AFailureOfTheFirstHostAfterAllRanksHaveEndedCostsNothing) {
+  see(0, {.host = "a"});
+  see(1, {.host = "b"});
+  world.all_running(run);
+  for (const model::NodeId& id : world.nodes(run))
+    world.apply_event_ok(world.ended(id, model::RankState::exited, 0));
+  see(0, {.phase = model::NodePhase::gone, .reason = "a is down", .blame = model::EndBlame::host});
+  see(1, {.phase = model::NodePhase::gone});
+  EXPECT_EQ(world.run(run).state, model::RunState::succeeded);
+  EXPECT_TRUE(world.state.hosts.empty());
+}
+
+// The engine could not be asked for a while, so its first list is late.
+TEST_F(StepUnplacedTest, NoNodeIsLostBecauseTheFirstListOfItsEngineCameLate) {
+  world.advance_time(hours(1));
+  see(0, {.phase = model::NodePhase::starting, .host = "a"});
+  see(1, {.phase = model::NodePhase::starting, .host = "b"});
+  for (int index : {0, 1}) EXPECT_EQ(node(index).last_heartbeat, world.now);
+  world.advance_time(std::chrono::seconds(30));
+  for (int index : {0, 1}) EXPECT_EQ(node(index).state, model::NodeState::allocated);
+  world.all_running(run);
+  EXPECT_EQ(world.run(run).state, model::RunState::running);
+}
+
+TEST_F(StepUnplacedTest, AnotherReasonOfTheQueueReplacesTheOneBefore) {
+  see(0, {.phase = model::NodePhase::pending, .reason = "Resources"});
+  see(0, {.phase = model::NodePhase::pending, .reason = "Priority"});
+  EXPECT_EQ(node(0).pending_reason, "Priority");
+  EXPECT_THAT(world.run(run).reason, HasSubstr("Priority"));
+  EXPECT_THAT(world.run(run).reason, Not(HasSubstr("Resources")));
+}
+
+TEST_F(StepUnplacedTest, TheReasonOfTheQueueIsDroppedWithTheStartAndWithTheEnd) {
+  for (int index : {0, 1}) see(index, {.phase = model::NodePhase::pending, .reason = "Resources"});
+  see(0, {.phase = model::NodePhase::starting});
+  EXPECT_EQ(node(0).pending_reason, "");
+  EXPECT_EQ(node(0).last_heartbeat, world.now);
+  EXPECT_THAT(world.run(run).reason, HasSubstr("Resources")) << "node 1 still waits";
+  see(1, {.phase = model::NodePhase::gone, .reason = "cancelled"});
+  EXPECT_EQ(node(1).pending_reason, "");
+  EXPECT_THAT(world.run(run).reason, Not(HasSubstr("waits in the queue of")));
+}
+
 TEST_F(StepUnplacedTest, ALossBeforeTheHostIsKnownBlamesNone) {
   see(0, {.phase = model::NodePhase::gone, .reason = "down", .blame = model::EndBlame::host});
   EXPECT_THAT(world.attempt(run).reason, HasSubstr("node 0 could not be started"));

@@ -155,12 +155,19 @@ std::string used_up_reason(const Draft& draft, const std::string& project) {
                 project);
 }
 
-DeviceTime least_amount(const Draft& draft, const model::Run& run, int weight_percent) {
+}  // namespace
+
+DeviceTime needed_budget(const Draft& draft, const model::Run& run, int weight_percent) {
   const std::int64_t rate = std::int64_t{model::rank_count(run.spec)} * weight_percent;
   return amount_to_hold(draft, run, rate, run.time_used);
 }
 
-}  // namespace
+// Runs of a project without a budget may use its bucket, or are not limited.
+bool has_budget(const Draft& draft, const std::string& project, DeviceTime amount) {
+  if (const budget::Budget* budget = budget_of(draft, project)) return budget->available >= amount;
+  return budget::level_at(bucket_of(draft, project), refill_of(draft.settings()), draft.now()) >=
+         amount;
+}
 
 int least_weight(const Draft& draft) { return least_weight(draft.map(), draft.rates.all()); }
 
@@ -183,7 +190,7 @@ std::optional<DeviceTime> missing_budget(const Draft& draft, const model::Run& r
                                          int weight_percent) {
   const auto available = available_to(draft, run);
   if (!available) return std::nullopt;
-  const DeviceTime amount = least_amount(draft, run, weight_percent);
+  const DeviceTime amount = needed_budget(draft, run, weight_percent);
   return amount <= *available ? std::nullopt : std::optional(amount);
 }
 
@@ -205,7 +212,7 @@ Result<void> choose_budget(const Draft& draft, model::Run& run, model::ProjectKi
   const bool has_bucket = draft.settings().personal_refill > 0 && !budget_of(draft, run.id.project);
   if (has_bucket) run.project_kind = kind;
   if (!may_use_bucket(draft, run)) return {};
-  return check_fits_bucket(draft, run, least_amount(draft, run, least_weight(draft)));
+  return check_fits_bucket(draft, run, needed_budget(draft, run, least_weight(draft)));
 }
 
 void wait_for_budget(Draft& draft, const model::RunId& id, DeviceTime amount) {

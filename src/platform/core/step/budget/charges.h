@@ -21,6 +21,10 @@ std::optional<budget::DeviceTime> missing_budget(const Draft& draft, const model
 int least_weight(const Draft& draft);
 std::optional<budget::DeviceTime> missing_budget(const Draft& draft, const model::Run& run,
                                                  int weight_percent);
+// The amount that the run must hold to start on devices of this weight, if its project is limited.
+budget::DeviceTime needed_budget(const Draft& draft, const model::Run& run, int weight_percent);
+// True if each run of the project may hold that much.
+bool has_budget(const Draft& draft, const std::string& project, budget::DeviceTime amount);
 
 // The available amounts of projects while one decision starts several of their runs.
 class AvailableBudgets {

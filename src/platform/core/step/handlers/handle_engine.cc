@@ -56,11 +56,19 @@ HostBlame host_blame_of(const model::Observation& seen) {
   return seen.blame == model::EndBlame::engine ? HostBlame::not_counted : HostBlame::counted;
 }
 
+// The job of an attempt whose engine chooses the hosts ends with its first host. So the other nodes
+// end with it, also if the ranks on that host were final.
+bool ends_its_job(const model::Attempt& attempt, const model::Node& node,
+                  const model::Observation& seen) {
+  return !attempt.is_placed && !attempt.draining && node.id.index == 0 &&
+         seen.blame == model::EndBlame::host;
+}
+
 // The agent ended. The node is lost, unless its ranks are final, or the daemon killed it while its
 // agent was still reporting, too slow to stop.
 void mark_agent_lost(Draft& draft, const model::Node& node, const model::Observation& seen) {
   const model::Attempt& attempt = *draft.attempts.find(node.id.attempt);
-  if (model::ranks_are_final(node) ||
+  if ((model::ranks_are_final(node) && !ends_its_job(attempt, node, seen)) ||
       (node.kill_requested_at && attempt.draining && node.last_heartbeat > *attempt.draining))
     return;
   const std::string where = describe_location(node);

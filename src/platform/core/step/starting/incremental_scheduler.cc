@@ -177,6 +177,7 @@ void IncrementalScheduler::reset() {
   inputs_.clear();
   unplaced_.clear();
   leftover_allocations_.clear();
+  need_max_.clear();
   invalidate_results();
 }
 
@@ -268,6 +269,10 @@ bool IncrementalScheduler::sync(const Draft& draft, const model::RunId& run) {
     update(run, before, now);
     invalidate_results();
   }
+  if (std::holds_alternative<sched::PendingRun>(now))
+    if (const auto need = need_max_.find(run.project); need != need_max_.end())
+      need->second =
+          std::max(need->second, needed_budget(draft, *draft.runs.find(run), need_weight_));
   if (std::holds_alternative<std::monostate>(now))
     inputs_.erase(run);
   else
@@ -346,19 +351,34 @@ void IncrementalScheduler::check_budgets(Draft& draft) {
   for (const auto& [project, budget] : draft.budgets.changed()) projects.insert(project);
   for (const auto& [project, bucket] : draft.buckets.changed()) projects.insert(project);
   if (projects.empty()) return;
-  const int weight = least_weight(draft);
+  if (const int weight = least_weight(draft); weight != need_weight_) {
+    need_max_.clear();
+    need_weight_ = weight;
+  }
   for (const std::string& project : projects) {
-    std::vector<std::pair<model::RunId, budget::DeviceTime>> missing;
-    for (auto it = inputs_.lower_bound({project, 0}); it != inputs_.end(); ++it) {
-      if (it->first.project != project) break;
-      if (!std::holds_alternative<sched::PendingRun>(it->second)) continue;
-      if (const auto amount = missing_budget(draft, *draft.runs.find(it->first), weight))
-        missing.emplace_back(it->first, *amount);
-    }
-    for (const auto& [run, amount] : missing) {
-      wait_for_budget(draft, run, amount);
-      sync(draft, run);
-    }
+    const auto need = need_max_.find(project);
+    if (need == need_max_.end() || !has_budget(draft, project, need->second))
+      check_budget_of(draft, project);
+  }
+}
+
+// Compares all its waiting runs with the budget, and so finds the largest need of the rest.
+void IncrementalScheduler::check_budget_of(Draft& draft, const std::string& project) {
+  std::vector<std::pair<model::RunId, budget::DeviceTime>> missing;
+  budget::DeviceTime largest{};
+  for (auto it = inputs_.lower_bound({project, 0}); it != inputs_.end(); ++it) {
+    if (it->first.project != project) break;
+    if (!std::holds_alternative<sched::PendingRun>(it->second)) continue;
+    const model::Run& run = *draft.runs.find(it->first);
+    if (const auto amount = missing_budget(draft, run, need_weight_))
+      missing.emplace_back(it->first, *amount);
+    else
+      largest = std::max(largest, needed_budget(draft, run, need_weight_));
+  }
+  need_max_[project] = largest;
+  for (const auto& [run, amount] : missing) {
+    wait_for_budget(draft, run, amount);
+    sync(draft, run);
   }
 }
 

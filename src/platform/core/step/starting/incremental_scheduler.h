@@ -12,10 +12,12 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <string>
 #include <string_view>
 #include <variant>
 #include <vector>
 
+#include "platform/core/budget/device_time.h"
 #include "platform/core/model/state.h"
 #include "platform/core/sched/policy.h"
 #include "platform/core/sched/queue/latest_start.h"
@@ -114,6 +116,7 @@ class IncrementalScheduler {
   void update(const model::RunId& run, const SchedulerInput& before, const SchedulerInput& now);
   void preempt(Draft& draft, sched::Plan& plan);
   void check_budgets(Draft& draft);
+  void check_budget_of(Draft& draft, const std::string& project);
   void update_bucket_reasons(Draft& draft) const;
   bool exceeds_budgets(Draft& draft, const sched::Plan& plan) const;
   void start(Draft& draft, sched::Placement placement);
@@ -128,6 +131,10 @@ class IncrementalScheduler {
   // The allocations in the scheduler of orphans, of given-up nodes and of the hosts of unplaced
   // attempts, by their allocation ids.
   std::map<model::RunId, sched::Allocation> leftover_allocations_;
+  // By project: no run of it in the scheduler must hold more of its budget, on devices of the least
+  // weight. A project without an entry was not checked yet.
+  std::map<std::string, budget::DeviceTime> need_max_;
+  int need_weight_ = 0;  // the least weight, for which need_max_ is right
   sched::Limits limits_;
   Time scheduled_at_{};   // time of the last pass
   Time last_event_at_{};  // time of the last event
