@@ -25,7 +25,7 @@ std::unique_ptr<Source> nvml_source(const std::vector<GpuOfRun>& gpus, const std
 std::unique_ptr<Source> amd_source(const std::vector<GpuOfRun>& gpus,
                                    const std::filesystem::path& root);
 
-// Of NVIDIA if there is NVML, else of AMD. Loading NVML may take seconds.
+// One of NVIDIA if there is NVML, else one of AMD. Loading NVML may take seconds.
 Sources device_sources(const std::vector<GpuOfRun>& gpus, const std::string& library,
                        const std::filesystem::path& root = "/");
 

@@ -58,7 +58,7 @@ class DeviceReading {
     lost_ = status == kNvmlGpuIsLost;
     return status == kNvmlSuccess;
   }
-  // Of functions whose last parameter is a number.
+  // The same for functions whose last parameter is a number.
   template <class Number, class... Parameters, class... Arguments>
   void add(const char* metric, double unit, int (*function)(NvmlDevice, Parameters...),
            Arguments... arguments) {
