@@ -17,7 +17,7 @@ class TelemetryWatch {
  public:
   explicit TelemetryWatch(const host::LaunchSpec& launch);
 
-  // What was read since the last call. Returns at once.
+  // The readings since the last call. Returns at once.
   std::vector<spool::TelemetryItem> take();
 
  private:
