@@ -166,7 +166,9 @@ def test_what_no_run_or_rank_has_is_refused(cluster: Cluster) -> None:
         assert "its ranks are 0 to 1" in refused(cluster, *words, "--rank", "2")
     for command in ("metrics", "plot"):
         assert "its nodes are 0 to 0" in refused(cluster, command, run, "--node", "1")
-        assert "excludes" in refused(cluster, command, run, "--node", "0", "--rank", "0")
+        assert "cannot be used together" in refused(
+            cluster, command, run, "--node", "0", "--rank", "0"
+        )
     assert "no metric 'loss'" in refused(cluster, "plot", run)
     assert "no telemetry 'loss'" in refused(cluster, "plot", run, "--node", "0")
     assert "of the project 'nope'" in cluster.ok("ps", "--project", "nope")
