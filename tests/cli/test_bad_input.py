@@ -164,7 +164,13 @@ def test_what_no_run_or_rank_has_is_refused(cluster: Cluster) -> None:
     cluster.ended(run)
     for words in (("logs", run), ("metrics", run), ("plot", run), ("kill", run)):
         assert "its ranks are 0 to 1" in refused(cluster, *words, "--rank", "2")
+    for command in ("metrics", "plot"):
+        assert "its nodes are 0 to 0" in refused(cluster, command, run, "--node", "1")
+        assert "cannot be used together" in refused(
+            cluster, command, run, "--node", "0", "--rank", "0"
+        )
     assert "no metric 'loss'" in refused(cluster, "plot", run)
+    assert "no telemetry 'loss'" in refused(cluster, "plot", run, "--node", "0")
     assert "of the project 'nope'" in cluster.ok("ps", "--project", "nope")
 
 

@@ -48,6 +48,13 @@ Result<void> check_rank(const api::RunView& run, std::optional<int> rank) {
                format("{} has no rank {}; its ranks are 0 to {}", run.id, *rank, ranks - 1)};
 }
 
+Result<void> check_node(const api::RunView& run, std::optional<int> node) {
+  const int nodes = run.spec.nodes;
+  if (!node || (*node >= 0 && *node < nodes)) return {};
+  return Error{Code::not_found,
+               format("{} has no node {}; its nodes are 0 to {}", run.id, *node, nodes - 1)};
+}
+
 Result<Duration> duration_option(std::string_view option, const std::string& words) {
   auto duration = parse_duration(words);
   return duration ? duration : std::move(duration).error().with_context(option);

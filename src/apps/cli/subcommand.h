@@ -95,6 +95,7 @@ CLI::Option* add_run_arguments(CLI::App& command, std::vector<std::string>& word
 CLI::Validator whole_number(std::int64_t least, std::int64_t most);
 // An error when the run has no such rank.
 Result<void> check_rank(const api::RunView& run, std::optional<int> rank);
+Result<void> check_node(const api::RunView& run, std::optional<int> node);
 // Like parse_duration; errors name the option.
 Result<Duration> duration_option(std::string_view option, const std::string& words);
 

@@ -329,17 +329,21 @@ std::string run_details(const api::RunView& run) {
 }
 
 std::string metrics_table(const std::vector<api::Series>& series) {
-  Table table({"METRIC", "RANK", "POINTS", "FIRST", "LAST", "MIN", "MAX", "LAST STEP"});
+  const bool of_node = !series.empty() && series.front().node;
+  Table table({"METRIC", of_node ? "NODE" : "RANK", "POINTS", "FIRST", "LAST", "MIN", "MAX",
+               of_node ? "LAST TIME" : "LAST STEP"});
   for (const api::Series& one : series) {
     if (one.points.empty()) continue;
     std::vector<double> numbers;
     for (const api::Point& point : one.points)
       if (!std::isnan(point.value)) numbers.push_back(point.value);
     auto [least, most] = std::ranges::minmax_element(numbers);
-    table.add({one.name, format("{}", one.rank), format("{}", one.total),
+    const api::Point& last = one.points.back();
+    table.add({one.name, format("{}", one.node.value_or(one.rank)), format("{}", one.total),
                human_number(one.points.front().value), human_number(one.points.back().value),
                numbers.empty() ? "-" : human_number(*least),
-               numbers.empty() ? "-" : human_number(*most), format("{}", one.points.back().step)});
+               numbers.empty() ? "-" : human_number(*most),
+               of_node ? text(last.time) : format("{}", last.step)});
   }
   return fit_to_terminal(table);
 }

@@ -202,6 +202,7 @@ void AgentLoop::run_once() {
   handle(TimePassed{heartbeat_sender_->time_since_answer(), heartbeat_sender_->all_delivered(),
                     heartbeat_sender_->time_since_contact()});
   check_stragglers();
+  pass_on_telemetry();
 }
 
 Duration AgentLoop::poll_timeout() const {
@@ -328,6 +329,11 @@ void AgentLoop::check_stragglers() {
   }
 }
 
+void AgentLoop::pass_on_telemetry() {
+  if (!telemetry_) return;
+  for (spool::TelemetryItem& item : telemetry_->take()) heartbeat_sender_->add(std::move(item));
+}
+
 void AgentLoop::limit_log_size() {
   next_log_check_ = Deadline::after(kLogCheckInterval);
   if (auto bounded = host::rotate_own_log(launcher_->own_files().agent_log(), host::kAgentLogMax);
@@ -355,6 +361,7 @@ void AgentLoop::carry_out(const StartRanks& effect) {
   if (done) shells_.set_session(launcher_->shell_session());
   if (done && node_.index == 0 && launch_.world_size > 1)
     stragglers_.emplace(flight_folders(launch_), launch_.straggler_check_interval);
+  if (done && launch_.telemetry_interval > Duration(0)) telemetry_.emplace(launch_);
   handle(started);
 }
 
@@ -386,7 +393,11 @@ void AgentLoop::carry_out(const KillLeftovers&) {
   handle(LeftoversChecked{{left.begin(), left.end()}, streams_.all_closed()});
 }
 
-void AgentLoop::carry_out(const FinishStreams&) { streams_.finish(); }
+void AgentLoop::carry_out(const FinishStreams&) {
+  streams_.finish();
+  pass_on_telemetry();
+  telemetry_.reset();
+}
 
 void AgentLoop::carry_out(const ReportStatus&) { heartbeat_sender_->set_status(status()); }
 

@@ -23,6 +23,7 @@
 #include "platform/agent/stream/stream_service.h"
 #include "platform/agent/watch/memory_kills.h"
 #include "platform/agent/watch/straggler_watch.h"
+#include "platform/agent/watch/telemetry_watch.h"
 #include "platform/core/model/state.h"
 #include "platform/host/launch_spec.h"
 #include "platform/host/machine.h"
@@ -60,6 +61,7 @@ class AgentLoop {
   void handle_report(int local_rank, spool::TelemetryItem item);
   void handle_report(int local_rank, const FaultReport& report);
   void check_stragglers();
+  void pass_on_telemetry();
   void limit_log_size();
 
   // The core
@@ -97,6 +99,7 @@ class AgentLoop {
   std::unique_ptr<StreamService> stream_service_;      // uses the shells
   std::unique_ptr<HeartbeatSender> heartbeat_sender_;  // uses both
   std::optional<StragglerWatch> stragglers_;           // while ranks run, on node 0
+  std::optional<TelemetryWatch> telemetry_;            // from the ranks' start to their end
   FailureNotifier failure_notifier_;
   MemoryKills memory_kills_;
   AgentState state_;

@@ -125,6 +125,22 @@ TEST(MessagesOfTheLastVersion, AreWhatADaemonOfHeartbeatVersion1Gets) {
   EXPECT_EQ(lost_between(golden("heartbeat"), sent), "");
 }
 
+// It rejects kinds that it does not know, and acknowledges by sequence.
+TEST(MessagesOfTheLastVersion, TellADaemonOfHeartbeatVersion1NoTelemetry) {
+  api::Heartbeat heartbeat;
+  heartbeat.items = {{.sequence = 7,
+                      .kind = spool::TelemetryKind::telemetry,
+                      .rank = 3,
+                      .step = 1'790'000'000,
+                      .values = {{"cpu/load1", 2}}}};
+  const Json sent = api::heartbeat_json(heartbeat, 1)["items"][0];
+  EXPECT_EQ(sent["kind"], "metrics");
+  EXPECT_EQ(sent["sequence"], 7);
+  EXPECT_EQ(sent["step"], 0);
+  EXPECT_TRUE(sent["values"].empty());
+  EXPECT_EQ(api::heartbeat_json(heartbeat, 2)["items"][0]["kind"], "telemetry");
+}
+
 TEST(MessagesOfTheLastVersion, HaveEachFieldOfASubmissionThatUsesNothingNew) {
   EXPECT_EQ(lost_between(without_nulls(to_json(api::SubmitRequest{})), golden("submit")), "");
 }

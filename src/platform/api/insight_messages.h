@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -151,6 +152,7 @@ struct Series {
   std::vector<Point> points;  // by step
   std::int64_t total = 0;
   bool downsampled = false;
+  std::optional<int> node{};
 
   static constexpr auto fields() {
     return record<Series>(field("name", &Series::name, "the metric"),
@@ -159,7 +161,10 @@ struct Series {
                           field("total", &Series::total, "points that there are"),
                           field("downsampled", &Series::downsampled,
                                 "points are only the first, last, least, greatest and first NaN "
-                                "of each of some stretches of steps"));
+                                "of each of some stretches of steps"),
+                          field("node", &Series::node,
+                                "of telemetry, the node; a step is then a time in seconds since "
+                                "1970"));
   }
 };
 

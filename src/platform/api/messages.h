@@ -188,6 +188,7 @@ struct MetricsQuery {
   std::optional<int> rank;
   std::int64_t after_step = -1;
   std::int64_t points = 10'000;
+  std::optional<int> node{};
 
   static constexpr auto fields() {
     return record<MetricsQuery>(
@@ -197,7 +198,10 @@ struct MetricsQuery {
                 field("after_step", &MetricsQuery::after_step, "only points after this step")),
         between(1, 100'000,
                 field("points", &MetricsQuery::points,
-                      "the greatest number over all series; more are downsampled")));
+                      "the greatest number over all series; more are downsampled")),
+        between(0, kRankMax,
+                field("node", &MetricsQuery::node,
+                      "the telemetry of this node, instead of the metrics of ranks")));
   }
 };
 

@@ -1,6 +1,7 @@
 #include "platform/controller/gang_of.h"
 
 #include <algorithm>
+#include <chrono>
 #include <map>
 #include <utility>
 #include <vector>
@@ -14,6 +15,8 @@
 
 namespace lockstep::controller {
 namespace {
+
+constexpr Duration kTelemetryInterval = std::chrono::seconds(1);
 
 // For each of these devices all devices of its island, by their numbers on the machine.
 std::vector<std::vector<int>> islands_of(const map::Host& host, const std::vector<int>& indices) {
@@ -99,6 +102,7 @@ host::LaunchSpec program_of(const model::State& state, const model::Attempt& att
   launch.signal = run.spec.signal;
   launch.start_limit = state.settings.start_limit;
   launch.lease = attempt.lease.value_or(Duration(0));
+  launch.telemetry_interval = kTelemetryInterval;
   return launch;
 }
 

@@ -54,6 +54,7 @@ struct LaunchSpec {
   Duration start_limit{};  // time after the first `start` by which the ranks of all nodes run, or
                            // never will
   Duration straggler_check_interval = std::chrono::seconds(30);  // between scans for stragglers
+  Duration telemetry_interval{};  // between readings of the host and its devices; zero: none
   // How long its agent continues although each call is refused.
   Duration refusal_limit = std::chrono::minutes(10);
   // The id of the uploaded folder whose files the agent gets; ranks start there.
@@ -95,6 +96,8 @@ struct LaunchSpec {
         field("start_limit", &LaunchSpec::start_limit, "for the ranks of all nodes to start"),
         field("flight_look", &LaunchSpec::straggler_check_interval,
               "time between looks for stragglers"),
+        field("telemetry_interval", &LaunchSpec::telemetry_interval,
+              "time between readings of the host and its devices; 0s: none"),
         field("refusal_limit", &LaunchSpec::refusal_limit, "for an agent that is refused"),
         field("upload", &LaunchSpec::upload, "folder that the agent gets from the daemon"),
         field("host_checkpoints", &LaunchSpec::host_checkpoints,

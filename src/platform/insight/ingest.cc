@@ -121,7 +121,7 @@ std::int64_t Insight::put_points(const Delivery& delivery, const model::RunId& s
   const auto store_all = [&]() -> Result<void> {
     const std::int64_t mark = TRY(series_.stored_sequence(series_run, text(delivery.node)));
     for (const spool::TelemetryItem& item : delivery.items) {
-      if (item.kind != spool::TelemetryKind::metrics) continue;
+      if (!has_points(item.kind)) continue;
       if (item.sequence <= std::max(mark, stored.points)) {
         points.add_latest(item);
         continue;
@@ -148,6 +148,7 @@ Result<void> Insight::put(const model::NodeId& node, const spool::TelemetryItem&
     case spool::TelemetryKind::checkpoint:
       return put_checkpoint(node, item);
     case spool::TelemetryKind::metrics:
+    case spool::TelemetryKind::telemetry:
     case spool::TelemetryKind::event:
       return {};  // all at once
   }

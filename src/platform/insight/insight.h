@@ -1,5 +1,5 @@
 // Insight: stores what the ranks of a run report (log lines, metrics, progress, checkpoints,
-// events), as their agents deliver it, and answers queries about it.
+// events) and the telemetry of its nodes, as their agents deliver it, and answers queries about it.
 //
 // An agent numbers its items and repeats them until they are acknowledged. Items up to the stored
 // sequence of their node are skipped, so each is stored once. A run that continues from a
@@ -55,10 +55,11 @@ struct LogSearch {
 };
 
 struct SeriesQuery {
-  std::optional<std::string> name;
-  std::optional<int> rank;
-  std::optional<std::int64_t> after_step;  // points after this step
-  std::int64_t points = 10'000;            // at most, over all series
+  std::optional<std::string> name{};
+  std::optional<int> rank{};
+  std::optional<std::int64_t> after_step{};  // points after this step
+  std::int64_t points = 10'000;              // at most, over all series
+  std::optional<int> node{};                 // the telemetry of this node, and nothing of ranks
 };
 
 // The latest reports of a run's ranks.

@@ -73,6 +73,49 @@ class SeriesTest : public ::testing::Test {
   std::map<std::int64_t, double> truth_;
 };
 
+spool::TelemetryItem reading(std::int64_t sequence, std::int64_t second, double watts) {
+  return {.sequence = sequence,
+          .kind = spool::TelemetryKind::telemetry,
+          .rank = 0,
+          .step = second,
+          .time = Time(std::chrono::seconds(second)),
+          .values = {{"device0/power_watts", watts}}};
+}
+
+TEST_F(SeriesTest, TheTelemetryOfANodeIsApartFromTheMetricsOfItsRanks) {
+  model::NodeName second = kNode;
+  second.id.index = 1;
+  const std::vector<spool::TelemetryItem> first_node = {reading(1, 1'790'000'000, 200),
+                                                        reading(2, 1'790'000'001, 300)};
+  const std::vector<spool::TelemetryItem> second_node = {reading(1, 1'790'000'000, 400)};
+  ASSERT_TRUE(insight_.ingest(kNode, first_node));
+  ASSERT_TRUE(insight_.ingest(kNode, first_node)) << "sent again, stored once";
+  ASSERT_TRUE(insight_.ingest(second, second_node));
+  log({{1, 2.5}}, 2);
+  const auto of_ranks = insight_.series(kRun).value().series;
+  ASSERT_THAT(of_ranks, SizeIs(1));
+  EXPECT_EQ(of_ranks[0].name, "loss");
+  EXPECT_EQ(of_ranks[0].node, std::nullopt);
+  const auto of_node = insight_.series(kRun, {.node = 0}).value().series;
+  ASSERT_THAT(of_node, SizeIs(1));
+  EXPECT_EQ(of_node[0].name, "device0/power_watts");
+  EXPECT_EQ(of_node[0].node, 0);
+  ASSERT_THAT(of_node[0].points, SizeIs(2));
+  EXPECT_EQ(of_node[0].points[1].value, 300);
+  const auto named = insight_.series(kRun, {.name = "device0/power_watts", .node = 1}).value();
+  ASSERT_THAT(named.series, SizeIs(1));
+  EXPECT_EQ(named.series[0].points[0].value, 400);
+  EXPECT_THAT(insight_.series(kRun, {.name = "loss", .node = 0}).value().series, IsEmpty());
+}
+
+TEST_F(SeriesTest, TelemetryIsNoProgressOfTheRunAndNoLatestMetric) {
+  const std::vector<spool::TelemetryItem> items = {reading(1, 1'790'000'000, 200)};
+  ASSERT_TRUE(insight_.ingest(kNode, items));
+  const RunSummary summary = insight_.summary(kRun).value();
+  EXPECT_FALSE(summary.progress);
+  EXPECT_THAT(summary.latest, IsEmpty());
+}
+
 TEST_F(SeriesTest, FewPointsComeWholeAndManyAreMarked) {
   for (int step = 0; step < 1000; ++step) log({{step, step % 10}});
   EXPECT_FALSE(ask(1000).downsampled);

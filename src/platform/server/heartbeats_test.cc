@@ -242,7 +242,8 @@ TEST_F(ServerTest, ABadHeartbeatIsRefusedByTheFieldAndTheNearestWord) {
                   "state: 'reddy' is none of allocated, ready, running, stopping, "
                   "released, lost, did you mean 'ready'?"),
         std::pair(heartbeat_with(R"(,"items":[{"kind":"metric"}])"),
-                  "items[0].kind: 'metric' is none of log, metrics, progress, checkpoint, event, "
+                  "items[0].kind: 'metric' is none of log, metrics, telemetry, progress, "
+                  "checkpoint, event, "
                   "did you mean 'metrics'?"),
         std::pair(heartbeat_with(R"(,"ranks":[{"state":"running"},{"state":"dead"}])"),
                   "ranks[1].state: 'dead' is none of running, exited, killed"),

@@ -49,9 +49,7 @@ Result<Spool> Spool::open(const std::filesystem::path& file, const Limits& limit
 
 Result<void> Spool::add(TelemetryItem item) {
   auto put = [&]() -> Result<void> {
-    if (is_limited(item.kind) && reports_ >= limits_.reports.count())
-      return Error{Code::exhausted,
-                   format("{} of metrics wait for the daemon, the limit", text(limits_.reports))};
+    TRY(check_limit(item.kind));
     TRY(write_losses());
     item.sequence = last_sequence_ + 1;
     entries_.push_back(TRY(write(item)));
@@ -63,6 +61,21 @@ Result<void> Spool::add(TelemetryItem item) {
   drop_oldest_logs();
   compact();
   return done;
+}
+
+std::int64_t& Spool::pending_of(TelemetryKind kind) {
+  if (kind == TelemetryKind::log) return logs_;
+  return kind == TelemetryKind::telemetry ? telemetry_ : reports_;
+}
+
+Result<void> Spool::check_limit(TelemetryKind kind) const {
+  if (kind == TelemetryKind::telemetry && telemetry_ >= limits_.telemetry.count())
+    return Error{Code::exhausted,
+                 format("{} of telemetry wait for the daemon, the limit", text(limits_.telemetry))};
+  if (is_limited(kind) && reports_ >= limits_.reports.count())
+    return Error{Code::exhausted,
+                 format("{} of metrics wait for the daemon, the limit", text(limits_.reports))};
+  return {};
 }
 
 // A line that was written in part is cut off again, so that no shorter one leaves a rest of it.
@@ -153,6 +166,7 @@ Result<void> Spool::replace(Entry& entry, std::string text, int lines) {
 }
 
 void Spool::record_loss(int rank, TelemetryKind kind, int lines, std::string why) {
+  if (kind == TelemetryKind::telemetry) return;
   Loss& loss = losses_[rank];
   loss.lines += lines;
   loss.reports += kind == TelemetryKind::log ? 0 : 1;
@@ -230,9 +244,9 @@ void Spool::erase(const Entry& entry) {
       spool::write_at(file_.get(), std::string_view(&spool::kDroppedMark, 1), entry.offset);
 }
 
-void Spool::count(const Entry& entry) { (is_log(entry) ? logs_ : reports_) += entry.size; }
+void Spool::count(const Entry& entry) { pending_of(entry.kind) += entry.size; }
 
-void Spool::forget(const Entry& entry) { (is_log(entry) ? logs_ : reports_) -= entry.size; }
+void Spool::forget(const Entry& entry) { pending_of(entry.kind) -= entry.size; }
 
 // Empties the file, or rewrites it without acknowledged and dropped items. After a failure on a
 // full disk, it waits until there is twice as much to gain.
@@ -241,7 +255,7 @@ void Spool::compact() {
     if (::ftruncate(file_.get(), 0) == 0) end_ = 0;
     return;
   }
-  const std::int64_t live = logs_ + reports_;
+  const std::int64_t live = logs_ + reports_ + telemetry_;
   if (end_ - live <= std::max(limits_.garbage.count(), live)) return;
   if (rewrite_failed_ > 0 && end_ - rewrite_failed_ < limits_.garbage.count()) return;
   std::filesystem::path temporary = name_;

@@ -14,10 +14,11 @@
 // Acknowledged items stay until the file is rewritten.
 //
 // The daemon may be away for days while ranks continue to write. Memory holds only the position of
-// each item in the file, and both kinds of items have a limit. When pending log lines exceed
-// theirs, the oldest are dropped; when metrics and progress do, new ones are rejected. Checkpoints
-// have no limit. Items are also lost if the disk is full. One log line of the rank reports each
-// loss in its place, as soon as it can be written.
+// each item in the file, and each kind of items has a limit. When pending log lines exceed theirs,
+// the oldest are dropped; when metrics and progress do, or telemetry, new ones are rejected.
+// Checkpoints have no limit. Items are also lost if the disk is full. One log line of the rank
+// reports each loss in its place, as soon as it can be written. Lost telemetry is a gap in its
+// curves only.
 //
 // The file is not synced: it survives its agent, not its host. Not thread-safe.
 #pragma once
@@ -43,7 +44,8 @@ class Spool {
   struct Limits {
     Bytes logs = 256_MiB;     // of pending log lines
     Bytes reports = 256_MiB;  // of pending metrics and progress
-    Bytes garbage = 64_MiB;   // of acknowledged or dropped items, before the file is rewritten
+    Bytes telemetry = 64_MiB;
+    Bytes garbage = 64_MiB;  // of acknowledged or dropped items, before the file is rewritten
   };
 
   // Replaces an existing file.
@@ -89,6 +91,8 @@ class Spool {
   Spool(std::filesystem::path name, Fd file, const Limits& limits)
       : name_(std::move(name)), file_(std::move(file)), limits_(limits) {}
   static bool is_log(const Entry& entry) { return entry.kind == TelemetryKind::log; }
+  std::int64_t& pending_of(TelemetryKind kind);
+  Result<void> check_limit(TelemetryKind kind) const;
   Result<Entry> write(const TelemetryItem& item);
   Result<Entry> write_loss_note(const TelemetryItem& line, int lines);
   Result<TelemetryItem> read(const Entry& entry) const;
@@ -113,6 +117,7 @@ class Spool {
   std::int64_t last_batched_ = 0;    // the last that batch() returned
   std::int64_t end_ = 0;             // of the file
   std::int64_t logs_ = 0;            // bytes of log items in entries_
+  std::int64_t telemetry_ = 0;       // of telemetry
   std::int64_t reports_ = 0;         // of the others
   std::int64_t rewrite_failed_ = 0;  // end_ at the last failed rewrite; 0: none failed
 };

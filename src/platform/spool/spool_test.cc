@@ -138,6 +138,22 @@ TEST_F(SpoolTest, MetricsBeyondTheirLimitAreRefusedAndCountedAndCheckpointsAreNo
       "[lockstep: {} reports (metrics, progress, checkpoints, events) were lost here: ", refused)));
 }
 
+TEST_F(SpoolTest, TelemetryHasALimitOfItsOwnAndItsLossIsNoLineOfARank) {
+  Spool out = spool({.reports = 300_B, .telemetry = 300_B});
+  TelemetryItem reading = metrics_item(1'790'000'000);
+  reading.kind = TelemetryKind::telemetry;
+  int kept = 0;
+  while (out.add(reading)) ++kept;
+  EXPECT_EQ(out.add(reading).error().code, Code::exhausted);
+  EXPECT_TRUE(out.add(metrics_item(1))) << "metrics of ranks go on";
+  const auto items = out.batch(1_MiB);
+  ASSERT_EQ(items.size(), static_cast<std::size_t>(kept) + 1);
+  for (const TelemetryItem& item : items) EXPECT_NE(item.kind, TelemetryKind::log);
+  EXPECT_EQ(items.back().kind, TelemetryKind::metrics);
+  out.acknowledge(items.back().sequence);
+  EXPECT_TRUE(out.add(reading)) << "there is room again";
+}
+
 TEST_F(SpoolTest, WhatAFullDiskDoesNotTakeIsCountedAndSaidOnceThereIsSpace) {
   Spool items = spool();
   ASSERT_TRUE(items.add(log_item(3, "before")));

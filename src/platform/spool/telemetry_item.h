@@ -1,6 +1,6 @@
-// TelemetryItem: one report of a rank, collected by its agent. It has the same form in the agent,
-// its spool, its heartbeats and the daemon's store. A line of a spool file and an element of a
-// heartbeat are its record as JSON.
+// TelemetryItem: one report of a rank, collected by its agent, or readings of the node. It has the
+// same form in the agent, its spool, its heartbeats and the daemon's store. A line of a spool file
+// and an element of a heartbeat are its record as JSON.
 #pragma once
 
 #include <cstdint>
@@ -12,10 +12,12 @@
 
 namespace lockstep::spool {
 
-enum class TelemetryKind { log, metrics, progress, checkpoint, event };
+// telemetry: metrics of the node; its step is the time in seconds since 1970.
+enum class TelemetryKind { log, metrics, telemetry, progress, checkpoint, event };
 constexpr auto enum_names(TelemetryKind) {
   return names<TelemetryKind>({{TelemetryKind::log, "log"},
                                {TelemetryKind::metrics, "metrics"},
+                               {TelemetryKind::telemetry, "telemetry"},
                                {TelemetryKind::progress, "progress"},
                                {TelemetryKind::checkpoint, "checkpoint"},
                                {TelemetryKind::event, "event"}});
@@ -32,7 +34,7 @@ struct TelemetryItem {
   // log: lines with '\n' between them and none at the end; checkpoint: its path; event: its
   // description.
   std::string text{};
-  std::map<std::string, double> values{};  // metrics by name
+  std::map<std::string, double> values{};  // metrics and telemetry by name
 
   bool operator==(const TelemetryItem&) const = default;
 

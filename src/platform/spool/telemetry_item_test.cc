@@ -33,9 +33,10 @@ TEST(Item, HasTheNamesUnderWhichEarlierAgentsAndSpoolsWroteIt) {
 TEST(Item, OfAnUnknownKindIsRefusedByItsField) {
   const auto read = from_json<TelemetryItem>(Json{{"kind", "progess"}});
   EXPECT_EQ(read.error().code, Code::invalid);
-  EXPECT_THAT(read.error().message, AllOf(HasSubstr("kind: "), HasSubstr("'progess'"),
-                                          HasSubstr("log, metrics, progress, checkpoint, event"),
-                                          HasSubstr("did you mean 'progress'?")));
+  EXPECT_THAT(read.error().message,
+              AllOf(HasSubstr("kind: "), HasSubstr("'progess'"),
+                    HasSubstr("log, metrics, telemetry, progress, checkpoint, event"),
+                    HasSubstr("did you mean 'progress'?")));
   EXPECT_FALSE(from_json<TelemetryItem>(Json::object())) << "nobody guesses what it is";
 }
 

@@ -12,9 +12,16 @@ namespace lockstep::cli {
 namespace {
 
 std::string nothing_logged(const model::RunId& id, const api::MetricsQuery& query) {
+  if (query.name && query.node)
+    return format(
+        "node {1} of {0} has no telemetry '{2}'; `lockstep metrics {0} --node {1}` lists it",
+        text(id), *query.node, *query.name);
   if (query.name)
     return format("{0} has logged no metric '{1}'; `lockstep metrics {0}` lists them", text(id),
                   *query.name);
+  if (query.node)
+    return format("there is no telemetry of node {1} of {0} so far; it begins when the ranks start",
+                  text(id), *query.node);
   if (query.rank)
     return format("rank {1} of {0} has logged no metrics; `lockstep metrics {0}` shows all ranks",
                   text(id), *query.rank);
@@ -24,7 +31,7 @@ std::string nothing_logged(const model::RunId& id, const api::MetricsQuery& quer
 
 }  // namespace
 
-// `lockstep metrics RUN [--name M]`: every metric in one line, or all points as JSON.
+// `lockstep metrics RUN [--name M] [--node N]`: every metric in one line, or all points as JSON.
 void add_metrics(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand("metrics", "Print the metrics that a run logged");
   auto run = std::make_shared<std::string>();
@@ -32,18 +39,26 @@ void add_metrics(CLI::App& app, Action& action) {
   auto json = std::make_shared<bool>(false);
   add_run_argument(*command, *run);
   command->add_option("--name", query->name, "only this metric")->type_name("METRIC");
-  command->add_option("--rank", query->rank, "only what this rank logged")
-      ->check(whole_number(0, std::numeric_limits<int>::max()));
+  auto* rank = command->add_option("--rank", query->rank, "only what this rank logged")
+                   ->check(whole_number(0, std::numeric_limits<int>::max()));
+  command
+      ->add_option("--node", query->node,
+                   "the telemetry of this node: its devices, processors, memory, network and disks")
+      ->check(whole_number(0, std::numeric_limits<int>::max()))
+      ->excludes(rank);
   command->add_flag(
       "--json", *json,
       "print the points as JSON; of more than 10000 the first, last, least and greatest of each "
       "stretch");
-  command->footer("Example:\n  lockstep metrics demo/42 --name loss");
+  command->footer(
+      "Example:\n  lockstep metrics demo/42 --name loss\n  lockstep metrics demo/42 --node 0");
   command->callback([&action, run, query, json] {
     action = [run, query, json]() -> Result<int> {
       const model::RunId id = TRY(run_argument(*run));
       client::Client client = TRY(connect_to_daemon());
-      TRY(check_rank(TRY(client.call(api::kRun, {.path = id})), query->rank));
+      const api::RunView view = TRY(client.call(api::kRun, {.path = id}));
+      TRY(check_rank(view, query->rank));
+      TRY(check_node(view, query->node));
       api::SeriesList list = TRY(client.call(api::kMetrics, {.path = id, .query = *query}));
       if (*json)
         print(dump_json(to_json(list)));

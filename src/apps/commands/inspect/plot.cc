@@ -18,6 +18,7 @@ struct PlotFlags {
   std::string run;
   std::vector<std::string> names;
   std::optional<int> rank;
+  std::optional<int> node;
   bool log = false;
   int height = 16;
 };
@@ -28,16 +29,23 @@ Result<std::vector<PlotSeries>> fetch(client::Client& client, const model::RunId
                                       const PlotFlags& flags) {
   std::vector<PlotSeries> plots;
   for (const std::string& name : flags.names) {
-    api::SeriesList list =
-        TRY(client.call(api::kMetrics, {.path = id, .query = {.name = name, .rank = flags.rank}}));
+    api::SeriesList list = TRY(
+        client.call(api::kMetrics,
+                    {.path = id, .query = {.name = name, .rank = flags.rank, .node = flags.node}}));
+    if (list.series.empty() && flags.node)
+      return Error{Code::not_found,
+                   format("node {1} of {0} has no telemetry '{2}'; `lockstep metrics {0} --node "
+                          "{1}` lists it",
+                          text(id), *flags.node, name)};
     if (list.series.empty())
       return Error{Code::not_found,
                    format("{0} has logged no metric '{1}'; `lockstep metrics {0}` lists them",
                           text(id), name)};
     const auto& series = *std::ranges::min_element(list.series, {}, &api::Series::rank);
     PlotSeries plot{.name = name};
+    const std::int64_t begin = flags.node ? series.points.front().step : 0;
     for (const api::Point& point : series.points)
-      plot.points.push_back({static_cast<double>(point.step), point.value});
+      plot.points.push_back({static_cast<double>(point.step - begin), point.value});
     plots.push_back(std::move(plot));
   }
   return plots;
@@ -52,8 +60,11 @@ void add_plot(CLI::App& app, Action& action) {
   add_run_argument(*command, flags->run);
   command->add_option("metric", flags->names, "metrics to draw (default: loss)")
       ->type_name("METRIC");
-  command->add_option("--rank", flags->rank, "what this rank logged")
-      ->check(whole_number(0, std::numeric_limits<int>::max()));
+  auto* rank = command->add_option("--rank", flags->rank, "what this rank logged")
+                   ->check(whole_number(0, std::numeric_limits<int>::max()));
+  command->add_option("--node", flags->node, "the telemetry of this node, over time in seconds")
+      ->check(whole_number(0, std::numeric_limits<int>::max()))
+      ->excludes(rank);
   command->add_flag("--log", flags->log, "logarithmic y axis");
   command->add_option("--height", flags->height, "lines")
       ->capture_default_str()
@@ -64,13 +75,15 @@ void add_plot(CLI::App& app, Action& action) {
       if (flags->names.empty()) flags->names = {"loss"};
       const model::RunId id = TRY(run_argument(flags->run));
       client::Client client = TRY(connect_to_daemon());
-      TRY(check_rank(TRY(client.call(api::kRun, {.path = id})), flags->rank));
+      const api::RunView view = TRY(client.call(api::kRun, {.path = id}));
+      TRY(check_rank(view, flags->rank));
+      TRY(check_node(view, flags->node));
       auto series = TRY(fetch(client, id, *flags));
       print(plot(series, {.width = std::min(terminal_width(), 100),
                           .height = flags->height,
                           .log_y = flags->log,
                           .colour = style_for(STDOUT_FILENO) == TableStyle::colour,
-                          .x_label = "step"}));
+                          .x_label = flags->node ? "seconds since the first" : "step"}));
       return kDone;
     };
   });

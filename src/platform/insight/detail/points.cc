@@ -39,8 +39,9 @@ std::string brief_name(std::string_view name) {
 }
 
 bool matches(const SeriesKey& key, const SeriesQuery& query) {
-  return key.part == RunPart::rank && (!query.name || key.metric == *query.name) &&
-         (!query.rank || key.index == *query.rank);
+  if (query.name && key.metric != *query.name) return false;
+  if (query.node) return key.part == RunPart::node && key.index == *query.node;
+  return key.part == RunPart::rank && (!query.rank || key.index == *query.rank);
 }
 
 }  // namespace
@@ -68,15 +69,23 @@ void PointsWriter::add_latest(const spool::TelemetryItem& item) {
 }
 
 void PointsWriter::add(const spool::TelemetryItem& item, const std::string& name, double value) {
+  const SeriesKey key = key_of(item, name);
   const auto [known, is_new] =
-      series_.try_emplace({name, item.rank}, static_cast<std::uint32_t>(batch_.series.size()));
-  if (is_new) batch_.series.push_back({.metric = name, .part = RunPart::rank, .index = item.rank});
+      series_.try_emplace(key, static_cast<std::uint32_t>(batch_.series.size()));
+  if (is_new) batch_.series.push_back(key);
   batch_.points.push_back({known->second, {item.step, item.time, value}});
   set_latest(item, name, value);
 }
 
+SeriesKey PointsWriter::key_of(const spool::TelemetryItem& item, const std::string& name) const {
+  if (item.kind == spool::TelemetryKind::telemetry)
+    return {.metric = name, .part = RunPart::node, .index = node_.id.index};
+  return {.metric = name, .part = RunPart::rank, .index = item.rank};
+}
+
 void PointsWriter::set_latest(const spool::TelemetryItem& item, const std::string& name,
                               double value) {
+  if (item.kind == spool::TelemetryKind::telemetry) return;
   const SeriesPoint point{item.step, item.time, value};
   const auto [latest, is_first] = latest_.try_emplace(name, Latest{item.rank, point});
   if (is_first) return;
@@ -167,7 +176,12 @@ Result<std::vector<api::Point>> all_points_of(SeriesStore& store, const CurveQue
 
 Result<api::Series> points_of(SeriesStore& store, const model::RunId& run, const SeriesKey& series,
                               std::optional<std::int64_t> after, std::int64_t most) {
-  api::Series answer{.name = series.metric, .rank = series.index, .points = {}, .total = 0};
+  const bool is_of_node = series.part == RunPart::node;
+  api::Series answer{.name = series.metric,
+                     .rank = is_of_node ? 0 : series.index,
+                     .points = {},
+                     .total = 0,
+                     .node = is_of_node ? std::optional<int>(series.index) : std::nullopt};
   if (after == kStepMax) return answer;
   CurveQuery query{.run = run, .series = series, .epoch = {}, .range = {}};
   if (after) query.range.first = *after + 1;

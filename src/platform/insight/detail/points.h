@@ -23,6 +23,11 @@ struct StoredSequences {
   std::int64_t points = 0;  // in the series store; at most `items`
 };
 
+// Metrics of a rank, or of its node.
+inline bool has_points(spool::TelemetryKind kind) {
+  return kind == spool::TelemetryKind::metrics || kind == spool::TelemetryKind::telemetry;
+}
+
 // The points of one call.
 class PointsWriter {
  public:
@@ -50,6 +55,7 @@ class PointsWriter {
   };
 
   void add(const spool::TelemetryItem& item, const std::string& name, double value);
+  SeriesKey key_of(const spool::TelemetryItem& item, const std::string& name) const;
   void set_latest(const spool::TelemetryItem& item, const std::string& name, double value);
   void reject(std::int64_t step, std::string_view name, std::string_view why);
 
@@ -58,8 +64,8 @@ class PointsWriter {
   const Limits& limits_;
   const std::int64_t refused_before_;
   PointBatch batch_;
-  std::map<std::pair<std::string, int>, std::uint32_t> series_;  // index in the batch
-  std::map<std::string, Latest> latest_;                         // by metric
+  std::map<SeriesKey, std::uint32_t> series_;  // index in the batch
+  std::map<std::string, Latest> latest_;       // by metric; of ranks only
   std::string rejection_note_;
 };
 

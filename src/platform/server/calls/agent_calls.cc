@@ -1,5 +1,7 @@
 #include "platform/server/calls/agent_calls.h"
 
+#include <algorithm>
+
 #include "base/steady_clock.h"
 #include "platform/server/calls/run_calls.h"
 #include "platform/server/views.h"
@@ -8,6 +10,13 @@ namespace lockstep::server {
 namespace {
 
 Duration steady_now() { return MonotonicClock().since_boot(); }
+
+// Each node brings telemetry all the time; it is no reason to call more often or to wake a reader.
+bool has_reports(const api::Heartbeat& heartbeat) {
+  return !std::ranges::all_of(heartbeat.items, [](const spool::TelemetryItem& item) {
+    return item.kind == spool::TelemetryKind::telemetry;
+  });
+}
 
 }  // namespace
 
@@ -30,7 +39,7 @@ void AgentCalls::answer_heartbeat(const HeartbeatCall& call, std::int64_t acknow
   if (model::has_node(context_.state(), name) && !is_refused(context_.state(), call))
     store_records(name.id, heartbeat);
   pace_.record_call(name, item_bytes(heartbeat), steady_now());
-  const bool has_news = !heartbeat.items.empty();
+  const bool has_news = has_reports(heartbeat);
   const auto look = [this, name, acknowledged, has_news, reply = call.reply,
                      known = heartbeat.known_command, known_time_left = heartbeat.known_time_left,
                      incarnation = heartbeat.incarnation,
@@ -71,7 +80,7 @@ void AgentCalls::answer_heartbeat(const HeartbeatCall& call, std::int64_t acknow
 // Records of the ranks that are not kept in the store.
 void AgentCalls::store_records(const model::NodeId& node, const api::Heartbeat& heartbeat) {
   bool is_new = records_.unfinished.update(context_.state(), node, heartbeat.unfinished) ||
-                !heartbeat.items.empty();
+                has_reports(heartbeat);
   if (heartbeat.profile && records_.profiles.store(node, *heartbeat.profile)) is_new = true;
   if (heartbeat.flight) {
     records_.flight.store(context_.state().nodes.at(node), *heartbeat.flight);

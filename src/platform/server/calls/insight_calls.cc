@@ -51,7 +51,8 @@ Result<api::SeriesList> InsightCalls::metrics(const RouteCall<api::kMetrics>& ca
   const insight::SeriesQuery query{.name = call.query.name,
                                    .rank = call.query.rank,
                                    .after_step = call.query.after_step,
-                                   .points = call.query.points};
+                                   .points = call.query.points,
+                                   .node = call.query.node};
   return context_.insight().series(id, query);
 }
 
