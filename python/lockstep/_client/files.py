@@ -67,13 +67,13 @@ def write_points(
     part = Path(name)
     try:
         write(points, part)
-        part.chmod(0o666 & ~_umask())
+        part.chmod(0o666 & ~umask())
         part.replace(goal)
     finally:
         part.unlink(missing_ok=True)
 
 
-def _umask() -> int:
+def umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
