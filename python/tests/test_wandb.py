@@ -16,8 +16,7 @@ from typing import Any
 import pytest
 
 import lockstep
-from lockstep import _report, wandb
-from lockstep.wandb import _folder
+from lockstep import _report, _run_files, wandb
 
 PYTHON = Path(lockstep.__file__).parents[1]
 Logged = list[tuple[int, dict[str, Any]]]
@@ -32,7 +31,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("LOCKSTEP_CHECKPOINT_DIR", str(tmp_path))
     monkeypatch.setenv("LOCKSTEP_RUN", "demo/7")
     monkeypatch.setenv("RANK", "0")
-    monkeypatch.setattr(_folder, "_warned", set())
+    monkeypatch.setattr(_run_files, "_warned", set())
     yield tmp_path / "wandb-files"
     wandb.finish()
 
@@ -284,7 +283,6 @@ def test_calls_of_the_service_do_nothing(capsys: pytest.CaptureFixture[str]) -> 
         run.watch(object())
         wandb.termwarn("said once", repeat=False)
     run.unwatch()
-    assert run.get_url() is None
     said = capsys.readouterr().err
     assert said.count("gradients and parameters are not recorded") == 1
     assert said.count("said once") == 1
@@ -384,7 +382,8 @@ def test_histograms_and_arrays_are_counts_and_edges(folder: Path) -> None:
     assert read(path) == {"values": [2.0, 1.0], "bins": [0.0, 0.5, 1.0]}
     assert len(list(folder.glob("media/array-*.histogram.json"))) == 1
     assert wandb.Histogram(np_histogram=([1], [0, 1])).histogram == [1.0]
-    for arguments in ({}, {"sequence": [1], "np_histogram": ([1], [0, 1])}):
+    both: dict[str, Any] = {"sequence": [1], "np_histogram": ([1], [0, 1])}
+    for arguments in ({}, both):
         with pytest.raises(TypeError, match="either"):
             wandb.Histogram(**arguments)
 
@@ -528,7 +527,7 @@ def test_the_callback_of_transformers_works_unchanged(
     transformers = pytest.importorskip("transformers")
     torch = pytest.importorskip("torch")
 
-    class Model(torch.nn.Module):  # type: ignore[misc,name-defined]
+    class Model(torch.nn.Module):  # type: ignore[name-defined]
         def __init__(self) -> None:
             super().__init__()
             self.layer = torch.nn.Linear(1, 1)
@@ -558,25 +557,25 @@ def test_the_callback_of_transformers_works_unchanged(
     assert read(folder / "run.json")["name"] == "mine"
 
 
-def test_the_tracker_of_accelerate_works_unchanged(
-    in_place: None, logged: Logged, folder: Path
-) -> None:
-    accelerate = pytest.importorskip("accelerate")
-    accelerator = accelerate.Accelerator(log_with="wandb", cpu=True)
-    accelerator.init_trackers("project", config={"lr": 0.5})
-    accelerator.log({"loss": 1.0}, step=3)
-    accelerator.end_training()
-    assert logged == [(3, {"loss": 1.0})]
+def test_the_tracker_of_accelerate_works_unchanged(in_place: None, folder: Path) -> None:
+    pytest.importorskip("accelerate")
+    # In a process of its own: accelerate looks for wandb once, when it is imported.
+    said = run_program(
+        """
+import accelerate
+accelerator = accelerate.Accelerator(log_with="wandb", cpu=True)
+accelerator.init_trackers("project", config={"lr": 0.5})
+accelerator.log({"loss": 1.0}, step=3)
+accelerator.end_training()
+""",
+        str(folder.parent / "stand-ins"),
+    )
+    assert said == "step 3  loss 1\n"
     assert read(folder / "config.json") == {"lr": 0.5}
 
 
-def test_the_end_of_a_program_sends_what_waits_and_writes_the_files(tmp_path: Path) -> None:
-    program = """
-import lockstep.wandb as wandb
-wandb.init(config={"lr": 1})
-wandb.log({"loss": 0.5}, commit=False)
-"""
-    environment = os.environ | {"PYTHONPATH": str(PYTHON)}
+def run_program(program: str, *folders: str) -> str:
+    environment = os.environ | {"PYTHONPATH": ":".join([*folders, str(PYTHON)])}
     environment.pop("LOCKSTEP_REPORT", None)
     done = subprocess.run(
         [sys.executable, "-c", program],
@@ -584,7 +583,17 @@ wandb.log({"loss": 0.5}, commit=False)
         capture_output=True,
         text=True,
         timeout=60,
-        check=True,
+        check=False,
     )
-    assert done.stdout == "step 0  loss 0.5\n"
-    assert read(tmp_path / "wandb-files/summary.json") == {"loss": 0.5, "_step": 0}
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_end_of_a_program_sends_what_waits_and_writes_the_files(folder: Path) -> None:
+    said = run_program("""
+import lockstep.wandb as wandb
+wandb.init(config={"lr": 1})
+wandb.log({"loss": 0.5}, commit=False)
+""")
+    assert said == "step 0  loss 0.5\n"
+    assert read(folder / "summary.json") == {"loss": 0.5, "_step": 0}

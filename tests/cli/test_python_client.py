@@ -35,7 +35,17 @@ def python(cluster: Cluster, code: str) -> Any:
 
 def logged_run(cluster: Cluster, tmp_path: Path) -> str:
     (tmp_path / "train.py").write_text(PROGRAM)
-    command = ("--name", "first", "-g", "2", "--", "python", str(tmp_path / "train.py"), "--lr", "3")
+    command = (
+        "--name",
+        "first",
+        "-g",
+        "2",
+        "--",
+        "python",
+        str(tmp_path / "train.py"),
+        "--lr",
+        "3",
+    )
     run = cluster.submit(*command)
     assert cluster.ended(run)["state"] == "succeeded"
     return run
@@ -114,3 +124,37 @@ except lockstep.DaemonError as error:
     assert "has another certificate" in python(laptop, code)
     laptop.environment["LOCKSTEP_URL"] = url.partition("#")[0]
     assert "is not trusted" in python(laptop, code)
+
+
+def test_a_script_for_wandb_runs_unchanged_in_its_place(cluster: Cluster, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("""
+import wandb
+run = wandb.init(project="cats", config={"lr": 0.5})
+for step in range(3):
+    wandb.log({"loss": 1 / (step + 1)})
+print(run.id, wandb.__version__)
+""")
+    script = str(tmp_path / "train.py")
+    run = cluster.submit("--wandb", "--", "python", script)
+    assert cluster.ended(run)["state"] == "succeeded", cluster.logs(run)
+    shown = python(
+        cluster,
+        f"""
+import json, lockstep
+run = lockstep.run("{run}")
+print(json.dumps([run.metrics("loss")["value"].tolist(), run.params]))
+""",
+    )
+    assert shown == [[1.0, 0.5, 1 / 3], {"lr": 0.5}]
+    assert any(run.replace("/", "-") in line for line in cluster.logs(run))
+    # Without the option the script finds no such module, or the real one.
+    without = cluster.submit("--", "python", "-c", "import os; print(os.environ.get('PYTHONPATH'))")
+    cluster.ended(without)
+    assert not any("stand-ins" in line for line in cluster.logs(without))
+
+
+def test_ranks_without_the_package_are_told_to_install_it(cluster: Cluster) -> None:
+    alone = ("/usr/bin/python3", "-c", "import wandb")
+    run = cluster.submit("--wandb", "--env", "PYTHONPATH=", "--", *alone)
+    assert cluster.ended(run)["state"] == "failed"
+    assert any("needs the Python package lockstep" in line for line in cluster.logs(run))

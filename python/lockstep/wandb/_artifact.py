@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from lockstep._client.files import umask
-from lockstep.wandb._folder import files_folder, inside, read_json, write_json
+from lockstep._run_files import files_folder, inside, read_json, write_json
 from lockstep.wandb._media import Media
 
 _RECORD = "artifact.json"

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from lockstep._client.files import import_for
-from lockstep.wandb._folder import write_json
+from lockstep._run_files import write_json
 
 
 class Media:
@@ -82,8 +82,9 @@ class Image(Media):
     Floats are from 0 to 1, integers from 0 to 255.
     """
 
-    def __init__(self, data_or_path: Any, mode: str | None = None, caption: str | None = None,
-                 **named: Any) -> None:  # fmt: skip
+    def __init__(
+        self, data_or_path: Any, mode: str | None = None, caption: str | None = None, **named: Any
+    ) -> None:
         self.caption = caption
         self._extra = {name: value for name, value in named.items() if value is not None}
         self._path: Path | None = None

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
-from lockstep.wandb._folder import warn_once
+from lockstep._run_files import warn_once
 
 _SUMMARIES = {"min", "max", "mean", "first", "last", "best", "none"}
 
@@ -62,7 +62,7 @@ class Definitions:
         if math.isfinite(at) and at >= 0 and at == int(at):
             return int(at)
         warn_once(
-            f"define_metric('{metric}')",
+            f"wandb.define_metric('{metric}')",
             f"a step is a whole number from 0, got {at:g}; the count of log() is the step",
         )
         return step

@@ -13,16 +13,17 @@ from typing import Any
 
 import lockstep._report as report
 from lockstep._metrics_queue import is_device_tensor
-from lockstep.wandb._artifact import Artifact, find_artifact
-from lockstep.wandb._config import Config, Summary, as_mapping
-from lockstep.wandb._folder import (
+from lockstep._run_files import (
     append_json,
     files_folder,
     inside,
+    keep_parameters,
     read_json,
     warn_once,
     write_json,
 )
+from lockstep.wandb._artifact import Artifact, find_artifact
+from lockstep.wandb._config import Config, Summary, as_mapping
 from lockstep.wandb._media import Histogram, Media
 from lockstep.wandb._metrics import Definitions
 
@@ -156,12 +157,14 @@ class Run:
             value = Image(value)
         if isinstance(value, Media):
             kind = type(value).__name__
-            warn_once(kind, f"{_KEPT}: {self._folder / 'media'}")
+            warn_once(f"wandb.{kind}", f"{_KEPT}: {self._folder / 'media'}")
             self._files += 1
             base = inside(self._folder / "media", f"{_file_name(name)}-{step}-{self._files}")
             base.parent.mkdir(parents=True, exist_ok=True)
             return {"file": str(value.write(base).relative_to(self._folder)), "kind": kind}
-        warn_once("log", f"'{name}' is no number: it goes to {self._folder / 'history.jsonl'}")
+        warn_once(
+            "wandb.log", f"'{name}' is no number: it goes to {self._folder / 'history.jsonl'}"
+        )
         return value
 
     def define_metric(
@@ -204,7 +207,7 @@ class Run:
         found = [Path(each) for each in sorted(glob.glob(pattern)) if os.path.isfile(each)]
         if not found:
             raise FileNotFoundError(f"wandb.save: no file matches {glob_str}")
-        warn_once("save", f"files are copied to {self._folder / 'files'}")
+        warn_once("wandb.save", f"files are copied to {self._folder / 'files'}")
         pairs = [(path, self._goal_of(path, base)) for path in found]
         for pair in pairs:
             _copy(*pair)
@@ -234,7 +237,7 @@ class Run:
         if self.disabled or artifact.version:
             return artifact
         goal = artifact.keep(self._folder / "artifacts", list(aliases or []))
-        warn_once("log_artifact", f"{_KEPT}: {goal.parent}")
+        warn_once("wandb.log_artifact", f"{_KEPT}: {goal.parent}")
         return artifact
 
     def use_artifact(
@@ -254,9 +257,18 @@ class Run:
 
     # --- Others ---
 
-    def watch(self, models: Any = None, criterion: Any = None, log: Any = "gradients",
-              log_freq: int = 1000, idx: Any = None, log_graph: bool = False) -> None:  # fmt: skip
-        warn_once("watch", "gradients and parameters are not recorded; log what you need of them")
+    def watch(
+        self,
+        models: Any = None,
+        criterion: Any = None,
+        log: Any = "gradients",
+        log_freq: int = 1000,
+        idx: Any = None,
+        log_graph: bool = False,
+    ) -> None:
+        warn_once(
+            "wandb.watch", "gradients and parameters are not recorded; log what you need of them"
+        )
 
     def unwatch(self, models: Any = None) -> None:
         """Nothing is watched."""
@@ -298,8 +310,7 @@ class Run:
         """Over that of earlier attempts."""
         if self.disabled:
             return
-        path = self._folder / "config.json"
-        write_json(path, read_json(path) | self.config.as_dict())
+        keep_parameters(self.config.as_dict(), self._folder)
 
     def _write_summary_sometimes(self) -> None:
         if not self.disabled and time.monotonic() >= self._written + _WRITE_EVERY:

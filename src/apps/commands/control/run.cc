@@ -167,6 +167,9 @@ void add_run(CLI::App& app, Action& action) {
       ->add_option("--replace-backend", flags.replace_backend,
                    "programs that name this backend use lockstep: gloo, nccl or gloo,nccl")
       ->type_name("NAMES");
+  command->add_flag(
+      "--wandb", flags.wandb,
+      "programs that import wandb get lockstep.wandb: no account, metrics of the run");
   command->add_flag("--as-is", flags.as_is,
                     "start torchrun, or a script for Slurm, as a program: do not read it");
   command->add_flag("--upload", choice->upload,

@@ -1,15 +1,16 @@
-"""The folder `wandb-files`, for what Lockstep does not keep yet."""
+"""The folder `wandb-files` of a run, for what programs log and Lockstep does not keep yet."""
 
 from __future__ import annotations
 
 import json
 import os
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from lockstep._agent import warn
-from lockstep._client.parameters import FOLDER
+from lockstep._client.parameters import CONFIG, FOLDER
 
 _warned: set[str] = set()
 
@@ -26,7 +27,13 @@ def files_folder(own: str | os.PathLike[str] | None = None) -> Path:
 def warn_once(call: str, text: str) -> None:
     if call not in _warned:
         _warned.add(call)
-        warn(f"wandb.{call}: {text}")
+        warn(f"{call}: {text}")
+
+
+def keep_parameters(values: Mapping[str, Any], folder: Path | None = None) -> None:
+    """Adds them to `config.json`, which ``lockstep.run(ID).params`` reads."""
+    path = (folder or files_folder()) / CONFIG
+    write_json(path, read_json(path) | dict(values))
 
 
 def write_json(path: Path, value: Any) -> None:
