@@ -31,7 +31,7 @@ class Reports:
 
 @pytest.fixture
 def reports(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Reports]:
-    """What is reported by a run whose checkpoint folder is tmp_path."""
+    """The reports of a run whose checkpoint folder is tmp_path."""
     made = Reports()
     monkeypatch.setenv("LOCKSTEP_CHECKPOINT_DIR", str(tmp_path))
     monkeypatch.setenv("LOCKSTEP_RUN", "demo/7")

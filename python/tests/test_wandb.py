@@ -24,7 +24,7 @@ Logged = list[tuple[int, dict[str, Any]]]
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Of the checkpoints of a run, of which this process is rank 0."""
+    """The folder of a run of which this process is rank 0."""
     for name in tuple(os.environ):
         if name.startswith("WANDB_"):
             monkeypatch.delenv(name)

@@ -19,7 +19,7 @@ print("done")
 
 
 def python(cluster: Cluster, code: str) -> Any:
-    """What a program of the user prints as JSON."""
+    """The JSON that a program of the user prints."""
     environment = cluster.environment | {"PYTHONPATH": str(BUILD / "python")}
     done = subprocess.run(
         [sys.executable, "-c", code],

@@ -15,7 +15,7 @@ from lockstep._run_files import write_json
 
 
 class Media:
-    """What ``log`` writes into `media` of the folder."""
+    """A value that ``log`` writes into `media` of the folder."""
 
     caption: str | None = None
 

@@ -32,7 +32,7 @@ _KEPT = "is written to a file, and no page of Lockstep shows it"
 
 
 class Run:
-    """What ``wandb.init`` returns.
+    """The result of ``wandb.init``.
 
     Attributes:
         id, name, project, entity, group, job_type, tags, notes: as they were given, or of the run.
@@ -138,7 +138,7 @@ class Run:
             self._keep(name, row[name], max(steps.values(), default=self.step))
 
     def _keep(self, name: str, value: Any, step: int) -> None:
-        """What is no number."""
+        """A value that is no number."""
         shown = self._written_media(name, value, step)
         append_json(self._folder / "history.jsonl", {"_step": step, name: shown})
         self.summary[name] = shown
