@@ -16,8 +16,8 @@ _warned: set[str] = set()
 
 
 def files_folder(own: str | os.PathLike[str] | None = None) -> Path:
-    """Of the run's checkpoint folder; without a run, of `own` or the working folder. A rank above 0
-    has a folder in it, so that ranks do not replace each other's files."""
+    """The one in the run's checkpoint folder; without a run, in `own` or the working folder. A rank
+    above 0 has a folder in it, so that ranks do not replace each other's files."""
     checkpoints = os.environ.get("LOCKSTEP_CHECKPOINT_DIR")
     folder = Path(checkpoints or own or ".").absolute() / FOLDER
     rank = os.environ.get("RANK", "0")
@@ -37,7 +37,7 @@ def keep_parameters(values: Mapping[str, Any], folder: Path | None = None) -> No
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Replaces the file at once. What JSON lacks becomes a string."""
+    """Replaces the file at once. A value that JSON lacks becomes a string."""
     path.parent.mkdir(parents=True, exist_ok=True)
     made, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     with os.fdopen(made, "w", encoding="utf-8") as file:

@@ -36,7 +36,7 @@ def import_for(what: str, package: str) -> Any:
 
 
 def writer_of(path: str | os.PathLike[str]) -> Callable[[Sequence[Point], Path], None]:
-    """What writes a file of this name.
+    """The function that writes a file of this name.
 
     Raises:
         ValueError: the name does not end as one of a known form.

@@ -1,4 +1,4 @@
-"""What Lockstep has for trainers of other libraries, each loaded when it is named:
+"""Parts of Lockstep for trainers of other libraries, each loaded when it is named:
 
     from lockstep.integrations.lightning import LockstepLogger, LockstepCallback, LockstepStrategy
     from lockstep.integrations.transformers import LockstepCallback, Trainer, ShardedTrainer

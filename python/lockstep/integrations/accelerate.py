@@ -31,7 +31,7 @@ class LockstepTracker(_tracking.GeneralTracker):
 
     @property
     def tracker(self) -> Any:
-        """What it logs by: ``tracker.log`` is lockstep.log."""
+        """The object that it logs by: ``tracker.log`` is lockstep.log."""
         return report
 
     @_tracking.on_main_process  # type: ignore[untyped-decorator]

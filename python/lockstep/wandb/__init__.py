@@ -1,8 +1,8 @@
 """In the place of `wandb` for a script of a run: ``import lockstep.wandb as wandb``.
 
 With ``lockstep run --wandb``, ``import wandb`` finds it, in scripts and libraries as they are.
-Numbers become metrics of Lockstep. What Lockstep does not keep yet, such as images and artifacts,
-is written into the folder `wandb-files` of the run's checkpoint folder. A call that is missing
+Numbers become metrics of Lockstep. Values that it does not keep yet, such as images and artifacts,
+are written into the folder `wandb-files` of the run's checkpoint folder. A call that is missing
 raises AttributeError with its name. docs/guide/wandb.md lists the calls.
 """
 
