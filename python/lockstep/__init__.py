@@ -9,6 +9,10 @@
         torch.distributed.all_reduce(gradient)
     lockstep.profile_step()
 
+    for run in lockstep.runs(project="demo", state="succeeded"):
+        print(run.id, run.results)
+    loss = lockstep.run("demo/7").metrics("loss")
+
 Importing this package does not import torch, so that ``log`` costs nothing in programs without it.
 Names that need torch import it at their first use. The backend is registered by the second import:
 ``import torch`` finds it through the entry point ``torch.backends``, ``import lockstep`` registers
@@ -26,6 +30,8 @@ from lockstep._report import checkpoint, event, finish, log, progress
 
 if TYPE_CHECKING:
     from lockstep._checkpoints import Checkpoints, Sampler
+    from lockstep._client.daemon import DaemonError
+    from lockstep._client.runs import LogLine, Run, run, runs
     from lockstep._interop.named_state import (
         Stateful,
         load_optimizer_state_dict,
@@ -40,6 +46,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Checkpoints",
+    "DaemonError",
+    "LogLine",
+    "Run",
     "Sampler",
     "Stateful",
     "Training",
@@ -58,9 +67,20 @@ __all__ = [
     "optimizer_state_dict",
     "profile_step",
     "progress",
+    "run",
+    "runs",
     "shard",
     "state_dict",
 ]
+
+# Loaded at their first use, too, so that a rank that only logs does not pay for them.
+_CLIENT = {
+    "DaemonError": "lockstep._client.daemon",
+    "LogLine": "lockstep._client.runs",
+    "Run": "lockstep._client.runs",
+    "run": "lockstep._client.runs",
+    "runs": "lockstep._client.runs",
+}
 
 _NEED_TORCH = {
     "Checkpoints": "lockstep._checkpoints",
@@ -81,6 +101,8 @@ _NEED_TORCH = {
 
 
 def __getattr__(name: str) -> Any:
+    if name in _CLIENT:
+        return getattr(importlib.import_module(_CLIENT[name]), name)
     if name not in _NEED_TORCH:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     check_versions()

@@ -10,10 +10,8 @@ Import the package of the Trainer first, if both are installed.
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import os
 import shutil
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,19 +25,9 @@ from torch.optim import Optimizer
 
 from lockstep import _shard, _state, _step
 from lockstep._interop import named_state
+from lockstep.integrations._packages import lightning_package
 
-
-def _package() -> str:
-    """The package whose Trainer the program uses: the other one refuses its strategies."""
-    names = ("lightning.pytorch", "pytorch_lightning")
-    loaded = [name for name in names if name in sys.modules]
-    found = [name for name in names if importlib.util.find_spec(name.split(".")[0])]
-    if not found:
-        raise ImportError("lockstep.lightning needs Lightning: pip install lightning")
-    return (loaded or found)[0]
-
-
-_PACKAGE = _package()
+_PACKAGE = lightning_package()
 _DDPStrategy: Any = importlib.import_module(f"{_PACKAGE}.strategies").DDPStrategy
 _METADATA = "meta.pt"  # of Lightning's checkpoints that are folders
 

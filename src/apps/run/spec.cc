@@ -12,6 +12,7 @@
 #include "base/os/environment.h"
 #include "base/os/files.h"
 #include "platform/api/json.h"
+#include "platform/core/model/stand_in.h"
 #include "platform/job_files/kubernetes_job.h"
 #include "platform/job_files/sbatch_script.h"
 #include "platform/job_files/torchrun_command.h"
@@ -235,6 +236,7 @@ Result<void> apply_flags(const RunFlags& flags, model::RunSpec& spec) {
   TRY(add_secret_options(flags.secrets, spec));
   if (!flags.replace_backend.empty())
     spec.env[std::string(model::kReplaceBackend)] = flags.replace_backend;
+  if (flags.wandb) spec.env[std::string(model::kWandb)] = "1";
   return {};
 }
 

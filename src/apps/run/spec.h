@@ -17,6 +17,7 @@ struct RunFlags {
   std::vector<std::string> secrets;  // VARIABLE=SECRET, or SECRET for both
   bool as_is = false;                // the command is not read as one of another system
   std::string replace_backend;       // sets the variable kReplaceBackend; empty: not
+  bool wandb = false;                // sets the variable kWandb
 };
 
 // Where the run's files and programs are.

@@ -141,6 +141,16 @@ Result<int> submit_and_follow(const RunCommandOptions& choice) {
                           choice.detach ? AfterSubmission::detach : AfterSubmission::follow);
 }
 
+// Parts of Lockstep in the place of those that the program names.
+void add_replacements(CLI::App& command, RunFlags& flags) {
+  command
+      .add_option("--replace-backend", flags.replace_backend,
+                  "programs that name this backend use lockstep: gloo, nccl or gloo,nccl")
+      ->type_name("NAMES");
+  command.add_flag("--wandb", flags.wandb,
+                   "programs that import wandb get lockstep.wandb: no account, metrics of the run");
+}
+
 }  // namespace
 
 // `lockstep run [options] -- PROGRAM ARGUMENTS` or `lockstep run run.yaml`.
@@ -163,10 +173,7 @@ void add_run(CLI::App& app, Action& action) {
                    "the variable's name; repeatable")
       ->type_name("VARIABLE[=SECRET]")
       ->allow_extra_args(false);
-  command
-      ->add_option("--replace-backend", flags.replace_backend,
-                   "programs that name this backend use lockstep: gloo, nccl or gloo,nccl")
-      ->type_name("NAMES");
+  add_replacements(*command, flags);
   command->add_flag("--as-is", flags.as_is,
                     "start torchrun, or a script for Slurm, as a program: do not read it");
   command->add_flag("--upload", choice->upload,

@@ -39,6 +39,13 @@ std::string with_own_program(const std::string& path) {
   return is_there ? path : format("{}:{}", path, folder);
 }
 
+// Before the folders of the user, so that its modules replace installed ones.
+void add_stand_ins(const std::string& folder, Environment& result) {
+  if (folder.empty()) return;
+  std::string& path = result["PYTHONPATH"];
+  path = path.empty() ? folder : format("{}:{}", folder, path);
+}
+
 }  // namespace
 
 Environment base_environment() {
@@ -73,6 +80,7 @@ Environment rank_environment(const host::LaunchSpec& launch, const model::NodeId
   if (!launch.env.contains("LOCKSTEP_HOME"))
     result["LOCKSTEP_HOME"] = std::filesystem::path(launch.daemon_file).parent_path().string();
   set_cuda_devices(launch, result);
+  add_stand_ins(info.stand_ins, result);
   // `user` has the node's own setting. "=": exactly this name, where NCCL takes a prefix otherwise.
   if (!info.socket_interface.empty() && !result.contains("NCCL_SOCKET_IFNAME"))
     result["NCCL_SOCKET_IFNAME"] = "=" + info.socket_interface;

@@ -12,6 +12,7 @@
 #include "comm/fabric/address/choose_address.h"
 #include "platform/agent/ranks/node_address.h"
 #include "platform/agent/ranks/socket_interface.h"
+#include "platform/agent/ranks/stand_in.h"
 
 namespace lockstep::agent {
 namespace {
@@ -55,6 +56,25 @@ TEST(RankEnvironment, RanksOnCoresKeepTheVariablesOfTheNodeAndTheRun) {
   EXPECT_FALSE(ranks.contains("CUDA_DEVICE_ORDER"));
   launch.env["CUDA_VISIBLE_DEVICES"] = "5";
   EXPECT_EQ(environment(launch).at("CUDA_VISIBLE_DEVICES"), "5");
+}
+
+TEST(RankEnvironment, StandInsPrecedeThePythonFoldersOfTheRun) {
+  auto launch = gpu_launch();
+  EXPECT_FALSE(environment(launch).contains("PYTHONPATH"));
+  RankLaunchInfo info;
+  info.stand_ins = "/node/stand-ins";
+  EXPECT_EQ(environment(launch, info).at("PYTHONPATH"), "/node/stand-ins");
+  launch.env["PYTHONPATH"] = "/home/ann/lib";
+  EXPECT_EQ(environment(launch, info).at("PYTHONPATH"), "/node/stand-ins:/home/ann/lib");
+}
+
+TEST(RankEnvironment, OnlyARunThatAsksForItGetsTheStandInOfWandb) {
+  auto launch = gpu_launch();
+  EXPECT_FALSE(wants_stand_in(launch));
+  launch.env["LOCKSTEP_WANDB"] = "0";
+  EXPECT_FALSE(wants_stand_in(launch));
+  launch.env["LOCKSTEP_WANDB"] = "1";
+  EXPECT_TRUE(wants_stand_in(launch));
 }
 
 TEST(RankEnvironment, NcclUsesTheInterfaceOfTheNodeUnlessTheNodeOrTheRunHasItsOwn) {

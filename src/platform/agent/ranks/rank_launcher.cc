@@ -18,6 +18,7 @@
 #include "platform/agent/ranks/rank_binding.h"
 #include "platform/agent/ranks/rank_environment.h"
 #include "platform/agent/ranks/socket_interface.h"
+#include "platform/agent/ranks/stand_in.h"
 
 namespace lockstep::agent {
 
@@ -88,6 +89,7 @@ Result<void> RankLauncher::check_working_folder() const {
 Result<void> RankLauncher::prepare(const model::Command& start) {
   start_ = start;
   TRY(make_folders(files_.flight()));
+  if (wants_stand_in(launch_)) TRY(write_stand_in(own_files().folder / kStandInFolder));
   if (const auto set = launch_.env.find("CUDA_VISIBLE_DEVICES");
       launch_.gpus && set != launch_.env.end() && !set->second.empty())
     LS_LOG(warning, "the run's CUDA_VISIBLE_DEVICES '{}' is not used: ranks get their own GPUs",
@@ -109,6 +111,10 @@ Result<int> RankLauncher::open_store() {
   return forwarder_->port();
 }
 
+std::string RankLauncher::stand_ins() const {
+  return wants_stand_in(launch_) ? (files_.folder / kStandInFolder).string() : "";
+}
+
 ProcessSpec RankLauncher::program_of(int local_rank, bool is_restart) const {
   const RankLaunchInfo launch_info{.master_address = start_.master_address,
                                    .master_port = start_.master_port,
@@ -119,6 +125,7 @@ ProcessSpec RankLauncher::program_of(int local_rank, bool is_restart) const {
                                    .token = token_,
                                    .flight_folder = files_.flight(),
                                    .profile_folder = files_.profile(),
+                                   .stand_ins = stand_ins(),
                                    .socket_interface = socket_interface_,
                                    .is_restart = is_restart};
   std::vector<std::string> command = software_ ? software_->wrapper : std::vector<std::string>();

@@ -60,6 +60,7 @@ class RankLauncher {
                std::string address, net::ReservedPort port, SocketFolder sockets);
   Result<void> open_rendezvous();
   Result<int> open_store();
+  std::string stand_ins() const;  // as in RankLaunchInfo
 
   const host::LaunchSpec& launch_;
   const model::NodeId node_;

@@ -6,6 +6,7 @@
 #include "base/utf8.h"
 #include "platform/core/model/limit_signal.h"
 #include "platform/core/model/secret_name.h"
+#include "platform/core/model/stand_in.h"
 #include "platform/core/model/upload.h"
 
 namespace lockstep::model {
@@ -69,7 +70,8 @@ bool is_user_setting(std::string_view name) {
   return name == "LOCKSTEP_ALGORITHM" || name == "LOCKSTEP_BIND" || name == "LOCKSTEP_COSTS" ||
          name == "LOCKSTEP_CONNECTION_TIMEOUT" || name == "LOCKSTEP_FABRIC_PROVIDER" ||
          name == "LOCKSTEP_FLIGHT_DIR" || name == "LOCKSTEP_INTERFACE" ||
-         name == "LOCKSTEP_PORT_RANGE" || name == "LOCKSTEP_LOG" || name == kReplaceBackend;
+         name == "LOCKSTEP_PORT_RANGE" || name == "LOCKSTEP_LOG" || name == kReplaceBackend ||
+         name == kWandb;
 }
 
 Result<void> check_replaced_backend(std::string_view names) {

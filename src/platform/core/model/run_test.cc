@@ -169,6 +169,12 @@ TEST(RunSpec, ReplacesGlooAndNcclOnly) {
                                      HasSubstr("write gloo, nccl or gloo,nccl")));
 }
 
+TEST(RunSpec, MayAskForTheStandInOfWandb) {
+  auto spec = good();
+  spec.env = {{"LOCKSTEP_WANDB", "1"}};
+  EXPECT_EQ(complaint(spec), "");
+}
+
 TEST(RunSpec, HasAtMostOneEnvironment) {
   auto spec = good();
   EXPECT_FALSE(software_environment(spec));

@@ -1,0 +1,1 @@
+"""Reads runs, metrics and lines from the daemon: docs/design/python-insight.md."""
