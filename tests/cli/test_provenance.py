@@ -1,4 +1,4 @@
-"""What repeats a run, and what differs between two: diff, fork, tags and notes, typed as a user."""
+"""Runs that repeat another, and what differs between two: diff, fork, tags and notes, as typed."""
 
 from __future__ import annotations
 

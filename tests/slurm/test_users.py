@@ -19,7 +19,7 @@ FOLDER = Path("/etc/lockstep")
 
 @pytest.fixture
 def users(tmp_path: Path) -> Path:
-    """What the daemon of the test sees as /etc/lockstep/users, and no other process."""
+    """The daemon of the test has it as /etc/lockstep/users; no other process sees it."""
     folder = tmp_path / "etc"
     folder.mkdir()
     (folder / "users").write_text("nobody\n")

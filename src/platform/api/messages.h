@@ -18,6 +18,7 @@
 #include "platform/api/queue_messages.h"
 #include "platform/core/model/attempt.h"
 #include "platform/core/model/run.h"
+#include "text/joined_record.h"
 #include "text/record.h"
 
 namespace lockstep::api {
@@ -409,7 +410,9 @@ struct RunView {
   std::vector<model::AuditEntry> events;   // empty in lists
   std::vector<std::string> problems = {};  // of the daemon; empty in lists
 
-  static constexpr auto fields() {
+  static constexpr auto fields() { return joined(submitted_fields(), progress_fields()); }
+
+  static constexpr auto submitted_fields() {
     return record<RunView>(
         field("id", &RunView::id, "project/number"),
         field("generation", &RunView::generation,
@@ -441,7 +444,10 @@ struct RunView {
         field("tags", &RunView::tags, "that users gave it"),
         field("note", &RunView::note, "that a user wrote about it"),
         field("launcher", &RunView::launcher,
-              "of an external run: what started its ranks, such as torchrun; empty: Lockstep"),
+              "of an external run: what started its ranks, such as torchrun; empty: Lockstep"));
+  }
+  static constexpr auto progress_fields() {
+    return record<RunView>(
         field("submitted", &RunView::submitted, "when it was submitted"),
         field("started", &RunView::started, "when all its ranks first ran"),
         field("ended", &RunView::ended, "when it ended"),
