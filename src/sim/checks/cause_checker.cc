@@ -65,23 +65,30 @@ void CauseChecker::check(const model::Attempt& attempt) const {
                                    fault ? describe_fault(*fault) : "it met no fault"));
 }
 
-// True for ends that other checks cover, and for a time-out that came first.
+// True for ends that other checks cover, and for a time-out that came first: also at the limit of
+// before, if the run was extended while its agents ended it.
 bool CauseChecker::is_excused(const model::Attempt& attempt, const InjectedFault* fault) const {
   if (attempt.cause == model::Cause::ok || attempt.cause == model::Cause::cancelled) return true;
   if (model::is_preemption(attempt.cause)) return true;
-  if (attempt.cause != model::Cause::timeout || !time_is_up(attempt)) return false;
+  const Duration extended = durable_.runs.at(attempt.id.run).extended;
+  const bool ends_at_limit =
+      (attempt.cause == model::Cause::timeout && time_is_up(attempt, Duration(0))) ||
+      (attempt.cause == model::Cause::node_lost && extended > Duration(0) &&
+       time_is_up(attempt, extended));
+  if (!ends_at_limit) return false;
   const auto end = first_rank_end_.find(name_of(attempt));
   return !fault || end == first_rank_end_.end() ||
          end->second - fault->injected_at <= fault->detection_time_max;
 }
 
-bool CauseChecker::time_is_up(const model::Attempt& attempt) const {
+// By the time limit, or by one that is `shorter` than that.
+bool CauseChecker::time_is_up(const model::Attempt& attempt, Duration shorter) const {
   const model::Run& run = durable_.runs.at(attempt.id.run);
   const auto launched = launched_.find(name_of(attempt));
   const Time begin = launched == launched_.end()
                          ? attempt.created
                          : std::min(attempt.created, context_.clock.at(launched->second));
-  return run.time_used + (*attempt.draining - begin) + kSlack >= model::time_limit(run);
+  return run.time_used + (*attempt.draining - begin) + kSlack >= model::time_limit(run) - shorter;
 }
 
 }  // namespace lockstep::sim

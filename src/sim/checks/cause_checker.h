@@ -50,7 +50,7 @@ class CauseChecker {
  private:
   const model::Attempt* find_attempt(const model::AttemptName& id) const;
   bool is_excused(const model::Attempt& attempt, const InjectedFault* fault) const;
-  bool time_is_up(const model::Attempt& attempt) const;
+  bool time_is_up(const model::Attempt& attempt, Duration shorter) const;
   static bool matches(const model::Attempt& attempt, const InjectedFault& fault);
 
   SimContext& context_;
