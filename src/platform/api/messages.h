@@ -410,8 +410,6 @@ struct RunView {
   std::vector<model::AuditEntry> events;   // empty in lists
   std::vector<std::string> problems = {};  // of the daemon; empty in lists
 
-  static constexpr auto fields() { return joined(submitted_fields(), progress_fields()); }
-
   static constexpr auto submitted_fields() {
     return record<RunView>(
         field("id", &RunView::id, "project/number"),
@@ -477,6 +475,7 @@ struct RunView {
               "what goes wrong in the daemon just now, a line for each cause; empty in lists, "
               "which say it once"));
   }
+  static constexpr auto fields() { return joined(submitted_fields(), progress_fields()); }
 };
 
 struct RunList {
