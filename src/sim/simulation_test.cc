@@ -42,6 +42,7 @@ struct FoundSeed {
   std::uint64_t seed = 0;
   std::optional<bool> hosts_join{};
   std::string_view fault{};  // that it found
+  std::optional<bool> engine_places{};
 };
 
 constexpr FoundSeed kFoundSeeds[] = {
@@ -53,15 +54,21 @@ constexpr FoundSeed kFoundSeeds[] = {
     {4538, true, "a large debug run waits behind a small one of the debug share"},
     {5001, true, "an operator stops an orphan, and removes its host as lost"},
     {7169, true, "the store is replaced between the start command and the start"},
+    {86, {}, "a job's first host fails after its ranks ended, and another host is blamed", true},
+    {92, {}, "a run is extended while its agent ends it at its time limit", true},
+    {143, {}, "a job's first host fails after its ranks ended, and is not blamed", true},
 };
 
 TEST(World, HoldsForSeedsThatFoundAFault) {
   for (const FoundSeed& found : kFoundSeeds) {
-    const SimulationOutcome verdict =
-        Simulation({.seed = found.seed, .hosts_join = found.hosts_join}).run();
+    const SimulationOutcome verdict = Simulation({.seed = found.seed,
+                                                  .hosts_join = found.hosts_join,
+                                                  .engine_places = found.engine_places})
+                                          .run();
     EXPECT_FALSE(verdict.violation)
-        << "seed " << found.seed << (found.hosts_join ? " --hosts-join: " : ": ")
-        << *verdict.violation << "\nit once found: " << found.fault;
+        << "seed " << found.seed << (found.hosts_join ? " --hosts-join" : "")
+        << (found.engine_places ? " --engine-places: " : ": ") << *verdict.violation
+        << "\nit once found: " << found.fault;
   }
 }
 
