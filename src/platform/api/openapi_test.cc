@@ -67,7 +67,7 @@ TEST(OpenApi, WhatAgentsSayAndHearIsSaidByItsNames) {
     return schema["enum"].get<std::vector<std::string>>();
   };
   EXPECT_THAT(names_of(heartbeat["items"]["items"]["properties"]["kind"]),
-              ElementsAre("log", "metrics", "progress", "checkpoint", "event"));
+              ElementsAre("log", "metrics", "telemetry", "progress", "checkpoint", "event"));
   EXPECT_THAT(names_of(heartbeat["ranks"]["items"]["properties"]["state"]),
               ElementsAre("running", "exited", "killed", "lost"));
   EXPECT_EQ(names_of(heartbeat["ranks"]["items"]["properties"]["activity"]).size(),

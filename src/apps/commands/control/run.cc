@@ -141,6 +141,18 @@ Result<int> submit_and_follow(const RunCommandOptions& choice) {
                           choice.detach ? AfterSubmission::detach : AfterSubmission::follow);
 }
 
+void add_variables(CLI::App& command, RunFlags& flags) {
+  command.add_option("--env", flags.env, "NAME=VALUE, or NAME for its value here; repeatable")
+      ->type_name("NAME[=VALUE]")
+      ->allow_extra_args(false);
+  command
+      .add_option("--secret", flags.secrets,
+                  "a variable, and the secret whose value it has; without =SECRET the secret of "
+                  "the variable's name; repeatable")
+      ->type_name("VARIABLE[=SECRET]")
+      ->allow_extra_args(false);
+}
+
 // Parts of Lockstep in the place of those that the program names.
 void add_replacements(CLI::App& command, RunFlags& flags) {
   command
@@ -164,15 +176,7 @@ void add_run(CLI::App& app, Action& action) {
                    "Kubernetes")
       ->type_name(kProgramValue);
   flags.spec.add_to(*command);
-  command->add_option("--env", flags.env, "NAME=VALUE, or NAME for its value here; repeatable")
-      ->type_name("NAME[=VALUE]")
-      ->allow_extra_args(false);
-  command
-      ->add_option("--secret", flags.secrets,
-                   "a variable, and the secret whose value it has; without =SECRET the secret of "
-                   "the variable's name; repeatable")
-      ->type_name("VARIABLE[=SECRET]")
-      ->allow_extra_args(false);
+  add_variables(*command, flags);
   add_replacements(*command, flags);
   command->add_flag("--as-is", flags.as_is,
                     "start torchrun, or a script for Slurm, as a program: do not read it");

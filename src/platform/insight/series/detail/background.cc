@@ -3,7 +3,6 @@
 #include <tuple>
 #include <utility>
 
-#include "base/format.h"
 #include "platform/insight/series/detail/merge.h"
 #include "platform/insight/series/detail/sealed_series.h"
 
