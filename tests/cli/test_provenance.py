@@ -131,7 +131,7 @@ def test_a_setting_that_is_not_clear_is_refused(cluster: Cluster) -> None:
 
 
 def test_options_and_a_command_change_the_specification(cluster: Cluster) -> None:
-    first = cluster.submit("--after", cluster.submit("--", "false"), "--", "sleep", "100")
+    first = cluster.submit("--after", cluster.submit("--", "sleep", "100"), "--", "true")
     words = ("-n", "2", "--timeout", "9m", "--name", "again", "--env", "X=1", "--", "echo", "hi")
     plan = cluster.ok("fork", first, "--plan", *words)
     assert plan.startswith("2 nodes x 1 device would start at once")

@@ -271,6 +271,11 @@ Result<void> apply_flags_to_fork(const RunFlags& flags, model::RunSpec& spec) {
     if (!spec.mounts) spec.mounts = before.mounts;
   }
   if (spec.nodes != before.nodes || spec.devices != before.devices) spec.remainder = 0;
+  // A secret takes the place of a variable that the other run had.
+  if (!flags.secrets.empty() && spec.secrets)
+    std::erase_if(spec.env, [&](const auto& variable) {
+      return before.env.contains(variable.first) && spec.secrets->contains(variable.first);
+    });
   return {};
 }
 
@@ -303,7 +308,11 @@ Result<model::RunSpec> forked_spec(const RunFlags& flags, const model::RunSpec& 
   model::RunSpec spec = spec_to_fork(source);
   if (!flags.arguments.empty()) spec.command = flags.arguments;
   TRY(apply_flags_to_fork(flags, spec));
-  TRY(model::check(spec));
+  // The daemon fills in the values that are hidden here, and checks them.
+  model::RunSpec shown = spec;
+  std::erase_if(shown.env,
+                [](const auto& variable) { return variable.second == api::kHiddenValue; });
+  TRY(model::check(shown));
   return spec;
 }
 

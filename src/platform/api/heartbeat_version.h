@@ -5,7 +5,10 @@
 // version 1 lacks.
 #pragma once
 
+#include <vector>
+
 #include "platform/api/agent_messages.h"
+#include "platform/spool/telemetry_item.h"
 #include "text/json.h"
 
 namespace lockstep::api {
@@ -14,5 +17,7 @@ inline constexpr int kHeartbeatVersion = 2;
 
 // With the fields that a daemon of this version accepts.
 Json heartbeat_json(const Heartbeat& heartbeat, int version);
+// The same of items that an agent has left behind.
+std::vector<spool::TelemetryItem> items_for(std::vector<spool::TelemetryItem> items, int version);
 
 }  // namespace lockstep::api

@@ -9,6 +9,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/units.h"
@@ -22,6 +23,9 @@
 #include "text/record.h"
 
 namespace lockstep::api {
+
+// In the place of the values of env.
+inline constexpr std::string_view kHiddenValue = "***";
 
 // No query, no body.
 struct None {

@@ -316,6 +316,8 @@ Result<api::RunView> Client::submit(api::SubmitRequest request) {
   return run;
 }
 
+int Client::heartbeat_version() const { return connection_->heartbeat_version(); }
+
 Result<api::HeartbeatAnswer> Client::heartbeat(const api::Heartbeat& heartbeat,
                                                const Deadline& deadline) {
   const model::NodeId node = TRY(model::parse_node_id(heartbeat.node));

@@ -105,6 +105,8 @@ class Client {
   // By an agent. Answers, or fails at the deadline, which must be later than
   // heartbeat.wait_seconds. An older daemon gets the fields that it accepts.
   Result<api::HeartbeatAnswer> heartbeat(const api::Heartbeat& heartbeat, const Deadline& deadline);
+  // The version of heartbeats that the daemon reads, as of the last call that it answered.
+  int heartbeat_version() const;
 
  private:
   static Result<Client> open_elsewhere(const host::Home& home, const host::DaemonFile& there,

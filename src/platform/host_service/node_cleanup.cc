@@ -88,15 +88,17 @@ void NodeCleanup::work(const std::set<model::NodeName>& present,
     log_failure("the files of old runs", remove_old_files());
   }
   if (!retry_.passed()) return;
-  while (!ended_.empty()) {
-    const model::NodeName node = *ended_.begin();
-    if (!present.contains(node))
-      if (const auto done = clean_up(node); !done) {
-        log_failure(text(node), done);
-        retry_ = Deadline::after(kCleanupRetry);
-        return;
-      }
-    ended_.erase(node);
+  for (auto node = ended_.begin(); node != ended_.end();) {
+    const auto done = present.contains(*node) ? Result<void>() : clean_up(*node);
+    if (done) {
+      node = ended_.erase(node);
+      continue;
+    }
+    log_failure(text(*node), done);
+    retry_ = Deadline::after(kCleanupRetry);
+    // The others need the daemon, too; a failure of another kind is that of this node.
+    if (done.error().code == Code::unavailable || done.error().code == Code::timeout) return;
+    ++node;
   }
 }
 

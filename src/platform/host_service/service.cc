@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "comm/fabric/address/kernel_network.h"
 #include "net/crypto.h"
+#include "platform/api/heartbeat_version.h"
 #include "platform/engine/gang.h"
 #include "platform/host/machine.h"
 #include "platform/host/shared_folder.h"
@@ -232,7 +233,11 @@ void HostService::clean_up() {
   NodeCleanup cleanup(
       {.home = setup_.home,
        .token_of = [this](const model::NodeName& node) { return setup_.nodes.token(node); },
-       .collect = [&](const auto& request) { return ask(client, api::kCollect, request); },
+       .collect =
+           [&](api::CollectRequest request) {
+             request.items = api::items_for(std::move(request.items), client.heartbeat_version());
+             return ask(client, api::kCollect, request);
+           },
        .kept_files = [&](const auto& question) { return ask(client, api::kKeptFiles, question); }});
   for (;; sleep_for(kCleanupPause)) {
     std::set<model::NodeName> present, ordered;

@@ -227,11 +227,11 @@ std::optional<FailureText> find_failure(std::span<const std::string> lines) {
   Views views;
   for (const std::string& line : lines) views.push_back(without_rank_prefix(line));
   const auto box = torchrun_box(views);
-  const auto python = python_error(lines, views, box);
+  auto python = python_error(lines, views, box);
+  // A program that goes on after a traceback has handled the exception.
+  if (python && !box && views.size() > python->end + kConsequenceLines) python.reset();
   const auto native = native_error(views);
-  // A traceback that a program printed long before its crash was handled.
-  if (python && !(native && native->begin > python->end + kConsequenceLines && !box))
-    return text_of(views, *python);
+  if (python) return text_of(views, *python);
   if (native) return text_of(views, *native);
   if (box) return text_of(views, box->block);
   return std::nullopt;

@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::size_t kPatternMax = 1000;
 // If RE2's automaton outgrows its memory, each byte of a line costs a step for each instruction.
-constexpr int kInstructionsMax = 2000;
+constexpr int kInstructionsMax = 300;
 constexpr std::int64_t kMemory = 2 << 20;
 
 re2::StringPiece piece_of(std::string_view text) { return {text.data(), text.size()}; }

@@ -1,5 +1,6 @@
 // The search of a run's lines.
 #include <algorithm>
+#include <chrono>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -20,6 +21,8 @@ using ::testing::IsEmpty;
 LinePattern pattern_of(const std::string& text, LetterCase letters = LetterCase::exact) {
   return *LinePattern::create(text, letters);
 }
+
+constexpr Duration kLong = std::chrono::hours(1);  // no slice ends by time
 
 class LineSearch : public ::testing::Test {
  protected:
@@ -56,7 +59,7 @@ class LineSearch : public ::testing::Test {
 TEST_F(LineSearch, LinesThatMatchAreFoundWithTheBytesThatMatch) {
   say("step 1 loss=0.5\nstep 2 loss=nan loss=nan\nother");
   const auto pattern = pattern_of("loss=(nan|inf)");
-  const auto found = insight_.search(kRun, {.pattern = pattern}).value();
+  const auto found = insight_.search(kRun, {.pattern = pattern, .time_max = kLong}).value();
   ASSERT_EQ(found.lines.size(), 1U);
   EXPECT_EQ(found.lines[0].text, "step 2 loss=nan loss=nan");
   EXPECT_THAT(found.lines[0].parts, ElementsAre(api::MatchedPart{7, 15}, api::MatchedPart{16, 24}));
@@ -83,7 +86,7 @@ TEST_F(LineSearch, SlicesOfAnySizeGiveTheSameLinesAndContext) {
     say(format("{}{}", i % 17 == 0 || i % 23 == 0 ? "hit " : "line ", i), i % 3);
   for (const int context : {0, 1, 3, 20}) {
     const auto pattern = pattern_of("^hit");
-    const auto whole = search({.pattern = pattern, .context = context});
+    const auto whole = search({.pattern = pattern, .context = context, .time_max = kLong});
     EXPECT_EQ(slices_, 1);
     EXPECT_EQ(std::ranges::count_if(whole, [](auto& s) { return s.starts_with("hit"); }), 20);
     for (const int size : {1, 2, 7, 64}) {

@@ -31,6 +31,7 @@ void HeartbeatPace::record_call(const model::NodeName& node, std::size_t item_by
   callers_.insert(node);
   const auto bytes = static_cast<std::int64_t>(item_bytes);
   items_end_ = std::max(items_end_, now) + microseconds(bytes * 1'000'000 / kBytesPerSecond);
+  items_end_ = std::min(items_end_, now + kIntervalMax);
 }
 
 Duration HeartbeatPace::interval(bool has_news) const {

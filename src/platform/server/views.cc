@@ -57,7 +57,7 @@ api::AttemptView attempt_view(const model::State& state, const model::Attempt& a
 }
 
 model::RunSpec without_secrets(model::RunSpec spec) {
-  for (auto& [name, value] : spec.env) value = kHiddenValue;
+  for (auto& [name, value] : spec.env) value = api::kHiddenValue;
   return spec;
 }
 

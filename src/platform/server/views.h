@@ -2,7 +2,6 @@
 #pragma once
 
 #include <filesystem>
-#include <string_view>
 
 #include "platform/api/messages.h"
 #include "platform/core/model/command.h"
@@ -13,9 +12,6 @@
 #include "platform/insight/insight.h"
 
 namespace lockstep::server {
-
-// In place of a value of `env`: it may be a key to another service, and views end up in logs.
-inline constexpr std::string_view kHiddenValue = "***";
 
 // The run's state, and the summary that its ranks reported; without its attempts and checkpoints,
 // which lists omit.

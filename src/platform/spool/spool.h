@@ -44,8 +44,8 @@ class Spool {
   struct Limits {
     Bytes logs = 256_MiB;     // of pending log lines
     Bytes reports = 256_MiB;  // of pending metrics and progress
-    Bytes telemetry = 64_MiB;
-    Bytes garbage = 64_MiB;  // of acknowledged or dropped items, before the file is rewritten
+    Bytes telemetry = 2_MiB;  // of a few minutes: lines wait behind it
+    Bytes garbage = 64_MiB;   // of acknowledged or dropped items, before the file is rewritten
   };
 
   // Replaces an existing file.

@@ -536,6 +536,8 @@ constexpr std::string_view kIdleRuns[] = {
 constexpr std::string_view kTags[] = {
     "alter table runs add column tags text not null default '{}'",  // JSON
     "alter table runs add column note text not null default ''",
+    "create index runs_with_tags on runs (submitted, number, state) where tags <> '{}'",
+    "create index log_chunks_by_attempt on log_chunks (counters, rank, epoch, first)",
 };
 
 constexpr std::array<std::span<const std::string_view>, 38> kMigrations = {kRunsAndAttempts,

@@ -218,15 +218,16 @@ Result<std::optional<model::RunId>> SqlStore::find_request(const std::string& re
 // The index has all columns of the filter, so that only the runs of the list are read.
 // The numbers of a project's runs are in the order of their submission, so its key finds them.
 Result<std::vector<model::Run>> SqlStore::list_runs(const model::RunFilter& filter) {
-  const std::string_view of_projects =
-      filter.project    ? "runs where project = :project"
-      : filter.projects ? "runs indexed by runs_by_submission where project in "
-                          "(select value from json_each(:projects))"
-                        : "runs indexed by runs_by_submission where :project = ''";
-  // Only with a tag: the tags are not in the index.
+  const std::string_view index = filter.tag ? "runs_with_tags" : "runs_by_submission";
+  const std::string of_projects =
+      filter.project ? "runs where project = :project"
+      : filter.projects
+          ? format("runs indexed by {} where project in (select value from json_each(:projects))",
+                   index)
+          : format("runs indexed by {} where :project = ''", index);
   const std::string_view with_tag =
-      filter.tag ? "exists (select 1 from json_each(runs.tags) where key = :key and "
-                   "(:any_value or value = :value))"
+      filter.tag ? "tags <> '{}' and exists (select 1 from json_each(runs.tags) where key = :key "
+                   "and (:any_value or value = :value))"
                  : ":key = '' and :any_value and :value = ''";
   const std::string statement = format(
       "select project, number from {} and (:any_state or state = :state) and {} order by "

@@ -600,6 +600,8 @@ TEST_F(StoreTest, TwoRunsCannotHaveOneRequestId) {
 // here.
 constexpr int kStepOfBudgets = 31;
 constexpr std::string_view kUndoStepsSinceBudgets[] = {
+    "drop index runs_with_tags",
+    "drop index log_chunks_by_attempt",
     "alter table runs drop column note",
     "alter table runs drop column tags",
     "drop trigger usage_is_summed",

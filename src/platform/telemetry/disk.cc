@@ -12,6 +12,8 @@
 namespace lockstep::telemetry {
 namespace {
 
+constexpr std::size_t kDisksMax = 32;  // a reading has a bound of values
+
 class Disks : public Source {
  public:
   explicit Disks(const std::filesystem::path& root)
@@ -20,9 +22,11 @@ class Disks : public Source {
   void read(Duration now, Readings& readings) override {
     constexpr double kSector = 512, kPercentOfMillisecond = 0.1;  // of a second
     const std::string text = text_in(file_);
+    std::size_t disks = 0;
     for (const std::string_view line : lines_of(text)) {
       const Words words = words_of(line);
       if (words.size() < 13 || !is_disk(words[2])) continue;
+      if (++disks > kDisksMax) return;
       const auto add = [&](const char* metric, std::size_t place, double scale) {
         const std::string name = format("disk/{}/{}", words[2], metric);
         const auto counter = number_at(words, place);

@@ -92,7 +92,8 @@ class Nvml : public Source {
   struct Gpu {
     GpuOfRun of_run;
     std::string prefix;
-    NvmlDevice device = nullptr;
+    NvmlDevice device = nullptr;     // none while it is lost
+    NvmlDevice in_events = nullptr;  // stays: the XID error of a loss may come after it
     bool lost = false;
     bool watched = false;  // for XID errors
     double xids = 0;       // since this source began
@@ -107,7 +108,10 @@ class Nvml : public Source {
                            ? call_.by_uuid(uuid.c_str(), &gpu.device)
                            : call_.by_index(static_cast<unsigned>(gpu.of_run.number), &gpu.device);
     if (status != kNvmlSuccess) gpu.device = nullptr;
-    gpu.lost = status == kNvmlGpuIsLost || (gpu.lost && status != kNvmlSuccess);
+    // By UUID, NVML says that a GPU is lost if any of the machine is.
+    const bool is_this_one = uuid.empty() && status == kNvmlGpuIsLost;
+    gpu.lost = is_this_one || (gpu.lost && status != kNvmlSuccess);
+    if (gpu.device != nullptr) gpu.in_events = gpu.device;
     if (gpu.device != nullptr && events_ != nullptr && call_.watch_events != nullptr)
       gpu.watched = call_.watch_events(gpu.device, kEventXid, events_) == kNvmlSuccess;
   }
@@ -117,7 +121,7 @@ class Nvml : public Source {
     NvmlEvent event;
     for (int i = 0; i < kEventsAtOnce; ++i) {
       if (call_.next_event(events_, &event, 0) != kNvmlSuccess) return;
-      const auto gpu = std::ranges::find(gpus_, event.device, &Gpu::device);
+      const auto gpu = std::ranges::find(gpus_, event.device, &Gpu::in_events);
       if (gpu == gpus_.end() || event.type != kEventXid) continue;
       gpu->xids += 1;
       gpu->last_xid = static_cast<double>(event.data);

@@ -137,8 +137,15 @@ TEST_F(NvmlTest, ADeviceThatFellOffTheBusSaysOnlyThatAndTheOthersGoOn) {
 
 TEST_F(NvmlTest, ADeviceThatWasLostBeforeTheRunSaysSo) {
   set("0 present 1\n0 lost 1\n");
-  const auto source = nvml_source({{0, "GPU-fake-0"}}, LOCKSTEP_FAKE_NVML_NEW);
+  const auto source = nvml_source({{0, ""}}, LOCKSTEP_FAKE_NVML_NEW);
   EXPECT_THAT(read(*source), ElementsAre(Pair("device0/lost", 1)));
+}
+
+// NVML answers a search by UUID so if any GPU of the machine is lost.
+TEST_F(NvmlTest, ADeviceThatIsNotFoundByItsUuidIsNotSaidToBeLost) {
+  set("0 present 1\n0 lost 1\n");
+  const auto source = nvml_source({{0, "GPU-fake-0"}}, LOCKSTEP_FAKE_NVML_NEW);
+  EXPECT_THAT(read(*source), IsEmpty());
 }
 
 TEST_F(NvmlTest, ADeviceThatNvmlDoesNotKnowHasNoReadings) {

@@ -1,13 +1,16 @@
 #include "platform/telemetry/reader.h"
 
 #include <chrono>
+#include <cstdint>
 #include <deque>
 #include <iterator>
 #include <optional>
+#include <system_error>
 #include <thread>
 #include <utility>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/mutex.h"
 #include "base/steady_clock.h"
 
@@ -19,12 +22,24 @@ constexpr Duration kEndMax = std::chrono::milliseconds(100);
 
 Duration steady_now() { return MonotonicClock().since_boot(); }
 
-// Until the next multiple of the period. A thread that wakes up a little early does not read twice
-// for the same one.
-Duration until_next(Duration period) {
-  const Duration now = SystemClock().now().time_since_epoch();
-  return ((now + period / 2) / period + 1) * period - now;
-}
+// Moments at the multiples of a period.
+class Schedule {
+ public:
+  explicit Schedule(Duration period) : period_(period) {}
+
+  // A thread that wakes up a little early does not read twice for the same moment.
+  Duration until_next() {
+    const Duration now = SystemClock().now().time_since_epoch();
+    auto next = now / period_ + 1;
+    if (next == last_) ++next;
+    last_ = next;
+    return next * period_ - now;
+  }
+
+ private:
+  const Duration period_;
+  std::int64_t last_ = 0;
+};
 
 }  // namespace
 
@@ -36,13 +51,17 @@ class Reader::State {
     begin_reading();
     Sources sources = open();
     end_reading(std::nullopt);
-    while (wait()) {
+    Schedule schedule(period_);
+    while (wait(schedule.until_next())) {
       begin_reading();
       Sample sample{.time = SystemClock().now(), .readings = {}};
       for (const auto& source : sources) source->read(steady_now(), sample.readings);
       end_reading(std::move(sample));
     }
     sources.clear();
+    set_ended();
+  }
+  void set_ended() {
     const Lock lock(mutex_);
     ended_ = true;
     changed_.notify_all();
@@ -71,8 +90,8 @@ class Reader::State {
 
  private:
   // False at the end.
-  bool wait() {
-    const auto until = Deadline::after(until_next(period_));
+  bool wait(Duration pause) {
+    const auto until = Deadline::after(pause);
     const Lock lock(mutex_);
     while (!ending_ && !until.passed()) changed_.wait_until(mutex_, until);
     return !ending_;
@@ -102,7 +121,12 @@ class Reader::State {
 };
 
 Reader::Reader(Open open, Duration period) : state_(std::make_shared<State>(period)) {
-  std::thread([state = state_, open = std::move(open)] { state->run(open); }).detach();
+  try {
+    std::thread([state = state_, open = std::move(open)] { state->run(open); }).detach();
+  } catch (const std::system_error& error) {
+    LS_LOG(warning, "no telemetry: a thread for it cannot start: {}", error.what());
+    state_->set_ended();
+  }
 }
 
 Reader::~Reader() { state_->end(); }

@@ -1,6 +1,5 @@
 // Reader: a thread that reads sources at a fixed pace. A source that hangs, as a driver may, holds
-// up this thread only: the others go on, and the owner neither waits for it nor leaves it out at
-// its end.
+// up this thread only: the others go on, and the owner does not wait for it.
 #pragma once
 
 #include <functional>

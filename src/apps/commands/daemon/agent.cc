@@ -1,11 +1,13 @@
 #include "platform/agent/agent.h"
 
+#include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <string>
 #include <system_error>
 
 #include <sys/prctl.h>
+#include <unistd.h>
 
 #include "apps/cli/exit_codes.h"
 #include "apps/cli/subcommand.h"
@@ -32,9 +34,12 @@ Result<int> run(const AgentFlags& flags) {
     return Error{Code::invalid, "name the launch file of the node, or --copy-to FOLDER"};
   // Executed through /proc/self/exe, it would be called "exe" in lists of processes.
   ::prctl(PR_SET_NAME, "lockstep");
-  return agent::run_agent(
-      flags.launch_file,
-      {.address = flags.address, .make_folder = flags.make_folder, .prints_log = flags.prints_log});
+  const int code = TRY(agent::run_agent(flags.launch_file, {.address = flags.address,
+                                                            .make_folder = flags.make_folder,
+                                                            .prints_log = flags.prints_log}));
+  // A thread may be in a driver's library, whose destructors must not run meanwhile.
+  std::fflush(nullptr);
+  ::_exit(code);
 }
 
 }  // namespace

@@ -9,8 +9,6 @@
 namespace lockstep::model {
 namespace {
 
-bool is_control(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }
-
 bool may_be_in_key(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
          c == '-' || c == '.' || c == '/';
@@ -24,7 +22,7 @@ Result<void> check_tag(const std::string& key, const std::string& value) {
         format("tags: a key has 1 to {} letters, digits, '-', '_', '.' and '/', and no '-' "
                "at its end",
                kTagKeyBytesMax)};
-  if (value.size() > kTagValueBytesMax || !is_utf8(value) || std::ranges::any_of(value, is_control))
+  if (value.size() > kTagValueBytesMax || !is_printable(value))
     return Error{Code::invalid, format("tags: the value of {} must be text of one line with at "
                                        "most {} bytes, it has {}",
                                        key, kTagValueBytesMax, value.size())};
@@ -55,9 +53,9 @@ Result<void> check_note(const std::string& note) {
   if (note.size() > kNoteBytesMax)
     return Error{Code::invalid, format("note: it may have {} bytes, and this one has {}",
                                        kNoteBytesMax, note.size())};
-  const bool has_control =
-      std::ranges::any_of(note, [](char c) { return is_control(c) && c != '\n' && c != '\t'; });
-  if (has_control || !is_utf8(note))
+  std::string shown = note;
+  std::erase_if(shown, [](char c) { return c == '\n' || c == '\t'; });
+  if (!is_printable(shown))
     return Error{Code::invalid, "note: it must be text without control characters"};
   return {};
 }

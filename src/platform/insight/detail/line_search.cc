@@ -1,12 +1,16 @@
 #include "platform/insight/detail/line_search.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <limits>
 
 #include "base/clock.h"
 #include "platform/insight/detail/lines.h"
 
 namespace lockstep::insight {
 namespace {
+
+constexpr std::int64_t kLastCursor = std::numeric_limits<std::int64_t>::max() - 1;
 
 // The lines that one slice may look at: those before its cursor for their context, then new ones.
 struct Slice {
@@ -19,9 +23,10 @@ Result<Slice> slice_of(store::Database& database, const RunCounters& counters,
                        const LogSearch& search) {
   Slice slice;
   if (search.after > 0)
-    slice.lines = TRY(lines_before(
-        database, counters,
-        {.before = search.after + 1, .lines = 2 * search.context + 1, .rank = search.rank}));
+    slice.lines = TRY(lines_before(database, counters,
+                                   {.before = std::min(search.after, kLastCursor) + 1,
+                                    .lines = 2 * search.context + 1,
+                                    .rank = search.rank}));
   slice.old = slice.lines.size();
   Lines fresh = TRY(lines_after(
       database, counters, {.after = search.after, .limit = search.lines_max, .rank = search.rank}));
@@ -66,7 +71,12 @@ Result<api::LogMatches> search_lines(store::Database& database, const RunCounter
   answer.ended = slice.is_last && matches.size() == slice.lines.size();
   // The context of the last lines is in the next slice.
   const std::size_t end = answer.ended ? matches.size() : matches.size() - context;
+  const auto until = Deadline::after(search.time_max);
   for (std::size_t i = slice.old; i < end; ++i) {
+    if (i > slice.old && until.passed()) {  // the places of matches take time, too
+      answer.ended = false;
+      break;
+    }
     api::LogLine& line = slice.lines[i];
     answer.next = std::max(answer.next, line.cursor);
     if (!wanted[i]) continue;

@@ -272,16 +272,21 @@ Result<std::vector<std::string>> last_lines_of_rank(store::Database& database,
                                                     int rank) {
   std::vector<std::string> newest_first;
   std::size_t bytes = 0;
-  for (const Chunk& chunk :
-       TRY(chunks(database,
-                  "select first, epoch, rank, text from log_chunks where counters = :counters and "
-                  "rank = :rank and epoch = :epoch order by first desc limit :limit",
-                  counters.id, rank, epoch))) {
-    if (bytes > kChunkMax) break;
-    bytes += chunk.text.size();
-    auto lines = lines_of(chunk);
-    for (auto line = lines.rbegin(); line != lines.rend(); ++line)
-      newest_first.push_back(std::move(line->text));
+  for (std::int64_t before = counters.next; bytes <= kChunkMax;) {
+    const auto next = TRY(chunks(database,
+                                 "select first, epoch, rank, text from log_chunks where counters = "
+                                 ":counters and rank = :rank and epoch = :epoch and first < "
+                                 ":before order by first desc limit :limit",
+                                 counters.id, rank, epoch, before));
+    for (const Chunk& chunk : next) {
+      if (bytes > kChunkMax) break;
+      bytes += chunk.text.size();
+      auto lines = lines_of(chunk);
+      for (auto line = lines.rbegin(); line != lines.rend(); ++line)
+        newest_first.push_back(std::move(line->text));
+    }
+    if (std::ssize(next) < kRowsAtOnce) break;
+    before = next.back().first;
   }
   std::ranges::reverse(newest_first);
   return newest_first;

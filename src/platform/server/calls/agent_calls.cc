@@ -39,7 +39,8 @@ void AgentCalls::answer_heartbeat(const HeartbeatCall& call, std::int64_t acknow
   if (model::has_node(context_.state(), name) && !is_refused(context_.state(), call))
     store_records(name.id, heartbeat);
   pace_.record_call(name, item_bytes(heartbeat), steady_now());
-  const bool has_news = has_reports(heartbeat);
+  // An agent that does not wait has more items than a call may bring.
+  const bool has_news = has_reports(heartbeat) || heartbeat.wait_seconds == 0;
   const auto look = [this, name, acknowledged, has_news, reply = call.reply,
                      known = heartbeat.known_command, known_time_left = heartbeat.known_time_left,
                      incarnation = heartbeat.incarnation,

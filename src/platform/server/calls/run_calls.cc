@@ -15,7 +15,7 @@ Result<void> fill_hidden_values(const model::Run& source, model::RunSpec& spec) 
                                        "from its specification",
                                        text(source.id), source.launcher)};
   for (auto& [name, value] : spec.env) {
-    if (value != kHiddenValue) continue;
+    if (value != api::kHiddenValue) continue;
     const auto found = source.spec.env.find(name);
     if (found == source.spec.env.end())
       return Error{Code::invalid, format("env: {} has no variable {} whose value could be kept; "
@@ -82,6 +82,11 @@ Result<api::RunView> RunCalls::fork(const RouteCall<api::kFork>& call) {
   TRY(fill_hidden_values(*TRY(context_.find_run(source)), changed.spec));
   auto request = TRY(submission(call.caller, std::move(changed)));
   request.origin.forked_from = text(source);
+  const auto& before = *TRY(context_.find_run(source));
+  if (request.spec.upload && request.spec.upload == before.spec.upload) {  // the same files
+    request.origin.git_commit = before.origin.git_commit;
+    request.origin.git_dirty = before.origin.git_dirty;
+  }
   return start(call.caller, request,
                context_.record(call, {.project = request.spec.project,
                                       .after = format("queued, forked from {}", text(source))}));

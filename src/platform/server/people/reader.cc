@@ -80,6 +80,7 @@ void Reader::limit(api::RunView& view) const {
   if (reads_all_) return;
   limit(view.reason);
   limit(view.blocker);
+  limit(view.origin.forked_from);
   limit(view.problems);
   for (model::AuditEntry& event : view.events) limit(event.what);
   for (api::AttemptView& attempt : view.attempts) limit(attempt.reason);
