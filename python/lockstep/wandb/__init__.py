@@ -100,6 +100,7 @@ def init(
             "job_type": job_type,
         },
         is_disabled=chosen_mode(mode) == "disabled",
+        ended=_forget,
     )
     globals().update(config=run.config, summary=run.summary)
     return run
@@ -107,9 +108,13 @@ def init(
 
 def finish(exit_code: int | None = None, quiet: bool | None = None) -> None:
     """Sends what waits, and writes the files. The rank goes on."""
-    global run
     if run is not None:
         run.finish(exit_code, quiet)
+
+
+def _forget(ended: Run) -> None:
+    global run
+    if run is ended:
         run = None
         globals().update(config=_BeforeInit("config"), summary=_BeforeInit("summary"))
 
