@@ -436,6 +436,17 @@ def test_pixels_bound_the_points_of_each_rank_and_warn_of_nothing(
         run.metrics("loss", pixels=0)
 
 
+def test_an_attempt_has_the_number_of_its_epoch(daemon: FakeDaemon) -> None:
+    pytest.importorskip("pandas")
+    attempts = [
+        {"epoch": 4, "created": "2026-11-22T12:00:00Z"},
+        {"epoch": 7, "created": "2026-11-22T13:00:00Z"},
+    ]
+    points = [[0, NOON, 1.0], [1, "2026-11-22T13:00:01Z", 1.0]]
+    frame = serve_points(daemon, [series(0, points)], attempts=attempts).metrics("loss")
+    assert frame["attempt"].tolist() == [4, 7]
+
+
 def test_removed_points_warn(daemon: FakeDaemon) -> None:
     pytest.importorskip("pandas")
     run = serve_points(daemon, [])

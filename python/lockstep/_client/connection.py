@@ -226,8 +226,8 @@ class _Call:
 
 
 class _TimedSocket:
-    """What http.client uses of a socket. Each wait ends at the deadline of the whole call: the
-    limit of a socket alone is that of one recv()."""
+    """The calls of a socket that http.client makes. Each wait ends at the deadline of the whole
+    call: the limit of a socket alone is that of one recv()."""
 
     def __init__(self, sock: socket.socket, left: Callable[[], float]) -> None:
         self._sock = sock
