@@ -20,7 +20,7 @@ import pytest
 
 import lockstep
 from lockstep import _report, _run_files, wandb
-from lockstep.wandb import _run
+from lockstep.wandb import _media, _run
 
 PYTHON = Path(lockstep.__file__).parents[1]
 Logged = list[tuple[int, dict[str, Any]]]
@@ -405,6 +405,15 @@ def test_calls_of_the_service_do_nothing(capsys: pytest.CaptureFixture[str]) -> 
     assert said.count("said once") == 1
 
 
+def test_arguments_without_an_effect_are_named_once(capsys: pytest.CaptureFixture[str]) -> None:
+    for _ in range(2):
+        wandb.init(sync_tensorboard=True, settings=wandb.Settings(mode="disabled"))
+        wandb.finish()
+    said = capsys.readouterr().err
+    assert said.count("wandb.init(sync_tensorboard=...): it has no effect") == 1
+    assert said.count("mode: settings have no effect") == 1
+
+
 def test_an_alert_is_an_event_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     events: list[str] = []
     monkeypatch.setattr(_report, "event", events.append)
@@ -438,6 +447,30 @@ def test_an_image_of_an_array_is_a_png_with_its_pixels(
     assert len(lines[1]["many"]) == 2
     assert capsys.readouterr().err.count("wandb.Image") == 1
     assert logged == [(0, {"loss": 1.0})]
+
+
+@pytest.mark.parametrize(
+    ("values", "kind", "expected"),
+    [
+        ([0.0, 0.5, 1.0], "float32", [0, 128, 255]),
+        ([-1.0, 0.0, 1.0], "float32", [0, 128, 255]),
+        ([0.0, 100.0, 255.0], "float32", [0, 100, 255]),
+        ([0, 1, 0], "int64", [0, 255, 0]),
+        ([False, True, True], "bool", [0, 255, 255]),
+        ([0, 7, 300], "int64", [0, 7, 255]),
+    ],
+)
+def test_the_range_of_an_image_is_that_of_its_values(
+    values: list[Any], kind: str, expected: list[int]
+) -> None:
+    numpy = pytest.importorskip("numpy")
+    assert _media._in_bytes(numpy.array(values, dtype=kind)).tolist() == expected
+
+
+def test_a_tensor_of_several_images_is_one_picture() -> None:
+    torch = pytest.importorskip("torch")
+    png = wandb.Image(torch.zeros(9, 3, 2, 4))._png
+    assert [int.from_bytes(png[at : at + 4]) for at in (16, 20)] == [32, 4]
 
 
 def test_an_image_may_be_a_file_or_an_object_that_saves_itself(
@@ -598,6 +631,33 @@ def test_an_artifact_has_versions_and_aliases(folder: Path, tmp_path: Path) -> N
         first.add_file(tmp_path / "model.pt")
 
 
+def test_the_next_version_follows_the_last_one_that_is_there(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("a")
+    run = wandb.init()
+    for _ in range(3):
+        run.log_artifact(tmp_path / "a", name="a", type="x")
+    shutil.rmtree(folder / "artifacts/a/v0")
+    assert run.log_artifact(tmp_path / "a", name="a", type="x").version == "v3"
+
+
+def test_a_disabled_run_copies_no_artifact(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("a")
+    run = wandb.init(mode="disabled")
+    run.log_artifact(tmp_path / "a", name="a", type="x")
+    assert not folder.exists()
+
+
+def test_an_artifact_is_gathered_in_the_folder_of_init(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("LOCKSTEP_CHECKPOINT_DIR")
+    (tmp_path / "a").write_text("a")
+    wandb.init(dir=tmp_path / "own")
+    artifact = wandb.Artifact("a", type="x")
+    artifact.add_file(tmp_path / "a")
+    assert Path(artifact.download()).is_relative_to(tmp_path / "own")
+
+
 def test_an_artifact_takes_folders_tables_and_addresses(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "checkpoint").mkdir()
     (tmp_path / "checkpoint/part").write_text("p")
@@ -731,7 +791,7 @@ def run_program(program: str, *folders: str) -> str:
         env=environment,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,
         check=False,
     )
     assert done.returncode == 0, done.stderr

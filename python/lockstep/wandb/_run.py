@@ -24,7 +24,7 @@ from lockstep._run_files import (
     warn_once,
     write_json,
 )
-from lockstep.wandb._artifact import Artifact, find_artifact
+from lockstep.wandb._artifact import Artifact, find_artifact, set_place
 from lockstep.wandb._config import Config, Summary, as_mapping
 from lockstep.wandb._media import Histogram, Media, Table
 from lockstep.wandb._metrics import Definitions
@@ -71,7 +71,9 @@ class Run:
         self.url: str | None = None
         self.start_time = time.time()
         self.disabled = is_disabled
-        self._folder = files_folder(options.get("dir") or os.environ.get("WANDB_DIR"))
+        folder = options.get("dir") or os.environ.get("WANDB_DIR")
+        set_place(folder, is_disabled)
+        self._folder = files_folder(folder)
         self.dir = str(self._folder)
         self._row: dict[str, Any] = {}  # logged with commit=False
         self._files = 0
