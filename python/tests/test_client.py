@@ -370,7 +370,10 @@ def test_a_metric_is_a_frame_with_exact_values(daemon: FakeDaemon) -> None:
 
 def test_points_have_the_attempt_that_was_the_newest_at_their_time(daemon: FakeDaemon) -> None:
     pytest.importorskip("pandas")
-    attempts = [{"created": NOON}, {"created": "2026-11-22T12:10:00Z"}]
+    attempts = [
+        {"epoch": 1, "created": NOON},
+        {"epoch": 2, "created": "2026-11-22T12:10:00Z"},
+    ]
     points = [
         [0, "2026-11-22T11:00:00Z", 0.0],  # of no attempt: a clock is wrong
         [1, NOON, 1.0],

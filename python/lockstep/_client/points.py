@@ -162,7 +162,7 @@ def _points_of(series: Mapping[str, Any], attempts: Sequence[_Attempt]) -> list[
 
 
 def _attempts(view: Mapping[str, Any]) -> list[_Attempt]:
-    """By time. An epoch is not the place in the list: the daemon may list the newest ones only."""
+    """By time. The epoch of an attempt need not be its place in the list."""
     listed = view.get("attempts") or []
     return sorted(_Attempt(parse_time(each["created"]), int(each["epoch"])) for each in listed)
 
