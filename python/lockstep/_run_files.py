@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from lockstep._agent import warn
+from lockstep._client.files import umask
 from lockstep._client.parameters import CONFIG, FOLDER
 
 _warned: set[str] = set()
+_begun: set[Path] = set()  # files with parameters that this process has written
 
 
 def files_folder(own: str | os.PathLike[str] | None = None) -> Path:
@@ -30,19 +33,44 @@ def warn_once(call: str, text: str) -> None:
         warn(f"{call}: {text}")
 
 
+@contextmanager
+def training_goes_on(call: str) -> Iterator[None]:
+    """A disk that is full or over its quota costs files and not the training."""
+    try:
+        yield
+    except OSError as error:
+        warn_once(f"{call}: files", f"{error}; the training goes on without such files")
+
+
+def is_first_start() -> bool:
+    """This rank starts for the first time: in attempt 1, and not in the place of one that ended."""
+    replaces = os.environ.get("LOCKSTEP_REPLACES") == "1"
+    return os.environ.get("LOCKSTEP_EPOCH", "1") == "1" and not replaces
+
+
 def keep_parameters(values: Mapping[str, Any], folder: Path | None = None) -> None:
-    """Adds them to `config.json`, which ``lockstep.run(ID).params`` reads."""
+    """Adds them to `config.json`, which ``lockstep.run(ID).params`` reads. At the first start of a
+    rank they replace it, because an earlier run may have used the same folder."""
     path = (folder or files_folder()) / CONFIG
-    write_json(path, read_json(path) | dict(values))
+    is_of_another = is_first_start() and path not in _begun
+    _begun.add(path)
+    with training_goes_on(CONFIG):
+        write_json(path, ({} if is_of_another else read_json(path)) | dict(values))
 
 
 def write_json(path: Path, value: Any) -> None:
     """Replaces the file at once. A value that JSON lacks becomes a string."""
+    text = to_json(value) + "\n"
     path.parent.mkdir(parents=True, exist_ok=True)
     made, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    with os.fdopen(made, "w", encoding="utf-8") as file:
-        file.write(to_json(value) + "\n")
-    Path(name).replace(path)
+    part = Path(name)
+    try:
+        with os.fdopen(made, "w", encoding="utf-8") as file:
+            file.write(text)
+        part.chmod(0o666 & ~umask())  # mkstemp lets no other user read it
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -74,6 +102,8 @@ def _plain(value: Any) -> Any:
 
 
 def _shown(value: Any) -> Any:
+    if isinstance(value, type):  # numpy.float32 has a tolist, and it needs an instance
+        return str(value)
     for convert in ("tolist", "as_dict"):  # of arrays and tensors; of a configuration
         if hasattr(value, convert):
             return _plain(getattr(value, convert)())

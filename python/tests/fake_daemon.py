@@ -27,6 +27,7 @@ class FakeDaemon(ThreadingHTTPServer):
         self.routes: dict[str, Route] = {}
         self.calls: list[tuple[str, dict[str, str]]] = []
         self.tokens: set[str] = set()
+        self.closes_after_health = False
 
     @property
     def url(self) -> str:
@@ -84,6 +85,8 @@ class _Handler(BaseHTTPRequestHandler):
         words = body if isinstance(body, bytes) else json.dumps(body).encode()
         self.send_response(status)
         self.send_header("Content-Length", str(len(words)))
+        if self.server.closes_after_health and self.path.startswith("/health"):
+            self.send_header("Connection", "close")
         self.end_headers()
         self.wfile.write(words)
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import json
 import math
 import os
 import socket
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import fake_daemon
 import pytest
 from fake_daemon import TOKEN, FakeDaemon, run_view, series
 
@@ -186,7 +190,8 @@ def call(url: str, timeout: float = 30) -> lockstep.DaemonError:
 
 
 @pytest.mark.parametrize(
-    "url", ["ftp://x", "http://", "http://x:99999", "http://x/y", "x", "http://x#y"]
+    "url",
+    ["ftp://x", "http://", "http://x:99999", "http://x/y", "x", "http://x#y", "http://x#sha256:00"],
 )
 def test_an_address_that_is_none_is_refused(url: str) -> None:
     assert call(url).code == "invalid"
@@ -199,6 +204,38 @@ def test_a_daemon_that_does_not_answer_ends_the_call_in_time() -> None:
         error = call(f"http://127.0.0.1:{silent.getsockname()[1]}", timeout=0.1)
     assert error.code == "timeout"
     assert "within 0.1 s" in str(error)
+
+
+def test_an_answer_that_trickles_ends_the_call_in_time() -> None:
+    with socket.socket() as slow:
+        slow.bind(("127.0.0.1", 0))
+        slow.listen()
+
+        def trickle() -> None:
+            with slow.accept()[0] as connection, contextlib.suppress(OSError):
+                while True:
+                    connection.sendall(b"HTTP/1.1 200 OK\r\n" if is_new else b"a")
+                    is_new.clear()
+                    time.sleep(0.02)
+
+        is_new = [True]
+        thread = threading.Thread(target=trickle, daemon=True)
+        thread.start()
+        assert call(f"http://127.0.0.1:{slow.getsockname()[1]}", timeout=0.3).code == "timeout"
+        thread.join(timeout=30)
+        assert not thread.is_alive()
+
+
+@pytest.mark.parametrize("field", ["close", "HTTP/1.0"])
+def test_the_token_is_not_sent_over_a_connection_without_a_proof(
+    daemon: FakeDaemon, monkeypatch: pytest.MonkeyPatch, field: str
+) -> None:
+    daemon.closes_after_health = field == "close"
+    if field == "HTTP/1.0":
+        monkeypatch.setattr(fake_daemon._Handler, "protocol_version", "HTTP/1.0")
+    daemon.answer("runs", {"runs": []})
+    assert "the token is not sent" in refusal("unavailable")
+    assert daemon.tokens == set()
 
 
 def test_a_program_that_is_no_daemon_is_recognized(daemon: FakeDaemon) -> None:
@@ -333,7 +370,10 @@ def test_a_metric_is_a_frame_with_exact_values(daemon: FakeDaemon) -> None:
 
 def test_points_have_the_attempt_that_was_the_newest_at_their_time(daemon: FakeDaemon) -> None:
     pytest.importorskip("pandas")
-    attempts = [{"created": NOON}, {"created": "2026-11-22T12:10:00Z"}]
+    attempts = [
+        {"epoch": 1, "created": NOON},
+        {"epoch": 2, "created": "2026-11-22T12:10:00Z"},
+    ]
     points = [
         [0, "2026-11-22T11:00:00Z", 0.0],  # of no attempt: a clock is wrong
         [1, NOON, 1.0],
@@ -397,6 +437,17 @@ def test_pixels_bound_the_points_of_each_rank_and_warn_of_nothing(
     assert not recwarn.list
     with pytest.raises(ValueError, match="pixels must be positive"):
         run.metrics("loss", pixels=0)
+
+
+def test_an_attempt_has_the_number_of_its_epoch(daemon: FakeDaemon) -> None:
+    pytest.importorskip("pandas")
+    attempts = [
+        {"epoch": 4, "created": "2026-11-22T12:00:00Z"},
+        {"epoch": 7, "created": "2026-11-22T13:00:00Z"},
+    ]
+    points = [[0, NOON, 1.0], [1, "2026-11-22T13:00:01Z", 1.0]]
+    frame = serve_points(daemon, [series(0, points)], attempts=attempts).metrics("loss")
+    assert frame["attempt"].tolist() == [4, 7]
 
 
 def test_removed_points_warn(daemon: FakeDaemon) -> None:

@@ -63,12 +63,15 @@ lockstep.integrations.lightning.LockstepLogger
 assert "lockstep.integrations.transformers" not in sys.modules
 assert "lockstep._lockstep" not in sys.modules
 """
+    pytest.importorskip("lightning")
     subprocess.run(
-        [sys.executable, "-c", program], env={"PYTHONPATH": str(PYTHON)}, check=True, timeout=60
+        [sys.executable, "-c", program], env={"PYTHONPATH": str(PYTHON)}, check=True, timeout=120
     )
 
 
 def test_the_strategy_and_the_trainers_are_found_there_too() -> None:
+    pytest.importorskip("lightning")
+    pytest.importorskip("transformers")
     from lockstep.lightning import LockstepStrategy
     from lockstep.transformers import ShardedTrainer, Trainer
 
@@ -92,7 +95,7 @@ import lockstep.integrations.accelerate
         env={"PYTHONPATH": str(PYTHON)},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,
         check=False,
     )
     assert done.stderr.splitlines()[-1] == (
@@ -101,6 +104,7 @@ import lockstep.integrations.accelerate
 
 
 def test_a_training_of_lightning_reports_all(reports: Reports, tmp_path: Path) -> None:
+    pytest.importorskip("lightning")
     import lightning
 
     class Model(lightning.LightningModule):
@@ -144,6 +148,7 @@ def test_a_training_of_lightning_reports_all(reports: Reports, tmp_path: Path) -
 
 
 def test_parameters_of_lightning_may_be_a_namespace(reports: Reports, tmp_path: Path) -> None:
+    pytest.importorskip("lightning")
     logger = integrations.lightning.LockstepLogger()
     logger.log_hyperparams(argparse.Namespace(lr=0.5, path=Path("/data")))
     logger.log_hyperparams({"seed": 1})
@@ -151,6 +156,7 @@ def test_parameters_of_lightning_may_be_a_namespace(reports: Reports, tmp_path: 
 
 
 def test_a_training_of_transformers_reports_all(reports: Reports, tmp_path: Path) -> None:
+    pytest.importorskip("transformers")
     import transformers
 
     class Model(torch.nn.Module):
@@ -185,6 +191,7 @@ def test_a_training_of_transformers_reports_all(reports: Reports, tmp_path: Path
 def test_the_tracker_of_accelerate_reports_numbers_and_names_the_rest(
     reports: Reports, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    pytest.importorskip("accelerate")
     import accelerate
 
     tracker = integrations.accelerate.LockstepTracker()

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import importlib
 import json
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +20,7 @@ import pytest
 
 import lockstep
 from lockstep import _report, _run_files, wandb
+from lockstep.wandb import _media, _run
 
 PYTHON = Path(lockstep.__file__).parents[1]
 Logged = list[tuple[int, dict[str, Any]]]
@@ -32,6 +36,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("LOCKSTEP_RUN", "demo/7")
     monkeypatch.setenv("RANK", "0")
     monkeypatch.setattr(_run_files, "_warned", set())
+    monkeypatch.setattr(_run, "_next_steps", {})
     yield tmp_path / "wandb-files"
     wandb.finish()
 
@@ -188,6 +193,69 @@ def test_a_later_attempt_goes_on_counting_and_keeps_what_was_there(
     assert read(folder / "config.json") == {"lr": 1, "seed": 2}
 
 
+def test_a_second_run_of_a_process_goes_on_counting_with_one_warning(
+    logged: Logged, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for _ in range(3):
+        with wandb.init():
+            wandb.log({"loss": 1.0})
+            wandb.log({"loss": 1.0})
+        assert wandb.run is None
+    assert [step for step, _ in logged] == [0, 1, 2, 3, 4, 5]
+    assert capsys.readouterr().err.count("goes on at 2") == 1
+    run = wandb.init()
+    run.finish()
+    assert wandb.run is None
+    with pytest.raises(wandb.Error, match="init"):
+        wandb.log({"loss": 1.0})
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("LOCKSTEP_EPOCH", "2"), ("LOCKSTEP_REPLACES", "1")],
+    ids=["attempt", "rank"],
+)
+def test_after_a_kill_no_step_is_sent_twice(
+    logged: Logged, monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    monkeypatch.setattr(_run, "_WRITE_EVERY", 0.0)
+    wandb.init()
+    wandb.log({"a": 1.0, "b": 1.0})
+    wandb.log({"a": 1.0, "b": 1.0})
+    wandb.run = None  # SIGKILL: nothing more is written
+    monkeypatch.setenv(name, value)
+    wandb.init()
+    wandb.log({"a": 1.0})
+    assert [step for step, _ in logged] == [0, 1, 2]
+
+
+def test_a_row_that_waits_is_sent_at_its_own_step(logged: Logged, folder: Path) -> None:
+    numpy = pytest.importorskip("numpy")
+    wandb.init()
+    values = numpy.array([1.0, 2.0])
+    wandb.log({"p": 1, "values": values}, commit=False)
+    values[:] = 7.0  # the program uses its array again
+    wandb.log({"p": 2}, step=10)
+    wandb.log({"q": 3}, step=10)
+    assert logged == [(0, {"p": 1}), (10, {"p": 2}), (10, {"q": 3})]
+    [line] = (folder / "history.jsonl").read_text().splitlines()
+    assert json.loads(line) == {"_step": 0, "values": [1.0, 2.0]}
+
+
+def test_short_arrays_and_texts_stay_exact_and_frames_are_tables(folder: Path) -> None:
+    numpy = pytest.importorskip("numpy")
+    pandas = pytest.importorskip("pandas")
+    run = wandb.init()
+    run.log({"short": numpy.arange(32)})
+    run.log({"texts": numpy.array(["x"] * 40)})
+    run.log({"frame": pandas.DataFrame({"a": [1, 2], "b": ["x", "y"]})})
+    lines = [json.loads(line) for line in (folder / "history.jsonl").read_text().splitlines()]
+    assert lines[0]["short"] == list(range(32))
+    assert lines[1]["texts"] == ["x"] * 40
+    [table] = folder.glob("media/frame-*.table.json")
+    assert read(table) == {"columns": ["a", "b"], "data": [[1, "x"], [2, "y"]]}
+
+
 # --- init, config ---
 
 
@@ -221,6 +289,55 @@ def test_config_is_written_at_once_and_changes_only_if_allowed(folder: Path) -> 
         _ = wandb.config.absent
     with pytest.raises(TypeError, match="read the file"):
         wandb.init(config="config.yaml")
+
+
+def test_a_class_as_a_value_of_the_config_is_its_name(folder: Path) -> None:
+    numpy = pytest.importorskip("numpy")
+    wandb.init(config={"dtype": numpy.float32, "lr": 1})
+    wandb.config.seed = 2
+    assert read(folder / "config.json")["dtype"] == "<class 'numpy.float32'>"
+    assert read(folder / "config.json")["seed"] == 2
+    assert list(folder.glob(".config.json.*")) == []
+
+
+def test_other_users_may_read_the_files_as_the_umask_says(folder: Path) -> None:
+    before = os.umask(0o022)
+    try:
+        wandb.init(config={"lr": 1})
+    finally:
+        os.umask(before)
+    assert (folder / "config.json").stat().st_mode & 0o777 == 0o644
+
+
+def test_a_full_disk_warns_once_and_ends_no_training(
+    logged: Logged,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def full(*_: Any, **named: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    wandb.init()
+    monkeypatch.setattr(tempfile, "mkstemp", full)
+    monkeypatch.setattr(Path, "open", full)
+    monkeypatch.setattr(_run, "_WRITE_EVERY", 0.0)
+    for _ in range(3):
+        wandb.log({"loss": 1.0, "text": "x"})
+    wandb.config.lr = 1
+    wandb.finish()
+    assert [step for step, _ in logged] == [0, 1, 2]
+    assert capsys.readouterr().err.count("wandb.log: files: [Errno 28]") == 1
+
+
+def test_parameters_of_an_earlier_run_in_the_folder_are_replaced(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder.mkdir()
+    (folder / "config.json").write_text('{"old": 1}')
+    wandb.init(config={"lr": 1})
+    wandb.config.seed = 2
+    assert read(folder / "config.json") == {"lr": 1, "seed": 2}
 
 
 def test_calls_before_init_say_so() -> None:
@@ -288,6 +405,15 @@ def test_calls_of_the_service_do_nothing(capsys: pytest.CaptureFixture[str]) -> 
     assert said.count("said once") == 1
 
 
+def test_arguments_without_an_effect_are_named_once(capsys: pytest.CaptureFixture[str]) -> None:
+    for _ in range(2):
+        wandb.init(sync_tensorboard=True, settings=wandb.Settings(mode="disabled"))
+        wandb.finish()
+    said = capsys.readouterr().err
+    assert said.count("wandb.init(sync_tensorboard=...): it has no effect") == 1
+    assert said.count("mode: settings have no effect") == 1
+
+
 def test_an_alert_is_an_event_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     events: list[str] = []
     monkeypatch.setattr(_report, "event", events.append)
@@ -321,6 +447,30 @@ def test_an_image_of_an_array_is_a_png_with_its_pixels(
     assert len(lines[1]["many"]) == 2
     assert capsys.readouterr().err.count("wandb.Image") == 1
     assert logged == [(0, {"loss": 1.0})]
+
+
+@pytest.mark.parametrize(
+    ("values", "kind", "expected"),
+    [
+        ([0.0, 0.5, 1.0], "float32", [0, 128, 255]),
+        ([-1.0, 0.0, 1.0], "float32", [0, 128, 255]),
+        ([0.0, 100.0, 255.0], "float32", [0, 100, 255]),
+        ([0, 1, 0], "int64", [0, 255, 0]),
+        ([False, True, True], "bool", [0, 255, 255]),
+        ([0, 7, 300], "int64", [0, 7, 255]),
+    ],
+)
+def test_the_range_of_an_image_is_that_of_its_values(
+    values: list[Any], kind: str, expected: list[int]
+) -> None:
+    numpy = pytest.importorskip("numpy")
+    assert _media._in_bytes(numpy.array(values, dtype=kind)).tolist() == expected
+
+
+def test_a_tensor_of_several_images_is_one_picture() -> None:
+    torch = pytest.importorskip("torch")
+    png = wandb.Image(torch.zeros(9, 3, 2, 4))._png
+    assert [int.from_bytes(png[at : at + 4]) for at in (16, 20)] == [32, 4]
 
 
 def test_an_image_may_be_a_file_or_an_object_that_saves_itself(
@@ -377,7 +527,7 @@ def test_a_table_is_made_of_a_frame() -> None:
 def test_histograms_and_arrays_are_counts_and_edges(folder: Path) -> None:
     numpy = pytest.importorskip("numpy")
     wandb.init()
-    wandb.log({"h": wandb.Histogram([0, 0, 1], num_bins=2), "array": numpy.arange(5.0)})
+    wandb.log({"h": wandb.Histogram([0, 0, 1], num_bins=2), "array": numpy.arange(33.0)})
     [path] = folder.glob("media/h-*.histogram.json")
     assert read(path) == {"values": [2.0, 1.0], "bins": [0.0, 0.5, 1.0]}
     assert len(list(folder.glob("media/array-*.histogram.json"))) == 1
@@ -416,12 +566,44 @@ def test_files_are_copied_and_those_that_change_again_at_the_end(
     assert (folder / "files/b.txt").read_text() == "1"
     assert (folder / "files/out/a.txt").read_text() == "1"
     run = wandb.init()
-    with pytest.raises(FileNotFoundError, match="no file matches"):
-        run.save("/nonexistent/*")
     with pytest.raises(ValueError, match="is not in the folder"):
         run.save(str(tmp_path / "out" / "a.txt"), base_path=tmp_path / "other")
     with pytest.raises(ValueError, match="policy"):
         run.save("x", policy="never")
+
+
+def test_a_file_that_is_saved_before_it_exists_is_copied_at_the_end(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = wandb.init()
+    for _ in range(3):
+        assert run.save(str(tmp_path / "*.ckpt"), base_path=tmp_path) == []
+    assert capsys.readouterr().err.count("no file matches") == 1
+    assert len(run._live) == 1
+    (tmp_path / "a.ckpt").write_text("weights")
+    run.finish()
+    assert (folder / "files/a.ckpt").read_text() == "weights"
+
+
+def test_a_copy_that_fails_leaves_the_last_one(
+    folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / "a.ckpt").write_text("good")
+    run = wandb.init()
+    run.save(str(tmp_path / "a.ckpt"), base_path=tmp_path)
+
+    def half(_: Path, goal: Path) -> None:
+        goal.write_text("ha")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(shutil, "copyfile", half)
+    run.finish()
+    assert (folder / "files/a.ckpt").read_text() == "good"
+    assert [path.name for path in (folder / "files").iterdir()] == ["a.ckpt"]
+    assert "No space left" in capsys.readouterr().err
 
 
 def test_an_artifact_has_versions_and_aliases(folder: Path, tmp_path: Path) -> None:
@@ -447,6 +629,33 @@ def test_an_artifact_has_versions_and_aliases(folder: Path, tmp_path: Path) -> N
         run.use_artifact("model:v7")
     with pytest.raises(ValueError, match="is logged and cannot change"):
         first.add_file(tmp_path / "model.pt")
+
+
+def test_the_next_version_follows_the_last_one_that_is_there(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("a")
+    run = wandb.init()
+    for _ in range(3):
+        run.log_artifact(tmp_path / "a", name="a", type="x")
+    shutil.rmtree(folder / "artifacts/a/v0")
+    assert run.log_artifact(tmp_path / "a", name="a", type="x").version == "v3"
+
+
+def test_a_disabled_run_copies_no_artifact(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("a")
+    run = wandb.init(mode="disabled")
+    run.log_artifact(tmp_path / "a", name="a", type="x")
+    assert not folder.exists()
+
+
+def test_an_artifact_is_gathered_in_the_folder_of_init(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("LOCKSTEP_CHECKPOINT_DIR")
+    (tmp_path / "a").write_text("a")
+    wandb.init(dir=tmp_path / "own")
+    artifact = wandb.Artifact("a", type="x")
+    artifact.add_file(tmp_path / "a")
+    assert Path(artifact.download()).is_relative_to(tmp_path / "own")
 
 
 def test_an_artifact_takes_folders_tables_and_addresses(folder: Path, tmp_path: Path) -> None:
@@ -582,7 +791,7 @@ def run_program(program: str, *folders: str) -> str:
         env=environment,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -8,7 +8,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tests.conftest import BUILD, Cluster, Laptop
+import pytest
+
+from tests.conftest import BUILD, PATIENCE, Cluster, Laptop
 
 PROGRAM = """
 import lockstep
@@ -26,7 +28,7 @@ def python(cluster: Cluster, code: str) -> Any:
         env=environment,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE * 2,
         check=False,
     )
     assert done.returncode == 0, done.stderr
@@ -113,7 +115,7 @@ def test_a_daemon_is_trusted_by_its_fingerprint_and_no_other(
     assert fingerprint.startswith("sha256:")
     laptop.environment |= {"LOCKSTEP_URL": url, "LOCKSTEP_TOKEN_FILE": str(tmp_path / "token")}
     assert python(laptop, "import lockstep; print(len(lockstep.runs()))") == 0
-    laptop.environment["LOCKSTEP_URL"] = url[:-4] + "0000"
+    laptop.environment["LOCKSTEP_URL"] = url[:-1] + ("1" if url[-1] == "0" else "0")
     code = """
 import json, lockstep
 try:
@@ -154,6 +156,8 @@ print(json.dumps([run.metrics("loss")["value"].tolist(), run.params]))
 
 
 def test_ranks_without_the_package_are_told_to_install_it(cluster: Cluster) -> None:
+    if not Path("/usr/bin/python3").exists():
+        pytest.skip("needs a Python without the package, /usr/bin/python3")
     alone = ("/usr/bin/python3", "-c", "import wandb")
     run = cluster.submit("--wandb", "--env", "PYTHONPATH=", "--", *alone)
     assert cluster.ended(run)["state"] == "failed"

@@ -32,6 +32,11 @@ class Points(NamedTuple):
     downsampled: list[int]  # ranks of which some points are left out
 
 
+class _Attempt(NamedTuple):
+    created: datetime
+    epoch: int
+
+
 class MissingMetric(LookupError):
     """The run has no points of this metric."""
 
@@ -59,11 +64,11 @@ def read_points(
     found = _series(daemon, view, name, rank, pixels)
     if not found:
         raise _missing(view, name, rank)
-    starts = _starts(view)
+    attempts = _attempts(view)
     points = [
         point
         for each in sorted(found, key=lambda each: int(each["rank"]))
-        for point in _points_of(each, starts)
+        for point in _points_of(each, attempts)
         if attempt is None or point.attempt == attempt
     ]
     return Points(points, sorted(each["rank"] for each in found if each["downsampled"]))
@@ -145,27 +150,29 @@ def _warn_of_cut(view: Mapping[str, Any], name: str, found: Mapping[int, Any]) -
         )
 
 
-def _points_of(series: Mapping[str, Any], starts: Sequence[datetime]) -> list[Point]:
+def _points_of(series: Mapping[str, Any], attempts: Sequence[_Attempt]) -> list[Point]:
     rank = int(series["rank"])
     points = []
     for each in series["points"]:
         time = parse_time(each["time"])
         # JSON has no NaN and no infinity: they come as words, which float() reads.
         value = float(each["value"])
-        points.append(Point(int(each["step"]), time, value, rank, _attempt_at(time, starts)))
+        points.append(Point(int(each["step"]), time, value, rank, _attempt_at(time, attempts)))
     return points
 
 
-def _starts(view: Mapping[str, Any]) -> list[datetime]:
-    """When each attempt was the newest from; the first one is attempt 1."""
-    return [parse_time(each["created"]) for each in view.get("attempts") or []]
+def _attempts(view: Mapping[str, Any]) -> list[_Attempt]:
+    """By time. The epoch of an attempt need not be its place in the list."""
+    listed = view.get("attempts") or []
+    return sorted(_Attempt(parse_time(each["created"]), int(each["epoch"])) for each in listed)
 
 
-def _attempt_at(time: datetime, starts: Sequence[datetime]) -> int | None:
-    """The newest attempt at that time; of a run with one attempt it is certain."""
-    if len(starts) == 1:
+def _attempt_at(time: datetime, attempts: Sequence[_Attempt]) -> int | None:
+    """The newest attempt at that time. If the run has only had one, it is certain."""
+    if [each.epoch for each in attempts] == [1]:
         return 1
-    return bisect_right(starts, time) or None
+    place = bisect_right([each.created for each in attempts], time)
+    return attempts[place - 1].epoch if place else None
 
 
 def parse_time(text: str) -> datetime:

@@ -14,6 +14,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from lockstep._run_files import warn_once
 from lockstep.wandb._artifact import Artifact
 from lockstep.wandb._config import CommError, Config, Error, Summary, UsageError
 from lockstep.wandb._media import Audio, Histogram, Html, Image, Table, Video
@@ -73,6 +74,7 @@ def init(
     job_type: str | None = None,
     mode: str | None = None,
     reinit: Any = None,
+    settings: Any = None,
     **named: Any,
 ) -> Run:
     """The run that this rank belongs to. A second call returns the same one, with more config.
@@ -82,6 +84,7 @@ def init(
     """
     global run
     values = config_of(config, config_include_keys, config_exclude_keys)
+    _warn_of_ignored(settings, named)
     if run is not None and reinit not in (True, "finish_previous", "create_new"):
         run.config.update(values, allow_val_change=True)
         return run
@@ -100,16 +103,38 @@ def init(
             "job_type": job_type,
         },
         is_disabled=chosen_mode(mode) == "disabled",
+        ended=_forget,
     )
     globals().update(config=run.config, summary=run.summary)
     return run
 
 
+# Arguments of init that name a place or a manner of wandb's service: nothing is lost without them.
+_OF_SERVICE = {"allow_val_change", "anonymous", "force", "resume", "save_code"}
+
+
+def _warn_of_ignored(settings: Any, named: Mapping[str, Any]) -> None:
+    for name, value in named.items():
+        if value and name not in _OF_SERVICE:
+            warn_once(f"wandb.init({name}=...)", "it has no effect under Lockstep")
+    given = settings if isinstance(settings, Mapping) else getattr(settings, "__dict__", {})
+    if given:
+        warn_once(
+            "wandb.Settings",
+            f"{', '.join(sorted(map(str, given)))}: settings have no effect under Lockstep; give "
+            "init() its arguments, such as mode=",
+        )
+
+
 def finish(exit_code: int | None = None, quiet: bool | None = None) -> None:
     """Sends what waits, and writes the files. The rank goes on."""
-    global run
     if run is not None:
         run.finish(exit_code, quiet)
+
+
+def _forget(ended: Run) -> None:
+    global run
+    if run is ended:
         run = None
         globals().update(config=_BeforeInit("config"), summary=_BeforeInit("summary"))
 

@@ -19,6 +19,17 @@ _RECORD = "artifact.json"
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
 
 
+class _Place:
+    """Where artifacts of this process gather their files; ``init`` sets it."""
+
+    own: str | os.PathLike[str] | None = None  # init(dir=...)
+    is_disabled = False
+
+
+def set_place(own: str | os.PathLike[str] | None, is_disabled: bool) -> None:
+    _Place.own, _Place.is_disabled = own, is_disabled
+
+
 class Artifact:
     """Files under a name and a version. They are copied when they are added."""
 
@@ -48,6 +59,8 @@ class Artifact:
         is_tmp: bool | None = False,
         **named: Any,
     ) -> None:
+        if _Place.is_disabled:
+            return
         path = Path(local_path)
         if path.is_dir():  # Lightning's checkpoints may be folders
             self.add_dir(path, name or path.name)
@@ -61,6 +74,8 @@ class Artifact:
         folder = Path(local_path)
         if not folder.is_dir():
             raise NotADirectoryError(f"wandb.Artifact.add_dir: {folder} is no folder")
+        if _Place.is_disabled:
+            return
         goal = inside(self._files(), name) if name else self._files()
         shutil.copytree(folder, goal, dirs_exist_ok=True)
 
@@ -75,7 +90,8 @@ class Artifact:
         """A Table, an Image or another of these."""
         if not isinstance(obj, Media):
             raise TypeError(f"wandb.Artifact.add: expected a Table or an Image, got {obj!r}")
-        obj.write(self._place(name))
+        if not _Place.is_disabled:
+            obj.write(self._place(name))
 
     def add_reference(self, uri: str, name: str | None = None, **named: Any) -> None:
         """Only the address is kept."""
@@ -107,11 +123,12 @@ class Artifact:
         files = self._files()
         folder = artifacts / self.name
         folder.mkdir(parents=True, exist_ok=True)
-        self.version = f"v{len(_versions(folder))}"
+        last = [int(version[1:]) for version in _versions(folder)[-1:]]
+        self.version = f"v{last[0] + 1 if last else 0}"  # an earlier version may be removed
         self.aliases = [*dict.fromkeys([*aliases, "latest"])]
         goal = folder / self.version
         write_json(folder / f"{self.version}.{_RECORD}", self._record())
-        files.rename(goal)
+        shutil.move(files, goal)  # it may be of another file system, if init(dir=...) came later
         self._folder = goal
         return goal
 
@@ -121,8 +138,10 @@ class Artifact:
 
     def _files(self) -> Path:
         if self._folder is None:
-            parent = files_folder() / "artifacts"
-            parent.mkdir(parents=True, exist_ok=True)
+            parent: Path | None = None  # of the system, if nothing is kept
+            if not _Place.is_disabled:
+                parent = files_folder(_Place.own) / "artifacts"
+                parent.mkdir(parents=True, exist_ok=True)
             self._folder = Path(tempfile.mkdtemp(prefix=".new-", dir=parent))
             self._folder.chmod(0o777 & ~umask())
         return self._folder

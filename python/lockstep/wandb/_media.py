@@ -77,9 +77,10 @@ class Html(Media):
 
 class Image(Media):
     """A picture: a path; an image of PIL; a figure of matplotlib; an array (height, width) or
-    (height, width, 1, 3 or 4); a tensor (1, 3 or 4, height, width).
+    (height, width, 1, 3 or 4); a tensor (1, 3 or 4, height, width), or several as one tensor with
+    four dimensions.
 
-    Floats are from 0 to 1, integers from 0 to 255.
+    The range is taken from the values, as wandb does: 0 to 1, else -1 to 1, else 0 to 255.
     """
 
     def __init__(
@@ -121,6 +122,10 @@ def _png_of(data: Any) -> bytes:
     numpy = import_for("wandb.Image of an array", "numpy")
     if hasattr(data, "detach"):  # a tensor has its channels first
         data = data.detach().cpu()
+        if data.is_floating_point():
+            data = data.float()  # numpy has no bfloat16
+        if data.ndim == 4:
+            data = _side_by_side(data)
         if data.ndim == 3:
             data = data.permute(1, 2, 0)
         data = data.numpy()
@@ -132,9 +137,7 @@ def _png_of(data: Any) -> bytes:
             f"wandb.Image: an array is (height, width) or (height, width, 1, 3 or 4), got the "
             f"shape {list(pixels.shape)}"
         )
-    if pixels.dtype.kind == "f":
-        pixels = numpy.nan_to_num(pixels) * 255
-    pixels = numpy.clip(numpy.round(pixels), 0, 255).astype(numpy.uint8)
+    pixels = _in_bytes(pixels)
     colour = 0 if pixels.ndim == 2 else {3: 2, 4: 6}[pixels.shape[2]]
     height, width = pixels.shape[:2]
     rows = b"".join(b"\0" + row.tobytes() for row in pixels)
@@ -147,6 +150,30 @@ def _png_of(data: Any) -> bytes:
             _png_chunk(b"IEND", b""),
         ]
     )
+
+
+def _in_bytes(pixels: Any) -> Any:
+    """0 to 255, by wandb's rule: the least and the greatest value tell the range."""
+    numpy = import_for("wandb.Image of an array", "numpy")
+    pixels = numpy.nan_to_num(pixels.astype(float))
+    if pixels.size and pixels.max() <= 1:
+        if pixels.min() >= 0:
+            pixels = pixels * 255
+        elif pixels.min() >= -1:
+            pixels = (pixels + 1) / 2 * 255
+    return numpy.clip(numpy.round(pixels), 0, 255).astype(numpy.uint8)
+
+
+def _side_by_side(pictures: Any) -> Any:
+    """One tensor (channels, height, width) of several, with at most 8 in a row."""
+    count, channels, height, width = pictures.shape
+    columns = max(1, min(8, count))
+    rows = -(-count // columns)
+    grid = pictures.new_zeros((channels, rows * height, columns * width))
+    for index in range(count):
+        top, left = index // columns * height, index % columns * width
+        grid[:, top : top + height, left : left + width] = pictures[index]
+    return grid
 
 
 def _png_chunk(kind: bytes, data: bytes) -> bytes:

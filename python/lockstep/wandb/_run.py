@@ -17,18 +17,23 @@ from lockstep._run_files import (
     append_json,
     files_folder,
     inside,
+    is_first_start,
     keep_parameters,
     read_json,
+    training_goes_on,
     warn_once,
     write_json,
 )
-from lockstep.wandb._artifact import Artifact, find_artifact
+from lockstep.wandb._artifact import Artifact, find_artifact, set_place
 from lockstep.wandb._config import Config, Summary, as_mapping
-from lockstep.wandb._media import Histogram, Media
+from lockstep.wandb._media import Histogram, Media, Table
 from lockstep.wandb._metrics import Definitions
 
 _WRITE_EVERY = 1.0  # seconds between writes of the summary
 _KEPT = "is written to a file, and no page of Lockstep shows it"
+_EXACT_MAX = 32  # values of an array that are kept as they are; wandb has the same limit
+
+_next_steps: dict[str, int] = {}  # of runs that ended in this process, by the id of the rank's run
 
 
 class Run:
@@ -41,7 +46,18 @@ class Run:
         resumed: an earlier attempt of the run has logged; the count of steps goes on after it.
     """
 
-    def __init__(self, options: Mapping[str, Any], is_disabled: bool = False) -> None:
+    def __init__(
+        self,
+        options: Mapping[str, Any],
+        is_disabled: bool = False,
+        ended: Callable[[Run], None] = lambda _: None,
+    ) -> None:
+        """
+        Args:
+            ended: called once with this object, when it is finished.
+        """
+        self._ended = ended
+        self._is_finished = False
         own = os.environ.get("LOCKSTEP_RUN", "")
         self.id: str = own.replace("/", "-") or str(options.get("id") or "local")
         self.name: str = str(options.get("name") or own or "local")
@@ -55,27 +71,42 @@ class Run:
         self.url: str | None = None
         self.start_time = time.time()
         self.disabled = is_disabled
-        self._folder = files_folder(options.get("dir") or os.environ.get("WANDB_DIR"))
+        folder = options.get("dir") or os.environ.get("WANDB_DIR")
+        set_place(folder, is_disabled)
+        self._folder = files_folder(folder)
         self.dir = str(self._folder)
         self._row: dict[str, Any] = {}  # logged with commit=False
         self._files = 0
-        self._live: list[tuple[Path, Path]] = []  # saved files that may change
+        self._live: dict[tuple[str, Path], None] = {}  # patterns of files that may change, bases
         self._definitions = Definitions()
         self._written = 0.0
         before = self._of_earlier_attempt()
         self.resumed = bool(before)
         self.step = self.starting_step = int(before.pop("_step", -1)) + 1
+        if not is_disabled and _next_steps.get(own):
+            self._go_on_at(_next_steps[own])
+        self._sent = self.step - 1  # the step of the last row
         self.config = Config(self._write_config)
         self.summary = Summary(self._write_summary_sometimes)
         self.summary.update(before)
         if not is_disabled:
-            self._folder.mkdir(parents=True, exist_ok=True)
             self.config.update(options.get("config"))
             self._write_info()
 
     def _of_earlier_attempt(self) -> dict[str, Any]:
-        is_first = os.environ.get("LOCKSTEP_EPOCH", "1") == "1"
-        return {} if is_first or self.disabled else read_json(self._folder / "summary.json")
+        if is_first_start() or self.disabled:
+            return {}
+        return read_json(self._folder / "summary.json")
+
+    def _go_on_at(self, step: int) -> None:
+        """Not at 0 again: a value for the same metric, rank and step replaces the one before."""
+        self.step = self.starting_step = max(self.step, step)
+        warn_once(
+            "wandb.init",
+            "this process has finished a run of wandb, and its rank belongs to one run: the count "
+            f"of steps goes on at {self.step}. A value with a step= that was used before replaces "
+            "the earlier one",
+        )
 
     def __enter__(self) -> Run:
         return self
@@ -100,8 +131,9 @@ class Run:
         Args:
             data: by name. Mappings in it are flattened to names such as "train.loss".
             step: where the count of steps goes on.
-            commit: False keeps the row for the next ``log``. By default a row without step is
-                committed, and with one it is not, but its values are sent at once either way.
+            commit: False keeps the row for the next ``log``, which sends it at its own step if it
+                moves the count. By default a row without step is committed, and with one it is
+                not, but its values are sent at once either way.
 
         Raises:
             TypeError: data is no mapping.
@@ -113,13 +145,16 @@ class Run:
             raise ValueError(f"wandb.log: step must not be negative, got {step}")
         if self.disabled:
             return
+        if step is not None and int(step) > self.step and self._row:
+            row, self._row = self._row, {}
+            self._send(row)
         row = self._row | _flat(data)
         self._row = {}
         if step is not None:
             self.step = int(step)
             commit = bool(commit)
         elif commit is False:
-            self._row = row
+            self._row = {name: _held(value) for name, value in row.items()}
             return
         self._send(row)
         if step is None or commit:
@@ -130,18 +165,23 @@ class Run:
         steps = self._definitions.steps_of(scalars, self.step)
         for at in sorted(set(steps.values())):
             report.log({name: scalars[name] for name in scalars if steps[name] == at}, step=at)
+        entries: dict[str, Any] = {}
         for name, value in scalars.items():
             entry = self._definitions.summarize(name, _kept(value), self.summary.get(name))
             if entry is not None:
-                self.summary[name] = entry
-        for name in row.keys() - scalars.keys():
-            self._keep(name, row[name], max(steps.values(), default=self.step))
+                entries[name] = entry
+        with training_goes_on("wandb.log"):
+            for name in row.keys() - scalars.keys():
+                entries[name] = self._keep(name, row[name], max(steps.values(), default=self.step))
+        # Once at the end of the row, with the step of this row: a later attempt goes on after it.
+        self._sent = self.step
+        self.summary.update(entries)
 
-    def _keep(self, name: str, value: Any, step: int) -> None:
-        """A value that is no number."""
+    def _keep(self, name: str, value: Any, step: int) -> Any:
+        """A value that is no number. Returns its entry in the summary."""
         shown = self._written_media(name, value, step)
         append_json(self._folder / "history.jsonl", {"_step": step, name: shown})
-        self.summary[name] = shown
+        return shown
 
     def _written_media(self, name: str, value: Any, step: int) -> Any:
         if isinstance(value, Artifact):
@@ -149,8 +189,10 @@ class Run:
             return {"artifact": value.source_name}
         if isinstance(value, (list, tuple)) and any(isinstance(each, Media) for each in value):
             return [self._written_media(name, each, step) for each in value]
-        if hasattr(value, "shape") and getattr(value, "ndim", 0) > 0:
-            value = Histogram(value)  # of the array, as wandb does
+        if hasattr(value, "columns") and hasattr(value, "values") and hasattr(value, "shape"):
+            value = Table(dataframe=value)
+        elif _is_long(value):
+            value = Histogram(value)
         if hasattr(value, "savefig"):
             from lockstep.wandb._media import Image
 
@@ -192,10 +234,9 @@ class Run:
         policy: str = "live",
         **named: Any,
     ) -> list[str]:
-        """Copies files now, and those that may change again at ``finish``.
+        """Copies files now, and those that match and may have changed again at ``finish``.
 
         Raises:
-            FileNotFoundError: no file matches.
             ValueError: the policy is not live, now or end, or a file is not below base_path.
         """
         if policy not in ("live", "now", "end"):
@@ -204,20 +245,30 @@ class Run:
             return []
         pattern = os.path.abspath(glob_str)
         base = Path(base_path or os.path.dirname(pattern)).absolute()
-        found = [Path(each) for each in sorted(glob.glob(pattern)) if os.path.isfile(each)]
-        if not found:
-            raise FileNotFoundError(f"wandb.save: no file matches {glob_str}")
-        warn_once("wandb.save", f"files are copied to {self._folder / 'files'}")
-        pairs = [(path, self._goal_of(path, base)) for path in found]
-        for pair in pairs:
-            _copy(*pair)
+        if not Path(pattern).is_relative_to(base):
+            raise ValueError(f"wandb.save: {pattern} is not in the folder {base}")
         if policy != "now":
-            self._live += pairs
-        return [str(goal) for _, goal in pairs]
+            self._live[pattern, base] = None
+        copies = self._copies(pattern, base)
+        if copies:
+            warn_once("wandb.save", f"files are copied to {self._folder / 'files'}")
+        else:
+            when = "" if policy == "now" else "; those that match at the end are copied then"
+            warn_once(f"wandb.save({str(glob_str)!r})", f"no file matches{when}")
+        return copies
+
+    def _copies(self, pattern: str, base: Path) -> list[str]:
+        """The paths of the copies of all files that match now."""
+        made = []
+        for each in sorted(glob.glob(pattern)):
+            if os.path.isfile(each):
+                goal = self._goal_of(Path(each), base)
+                with training_goes_on("wandb.save"):
+                    _copy(Path(each), goal)
+                    made.append(str(goal))
+        return made
 
     def _goal_of(self, path: Path, base: Path) -> Path:
-        if not path.is_relative_to(base):
-            raise ValueError(f"wandb.save: {path} is not in the folder {base}")
         return inside(self._folder / "files", str(path.relative_to(base)))
 
     def log_artifact(
@@ -292,19 +343,26 @@ class Run:
 
     def finish(self, exit_code: int | None = None, quiet: bool | None = None) -> None:
         """Sends what waits, and writes the files. Further calls do nothing."""
-        if self.disabled:
+        if self._is_finished:
             return
+        self._is_finished = True
+        if not self.disabled:
+            self._finish()
+        self._ended(self)
+
+    def _finish(self) -> None:
         if self._row:
             self.log({}, commit=True)
-        for pair in self._live:
-            if pair[0].is_file():
-                _copy(*pair)
-        self._live = []
+        for pattern, base in self._live:
+            self._copies(pattern, base)
+        self._write_info()  # the script may have set run.name or run.notes
         self._write_summary()
+        _next_steps[os.environ.get("LOCKSTEP_RUN", "")] = self._sent + 1
 
     def _write_info(self) -> None:
         names = ("id", "name", "project", "entity", "group", "job_type", "tags", "notes")
-        write_json(self._folder / "run.json", {name: getattr(self, name) for name in names})
+        with training_goes_on("wandb.init"):
+            write_json(self._folder / "run.json", {name: getattr(self, name) for name in names})
 
     def _write_config(self) -> None:
         """Over that of earlier attempts."""
@@ -318,8 +376,9 @@ class Run:
 
     def _write_summary(self) -> None:
         self._written = time.monotonic()
-        values = self.summary.as_dict() | {"_step": self.step - 1}
-        write_json(self._folder / "summary.json", values)
+        values = self.summary.as_dict() | {"_step": self._sent}
+        with training_goes_on("wandb.summary"):
+            write_json(self._folder / "summary.json", values)
 
 
 class _Metric:
@@ -354,14 +413,38 @@ def _kept(value: Any) -> Any:
     return value.item() if hasattr(value, "item") else value
 
 
+def _held(value: Any) -> Any:
+    """A value that waits for the next row: a copy, because the program may change its own."""
+    if _is_scalar(value):
+        return _kept(value)
+    if hasattr(value, "detach"):
+        return value.detach().clone()
+    return value.copy() if hasattr(value, "shape") and hasattr(value, "copy") else value
+
+
+def _is_long(value: Any) -> bool:
+    """An array of numbers that becomes a histogram. wandb keeps shorter ones as they are."""
+    if not hasattr(value, "shape") or getattr(value, "ndim", 0) == 0:
+        return False
+    size = value.numel() if hasattr(value, "numel") else value.size
+    kind = getattr(getattr(value, "dtype", None), "kind", "f")  # tensors have only numbers
+    return size > _EXACT_MAX and kind in "biuf"
+
+
 def _file_name(name: str) -> str:
     return "".join(each if each.isalnum() or each in "._-" else "_" for each in name) or "value"
 
 
 def _copy(path: Path, goal: Path) -> None:
     goal.parent.mkdir(parents=True, exist_ok=True)
-    if path.resolve() != goal.resolve():
-        shutil.copyfile(path, goal)
+    if path.resolve() == goal.resolve():
+        return
+    part = goal.with_name(f".{goal.name}.{os.getpid()}.tmp")
+    try:
+        shutil.copyfile(path, part)
+        part.replace(goal)  # at once: a program that is killed leaves the last copy whole
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def chosen_mode(mode: str | None, get: Callable[[str], str | None] = os.environ.get) -> str:
