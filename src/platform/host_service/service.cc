@@ -122,7 +122,7 @@ Result<void> HostService::call(client::Client& client, const api::ServiceReport&
                                    .query = {.wait_seconds = in_seconds(wait)},
                                    .request = report},
                                   Deadline::after(wait + kAnswerLimit));
-  const Result<void> called = orders ? Result<void>() : Result<void>(orders.error());
+  Result<void> called = orders ? Result<void>() : Result<void>(orders.error());
   record_call(called);
   if (!orders) return called;
   {

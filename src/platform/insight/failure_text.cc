@@ -1,7 +1,6 @@
 #include "platform/insight/failure_text.h"
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <string_view>
 

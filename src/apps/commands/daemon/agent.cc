@@ -4,7 +4,6 @@
 #include <filesystem>
 #include <memory>
 #include <string>
-#include <system_error>
 
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -12,7 +11,6 @@
 #include "apps/cli/exit_codes.h"
 #include "apps/cli/subcommand.h"
 #include "apps/external/attach.h"
-#include "base/format.h"
 #include "base/os/program_copy.h"
 
 namespace lockstep::cli {

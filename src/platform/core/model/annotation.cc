@@ -1,7 +1,6 @@
 #include "platform/core/model/annotation.h"
 
 #include <algorithm>
-#include <string_view>
 
 #include "base/format.h"
 #include "base/utf8.h"
