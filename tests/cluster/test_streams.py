@@ -30,6 +30,8 @@ class Served:
         folder.mkdir()
         (folder / "file").write_bytes(os.urandom(3_000_000))
         self.content = (folder / "file").read_bytes()
+        with (folder / "large").open("wb") as large:  # more than all buffers on the way
+            large.truncate(1 << 30)
         code = SERVER.format(port=port)
         words = ("run", "--detach", "--", "python3", "-c", code)
         self.run = cluster.ok(*words, cwd=folder).strip()
@@ -114,7 +116,7 @@ def test_a_killed_daemon_is_an_error_of_an_open_stream(served: Served) -> None:
         env=served.cluster.environment,
     ) as command:
         assert command.stdin and command.stdout and command.stderr
-        command.stdin.write(b"GET /file HTTP/1.1\r\n\r\n")
+        command.stdin.write(b"GET /large HTTP/1.1\r\n\r\n")
         command.stdin.flush()
         assert command.stdout.read(4) == b"HTTP"
         served.cluster.kill_daemon()
@@ -133,7 +135,7 @@ def test_a_killed_agent_ends_its_streams(served: Served) -> None:
         env=served.cluster.environment,
     ) as command:
         assert command.stdin and command.stdout and command.stderr
-        command.stdin.write(b"GET /file HTTP/1.1\r\n\r\n")
+        command.stdin.write(b"GET /large HTTP/1.1\r\n\r\n")
         command.stdin.flush()
         assert command.stdout.read(4) == b"HTTP"
         os.kill(agent, signal.SIGKILL)
