@@ -202,9 +202,11 @@ def test_a_wrong_clock_is_a_problem_of_the_host(
 ) -> None:
     hosts[0].set_clock(-300)
     try:
-        report = added(lockstep, package, "gpu1")["gpu1"]["report"]
+        host = added(lockstep, package, "gpu1")["gpu1"]
     finally:
         hosts[0].set_clock(0)
+    report = host["report"]
+    assert report, host
     (problem,) = [one for one in report["problems"] if one["kind"] == "clock_wrong"]
     assert re.search(r"its clock is (4m 5\ds|5m).* behind", problem["detail"])
 
