@@ -41,6 +41,7 @@ class JoiningServer {
   // Connections end before the loop that they belong to.
   ~JoiningServer() {
     server_->on_loop([&] {
+      is_closed_ = true;
       splice_.reset();
       first_.reset();
       return true;
@@ -60,7 +61,9 @@ class JoiningServer {
   }
 
  private:
+  // A caller may have its answer before the server has the connection.
   void add(UpgradedConnection connection) {
+    if (is_closed_) return;
     if (!first_) return void(first_.emplace(std::move(connection)));
     splice_.emplace(
         Splice::start(server_->loop(), *std::move(first_), std::move(connection), [this] {
@@ -74,6 +77,7 @@ class JoiningServer {
   std::optional<UpgradedConnection> first_;
   std::optional<Splice> splice_;
   bool ended_ = false;
+  bool is_closed_ = false;
 
   std::unique_ptr<ServerThread> server_;  // ends first
 };
