@@ -39,7 +39,7 @@ constexpr Duration kAgentHeartbeatIntervalMax = seconds(2);  // far below the si
 constexpr Duration kPollTimeoutMax = seconds(1);
 constexpr Duration kLogCheckInterval = seconds(1);
 // Between the signal to a rank and that to its agent, if one system sends both.
-constexpr Duration kOwnSignalMargin = milliseconds(300);
+constexpr Duration kOwnSignalMargin = seconds(1);
 constexpr Duration kPollRetryDelay = milliseconds(10);  // if the kernel has no memory for poll()
 
 Result<Fd> open_signals() {
