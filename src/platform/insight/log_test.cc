@@ -130,6 +130,32 @@ TEST_F(LogTest, AReaderWhoHadReadWhatIsCutHearsNothingOfIt) {
   EXPECT_EQ(page.lines[0].text, format("{:0200}", 90));
 }
 
+TEST_F(LogTest, LinesAreStoredCompressedAndReadUnchanged) {
+  std::string text = "epoch 0";
+  for (int i = 1; i < 1000; ++i) text += format("\nepoch {} loss 0.{} lr 3e-4", i, i * 7919 % 9973);
+  say(insight_, text);
+  say(insight_, "short");
+  const auto stored = std::get<0>(
+      database_
+          ->rows<std::int64_t>("select sum(length(text) + ifnull(length(packed), 0)) from "
+                               "log_chunks")
+          .value()[0]);
+  EXPECT_LT(stored, std::ssize(text) / 3);
+  std::string read;
+  for (const auto& line : read_all(insight_, 300)) read += line.text + "\n";
+  EXPECT_EQ(read, text + "\nshort\n");
+}
+
+TEST_F(LogTest, ADamagedChunkIsAnErrorThatNamesTheLines) {
+  say(insight_, std::string(1000, 'x'));
+  for (const std::string damaged : {"", "no zstd", "\x28\xb5\x2f\xfd"}) {
+    ASSERT_TRUE(database_->execute("update log_chunks set packed = :packed", store::Blob{damaged}));
+    const auto page = insight_.log(kRun, {.rank = {}});
+    ASSERT_FALSE(page);
+    EXPECT_EQ(page.error().message, "a chunk of log lines in the store is damaged");
+  }
+}
+
 TEST_F(LogTest, EmptyLinesCountToo) {
   Insight strict(*database_, *series_, {.log = 10_KiB});
   for (int i = 0; i < 1000; ++i) say(strict, "");

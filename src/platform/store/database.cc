@@ -75,6 +75,9 @@ class Statement {
       case SqlType::text:
         return sqlite3_bind_text64(statement_.get(), index, value.text.data(), value.text.size(),
                                    SQLITE_STATIC, SQLITE_UTF8);
+      case SqlType::blob:
+        return sqlite3_bind_blob64(statement_.get(), index, value.text.data(), value.text.size(),
+                                   SQLITE_STATIC);
     }
     return SQLITE_MISUSE;
   }
@@ -97,6 +100,12 @@ class Statement {
       const auto* text = sqlite3_column_text(statement_.get(), column);
       const int size = sqlite3_column_bytes(statement_.get(), column);
       value.text.assign(reinterpret_cast<const char*>(text), static_cast<std::size_t>(size));
+    }
+    if (type == SqlType::blob) {
+      const void* bytes = sqlite3_column_blob(statement_.get(), column);
+      const int size = sqlite3_column_bytes(statement_.get(), column);
+      if (size > 0)  // else SQLite has no address
+        value.text.assign(static_cast<const char*>(bytes), static_cast<std::size_t>(size));
     }
     return value;
   }

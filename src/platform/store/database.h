@@ -30,14 +30,19 @@
 
 namespace lockstep::store {
 
-enum class SqlType { integer, real, text };
+enum class SqlType { integer, real, text, blob };
+
+// Bytes that are not text.
+struct Blob {
+  std::string bytes{};
+};
 
 struct SqlValue {
   SqlType type = SqlType::integer;
   bool null = false;
   std::int64_t integer = 0;
   double real = 0;
-  std::string text{};
+  std::string text{};  // the bytes of a blob, too
 };
 
 // Called for each row of a result; an error ends the statement.
@@ -74,6 +79,12 @@ struct Sql<Time> {
     return Sql<std::int64_t>::to_sql(time.time_since_epoch().count());
   }
   static Time from_sql(SqlValue& value) { return Time(Duration(value.integer)); }
+};
+
+template <>
+struct Sql<Blob> {
+  static SqlValue to_sql(const Blob& blob) { return {.type = SqlType::blob, .text = blob.bytes}; }
+  static Blob from_sql(SqlValue& value) { return {std::move(value.text)}; }
 };
 
 template <class T>

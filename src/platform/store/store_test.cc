@@ -600,6 +600,7 @@ TEST_F(StoreTest, TwoRunsCannotHaveOneRequestId) {
 // here.
 constexpr int kStepOfBudgets = 31;
 constexpr std::string_view kUndoStepsSinceBudgets[] = {
+    "alter table log_chunks drop column packed",
     "drop index runs_with_tags",
     "drop index log_chunks_by_attempt",
     "alter table runs drop column note",

@@ -14,6 +14,8 @@ std::string_view sql_name(SqlType type) {
       return "REAL";
     case SqlType::text:
       return "TEXT";
+    case SqlType::blob:
+      return "BLOB";
   }
   return "?";
 }

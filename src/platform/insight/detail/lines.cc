@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/format.h"
+#include "platform/insight/detail/packed_text.h"
 
 namespace lockstep::insight {
 namespace {
@@ -54,11 +55,14 @@ class ChunkAppender {
   }
 
   Result<void> flush() {
-    const std::int64_t bytes = size_of(chunk_) + kRowBytes;
+    std::optional<store::Blob> packed;
+    if (auto smaller = pack(chunk_)) packed = store::Blob{std::move(*smaller)};
+    const std::int64_t bytes = size_of(packed ? packed->bytes : chunk_) + kRowBytes;
+    if (packed) chunk_.clear();
     TRY(database_.execute(
-        "insert into log_chunks (counters, first, lines, bytes, epoch, rank, time, text) values "
-        "(:counters, :first, :lines, :bytes, :epoch, :rank, :time, :text)",
-        tally_.id, tally_.next, lines_, bytes, epoch_, item_.rank, item_.time, chunk_));
+        "insert into log_chunks (counters, first, lines, bytes, epoch, rank, time, text, packed) "
+        "values (:counters, :first, :lines, :bytes, :epoch, :rank, :time, :text, :packed)",
+        tally_.id, tally_.next, lines_, bytes, epoch_, item_.rank, item_.time, chunk_, packed));
     tally_.next += lines_;
     tally_.bytes += bytes;
     chunk_.clear();
@@ -107,9 +111,10 @@ template <class... Args>
 Result<std::vector<Chunk>> chunks(store::Database& database, std::string_view sql,
                                   const Args&... args) {
   std::vector<Chunk> all;
-  for (auto& [first, epoch, rank, text] :
-       TRY(database.rows<std::int64_t, std::int64_t, int, std::string>(sql, args..., kRowsAtOnce)))
-    all.push_back({first, epoch, rank, std::move(text)});
+  for (auto& [first, epoch, rank, text, packed] :
+       TRY(database.rows<std::int64_t, std::int64_t, int, std::string, std::optional<store::Blob>>(
+           sql, args..., kRowsAtOnce)))
+    all.push_back({first, epoch, rank, packed ? TRY(unpack(packed->bytes)) : std::move(text)});
   return all;
 }
 
@@ -117,28 +122,32 @@ Result<std::vector<Chunk>> chunks(store::Database& database, std::string_view sq
 Result<std::vector<Chunk>> chunks_from(store::Database& database, std::int64_t counters,
                                        std::optional<int> rank, std::int64_t cursor) {
   if (rank)
-    return chunks(database,
-                  "select first, epoch, rank, text from log_chunks where counters = :counters and "
-                  "rank = :rank and first >= :cursor order by first limit :limit",
-                  counters, *rank, cursor);
-  return chunks(database,
-                "select first, epoch, rank, text from log_chunks where counters = :counters and "
-                "first >= :cursor order by first limit :limit",
-                counters, cursor);
+    return chunks(
+        database,
+        "select first, epoch, rank, text, packed from log_chunks where counters = :counters and "
+        "rank = :rank and first >= :cursor order by first limit :limit",
+        counters, *rank, cursor);
+  return chunks(
+      database,
+      "select first, epoch, rank, text, packed from log_chunks where counters = :counters and "
+      "first >= :cursor order by first limit :limit",
+      counters, cursor);
 }
 
 // Chunks that begin before the cursor, the newest first.
 Result<std::vector<Chunk>> chunks_before(store::Database& database, std::int64_t counters,
                                          std::optional<int> rank, std::int64_t cursor) {
   if (rank)
-    return chunks(database,
-                  "select first, epoch, rank, text from log_chunks where counters = :counters and "
-                  "rank = :rank and first < :cursor order by first desc limit :limit",
-                  counters, *rank, cursor);
-  return chunks(database,
-                "select first, epoch, rank, text from log_chunks where counters = :counters and "
-                "first < :cursor order by first desc limit :limit",
-                counters, cursor);
+    return chunks(
+        database,
+        "select first, epoch, rank, text, packed from log_chunks where counters = :counters and "
+        "rank = :rank and first < :cursor order by first desc limit :limit",
+        counters, *rank, cursor);
+  return chunks(
+      database,
+      "select first, epoch, rank, text, packed from log_chunks where counters = :counters and "
+      "first < :cursor order by first desc limit :limit",
+      counters, cursor);
 }
 
 // The cursor at which lines after `after` begin: that of the chunk that contains `after`, or
@@ -273,11 +282,12 @@ Result<std::vector<std::string>> last_lines_of_rank(store::Database& database,
   std::vector<std::string> newest_first;
   std::size_t bytes = 0;
   for (std::int64_t before = counters.next; bytes <= kChunkMax;) {
-    const auto next = TRY(chunks(database,
-                                 "select first, epoch, rank, text from log_chunks where counters = "
-                                 ":counters and rank = :rank and epoch = :epoch and first < "
-                                 ":before order by first desc limit :limit",
-                                 counters.id, rank, epoch, before));
+    const auto next =
+        TRY(chunks(database,
+                   "select first, epoch, rank, text, packed from log_chunks where counters = "
+                   ":counters and rank = :rank and epoch = :epoch and first < "
+                   ":before order by first desc limit :limit",
+                   counters.id, rank, epoch, before));
     for (const Chunk& chunk : next) {
       if (bytes > kChunkMax) break;
       bytes += chunk.text.size();
