@@ -19,6 +19,7 @@ constexpr int kRunsMin = 8;
 constexpr int kRunsMax = 20;
 constexpr std::uint64_t kJoiningSeeds = 4;  // each fourth seed has hosts that join
 // Seeds whose engine chooses the hosts, and that have a bound of jobs that counts.
+constexpr int kPercentOfPlacingEngines = 20;  // of the seeds without joining hosts
 constexpr int kPercentOfFewJobs = 50;
 
 // One or two pods with four to eight hosts in all, of one kind or of several.
@@ -61,7 +62,11 @@ bool do_hosts_join(const SimulationSetup& setup) {
          setup.seed % kJoiningSeeds == 0;
 }
 
-bool does_engine_place(const SimulationSetup& setup) { return setup.engine_places.value_or(false); }
+bool does_engine_place(const SimulationSetup& setup) {
+  if (setup.engine_places) return *setup.engine_places;
+  return !setup.map && !setup.wrap_engine && !do_hosts_join(setup) &&
+         SeededRandom(setup.seed, "who places").percent(kPercentOfPlacingEngines);
+}
 
 model::Settings settings_of(const SimulationSetup& setup) {
   model::Settings settings = setup.settings;

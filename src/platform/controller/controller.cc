@@ -42,6 +42,8 @@ constexpr Duration kStandstill = std::chrono::seconds(10);
 constexpr Duration kSlowTick = std::chrono::seconds(3);
 // The loop handles other calls in between.
 constexpr Duration kExecuteSlice = std::chrono::milliseconds(20);
+// A list of the engine is younger.
+constexpr Duration kYoungNode = std::chrono::minutes(1);
 // Pause before an engine that did not answer at the start is polled again; doubles each time.
 constexpr Duration kEngineRetryFirst = std::chrono::seconds(1);
 constexpr Duration kEngineRetryMax = std::chrono::seconds(5);
@@ -252,11 +254,22 @@ void Controller::submit_missing_gangs(const engine::EngineList& listed) {
     const auto nodes = model::nodes_of(state(), id);
     const bool is_known = std::ranges::all_of(
         nodes, [&](const model::Node* node) { return listed.why_unavailable(node->host).empty(); });
-    if (!is_known) return false;
+    if (!is_known || may_be_younger(*attempt, listed)) return false;
     if (!is_to_submit(*attempt, listed)) return true;
     unsubmitted_.insert(id);
     effects_.push_back(model::SubmitGang{id});
     return true;
+  });
+}
+
+// A submission of the daemon before this one may have its effect after the list was made. A list of
+// the next minute has its nodes, or their agents call no more.
+bool Controller::may_be_younger(const model::Attempt& attempt,
+                                const engine::EngineList& listed) const {
+  return std::ranges::any_of(model::nodes_of(state(), attempt.id), [&](const model::Node* node) {
+    return node->state != model::NodeState::allocated && node->last_heartbeat > listening_since_ &&
+           setup_.clock.now() - node->last_heartbeat < kYoungNode &&
+           !is_listed(listed, name_of(state(), node->id));
   });
 }
 

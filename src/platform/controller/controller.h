@@ -159,6 +159,7 @@ class Controller {
   Result<std::map<std::string, std::string>> secrets_of(const model::Run& run) const;
   void stop_unstartable();
   void submit_missing_gangs(const engine::EngineList& listed);
+  bool may_be_younger(const model::Attempt& attempt, const engine::EngineList& listed) const;
   bool is_to_submit(const model::Attempt& attempt, const engine::EngineList& listed) const;
   void update_map(const engine::EngineList& listed);
   Result<void> update_hosts(const engine::EngineList& listed);

@@ -357,11 +357,12 @@ void GroundTruth::check_launch(const host::LaunchSpec& launch) {
   cause_checker_.record_launch(name.attempt());
   if (!model::has_node(durable_, name)) return;  // an order of a daemon with another store
   const model::NodeState state = durable_.nodes.at(id).state;
-  if (again && (state != model::NodeState::allocated || report_times_.contains(name)))
-    context_.report_violation(format("{} is launched again after it was heard", launch.node));
   // A job may be queued after its attempt was given up; it is cancelled (PlacementChecker).
-  if (state == model::NodeState::released && !lost_hosts_.contains(launch.host) &&
-      !durable_.engine_places)
+  const bool may_be_late = durable_.engine_places && state == model::NodeState::released;
+  if (again &&
+      ((state != model::NodeState::allocated && !may_be_late) || report_times_.contains(name)))
+    context_.report_violation(format("{} is launched again after it was heard", launch.node));
+  if (state == model::NodeState::released && !lost_hosts_.contains(launch.host) && !may_be_late)
     context_.report_violation(format("{} is launched after it was released", launch.node));
 }
 

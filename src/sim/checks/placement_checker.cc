@@ -93,7 +93,10 @@ void PlacementChecker::check_loss(const Commit& commit, const model::Attempt& at
   bool is_counted = false;
   for (const model::Node* known : model::nodes_of(durable_, attempt.id)) {
     const model::Node& node = *rows.find(known->id);
-    if (node.state != model::NodeState::released) continue;
+    if (node.state != model::NodeState::released || known->state == model::NodeState::released)
+      continue;
+    // The end of its host took nothing from the run, unless the job ended with it.
+    if (known->id.index > 0 && model::ranks_are_final(*known)) continue;
     const auto row = commit.hosts.find(node.host);
     const bool counts = row != commit.hosts.end() && lost_now(*row->second, attempt.id.run);
     const SharedCluster::JobNode* end = cluster_->ended_node(name_of(durable_, node.id));
@@ -131,7 +134,14 @@ void PlacementChecker::check_starts(const Commit& commit) const {
     without.waiting.push_back(*run);
     std::erase_if(without.allocations,
                   [&](const sched::Allocation& one) { return one.run == start.run; });
+    // The tier follows the debug share, the rest of a key is that of the start of the pass.
     const auto keys_at_last = queue.keys(without);
+    const auto key_at_last = [&](const model::RunId& id) {
+      auto key = keys.at(id);
+      std::get<sched::NaiveQueue::Tier>(key) =
+          std::get<sched::NaiveQueue::Tier>(keys_at_last.at(id));
+      return key;
+    };
     if (const auto limit = sched::NaiveQueue::exceeded_limit(after, *run))
       context_.report_violation(
           format("{} starts, and the {} holds more than it may", text(run->run), *limit));
@@ -139,8 +149,8 @@ void PlacementChecker::check_starts(const Commit& commit) const {
       context_.report_violation(format("{} starts, and no open hosts hold it", text(run->run)));
     for (const sched::PendingRun& other : after.waiting)
       if (keys.at(other.run) < keys.at(run->run) &&
-          keys_at_last.at(other.run) < keys_at_last.at(run->run) &&
-          queue.can_be_placed(after, other) && !sched::NaiveQueue::exceeded_limit(after, other))
+          key_at_last(other.run) < key_at_last(run->run) && queue.can_be_placed(after, other) &&
+          !sched::NaiveQueue::exceeded_limit(after, other))
         context_.report_violation(format("{} starts before {}, which stands ahead of it",
                                          text(run->run), text(other.run)));
   }

@@ -131,14 +131,24 @@ void PlacingEngine::publish(Jobs jobs) {
   has_problem_ = false;
   jobs_ = {.number = jobs.number, .begun = jobs.begun, .unfit = std::move(jobs.unfit)};
   for (SharedCluster::ListedJob& job : jobs.jobs) {
-    if (!has_job(job.attempt))
+    if (!has_job(job.attempt)) {
       jobs_.jobs.push_back(std::move(job));
-    else if (job.state != SharedCluster::JobState::over)
+    } else if (job.state != SharedCluster::JobState::over) {
       cancel_duplicate(job.id);
+      keep_nodes(job.attempt);
+    }
   }
   drop_submissions();
   execute_kills();
   submit_due();
+}
+
+// Agents of the second job may still run.
+void PlacingEngine::keep_nodes(const model::AttemptName& attempt) {
+  const auto first = std::ranges::find(jobs_.jobs, attempt, &SharedCluster::ListedJob::attempt);
+  for (engine::ListedNode& node : first->nodes)
+    if (node.seen.phase == model::NodePhase::gone)
+      node.seen = {.has_agent = false, .handle = node.seen.handle, .host = node.seen.host};
 }
 
 void PlacingEngine::cancel_duplicate(SharedCluster::JobId job) {
@@ -251,6 +261,11 @@ void PlacingEngine::record_submission(const model::AttemptName& attempt,
     submission.state = Submission::State::submitted;
     submission.job = *job;
     submission.reason = format("the cluster has queued job {}", *job);
+    return;
+  }
+  if (job.error().code == Code::already_exists && !submission.had_agents) {
+    submission.had_agents = true;
+    submission.state = Submission::State::queued;
     return;
   }
   submission.reason = job.error().message;

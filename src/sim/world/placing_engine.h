@@ -63,6 +63,7 @@ class PlacingEngine : public engine::Engine {
     std::int64_t list = 0;  // a list that begins later shows whether there is a job
     Duration retry{};       // not before, on the timeline
     Duration pause{};
+    bool had_agents = false;
     std::string reason{};
     SharedCluster::JobId job = 0;
     std::set<int> killed{};
@@ -87,6 +88,7 @@ class PlacingEngine : public engine::Engine {
   Duration interval() const;
   bool has_job(const model::AttemptName& attempt) const;
   void cancel_duplicate(SharedCluster::JobId job);
+  void keep_nodes(const model::AttemptName& attempt);
   void submit_due();
   void submit_job(const std::shared_ptr<const engine::Gang>& gang);
   void record_submission(const model::AttemptName& attempt,

@@ -102,6 +102,7 @@ Result<SharedCluster::JobId> SharedCluster::submit(std::shared_ptr<const engine:
   Job wanted{.gang = gang, .sizes = sizes};
   if (!place(wanted, devices_))
     return Error{Code::invalid, "Requested node configuration is not available"};
+  forget_hosts(*gang);
   Job& job = add_job(std::move(sizes));
   job.time_limit = gang->program.time_left + kJobTimeMargin;
   job.pending_reason = format("the cluster has queued job {}", job.id);
@@ -110,6 +111,14 @@ Result<SharedCluster::JobId> SharedCluster::submit(std::shared_ptr<const engine:
   attempts_.insert(job.gang->attempt);
   if (on_submission_) std::exchange(on_submission_, {})();
   return job.id;
+}
+
+// If it knows no earlier job of the attempt, the new one chooses again.
+void SharedCluster::forget_hosts(const engine::Gang& gang) {
+  for (const auto& [id, job] : jobs_)
+    if (job.gang && job.gang->attempt == gang.attempt) return;
+  for (const engine::NodePlacement& placement : gang.nodes)
+    chosen_hosts_.erase(engine::node_name(gang, placement));
 }
 
 void SharedCluster::cancel_job(JobId id) { end_job(id, "was cancelled", model::EndBlame::engine); }

@@ -130,6 +130,7 @@ class SharedCluster {
   static model::NodeName node_of(const Job& job, int index);
   bool is_present(const Job& job, int index) const;
   void forget_old_jobs();
+  void forget_hosts(const engine::Gang& gang);
 
   const ClusterComponents components_;
   SeededRandom random_;
@@ -140,7 +141,7 @@ class SharedCluster {
   std::map<JobId, Job> jobs_;
   std::set<model::AttemptName> attempts_;
   std::map<model::NodeName, JobId> agents_;              // the job in which an agent was started
-  std::map<model::NodeName, std::string> chosen_hosts_;  // of the first job of each
+  std::map<model::NodeName, std::string> chosen_hosts_;  // of the first known job of each
   std::function<void()> on_submission_;
 };
 

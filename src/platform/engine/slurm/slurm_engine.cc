@@ -243,7 +243,9 @@ Result<SlurmEngine::OwnJobs> SlurmEngine::read_own_jobs() {
     if (!name) continue;
     job.host_count = name->nodes;
     const auto [first, is_first] = jobs.emplace(name->attempt, job);
-    if (!is_first) cancel_duplicate(job);
+    if (is_first || is_slurm_job_over(job)) continue;
+    first->second.has_duplicate = true;
+    cancel_duplicate(job);
   }
   return jobs;
 }
@@ -315,6 +317,8 @@ Result<SlurmEngine::Jobs> SlurmEngine::read_jobs() {
 void SlurmEngine::add_node(const model::NodeName& node, const SlurmJob& job, const SlurmStep* step,
                            Jobs& jobs) const {
   auto seen = observe_slurm_node(job, step, files_.at(node), hosts_);
+  if (seen.phase == model::NodePhase::gone && job.has_duplicate)  // whose agent may still run
+    seen = {.has_agent = false, .handle = seen.handle, .host = seen.host};
   if (seen.phase == model::NodePhase::gone)
     jobs.kills[node] = {};
   else if (step || is_slurm_job_pending(job))
@@ -356,7 +360,6 @@ SlurmNodeFiles SlurmEngine::files_of(const model::NodeName& node, const SlurmJob
 
 // The answer of an sbatch was lost, and it had its effect after a later list.
 void SlurmEngine::cancel_duplicate(const SlurmJob& job) {
-  if (is_slurm_job_over(job)) return;
   LS_LOG(warning, "Slurm has two jobs for an attempt; job {} is cancelled", job.id);
   (void)setup_.slurm->run({"scancel", format("{}", job.id)});
 }
@@ -484,7 +487,8 @@ Result<std::int64_t> SlurmEngine::submit_job(const Gang& gang) {
   return parse_submitted_job(TRY(setup_.slurm->run(sbatch_command(job, setup_.options))));
 }
 
-// After a call without an answer, a new list must show that it had no effect.
+// After a call without an answer, a new list must show that it had no effect. So it must if an
+// agent was started: a call of an earlier daemon may have had its effect after the last list.
 void SlurmEngine::record_submission(const model::AttemptName& attempt,
                                     const Result<std::int64_t>& job) {
   const Lock lock(mutex_);
@@ -497,6 +501,10 @@ void SlurmEngine::record_submission(const model::AttemptName& attempt,
     submission.state = Submission::State::submitted;
     submission.job = *job;
     submission.reason = format("Slurm has queued job {}", *job);
+    return;
+  }
+  if (job.error().code == Code::already_exists && !submission.had_agents) {
+    submission.had_agents = true;
     return;
   }
   const bool waits = job.error().code == Code::unavailable || job.error().code == Code::not_found;

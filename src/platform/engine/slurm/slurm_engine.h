@@ -62,7 +62,8 @@ class SlurmEngine : public Engine {
                             // submitted. submitted: a list that begins later shows it
     Deadline retry = Deadline::after(Duration(0));
     Duration pause{};
-    std::string reason{};                              // queued: why it waits; failed: why
+    bool had_agents = false;  // queued: an agent ran, of a job that no list has shown yet
+    std::string reason{};     // queued: why it waits; failed: why
     model::EndBlame blame = model::EndBlame::unknown;  // failed
     std::int64_t job = 0;                              // submitted
     std::set<int> killed{};

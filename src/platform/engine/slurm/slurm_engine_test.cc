@@ -58,6 +58,11 @@ class FakeSlurm : public SlurmCommands {
   }
   // Before the first submission.
   void set_during_sbatch(std::function<void()> act) { during_sbatch_ = std::move(act); }
+  // Without a submission.
+  void set_comment(const std::string& comment) {
+    const Lock lock(mutex_);
+    comment_ = comment;
+  }
   // squeue shows one more job of the attempt.
   void add_job(const std::string& id) {
     const Lock lock(mutex_);
@@ -251,6 +256,43 @@ TEST_F(SlurmEngineTest, TheYoungerOfTwoJobsOfAnAttemptIsCancelled) {
   EXPECT_TRUE(eventually([&] { return slurm_->was_called({"scancel", "8"}); }));
   EXPECT_FALSE(slurm_->was_called({"scancel", "7"}));
   EXPECT_EQ(engine->list()->nodes.size(), 1u);
+}
+
+// If it counted as gone, the agent of the second job could run beside the next attempt's.
+TEST_F(SlurmEngineTest, ANodeIsListedUntilTheSecondJobOfItsAttemptIsOver) {
+  const auto engine = make_engine();
+  engine->submit(gang_of_one());
+  EXPECT_TRUE(reaches(*engine, model::NodePhase::pending, "Resources"));
+  slurm_->set_job("CANCELLED", "");
+  slurm_->add_job("8");
+  EXPECT_TRUE(eventually([&] { return slurm_->was_called({"scancel", "8"}); }));
+  EXPECT_TRUE(reaches(*engine, model::NodePhase::present));
+  EXPECT_FALSE(seen_by(*engine)->has_agent);
+  slurm_->set_job("CANCELLED", "");
+  EXPECT_TRUE(reaches(*engine, model::NodePhase::gone, "cancelled"));
+}
+
+// The submission of an earlier daemon, which no list has shown yet.
+TEST_F(SlurmEngineTest, AnAgentThatRunsBeforeItsJobIsListedIsNoFailure) {
+  ASSERT_TRUE(make_folders(host::node_folder(home_, node_)));
+  const auto engine = make_engine();
+  EXPECT_TRUE(eventually([&] { return engine->list().has_value(); }));
+  ASSERT_TRUE(write_file(host::NodeFiles{host::node_folder(home_, node_)}.lock(), ""));
+  engine->submit(gang_of_one());
+  slurm_->set_comment("lockstep cafe:0123456789abcdef:demo/1.1 nodes=1");
+  slurm_->set_job("RUNNING", "7.0|node-0|n1\n");
+  EXPECT_TRUE(reaches(*engine, model::NodePhase::present));
+  EXPECT_EQ(slurm_->count("sbatch"), 0);
+}
+
+TEST_F(SlurmEngineTest, AnAttemptWhoseAgentsEndedLongAgoIsGone) {
+  const auto folder = host::node_folder(home_, node_);
+  ASSERT_TRUE(make_folders(folder));
+  ASSERT_TRUE(write_file(host::NodeFiles{folder}.lock(), ""));
+  const auto engine = make_engine();
+  engine->submit(gang_of_one());
+  EXPECT_TRUE(reaches(*engine, model::NodePhase::gone, "were started before"));
+  EXPECT_EQ(slurm_->count("sbatch"), 0);
 }
 
 TEST_F(SlurmEngineTest, ANodeThatHasEndedIsListedAtOnce) {

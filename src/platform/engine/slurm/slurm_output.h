@@ -30,6 +30,7 @@ struct SlurmJob {
   int host_count = 0;
   std::optional<Time> expected_start{};  // of a pending one, if Slurm has estimated it
   std::string comment;
+  bool has_duplicate = false;  // a younger job of its attempt is not over
 };
 
 // A step of a job that has processes.
