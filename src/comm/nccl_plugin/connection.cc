@@ -166,8 +166,12 @@ Result<Request*> SendConnection::send(const Buffer& buffer) {
     TRY(port_->progress());
     posted = TRY(post());
   }
-  if (posted == Posted::busy) return nullptr;
+  if (posted == Posted::busy) {
+    TRY(check_peer());  // for a provider that is busy with connecting to it
+    return nullptr;
+  }
   take(*request, 1);
+  request->sends = true;
   request->operations[0].posted = true;
   count_message(buffer.tag);
   return request;

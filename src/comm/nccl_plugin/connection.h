@@ -58,6 +58,7 @@ class Connection {
   Result<std::uint64_t> next_tag(int tag);
   void count_message(int tag);
   Result<void> check_usable();
+  Result<void> check_peer();
   // Posts what the provider had no room for.
   virtual Result<void> post_waiting(Request& request) = 0;
   // The receiver waits for messages that the peer sent before it closed.
@@ -76,7 +77,6 @@ class Connection {
     std::uint64_t count = 0;
   };
   TagCount& count_of(int tag);
-  Result<void> check_peer();
   Result<void> fail(Error error);
   void release(Request& request);
 

@@ -30,11 +30,6 @@ InfoPtr make_hints(const std::string& provider) {
   return hints;
 }
 
-// What the user calls "tcp" and "verbs" has only connections; ofi_rxm makes datagrams of them.
-std::string full_name(const std::string& provider) {
-  return provider == "tcp" || provider == "verbs" ? provider + ";ofi_rxm" : provider;
-}
-
 bool has_enough_tag_bits(const fi_info& info) {
   const auto format = info.ep_attr->mem_tag_format;
   return format == 0 || format > kTagBits >> 1;
@@ -132,7 +127,7 @@ bool is_loopback(const Device& device) { return device.name == "lo"; }
 Result<std::vector<Device>> find_devices(const Environment& environment) {
   TRY(load_libfabric());
   const auto wanted = TRY(wanted_from(environment));
-  const auto hints = make_hints(full_name(wanted.provider));
+  const auto hints = make_hints(wanted.provider);
   if (!hints) return Error{Code::exhausted, "no memory for libfabric's hints"};
   fi_info* found = nullptr;
   const int status = libfabric().getinfo(kApi, nullptr, nullptr, 0, hints.get(), &found);

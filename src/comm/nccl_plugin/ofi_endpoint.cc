@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 
 namespace lockstep::comm::nccl {
 namespace {
@@ -131,10 +132,11 @@ class OfiEndpoint : public TaggedEndpoint {
     ended.operation = static_cast<Operation*>(entry.op_context);
     ended.bytes = 0;
     ended.failed = true;
-    const auto code = entry.err == FI_ETRUNC      ? Code::invalid
-                      : entry.err == FI_ECANCELED ? Code::cancelled
-                                                  : Code::peer_lost;
-    ended.error = Error{code, libfabric().strerror(entry.err)};
+    const int error = std::abs(entry.err);  // shm's are negative
+    const auto code = error == FI_ETRUNC      ? Code::invalid
+                      : error == FI_ECANCELED ? Code::cancelled
+                                              : Code::peer_lost;
+    ended.error = Error{code, libfabric().strerror(error)};
     return std::size_t{1};
   }
 

@@ -87,6 +87,16 @@ struct Receiver {
     });
     return request;
   }
+  // As NCCL, whose proxy tests requests all the time.
+  void progress_until_told(Side& side) {
+    char unused = 0;
+    auto* const request = start({&unused}, {1}, {7});
+    until([&] {
+      int done = 0;
+      (void)net.test(request, &done, nullptr);
+      return side.can_hear();
+    });
+  }
   Net& net;
   void* connection = nullptr;
 };
@@ -186,10 +196,10 @@ TEST_P(PluginOfVersion, CarriesMessagesOfOddSizesInOrder) {
       });
 }
 
-const std::vector<std::string> kProviders = {"tcp", "shm", "tcp;ofi_rxm", "net"};
+const std::vector<std::string> kProviders = {"tcp;ofi_rxm", "shm"};
 
 INSTANTIATE_TEST_SUITE_P(Versions, PluginOfVersion,
-                         testing::Combine(testing::ValuesIn(kProviders),
+                         testing::Combine(testing::Values("tcp", "shm"),
                                           testing::Values(7, 8, 9, 10, 11, 12)));
 
 class PluginOver : public testing::TestWithParam<std::string> {
@@ -296,8 +306,8 @@ TEST_P(PluginOver, ReportsAKilledReceiverToASenderWhichWaits) {
       },
       [](Side& side) {
         const auto net = open_net(network());
-        [[maybe_unused]] const auto receiver = Receiver::open(*net, side);
-        (void)side.hear<char>();
+        auto receiver = Receiver::open(*net, side);
+        receiver.progress_until_told(side);
         ::raise(SIGKILL);
       },
       {0, kKilled});
@@ -343,6 +353,7 @@ TEST_P(PluginOver, ClosesWithTransfersUnderWayAndTellsThePeer) {
       [](Side& side) {
         const auto net = open_net(network());
         auto receiver = Receiver::open(*net, side);
+        receiver.progress_until_told(side);
         side.barrier();
         std::vector<char> other(100);
         auto* const lost = receiver.start({other.data()}, {other.size()}, {1});
@@ -383,14 +394,11 @@ TEST_P(PluginOver, RefusesAMessageThatIsLongerThanItsBuffer) {
         const auto net = open_net(network());
         auto sender = Sender::open(*net, side);
         auto bytes = pattern(2000, 1);
-        (void)sender.start(bytes.data(), bytes.size());
-        void* unused = nullptr;
+        auto* const request = sender.start(bytes.data(), bytes.size());
         until([&] {
-          // Progress for the receiver, whatever becomes of the message.
           int done = 0;
-          (void)net->send(sender.connection, bytes.data(), 1, 1, nullptr, &unused);
-          if (unused != nullptr) (void)net->test(unused, &done, nullptr);
-          return true;
+          (void)net->test(request, &done, nullptr);  // the peer may refuse it first
+          return done != 0 || side.can_hear();
         });
         side.barrier();
       },

@@ -18,7 +18,9 @@ void end(const Completion& completion) {
   if (operation.ended) return;
   operation.ended = true;
   --request.unended;
-  request.bytes[static_cast<std::size_t>(operation.index)] = completion.bytes;
+  const auto i = static_cast<std::size_t>(operation.index);
+  // A completion has no size for a send.
+  request.bytes[i] = request.sends ? request.messages[i].bytes : completion.bytes;
   if (!completion.failed && request.connection != nullptr) request.connection->count_ended();
   if (completion.failed && !request.failure) request.failure = completion.error;
 }

@@ -17,11 +17,12 @@ class Connection;
 struct Request {
   Connection* connection = nullptr;  // null: closed
   bool in_use = false;
+  bool sends = false;
   int count = 0;
   int unended = 0;  // messages, of count
   std::array<Operation, kGroupLimit> operations{};
   std::array<Message, kGroupLimit> messages{};
-  std::array<std::size_t, kGroupLimit> bytes{};
+  std::array<std::size_t, kGroupLimit> bytes{};  // of the messages that have ended
   std::optional<Error> failure;
 
   bool has_posted() const {

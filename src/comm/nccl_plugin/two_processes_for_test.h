@@ -8,6 +8,7 @@
 #include <functional>
 #include <string>
 
+#include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -47,6 +48,10 @@ class Side {
       done += static_cast<std::size_t>(got);
     }
     return value;
+  }
+  bool can_hear() const {
+    pollfd end{bootstrap_, POLLIN, 0};
+    return ::poll(&end, 1, 0) > 0;
   }
   void barrier() {
     tell(char{1});
