@@ -16,6 +16,9 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr auto kApi = FI_VERSION(1, 15);
+// The value of LOCKSTEP_FABRIC_PROVIDER for Lockstep's own connections, which every rank has unless
+// the user chose: it names no provider to the plugin.
+constexpr std::string_view kOwnConnections = "tcp";
 constexpr std::uint64_t kTagBits = (std::uint64_t{1} << 60) - 1;  // connection.h has their layout
 
 InfoPtr make_hints(const std::string& provider) {
@@ -83,7 +86,7 @@ struct Wanted {
 Result<Wanted> wanted_from(const Environment& environment) {
   Wanted wanted;
   const auto options = TRY(network_options_from_environment(environment));
-  if (environment.contains("LOCKSTEP_FABRIC_PROVIDER")) wanted.provider = options.provider;
+  if (options.provider != kOwnConnections) wanted.provider = options.provider;
   if (!options.interface.empty() || !options.address.empty())
     wanted.own = TRY(choose_address(options));
   return wanted;

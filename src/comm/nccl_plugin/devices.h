@@ -24,8 +24,8 @@ struct Device {
   std::size_t message_limit = 0;
 };
 
-// LOCKSTEP_FABRIC_PROVIDER, LOCKSTEP_INTERFACE and LOCKSTEP_ADDRESS choose among them. Never empty:
-// without a device the error says what is missing.
+// LOCKSTEP_FABRIC_PROVIDER (but "tcp"), LOCKSTEP_INTERFACE and LOCKSTEP_ADDRESS choose among them.
+// Never empty: without a device the error says what is missing.
 Result<std::vector<Device>> find_devices(const Environment& environment);
 
 }  // namespace lockstep::comm::nccl
