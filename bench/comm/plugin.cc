@@ -1,7 +1,7 @@
 // NCCL's plugin beside libfabric itself: the same messages through the plugin's table and through
 // fi_tsend and fi_trecv, on loopback, in turns of some milliseconds. The better half of each one's
-// turns counts, and of that half the median. One thread serves both ends, and its CPU time counts: the
-// figures are of the software, and a busy machine's scheduler has no part in them.
+// turns counts, and of that half the median. One thread serves both ends, and its CPU time counts:
+// the figures are of the software, and a busy machine's scheduler has no part in them.
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -18,7 +18,7 @@
 
 #include "base/check.h"
 #include "comm/nccl_plugin/devices.h"
-#include "comm/nccl_plugin/net_for_test.h"
+#include "comm/nccl_plugin/loaded_plugin.h"
 
 namespace lockstep::bench {
 namespace {
@@ -26,11 +26,11 @@ namespace {
 using namespace comm;
 using namespace comm::nccl;
 
-constexpr int kRounds = 21;
+constexpr int kRounds = 61;
 constexpr std::size_t kWindow = 8;  // messages in flight, as NCCL's steps of a buffer
-constexpr std::size_t kPingPongs = 2000;
+constexpr std::size_t kPingPongs = 500;
 constexpr std::size_t kSmall = 8;
-constexpr std::size_t kTurnBytes = 16 << 20;
+constexpr std::size_t kTurnBytes = 8 << 20;
 
 // CPU time of this thread: other programs may use the processor meanwhile.
 double seconds_worked() {
@@ -101,9 +101,8 @@ class Raw : public Contestant {
   }
   void* start_receive(void* data, std::size_t bytes) override {
     auto* const operation = next();
-    const auto status =
-        fi_trecv(endpoint_, data, bytes, nullptr, FI_ADDR_UNSPEC,
-                 static_cast<std::uint64_t>(1 - number_), 0, &operation->context);
+    const auto status = fi_trecv(endpoint_, data, bytes, nullptr, FI_ADDR_UNSPEC,
+                                 static_cast<std::uint64_t>(1 - number_), 0, &operation->context);
     return taken(status, operation);
   }
   bool ended(void* request) override {
@@ -170,8 +169,8 @@ class ThroughPlugin : public Contestant {
     void* request = nullptr;
     int tag = 0;
     void* memory = nullptr;
-    LS_CHECK(net_->receive(receiver_, {&data, 1}, {&bytes, 1}, {&tag, 1}, {&memory, 1},
-                           &request) == Status::success);
+    LS_CHECK(net_->receive(receiver_, {&data, 1}, {&bytes, 1}, {&tag, 1}, {&memory, 1}, &request) ==
+             Status::success);
     return request;
   }
   bool ended(void* request) override {
@@ -288,10 +287,11 @@ void measure_bandwidth(const Pairs& pairs, const std::string& provider) {
     const auto [own, peer] =
         take_turns([&](std::size_t turn) { return stream(pairs.at(turn), memory, bytes); });
     const auto gigabytes = static_cast<double>(bytes) / 1e9;
-    std::printf("{\"bench\": \"plugin\", \"case\": \"bandwidth\", \"provider\": \"%s\", "
-                "\"bytes\": %zu, \"unit\": \"GB/s\", \"ours\": %.3f, \"peer\": %.3f, "
-                "\"peer_name\": \"libfabric\", \"ratio\": %.3f, \"bar\": 0.95}\n",
-                provider.c_str(), bytes, gigabytes / own, gigabytes / peer, peer / own);
+    std::printf(
+        "{\"bench\": \"plugin\", \"case\": \"bandwidth\", \"provider\": \"%s\", "
+        "\"bytes\": %zu, \"unit\": \"GB/s\", \"ours\": %.3f, \"peer\": %.3f, "
+        "\"peer_name\": \"libfabric\", \"ratio\": %.3f, \"bar\": 0.95}\n",
+        provider.c_str(), bytes, gigabytes / own, gigabytes / peer, peer / own);
   }
 }
 
@@ -299,10 +299,11 @@ void measure_latency(const Pairs& pairs, const std::string& provider) {
   std::vector<char> memory(2 * kSmall);
   const auto [own, peer] =
       take_turns([&](std::size_t turn) { return ping_pong(pairs.at(turn), memory); });
-  std::printf("{\"bench\": \"plugin\", \"case\": \"latency\", \"provider\": \"%s\", "
-              "\"bytes\": %zu, \"unit\": \"us\", \"ours\": %.2f, \"peer\": %.2f, "
-              "\"peer_name\": \"libfabric\", \"more_us\": %.2f, \"more_us_bar\": 2.0}\n",
-              provider.c_str(), kSmall, own * 1e6, peer * 1e6, (own - peer) * 1e6);
+  std::printf(
+      "{\"bench\": \"plugin\", \"case\": \"latency\", \"provider\": \"%s\", "
+      "\"bytes\": %zu, \"unit\": \"us\", \"ours\": %.2f, \"peer\": %.2f, "
+      "\"peer_name\": \"libfabric\", \"more_us\": %.2f, \"more_us_bar\": 2.0}\n",
+      provider.c_str(), kSmall, own * 1e6, peer * 1e6, (own - peer) * 1e6);
 }
 
 void measure(const std::string& provider, const char* plugin) {
@@ -310,10 +311,10 @@ void measure(const std::string& provider, const char* plugin) {
   ::setenv("LOCKSTEP_ADDRESS", "127.0.0.1", 1);
   const auto devices = find_devices(own_environment()).value();
   Pairs pairs;
-  pairs.ours = open_both(
-      [&](const Bootstrap& end) { return std::make_unique<ThroughPlugin>(end, plugin); });
-  pairs.raw = open_both(
-      [&](const Bootstrap& end) { return std::make_unique<Raw>(end, devices.front()); });
+  pairs.ours =
+      open_both([&](const Bootstrap& end) { return std::make_unique<ThroughPlugin>(end, plugin); });
+  pairs.raw =
+      open_both([&](const Bootstrap& end) { return std::make_unique<Raw>(end, devices.front()); });
   measure_bandwidth(pairs, provider);
   measure_latency(pairs, provider);
   std::fflush(stdout);

@@ -69,7 +69,7 @@ void Connection::release(Request& request) {
   free_.push_back(&request);
 }
 
-Connection::TagCount& Connection::count_of(int tag) {
+Connection::TagCount& Connection::counter_of(int tag) {
   const auto found = std::ranges::find(tags_, tag, &TagCount::tag);
   if (found != tags_.end()) return *found;
   return tags_.emplace_back(TagCount{tag, 0});
@@ -78,10 +78,10 @@ Connection::TagCount& Connection::count_of(int tag) {
 Result<std::uint64_t> Connection::next_tag(int tag) {
   if (tag < 0 || tag >= kTagLimit)
     return Error{Code::invalid, format("the tag {} is not in 0 to {}", tag, kTagLimit - 1)};
-  return make_tag(id_, tag, count_of(tag).count);
+  return make_tag(id_, tag, counter_of(tag).count);
 }
 
-void Connection::count_message(int tag) { ++count_of(tag).count; }
+void Connection::count_message(int tag) { ++counter_of(tag).count; }
 
 Result<void> Connection::fail(Error error) {
   if (!failure_)
@@ -210,14 +210,16 @@ Result<void> ReceiveConnection::post_waiting(Request& request) {
   for (int i = 0; i < request.count; ++i) {
     auto& operation = request.operations[static_cast<std::size_t>(i)];
     if (operation.posted) continue;
-    const auto posted = TRY(
-        port_->endpoint().receive(request.messages[static_cast<std::size_t>(i)], operation));
+    const auto posted =
+        TRY(port_->endpoint().receive(request.messages[static_cast<std::size_t>(i)], operation));
     if (posted == Posted::busy) return {};
     operation.posted = true;
   }
   return {};
 }
 
-bool ReceiveConnection::may_still_end() const { return ended_messages_ < *watch_->messages_at_close(); }
+bool ReceiveConnection::may_still_end() const {
+  return ended_messages_ < *watch_->messages_at_close();
+}
 
 }  // namespace lockstep::comm::nccl

@@ -40,7 +40,8 @@ class Connection {
   // True when all messages of the request have ended, after which it no longer exists. sizes gets
   // the bytes of each message. An error when one failed, or the peer died.
   Result<bool> test(Request& request, int* sizes);
-  // Cancels what is under way, and waits up to kCloseBound until libfabric no longer uses its memory.
+  // Cancels what is under way, and waits up to kCloseBound until libfabric no longer uses its
+  // memory.
   void close();
 
   // A message of this connection has ended well.
@@ -76,7 +77,7 @@ class Connection {
     int tag = 0;
     std::uint64_t count = 0;
   };
-  TagCount& count_of(int tag);
+  TagCount& counter_of(int tag);
   Result<void> fail(Error error);
   void release(Request& request);
 

@@ -79,8 +79,8 @@ Device make_device(const fi_info& info) {
 }
 
 struct Wanted {
-  std::string provider;                   // empty: the preferred one
-  std::optional<InterfaceAddress> own;    // if the user chose an interface
+  std::string provider;                 // empty: the preferred one
+  std::optional<InterfaceAddress> own;  // if the user chose an interface
 };
 
 Result<Wanted> wanted_from(const Environment& environment) {

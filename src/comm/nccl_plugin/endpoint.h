@@ -1,6 +1,6 @@
 // TaggedEndpoint: a reliable endpoint for tagged messages, as the plugin uses one. OfiEndpoint
-// implements it over libfabric; a test wraps it and behaves as a provider that reorders, is busy and
-// has small messages.
+// implements it over libfabric; a test wraps it and behaves as a provider that reorders, is busy
+// and has small messages.
 #pragma once
 
 #include <array>
@@ -30,8 +30,8 @@ enum class Posted { yes, busy };  // busy: call again after progress
 struct Completion {
   Operation* operation = nullptr;
   std::size_t bytes = 0;
-  Error error{Code::internal, {}};
-  bool failed = false;
+  const char* failure = nullptr;  // null: it ended well. Never freed.
+  Code code = Code::internal;     // of the failure
 };
 
 using PeerAddress = std::uint64_t;

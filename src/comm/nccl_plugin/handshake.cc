@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <span>
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -17,7 +16,7 @@
 namespace lockstep::comm::nccl {
 namespace {
 
-constexpr std::uint64_t kHandleMagic = 0x4c4f434b4e434301;    // the last byte is a version
+constexpr std::uint64_t kHandleMagic = 0x4c4f434b4e434301;  // the last byte is a version
 constexpr std::uint64_t kGreetingMagic = 0x4c4f434b48454c01;
 constexpr auto kGreetingBound = std::chrono::seconds(5);  // a silent caller is a stranger
 constexpr std::size_t kCallers = 32;
@@ -205,18 +204,18 @@ PendingConnect::PendingConnect(std::shared_ptr<Port> port, const Handle& handle,
 Result<std::unique_ptr<PendingConnect>> PendingConnect::start(std::shared_ptr<Port> port,
                                                               const Handle& handle) {
   if (handle.magic != kHandleMagic)
-    return Error{Code::corrupt, "the handle is not from this plugin, or from another version of it"};
+    return Error{Code::corrupt,
+                 "the handle is not from this plugin, or from another version of it"};
   const auto address = TRY(socket_address(handle));
   auto own = TRY(greeting_of(*port, handle.secret));
   Fd socket(::socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket) return os_error("making a socket", errno);
   const int on = 1;
   (void)::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  const int limit = static_cast<int>(
-      std::chrono::milliseconds(PeerWatch::kHostSilence).count());
+  const int limit = static_cast<int>(std::chrono::milliseconds(PeerWatch::kHostSilence).count());
   (void)::setsockopt(socket.get(), IPPROTO_TCP, TCP_USER_TIMEOUT, &limit, sizeof limit);
-  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address.storage),
-                address.bytes) != 0 &&
+  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address.storage), address.bytes) !=
+          0 &&
       errno != EINPROGRESS)
     return connection_error(handle, errno);
   std::unique_ptr<PendingConnect> pending(

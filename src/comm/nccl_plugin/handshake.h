@@ -18,8 +18,8 @@
 
 namespace lockstep::comm::nccl {
 
-// What listen() writes for NCCL to carry to the sender. `pending` is the sender's own: 0, or which
-// of its unfinished connects continues.
+// The content of NCCL's handle: listen() writes it, and NCCL carries it to the sender. `pending` is
+// the sender's own: 0, or the number of its unfinished connect.
 struct Handle {
   std::uint64_t magic = 0;
   std::array<std::uint64_t, 2> secret{};
@@ -33,7 +33,7 @@ static_assert(sizeof(Handle) <= kHandleBytes);
 struct Greeting {
   std::uint64_t magic = 0;
   std::array<std::uint64_t, 2> secret{};
-  std::uint32_t connection = 0;    // from the receiver
+  std::uint32_t connection = 0;  // from the receiver
   std::uint32_t address_bytes = 0;
   std::array<char, 32> provider{};
   std::array<char, 256> address{};  // of the endpoint

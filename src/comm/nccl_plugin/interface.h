@@ -8,7 +8,7 @@
 
 namespace lockstep::comm::nccl {
 
-// What every function returns.
+// The result of every function.
 enum class Status : int {
   success = 0,
   system_error = 2,
@@ -25,10 +25,10 @@ using Logger = void (*)(LogLevel level, unsigned long subsystems, const char* fi
 using ProfilerCallback = Status (*)(void** event, int type, void* parent, std::int64_t plugin,
                                     void* data);
 
-inline constexpr int kHostMemory = 1;            // a bit of pointer_support, and a memory type
-inline constexpr int kDeviceOnHost = 0;          // net_device_type: no offload to GPU kernels
+inline constexpr int kHostMemory = 1;             // a bit of pointer_support, and a memory type
+inline constexpr int kDeviceOnHost = 0;           // net_device_type: no offload to GPU kernels
 inline constexpr std::size_t kHandleBytes = 128;  // of listen()
-inline constexpr int kRequestsInFlight = 32;     // that a connection must support
+inline constexpr int kRequestsInFlight = 32;      // that a connection must support
 inline constexpr std::int16_t kUnknownId = -1;
 
 struct Properties7 {
@@ -131,11 +131,11 @@ using RegisterDmaBuf = Status (*)(void* connection, void* data, std::size_t size
 using Flush = Status (*)(void* connection, int count, void** data, int* sizes, void** memories,
                          void** request);
 
-// What follows accept() in every table up to the end of version 8.
+// The functions that follow accept() in every table.
 template <class Register, class Send, class Receive>
 struct Transfers {
-  Register register_memory;               // regMr
-  RegisterDmaBuf register_dma_buf;        // regMrDmaBuf; null: not supported
+  Register register_memory;         // regMr
+  RegisterDmaBuf register_dma_buf;  // regMrDmaBuf; null: not supported
   Status (*deregister)(void* connection, void* memory);
   Send send;        // isend
   Receive receive;  // irecv
@@ -180,8 +180,7 @@ struct TableWithoutContext {
 
 using Table7 = TableWithoutContext<Properties7, RegisterBytes7, Send7, Receive7>;
 using Table8 = TableWithoutContext<Properties8, RegisterBytes, Send7, Receive7>;
-static_assert(sizeof(Table7) == 152 && offsetof(Table7, transfers) == 56 &&
-              sizeof(Table8) == 152);
+static_assert(sizeof(Table7) == 152 && offsetof(Table7, transfers) == 56 && sizeof(Table8) == 152);
 
 struct Table9 : TableWithoutContext<Properties9, RegisterBytes, Send9, Receive9> {
   MakeDevice make_device;

@@ -8,7 +8,7 @@ namespace lockstep::comm::nccl {
 namespace {
 
 constexpr std::size_t kAddressLimit = 256;
-constexpr std::size_t kReadAtOnce = 32;
+constexpr std::size_t kReadAtOnce = 16;
 static_assert(sizeof(Operation::provider_space) >= sizeof(fi_context2));
 
 class OfiRegistration : public Registration {
@@ -66,7 +66,8 @@ class OfiEndpoint : public TaggedEndpoint {
   Result<PeerAddress> add_peer(const std::string& address) override {
     fi_addr_t peer = FI_ADDR_UNSPEC;
     const int added = fi_av_insert(addresses_.get(), address.data(), 1, &peer, 0, nullptr);
-    if (added != 1) return ofi_error("adding the address of a peer", added < 0 ? added : -FI_EINVAL);
+    if (added != 1)
+      return ofi_error("adding the address of a peer", added < 0 ? added : -FI_EINVAL);
     return peer;
   }
 
@@ -93,7 +94,7 @@ class OfiEndpoint : public TaggedEndpoint {
     for (std::size_t i = 0; i < count; ++i) {
       ended[i].operation = static_cast<Operation*>(entries[i].op_context);
       ended[i].bytes = entries[i].len;
-      ended[i].failed = false;
+      ended[i].failure = nullptr;
     }
     return count;
   }
@@ -102,8 +103,8 @@ class OfiEndpoint : public TaggedEndpoint {
   bool needs_registration() const override { return needs_registration_; }
 
   Result<std::unique_ptr<Registration>> register_memory(void* data, std::size_t bytes) override {
-    auto region = TRY(open_fid<fid_mr>(
-        "registering memory (is `ulimit -l` too low?)", [&](fid_mr** mr) {
+    auto region =
+        TRY(open_fid<fid_mr>("registering memory (is `ulimit -l` too low?)", [&](fid_mr** mr) {
           return fi_mr_reg(domain_.get(), data, bytes, FI_SEND | FI_RECV, 0, next_key_++, 0, mr,
                            nullptr);
         }));
@@ -131,12 +132,11 @@ class OfiEndpoint : public TaggedEndpoint {
     if (got < 0) return ofi_error("reading a failed operation", got);
     ended.operation = static_cast<Operation*>(entry.op_context);
     ended.bytes = 0;
-    ended.failed = true;
     const int error = std::abs(entry.err);  // shm's are negative
-    const auto code = error == FI_ETRUNC      ? Code::invalid
-                      : error == FI_ECANCELED ? Code::cancelled
-                                              : Code::peer_lost;
-    ended.error = Error{code, libfabric().strerror(error)};
+    ended.failure = libfabric().strerror(error);
+    ended.code = error == FI_ETRUNC      ? Code::invalid
+                 : error == FI_ECANCELED ? Code::cancelled
+                                         : Code::peer_lost;
     return std::size_t{1};
   }
 

@@ -1,17 +1,22 @@
 #include "comm/nccl_plugin/peer_watch.h"
 
-#include <array>
 #include <cerrno>
 #include <cstring>
 
-#include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
+#include <time.h>
 
 namespace lockstep::comm::nccl {
 namespace {
 
-using steady = std::chrono::steady_clock;
+// The kernel's clock of its last tick, a few milliseconds ago: a tenth of the cost of the exact
+// one.
+Duration coarse_now() {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+  return std::chrono::seconds(now.tv_sec) + Duration(now.tv_nsec / 1000);
+}
 
 void set_option(int socket, int level, int name, int value) {
   (void)::setsockopt(socket, level, name, &value, sizeof value);
@@ -34,7 +39,7 @@ PeerWatch::PeerWatch(Fd socket) : socket_(std::move(socket)) {
 }
 
 Result<void> PeerWatch::check() {
-  const auto now = steady::now();
+  const auto now = coarse_now();
   if (now < next_check_ || messages_at_close_) return {};
   next_check_ = now + kCheckInterval;
   std::uint64_t messages = 0;
@@ -49,9 +54,7 @@ Result<void> PeerWatch::check() {
                                         : "the peer's process died"};
 }
 
-Duration PeerWatch::time_since_close() const {
-  return std::chrono::duration_cast<Duration>(steady::now() - closed_at_);
-}
+Duration PeerWatch::time_since_close() const { return coarse_now() - closed_at_; }
 
 void PeerWatch::close(std::uint64_t messages) {
   (void)::send(socket_.get(), &messages, sizeof messages, MSG_DONTWAIT | MSG_NOSIGNAL);

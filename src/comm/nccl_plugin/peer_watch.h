@@ -1,5 +1,5 @@
 // PeerWatch: the TCP connection that a plugin's connection keeps beside libfabric's, to learn that
-// the peer closed it or died. A provider may report neither: a receive over ofi_rxm waits for ever.
+// the peer closed it or died. A provider may report neither: a receive over ofi_rxm never ends.
 //
 // The kernel closes it when the peer's process dies. Keep-alives detect a host that vanished. The
 // peer tells the number of its messages before it closes, so that the messages that are still on
@@ -36,8 +36,8 @@ class PeerWatch {
  private:
   Fd socket_;
   ForkGuard forked_;
-  std::chrono::steady_clock::time_point next_check_{};
-  std::chrono::steady_clock::time_point closed_at_{};
+  Duration next_check_{};
+  Duration closed_at_{};
   std::optional<std::uint64_t> messages_at_close_;
 };
 

@@ -59,7 +59,7 @@ class Plugin {
  private:
   Plugin() = default;
 
-  Mutex mutex_;  // held by init()
+  Mutex mutex_;                 // held by init()
   std::unique_ptr<Host> host_;  // constant after the first init()
   std::unique_ptr<Context> shared_context_;
 };

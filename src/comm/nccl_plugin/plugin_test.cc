@@ -9,14 +9,13 @@
 #include <tuple>
 #include <vector>
 
-#include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/resource.h>
 
 #include "base/clock.h"
 #include "comm/nccl_plugin/handshake.h"
-#include "comm/nccl_plugin/net_for_test.h"
+#include "comm/nccl_plugin/loaded_plugin.h"
 #include "comm/nccl_plugin/two_processes_for_test.h"
 
 namespace lockstep::comm::nccl {
@@ -150,8 +149,8 @@ std::vector<char> pattern(std::size_t size, std::size_t seed) {
   return bytes;
 }
 
-const std::vector<std::size_t> kOddSizes = {0,    1,     3,     63,     64,        65,      4095,
-                                            4097, 16384, 65537, 262145, (1 << 20) + 7, 8 << 20};
+const std::vector<std::size_t> kOddSizes = {
+    0, 1, 3, 63, 64, 65, 4095, 4097, 16384, 65537, 262145, (1 << 20) + 7, 8 << 20};
 
 class PluginOfVersion : public testing::TestWithParam<std::tuple<std::string, int>> {
  protected:
@@ -237,8 +236,7 @@ TEST_P(PluginOver, ConnectsManyTimesAndKeepsTransfersOfAllUnderWay) {
           std::vector<std::vector<char>> data(kConnections * kDepth, std::vector<char>(kBytes));
           std::vector<void*> requests;
           for (std::size_t n = 0; n < data.size(); ++n)
-            requests.push_back(
-                receivers[n % kConnections].start({data[n].data()}, {kBytes}, {0}));
+            requests.push_back(receivers[n % kConnections].start({data[n].data()}, {kBytes}, {0}));
           for (auto* request : requests) wait_for(*net, request, nullptr);
           for (std::size_t n = 0; n < data.size(); ++n)
             REQUIRE(data[n] == pattern(kBytes, n % kConnections + n / kConnections * 1000));
@@ -273,8 +271,8 @@ TEST_P(PluginOver, PutsEachSendOfAGroupIntoTheBufferWithItsTag) {
           std::vector<std::vector<char>> buffers(8, std::vector<char>(9000));
           std::vector<void*> data;
           for (auto& buffer : buffers) data.push_back(buffer.data());
-          auto* const request = receiver.start(data, std::vector<std::size_t>(8, 9000),
-                                               {0, 1, 2, 3, 5, 8, 9, 5});
+          auto* const request =
+              receiver.start(data, std::vector<std::size_t>(8, 9000), {0, 1, 2, 3, 5, 8, 9, 5});
           std::array<int, 8> sizes{};
           wait_for(*net, request, sizes.data());
           for (std::size_t i = 0; i < 8; ++i) {
@@ -413,7 +411,7 @@ TEST_P(PluginOver, RefusesAMessageThatIsLongerThanItsBuffer) {
       });
 }
 
-// What does not depend on the provider.
+// The rest does not depend on the provider.
 const Network kTcp{"tcp", 12};
 
 TEST(Plugin, AConnectThatIsGivenUpDisturbsNoOther) {
@@ -538,8 +536,7 @@ TEST(Plugin, HasRoomForTheRequestsThatNcclKeepsInFlightAndThenAsksToWait) {
         const auto net = open_net(kTcp);
         auto sender = Sender::open(*net, side);
         char byte = 'x';
-        for (int i = 0; i < kRequestsInFlight; ++i)
-          wait_for(*net, sender.start(&byte, 1), nullptr);
+        for (int i = 0; i < kRequestsInFlight; ++i) wait_for(*net, sender.start(&byte, 1), nullptr);
         side.barrier();
       },
       [](Side& side) {

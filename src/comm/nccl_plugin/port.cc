@@ -1,15 +1,12 @@
 #include "comm/nccl_plugin/port.h"
 
-#include <algorithm>
-
-
 #include "comm/nccl_plugin/connection.h"
 #include "comm/nccl_plugin/request.h"
 
 namespace lockstep::comm::nccl {
 namespace {
 
-constexpr std::size_t kCompletionsAtOnce = 32;
+constexpr std::size_t kCompletionsAtOnce = 16;
 
 void end(const Completion& completion) {
   if (completion.operation == nullptr) return;
@@ -21,8 +18,10 @@ void end(const Completion& completion) {
   const auto i = static_cast<std::size_t>(operation.index);
   // A completion has no size for a send.
   request.bytes[i] = request.sends ? request.messages[i].bytes : completion.bytes;
-  if (!completion.failed && request.connection != nullptr) request.connection->count_ended();
-  if (completion.failed && !request.failure) request.failure = completion.error;
+  if (completion.failure == nullptr && request.connection != nullptr)
+    request.connection->count_ended();
+  if (completion.failure != nullptr && !request.failure)
+    request.failure = Error{completion.code, completion.failure};
 }
 
 }  // namespace

@@ -37,7 +37,8 @@ class Port {
   Result<PeerAddress> peer(const std::string& address);
   // Unique among the connections that this port receives from.
   std::uint32_t next_connection_id() { return next_connection_id_++; }
-  // Keeps requests with operations that have not ended, because libfabric still has their addresses.
+  // Keeps requests with operations that have not ended, because libfabric still has their
+  // addresses.
   void keep(std::unique_ptr<Request> request);
 
  private:

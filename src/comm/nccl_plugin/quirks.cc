@@ -7,8 +7,8 @@ namespace lockstep::comm::nccl {
 namespace {
 
 // Names of FI_OPT_* that the headers of libfabric 1.17 lack. EFA's driver then makes no calls of
-// CUDA, which NCCL forbids to its network, and sends within a host through the NIC: NCCL has its own
-// shared memory.
+// CUDA, which NCCL forbids to its network, and sends within a host through the NIC: NCCL has its
+// own shared memory.
 constexpr int kOptionCudaCalls = 10;     // since 1.18
 constexpr int kOptionSharedMemory = 11;  // since 1.20
 constexpr std::array kEfaOptions = {EndpointOption{kOptionCudaCalls, false},

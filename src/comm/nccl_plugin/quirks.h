@@ -1,4 +1,4 @@
-// What differs between the providers of libfabric, in one table.
+// The differences between the providers of libfabric, in one table.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,7 @@ struct Quirks {
   std::span<const EndpointOption> options;
 };
 
-// Of a provider such as "efa" or "tcp;ofi_rxm". Unknown ones get those of Ethernet.
+// The quirks of a provider such as "efa" or "tcp;ofi_rxm". Unknown ones get those of Ethernet.
 const Quirks& quirks_of(std::string_view provider);
 // 0 is the provider that the plugin prefers if a host has several.
 int preference(std::string_view provider);

@@ -215,7 +215,8 @@ TEST(ProviderQuirks, EfaMakesNoCudaCallsAndGoesWithoutOptionsThatAreUnknown) {
         apply_options(quirks_of("efa"), [](int, bool) { return long{-FI_EINVAL}; });
     REQUIRE(!refused.has_value());
     REQUIRE(refused.error().message.find("efa") != std::string::npos);
-    REQUIRE(apply_options(quirks_of("tcp"), [](int, bool) { return long{-FI_EINVAL}; }).has_value());
+    REQUIRE(
+        apply_options(quirks_of("tcp"), [](int, bool) { return long{-FI_EINVAL}; }).has_value());
   });
 }
 

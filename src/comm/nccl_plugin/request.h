@@ -1,4 +1,5 @@
-// Request: what NCCL tests for completion: one message to send, or the messages of a grouped receive.
+// Request: what NCCL tests for completion: one message to send, or the messages of a grouped
+// receive.
 #pragma once
 
 #include <array>

@@ -22,7 +22,7 @@ Status status_of(const Error& error) {
 
 namespace {
 
-// What NCCL holds as a connection is a Connection*, what it holds as a request a Request*.
+// NCCL's pointers to a connection and to a request are a Connection* and a Request*.
 Connection& connection_at(void* connection) { return *static_cast<Connection*>(connection); }
 
 template <class Kind>
@@ -38,8 +38,7 @@ Result<const Device*> device_at(int number) {
   return device;
 }
 
-// The connection of a provider's group of receives and its limit.
-constexpr int kConnections = 1 << 16;
+constexpr int kConnections = 1 << 16;  // NCCL opens no more
 
 char* as_text(const std::string& text) {
   return text.empty() ? nullptr : const_cast<char*>(text.c_str());
@@ -165,7 +164,8 @@ Status register_memory(void* connection, void* data, Size size, int type, void**
   return guarded("regMr", [&]() -> Result<void> {
     *memory = nullptr;
     if (type != kHostMemory)
-      return Error{Code::invalid, format("memory of type {}: only host memory (1) is supported", type)};
+      return Error{Code::invalid,
+                   format("memory of type {}: only host memory (1) is supported", type)};
     auto& port = connection_at(connection).port();
     const Lock lock(port.mutex());
     *memory = TRY(port.memory().add_user(port.endpoint(), data, static_cast<std::size_t>(size)));
@@ -255,7 +255,8 @@ Status close_listen(void* listener) noexcept {
 }
 
 template <class Register, class Send, class Receive>
-constexpr Transfers<Register, Send, Receive> transfers(Register register_function, Send send_function,
+constexpr Transfers<Register, Send, Receive> transfers(Register register_function,
+                                                       Send send_function,
                                                        Receive receive_function) {
   return {.register_memory = register_function,
           .register_dma_buf = nullptr,
@@ -295,8 +296,8 @@ constexpr Table10 make_table10() {
           .listen = listen_shared,
           .connect = connect_configured,
           .accept = accept,
-          .transfers = transfers<RegisterBytes, Send10, Receive10>(
-              register_memory<std::size_t>, send_profiled, receive_profiled),
+          .transfers = transfers<RegisterBytes, Send10, Receive10>(register_memory<std::size_t>,
+                                                                   send_profiled, receive_profiled),
           .make_device = nullptr};
 }
 
@@ -309,8 +310,8 @@ constexpr TableWithContext<Properties> with_context() {
           .listen = listen_in,
           .connect = connect_in,
           .accept = accept,
-          .transfers = transfers<RegisterBytes, Send10, Receive10>(
-              register_memory<std::size_t>, send_profiled, receive_profiled),
+          .transfers = transfers<RegisterBytes, Send10, Receive10>(register_memory<std::size_t>,
+                                                                   send_profiled, receive_profiled),
           .make_device = nullptr,
           .finalize = finalize,
           .set_attributes = nullptr};
@@ -319,7 +320,7 @@ constexpr TableWithContext<Properties> with_context() {
 }  // namespace
 }  // namespace lockstep::comm::nccl
 
-// What NCCL looks for, the highest version first.
+// The symbols that NCCL looks for, the highest version first.
 extern "C" {
 using namespace lockstep::comm::nccl;  // NOLINT(google-build-using-namespace)
 extern const Table7 ncclNetPlugin_v7;

@@ -8,26 +8,25 @@
 #include <functional>
 #include <string>
 
+#include <gtest/gtest.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <gtest/gtest.h>
-
 #include "base/clock.h"
-#include "comm/nccl_plugin/net_for_test.h"
+#include "comm/nccl_plugin/loaded_plugin.h"
 
 namespace lockstep::comm::nccl::testing_plugin {
 
 // In a child: ends it, and with that the test.
-#define REQUIRE(condition)                                                               \
-  do {                                                                                   \
-    if (!(condition)) {                                                                  \
-      std::fprintf(stderr, "%s:%d: not true: %s\n", __FILE__, __LINE__, #condition);      \
-      ::_exit(1);                                                                        \
-    }                                                                                    \
+#define REQUIRE(condition)                                                           \
+  do {                                                                               \
+    if (!(condition)) {                                                              \
+      std::fprintf(stderr, "%s:%d: not true: %s\n", __FILE__, __LINE__, #condition); \
+      ::_exit(1);                                                                    \
+    }                                                                                \
   } while (false)
 
 class Side {
@@ -81,8 +80,7 @@ inline int status_of_child(pid_t child, const Deadline& deadline) {
 }
 
 // Runs both bodies in processes of their own. expected: how each ends.
-inline void run_two(const Body& first, const Body& second,
-                    std::array<int, 2> expected = {0, 0}) {
+inline void run_two(const Body& first, const Body& second, std::array<int, 2> expected = {0, 0}) {
   std::array<int, 2> ends{};
   ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()), 0);
   const std::array<const Body*, 2> bodies = {&first, &second};
@@ -100,7 +98,7 @@ inline void run_two(const Body& first, const Body& second,
   }
   for (const int end : ends) ::close(end);
   const auto deadline = Deadline::after(std::chrono::seconds(60));
-  for (const std::size_t n : {0, 1})
+  for (std::size_t n = 0; n < children.size(); ++n)
     EXPECT_EQ(status_of_child(children[n], deadline), expected[n]) << "process " << n;
 }
 

@@ -1,5 +1,5 @@
-// A plugin as NCCL uses one: opened by dlopen, its table picked by symbol, and each version's
-// functions behind one interface.
+// A plugin as NCCL uses one, for tests and benchmarks: opened by dlopen, its table picked by
+// symbol, and the functions of each version behind one interface.
 #pragma once
 
 #include <array>
@@ -106,7 +106,8 @@ class NetOf : public Net {
     using Size = std::conditional_t<
         std::is_same_v<decltype(table_.transfers.register_memory), RegisterBytes7>, int,
         std::size_t>;
-    return table_.transfers.register_memory(connection, data, static_cast<Size>(size), type, memory);
+    return table_.transfers.register_memory(connection, data, static_cast<Size>(size), type,
+                                            memory);
   }
   Status deregister(void* connection, void* memory) override {
     return table_.transfers.deregister(connection, memory);
@@ -183,7 +184,8 @@ inline std::unique_ptr<Net> net_of_version(int version, void* symbol) {
   }
 }
 
-// As an NCCL that knows the interfaces up to `version`: the first table that it finds. Null if none.
+// As an NCCL that knows the interfaces up to `version`: the first table that it finds. Null if
+// none.
 inline std::unique_ptr<Net> open_plugin(const char* path, int version) {
   void* const library = ::dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) return nullptr;
