@@ -17,7 +17,8 @@ OLDEST = {"GLIBC": (2, 34), "GLIBCXX": (3, 4, 29), "CXXABI": (1, 3, 13)}
 def binaries() -> list[Path]:
     extensions = (BUILD / "python/lockstep").glob("_lockstep*.so")
     libraries = (BUILD / "lib").glob("liblockstep-*.so")
-    return [BUILD / "bin/lockstep", *sorted(extensions), *sorted(libraries)]
+    plugin = BUILD / "lib/libnccl-net-lockstep.so"
+    return [BUILD / "bin/lockstep", plugin, *sorted(extensions), *sorted(libraries)]
 
 
 @pytest.mark.parametrize("binary", binaries(), ids=lambda path: path.name)
@@ -55,3 +56,14 @@ def test_the_standard_librarys_functions_are_not_those_that_torch_has_copied() -
     for binary in needing_torch():
         needed = needed_by(binary)
         assert needed.index("libstdc++.so.6") < needed.index("libtorch.so"), binary.name
+
+
+def test_nccls_plugin_exports_the_tables_of_its_versions_and_nothing_else() -> None:
+    table = subprocess.run(
+        ["nm", "--dynamic", "--defined-only", BUILD / "lib/libnccl-net-lockstep.so"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    exported = {line.split()[-1] for line in table.splitlines()}
+    assert exported == {f"ncclNetPlugin_v{version}" for version in range(7, 13)}

@@ -46,6 +46,15 @@ void add_stand_ins(const std::string& folder, Environment& result) {
   path = path.empty() ? folder : format("{}:{}", folder, path);
 }
 
+// The user's or the node's own choice of a network wins.
+void set_nccl_network(const NcclNetwork& network, Environment& result) {
+  if (network.plugin.empty() || result.contains("NCCL_NET_PLUGIN") || result.contains("NCCL_NET"))
+    return;
+  result["NCCL_NET_PLUGIN"] = network.plugin;
+  // Else a fork, as by a DataLoader, corrupts memory that EFA's driver has registered.
+  if (network.provider == "efa") result.emplace("FI_EFA_FORK_SAFE", "1");
+}
+
 }  // namespace
 
 Environment base_environment() {
@@ -84,6 +93,7 @@ Environment rank_environment(const host::LaunchSpec& launch, const model::NodeId
   // `user` has the node's own setting. "=": exactly this name, where NCCL takes a prefix otherwise.
   if (!info.socket_interface.empty() && !result.contains("NCCL_SOCKET_IFNAME"))
     result["NCCL_SOCKET_IFNAME"] = "=" + info.socket_interface;
+  set_nccl_network(info.nccl_network, result);
 
   result["RANK"] = format("{}", launch.first_rank + local_rank);
   result["LOCAL_RANK"] = format("{}", local_rank);

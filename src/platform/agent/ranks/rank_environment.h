@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/os/environment.h"
+#include "platform/agent/ranks/nccl_network.h"
 #include "platform/core/model/ids.h"
 #include "platform/host/launch_spec.h"
 
@@ -22,7 +23,8 @@ struct RankLaunchInfo {
   std::string profile_folder;
   std::string stand_ins;         // folder that comes first in PYTHONPATH; empty: none
   std::string socket_interface;  // with the node's address, for NCCL; empty: unknown
-  bool is_restart = false;       // the rank was killed, and this process replaces it
+  NcclNetwork nccl_network;
+  bool is_restart = false;  // the rank was killed, and this process replaces it
 };
 
 // The variables of the agent's own environment that any program needs, or that describe the machine

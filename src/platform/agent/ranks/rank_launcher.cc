@@ -97,7 +97,15 @@ Result<void> RankLauncher::prepare(const model::Command& start) {
   processors_ = TRY(rank_processors(launch_));
   store_port_ = TRY(open_store());
   socket_interface_ = interface_of(address_, comm::KernelNetwork());
+  set_nccl_network();
   return {};
+}
+
+// A container does not see the plugin's folder.
+void RankLauncher::set_nccl_network() {
+  if (!launch_.gpus || (software_ && software_->container != 0)) return;
+  nccl_network_ = choose_nccl_network(nccl_plugin_library());
+  LS_LOG(info, "{}", nccl_network_.reason);
 }
 
 // The port of torch's store on this host's loopback: rank 0's own, or that of the forwarder. 0 if
@@ -127,6 +135,7 @@ ProcessSpec RankLauncher::program_of(int local_rank, bool is_restart) const {
                                    .profile_folder = files_.profile(),
                                    .stand_ins = stand_ins(),
                                    .socket_interface = socket_interface_,
+                                   .nccl_network = nccl_network_,
                                    .is_restart = is_restart};
   std::vector<std::string> command = software_ ? software_->wrapper : std::vector<std::string>();
   command.insert(command.end(), launch_.command.begin(), launch_.command.end());

@@ -13,6 +13,7 @@
 #include "comm/rendezvous/port_forwarder.h"
 #include "comm/rendezvous/server.h"
 #include "net/reserved_port.h"
+#include "platform/agent/ranks/nccl_network.h"
 #include "platform/agent/ranks/socket_folder.h"
 #include "platform/agent/shell/shell_session.h"
 #include "platform/agent/software/preparation.h"
@@ -60,6 +61,7 @@ class RankLauncher {
                std::string address, net::ReservedPort port, SocketFolder sockets);
   Result<void> open_rendezvous();
   Result<int> open_store();
+  void set_nccl_network();
   std::string stand_ins() const;  // as in RankLaunchInfo
 
   const host::LaunchSpec& launch_;
@@ -74,6 +76,7 @@ class RankLauncher {
   std::unique_ptr<comm::PortForwarder>
       forwarder_;                 // on other nodes, where MASTER_ADDR is not loopback
   std::string socket_interface_;  // as in RankLaunchInfo, once prepared
+  NcclNetwork nccl_network_;      // the same
   int store_port_ = 0;            // port of torch's store on loopback, as in RankLaunchInfo
   std::vector<std::vector<int>> processors_;  // by local rank, once prepared
   model::Command start_;

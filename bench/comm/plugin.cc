@@ -1,0 +1,342 @@
+// NCCL's plugin beside libfabric itself: the same messages through the plugin's table and through
+// fi_tsend and fi_trecv, on loopback, in turns of some milliseconds. The better half of each one's
+// turns counts, and of that half the median. One thread serves both ends, and its CPU time counts:
+// the figures are of the software, and a busy machine's scheduler has no part in them.
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "comm/nccl_plugin/devices.h"
+#include "comm/nccl_plugin/loaded_plugin.h"
+
+namespace lockstep::bench {
+namespace {
+
+using namespace comm;
+using namespace comm::nccl;
+
+constexpr int kRounds = 61;
+constexpr std::size_t kWindow = 8;  // messages in flight, as NCCL's steps of a buffer
+constexpr std::size_t kPingPongs = 500;
+constexpr std::size_t kSmall = 8;
+constexpr std::size_t kTurnBytes = 8 << 20;
+
+// CPU time of this thread: other programs may use the processor meanwhile.
+double seconds_worked() {
+  timespec now;
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
+}
+
+// One end of a connection.
+class Contestant {
+ public:
+  virtual ~Contestant() = default;
+  virtual void* start_send(void* data, std::size_t bytes) = 0;     // null: call again
+  virtual void* start_receive(void* data, std::size_t bytes) = 0;  // null: call again
+  virtual bool ended(void* request) = 0;
+};
+
+class Bootstrap {
+ public:
+  Bootstrap(int end, int number) : end_(end), number(number) {}
+  void tell(const void* data, std::size_t bytes) const {
+    LS_CHECK(::write(end_, data, bytes) == static_cast<ssize_t>(bytes));
+  }
+  void hear(void* data, std::size_t bytes) const {
+    for (std::size_t done = 0; done < bytes;) {
+      const auto got = ::read(end_, static_cast<char*>(data) + done, bytes - done);
+      LS_CHECK(got > 0);
+      done += static_cast<std::size_t>(got);
+    }
+  }
+
+ private:
+  int end_;
+
+ public:
+  const int number;
+};
+
+class Raw : public Contestant {
+ public:
+  explicit Raw(const Bootstrap& bootstrap, const Device& device) : number_(bootstrap.number) {
+    auto& info = *device.info;
+    LS_CHECK(libfabric().fabric(info.fabric_attr, &fabric_, nullptr) == 0);
+    LS_CHECK(fi_domain(fabric_, &info, &domain_, nullptr) == 0);
+    fi_av_attr table{};
+    table.type = FI_AV_TABLE;
+    LS_CHECK(fi_av_open(domain_, &table, &addresses_, nullptr) == 0);
+    fi_cq_attr queue{};
+    queue.format = FI_CQ_FORMAT_TAGGED;
+    queue.size = info.tx_attr->size + info.rx_attr->size;
+    LS_CHECK(fi_cq_open(domain_, &queue, &completions_, nullptr) == 0);
+    LS_CHECK(fi_endpoint(domain_, &info, &endpoint_, nullptr) == 0);
+    LS_CHECK(fi_ep_bind(endpoint_, &addresses_->fid, 0) == 0);
+    LS_CHECK(fi_ep_bind(endpoint_, &completions_->fid, FI_TRANSMIT | FI_RECV) == 0);
+    LS_CHECK(fi_enable(endpoint_) == 0);
+    std::array<char, 256> own{}, other{};
+    std::size_t length = own.size();
+    LS_CHECK(fi_getname(&endpoint_->fid, own.data(), &length) == 0);
+    bootstrap.tell(own.data(), own.size());
+    bootstrap.hear(other.data(), other.size());
+    LS_CHECK(fi_av_insert(addresses_, other.data(), 1, &peer_, 0, nullptr) == 1);
+  }
+  void* start_send(void* data, std::size_t bytes) override {
+    auto* const operation = next();
+    const auto status = fi_tsend(endpoint_, data, bytes, nullptr, peer_,
+                                 static_cast<std::uint64_t>(number_), &operation->context);
+    return taken(status, operation);
+  }
+  void* start_receive(void* data, std::size_t bytes) override {
+    auto* const operation = next();
+    const auto status = fi_trecv(endpoint_, data, bytes, nullptr, FI_ADDR_UNSPEC,
+                                 static_cast<std::uint64_t>(1 - number_), 0, &operation->context);
+    return taken(status, operation);
+  }
+  bool ended(void* request) override {
+    auto* const operation = static_cast<Operation*>(request);
+    if (!operation->ended) poll();
+    return operation->ended;
+  }
+
+ private:
+  struct Operation {
+    fi_context2 context;
+    bool ended = false;
+  };
+  Operation* next() {
+    auto* const operation = &operations_[next_ % operations_.size()];
+    operation->ended = false;
+    return operation;
+  }
+  void* taken(long status, Operation* operation) {
+    LS_CHECK(status == 0 || status == -FI_EAGAIN);
+    if (status == 0) ++next_;
+    if (status != 0) poll();
+    return status == 0 ? operation : nullptr;
+  }
+  void poll() {
+    std::array<fi_cq_tagged_entry, 32> entries;
+    const auto got = fi_cq_read(completions_, entries.data(), entries.size());
+    LS_CHECK(got > 0 || got == -FI_EAGAIN);
+    for (long i = 0; i < got; ++i)
+      static_cast<Operation*>(entries[static_cast<std::size_t>(i)].op_context)->ended = true;
+  }
+
+  const int number_;
+  fid_fabric* fabric_ = nullptr;  // left to the end of the process
+  fid_domain* domain_ = nullptr;
+  fid_av* addresses_ = nullptr;
+  fid_cq* completions_ = nullptr;
+  fid_ep* endpoint_ = nullptr;
+  fi_addr_t peer_ = 0;
+  std::array<Operation, 64> operations_{};
+  std::size_t next_ = 0;
+};
+
+class ThroughPlugin : public Contestant {
+ public:
+  ThroughPlugin(const Bootstrap& bootstrap, const char* path) : net_(open_plugin(path, 12)) {
+    LS_CHECK(net_ && net_->init(nullptr) == Status::success);
+    HandleBytes own{}, other{};
+    void* listener = nullptr;
+    LS_CHECK(net_->listen(0, own, &listener) == Status::success);
+    bootstrap.tell(own.data(), own.size());
+    bootstrap.hear(other.data(), other.size());
+    while (sender_ == nullptr || receiver_ == nullptr) {
+      if (sender_ == nullptr) LS_CHECK(net_->connect(0, other, &sender_) == Status::success);
+      if (receiver_ == nullptr) LS_CHECK(net_->accept(listener, &receiver_) == Status::success);
+    }
+  }
+  void* start_send(void* data, std::size_t bytes) override {
+    void* request = nullptr;
+    LS_CHECK(net_->send(sender_, data, bytes, 0, nullptr, &request) == Status::success);
+    return request;
+  }
+  void* start_receive(void* data, std::size_t bytes) override {
+    void* request = nullptr;
+    int tag = 0;
+    void* memory = nullptr;
+    LS_CHECK(net_->receive(receiver_, {&data, 1}, {&bytes, 1}, {&tag, 1}, {&memory, 1}, &request) ==
+             Status::success);
+    return request;
+  }
+  bool ended(void* request) override {
+    int done = 0;
+    LS_CHECK(net_->test(request, &done, nullptr) == Status::success);
+    return done != 0;
+  }
+
+ private:
+  std::unique_ptr<Net> net_;
+  void* sender_ = nullptr;
+  void* receiver_ = nullptr;
+};
+
+using Ends = std::array<std::unique_ptr<Contestant>, 2>;
+
+template <class Start>
+void* started(Start start) {
+  for (;;)
+    if (void* const request = start()) return request;
+}
+
+// A message from one end to the other.
+struct Carried {
+  void* sent = nullptr;
+  void* received = nullptr;
+};
+
+Carried start(Contestant& from, Contestant& to, char* data, std::size_t bytes) {
+  Carried carried;
+  carried.received = started([&] { return to.start_receive(data + bytes, bytes); });
+  while (carried.sent == nullptr) {
+    carried.sent = from.start_send(data, bytes);
+    if (carried.sent == nullptr) (void)to.ended(carried.received);  // while the provider connects
+  }
+  return carried;
+}
+
+void finish(Contestant& from, Contestant& to, Carried carried) {
+  bool sent = false, received = false;
+  while (!sent || !received) {
+    if (!sent) sent = from.ended(carried.sent);
+    // A request that has ended must not be tested again.
+    if (!received) received = to.ended(carried.received);
+  }
+}
+
+// Seconds of one message, of which kWindow are under way.
+double stream(const Ends& ends, std::vector<char>& memory, std::size_t bytes) {
+  const auto messages = kTurnBytes / bytes;
+  const double begin = seconds_worked();
+  std::array<Carried, kWindow> window{};
+  for (std::size_t i = 0; i < messages + kWindow; ++i) {
+    auto& place = window[i % kWindow];
+    if (i >= kWindow) finish(*ends[0], *ends[1], place);
+    char* const data = memory.data() + i % kWindow * 2 * bytes;
+    if (i < messages) place = start(*ends[0], *ends[1], data, bytes);
+  }
+  const double taken = seconds_worked() - begin;
+  return taken / static_cast<double>(messages);
+}
+
+// Seconds one way.
+double ping_pong(const Ends& ends, std::vector<char>& memory) {
+  const double begin = seconds_worked();
+  for (std::size_t i = 0; i < 2 * kPingPongs; ++i) {
+    auto& from = *ends[i % 2];
+    auto& to = *ends[1 - i % 2];
+    finish(from, to, start(from, to, memory.data(), kSmall));
+  }
+  const double taken = seconds_worked() - begin;
+  return taken / (2 * kPingPongs);
+}
+
+double median_of_better_half(std::vector<double> times) {
+  std::ranges::sort(times);
+  return times[times.size() / 4];
+}
+
+// In turns, of which the first of each is not counted. run(i) is the time of contestant i.
+template <class Run>
+std::array<double, 2> take_turns(Run run) {
+  std::array<std::vector<double>, 2> times;
+  for (int round = 0; round < kRounds; ++round)
+    for (std::size_t i = 0; i < 2; ++i) {
+      const auto turn = (i + static_cast<std::size_t>(round)) % 2;
+      const double time = run(turn);
+      if (round > 0) times[turn].push_back(time);
+    }
+  return {median_of_better_half(times[0]), median_of_better_half(times[1])};
+}
+
+// Both ends open side by side, as each waits for the other's address.
+template <class Open>
+Ends open_both(Open open) {
+  std::array<int, 2> ends{};
+  LS_CHECK(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()) == 0);
+  Ends opened;
+  std::thread other([&] { opened[1] = open(Bootstrap(ends[1], 1)); });
+  opened[0] = open(Bootstrap(ends[0], 0));
+  other.join();
+  for (const int end : ends) ::close(end);
+  return opened;
+}
+
+struct Pairs {
+  Ends ours, raw;
+  const Ends& at(std::size_t turn) const { return turn == 0 ? ours : raw; }
+};
+
+void measure_bandwidth(const Pairs& pairs, const std::string& provider) {
+  for (const std::size_t bytes : {std::size_t{64} << 10, std::size_t{1} << 20}) {
+    std::vector<char> memory(bytes * 2 * kWindow);
+    const auto [own, peer] =
+        take_turns([&](std::size_t turn) { return stream(pairs.at(turn), memory, bytes); });
+    const auto gigabytes = static_cast<double>(bytes) / 1e9;
+    std::printf(
+        "{\"bench\": \"plugin\", \"case\": \"bandwidth\", \"provider\": \"%s\", "
+        "\"bytes\": %zu, \"unit\": \"GB/s\", \"ours\": %.3f, \"peer\": %.3f, "
+        "\"peer_name\": \"libfabric\", \"ratio\": %.3f, \"bar\": 0.95}\n",
+        provider.c_str(), bytes, gigabytes / own, gigabytes / peer, peer / own);
+  }
+}
+
+void measure_latency(const Pairs& pairs, const std::string& provider) {
+  std::vector<char> memory(2 * kSmall);
+  const auto [own, peer] =
+      take_turns([&](std::size_t turn) { return ping_pong(pairs.at(turn), memory); });
+  std::printf(
+      "{\"bench\": \"plugin\", \"case\": \"latency\", \"provider\": \"%s\", "
+      "\"bytes\": %zu, \"unit\": \"us\", \"ours\": %.2f, \"peer\": %.2f, "
+      "\"peer_name\": \"libfabric\", \"more_us\": %.2f, \"more_us_bar\": 2.0}\n",
+      provider.c_str(), kSmall, own * 1e6, peer * 1e6, (own - peer) * 1e6);
+}
+
+void measure(const std::string& provider, const char* plugin) {
+  ::setenv("LOCKSTEP_FABRIC_PROVIDER", provider.c_str(), 1);
+  ::setenv("LOCKSTEP_ADDRESS", "127.0.0.1", 1);
+  const auto devices = find_devices(own_environment()).value();
+  Pairs pairs;
+  pairs.ours =
+      open_both([&](const Bootstrap& end) { return std::make_unique<ThroughPlugin>(end, plugin); });
+  pairs.raw =
+      open_both([&](const Bootstrap& end) { return std::make_unique<Raw>(end, devices.front()); });
+  measure_bandwidth(pairs, provider);
+  measure_latency(pairs, provider);
+  std::fflush(stdout);
+}
+
+// Each provider in a process of its own, which reads its settings once.
+int run(const char* plugin) {
+  for (const std::string provider : {"tcp;ofi_rxm", "shm"}) {
+    if (::fork() == 0) {
+      measure(provider, plugin);
+      ::_exit(0);
+    }
+    int status = 0;
+    if (::wait(&status) < 0 || status != 0) return 1;
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace lockstep::bench
+
+int main(int count, char** arguments) {
+  if (count != 2) return 2;
+  return lockstep::bench::run(arguments[1]);
+}
