@@ -88,6 +88,12 @@ struct Limits {
   Bytes reserve = 256_MiB;
 };
 
+// Items that were stored since the start.
+struct Received {
+  std::int64_t log_bytes = 0;  // of lines, as they came
+  std::int64_t points = 0;     // of metrics and telemetry
+};
+
 // Why lines are removed: the run ended long ago, or all take too much space.
 enum class Removal { age, space };
 
@@ -149,6 +155,9 @@ class Insight {
   // Moves points that an earlier version wrote into the series store, some at a time; true while
   // there are more.
   Result<bool> take_over_points();
+  const Received& received() const { return received_; }
+  // The sealed size of all points.
+  Bytes points_size();
   // Failures of the series store, a line each.
   std::vector<std::string> problems() const;
 
@@ -187,6 +196,7 @@ class Insight {
   store::Database& database_;
   SeriesStore& series_;
   Limits limits_;
+  Received received_;
   std::string points_problem_;  // why the last points could not be stored; empty: they could
 };
 

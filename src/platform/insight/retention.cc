@@ -57,6 +57,8 @@ Result<bool> Insight::expire_points(const model::RunId& run) {
   return false;
 }
 
+Bytes Insight::points_size() { return series_.bytes(); }
+
 Result<void> Insight::limit_points(Bytes most) {
   for (const model::RunId& stored : TRY(series_.remove_oldest(most))) {
     const model::RunId run = {stored.project.substr(0, stored.project.rfind('.')), stored.number};
