@@ -16,6 +16,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <optional>
 #include <span>
@@ -60,6 +61,20 @@ struct SeriesQuery {
   std::optional<std::int64_t> after_step{};  // points after this step
   std::int64_t points = 10'000;              // at most, over all series
   std::optional<int> node{};                 // the telemetry of this node, and nothing of ranks
+};
+
+// A position in the history of a metric, as PointCursor of the series store; it moves on.
+struct HistoryCursor {
+  std::int64_t epoch = 0;
+  std::int64_t step = std::numeric_limits<std::int64_t>::min();
+  std::int64_t skip = 0;
+  bool ended = false;  // there is no further page
+};
+
+struct MetricPoint {
+  std::int64_t step = 0;
+  Time time{};
+  double value = 0;
 };
 
 // The latest reports of a run's ranks.
@@ -164,6 +179,10 @@ class Insight {
   // By name and rank, without series that have no points after `after_step`. The cost depends on
   // the requested number of points, not on the stored number.
   Result<api::SeriesList> series(const model::RunId& run, const SeriesQuery& query = {});
+  // All points of one metric of the run, of the lowest rank that logged it: those of all attempts,
+  // and those of a step that later ones override, too. `most`: 1 to 100,000.
+  Result<std::vector<MetricPoint>> history(const model::RunId& run, const std::string& metric,
+                                           HistoryCursor& cursor, std::int64_t most);
   // One for each of the runs; the number of queries does not depend on the number of runs. Contains
   // the first 1,000 metrics of a run by name, fewer for many runs: 20,000 over all.
   Result<std::map<model::RunId, RunSummary>> summaries(std::span<const model::RunId> runs);

@@ -16,6 +16,7 @@
 #include "platform/server/host_calls.h"
 #include "platform/server/long_polls.h"
 #include "platform/server/metrics/metrics_page.h"
+#include "platform/server/mlflow/mlflow_server.h"
 #include "platform/server/people/accounts.h"
 #include "platform/server/people/gate.h"
 #include "platform/server/principal.h"
@@ -60,6 +61,8 @@ RouteMatch match_route(const net::HttpRequest& request) {
 std::pair<std::string_view, std::string_view> route_name_of(const net::HttpRequest& request) {
   if (MetricsPage::is_for(request)) return {kMetricsRoute.method, kMetricsRoute.path};
   if (BrowserLogin::is_for(request)) return {"GET", "/login"};
+  if (mlflow::MlflowServer::is_for(request))
+    return {request.method == "GET" ? "GET" : "POST", "/api/2.0/mlflow"};
   const RouteMatch match = match_route(request);
   if (match.route == nullptr) return {"other", "other"};
   return {match.route->method, match.route->path};
@@ -98,10 +101,34 @@ std::optional<net::HttpResponse> check_body(const net::HttpRequest& request,
   return std::nullopt;
 }
 
+// For the gate: the handlers check the rights to each run.
+constexpr api::TypedRoute<api::None, api::None, api::None> kMlflowRoute{
+    "POST", "/api/2.0/mlflow",      api::Action::read_cluster, api::RouteErrors::none, "",
+    "",     "MLflow's tracking API"};
+
+std::variant<Principal, net::HttpResponse> admit_mlflow(Gate& gate,
+                                                        const net::HttpRequest& request) {
+  std::vector<std::string> none;
+  auto admitted = gate.admit(request, kMlflowRoute, none);
+  const auto* refused = std::get_if<net::HttpResponse>(&admitted);
+  if (refused == nullptr) return admitted;
+  return mlflow::refusal(refused->status,
+                         "the call needs a token of this daemon: set MLFLOW_TRACKING_TOKEN");
+}
+
+std::optional<net::HttpResponse> check_mlflow_head(Gate& gate, const net::HttpRequest& request) {
+  auto admitted = admit_mlflow(gate, request);
+  if (auto* refused = std::get_if<net::HttpResponse>(&admitted)) return std::move(*refused);
+  if (request.has_body && !is_json(request))
+    return mlflow::refusal(415, "the body must be application/json");
+  return std::nullopt;
+}
+
 // Refusals from the head alone.
 std::optional<net::HttpResponse> check_request_head(Gate& gate, const net::HttpRequest& request) {
   if (BrowserLogin::is_for(request)) return std::nullopt;
   if (MetricsPage::is_for(request)) return std::nullopt;
+  if (mlflow::MlflowServer::is_for(request)) return check_mlflow_head(gate, request);
   RouteMatch target = match_route(request);
   if (target.route == nullptr) return no_such_route(request, target);
   auto admitted = gate.admit(request, *target.route, target.path_parameters);
@@ -123,6 +150,11 @@ struct Server::Impl {
             std::make_shared<StreamBroker>(loop, setup, *accounts, *agent_polls, setup.streams)),
         handlers(loop, setup, *accounts, *long_polls, *agent_polls, host_calls, *streams),
         ended(std::make_shared<RunEnds>(setup.controller.state())),
+        tracking(loop, {.controller = setup.controller,
+                        .insight = setup.insight,
+                        .database = setup.database,
+                        .directory = accounts->directory(),
+                        .clock = setup.clock}),
         metrics({handlers.context(), handlers.lag(), requests, *ended}) {}
 
   // The route exists: check_request_head() accepted the request. Since then its token may have been
@@ -131,6 +163,7 @@ struct Server::Impl {
     if (BrowserLogin::is_for(request))
       return handlers.browser().handle(request, std::move(responder));
     if (MetricsPage::is_for(request)) return responder.send(metrics_response(request));
+    if (mlflow::MlflowServer::is_for(request)) return responder.send(mlflow_response(request));
     RouteMatch target = match_route(request);
     auto admitted = gate.admit(request, *target.route, target.path_parameters);
     if (auto* refusal = std::get_if<net::HttpResponse>(&admitted))
@@ -150,6 +183,14 @@ struct Server::Impl {
     return metrics.page(caller, request);
   }
 
+  net::HttpResponse mlflow_response(const net::HttpRequest& request) {
+    auto admitted = admit_mlflow(gate, request);
+    if (auto* refusal = std::get_if<net::HttpResponse>(&admitted)) return std::move(*refusal);
+    const Principal& caller = std::get<Principal>(admitted);
+    accounts->record_use(caller.bearer);
+    return tracking.handle(request, {caller.bearer, caller.address});
+  }
+
   // Counts the answer under the path of its route.
   std::function<void(int)> observe(const net::HttpRequest& request) {
     const auto [method, path] = route_name_of(request);
@@ -167,6 +208,7 @@ struct Server::Impl {
   RouteHandlers handlers;
   RequestCounts requests;
   std::shared_ptr<RunEnds> ended;
+  mlflow::MlflowServer tracking;
   MetricsPage metrics;
   std::optional<net::HttpServer> http;
 };
