@@ -16,6 +16,7 @@ install(FILES README.md CHANGELOG.md LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR}
 install(FILES packaging/systemd/lockstep.service DESTINATION lib/systemd/system COMPONENT program)
 install(FILES packaging/ansible/add_hosts.yml DESTINATION share/lockstep/ansible COMPONENT program)
 install(DIRECTORY packaging/ansible/roles DESTINATION share/lockstep/ansible COMPONENT program)
+install(DIRECTORY packaging/prometheus DESTINATION share/lockstep COMPONENT program)
 
 # Python finds torch's libraries beside the package.
 set_target_properties(lockstep_python PROPERTIES INSTALL_RPATH $ORIGIN/../torch/lib)

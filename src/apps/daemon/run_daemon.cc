@@ -305,6 +305,7 @@ server::ServerSetup server_setup(DaemonContext& ground, controller::Controller& 
           .identities = ground.identities,
           .budgets = ground.budgets,
           .notices = ground.notices,
+          .database = *ground.database,
           .home = home,
           .version = LOCKSTEP_VERSION,
           .user = user_name(),

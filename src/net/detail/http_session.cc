@@ -170,6 +170,7 @@ asio::awaitable<HttpSession::Next> HttpSession::read_head() {
   parser_.emplace(detail::RequestLimits{.body_max = core_->options.body_max});
   head_ = {};
   request_ = {};
+  observer_ = nullptr;
   idle_ = buffer_.size() == 0;
   waits_since_ = std::chrono::steady_clock::now();
   watchdog_.start(idle_ ? core_->options.idle_time : core_->options.head_time,
@@ -201,7 +202,13 @@ HttpSession::Next HttpSession::examine_head() {
               .peer = peer_,
               .is_local = is_local_};
   buffer_.consume(parser_->head_size());
+  if (core_->options.observe && !core_->closed) observer_ = core_->options.observe(request_);
   return apply_filter();
+}
+
+void HttpSession::observe_answer(int status) {
+  const auto observer = std::exchange(observer_, nullptr);
+  if (observer && !core_->closed) observer(status);
 }
 
 HttpSession::Next HttpSession::apply_filter() {
@@ -272,6 +279,7 @@ asio::awaitable<HttpResponse> HttpSession::handle(bool& gone) {
 
 // The session ends with it.
 asio::awaitable<void> HttpSession::hand_over(const HttpResponse& response) {
+  observe_answer(response.status);
   watchdog_.start(core_->options.write_time, detail::Watchdog::OnExpiry::close);
   const error_code error = co_await stream_->write(head_of(response, true), {});
   watchdog_.stop();
@@ -301,6 +309,7 @@ void HttpSession::watch_for_end(const std::shared_ptr<Responder::Exchange>& exch
 }
 
 asio::awaitable<bool> HttpSession::write(HttpResponse response, bool keep_alive) {
+  observe_answer(response.status);
   if (response.status == 204 || response.status == 304) response.body.clear();
   const std::string head = head_of(response, keep_alive);
   const std::string_view body = head_.method == "HEAD" ? std::string_view() : response.body;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <set>
@@ -125,6 +126,8 @@ class HttpSession {
   boost::asio::awaitable<bool> read_some();
   Next examine_head();
   Next apply_filter();
+  // Tells the observer of the current request, once.
+  void observe_answer(int status);
   Next refuse(int status, const std::string& message);
   // Sends the reason of a timeout while reading, if the caller is still connected.
   Next too_slow(std::string_view what);
@@ -145,6 +148,7 @@ class HttpSession {
   detail::RequestHead head_;
   HttpRequest request_;
   HttpResponse refusal_;
+  std::function<void(int)> observer_;
   std::weak_ptr<Responder::Exchange> exchange_;
   Responder::UseConnection use_;  // of the current request, if it was upgraded
 };

@@ -42,6 +42,8 @@ struct HttpServerOptions {
   Duration idle_time = std::chrono::seconds(60);  // between requests on one connection
   // Formats refusals of HTTP itself; plain text if there is none.
   std::function<HttpResponse(int status, const std::string& message)> refusal{};
+  // Called with the head of each request; the result is called with the status of the answer.
+  std::function<std::function<void(int status)>(const HttpRequest&)> observe{};
 };
 
 // Answers one request: now or later, on the loop's thread. The first answer counts; the caller of a

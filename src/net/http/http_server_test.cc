@@ -54,6 +54,28 @@ TEST(HttpServer, OneConnectionCarriesManyRequestsAlsoSentAhead) {
   EXPECT_THAT(caller.read_until("GET /3 "), EndsWith("\r\n\r\nGET /3 "));
 }
 
+TEST(HttpServer, AnObserverSeesTheStatusOfEachAnswer) {
+  std::vector<std::string> seen;
+  {
+    ServerThread server(echo,
+                        {.observe = [&](const HttpRequest& request) -> std::function<void(int)> {
+                          return [&seen, name = request.target](int status) {
+                            seen.push_back(name + " " + std::to_string(status));
+                          };
+                        }},
+                        [](const HttpRequest& request) -> std::optional<HttpResponse> {
+                          if (request.target != "/no") return std::nullopt;
+                          return HttpResponse{.status = 403};
+                        });
+    RawCaller caller(server.port());
+    caller.send(
+        "GET /yes HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        "GET /no HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+    caller.read_to_end();
+  }
+  EXPECT_EQ(seen, (std::vector<std::string>{"/yes 200", "/no 403"}));
+}
+
 TEST(HttpServer, HeadGetsTheLengthAndNoBody) {
   ServerThread server(echo);
   const std::string answer =

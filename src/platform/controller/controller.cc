@@ -662,7 +662,10 @@ void Controller::update_costs(const std::vector<model::Change>& changes) {
 
 Result<void> Controller::commit(const std::vector<model::Change>& changes) {
   if (changes.empty()) return {};
+  const Duration begin = setup_.steady.since_boot();
   auto committed = setup_.store.commit(changes);
+  commits_.time += setup_.steady.since_boot() - begin;
+  ++(committed ? commits_.stored : commits_.refused);
   if (!committed) commit_failed_ = true;
   record_store_result(committed);
   return committed;

@@ -72,6 +72,13 @@ struct ControllerSetup {
       secret_value{};
 };
 
+// Commits since the start.
+struct CommitCounters {
+  std::int64_t stored = 0;
+  std::int64_t refused = 0;  // the store had an error
+  Duration time{};           // of all
+};
+
 class Controller {
  public:
   // The audit's record of a request. It is stored with the changes, and only if there are any. That
@@ -137,6 +144,7 @@ class Controller {
   bool is_ready() const { return ready_; }
   // Current failures, one line each, for operators.
   std::vector<std::string> problems() const { return problem_log_.active_failures(); }
+  const CommitCounters& commits() const { return commits_; }
   // Facts that operators should know and may want to act on, one line each.
   std::vector<std::string> notices() const;
   void subscribe(Watcher watcher) { watchers_.push_back(std::move(watcher)); }
@@ -192,6 +200,7 @@ class Controller {
   ControllerSetup setup_;
   step::Decider decider_;
   model::StoreHistory history_;
+  CommitCounters commits_;
   bool history_saved_ = false;     // in its current state
   std::string older_copy_notice_;  // set if the store is an older copy
   const std::string boot_;         // boot id of the machine

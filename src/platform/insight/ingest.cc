@@ -11,6 +11,14 @@
 namespace lockstep::insight {
 namespace {
 
+void count_received(std::span<const spool::TelemetryItem> items, Received& received) {
+  for (const spool::TelemetryItem& item : items) {
+    if (item.kind == spool::TelemetryKind::log)
+      received.log_bytes += static_cast<std::int64_t>(item.text.size());
+    if (has_points(item.kind)) received.points += static_cast<std::int64_t>(item.values.size());
+  }
+}
+
 // How many old chunks are removed for the new ones of a call: more than came, so that the log
 // shrinks below a lowered limit, and few enough for one call.
 std::int64_t chunks_to_cut(std::span<const spool::TelemetryItem> items) {
@@ -96,6 +104,7 @@ Result<std::int64_t> Insight::put(const Delivery& fresh, const StoredSequences& 
                     limits_));
   TRY(cut_lines(database_, counters, limits_.log, chunks_to_cut(fresh.items)));
   TRY(save(database_, counters));
+  count_received({first_new, fresh.items.end()}, received_);
   TRY(database_.execute(
       "insert into spools (project, number, epoch, node, sequence, points) values (:project, "
       ":number, :epoch, :node, :sequence, :points) on conflict do update set "

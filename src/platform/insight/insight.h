@@ -16,6 +16,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <optional>
 #include <span>
@@ -62,6 +63,20 @@ struct SeriesQuery {
   std::optional<int> node{};                 // the telemetry of this node, and nothing of ranks
 };
 
+// A position in the history of a metric, as PointCursor of the series store; it moves on.
+struct HistoryCursor {
+  std::int64_t epoch = 0;
+  std::int64_t step = std::numeric_limits<std::int64_t>::min();
+  std::int64_t skip = 0;
+  bool ended = false;  // there is no further page
+};
+
+struct MetricPoint {
+  std::int64_t step = 0;
+  Time time{};
+  double value = 0;
+};
+
 // The latest reports of a run's ranks.
 struct RunSummary {
   std::optional<api::Progress> progress;
@@ -86,6 +101,12 @@ struct Limits {
   std::size_t event = 1'000;    // bytes of one event; longer ones are cut
   // Space of the disk that is kept for the states of runs; at most a twentieth of the disk.
   Bytes reserve = 256_MiB;
+};
+
+// Items that were stored since the start.
+struct Received {
+  std::int64_t log_bytes = 0;  // of lines, as they came
+  std::int64_t points = 0;     // of metrics and telemetry
 };
 
 // Why lines are removed: the run ended long ago, or all take too much space.
@@ -149,12 +170,19 @@ class Insight {
   // Moves points that an earlier version wrote into the series store, some at a time; true while
   // there are more.
   Result<bool> take_over_points();
+  const Received& received() const { return received_; }
+  // The sealed size of all points.
+  Bytes points_size();
   // Failures of the series store, a line each.
   std::vector<std::string> problems() const;
 
   // By name and rank, without series that have no points after `after_step`. The cost depends on
   // the requested number of points, not on the stored number.
   Result<api::SeriesList> series(const model::RunId& run, const SeriesQuery& query = {});
+  // All points of one metric of the run, of the lowest rank that logged it: those of all attempts,
+  // and those of a step that later ones override, too. `most`: 1 to 100,000.
+  Result<std::vector<MetricPoint>> history(const model::RunId& run, const std::string& metric,
+                                           HistoryCursor& cursor, std::int64_t most);
   // One for each of the runs; the number of queries does not depend on the number of runs. Contains
   // the first 1,000 metrics of a run by name, fewer for many runs: 20,000 over all.
   Result<std::map<model::RunId, RunSummary>> summaries(std::span<const model::RunId> runs);
@@ -187,6 +215,7 @@ class Insight {
   store::Database& database_;
   SeriesStore& series_;
   Limits limits_;
+  Received received_;
   std::string points_problem_;  // why the last points could not be stored; empty: they could
 };
 

@@ -100,6 +100,31 @@ Result<void> Insight::add_progress(const std::string& wanted,
   return {};
 }
 
+Result<std::vector<MetricPoint>> Insight::history(const model::RunId& run,
+                                                  const std::string& metric, HistoryCursor& cursor,
+                                                  Int most) {
+  cursor.ended = true;
+  const auto logged = TRY(
+      database_.rows<int>("select rank from latest_metrics where project = :project and number = "
+                          ":number and name = :name",
+                          run.project, run.number, metric));
+  const auto counters = TRY(find_counters(database_, run));
+  if (logged.empty() || !counters) return std::vector<MetricPoint>();
+  const auto page =
+      TRY(series_.points({.run = series_run(*counters, run),
+                          .series = {.metric = metric, .index = std::get<0>(logged.front())},
+                          .epoch = std::nullopt,
+                          .range = {},
+                          .from = {.epoch = cursor.epoch, .step = cursor.step, .skip = cursor.skip},
+                          .most = most}));
+  std::vector<MetricPoint> points;
+  for (const AttemptPoint& one : page.points)
+    points.push_back({one.point.step, one.point.time, one.point.value});
+  if (page.next)
+    cursor = {.epoch = page.next->epoch, .step = page.next->step, .skip = page.next->skip};
+  return points;
+}
+
 Result<void> Insight::add_latest(const std::string& wanted,
                                  std::map<model::RunId, RunSummary>& summaries) {
   const Int share = kLatestMax / std::max<Int>(1, std::ssize(summaries));

@@ -57,6 +57,8 @@ Result<bool> Insight::expire_points(const model::RunId& run) {
   return false;
 }
 
+Bytes Insight::points_size() { return series_.bytes(); }
+
 Result<void> Insight::limit_points(Bytes most) {
   for (const model::RunId& stored : TRY(series_.remove_oldest(most))) {
     const model::RunId run = {stored.project.substr(0, stored.project.rfind('.')), stored.number};
@@ -81,8 +83,8 @@ Result<bool> Insight::remove(const model::RunId& run) {
   if (const auto counters = TRY(find_counters(database_, run)))
     TRY(series_.remove(series_run(*counters, run)));
   TRY(database_.transaction([&]() -> Result<void> {
-    for (const auto* table :
-         {"latest_metrics", "events", "checkpoints", "progress", "spools", "run_counters"})
+    for (const auto* table : {"latest_metrics", "mlflow_values", "mlflow_runs", "events",
+                              "checkpoints", "progress", "spools", "run_counters"})
       TRY(database_.execute(
           format("delete from {} where project = :project and number = :number", table),
           run.project, run.number));

@@ -53,6 +53,8 @@ class RouteHandlers {
   // Known once the server listens.
   void set_port(int port) { port_ = port; }
   BrowserLogin& browser() { return login_.browser(); }
+  const CallContext& context() const { return context_; }
+  const net::LoopLag& lag() const { return lag_; }
   // Ends deliveries of notices.
   void finish() { notices_.outbox().finish(); }
   // Stores the calls of agents that have come.

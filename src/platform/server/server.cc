@@ -1,6 +1,8 @@
 #include "platform/server/server.h"
 
+#include <functional>
 #include <optional>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -13,6 +15,8 @@
 #include "platform/server/agent_polls.h"
 #include "platform/server/host_calls.h"
 #include "platform/server/long_polls.h"
+#include "platform/server/metrics/metrics_page.h"
+#include "platform/server/mlflow/mlflow_server.h"
 #include "platform/server/people/accounts.h"
 #include "platform/server/people/gate.h"
 #include "platform/server/principal.h"
@@ -53,6 +57,17 @@ RouteMatch match_route(const net::HttpRequest& request) {
   return target;
 }
 
+// For the metrics: never the words of a caller.
+std::pair<std::string_view, std::string_view> route_name_of(const net::HttpRequest& request) {
+  if (MetricsPage::is_for(request)) return {kMetricsRoute.method, kMetricsRoute.path};
+  if (BrowserLogin::is_for(request)) return {"GET", "/login"};
+  if (mlflow::MlflowServer::is_for(request))
+    return {request.method == "GET" ? "GET" : "POST", "/api/2.0/mlflow"};
+  const RouteMatch match = match_route(request);
+  if (match.route == nullptr) return {"other", "other"};
+  return {match.route->method, match.route->path};
+}
+
 net::HttpResponse refusal_response(int status, std::string message) {
   net::HttpResponse response = error_response({api::code_of(status), std::move(message)});
   response.status = status;
@@ -86,9 +101,34 @@ std::optional<net::HttpResponse> check_body(const net::HttpRequest& request,
   return std::nullopt;
 }
 
+// For the gate: the handlers check the rights to each run.
+constexpr api::TypedRoute<api::None, api::None, api::None> kMlflowRoute{
+    "POST", "/api/2.0/mlflow",      api::Action::read_cluster, api::RouteErrors::none, "",
+    "",     "MLflow's tracking API"};
+
+std::variant<Principal, net::HttpResponse> admit_mlflow(Gate& gate,
+                                                        const net::HttpRequest& request) {
+  std::vector<std::string> none;
+  auto admitted = gate.admit(request, kMlflowRoute, none);
+  const auto* refused = std::get_if<net::HttpResponse>(&admitted);
+  if (refused == nullptr) return admitted;
+  return mlflow::refusal(refused->status,
+                         "the call needs a token of this daemon: set MLFLOW_TRACKING_TOKEN");
+}
+
+std::optional<net::HttpResponse> check_mlflow_head(Gate& gate, const net::HttpRequest& request) {
+  auto admitted = admit_mlflow(gate, request);
+  if (auto* refused = std::get_if<net::HttpResponse>(&admitted)) return std::move(*refused);
+  if (request.has_body && !is_json(request))
+    return mlflow::refusal(415, "the body must be application/json");
+  return std::nullopt;
+}
+
 // Refusals from the head alone.
 std::optional<net::HttpResponse> check_request_head(Gate& gate, const net::HttpRequest& request) {
   if (BrowserLogin::is_for(request)) return std::nullopt;
+  if (MetricsPage::is_for(request)) return std::nullopt;
+  if (mlflow::MlflowServer::is_for(request)) return check_mlflow_head(gate, request);
   RouteMatch target = match_route(request);
   if (target.route == nullptr) return no_such_route(request, target);
   auto admitted = gate.admit(request, *target.route, target.path_parameters);
@@ -108,13 +148,22 @@ struct Server::Impl {
         host_calls(loop, setup),
         streams(
             std::make_shared<StreamBroker>(loop, setup, *accounts, *agent_polls, setup.streams)),
-        handlers(loop, setup, *accounts, *long_polls, *agent_polls, host_calls, *streams) {}
+        handlers(loop, setup, *accounts, *long_polls, *agent_polls, host_calls, *streams),
+        ended(std::make_shared<RunEnds>(setup.controller.state())),
+        tracking(loop, {.controller = setup.controller,
+                        .insight = setup.insight,
+                        .database = setup.database,
+                        .directory = accounts->directory(),
+                        .clock = setup.clock}),
+        metrics({handlers.context(), handlers.lag(), requests, *ended}) {}
 
   // The route exists: check_request_head() accepted the request. Since then its token may have been
   // revoked, or the right taken away.
   void handle(const net::HttpRequest& request, net::Responder responder) {
     if (BrowserLogin::is_for(request))
       return handlers.browser().handle(request, std::move(responder));
+    if (MetricsPage::is_for(request)) return responder.send(metrics_response(request));
+    if (mlflow::MlflowServer::is_for(request)) return responder.send(mlflow_response(request));
     RouteMatch target = match_route(request);
     auto admitted = gate.admit(request, *target.route, target.path_parameters);
     if (auto* refusal = std::get_if<net::HttpResponse>(&admitted))
@@ -123,6 +172,29 @@ struct Server::Impl {
     if (caller.kind == Principal::Kind::user) accounts->record_use(caller.bearer);
     (handlers.*RouteHandlers::handler_for(*target.route))(
         request, std::move(caller), std::move(target.path_parameters), std::move(responder));
+  }
+
+  net::HttpResponse metrics_response(const net::HttpRequest& request) {
+    std::vector<std::string> none;
+    auto admitted = gate.admit(request, kMetricsRoute, none);
+    if (auto* refusal = std::get_if<net::HttpResponse>(&admitted)) return std::move(*refusal);
+    const Principal& caller = std::get<Principal>(admitted);
+    accounts->record_use(caller.bearer);
+    return metrics.page(caller, request);
+  }
+
+  net::HttpResponse mlflow_response(const net::HttpRequest& request) {
+    auto admitted = admit_mlflow(gate, request);
+    if (auto* refusal = std::get_if<net::HttpResponse>(&admitted)) return std::move(*refusal);
+    const Principal& caller = std::get<Principal>(admitted);
+    accounts->record_use(caller.bearer);
+    return tracking.handle(request, {caller.bearer, caller.address});
+  }
+
+  // Counts the answer under the path of its route.
+  std::function<void(int)> observe(const net::HttpRequest& request) {
+    const auto [method, path] = route_name_of(request);
+    return [this, method, path](int status) { requests.add(method, path, status); };
   }
 
   ServerSetup setup;
@@ -134,6 +206,10 @@ struct Server::Impl {
   HostCalls host_calls;
   std::shared_ptr<StreamBroker> streams;
   RouteHandlers handlers;
+  RequestCounts requests;
+  std::shared_ptr<RunEnds> ended;
+  mlflow::MlflowServer tracking;
+  MetricsPage metrics;
   std::optional<net::HttpServer> http;
 };
 
@@ -147,13 +223,15 @@ Result<std::unique_ptr<Server>> Server::start(net::Loop& loop, ServerSetup setup
   auto accounts = TRY(Accounts::open(setup.identities, setup.clock, setup.user));
   auto impl = std::make_unique<Impl>(loop, std::move(setup), std::move(accounts));
   Impl& self = *impl;
-  const net::HttpServerOptions options{.host = self.setup.host,
-                                       .port = self.setup.port,
-                                       .host_names = self.setup.host_names,
-                                       .tls = self.setup.tls,
-                                       .body_max = kBodyMax,
-                                       .connections_max = kConnectionsMax,
-                                       .refusal = refusal_response};
+  const net::HttpServerOptions options{
+      .host = self.setup.host,
+      .port = self.setup.port,
+      .host_names = self.setup.host_names,
+      .tls = self.setup.tls,
+      .body_max = kBodyMax,
+      .connections_max = kConnectionsMax,
+      .refusal = refusal_response,
+      .observe = [&self](const net::HttpRequest& request) { return self.observe(request); }};
   self.http.emplace(TRY(net::HttpServer::start(
       loop, options,
       [&self](const net::HttpRequest& request, net::Responder responder) {
@@ -165,10 +243,12 @@ Result<std::unique_ptr<Server>> Server::start(net::Loop& loop, ServerSetup setup
   self.handlers.set_port(self.http->port());
   self.setup.controller.subscribe(
       [weak = std::weak_ptr(self.long_polls), weak_agents = std::weak_ptr(self.agent_polls),
-       weak_streams = std::weak_ptr(self.streams)](const model::RunId& run, std::int64_t version) {
+       weak_streams = std::weak_ptr(self.streams),
+       weak_ended = std::weak_ptr(self.ended)](const model::RunId& run, std::int64_t version) {
         if (auto waiting = weak.lock()) waiting->notify(run);
         if (auto agents = weak_agents.lock()) agents->handle_change(run, version);
         if (auto streams = weak_streams.lock()) streams->handle_change(run);
+        if (auto ended = weak_ended.lock()) ended->handle_change(run);
       });
   return std::unique_ptr<Server>(new Server(std::move(impl)));
 }

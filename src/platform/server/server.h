@@ -26,6 +26,7 @@
 #include "platform/server/login/oidc_login.h"
 #include "platform/server/uploads/upload_store.h"
 #include "platform/store/budget_store.h"
+#include "platform/store/database.h"
 #include "platform/store/identity_store.h"
 #include "platform/store/notice_store.h"
 
@@ -40,13 +41,14 @@ struct StreamLimits {
 };
 
 struct ServerSetup {
-  controller::Controller& controller;  // these seven must outlive the server
+  controller::Controller& controller;  // these eight must outlive the server
   insight::Insight& insight;
   const host::Keys& keys;
   const Clock& clock;
   store::IdentityStore& identities;
   store::BudgetStore& budgets;
   store::NoticeStore& notices;
+  store::Database& database;  // that of the stores above
   host::Home home;
   std::string version;
   std::string user{};                     // the Unix user whose daemon it is

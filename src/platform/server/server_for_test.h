@@ -86,6 +86,7 @@ class ServerTest : public ::testing::Test {
                                     .identities = store_,
                                     .budgets = store_,
                                     .notices = notices_,
+                                    .database = *database_,
                                     .home = home_,
                                     .version = "1.2.3",
                                     .user = "ann",

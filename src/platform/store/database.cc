@@ -27,6 +27,8 @@ namespace fs = std::filesystem;
 // truncated to this size.
 constexpr Bytes kJournalMax = 64_MiB;
 constexpr Duration kBusyTimeout = std::chrono::seconds(5);
+// The daemon's own statements are some 300; searches have texts of their own.
+constexpr std::size_t kStatementsKept = 1000;
 
 struct Close {
   void operator()(sqlite3* connection) const { sqlite3_close_v2(connection); }
@@ -174,6 +176,7 @@ struct Database::Impl {
   Connection connection;
   std::map<std::string, std::unique_ptr<Statement>, std::less<>> statements;
   std::int64_t statements_run = 0;
+  int running = 0;  // statements whose rows are being read
 };
 
 Database::Database(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -316,13 +319,17 @@ Result<void> Database::run(std::string_view sql, const std::vector<SqlValue>& ar
                            const std::vector<SqlType>& columns, const SqlRow& on_row) {
   auto& statements = impl_->statements;
   ++impl_->statements_run;
+  if (impl_->running == 0 && statements.size() >= kStatementsKept) statements.clear();
   auto found = statements.find(sql);
   if (found == statements.end())
     found = statements
                 .emplace(std::string(sql),
                          TRY(Statement::prepare(impl_->connection.get(), impl_->name, sql)))
                 .first;
-  return found->second->run(args, columns, on_row);
+  ++impl_->running;
+  auto done = found->second->run(args, columns, on_row);
+  --impl_->running;
+  return done;
 }
 
 }  // namespace lockstep::store

@@ -544,7 +544,31 @@ constexpr std::string_view kCompressedLines[] = {
     "alter table log_chunks add column packed blob",  // then `text` is empty
 };
 
-constexpr std::array<std::span<const std::string_view>, 39> kMigrations = {kRunsAndAttempts,
+// Experiments and runs of MLflow's clients.
+constexpr std::string_view kMlflow[] = {
+    R"(create table mlflow_experiments (
+      id integer primary key autoincrement, project text not null, name text not null,
+      created integer not null, updated integer not null, deleted integer not null,
+      tags text not null,  -- JSON
+      unique (project, name)
+    ) strict)",
+    R"(create table mlflow_runs (
+      project text not null, number integer not null,
+      experiment integer not null, name text not null,
+      made integer not null,  -- 1: by a client
+      status text, start integer, finish integer, deleted integer not null,
+      primary key (project, number)
+    ) strict, without rowid)",
+    "create index mlflow_runs_by_experiment on mlflow_runs (experiment)",
+    R"(create table mlflow_values (
+      project text not null, number integer not null,
+      kind text not null,  -- param or tag
+      name text not null, value text not null,
+      primary key (project, number, kind, name)
+    ) strict, without rowid)",
+};
+
+constexpr std::array<std::span<const std::string_view>, 40> kMigrations = {kRunsAndAttempts,
                                                                            kInsight,
                                                                            kHangAndResume,
                                                                            kBounds,
@@ -582,7 +606,8 @@ constexpr std::array<std::span<const std::string_view>, 39> kMigrations = {kRuns
                                                                            kIdleRuns,
                                                                            kPointsInSeriesStore,
                                                                            kTags,
-                                                                           kCompressedLines};
+                                                                           kCompressedLines,
+                                                                           kMlflow};
 
 Result<bool> has_table(Database& database, std::string_view name) {
   const auto found = TRY(database.rows<std::string>(

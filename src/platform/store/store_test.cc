@@ -624,6 +624,9 @@ constexpr std::string_view kUndoStepsSinceBudgets[] = {
 
 // The rest of what files older than the fifth step lack.
 constexpr std::string_view kUndoNewerSteps[] = {
+    "drop table mlflow_values",
+    "drop table mlflow_runs",
+    "drop table mlflow_experiments",
     "drop table users",
     "drop table projects",
     "drop table members",

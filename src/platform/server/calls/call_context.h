@@ -1,6 +1,7 @@
 // CallContext: the parts of the server that the handlers of several groups of routes share.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -65,6 +66,10 @@ class CallContext {
   Result<T> limited(const Principal& caller, Result<T> result) const {
     if (result) return result;
     return Error{result.error().code, reader(caller).without_names(result.error().message)};
+  }
+  // The projects whose runs it may read; none: all.
+  std::optional<std::vector<std::string>> readable_projects(const Principal& caller) const {
+    return reader(caller).projects();
   }
   // Notices to operators about the daemon itself.
   std::vector<std::string> problems() const;

@@ -1,0 +1,304 @@
+// The calls that make and change runs.
+#include <algorithm>
+#include <cctype>
+#include <chrono>
+#include <limits>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/format.h"
+#include "base/hash.h"
+#include "base/log.h"
+#include "net/crypto.h"
+#include "platform/server/mlflow/mlflow_server.h"
+#include "platform/server/mlflow/run_name.h"
+
+namespace lockstep::mlflow {
+namespace {
+
+constexpr std::string_view kLauncher = "an MLflow client";
+// The rank of a client's run, and the agent and node of which its reports are.
+constexpr int kClientNode = 999'999'999;  // beside those of agents
+constexpr std::string_view kClientAgent = "mlflow";
+constexpr Duration kReportInterval = std::chrono::seconds(10);
+// A client that has not called for so long is gone: then its run ends as that of a silent agent.
+constexpr Duration kClientSilentAfter = std::chrono::hours(24);
+constexpr std::size_t kBatchesKept = 64;  // of a run: for repeated calls
+constexpr std::size_t kMetricsMax = 1000, kParamsMax = 100, kTagsMax = 100;
+constexpr std::size_t kParamBytes = 6000, kTagBytes = 8000, kKeyBytes = 250;
+constexpr std::size_t kRunNameBytes = 64;
+constexpr std::string_view kNameTag = "mlflow.runName";
+
+template <class T>
+Result<T> read_body(const Json& json) {
+  return from_json<T>(json, UnknownFields::ignore);
+}
+
+std::string tag_of(const std::vector<KeyValue>& tags, std::string_view key) {
+  const auto found = std::ranges::find(tags, key, &KeyValue::key);
+  return found == tags.end() ? "" : found->value;
+}
+
+// A name that Lockstep takes; MLflow's may have any characters.
+std::string lockstep_name(const std::string& name) {
+  std::string plain = name.substr(0, kRunNameBytes);
+  for (char& letter : plain)
+    if (std::isalnum(static_cast<unsigned char>(letter)) == 0 && letter != '_' && letter != '.')
+      letter = '-';
+  return plain;
+}
+
+Result<void> check_value(std::string_view what, const KeyValue& value, std::size_t most) {
+  if (value.key.empty() || value.key.size() > kKeyBytes)
+    return Error{Code::invalid, format("{}: a name has 1 to {} bytes", what, kKeyBytes)};
+  if (value.value.size() <= most) return {};
+  return Error{Code::invalid, format("{} {}: has {} bytes, of which at most {} are allowed", what,
+                                     value.key, value.value.size(), most)};
+}
+
+Result<void> check_batch(const LogBatch& batch) {
+  if (batch.metrics.size() > kMetricsMax || batch.params.size() > kParamsMax ||
+      batch.tags.size() > kTagsMax)
+    return Error{Code::invalid, format("a batch has at most {} metrics, {} params and {} tags",
+                                       kMetricsMax, kParamsMax, kTagsMax)};
+  for (std::size_t i = 0; i < batch.metrics.size(); ++i) {
+    const Metric& metric = batch.metrics[i];
+    const auto limit = std::numeric_limits<std::int64_t>::max() / 1000;
+    if (metric.key.empty() || metric.key.size() > kKeyBytes)
+      return Error{Code::invalid, format("metrics[{}]: a name has 1 to {} bytes", i, kKeyBytes)};
+    if (metric.timestamp.value > limit || metric.timestamp.value < -limit)
+      return Error{Code::invalid, format("metrics[{}]: timestamp: is not in milliseconds", i)};
+  }
+  for (const KeyValue& param : batch.params) TRY(check_value("param", param, kParamBytes));
+  for (const KeyValue& tag : batch.tags) TRY(check_value("tag", tag, kTagBytes));
+  return {};
+}
+
+Result<std::string> checked_status(const std::string& status) {
+  for (const std::string_view known : {"RUNNING", "SCHEDULED", "FINISHED", "FAILED", "KILLED"})
+    if (status == known) return status;
+  return Error{Code::invalid,
+               format("status: '{}' is none of RUNNING, SCHEDULED, FINISHED, FAILED, "
+                      "KILLED",
+                      status)};
+}
+
+bool is_end(const std::string& status) { return status != "RUNNING" && status != "SCHEDULED"; }
+
+// Points of one step and time in one item, as long as no metric is in it twice.
+std::vector<spool::TelemetryItem> items_of(const std::vector<Metric>& metrics,
+                                           std::int64_t sequence) {
+  std::vector<spool::TelemetryItem> items;
+  for (const Metric& metric : metrics) {
+    const Time time{std::chrono::milliseconds(metric.timestamp.value)};
+    if (items.empty() || items.back().step != metric.step.value || items.back().time != time ||
+        items.back().values.contains(metric.key))
+      items.push_back({.sequence = ++sequence,
+                       .kind = spool::TelemetryKind::metrics,
+                       .step = metric.step.value,
+                       .time = time});
+    items.back().values[metric.key] = metric.value;
+  }
+  return items;
+}
+
+}  // namespace
+
+MlflowServer::Answer MlflowServer::create_run(const Call& call) {
+  const auto request = TRY(read_body<CreateRun>(call.body));
+  for (const KeyValue& tag : request.tags) TRY(check_value("tag", tag, kTagBytes));
+  const ExperimentRow experiment = TRY(experiment_of(call.caller, request.experiment_id));
+  if (experiment.deleted)
+    return Error{Code::invalid, format("the experiment {} is deleted", experiment.name)};
+  const identity::Bearer& bearer = call.caller.bearer;
+  const Time now = setup_.clock.now();
+  std::string name = request.run_name.empty() ? tag_of(request.tags, kNameTag) : request.run_name;
+  model::AttachNode agent;
+  agent.job = net::random_hex(16);
+  agent.launcher = kLauncher;
+  agent.spec.project =
+      TRY(identity::project_of_submission(setup_.directory, bearer, experiment.project));
+  agent.spec.name = lockstep_name(name);
+  agent.spec.command = {tag_of(request.tags, "mlflow.source.name")};
+  if (agent.spec.command.front().empty()) agent.spec.command = {"mlflow"};
+  agent.origin.user = bearer.user;
+  agent.origin.git_commit = tag_of(request.tags, "mlflow.source.git.commit");
+  agent.agent = {.id = std::string(kClientAgent),
+                 .machine = call.caller.address.empty() ? "localhost" : call.caller.address,
+                 .started = now};
+  agent.ranks = {{.rank = 0, .local_rank = 0}};
+  const model::NodeId node = TRY(
+      setup_.controller.attach(agent, model::AuditRecord{.time = now,
+                                                         .user = bearer.user,
+                                                         .token = bearer.token,
+                                                         .address = call.caller.address,
+                                                         .action = "run.attach",
+                                                         .target = agent.job,
+                                                         .project = agent.spec.project,
+                                                         .after = "attached by an MLflow client"}));
+  const model::RunId& run = node.attempt.run;
+  const std::int64_t start =
+      request.start_time ? request.start_time->value : now.time_since_epoch().count() / 1000;
+  TRY(tracking_.transaction([&]() -> Result<void> {
+    TRY(tracking_.add_run(run, experiment.id, name, start));
+    for (const KeyValue& tag : request.tags) TRY(tracking_.put(run, ValueKind::tag, tag));
+    if (!name.empty() && tag_of(request.tags, kNameTag).empty())
+      TRY(tracking_.put(run, ValueKind::tag, {std::string(kNameTag), name}));
+    return {};
+  }));
+  open_[run] = {.last_call = now};
+  Json of_run = {{"run_id", run_name(run)}};
+  return get_run({call.request, call.caller, std::move(of_run)});
+}
+
+MlflowServer::Answer MlflowServer::update_run(const Call& call) {
+  const auto request = TRY(read_body<UpdateRun>(call.body));
+  const RunRow run = TRY(changeable_run(call));
+  if (!request.run_name.empty()) {
+    TRY(tracking_.set_name(run.id, request.run_name));
+    TRY(tracking_.put(run.id, ValueKind::tag, {std::string(kNameTag), request.run_name}));
+  }
+  if (!request.status.empty() && run.made_by_client) {
+    const std::string status = TRY(checked_status(request.status));
+    std::optional<std::int64_t> end;
+    if (is_end(status))
+      end = request.end_time ? request.end_time->value
+                             : setup_.clock.now().time_since_epoch().count() / 1000;
+    TRY(tracking_.set_status(run.id, status, end));
+    if (is_end(status)) TRY(end_run(run, status));
+  }
+  const Json answer = TRY(get_run(call));
+  return Json{{"run_info", answer.at("run").at("info")}};
+}
+
+MlflowServer::Answer MlflowServer::set_run_deleted(const Call& call, bool deleted) {
+  const RunRow run = TRY(changeable_run(call));
+  TRY(tracking_.set_deleted(run.id, deleted));
+  return Json::object();
+}
+
+MlflowServer::Answer MlflowServer::log_metric(const Call& call) {
+  const RunRow run = TRY(changeable_run(call));
+  TRY(put_batch(run, {.metrics = {TRY(read_body<Metric>(call.body))}}, call.request.body));
+  return Json::object();
+}
+
+MlflowServer::Answer MlflowServer::log_param(const Call& call) {
+  const RunRow run = TRY(changeable_run(call));
+  TRY(put_batch(run, {.params = {TRY(read_body<KeyValue>(call.body))}}, ""));
+  return Json::object();
+}
+
+MlflowServer::Answer MlflowServer::set_tag(const Call& call) {
+  const RunRow run = TRY(changeable_run(call));
+  TRY(put_batch(run, {.tags = {TRY(read_body<KeyValue>(call.body))}}, ""));
+  return Json::object();
+}
+
+MlflowServer::Answer MlflowServer::log_batch(const Call& call) {
+  const RunRow run = TRY(changeable_run(call));
+  TRY(put_batch(run, TRY(read_body<LogBatch>(call.body)), call.request.body));
+  return Json::object();
+}
+
+MlflowServer::Answer MlflowServer::delete_tag(const Call& call) {
+  const auto request = TRY(read_body<TagKey>(call.body));
+  const RunRow run = TRY(changeable_run(call));
+  if (TRY(tracking_.remove_tag(run.id, request.key))) return Json::object();
+  return Error{Code::not_found, format("the run has no tag {}", request.key)};
+}
+
+// Parameters first: one that is refused refuses the batch.
+Result<void> MlflowServer::put_batch(const RunRow& run, const LogBatch& batch,
+                                     std::string_view body) {
+  TRY(check_batch(batch));
+  if (!batch.params.empty() || !batch.tags.empty())
+    TRY(tracking_.transaction([&]() -> Result<void> {
+      for (const KeyValue& param : batch.params)
+        TRY(tracking_.put(run.id, ValueKind::param, param));
+      for (const KeyValue& tag : batch.tags) {
+        TRY(tracking_.put(run.id, ValueKind::tag, tag));
+        if (tag.key == kNameTag) TRY(tracking_.set_name(run.id, tag.value));
+      }
+      return {};
+    }));
+  if (batch.metrics.empty() || is_repeated(run.id, body)) return {};
+  const auto stored = put_metrics(run, batch.metrics);
+  if (!stored) recent_[run.id].pop_back();
+  return stored;
+}
+
+Result<void> MlflowServer::put_metrics(const RunRow& run, const std::vector<Metric>& metrics) {
+  const model::NodeName node{run.generation,
+                             {{run.id, std::max<std::int64_t>(run.epoch, 1)}, kClientNode}};
+  const std::int64_t last = TRY(setup_.insight.ingest(node, {}));
+  const auto items = items_of(metrics, last);
+  const std::int64_t stored = TRY(setup_.insight.ingest(node, items));
+  if (stored >= items.back().sequence) return {};
+  return Error{Code::unavailable, "the points cannot be stored now; try again later"};
+}
+
+// Clients send a call again whose answer they did not get. A point with the same time, step and
+// value is the same point for MLflow.
+bool MlflowServer::is_repeated(const model::RunId& run, std::string_view body) {
+  auto& known = recent_[run];
+  const std::uint64_t hash = fnv1a(body);
+  if (std::ranges::find(known, hash) != known.end()) return true;
+  known.push_back(hash);
+  if (known.size() > kBatchesKept) known.pop_front();
+  return false;
+}
+
+// --- The agent of the runs of clients ---
+
+Result<void> MlflowServer::end_run(const RunRow& run, const std::string& status) {
+  if (run.ended || !open_.contains(run.id)) return {};
+  model::Rank rank{.rank = 0, .local_rank = 0, .state = model::RankState::exited};
+  rank.code = status == "FINISHED" ? 0 : 1;
+  rank.ended = setup_.clock.now();
+  if (status == "KILLED") {
+    rank.state = model::RankState::killed;
+    rank.code = 15;
+  }
+  report(run.id, rank, status == "KILLED");
+  open_.erase(run.id);
+  recent_.erase(run.id);
+  return {};
+}
+
+// A report that cannot be stored is made again by the timer, or the run ends as that of a silent
+// agent.
+void MlflowServer::report(const model::RunId& run, const model::Rank& rank, bool by_signal) {
+  const model::State& state = setup_.controller.state();
+  const model::NodeId node{{run, 1}, 0};
+  const auto attempt = state.attempts.find(node.attempt);
+  if (attempt == state.attempts.end()) return;
+  model::NodeReport report;
+  report.node = node;
+  report.generation = attempt->second.generation;
+  report.state = model::NodeState::running;
+  report.ranks = {rank};
+  report.agent.id = std::string(kClientAgent);
+  if (by_signal) report.stop_reason = model::StopReason::signal;
+  if (const auto stored = setup_.controller.report(report); !stored)
+    LS_LOG(warning, "reporting {}: {}", text(run), stored.error().message);
+}
+
+void MlflowServer::report_ranks() {
+  const model::State& state = setup_.controller.state();
+  std::erase_if(open_, [&](const auto& one) { return !state.open.contains(one.first); });
+  std::erase_if(recent_, [&](const auto& one) { return !state.open.contains(one.first); });
+  for (const auto& [run, open] : open_)
+    if (setup_.clock.now() - open.last_call < kClientSilentAfter)
+      report(run, {.rank = 0, .local_rank = 0, .state = model::RankState::running});
+}
+
+void MlflowServer::expect_next_report() {
+  timer_ = loop_.after(kReportInterval, [this] {
+    expect_next_report();
+    report_ranks();
+  });
+}
+
+}  // namespace lockstep::mlflow

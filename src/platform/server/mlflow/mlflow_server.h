@@ -1,0 +1,109 @@
+// MlflowServer: MLflow's tracking API for clients that log to it. docs/design/mlflow.md.
+//
+// An experiment is a group of runs in a project. A run that a client makes is an external run whose
+// agent is the daemon: it reports its rank until the client ends the run. All of it runs on the
+// loop's thread.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <string>
+
+#include "base/clock.h"
+#include "net/http/http.h"
+#include "net/loop.h"
+#include "platform/controller/controller.h"
+#include "platform/identity/rights.h"
+#include "platform/insight/insight.h"
+#include "platform/server/mlflow/messages.h"
+#include "platform/server/mlflow/tracking.h"
+#include "platform/store/database.h"
+
+namespace lockstep::mlflow {
+
+struct Setup {
+  controller::Controller& controller;  // all outlive the server
+  insight::Insight& insight;
+  store::Database& database;
+  const identity::Directory& directory;
+  const Clock& clock;
+};
+
+struct Caller {
+  identity::Bearer bearer;
+  std::string address{};  // from which another machine calls; empty: this machine calls
+};
+
+// An answer in MLflow's form.
+net::HttpResponse refusal(int status, const std::string& message);
+
+class MlflowServer {
+ public:
+  MlflowServer(net::Loop& loop, const Setup& setup);
+
+  // Below /api/2.0/mlflow.
+  static bool is_for(const net::HttpRequest& request);
+  net::HttpResponse handle(const net::HttpRequest& request, const Caller& caller);
+  // Reports the ranks of runs that clients made, as their agent. Called by a timer.
+  void report_ranks();
+
+ private:
+  // A run that clients may still log to.
+  struct OpenRun {
+    Time last_call{};
+  };
+  using Answer = Result<Json>;
+  struct Call {
+    const net::HttpRequest& request;
+    const Caller& caller;
+    Json body;  // of a GET: its query
+  };
+
+  Answer dispatch(const Call& call);
+  Answer experiment_call(std::string_view what, const Call& call);
+  Answer run_call(std::string_view what, const Call& call);
+
+  Answer create_experiment(const Call& call);
+  Answer get_experiment(const Call& call);
+  Answer find_experiment(const Call& call);
+  Answer search_experiments(const Call& call);
+  Answer update_experiment(const Call& call);
+  Answer set_experiment_deleted(const Call& call, bool deleted);
+  Answer tag_experiment(const Call& call);
+
+  Answer create_run(const Call& call);
+  Answer get_run(const Call& call);
+  Answer update_run(const Call& call);
+  Answer search_runs(const Call& call);
+  Answer set_run_deleted(const Call& call, bool deleted);
+  Answer log_metric(const Call& call);
+  Answer log_param(const Call& call);
+  Answer log_batch(const Call& call);
+  Answer set_tag(const Call& call);
+  Answer delete_tag(const Call& call);
+  Answer history(const Call& call);
+
+  std::string default_project(const Caller& caller) const;
+  // An experiment that the caller may read, or change.
+  Result<ExperimentRow> experiment_of(const Caller& caller, const std::string& id);
+  Result<ExperimentRow> changeable_experiment(const Caller& caller, const std::string& id);
+  // The run of the call, which the caller may read, or change.
+  Result<RunRow> readable_run(const Call& call);
+  Result<RunRow> changeable_run(const Call& call);
+  Result<void> put_batch(const RunRow& run, const LogBatch& batch, std::string_view body);
+  Result<void> put_metrics(const RunRow& run, const std::vector<Metric>& metrics);
+  Result<void> end_run(const RunRow& run, const std::string& status);
+  void report(const model::RunId& run, const model::Rank& rank, bool by_signal = false);
+  bool is_repeated(const model::RunId& run, std::string_view body);
+  void expect_next_report();
+
+  net::Loop& loop_;
+  const Setup setup_;
+  Tracking tracking_;
+  std::map<model::RunId, OpenRun> open_;
+  std::map<model::RunId, std::deque<std::uint64_t>> recent_;  // hashes of batches
+  net::Timer timer_;
+};
+
+}  // namespace lockstep::mlflow

@@ -1,0 +1,141 @@
+// The daemon as the agent of the runs that clients make, with a clock of the test.
+#include "platform/server/mlflow/mlflow_server.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/temporary_folder_for_test.h"
+#include "platform/insight/series/folder_series.h"
+#include "platform/store/memory_history_for_test.h"
+#include "platform/store/memory_store_for_test.h"
+#include "platform/store/sql_store.h"
+
+namespace lockstep::mlflow {
+namespace {
+
+using std::chrono::hours;
+using std::chrono::minutes;
+using std::chrono::seconds;
+
+class TestClock : public Clock, public SteadyClock {
+ public:
+  Time now() const override { return time; }
+  Duration since_boot() const override { return time - Time(); }
+  std::string boot_id() const override { return "boot"; }
+
+  Time time = Time(hours(24 * 365 * 50));
+};
+
+class NoEngine : public engine::Engine {
+ public:
+  std::string_view name() const override { return "none"; }
+  void submit(engine::Gang) override {}
+  void kill(const model::NodeName&) override {}
+  Result<engine::EngineList> list() override { return engine::EngineList(); }
+};
+
+class MlflowServerTest : public ::testing::Test {
+ protected:
+  MlflowServerTest() {
+    directory_.daemon_user = "ann";
+    directory_.users["ann"] = {.name = "ann", .admin = true};
+    directory_.projects["default"] = {.name = "default"};
+    open();
+  }
+  // As a daemon that starts.
+  void open() {
+    server_.reset();
+    controller_.reset();
+    controller_ = controller::Controller::open({.store = store_,
+                                                .history = history_,
+                                                .engine = engine_,
+                                                .clock = clock_,
+                                                .steady = clock_,
+                                                .keys = host::Keys::open(folder_.path()).value(),
+                                                .map = {},
+                                                .home = folder_.path()})
+                      .value();
+    controller_->tick();
+    server_ = std::make_unique<MlflowServer>(loop_, mlflow::Setup{.controller = *controller_,
+                                                                  .insight = insight_,
+                                                                  .database = *database_,
+                                                                  .directory = directory_,
+                                                                  .clock = clock_});
+  }
+  Json call(const std::string& method, std::vector<std::string> path, const Json& body) {
+    net::HttpRequest request;
+    request.method = method;
+    request.path = {"api", "2.0", "mlflow"};
+    request.path.insert(request.path.end(), path.begin(), path.end());
+    request.body = dump_json(body);
+    const auto answer = server_->handle(request, {.bearer = {.user = "ann"}});
+    EXPECT_EQ(answer.status, 200) << answer.body;
+    return parse_json(answer.body).value();
+  }
+  std::string create() {
+    return call("POST", {"runs", "create"}, {{"experiment_id", "0"}})["run"]["info"]["run_id"];
+  }
+  void pass(Duration time) {
+    for (const Time end = clock_.time + time; clock_.time < end;) {
+      clock_.time += seconds(10);
+      server_->report_ranks();
+      controller_->tick();
+    }
+  }
+  const model::Run& run() {
+    const model::RunId id{"default", 1};
+    EXPECT_TRUE(controller_->fetch(id));
+    return controller_->state().runs.at(id);
+  }
+
+  const TemporaryFolder folder_;
+  TestClock clock_;
+  std::unique_ptr<store::Database> database_ = store::Database::in_memory().value();
+  store::SqlStore store_{*database_};
+  store::MemoryHistory history_;
+  NoEngine engine_;
+  std::unique_ptr<insight::SeriesStore> series_ =
+      insight::open_folder_series(folder_.path() / "series").value();
+  insight::Insight insight_{*database_, *series_};
+  identity::Directory directory_;
+  net::Loop loop_;
+  std::unique_ptr<controller::Controller> controller_;
+  std::unique_ptr<MlflowServer> server_;
+};
+
+TEST_F(MlflowServerTest, ARunWhoseClientComputesForHoursStaysOpen) {
+  const std::string id = create();
+  pass(hours(3));
+  EXPECT_EQ(run().state, model::RunState::running);
+  call("POST", {"runs", "log-metric"},
+       {{"run_id", id}, {"key", "loss"}, {"value", 0.5}, {"timestamp", 1}});
+  call("POST", {"runs", "update"}, {{"run_id", id}, {"status", "FINISHED"}});
+  pass(seconds(10));
+  EXPECT_EQ(run().state, model::RunState::succeeded);
+}
+
+TEST_F(MlflowServerTest, ARunWhoseClientIsGoneForADayEnds) {
+  const std::string id = create();
+  pass(hours(23));
+  EXPECT_EQ(run().state, model::RunState::running);
+  call("POST", {"runs", "set-tag"}, {{"run_id", id}, {"key", "a"}, {"value", "b"}});
+  pass(hours(23));
+  EXPECT_EQ(run().state, model::RunState::running) << "the client has called";
+  pass(hours(2));
+  EXPECT_EQ(run().state, model::RunState::failed);
+  EXPECT_EQ(call("POST", {"runs", "get"}, {{"run_id", id}})["run"]["info"]["status"], "FAILED");
+}
+
+TEST_F(MlflowServerTest, ADaemonThatStartsAgainGoesOnWithTheRun) {
+  const std::string id = create();
+  clock_.time += minutes(30);
+  open();
+  pass(hours(1));
+  EXPECT_EQ(run().state, model::RunState::running);
+  call("POST", {"runs", "update"}, {{"run_id", id}, {"status", "KILLED"}});
+  pass(seconds(10));
+  EXPECT_EQ(run().state, model::RunState::cancelled);
+}
+
+}  // namespace
+}  // namespace lockstep::mlflow
