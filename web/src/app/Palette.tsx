@@ -51,7 +51,6 @@ export function Palette({ close }: { close: () => void }) {
     <Dialog title="Go to" close={close}>
       <div className="palette">
         <input
-          // biome-ignore lint/a11y/noAutofocus: the reader opened this field to type.
           autoFocus
           className="palette-input"
           placeholder="Go to a run or a view"

@@ -23,7 +23,7 @@ export function Chart(props: Props) {
   const latest = useRef(props);
   latest.current = props;
   const theme = useTheme();
-  const { data, height, axis, log, syncKey, format } = props;
+  const { data, height, axis, log, syncKey, tick } = props;
   const shape = data.lines.map((line) => `${line.kind}${line.color}`).join();
 
   // biome-ignore lint/correctness/useExhaustiveDependencies: `shape` and `theme` stand for data and colours.
@@ -31,7 +31,7 @@ export function Chart(props: Props) {
     const element = box.current;
     if (!element) return;
     const made = new uPlot(
-      optionsOf({ height, axis, log, syncKey, format }, element.clientWidth, readColors(), latest),
+      optionsOf({ height, axis, log, syncKey, tick }, element.clientWidth, readColors(), latest),
       columns(latest.current.data),
       element,
     );
@@ -45,7 +45,7 @@ export function Chart(props: Props) {
       made.destroy();
       plot.current = null;
     };
-  }, [shape, theme, height, axis, log, syncKey, format]);
+  }, [shape, theme, height, axis, log, syncKey, tick]);
 
   useEffect(() => {
     plot.current?.setData(columns(data));

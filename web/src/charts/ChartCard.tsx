@@ -1,5 +1,5 @@
 import { type ReactNode, useCallback, useMemo, useRef, useState } from "react";
-import { formatExact, formatNumber, formatSeconds } from "../text/format";
+import { formatExact, formatNumber, formatSeconds, formatTick } from "../text/format";
 import { Chart, type Zoom } from "./Chart";
 import type { Mark } from "./chartOptions";
 import { paletteSize } from "./chartOptions";
@@ -22,6 +22,7 @@ interface Props {
   settings: ChartSettings;
   marks?: readonly Mark[];
   format?: (value: number) => string;
+  tick?: (value: number) => string;
   note?: ReactNode;
   height?: number;
 }
@@ -74,7 +75,7 @@ export function ChartCard(props: Props) {
           axis={axis}
           log={log}
           syncKey={settings.syncKey}
-          format={format}
+          tick={props.tick ?? formatTick}
           zoom={settings.zoom}
           setZoom={settings.setZoom}
           onHover={onHover}
@@ -99,22 +100,39 @@ function Values(props: {
   format: (value: number) => string;
 }) {
   const { data, hover, format } = props;
-  const lines = data.lines.filter((line) => line.kind !== "raw");
+  const at = hover ?? data.x.length - 1;
+  const lines = data.lines.filter((line) => line.kind === "line");
+  const low = valueAt(data, "low", at);
+  const high = valueAt(data, "high", at);
   return (
     <div className="chart-values">
       {lines.slice(0, shown).map((line, index) => {
-        const value = valueNear(line.values, hover ?? data.x.length - 1);
+        const value = valueNear(line.values, at);
         return (
-          <span key={`${line.kind}${line.label}${index}`} className="chart-value">
-            <i className={`swatch c${line.color % paletteSize} ${line.kind}`} />
+          <span key={`${line.label}${index}`} className="chart-value">
+            <i className={`swatch c${line.color % paletteSize}`} />
             <span className="muted clip">{line.label}</span>
             <b>{value === null ? "–" : format(value)}</b>
           </span>
         );
       })}
+      {low !== null && high !== null && low !== high && (
+        <span className="chart-value">
+          <i className="swatch c0 low" />
+          <span className="muted">range</span>
+          <b>
+            {format(low)} … {format(high)}
+          </b>
+        </span>
+      )}
       {lines.length > shown && <span className="faint">and {lines.length - shown} more</span>}
     </div>
   );
+}
+
+function valueAt(data: ChartData, kind: "low" | "high", at: number): number | null {
+  const line = data.lines.find((each) => each.kind === kind);
+  return line ? valueNear(line.values, at) : null;
 }
 
 function valueNear(values: readonly (number | null)[], index: number): number | null {

@@ -1,4 +1,5 @@
 import { setParameters } from "../app/router";
+import { Switch } from "../parts/Switch";
 import type { ChartSettings } from "./ChartCard";
 import type { XAxis } from "./lines";
 
@@ -73,28 +74,6 @@ export function ChartTools({ settings, ranks, search, axes: offered }: Props) {
           Reset the zoom
         </button>
       )}
-    </div>
-  );
-}
-
-function Switch<V extends string>(props: {
-  label: string;
-  value: V;
-  choices: readonly (readonly [V, string])[];
-  choose: (value: V) => void;
-}) {
-  return (
-    <div className="switch" role="group" aria-label={props.label}>
-      {props.choices.map(([value, label]) => (
-        <button
-          key={value}
-          type="button"
-          aria-pressed={value === props.value}
-          onClick={() => props.choose(value)}
-        >
-          {label}
-        </button>
-      ))}
     </div>
   );
 }

@@ -1,6 +1,6 @@
 // How a chart looks and reacts, as options of uPlot.
 import type uPlot from "uplot";
-import { formatSeconds, formatTick } from "../text/format";
+import { formatSecondsTick, formatTick } from "../text/format";
 import type { Zoom } from "./Chart";
 import type { ChartData, Line, XAxis } from "./lines";
 
@@ -10,7 +10,7 @@ export interface Look {
   log: boolean;
   /** Charts with the same key share their hover. */
   syncKey: string;
-  format: (value: number) => string;
+  tick: (value: number) => string;
 }
 
 /** An event on the x axis, such as a checkpoint or the start of an attempt. */
@@ -70,7 +70,7 @@ export function optionsOf(look: Look, width: number, colors: Colors, live: Live)
       y: false,
       points: { size: 6 },
       dataIdx: nearestPoint,
-      bind: { dblclick: () => () => (live.current.setZoom(null), null) },
+      bind: { dblclick: () => () => showAll(live) },
     },
     scales: {
       x: {
@@ -101,12 +101,17 @@ export function optionsOf(look: Look, width: number, colors: Colors, live: Live)
   };
 }
 
+function showAll(live: Live): null {
+  live.current.setZoom(null);
+  return null;
+}
+
 function seriesOf(line: Line, colors: Colors): uPlot.Series {
   const stroke = colors.palette[line.color % paletteSize];
   const plain = { spanGaps: true, points: { show: false } };
   if (line.kind === "raw") return { ...plain, stroke, width: 1, alpha: 0.22 };
   if (line.kind === "low" || line.kind === "high")
-    return { ...plain, stroke, width: 0.5, alpha: 0.35 };
+    return { ...plain, stroke: `${stroke}50`, width: 0.5 };
   const single = line.values.filter((value) => value !== null).length === 1;
   return { ...plain, stroke, width: 1.5, points: { show: single, size: 6 } };
 }
@@ -126,7 +131,7 @@ function axesOf(look: Look, colors: Colors): uPlot.Axis[] {
     grid: { stroke: colors.grid, width: 1 },
     ticks: { stroke: colors.grid, width: 1, size: 4 },
   };
-  const xValues = look.axis === "step" ? formatTick : formatSeconds;
+  const xValues = look.axis === "step" ? formatTick : formatSecondsTick;
   return [
     {
       ...shared,
@@ -145,7 +150,7 @@ function axesOf(look: Look, colors: Colors): uPlot.Axis[] {
       gap: 6,
       space: 36,
       values: (_: uPlot, ticks: (number | null)[]) =>
-        ticks.map((tick) => (tick === null ? "" : look.format(tick))),
+        ticks.map((tick) => (tick === null ? "" : look.tick(tick))),
     },
   ];
 }

@@ -37,7 +37,7 @@ const fields: Record<string, (run: Run) => Value> = {
 export const fieldNames = Object.keys(fields);
 
 /** The value of a field, metric or setting (an argument such as --lr 3e-4), by its name. */
-export function valueOf(run: Run, name: string): Value {
+export function fieldValue(run: Run, name: string): Value {
   const field = fields[name];
   if (field) return field(run);
   const metric = run.latest[name];

@@ -1,6 +1,6 @@
 // Which runs a query selects, and in which order. Pure, so that it is the same in each view.
 import type { Run } from "../api/types";
-import { type Value, valueOf } from "./fields";
+import { fieldValue, type Value } from "./fields";
 import { parseQuery, type Query, readNumeric, type Term } from "./parse";
 
 export function selectRuns(runs: readonly Run[], query: Query): Run[] {
@@ -15,7 +15,7 @@ export function matches(run: Run, term: Term): boolean {
 function holds(run: Run, term: Term): boolean {
   if (term.field === "") return hasWord(run, term.value.toLowerCase());
   if (term.field === "tag") return hasTag(run, term.value);
-  const value = valueOf(run, term.field);
+  const value = fieldValue(run, term.field);
   switch (term.operator) {
     case ":":
       return isOneOf(value, term);
@@ -28,10 +28,20 @@ function holds(run: Run, term: Term): boolean {
   }
 }
 
+const texts = new WeakMap<Run, string>();
+
+/** All that words are looked for in. It is kept, so that each letter typed costs one search. */
+function textOf(run: Run): string {
+  const known = texts.get(run);
+  if (known !== undefined) return known;
+  const parts = [run.id, run.name, run.origin.user, run.reason, ...run.spec.command];
+  const text = parts.join("\n").toLowerCase();
+  texts.set(run, text);
+  return text;
+}
+
 function hasWord(run: Run, word: string): boolean {
-  return [run.id, run.name, run.origin.user, run.reason, ...run.spec.command].some((text) =>
-    text.toLowerCase().includes(word),
-  );
+  return textOf(run).includes(word);
 }
 
 function hasTag(run: Run, wanted: string): boolean {
@@ -70,7 +80,7 @@ function compares(value: Value, term: Term): boolean {
 
 /** Runs without the value, and NaN, come last in both directions. */
 export function sortRuns(runs: readonly Run[], field: string, descending: boolean): Run[] {
-  const keyed = runs.map((run) => ({ run, value: valueOf(run, field) }));
+  const keyed = runs.map((run) => ({ run, value: fieldValue(run, field) }));
   keyed.sort((left, right) => compareValues(left.value, right.value, descending ? -1 : 1));
   return keyed.map(({ run }) => run);
 }

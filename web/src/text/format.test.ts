@@ -5,6 +5,7 @@ import {
   formatMinutes,
   formatNumber,
   formatSeconds,
+  formatSecondsTick,
   formatTick,
   parseDuration,
 } from "./format";
@@ -37,6 +38,8 @@ describe("times", () => {
     expect(formatSeconds(320)).toBe("5m 20s");
     expect(formatSeconds(7500)).toBe("2h 05m");
     expect(formatSeconds(90000 + 86400)).toBe("2d 1h");
+    expect(formatSecondsTick(300)).toBe("5m");
+    expect(formatSecondsTick(5400)).toBe("1h 30m");
   });
   it("are relative to now", () => {
     expect(formatAgo(1000, 13000)).toBe("12s ago");
@@ -54,6 +57,7 @@ describe("sizes and costs", () => {
   it("have a unit", () => {
     expect(formatBytes(512)).toBe("512 B");
     expect(formatBytes(12 * 1024 ** 3)).toBe("12.0 GiB");
+    expect(formatMinutes(0.01)).toBe("<0.1 min");
     expect(formatMinutes(4.25)).toBe("4.3 min");
     expect(formatMinutes(600)).toBe("10.0 h");
   });

@@ -58,6 +58,11 @@ export function formatSeconds(seconds: number): string {
   return `${Math.floor(total / 86400)}d ${Math.floor((total % 86400) / 3600)}h`;
 }
 
+/** The same without a last part that is zero, such as "5m" and "2h". */
+export function formatSecondsTick(seconds: number): string {
+  return formatSeconds(seconds).replace(/ 0+[smh]$/, "");
+}
+
 function pad(value: number): string {
   return String(value).padStart(2, "0");
 }
@@ -103,6 +108,7 @@ export function formatBytes(bytes: number): string {
 
 /** Device-minutes, as hours from two hours on. */
 export function formatMinutes(minutes: number): string {
+  if (minutes > 0 && minutes < 0.05) return "<0.1 min";
   if (minutes < 120) return `${minutes < 10 ? minutes.toFixed(1) : Math.round(minutes)} min`;
   const hours = minutes / 60;
   return `${hours < 100 ? hours.toFixed(1) : Math.round(hours).toLocaleString("en-US")} h`;

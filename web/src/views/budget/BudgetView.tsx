@@ -3,6 +3,7 @@ import { useState } from "react";
 import { get } from "../../api/client";
 import type { Budget } from "../../api/types";
 import { useViewCommand } from "../../app/command";
+import { useViewTitle } from "../../app/title";
 import { Empty } from "../../parts/Empty";
 import { ErrorBox } from "../../parts/ErrorBox";
 import { Time } from "../../parts/Time";
@@ -19,6 +20,7 @@ export function BudgetView() {
     refetchInterval: 15_000,
   });
   const [chosen, setChosen] = useState("");
+  useViewTitle("Budget");
   useViewCommand("lockstep budget");
   const list = budgets.data?.budgets ?? [];
   return (

@@ -3,6 +3,7 @@ import { useState } from "react";
 import { get } from "../../api/client";
 import { Empty } from "../../parts/Empty";
 import { ErrorBox } from "../../parts/ErrorBox";
+import { Switch } from "../../parts/Switch";
 import { formatMinutes } from "../../text/format";
 
 const ways = ["project", "user", "month"] as const;
@@ -22,13 +23,12 @@ export function Usage() {
       <header>
         <h2>Use of devices</h2>
         <span className="grow" />
-        <div className="switch" role="group" aria-label="Group by">
-          {ways.map((way) => (
-            <button key={way} type="button" aria-pressed={by === way} onClick={() => setBy(way)}>
-              {way}
-            </button>
-          ))}
-        </div>
+        <Switch
+          label="Group by"
+          value={by}
+          choices={ways.map((way) => [way, way])}
+          choose={setBy}
+        />
       </header>
       {usage.isError && <ErrorBox error={usage.error} />}
       {usage.isSuccess && rows.length === 0 ? (

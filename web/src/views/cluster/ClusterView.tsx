@@ -1,5 +1,6 @@
 import { useHosts, useMap, useQueue } from "../../api/queries";
 import { useViewCommand } from "../../app/command";
+import { useViewTitle } from "../../app/title";
 import { Empty } from "../../parts/Empty";
 import { ErrorBox } from "../../parts/ErrorBox";
 import "./cluster.css";
@@ -13,6 +14,7 @@ export function ClusterView() {
   const hosts = useHosts();
   const queue = useQueue();
   const map = useMap();
+  useViewTitle("Cluster");
   useViewCommand("lockstep host");
   const error = hosts.error ?? queue.error;
   const list = hosts.data?.hosts ?? [];

@@ -1,7 +1,7 @@
 import type { Queue } from "../../api/types";
 import { Link, runPath } from "../../app/router";
-import { formatAgo, formatExact, formatSeconds } from "../../text/format";
-import { timelineOf } from "./timelineRows";
+import { formatAgo, formatExact, formatSecondsTick } from "../../text/format";
+import { ticksOf, timelineOf } from "./timelineRows";
 
 const most = 14;
 
@@ -11,14 +11,12 @@ export function Timeline({ queue, now }: { queue: Queue; now: number }) {
   if (rows.length === 0) return null;
   const percent = (time: number) =>
     `${(Math.min(Math.max(time - now, 0), end - now) / (end - now)) * 100}%`;
-  const ticks = [0.25, 0.5, 0.75, 1].map((share) => ((end - now) * share) / 1000);
   return (
     <div className="timeline">
       <div className="timeline-axis">
-        <span className="faint">now</span>
-        {ticks.map((seconds) => (
-          <span key={seconds} className="faint">
-            {formatSeconds(Math.round(seconds / 60) * 60)}
+        {ticksOf((end - now) / 1000).map((seconds) => (
+          <span key={seconds} className="faint" style={{ left: percent(now + seconds * 1000) }}>
+            {seconds === 0 ? "now" : formatSecondsTick(seconds)}
           </span>
         ))}
       </div>

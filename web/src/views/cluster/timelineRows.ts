@@ -38,3 +38,11 @@ export function timelineOf(queue: Queue, now: number): { rows: TimelineRow[]; en
   const rows = [...running, ...waiting].sort((a, b) => a.from - b.from || a.to - b.to);
   return { rows, end: Math.max(now + 60_000, ...rows.map((row) => row.to)) };
 }
+
+const steps = [60, 300, 600, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800, 2592000];
+
+/** Seconds from now at which the axis has a label: whole units, at most seven. */
+export function ticksOf(seconds: number): number[] {
+  const step = steps.find((each) => seconds / each <= 6) ?? seconds;
+  return Array.from({ length: Math.floor(seconds / step) + 1 }, (_, index) => index * step);
+}

@@ -6,6 +6,7 @@ import type { Run } from "../../api/types";
 import { useViewCommand } from "../../app/command";
 import { useKeys } from "../../app/keyboard";
 import { Link, navigate, runPath, useParameter } from "../../app/router";
+import { useViewTitle } from "../../app/title";
 import { ChartTools } from "../../charts/ChartTools";
 import { useChartSettings } from "../../charts/useChartSettings";
 import { Empty } from "../../parts/Empty";
@@ -25,6 +26,7 @@ export default function CompareView() {
   const settings = useChartSettings();
   const [search, setSearch] = useState("");
   useKeys({ Escape: () => navigate("/") });
+  useViewTitle("Compare");
   useViewCommand(ids.length >= 2 ? `lockstep diff ${ids[0]} ${ids[1]}` : "lockstep diff RUN RUN");
   const { runs, error } = useQueries({
     queries: ids.map((id) => ({

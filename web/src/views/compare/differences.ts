@@ -54,7 +54,7 @@ function resultsOf(runs: readonly Run[]): Difference[] {
       section: "Results",
       name,
       values: numbers.map((value) => (value === null ? null : formatNumber(value))),
-      best: /loss|perplexity|error/i.test(name) ? leastOf(numbers) : undefined,
+      best: bestOf(name, numbers),
     };
   });
   return [
@@ -73,7 +73,16 @@ function resultsOf(runs: readonly Run[]): Difference[] {
   ];
 }
 
+/** The index of the best value, for metrics whose names say which way is better. */
+function bestOf(name: string, numbers: readonly (number | null)[]): number | undefined {
+  if (/loss|perplexity|error/i.test(name)) return leastOf(numbers);
+  const negated = numbers.map((value) => (value === null ? null : -value));
+  return /accuracy|reward|score|f1|tokens_per_second/i.test(name) ? leastOf(negated) : undefined;
+}
+
+/** Undefined if all are equal. */
 function leastOf(numbers: readonly (number | null)[]): number | undefined {
+  if (numbers.every((value) => value === numbers[0])) return undefined;
   let best: number | undefined;
   numbers.forEach((value, index) => {
     if (value === null || !Number.isFinite(value)) return;

@@ -9,7 +9,7 @@ export function RunNotices({ run }: { run: Run }) {
     <div className="run-notices">
       {run.state === "queued" && <Waiting run={run} />}
       {(run.state === "failed" || run.state === "timed_out") && <Failure run={run} />}
-      {run.state === "cancelled" && run.reason && (
+      {run.state === "cancelled" && run.reason !== "stopped" && (
         <div className="notice">
           <strong>Cancelled</strong>
           <span>{run.reason}</span>
@@ -48,7 +48,7 @@ function Waiting({ run }: { run: Run }) {
   const start = run.expected_start ? Date.parse(run.expected_start) : null;
   return (
     <div className="notice busy">
-      <strong>{run.held ? "Held" : "Waits"}</strong>
+      <strong>{run.held ? "Held" : "Queued"}</strong>
       <span className="grow">
         {run.reason || "It is about to be placed."}
         {run.blocker && (

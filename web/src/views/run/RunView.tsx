@@ -4,6 +4,7 @@ import type { Run } from "../../api/types";
 import { useViewCommand } from "../../app/command";
 import { useKeys } from "../../app/keyboard";
 import { Link, navigate, runPath } from "../../app/router";
+import { useViewTitle } from "../../app/title";
 import { Empty } from "../../parts/Empty";
 import { ErrorBox } from "../../parts/ErrorBox";
 import { ChartsTab } from "./charts/ChartsTab";
@@ -37,6 +38,7 @@ export default function RunView({ id, tab }: { id: string; tab: string }) {
     l: () => navigate(runPath(id, "logs")),
     Escape: () => navigate("/"),
   });
+  useViewTitle(...(run.data ? [run.data.name, id] : [id]));
   useViewCommand(commandFor(id, tab));
   if (run.isError) return <RunError id={id} error={run.error} retry={() => void run.refetch()} />;
   if (!run.data) return <div className="view" />;

@@ -96,7 +96,6 @@ function TagDialog({ runs, close }: { runs: Run[]; close: () => void }) {
         </h2>
         <input
           className="input"
-          // biome-ignore lint/a11y/noAutofocus: the dialog has one field.
           autoFocus
           placeholder="team=speech"
           aria-label="Tag, as KEY=VALUE"

@@ -59,9 +59,11 @@ export function RunsTable(props: Props) {
   useEffect(() => {
     if (cursor >= 0) virtual.scrollToIndex(cursor, { align: "auto" });
   }, [cursor, virtual]);
-  const style = { "--columns": `34px ${views.map(track).join(" ")}` } as CSSProperties;
+  const style = {
+    "--columns": `34px ${views.map(track).join(" ")}`,
+    "--table-width": `${views.reduce((sum, view) => sum + view.width, 34 + 12)}px`,
+  } as CSSProperties;
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: a box that scrolls must be reachable by keys.
     <div
       className="runs-table"
       ref={box}

@@ -5,6 +5,7 @@ import type { Run } from "../../api/types";
 import { shellWord, useViewCommand } from "../../app/command";
 import { useKeys } from "../../app/keyboard";
 import { navigate, runPath, useParameter } from "../../app/router";
+import { useViewTitle } from "../../app/title";
 import { Empty } from "../../parts/Empty";
 import { ErrorBox } from "../../parts/ErrorBox";
 import { selectRuns, serverFilter } from "../../query/match";
@@ -32,6 +33,7 @@ export function RunsView() {
   const [selection, setSelection] = useState<RowSelectionState>({});
   const [cursor, setCursor] = useState(-1);
   const selected = useMemo(() => all.filter((run) => selection[run.id]), [all, selection]);
+  useViewTitle("Runs");
   useViewCommand(commandFor(filter));
 
   const current = runs[cursor];

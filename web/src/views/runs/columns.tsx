@@ -4,7 +4,7 @@ import type { Run } from "../../api/types";
 import { Link, runPath } from "../../app/router";
 import { StateBadge } from "../../parts/StateBadge";
 import { Elapsed, Time } from "../../parts/Time";
-import { type Value, valueOf } from "../../query/fields";
+import { fieldValue, type Value } from "../../query/fields";
 import { formatMinutes, formatNumber, formatSeconds } from "../../text/format";
 import { Reason } from "./Reason";
 
@@ -20,16 +20,16 @@ const text = (value: Value) => (value === null || value === "" ? dash : String(v
 const dash = <span className="faint">–</span>;
 
 export const knownColumns: ColumnView[] = [
-  { id: "name", label: "Name", width: 280, cell: (run) => <NameCell run={run} /> },
+  { id: "name", label: "Name", width: 260, cell: (run) => <NameCell run={run} /> },
   { id: "state", label: "State", width: 112, cell: (run) => <StateBadge run={run} /> },
-  { id: "reason", label: "Reason", width: 340, cell: (run) => <Reason run={run} /> },
+  { id: "reason", label: "Reason", width: 260, cell: (run) => <Reason run={run} /> },
   { id: "progress", label: "Progress", width: 132, cell: (run) => <ProgressCell run={run} /> },
   {
     id: "step",
     label: "Step",
     width: 84,
     right: true,
-    cell: (run) => number(valueOf(run, "step")),
+    cell: (run) => number(fieldValue(run, "step")),
   },
   {
     id: "running",
@@ -58,7 +58,7 @@ export const knownColumns: ColumnView[] = [
     label: "Devices",
     width: 80,
     right: true,
-    cell: (run) => number(valueOf(run, "devices")),
+    cell: (run) => number(fieldValue(run, "devices")),
   },
   { id: "nodes", label: "Nodes", width: 72, right: true, cell: (run) => number(run.spec.nodes) },
   { id: "user", label: "User", width: 100, cell: (run) => text(run.origin.user) },
@@ -78,7 +78,7 @@ export const knownColumns: ColumnView[] = [
     right: true,
     cell: (run) => formatMinutes(Number(run.cost.so_far_minutes)),
   },
-  { id: "host", label: "Hosts", width: 140, cell: (run) => text(valueOf(run, "host")) },
+  { id: "host", label: "Hosts", width: 140, cell: (run) => text(fieldValue(run, "host")) },
   {
     id: "commit",
     label: "Commit",
@@ -107,7 +107,7 @@ export const firstColumns = [
 
 /** A column of a metric or a setting, which has no description of its own. */
 export function valueColumn(id: string): ColumnView {
-  return { id, label: id, width: 112, right: true, cell: (run) => number(valueOf(run, id)) };
+  return { id, label: id, width: 112, right: true, cell: (run) => number(fieldValue(run, id)) };
 }
 
 export function columnOf(id: string): ColumnView {

@@ -2,6 +2,8 @@ import { useVersion } from "../../api/queries";
 import { useWhoAmI } from "../../api/session";
 import { useViewCommand } from "../../app/command";
 import { toggleTheme, useTheme } from "../../app/theme";
+import { useViewTitle } from "../../app/title";
+import { Switch } from "../../parts/Switch";
 import { Time } from "../../parts/Time";
 import { Projects } from "./Projects";
 import { Tokens } from "./Tokens";
@@ -11,6 +13,7 @@ export function SettingsView() {
   const who = useWhoAmI();
   const version = useVersion();
   const theme = useTheme();
+  useViewTitle("Settings");
   useViewCommand("lockstep whoami");
   return (
     <div className="view stack">
@@ -44,9 +47,15 @@ export function SettingsView() {
             <tr>
               <th scope="row">Appearance</th>
               <td>
-                <button type="button" className="button" onClick={toggleTheme}>
-                  {theme === "dark" ? "Dark" : "Light"}: change
-                </button>
+                <Switch
+                  label="Appearance"
+                  value={theme}
+                  choices={[
+                    ["dark", "Dark"],
+                    ["light", "Light"],
+                  ]}
+                  choose={(value) => value !== theme && toggleTheme()}
+                />
               </td>
             </tr>
             <tr>

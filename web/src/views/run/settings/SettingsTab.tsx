@@ -39,10 +39,7 @@ export function SettingsTab({ run }: { run: Run }) {
       <Card title="Environment">
         {Object.keys(spec.env).length > 0 ? (
           <Pairs
-            rows={Object.keys(spec.env).map((name) => [
-              name,
-              `hidden, ${run.env_digests[name] ?? ""}`,
-            ])}
+            rows={Object.keys(spec.env).map((name) => [name, `••• ${run.env_digests[name] ?? ""}`])}
           />
         ) : (
           <p className="muted card-text">No variables.</p>

@@ -98,6 +98,7 @@ function TelemetryChart({ name, run, nodes, settings, marks }: ChartProps) {
           settings={each}
           marks={marks}
           format={unitOf(name)}
+          tick={unitOf(name)}
           height={150}
         />
       ) : (
