@@ -15,7 +15,8 @@ export function useRuns(filter: { project?: string; state?: string; tag?: string
         query: { ...filter, limit: runsLimit } as { limit: number },
         signal,
       }),
-    refetchInterval: 2_500,
+    // A long list costs the daemon more, so it is read less often.
+    refetchInterval: (query) => 2_500 + 10 * (query.state.data?.runs.length ?? 0),
     placeholderData: keepPreviousData,
     structuralSharing: (before, after) =>
       shareRuns(before as RunList | undefined, after as RunList),
