@@ -3,8 +3,10 @@
 A NAME chooses the programs whose name contains it; if there are none, the single tests whose name
 contains it. At most two programs run at a time, and a third that mostly waits, while the builds for
 checks compile behind them at the lowest priority; what fills the machine, or measures time, runs at
-the end. --quick leaves out the builds for checks and clang-tidy; `--check KIND [NAME...]` runs one
-of those, or another kind that `./dev check` names. The last line is `N passed, N failed`.
+the end. Without a NAME, up to three tests that failed by an assertion then run once more, alone:
+one that passes is shown as flaky and does not fail the command. --quick leaves out the builds for
+checks and clang-tidy; `--check KIND [NAME...]` runs one of those, or another kind that `./dev
+check` names. The last line is `N passed, N failed`, with `, N flaky` if there are any.
 """
 
 from __future__ import annotations
@@ -31,13 +33,15 @@ from test_plan import (
     upgrade,
     with_torch,
 )
-from test_programs import ROOT, Outcome, Program, kill_all
+from test_programs import ROOT, Failure, Outcome, Program, kill_all
 
 GREEN, RED, FAINT, PLAIN = (
     ("\033[32m", "\033[31m", "\033[2m", "\033[0m") if sys.stdout.isatty() else ("",) * 4
 )
 
 Chosen = list[tuple[Program, str | None]]
+
+FLAKY_MAX = 3  # more failed tests are no accident of a busy machine
 
 
 def choose(programs: list[Program], names: list[str]) -> Chosen:
@@ -109,6 +113,27 @@ def show(program: Program, outcome: Outcome) -> None:
         print(f"    {FAINT}again:{PLAIN} {failure.again}\n", flush=True)
 
 
+def is_flaky(program: Program, failures: list[Failure]) -> bool:
+    """Runs the failed tests once more, alone. True if each of them passes now."""
+    for failure in failures:
+        print(f"again  {program.name}: {failure.test}", flush=True)
+        outcome = program.run(failure.test)
+        if not outcome.passed or outcome.failures:
+            return False
+        print(f"{RED}FLAKY{PLAIN}  {failure.name} failed above, and passes alone", flush=True)
+    return True
+
+
+def flaky_tests(failed: list[tuple[Program, Outcome]]) -> int:
+    """The number of failed tests that pass when they run alone; 0 if too many failed."""
+    failures = [failure for _, outcome in failed for failure in outcome.failures]
+    if len(failures) > FLAKY_MAX or not all(failure.test for failure in failures):
+        return 0
+    return sum(
+        len(outcome.failures) for program, outcome in failed if is_flaky(program, outcome.failures)
+    )
+
+
 def plan(arguments: argparse.Namespace) -> tuple[Chosen, list[Program]]:
     """The tests and builds to run, and the programs to compile."""
     if arguments.check == "tidy":
@@ -147,18 +172,22 @@ def main(words: list[str]) -> int:
         print("nothing is built yet; run ./dev build", file=sys.stderr)
         return 1
     started = time.monotonic()
-    passed = failed = 0
+    passed = 0
+    failed: list[tuple[Program, Outcome]] = []
     for program, outcome in Runner(arguments.names).run(*plan(arguments)):
         if outcome.ran:
             show(program, outcome)
         passed += outcome.passed
-        failed += len(outcome.failures)
-    if passed + failed == 0:
+        if outcome.failures:
+            failed.append((program, outcome))
+    failures = sum(len(outcome.failures) for _, outcome in failed)
+    if passed + failures == 0:
         named = " or ".join(arguments.names)
         print(f"no test is named {named}" if named else "there is no test")
+    flaky = flaky_tests(failed) if not arguments.names else 0
     print(f"\nin {time.monotonic() - started:.0f} s; each program's output is in build/logs/test")
-    print(f"{passed} passed, {failed} failed")
-    return 0 if passed and not failed else 1
+    print(f"{passed} passed, {failures - flaky} failed" + (f", {flaky} flaky" if flaky else ""))
+    return 0 if passed and failures == flaky else 1
 
 
 if __name__ == "__main__":

@@ -29,11 +29,13 @@ FOLDER_SECONDS_MAX = 900  # of a folder with several files of tests
 
 @dataclass
 class Failure:
-    """One failed test: its output, and the command that runs it alone."""
+    """One failed test: its output, and the command that runs it alone. `test` names it if it failed
+    by an assertion, and not by a crash, a time-out or a report of a sanitizer."""
 
     name: str
     output: str
     again: str
+    test: str = ""
 
 
 @dataclass
@@ -138,7 +140,7 @@ class Program(ABC):
 
     def run(self, only: str | None) -> Outcome:
         LOGS.mkdir(parents=True, exist_ok=True)
-        log = LOGS / (self.name.replace("/", "_") + ".log")
+        log = LOGS / ("-".join([self.name, *([only] if only else [])]).replace("/", "_") + ".log")
         started = time.monotonic()
         # Short, because the path of a Unix socket may have 107 bytes.
         with tempfile.TemporaryDirectory(prefix="ls-", ignore_cleanup_errors=True) as scratch:
@@ -200,7 +202,9 @@ class GoogleTest(Program):
         for test in (test for suite in suites for test in suite["testsuite"]):
             name = f"{test['classname']}.{test['name']}"
             if test.get("failures"):
-                outcome.failures.append(self.failure(name, name, block_of(name, ended.output)))
+                failure = self.failure(name, name, block_of(name, ended.output))
+                failure.test = name
+                outcome.failures.append(failure)
             elif test["result"] == "SKIPPED":
                 outcome.skipped += 1
             elif test["status"] == "RUN":
@@ -266,7 +270,9 @@ class PytestFile(Program):
             if failed is not None:
                 name = case.get("name", "")
                 output = tail(failed.text or failed.get("message") or "")
-                outcome.failures.append(Failure(name, output, self.again(name)))
+                outcome.failures.append(
+                    Failure(name, output, self.again(name), name.partition("[")[0])
+                )
             elif case.find("skipped") is not None:
                 outcome.skipped += 1
             else:

@@ -121,6 +121,46 @@ def test_the_tests_of_a_build_that_failed_are_not_run() -> None:
     assert order == []
 
 
+class Failing(Program):
+    """Its first runs fail, in a test that has a name, or in none."""
+
+    def __init__(self, name: str, runs: int, test: str) -> None:
+        self.name = name
+        self.runs = runs
+        self.test = test
+
+    def execute(self, only: str | None, log: Path, scratch: Path) -> Outcome:
+        self.runs -= 1
+        if self.runs < 0:
+            return Outcome(passed=1)
+        return Outcome(passed=1, failures=[Failure(self.test, "", "", self.test)])
+
+
+def ending(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], programs: list[Program]
+) -> tuple[int, str]:
+    monkeypatch.setattr(run_tests, "plan", lambda _: ([(each, None) for each in programs], []))
+    status = run_tests.main(["--check", "asan"])
+    return status, capsys.readouterr().out.splitlines()[-1]
+
+
+def test_a_failed_test_that_passes_alone_is_flaky_and_one_that_fails_again_is_a_failure(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flaky, broken = Failing("net_test", 1, "Link.Waits"), Failing("comm_test", 2, "Ring.IsFull")
+    assert ending(monkeypatch, capsys, [flaky]) == (0, "1 passed, 0 failed, 1 flaky")
+    assert ending(monkeypatch, capsys, [broken]) == (1, "1 passed, 1 failed")
+
+
+def test_a_crash_and_many_failed_tests_are_failures_at_once(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    crash = Failing("net_test", 1, "")
+    assert ending(monkeypatch, capsys, [crash]) == (1, "1 passed, 1 failed")
+    many: list[Program] = [Failing(f"test_{number}", 1, "Link.Waits") for number in range(4)]
+    assert ending(monkeypatch, capsys, many) == (1, "4 passed, 4 failed")
+
+
 def plan(*words: str) -> tuple[list[str], list[str]]:
     chosen, behind = run_tests.plan(run_tests.parse(list(words)))
     return [program.name for program, _ in chosen], [program.name for program in behind]
