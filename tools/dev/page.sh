@@ -17,11 +17,11 @@ build_page() {
     echo "npm could not install its packages (build/logs/page.log): the daemon has no web page"
 }
 
-# Digests of all that the page is made from.
+# Digests of all that the page is made from, without what its build makes (web/.gitignore).
 page_sources() {
   $venv/bin/node --version
-  find web docs/api/openapi.json -type f -not -path 'web/node_modules/*' -not -path 'web/dist/*' -print0 |
-    sort --zero-terminated | xargs --null sha256sum
+  find web docs/api/openapi.json -type f -not -path 'web/node_modules/*' -not -path 'web/dist/*' \
+    -not -name schema.ts -print0 | sort --zero-terminated | xargs --null sha256sum
 }
 
 # A registry that cannot be reached is no failure, but an error in the page's sources is.
