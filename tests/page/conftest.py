@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Request, expect, sync_playwright
 
-from tests.conftest import ROOT, Cluster, reserved_port, wait_until
+from tests.conftest import BUILD, PATIENCE, ROOT, Cluster, reserved_port
 
 CHROMIUM = Path("/usr/bin/chromium")
 FLAGS = [
     *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"),
     *("--disable-background-networking", "--disable-component-update"),
 ]
-AXE = ROOT / "web" / "node_modules" / "axe-core" / "axe.min.js"
+AXE = BUILD / "node" / "node_modules" / "axe-core" / "axe.min.js"
 INDEX = ROOT / "web" / "dist" / "index.html"
 
 
@@ -74,20 +74,17 @@ class Tab:
         self.page.get_by_role("button", name="Log in", exact=True).first.click()
 
     def log_out(self) -> None:
-        self.page.get_by_text("Log out", exact=True).first.click()
+        self.page.get_by_role("button", name="Log out", exact=True).click()
 
     def sees(self, text: str) -> None:
-        expect(self.page.get_by_text(text).first).to_be_visible(timeout=30_000)
+        expect(self.page.get_by_text(text).first).to_be_visible(timeout=PATIENCE * 1000)
 
     def sees_form(self) -> None:
         field = self.page.get_by_label("Token", exact=True)
-        expect(field).to_be_visible(timeout=30_000)
-
-    def path(self) -> str:
-        return str(self.page.url).removeprefix(self.url)
+        expect(field).to_be_visible(timeout=PATIENCE * 1000)
 
     def reaches(self, path: str) -> None:
-        wait_until(f"the address is {path}; it is {self.path()}", lambda: self.path() == path)
+        self.page.wait_for_url(f"{self.url}{path}", timeout=PATIENCE * 1000)
 
     def cookie(self) -> dict[str, object]:
         (found,) = (c for c in self.context.cookies() if c["name"] == "lockstep_session")

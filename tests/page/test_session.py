@@ -8,7 +8,7 @@ from typing import Literal
 import pytest
 from playwright.sync_api import expect
 
-from tests.conftest import Cluster
+from tests.conftest import PATIENCE, Cluster
 from tests.page.conftest import AXE, Tab
 
 
@@ -61,7 +61,7 @@ def test_a_link_of_the_command_logs_in_and_leaves_no_secret(tab: Tab) -> None:
     tab.go(path)
     tab.reaches("/runs/demo/1")
     heading = tab.page.get_by_role("heading", name="demo/1").first
-    expect(heading).to_be_visible(timeout=30_000)
+    expect(heading).to_be_visible(timeout=PATIENCE * 1000)
     code = path.partition("code=")[2].partition("&")[0]
     assert code and tab.page.evaluate("history.length") <= 2
     tab.page.go_back()
@@ -73,7 +73,7 @@ def test_a_link_works_once(tab: Tab) -> None:
     tab.go(path)
     tab.sees("demo/1")
     tab.context.clear_cookies()
-    tab.go("/login")
+    tab.page.goto("about:blank")
     tab.go(path)
     expect(tab.page.get_by_role("alert").first).to_contain_text("lockstep open")
     tab.sees_form()
@@ -99,7 +99,7 @@ def test_a_restart_of_the_daemon_ends_no_session(tab: Tab) -> None:
     tab.cluster.ok("ps")  # starts the next one, on the same port
     tab.go("/runs/demo/1")
     heading = tab.page.get_by_role("heading", name="demo/1").first
-    expect(heading).to_be_visible(timeout=30_000)
+    expect(heading).to_be_visible(timeout=PATIENCE * 1000)
 
 
 @pytest.mark.skipif(not AXE.exists(), reason="npm has not installed axe-core")

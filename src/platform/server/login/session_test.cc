@@ -261,8 +261,10 @@ TEST_F(SessionTest, FailedTokensAndCodesMakeTheirAddressWaitAndNoOther) {
   PasswordLogin passwords(loop_, *accounts, throttle, clock_);
   SessionLogin sessions(passwords, throttle, *accounts, *keys_, clock_, /*is_https=*/true);
   const auto refusal_of = [&](const std::string& address, const api::SessionRequest& request) {
-    const auto begun = sessions.begin({.caller = {.address = address}, .request = request},
-                                      Reply<api::SessionAnswer>(net::Responder(nullptr)));
+    RouteCall<api::kSession> call;
+    call.caller.address = address;
+    call.request = request;
+    const auto begun = sessions.begin(call, Reply<api::SessionAnswer>(net::Responder(nullptr)));
     return begun ? std::string() : begun.error().message;
   };
   int failures = 0;  // each one beyond the fifth waits twice as long as the one before
