@@ -13,6 +13,7 @@
 #include "platform/server/agent_polls.h"
 #include "platform/server/host_calls.h"
 #include "platform/server/long_polls.h"
+#include "platform/server/page/page.h"
 #include "platform/server/people/accounts.h"
 #include "platform/server/people/gate.h"
 #include "platform/server/principal.h"
@@ -86,10 +87,17 @@ std::optional<net::HttpResponse> check_body(const net::HttpRequest& request,
   return std::nullopt;
 }
 
+// The page has each path that no route has.
+bool is_of_page(const Page& page, const net::HttpRequest& request, const RouteMatch& target) {
+  return target.route == nullptr && target.other_methods.empty() && page.takes(request);
+}
+
 // Refusals from the head alone.
-std::optional<net::HttpResponse> check_request_head(Gate& gate, const net::HttpRequest& request) {
+std::optional<net::HttpResponse> check_request_head(Gate& gate, const Page& page,
+                                                    const net::HttpRequest& request) {
   if (BrowserLogin::is_for(request)) return std::nullopt;
   RouteMatch target = match_route(request);
+  if (is_of_page(page, request, target)) return std::nullopt;
   if (target.route == nullptr) return no_such_route(request, target);
   auto admitted = gate.admit(request, *target.route, target.path_parameters);
   if (auto* refusal = std::get_if<net::HttpResponse>(&admitted)) return std::move(*refusal);
@@ -103,6 +111,7 @@ struct Server::Impl {
       : setup(std::move(setup_arg)),
         accounts(std::move(accounts_arg)),
         gate(setup.keys, setup.controller, *accounts, setup.clock),
+        page(setup.page),
         long_polls(std::make_shared<LongPolls>(loop)),
         agent_polls(std::make_shared<AgentPolls>(loop, setup.controller.state())),
         host_calls(loop, setup),
@@ -110,12 +119,13 @@ struct Server::Impl {
             std::make_shared<StreamBroker>(loop, setup, *accounts, *agent_polls, setup.streams)),
         handlers(loop, setup, *accounts, *long_polls, *agent_polls, host_calls, *streams) {}
 
-  // The route exists: check_request_head() accepted the request. Since then its token may have been
-  // revoked, or the right taken away.
+  // The route or the file exists: check_request_head() accepted the request. Since then its token
+  // may have been revoked, or the right taken away.
   void handle(const net::HttpRequest& request, net::Responder responder) {
     if (BrowserLogin::is_for(request))
       return handlers.browser().handle(request, std::move(responder));
     RouteMatch target = match_route(request);
+    if (is_of_page(page, request, target)) return responder.send(page.answer(request));
     auto admitted = gate.admit(request, *target.route, target.path_parameters);
     if (auto* refusal = std::get_if<net::HttpResponse>(&admitted))
       return responder.send(std::move(*refusal));
@@ -128,6 +138,7 @@ struct Server::Impl {
   ServerSetup setup;
   const std::unique_ptr<Accounts> accounts;
   Gate gate;
+  Page page;
   // Shared with the controller's watcher, which cannot be removed.
   std::shared_ptr<LongPolls> long_polls;
   std::shared_ptr<AgentPolls> agent_polls;
@@ -160,7 +171,7 @@ Result<std::unique_ptr<Server>> Server::start(net::Loop& loop, ServerSetup setup
         self.handle(request, std::move(responder));
       },
       [&self](const net::HttpRequest& request) {
-        return check_request_head(self.gate, request);
+        return check_request_head(self.gate, self.page, request);
       })));
   self.handlers.set_port(self.http->port());
   self.setup.controller.subscribe(
