@@ -1,7 +1,8 @@
-import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
+import { QueryCache, QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 import { ApiError } from "./api/client";
+import { isLoggedOut } from "./api/session";
 import { App } from "./app/App";
 import { applyTheme } from "./app/theme";
 import "./design/tokens.css";
@@ -18,7 +19,13 @@ function retry(failures: number, error: Error): boolean {
     : failures < 3;
 }
 
+/** A session that has ended shows the log-in, whichever call found out. */
+function onError(error: Error): void {
+  if (isLoggedOut(error)) void client.invalidateQueries({ queryKey: ["whoami"] });
+}
+
 const client = new QueryClient({
+  queryCache: new QueryCache({ onError }),
   defaultOptions: { queries: { retry, refetchOnWindowFocus: true } },
 });
 

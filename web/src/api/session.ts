@@ -3,12 +3,22 @@ import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { ApiError, call, get } from "./client";
 import type { Run, WhoAmI } from "./types";
 
+/** The reader; null: not logged in. That is an answer and no error, so it is not asked again. */
 export function useWhoAmI() {
   return useQuery({
     queryKey: ["whoami"],
-    queryFn: ({ signal }) => get("/api/v1/whoami", { signal }),
+    queryFn: ({ signal }) => whoAmI(signal),
     staleTime: 60_000,
   });
+}
+
+async function whoAmI(signal: AbortSignal): Promise<WhoAmI | null> {
+  try {
+    return await get("/api/v1/whoami", { signal });
+  } catch (error) {
+    if (isLoggedOut(error)) return null;
+    throw error;
+  }
 }
 
 export function isLoggedOut(error: unknown): boolean {
@@ -57,7 +67,7 @@ export function useLogInWays() {
 }
 
 /** Mirrors the daemon's rule, so that no button is shown that it would refuse (docs/design/people.md). */
-export function mayControl(who: WhoAmI | undefined, run: Run): boolean {
+export function mayControl(who: WhoAmI | null | undefined, run: Run): boolean {
   if (!who) return false;
   if (who.admin) return true;
   const role = who.projects[run.spec.project];

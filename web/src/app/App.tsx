@@ -1,5 +1,5 @@
 import { lazy, Suspense, useEffect, useState } from "react";
-import { isLoggedOut, useWhoAmI } from "../api/session";
+import { useWhoAmI } from "../api/session";
 import { Empty } from "../parts/Empty";
 import { ErrorBox } from "../parts/ErrorBox";
 import { BudgetView } from "../views/budget/BudgetView";
@@ -20,7 +20,7 @@ const RunView = lazy(() => import("../views/run/RunView"));
 const CompareView = lazy(() => import("../views/compare/CompareView"));
 
 export function App() {
-  const { pathname } = useAddress();
+  const { pathname, search } = useAddress();
   const who = useWhoAmI();
   const [shown, setShown] = useState<"" | "help" | "palette">("");
   useEffect(() => {
@@ -37,7 +37,9 @@ export function App() {
     t: toggleTheme,
   });
   if (pathname === "/login") return <LogInView next="/" />;
-  if (who.isError && isLoggedOut(who.error)) return <LogInView next={pathname + location.search} />;
+  if (who.data === null) return <LogInView next={pathname + search} />;
+  // Views ask the daemon only once the reader is known. Without an answer they say so themselves.
+  if (who.isPending && who.failureCount === 0) return null;
   return (
     <Shell path={pathname} help={() => setShown("help")}>
       {who.isError && (

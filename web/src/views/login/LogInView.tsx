@@ -22,7 +22,9 @@ export function LogInView({ next }: { next: string }) {
     try {
       const answer = await logIn(request);
       if (answer?.needs_new_password && "user" in request) return setNewPassword(request);
-      await client.resetQueries({ queryKey: ["whoami"] });
+      // A call from before the log-in may be on its way: its answer would be that of no session.
+      await client.cancelQueries({ queryKey: ["whoami"] });
+      await client.refetchQueries({ queryKey: ["whoami"] });
       navigate(to, "replace");
     } catch (failure) {
       setError(failure instanceof Error ? failure.message : String(failure));
@@ -37,7 +39,7 @@ export function LogInView({ next }: { next: string }) {
     const link = takeCode();
     if (link) void enter({ code: link.code }, link.next);
   });
-  const loggedIn = who.isSuccess && location.pathname === "/login" && !busy;
+  const loggedIn = !!who.data && location.pathname === "/login" && !busy;
   useEffect(() => {
     if (loggedIn) navigate(next, "replace");
   }, [loggedIn, next]);
