@@ -147,10 +147,26 @@ def show_what_it_learned(view: dict[str, Any]) -> None:
     print(f"{folder}/ (the newest: {view['checkpoints'][-1]['path']})")
 
 
+def has_page() -> bool:
+    return (ROOT / "web" / "dist" / "index.html").is_file()
+
+
+def show_page(run: str, keep: bool) -> None:
+    """A link to the run's page. Without --keep the daemon goes on until the user has looked."""
+    waits = not keep and sys.stdin.isatty() and sys.stdout.isatty()
+    if not has_page() or not (keep or waits):
+        return
+    heading("The run in your browser")
+    print(f"  {lockstep('open', run, '--print').strip()}")
+    if waits:
+        input("  The link logs you in once, within 5 minutes. Enter ends the demo. ")
+
+
 def show_what_next(keep: bool) -> None:
     heading("What to type next")
     if keep:
         print(f"  export LOCKSTEP_HOME={HOME} PATH={BUILD / 'bin'}:$PATH")
+        print("  lockstep open demo/1             the run in your browser")
         print("  lockstep show demo/1             the run, its attempts, its nodes")
         print("  lockstep plot demo/1 loss        the curve again")
         print("  lockstep serve --stop            end the daemon")
@@ -180,6 +196,7 @@ def run_demo(arguments: argparse.Namespace) -> None:
         if arguments.json:
             Path(arguments.json).write_text(json.dumps(result) + "\n")
         show_what_next(arguments.keep)
+        show_page(run, arguments.keep)
     finally:
         if not arguments.keep:
             lockstep("serve", "--stop")

@@ -29,7 +29,8 @@ dist.destroy_process_group()
 # As the user of each package would type it.
 COMMAND = """
 lockstep version
-lockstep serve --hosts 1x2 --detach
+lockstep serve --hosts 1x2 --detach | tee /tmp/started
+grep 'its page is at' /tmp/started
 lockstep run -g 2 --timeout 1m -- sh -c 'echo hello from rank $RANK'
 lockstep ps
 lockstep serve --stop

@@ -110,17 +110,19 @@ def test_a_browser_logs_in_by_the_code_flow_and_its_cookie_is_for_pages_of_the_d
 ) -> None:
     browser = Browser("ann")
     page = browser.agree(f"{site.cluster.url()}/login/oidc")
-    assert page.status_code == 200 and "logged in as ann" in page.text
-    set_cookie = page.headers["Set-Cookie"]
+    assert page.url == f"{site.cluster.url()}/"
+    callback = page.history[-1]
+    assert callback.status_code == 302 and "logged in as ann" in callback.text
+    set_cookie = callback.headers["Set-Cookie"]
     assert "HttpOnly" in set_cookie and "SameSite=Strict" in set_cookie
-    token = browser.session.cookies["lockstep_token"]
+    token = browser.session.cookies["lockstep_session"]
     assert token.startswith("lst_")
-    cookie = {"Cookie": f"a=b; lockstep_token={token}"}
+    cookie = {"Cookie": f"a=b; lockstep_session={token}"}
     for headers, status in (
         ({**cookie, "Sec-Fetch-Site": "same-origin"}, 200),
-        ({**cookie, "Sec-Fetch-Site": "same-site"}, 401),
-        ({**cookie, "Sec-Fetch-Site": "cross-site"}, 401),
-        (cookie, 401),
+        ({**cookie, "Sec-Fetch-Site": "same-site"}, 403),
+        ({**cookie, "Sec-Fetch-Site": "cross-site"}, 403),
+        (cookie, 200),
         (bearer(token), 200),
     ):
         answer = call(site.cluster, "GET", "/api/v1/whoami", headers=headers)

@@ -1,5 +1,5 @@
 # build/node with the packages of npm that tests need, pinned in tests/oidc/provider/package-lock.json.
-# Node itself is a Python package of tools/requirements-tests.txt. Where npm's registry cannot be
+# Node itself is a Python package of tools/requirements.txt. Where npm's registry cannot be
 # reached, the tests that need the packages are skipped.
 
 install_node_packages() {

@@ -52,6 +52,7 @@ void add_map(CLI::App& app, Action& action);
 void add_metrics(CLI::App& app, Action& action);
 void add_notebook(CLI::App& app, Action& action);
 void add_notice(CLI::App& app, Action& action);
+void add_open(CLI::App& app, Action& action);
 void add_orphan(CLI::App& app, Action& action);
 void add_passwd(CLI::App& app, Action& action);
 void add_plot(CLI::App& app, Action& action);

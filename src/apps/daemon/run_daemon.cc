@@ -21,6 +21,7 @@
 #include "apps/daemon/oidc_config.h"
 #include "apps/daemon/remembered_map.h"
 #include "apps/daemon/unix_users.h"
+#include "apps/page/embedded_page.h"
 #include "apps/run/origin.h"
 #include "base/clock.h"
 #include "base/format.h"
@@ -334,7 +335,8 @@ server::ServerSetup server_setup(DaemonContext& ground, controller::Controller& 
           .uploads = ground.uploads.get(),
           .oidc = ground.oidc,
           .notifier = ground.notifier,
-          .node_home = ground.node_home};
+          .node_home = ground.node_home,
+          .page = embedded_page()};
 }
 
 // The periodic work of the daemon: a tick for its runs, then a small part of the cleanup.

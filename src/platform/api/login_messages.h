@@ -40,6 +40,64 @@ struct LoginAnswer {
   }
 };
 
+struct LoginOptions {
+  bool password = true;
+  bool oidc = false;
+  std::string oidc_issuer{};
+
+  static constexpr auto fields() {
+    return record<LoginOptions>(
+        field("password", &LoginOptions::password, "a user can log in by its password"),
+        field("oidc", &LoginOptions::oidc, "a user can log in at an issuer of OIDC"),
+        field("oidc_issuer", &LoginOptions::oidc_issuer, "the address of that issuer"));
+  }
+};
+
+// One way of the three: a token, a user with its password, or a code.
+struct SessionRequest {
+  std::optional<std::string> token{};
+  std::optional<std::string> user{};
+  std::optional<std::string> password{};
+  std::optional<std::string> new_password{};
+  std::optional<std::string> code{};
+
+  static constexpr auto fields() {
+    return record<SessionRequest>(
+        field("token", &SessionRequest::token, "a token of the user"),
+        field("user", &SessionRequest::user, "the user's name, with its password"),
+        field("password", &SessionRequest::password, "the user's password"),
+        field("new_password", &SessionRequest::new_password,
+              "replaces it; needed if it is for one log-in"),
+        field("code", &SessionRequest::code, "the code that a command has got for the page"));
+  }
+};
+
+struct SessionAnswer {
+  std::string user{};
+  std::optional<Time> ends{};
+  bool needs_new_password = false;
+
+  static constexpr auto fields() {
+    return record<SessionAnswer>(
+        field("user", &SessionAnswer::user, "the user's name"),
+        field("ends", &SessionAnswer::ends, "when the session ends"),
+        field("needs_new_password", &SessionAnswer::needs_new_password,
+              "there is no session yet: the password is for one log-in, repeat the call with a new "
+              "one"));
+  }
+};
+
+struct SessionCode {
+  std::string code;
+  int expires_seconds = 0;
+
+  static constexpr auto fields() {
+    return record<SessionCode>(
+        field("code", &SessionCode::code, "begins one session; a secret"),
+        field("expires_seconds", &SessionCode::expires_seconds, "until the code ends"));
+  }
+};
+
 struct DeviceLogin {
   std::string login;
   std::string user_code;

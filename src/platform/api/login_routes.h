@@ -15,6 +15,38 @@ inline constexpr TypedRoute<None, LoginRequest, LoginAnswer> kLogin{
     "LoginRequest",
     "LoginAnswer",
     "log in by a password; the token ends after 30 days"};
+inline constexpr TypedRoute<None, None, LoginOptions> kLoginOptions{
+    "GET",
+    "/api/v1/login",
+    Caller::anyone,
+    RouteErrors::none,
+    "",
+    "LoginOptions",
+    "the ways in which users log in"};
+inline constexpr TypedRoute<None, SessionRequest, SessionAnswer> kSession{
+    "POST",
+    "/api/v1/session",
+    Caller::anyone,
+    RouteErrors::login_refused,
+    "SessionRequest",
+    "SessionAnswer",
+    "log in to the page: sets the cookie lockstep_session"};
+inline constexpr TypedRoute<None, None, LogoutAnswer> kEndSession{
+    "DELETE",
+    "/api/v1/session",
+    {Action::read_cluster, "user.logout"},
+    RouteErrors::storage_full,
+    "",
+    "LogoutAnswer",
+    "log out of the page: removes the cookie, and revokes its token if a log-in made it"};
+inline constexpr TypedRoute<None, None, SessionCode> kSessionCode{
+    "POST",
+    "/api/v1/session/code",
+    {Action::manage_self},
+    RouteErrors::none,
+    "",
+    "SessionCode",
+    "get a code with which the page logs the caller in, once"};
 inline constexpr TypedRoute<None, None, DeviceLogin> kDeviceLogin{
     "POST",
     "/api/v1/login/device",

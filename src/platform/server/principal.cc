@@ -21,21 +21,9 @@ std::string_view bearer_token(const net::HttpRequest& request) {
   return net::equal_ignoring_case(scheme, kScheme) ? header.substr(kScheme.size()) : "";
 }
 
-// A page of the daemon has it as a cookie.
+// The page has it as a cookie; the gate refuses one of another page.
 std::string_view user_token(const net::HttpRequest& request) {
-  const std::string_view token = bearer_token(request);
-  return token.empty() && is_from_own_page(request) ? cookie_of(request, kTokenCookie) : token;
-}
-
-// The token in the daemon's folder is that of the daemon's own user.
-std::optional<identity::Bearer> user_of(const Credentials& credentials,
-                                        const net::HttpRequest& request) {
-  const std::string_view token = user_token(request);
-  if (credentials.keys.is_user_token(token))
-    return identity::Bearer{.user = credentials.directory.daemon_user};
-  const identity::Token* row = identity::find_token(credentials.directory, token, credentials.now);
-  if (row == nullptr) return std::nullopt;
-  return identity::bearer_of(*row);
+  return is_by_session(request) ? cookie_of(request, kSessionCookie) : bearer_token(request);
 }
 
 // An agent's token is that of the attempt in the path, of the generation in the query.
@@ -73,6 +61,15 @@ std::optional<host::JoinToken> join_token(const Credentials& credentials,
 
 }  // namespace
 
+// The token in the daemon's folder is that of the daemon's own user.
+std::optional<identity::Bearer> user_of(const Credentials& credentials, std::string_view token) {
+  if (credentials.keys.is_user_token(token))
+    return identity::Bearer{.user = credentials.directory.daemon_user};
+  const identity::Token* row = identity::find_token(credentials.directory, token, credentials.now);
+  if (row == nullptr) return std::nullopt;
+  return identity::bearer_of(*row);
+}
+
 std::optional<Principal> principal_of(const Credentials& credentials, api::Caller caller,
                                       const net::HttpRequest& request,
                                       const std::vector<std::string>& path_parameters) {
@@ -86,7 +83,7 @@ std::optional<Principal> principal_of(const Credentials& credentials, api::Calle
     case api::Caller::anyone:
       return named(Kind::anyone, "");
     case api::Caller::user: {
-      const auto bearer = user_of(credentials, request);
+      const auto bearer = user_of(credentials, user_token(request));
       auto user = named(Kind::user, bearer ? std::optional(bearer->user) : std::nullopt);
       if (user) user->bearer = *bearer;
       return user;

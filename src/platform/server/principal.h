@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "net/http/http.h"
@@ -35,6 +36,9 @@ struct Credentials {
   const model::State* state = nullptr;  // has the numbers of the hosts' credentials; null: none
   Time now{};
 };
+
+// The user of this token; nothing if it is none, or its user is disabled.
+std::optional<identity::Bearer> user_of(const Credentials& credentials, std::string_view token);
 
 // The caller of a route whose path has these parameters; nothing if the token is not one for it.
 std::optional<Principal> principal_of(const Credentials& credentials, api::Caller caller,

@@ -65,6 +65,12 @@ class Reply {
   void send(const Result<Answer>& answer) const {
     responder_->send(answer ? json_response(to_json(*answer)) : error_response(answer.error()));
   }
+  // With further headers.
+  void send(const Answer& answer, const net::Headers& headers) const {
+    net::HttpResponse response = json_response(to_json(answer));
+    for (const auto& [name, value] : headers) response.headers.add(name, value);
+    responder_->send(std::move(response));
+  }
   // As net::Responder has them.
   bool can_upgrade(std::string_view protocol) const { return responder_->can_upgrade(protocol); }
   void upgrade(std::string_view protocol, net::Responder::UseConnection use) const {

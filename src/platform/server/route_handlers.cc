@@ -48,6 +48,8 @@ Class& RouteHandlers::part() {
     return secrets_;
   else if constexpr (std::same_as<Class, LoginCalls>)
     return login_;
+  else if constexpr (std::same_as<Class, SessionLogin>)
+    return login_.sessions();
   else if constexpr (std::same_as<Class, StreamBroker>)
     return streams_;
   else
@@ -158,6 +160,10 @@ RouteHandlers::Handler RouteHandlers::handler_for(const api::Route& route) {
       {&api::kRevokeToken, &H::handle<api::kRevokeToken, &PeopleCalls::revoke_token>},
       {&api::kAudit, &H::handle<api::kAudit, &PeopleCalls::audit>},
       {&api::kLogin, &H::handle<api::kLogin, &LoginCalls::login>},
+      {&api::kLoginOptions, &H::handle<api::kLoginOptions, &LoginCalls::options>},
+      {&api::kSession, &H::handle<api::kSession, &SessionLogin::begin>},
+      {&api::kEndSession, &H::handle<api::kEndSession, &SessionLogin::end>},
+      {&api::kSessionCode, &H::handle<api::kSessionCode, &SessionLogin::make_code>},
       {&api::kDeviceLogin, &H::handle<api::kDeviceLogin, &LoginCalls::start_device>},
       {&api::kDevicePoll, &H::handle<api::kDevicePoll, &LoginCalls::poll_device>},
       {&api::kLogout, &H::handle<api::kLogout, &LoginCalls::logout>},

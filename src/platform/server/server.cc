@@ -17,6 +17,7 @@
 #include "platform/server/long_polls.h"
 #include "platform/server/metrics/metrics_page.h"
 #include "platform/server/mlflow/mlflow_server.h"
+#include "platform/server/page/page.h"
 #include "platform/server/people/accounts.h"
 #include "platform/server/people/gate.h"
 #include "platform/server/principal.h"
@@ -124,12 +125,19 @@ std::optional<net::HttpResponse> check_mlflow_head(Gate& gate, const net::HttpRe
   return std::nullopt;
 }
 
+// The page has each path that no route has.
+bool is_of_page(const Page& page, const net::HttpRequest& request, const RouteMatch& target) {
+  return target.route == nullptr && target.other_methods.empty() && page.takes(request);
+}
+
 // Refusals from the head alone.
-std::optional<net::HttpResponse> check_request_head(Gate& gate, const net::HttpRequest& request) {
+std::optional<net::HttpResponse> check_request_head(Gate& gate, const Page& page,
+                                                    const net::HttpRequest& request) {
   if (BrowserLogin::is_for(request)) return std::nullopt;
   if (MetricsPage::is_for(request)) return std::nullopt;
   if (mlflow::MlflowServer::is_for(request)) return check_mlflow_head(gate, request);
   RouteMatch target = match_route(request);
+  if (is_of_page(page, request, target)) return std::nullopt;
   if (target.route == nullptr) return no_such_route(request, target);
   auto admitted = gate.admit(request, *target.route, target.path_parameters);
   if (auto* refusal = std::get_if<net::HttpResponse>(&admitted)) return std::move(*refusal);
@@ -143,6 +151,7 @@ struct Server::Impl {
       : setup(std::move(setup_arg)),
         accounts(std::move(accounts_arg)),
         gate(setup.keys, setup.controller, *accounts, setup.clock),
+        page(setup.page),
         long_polls(std::make_shared<LongPolls>(loop)),
         agent_polls(std::make_shared<AgentPolls>(loop, setup.controller.state())),
         host_calls(loop, setup),
@@ -157,14 +166,15 @@ struct Server::Impl {
                         .clock = setup.clock}),
         metrics({handlers.context(), handlers.lag(), requests, *ended}) {}
 
-  // The route exists: check_request_head() accepted the request. Since then its token may have been
-  // revoked, or the right taken away.
+  // The route or the file exists: check_request_head() accepted the request. Since then its token
+  // may have been revoked, or the right taken away.
   void handle(const net::HttpRequest& request, net::Responder responder) {
     if (BrowserLogin::is_for(request))
       return handlers.browser().handle(request, std::move(responder));
     if (MetricsPage::is_for(request)) return responder.send(metrics_response(request));
     if (mlflow::MlflowServer::is_for(request)) return responder.send(mlflow_response(request));
     RouteMatch target = match_route(request);
+    if (is_of_page(page, request, target)) return responder.send(page.answer(request));
     auto admitted = gate.admit(request, *target.route, target.path_parameters);
     if (auto* refusal = std::get_if<net::HttpResponse>(&admitted))
       return responder.send(std::move(*refusal));
@@ -200,6 +210,7 @@ struct Server::Impl {
   ServerSetup setup;
   const std::unique_ptr<Accounts> accounts;
   Gate gate;
+  Page page;
   // Shared with the controller's watcher, which cannot be removed.
   std::shared_ptr<LongPolls> long_polls;
   std::shared_ptr<AgentPolls> agent_polls;
@@ -238,7 +249,7 @@ Result<std::unique_ptr<Server>> Server::start(net::Loop& loop, ServerSetup setup
         self.handle(request, std::move(responder));
       },
       [&self](const net::HttpRequest& request) {
-        return check_request_head(self.gate, request);
+        return check_request_head(self.gate, self.page, request);
       })));
   self.handlers.set_port(self.http->port());
   self.setup.controller.subscribe(

@@ -24,6 +24,7 @@
 #include "platform/insight/insight.h"
 #include "platform/notifier/notifier.h"
 #include "platform/server/login/oidc_login.h"
+#include "platform/server/page/page_file.h"
 #include "platform/server/uploads/upload_store.h"
 #include "platform/store/budget_store.h"
 #include "platform/store/database.h"
@@ -72,6 +73,7 @@ struct ServerSetup {
   StreamLimits streams{};
   // With the folders of nodes; empty: the home.
   std::filesystem::path node_home{};
+  PageFiles page{};  // outlives the server
 };
 
 class Server {

@@ -68,7 +68,7 @@ inline const model::NodeId kNodeId{{kRunId, 1}, 0};
 
 class ServerTest : public ::testing::Test {
  protected:
-  ServerTest() {
+  explicit ServerTest(PageFiles page = {}) {
     keys_.emplace(host::Keys::open(home_.folder).value());
     controller_ = controller::Controller::open({.store = store_,
                                                 .history = history_,
@@ -94,7 +94,8 @@ class ServerTest : public ::testing::Test {
                                     .uploads = &uploads_,
                                     .streams = {.of_run = 2,
                                                 .opening = std::chrono::seconds(2),
-                                                .check_interval = std::chrono::milliseconds(50)}})
+                                                .check_interval = std::chrono::milliseconds(50)},
+                                    .page = page})
                   .value();
     url_ = net::parse_url(server_->url()).value();
     user_token_ = read_file(home_.token_file()).value();

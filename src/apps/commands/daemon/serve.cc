@@ -1,5 +1,6 @@
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "apps/daemon/own_daemon.h"
 #include "apps/daemon/run_daemon.h"
 #include "apps/daemon/serve_config.h"
+#include "apps/page/embedded_page.h"
 #include "apps/run/run_display.h"
 #include "base/clock.h"
 #include "base/format.h"
@@ -90,6 +92,12 @@ std::string start_message(const host::Home& home, const client::Client& client) 
                 home.folder.string());
 }
 
+// None: this program was built without the page.
+std::optional<std::string> page_line(const std::string& url) {
+  if (embedded_page().empty()) return std::nullopt;
+  return format("its page is at {}/; `lockstep open` opens it and logs you in", url);
+}
+
 void add_k8s_words(const ServeConfig& served, std::vector<std::string>& words) {
   const auto add = [&](const char* option, const std::optional<std::string>& value) {
     if (value) words.insert(words.end(), {option, *value});
@@ -141,6 +149,7 @@ Result<int> serve_detached(const ServeFlags& flags) {
   client::Client client = TRY(start_daemon(home, words));
   if (auto warning = listen_warning(served)) print_to_stderr("lockstep: " + *warning);
   print(start_message(home, client));
+  if (auto line = page_line(client.url())) print(*line);
   if (const auto file = host::read_daemon_file(home.daemon_file()))
     if (auto line = login_line(file->network_url)) print(*line);
   if (const auto remote = TRY(client::chosen_remote(own_environment())))

@@ -34,6 +34,10 @@ class LoginThrottle {
   // succeeded() is called. `address`: from which another machine calls; empty: this machine calls,
   // which has no limit of its own.
   Duration begin(const std::string& user, const std::string& address, Duration now);
+  // The same for log-ins that name no user, such as by a token.
+  Duration wait_of_address(const std::string& address, Duration now) const {
+    return addresses_.wait_of(address, now);
+  }
   void fail(const std::string& address, Duration now);
   void succeed(const std::string& user, const std::string& address);
 

@@ -44,6 +44,13 @@ TEST_F(LoginThrottleTest, AnAddressWaitsWhateverUserItNames) {
   EXPECT_EQ(throttle_.begin("another", "10.0.0.10", now_), seconds(0));
 }
 
+TEST_F(LoginThrottleTest, ALogInWithoutAUserWaitsForItsAddressOnly) {
+  for (int i = 0; i < 5; ++i) fail_once(format("user{}", i), "10.0.0.9");
+  EXPECT_EQ(throttle_.wait_of_address("10.0.0.9", now_), seconds(1));
+  EXPECT_EQ(throttle_.wait_of_address("10.0.0.10", now_), seconds(0));
+  EXPECT_EQ(throttle_.wait_of_address("", now_), seconds(0));
+}
+
 TEST_F(LoginThrottleTest, ThisMachineHasNoLimitForAllItsUsers) {
   for (int i = 0; i < 50; ++i) EXPECT_EQ(fail_once(format("user{}", i), ""), seconds(0));
 }

@@ -6,6 +6,7 @@
 #include "net/crypto.h"
 #include "platform/api/error.h"
 #include "platform/server/login/cookies.h"
+#include "platform/server/login/login_token.h"
 
 namespace lockstep::server {
 namespace {
@@ -13,7 +14,6 @@ namespace {
 // Which browser began a log-in.
 constexpr std::string_view kLoginCookie = "lockstep_login";
 constexpr std::string_view kLoginCookieLife = "Path=/login; SameSite=Lax; Max-Age=600";
-constexpr std::string_view kTokenCookieLife = "Path=/; SameSite=Strict; Max-Age=2592000";
 
 const std::vector<std::string> kStartPath = {"login", "oidc"};
 const std::vector<std::string> kFinishPath = {"login", "oidc", "callback"};
@@ -50,27 +50,22 @@ void BrowserLogin::handle(const net::HttpRequest& request, net::Responder respon
   if (!begun) shared->send(without_caching(refusal(begun.error())));
 }
 
-std::string BrowserLogin::cookie(std::string_view name, const std::string& value,
-                                 std::string_view attributes) const {
-  return format("{}={}; HttpOnly; {}{}", name, value, attributes, is_https_ ? "; Secure" : "");
-}
-
 Result<void> BrowserLogin::start(const net::HttpRequest& request,
                                  const SharedResponder& responder) {
   const std::string browser = net::random_hex(32);
   const std::string redirect_uri =
       format("{}://{}/login/oidc/callback", is_https_ ? "https" : "http",
              request.headers.find("Host").value_or(""));
-  return login_->start_code(browser, redirect_uri,
-                            [responder, set = cookie(kLoginCookie, browser, kLoginCookieLife)](
-                                const Result<std::string>& url) {
-                              if (!url)
-                                return responder->send(without_caching(refusal(url.error())));
-                              net::HttpResponse response{.status = 302};
-                              response.headers.add("Location", *url);
-                              response.headers.add("Set-Cookie", set);
-                              responder->send(without_caching(std::move(response)));
-                            });
+  return login_->start_code(
+      browser, redirect_uri,
+      [responder, set = set_cookie(kLoginCookie, browser, kLoginCookieLife, is_https_)](
+          const Result<std::string>& url) {
+        if (!url) return responder->send(without_caching(refusal(url.error())));
+        net::HttpResponse response{.status = 302};
+        response.headers.add("Location", *url);
+        response.headers.add("Set-Cookie", set);
+        responder->send(without_caching(std::move(response)));
+      });
 }
 
 // The issuer says why in `error` when it refuses the log-in.
@@ -84,10 +79,13 @@ Result<void> BrowserLogin::finish(const net::HttpRequest& request,
       std::string(cookie_of(request, kLoginCookie)), query_value(request, "state"), code, caller,
       [this, responder](const Result<api::LoginAnswer>& login) {
         if (!login) return responder->send(without_caching(refusal(login.error())));
-        net::HttpResponse response{
-            .body = format("You are logged in as {}. You can close this window.\n", login->user)};
-        response.headers.add("Set-Cookie", cookie(kTokenCookie, login->token, kTokenCookieLife));
-        response.headers.add("Set-Cookie", cookie(kLoginCookie, "", "Path=/login; Max-Age=0"));
+        net::HttpResponse response{.status = 302,
+                                   .body = format("You are logged in as {}.\n", login->user)};
+        response.headers.add("Location", "/");
+        response.headers.add("Set-Cookie",
+                             session_cookie(login->token, login->ends, clock_.now(), is_https_));
+        response.headers.add("Set-Cookie",
+                             set_cookie(kLoginCookie, "", "Path=/login; Max-Age=0", is_https_));
         responder->send(without_caching(std::move(response)));
       });
 }

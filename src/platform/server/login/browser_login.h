@@ -14,8 +14,9 @@ namespace lockstep::server {
 
 class BrowserLogin {
  public:
-  // `login` outlives this; null: there is no issuer.
-  BrowserLogin(OidcLogin* login, bool is_https) : login_(login), is_https_(is_https) {}
+  // Both outlive this. `login` is null without an issuer.
+  BrowserLogin(OidcLogin* login, bool is_https, const Clock& clock)
+      : login_(login), is_https_(is_https), clock_(clock) {}
 
   // GET /login/oidc and GET /login/oidc/callback.
   static bool is_for(const net::HttpRequest& request);
@@ -25,11 +26,10 @@ class BrowserLogin {
   using SharedResponder = std::shared_ptr<net::Responder>;
   Result<void> start(const net::HttpRequest& request, const SharedResponder& responder);
   Result<void> finish(const net::HttpRequest& request, const SharedResponder& responder);
-  std::string cookie(std::string_view name, const std::string& value,
-                     std::string_view attributes) const;
 
   OidcLogin* login_;
   bool is_https_;
+  const Clock& clock_;
 };
 
 }  // namespace lockstep::server

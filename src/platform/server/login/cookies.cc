@@ -1,6 +1,27 @@
 #include "platform/server/login/cookies.h"
 
+#include "base/format.h"
+
 namespace lockstep::server {
+namespace {
+
+bool only_reads(const net::HttpRequest& request) {
+  return request.method == "GET" || request.method == "HEAD";
+}
+
+// The host and port of "https://head:7070"; empty: it is opaque, such as "null".
+std::string_view authority_of(std::string_view origin) {
+  const std::size_t scheme = origin.find("://");
+  return scheme == std::string_view::npos ? "" : origin.substr(scheme + 3);
+}
+
+Error other_page() {
+  return {Code::denied,
+          "the call comes from a page that is not this daemon's; a log-in to the page is for that "
+          "page alone"};
+}
+
+}  // namespace
 
 std::string_view cookie_of(const net::HttpRequest& request, std::string_view name) {
   for (const auto& [header, value] : request.headers) {
@@ -19,10 +40,29 @@ std::string_view cookie_of(const net::HttpRequest& request, std::string_view nam
   return {};
 }
 
-// Browsers set Sec-Fetch-Site, and no page can.
-bool is_from_own_page(const net::HttpRequest& request) {
-  const auto site = request.headers.find("Sec-Fetch-Site").value_or("");
-  return site == "same-origin" || (site == "none" && request.method == "GET");
+bool is_by_session(const net::HttpRequest& request) {
+  return !request.headers.find("Authorization") && !cookie_of(request, kSessionCookie).empty();
+}
+
+// Browsers set Sec-Fetch-Site and Origin, and no page can. They leave out the first over plain HTTP
+// between machines, and the second where a page only reads. The scheme of the origin is not
+// compared: a proxy may add TLS.
+Result<void> check_own_page(const net::HttpRequest& request) {
+  const bool reads = only_reads(request);
+  const auto site = request.headers.find("Sec-Fetch-Site");
+  if (site && *site != "same-origin" && !(*site == "none" && reads)) return other_page();
+  const auto origin = request.headers.find("Origin");
+  if (origin &&
+      !net::equal_ignoring_case(authority_of(*origin), request.headers.find("Host").value_or("")))
+    return other_page();
+  if (reads || request.headers.find(kPageHeader).value_or("") == "1") return {};
+  return Error{Code::denied,
+               format("a call by the cookie of the page needs the header {}: 1", kPageHeader)};
+}
+
+std::string set_cookie(std::string_view name, std::string_view value, std::string_view attributes,
+                       bool is_https) {
+  return format("{}={}; HttpOnly; {}{}", name, value, attributes, is_https ? "; Secure" : "");
 }
 
 }  // namespace lockstep::server

@@ -17,15 +17,18 @@ Error no_issuer() {
 }  // namespace
 
 LoginCalls::LoginCalls(net::Loop& loop, const std::optional<OidcSetup>& oidc, bool is_https,
-                       Accounts& accounts, const model::State& state, const Clock& clock)
+                       Accounts& accounts, const host::Keys& keys, const model::State& state,
+                       const Clock& clock)
     : accounts_(accounts),
       clock_(clock),
       issuer_(oidc ? oidc->issuer.url : ""),
-      passwords_(loop, accounts, clock),
-      browser_(nullptr, is_https) {
-  if (!oidc) return;
-  oidc_.emplace(loop, *oidc, accounts, state, clock);
-  browser_ = BrowserLogin(&*oidc_, is_https);
+      oidc_(oidc ? std::make_unique<OidcLogin>(loop, *oidc, accounts, state, clock) : nullptr),
+      passwords_(loop, accounts, throttle_, clock),
+      sessions_(passwords_, throttle_, accounts, keys, clock, is_https),
+      browser_(oidc_.get(), is_https, clock) {}
+
+Result<api::LoginOptions> LoginCalls::options(const RouteCall<api::kLoginOptions>&) const {
+  return api::LoginOptions{.oidc = oidc_ != nullptr, .oidc_issuer = issuer_};
 }
 
 Result<void> LoginCalls::start_device(const RouteCall<api::kDeviceLogin>& call,

@@ -1,11 +1,14 @@
 // LoginCalls: the handlers of the routes about log-ins and passwords.
 #pragma once
 
+#include <memory>
 #include <optional>
+#include <string>
 
 #include "platform/server/login/browser_login.h"
 #include "platform/server/login/oidc_login.h"
 #include "platform/server/login/password_login.h"
+#include "platform/server/login/session_login.h"
 
 namespace lockstep::server {
 
@@ -13,10 +16,13 @@ class LoginCalls {
  public:
   // All outlive this. No setup: there is no issuer of OIDC.
   LoginCalls(net::Loop& loop, const std::optional<OidcSetup>& oidc, bool is_https,
-             Accounts& accounts, const model::State& state, const Clock& clock);
+             Accounts& accounts, const host::Keys& keys, const model::State& state,
+             const Clock& clock);
 
+  Result<api::LoginOptions> options(const RouteCall<api::kLoginOptions>& call) const;
   Result<void> login(const RouteCall<api::kLogin>& call, const Reply<api::LoginAnswer>& reply) {
-    return passwords_.log_in(call, reply);
+    return passwords_.log_in(call.request, call.caller,
+                             [reply](const auto& login) { reply.send(login); });
   }
   Result<void> change_password(const RouteCall<api::kPassword>& call,
                                const Reply<api::PasswordAnswer>& reply) {
@@ -34,13 +40,16 @@ class LoginCalls {
   Result<api::LogoutAnswer> logout(const RouteCall<api::kLogout>& call);
 
   BrowserLogin& browser() { return browser_; }
+  SessionLogin& sessions() { return sessions_; }
 
  private:
   Accounts& accounts_;
   const Clock& clock_;
-  const std::string issuer_;  // empty: there is none
+  const std::string issuer_;               // empty: there is none
+  const std::unique_ptr<OidcLogin> oidc_;  // null without an issuer
+  identity::LoginThrottle throttle_;       // of all ways to log in
   PasswordLogin passwords_;
-  std::optional<OidcLogin> oidc_;
+  SessionLogin sessions_;
   BrowserLogin browser_;
 };
 

@@ -2,7 +2,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "platform/server/login/cookies.h"
 #include "platform/server/login/login_token.h"
 #include "platform/server/people/secret_calls.h"
 #include "platform/server/server_for_test.h"
@@ -147,30 +146,6 @@ TEST(LoginToken, TheOldestOfAHundredEnds) {
   const auto kept = directory.tokens.begin()->first;
   identity::apply(directory, end_password_logins(directory, "ann", kept));
   EXPECT_EQ(directory.tokens.size(), 1U);
-}
-
-TEST(Cookies, AreFoundByTheirWholeName) {
-  net::HttpRequest request;
-  request.headers = {{"Cookie", "a=1; lockstep_token_x=2;b=x=y"}, {"cookie", "lockstep_token=3"}};
-  EXPECT_EQ(cookie_of(request, "a"), "1");
-  EXPECT_EQ(cookie_of(request, "b"), "x=y");
-  EXPECT_EQ(cookie_of(request, kTokenCookie), "3");
-  EXPECT_EQ(cookie_of(request, "token"), "");
-}
-
-TEST(Cookies, ProveAUserOnlyToPagesOfTheDaemon) {
-  net::HttpRequest request;
-  request.method = "POST";
-  EXPECT_FALSE(is_from_own_page(request));
-  for (const char* site : {"same-site", "cross-site", "none"}) {
-    request.headers = {{"Sec-Fetch-Site", site}};
-    EXPECT_FALSE(is_from_own_page(request)) << site;
-  }
-  request.headers = {{"Sec-Fetch-Site", "same-origin"}};
-  EXPECT_TRUE(is_from_own_page(request));
-  request.method = "GET";
-  request.headers = {{"Sec-Fetch-Site", "none"}};
-  EXPECT_TRUE(is_from_own_page(request));
 }
 
 }  // namespace

@@ -5,11 +5,15 @@
 #include <iterator>
 #include <vector>
 
+#include "base/format.h"
+#include "platform/server/login/cookies.h"
+
 namespace lockstep::server {
 namespace {
 
 constexpr Duration kLoginLife = std::chrono::days(30);
 constexpr std::size_t kLoginTokensMax = 100;
+constexpr std::string_view kSessionPath = "Path=/; SameSite=Strict";
 
 // Oldest first.
 std::vector<const identity::Token*> logins_of(const identity::Directory& directory,
@@ -22,9 +26,9 @@ std::vector<const identity::Token*> logins_of(const identity::Directory& directo
 }  // namespace
 
 Result<LoginToken> make_login_token(const identity::Directory& directory, const std::string& user,
-                                    std::string_view name, Time now) {
+                                    std::string_view name, Time now, std::optional<Time> ends_max) {
   const identity::TokenText text = identity::new_token();
-  const Time ends = now + kLoginLife;
+  const Time ends = std::min(now + kLoginLife, ends_max.value_or(Time::max()));
   LoginToken made{
       .changes = TRY(identity::add_token(
           directory, {.user = user, .name = std::string(name), .ends = ends}, text, now)),
@@ -33,6 +37,22 @@ Result<LoginToken> make_login_token(const identity::Directory& directory, const 
   if (before.size() >= kLoginTokensMax)
     made.changes.push_back({.row = *before.front(), .removed = true});
   return made;
+}
+
+bool is_of_login(const identity::Token& token) {
+  return token.name == kPasswordLogin || token.name == kOidcLogin || token.name == kPageLogin;
+}
+
+std::string session_cookie(std::string_view token, std::optional<Time> ends, Time now,
+                           bool is_https) {
+  const Duration life = std::min(kLoginLife, ends.value_or(Time::max()) - now);
+  const auto seconds = std::chrono::floor<std::chrono::seconds>(life).count();
+  return set_cookie(kSessionCookie, token, format("{}; Max-Age={}", kSessionPath, seconds),
+                    is_https);
+}
+
+std::string no_session_cookie(bool is_https) {
+  return set_cookie(kSessionCookie, "", format("{}; Max-Age=0", kSessionPath), is_https);
 }
 
 identity::Changes end_password_logins(const identity::Directory& directory, const std::string& user,

@@ -45,8 +45,14 @@ void append(Changes& changes, Changes more) {
 
 }  // namespace
 
-PasswordLogin::PasswordLogin(net::Loop& loop, Accounts& accounts, const Clock& clock)
-    : accounts_(accounts), clock_(clock), tasks_(loop, kHashesWaitingMax) {}
+Error too_many_failures(Duration wait) {
+  return {Code::denied, format("there were too many failed log-ins; try again in {}",
+                               text(Duration(std::chrono::ceil<std::chrono::seconds>(wait))))};
+}
+
+PasswordLogin::PasswordLogin(net::Loop& loop, Accounts& accounts, identity::LoginThrottle& throttle,
+                             const Clock& clock)
+    : accounts_(accounts), clock_(clock), throttle_(throttle), tasks_(loop, kHashesWaitingMax) {}
 
 Duration PasswordLogin::now() const { return MonotonicClock().since_boot(); }
 
@@ -64,8 +70,7 @@ PasswordLogin::Attempt PasswordLogin::attempt_of(const std::string& user,
 Result<void> PasswordLogin::begin(const Attempt& attempt) {
   const Duration wait = throttle_.begin(attempt.user, attempt.address, now());
   if (wait <= Duration(0)) return {};
-  return Error{Code::denied, format("there were too many failed log-ins; try again in {}",
-                                    text(Duration(std::chrono::ceil<std::chrono::seconds>(wait))))};
+  return too_many_failures(wait);
 }
 
 // On the thread. A user without a password costs as much.
@@ -101,25 +106,24 @@ Result<const identity::User*> PasswordLogin::finish(const Attempt& attempt,
   return wrong_password();
 }
 
-Result<void> PasswordLogin::log_in(const RouteCall<api::kLogin>& call,
-                                   const Reply<api::LoginAnswer>& reply) {
-  const api::LoginRequest& request = call.request;
+Result<void> PasswordLogin::log_in(const api::LoginRequest& request, const Principal& caller,
+                                   const LoggedIn& then) {
   TRY(identity::check_identity_name("user", request.user));
   TRY(check_length(request.password));
   if (request.new_password) TRY(check_new(*request.new_password, request.password));
-  Attempt attempt = attempt_of(request.user, call.caller.address, request.password);
+  Attempt attempt = attempt_of(request.user, caller.address, request.password);
   attempt.new_password = request.new_password;
   TRY(begin(attempt));
-  const bool runs = tasks_.run([this, call, attempt, reply]() -> LoopTasks::Continuation {
-    return [this, call, attempt, reply, checked = check(attempt)] {
-      reply.send(logged_in(call, attempt, checked));
+  const bool runs = tasks_.run([this, caller, attempt, then]() -> LoopTasks::Continuation {
+    return [this, caller, attempt, then, checked = check(attempt)] {
+      then(logged_in(caller, attempt, checked));
     };
   });
   return runs ? Result<void>() : too_many_logins();
 }
 
-Result<api::LoginAnswer> PasswordLogin::logged_in(const RouteCall<api::kLogin>& call,
-                                                  const Attempt& attempt, const Checked& checked) {
+Result<api::LoginAnswer> PasswordLogin::logged_in(const Principal& caller, const Attempt& attempt,
+                                                  const Checked& checked) {
   const identity::User& user = *TRY(finish(attempt, checked));
   if (StoredPassword::parse(user.password_hash).is_first && !checked.new_hash)
     return api::LoginAnswer{.user = user.name, .needs_new_password = true};
@@ -127,7 +131,7 @@ Result<api::LoginAnswer> PasswordLogin::logged_in(const RouteCall<api::kLogin>& 
   if (checked.new_hash)
     append(made.changes,
            TRY(identity::set_password_hash(directory(), user.name, TRY(*checked.new_hash))));
-  model::AuditRecord record = record_of(call.caller, api::kLogin, clock_.now());
+  model::AuditRecord record = record_of(caller, api::kLogin, clock_.now());
   record.user = user.name;
   record.action = "user.login";
   record.target = user.name;

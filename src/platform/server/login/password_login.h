@@ -2,6 +2,7 @@
 // thread of its own, one at a time.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -15,12 +16,18 @@
 
 namespace lockstep::server {
 
+Error too_many_failures(Duration wait);
+
 class PasswordLogin {
  public:
   // All outlive this.
-  PasswordLogin(net::Loop& loop, Accounts& accounts, const Clock& clock);
+  PasswordLogin(net::Loop& loop, Accounts& accounts, identity::LoginThrottle& throttle,
+                const Clock& clock);
 
-  Result<void> log_in(const RouteCall<api::kLogin>& call, const Reply<api::LoginAnswer>& reply);
+  // An error is returned, or passed to `then` later.
+  using LoggedIn = std::function<void(const Result<api::LoginAnswer>& login)>;
+  Result<void> log_in(const api::LoginRequest& request, const Principal& caller,
+                      const LoggedIn& then);
   Result<void> change(const RouteCall<api::kPassword>& call,
                       const Reply<api::PasswordAnswer>& reply);
   Result<void> set_first(const RouteCall<api::kFirstPassword>& call,
@@ -45,7 +52,7 @@ class PasswordLogin {
   // The user, if the password was right and is still the same.
   Result<const identity::User*> finish(const Attempt& attempt, const Checked& checked);
 
-  Result<api::LoginAnswer> logged_in(const RouteCall<api::kLogin>& call, const Attempt& attempt,
+  Result<api::LoginAnswer> logged_in(const Principal& caller, const Attempt& attempt,
                                      const Checked& checked);
   Result<api::PasswordAnswer> changed(const RouteCall<api::kPassword>& call, const Attempt& attempt,
                                       const Checked& checked);
@@ -55,7 +62,7 @@ class PasswordLogin {
 
   Accounts& accounts_;
   const Clock& clock_;
-  identity::LoginThrottle throttle_;
+  identity::LoginThrottle& throttle_;
   LoopTasks tasks_;  // the last member: its work uses the others
 };
 

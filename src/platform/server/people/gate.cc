@@ -3,6 +3,7 @@
 #include "base/format.h"
 #include "platform/api/error.h"
 #include "platform/core/step/ending/reason_text.h"
+#include "platform/server/login/cookies.h"
 #include "platform/server/route_call.h"
 
 namespace lockstep::server {
@@ -47,6 +48,8 @@ net::HttpResponse unknown_caller(const api::Route& route) {
 std::variant<Principal, net::HttpResponse> Gate::admit(const net::HttpRequest& request,
                                                        const api::Route& route,
                                                        std::vector<std::string>& path_parameters) {
+  if (route.caller == api::Caller::user && is_by_session(request))
+    if (const auto own = check_own_page(request); !own) return error_response(own.error());
   const Credentials credentials{.keys = keys_,
                                 .directory = accounts_.directory(),
                                 .state = &controller_.state(),

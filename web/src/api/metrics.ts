@@ -1,0 +1,54 @@
+import { keepPreviousData, queryOptions } from "@tanstack/react-query";
+import { get } from "./client";
+import { splitId } from "./queries";
+
+/** About three points a pixel of a chart; the daemon keeps the extremes of each stretch. */
+const pointsPerLine = 1600;
+const mostPoints = 100_000;
+
+export interface MetricQuery {
+  id: string;
+  name: string;
+  /** Lines that the answer may have, such as one for each rank. */
+  lines: number;
+  node?: number;
+  /** Only points after this step, for a zoom. */
+  afterStep?: number;
+  live: boolean;
+}
+
+export function metricQuery({ id, name, lines, node, afterStep, live }: MetricQuery) {
+  return queryOptions({
+    queryKey: ["metric", id, name, node ?? null, afterStep ?? null],
+    queryFn: ({ signal }) =>
+      get("/api/v1/runs/{project}/{number}/metrics", {
+        path: splitId(id),
+        query: {
+          name,
+          node,
+          after_step: afterStep,
+          points: Math.min(mostPoints, pointsPerLine * Math.max(1, lines)),
+        },
+        signal,
+      }),
+    placeholderData: keepPreviousData,
+    refetchInterval: live ? 4_000 : false,
+    staleTime: live ? 0 : 60_000,
+  });
+}
+
+/** The names of a node's telemetry, and of metrics: few points of each. */
+export function telemetryNames(id: string, node: number) {
+  return queryOptions({
+    queryKey: ["telemetry", id, node],
+    queryFn: async ({ signal }) => {
+      const list = await get("/api/v1/runs/{project}/{number}/metrics", {
+        path: splitId(id),
+        query: { node, points: 500 },
+        signal,
+      });
+      return list.series.map((series) => series.name);
+    },
+    staleTime: 30_000,
+  });
+}

@@ -1,0 +1,75 @@
+// The reader's session. Its secret is in a cookie that scripts cannot read.
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { ApiError, call, get } from "./client";
+import type { Run, WhoAmI } from "./types";
+
+/** The reader; null: not logged in. That is an answer and no error, so it is not asked again. */
+export function useWhoAmI() {
+  return useQuery({
+    queryKey: ["whoami"],
+    queryFn: ({ signal }) => whoAmI(signal),
+    staleTime: 60_000,
+  });
+}
+
+async function whoAmI(signal: AbortSignal): Promise<WhoAmI | null> {
+  try {
+    return await get("/api/v1/whoami", { signal });
+  } catch (error) {
+    if (isLoggedOut(error)) return null;
+    throw error;
+  }
+}
+
+export function isLoggedOut(error: unknown): boolean {
+  return error instanceof ApiError && error.status === 401;
+}
+
+export type LogIn =
+  | { token: string }
+  | { code: string }
+  | { user: string; password: string; new_password?: string };
+
+export interface LogInAnswer {
+  user: string;
+  needs_new_password: boolean;
+}
+
+export function logIn(request: LogIn): Promise<LogInAnswer> {
+  return call("POST", "/api/v1/session", request);
+}
+
+export function useLogOut(): () => Promise<void> {
+  const client = useQueryClient();
+  return async () => {
+    try {
+      await call("DELETE", "/api/v1/session");
+    } catch (error) {
+      if (!isLoggedOut(error)) throw error;
+    }
+    client.clear();
+    location.assign("/login");
+  };
+}
+
+export interface LogInWays {
+  password: boolean;
+  oidc: boolean;
+  oidc_issuer: string;
+}
+
+export function useLogInWays() {
+  return useQuery({
+    queryKey: ["login"],
+    queryFn: ({ signal }) => call<LogInWays>("GET", "/api/v1/login", undefined, signal),
+    staleTime: Number.POSITIVE_INFINITY,
+  });
+}
+
+/** Mirrors the daemon's rule, so that no button is shown that it would refuse (docs/design/people.md). */
+export function mayControl(who: WhoAmI | null | undefined, run: Run): boolean {
+  if (!who) return false;
+  if (who.admin) return true;
+  const role = who.projects[run.spec.project];
+  return role === "manager" || (role === "member" && run.origin.user === who.user);
+}

@@ -1,0 +1,27 @@
+// Names for the types of the API. schema.ts is generated from docs/api/openapi.json.
+import type { components } from "./schema";
+
+type Schemas = components["schemas"];
+export type Run = Schemas["RunView"];
+export type RunState = Run["state"];
+export type RunList = Schemas["RunList"];
+export type Attempt = Run["attempts"][number];
+export type Node = Attempt["nodes"][number];
+export type Rank = Node["ranks"][number];
+export type Spec = Run["spec"];
+export type Series = Schemas["SeriesList"]["series"][number];
+export type SeriesList = Schemas["SeriesList"];
+export type LogPage = Schemas["LogPage"];
+export type LogLine = LogPage["lines"][number];
+export type Queue = Schemas["QueueView"];
+export type Host = Schemas["HostList"]["hosts"][number];
+export type ClusterMap = Schemas["Map"];
+export type WhoAmI = Schemas["WhoAmI"];
+export type Budget = Schemas["BudgetView"];
+
+/** Numbers of the API that may not be finite are the texts "NaN", "Infinity" and "-Infinity". */
+export type ApiNumber = number | "NaN" | "Infinity" | "-Infinity";
+
+export function toNumber(value: ApiNumber): number {
+  return typeof value === "number" ? value : Number(value);
+}

@@ -1,0 +1,33 @@
+// Dark or light: the system's choice, until the reader chooses. The choice is kept in the browser.
+import { useSyncExternalStore } from "react";
+
+export type Theme = "dark" | "light";
+
+const key = "lockstep.theme";
+const system = window.matchMedia("(prefers-color-scheme: dark)");
+const listeners = new Set<() => void>();
+
+function chosen(): Theme {
+  const kept = localStorage.getItem(key);
+  if (kept === "dark" || kept === "light") return kept;
+  return system.matches ? "dark" : "light";
+}
+
+export function applyTheme(): void {
+  document.documentElement.dataset.theme = chosen();
+  for (const listener of listeners) listener();
+}
+
+export function toggleTheme(): void {
+  localStorage.setItem(key, chosen() === "dark" ? "light" : "dark");
+  applyTheme();
+}
+
+system.addEventListener("change", applyTheme);
+
+export function useTheme(): Theme {
+  return useSyncExternalStore((listener) => {
+    listeners.add(listener);
+    return () => void listeners.delete(listener);
+  }, chosen);
+}

@@ -1,0 +1,221 @@
+// How a chart looks and reacts, as options of uPlot.
+import type uPlot from "uplot";
+import { formatSecondsTick, formatTick } from "../text/format";
+import type { Zoom } from "./Chart";
+import type { ChartData, Line, XAxis } from "./lines";
+
+export interface Look {
+  height: number;
+  axis: XAxis;
+  log: boolean;
+  /** Charts with the same key share their hover. */
+  syncKey: string;
+  tick: (value: number) => string;
+}
+
+/** An event on the x axis, such as a checkpoint or the start of an attempt. */
+export interface Mark {
+  x: number;
+  kind: "attempt" | "checkpoint" | "failure";
+  label: string;
+}
+
+interface Live {
+  current: {
+    data: ChartData;
+    marks: readonly Mark[];
+    zoom: Zoom;
+    setZoom: (zoom: Zoom) => void;
+    onHover: (index: number | null) => void;
+  };
+}
+
+export const paletteSize = 10;
+
+export interface Colors {
+  palette: string[];
+  grid: string;
+  text: string;
+  faint: string;
+  bad: string;
+  good: string;
+  font: string;
+}
+
+/** uPlot draws on a canvas, which knows no variables of CSS. */
+export function readColors(): Colors {
+  const style = getComputedStyle(document.documentElement);
+  const token = (name: string) => style.getPropertyValue(name).trim();
+  return {
+    palette: Array.from({ length: paletteSize }, (_, index) => token(`--chart-${index + 1}`)),
+    grid: token("--grid"),
+    text: token("--muted"),
+    faint: token("--border-strong"),
+    bad: token("--bad"),
+    good: token("--good"),
+    font: `11px ${token("--font")}`,
+  };
+}
+
+export function optionsOf(look: Look, width: number, colors: Colors, live: Live): uPlot.Options {
+  const { data } = live.current;
+  return {
+    width: Math.max(width, 50),
+    height: look.height,
+    padding: [8, 12, 0, 0],
+    legend: { show: false },
+    cursor: {
+      sync: { key: look.syncKey, scales: ["x", null] },
+      drag: { x: true, y: false, setScale: false },
+      y: false,
+      points: { size: 6 },
+      dataIdx: nearestPoint,
+      bind: { dblclick: () => () => showAll(live) },
+    },
+    scales: {
+      x: {
+        time: look.axis === "time",
+        range: (_, min, max) => xRange(min, max, live.current.zoom),
+      },
+      y: look.log ? { distr: 3 } : { range: yRange },
+    },
+    series: [{}, ...data.lines.map((line) => seriesOf(line, colors))],
+    bands: bandsOf(data.lines, colors),
+    axes: axesOf(look, colors),
+    hooks: {
+      setSelect: [
+        (plot) => {
+          if (plot.select.width < 4) return;
+          const from = plot.posToVal(plot.select.left, "x");
+          const to = plot.posToVal(plot.select.left + plot.select.width, "x");
+          plot.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
+          live.current.setZoom([from, to]);
+        },
+      ],
+      setCursor: [
+        (plot) =>
+          live.current.onHover((plot.cursor.left ?? -1) < 0 ? null : (plot.cursor.idx ?? null)),
+      ],
+      draw: [(plot) => drawMarks(plot, live.current, colors)],
+    },
+  };
+}
+
+function showAll(live: Live): null {
+  live.current.setZoom(null);
+  return null;
+}
+
+function seriesOf(line: Line, colors: Colors): uPlot.Series {
+  const stroke = colors.palette[line.color % paletteSize];
+  const plain = { spanGaps: true, points: { show: false } };
+  if (line.kind === "raw") return { ...plain, stroke, width: 1, alpha: 0.22 };
+  if (line.kind === "low" || line.kind === "high")
+    return { ...plain, stroke: `${stroke}50`, width: 0.5 };
+  const single = line.values.filter((value) => value !== null).length === 1;
+  return { ...plain, stroke, width: 1.5, points: { show: single, size: 6 } };
+}
+
+function bandsOf(lines: Line[], colors: Colors): uPlot.Band[] {
+  const low = lines.findIndex((line) => line.kind === "low");
+  const high = lines.findIndex((line) => line.kind === "high");
+  if (low < 0 || high < 0) return [];
+  const color = colors.palette[(lines[low]?.color ?? 0) % paletteSize];
+  return [{ series: [high + 1, low + 1], fill: `${color}26` }];
+}
+
+function axesOf(look: Look, colors: Colors): uPlot.Axis[] {
+  const shared = {
+    stroke: colors.text,
+    font: colors.font,
+    grid: { stroke: colors.grid, width: 1 },
+    ticks: { stroke: colors.grid, width: 1, size: 4 },
+  };
+  const xValues = look.axis === "step" ? formatTick : formatSecondsTick;
+  return [
+    {
+      ...shared,
+      size: 28,
+      gap: 4,
+      space: 70,
+      grid: { show: false },
+      ...(look.axis === "time"
+        ? {}
+        : { values: (_: uPlot, ticks: number[]) => ticks.map(xValues) }),
+      ...(look.axis === "relative" ? { incrs: timeSteps } : {}),
+    },
+    {
+      ...shared,
+      size: 58,
+      gap: 6,
+      space: 36,
+      values: (_: uPlot, ticks: (number | null)[]) =>
+        ticks.map((tick) => (tick === null ? "" : look.tick(tick))),
+    },
+  ];
+}
+
+const timeSteps = [
+  1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200,
+].concat([1, 2, 5, 7, 14, 30, 60].map((days) => days * 86400));
+
+function xRange(min: number | null, max: number | null, zoom: Zoom): [number, number] {
+  if (zoom) return zoom;
+  if (min === null || max === null) return [0, 1];
+  return min === max ? [min - 1, max + 1] : [min, max];
+}
+
+function yRange(_: uPlot, min: number | null, max: number | null): [number, number] {
+  if (min === null || max === null) return [0, 1];
+  if (min === max) {
+    const pad = Math.abs(min) * 0.1 || 1;
+    return [min - pad, max + pad];
+  }
+  const pad = (max - min) * 0.06;
+  return [min >= 0 && min - pad < 0 ? 0 : min - pad, max + pad];
+}
+
+/** A line may have no point at the hovered x, so its nearest one is shown. */
+function nearestPoint(plot: uPlot, series: number, index: number): number {
+  const values = plot.data[series];
+  if (!values || values[index] != null) return index;
+  for (let far = 1; far < 200; far += 1) {
+    if (values[index - far] != null) return index - far;
+    if (values[index + far] != null) return index + far;
+  }
+  return index;
+}
+
+function drawMarks(plot: uPlot, { marks, data }: Live["current"], colors: Colors): void {
+  const { ctx, bbox } = plot;
+  ctx.save();
+  ctx.lineWidth = devicePixelRatio;
+  for (const mark of marks) {
+    const x = plot.valToPos(mark.x, "x", true);
+    if (x < bbox.left || x > bbox.left + bbox.width) continue;
+    ctx.strokeStyle = { attempt: colors.text, checkpoint: colors.good, failure: colors.bad }[
+      mark.kind
+    ];
+    ctx.setLineDash(mark.kind === "checkpoint" ? [2, 4] : [5, 4]);
+    ctx.globalAlpha = mark.kind === "checkpoint" ? 0.6 : 0.9;
+    ctx.beginPath();
+    ctx.moveTo(x, bbox.top);
+    ctx.lineTo(x, bbox.top + bbox.height);
+    ctx.stroke();
+  }
+  ctx.globalAlpha = 1;
+  ctx.setLineDash([]);
+  ctx.fillStyle = colors.bad;
+  const size = 4 * devicePixelRatio;
+  for (const hole of data.holes) {
+    const x = plot.valToPos(hole, "x", true);
+    if (x < bbox.left || x > bbox.left + bbox.width) continue;
+    const base = bbox.top + bbox.height;
+    ctx.beginPath();
+    ctx.moveTo(x - size, base);
+    ctx.lineTo(x + size, base);
+    ctx.lineTo(x, base - size * 1.6);
+    ctx.fill();
+  }
+  ctx.restore();
+}

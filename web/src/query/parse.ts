@@ -1,0 +1,112 @@
+// The query line of the table of runs. It is a list of terms, all of which a run must match:
+//
+//   state:failed project:vision lr     fields by `:`, and words that the name or id has
+//   train/loss<2.5 devices>=8          comparisons of fields and of metrics
+//   -state:succeeded tag:team=nlp      `-` is not; tags by key or by key=value
+//   reason:"no space" sort:-train/loss quotes keep blanks; sort, descending with `-`
+export type Operator = ":" | "=" | "!=" | "<" | "<=" | ">" | ">=";
+
+export interface Term {
+  negated: boolean;
+  /** Empty: a word, which is looked for in id, name, user and command. */
+  field: string;
+  operator: Operator;
+  value: string;
+}
+
+export interface Sort {
+  field: string;
+  descending: boolean;
+}
+
+export interface Query {
+  terms: Term[];
+  sort: Sort | null;
+  /** What cannot be understood, as a message for the reader. */
+  problem: string | null;
+}
+
+const term = /^(-?)([\p{L}_][\p{L}\p{N}_./-]*?)(:|!=|<=|>=|=|<|>)(.*)$/su;
+
+export function parseQuery(text: string): Query {
+  const query: Query = { terms: [], sort: null, problem: null };
+  for (const word of split(text)) {
+    const parts = term.exec(word);
+    if (!parts) {
+      const negated = word.startsWith("-") && word.length > 1;
+      query.terms.push({
+        negated,
+        field: "",
+        operator: ":",
+        value: unquote(negated ? word.slice(1) : word),
+      });
+      continue;
+    }
+    const [, minus = "", field = "", operator = ":", rest = ""] = parts;
+    const value = unquote(rest);
+    if (field === "sort" && operator === ":") {
+      if (value.replace(/^-/, "")) query.sort = readSort(value);
+      continue;
+    }
+    if (operator !== ":" && operator !== "=" && operator !== "!=" && !isNumeric(value)) {
+      query.problem ??= value
+        ? `\`${word}\` compares with a number, and \`${value}\` is none`
+        : `\`${word}\` lacks a number, such as \`${field}${operator}1\``;
+      continue;
+    }
+    if (value)
+      query.terms.push({ negated: minus === "-", field, operator: operator as Operator, value });
+  }
+  return query;
+}
+
+function readSort(value: string): Sort {
+  const descending = value.startsWith("-");
+  return { field: descending ? value.slice(1) : value, descending };
+}
+
+/** Words are separated by blanks; quotes keep blanks, and may begin within a word. */
+function split(text: string): string[] {
+  return text.match(/(?:[^\s"]|"[^"]*"?)+/g) ?? [];
+}
+
+function unquote(text: string): string {
+  return text.replaceAll('"', "");
+}
+
+/** A number, also with a unit of time, such as 90s or 2h. */
+export function isNumeric(text: string): boolean {
+  return /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?[smhd]?$/i.test(text) || /^[+-]?inf$/i.test(text);
+}
+
+export function readNumeric(text: string): number {
+  const unit = { s: 1, m: 60, h: 3600, d: 86400 }[text.at(-1)?.toLowerCase() ?? ""];
+  if (unit) return Number(text.slice(0, -1)) * unit;
+  return /inf$/i.test(text) ? (text.startsWith("-") ? -Infinity : Infinity) : Number(text);
+}
+
+/** The text with one field's sort changed: none, ascending, descending, and none again. */
+export function toggleSort(text: string, field: string): string {
+  const { sort } = parseQuery(text);
+  const rest = split(text)
+    .filter((word) => !word.startsWith("sort:"))
+    .join(" ");
+  if (sort?.field !== field) return join(rest, `sort:-${field}`);
+  return sort.descending ? join(rest, `sort:${field}`) : rest;
+}
+
+/** The text with a term added, or removed if it is there already. */
+export function toggleTerm(text: string, word: string): string {
+  const words = split(text);
+  return words.includes(word)
+    ? words.filter((other) => other !== word).join(" ")
+    : join(text.trim(), word);
+}
+
+export function hasTerm(text: string, word: string): boolean {
+  return split(text).includes(word);
+}
+
+function join(...words: string[]): string {
+  return words.filter(Boolean).join(" ");
+}

@@ -1,0 +1,101 @@
+import { useQueries } from "@tanstack/react-query";
+import { useMemo, useState } from "react";
+import { get } from "../../api/client";
+import { splitId } from "../../api/queries";
+import type { Run } from "../../api/types";
+import { useViewCommand } from "../../app/command";
+import { useKeys } from "../../app/keyboard";
+import { Link, navigate, runPath, useParameter } from "../../app/router";
+import { useViewTitle } from "../../app/title";
+import { ChartTools } from "../../charts/ChartTools";
+import { useChartSettings } from "../../charts/useChartSettings";
+import { Empty } from "../../parts/Empty";
+import { ErrorBox } from "../../parts/ErrorBox";
+import { StateBadge } from "../../parts/StateBadge";
+import { groupNames } from "../run/charts/groups";
+import "./compare.css";
+import { CompareChart } from "./CompareChart";
+import { Differences } from "./Differences";
+
+const most = 20;
+
+/** Several runs: the differences of their settings first, then their curves overlaid. */
+export default function CompareView() {
+  const [text, setText] = useParameter("runs");
+  const ids = useMemo(() => [...new Set(text.split(",").filter(isId))].slice(0, most), [text]);
+  const settings = useChartSettings();
+  const [search, setSearch] = useState("");
+  useKeys({ Escape: () => navigate("/") });
+  useViewTitle("Compare");
+  useViewCommand(ids.length >= 2 ? `lockstep diff ${ids[0]} ${ids[1]}` : "lockstep diff RUN RUN");
+  const { runs, error } = useQueries({
+    queries: ids.map((id) => ({
+      queryKey: ["compared", id],
+      queryFn: ({ signal }: { signal: AbortSignal }) =>
+        get("/api/v1/runs/{project}/{number}", { path: splitId(id), signal }),
+      refetchInterval: 5_000,
+    })),
+    combine: (results) => ({
+      runs: results.flatMap((result) => (result.data ? [result.data as Run] : [])),
+      error: results.find((result) => result.isError)?.error,
+    }),
+  });
+  const names = [...new Set(runs.flatMap((run) => Object.keys(run.latest)))].sort().join("\n");
+  const groups = useMemo(() => groupNames(names ? names.split("\n") : [], search), [names, search]);
+  if (ids.length < 2) {
+    return (
+      <Empty title="Choose two runs or more" command="lockstep diff demo/1 demo/2">
+        Select rows in the table of runs with x, then press c.
+      </Empty>
+    );
+  }
+  return (
+    <div className="view">
+      <div className="view-head">
+        <h1>Compare {ids.length} runs</h1>
+      </div>
+      {error && <ErrorBox error={error} />}
+      <ul className="compare-runs">
+        {runs.map((run, index) => (
+          <li key={run.id} className={`c${index % 10}`}>
+            <i className={`swatch c${index % 10}`} />
+            <Link className="run-name clip" href={runPath(run.id)} title={run.name}>
+              {run.name}
+            </Link>
+            <span className="faint">{run.id}</span>
+            <StateBadge run={run} />
+            <button
+              type="button"
+              className="command"
+              aria-label={`Leave out ${run.id}`}
+              onClick={() => setText(ids.filter((id) => id !== run.id).join(","))}
+            >
+              ×
+            </button>
+          </li>
+        ))}
+      </ul>
+      <Differences runs={runs} />
+      <div className="compare-tools">
+        <ChartTools settings={settings} search={{ text: search, set: setSearch }} />
+      </div>
+      {groups.map(({ group, names: list }) => (
+        <details className="chart-section" key={group} open>
+          <summary>
+            {group}
+            <span className="faint">{list.length}</span>
+          </summary>
+          <div className="chart-grid">
+            {list.slice(0, 60).map((name) => (
+              <CompareChart key={name} name={name} runs={runs} settings={settings} />
+            ))}
+          </div>
+        </details>
+      ))}
+    </div>
+  );
+}
+
+function isId(text: string): boolean {
+  return /^[A-Za-z0-9][\w.-]*\/\d+$/.test(text);
+}

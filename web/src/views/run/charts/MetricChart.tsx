@@ -1,0 +1,73 @@
+import { useQuery } from "@tanstack/react-query";
+import { useMemo } from "react";
+import { metricQuery } from "../../../api/metrics";
+import type { Run } from "../../../api/types";
+import { ChartCard, type ChartSettings } from "../../../charts/ChartCard";
+import type { Mark } from "../../../charts/chartOptions";
+import type { Curve } from "../../../charts/lines";
+import { useVisible } from "../../../charts/useVisible";
+import { originOf } from "./marks";
+
+interface Props {
+  name: string;
+  run: Run;
+  ranks: number;
+  settings: ChartSettings;
+  marks: readonly Mark[];
+}
+
+const mostCurves = 50;
+const none: Curve[] = [];
+
+/** One metric of a run: a line, or one for each rank that logs it. */
+export function MetricChart({ name, run, ranks, settings, marks }: Props) {
+  const [element, visible] = useVisible<HTMLDivElement>();
+  const zoomed = settings.axis === "step" ? settings.zoom : null;
+  const query = useQuery({
+    ...metricQuery({
+      id: run.id,
+      name,
+      lines: Math.min(ranks, mostCurves),
+      afterStep: zoomed ? Math.max(-1, Math.floor(zoomed[0]) - 1) : undefined,
+      live: run.state === "running",
+    }),
+    enabled: visible,
+  });
+  const origin = originOf(run);
+  const curves = useMemo(
+    () =>
+      query.data?.series.slice(0, mostCurves).map((series) => ({
+        label: `rank ${series.rank}`,
+        color: series.rank,
+        points: series.points,
+        origin,
+      })) ?? none,
+    [query.data, origin],
+  );
+  return (
+    <div ref={element}>
+      {visible && query.data ? (
+        <ChartCard
+          title={name}
+          curves={curves.length === 1 ? named(curves, name) : curves}
+          settings={settings}
+          marks={marks}
+        />
+      ) : (
+        <div className="card chart-waiting" />
+      )}
+    </div>
+  );
+}
+
+const cache = new WeakMap<readonly Curve[], Curve[]>();
+
+/** A single curve needs no number of a rank; its colour is the first one. */
+function named(curves: readonly Curve[], name: string): Curve[] {
+  const known = cache.get(curves);
+  if (known) return known;
+  const label = name.split("/").at(-1) ?? name;
+  const made = curves.map((curve) => ({ ...curve, label, color: 0 }));
+  cache.set(curves, made);
+  return made;
+}

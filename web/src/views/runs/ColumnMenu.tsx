@@ -1,0 +1,103 @@
+import { useMemo, useState } from "react";
+import type { Run } from "../../api/types";
+import { Icon } from "../../app/icons";
+import { Menu } from "../../parts/Menu";
+import { settingsOf } from "../../text/settings";
+import { firstColumns, knownColumns } from "./columns";
+import { moveColumn } from "./useColumns";
+
+interface Props {
+  runs: readonly Run[];
+  columns: string[];
+  change: (columns: string[]) => void;
+}
+
+/** Chooses columns: fields, and all metrics and settings that the runs have. */
+export function ColumnMenu(props: Props) {
+  return (
+    <Menu
+      title="Choose columns"
+      label={
+        <>
+          <Icon name="columns" /> Columns
+        </>
+      }
+    >
+      <Choices {...props} />
+    </Menu>
+  );
+}
+
+function Choices({ runs, columns, change }: Props) {
+  const [text, setText] = useState("");
+  const groups = useMemo(() => groupsOf(runs), [runs]);
+  const has = (id: string) => id.toLowerCase().includes(text.toLowerCase());
+  const toggle = (id: string) =>
+    change(columns.includes(id) ? columns.filter((other) => other !== id) : [...columns, id]);
+  return (
+    <>
+      <input
+        className="input menu-search"
+        placeholder="Find a column"
+        aria-label="Find a column"
+        value={text}
+        onChange={(event) => setText(event.target.value)}
+      />
+      <div className="head">Shown</div>
+      {columns.filter(has).map((id) => (
+        <div className="column-choice" key={id}>
+          <label>
+            <input type="checkbox" checked onChange={() => toggle(id)} />
+            <span className="grow clip">{id}</span>
+          </label>
+          <button
+            type="button"
+            aria-label={`Move ${id} left`}
+            onClick={() => change(moveColumn(columns, id, -1))}
+          >
+            ←
+          </button>
+          <button
+            type="button"
+            aria-label={`Move ${id} right`}
+            onClick={() => change(moveColumn(columns, id, 1))}
+          >
+            →
+          </button>
+        </div>
+      ))}
+      {groups.map(([title, ids]) => {
+        const rest = ids.filter((id) => !columns.includes(id) && has(id)).slice(0, 100);
+        return rest.length === 0 ? null : (
+          <div key={title}>
+            <div className="head">{title}</div>
+            {rest.map((id) => (
+              <label key={id}>
+                <input type="checkbox" checked={false} onChange={() => toggle(id)} />
+                <span className="grow clip">{id}</span>
+              </label>
+            ))}
+          </div>
+        );
+      })}
+      <div className="head" />
+      <button type="button" onClick={() => change(firstColumns)}>
+        Show the first columns again
+      </button>
+    </>
+  );
+}
+
+function groupsOf(runs: readonly Run[]): [string, string[]][] {
+  const metrics = new Set<string>();
+  const settings = new Set<string>();
+  for (const run of runs.slice(0, 300)) {
+    for (const name of Object.keys(run.latest)) metrics.add(name);
+    for (const name of Object.keys(settingsOf(run.spec.command))) settings.add(name);
+  }
+  return [
+    ["Fields", knownColumns.map((column) => column.id)],
+    ["Metrics", [...metrics].sort()],
+    ["Settings", [...settings].sort()],
+  ];
+}

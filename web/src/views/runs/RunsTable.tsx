@@ -1,0 +1,194 @@
+import {
+  columnOrderingFeature,
+  columnVisibilityFeature,
+  type RowSelectionState,
+  rowSelectionFeature,
+  tableFeatures,
+  useTable,
+} from "@tanstack/react-table";
+import { useVirtualizer } from "@tanstack/react-virtual";
+import { type CSSProperties, memo, useEffect, useMemo, useRef } from "react";
+import type { Run } from "../../api/types";
+import { navigate, runPath } from "../../app/router";
+import type { Sort } from "../../query/parse";
+import { type ColumnView, columnOf } from "./columns";
+
+const features = tableFeatures({
+  rowSelectionFeature,
+  columnVisibilityFeature,
+  columnOrderingFeature,
+});
+const rowHeight = 36;
+
+interface Props {
+  runs: Run[];
+  columns: string[];
+  sort: Sort | null;
+  toggleSort: (field: string) => void;
+  selection: RowSelectionState;
+  setSelection: (change: (before: RowSelectionState) => RowSelectionState) => void;
+  cursor: number;
+  setCursor: (index: number) => void;
+}
+
+/** The table of runs. Only the rows in view exist, so its length does not matter. */
+export function RunsTable(props: Props) {
+  const box = useRef<HTMLDivElement>(null);
+  const views = useMemo(() => props.columns.map(columnOf), [props.columns]);
+  const definitions = useMemo(
+    () => views.map(({ id }) => ({ id, accessorFn: () => null })),
+    [views],
+  );
+  const table = useTable({
+    features,
+    columns: definitions,
+    data: props.runs,
+    getRowId: (run: Run) => run.id,
+    state: { rowSelection: props.selection },
+    onRowSelectionChange: (updater) =>
+      props.setSelection((before) => (typeof updater === "function" ? updater(before) : updater)),
+  });
+  const rows = table.getRowModel().rows;
+  const virtual = useVirtualizer({
+    count: rows.length,
+    getScrollElement: () => box.current,
+    estimateSize: () => rowHeight,
+    overscan: 12,
+  });
+  const { cursor } = props;
+  useEffect(() => {
+    if (cursor >= 0) virtual.scrollToIndex(cursor, { align: "auto" });
+  }, [cursor, virtual]);
+  const style = {
+    "--columns": `34px ${views.map(track).join(" ")}`,
+    "--table-width": `${views.reduce((sum, view) => sum + view.width, 34 + 12)}px`,
+  } as CSSProperties;
+  return (
+    <div
+      className="runs-table"
+      ref={box}
+      style={style}
+      tabIndex={0}
+      role="grid"
+      aria-rowcount={rows.length + 1}
+    >
+      <Header views={views} sort={props.sort} toggle={props.toggleSort} />
+      <div className="runs-body" style={{ height: virtual.getTotalSize() }}>
+        {virtual.getVirtualItems().map((item) => {
+          const row = rows[item.index];
+          return row ? (
+            <Row
+              key={row.id}
+              run={row.original}
+              views={views}
+              index={item.index}
+              top={item.start}
+              selected={row.getIsSelected()}
+              select={row.toggleSelected}
+              current={item.index === cursor}
+              setCursor={props.setCursor}
+            />
+          ) : null;
+        })}
+      </div>
+    </div>
+  );
+}
+
+/** The columns of texts share the width that is left. */
+function track(view: ColumnView): string {
+  const stretches = view.id === "name" || view.id === "reason" || view.id === "command";
+  return stretches ? `minmax(${view.width}px, 1fr)` : `${view.width}px`;
+}
+
+function Header(props: {
+  views: ColumnView[];
+  sort: Sort | null;
+  toggle: (field: string) => void;
+}) {
+  return (
+    <div className="runs-row runs-head" role="row" tabIndex={-1}>
+      <span role="columnheader" tabIndex={-1}>
+        <span className="hidden-label">Selected</span>
+      </span>
+      {props.views.map((view) => {
+        const sorted = props.sort?.field === view.id;
+        const direction = props.sort?.descending ? "descending" : "ascending";
+        return (
+          <button
+            key={view.id}
+            type="button"
+            role="columnheader"
+            className={view.right ? "number" : ""}
+            aria-sort={sorted ? direction : "none"}
+            title={`Sort by ${view.id}`}
+            onClick={() => props.toggle(view.id)}
+          >
+            <span className="clip">{view.label}</span>
+            {sorted && <span aria-hidden="true">{props.sort?.descending ? " ↓" : " ↑"}</span>}
+          </button>
+        );
+      })}
+    </div>
+  );
+}
+
+interface RowProps {
+  run: Run;
+  views: ColumnView[];
+  index: number;
+  top: number;
+  selected: boolean;
+  select: (on?: boolean) => void;
+  current: boolean;
+  setCursor: (index: number) => void;
+}
+
+const Row = memo(
+  function Row({ run, views, index, top, selected, select, current, setCursor }: RowProps) {
+    const kind = `runs-row ${current ? "current" : ""} ${selected ? "selected" : ""}`;
+    return (
+      // biome-ignore lint/a11y/useKeyWithClickEvents: j, k and Enter are keys of the whole view.
+      <div
+        className={kind}
+        role="row"
+        tabIndex={-1}
+        aria-selected={selected}
+        style={{ transform: `translateY(${top}px)` }}
+        onClick={(event) => {
+          setCursor(index);
+          const control = (event.target as HTMLElement).closest("a, input, button, label");
+          if (!control && !getSelection()?.toString()) navigate(runPath(run.id));
+        }}
+      >
+        <span role="gridcell" tabIndex={-1} className="check">
+          <label>
+            <input
+              type="checkbox"
+              aria-label={`Select ${run.id}`}
+              checked={selected}
+              tabIndex={-1}
+              onChange={() => select(!selected)}
+            />
+          </label>
+        </span>
+        {views.map((view) => (
+          <span
+            key={view.id}
+            role="gridcell"
+            tabIndex={-1}
+            className={view.right ? "number clip" : "clip"}
+          >
+            {view.cell(run)}
+          </span>
+        ))}
+      </div>
+    );
+  },
+  (before, after) =>
+    before.run === after.run &&
+    before.views === after.views &&
+    before.top === after.top &&
+    before.selected === after.selected &&
+    before.current === after.current,
+);

@@ -1,0 +1,153 @@
+// The columns of the table of runs. A column's id is the name of its field in the query line.
+import type { ReactNode } from "react";
+import type { Run } from "../../api/types";
+import { Link, runPath } from "../../app/router";
+import { StateBadge } from "../../parts/StateBadge";
+import { Elapsed, Time } from "../../parts/Time";
+import { fieldValue, type Value } from "../../query/fields";
+import { formatMinutes, formatNumber, formatSeconds } from "../../text/format";
+import { Reason } from "./Reason";
+
+export interface ColumnView {
+  id: string;
+  label: string;
+  width: number;
+  right?: boolean;
+  cell: (run: Run) => ReactNode;
+}
+
+const text = (value: Value) => (value === null || value === "" ? dash : String(value));
+const dash = <span className="faint">–</span>;
+
+export const knownColumns: ColumnView[] = [
+  { id: "name", label: "Name", width: 260, cell: (run) => <NameCell run={run} /> },
+  { id: "state", label: "State", width: 112, cell: (run) => <StateBadge run={run} /> },
+  { id: "reason", label: "Reason", width: 260, cell: (run) => <Reason run={run} /> },
+  { id: "progress", label: "Progress", width: 132, cell: (run) => <ProgressCell run={run} /> },
+  {
+    id: "step",
+    label: "Step",
+    width: 84,
+    right: true,
+    cell: (run) => number(fieldValue(run, "step")),
+  },
+  {
+    id: "running",
+    label: "Running",
+    width: 92,
+    right: true,
+    cell: (run) =>
+      run.state === "running" ? (
+        <Elapsed from={run.started} to={null} />
+      ) : Number(run.running_seconds) > 0 ? (
+        formatSeconds(Number(run.running_seconds))
+      ) : (
+        dash
+      ),
+  },
+  {
+    id: "submitted",
+    label: "Submitted",
+    width: 96,
+    right: true,
+    cell: (run) => <Time at={run.submitted} />,
+  },
+  { id: "ended", label: "Ended", width: 96, right: true, cell: (run) => <Time at={run.ended} /> },
+  {
+    id: "devices",
+    label: "Devices",
+    width: 80,
+    right: true,
+    cell: (run) => number(fieldValue(run, "devices")),
+  },
+  { id: "nodes", label: "Nodes", width: 72, right: true, cell: (run) => number(run.spec.nodes) },
+  { id: "user", label: "User", width: 100, cell: (run) => text(run.origin.user) },
+  { id: "project", label: "Project", width: 100, cell: (run) => text(run.spec.project) },
+  { id: "class", label: "Class", width: 92, cell: (run) => text(run.spec.class) },
+  {
+    id: "priority",
+    label: "Priority",
+    width: 76,
+    right: true,
+    cell: (run) => number(run.priority),
+  },
+  {
+    id: "cost",
+    label: "Cost",
+    width: 92,
+    right: true,
+    cell: (run) => formatMinutes(Number(run.cost.so_far_minutes)),
+  },
+  { id: "host", label: "Hosts", width: 140, cell: (run) => text(fieldValue(run, "host")) },
+  {
+    id: "commit",
+    label: "Commit",
+    width: 96,
+    cell: (run) => <code>{run.origin.git_commit.slice(0, 8)}</code>,
+  },
+  {
+    id: "command",
+    label: "Command",
+    width: 320,
+    cell: (run) => <code>{run.spec.command.join(" ")}</code>,
+  },
+  { id: "note", label: "Note", width: 220, cell: (run) => text(run.note) },
+];
+
+export const firstColumns = [
+  "name",
+  "state",
+  "reason",
+  "progress",
+  "running",
+  "submitted",
+  "devices",
+  "user",
+];
+
+/** A column of a metric or a setting, which has no description of its own. */
+export function valueColumn(id: string): ColumnView {
+  return { id, label: id, width: 112, right: true, cell: (run) => number(fieldValue(run, id)) };
+}
+
+export function columnOf(id: string): ColumnView {
+  return knownColumns.find((column) => column.id === id) ?? valueColumn(id);
+}
+
+function number(value: Value): ReactNode {
+  if (value === null) return dash;
+  return typeof value === "number" ? formatNumber(value) : value;
+}
+
+function NameCell({ run }: { run: Run }) {
+  return (
+    <span className="row">
+      <Link className="run-name clip" href={runPath(run.id)} title={run.name} tabIndex={-1}>
+        {run.name}
+      </Link>
+      <span className="faint run-id">{run.id}</span>
+      {Object.entries(run.tags)
+        .slice(0, 2)
+        .map(([key, value]) => (
+          <span className="tag" key={key}>
+            {value ? `${key}=${value}` : key}
+          </span>
+        ))}
+    </span>
+  );
+}
+
+function ProgressCell({ run }: { run: Run }) {
+  const progress = run.progress;
+  if (!progress) return dash;
+  if (!progress.steps) return <span className="muted">step {formatNumber(progress.step)}</span>;
+  const share = Math.min(1, progress.step / progress.steps);
+  return (
+    <span className="row" title={`step ${progress.step} of ${progress.steps}`}>
+      <span className="progress grow">
+        <div style={{ width: `${share * 100}%` }} />
+      </span>
+      <span className="muted progress-text">{Math.floor(share * 100)} %</span>
+    </span>
+  );
+}
