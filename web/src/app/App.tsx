@@ -7,6 +7,7 @@ import { ClusterView } from "../views/cluster/ClusterView";
 import { LogInView } from "../views/login/LogInView";
 import { RunsView } from "../views/runs/RunsView";
 import { SettingsView } from "../views/settings/SettingsView";
+import { ErrorBoundary } from "./ErrorBoundary";
 import { HelpDialog } from "./HelpDialog";
 import { handleKey, useKeys } from "./keyboard";
 import { Palette } from "./Palette";
@@ -44,9 +45,11 @@ export function App() {
           <ErrorBox error={who.error} retry={() => void who.refetch()} />
         </div>
       )}
-      <Suspense fallback={<div className="view" />}>
-        <View path={pathname} />
-      </Suspense>
+      <ErrorBoundary at={pathname}>
+        <Suspense fallback={<div className="view" />}>
+          <View path={pathname} />
+        </Suspense>
+      </ErrorBoundary>
       {shown === "help" && <HelpDialog close={() => setShown("")} />}
       {shown === "palette" && <Palette close={() => setShown("")} />}
     </Shell>

@@ -61,20 +61,20 @@ function Sidebar({ path, help }: { path: string; help: () => void }) {
           <span className="item-label">Theme</span>
         </button>
         {who.data && (
-          <div className="who">
-            <span className="grow clip" title={who.data.user}>
-              {who.data.user}
-            </span>
+          <>
             <button
               type="button"
               className="item"
-              title="Log out"
               aria-label="Log out"
               onClick={() => logOut().catch(sayError)}
             >
               <Icon name="out" />
+              <span className="item-label">Log out</span>
             </button>
-          </div>
+            <div className="who clip" title={who.data.user}>
+              {who.data.user}
+            </div>
+          </>
         )}
       </div>
     </nav>

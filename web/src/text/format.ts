@@ -32,7 +32,9 @@ function formatLargeOrSmall(value: number, size: number): string {
 export function formatTick(value: number): string {
   if (value === 0) return "0";
   const size = Math.abs(value);
-  if (size >= 1e15 || size < 1e-4) return value.toExponential(0).replace("e+", "e");
+  if (size >= 1e15 || size < 1e-4) {
+    return Number(value.toPrecision(3)).toExponential().replace("e+", "e").replace("-", "−");
+  }
   for (const [unit, suffix] of [
     [1e12, "T"],
     [1e9, "G"],
@@ -45,7 +47,7 @@ export function formatTick(value: number): string {
 }
 
 function round(value: number): string {
-  return String(Number(value.toPrecision(6)));
+  return String(Number(value.toPrecision(6))).replace("-", "−");
 }
 
 /** Seconds as "3s", "5m 20s", "2h 05m" or "3d 4h". */

@@ -21,7 +21,7 @@ export function BudgetView() {
   });
   const [chosen, setChosen] = useState("");
   useViewTitle("Budget");
-  useViewCommand("lockstep budget");
+  useViewCommand("lockstep budget show");
   const list = budgets.data?.budgets ?? [];
   return (
     <div className="view stack">
@@ -33,7 +33,7 @@ export function BudgetView() {
         <section className="card">
           <Empty
             title="No project has a budget"
-            command="lockstep budget grant PROJECT 500h --ends 2027-03-31"
+            command="lockstep budget grant PROJECT 30000 --until 2027-03-31"
           >
             Runs are not limited by device time. An administrator can grant a project
             device-minutes.

@@ -15,7 +15,7 @@ export function ClusterView() {
   const queue = useQueue();
   const map = useMap();
   useViewTitle("Cluster");
-  useViewCommand("lockstep host");
+  useViewCommand("lockstep host ls");
   const error = hosts.error ?? queue.error;
   const list = hosts.data?.hosts ?? [];
   return (
@@ -27,7 +27,7 @@ export function ClusterView() {
       {error && <ErrorBox error={error} retry={() => void hosts.refetch()} />}
       <Troubles hosts={list} problems={queue.data?.problems ?? []} />
       {hosts.isSuccess && list.length === 0 ? (
-        <Empty title="The cluster has no host" command="lockstep host setup NAME">
+        <Empty title="The cluster has no host" command="lockstep host add USER@MACHINE">
           Set up a machine over SSH, or start the daemon with --hosts 2x2 to try it on this machine.
         </Empty>
       ) : (

@@ -1,7 +1,9 @@
-import { useMemo } from "react";
+import { useMemo, useState } from "react";
 import type { Run } from "../../api/types";
 import { say, sayError } from "../../app/toasts";
 import { asText, differencesOf } from "./differences";
+
+const most = 40;
 
 /** A table of what differs, one column a run. */
 export function Differences({ runs }: { runs: readonly Run[] }) {
@@ -10,6 +12,8 @@ export function Differences({ runs }: { runs: readonly Run[] }) {
     navigator.clipboard
       .writeText(asText(runs, rows))
       .then(() => say("Copied the table."), sayError);
+  const [all, setAll] = useState(false);
+  const shown = all ? rows : rows.slice(0, most);
   let section = "";
   return (
     <section className="card">
@@ -33,7 +37,7 @@ export function Differences({ runs }: { runs: readonly Run[] }) {
             </tr>
           </thead>
           <tbody>
-            {rows.map((row) => {
+            {shown.map((row) => {
               const begins = row.section !== section;
               section = row.section;
               return (
@@ -53,6 +57,11 @@ export function Differences({ runs }: { runs: readonly Run[] }) {
           </tbody>
         </table>
       </div>
+      {rows.length > shown.length && (
+        <button type="button" className="button plain" onClick={() => setAll(true)}>
+          Show {rows.length - shown.length} more rows
+        </button>
+      )}
     </section>
   );
 }

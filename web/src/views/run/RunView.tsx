@@ -1,9 +1,9 @@
 import { ApiError } from "../../api/client";
 import { useRun } from "../../api/queries";
 import type { Run } from "../../api/types";
-import { useViewCommand } from "../../app/command";
+import { shellWord, useViewCommand } from "../../app/command";
 import { useKeys } from "../../app/keyboard";
-import { Link, navigate, runPath } from "../../app/router";
+import { Link, navigate, runPath, useAddress } from "../../app/router";
 import { useViewTitle } from "../../app/title";
 import { Empty } from "../../parts/Empty";
 import { ErrorBox } from "../../parts/ErrorBox";
@@ -26,6 +26,7 @@ const tabs = [
 
 /** One run: its state at the top, and below it a tab for each thing to look at. */
 export default function RunView({ id, tab }: { id: string; tab: string }) {
+  useAddress();
   const run = useRun(id);
   const move = (by: number) => {
     const at = tabs.findIndex(([name]) => name === tab);
@@ -90,8 +91,16 @@ function RunError({ id, error, retry }: { id: string; error: unknown; retry: () 
   );
 }
 
+function logCommand(id: string): string {
+  const values = new URLSearchParams(location.search);
+  const find = values.get("find");
+  const rank = values.get("rank");
+  const options = `${rank ? ` --rank ${rank}` : ""}${find ? ` -i --grep ${shellWord(find)}` : ""}`;
+  return `lockstep logs ${id}${options || " --follow"}`;
+}
+
 function commandFor(id: string, tab: string): string {
-  if (tab === "logs") return `lockstep logs -f ${id}`;
+  if (tab === "logs") return logCommand(id);
   if (tab === "telemetry") return `lockstep metrics ${id} --node 0`;
   if (tab === "") return `lockstep plot ${id}`;
   return `lockstep show ${id}`;

@@ -18,7 +18,9 @@ export function Projects({ who }: { who: WhoAmI }) {
       <header>
         <h2>Projects and members</h2>
         <span className="grow" />
-        {managed && <CommandHint command={`lockstep project member ${managed.name} USER member`} />}
+        {managed && (
+          <CommandHint command={`lockstep project member ${managed.name} USER --role member`} />
+        )}
       </header>
       {projects.isError && <ErrorBox error={projects.error} />}
       <table className="plain">

@@ -32,7 +32,7 @@ export function Tokens() {
       <header>
         <h2>Tokens</h2>
         <span className="grow" />
-        <CommandHint command="lockstep token list" />
+        <CommandHint command="lockstep token ls" />
       </header>
       {tokens.isError && <ErrorBox error={tokens.error} />}
       {add.data && (

@@ -1,5 +1,6 @@
 import { useState } from "react";
 import type { Attempt, Node, Rank, Run } from "../../../api/types";
+import { shellWord } from "../../../app/command";
 import { CommandHint } from "../../../parts/CommandHint";
 import { Empty } from "../../../parts/Empty";
 import { Elapsed, Time } from "../../../parts/Time";
@@ -132,7 +133,7 @@ function Nodes({ run, attempt }: { run: Run; attempt: Attempt }) {
                 {node.unreachable_since && <span className="badge warn">no answer</span>}
                 <span className="muted clip">{node.message || node.pending_reason}</span>
                 <span className="grow" />
-                {running && <CommandHint command={`lockstep ssh ${run.id} --node ${node.index}`} />}
+                {running && <CommandHint command={`lockstep ssh ${run.id}/${node.index}`} />}
               </div>
             </td>
           </tr>
@@ -191,7 +192,7 @@ function Checkpoints({ run }: { run: Run }) {
       <header>
         <h2>Checkpoints</h2>
         <span className="grow" />
-        <CommandHint command={`lockstep checkpoint list ${run.id}`} />
+        <CommandHint command={`lockstep checkpoint ls ${shellWord(run.checkpoint_folder)}`} />
       </header>
       <div className="scroll-x">
         <table className="plain">
