@@ -108,7 +108,9 @@ function Header(props: {
 }) {
   return (
     <div className="runs-row runs-head" role="row" tabIndex={-1}>
-      <span />
+      <span role="columnheader" tabIndex={-1}>
+        <span className="hidden-label">Selected</span>
+      </span>
       {props.views.map((view) => {
         const sorted = props.sort?.field === view.id;
         const direction = props.sort?.descending ? "descending" : "ascending";
@@ -159,15 +161,17 @@ const Row = memo(
           if (!control && !getSelection()?.toString()) navigate(runPath(run.id));
         }}
       >
-        <label className="check">
-          <input
-            type="checkbox"
-            aria-label={`Select ${run.id}`}
-            checked={selected}
-            tabIndex={-1}
-            onChange={() => select(!selected)}
-          />
-        </label>
+        <span role="gridcell" tabIndex={-1} className="check">
+          <label>
+            <input
+              type="checkbox"
+              aria-label={`Select ${run.id}`}
+              checked={selected}
+              tabIndex={-1}
+              onChange={() => select(!selected)}
+            />
+          </label>
+        </span>
         {views.map((view) => (
           <span
             key={view.id}
