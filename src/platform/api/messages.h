@@ -80,6 +80,8 @@ struct RunsQuery {
   std::optional<model::RunState> state;
   int limit = 50;
   std::optional<std::string> tag = {};
+  std::optional<std::string> user = {};
+  std::optional<std::string> after = {};
 
   static constexpr auto fields() {
     return record<RunsQuery>(
@@ -87,7 +89,9 @@ struct RunsQuery {
         field("state", &RunsQuery::state, "only runs in this state"),
         between(1, 1000,
                 field("limit", &RunsQuery::limit, "the greatest number of runs in the answer")),
-        field("tag", &RunsQuery::tag, "only runs with this tag: KEY, or KEY=VALUE"));
+        field("tag", &RunsQuery::tag, "only runs with this tag: KEY, or KEY=VALUE"),
+        field("user", &RunsQuery::user, "only runs that this user submitted"),
+        field("after", &RunsQuery::after, "the rest of a list: `next` of the answer before"));
   }
 };
 
@@ -194,6 +198,8 @@ struct MetricsQuery {
   std::int64_t after_step = -1;
   std::int64_t points = 10'000;
   std::optional<int> node{};
+  std::optional<std::int64_t> pixels{};
+  std::optional<std::int64_t> epoch{};
 
   static constexpr auto fields() {
     return record<MetricsQuery>(
@@ -206,7 +212,14 @@ struct MetricsQuery {
                       "the greatest number over all series; more are downsampled")),
         between(0, kRankMax,
                 field("node", &MetricsQuery::node,
-                      "the telemetry of this node, instead of the metrics of ranks")));
+                      "the telemetry of this node, instead of the metrics of ranks")),
+        between(1, 20'000,
+                field("pixels", &MetricsQuery::pixels,
+                      "stretches of steps of equal length for each series; a stretch of more points "
+                      "has its first, last, least and greatest and the first NaN")),
+        between(1, kNumberMax,
+                field("epoch", &MetricsQuery::epoch,
+                      "only points of this attempt; absent: for each step the newest attempt's")));
   }
 };
 
@@ -486,13 +499,15 @@ struct RunList {
   std::vector<RunView> runs;  // newest first
   std::vector<std::string> problems = {};
   std::vector<std::string> notices = {};
+  std::optional<std::string> next = {};
 
   static constexpr auto fields() {
     return record<RunList>(
         field("runs", &RunList::runs, "runs, newest first"),
         field("problems", &RunList::problems,
               "what goes wrong in the daemon just now, a line for each cause"),
-        field("notices", &RunList::notices, "what operators should know, a line each"));
+        field("notices", &RunList::notices, "what operators should know, a line each"),
+        field("next", &RunList::next, "`after` of the query for the rest; null: these are all"));
   }
 };
 

@@ -60,6 +60,8 @@ struct SeriesQuery {
   std::optional<std::int64_t> after_step{};  // points after this step
   std::int64_t points = 10'000;              // at most, over all series
   std::optional<int> node{};                 // the telemetry of this node, and nothing of ranks
+  std::optional<std::int64_t> pixels{};      // for each series; then `points` has no effect
+  std::optional<std::int64_t> epoch{};       // of this attempt only
 };
 
 // The latest reports of a run's ranks.

@@ -18,9 +18,16 @@ using Text = std::string;
 // In one answer: each costs some ten microseconds, even with few points.
 constexpr Int kSeriesMax = 1000;
 constexpr Int kPointsMax = 1'000'000;
+constexpr Int kPixelsOfAllMax = 100'000;  // of all series
 constexpr Int kNamesMax = 1000;     // of a run
 constexpr Int kLatestMax = 20'000;  // of all runs
 constexpr Int kCheckpointsMax = 1000;
+
+// The points of each series, or its pixels.
+Int share_of(const SeriesQuery& query, Int most, Int series) {
+  if (!query.pixels) return most / series;
+  return std::clamp<Int>(kPixelsOfAllMax / series, 1, *query.pixels);
+}
 
 // [["demo",1],["demo",2]], which SQL reads as a table: a statement has a fixed number of
 // parameters.
@@ -65,9 +72,9 @@ Result<api::SeriesList> Insight::series(const model::RunId& run, const SeriesQue
   const model::RunId stored = series_run(*counters, run);
   const FoundSeries found = TRY(find_series(series_, stored, query, std::min(kSeriesMax, most)));
   page.left_out = found.total - std::ssize(found.series);
-  const Int share = most / std::max<Int>(1, std::ssize(found.series));
+  const Int share = share_of(query, most, std::max<Int>(1, std::ssize(found.series)));
   for (const SeriesLatest& one : found.series) {
-    api::Series series = TRY(points_of(series_, stored, one.series, query.after_step, share));
+    api::Series series = TRY(points_of(series_, stored, one.series, query, share));
     if (series.total > 0) page.series.push_back(std::move(series));
   }
   page.removed = counters->points_removed;

@@ -116,6 +116,25 @@ TEST_F(SeriesTest, TelemetryIsNoProgressOfTheRunAndNoLatestMetric) {
   EXPECT_THAT(summary.latest, IsEmpty());
 }
 
+TEST_F(SeriesTest, PixelsKeepEachSpikeAndAnAttemptKeepsWhatALaterOneRepeats) {
+  for (int step = 0; step < 1000; ++step) log({{step, step == 777 ? 1e6 : step % 10}});
+  log({{777, 5}}, 2);
+  const auto page = insight_.series(kRun, {.name = "loss", .pixels = 10}).value();
+  ASSERT_THAT(page.series, SizeIs(1));
+  EXPECT_EQ(page.series[0].total, 1000);
+  EXPECT_TRUE(page.series[0].downsampled);
+  EXPECT_LE(page.series[0].points.size(), 50U);
+  EXPECT_EQ(std::ranges::max(page.series[0].points, {}, &api::Point::value).value, 9);
+  const auto first = insight_.series(kRun, {.name = "loss", .pixels = 10, .epoch = 1}).value();
+  ASSERT_THAT(first.series, SizeIs(1));
+  EXPECT_EQ(std::ranges::max(first.series[0].points, {}, &api::Point::value).step, 777);
+  const auto second = insight_.series(kRun, {.epoch = 2}).value();
+  ASSERT_THAT(second.series, SizeIs(1));
+  ASSERT_THAT(second.series[0].points, SizeIs(1));
+  EXPECT_EQ(second.series[0].points[0].value, 5);
+  EXPECT_THAT(insight_.series(kRun, {.epoch = 3}).value().series, IsEmpty());
+}
+
 TEST_F(SeriesTest, FewPointsComeWholeAndManyAreMarked) {
   for (int step = 0; step < 1000; ++step) log({{step, step % 10}});
   EXPECT_FALSE(ask(1000).downsampled);

@@ -540,7 +540,11 @@ constexpr std::string_view kTags[] = {
     "create index log_chunks_by_attempt on log_chunks (counters, rank, epoch, first)",
 };
 
-constexpr std::array<std::span<const std::string_view>, 38> kMigrations = {kRunsAndAttempts,
+constexpr std::string_view kRunsOfUsers[] = {
+    "create index runs_by_user on runs (origin ->> 'user', submitted, number, state)",
+};
+
+constexpr std::array<std::span<const std::string_view>, 39> kMigrations = {kRunsAndAttempts,
                                                                            kInsight,
                                                                            kHangAndResume,
                                                                            kBounds,
@@ -577,7 +581,8 @@ constexpr std::array<std::span<const std::string_view>, 38> kMigrations = {kRuns
                                                                            kPersonalBuckets,
                                                                            kIdleRuns,
                                                                            kPointsInSeriesStore,
-                                                                           kTags};
+                                                                           kTags,
+                                                                           kRunsOfUsers};
 
 Result<bool> has_table(Database& database, std::string_view name) {
   const auto found = TRY(database.rows<std::string>(

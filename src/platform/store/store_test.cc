@@ -398,6 +398,52 @@ TEST_F(StoreTest, RunsAreListedByTag) {
   }
 }
 
+TEST_F(StoreTest, RunsAreListedByUserAndFromAPlaceInTheList) {
+  auto database = open();
+  SqlStore sql(*database);
+  MemoryStore memory;
+  for (Store* store : std::initializer_list<Store*>{&sql, &memory}) {
+    std::vector<model::Change> rows;
+    for (int number = 1; number <= 6; ++number) {
+      auto run = ended_run(number);
+      run.origin.user = number % 2 == 0 ? "ann" : "bob";
+      run.submitted = Time(std::chrono::seconds(number / 3));  // 0 0 1 1 1 2
+      if (number == 4) run.tags = {{"good", "yes"}};
+      rows.emplace_back(run);
+      run.id.project = "other";
+      run.request_id = "";
+      rows.emplace_back(run);
+    }
+    ASSERT_TRUE(store->commit(rows));
+    const auto names = [&](const model::RunFilter& filter) {
+      std::vector<std::string> found;
+      for (const model::Run& run : store->list_runs(filter).value()) found.push_back(text(run.id));
+      return found;
+    };
+    EXPECT_THAT(names({.user = "ann"}),
+                ElementsAre("demo/6", "other/6", "demo/4", "other/4", "demo/2", "other/2"));
+    EXPECT_THAT(names({.project = "other", .user = "bob", .limit = 2}),
+                ElementsAre("other/5", "other/3"));
+    EXPECT_THAT(names({.tag = model::TagFilter{"good"}, .user = "ann"}),
+                ElementsAre("demo/4", "other/4"));
+    EXPECT_THAT(names({.user = "carl"}), ElementsAre());
+
+    for (const model::RunFilter& filter : std::vector<model::RunFilter>{
+             {}, {.project = "other"}, {.user = "ann"}, {.project = "demo", .user = "bob"}}) {
+      const std::vector<std::string> all = names(filter);
+      std::vector<std::string> paged;
+      model::RunFilter page = filter;
+      page.limit = 1;
+      for (auto found = store->list_runs(page).value(); !found.empty();
+           found = store->list_runs(page).value()) {
+        page.after = {found[0].submitted, found[0].id};
+        paged.push_back(text(found[0].id));
+      }
+      EXPECT_EQ(paged, all) << "each once, in the same order";
+    }
+  }
+}
+
 TEST_F(StoreTest, AnExternalRunIsKeptAndUsesNoFairShare) {
   auto database = open();
   SqlStore store(*database);
@@ -600,6 +646,7 @@ TEST_F(StoreTest, TwoRunsCannotHaveOneRequestId) {
 // here.
 constexpr int kStepOfBudgets = 31;
 constexpr std::string_view kUndoStepsSinceBudgets[] = {
+    "drop index runs_by_user",
     "drop index runs_with_tags",
     "drop index log_chunks_by_attempt",
     "alter table runs drop column note",

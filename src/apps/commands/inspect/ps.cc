@@ -11,10 +11,11 @@ namespace lockstep::cli {
 namespace {
 
 std::string nothing_found(const api::RunsQuery& query) {
-  if (!query.project && !query.state && !query.tag)
+  if (!query.project && !query.state && !query.tag && !query.user)
     return "no runs; `lockstep run -- PROGRAM` starts one";
   std::string which;
   if (query.project) which += format(" of the project '{}'", *query.project);
+  if (query.user) which += format(" of the user '{}'", *query.user);
   if (query.tag) which += format(" with the tag {}", *query.tag);
   if (query.state) which += format(" in the state {}", text(*query.state));
   return format("no runs{}; `lockstep ps` lists all", which);
@@ -33,6 +34,8 @@ void add_ps(CLI::App& app, Action& action) {
   command->add_option("--state", *state, "only runs in this state")
       ->type_name(joined(all_names<model::RunState>(), "|"));
   command->add_option("--tag", query->tag, "only runs with this tag")->type_name("KEY[=VALUE]");
+  command->add_option("--user", query->user, "only runs that this user submitted")
+      ->type_name("USER");
   command->add_option("--limit", query->limit, "show at most this number of runs")
       ->capture_default_str()
       ->check(whole_number(1, 1000));

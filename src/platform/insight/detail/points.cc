@@ -156,53 +156,60 @@ Result<FoundSeries> find_series(SeriesStore& store, const model::RunId& run,
 namespace {
 
 // For each step the value of the newest attempt.
-Result<std::vector<api::Point>> all_points_of(SeriesStore& store, const CurveQuery& query) {
-  std::map<Int, api::Point> newest;
+Result<std::vector<SeriesPoint>> all_points_of(SeriesStore& store, const CurveQuery& query) {
+  std::map<Int, SeriesPoint> newest;
   PointsQuery pages{
-      .run = query.run, .series = query.series, .epoch = {}, .range = query.range, .from = {}};
+      .run = query.run, .series = query.series, .epoch = query.epoch, .range = query.range};
   for (std::optional<PointCursor> from = PointCursor{}; from;) {
     pages.from = *from;
     PointsPage page = TRY(store.points(pages));
-    for (const AttemptPoint& one : page.points)  // by attempt
-      newest[one.point.step] = {one.point.step, one.point.time, one.point.value};
+    for (const AttemptPoint& one : page.points) newest[one.point.step] = one.point;  // by attempt
     from = page.next;
   }
-  std::vector<api::Point> points;
+  std::vector<SeriesPoint> points;
   for (const auto& [step, point] : newest) points.push_back(point);
   return points;
 }
 
-}  // namespace
-
-Result<api::Series> points_of(SeriesStore& store, const model::RunId& run, const SeriesKey& series,
-                              std::optional<std::int64_t> after, std::int64_t most) {
-  const bool is_of_node = series.part == RunPart::node;
-  api::Series answer{.name = series.metric,
-                     .rank = is_of_node ? 0 : series.index,
-                     .points = {},
-                     .total = 0,
-                     .node = is_of_node ? std::optional<int>(series.index) : std::nullopt};
-  if (after == kStepMax) return answer;
-  CurveQuery query{.run = run, .series = series, .epoch = {}, .range = {}};
-  if (after) query.range.first = *after + 1;
+// At most `most` points, and all that there are if they are no more.
+Result<Curve> curve_of_points(SeriesStore& store, CurveQuery query, Int most) {
   query.pixels = std::min(kPixelsMax, most);
   Curve curve = TRY(store.curve(query));
   if (curve.downsampled && curve.total <= most) {
-    answer.points = TRY(all_points_of(store, query));
-    answer.total = std::ssize(answer.points);
-    return answer;
+    curve.points = TRY(all_points_of(store, query));
+    curve.total = std::ssize(curve.points);
+    return curve;
   }
   // Fewer pixels, if each of them took several points.
   if (static_cast<Int>(curve.points.size()) > most) {
     query.pixels = std::max<Int>(1, most / kPointsPerPixel);
     curve = TRY(store.curve(query));
   }
+  if (static_cast<Int>(curve.points.size()) > most) {
+    curve.points[static_cast<std::size_t>(most) - 1] = curve.points.back();
+    curve.points.resize(static_cast<std::size_t>(most));
+  }
+  return curve;
+}
+
+}  // namespace
+
+Result<api::Series> points_of(SeriesStore& store, const model::RunId& run, const SeriesKey& series,
+                              const SeriesQuery& wanted, Int share) {
+  const bool is_of_node = series.part == RunPart::node;
+  api::Series answer{.name = series.metric,
+                     .rank = is_of_node ? 0 : series.index,
+                     .points = {},
+                     .total = 0,
+                     .node = is_of_node ? std::optional<int>(series.index) : std::nullopt};
+  if (wanted.after_step == kStepMax) return answer;
+  CurveQuery query{.run = run, .series = series, .epoch = wanted.epoch, .range = {}};
+  if (wanted.after_step) query.range.first = *wanted.after_step + 1;
+  query.pixels = share;
+  const Curve curve = wanted.pixels ? TRY(store.curve(query))
+                                    : TRY(curve_of_points(store, query, share));
   for (const SeriesPoint& point : curve.points)
     answer.points.push_back({point.step, point.time, point.value});
-  if (static_cast<Int>(answer.points.size()) > most) {
-    answer.points[static_cast<std::size_t>(most) - 1] = answer.points.back();
-    answer.points.resize(static_cast<std::size_t>(most));
-  }
   answer.total = curve.total;
   answer.downsampled = answer.total > static_cast<Int>(answer.points.size());
   return answer;

@@ -76,9 +76,10 @@ struct FoundSeries {
 };
 Result<FoundSeries> find_series(SeriesStore& store, const model::RunId& run,
                                 const SeriesQuery& query, std::int64_t most);
-// At most so many of the points after `after`, and their total number.
+// The points of one of them, and their total number: at most `share` points, or those of `share`
+// pixels if the query gives pixels.
 Result<api::Series> points_of(SeriesStore& store, const model::RunId& run, const SeriesKey& series,
-                              std::optional<std::int64_t> after, std::int64_t most);
+                              const SeriesQuery& wanted, std::int64_t share);
 
 // Moves some of the points that an earlier version has written to the database into the series
 // store, exactly once; true while there are more.

@@ -52,7 +52,9 @@ Result<api::SeriesList> InsightCalls::metrics(const RouteCall<api::kMetrics>& ca
                                    .rank = call.query.rank,
                                    .after_step = call.query.after_step,
                                    .points = call.query.points,
-                                   .node = call.query.node};
+                                   .node = call.query.node,
+                                   .pixels = call.query.pixels,
+                                   .epoch = call.query.epoch};
   return context_.insight().series(id, query);
 }
 

@@ -1,5 +1,7 @@
 #include "platform/server/calls/run_calls.h"
 
+#include <charconv>
+
 #include "base/log.h"
 #include "platform/core/step/starting/preconditions.h"
 #include "platform/server/queue_views.h"
@@ -133,6 +135,27 @@ Result<api::ExternalNode> RunCalls::attach_external_node(
                            .token = context_.setup().keys.agent_token(attempt)};
 }
 
+namespace {
+
+// "1764370000000000/demo/42": when the run was submitted, and its name.
+std::string text_of(const model::RunListPlace& place) {
+  return format("{}/{}", place.submitted.time_since_epoch().count(), text(place.run));
+}
+
+Result<model::RunListPlace> place_in_list(std::string_view after) {
+  const auto invalid = Error{Code::invalid, "after: it is no `next` of a list of runs"};
+  const std::size_t slash = after.find('/');
+  if (slash == std::string_view::npos) return invalid;
+  std::int64_t submitted = 0;
+  const char* end = after.data() + slash;
+  const auto [read, failed] = std::from_chars(after.data(), end, submitted);
+  const auto run = model::parse_run_id(after.substr(slash + 1));
+  if (failed != std::errc() || read != end || !run) return invalid;
+  return model::RunListPlace{Time(Duration(submitted)), *run};
+}
+
+}  // namespace
+
 Result<api::RunList> RunCalls::runs(const RouteCall<api::kRuns>& call) {
   const identity::Bearer& bearer = call.caller.bearer;
   model::RunFilter filter{
@@ -140,18 +163,25 @@ Result<api::RunList> RunCalls::runs(const RouteCall<api::kRuns>& call) {
       .projects = Reader(context_.accounts().directory(), bearer, context_.state()).projects(),
       .state = call.query.state,
       .tag = call.query.tag ? std::optional(tag_filter(*call.query.tag)) : std::nullopt,
-      .limit = call.query.limit};
+      .user = call.query.user,
+      .limit = call.query.limit + 1};  // one more tells that there are more
+  if (call.query.after) filter.after = TRY(place_in_list(*call.query.after));
   if (filter.project)
     filter.project =
         identity::readable_project(context_.accounts().directory(), bearer, *filter.project);
   if (filter.project &&
       !identity::can_read(context_.accounts().directory(), bearer, *filter.project))
     return api::RunList();
-  const auto found = TRY(context_.controller().list_runs(filter));
+  auto found = TRY(context_.controller().list_runs(filter));
+  std::optional<std::string> next;
+  if (std::ssize(found) > call.query.limit) {
+    found.pop_back();
+    next = text_of({found.back().submitted, found.back().id});
+  }
   std::vector<model::RunId> ids;
   for (const model::Run& run : found) ids.push_back(run.id);
   auto summary = TRY(context_.insight().summaries(ids));
-  api::RunList list{.runs = {}, .problems = context_.problems()};
+  api::RunList list{.runs = {}, .problems = context_.problems(), .notices = {}, .next = next};
   for (const model::Run& run : found)
     list.runs.push_back(run_view(context_.state(), run, std::move(summary.at(run.id)),
                                  context_.controller().checkpoint_folder(run), context_.now()));
