@@ -115,7 +115,13 @@ def _cut_ranks(
 def _ask(
     daemon: Daemon, view: Mapping[str, Any], wanted: _Wanted, points: int
 ) -> dict[str, Any]:
-    query = {"name": wanted.name, "rank": wanted.rank, "epoch": wanted.attempt, "points": points}
+    query = {
+        "name": wanted.name,
+        "rank": wanted.rank,
+        "epoch": wanted.attempt,
+        "points": points,
+        "ranks": "each",
+    }
     answer: dict[str, Any] = get(daemon, ["runs", *view["id"].split("/"), "metrics"], query)
     return answer
 

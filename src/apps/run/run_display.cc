@@ -328,26 +328,6 @@ std::string run_details(const api::RunView& run) {
   return lines;
 }
 
-std::string metrics_table(const std::vector<api::Series>& series) {
-  const bool of_node = !series.empty() && series.front().node;
-  Table table({"METRIC", of_node ? "NODE" : "RANK", "POINTS", "FIRST", "LAST", "MIN", "MAX",
-               of_node ? "LAST TIME" : "LAST STEP"});
-  for (const api::Series& one : series) {
-    if (one.points.empty()) continue;
-    std::vector<double> numbers;
-    for (const api::Point& point : one.points)
-      if (!std::isnan(point.value)) numbers.push_back(point.value);
-    auto [least, most] = std::ranges::minmax_element(numbers);
-    const api::Point& last = one.points.back();
-    table.add({one.name, format("{}", one.node.value_or(one.rank)), format("{}", one.total),
-               human_number(one.points.front().value), human_number(one.points.back().value),
-               numbers.empty() ? "-" : human_number(*least),
-               numbers.empty() ? "-" : human_number(*most),
-               of_node ? text(last.time) : format("{}", last.step)});
-  }
-  return fit_to_terminal(table);
-}
-
 void print_notices(const std::vector<std::string>& notices) {
   for (const std::string& notice : notices) print_to_stderr("lockstep: " + notice);
 }

@@ -30,7 +30,6 @@ std::string first_error_line(const api::RankError& error);
 // not fail, or no error was found.
 std::string failure_lines(const api::RunView& run);
 std::string run_details(const api::RunView& run);
-std::string metrics_table(const std::vector<api::Series>& series);
 
 // Prints notices for operators to standard error, a line each.
 void print_notices(const std::vector<std::string>& notices);

@@ -200,6 +200,7 @@ struct MetricsQuery {
   std::optional<int> node{};
   std::optional<std::int64_t> pixels{};
   std::optional<std::int64_t> epoch{};
+  std::optional<RankSelection> ranks{};
 
   static constexpr auto fields() {
     return record<MetricsQuery>(
@@ -219,7 +220,11 @@ struct MetricsQuery {
                       "has its first, last, least and greatest and the first NaN")),
         between(1, kNumberMax,
                 field("epoch", &MetricsQuery::epoch,
-                      "only points of this attempt; absent: for each step the newest attempt's")));
+                      "only points of this attempt; absent: for each step the newest attempt's")),
+        field("ranks", &MetricsQuery::ranks,
+              "aggregate: of a metric of several ranks mean, min, max and spread over them; each: "
+              "the series of each rank. Absent: aggregate, or the series of the rank that is "
+              "given"));
   }
 };
 

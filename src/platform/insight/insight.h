@@ -62,6 +62,8 @@ struct SeriesQuery {
   std::optional<int> node{};                 // the telemetry of this node, and nothing of ranks
   std::optional<std::int64_t> pixels{};      // for each series; then `points` has no effect
   std::optional<std::int64_t> epoch{};       // of this attempt only
+  // Of a metric that several ranks have logged: statistics over them. No effect with rank and node.
+  bool aggregate = false;
 };
 
 // The latest reports of a run's ranks.

@@ -70,13 +70,25 @@ Result<api::SeriesList> Insight::series(const model::RunId& run, const SeriesQue
   const auto counters = TRY(find_counters(database_, run));
   if (!counters) return page;
   const model::RunId stored = series_run(*counters, run);
-  const FoundSeries found = TRY(find_series(series_, stored, query, std::min(kSeriesMax, most)));
-  page.left_out = found.total - std::ssize(found.series);
-  const Int share = share_of(query, most, std::max<Int>(1, std::ssize(found.series)));
-  for (const SeriesLatest& one : found.series) {
+  const Int series_max = std::min(kSeriesMax, most);
+  const bool aggregate = query.aggregate && !query.rank && !query.node;
+  FoundMetrics found;
+  if (aggregate)
+    found = TRY(find_metrics(series_, stored, query, series_max));
+  else
+    found.others = TRY(find_series(series_, stored, query, series_max));
+  const Int shown =
+      std::ssize(found.others.series) + kStatisticsShown * std::ssize(found.of_several);
+  page.left_out = found.others.total - shown;
+  const Int share = share_of(query, most, std::max<Int>(1, shown));
+  for (const std::string& metric : found.of_several)
+    for (api::Series& series : TRY(statistics_of(series_, stored, metric, query, share)))
+      page.series.push_back(std::move(series));
+  for (const SeriesLatest& one : found.others.series) {
     api::Series series = TRY(points_of(series_, stored, one.series, query, share));
     if (series.total > 0) page.series.push_back(std::move(series));
   }
+  std::ranges::stable_sort(page.series, {}, &api::Series::name);
   page.removed = counters->points_removed;
   return page;
 }

@@ -153,6 +153,23 @@ Result<FoundSeries> find_series(SeriesStore& store, const model::RunId& run,
   return found;
 }
 
+Result<FoundMetrics> find_metrics(SeriesStore& store, const model::RunId& run,
+                                  const SeriesQuery& query, std::int64_t most) {
+  FoundMetrics found;
+  for (MetricRanks& ranks : TRY(store.metrics(run))) {
+    if (!ranks.first || (query.name && *query.name != ranks.metric)) continue;
+    const Int series = ranks.several ? kStatisticsShown : 1;
+    found.others.total += series;
+    if (found.others.total > most) continue;
+    if (ranks.several)
+      found.of_several.push_back(std::move(ranks.metric));
+    else
+      found.others.series.push_back(
+          {.series = {std::move(ranks.metric), RunPart::rank, *ranks.first}, .point = {}});
+  }
+  return found;
+}
+
 namespace {
 
 // For each step the value of the newest attempt.
@@ -213,6 +230,52 @@ Result<api::Series> points_of(SeriesStore& store, const model::RunId& run, const
   answer.total = curve.total;
   answer.downsampled = answer.total > static_cast<Int>(answer.points.size());
   return answer;
+}
+
+namespace {
+
+Int most_points(const RankCurves& curves) {
+  Int most = 0;
+  for (const Curve* curve : {&curves.mean, &curves.min, &curves.max, &curves.spread})
+    most = std::max<Int>(most, std::ssize(curve->points));
+  return most;
+}
+
+}  // namespace
+
+Result<std::vector<api::Series>> statistics_of(SeriesStore& store, const model::RunId& run,
+                                               const std::string& metric,
+                                               const SeriesQuery& wanted, Int share) {
+  std::vector<api::Series> all;
+  if (wanted.after_step == kStepMax) return all;
+  CurveQuery query{.run = run, .series = {metric}, .epoch = wanted.epoch, .range = {}};
+  if (wanted.after_step) query.range.first = *wanted.after_step + 1;
+  query.pixels = wanted.pixels ? share : std::min(kPixelsMax, share);
+  RankCurves curves = TRY(store.rank_curves(query));
+  // Fewer pixels, if each of them took several points.
+  if (!wanted.pixels && most_points(curves) > share) {
+    query.pixels = std::max<Int>(1, share / kPointsPerPixel);
+    curves = TRY(store.rank_curves(query));
+  }
+  using enum api::SeriesStatistic;
+  const auto add = [&](api::SeriesStatistic statistic, const Curve& curve,
+                       const std::vector<double>& ranks) {
+    if (curve.total == 0) return;
+    api::Series series{.name = metric,
+                       .points = {},
+                       .total = curve.total,
+                       .downsampled = curve.total > std::ssize(curve.points),
+                       .statistic = statistic};
+    for (const SeriesPoint& point : curve.points)
+      series.points.push_back({point.step, point.time, point.value});
+    for (const double rank : ranks) series.point_ranks.push_back(static_cast<int>(rank));
+    all.push_back(std::move(series));
+  };
+  add(mean, curves.mean, {});
+  add(min, curves.min, curves.min_ranks);
+  add(max, curves.max, curves.max_ranks);
+  add(spread, curves.spread, {});
+  return all;
 }
 
 // --- Points of earlier versions ---

@@ -24,6 +24,7 @@
 #include "platform/insight/series/detail/open_points.h"
 #include "platform/insight/series/detail/pieces.h"
 #include "platform/insight/series/detail/point_log.h"
+#include "platform/insight/series/detail/rank_statistics.h"
 #include "platform/insight/series/detail/segment_cache.h"
 #include "platform/insight/series/detail/segment_name.h"
 #include "platform/insight/series/folder_series.h"
@@ -46,9 +47,11 @@ struct RunState {
   std::optional<std::unordered_set<std::size_t>> series;  // hashes of all; none: not read yet
   bool changed = false;                                   // since the last freeze
   OpenPoints open;
+  RanksOfMetrics open_ranks;
   std::size_t open_bytes = 0;
   // Points that are being sealed; queries and the sealing thread read it without the lock.
   std::shared_ptr<const OpenPoints> frozen;
+  RanksOfMetrics frozen_ranks;  // as long as `frozen` is there
   Marks frozen_marks;
 };
 
@@ -65,10 +68,11 @@ class SealedSeries : public SeriesStore {
   Result<std::int64_t> stored_sequence(const model::RunId& run, const std::string& source) override;
   Result<void> sync() override;
   Result<Curve> curve(const CurveQuery& query) override;
+  Result<RankCurves> rank_curves(const CurveQuery& query) override;
   Result<PointsPage> points(const PointsQuery& query) override;
   Result<LatestPage> latest(const model::RunId& run, const std::optional<SeriesKey>& after,
                             std::int64_t most) override;
-  Result<std::vector<std::string>> metrics(const model::RunId& run) override;
+  Result<std::vector<MetricRanks>> metrics(const model::RunId& run) override;
   Result<void> remove(const model::RunId& run) override;
   Result<std::vector<model::RunId>> remove_oldest(Bytes keep) override;
   Bytes bytes(const model::RunId& run) override;
@@ -84,6 +88,8 @@ class SealedSeries : public SeriesStore {
     std::vector<std::string> reasons;  // of those that are not accepted
   };
   struct LatestFound;
+  struct RanksInMemory;
+  using StatisticsByAttempt = std::map<std::int64_t, StepTable>;
 
   // --- start.cc ---
   Result<void> list_segments(std::int64_t& newest) LS_REQUIRES(mutex_);
@@ -116,7 +122,15 @@ class SealedSeries : public SeriesStore {
                                                std::size_t most, std::int64_t& unreadable)
       LS_REQUIRES(mutex_);
 
+  // --- rank_curves.cc ---
+  RanksInMemory ranks_in_memory(RunState& run, const CurveQuery& query, std::int64_t& unreadable)
+      LS_REQUIRES(mutex_);
+  void take_segments(RunState& run, RanksInMemory& found, std::int64_t& unreadable)
+      LS_REQUIRES(mutex_);
+  Result<void> write_statistics(const Run& run, const std::string& metric, SegmentWriter& out);
+
   // --- background.cc ---
+  Result<void> write_points(const Run& run, const OpenPoints& points, SegmentWriter& out);
   void seal_loop();
   bool has_work() LS_REQUIRES(mutex_);
   void remove_garbage();
