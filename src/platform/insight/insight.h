@@ -62,7 +62,7 @@ struct SeriesQuery {
   std::optional<int> node{};                 // the telemetry of this node, and nothing of ranks
   std::optional<std::int64_t> pixels{};      // for each series; then `points` has no effect
   std::optional<std::int64_t> epoch{};       // of this attempt only
-  // Of a metric that several ranks have logged: statistics over them. No effect with rank and node.
+  // A metric that several ranks have logged has statistics over them. No effect with rank and node.
   bool aggregate = false;
 };
 
@@ -139,6 +139,8 @@ class Insight {
   Result<bool> expire_log(const model::RunId& run, Removal why = Removal::age);
   // The same for the points of its metrics; their latest values stay.
   Result<bool> expire_points(const model::RunId& run);
+  // Removes the points of single ranks that are older, where statistics over all ranks are kept.
+  void expire_ranks(Time before);
   // The same for everything that was ever reported about it, without a trace.
   Result<bool> remove(const model::RunId& run);
   // Makes room in the database: removes some lines of the oldest ended run that has any, else lines

@@ -299,6 +299,7 @@ class FailingSeries : public SeriesStore {
   Result<std::vector<model::RunId>> remove_oldest(Bytes keep) override {
     return real_.remove_oldest(keep);
   }
+  void expire_ranks(Time before) override { real_.expire_ranks(before); }
   Bytes bytes(const model::RunId& run) override { return real_.bytes(run); }
   Bytes bytes() override { return real_.bytes(); }
   std::vector<std::string> problems() override { return real_.problems(); }

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <functional>
 #include <limits>
 #include <map>
 #include <memory>
@@ -59,14 +60,28 @@ class RankCurvesTest : public ::testing::Test {
     const Deadline deadline = Deadline::after(std::chrono::seconds(60));
     const auto logs = [&] {
       return std::ranges::count_if(
-          std::filesystem::directory_iterator(folder_.path()), [](const auto& entry) {
-            return entry.path().filename().string().starts_with("log-");
-          });
+          std::filesystem::directory_iterator(folder_.path()),
+          [](const auto& entry) { return entry.path().filename().string().starts_with("log-"); });
     };
     while ((logs() != 1 || !store_->problems().empty()) && !deadline.passed())
       std::this_thread::yield();
     ASSERT_EQ(logs(), 1);
     open();
+  }
+  static void wait_until(const std::function<bool()>& done, const char* what) {
+    const Deadline deadline = Deadline::after(std::chrono::seconds(60));
+    while (!done() && !deadline.passed()) std::this_thread::yield();
+    ASSERT_TRUE(done()) << what;
+  }
+  std::size_t series_count() { return store_->latest(kTestRun, {}, 1000).value().series.size(); }
+  std::vector<double> values_of_rank(int rank) {
+    return values_in(store_
+                         ->curve({.run = kTestRun,
+                                  .series = loss_of(rank),
+                                  .epoch = {},
+                                  .range = {},
+                                  .pixels = 1000})
+                         .value());
   }
   RankCurves curves(std::int64_t pixels = 100'000, std::optional<std::int64_t> epoch = {}) {
     return store_
@@ -239,6 +254,58 @@ TEST_F(RankCurvesTest, FewPixelsKeepTheOutlierOfOneRank) {
     EXPECT_EQ(found.mean.total, 5000);
     seal_all();
   }
+}
+
+// --- Points of ranks that are removed ---
+
+TEST_F(RankCurvesTest, OldPointsOfRanksGoAndTheStatisticsAndTheLowestRankStay) {
+  open();
+  for (int rank = 2; rank < 6; ++rank) log(rank, {point_at(1, rank), point_at(2, rank)});
+  ASSERT_TRUE(store_->append(batch_of({point_at(1, 7)}, 1, {"alone", RunPart::rank, 5})));
+  ASSERT_TRUE(store_->append(batch_of({point_at(1, 7)}, 1, {"watts", RunPart::node, 0})));
+  seal_all();
+  const Bytes before = store_->bytes(kTestRun);
+  store_->expire_ranks(point_at(2, 0).time);
+  wait_until([&] { return series_count() == 4 + 3; }, "points that are not older stay");
+  store_->expire_ranks(point_at(3, 0).time);
+  wait_until([&] { return series_count() == 1 + 3; }, "those of older ranks go");
+  EXPECT_LT(store_->bytes(kTestRun), before);
+  for (int restart = 0; restart < 2; ++restart) {
+    expect_all_ranks();
+    EXPECT_THAT(values_of_rank(2), ElementsAre(2, 2));
+    EXPECT_THAT(values_of_rank(5), IsEmpty());
+    EXPECT_THAT(store_->metrics(kTestRun).value(),
+                ::testing::Contains(MetricRanks{"train/loss", 2, true}));
+    EXPECT_THAT(store_->problems(), IsEmpty());
+    open();
+  }
+}
+
+TEST_F(RankCurvesTest, AValueAfterTheRemovalDoesNotReplaceTheStatisticsOfAllRanks) {
+  open();
+  for (int rank = 0; rank < 4; ++rank) log(rank, {point_at(1, rank), point_at(2, rank)});
+  seal_all();
+  store_->expire_ranks(point_at(3, 0).time);
+  wait_until([&] { return series_count() == 2; }, "the sealing run's series and rank 0");
+  ASSERT_TRUE(store_->append(batch_of({point_at(1, 50)}, 1, loss_of(9))));
+  for (int restart = 0; restart < 2; ++restart) {
+    expect_all_ranks();
+    seal_all();
+  }
+}
+
+TEST_F(RankCurvesTest, RemovalGoesOnAfterAKillAndMergesGoOnAfterRemoval) {
+  open({.seal = 1_B});
+  for (int step = 0; step < 30; ++step)
+    for (int rank = 0; rank < 3; ++rank) log(rank, {point_at(step, rank + step)});
+  store_->expire_ranks(point_at(20, 0).time);
+  open({.seal = 1_B});
+  store_->expire_ranks(point_at(1000, 0).time);
+  seal_all();
+  store_->expire_ranks(point_at(1000, 0).time);
+  wait_until([&] { return values_of_rank(1).empty() && values_of_rank(2).empty(); }, "all go");
+  expect_all_ranks();
+  EXPECT_THAT(values_of_rank(0), SizeIs(30));
 }
 
 TEST_F(RankCurvesTest, PointsOfAllRanksAreNotTakenAndCountNoSeries) {

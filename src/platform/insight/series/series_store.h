@@ -29,8 +29,8 @@ enum class RunPart : std::uint8_t {
 enum class Statistic : std::int32_t {
   mean = 0,
   min = 1,
-  max = 2,  // NaN is greater than all numbers
-  spread = 3,  // the standard deviation of these ranks
+  max = 2,       // NaN is greater than all numbers
+  spread = 3,    // the standard deviation of these ranks
   min_rank = 4,  // the lowest rank that has the least value
   max_rank = 5,
   ranks = 6,  // how many
@@ -175,7 +175,7 @@ class SeriesStore {
 
   // A series without points gives an empty answer.
   virtual Result<Curve> curve(const CurveQuery& query) = 0;
-  // Of the query's metric, over all ranks; empty if fewer than two ranks have logged it.
+  // The query's metric over all ranks; empty if fewer than two ranks have logged it.
   virtual Result<RankCurves> rank_curves(const CurveQuery& query) = 0;
   virtual Result<PointsPage> points(const PointsQuery& query) = 0;
   // The series of ranks and nodes after `after`, `most` of them (1 to 100,000), with their latest
@@ -190,6 +190,10 @@ class SeriesStore {
   // Removes whole runs, those first that got no points for longest, until all take at most `keep`;
   // returns them. Keeps runs with points that are not sealed.
   virtual Result<std::vector<model::RunId>> remove_oldest(Bytes keep) = 0;
+  // Removes in the background the sealed points of single ranks that are older, of metrics with
+  // statistics over all ranks. These, the points of the lowest rank of each metric, and those in
+  // segments that also have newer points stay.
+  virtual void expire_ranks(Time before) = 0;
   // Sealed size of a run, and of all.
   virtual Bytes bytes(const model::RunId& run) = 0;
   virtual Bytes bytes() = 0;

@@ -49,8 +49,8 @@ std::vector<StoredSegment> mergeable(const std::vector<StoredSegment>& segments,
 }  // namespace
 
 bool SealedSeries::has_work() {
-  return !sealing_.empty() || !merge_queue_.empty() || !garbage_.empty() ||
-         (failed_sync_ > sealed_through_ && sealing_.empty());
+  return !sealing_.empty() || !merge_queue_.empty() || !expiry_queue_.empty() ||
+         !garbage_.empty() || (failed_sync_ > sealed_through_ && sealing_.empty());
 }
 
 void SealedSeries::seal_loop() {
@@ -70,6 +70,7 @@ void SealedSeries::seal_loop() {
     remove_garbage();
     if (done) done = seal();
     if (done) done = merge_some();
+    if (done) done = expire_some();
     failed = !done;
     if (!done) {
       const Lock lock(mutex_);
@@ -224,15 +225,19 @@ Result<void> SealedSeries::merge(const Run& run, const std::vector<StoredSegment
     garbage_.push_back(text(run->id, name));
     return {};
   }
-  auto& all = run->segments;
-  const auto begin = std::ranges::find(all, inputs.front().name.first,
-                                       [](const StoredSegment& s) { return s.name.first; });
-  const auto end = begin + static_cast<std::ptrdiff_t>(inputs.size());
-  for (auto stored = begin; stored != end; ++stored)
-    garbage_.push_back(text(run->id, stored->name));
-  *begin = {name};
-  all.erase(begin + 1, end);
+  replace(*run, inputs, name);
   return {};
+}
+
+void SealedSeries::replace(RunState& run, const std::vector<StoredSegment>& old,
+                           const SegmentName& by) {
+  auto& all = run.segments;
+  const auto begin = std::ranges::find(all, old.front().name.first,
+                                       [](const StoredSegment& s) { return s.name.first; });
+  const auto end = begin + static_cast<std::ptrdiff_t>(old.size());
+  for (auto stored = begin; stored != end; ++stored) garbage_.push_back(text(run.id, stored->name));
+  *begin = {by};
+  all.erase(begin + 1, end);
 }
 
 // --- Syncing ---

@@ -2,8 +2,8 @@
 // in memory are made when they are asked for, and when the points are sealed.
 //
 // A step in memory may have been sealed before, of some ranks or with other values. Then its sealed
-// points count, too, so that late, repeated and re-run steps are those of all ranks. A step of which
-// sealed points were removed (expiry.cc) keeps its statistics.
+// points count, too, so that late, repeated and re-run steps are those of all ranks. A step of
+// which sealed points were removed (expiry.cc) keeps its statistics.
 #include <algorithm>
 #include <optional>
 #include <set>
@@ -52,10 +52,9 @@ std::optional<std::int64_t> last_step_in(const Segment& segment, const std::stri
       for (std::uint32_t chunk = 0; chunk < series.chunks; ++chunk)
         take(segment.chunk(series.first_chunk + chunk).last_step);
   if (!last)
-    visit_chunks_of_ranks(segment, metric, epoch,
-                          [&](const SeriesEntry&, const ChunkEntry& entry, std::uint32_t) {
-                            take(entry.last_step);
-                          });
+    visit_chunks_of_ranks(
+        segment, metric, epoch,
+        [&](const SeriesEntry&, const ChunkEntry& entry, std::uint32_t) { take(entry.last_step); });
   return last;
 }
 
@@ -158,8 +157,7 @@ std::map<std::int64_t, StepTable> tables_of(
   if (!has_several_ranks(attempts, segments, metric)) return tables;
   for (auto& [epoch, ranks] : attempts)
     if (auto steps = steps_of(ranks, range); !steps.empty())
-      tables.emplace(epoch,
-                     table_of(ranks, std::move(steps), segments, metric, epoch, unreadable));
+      tables.emplace(epoch, table_of(ranks, std::move(steps), segments, metric, epoch, unreadable));
   return tables;
 }
 
@@ -230,7 +228,7 @@ Result<RankCurves> SealedSeries::rank_curves(const CurveQuery& query) {
   return curves;
 }
 
-// Of the points that are being sealed.
+// The statistics of the points that are being sealed.
 Result<void> SealedSeries::write_statistics(const Run& run, const std::string& metric,
                                             SegmentWriter& out) {
   std::int64_t unreadable = 0;

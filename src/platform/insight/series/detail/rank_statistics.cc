@@ -64,7 +64,8 @@ void StepTable::add(std::int32_t rank, std::span<const Piece> pieces,
   bool sealed = false;
   const auto put_pending = [&] {
     while (at < steps_.size() && steps_[at] < pending->step) ++at;
-    if (at < steps_.size() && steps_[at] == pending->step) statistics_[at].add(rank, *pending, sealed);
+    if (at < steps_.size() && steps_[at] == pending->step)
+      statistics_[at].add(rank, *pending, sealed);
   };
   const auto visit = [&](const Piece& piece, const SeriesPoint& point) {
     if (pending && pending->step != point.step) {

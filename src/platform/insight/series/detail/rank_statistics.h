@@ -38,7 +38,7 @@ class StepStatistics {
   Time time_{};
   double min_ = 0, max_ = 0;
   std::int32_t min_rank_ = 0, max_rank_ = 0;
-  // Of finite values, by Welford (Technometrics 1962), which loses no digits.
+  // Finite values, by Welford (Technometrics 1962), which loses no digits.
   std::int64_t finite_ = 0;
   double mean_ = 0, squares_ = 0;
   double others_ = 0;  // the sum of NaN and infinities

@@ -33,7 +33,8 @@ namespace lockstep::insight::series {
 
 struct StoredSegment {
   SegmentName name;
-  bool damaged = false;  // its index cannot be read: left out of answers and merges
+  bool damaged = false;      // its index cannot be read: left out of answers and merges
+  bool has_expired = false;  // it has no points of single ranks that could be removed
 };
 
 struct RunState {
@@ -75,6 +76,7 @@ class SealedSeries : public SeriesStore {
   Result<std::vector<MetricRanks>> metrics(const model::RunId& run) override;
   Result<void> remove(const model::RunId& run) override;
   Result<std::vector<model::RunId>> remove_oldest(Bytes keep) override;
+  void expire_ranks(Time before) override;
   Bytes bytes(const model::RunId& run) override;
   Bytes bytes() override;
   std::vector<std::string> problems() override;
@@ -129,6 +131,10 @@ class SealedSeries : public SeriesStore {
       LS_REQUIRES(mutex_);
   Result<void> write_statistics(const Run& run, const std::string& metric, SegmentWriter& out);
 
+  // --- expiry.cc ---
+  Result<void> expire_some();
+  Result<void> expire(const Run& run, const StoredSegment& stored, Time before);
+
   // --- background.cc ---
   Result<void> write_points(const Run& run, const OpenPoints& points, SegmentWriter& out);
   void seal_loop();
@@ -138,6 +144,9 @@ class SealedSeries : public SeriesStore {
   Result<void> seal_run(const Run& run, std::int64_t through);
   Result<void> merge_some();
   Result<void> merge(const Run& run, const std::vector<StoredSegment>& inputs);
+  // The segment takes the place of those in the run, which become garbage.
+  void replace(RunState& run, const std::vector<StoredSegment>& old, const SegmentName& by)
+      LS_REQUIRES(mutex_);
   void sync_loop();
   Result<void> sync_log();
 
@@ -163,6 +172,8 @@ class SealedSeries : public SeriesStore {
   std::int64_t failed_sync_ LS_GUARDED_BY(mutex_) = 0;  // the newest generation that did not sync
   std::optional<Error> seal_error_ LS_GUARDED_BY(mutex_);
   std::set<model::RunId> merge_queue_ LS_GUARDED_BY(mutex_);
+  std::set<model::RunId> expiry_queue_ LS_GUARDED_BY(mutex_);
+  Time expire_before_ LS_GUARDED_BY(mutex_){};
   std::vector<std::string> garbage_ LS_GUARDED_BY(mutex_);  // objects to remove
   std::deque<std::string> problems_ LS_GUARDED_BY(mutex_);
 

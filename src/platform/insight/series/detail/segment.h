@@ -86,7 +86,7 @@ class SegmentWriter {
 
   // In the order of the index. The chunks that follow are of this series and attempt.
   void begin_series(const SeriesKey& key, std::int64_t epoch);
-  Result<void> add(std::span<const SeriesPoint> points);  // a chunk, by step
+  Result<void> add(std::span<const SeriesPoint> points);      // a chunk, by step
   Result<void> add_all(std::span<const SeriesPoint> points);  // as many chunks as it takes
   Result<void> copy(const Segment& from, const ChunkEntry& entry);
   // Durable when this returns. The last call.
