@@ -112,9 +112,7 @@ def _cut_ranks(
     return sorted({*cut, *missing})
 
 
-def _ask(
-    daemon: Daemon, view: Mapping[str, Any], wanted: _Wanted, points: int
-) -> dict[str, Any]:
+def _ask(daemon: Daemon, view: Mapping[str, Any], wanted: _Wanted, points: int) -> dict[str, Any]:
     query = {
         "name": wanted.name,
         "rank": wanted.rank,

@@ -90,14 +90,13 @@ PlotSeries curve_of(const api::Series& series, std::string name, std::int64_t be
 
 std::vector<PlotSeries> band_of(const std::vector<api::Series>& series) {
   std::vector<PlotSeries> curves;
-  for (const auto& [statistic, word] : {std::pair(Statistic::mean, "mean"),
-                                        std::pair(Statistic::min, "least"),
-                                        std::pair(Statistic::max, "greatest")}) {
+  for (const auto& [statistic, word] :
+       {std::pair(Statistic::mean, "mean"), std::pair(Statistic::min, "least"),
+        std::pair(Statistic::max, "greatest")}) {
     const api::Series* one = find(series, series.front().name, statistic);
     if (one == nullptr) continue;
     const std::string of =
-        one->point_ranks.empty() ? ""
-                                 : format(", mostly rank {}", most_frequent(one->point_ranks));
+        one->point_ranks.empty() ? "" : format(", mostly rank {}", most_frequent(one->point_ranks));
     curves.push_back(curve_of(*one, format("{} {}{}", one->name, word, of)));
   }
   return curves;

@@ -241,15 +241,18 @@ std::string trouble_lines(const std::vector<std::string>& problems) {
   return lines;
 }
 
-std::string runs_table(const std::vector<api::RunView>& runs) {
-  Table table({"RUN", "NAME", "STATE", "NODES", "DEVICES", "STEP", "LOSS", "RUNNING", "SUBMITTED",
-               "REASON"});
+std::string runs_table(const api::RunList& list, const std::optional<std::string>& sort) {
+  Table table({"RUN", "NAME", "STATE", "NODES", "DEVICES", "STEP",
+               sort ? short_name(*sort) : std::string("LOSS"), "RUNNING", "SUBMITTED", "REASON"});
   Time now = SystemClock().now();
-  for (const api::RunView& run : runs)
+  for (std::size_t i = 0; i < list.runs.size(); ++i) {
+    const api::RunView& run = list.runs[i];
     table.add({run.id, short_name(run.name), std::string(text(run.state)),
                format("{}", run.spec.nodes), format("{}", run.spec.devices), step_of(run),
-               latest(run, "loss"), seconds(std::floor(run.running_seconds)),
-               age(run.submitted, now), reason_of(run, now)});
+               i < list.values.size() ? human_number(list.values[i]) : latest(run, "loss"),
+               seconds(std::floor(run.running_seconds)), age(run.submitted, now),
+               reason_of(run, now)});
+  }
   return fit_to_terminal(table);
 }
 

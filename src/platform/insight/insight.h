@@ -30,6 +30,7 @@
 #include "platform/insight/line_pattern.h"
 #include "platform/spool/telemetry_item.h"
 #include "platform/store/database.h"
+#include "platform/store/run_list.h"
 
 namespace lockstep::insight {
 
@@ -165,6 +166,9 @@ class Insight {
   // the first 1,000 metrics of a run by name, fewer for many runs: 20,000 over all.
   Result<std::map<model::RunId, RunSummary>> summaries(std::span<const model::RunId> runs);
   Result<RunSummary> summary(const model::RunId& run);
+  // Runs by a metric of theirs.
+  Result<std::vector<store::RankedRun>> ranked_runs(const model::RunFilter& filter,
+                                                    const store::MetricOrder& order);
   // By step; the last 1,000.
   Result<std::vector<api::Checkpoint>> checkpoints(const model::RunId& run);
   // In the order of arrival. If older events were removed, the first one gives their number.

@@ -19,8 +19,8 @@ using Text = std::string;
 constexpr Int kSeriesMax = 1000;
 constexpr Int kPointsMax = 1'000'000;
 constexpr Int kPixelsOfAllMax = 100'000;  // of all series
-constexpr Int kNamesMax = 1000;     // of a run
-constexpr Int kLatestMax = 20'000;  // of all runs
+constexpr Int kNamesMax = 1000;           // of a run
+constexpr Int kLatestMax = 20'000;        // of all runs
 constexpr Int kCheckpointsMax = 1000;
 
 // The points of each series, or its pixels.
@@ -132,6 +132,11 @@ Result<void> Insight::add_latest(const std::string& wanted,
     summaries.at({project, number})
         .latest.emplace(std::move(name), value.value_or(std::numeric_limits<double>::quiet_NaN()));
   return {};
+}
+
+Result<std::vector<store::RankedRun>> Insight::ranked_runs(const model::RunFilter& filter,
+                                                           const store::MetricOrder& order) {
+  return store::ranked_runs(database_, filter, order);
 }
 
 Result<std::vector<api::Checkpoint>> Insight::checkpoints(const model::RunId& run) {

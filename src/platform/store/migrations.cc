@@ -540,8 +540,15 @@ constexpr std::string_view kTags[] = {
     "create index log_chunks_by_attempt on log_chunks (counters, rank, epoch, first)",
 };
 
-constexpr std::string_view kRunsOfUsers[] = {
+// Lists of the runs of a user, and by the last, least or greatest value of a metric.
+constexpr std::string_view kListsOfRuns[] = {
     "create index runs_by_user on runs (origin ->> 'user', submitted, number, state)",
+    "alter table latest_metrics add column least real",
+    "alter table latest_metrics add column greatest real",
+    "update latest_metrics set least = value, greatest = value",
+    "create index latest_by_value on latest_metrics (name, value)",
+    "create index latest_by_least on latest_metrics (name, least)",
+    "create index latest_by_greatest on latest_metrics (name, greatest)",
 };
 
 constexpr std::array<std::span<const std::string_view>, 39> kMigrations = {kRunsAndAttempts,
@@ -582,7 +589,7 @@ constexpr std::array<std::span<const std::string_view>, 39> kMigrations = {kRuns
                                                                            kIdleRuns,
                                                                            kPointsInSeriesStore,
                                                                            kTags,
-                                                                           kRunsOfUsers};
+                                                                           kListsOfRuns};
 
 Result<bool> has_table(Database& database, std::string_view name) {
   const auto found = TRY(database.rows<std::string>(

@@ -32,7 +32,7 @@ std::string nothing_logged(const model::RunId& id, const api::MetricsQuery& quer
 }  // namespace
 
 // `lockstep metrics RUN [--name M] [--node N]`: every metric in one line, or all points as
-// JSON. Of a metric of several ranks the line has the mean and names the ranks of the extremes.
+// JSON. The line of a metric of several ranks has the mean and names the ranks of the extremes.
 void add_metrics(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand("metrics", "Print the metrics that a run logged");
   auto run = std::make_shared<std::string>();

@@ -85,6 +85,8 @@ bool matches(const Run& run, const RunFilter& filter) {
          filter.state.value_or(run.state) == run.state &&
          (!filter.tag || has_tag(run.tags, *filter.tag)) &&
          filter.user.value_or(run.origin.user) == run.origin.user &&
+         (!filter.since || run.submitted >= *filter.since) &&
+         (!filter.until || run.submitted < *filter.until) &&
          (!filter.after || is_listed_before(*filter.after, {run.submitted, run.id}));
 }
 

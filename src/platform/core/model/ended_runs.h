@@ -34,7 +34,8 @@ struct RunFilter {
   std::optional<std::vector<std::string>> projects{};  // only of these, which have `project`
   std::optional<RunState> state{};
   std::optional<TagFilter> tag{};
-  std::optional<std::string> user{};  // that submitted them
+  std::optional<std::string> user{};     // that submitted them
+  std::optional<Time> since{}, until{};  // submitted then or later, and before
   std::optional<RunListPlace> after{};
   int limit = 50;
 };

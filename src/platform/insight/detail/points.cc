@@ -87,10 +87,16 @@ void PointsWriter::set_latest(const spool::TelemetryItem& item, const std::strin
                               double value) {
   if (item.kind == spool::TelemetryKind::telemetry) return;
   const SeriesPoint point{item.step, item.time, value};
-  const auto [latest, is_first] = latest_.try_emplace(name, Latest{item.rank, point});
-  if (is_first) return;
-  const bool same = latest->second.rank == item.rank && point.step >= latest->second.point.step;
-  if (item.rank < latest->second.rank || same) latest->second = {item.rank, point};
+  const auto [found, is_first] = latest_.try_emplace(name, Latest{item.rank, point, value, value});
+  Latest& latest = found->second;
+  if (is_first || item.rank > latest.rank) return;
+  if (item.rank < latest.rank) {
+    latest = {item.rank, point, value, value};
+    return;
+  }
+  if (point.step >= latest.point.step) latest.point = point;
+  latest.least = std::fmin(latest.least, value);
+  latest.greatest = std::fmax(latest.greatest, value);
 }
 
 Result<void> PointsWriter::store(SeriesStore& series) {
@@ -111,17 +117,36 @@ Result<void> PointsWriter::store(SeriesStore& series) {
   return {};
 }
 
+namespace {
+
+// The lowest rank counts; of its values the last one of its newest attempt, and the extremes of
+// all.
+constexpr std::string_view kSaveLatest = R"(
+  insert into latest_metrics
+    (project, number, name, rank, epoch, step, time, value, least, greatest)
+  values (:project, :number, :name, :rank, :epoch, :step, :time, :value, :least, :greatest)
+  on conflict do update set
+    rank = excluded.rank,
+    epoch = iif(excluded.rank < rank, excluded.epoch, max(epoch, excluded.epoch)),
+    (step, time, value) = (
+      select iif(later, excluded.step, step), iif(later, excluded.time, time),
+             iif(later, excluded.value, value)
+      from (select excluded.rank < rank or (excluded.epoch, excluded.step) >= (epoch, step)
+            as later)),
+    least = iif(excluded.rank < rank, excluded.least,
+                coalesce(min(least, excluded.least), least, excluded.least)),
+    greatest = iif(excluded.rank < rank, excluded.greatest,
+                   coalesce(max(greatest, excluded.greatest), greatest, excluded.greatest))
+  where excluded.rank <= rank)";
+
+}  // namespace
+
 Result<void> PointsWriter::save_latest(store::Database& database) {
   for (const auto& [name, latest] : latest_)
-    TRY(database.execute(
-        "insert into latest_metrics (project, number, name, rank, epoch, step, time, value) values "
-        "(:project, :number, :name, :rank, :epoch, :step, :time, :value) on conflict do update set "
-        "rank = excluded.rank, epoch = excluded.epoch, step = excluded.step, time = excluded.time, "
-        "value = excluded.value where excluded.rank < rank or (excluded.rank = rank and "
-        "(excluded.epoch, excluded.step) >= (epoch, step))",
-        node_.id.attempt.run.project, node_.id.attempt.run.number, name, latest.rank,
-        node_.id.attempt.epoch, latest.point.step, latest.point.time,
-        sql_value(latest.point.value)));
+    TRY(database.execute(kSaveLatest, node_.id.attempt.run.project, node_.id.attempt.run.number,
+                         name, latest.rank, node_.id.attempt.epoch, latest.point.step,
+                         latest.point.time, sql_value(latest.point.value), sql_value(latest.least),
+                         sql_value(latest.greatest)));
   return {};
 }
 
@@ -223,8 +248,8 @@ Result<api::Series> points_of(SeriesStore& store, const model::RunId& run, const
   CurveQuery query{.run = run, .series = series, .epoch = wanted.epoch, .range = {}};
   if (wanted.after_step) query.range.first = *wanted.after_step + 1;
   query.pixels = share;
-  const Curve curve = wanted.pixels ? TRY(store.curve(query))
-                                    : TRY(curve_of_points(store, query, share));
+  const Curve curve =
+      wanted.pixels ? TRY(store.curve(query)) : TRY(curve_of_points(store, query, share));
   for (const SeriesPoint& point : curve.points)
     answer.points.push_back({point.step, point.time, point.value});
   answer.total = curve.total;
@@ -244,8 +269,8 @@ Int most_points(const RankCurves& curves) {
 }  // namespace
 
 Result<std::vector<api::Series>> statistics_of(SeriesStore& store, const model::RunId& run,
-                                               const std::string& metric,
-                                               const SeriesQuery& wanted, Int share) {
+                                               const std::string& metric, const SeriesQuery& wanted,
+                                               Int share) {
   std::vector<api::Series> all;
   if (wanted.after_step == kStepMax) return all;
   CurveQuery query{.run = run, .series = {metric}, .epoch = wanted.epoch, .range = {}};

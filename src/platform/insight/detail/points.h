@@ -52,6 +52,7 @@ class PointsWriter {
   struct Latest {
     int rank = 0;
     SeriesPoint point;
+    double least = 0, greatest = 0;  // NaN: no value is a number
   };
 
   void add(const spool::TelemetryItem& item, const std::string& name, double value);
@@ -78,7 +79,7 @@ Result<FoundSeries> find_series(SeriesStore& store, const model::RunId& run,
                                 const SeriesQuery& query, std::int64_t most);
 inline constexpr std::int64_t kStatisticsShown = 4;  // series of a metric over all ranks
 
-// Of the metrics that the query names: those that several ranks have logged, and the series of the
+// The metrics that the query names: those that several ranks have logged, and the series of the
 // others.
 struct FoundMetrics {
   std::vector<std::string> of_several;
@@ -88,8 +89,8 @@ Result<FoundMetrics> find_metrics(SeriesStore& store, const model::RunId& run,
                                   const SeriesQuery& query, std::int64_t most);
 // Mean, min, max and spread of such a metric, each with `share` points or pixels as below.
 Result<std::vector<api::Series>> statistics_of(SeriesStore& store, const model::RunId& run,
-                                               const std::string& metric,
-                                               const SeriesQuery& wanted, std::int64_t share);
+                                               const std::string& metric, const SeriesQuery& wanted,
+                                               std::int64_t share);
 // The points of one of them, and their total number: at most `share` points, or those of `share`
 // pixels if the query gives pixels.
 Result<api::Series> points_of(SeriesStore& store, const model::RunId& run, const SeriesKey& series,
