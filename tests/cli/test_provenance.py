@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from typing import Any
+from urllib.parse import quote
 
 import pytest
+from tests.api.calls import ask
 from tests.cli.test_bad_input import refused
 
 from tests.conftest import Cluster
@@ -162,6 +164,20 @@ def listed(cluster: Cluster, *words: str) -> list[str]:
     return [run["id"] for run in json.loads(cluster.ok("ps", "--json", *words))["runs"]]
 
 
+def test_a_list_goes_on_where_its_answer_ended(cluster: Cluster) -> None:
+    runs = [cluster.submit("--", "true") for _ in range(5)][::-1]
+    found, target = [], "/api/v1/runs?limit=2"
+    while target:
+        page = ask(cluster, "GET", target).json()
+        found.append([run["id"] for run in page["runs"]])
+        target = page["next"] and f"/api/v1/runs?limit=2&after={quote(page['next'], safe='')}"
+    assert found == [runs[:2], runs[2:4], runs[4:]]
+    for wrong in ("x", "1/demo", "1x/demo/1", "/demo/1"):
+        answer = ask(cluster, "GET", f"/api/v1/runs?after={quote(wrong, safe='')}")
+        assert answer.status == 400
+        assert "no `next` of a list" in answer.error()
+
+
 def test_tags_select_runs_and_survive_the_end_and_the_daemon(cluster: Cluster) -> None:
     first, second, third = (cluster.submit("--", "true") for _ in range(3))
     for run in (first, second, third):
@@ -175,6 +191,11 @@ def test_tags_select_runs_and_survive_the_end_and_the_daemon(cluster: Cluster) -
     assert listed(cluster, "--tag", "stage") == [second, first]
     assert listed(cluster, "--tag", "stage=a=b c") == [second]
     assert listed(cluster, "--tag", "stage=other") == listed(cluster, "--tag", "sta") == []
+    user = cluster.show(first)["origin"]["user"]
+    assert listed(cluster, "--user", user) == [third, second, first]
+    assert listed(cluster, "--user", user, "--tag", "stage=final") == [first]
+    assert listed(cluster, "--user", "nobody-else") == []
+    assert "of the user 'nobody-else'" in cluster.ok("ps", "--user", "nobody-else")
     assert "with the tag sta;" in cluster.ok("ps", "--tag", "sta")
     assert cluster.ok("tag", first, "stage-", "owner=bob") == f"{first} has owner=bob\n"
     assert cluster.show(first)["tags"] == {"owner": "bob"}

@@ -32,6 +32,13 @@ class Points(NamedTuple):
     downsampled: list[int]  # ranks of which some points are left out
 
 
+class _Wanted(NamedTuple):
+    name: str
+    rank: int | None
+    attempt: int | None
+    pixels: int | None
+
+
 class _Attempt(NamedTuple):
     created: datetime
     epoch: int
@@ -61,7 +68,7 @@ def read_points(
     """
     if pixels is not None and pixels <= 0:
         raise ValueError(f"pixels must be positive, got {pixels}")
-    found = _series(daemon, view, name, rank, pixels)
+    found = _series(daemon, view, _Wanted(name, rank, attempt, pixels))
     if not found:
         raise _missing(view, name, rank)
     attempts = _attempts(view)
@@ -74,17 +81,16 @@ def read_points(
     return Points(points, sorted(each["rank"] for each in found if each["downsampled"]))
 
 
-def _series(
-    daemon: Daemon, view: Mapping[str, Any], name: str, rank: int | None, pixels: int | None
-) -> list[dict[str, Any]]:
+def _series(daemon: Daemon, view: Mapping[str, Any], wanted: _Wanted) -> list[dict[str, Any]]:
+    name, rank, _, pixels = wanted
     ranks = rank_count(view["spec"]) if rank is None else 1
-    wanted = _POINTS_MAX if pixels is None else min(_POINTS_MAX, pixels * _POINTS_OF_PIXEL * ranks)
-    answer = _ask(daemon, view, name, rank, wanted)
+    most = _POINTS_MAX if pixels is None else min(_POINTS_MAX, pixels * _POINTS_OF_PIXEL * ranks)
+    answer = _ask(daemon, view, wanted, most)
     found = {each["rank"]: each for each in answer["series"]}
     if rank is None:
         # An answer has room for so many points. One for each rank has more.
         for each in _cut_ranks(answer, found, ranks, pixels):
-            alone = _ask(daemon, view, name, each, _points_of_rank(pixels))
+            alone = _ask(daemon, view, wanted._replace(rank=each), _points_of_rank(pixels))
             found |= {series["rank"]: series for series in alone["series"]}
     _warn_of_removed(view, answer)
     if pixels is None:
@@ -106,10 +112,14 @@ def _cut_ranks(
     return sorted({*cut, *missing})
 
 
-def _ask(
-    daemon: Daemon, view: Mapping[str, Any], name: str, rank: int | None, points: int
-) -> dict[str, Any]:
-    query = {"name": name, "rank": rank, "points": points}
+def _ask(daemon: Daemon, view: Mapping[str, Any], wanted: _Wanted, points: int) -> dict[str, Any]:
+    query = {
+        "name": wanted.name,
+        "rank": wanted.rank,
+        "epoch": wanted.attempt,
+        "points": points,
+        "ranks": "each",
+    }
     answer: dict[str, Any] = get(daemon, ["runs", *view["id"].split("/"), "metrics"], query)
     return answer
 

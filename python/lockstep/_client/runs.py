@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import warnings
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -201,19 +200,8 @@ def runs(
     if not 1 <= limit <= _RUNS_MAX:
         raise ValueError(f"limit must be between 1 and {_RUNS_MAX}, got {limit}")
     daemon = chosen_daemon()
-    asked = limit if user is None else _RUNS_MAX
-    query = {"project": project, "state": state, "tag": tag, "limit": asked}
-    views = get(daemon, ["runs"], query)["runs"]
-    found = [Run(daemon, view, is_whole=False) for view in views]
-    if user is None:
-        return found
-    mine = [each for each in found if each.user == user][:limit]
-    if len(found) == asked and len(mine) < limit:
-        warnings.warn(
-            f"only the newest {asked} runs were looked at; name a project, a state or a tag, too",
-            stacklevel=2,
-        )
-    return mine
+    query = {"project": project, "state": state, "tag": tag, "user": user, "limit": limit}
+    return [Run(daemon, view, is_whole=False) for view in get(daemon, ["runs"], query)["runs"]]
 
 
 def run(name: str | int) -> Run:

@@ -277,6 +277,7 @@ server::JanitorSetup janitor_setup(DaemonContext& ground, const controller::Cont
               [&ground](const model::NodeName& node) { return ground.local_engine->token(node); },
           .keep_logs = served.keep_logs,
           .keep_metrics = served.keep_metrics.value_or(server::kKeepMetrics),
+          .keep_ranks = served.keep_ranks.value_or(server::kKeepRanks),
           .store_max = served.store_max.value_or(server::kStoreMax),
           .metrics_max = served.metrics_max.value_or(server::kMetricsMax),
           .uploads = ground.uploads.get()};

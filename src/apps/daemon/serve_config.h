@@ -28,7 +28,7 @@ struct ServeConfig {
   int port = 0;
   Duration keep_logs = server::kKeepLogs;
   // None: the default. An older version reads the file as long as they are not set.
-  std::optional<Duration> keep_metrics{};
+  std::optional<Duration> keep_metrics{}, keep_ranks{};
   std::optional<Bytes> store_max{}, metrics_max{};
   std::optional<std::vector<std::string>> settings{};  // changes of the defaults, as --set has them
   // The operator's certificate, absolute paths, and plain HTTP also for other machines.
@@ -62,6 +62,7 @@ struct ServeConfig {
         field("port", &ServeConfig::port, "port; 0: any free one"),
         field("keep_logs", &ServeConfig::keep_logs, "lines, after a run's end"),
         field("keep_metrics", &ServeConfig::keep_metrics, "metrics, after a run's end"),
+        field("keep_ranks", &ServeConfig::keep_ranks, "points of single ranks"),
         field("store_max", &ServeConfig::store_max, "of the store's file, in use"),
         field("metrics_max", &ServeConfig::metrics_max, "of the points of metrics"),
         field("settings", &ServeConfig::settings, "changes of the daemon's bounds"),

@@ -241,15 +241,18 @@ std::string trouble_lines(const std::vector<std::string>& problems) {
   return lines;
 }
 
-std::string runs_table(const std::vector<api::RunView>& runs) {
-  Table table({"RUN", "NAME", "STATE", "NODES", "DEVICES", "STEP", "LOSS", "RUNNING", "SUBMITTED",
-               "REASON"});
+std::string runs_table(const api::RunList& list, const std::optional<std::string>& sort) {
+  Table table({"RUN", "NAME", "STATE", "NODES", "DEVICES", "STEP",
+               sort ? short_name(*sort) : std::string("LOSS"), "RUNNING", "SUBMITTED", "REASON"});
   Time now = SystemClock().now();
-  for (const api::RunView& run : runs)
+  for (std::size_t i = 0; i < list.runs.size(); ++i) {
+    const api::RunView& run = list.runs[i];
     table.add({run.id, short_name(run.name), std::string(text(run.state)),
                format("{}", run.spec.nodes), format("{}", run.spec.devices), step_of(run),
-               latest(run, "loss"), seconds(std::floor(run.running_seconds)),
-               age(run.submitted, now), reason_of(run, now)});
+               i < list.values.size() ? human_number(list.values[i]) : latest(run, "loss"),
+               seconds(std::floor(run.running_seconds)), age(run.submitted, now),
+               reason_of(run, now)});
+  }
   return fit_to_terminal(table);
 }
 
@@ -326,26 +329,6 @@ std::string run_details(const api::RunView& run) {
   for (const api::AttemptView& attempt : run.attempts) lines += attempt_lines(attempt);
   lines.pop_back();
   return lines;
-}
-
-std::string metrics_table(const std::vector<api::Series>& series) {
-  const bool of_node = !series.empty() && series.front().node;
-  Table table({"METRIC", of_node ? "NODE" : "RANK", "POINTS", "FIRST", "LAST", "MIN", "MAX",
-               of_node ? "LAST TIME" : "LAST STEP"});
-  for (const api::Series& one : series) {
-    if (one.points.empty()) continue;
-    std::vector<double> numbers;
-    for (const api::Point& point : one.points)
-      if (!std::isnan(point.value)) numbers.push_back(point.value);
-    auto [least, most] = std::ranges::minmax_element(numbers);
-    const api::Point& last = one.points.back();
-    table.add({one.name, format("{}", one.node.value_or(one.rank)), format("{}", one.total),
-               human_number(one.points.front().value), human_number(one.points.back().value),
-               numbers.empty() ? "-" : human_number(*least),
-               numbers.empty() ? "-" : human_number(*most),
-               of_node ? text(last.time) : format("{}", last.step)});
-  }
-  return fit_to_terminal(table);
 }
 
 void print_notices(const std::vector<std::string>& notices) {

@@ -146,6 +146,22 @@ struct Point {
   }
 };
 
+// Over the ranks that logged a metric at a step.
+enum class SeriesStatistic { mean, min, max, spread };
+constexpr auto enum_names(SeriesStatistic) {
+  return names<SeriesStatistic>({{SeriesStatistic::mean, "mean"},
+                                 {SeriesStatistic::min, "min"},
+                                 {SeriesStatistic::max, "max"},
+                                 {SeriesStatistic::spread, "spread"}});
+}
+
+// Which series of a metric that several ranks have logged.
+enum class RankSelection { aggregate, each };
+constexpr auto enum_names(RankSelection) {
+  return names<RankSelection>(
+      {{RankSelection::aggregate, "aggregate"}, {RankSelection::each, "each"}});
+}
+
 struct Series {
   std::string name;
   int rank = 0;
@@ -153,6 +169,8 @@ struct Series {
   std::int64_t total = 0;
   bool downsampled = false;
   std::optional<int> node{};
+  std::optional<SeriesStatistic> statistic{};
+  std::vector<int> point_ranks{};
 
   static constexpr auto fields() {
     return record<Series>(field("name", &Series::name, "the metric"),
@@ -164,7 +182,13 @@ struct Series {
                                 "of each of some stretches of steps"),
                           field("node", &Series::node,
                                 "of telemetry, the node; a step is then a time in seconds since "
-                                "1970"));
+                                "1970"),
+                          field("statistic", &Series::statistic,
+                                "over all ranks that logged the metric at a step; spread is the "
+                                "standard deviation. null: the series of one rank or node"),
+                          field("point_ranks", &Series::point_ranks,
+                                "of min and max: for each point the lowest rank that has this "
+                                "value"));
   }
 };
 

@@ -75,11 +75,24 @@ struct Health {
   }
 };
 
+// The value of a metric by which runs are sorted.
+enum class SortValue { last, min, max };
+constexpr auto enum_names(SortValue) {
+  return names<SortValue>(
+      {{SortValue::last, "last"}, {SortValue::min, "min"}, {SortValue::max, "max"}});
+}
+
 struct RunsQuery {
   std::optional<std::string> project;
   std::optional<model::RunState> state;
   int limit = 50;
   std::optional<std::string> tag = {};
+  std::optional<std::string> user = {};
+  std::optional<std::string> after = {};
+  std::optional<Time> since = {}, until = {};
+  std::optional<std::string> sort = {};
+  std::optional<SortValue> value = {};
+  std::optional<bool> descending = {};
 
   static constexpr auto fields() {
     return record<RunsQuery>(
@@ -87,7 +100,19 @@ struct RunsQuery {
         field("state", &RunsQuery::state, "only runs in this state"),
         between(1, 1000,
                 field("limit", &RunsQuery::limit, "the greatest number of runs in the answer")),
-        field("tag", &RunsQuery::tag, "only runs with this tag: KEY, or KEY=VALUE"));
+        field("tag", &RunsQuery::tag, "only runs with this tag: KEY, or KEY=VALUE"),
+        field("user", &RunsQuery::user, "only runs that this user submitted"),
+        field("after", &RunsQuery::after, "the rest of a list: `next` of the answer before"),
+        field("since", &RunsQuery::since, "only runs that were submitted then or later"),
+        field("until", &RunsQuery::until, "only runs that were submitted before"),
+        field(
+            "sort", &RunsQuery::sort,
+            "sort the runs that have this metric by its value, instead of newest first; runs whose "
+            "value is NaN are left out"),
+        field("value", &RunsQuery::value,
+              "the value of the metric that counts, as of the lowest rank that logged it; absent: "
+              "last"),
+        field("descending", &RunsQuery::descending, "the greatest value first"));
   }
 };
 
@@ -194,6 +219,9 @@ struct MetricsQuery {
   std::int64_t after_step = -1;
   std::int64_t points = 10'000;
   std::optional<int> node{};
+  std::optional<std::int64_t> pixels{};
+  std::optional<std::int64_t> epoch{};
+  std::optional<RankSelection> ranks{};
 
   static constexpr auto fields() {
     return record<MetricsQuery>(
@@ -206,7 +234,19 @@ struct MetricsQuery {
                       "the greatest number over all series; more are downsampled")),
         between(0, kRankMax,
                 field("node", &MetricsQuery::node,
-                      "the telemetry of this node, instead of the metrics of ranks")));
+                      "the telemetry of this node, instead of the metrics of ranks")),
+        between(
+            1, 20'000,
+            field("pixels", &MetricsQuery::pixels,
+                  "stretches of steps of equal length for each series; a stretch of more points "
+                  "has its first, last, least and greatest and the first NaN")),
+        between(1, kNumberMax,
+                field("epoch", &MetricsQuery::epoch,
+                      "only points of this attempt; absent: for each step the newest attempt's")),
+        field("ranks", &MetricsQuery::ranks,
+              "aggregate: of a metric of several ranks mean, min, max and spread over them; each: "
+              "the series of each rank. Absent: aggregate, or the series of the rank that is "
+              "given"));
   }
 };
 
@@ -486,13 +526,17 @@ struct RunList {
   std::vector<RunView> runs;  // newest first
   std::vector<std::string> problems = {};
   std::vector<std::string> notices = {};
+  std::optional<std::string> next = {};
+  std::vector<double> values = {};
 
   static constexpr auto fields() {
     return record<RunList>(
-        field("runs", &RunList::runs, "runs, newest first"),
+        field("runs", &RunList::runs, "runs, newest first or as they were to be sorted"),
         field("problems", &RunList::problems,
               "what goes wrong in the daemon just now, a line for each cause"),
-        field("notices", &RunList::notices, "what operators should know, a line each"));
+        field("notices", &RunList::notices, "what operators should know, a line each"),
+        field("next", &RunList::next, "`after` of the query for the rest; null: these are all"),
+        field("values", &RunList::values, "of sorted runs, the value of each"));
   }
 };
 

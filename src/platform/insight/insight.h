@@ -31,6 +31,7 @@
 #include "platform/insight/line_pattern.h"
 #include "platform/spool/telemetry_item.h"
 #include "platform/store/database.h"
+#include "platform/store/run_list.h"
 
 namespace lockstep::insight {
 
@@ -61,6 +62,10 @@ struct SeriesQuery {
   std::optional<std::int64_t> after_step{};  // points after this step
   std::int64_t points = 10'000;              // at most, over all series
   std::optional<int> node{};                 // the telemetry of this node, and nothing of ranks
+  std::optional<std::int64_t> pixels{};      // for each series; then `points` has no effect
+  std::optional<std::int64_t> epoch{};       // of this attempt only
+  // A metric that several ranks have logged has statistics over them. No effect with rank and node.
+  bool aggregate = false;
 };
 
 // A position in the history of a metric, as PointCursor of the series store; it moves on.
@@ -156,6 +161,8 @@ class Insight {
   Result<bool> expire_log(const model::RunId& run, Removal why = Removal::age);
   // The same for the points of its metrics; their latest values stay.
   Result<bool> expire_points(const model::RunId& run);
+  // Removes the points of single ranks that are older, where statistics over all ranks are kept.
+  void expire_ranks(Time before);
   // The same for everything that was ever reported about it, without a trace.
   Result<bool> remove(const model::RunId& run);
   // Makes room in the database: removes some lines of the oldest ended run that has any, else lines
@@ -187,6 +194,9 @@ class Insight {
   // the first 1,000 metrics of a run by name, fewer for many runs: 20,000 over all.
   Result<std::map<model::RunId, RunSummary>> summaries(std::span<const model::RunId> runs);
   Result<RunSummary> summary(const model::RunId& run);
+  // Runs by a metric of theirs.
+  Result<std::vector<store::RankedRun>> ranked_runs(const model::RunFilter& filter,
+                                                    const store::MetricOrder& order);
   // By step; the last 1,000.
   Result<std::vector<api::Checkpoint>> checkpoints(const model::RunId& run);
   // In the order of arrival. If older events were removed, the first one gives their number.

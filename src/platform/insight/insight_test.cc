@@ -10,6 +10,7 @@
 #include "base/temporary_folder_for_test.h"
 #include "platform/insight/ids_for_test.h"
 #include "platform/insight/series/folder_series.h"
+#include "platform/store/sql_store.h"
 
 namespace lockstep::insight {
 namespace {
@@ -162,6 +163,34 @@ TEST_F(InsightTest, ALaterAttemptOverridesAndAnEarlierOneNoMore) {
   ingest(kNode, {loss(4, 2, 2.5), loss(5, 4, 4.0)});
   EXPECT_THAT(losses(), ElementsAre(1.0, 20.0, 3.0, 4.0));
   EXPECT_EQ(insight_.summary(kRun).value().latest.at("loss"), 20.0);
+}
+
+TEST_F(InsightTest, RunsAreSortedByTheValuesOfTheLowestRankOverAllAttempts) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  model::Run run;
+  run.id = kRun;
+  ASSERT_TRUE(store::SqlStore(*database_).commit(std::vector<model::Change>{run}));
+  const auto value = [&](store::MetricValue which) {
+    const auto found = insight_.ranked_runs({}, {.metric = "loss", .value = which}).value();
+    EXPECT_LE(found.size(), 1U);
+    return found.empty() ? nan : found[0].value;
+  };
+  using enum store::MetricValue;
+  ingest(kNode, {loss(1, 1, 100, 1), loss(2, 2, -100, 1)});
+  EXPECT_EQ(value(least), -100);
+  ingest(kNode, {loss(3, 1, 7), loss(4, 2, 3), loss(5, 3, 5), loss(6, 4, 1000, 1)});
+  EXPECT_EQ(value(last), 5) << "of rank 0";
+  EXPECT_EQ(value(least), 3);
+  EXPECT_EQ(value(greatest), 7);
+  ingest(kLater, {loss(1, 2, 4)});
+  ingest(kNode, {loss(7, 9, 1), loss(8, 10, nan)});
+  EXPECT_EQ(value(last), 4) << "of the newest attempt";
+  EXPECT_EQ(value(least), 1) << "late, and of an earlier attempt";
+  ingest(kLater, {loss(2, 3, nan)});
+  EXPECT_TRUE(std::isnan(value(last))) << "left out";
+  EXPECT_EQ(value(greatest), 7);
+  ingest(kLater, {loss(3, 3, 2)});
+  EXPECT_EQ(value(last), 2);
 }
 
 TEST_F(InsightTest, SeriesAreFoundByNameRankAndStep) {

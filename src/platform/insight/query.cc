@@ -18,9 +18,16 @@ using Text = std::string;
 // In one answer: each costs some ten microseconds, even with few points.
 constexpr Int kSeriesMax = 1000;
 constexpr Int kPointsMax = 1'000'000;
-constexpr Int kNamesMax = 1000;     // of a run
-constexpr Int kLatestMax = 20'000;  // of all runs
+constexpr Int kPixelsOfAllMax = 100'000;  // of all series
+constexpr Int kNamesMax = 1000;           // of a run
+constexpr Int kLatestMax = 20'000;        // of all runs
 constexpr Int kCheckpointsMax = 1000;
+
+// The points of each series, or its pixels.
+Int share_of(const SeriesQuery& query, Int most, Int series) {
+  if (!query.pixels) return most / series;
+  return std::clamp<Int>(kPixelsOfAllMax / series, 1, *query.pixels);
+}
 
 // [["demo",1],["demo",2]], which SQL reads as a table: a statement has a fixed number of
 // parameters.
@@ -63,13 +70,25 @@ Result<api::SeriesList> Insight::series(const model::RunId& run, const SeriesQue
   const auto counters = TRY(find_counters(database_, run));
   if (!counters) return page;
   const model::RunId stored = series_run(*counters, run);
-  const FoundSeries found = TRY(find_series(series_, stored, query, std::min(kSeriesMax, most)));
-  page.left_out = found.total - std::ssize(found.series);
-  const Int share = most / std::max<Int>(1, std::ssize(found.series));
-  for (const SeriesLatest& one : found.series) {
-    api::Series series = TRY(points_of(series_, stored, one.series, query.after_step, share));
+  const Int series_max = std::min(kSeriesMax, most);
+  const bool aggregate = query.aggregate && !query.rank && !query.node;
+  FoundMetrics found;
+  if (aggregate)
+    found = TRY(find_metrics(series_, stored, query, series_max));
+  else
+    found.others = TRY(find_series(series_, stored, query, series_max));
+  const Int shown =
+      std::ssize(found.others.series) + kStatisticsShown * std::ssize(found.of_several);
+  page.left_out = found.others.total - shown;
+  const Int share = share_of(query, most, std::max<Int>(1, shown));
+  for (const std::string& metric : found.of_several)
+    for (api::Series& series : TRY(statistics_of(series_, stored, metric, query, share)))
+      page.series.push_back(std::move(series));
+  for (const SeriesLatest& one : found.others.series) {
+    api::Series series = TRY(points_of(series_, stored, one.series, query, share));
     if (series.total > 0) page.series.push_back(std::move(series));
   }
+  std::ranges::stable_sort(page.series, {}, &api::Series::name);
   page.removed = counters->points_removed;
   return page;
 }
@@ -138,6 +157,11 @@ Result<void> Insight::add_latest(const std::string& wanted,
     summaries.at({project, number})
         .latest.emplace(std::move(name), value.value_or(std::numeric_limits<double>::quiet_NaN()));
   return {};
+}
+
+Result<std::vector<store::RankedRun>> Insight::ranked_runs(const model::RunFilter& filter,
+                                                           const store::MetricOrder& order) {
+  return store::ranked_runs(database_, filter, order);
 }
 
 Result<std::vector<api::Checkpoint>> Insight::checkpoints(const model::RunId& run) {

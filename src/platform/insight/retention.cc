@@ -59,6 +59,8 @@ Result<bool> Insight::expire_points(const model::RunId& run) {
 
 Bytes Insight::points_size() { return series_.bytes(); }
 
+void Insight::expire_ranks(Time before) { series_.expire_ranks(before); }
+
 Result<void> Insight::limit_points(Bytes most) {
   for (const model::RunId& stored : TRY(series_.remove_oldest(most))) {
     const model::RunId run = {stored.project.substr(0, stored.project.rfind('.')), stored.number};

@@ -116,6 +116,70 @@ TEST_F(SeriesTest, TelemetryIsNoProgressOfTheRunAndNoLatestMetric) {
   EXPECT_THAT(summary.latest, IsEmpty());
 }
 
+TEST_F(SeriesTest, PixelsKeepEachSpikeAndAnAttemptKeepsWhatALaterOneRepeats) {
+  for (int step = 0; step < 1000; ++step) log({{step, step == 777 ? 1e6 : step % 10}});
+  log({{777, 5}}, 2);
+  const auto page = insight_.series(kRun, {.name = "loss", .pixels = 10}).value();
+  ASSERT_THAT(page.series, SizeIs(1));
+  EXPECT_EQ(page.series[0].total, 1000);
+  EXPECT_TRUE(page.series[0].downsampled);
+  EXPECT_LE(page.series[0].points.size(), 50U);
+  EXPECT_EQ(std::ranges::max(page.series[0].points, {}, &api::Point::value).value, 9);
+  const auto first = insight_.series(kRun, {.name = "loss", .pixels = 10, .epoch = 1}).value();
+  ASSERT_THAT(first.series, SizeIs(1));
+  EXPECT_EQ(std::ranges::max(first.series[0].points, {}, &api::Point::value).step, 777);
+  const auto second = insight_.series(kRun, {.epoch = 2}).value();
+  ASSERT_THAT(second.series, SizeIs(1));
+  ASSERT_THAT(second.series[0].points, SizeIs(1));
+  EXPECT_EQ(second.series[0].points[0].value, 5);
+  EXPECT_THAT(insight_.series(kRun, {.epoch = 3}).value().series, IsEmpty());
+}
+
+TEST_F(SeriesTest, AMetricOfSeveralRanksHasStatisticsAndOneOfARankItsSeries) {
+  std::vector<spool::TelemetryItem> items;
+  for (int rank = 0; rank < 3; ++rank)
+    for (int step = 1; step <= 2; ++step)
+      items.push_back({.sequence = std::ssize(items) + 1,
+                       .kind = spool::TelemetryKind::metrics,
+                       .rank = rank,
+                       .step = step,
+                       .time = Time(Duration(step)),
+                       .values = {{"loss", rank == 1 ? 9.0 * step : step}}});
+  items.push_back({.sequence = std::ssize(items) + 1,
+                   .kind = spool::TelemetryKind::metrics,
+                   .rank = 2,
+                   .step = 1,
+                   .time = Time(Duration(1)),
+                   .values = {{"accuracy", 0.5}}});
+  ASSERT_TRUE(insight_.ingest(kNode, items));
+  const auto page = insight_.series(kRun, {.aggregate = true}).value();
+  ASSERT_THAT(page.series, SizeIs(5));
+  EXPECT_EQ(page.left_out, 0);
+  EXPECT_EQ(page.series[0].name, "accuracy");
+  EXPECT_EQ(page.series[0].rank, 2);
+  EXPECT_EQ(page.series[0].statistic, std::nullopt);
+  using enum api::SeriesStatistic;
+  const auto find = [&](api::SeriesStatistic statistic) {
+    return *std::ranges::find(page.series, std::optional(statistic), &api::Series::statistic);
+  };
+  EXPECT_DOUBLE_EQ(find(mean).points[1].value, 22.0 / 3);
+  EXPECT_EQ(find(min).points[1].value, 2);
+  EXPECT_THAT(find(min).point_ranks, ElementsAre(0, 0));
+  EXPECT_EQ(find(max).points[1].value, 18);
+  EXPECT_THAT(find(max).point_ranks, ElementsAre(1, 1));
+  EXPECT_NEAR(find(spread).points[0].value, std::sqrt(128.0 / 9), 1e-12);
+  EXPECT_THAT(insight_.series(kRun, {.name = "accuracy", .aggregate = true}).value().series,
+              SizeIs(1));
+  EXPECT_THAT(insight_.series(kRun, {.rank = 1, .aggregate = true}).value().series, SizeIs(1));
+  EXPECT_THAT(insight_.series(kRun).value().series, SizeIs(4)) << "of each rank";
+  const auto later = insight_.series(kRun, {.after_step = 1, .aggregate = true}).value();
+  ASSERT_THAT(later.series, SizeIs(4)) << "nothing of accuracy";
+  EXPECT_THAT(later.series[0].points, SizeIs(1));
+  const auto few = insight_.series(kRun, {.points = 5, .aggregate = true}).value();
+  for (const api::Series& series : few.series) EXPECT_LE(series.points.size(), 5U);
+  EXPECT_EQ(insight_.series(kRun, {.points = 2, .aggregate = true}).value().left_out, 4);
+}
+
 TEST_F(SeriesTest, FewPointsComeWholeAndManyAreMarked) {
   for (int step = 0; step < 1000; ++step) log({{step, step % 10}});
   EXPECT_FALSE(ask(1000).downsampled);
@@ -225,13 +289,17 @@ class FailingSeries : public SeriesStore {
                             std::int64_t most) override {
     return real_.latest(run, after, most);
   }
-  Result<std::vector<std::string>> metrics(const model::RunId& run) override {
+  Result<RankCurves> rank_curves(const CurveQuery& query) override {
+    return real_.rank_curves(query);
+  }
+  Result<std::vector<MetricRanks>> metrics(const model::RunId& run) override {
     return real_.metrics(run);
   }
   Result<void> remove(const model::RunId& run) override { return real_.remove(run); }
   Result<std::vector<model::RunId>> remove_oldest(Bytes keep) override {
     return real_.remove_oldest(keep);
   }
+  void expire_ranks(Time before) override { real_.expire_ranks(before); }
   Bytes bytes(const model::RunId& run) override { return real_.bytes(run); }
   Bytes bytes() override { return real_.bytes(); }
   std::vector<std::string> problems() override { return real_.problems(); }

@@ -568,7 +568,18 @@ constexpr std::string_view kMlflow[] = {
     ) strict, without rowid)",
 };
 
-constexpr std::array<std::span<const std::string_view>, 40> kMigrations = {kRunsAndAttempts,
+// Lists of the runs of a user, and by the last, least or greatest value of a metric.
+constexpr std::string_view kListsOfRuns[] = {
+    "create index runs_by_user on runs (origin ->> 'user', submitted, number, state)",
+    "alter table latest_metrics add column least real",
+    "alter table latest_metrics add column greatest real",
+    "update latest_metrics set least = value, greatest = value",
+    "create index latest_by_value on latest_metrics (name, value)",
+    "create index latest_by_least on latest_metrics (name, least)",
+    "create index latest_by_greatest on latest_metrics (name, greatest)",
+};
+
+constexpr std::array<std::span<const std::string_view>, 41> kMigrations = {kRunsAndAttempts,
                                                                            kInsight,
                                                                            kHangAndResume,
                                                                            kBounds,
@@ -607,7 +618,8 @@ constexpr std::array<std::span<const std::string_view>, 40> kMigrations = {kRuns
                                                                            kPointsInSeriesStore,
                                                                            kTags,
                                                                            kCompressedLines,
-                                                                           kMlflow};
+                                                                           kMlflow,
+                                                                           kListsOfRuns};
 
 Result<bool> has_table(Database& database, std::string_view name) {
   const auto found = TRY(database.rows<std::string>(

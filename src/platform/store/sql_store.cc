@@ -7,6 +7,7 @@
 #include "platform/store/budget_store.h"
 #include "platform/store/cleanup_tables.h"
 #include "platform/store/notice_store.h"
+#include "platform/store/run_list.h"
 #include "platform/store/tables.h"
 
 namespace lockstep::store {
@@ -215,34 +216,10 @@ Result<std::optional<model::RunId>> SqlStore::find_request(const std::string& re
   return run;
 }
 
-// The index has all columns of the filter, so that only the runs of the list are read.
-// The numbers of a project's runs are in the order of their submission, so its key finds them.
 Result<std::vector<model::Run>> SqlStore::list_runs(const model::RunFilter& filter) {
-  const std::string_view index = filter.tag ? "runs_with_tags" : "runs_by_submission";
-  const std::string of_projects =
-      filter.project ? "runs where project = :project"
-      : filter.projects
-          ? format("runs indexed by {} where project in (select value from json_each(:projects))",
-                   index)
-          : format("runs indexed by {} where :project = ''", index);
-  const std::string_view with_tag =
-      filter.tag ? "tags <> '{}' and exists (select 1 from json_each(runs.tags) where key = :key "
-                   "and (:any_value or value = :value))"
-                 : ":key = '' and :any_value and :value = ''";
-  const std::string statement = format(
-      "select project, number from {} and (:any_state or state = :state) and {} order by "
-      "{}number desc limit :limit",
-      of_projects, with_tag, filter.project ? "" : "submitted desc, ");
-  const std::string projects = filter.project    ? *filter.project
-                               : filter.projects ? dump_json(to_json(*filter.projects))
-                                                 : "";
-  const model::TagFilter tag = filter.tag.value_or(model::TagFilter());
   std::vector<model::Run> runs;
-  for (auto& [project, number] : TRY((database_.rows<std::string, std::int64_t>(
-           statement, projects, !filter.state, filter.state ? text(*filter.state) : "", tag.key,
-           !tag.value, tag.value.value_or(""), filter.limit))))
-    for (model::Run& run : TRY(runs_where(database_, of_run({std::move(project), number}))))
-      runs.push_back(std::move(run));
+  for (const model::RunId& run : TRY(listed_runs(database_, filter)))
+    for (model::Run& row : TRY(runs_where(database_, of_run(run)))) runs.push_back(std::move(row));
   return runs;
 }
 

@@ -7,6 +7,7 @@
 #include "platform/store/cleanup_tables.h"
 #include "platform/store/memory_store_for_test.h"
 #include "platform/store/migrations.h"
+#include "platform/store/run_list.h"
 #include "platform/store/sql_store.h"
 #include "platform/store/tables_copy.h"
 
@@ -398,6 +399,127 @@ TEST_F(StoreTest, RunsAreListedByTag) {
   }
 }
 
+TEST_F(StoreTest, RunsAreListedByUserAndFromAPlaceInTheList) {
+  auto database = open();
+  SqlStore sql(*database);
+  MemoryStore memory;
+  for (Store* store : std::initializer_list<Store*>{&sql, &memory}) {
+    std::vector<model::Change> rows;
+    for (int number = 1; number <= 6; ++number) {
+      auto run = ended_run(number);
+      run.origin.user = number % 2 == 0 ? "ann" : "bob";
+      run.submitted = Time(std::chrono::seconds(number / 3));  // 0 0 1 1 1 2
+      if (number == 4) run.tags = {{"good", "yes"}};
+      rows.emplace_back(run);
+      run.id.project = "other";
+      run.request_id = "";
+      rows.emplace_back(run);
+    }
+    ASSERT_TRUE(store->commit(rows));
+    const auto names = [&](const model::RunFilter& filter) {
+      std::vector<std::string> found;
+      for (const model::Run& run : store->list_runs(filter).value()) found.push_back(text(run.id));
+      return found;
+    };
+    EXPECT_THAT(names({.user = "ann"}),
+                ElementsAre("demo/6", "other/6", "demo/4", "other/4", "demo/2", "other/2"));
+    EXPECT_THAT(names({.project = "other", .user = "bob", .limit = 2}),
+                ElementsAre("other/5", "other/3"));
+    EXPECT_THAT(names({.tag = model::TagFilter{"good"}, .user = "ann"}),
+                ElementsAre("demo/4", "other/4"));
+    EXPECT_THAT(names({.user = "carl"}), ElementsAre());
+
+    for (const model::RunFilter& filter : std::vector<model::RunFilter>{
+             {}, {.project = "other"}, {.user = "ann"}, {.project = "demo", .user = "bob"}}) {
+      const std::vector<std::string> all = names(filter);
+      std::vector<std::string> paged;
+      model::RunFilter page = filter;
+      page.limit = 1;
+      for (auto found = store->list_runs(page).value(); !found.empty();
+           found = store->list_runs(page).value()) {
+        page.after = {found[0].submitted, found[0].id};
+        paged.push_back(text(found[0].id));
+      }
+      EXPECT_EQ(paged, all) << "each once, in the same order";
+    }
+  }
+}
+
+// 60 runs of two projects and two users; all but each 7th have a loss, in another order.
+TEST_F(StoreTest, RunsAreSortedByTheValuesOfAMetric) {
+  auto database = open();
+  SqlStore store(*database);
+  struct Known {
+    model::Run run;
+    std::array<double, 3> values{};  // last, least, greatest
+  };
+  std::vector<Known> known;
+  std::vector<model::Change> rows;
+  for (int number = 1; number <= 60; ++number) {
+    auto run = ended_run(number);
+    run.id.project = number % 2 == 0 ? "demo" : "other";
+    run.origin.user = number % 3 == 0 ? "ann" : "bob";
+    run.submitted = Time(std::chrono::seconds(number));
+    if (number % 5 == 0) run.tags = {{"good", "yes"}};
+    rows.emplace_back(run);
+    const double value = number * 37 % 20;
+    if (number % 7 != 0) known.push_back({run, {value, -value - number % 3, 100 - value}});
+  }
+  ASSERT_TRUE(store.commit(rows));
+  const auto insert = [&](const model::RunId& run, const char* name, std::optional<double> last,
+                          std::optional<double> least, std::optional<double> greatest) {
+    ASSERT_TRUE(database->execute(
+        "insert into latest_metrics (project, number, name, rank, epoch, step, time, value, least, "
+        "greatest) values (:project, :number, :name, 0, 1, 1, 1, :value, :least, :greatest)",
+        run.project, run.number, std::string(name), last, least, greatest));
+  };
+  for (const auto& [run, values] : known) {
+    insert(run.id, "loss", values[0], values[1], values[2]);
+    insert(run.id, "another", 1.0, 1.0, 1.0);
+  }
+  insert({"demo", 14}, "loss", std::nullopt, 3.0, 4.0);  // its last value is NaN
+
+  const auto expected = [&](const model::RunFilter& filter, const MetricOrder& order) {
+    std::vector<RankedRun> found;
+    model::State state;
+    for (const auto& [run, values] : known) {
+      state.runs = {{run.id, run}};
+      if (!model::list_runs(state, filter).empty())
+        found.push_back({run.id, values[static_cast<std::size_t>(order.value)]});
+    }
+    std::ranges::sort(found, [&](const RankedRun& a, const RankedRun& b) {
+      const auto place = [](const RankedRun& each) { return std::pair(each.value, each.run); };
+      return order.descending ? place(a) > place(b) : place(a) < place(b);
+    });
+    return found;
+  };
+  for (const model::RunFilter& filter : std::vector<model::RunFilter>{
+           {},
+           {.project = "demo"},
+           {.projects = {{"other"}}},
+           {.state = model::RunState::succeeded},
+           {.tag = model::TagFilter{"good", "yes"}},
+           {.user = "ann"},
+           {.project = "other", .tag = model::TagFilter{"good"}, .user = "bob"},
+           {.since = Time(std::chrono::seconds(20)), .until = Time(std::chrono::seconds(40))}})
+    for (const MetricValue value : {MetricValue::last, MetricValue::least, MetricValue::greatest})
+      for (const bool descending : {false, true}) {
+        MetricOrder order{.metric = "loss", .value = value, .descending = descending};
+        std::vector<RankedRun> paged;
+        model::RunFilter page = filter;
+        page.limit = 7;
+        for (auto found = ranked_runs(*database, page, order).value(); !found.empty();
+             found = ranked_runs(*database, page, order).value()) {
+          paged.insert(paged.end(), found.begin(), found.end());
+          order.after = found.back();
+        }
+        // It has other values than the last one.
+        std::erase(paged, RankedRun{{"demo", 14}, value == MetricValue::least ? 3.0 : 4.0});
+        EXPECT_EQ(paged, expected(filter, order)) << "each once, in order";
+      }
+  EXPECT_THAT(ranked_runs(*database, {}, {.metric = "none"}).value(), ElementsAre());
+}
+
 TEST_F(StoreTest, AnExternalRunIsKeptAndUsesNoFairShare) {
   auto database = open();
   SqlStore store(*database);
@@ -601,6 +723,7 @@ TEST_F(StoreTest, TwoRunsCannotHaveOneRequestId) {
 constexpr int kStepOfBudgets = 31;
 constexpr std::string_view kUndoStepsSinceBudgets[] = {
     "alter table log_chunks drop column packed",
+    "drop index runs_by_user",
     "drop index runs_with_tags",
     "drop index log_chunks_by_attempt",
     "alter table runs drop column note",

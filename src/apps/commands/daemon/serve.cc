@@ -37,7 +37,7 @@ constexpr auto kSignTimeout = std::chrono::seconds(2);
 
 struct ServeFlags {
   ServeConfig config;
-  std::string keep_logs, keep_metrics, store_max, metrics_max;
+  std::string keep_logs, keep_metrics, keep_ranks, store_max, metrics_max;
   std::string tls_cert, tls_key;
   std::vector<std::string> engines;
   std::string shared;
@@ -123,6 +123,8 @@ Result<int> serve_detached(const ServeFlags& flags) {
   words.insert(words.end(), {"--keep-logs", exact_text(served.keep_logs)});
   if (served.keep_metrics)
     words.insert(words.end(), {"--keep-metrics", exact_text(*served.keep_metrics)});
+  if (served.keep_ranks)
+    words.insert(words.end(), {"--keep-ranks", exact_text(*served.keep_ranks)});
   if (served.store_max) words.insert(words.end(), {"--store-max", exact_text(*served.store_max)});
   if (served.metrics_max)
     words.insert(words.end(), {"--metrics-max", exact_text(*served.metrics_max)});
@@ -176,6 +178,8 @@ Result<void> read_retention(ServeFlags& flags) {
     config.keep_logs = TRY(duration_option("--keep-logs", flags.keep_logs));
   if (!flags.keep_metrics.empty())
     config.keep_metrics = TRY(duration_option("--keep-metrics", flags.keep_metrics));
+  if (!flags.keep_ranks.empty())
+    config.keep_ranks = TRY(duration_option("--keep-ranks", flags.keep_ranks));
   config.store_max = TRY(size_if_any("--store-max", flags.store_max, config.store_max));
   config.metrics_max = TRY(size_if_any("--metrics-max", flags.metrics_max, config.metrics_max));
   return {};
@@ -348,6 +352,12 @@ ServeOptions add_bounds(CLI::App& command, ServeFlags& flags) {
                            .add_option("--keep-metrics", flags.keep_metrics,
                                        "keep a run's metrics so long after its end (default: 365d)")
                            ->type_name("DURATION");
+  auto* keep_ranks =
+      command
+          .add_option("--keep-ranks", flags.keep_ranks,
+                      "keep the points of single ranks so long, of metrics that several ranks log; "
+                      "mean, extremes and spread stay (default: 24h)")
+          ->type_name("DURATION");
   auto* store_max =
       command
           .add_option("--store-max", flags.store_max,
@@ -367,7 +377,7 @@ ServeOptions add_bounds(CLI::App& command, ServeFlags& flags) {
                       "help settings` lists them")
           ->type_name("NAME=VALUE")
           ->allow_extra_args(false);
-  return {keep_logs, keep_metrics, store_max, metrics_max, settings};
+  return {keep_logs, keep_metrics, keep_ranks, store_max, metrics_max, settings};
 }
 
 ServeOptions add_slurm_options(CLI::App& command, ServeFlags& flags) {

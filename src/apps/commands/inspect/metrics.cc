@@ -5,7 +5,7 @@
 #include "apps/cli/subcommand.h"
 #include "apps/cli/terminal.h"
 #include "apps/daemon/own_daemon.h"
-#include "apps/run/run_display.h"
+#include "apps/run/metrics_display.h"
 #include "platform/api/json.h"
 
 namespace lockstep::cli {
@@ -31,7 +31,8 @@ std::string nothing_logged(const model::RunId& id, const api::MetricsQuery& quer
 
 }  // namespace
 
-// `lockstep metrics RUN [--name M] [--node N]`: every metric in one line, or all points as JSON.
+// `lockstep metrics RUN [--name M] [--node N]`: every metric in one line, or all points as
+// JSON. The line of a metric of several ranks has the mean and names the ranks of the extremes.
 void add_metrics(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand("metrics", "Print the metrics that a run logged");
   auto run = std::make_shared<std::string>();
@@ -46,19 +47,23 @@ void add_metrics(CLI::App& app, Action& action) {
                    "the telemetry of this node: its devices, processors, memory, network and disks")
       ->check(whole_number(0, std::numeric_limits<int>::max()))
       ->excludes(rank);
+  auto each = std::make_shared<bool>(false);
+  command->add_flag("--each-rank", *each,
+                    "a line for each rank, instead of one for all ranks of a metric");
   command->add_flag(
       "--json", *json,
       "print the points as JSON; of more than 10000 the first, last, least and greatest of each "
       "stretch");
   command->footer(
       "Example:\n  lockstep metrics demo/42 --name loss\n  lockstep metrics demo/42 --node 0");
-  command->callback([&action, run, query, json] {
-    action = [run, query, json]() -> Result<int> {
+  command->callback([&action, run, query, each, json] {
+    action = [run, query, each, json]() -> Result<int> {
       const model::RunId id = TRY(run_argument(*run));
       client::Client client = TRY(connect_to_daemon());
       const api::RunView view = TRY(client.call(api::kRun, {.path = id}));
       TRY(check_rank(view, query->rank));
       TRY(check_node(view, query->node));
+      if (*each) query->ranks = api::RankSelection::each;
       api::SeriesList list = TRY(client.call(api::kMetrics, {.path = id, .query = *query}));
       if (*json)
         print(dump_json(to_json(list)));

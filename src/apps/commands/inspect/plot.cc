@@ -10,6 +10,7 @@
 #include "apps/cli/subcommand.h"
 #include "apps/cli/terminal.h"
 #include "apps/daemon/own_daemon.h"
+#include "apps/run/metrics_display.h"
 
 namespace lockstep::cli {
 namespace {
@@ -23,8 +24,7 @@ struct PlotFlags {
   int height = 16;
 };
 
-// Draws only the lowest rank that logged a metric, unless one is chosen: four equal curves hide
-// each other.
+// A metric of several ranks is drawn as a band: many equal curves hide each other.
 Result<std::vector<PlotSeries>> fetch(client::Client& client, const model::RunId& id,
                                       const PlotFlags& flags) {
   std::vector<PlotSeries> plots;
@@ -41,12 +41,11 @@ Result<std::vector<PlotSeries>> fetch(client::Client& client, const model::RunId
       return Error{Code::not_found,
                    format("{0} has logged no metric '{1}'; `lockstep metrics {0}` lists them",
                           text(id), name)};
-    const auto& series = *std::ranges::min_element(list.series, {}, &api::Series::rank);
-    PlotSeries plot{.name = name};
-    const std::int64_t begin = flags.node ? series.points.front().step : 0;
-    for (const api::Point& point : series.points)
-      plot.points.push_back({static_cast<double>(point.step - begin), point.value});
-    plots.push_back(std::move(plot));
+    const api::Series& series = list.series.front();
+    if (series.statistic)
+      for (PlotSeries& curve : band_of(list.series)) plots.push_back(std::move(curve));
+    else
+      plots.push_back(curve_of(series, name, flags.node ? series.points.front().step : 0));
   }
   return plots;
 }

@@ -5,17 +5,21 @@
 #include "apps/cli/terminal.h"
 #include "apps/daemon/own_daemon.h"
 #include "apps/run/run_display.h"
+#include "base/clock.h"
 #include "platform/api/json.h"
 
 namespace lockstep::cli {
 namespace {
 
 std::string nothing_found(const api::RunsQuery& query) {
-  if (!query.project && !query.state && !query.tag)
+  if (!query.project && !query.state && !query.tag && !query.user && !query.since && !query.sort)
     return "no runs; `lockstep run -- PROGRAM` starts one";
   std::string which;
   if (query.project) which += format(" of the project '{}'", *query.project);
+  if (query.user) which += format(" of the user '{}'", *query.user);
   if (query.tag) which += format(" with the tag {}", *query.tag);
+  if (query.since) which += format(" since {}", text(*query.since));
+  if (query.sort) which += format(" with the metric '{}'", *query.sort);
   if (query.state) which += format(" in the state {}", text(*query.state));
   return format("no runs{}; `lockstep ps` lists all", which);
 }
@@ -33,21 +37,41 @@ void add_ps(CLI::App& app, Action& action) {
   command->add_option("--state", *state, "only runs in this state")
       ->type_name(joined(all_names<model::RunState>(), "|"));
   command->add_option("--tag", query->tag, "only runs with this tag")->type_name("KEY[=VALUE]");
+  command->add_option("--user", query->user, "only runs that this user submitted")
+      ->type_name("USER");
+  auto since = std::make_shared<std::string>();
+  auto by = std::make_shared<std::optional<std::string>>();
+  command->add_option("--since", *since, "only runs that were submitted so long ago at most")
+      ->type_name("DURATION");
+  auto* sort = command
+                   ->add_option("--sort", query->sort,
+                                "sort the runs that have this metric by it, the least value first")
+                   ->type_name("METRIC");
+  command->add_option("--by", *by, "the value of the metric that counts (default: last)")
+      ->type_name(joined(all_names<api::SortValue>(), "|"))
+      ->needs(sort);
+  auto descending = std::make_shared<bool>(false);
+  command->add_flag("--descending", *descending, "the greatest value first")->needs(sort);
   command->add_option("--limit", query->limit, "show at most this number of runs")
       ->capture_default_str()
       ->check(whole_number(1, 1000));
   command->add_flag("--json", *json, "print JSON");
-  command->footer("Example:\n  lockstep ps --state running");
-  command->callback([&action, query, state, json] {
-    action = [query, state, json]() -> Result<int> {
+  command->footer(
+      "Example:\n  lockstep ps --state running\n  lockstep ps --sort loss --by min --since 7d");
+  command->callback([&action, query, state, since, by, descending, json] {
+    action = [query, state, since, by, descending, json]() -> Result<int> {
       if (*state) query->state = TRY(parse_name<model::RunState>(**state));
+      if (*by) query->value = TRY(parse_name<api::SortValue>(**by));
+      if (*descending) query->descending = true;
+      if (!since->empty())
+        query->since = SystemClock().now() - TRY(duration_option("--since", *since));
       client::Client client = TRY(connect_to_daemon());
       api::RunList list = TRY(client.call(api::kRuns, {.query = *query}));
       if (*json)
         print(dump_json(to_json(list), Indent::two));
       else
         print(trouble_lines(list.problems) +
-              (list.runs.empty() ? nothing_found(*query) : runs_table(list.runs)));
+              (list.runs.empty() ? nothing_found(*query) : runs_table(list, query->sort)));
       if (!*json) print_notices(list.notices);
       return kDone;
     };

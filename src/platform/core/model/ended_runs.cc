@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <functional>
 #include <set>
-#include <utility>
+#include <string_view>
+#include <tuple>
 
 #include "base/check.h"
 
@@ -74,18 +74,30 @@ bool is_among(const std::optional<std::vector<std::string>>& names, const std::s
   return !names || std::ranges::find(*names, name) != names->end();
 }
 
+bool is_listed_before(const RunListPlace& a, const RunListPlace& b) {
+  return std::tuple(b.submitted, b.run.number, std::string_view(a.run.project)) <
+         std::tuple(a.submitted, a.run.number, std::string_view(b.run.project));
+}
+
+bool matches(const Run& run, const RunFilter& filter) {
+  return filter.project.value_or(run.id.project) == run.id.project &&
+         is_among(filter.projects, run.id.project) &&
+         filter.state.value_or(run.state) == run.state &&
+         (!filter.tag || has_tag(run.tags, *filter.tag)) &&
+         filter.user.value_or(run.origin.user) == run.origin.user &&
+         (!filter.since || run.submitted >= *filter.since) &&
+         (!filter.until || run.submitted < *filter.until) &&
+         (!filter.after || is_listed_before(*filter.after, {run.submitted, run.id}));
+}
+
 }  // namespace
 
 std::vector<Run> list_runs(const State& state, const RunFilter& filter) {
   std::vector<const Run*> found;
   for (const auto& [id, run] : state.runs)
-    if (filter.project.value_or(id.project) == id.project &&
-        is_among(filter.projects, id.project) && filter.state.value_or(run.state) == run.state &&
-        (!filter.tag || has_tag(run.tags, *filter.tag)))
-      found.push_back(&run);
-  std::ranges::stable_sort(found, std::ranges::greater(), [](const Run* run) {
-    return std::pair(run->submitted, run->id.number);
-  });
+    if (matches(run, filter)) found.push_back(&run);
+  std::ranges::sort(found, is_listed_before,
+                    [](const Run* run) { return RunListPlace{run->submitted, run->id}; });
   found.resize(std::min(static_cast<std::size_t>(filter.limit), found.size()));
   std::vector<Run> runs;
   for (const Run* run : found) runs.push_back(*run);

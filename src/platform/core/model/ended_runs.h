@@ -19,12 +19,24 @@ struct RunRows {
   bool operator==(const RunRows&) const = default;
 };
 
-// Selects the runs of a list, which has the newest first.
+// A place in a list of runs: after the run that was submitted then.
+struct RunListPlace {
+  Time submitted{};
+  RunId run{};
+
+  bool operator==(const RunListPlace&) const = default;
+};
+
+// Selects the runs of a list, which has the newest first. Those that were submitted at the same
+// time come by descending number, then by project.
 struct RunFilter {
   std::optional<std::string> project{};
   std::optional<std::vector<std::string>> projects{};  // only of these, which have `project`
   std::optional<RunState> state{};
   std::optional<TagFilter> tag{};
+  std::optional<std::string> user{};     // that submitted them
+  std::optional<Time> since{}, until{};  // submitted then or later, and before
+  std::optional<RunListPlace> after{};
   int limit = 50;
 };
 

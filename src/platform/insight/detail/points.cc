@@ -87,10 +87,16 @@ void PointsWriter::set_latest(const spool::TelemetryItem& item, const std::strin
                               double value) {
   if (item.kind == spool::TelemetryKind::telemetry) return;
   const SeriesPoint point{item.step, item.time, value};
-  const auto [latest, is_first] = latest_.try_emplace(name, Latest{item.rank, point});
-  if (is_first) return;
-  const bool same = latest->second.rank == item.rank && point.step >= latest->second.point.step;
-  if (item.rank < latest->second.rank || same) latest->second = {item.rank, point};
+  const auto [found, is_first] = latest_.try_emplace(name, Latest{item.rank, point, value, value});
+  Latest& latest = found->second;
+  if (is_first || item.rank > latest.rank) return;
+  if (item.rank < latest.rank) {
+    latest = {item.rank, point, value, value};
+    return;
+  }
+  if (point.step >= latest.point.step) latest.point = point;
+  latest.least = std::fmin(latest.least, value);
+  latest.greatest = std::fmax(latest.greatest, value);
 }
 
 Result<void> PointsWriter::store(SeriesStore& series) {
@@ -111,17 +117,36 @@ Result<void> PointsWriter::store(SeriesStore& series) {
   return {};
 }
 
+namespace {
+
+// The lowest rank counts; of its values the last one of its newest attempt, and the extremes of
+// all.
+constexpr std::string_view kSaveLatest = R"(
+  insert into latest_metrics
+    (project, number, name, rank, epoch, step, time, value, least, greatest)
+  values (:project, :number, :name, :rank, :epoch, :step, :time, :value, :least, :greatest)
+  on conflict do update set
+    rank = excluded.rank,
+    epoch = iif(excluded.rank < rank, excluded.epoch, max(epoch, excluded.epoch)),
+    (step, time, value) = (
+      select iif(later, excluded.step, step), iif(later, excluded.time, time),
+             iif(later, excluded.value, value)
+      from (select excluded.rank < rank or (excluded.epoch, excluded.step) >= (epoch, step)
+            as later)),
+    least = iif(excluded.rank < rank, excluded.least,
+                coalesce(min(least, excluded.least), least, excluded.least)),
+    greatest = iif(excluded.rank < rank, excluded.greatest,
+                   coalesce(max(greatest, excluded.greatest), greatest, excluded.greatest))
+  where excluded.rank <= rank)";
+
+}  // namespace
+
 Result<void> PointsWriter::save_latest(store::Database& database) {
   for (const auto& [name, latest] : latest_)
-    TRY(database.execute(
-        "insert into latest_metrics (project, number, name, rank, epoch, step, time, value) values "
-        "(:project, :number, :name, :rank, :epoch, :step, :time, :value) on conflict do update set "
-        "rank = excluded.rank, epoch = excluded.epoch, step = excluded.step, time = excluded.time, "
-        "value = excluded.value where excluded.rank < rank or (excluded.rank = rank and "
-        "(excluded.epoch, excluded.step) >= (epoch, step))",
-        node_.id.attempt.run.project, node_.id.attempt.run.number, name, latest.rank,
-        node_.id.attempt.epoch, latest.point.step, latest.point.time,
-        sql_value(latest.point.value)));
+    TRY(database.execute(kSaveLatest, node_.id.attempt.run.project, node_.id.attempt.run.number,
+                         name, latest.rank, node_.id.attempt.epoch, latest.point.step,
+                         latest.point.time, sql_value(latest.point.value), sql_value(latest.least),
+                         sql_value(latest.greatest)));
   return {};
 }
 
@@ -153,59 +178,129 @@ Result<FoundSeries> find_series(SeriesStore& store, const model::RunId& run,
   return found;
 }
 
+Result<FoundMetrics> find_metrics(SeriesStore& store, const model::RunId& run,
+                                  const SeriesQuery& query, std::int64_t most) {
+  FoundMetrics found;
+  for (MetricRanks& ranks : TRY(store.metrics(run))) {
+    if (!ranks.first || (query.name && *query.name != ranks.metric)) continue;
+    const Int series = ranks.several ? kStatisticsShown : 1;
+    found.others.total += series;
+    if (found.others.total > most) continue;
+    if (ranks.several)
+      found.of_several.push_back(std::move(ranks.metric));
+    else
+      found.others.series.push_back(
+          {.series = {std::move(ranks.metric), RunPart::rank, *ranks.first}, .point = {}});
+  }
+  return found;
+}
+
 namespace {
 
 // For each step the value of the newest attempt.
-Result<std::vector<api::Point>> all_points_of(SeriesStore& store, const CurveQuery& query) {
-  std::map<Int, api::Point> newest;
+Result<std::vector<SeriesPoint>> all_points_of(SeriesStore& store, const CurveQuery& query) {
+  std::map<Int, SeriesPoint> newest;
   PointsQuery pages{
-      .run = query.run, .series = query.series, .epoch = {}, .range = query.range, .from = {}};
+      .run = query.run, .series = query.series, .epoch = query.epoch, .range = query.range};
   for (std::optional<PointCursor> from = PointCursor{}; from;) {
     pages.from = *from;
     PointsPage page = TRY(store.points(pages));
-    for (const AttemptPoint& one : page.points)  // by attempt
-      newest[one.point.step] = {one.point.step, one.point.time, one.point.value};
+    for (const AttemptPoint& one : page.points) newest[one.point.step] = one.point;  // by attempt
     from = page.next;
   }
-  std::vector<api::Point> points;
+  std::vector<SeriesPoint> points;
   for (const auto& [step, point] : newest) points.push_back(point);
   return points;
 }
 
-}  // namespace
-
-Result<api::Series> points_of(SeriesStore& store, const model::RunId& run, const SeriesKey& series,
-                              std::optional<std::int64_t> after, std::int64_t most) {
-  const bool is_of_node = series.part == RunPart::node;
-  api::Series answer{.name = series.metric,
-                     .rank = is_of_node ? 0 : series.index,
-                     .points = {},
-                     .total = 0,
-                     .node = is_of_node ? std::optional<int>(series.index) : std::nullopt};
-  if (after == kStepMax) return answer;
-  CurveQuery query{.run = run, .series = series, .epoch = {}, .range = {}};
-  if (after) query.range.first = *after + 1;
+// At most `most` points, and all that there are if they are no more.
+Result<Curve> curve_of_points(SeriesStore& store, CurveQuery query, Int most) {
   query.pixels = std::min(kPixelsMax, most);
   Curve curve = TRY(store.curve(query));
   if (curve.downsampled && curve.total <= most) {
-    answer.points = TRY(all_points_of(store, query));
-    answer.total = std::ssize(answer.points);
-    return answer;
+    curve.points = TRY(all_points_of(store, query));
+    curve.total = std::ssize(curve.points);
+    return curve;
   }
   // Fewer pixels, if each of them took several points.
   if (static_cast<Int>(curve.points.size()) > most) {
     query.pixels = std::max<Int>(1, most / kPointsPerPixel);
     curve = TRY(store.curve(query));
   }
+  if (static_cast<Int>(curve.points.size()) > most) {
+    curve.points[static_cast<std::size_t>(most) - 1] = curve.points.back();
+    curve.points.resize(static_cast<std::size_t>(most));
+  }
+  return curve;
+}
+
+}  // namespace
+
+Result<api::Series> points_of(SeriesStore& store, const model::RunId& run, const SeriesKey& series,
+                              const SeriesQuery& wanted, Int share) {
+  const bool is_of_node = series.part == RunPart::node;
+  api::Series answer{.name = series.metric,
+                     .rank = is_of_node ? 0 : series.index,
+                     .points = {},
+                     .total = 0,
+                     .node = is_of_node ? std::optional<int>(series.index) : std::nullopt};
+  if (wanted.after_step == kStepMax) return answer;
+  CurveQuery query{.run = run, .series = series, .epoch = wanted.epoch, .range = {}};
+  if (wanted.after_step) query.range.first = *wanted.after_step + 1;
+  query.pixels = share;
+  const Curve curve =
+      wanted.pixels ? TRY(store.curve(query)) : TRY(curve_of_points(store, query, share));
   for (const SeriesPoint& point : curve.points)
     answer.points.push_back({point.step, point.time, point.value});
-  if (static_cast<Int>(answer.points.size()) > most) {
-    answer.points[static_cast<std::size_t>(most) - 1] = answer.points.back();
-    answer.points.resize(static_cast<std::size_t>(most));
-  }
   answer.total = curve.total;
   answer.downsampled = answer.total > static_cast<Int>(answer.points.size());
   return answer;
+}
+
+namespace {
+
+Int most_points(const RankCurves& curves) {
+  Int most = 0;
+  for (const Curve* curve : {&curves.mean, &curves.min, &curves.max, &curves.spread})
+    most = std::max<Int>(most, std::ssize(curve->points));
+  return most;
+}
+
+}  // namespace
+
+Result<std::vector<api::Series>> statistics_of(SeriesStore& store, const model::RunId& run,
+                                               const std::string& metric, const SeriesQuery& wanted,
+                                               Int share) {
+  std::vector<api::Series> all;
+  if (wanted.after_step == kStepMax) return all;
+  CurveQuery query{.run = run, .series = {metric}, .epoch = wanted.epoch, .range = {}};
+  if (wanted.after_step) query.range.first = *wanted.after_step + 1;
+  query.pixels = wanted.pixels ? share : std::min(kPixelsMax, share);
+  RankCurves curves = TRY(store.rank_curves(query));
+  // Fewer pixels, if each of them took several points.
+  if (!wanted.pixels && most_points(curves) > share) {
+    query.pixels = std::max<Int>(1, share / kPointsPerPixel);
+    curves = TRY(store.rank_curves(query));
+  }
+  using enum api::SeriesStatistic;
+  const auto add = [&](api::SeriesStatistic statistic, const Curve& curve,
+                       const std::vector<double>& ranks) {
+    if (curve.total == 0) return;
+    api::Series series{.name = metric,
+                       .points = {},
+                       .total = curve.total,
+                       .downsampled = curve.total > std::ssize(curve.points),
+                       .statistic = statistic};
+    for (const SeriesPoint& point : curve.points)
+      series.points.push_back({point.step, point.time, point.value});
+    for (const double rank : ranks) series.point_ranks.push_back(static_cast<int>(rank));
+    all.push_back(std::move(series));
+  };
+  add(mean, curves.mean, {});
+  add(min, curves.min, curves.min_ranks);
+  add(max, curves.max, curves.max_ranks);
+  add(spread, curves.spread, {});
+  return all;
 }
 
 // --- Points of earlier versions ---

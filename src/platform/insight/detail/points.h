@@ -52,6 +52,7 @@ class PointsWriter {
   struct Latest {
     int rank = 0;
     SeriesPoint point;
+    double least = 0, greatest = 0;  // NaN: no value is a number
   };
 
   void add(const spool::TelemetryItem& item, const std::string& name, double value);
@@ -76,9 +77,24 @@ struct FoundSeries {
 };
 Result<FoundSeries> find_series(SeriesStore& store, const model::RunId& run,
                                 const SeriesQuery& query, std::int64_t most);
-// At most so many of the points after `after`, and their total number.
+inline constexpr std::int64_t kStatisticsShown = 4;  // series of a metric over all ranks
+
+// The metrics that the query names: those that several ranks have logged, and the series of the
+// others.
+struct FoundMetrics {
+  std::vector<std::string> of_several;
+  FoundSeries others{};
+};
+Result<FoundMetrics> find_metrics(SeriesStore& store, const model::RunId& run,
+                                  const SeriesQuery& query, std::int64_t most);
+// Mean, min, max and spread of such a metric, each with `share` points or pixels as below.
+Result<std::vector<api::Series>> statistics_of(SeriesStore& store, const model::RunId& run,
+                                               const std::string& metric, const SeriesQuery& wanted,
+                                               std::int64_t share);
+// The points of one of them, and their total number: at most `share` points, or those of `share`
+// pixels if the query gives pixels.
 Result<api::Series> points_of(SeriesStore& store, const model::RunId& run, const SeriesKey& series,
-                              std::optional<std::int64_t> after, std::int64_t most);
+                              const SeriesQuery& wanted, std::int64_t share);
 
 // Moves some of the points that an earlier version has written to the database into the series
 // store, exactly once; true while there are more.

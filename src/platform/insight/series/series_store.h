@@ -4,6 +4,7 @@
 // The interface knows nothing of files; folder_series.h opens its form in a folder.
 #pragma once
 
+#include <array>
 #include <compare>
 #include <cstdint>
 #include <limits>
@@ -21,8 +22,22 @@ namespace lockstep::insight {
 enum class RunPart : std::uint8_t {
   rank = 0,       // index: the rank
   node = 1,       // index: the node
-  all_ranks = 2,  // index: 0
+  all_ranks = 2,  // index: a Statistic; made by the store, of metrics that several ranks log
 };
+
+// Over the ranks that logged a metric at a step, each once.
+enum class Statistic : std::int32_t {
+  mean = 0,
+  min = 1,
+  max = 2,       // NaN is greater than all numbers
+  spread = 3,    // the standard deviation of these ranks
+  min_rank = 4,  // the lowest rank that has the least value
+  max_rank = 5,
+  ranks = 6,  // how many
+};
+inline constexpr std::array kStatistics = {
+    Statistic::mean,     Statistic::min,      Statistic::max,  Statistic::spread,
+    Statistic::min_rank, Statistic::max_rank, Statistic::ranks};
 
 struct SeriesKey {
   std::string metric;  // 1 to 256 bytes of UTF-8 without control characters
@@ -88,6 +103,22 @@ struct Curve {
   std::int64_t unreadable = 0;  // segments and chunks that could not be read; problems() names them
 };
 
+// The statistics of a metric over all ranks. Each curve keeps its own extremes.
+struct RankCurves {
+  Curve mean, min, max, spread;
+  std::vector<double> min_ranks, max_ranks;  // of the points of `min` and `max`
+  std::int64_t unreadable = 0;
+};
+
+// The ranks that logged a metric.
+struct MetricRanks {
+  std::string metric;
+  std::optional<std::int32_t> first{};  // the lowest; none: only nodes have it
+  bool several = false;
+
+  bool operator==(const MetricRanks&) const = default;
+};
+
 // A position in the points of a series: by attempt, then by step, then in the order of arrival.
 struct PointCursor {
   std::int64_t epoch = 0;
@@ -144,18 +175,25 @@ class SeriesStore {
 
   // A series without points gives an empty answer.
   virtual Result<Curve> curve(const CurveQuery& query) = 0;
+  // The query's metric over all ranks; empty if fewer than two ranks have logged it.
+  virtual Result<RankCurves> rank_curves(const CurveQuery& query) = 0;
   virtual Result<PointsPage> points(const PointsQuery& query) = 0;
-  // The run's series after `after`, `most` of them (1 to 100,000), with their latest points.
+  // The series of ranks and nodes after `after`, `most` of them (1 to 100,000), with their latest
+  // points.
   virtual Result<LatestPage> latest(const model::RunId& run, const std::optional<SeriesKey>& after,
                                     std::int64_t most) = 0;
-  // The names of the run's metrics, sorted.
-  virtual Result<std::vector<std::string>> metrics(const model::RunId& run) = 0;
+  // The run's metrics, by name.
+  virtual Result<std::vector<MetricRanks>> metrics(const model::RunId& run) = 0;
 
   // Removes the run's points and marks. Queries in progress are not affected.
   virtual Result<void> remove(const model::RunId& run) = 0;
   // Removes whole runs, those first that got no points for longest, until all take at most `keep`;
   // returns them. Keeps runs with points that are not sealed.
   virtual Result<std::vector<model::RunId>> remove_oldest(Bytes keep) = 0;
+  // Removes in the background the sealed points of single ranks that are older, of metrics with
+  // statistics over all ranks. These, the points of the lowest rank of each metric, and those in
+  // segments that also have newer points stay.
+  virtual void expire_ranks(Time before) = 0;
   // Sealed size of a run, and of all.
   virtual Bytes bytes(const model::RunId& run) = 0;
   virtual Bytes bytes() = 0;

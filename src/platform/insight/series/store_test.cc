@@ -250,7 +250,9 @@ TEST_F(StoreTest, BadPointsAreRejectedAloneWithTheirIndex) {
   EXPECT_THAT(appended.reasons[5].reason, HasSubstr("a run may have 3 series"));
   EXPECT_THAT(appended.reasons[6].reason, HasSubstr("none with index 9"));
   for (int restart = 0; restart < 2; ++restart) {
-    EXPECT_THAT(store_->metrics(kTestRun).value(), ElementsAre("a/b", "third", names[5]));
+    EXPECT_THAT(
+        store_->metrics(kTestRun).value(),
+        ElementsAre(MetricRanks{"a/b", 0}, MetricRanks{"third", 0}, MetricRanks{names[5], 0}));
     open({.series = 3});
     EXPECT_EQ(store_->append(batch).value().rejected, 7u) << "the limit holds after a restart";
   }

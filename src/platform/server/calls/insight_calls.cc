@@ -48,11 +48,17 @@ Result<api::LogMatches> InsightCalls::search_logs(const RouteCall<api::kSearchLo
 Result<api::SeriesList> InsightCalls::metrics(const RouteCall<api::kMetrics>& call) {
   const model::RunId id = TRY(run_of(call.path_parameters));
   TRY(context_.find_run(id));
+  using enum api::RankSelection;
+  if (call.query.rank && call.query.ranks == aggregate)
+    return Error{Code::invalid, "ranks=aggregate is about all ranks; leave out `rank`"};
   const insight::SeriesQuery query{.name = call.query.name,
                                    .rank = call.query.rank,
                                    .after_step = call.query.after_step,
                                    .points = call.query.points,
-                                   .node = call.query.node};
+                                   .node = call.query.node,
+                                   .pixels = call.query.pixels,
+                                   .epoch = call.query.epoch,
+                                   .aggregate = call.query.ranks.value_or(aggregate) == aggregate};
   return context_.insight().series(id, query);
 }
 

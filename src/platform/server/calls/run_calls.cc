@@ -1,5 +1,8 @@
 #include "platform/server/calls/run_calls.h"
 
+#include <charconv>
+#include <utility>
+
 #include "base/log.h"
 #include "platform/core/step/starting/preconditions.h"
 #include "platform/server/queue_views.h"
@@ -133,30 +136,108 @@ Result<api::ExternalNode> RunCalls::attach_external_node(
                            .token = context_.setup().keys.agent_token(attempt)};
 }
 
-Result<api::RunList> RunCalls::runs(const RouteCall<api::kRuns>& call) {
+namespace {
+
+// "1764370000000000/demo/42": when the run was submitted, or its value, and its name.
+template <class Number>
+Result<std::pair<Number, model::RunId>> place_in_list(std::string_view after) {
+  const auto invalid = Error{Code::invalid, "after: it is no `next` of a list of these runs"};
+  const std::size_t slash = after.find('/');
+  if (slash == std::string_view::npos) return invalid;
+  Number number{};
+  const char* end = after.data() + slash;
+  const auto [read, failed] = std::from_chars(after.data(), end, number);
+  const auto run = model::parse_run_id(after.substr(slash + 1));
+  if (failed != std::errc() || read != end || !run) return invalid;
+  return std::pair(number, *run);
+}
+
+store::MetricOrder order_of(const api::RunsQuery& query) {
+  using enum store::MetricValue;
+  const auto value = query.value.value_or(api::SortValue::last);
+  return {.metric = *query.sort,
+          .value = value == api::SortValue::min   ? least
+                   : value == api::SortValue::max ? greatest
+                                                  : last,
+          .descending = query.descending.value_or(false)};
+}
+
+}  // namespace
+
+Result<std::optional<model::RunFilter>> RunCalls::readable(const RouteCall<api::kRuns>& call) {
   const identity::Bearer& bearer = call.caller.bearer;
+  const api::RunsQuery& query = call.query;
   model::RunFilter filter{
-      .project = call.query.project,
+      .project = query.project,
       .projects = Reader(context_.accounts().directory(), bearer, context_.state()).projects(),
-      .state = call.query.state,
-      .tag = call.query.tag ? std::optional(tag_filter(*call.query.tag)) : std::nullopt,
-      .limit = call.query.limit};
-  if (filter.project)
-    filter.project =
-        identity::readable_project(context_.accounts().directory(), bearer, *filter.project);
-  if (filter.project &&
-      !identity::can_read(context_.accounts().directory(), bearer, *filter.project))
-    return api::RunList();
-  const auto found = TRY(context_.controller().list_runs(filter));
+      .state = query.state,
+      .tag = query.tag ? std::optional(tag_filter(*query.tag)) : std::nullopt,
+      .user = query.user,
+      .since = query.since,
+      .until = query.until,
+      .limit = query.limit + 1};  // one more tells that there are more
+  if (!filter.project) return std::optional(filter);
+  filter.project =
+      identity::readable_project(context_.accounts().directory(), bearer, *filter.project);
+  if (identity::can_read(context_.accounts().directory(), bearer, *filter.project))
+    return std::optional(filter);
+  return std::optional<model::RunFilter>();
+}
+
+// The newest runs, without the one more.
+Result<RunCalls::FoundRuns> RunCalls::newest_runs(const api::RunsQuery& query,
+                                                  model::RunFilter filter) {
+  if (query.value || query.descending)
+    return Error{Code::invalid, "value and descending are about a list with sort=METRIC"};
+  if (query.after) {
+    const auto [submitted, run] = TRY(place_in_list<std::int64_t>(*query.after));
+    filter.after = {Time(Duration(submitted)), run};
+  }
+  FoundRuns found{.runs = TRY(context_.controller().list_runs(filter))};
+  if (std::ssize(found.runs) <= query.limit) return found;
+  found.runs.pop_back();
+  const model::Run& last = found.runs.back();
+  found.next = format("{}/{}", last.submitted.time_since_epoch().count(), text(last.id));
+  return found;
+}
+
+Result<RunCalls::FoundRuns> RunCalls::sorted_runs(const api::RunsQuery& query,
+                                                  const model::RunFilter& filter) {
+  store::MetricOrder order = order_of(query);
+  if (query.after) {
+    const auto [value, run] = TRY(place_in_list<double>(*query.after));
+    order.after = {run, value};
+  }
+  auto ranked = TRY(context_.insight().ranked_runs(filter, order));
+  FoundRuns found;
+  if (std::ssize(ranked) > query.limit) {
+    ranked.pop_back();
+    found.next = format("{}/{}", ranked.back().value, text(ranked.back().run));
+  }
+  for (const auto& [run, value] : ranked) {
+    found.runs.push_back(*TRY(context_.find_run(run)));
+    found.values.push_back(value);
+  }
+  return found;
+}
+
+Result<api::RunList> RunCalls::runs(const RouteCall<api::kRuns>& call) {
+  const auto filter = TRY(readable(call));
+  if (!filter) return api::RunList();
+  FoundRuns found = call.query.sort ? TRY(sorted_runs(call.query, *filter))
+                                    : TRY(newest_runs(call.query, *filter));
   std::vector<model::RunId> ids;
-  for (const model::Run& run : found) ids.push_back(run.id);
+  for (const model::Run& run : found.runs) ids.push_back(run.id);
   auto summary = TRY(context_.insight().summaries(ids));
-  api::RunList list{.runs = {}, .problems = context_.problems()};
-  for (const model::Run& run : found)
+  api::RunList list{.runs = {},
+                    .problems = context_.problems(),
+                    .notices = context_.controller().notices(),
+                    .next = found.next,
+                    .values = std::move(found.values)};
+  for (const model::Run& run : found.runs)
     list.runs.push_back(run_view(context_.state(), run, std::move(summary.at(run.id)),
                                  context_.controller().checkpoint_folder(run), context_.now()));
-  add_wait_reasons(list.runs, found, context_.controller().scheduler());
-  list.notices = context_.controller().notices();
+  add_wait_reasons(list.runs, found.runs, context_.controller().scheduler());
   return context_.limited(call.caller, std::move(list));
 }
 

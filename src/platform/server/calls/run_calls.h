@@ -35,6 +35,17 @@ class RunCalls {
   Result<api::UploadStored> upload_parts(const RouteCall<api::kUploadParts>& call);
 
  private:
+  // The runs of a list, with the place of its rest and, if they are sorted, their values.
+  struct FoundRuns {
+    std::vector<model::Run> runs{};
+    std::optional<std::string> next{};
+    std::vector<double> values{};
+  };
+
+  // None: the caller may not read the project.
+  Result<std::optional<model::RunFilter>> readable(const RouteCall<api::kRuns>& call);
+  Result<FoundRuns> newest_runs(const api::RunsQuery& query, model::RunFilter filter);
+  Result<FoundRuns> sorted_runs(const api::RunsQuery& query, const model::RunFilter& filter);
   // The request as the caller's own, in a project where it may start runs.
   Result<api::SubmitRequest> submission(const Principal& caller, api::SubmitRequest request) const;
   model::ProjectKind kind_of_project(const std::string& name) const;

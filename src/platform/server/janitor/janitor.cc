@@ -59,8 +59,8 @@ void Janitor::run_slice() {
 Janitor::SliceResult Janitor::do_one_task() {
   for (const auto part :
        {&Janitor::import_spool, &Janitor::process_queue, &Janitor::remove_runs, &Janitor::make_room,
-        &Janitor::make_room_for_metrics, &Janitor::continue_scan, &Janitor::take_over_metrics,
-        &Janitor::shrink_database, &Janitor::clean_up_uploads})
+        &Janitor::make_room_for_metrics, &Janitor::continue_scan, &Janitor::expire_ranks,
+        &Janitor::take_over_metrics, &Janitor::shrink_database, &Janitor::clean_up_uploads})
     if ((this->*part)() == SliceResult::worked) return SliceResult::worked;
   return SliceResult::idle;
 }
@@ -258,6 +258,14 @@ Janitor::SliceResult Janitor::make_room_for_metrics() {
   if (setup_.steady.since_boot() < next_metrics_check_) return SliceResult::idle;
   next_metrics_check_ = setup_.steady.since_boot() + kSizeCheckInterval;
   (void)log_outcome(kLimitingMetrics, error_of(setup_.insight.limit_points(setup_.metrics_max)));
+  return SliceResult::idle;
+}
+
+// The series store does the work on a thread of its own.
+Janitor::SliceResult Janitor::expire_ranks() {
+  if (setup_.steady.since_boot() < next_expiry_ || !trusts_clock()) return SliceResult::idle;
+  next_expiry_ = setup_.steady.since_boot() + kScanInterval;
+  setup_.insight.expire_ranks(setup_.clock.now() - setup_.keep_ranks);
   return SliceResult::idle;
 }
 

@@ -33,6 +33,7 @@ namespace lockstep::server {
 
 inline constexpr Duration kKeepLogs = std::chrono::days(30);
 inline constexpr Duration kKeepMetrics = std::chrono::days(365);
+inline constexpr Duration kKeepRanks = std::chrono::hours(24);
 inline constexpr Bytes kStoreMax = 32_GiB;
 inline constexpr Bytes kMetricsMax = 64_GiB;
 // A clock may be wrong by a month and be corrected within hours. So nothing is removed because of
@@ -51,6 +52,7 @@ struct JanitorSetup {
       token_of;                          // for socket names, see node_files.h
   Duration keep_logs = kKeepLogs;        // after the run's end
   Duration keep_metrics = kKeepMetrics;  // likewise
+  Duration keep_ranks = kKeepRanks;      // of points of single ranks, after they were logged
   Bytes store_max = kStoreMax;           // of the database: above it lines make room
   Bytes metrics_max = kMetricsMax;       // of the points of all runs: above it the oldest go
   Bytes unused_most = 64_MiB;      // above it the store's file shrinks; below it space is reused
@@ -90,6 +92,7 @@ class Janitor {
   SliceResult make_room();
   SliceResult shrink_database();
   SliceResult make_room_for_metrics();
+  SliceResult expire_ranks();
   SliceResult take_over_metrics();
   SliceResult clean_up_uploads();
   Time clock_zero() const { return setup_.clock.now() - setup_.steady.since_boot(); }
@@ -119,7 +122,7 @@ class Janitor {
   // By the steady clock:
   Duration next_scan_{};  // start of the next scan
   Duration retry_{};      // when failed ones are tried again
-  Duration next_size_check_{}, next_metrics_check_{}, next_removal_{};
+  Duration next_size_check_{}, next_metrics_check_{}, next_removal_{}, next_expiry_{};
   // Wall-clock time at the zero of the steady clock, and since when it is trusted.
   Time last_clock_zero_ = clock_zero();
   Duration trusted_since_{};

@@ -32,21 +32,6 @@ std::vector<SeriesToSeal> ordered(const OpenPoints& points) {
   return all;
 }
 
-Result<void> write_points(const OpenPoints& points, SegmentWriter& out) {
-  for (const auto& [key, epoch, series] : ordered(points)) {
-    out.begin_series(*key, epoch);
-    std::vector<SeriesPoint> copy;
-    std::span<const SeriesPoint> rest = series->points;
-    if (!series->sorted) rest = copy = series->sorted_points();
-    while (!rest.empty()) {
-      const std::size_t size = std::min(kChunkPoints, rest.size());
-      TRY(out.add(rest.first(size)));
-      rest = rest.subspan(size);
-    }
-  }
-  return {};
-}
-
 // The oldest neighbours that can be merged; empty if there are none.
 std::vector<StoredSegment> mergeable(const std::vector<StoredSegment>& segments, Bytes most) {
   for (std::size_t begin = 0; begin + kMerged <= segments.size(); ++begin) {
@@ -64,8 +49,8 @@ std::vector<StoredSegment> mergeable(const std::vector<StoredSegment>& segments,
 }  // namespace
 
 bool SealedSeries::has_work() {
-  return !sealing_.empty() || !merge_queue_.empty() || !garbage_.empty() ||
-         (failed_sync_ > sealed_through_ && sealing_.empty());
+  return !sealing_.empty() || !merge_queue_.empty() || !expiry_queue_.empty() ||
+         !garbage_.empty() || (failed_sync_ > sealed_through_ && sealing_.empty());
 }
 
 void SealedSeries::seal_loop() {
@@ -85,6 +70,7 @@ void SealedSeries::seal_loop() {
     remove_garbage();
     if (done) done = seal();
     if (done) done = merge_some();
+    if (done) done = expire_some();
     failed = !done;
     if (!done) {
       const Lock lock(mutex_);
@@ -109,6 +95,22 @@ void SealedSeries::remove_garbage() {
 }
 
 // --- Sealing ---
+
+// The statistics of a metric come after the series of its ranks.
+Result<void> SealedSeries::write_points(const Run& run, const OpenPoints& points,
+                                        SegmentWriter& out) {
+  const std::string* metric = nullptr;
+  for (const auto& [key, epoch, series] : ordered(points)) {
+    if (metric != nullptr && *metric != key->metric) TRY(write_statistics(run, *metric, out));
+    metric = &key->metric;
+    out.begin_series(*key, epoch);
+    std::vector<SeriesPoint> copy;
+    std::span<const SeriesPoint> all = series->points;
+    if (!series->sorted) all = copy = series->sorted_points();
+    TRY(out.add_all(all));
+  }
+  return metric == nullptr ? Result<void>() : write_statistics(run, *metric, out);
+}
 
 Result<void> SealedSeries::seal() {
   std::vector<Run> runs;
@@ -155,7 +157,7 @@ Result<void> SealedSeries::seal_run(const Run& run, std::int64_t through) {
     if (!run->segments.empty()) name.first = run->segments.back().name.last + 1;
   }
   SegmentWriter writer(TRY(blobs_->create(text(run->id, name))));
-  TRY(write_points(*frozen, writer));
+  TRY(write_points(run, *frozen, writer));
   TRY(writer.commit(marks));
   name.size = writer.size();
   const Lock lock(mutex_);
@@ -165,6 +167,7 @@ Result<void> SealedSeries::seal_run(const Run& run, std::int64_t through) {
   }
   run->segments.push_back({name});
   run->frozen.reset();
+  run->frozen_ranks.clear();
   merge_queue_.insert(run->id);
   return {};
 }
@@ -222,15 +225,19 @@ Result<void> SealedSeries::merge(const Run& run, const std::vector<StoredSegment
     garbage_.push_back(text(run->id, name));
     return {};
   }
-  auto& all = run->segments;
-  const auto begin = std::ranges::find(all, inputs.front().name.first,
-                                       [](const StoredSegment& s) { return s.name.first; });
-  const auto end = begin + static_cast<std::ptrdiff_t>(inputs.size());
-  for (auto stored = begin; stored != end; ++stored)
-    garbage_.push_back(text(run->id, stored->name));
-  *begin = {name};
-  all.erase(begin + 1, end);
+  replace(*run, inputs, name);
   return {};
+}
+
+void SealedSeries::replace(RunState& run, const std::vector<StoredSegment>& old,
+                           const SegmentName& by) {
+  auto& all = run.segments;
+  const auto begin = std::ranges::find(all, old.front().name.first,
+                                       [](const StoredSegment& s) { return s.name.first; });
+  const auto end = begin + static_cast<std::ptrdiff_t>(old.size());
+  for (auto stored = begin; stored != end; ++stored) garbage_.push_back(text(run.id, stored->name));
+  *begin = {by};
+  all.erase(begin + 1, end);
 }
 
 // --- Syncing ---

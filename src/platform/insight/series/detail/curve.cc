@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/format.h"
 #include "platform/insight/series/detail/pixels.h"
 
 namespace lockstep::insight::series {
@@ -134,6 +135,12 @@ class CurveMaker {
 };
 
 }  // namespace
+
+Result<void> check_count(std::int64_t count, std::string_view what) {
+  constexpr std::int64_t kAnswerMax = 100'000;
+  if (count >= 1 && count <= kAnswerMax) return {};
+  return Error{Code::invalid, format("{} must be 1 to {}, got {}", what, kAnswerMax, count)};
+}
 
 Curve curve_of(std::span<const Piece> pieces, const StepRange& range, std::int64_t pixels,
                const Unreadable& unreadable) {

@@ -3,11 +3,15 @@
 #pragma once
 
 #include <span>
+#include <string_view>
 
 #include "platform/insight/series/detail/pieces.h"
 #include "platform/insight/series/series_store.h"
 
 namespace lockstep::insight::series {
+
+// The number of points or pixels that a query asks for.
+Result<void> check_count(std::int64_t count, std::string_view what);
 
 // `pixels` is at least 1.
 Curve curve_of(std::span<const Piece> pieces, const StepRange& range, std::int64_t pixels,

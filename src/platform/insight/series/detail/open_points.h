@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <functional>
 #include <map>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -31,6 +32,9 @@ struct OpenSeries {
 // By attempt.
 using OpenAttempts = std::map<std::int64_t, OpenSeries>;
 using OpenPoints = std::unordered_map<SeriesKey, OpenAttempts, HashOfSeries>;
+
+// The ranks that have points among open points, by metric, in the order of arrival.
+using RanksOfMetrics = std::map<std::string, std::vector<std::int32_t>, std::less<>>;
 
 // Memory of a series besides its points, about.
 inline constexpr std::size_t kOpenSeriesBytes = 256;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <queue>
 #include <tuple>
+#include <utility>
 
 namespace lockstep::insight::series {
 namespace {
@@ -40,6 +41,36 @@ bool earlier(const Piece* a, const Piece* b) {
 }
 
 }  // namespace
+
+Piece piece_in_memory(std::int64_t epoch, std::uint64_t order, std::shared_ptr<const void> owner,
+                      std::span<const SeriesPoint> points) {
+  return {.epoch = epoch,
+          .order = order,
+          .first_step = points.front().step,
+          .last_step = points.back().step,
+          .owner = std::move(owner),
+          .points = points};
+}
+
+Piece piece_of_points(std::int64_t epoch, std::uint64_t order, std::vector<SeriesPoint> points) {
+  auto owner = std::make_shared<const std::vector<SeriesPoint>>(std::move(points));
+  const std::span<const SeriesPoint> span = *owner;
+  return piece_in_memory(epoch, order, std::move(owner), span);
+}
+
+void add_chunks(const std::shared_ptr<const Segment>& segment, std::uint64_t order,
+                const SeriesEntry& series, const StepRange& range, std::vector<Piece>& pieces) {
+  for (std::uint32_t i = 0; i < series.chunks; ++i) {
+    const ChunkEntry entry = segment->chunk(series.first_chunk + i);
+    if (entry.last_step < range.first || entry.first_step > range.last) continue;
+    pieces.push_back({.epoch = series.epoch,
+                      .order = (order << 32) | i,
+                      .first_step = entry.first_step,
+                      .last_step = entry.last_step,
+                      .segment = segment,
+                      .entry = entry});
+  }
+}
 
 bool visit_points(std::vector<const Piece*> pieces, std::int64_t from, const Unreadable& unreadable,
                   const VisitPoint& visit) {

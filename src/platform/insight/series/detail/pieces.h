@@ -26,6 +26,17 @@ struct Piece {
   std::span<const SeriesPoint> points{};
 };
 
+// Orders of points in memory are above those of all chunks.
+inline constexpr std::uint64_t kFrozenOrder = std::uint64_t{1} << 62, kOpenOrder = kFrozenOrder + 1;
+
+// At least one point, by step.
+Piece piece_in_memory(std::int64_t epoch, std::uint64_t order, std::shared_ptr<const void> owner,
+                      std::span<const SeriesPoint> points);
+Piece piece_of_points(std::int64_t epoch, std::uint64_t order, std::vector<SeriesPoint> points);
+// The chunks of a series that touch the range. A later segment has a higher order.
+void add_chunks(const std::shared_ptr<const Segment>& segment, std::uint64_t order,
+                const SeriesEntry& series, const StepRange& range, std::vector<Piece>& pieces);
+
 // Called with the reason for each piece that cannot be read; the others are used.
 using Unreadable = std::function<void(const Error&)>;
 

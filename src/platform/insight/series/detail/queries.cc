@@ -2,53 +2,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/format.h"
 #include "platform/insight/series/detail/curve.h"
 #include "platform/insight/series/detail/sealed_series.h"
 
 namespace lockstep::insight::series {
-namespace {
-
-constexpr std::int64_t kAnswerMax = 100'000;
-// Orders of open points are above those of all chunks.
-constexpr std::uint64_t kFrozenOrder = std::uint64_t{1} << 62, kOpenOrder = kFrozenOrder + 1;
-
-Result<void> check_count(std::int64_t count, std::string_view what) {
-  if (count >= 1 && count <= kAnswerMax) return {};
-  return Error{Code::invalid, format("{} must be 1 to {}, got {}", what, kAnswerMax, count)};
-}
-
-Piece piece_in_memory(std::int64_t epoch, std::uint64_t order, std::shared_ptr<const void> owner,
-                      std::span<const SeriesPoint> points) {
-  return {.epoch = epoch,
-          .order = order,
-          .first_step = points.front().step,
-          .last_step = points.back().step,
-          .owner = std::move(owner),
-          .points = points};
-}
-
-Piece copied_piece(std::int64_t epoch, std::uint64_t order, const OpenSeries& series) {
-  auto points = std::make_shared<const std::vector<SeriesPoint>>(series.sorted_points());
-  const std::span<const SeriesPoint> span = *points;
-  return piece_in_memory(epoch, order, std::move(points), span);
-}
-
-void add_chunks(const std::shared_ptr<const Segment>& segment, std::uint64_t order,
-                const SeriesEntry& series, const StepRange& range, std::vector<Piece>& pieces) {
-  for (std::uint32_t i = 0; i < series.chunks; ++i) {
-    const ChunkEntry entry = segment->chunk(series.first_chunk + i);
-    if (entry.last_step < range.first || entry.first_step > range.last) continue;
-    pieces.push_back({.epoch = series.epoch,
-                      .order = (order << 32) | i,
-                      .first_step = entry.first_step,
-                      .last_step = entry.last_step,
-                      .segment = segment,
-                      .entry = entry});
-  }
-}
-
-}  // namespace
 
 std::vector<Piece> SealedSeries::pieces_of(const model::RunId& run, const SeriesKey& key,
                                            std::optional<std::int64_t> epoch,
@@ -77,11 +34,11 @@ std::vector<Piece> SealedSeries::pieces_of(const model::RunId& run, const Series
         if (wanted(each) && !series.points.empty())
           pieces.push_back(series.sorted
                                ? piece_in_memory(each, kFrozenOrder, state->frozen, series.points)
-                               : copied_piece(each, kFrozenOrder, series));
+                               : piece_of_points(each, kFrozenOrder, series.sorted_points()));
   if (const auto found = state->open.find(key); found != state->open.end())
     for (const auto& [each, series] : found->second)
       if (wanted(each) && !series.points.empty())
-        pieces.push_back(copied_piece(each, kOpenOrder, series));
+        pieces.push_back(piece_of_points(each, kOpenOrder, series.sorted_points()));
   return pieces;
 }
 
@@ -143,6 +100,7 @@ std::map<SeriesKey, SealedSeries::LatestFound> SealedSeries::find_latest(
     for (std::size_t i = after ? segment->after(*after) : 0; i < segment->series_count(); ++i) {
       const SeriesEntry series = segment->series(i);
       SeriesKey key = segment->key_of(series);
+      if (key.part == RunPart::all_ranks) continue;
       if (key != last && ++taken > most) break;
       LatestFound& found = all[key];
       last = std::move(key);
@@ -208,18 +166,33 @@ Result<LatestPage> SealedSeries::latest(const model::RunId& run,
   return page;
 }
 
-Result<std::vector<std::string>> SealedSeries::metrics(const model::RunId& run) {
+// --- Metrics ---
+
+Result<std::vector<MetricRanks>> SealedSeries::metrics(const model::RunId& run) {
   const Lock lock(mutex_);
-  std::set<std::string, std::less<>> names;
+  std::map<std::string, MetricRanks, std::less<>> all;
+  const auto add = [&](const MetricRanks& ranks) {
+    const auto [known, added] = all.try_emplace(ranks.metric, ranks);
+    if (added || !ranks.first) return;
+    MetricRanks& both = known->second;
+    both.several |= ranks.several || (both.first && both.first != ranks.first);
+    both.first = std::min(both.first.value_or(*ranks.first), *ranks.first);
+  };
   RunState* state = find(run);
-  if (state == nullptr) return std::vector<std::string>();
+  if (state == nullptr) return std::vector<MetricRanks>();
   for (StoredSegment& stored : state->segments)
     if (const auto segment = open_segment(*state, stored))
-      names.insert(segment->metrics().begin(), segment->metrics().end());
+      for (std::size_t i = 0; i < segment->metrics().size(); ++i) add(segment->ranks_of(i));
+  for (const RanksOfMetrics* metrics : {&state->frozen_ranks, &state->open_ranks})
+    for (const auto& [metric, ranks] : *metrics)
+      for (const std::int32_t rank : ranks) add({.metric = metric, .first = rank});
   for (const OpenPoints* points : {state->frozen.get(), &std::as_const(state->open)})
     if (points)
-      for (const auto& [key, attempts] : *points) names.insert(key.metric);
-  return std::vector(names.begin(), names.end());
+      for (const auto& [key, attempts] : *points)
+        if (key.part == RunPart::node) add({.metric = key.metric});
+  std::vector<MetricRanks> found;
+  for (auto& [name, ranks] : all) found.push_back(std::move(ranks));
+  return found;
 }
 
 }  // namespace lockstep::insight::series

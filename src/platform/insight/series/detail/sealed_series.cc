@@ -22,6 +22,7 @@ std::string fault_of(const SeriesKey& key) {
     return format("the name of a metric has 1 to {} bytes of UTF-8 without control characters",
                   kNameMax);
   if (key.index < 0) return format("the index of a rank or node is at least 0, got {}", key.index);
+  if (key.part == RunPart::all_ranks) return "the store makes the series of all ranks";
   if (key.part > RunPart::all_ranks)
     return format("the series is of no known part of the run ({})", static_cast<int>(key.part));
   return {};
@@ -72,7 +73,9 @@ std::unordered_set<std::size_t>& SealedSeries::series_of(RunState& run) {
   for (StoredSegment& stored : run.segments)
     if (const auto segment = open_segment(run, stored))
       for (std::size_t i = 0; i < segment->series_count(); ++i)
-        run.series->insert(hash(segment->key_of(segment->series(i))));
+        if (const SeriesKey key = segment->key_of(segment->series(i));
+            key.part != RunPart::all_ranks)
+          run.series->insert(hash(key));
   for (const OpenPoints* points : {&std::as_const(run.open), run.frozen.get()})
     if (points)
       for (const auto& [key, attempts] : *points) run.series->insert(hash(key));
@@ -163,6 +166,16 @@ SealedSeries::Slots SealedSeries::slots_for(const PointBatch& batch, RunState& r
   return slots;
 }
 
+namespace {
+
+OpenAttempts& attempts_of(RunState& run, const SeriesKey& key) {
+  const auto [open, added] = run.open.try_emplace(key);
+  if (added && key.part == RunPart::rank) run.open_ranks[key.metric].push_back(key.index);
+  return open->second;
+}
+
+}  // namespace
+
 void SealedSeries::add_points(const PointBatch& batch, Slots& slots, RunState& run) {
   if (!std::exchange(run.changed, true)) open_runs_.push_back(runs_.at(run.id));
   std::vector<OpenSeries*> series(batch.series.size());
@@ -170,7 +183,8 @@ void SealedSeries::add_points(const PointBatch& batch, Slots& slots, RunState& r
   for (const auto& [index, point] : batch.points) {
     if (index >= series.size() || !slots.accepted[index]) continue;
     if (series[index] == nullptr) {
-      if (slots.attempts[index] == nullptr) slots.attempts[index] = &run.open[batch.series[index]];
+      if (slots.attempts[index] == nullptr)
+        slots.attempts[index] = &attempts_of(run, batch.series[index]);
       const auto [open, added] = slots.attempts[index]->try_emplace(batch.attempt.epoch);
       if (added) bytes += kOpenSeriesBytes;
       series[index] = &open->second;
@@ -188,6 +202,7 @@ Result<void> SealedSeries::freeze() {
   sealing_through_ = through;
   for (const Run& run : open_runs_) {
     run->frozen = std::make_shared<const OpenPoints>(std::exchange(run->open, {}));
+    run->frozen_ranks = std::exchange(run->open_ranks, {});
     run->frozen_marks = marks_of(*run);
     run->open_bytes = 0;
     run->changed = false;

@@ -24,6 +24,7 @@
 #include "platform/insight/series/detail/open_points.h"
 #include "platform/insight/series/detail/pieces.h"
 #include "platform/insight/series/detail/point_log.h"
+#include "platform/insight/series/detail/rank_statistics.h"
 #include "platform/insight/series/detail/segment_cache.h"
 #include "platform/insight/series/detail/segment_name.h"
 #include "platform/insight/series/folder_series.h"
@@ -32,7 +33,8 @@ namespace lockstep::insight::series {
 
 struct StoredSegment {
   SegmentName name;
-  bool damaged = false;  // its index cannot be read: left out of answers and merges
+  bool damaged = false;      // its index cannot be read: left out of answers and merges
+  bool has_expired = false;  // it has no points of single ranks that could be removed
 };
 
 struct RunState {
@@ -46,9 +48,11 @@ struct RunState {
   std::optional<std::unordered_set<std::size_t>> series;  // hashes of all; none: not read yet
   bool changed = false;                                   // since the last freeze
   OpenPoints open;
+  RanksOfMetrics open_ranks;
   std::size_t open_bytes = 0;
   // Points that are being sealed; queries and the sealing thread read it without the lock.
   std::shared_ptr<const OpenPoints> frozen;
+  RanksOfMetrics frozen_ranks;  // as long as `frozen` is there
   Marks frozen_marks;
 };
 
@@ -65,12 +69,14 @@ class SealedSeries : public SeriesStore {
   Result<std::int64_t> stored_sequence(const model::RunId& run, const std::string& source) override;
   Result<void> sync() override;
   Result<Curve> curve(const CurveQuery& query) override;
+  Result<RankCurves> rank_curves(const CurveQuery& query) override;
   Result<PointsPage> points(const PointsQuery& query) override;
   Result<LatestPage> latest(const model::RunId& run, const std::optional<SeriesKey>& after,
                             std::int64_t most) override;
-  Result<std::vector<std::string>> metrics(const model::RunId& run) override;
+  Result<std::vector<MetricRanks>> metrics(const model::RunId& run) override;
   Result<void> remove(const model::RunId& run) override;
   Result<std::vector<model::RunId>> remove_oldest(Bytes keep) override;
+  void expire_ranks(Time before) override;
   Bytes bytes(const model::RunId& run) override;
   Bytes bytes() override;
   std::vector<std::string> problems() override;
@@ -84,6 +90,8 @@ class SealedSeries : public SeriesStore {
     std::vector<std::string> reasons;  // of those that are not accepted
   };
   struct LatestFound;
+  struct RanksInMemory;
+  using StatisticsByAttempt = std::map<std::int64_t, StepTable>;
 
   // --- start.cc ---
   Result<void> list_segments(std::int64_t& newest) LS_REQUIRES(mutex_);
@@ -116,7 +124,19 @@ class SealedSeries : public SeriesStore {
                                                std::size_t most, std::int64_t& unreadable)
       LS_REQUIRES(mutex_);
 
+  // --- rank_curves.cc ---
+  RanksInMemory ranks_in_memory(RunState& run, const CurveQuery& query, std::int64_t& unreadable)
+      LS_REQUIRES(mutex_);
+  void take_segments(RunState& run, RanksInMemory& found, std::int64_t& unreadable)
+      LS_REQUIRES(mutex_);
+  Result<void> write_statistics(const Run& run, const std::string& metric, SegmentWriter& out);
+
+  // --- expiry.cc ---
+  Result<void> expire_some();
+  Result<void> expire(const Run& run, const StoredSegment& stored, Time before);
+
   // --- background.cc ---
+  Result<void> write_points(const Run& run, const OpenPoints& points, SegmentWriter& out);
   void seal_loop();
   bool has_work() LS_REQUIRES(mutex_);
   void remove_garbage();
@@ -124,6 +144,9 @@ class SealedSeries : public SeriesStore {
   Result<void> seal_run(const Run& run, std::int64_t through);
   Result<void> merge_some();
   Result<void> merge(const Run& run, const std::vector<StoredSegment>& inputs);
+  // The segment takes the place of those in the run, which become garbage.
+  void replace(RunState& run, const std::vector<StoredSegment>& old, const SegmentName& by)
+      LS_REQUIRES(mutex_);
   void sync_loop();
   Result<void> sync_log();
 
@@ -149,6 +172,8 @@ class SealedSeries : public SeriesStore {
   std::int64_t failed_sync_ LS_GUARDED_BY(mutex_) = 0;  // the newest generation that did not sync
   std::optional<Error> seal_error_ LS_GUARDED_BY(mutex_);
   std::set<model::RunId> merge_queue_ LS_GUARDED_BY(mutex_);
+  std::set<model::RunId> expiry_queue_ LS_GUARDED_BY(mutex_);
+  Time expire_before_ LS_GUARDED_BY(mutex_){};
   std::vector<std::string> garbage_ LS_GUARDED_BY(mutex_);  // objects to remove
   std::deque<std::string> problems_ LS_GUARDED_BY(mutex_);
 

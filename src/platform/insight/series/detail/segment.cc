@@ -138,6 +138,27 @@ std::pair<std::size_t, std::size_t> Segment::find(const SeriesKey& key) const {
           first_not([&](const auto& each) { return each <= wanted; })};
 }
 
+MetricRanks Segment::ranks_of(std::size_t metric) const {
+  MetricRanks ranks{.metric = std::string(metrics_[metric])};
+  const auto is_of = [&](std::size_t at, RunPart part) {
+    return at < series_count_ && series(at).metric == metric &&
+           series(at).part == static_cast<std::uint32_t>(part);
+  };
+  if (const std::size_t first = find({ranks.metric, RunPart::rank, 0}).first;
+      is_of(first, RunPart::rank)) {
+    ranks.first = series(first).index;
+    ranks.several = is_of(find({ranks.metric, RunPart::rank, *ranks.first}).second, RunPart::rank);
+  }
+  ranks.several |= is_of(find({ranks.metric, RunPart::all_ranks, 0}).first, RunPart::all_ranks);
+  return ranks;
+}
+
+std::optional<MetricRanks> Segment::ranks_of(std::string_view metric) const {
+  const auto found = std::ranges::lower_bound(metrics_, metric);
+  if (found == metrics_.end() || *found != metric) return std::nullopt;
+  return ranks_of(static_cast<std::size_t>(found - metrics_.begin()));
+}
+
 std::size_t Segment::after(const SeriesKey& key) const {
   std::size_t begin = 0, end = series_count_;
   while (begin < end) {
@@ -245,6 +266,15 @@ Result<void> SegmentWriter::add(std::span<const SeriesPoint> points) {
   const EncodedChunk chunk = encode_chunk(points);
   return put(chunk.entry, bytes_of(chunk.steps), bytes_of(chunk.times), bytes_of(chunk.values),
              bytes_of(chunk.rollups));
+}
+
+Result<void> SegmentWriter::add_all(std::span<const SeriesPoint> points) {
+  while (!points.empty()) {
+    const std::size_t size = std::min(kChunkPoints, points.size());
+    TRY(add(points.first(size)));
+    points = points.subspan(size);
+  }
+  return {};
 }
 
 Result<void> SegmentWriter::copy(const Segment& from, const ChunkEntry& entry) {

@@ -50,6 +50,9 @@ class Segment {
   const std::vector<std::string_view>& metrics() const { return metrics_; }
   // The entries of a series, one for each attempt: begin and end.
   std::pair<std::size_t, std::size_t> find(const SeriesKey& key) const;
+  // The ranks with points of a metric, which is an index in the names.
+  MetricRanks ranks_of(std::size_t metric) const;
+  std::optional<MetricRanks> ranks_of(std::string_view metric) const;
   // The first entry after the series.
   std::size_t after(const SeriesKey& key) const;
   ChunkEntry chunk(std::uint64_t index) const;
@@ -83,7 +86,8 @@ class SegmentWriter {
 
   // In the order of the index. The chunks that follow are of this series and attempt.
   void begin_series(const SeriesKey& key, std::int64_t epoch);
-  Result<void> add(std::span<const SeriesPoint> points);  // a chunk, by step
+  Result<void> add(std::span<const SeriesPoint> points);      // a chunk, by step
+  Result<void> add_all(std::span<const SeriesPoint> points);  // as many chunks as it takes
   Result<void> copy(const Segment& from, const ChunkEntry& entry);
   // Durable when this returns. The last call.
   Result<void> commit(const Marks& marks);
