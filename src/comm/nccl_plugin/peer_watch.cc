@@ -25,10 +25,10 @@ void set_option(int socket, int level, int name, int value) {
 void detect_vanished_host(int socket) {
   const int seconds = static_cast<int>(PeerWatch::kHostSilence.count());
   set_option(socket, SOL_SOCKET, SO_KEEPALIVE, 1);
-  set_option(socket, IPPROTO_TCP, TCP_KEEPIDLE, seconds / 3);
-  set_option(socket, IPPROTO_TCP, TCP_KEEPINTVL, seconds / 5);
-  set_option(socket, IPPROTO_TCP, TCP_KEEPCNT, 3);
-  set_option(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, seconds * 1000);
+  set_option(socket, SOL_TCP, TCP_KEEPIDLE, seconds / 3);
+  set_option(socket, SOL_TCP, TCP_KEEPINTVL, seconds / 5);
+  set_option(socket, SOL_TCP, TCP_KEEPCNT, 3);
+  set_option(socket, SOL_TCP, TCP_USER_TIMEOUT, seconds * 1000);
 }
 
 }  // namespace
