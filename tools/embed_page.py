@@ -2,9 +2,9 @@
 
     embed_page.py DIST FOLDER
 
-DIST is web/dist, which need not exist: then the program has no page. FOLDER gets page_files.cc,
-with a table of the files, and their compressed content, which the assembler includes. What has not
-changed is not written again, so that nothing is compiled again.
+DIST is web/dist. If it does not exist, the program has no page. FOLDER gets page_files.cc, which is
+a table of the files, and their compressed content, which the assembler includes. A file that has
+not changed is not written again, so that nothing is compiled again.
 """
 
 from __future__ import annotations

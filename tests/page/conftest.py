@@ -91,7 +91,7 @@ class Tab:
         return dict(found)
 
     def serious_faults(self) -> list[str]:
-        """What axe-core calls serious or critical."""
+        """Faults that axe-core calls serious or critical."""
         self.page.evaluate(AXE.read_text())
         result = self.page.evaluate("axe.run()")
         return [

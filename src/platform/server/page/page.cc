@@ -48,7 +48,7 @@ bool takes_gzip(const net::HttpRequest& request) {
 
 std::string tag_of(const PageFile& file) { return format("\"{}\"", file.digest); }
 
-// Of a list such as `"1a2b", W/"3c4d"`; the tags have no quotes in them.
+// The header is a list such as `"1a2b", W/"3c4d"`; the tags have no quotes in them.
 bool has_tag(const net::HttpRequest& request, const PageFile& file) {
   const auto known = request.headers.find("If-None-Match").value_or("");
   return known == "*" || known.find(tag_of(file)) != std::string_view::npos;
