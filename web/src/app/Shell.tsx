@@ -36,7 +36,7 @@ function Sidebar({ path, help }: { path: string; help: () => void }) {
       : path.startsWith(href);
   return (
     <nav className="sidebar" aria-label="Views">
-      <Link className="brand" href="/">
+      <Link className="brand" href="/" aria-label="Lockstep">
         <img src="/icon.svg" alt="" />
         <span>Lockstep</span>
       </Link>

@@ -27,6 +27,7 @@ describe("numbers", () => {
   it("of axes are shorter", () => {
     expect(formatTick(0.1 + 0.2)).toBe("0.3");
     expect(formatTick(20000)).toBe("20k");
+    expect(formatTick(7500)).toBe("7.5k");
     expect(formatTick(1500000)).toBe("1.5M");
     expect(formatTick(1e-6)).toBe("1e−6");
     expect(formatTick(2.5e17)).toBe("2.5e17");

@@ -41,7 +41,7 @@ export function formatTick(value: number): string {
     [1e6, "M"],
     [1e3, "k"],
   ] as const) {
-    if (size >= unit * 10 || (size >= unit && unit > 1e3)) return `${round(value / unit)}${suffix}`;
+    if (size >= unit) return `${round(value / unit)}${suffix}`;
   }
   return round(value);
 }

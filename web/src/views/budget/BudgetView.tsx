@@ -7,6 +7,7 @@ import { useViewTitle } from "../../app/title";
 import { Empty } from "../../parts/Empty";
 import { ErrorBox } from "../../parts/ErrorBox";
 import { Time } from "../../parts/Time";
+import { WideBox } from "../../parts/WideBox";
 import { formatMinutes } from "../../text/format";
 import "./budget.css";
 import { Postings } from "./Postings";
@@ -45,7 +46,7 @@ export function BudgetView() {
           <header>
             <h2>Projects</h2>
           </header>
-          <div className="scroll-x">
+          <WideBox label="Projects">
             <table className="plain">
               <thead>
                 <tr>
@@ -70,7 +71,7 @@ export function BudgetView() {
                 ))}
               </tbody>
             </table>
-          </div>
+          </WideBox>
         </section>
       )}
       {chosen && <Postings project={chosen} />}

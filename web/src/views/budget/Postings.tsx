@@ -3,6 +3,7 @@ import { get } from "../../api/client";
 import { CommandHint } from "../../parts/CommandHint";
 import { ErrorBox } from "../../parts/ErrorBox";
 import { Time } from "../../parts/Time";
+import { WideBox } from "../../parts/WideBox";
 import { formatMinutes } from "../../text/format";
 
 /** The history of a project's budget, newest first. */
@@ -24,7 +25,7 @@ export function Postings({ project }: { project: string }) {
         <CommandHint command={`lockstep budget history ${project}`} />
       </header>
       {postings.isError && <ErrorBox error={postings.error} />}
-      <div className="scroll-x">
+      <WideBox label="History">
         <table className="plain">
           <thead>
             <tr>
@@ -51,7 +52,7 @@ export function Postings({ project }: { project: string }) {
             ))}
           </tbody>
         </table>
-      </div>
+      </WideBox>
     </section>
   );
 }

@@ -3,6 +3,7 @@ import { useNow } from "../../app/now";
 import { Link, runPath } from "../../app/router";
 import { CommandHint } from "../../parts/CommandHint";
 import { Time } from "../../parts/Time";
+import { WideBox } from "../../parts/WideBox";
 import { Timeline } from "./Timeline";
 
 /** The runs that wait, in order, with the reason and the expected start of each. */
@@ -19,7 +20,7 @@ export function QueueTable({ queue }: { queue: Queue }) {
       {queue.waiting.length === 0 ? (
         <p className="muted queue-empty">No run waits.</p>
       ) : (
-        <div className="scroll-x">
+        <WideBox label="Queue">
           <table className="plain">
             <thead>
               <tr>
@@ -60,7 +61,7 @@ export function QueueTable({ queue }: { queue: Queue }) {
               ))}
             </tbody>
           </table>
-        </div>
+        </WideBox>
       )}
       {queue.left_out > 0 && <p className="muted queue-empty">and {queue.left_out} more runs</p>}
     </section>

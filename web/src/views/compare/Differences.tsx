@@ -1,6 +1,7 @@
 import { useMemo, useState } from "react";
 import type { Run } from "../../api/types";
 import { say, sayError } from "../../app/toasts";
+import { WideBox } from "../../parts/WideBox";
 import { asText, differencesOf } from "./differences";
 
 const most = 40;
@@ -24,7 +25,7 @@ export function Differences({ runs }: { runs: readonly Run[] }) {
           Copy the table
         </button>
       </header>
-      <div className="scroll-x">
+      <WideBox label="Differences">
         <table className="plain differences">
           <thead>
             <tr>
@@ -56,7 +57,7 @@ export function Differences({ runs }: { runs: readonly Run[] }) {
             })}
           </tbody>
         </table>
-      </div>
+      </WideBox>
       {rows.length > shown.length && (
         <button type="button" className="button plain" onClick={() => setAll(true)}>
           Show {rows.length - shown.length} more rows

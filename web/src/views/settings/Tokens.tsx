@@ -5,6 +5,7 @@ import { sayError } from "../../app/toasts";
 import { CommandHint } from "../../parts/CommandHint";
 import { ErrorBox } from "../../parts/ErrorBox";
 import { Time } from "../../parts/Time";
+import { WideBox } from "../../parts/WideBox";
 import "./settings.css";
 
 /** The tokens of the reader. The secret of a new one is shown once and kept nowhere. */
@@ -46,7 +47,7 @@ export function Tokens() {
         </div>
       )}
       {list.length > 0 && (
-        <div className="scroll-x">
+        <WideBox label="Tokens">
           <table className="plain">
             <thead>
               <tr>
@@ -89,7 +90,7 @@ export function Tokens() {
               ))}
             </tbody>
           </table>
-        </div>
+        </WideBox>
       )}
       <AddToken add={(name, expires) => add.mutate({ name, expires })} />
     </section>

@@ -4,6 +4,7 @@ import { shellWord } from "../../../app/command";
 import { CommandHint } from "../../../parts/CommandHint";
 import { Empty } from "../../../parts/Empty";
 import { Elapsed, Time } from "../../../parts/Time";
+import { WideBox } from "../../../parts/WideBox";
 import { formatNumber } from "../../../text/format";
 import { Events } from "./Events";
 import "./nodes.css";
@@ -21,17 +22,17 @@ export function NodesTab({ run }: { run: Run }) {
         <header>
           <h2>Attempts</h2>
         </header>
-        <div className="scroll-x">
+        <WideBox label="Attempts">
           <Attempts attempts={run.attempts} chosen={attempt} choose={setChosen} />
-        </div>
+        </WideBox>
       </section>
       <section className="card">
         <header>
           <h2>Nodes and ranks of attempt {attempt.epoch}</h2>
         </header>
-        <div className="scroll-x">
+        <WideBox label="Nodes and ranks">
           <Nodes run={run} attempt={attempt} />
-        </div>
+        </WideBox>
       </section>
       {run.checkpoints.length > 0 && <Checkpoints run={run} />}
       {run.events.length > 0 && <Events events={run.events} />}
@@ -194,7 +195,7 @@ function Checkpoints({ run }: { run: Run }) {
         <span className="grow" />
         <CommandHint command={`lockstep checkpoint ls ${shellWord(run.checkpoint_folder)}`} />
       </header>
-      <div className="scroll-x">
+      <WideBox label="Checkpoints">
         <table className="plain">
           <thead>
             <tr>
@@ -222,7 +223,7 @@ function Checkpoints({ run }: { run: Run }) {
               ))}
           </tbody>
         </table>
-      </div>
+      </WideBox>
     </section>
   );
 }
