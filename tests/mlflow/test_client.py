@@ -316,6 +316,8 @@ def test_bad_calls_get_the_errors_of_mlflow(cluster: Cluster, client: MlflowClie
     wrong = call(cluster, "GET", "/api/2.0/mlflow/runs/get?run_id=x", headers=bearer("no"))
     assert wrong.status == 401
     assert error("runs/fly", {})[:2] == (404, "ENDPOINT_NOT_FOUND")
+    by_get = ask(cluster, "GET", "/api/2.0/mlflow/runs/create?experiment_id=0")
+    assert (by_get.status, by_get.json()["error_code"]) == (404, "ENDPOINT_NOT_FOUND")
     assert error("runs/log-metric", {"run_id": run})[1] == "INVALID_PARAMETER_VALUE"
     assert error("runs/log-metric", {"run_id": "../etc"})[1] == "RESOURCE_DOES_NOT_EXIST"
     good = {"key": "a", "value": 1, "timestamp": 1, "step": 1}

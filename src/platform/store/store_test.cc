@@ -724,6 +724,9 @@ constexpr int kStepOfBudgets = 31;
 constexpr std::string_view kUndoStepsSinceBudgets[] = {
     "alter table log_chunks drop column packed",
     "drop index runs_by_user",
+    "drop table mlflow_values",
+    "drop table mlflow_runs",
+    "drop table mlflow_experiments",
     "drop index runs_with_tags",
     "drop index log_chunks_by_attempt",
     "alter table runs drop column note",
@@ -747,9 +750,6 @@ constexpr std::string_view kUndoStepsSinceBudgets[] = {
 
 // The rest of what files older than the fifth step lack.
 constexpr std::string_view kUndoNewerSteps[] = {
-    "drop table mlflow_values",
-    "drop table mlflow_runs",
-    "drop table mlflow_experiments",
     "drop table users",
     "drop table projects",
     "drop table members",

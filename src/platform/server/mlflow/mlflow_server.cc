@@ -55,6 +55,11 @@ std::string call_name(const net::HttpRequest& request) {
       "/");
 }
 
+bool only_reads(std::string_view what) {
+  return what.ends_with("/get") || what.ends_with("/get-by-name") || what.ends_with("/search") ||
+         what.ends_with("/get-history");
+}
+
 Result<Json> parameters_of(const net::HttpRequest& request) {
   if (request.method == "GET") {
     Json query = Json::object();
@@ -185,6 +190,8 @@ net::HttpResponse MlflowServer::handle(const net::HttpRequest& request, const Ca
 
 MlflowServer::Answer MlflowServer::dispatch(const Call& call) {
   const std::string what = call_name(call.request);
+  if (call.request.method != "POST" && !only_reads(what))
+    return Error{Code::not_found, format("no call {} {}", call.request.method, what)};
   if (what.starts_with("experiments/")) return experiment_call(what, call);
   if (what == "metrics/get-history") return history(call);
   return run_call(what, call);
