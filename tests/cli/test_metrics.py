@@ -46,9 +46,7 @@ def test_a_metric_of_several_ranks_is_a_band_that_names_the_outlier(cluster: Clu
     assert [one["statistic"] for one in found] == ["mean", "min", "max", "spread"]
     assert found[2]["point_ranks"] == [1, 1, 1]
     assert [point["value"] for point in found[2]["points"]] == [9, 18, 27]
-    assert [point["value"] for point in found[0]["points"]] == pytest.approx(
-        [5, 9.5, 14]
-    )
+    assert [point["value"] for point in found[0]["points"]] == pytest.approx([5, 9.5, 14])
 
     target = f"/api/v1/runs/{run}/metrics?name=loss"
     both = ask(cluster, "GET", f"{target}&ranks=aggregate&rank=1")
