@@ -7,7 +7,6 @@
 #include <cstdio>
 #include <ctime>
 #include <filesystem>
-#include <fstream>
 #include <functional>
 #include <iterator>
 #include <memory>
@@ -15,9 +14,6 @@
 #include <thread>
 #include <vector>
 
-#include <unistd.h>
-
-#include "base/check.h"
 #include "base/format.h"
 #include "base/random.h"
 #include "platform/insight/series/folder_series.h"
@@ -181,13 +177,6 @@ void many_metrics(const fs::path& folder) {
   append_all(*open(folder), batches, "1,000 metrics a step");
 }
 
-double resident_mib() {
-  std::ifstream statm("/proc/self/statm");
-  double total = 0, resident = 0;
-  statm >> total >> resident;
-  return resident * static_cast<double>(::sysconf(_SC_PAGESIZE)) / (1 << 20);
-}
-
 // A node of 8 ranks sends 10 metrics of each, several steps at once.
 void wide_run(const fs::path& folder) {
   constexpr int kRanks = 8000, kMetrics = 10, kSteps = 50, kAtOnce = 5, kOnNode = 8;
@@ -210,25 +199,7 @@ void wide_run(const fs::path& folder) {
         }
       batches.push_back(std::move(batch));
     }
-  const auto show_band = [](SeriesStore& store, const char* state) {
-    RankCurves curves;
-    const CurveQuery query{
-        .run = kRun, .series = {"metric/3"}, .epoch = {}, .range = {}, .pixels = 1000};
-    show(format("mean, extremes and their ranks of one of 10 metrics of 8,000 ranks, {}", state),
-         time_of([&] { curves = store.rank_curves(query).value(); }));
-    LS_CHECK(curves.mean.total == kSteps && curves.max_ranks.size() == kSteps);
-  };
-  {
-    const auto store = open(folder);
-    const double before = resident_mib();
-    append_all(*store, batches, "8,000 ranks x 10 metrics");
-    show("memory of the store with the open points of 8,000 ranks x 10 metrics", "MiB",
-         resident_mib() - before);
-    show_band(*store, "points in memory");
-  }
-  const Took sealing = time_of([&] { (void)sealed_bytes(folder); });
-  show("sealing them, with their statistics", sealing);
-  show_band(*open(folder), "sealed");
+  append_all(*open(folder), batches, "8,000 ranks x 10 metrics");
   show("8,000 ranks x 10 metrics, 50 steps", "bytes/point",
        static_cast<double>(sealed_bytes(folder).count()) / (kRanks * kMetrics * kSteps));
 }

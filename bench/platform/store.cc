@@ -17,7 +17,6 @@
 #include "platform/insight/insight.h"
 #include "platform/insight/series/folder_series.h"
 #include "platform/store/budget_store.h"
-#include "platform/store/run_list.h"
 #include "platform/store/sql_store.h"
 
 namespace lockstep::bench {
@@ -167,85 +166,6 @@ void add_run(std::int64_t number, std::vector<model::Change>& rows) {
   rows.insert(rows.end(), {run, attempt, node});
 }
 
-// Medians of lists of 50 among so many runs of 20 projects and 50 users, a tenth of them tagged.
-void time_lists(store::Database& database) {
-  constexpr std::int64_t kRuns = 100'000, kAtOnce = 10'000;
-  store::SqlStore store(database);
-  for (std::int64_t number = 1; number <= kRuns;) {
-    std::vector<model::Change> rows;
-    for (std::int64_t end = number + kAtOnce; number < end; ++number) {
-      add_run(number, rows);
-      auto& run = std::get<model::Run>(rows[rows.size() - 3]);
-      rows.erase(rows.end() - 2, rows.end());
-      run.id.project = run.spec.project = format("project-{}", number % 20);
-      run.origin.user = format("user-{}", number * 7 % 50);
-      run.submitted = Time(std::chrono::seconds(number));
-      run.ended = run.submitted;
-      if (number % 10 == 0) run.tags = {{"stage", number % 100 == 0 ? "final" : "draft"}};
-    }
-    LS_CHECK(store.commit(rows).has_value());
-  }
-  // Ten metrics of each run.
-  LS_CHECK(database.execute(
-      "insert into latest_metrics (project, number, name, rank, epoch, step, time, value, least, "
-      "greatest) select project, number, 'metric-' || each.value, 0, 1, 1000, 1, "
-      "(number * 7919 + each.value) % 100003, (number * 104729) % 100003, "
-      "(number * 1299709) % 100003 from runs cross join "
-      "json_each('[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]') as each"));
-  const auto time = [&](const std::string& of, const model::RunFilter& filter) {
-    std::vector<double> times;
-    Durations all;
-    for (int i = 0; i < 11; ++i) {
-      Durations took;
-      add(took, [&] { LS_CHECK(!store.list_runs(filter).value().empty()); });
-      times.push_back(took.wall);
-      all.wall += took.wall;
-      all.processor += took.processor;
-    }
-    std::ranges::nth_element(times, times.begin() + 5);
-    show(("list of 50 of 100,000 runs, " + of).c_str(), "ms", times[5] * 1e3, all);
-  };
-  const auto time_sorted = [&](const std::string& of, model::RunFilter filter,
-                               store::MetricValue value) {
-    std::vector<double> times;
-    Durations all;
-    filter.limit = 50;
-    for (int i = 0; i < 11; ++i) {
-      Durations took;
-      add(took, [&] {
-        const auto ranked =
-            store::ranked_runs(database, filter, {.metric = "metric-3", .value = value}).value();
-        LS_CHECK(!ranked.empty());
-        for (const auto& [run, each] : ranked) LS_CHECK(store.find_run(run).value().has_value());
-      });
-      times.push_back(took.wall);
-      all.wall += took.wall;
-      all.processor += took.processor;
-    }
-    std::ranges::nth_element(times, times.begin() + 5);
-    show(("100,000 runs sorted by one of 10 metrics, the first 50 " + of).c_str(), "ms",
-         times[5] * 1e3, all);
-  };
-  using enum store::MetricValue;
-  time_sorted("of all", {}, last);
-  time_sorted("of a project", {.project = "project-7"}, least);
-  time_sorted("of a user", {.user = "user-7"}, greatest);
-  time_sorted("of a user and a tag", {.tag = model::TagFilter{"stage", "final"}, .user = "user-0"},
-              last);
-  time_sorted("by tag", {.tag = model::TagFilter{"stage", "final"}}, last);
-  time_sorted(
-      "that succeeded, of a tenth of the time",
-      {.state = model::RunState::succeeded, .since = Time(std::chrono::seconds(kRuns * 9 / 10))},
-      least);
-  time("newest first", {});
-  time("of a project", {.project = "project-7"});
-  time("of a user", {.user = "user-7"});
-  time("of a user and a tag", {.tag = model::TagFilter{"stage", "final"}, .user = "user-0"});
-  time("by tag", {.tag = model::TagFilter{"stage", "final"}});
-  time("from the middle on",
-       {.after = {{Time(std::chrono::seconds(kRuns / 2)), {"project-0", 1}}}});
-}
-
 void load(store::Database& database) {
   store::SqlStore store(database);
   std::vector<model::Change> rows;
@@ -311,10 +231,6 @@ int measure(const std::filesystem::path& folder) {
   const auto place = folder / "bench-store";
   std::filesystem::remove_all(place);
   std::filesystem::create_directories(place);
-  {
-    const auto lists = store::Database::open(place / "lists.db").value();
-    time_lists(*lists);
-  }
   std::optional<Stores> stores(place);
   time_usage_reports(*stores->database);
   load(*stores->database);

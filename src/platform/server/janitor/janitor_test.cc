@@ -343,42 +343,6 @@ TEST_F(JanitorTest, PointsGoLongAfterTheLines) {
   EXPECT_EQ(insight_.series(kRun).value().removed, 1);
 }
 
-TEST_F(JanitorTest, PointsOfSingleRanksGoAfterADayAndThoseOfAllRanksStay) {
-  // It seals each batch.
-  const auto series = insight::open_folder_series(home_.path() / "sealed", {.seal = 1_B}).value();
-  insight::Insight insight(*database_, *series);
-  std::vector<spool::TelemetryItem> items;
-  for (int rank = 0; rank < 3; ++rank)
-    items.push_back({.sequence = rank + 1,
-                     .kind = spool::TelemetryKind::metrics,
-                     .rank = rank,
-                     .step = 1,
-                     .time = clock_.now(),
-                     .values = {{"loss", rank}}});
-  ASSERT_TRUE(insight.ingest({"", kNode}, items));
-  Janitor janitor({.state = state_,
-                   .insight = insight,
-                   .database = *database_,
-                   .clock = clock_,
-                   .steady = clock_,
-                   .home = home_,
-                   .token_of = [this](const model::NodeName& node) { return token(node.id); }});
-  const auto has_rank = [&](int rank) {
-    return !insight.series(kRun, {.rank = rank}).value().series.empty();
-  };
-  rounds(janitor, 20);
-  EXPECT_TRUE(has_rank(1));
-  for (Deadline deadline = Deadline::after(std::chrono::seconds(60));
-       (has_rank(1) || has_rank(2)) && !deadline.passed();)
-    rounds(janitor, 5);
-  EXPECT_FALSE(has_rank(1));
-  EXPECT_FALSE(has_rank(2));
-  EXPECT_TRUE(has_rank(0)) << "the lowest";
-  const auto all = insight.series(kRun, {.name = "loss", .aggregate = true}).value().series;
-  ASSERT_EQ(all.size(), 4U);
-  EXPECT_EQ(all[0].points[0].value, 1);
-}
-
 TEST_F(JanitorTest, WhatIsFinishedForAnEndedRunIsNotDoneAgain) {
   auto janitor = this->janitor();
   clock_.pass(kClockTrusted);
