@@ -9,10 +9,6 @@ export function useWhoAmI() {
     queryKey: ["whoami"],
     queryFn: ({ signal }) => whoAmI(signal),
     staleTime: 60_000,
-    // A refusal stays until a log-in asks again. Else the log-in form, which reads it too, would ask
-    // when it appears, and disappear with what the user has typed.
-    retryOnMount: false,
-    refetchOnWindowFocus: (query) => query.state.status !== "error",
   });
 }
 
