@@ -27,6 +27,7 @@ export function metricQuery({ id, name, lines, node, afterStep, live }: MetricQu
           name,
           node,
           after_step: afterStep,
+          ranks: node === undefined ? "each" : undefined,
           points: Math.min(mostPoints, pointsPerLine * Math.max(1, lines)),
         },
         signal,

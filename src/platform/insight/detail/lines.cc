@@ -106,15 +106,21 @@ struct Chunk {
   std::string text;
 };
 
+// A damaged chunk has one line in the place of its lines.
+std::string unpacked(std::string_view packed, std::int64_t lines) {
+  if (auto text = unpack(packed)) return *std::move(text);
+  return format("[lockstep: {} lines are damaged in the store]", lines);
+}
+
 // Rows in the order of `sql`, whose last two parameters are a cursor and the number of rows.
 template <class... Args>
 Result<std::vector<Chunk>> chunks(store::Database& database, std::string_view sql,
                                   const Args&... args) {
   std::vector<Chunk> all;
-  for (auto& [first, epoch, rank, text, packed] :
-       TRY(database.rows<std::int64_t, std::int64_t, int, std::string, std::optional<store::Blob>>(
-           sql, args..., kRowsAtOnce)))
-    all.push_back({first, epoch, rank, packed ? TRY(unpack(packed->bytes)) : std::move(text)});
+  for (auto& [first, epoch, rank, lines, text, packed] :
+       TRY(database.rows<std::int64_t, std::int64_t, int, std::int64_t, std::string,
+                         std::optional<store::Blob>>(sql, args..., kRowsAtOnce)))
+    all.push_back({first, epoch, rank, packed ? unpacked(packed->bytes, lines) : std::move(text)});
   return all;
 }
 
@@ -122,32 +128,28 @@ Result<std::vector<Chunk>> chunks(store::Database& database, std::string_view sq
 Result<std::vector<Chunk>> chunks_from(store::Database& database, std::int64_t counters,
                                        std::optional<int> rank, std::int64_t cursor) {
   if (rank)
-    return chunks(
-        database,
-        "select first, epoch, rank, text, packed from log_chunks where counters = :counters and "
-        "rank = :rank and first >= :cursor order by first limit :limit",
-        counters, *rank, cursor);
-  return chunks(
-      database,
-      "select first, epoch, rank, text, packed from log_chunks where counters = :counters and "
-      "first >= :cursor order by first limit :limit",
-      counters, cursor);
+    return chunks(database,
+                  "select first, epoch, rank, lines, text, packed from log_chunks where counters = "
+                  ":counters and rank = :rank and first >= :cursor order by first limit :limit",
+                  counters, *rank, cursor);
+  return chunks(database,
+                "select first, epoch, rank, lines, text, packed from log_chunks where counters = "
+                ":counters and first >= :cursor order by first limit :limit",
+                counters, cursor);
 }
 
 // Chunks that begin before the cursor, the newest first.
 Result<std::vector<Chunk>> chunks_before(store::Database& database, std::int64_t counters,
                                          std::optional<int> rank, std::int64_t cursor) {
   if (rank)
-    return chunks(
-        database,
-        "select first, epoch, rank, text, packed from log_chunks where counters = :counters and "
-        "rank = :rank and first < :cursor order by first desc limit :limit",
-        counters, *rank, cursor);
-  return chunks(
-      database,
-      "select first, epoch, rank, text, packed from log_chunks where counters = :counters and "
-      "first < :cursor order by first desc limit :limit",
-      counters, cursor);
+    return chunks(database,
+                  "select first, epoch, rank, lines, text, packed from log_chunks where counters = "
+                  ":counters and rank = :rank and first < :cursor order by first desc limit :limit",
+                  counters, *rank, cursor);
+  return chunks(database,
+                "select first, epoch, rank, lines, text, packed from log_chunks where counters = "
+                ":counters and first < :cursor order by first desc limit :limit",
+                counters, cursor);
 }
 
 // The cursor at which lines after `after` begin: that of the chunk that contains `after`, or
@@ -282,12 +284,12 @@ Result<std::vector<std::string>> last_lines_of_rank(store::Database& database,
   std::vector<std::string> newest_first;
   std::size_t bytes = 0;
   for (std::int64_t before = counters.next; bytes <= kChunkMax;) {
-    const auto next =
-        TRY(chunks(database,
-                   "select first, epoch, rank, text, packed from log_chunks where counters = "
-                   ":counters and rank = :rank and epoch = :epoch and first < "
-                   ":before order by first desc limit :limit",
-                   counters.id, rank, epoch, before));
+    const auto next = TRY(
+        chunks(database,
+               "select first, epoch, rank, lines, text, packed from log_chunks where counters = "
+               ":counters and rank = :rank and epoch = :epoch and first < "
+               ":before order by first desc limit :limit",
+               counters.id, rank, epoch, before));
     for (const Chunk& chunk : next) {
       if (bytes > kChunkMax) break;
       bytes += chunk.text.size();
