@@ -308,6 +308,22 @@ TEST_F(RankCurvesTest, RemovalGoesOnAfterAKillAndMergesGoOnAfterRemoval) {
   EXPECT_THAT(values_of_rank(0), SizeIs(30));
 }
 
+TEST_F(RankCurvesTest, RemovalKeepsAnAttemptOfWhichThereAreNoStatistics) {
+  open({.seal = 1_B});
+  for (int step = 0; step < 3; ++step) {
+    log(7, {point_at(step, 70 + step)}, 1);
+    seal_all();
+    open({.seal = 1_B});
+  }
+  for (int step = 10; step < 40; ++step)
+    for (int rank = 3; rank < 5; ++rank) log(rank, {point_at(step, rank)}, 2);
+  seal_all();
+  store_->expire_ranks(point_at(1000, 0).time);
+  wait_until([&] { return values_of_rank(4).empty(); }, "rank 4 goes");
+  EXPECT_THAT(values_of_rank(7), ElementsAre(70, 71, 72));
+  EXPECT_THAT(values_of_rank(3), SizeIs(30));
+}
+
 TEST_F(RankCurvesTest, PointsOfAllRanksAreNotTakenAndCountNoSeries) {
   open({.series = 2});
   const Appended refused =

@@ -79,7 +79,7 @@ Page::Page(PageFiles files) {
 bool Page::takes(const net::HttpRequest& request) const {
   if ((request.method != "GET" && request.method != "HEAD") || request.has_body) return false;
   const auto& path = request.path;
-  if (!is_built() || path.empty()) return path.empty();
+  if (path.empty()) return true;
   const bool is_form = path.front() == "login" && path.size() == 1;
   return is_form || std::ranges::find(kOtherParts, path.front()) == kOtherParts.end();
 }

@@ -117,12 +117,16 @@ TEST_F(PageTest, HeadHasTheHeadersWithoutTheBody) {
 }
 
 TEST_F(ServerTest, ADaemonWithoutThePageSaysHowToBuildIt) {
-  const auto answer = call({.method = "GET", .target = "/"}, std::nullopt);
-  EXPECT_EQ(answer.status, 404);
-  EXPECT_THAT(answer.body, HasSubstr("./dev build"));
-  EXPECT_THAT(answer.content_type, HasSubstr("text/plain"));
-  EXPECT_EQ(call({.method = "GET", .target = "/runs/demo/1"}, std::nullopt).content_type,
-            "application/json");
+  for (const char* target : {"/", "/login", "/runs/demo/1", "/compare?runs=a/1", "/settings"}) {
+    const auto answer = call({.method = "GET", .target = target}, std::nullopt);
+    EXPECT_EQ(answer.status, 404) << target;
+    EXPECT_THAT(answer.body, HasSubstr("./dev build")) << target;
+    EXPECT_THAT(answer.content_type, HasSubstr("text/plain")) << target;
+  }
+  for (const char* target : {"/api/v1/no_such", "/login/x"})
+    EXPECT_EQ(call({.method = "GET", .target = target}, std::nullopt).content_type,
+              "application/json")
+        << target;
 }
 
 }  // namespace

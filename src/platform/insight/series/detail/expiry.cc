@@ -1,6 +1,7 @@
 // The points of single ranks are removed after a time. A segment whose newest points are old enough
 // is written again without them, as one of the next level, which covers it after a crash.
 #include <algorithm>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -12,18 +13,35 @@ namespace {
 constexpr auto kOfRank = static_cast<std::uint32_t>(RunPart::rank);
 constexpr auto kOfAllRanks = static_cast<std::uint32_t>(RunPart::all_ranks);
 
-// For each entry of the index, if it stays. Entries of a metric are neighbours.
-std::vector<bool> kept_entries(const Segment& segment) {
-  std::vector<bool> kept(segment.series_count(), true);
-  for (std::size_t begin = 0; begin < kept.size();) {
+// For each chunk, if it stays: those of the lowest rank of a metric, and those with steps that the
+// statistics of their attempt do not cover. Entries of a metric are neighbours.
+std::vector<bool> kept_chunks(const Segment& segment) {
+  std::vector<bool> kept;
+  for (std::size_t begin = 0; begin < segment.series_count();) {
     const SeriesEntry lowest = segment.series(begin);
     std::size_t end = begin;
-    bool has_statistics = false;
-    for (; end < kept.size() && segment.series(end).metric == lowest.metric; ++end)
-      has_statistics |= segment.series(end).part == kOfAllRanks;
-    for (std::size_t i = begin; has_statistics && i < end; ++i)
-      if (const SeriesEntry each = segment.series(i); each.part == kOfRank)
-        kept[i] = each.index == lowest.index;
+    std::map<std::int64_t, StepRange> covered;  // by attempt
+    for (; end < segment.series_count() && segment.series(end).metric == lowest.metric; ++end) {
+      const SeriesEntry each = segment.series(end);
+      kept.resize(std::max<std::size_t>(kept.size(), each.first_chunk + each.chunks), true);
+      if (each.part != kOfAllRanks || each.index != static_cast<int>(Statistic::ranks)) continue;
+      for (std::uint32_t chunk = 0; chunk < each.chunks; ++chunk) {
+        const ChunkEntry entry = segment.chunk(each.first_chunk + chunk);
+        const StepRange steps{entry.first_step, entry.last_step};
+        StepRange& range = covered.try_emplace(each.epoch, steps).first->second;
+        range = {std::min(range.first, steps.first), std::max(range.last, steps.last)};
+      }
+    }
+    for (std::size_t i = begin; i < end; ++i) {
+      const SeriesEntry each = segment.series(i);
+      const auto range = covered.find(each.epoch);
+      if (each.part != kOfRank || each.index == lowest.index || range == covered.end()) continue;
+      for (std::uint32_t chunk = 0; chunk < each.chunks; ++chunk) {
+        const ChunkEntry entry = segment.chunk(each.first_chunk + chunk);
+        kept[each.first_chunk + chunk] = entry.first_step < range->second.first ||
+                                         entry.last_step > range->second.last;
+      }
+    }
     begin = end;
   }
   return kept;
@@ -45,12 +63,14 @@ Result<Time> newest_time(const Segment& segment) {
 }
 
 Result<void> copy_kept(const Segment& segment, const std::vector<bool>& kept, SegmentWriter& out) {
-  for (std::size_t i = 0; i < kept.size(); ++i) {
-    if (!kept[i]) continue;
+  for (std::size_t i = 0; i < segment.series_count(); ++i) {
     const SeriesEntry series = segment.series(i);
-    out.begin_series(segment.key_of(series), series.epoch);
-    for (std::uint32_t chunk = 0; chunk < series.chunks; ++chunk)
+    bool begun = false;
+    for (std::uint32_t chunk = 0; chunk < series.chunks; ++chunk) {
+      if (!kept[series.first_chunk + chunk]) continue;
+      if (!std::exchange(begun, true)) out.begin_series(segment.key_of(series), series.epoch);
       TRY(out.copy(segment, segment.chunk(series.first_chunk + chunk)));
+    }
   }
   return out.commit(segment.marks());
 }
@@ -99,7 +119,7 @@ Result<void> SealedSeries::expire(const Run& run, const StoredSegment& stored, T
     segment = open_segment(*run, opened);
     if (!segment) return {};  // a problem
   }
-  const std::vector<bool> kept = kept_entries(*segment);
+  const std::vector<bool> kept = kept_chunks(*segment);
   const bool has_expired = std::ranges::find(kept, false) == kept.end();
   const auto mark = [&](const SegmentName& name) LS_REQUIRES(mutex_) {
     const auto found = std::ranges::find(run->segments, name.first,
