@@ -84,7 +84,8 @@ class MlflowServer {
   Answer delete_tag(const Call& call);
   Answer history(const Call& call);
 
-  std::string default_project(const Caller& caller) const;
+  // Code::not_found: the caller may not read it.
+  Result<std::string> default_project(const Caller& caller) const;
   // An experiment that the caller may read, or change.
   Result<ExperimentRow> experiment_of(const Caller& caller, const std::string& id);
   Result<ExperimentRow> changeable_experiment(const Caller& caller, const std::string& id);

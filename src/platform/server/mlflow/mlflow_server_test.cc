@@ -74,15 +74,19 @@ class MlflowServerTest : public ::testing::Test {
                                                                   .directory = directory_,
                                                                   .clock = clock_});
   }
-  Json call(const std::string& method, std::vector<std::string> path, const Json& body) {
+  net::HttpResponse answer(const std::string& method, std::vector<std::string> path,
+                           const Json& body, const identity::Bearer& bearer) {
     net::HttpRequest request;
     request.method = method;
     request.path = {"api", "2.0", "mlflow"};
     request.path.insert(request.path.end(), path.begin(), path.end());
     request.body = dump_json(body);
-    const auto answer = server_->handle(request, {.bearer = {.user = "ann"}});
-    EXPECT_EQ(answer.status, 200) << answer.body;
-    return parse_json(answer.body).value();
+    return server_->handle(request, {.bearer = bearer});
+  }
+  Json call(const std::string& method, std::vector<std::string> path, const Json& body) {
+    const auto got = answer(method, std::move(path), body, {.user = "ann"});
+    EXPECT_EQ(got.status, 200) << got.body;
+    return parse_json(got.body).value();
   }
   std::string create() {
     return call("POST", {"runs", "create"}, {{"experiment_id", "0"}})["run"]["info"]["run_id"];
@@ -152,6 +156,27 @@ TEST_F(MlflowServerTest, ADaemonThatStartsAgainGoesOnWithTheRun) {
   call("POST", {"runs", "update"}, {{"run_id", id}, {"status", "KILLED"}});
   pass(seconds(10));
   EXPECT_EQ(run().state, model::RunState::cancelled);
+}
+
+TEST_F(MlflowServerTest, TheTokenOfARemovedMemberListsNothing) {
+  directory_.users["bob"] = {.name = "bob"};
+  directory_.projects["own"] = {.name = "own"};
+  directory_.members[{"own", "bob"}].role = identity::Role::member;
+  const identity::Bearer bob{.user = "bob", .token = "t", .project = "own"};
+  const auto status = [&](std::vector<std::string> path, const Json& body) {
+    return answer("POST", std::move(path), body, bob).status;
+  };
+  const auto expect_all = [&](int expected) {
+    EXPECT_EQ(status({"experiments", "search"}, Json::object()), expected);
+    EXPECT_EQ(status({"experiments", "get"}, {{"experiment_id", "0"}}), expected);
+    EXPECT_EQ(status({"experiments", "get-by-name"}, {{"experiment_name", "Default"}}), expected);
+    EXPECT_EQ(status({"runs", "search"}, {{"experiment_ids", {"0"}}}), expected);
+  };
+  expect_all(200);
+  directory_.members.clear();
+  expect_all(404);
+  EXPECT_EQ(status({"experiments", "create"}, {{"name", "a"}}), 404);
+  EXPECT_EQ(status({"runs", "create"}, {{"experiment_id", "0"}}), 404);
 }
 
 }  // namespace
