@@ -57,6 +57,10 @@ Result<void> check_value(std::string_view what, const KeyValue& value, std::size
                                      value.key, value.value.size(), most)};
 }
 
+bool is_control(char letter) {
+  return static_cast<unsigned char>(letter) < 0x20 || letter == '\x7f';
+}
+
 Result<void> check_batch(const LogBatch& batch) {
   if (batch.metrics.size() > kMetricsMax || batch.params.size() > kParamsMax ||
       batch.tags.size() > kTagsMax)
@@ -67,6 +71,8 @@ Result<void> check_batch(const LogBatch& batch) {
     const auto limit = std::numeric_limits<std::int64_t>::max() / 1000;
     if (metric.key.empty() || metric.key.size() > kKeyBytes)
       return Error{Code::invalid, format("metrics[{}]: a name has 1 to {} bytes", i, kKeyBytes)};
+    if (std::ranges::any_of(metric.key, is_control))
+      return Error{Code::invalid, format("metrics[{}]: a name has no control characters", i)};
     if (metric.timestamp.value > limit || metric.timestamp.value < -limit)
       return Error{Code::invalid, format("metrics[{}]: timestamp: is not in milliseconds", i)};
   }
@@ -105,6 +111,18 @@ std::vector<spool::TelemetryItem> items_of(const std::vector<Metric>& metrics,
 
 }  // namespace
 
+// A run of an experiment is in the experiment's project, also if that is the shared one.
+Result<std::string> MlflowServer::project_of_run(const Caller& caller,
+                                                 const ExperimentRow& experiment) const {
+  if (experiment.id == kDefaultExperiment)
+    return identity::project_of_submission(setup_.directory, caller.bearer, experiment.project);
+  const identity::Target target{.project = experiment.project};
+  if (identity::may(setup_.directory, caller.bearer, identity::Action::submit_run, target))
+    return experiment.project;
+  return Error{Code::denied,
+               identity::refusal(caller.bearer, identity::Action::submit_run, target)};
+}
+
 MlflowServer::Answer MlflowServer::create_run(const Call& call) {
   const auto request = TRY(read_body<CreateRun>(call.body));
   for (const KeyValue& tag : request.tags) TRY(check_value("tag", tag, kTagBytes));
@@ -117,8 +135,7 @@ MlflowServer::Answer MlflowServer::create_run(const Call& call) {
   model::AttachNode agent;
   agent.job = net::random_hex(16);
   agent.launcher = kLauncher;
-  agent.spec.project =
-      TRY(identity::project_of_submission(setup_.directory, bearer, experiment.project));
+  agent.spec.project = TRY(project_of_run(call.caller, experiment));
   agent.spec.name = lockstep_name(name);
   agent.spec.command = {tag_of(request.tags, "mlflow.source.name")};
   if (agent.spec.command.front().empty()) agent.spec.command = {"mlflow"};

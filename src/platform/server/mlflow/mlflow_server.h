@@ -86,6 +86,8 @@ class MlflowServer {
 
   // Code::not_found: the caller may not read it.
   Result<std::string> default_project(const Caller& caller) const;
+  // Code::denied: the caller may not start runs there.
+  Result<std::string> project_of_run(const Caller& caller, const ExperimentRow& experiment) const;
   // An experiment that the caller may read, or change.
   Result<ExperimentRow> experiment_of(const Caller& caller, const std::string& id);
   Result<ExperimentRow> changeable_experiment(const Caller& caller, const std::string& id);

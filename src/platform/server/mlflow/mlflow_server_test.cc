@@ -179,5 +179,31 @@ TEST_F(MlflowServerTest, TheTokenOfARemovedMemberListsNothing) {
   EXPECT_EQ(status({"runs", "create"}, {{"experiment_id", "0"}}), 404);
 }
 
+TEST_F(MlflowServerTest, ARunOfAnExperimentIsInTheProjectOfTheExperimentOrRefused) {
+  directory_.users["bob"] = {.name = "bob", .project = "own"};
+  directory_.projects["own"] = {.name = "own"};
+  directory_.members[{"own", "bob"}].role = identity::Role::member;
+  directory_.members[{"default", "bob"}].role = identity::Role::viewer;
+  const Json made = call("POST", {"experiments", "create"}, {{"name", "shared"}});
+  const Json body = {{"experiment_id", made["experiment_id"]}};
+  const auto create_as_bob = [&] {
+    return answer("POST", {"runs", "create"}, body, {.user = "bob"});
+  };
+  EXPECT_EQ(create_as_bob().status, 403);
+  directory_.members[{"default", "bob"}].role = identity::Role::member;
+  const auto got = create_as_bob();
+  EXPECT_THAT(got.body, testing::HasSubstr("\"default-1\""));
+}
+
+TEST_F(MlflowServerTest, ANameOfAMetricHasNoControlCharacters) {
+  const Json good = {{"key", "loss"}, {"value", 0.5}, {"timestamp", 1}};
+  Json wrong = good;
+  wrong["key"] = "lo\nss";
+  const Json body = {{"run_id", create()}, {"metrics", {good, wrong}}};
+  const auto got = answer("POST", {"runs", "log-batch"}, body, {.user = "ann"});
+  EXPECT_EQ(got.status, 400);
+  EXPECT_THAT(got.body, testing::HasSubstr("metrics[1]: a name has no control characters"));
+}
+
 }  // namespace
 }  // namespace lockstep::mlflow
