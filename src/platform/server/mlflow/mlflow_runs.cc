@@ -57,6 +57,12 @@ Result<void> check_value(std::string_view what, const KeyValue& value, std::size
                                      value.key, value.value.size(), most)};
 }
 
+Result<void> check_run_name(const std::string& name) {
+  if (name.size() <= kTagBytes) return {};
+  return Error{Code::invalid, format("run_name: has {} bytes, of which at most {} are allowed",
+                                     name.size(), kTagBytes)};
+}
+
 bool is_control(char letter) {
   return static_cast<unsigned char>(letter) < 0x20 || letter == '\x7f';
 }
@@ -125,6 +131,7 @@ Result<std::string> MlflowServer::project_of_run(const Caller& caller,
 
 MlflowServer::Answer MlflowServer::create_run(const Call& call) {
   const auto request = TRY(read_body<CreateRun>(call.body));
+  TRY(check_run_name(request.run_name));
   for (const KeyValue& tag : request.tags) TRY(check_value("tag", tag, kTagBytes));
   const ExperimentRow experiment = TRY(experiment_of(call.caller, request.experiment_id));
   if (experiment.deleted)
@@ -171,6 +178,7 @@ MlflowServer::Answer MlflowServer::create_run(const Call& call) {
 
 MlflowServer::Answer MlflowServer::update_run(const Call& call) {
   const auto request = TRY(read_body<UpdateRun>(call.body));
+  TRY(check_run_name(request.run_name));
   const RunRow run = TRY(changeable_run(call));
   if (!request.run_name.empty()) {
     TRY(tracking_.set_name(run.id, request.run_name));

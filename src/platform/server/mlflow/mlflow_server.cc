@@ -16,6 +16,7 @@ constexpr std::size_t kNameMax = 500;  // of an experiment
 constexpr std::size_t kTagMax = 8000;
 constexpr std::int64_t kPageDefault = 1000;
 constexpr std::int64_t kPageMax = 1000;
+constexpr std::size_t kExperimentsMax = 100, kOrdersMax = 10;  // of a search of runs
 const std::vector<std::string> kPrefix = {"api", "2.0", "mlflow"};
 
 struct MlflowError {
@@ -371,6 +372,10 @@ MlflowServer::Answer MlflowServer::get_run(const Call& call) {
 // their ids.
 MlflowServer::Answer MlflowServer::search_runs(const Call& call) {
   const auto request = TRY(read<SearchRuns>(call.body));
+  if (request.experiment_ids.size() > kExperimentsMax)
+    return Error{Code::invalid, format("experiment_ids: at most {} are allowed", kExperimentsMax)};
+  if (request.order_by.size() > kOrdersMax)
+    return Error{Code::invalid, format("order_by: at most {} are allowed", kOrdersMax)};
   RunSearch search;
   search.deleted = TRY(deleted_of(request.run_view_type));
   search.filter = TRY(parse_filter(request.filter));

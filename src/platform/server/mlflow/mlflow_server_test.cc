@@ -205,5 +205,25 @@ TEST_F(MlflowServerTest, ANameOfAMetricHasNoControlCharacters) {
   EXPECT_THAT(got.body, testing::HasSubstr("metrics[1]: a name has no control characters"));
 }
 
+TEST_F(MlflowServerTest, RequestsHaveBounds) {
+  const auto refused = [&](std::vector<std::string> path, const Json& body) {
+    const auto got = answer("POST", std::move(path), body, {.user = "ann"});
+    EXPECT_EQ(got.status, 400);
+    return got.body;
+  };
+  const auto search = [&](const Json& body) { return refused({"runs", "search"}, body); };
+  using testing::HasSubstr;
+  EXPECT_THAT(search({{"experiment_ids", std::vector<std::string>(101, "0")}}), HasSubstr("100"));
+  EXPECT_THAT(search({{"order_by", std::vector<std::string>(11, "status")}}), HasSubstr("10"));
+  EXPECT_THAT(search({{"filter", std::string(10'001, ' ')}}), HasSubstr("10000"));
+  std::string terms = "status = 'a'";
+  for (int i = 0; i < 50; ++i) terms += " and status = 'a'";
+  EXPECT_THAT(search({{"filter", terms}}), HasSubstr("50 comparisons"));
+  const std::string name(8001, 'n');
+  EXPECT_THAT(refused({"runs", "create"}, {{"run_name", name}}), HasSubstr("8000"));
+  const Json renamed = {{"run_id", create()}, {"run_name", name}};
+  EXPECT_THAT(refused({"runs", "update"}, renamed), HasSubstr("8000"));
+}
+
 }  // namespace
 }  // namespace lockstep::mlflow
