@@ -295,28 +295,41 @@ Result<void> MlflowServer::end_run(const RunRow& run, const std::string& status)
 // A report that cannot be stored is made again by the timer, or the run ends as that of a silent
 // agent.
 void MlflowServer::report(const model::RunId& run, const model::Rank& rank, bool by_signal) {
+  auto report = report_of(run, rank);
+  if (!report) return;
+  if (by_signal) report->stop_reason = model::StopReason::signal;
+  if (const auto stored = setup_.controller.report(*report); !stored)
+    LS_LOG(warning, "reporting {}: {}", text(run), stored.error().message);
+}
+
+std::optional<model::NodeReport> MlflowServer::report_of(const model::RunId& run,
+                                                         const model::Rank& rank) const {
   const model::State& state = setup_.controller.state();
   const model::NodeId node{{run, 1}, 0};
   const auto attempt = state.attempts.find(node.attempt);
-  if (attempt == state.attempts.end()) return;
+  if (attempt == state.attempts.end()) return std::nullopt;
   model::NodeReport report;
   report.node = node;
   report.generation = attempt->second.generation;
   report.state = model::NodeState::running;
   report.ranks = {rank};
   report.agent.id = std::string(kClientAgent);
-  if (by_signal) report.stop_reason = model::StopReason::signal;
-  if (const auto stored = setup_.controller.report(report); !stored)
-    LS_LOG(warning, "reporting {}: {}", text(run), stored.error().message);
+  return report;
 }
 
 void MlflowServer::report_ranks() {
   const model::State& state = setup_.controller.state();
   std::erase_if(open_, [&](const auto& one) { return !state.open.contains(one.first); });
   std::erase_if(recent_, [&](const auto& one) { return !state.open.contains(one.first); });
-  for (const auto& [run, open] : open_)
-    if (setup_.clock.now() - open.last_call < kClientSilentAfter)
-      report(run, {.rank = 0, .local_rank = 0, .state = model::RankState::running});
+  std::vector<model::NodeReport> reports;
+  for (const auto& [run, open] : open_) {
+    if (setup_.clock.now() - open.last_call >= kClientSilentAfter) continue;
+    auto report = report_of(run, {.rank = 0, .local_rank = 0, .state = model::RankState::running});
+    if (report) reports.push_back(*std::move(report));
+  }
+  if (reports.empty()) return;
+  for (const auto& stored : setup_.controller.report(reports))
+    if (!stored) LS_LOG(warning, "reporting a client's run: {}", stored.error().message);
 }
 
 void MlflowServer::expect_next_report() {

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "base/clock.h"
@@ -98,6 +99,9 @@ class MlflowServer {
   Result<void> put_metrics(const RunRow& run, const std::vector<Metric>& metrics);
   Result<void> end_run(const RunRow& run, const std::string& status);
   void report(const model::RunId& run, const model::Rank& rank, bool by_signal = false);
+  // None: the run has ended.
+  std::optional<model::NodeReport> report_of(const model::RunId& run,
+                                             const model::Rank& rank) const;
   bool is_repeated(const model::RunId& run, std::string_view body);
   void expect_next_report();
 

@@ -225,5 +225,15 @@ TEST_F(MlflowServerTest, RequestsHaveBounds) {
   EXPECT_THAT(refused({"runs", "update"}, renamed), HasSubstr("8000"));
 }
 
+TEST_F(MlflowServerTest, SeveralRunsStayOpen) {
+  for (int i = 0; i < 3; ++i) create();
+  pass(kLonger);
+  for (std::int64_t number = 1; number <= 3; ++number) {
+    const model::RunId id{"default", number};
+    ASSERT_TRUE(controller_->fetch(id));
+    EXPECT_EQ(controller_->state().runs.at(id).state, model::RunState::running);
+  }
+}
+
 }  // namespace
 }  // namespace lockstep::mlflow
