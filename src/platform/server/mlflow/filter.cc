@@ -12,6 +12,8 @@
 namespace lockstep::mlflow {
 namespace {
 
+constexpr std::size_t kFilterBytes = 10'000, kFilterTerms = 50;
+
 struct Word {
   enum class Kind { name, quoted_name, text, number, symbol, end };
   Kind kind = Kind::end;
@@ -241,6 +243,9 @@ Result<void> read_value(Comparison& comparison, Words& words) {
 }
 
 Result<std::vector<Comparison>> parse(std::string_view text) {
+  if (text.size() > kFilterBytes)
+    return Error{Code::invalid, format("has {} bytes, of which at most {} are allowed", text.size(),
+                                       kFilterBytes)};
   std::vector<Comparison> all;
   Words words(text);
   Word first = TRY(words.next());
@@ -250,6 +255,8 @@ Result<std::vector<Comparison>> parse(std::string_view text) {
     TRY(check_operator(comparison));
     TRY(read_value(comparison, words));
     all.push_back(std::move(comparison));
+    if (all.size() > kFilterTerms)
+      return Error{Code::invalid, format("at most {} comparisons are allowed", kFilterTerms)};
     const Word link = TRY(words.next());
     if (link.kind == Word::Kind::end) break;
     if (!is_word(link, "and"))

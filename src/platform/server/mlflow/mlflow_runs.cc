@@ -57,6 +57,16 @@ Result<void> check_value(std::string_view what, const KeyValue& value, std::size
                                      value.key, value.value.size(), most)};
 }
 
+Result<void> check_run_name(const std::string& name) {
+  if (name.size() <= kTagBytes) return {};
+  return Error{Code::invalid, format("run_name: has {} bytes, of which at most {} are allowed",
+                                     name.size(), kTagBytes)};
+}
+
+bool is_control(char letter) {
+  return static_cast<unsigned char>(letter) < 0x20 || letter == '\x7f';
+}
+
 Result<void> check_batch(const LogBatch& batch) {
   if (batch.metrics.size() > kMetricsMax || batch.params.size() > kParamsMax ||
       batch.tags.size() > kTagsMax)
@@ -67,6 +77,8 @@ Result<void> check_batch(const LogBatch& batch) {
     const auto limit = std::numeric_limits<std::int64_t>::max() / 1000;
     if (metric.key.empty() || metric.key.size() > kKeyBytes)
       return Error{Code::invalid, format("metrics[{}]: a name has 1 to {} bytes", i, kKeyBytes)};
+    if (std::ranges::any_of(metric.key, is_control))
+      return Error{Code::invalid, format("metrics[{}]: a name has no control characters", i)};
     if (metric.timestamp.value > limit || metric.timestamp.value < -limit)
       return Error{Code::invalid, format("metrics[{}]: timestamp: is not in milliseconds", i)};
   }
@@ -105,8 +117,21 @@ std::vector<spool::TelemetryItem> items_of(const std::vector<Metric>& metrics,
 
 }  // namespace
 
+// A run of an experiment is in the experiment's project, also if that is the shared one.
+Result<std::string> MlflowServer::project_of_run(const Caller& caller,
+                                                 const ExperimentRow& experiment) const {
+  if (experiment.id == kDefaultExperiment)
+    return identity::project_of_submission(setup_.directory, caller.bearer, experiment.project);
+  const identity::Target target{.project = experiment.project};
+  if (identity::may(setup_.directory, caller.bearer, identity::Action::submit_run, target))
+    return experiment.project;
+  return Error{Code::denied,
+               identity::refusal(caller.bearer, identity::Action::submit_run, target)};
+}
+
 MlflowServer::Answer MlflowServer::create_run(const Call& call) {
   const auto request = TRY(read_body<CreateRun>(call.body));
+  TRY(check_run_name(request.run_name));
   for (const KeyValue& tag : request.tags) TRY(check_value("tag", tag, kTagBytes));
   const ExperimentRow experiment = TRY(experiment_of(call.caller, request.experiment_id));
   if (experiment.deleted)
@@ -117,8 +142,7 @@ MlflowServer::Answer MlflowServer::create_run(const Call& call) {
   model::AttachNode agent;
   agent.job = net::random_hex(16);
   agent.launcher = kLauncher;
-  agent.spec.project =
-      TRY(identity::project_of_submission(setup_.directory, bearer, experiment.project));
+  agent.spec.project = TRY(project_of_run(call.caller, experiment));
   agent.spec.name = lockstep_name(name);
   agent.spec.command = {tag_of(request.tags, "mlflow.source.name")};
   if (agent.spec.command.front().empty()) agent.spec.command = {"mlflow"};
@@ -154,6 +178,7 @@ MlflowServer::Answer MlflowServer::create_run(const Call& call) {
 
 MlflowServer::Answer MlflowServer::update_run(const Call& call) {
   const auto request = TRY(read_body<UpdateRun>(call.body));
+  TRY(check_run_name(request.run_name));
   const RunRow run = TRY(changeable_run(call));
   if (!request.run_name.empty()) {
     TRY(tracking_.set_name(run.id, request.run_name));
@@ -270,28 +295,41 @@ Result<void> MlflowServer::end_run(const RunRow& run, const std::string& status)
 // A report that cannot be stored is made again by the timer, or the run ends as that of a silent
 // agent.
 void MlflowServer::report(const model::RunId& run, const model::Rank& rank, bool by_signal) {
+  auto report = report_of(run, rank);
+  if (!report) return;
+  if (by_signal) report->stop_reason = model::StopReason::signal;
+  if (const auto stored = setup_.controller.report(*report); !stored)
+    LS_LOG(warning, "reporting {}: {}", text(run), stored.error().message);
+}
+
+std::optional<model::NodeReport> MlflowServer::report_of(const model::RunId& run,
+                                                         const model::Rank& rank) const {
   const model::State& state = setup_.controller.state();
   const model::NodeId node{{run, 1}, 0};
   const auto attempt = state.attempts.find(node.attempt);
-  if (attempt == state.attempts.end()) return;
+  if (attempt == state.attempts.end()) return std::nullopt;
   model::NodeReport report;
   report.node = node;
   report.generation = attempt->second.generation;
   report.state = model::NodeState::running;
   report.ranks = {rank};
   report.agent.id = std::string(kClientAgent);
-  if (by_signal) report.stop_reason = model::StopReason::signal;
-  if (const auto stored = setup_.controller.report(report); !stored)
-    LS_LOG(warning, "reporting {}: {}", text(run), stored.error().message);
+  return report;
 }
 
 void MlflowServer::report_ranks() {
   const model::State& state = setup_.controller.state();
   std::erase_if(open_, [&](const auto& one) { return !state.open.contains(one.first); });
   std::erase_if(recent_, [&](const auto& one) { return !state.open.contains(one.first); });
-  for (const auto& [run, open] : open_)
-    if (setup_.clock.now() - open.last_call < kClientSilentAfter)
-      report(run, {.rank = 0, .local_rank = 0, .state = model::RankState::running});
+  std::vector<model::NodeReport> reports;
+  for (const auto& [run, open] : open_) {
+    if (setup_.clock.now() - open.last_call >= kClientSilentAfter) continue;
+    auto report = report_of(run, {.rank = 0, .local_rank = 0, .state = model::RankState::running});
+    if (report) reports.push_back(*std::move(report));
+  }
+  if (reports.empty()) return;
+  for (const auto& stored : setup_.controller.report(reports))
+    if (!stored) LS_LOG(warning, "reporting a client's run: {}", stored.error().message);
 }
 
 void MlflowServer::expect_next_report() {

@@ -16,6 +16,7 @@ constexpr std::size_t kNameMax = 500;  // of an experiment
 constexpr std::size_t kTagMax = 8000;
 constexpr std::int64_t kPageDefault = 1000;
 constexpr std::int64_t kPageMax = 1000;
+constexpr std::size_t kExperimentsMax = 100, kOrdersMax = 10;  // of a search of runs
 const std::vector<std::string> kPrefix = {"api", "2.0", "mlflow"};
 
 struct MlflowError {
@@ -226,15 +227,17 @@ MlflowServer::Answer MlflowServer::run_call(std::string_view what, const Call& c
 
 // --- Experiments ---
 
-std::string MlflowServer::default_project(const Caller& caller) const {
-  return identity::default_project(setup_.directory, caller.bearer);
+Result<std::string> MlflowServer::default_project(const Caller& caller) const {
+  std::string project = identity::default_project(setup_.directory, caller.bearer);
+  if (identity::can_read(setup_.directory, caller.bearer, project)) return project;
+  return identity::no_such_project(project);
 }
 
 Result<ExperimentRow> MlflowServer::experiment_of(const Caller& caller, const std::string& id) {
   const Error none{Code::not_found, format("there is no experiment with the id {}", id)};
   const auto number = parse_number(id, "experiment_id");
   if (!number) return none;
-  if (*number == kDefaultExperiment) return ExperimentRow{.project = default_project(caller)};
+  if (*number == kDefaultExperiment) return ExperimentRow{.project = TRY(default_project(caller))};
   auto found = TRY(tracking_.find_experiment(*number));
   if (!found || !identity::can_read(setup_.directory, caller.bearer, found->project)) return none;
   return *std::move(found);
@@ -257,7 +260,7 @@ MlflowServer::Answer MlflowServer::create_experiment(const Call& call) {
   const auto request = TRY(read<CreateExperiment>(call.body));
   TRY(check_text("the name of an experiment", request.name, kNameMax));
   const std::string project = TRY(identity::project_of_submission(
-      setup_.directory, call.caller.bearer, default_project(call.caller)));
+      setup_.directory, call.caller.bearer, TRY(default_project(call.caller))));
   if (request.name == "Default")
     return Error{Code::already_exists, "each project has an experiment Default"};
   ExperimentRow row{.project = project, .name = request.name};
@@ -276,7 +279,7 @@ MlflowServer::Answer MlflowServer::get_experiment(const Call& call) {
 
 MlflowServer::Answer MlflowServer::find_experiment(const Call& call) {
   const auto request = TRY(read<ExperimentName>(call.body));
-  const std::string project = default_project(call.caller);
+  const std::string project = TRY(default_project(call.caller));
   if (request.experiment_name == "Default")
     return to_json(ExperimentAnswer{view(ExperimentRow{.project = project})});
   const auto found = TRY(tracking_.find_experiment(project, request.experiment_name));
@@ -289,6 +292,7 @@ MlflowServer::Answer MlflowServer::search_experiments(const Call& call) {
   const auto request = TRY(read<SearchExperiments>(call.body));
   const auto deleted = TRY(deleted_of(request.view_type));
   const auto filter = TRY(experiment_filter(request.filter));
+  const std::string project = TRY(default_project(call.caller));
   const std::int64_t limit = page_size(request.max_results);
   std::int64_t after = 0;
   ExperimentList list;
@@ -297,10 +301,10 @@ MlflowServer::Answer MlflowServer::search_experiments(const Call& call) {
       list.experiments.push_back(view(row));
   };
   if (request.page_token.empty())
-    add(ExperimentRow{.project = default_project(call.caller)});
+    add(ExperimentRow{.project = project});
   else
     after = TRY(parse_number(request.page_token, "page_token"));
-  const auto rows = TRY(tracking_.experiments(default_project(call.caller), after, limit));
+  const auto rows = TRY(tracking_.experiments(project, after, limit));
   for (const ExperimentRow& row : rows) add(row);
   if (std::cmp_equal(rows.size(), limit)) list.next_page_token = format("{}", rows.back().id);
   return without_absent(to_json(list));
@@ -368,8 +372,11 @@ MlflowServer::Answer MlflowServer::get_run(const Call& call) {
 // their ids.
 MlflowServer::Answer MlflowServer::search_runs(const Call& call) {
   const auto request = TRY(read<SearchRuns>(call.body));
+  if (request.experiment_ids.size() > kExperimentsMax)
+    return Error{Code::invalid, format("experiment_ids: at most {} are allowed", kExperimentsMax)};
+  if (request.order_by.size() > kOrdersMax)
+    return Error{Code::invalid, format("order_by: at most {} are allowed", kOrdersMax)};
   RunSearch search;
-  search.project = default_project(call.caller);
   search.deleted = TRY(deleted_of(request.run_view_type));
   search.filter = TRY(parse_filter(request.filter));
   for (const std::string& text : request.order_by)

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "base/clock.h"
@@ -84,7 +85,10 @@ class MlflowServer {
   Answer delete_tag(const Call& call);
   Answer history(const Call& call);
 
-  std::string default_project(const Caller& caller) const;
+  // Code::not_found: the caller may not read it.
+  Result<std::string> default_project(const Caller& caller) const;
+  // Code::denied: the caller may not start runs there.
+  Result<std::string> project_of_run(const Caller& caller, const ExperimentRow& experiment) const;
   // An experiment that the caller may read, or change.
   Result<ExperimentRow> experiment_of(const Caller& caller, const std::string& id);
   Result<ExperimentRow> changeable_experiment(const Caller& caller, const std::string& id);
@@ -95,6 +99,9 @@ class MlflowServer {
   Result<void> put_metrics(const RunRow& run, const std::vector<Metric>& metrics);
   Result<void> end_run(const RunRow& run, const std::string& status);
   void report(const model::RunId& run, const model::Rank& rank, bool by_signal = false);
+  // None: the run has ended.
+  std::optional<model::NodeReport> report_of(const model::RunId& run,
+                                             const model::Rank& rank) const;
   bool is_repeated(const model::RunId& run, std::string_view body);
   void expect_next_report();
 

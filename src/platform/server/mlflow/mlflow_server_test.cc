@@ -74,15 +74,19 @@ class MlflowServerTest : public ::testing::Test {
                                                                   .directory = directory_,
                                                                   .clock = clock_});
   }
-  Json call(const std::string& method, std::vector<std::string> path, const Json& body) {
+  net::HttpResponse answer(const std::string& method, std::vector<std::string> path,
+                           const Json& body, const identity::Bearer& bearer) {
     net::HttpRequest request;
     request.method = method;
     request.path = {"api", "2.0", "mlflow"};
     request.path.insert(request.path.end(), path.begin(), path.end());
     request.body = dump_json(body);
-    const auto answer = server_->handle(request, {.bearer = {.user = "ann"}});
-    EXPECT_EQ(answer.status, 200) << answer.body;
-    return parse_json(answer.body).value();
+    return server_->handle(request, {.bearer = bearer});
+  }
+  Json call(const std::string& method, std::vector<std::string> path, const Json& body) {
+    const auto got = answer(method, std::move(path), body, {.user = "ann"});
+    EXPECT_EQ(got.status, 200) << got.body;
+    return parse_json(got.body).value();
   }
   std::string create() {
     return call("POST", {"runs", "create"}, {{"experiment_id", "0"}})["run"]["info"]["run_id"];
@@ -152,6 +156,83 @@ TEST_F(MlflowServerTest, ADaemonThatStartsAgainGoesOnWithTheRun) {
   call("POST", {"runs", "update"}, {{"run_id", id}, {"status", "KILLED"}});
   pass(seconds(10));
   EXPECT_EQ(run().state, model::RunState::cancelled);
+}
+
+TEST_F(MlflowServerTest, TheTokenOfARemovedMemberListsNothing) {
+  directory_.users["bob"] = {.name = "bob"};
+  directory_.projects["own"] = {.name = "own"};
+  directory_.members[{"own", "bob"}].role = identity::Role::member;
+  const identity::Bearer bob{.user = "bob", .token = "t", .project = "own"};
+  const auto status = [&](std::vector<std::string> path, const Json& body) {
+    return answer("POST", std::move(path), body, bob).status;
+  };
+  const auto expect_all = [&](int expected) {
+    EXPECT_EQ(status({"experiments", "search"}, Json::object()), expected);
+    EXPECT_EQ(status({"experiments", "get"}, {{"experiment_id", "0"}}), expected);
+    EXPECT_EQ(status({"experiments", "get-by-name"}, {{"experiment_name", "Default"}}), expected);
+    EXPECT_EQ(status({"runs", "search"}, {{"experiment_ids", {"0"}}}), expected);
+  };
+  expect_all(200);
+  directory_.members.clear();
+  expect_all(404);
+  EXPECT_EQ(status({"experiments", "create"}, {{"name", "a"}}), 404);
+  EXPECT_EQ(status({"runs", "create"}, {{"experiment_id", "0"}}), 404);
+}
+
+TEST_F(MlflowServerTest, ARunOfAnExperimentIsInTheProjectOfTheExperimentOrRefused) {
+  directory_.users["bob"] = {.name = "bob", .project = "own"};
+  directory_.projects["own"] = {.name = "own"};
+  directory_.members[{"own", "bob"}].role = identity::Role::member;
+  directory_.members[{"default", "bob"}].role = identity::Role::viewer;
+  const Json made = call("POST", {"experiments", "create"}, {{"name", "shared"}});
+  const Json body = {{"experiment_id", made["experiment_id"]}};
+  const auto create_as_bob = [&] {
+    return answer("POST", {"runs", "create"}, body, {.user = "bob"});
+  };
+  EXPECT_EQ(create_as_bob().status, 403);
+  directory_.members[{"default", "bob"}].role = identity::Role::member;
+  const auto got = create_as_bob();
+  EXPECT_THAT(got.body, testing::HasSubstr("\"default-1\""));
+}
+
+TEST_F(MlflowServerTest, ANameOfAMetricHasNoControlCharacters) {
+  const Json good = {{"key", "loss"}, {"value", 0.5}, {"timestamp", 1}};
+  Json wrong = good;
+  wrong["key"] = "lo\nss";
+  const Json body = {{"run_id", create()}, {"metrics", {good, wrong}}};
+  const auto got = answer("POST", {"runs", "log-batch"}, body, {.user = "ann"});
+  EXPECT_EQ(got.status, 400);
+  EXPECT_THAT(got.body, testing::HasSubstr("metrics[1]: a name has no control characters"));
+}
+
+TEST_F(MlflowServerTest, RequestsHaveBounds) {
+  const auto refused = [&](std::vector<std::string> path, const Json& body) {
+    const auto got = answer("POST", std::move(path), body, {.user = "ann"});
+    EXPECT_EQ(got.status, 400);
+    return got.body;
+  };
+  const auto search = [&](const Json& body) { return refused({"runs", "search"}, body); };
+  using testing::HasSubstr;
+  EXPECT_THAT(search({{"experiment_ids", std::vector<std::string>(101, "0")}}), HasSubstr("100"));
+  EXPECT_THAT(search({{"order_by", std::vector<std::string>(11, "status")}}), HasSubstr("10"));
+  EXPECT_THAT(search({{"filter", std::string(10'001, ' ')}}), HasSubstr("10000"));
+  std::string terms = "status = 'a'";
+  for (int i = 0; i < 50; ++i) terms += " and status = 'a'";
+  EXPECT_THAT(search({{"filter", terms}}), HasSubstr("50 comparisons"));
+  const std::string name(8001, 'n');
+  EXPECT_THAT(refused({"runs", "create"}, {{"run_name", name}}), HasSubstr("8000"));
+  const Json renamed = {{"run_id", create()}, {"run_name", name}};
+  EXPECT_THAT(refused({"runs", "update"}, renamed), HasSubstr("8000"));
+}
+
+TEST_F(MlflowServerTest, SeveralRunsStayOpen) {
+  for (int i = 0; i < 3; ++i) create();
+  pass(kLonger);
+  for (std::int64_t number = 1; number <= 3; ++number) {
+    const model::RunId id{"default", number};
+    ASSERT_TRUE(controller_->fetch(id));
+    EXPECT_EQ(controller_->state().runs.at(id).state, model::RunState::running);
+  }
 }
 
 }  // namespace

@@ -34,7 +34,10 @@ class RunQueryTest : public ::testing::Test {
     if (model::is_final(state)) row.ended = row.submitted + std::chrono::seconds(1);
     ASSERT_TRUE(store::SqlStore(*database_).commit(std::vector<model::Change>{row}));
     if (loss)
-      run("insert into latest_metrics values ('demo', :n, 'loss', 0, 1, 7, 0, :v)", number, *loss);
+      run("insert into latest_metrics (project, number, name, rank, epoch, step, time, value, "
+          "least, "
+          "greatest) values ('demo', :n, 'loss', 0, 1, 7, 0, :v, :l, :g)",
+          number, *loss, *loss, *loss);
     run("insert into mlflow_values values ('demo', :n, 'param', 'optimizer', :v)", number,
         optimizer);
   }
