@@ -9,7 +9,7 @@ from typing import Literal
 import pytest
 from playwright.sync_api import Browser, Locator, expect
 
-from tests.conftest import BUILD, PATIENCE, Cluster, reserved_port
+from tests.conftest import BUILD, PATIENCE, Cluster, reserved_port, wait_until
 from tests.page.conftest import AXE, Tab
 
 PICTURES = BUILD / "page-pictures"
@@ -77,6 +77,11 @@ def view(browser: Browser, fleet: Cluster) -> Iterator[Tab]:
 
 def shown(what: Locator) -> None:
     expect(what.first).to_be_visible(timeout=PATIENCE * 1000)
+
+
+def last_tick(tab: Tab) -> int:
+    """The newest line in view: lines come faster than each of them is drawn."""
+    return int(tab.page.get_by_text(re.compile(r"^tick \d+$")).last.inner_text().split()[1])
 
 
 def rows(tab: Tab) -> Locator:
@@ -154,10 +159,8 @@ def test_a_failed_run_leads_to_the_first_error_in_its_lines(view: Tab) -> None:
 
 def test_lines_arrive_live_and_are_searched_in_the_daemon(view: Tab) -> None:
     view.go("/runs/demo/4/logs")
-    first = view.page.get_by_text(re.compile(r"^tick \d+$")).last
-    shown(first)
-    seen = int(first.inner_text().split()[1])
-    shown(view.page.get_by_text(f"tick {seen + 5}", exact=True))
+    seen = last_tick(view)
+    wait_until("later lines are shown", lambda: last_tick(view) >= seen + 5)
     view.page.get_by_label("Find in all lines").fill("tick [01]$")
     view.sees("2 lines")
     view.page.get_by_label("Find in all lines").fill("tick [")
@@ -225,8 +228,8 @@ def test_a_restart_of_the_daemon_is_shown_and_passes(view: Tab) -> None:
     view.sees("Not live")
     view.cluster.ok("ps")  # starts the next daemon, on the same port
     count(view.page.get_by_text("Not live"), 0)
-    last = int(view.page.get_by_text(re.compile(r"^tick \d+$")).last.inner_text().split()[1])
-    shown(view.page.get_by_text(f"tick {last + 3}", exact=True))
+    seen = last_tick(view)
+    wait_until("later lines are shown", lambda: last_tick(view) >= seen + 3)
 
 
 VIEWS = {

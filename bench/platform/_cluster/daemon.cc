@@ -131,6 +131,7 @@ Result<void> serve(const host::Home& home, int hosts) {
   net::Loop loop;
   const auto server = TRY(server::Server::start(loop, {.controller = *controller,
                                                        .insight = insight,
+                                                       .database = *database,
                                                        .keys = keys,
                                                        .clock = clock,
                                                        .identities = identities,

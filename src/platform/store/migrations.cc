@@ -573,7 +573,6 @@ constexpr std::string_view kListsOfRuns[] = {
     "create index runs_by_user on runs (origin ->> 'user', submitted, number, state)",
     "alter table latest_metrics add column least real",
     "alter table latest_metrics add column greatest real",
-    "update latest_metrics set least = value, greatest = value",
     "create index latest_by_value on latest_metrics (name, value)",
     "create index latest_by_least on latest_metrics (name, least)",
     "create index latest_by_greatest on latest_metrics (name, greatest)",

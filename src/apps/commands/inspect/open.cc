@@ -3,6 +3,9 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
+
+#include <unistd.h>
 
 #include "apps/cli/exit_codes.h"
 #include "apps/cli/subcommand.h"
@@ -17,7 +20,15 @@
 namespace lockstep::cli {
 namespace {
 
-constexpr auto kBrowserTime = std::chrono::seconds(20);
+// xdg-open runs some browsers itself, so it is left alone once it has run for 2 s.
+constexpr std::string_view kStartBrowser =
+    "setsid xdg-open \"$0\" </dev/null >/dev/null 2>&1 & browser=$!\n"
+    "for i in 1 2 3 4 5 6 7 8 9 10; do\n"
+    "  kill -0 $browser 2>/dev/null || break\n"
+    "  sleep 0.2\n"
+    "done\n"
+    "kill -0 $browser 2>/dev/null || wait $browser";
+constexpr auto kStartTime = std::chrono::seconds(20);
 
 struct OpenFlags {
   std::string run;
@@ -51,7 +62,7 @@ std::filesystem::path private_folder(const Environment& environment) {
 Result<std::filesystem::path> write_redirection(const std::filesystem::path& folder,
                                                 const std::string& address) {
   TRY(make_folders(folder));
-  const auto file = folder / "open.html";
+  const auto file = folder / format("open-{}.html", ::getpid());
   std::string quoted;
   for (const char character : address)
     quoted += character == '&' ? std::string("&amp;") : std::string(1, character);
@@ -63,15 +74,16 @@ Result<std::filesystem::path> write_redirection(const std::filesystem::path& fol
 }
 
 // False: there is no browser that the user could see.
-Result<bool> open_browser(const std::string& address) {
+bool open_browser(const std::string& address) {
   const Environment environment = own_environment();
   const auto folder = private_folder(environment);
-  if (!has_screen(environment) || folder.empty() ||
-      !find_program("xdg-open", environment, std::filesystem::current_path()))
+  if (!has_screen(environment) || folder.empty() || !find_program("xdg-open", environment, "/"))
     return false;
-  const auto file = TRY(write_redirection(folder, address));
-  const auto end = TRY(run_program({"xdg-open", file.string()}, kBrowserTime));
-  return end.status == 0;
+  const auto file = write_redirection(folder, address);
+  if (!file) return false;
+  const auto end =
+      run_program({"sh", "-c", std::string(kStartBrowser), file->string()}, kStartTime);
+  return end && end->status == 0;
 }
 
 Result<int> open_page(const OpenFlags& flags) {
@@ -82,8 +94,9 @@ Result<int> open_page(const OpenFlags& flags) {
   if (run) view = format("/runs/{}", TRY(client.call(api::kRun, {.path = *run})).id);
   const auto made = TRY(client.call(api::kSessionCode));
   const std::string address = address_of(client.url(), made.code, view);
-  if (!flags.print && TRY(open_browser(address))) {
-    print(format("a browser opens {}{}", client.url(), view));
+  if (!flags.print && open_browser(address)) {
+    print(format("a browser opens {}{}; if none appears, `lockstep open --print` shows the address",
+                 client.url(), view));
     return kDone;
   }
   if (!flags.print)

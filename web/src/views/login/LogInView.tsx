@@ -33,11 +33,21 @@ export function LogInView({ next }: { next: string }) {
     }
   }
 
+  // A link of somebody else must not change the user of a reader who is logged in.
+  async function follow(link: { code: string; next: string }) {
+    setBusy(true);
+    const answer = await who.refetch();
+    if (answer.data === null) return enter({ code: link.code }, link.next);
+    if (answer.data) return navigate(link.next, "replace");
+    setError(answer.error?.message ?? "the daemon did not answer");
+    setBusy(false);
+  }
+
   useEffect(() => {
     if (begun.current) return;
     begun.current = true;
     const link = takeCode();
-    if (link) void enter({ code: link.code }, link.next);
+    if (link) void follow(link);
   });
   const loggedIn = !!who.data && location.pathname === "/login" && !busy;
   useEffect(() => {

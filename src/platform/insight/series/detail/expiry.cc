@@ -38,8 +38,8 @@ std::vector<bool> kept_chunks(const Segment& segment) {
       if (each.part != kOfRank || each.index == lowest.index || range == covered.end()) continue;
       for (std::uint32_t chunk = 0; chunk < each.chunks; ++chunk) {
         const ChunkEntry entry = segment.chunk(each.first_chunk + chunk);
-        kept[each.first_chunk + chunk] = entry.first_step < range->second.first ||
-                                         entry.last_step > range->second.last;
+        kept[each.first_chunk + chunk] =
+            entry.first_step < range->second.first || entry.last_step > range->second.last;
       }
     }
     begin = end;
@@ -100,14 +100,15 @@ Result<void> SealedSeries::expire_some() {
     segments = run->segments;
     before = expire_before_;
   }
+  Result<void> first_failure;
   for (const StoredSegment& stored : segments) {
     if (stored.damaged || stored.has_expired) continue;
     (void)seal();  // its error is kept, and it is tried again
-    if (auto expired = expire(run, stored, before); !expired)
-      return std::move(expired).error().with_context("removing points of ranks of " +
-                                                     text(run->id));
+    if (auto expired = expire(run, stored, before); !expired && first_failure)
+      first_failure =
+          std::move(expired).error().with_context("removing points of ranks of " + text(run->id));
   }
-  return {};
+  return first_failure;
 }
 
 Result<void> SealedSeries::expire(const Run& run, const StoredSegment& stored, Time before) {
