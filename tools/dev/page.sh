@@ -28,7 +28,7 @@ page_sources() {
 make_page() {
   rm -rf web/dist $page_stamp
   if ! page_packages; then
-    ! is_own_fault build/logs/page.log
+    is_registry_unreachable build/logs/page.log
     return
   fi
   page_npm run build && echo "$1" >$page_stamp
@@ -44,7 +44,15 @@ page_packages() {
     echo "$made_from" >$page_packages_stamp
 }
 
-# The lock file does not fit package.json, or one of them is no JSON.
-is_own_fault() { grep --quiet --extended-regexp 'code (EUSAGE|EJSONPARSE)' "$1"; }
+# npm names the error in its log. Any other code, such as that of a wrong digest, fails the build.
+is_registry_unreachable() {
+  local network='ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|ENETUNREACH|EHOSTUNREACH'
+  grep --quiet --extended-regexp "^npm (error|ERR!) code ($network|E5[0-9]{2})\$" "$1"
+}
+
+require_page() {
+  [[ -f web/dist/index.html ]] ||
+    die "a package needs the web page, which is not built" "see build/logs/page.log"
+}
 
 page_npm() { PATH=$PWD/$venv/bin:$PATH npm --prefix web "$@"; }
