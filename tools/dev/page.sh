@@ -47,6 +47,7 @@ page_packages() {
 # npm names the error in its log. Any other code, such as that of a wrong digest, fails the build.
 is_registry_unreachable() {
   local network='ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|ENETUNREACH|EHOSTUNREACH'
+  network+='|ECONNECTIONTIMEOUT|ERESPONSETIMEOUT|EIDLETIMEOUT|ETRANSFERTIMEOUT'
   grep --quiet --extended-regexp "^npm (error|ERR!) code ($network|E5[0-9]{2})\$" "$1"
 }
 

@@ -131,12 +131,12 @@ Result<void> serve(const host::Home& home, int hosts) {
   net::Loop loop;
   const auto server = TRY(server::Server::start(loop, {.controller = *controller,
                                                        .insight = insight,
-                                                       .database = *database,
                                                        .keys = keys,
                                                        .clock = clock,
                                                        .identities = identities,
                                                        .budgets = budgets,
                                                        .notices = notices,
+                                                       .database = *database,
                                                        .home = home,
                                                        .version = "bench"}));
   TRY(write_file(
