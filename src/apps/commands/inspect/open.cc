@@ -15,7 +15,6 @@
 #include "base/os/files.h"
 #include "base/os/run_program.h"
 #include "net/http/url.h"
-#include "platform/api/json.h"
 
 namespace lockstep::cli {
 namespace {

@@ -1,11 +1,10 @@
 // The page's files and their headers, over HTTP.
-#include "platform/server/page/page.h"
-
 #include <array>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "platform/server/page/page_file.h"
 #include "platform/server/server_for_test.h"
 
 namespace lockstep::server {
