@@ -14,6 +14,7 @@
 #include "base/os/files.h"
 #include "base/steady_clock.h"
 #include "base/units.h"
+#include "net/crypto.h"
 #include "platform/api/error.h"
 #include "platform/server/server_for_test.h"
 #include "text/json.h"
@@ -48,7 +49,7 @@ TEST_F(ServerTest, AnAgentIsToldToStartAndItsItemsAreKeptOnce) {
 
 TEST_F(ServerTest, WithoutRoomForItsItemsAnAgentKeepsThemAndStillGetsItsCommand) {
   submit();
-  const Json items = {{"items", {log(1, 0, std::string(30'000, 'x'))}}};
+  const Json items = {{"items", {log(1, 0, net::random_hex(15'000))}}};
   ASSERT_TRUE(database_->execute("pragma max_page_count = 1"));  // as many as there are
   Json answer = heartbeat("ready", items);
   EXPECT_EQ(answer["command"], "start");

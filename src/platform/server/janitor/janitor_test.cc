@@ -8,6 +8,7 @@
 #include "base/os/file_lock.h"
 #include "base/os/files.h"
 #include "base/temporary_folder_for_test.h"
+#include "net/crypto.h"
 #include "platform/host/node_files.h"
 #include "platform/insight/series/folder_series.h"
 #include "platform/server/janitor/cleanup_candidates.h"
@@ -392,7 +393,8 @@ TEST_F(JanitorTest, OfARemovedRunNothingIsLeft) {
 
 TEST_F(JanitorTest, AboveItsLimitTheStoreMakesRoomOrSaysThatItCannot) {
   std::string many;
-  for (int line = 0; line < 1024; ++line) many += std::string(1023, 'x') + "\n";
+  // Halved by compression.
+  for (int line = 0; line < 2048; ++line) many += net::random_hex(512) + "\n";
   const std::vector<spool::TelemetryItem> items = {{.sequence = 1, .text = std::move(many)}};
   const Bytes before = database_->used().value();
   ASSERT_TRUE(insight_.ingest({"", kNode}, items));
@@ -410,7 +412,7 @@ TEST_F(JanitorTest, AboveItsLimitTheStoreMakesRoomOrSaysThatItCannot) {
   auto janitor = limited(before + 512_KiB);
   rounds(*janitor, 1);
   EXPECT_LT(database_->used().value(), before + 512_KiB);
-  EXPECT_THAT(lines(), ElementsAre(HasSubstr("1025 lines before this are left out")));
+  EXPECT_THAT(lines(), ElementsAre(HasSubstr("2049 lines before this are left out")));
   EXPECT_THAT(janitor->problems(), IsEmpty());
   janitor = limited(1_KiB);
   rounds(*janitor, 1);
@@ -423,7 +425,7 @@ TEST_F(JanitorTest, AStoreWithMuchUnusedSpaceGetsSmaller) {
   const auto series = insight::open_folder_series(home_.path() / "series2").value();
   insight::Insight insight(*database, *series);
   std::vector<spool::TelemetryItem> items;
-  for (int i = 1; i <= 200; ++i) items.push_back({.sequence = i, .text = std::string(30'000, 'x')});
+  for (int i = 1; i <= 400; ++i) items.push_back({.sequence = i, .text = net::random_hex(15'000)});
   ASSERT_TRUE(insight.ingest({"", kNode}, items));
   while (insight.expire_log(kRun).value()) continue;
   ASSERT_GT(database->unused().value(), 4_MiB);

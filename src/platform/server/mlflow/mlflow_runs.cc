@@ -190,8 +190,8 @@ MlflowServer::Answer MlflowServer::update_run(const Call& call) {
     if (is_end(status))
       end = request.end_time ? request.end_time->value
                              : setup_.clock.now().time_since_epoch().count() / 1000;
-    TRY(tracking_.set_status(run.id, status, end));
     if (is_end(status)) TRY(end_run(run, status));
+    TRY(tracking_.set_status(run.id, status, end));
   }
   const Json answer = TRY(get_run(call));
   return Json{{"run_info", answer.at("run").at("info")}};
@@ -277,6 +277,7 @@ bool MlflowServer::is_repeated(const model::RunId& run, std::string_view body) {
 
 // --- The agent of the runs of clients ---
 
+// An end that cannot be stored is an error for the client, which sends it again.
 Result<void> MlflowServer::end_run(const RunRow& run, const std::string& status) {
   if (run.ended || !open_.contains(run.id)) return {};
   model::Rank rank{.rank = 0, .local_rank = 0, .state = model::RankState::exited};
@@ -286,20 +287,12 @@ Result<void> MlflowServer::end_run(const RunRow& run, const std::string& status)
     rank.state = model::RankState::killed;
     rank.code = 15;
   }
-  report(run.id, rank, status == "KILLED");
+  auto report = report_of(run.id, rank);
+  if (report && status == "KILLED") report->stop_reason = model::StopReason::signal;
+  if (report) TRY(setup_.controller.report(*report));
   open_.erase(run.id);
   recent_.erase(run.id);
   return {};
-}
-
-// A report that cannot be stored is made again by the timer, or the run ends as that of a silent
-// agent.
-void MlflowServer::report(const model::RunId& run, const model::Rank& rank, bool by_signal) {
-  auto report = report_of(run, rank);
-  if (!report) return;
-  if (by_signal) report->stop_reason = model::StopReason::signal;
-  if (const auto stored = setup_.controller.report(*report); !stored)
-    LS_LOG(warning, "reporting {}: {}", text(run), stored.error().message);
 }
 
 std::optional<model::NodeReport> MlflowServer::report_of(const model::RunId& run,

@@ -98,7 +98,6 @@ class MlflowServer {
   Result<void> put_batch(const RunRow& run, const LogBatch& batch, std::string_view body);
   Result<void> put_metrics(const RunRow& run, const std::vector<Metric>& metrics);
   Result<void> end_run(const RunRow& run, const std::string& status);
-  void report(const model::RunId& run, const model::Rank& rank, bool by_signal = false);
   // None: the run has ended.
   std::optional<model::NodeReport> report_of(const model::RunId& run,
                                              const model::Rank& rank) const;

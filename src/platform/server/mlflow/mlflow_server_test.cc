@@ -132,6 +132,20 @@ TEST_F(MlflowServerTest, ARunWhoseClientComputesForHoursStaysOpen) {
   EXPECT_EQ(run().state, model::RunState::succeeded);
 }
 
+TEST_F(MlflowServerTest, AnEndThatCannotBeStoredIsAnErrorAndCanBeSentAgain) {
+  const std::string id = create();
+  const Json end = {{"run_id", id}, {"status", "FINISHED"}};
+  ASSERT_TRUE(
+      database_->execute("create trigger full before update on runs begin select raise(abort, "
+                         "'no space'); end"));
+  EXPECT_NE(answer("POST", {"runs", "update"}, end, {.user = "ann"}).status, 200);
+  EXPECT_EQ(run().state, model::RunState::running);
+  ASSERT_TRUE(database_->execute("drop trigger full"));
+  EXPECT_EQ(call("POST", {"runs", "update"}, end)["run_info"]["status"], "FINISHED");
+  pass(seconds(10));
+  EXPECT_EQ(run().state, model::RunState::succeeded);
+}
+
 TEST_F(MlflowServerTest, ARunWhoseClientIsGoneForADayEnds) {
   const std::string id = create();
   clock_.time += hours(23);

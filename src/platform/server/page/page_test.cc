@@ -79,12 +79,13 @@ TEST_F(PageTest, EachViewIsTheIndex) {
 }
 
 TEST_F(PageTest, OtherPartsOfTheDaemonAreNoViews) {
-  for (const char* target : {"/api/v1/no_such", "/api", "/metrics", "/login/x", "/assets/app-2.js"})
+  for (const char* target : {"/api/v1/no_such", "/api", "/login/x", "/assets/app-2.js"})
     EXPECT_EQ(ask(target).status, 404) << target;
   EXPECT_EQ(ask("/health").content_type, "application/json");
   EXPECT_EQ(ask("/health", {}, "POST").status, 405);
   EXPECT_EQ(ask("/runs/demo/1", {}, "POST").status, 404);
   EXPECT_EQ(ask("/api/v1/runs").status, 401);
+  EXPECT_EQ(ask("/metrics").status, 401);
 }
 
 TEST_F(PageTest, NoPathLeavesTheTableOfFiles) {
