@@ -23,7 +23,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PYTHON = ROOT / "build/venv/bin/python"
 LOGS = ROOT / "build/logs/test"
-SECONDS_MAX = 300
+SECONDS_MAX = 600
 FOLDER_SECONDS_MAX = 900  # of a folder with several files of tests
 
 

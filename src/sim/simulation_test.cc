@@ -36,7 +36,7 @@ TEST_P(Seeds, KeepWhatThePlatformPromises) {
   }
 }
 // A third of them replaces the store; `./dev bench seeds` tries ten thousand.
-INSTANTIATE_TEST_SUITE_P(TwentyFive, Seeds, testing::Range(0, 12));
+INSTANTIATE_TEST_SUITE_P(TwentyFive, Seeds, testing::Range(0, 8));
 
 struct FoundSeed {
   std::uint64_t seed = 0;

@@ -149,7 +149,7 @@ def test_methods_that_are_not_there_are_refused_and_head_is_get(cluster: Cluster
     assert (
         head.headers["content-length"] == call(cluster, "GET", "/health").headers["content-length"]
     )
-    assert call(cluster, "GET", "/nothing").status == 404
+    assert call(cluster, "GET", "/api/nothing").status == 404
     assert raw(cluster, b"GET /health HTTP/1.0\r\n\r\n").headers["connection"] == "close"
 
 
