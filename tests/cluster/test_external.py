@@ -126,7 +126,9 @@ def await_run(cluster: Cluster, run: str) -> None:
 
 
 def losses(cluster: Cluster, run: str) -> dict[int, list[float]]:
-    series = json.loads(cluster.ok("metrics", run, "--name", "loss", "--json"))["series"]
+    series = json.loads(cluster.ok("metrics", run, "--name", "loss", "--each-rank", "--json"))[
+        "series"
+    ]
     return {each["rank"]: [point["value"] for point in each["points"]] for each in series}
 
 

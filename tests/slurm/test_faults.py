@@ -141,7 +141,7 @@ def test_a_host_without_the_program_is_named(served: SlurmCluster) -> None:
 
 
 def test_a_full_shared_folder_is_the_reason_of_the_run(waiting: SlurmCluster) -> None:
-    size = 96 << 20
+    size = 256 << 20  # the program and its debug information take 100 MB
     mount = ("mount", "-t", "tmpfs", "-o", f"size={size}", "lockstep-test", str(waiting.shared))
     if subprocess.run(mount, capture_output=True, check=False).returncode != 0:
         pytest.skip("this machine lets a test mount nothing")

@@ -107,7 +107,7 @@ def test_ranks_of_srun_report_to_a_daemon(slurm: Slurm, daemon: Cluster, tmp_pat
     view = daemon.ended("default/1")
     assert view["reason"] == "all 4 ranks exited with code 0"
     assert view["launcher"].startswith("srun (Slurm job ")
-    series = json.loads(daemon.ok("metrics", "default/1", "--json"))["series"]
+    series = json.loads(daemon.ok("metrics", "default/1", "--each-rank", "--json"))["series"]
     assert {each["rank"]: len(each["points"]) for each in series} == dict.fromkeys(range(4), 3)
 
 
