@@ -5,8 +5,10 @@
 #include <array>
 #include <cstdint>
 #include <cstdio>
+#include <filesystem>
 #include <functional>
 #include <string>
+#include <system_error>
 
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -79,6 +81,15 @@ inline int status_of_child(pid_t child, const Deadline& deadline) {
   return WEXITSTATUS(status);
 }
 
+// libfabric's shm provider leaves its memory if a process ends without closing it.
+inline void remove_shared_memory(pid_t process) {
+  const std::string prefix = std::to_string(process) + ":";
+  std::error_code failure;
+  for (const auto& file : std::filesystem::directory_iterator("/dev/shm", failure))
+    if (file.path().filename().string().starts_with(prefix))
+      std::filesystem::remove(file.path(), failure);
+}
+
 // Runs both bodies in processes of their own. expected: how each ends.
 inline void run_two(const Body& first, const Body& second, std::array<int, 2> expected = {0, 0}) {
   std::array<int, 2> ends{};
@@ -100,6 +111,7 @@ inline void run_two(const Body& first, const Body& second, std::array<int, 2> ex
   const auto deadline = Deadline::after(std::chrono::seconds(60));
   for (std::size_t n = 0; n < children.size(); ++n)
     EXPECT_EQ(status_of_child(children[n], deadline), expected[n]) << "process " << n;
+  for (const pid_t child : children) remove_shared_memory(child);
 }
 
 }  // namespace lockstep::comm::nccl::testing_plugin
