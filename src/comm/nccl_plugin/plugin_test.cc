@@ -99,7 +99,7 @@ struct Receiver {
       return side.can_hear();
     });
   }
-  // Of a receive that the peer's end lets fail at once, or later.
+  // The peer's end lets the receive fail at once, or later.
   Status failure_of_receive(std::vector<char>& data) {
     auto status = Status::success;
     void* request = nullptr;
