@@ -11,7 +11,6 @@
 #include "net/crypto.h"
 #include "platform/host/node_files.h"
 #include "platform/insight/series/folder_series.h"
-#include "platform/server/janitor/cleanup_candidates.h"
 #include "platform/spool/spool.h"
 #include "platform/store/sql_store.h"
 

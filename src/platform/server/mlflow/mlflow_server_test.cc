@@ -7,7 +7,6 @@
 #include "base/temporary_folder_for_test.h"
 #include "platform/insight/series/folder_series.h"
 #include "platform/store/memory_history_for_test.h"
-#include "platform/store/memory_store_for_test.h"
 #include "platform/store/sql_store.h"
 
 namespace lockstep::mlflow {
