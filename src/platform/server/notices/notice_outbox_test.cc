@@ -104,7 +104,7 @@ TEST_F(NoticeOutboxTest, AFailedTryIsMadeAgainWhenItIsDue) {
   add_failure(1);
   run_until([&] {
     const store::NoticeTarget row = target();
-    if (row.failures == 1) {
+    if (row.failures == 1 && clock_.time < row.next_try) {  // once
       EXPECT_THAT(row.problem, StartsWith("answered 500"));
       EXPECT_EQ(row.next_try, clock_.time + seconds(10));
       clock_.time = row.next_try;
