@@ -146,7 +146,7 @@ def collect(world: LocalCluster, plan: Plan, kills: KillRunner) -> RoundRecord:
 def points(world: LocalCluster, run: str) -> dict[tuple[int, int], list[float]]:
     """The metric's values by rank and step: there should be one each."""
     found: dict[tuple[int, int], list[float]] = {}
-    for series in json.loads(world.ok("metrics", run, "--json"))["series"]:
+    for series in json.loads(world.ok("metrics", run, "--each-rank", "--json"))["series"]:
         for point in series["points"]:
             found.setdefault((series["rank"], point["step"]), []).append(point["value"])
     return found
