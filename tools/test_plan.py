@@ -81,6 +81,10 @@ LEFT_OUT = {
 }
 
 
+# Long programs run as several, each with a share of the tests.
+PARTS = {"sim_test": 2}
+
+
 def is_busy(program: Program) -> bool:
     return any(fnmatch(program.name, pattern) for pattern in BUSY)
 
@@ -193,7 +197,15 @@ def google_tests() -> list[Program]:
     listed = ninja(ROOT / "build", "targets", "all")
     names = (line.split(": ")[0] for line in listed.splitlines() if "CXX_EXECUTABLE_LINKER" in line)
     paths = sorted(ROOT / "build" / name for name in names if name.startswith("tests/"))
-    return [GoogleTest(path.name, path) for path in paths]
+    return [program for path in paths for program in parts_of(path)]
+
+
+def parts_of(path: Path) -> list[Program]:
+    parts = PARTS.get(path.name, 1)
+    if parts == 1:
+        return [GoogleTest(path.name, path)]
+    names = [f"{path.name} {part + 1} of {parts}" for part in range(parts)]
+    return [GoogleTest(name, path, part=part, parts=parts) for part, name in enumerate(names)]
 
 
 def ninja(folder: Path, tool: str, argument: str) -> str:

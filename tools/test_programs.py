@@ -23,7 +23,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PYTHON = ROOT / "build/venv/bin/python"
 LOGS = ROOT / "build/logs/test"
-SECONDS_MAX = 600
+SECONDS_MAX = 300
 FOLDER_SECONDS_MAX = 900  # of a folder with several files of tests
 
 
@@ -174,6 +174,8 @@ class GoogleTest(Program):
     name: str
     path: Path
     left_out: str = ""  # tests that are not run, as gtest's filter names them
+    part: int = 0  # of its tests, the first is 0
+    parts: int = 1
 
     def execute(self, only: str | None, log: Path, scratch: Path) -> Outcome:
         if not self.path.exists():
@@ -182,7 +184,9 @@ class GoogleTest(Program):
             unbuilt = Failure(f"{self.name} is not built", "", again)
             return Outcome(failures=[unbuilt])
         report = scratch / "report.json"
-        command = [str(self.path), f"--gtest_output=json:{report}", "--gtest_color=no"]
+        shard = [f"GTEST_TOTAL_SHARDS={self.parts}", f"GTEST_SHARD_INDEX={self.part}"]
+        command = ["env", *shard] if only is None and self.parts > 1 else []
+        command += [str(self.path), f"--gtest_output=json:{report}", "--gtest_color=no"]
         if only is not None or self.left_out:
             command.append(f"--gtest_filter=*{only or ''}*-{self.left_out}")
         ended = execute(command, log, scratch)

@@ -173,6 +173,22 @@ def test_a_gtest_program_that_fails_without_a_failed_test_is_a_failure(tmp_path:
     assert [each.name for each in outcome.failures] == ["fake_test ended with status 3"]
 
 
+def test_a_long_gtest_program_runs_in_parts_and_a_test_of_it_as_a_whole(tmp_path: Path) -> None:
+    script = tmp_path / "sim_test"
+    script.write_text(
+        "#!/bin/sh\n"
+        f'echo "${{GTEST_SHARD_INDEX-whole}} of ${{GTEST_TOTAL_SHARDS-1}}" >> {tmp_path}/calls\n'
+        f"echo '{json.dumps(REPORT)}' > ${{1#--gtest_output=json:}}\n"
+    )
+    script.chmod(0o755)
+    programs = test_plan.parts_of(script)
+    assert [program.name for program in programs] == ["sim_test 1 of 2", "sim_test 2 of 2"]
+    outcomes = [part.execute(None, tmp_path / "log", tmp_path) for part in programs]
+    assert all(outcome.passed for outcome in outcomes)
+    programs[1].execute("Ring.IsFull", tmp_path / "log", tmp_path)
+    assert (tmp_path / "calls").read_text().splitlines() == ["0 of 2", "1 of 2", "whole of 1"]
+
+
 def test_a_gtest_program_without_tests_is_a_failure(tmp_path: Path) -> None:
     outcome = run(program(tmp_path, "echo '{\"testsuites\": []}' > $report"), tmp_path)
     assert [each.name for each in outcome.failures] == ["fake_test holds no test"]

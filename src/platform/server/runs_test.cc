@@ -1,6 +1,8 @@
 // Requests of users for runs, the queue, hosts and limits, and the views that they get.
+#include <algorithm>
 #include <cstdint>
 #include <future>
+#include <limits>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -63,16 +65,21 @@ TEST_F(ServerTest, AListOfManyRunsTakesNoMoreQueriesThanOneOfARun) {
     auto count = told->get_future();
     return count.wait_for(seconds(10)) == std::future_status::ready ? count.get() : -1;
   };
+  // Timers of the daemon may run meanwhile: the least of some lists.
+  const auto of_list = [&](std::size_t runs) {
+    auto least = std::numeric_limits<std::int64_t>::max();
+    for (int i = 0; i < 10; ++i) {
+      const auto before = statements();
+      EXPECT_EQ(get("/api/v1/runs?limit=1000")["runs"].size(), runs);
+      least = std::min(least, statements() - before);
+    }
+    return least;
+  };
   submit();
-  const auto begin = statements();
-  get("/api/v1/runs?limit=1000");
-  const auto of_one = statements() - begin;
+  const auto of_one = of_list(1);
   for (int i = 1; i < 30; ++i) submit();
-  const auto before = statements();
-  EXPECT_EQ(get("/api/v1/runs?limit=1000")["runs"].size(), 30u);
-  constexpr int kOfTimers = 5;  // that may run meanwhile
-  EXPECT_LE(statements() - before, of_one + kOfTimers);
-  EXPECT_LE(of_one, 2 + kOfTimers);
+  EXPECT_EQ(of_list(30), of_one);
+  EXPECT_LE(of_one, 2);
 }
 
 TEST_F(ServerTest, ValuesOfTheEnvironmentAreNotShown) {
