@@ -20,10 +20,10 @@ from _contest.between_hosts import SETPRIV
 from _contest.contest import BUILD, numbers_in, say, warn_if_loaded
 from _contest.contestant import Contestant, Entry, Failed
 from _contest.network import RATES, Network, Unavailable
+from _contest.packages import install
 from _contest.peers import python
 from _train import inside, padded, slower
 from _train.field import POLICIES, SIZES, Job, contestants, jobs
-from _train.packages import install
 from _train.race import (
     Row,
     Runner,
@@ -106,7 +106,7 @@ def hold(network: Network, policy: str, micro_steps: int, given: argparse.Namesp
     chosen = jobs(
         policy, micro_steps, given.size, len(network.hosts), given.ranks_per_host, given.rows
     )
-    packages = install(BUILD, say) if any(job.part.packages for job in chosen) else None
+    packages = peers_packages() if any(job.part.packages for job in chosen) else None
     chosen = [job for job in chosen if packages or not job.part.packages]
     if not chosen:
         return []
@@ -114,6 +114,18 @@ def hold(network: Network, policy: str, micro_steps: int, given: argparse.Namesp
     held = groups(chosen, memory_available())
     runners = together([run(group, rounds, network, packages) for group in held])
     return list(rows(runners, network.rate.payload if network.rate else None))
+
+
+def peers_packages() -> Path | None:
+    # All are named there: what they ask for beyond that would be another torch. Packages that come
+    # as sources are built in the environment that runs this, which has what that needs.
+    return install(
+        Path(__file__).with_name("train-requirements.txt"),
+        BUILD / "bench" / "train-packages",
+        say,
+        options=("--no-deps", "--no-build-isolation", "--use-pep517"),
+        environment={"DS_ACCELERATOR": "cpu", "DS_BUILD_OPS": "0"},
+    )
 
 
 def memory_available() -> int:
