@@ -174,7 +174,7 @@ class Slurm:
             )
 
     def _is_idle(self) -> bool:
-        wanted = ("-n", ",".join(self.hosts), "-p", "all,gpus")
+        wanted = ("-n", ",".join(self.hosts), "-p", "all,gpus,types")
         states = self.call("sinfo", "-h", "-N", *wanted, "-o", "%t").stdout.split()
         return states == ["idle"] * len(self.hosts)
 

@@ -162,8 +162,9 @@ Result<void> open_slurm(DaemonContext& ground, const host::Home& home, const Ser
       .program = TRY(engine::share_own_program(ground.node_home))};
   const auto chosen_by =
       shares_slurm(served) ? engine::HostsChosenBy::slurm : engine::HostsChosenBy::lockstep;
-  ground.slurm_hosts = TRY(remembered_map(engine::discover_slurm(*slurm, options.partitions, chosen_by),
-                                          home.folder / "slurm-map.yaml", "Slurm"));
+  ground.slurm_hosts =
+      TRY(remembered_map(engine::discover_slurm(*slurm, options.partitions, chosen_by),
+                         home.folder / "slurm-map.yaml", "Slurm"));
   ground.slurm_engine = std::make_unique<engine::SlurmEngine>(
       engine::SlurmEngine::Setup{.slurm = slurm,
                                  .clock = ground.clock,
