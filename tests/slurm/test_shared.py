@@ -124,12 +124,14 @@ def test_slurm_counts_the_types_of_a_host_with_several(shared: SharedSlurm) -> N
     shared.running_ranks(first)
     wait_until("it has begun", lambda: shared.logs(first))
     assert "gpus 2,3." in shared.logs(first)[0], "the devices of this type"
-    second = shared.submit("--slurm-gpu-type=h100", "--", "true")
-    wait_until("it waits", lambda: "Resources" in shared.ok("why", second))
-    third = shared.submit("--slurm-gpu-type=a100", "-g", "2", "--", *program)
-    shared.running_ranks(third)
+    other = shared.submit("--slurm-gpu-type=a100", "-g", "2", "--", *program)
+    shared.running_ranks(other)
+    waiting = shared.submit("--slurm-gpu-type=h100", "--", "true")
+    wait_until("it waits", lambda: "Resources" in shared.ok("why", waiting))
+    shared.ok("stop", "--wait", other)
+    assert "Resources" in shared.ok("why", waiting), "the GPUs of the other type do not serve it"
     shared.ok("stop", "--wait", first)
-    assert shared.ended(second)["state"] == "succeeded"
+    assert shared.ended(waiting)["state"] == "succeeded"
 
 
 def test_a_run_with_exclusive_has_its_host_alone(shared: SharedSlurm) -> None:
