@@ -184,7 +184,6 @@ def test_a_real_server_accepts_the_manifests(api: Api, path: Path) -> None:
         pytest.skip(f"the control plane has no {absent}")
     # 1.20 does not know `completionMode` of a Job, and checks all else.
     known = ["--validate=false"] if "Job" in kinds else []
-    documents = list(yaml.safe_load_all(path.read_text()))
     for name in {"ml", *(each["metadata"].get("namespace", "ml") for each in documents)}:
         if not api.list("namespaces", fieldSelector=f"metadata.name={name}")["items"]:
             api.create("namespaces", "", {"metadata": {"name": name}})
