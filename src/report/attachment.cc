@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "base/format.h"
+#include "base/log.h"
 #include "base/mutex.h"
 #include "base/os/environment.h"
 #include "base/os/fd.h"
@@ -116,6 +117,7 @@ void say_farewell(ProcessAttachment& one, char code) LS_REQUIRES(one.mutex) {
   if (!send_all(one.socket.get(), "{\"leaving\":\"\"}\n")) return;
   for (const auto end = Deadline::after(kExitWaitMax); !end.passed();) {
     const auto line = next_line(one.socket, one.received, end);
+    if (line && !line->note.empty()) LS_LOG(info, "{}", line->note);
     if (!line || line->delivered) break;
   }
   send_all(one.socket.get(), {&code, 1});

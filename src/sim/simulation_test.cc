@@ -57,6 +57,8 @@ constexpr FoundSeed kFoundSeeds[] = {
     {86, {}, "a job's first host fails after its ranks ended, and another host is blamed", true},
     {92, {}, "a run is extended while its agent ends it at its time limit", true},
     {143, {}, "a job's first host fails after its ranks ended, and is not blamed", true},
+    {1722, {}, "an older store is put back while an attempt waits to be submitted", true},
+    {2400, {}, "a job's first host fails after its ranks ended and another agent stopped", true},
 };
 
 TEST(World, HoldsForSeedsThatFoundAFault) {

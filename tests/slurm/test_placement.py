@@ -52,6 +52,16 @@ def test_a_type_of_gpus_chooses_hosts_and_is_part_of_the_gres(waiting: SlurmClus
     assert "no host has gpu-type/h100=yes" in done.stderr
 
 
+def test_a_type_of_a_host_with_several_is_refused_with_the_reason(waiting: SlurmCluster) -> None:
+    waiting.start("--slurm-partition", "types")
+    done = waiting.command("run", "--detach", "--slurm-gpu-type", "h100", "--", "true")
+    assert done.returncode == 2
+    assert "no host has gpu-type/h100=yes" in done.stderr
+    assert "hosts have gpu-type/h100=one-of-several" in done.stderr
+    run = waiting.submit("-g", "4", "--", "true")
+    assert waiting.ended(run)["state"] == "succeeded"
+
+
 def test_runs_share_the_gpus_of_a_host(waiting: SlurmCluster) -> None:
     waiting.start("--slurm-partition", "gpus")
     runs = [waiting.submit("--", "sleep", "600") for _ in range(4)]

@@ -117,6 +117,23 @@ def test_the_gpus_of_a_node_are_those_of_its_step_and_the_setting_bounds_the_job
     shared.running_ranks(runs[2])
 
 
+def test_slurm_counts_the_types_of_a_host_with_several(shared: SharedSlurm) -> None:
+    shared.start("--slurm-partition", "types")
+    program = ["sh", "-c", "echo gpus $CUDA_VISIBLE_DEVICES.; exec sleep 600"]
+    first = shared.submit("--slurm-gpu-type=h100", "-g", "2", "--", *program)
+    shared.running_ranks(first)
+    wait_until("it has begun", lambda: shared.logs(first))
+    assert "gpus 2,3." in shared.logs(first)[0], "the devices of this type"
+    other = shared.submit("--slurm-gpu-type=a100", "-g", "2", "--", *program)
+    shared.running_ranks(other)
+    waiting = shared.submit("--slurm-gpu-type=h100", "--", "true")
+    wait_until("it waits", lambda: "Resources" in shared.ok("why", waiting))
+    shared.ok("stop", "--wait", other)
+    assert "Resources" in shared.ok("why", waiting), "the GPUs of the other type do not serve it"
+    shared.ok("stop", "--wait", first)
+    assert shared.ended(waiting)["state"] == "succeeded"
+
+
 def test_a_run_with_exclusive_has_its_host_alone(shared: SharedSlurm) -> None:
     shared.start("--slurm-partition", "gpus")
     program = ["sh", "-c", "echo gpus $CUDA_VISIBLE_DEVICES.; exec sleep 600"]

@@ -16,7 +16,7 @@ from pathlib import Path
 from tests.conftest import wait_until
 
 HOSTS = tuple(f"n{number}" for number in range(1, 9))
-GPU_HOSTS = ("g1", "g2")  # in the partition gpus alone
+GPU_HOSTS = ("g1", "g2", "g3")  # in the partitions gpus and types alone
 CPUS = 4
 # A killed slurmd counts as down after this many seconds.
 SILENT_AFTER = 10
@@ -60,11 +60,12 @@ PartitionName=all Nodes=n[1-8] Default=YES MaxTime=INFINITE State=UP OverSubscri
 PartitionName=other Nodes=n[1-8] MaxTime=INFINITE State=UP
 PartitionName=urgent Nodes=n[1-8] MaxTime=INFINITE State=UP PriorityTier=9 PreemptMode=OFF
 PartitionName=gpus Nodes=g[1-2] MaxTime=INFINITE State=UP
+PartitionName=types Nodes=g3 MaxTime=INFINITE State=UP
 """
 
 TOPOLOGY = """\
 SwitchName=leaf1 Nodes=n[1-4]
-SwitchName=leaf2 Nodes=n[5-8],g[1-2]
+SwitchName=leaf2 Nodes=n[5-8],g[1-3]
 SwitchName=spine Switches=leaf[1-2]
 """
 
@@ -73,12 +74,15 @@ SwitchName=spine Switches=leaf[1-2]
 GRES = """\
 NodeName=g1 Name=gpu Type=a100 File={folder}/gpu[0-1]
 NodeName=g2 Name=gpu File={folder}/gpu[2-3]
+NodeName=g3 Name=gpu Type=a100 File={folder}/gpu[4-5]
+NodeName=g3 Name=gpu Type=h100 File={folder}/gpu[6-7]
 """
 PROPERTIES = {
     **{f"n{number}": "Feature=red" for number in range(1, 5)},
     **{f"n{number}": "Feature=blue,fast" for number in range(5, 9)},
     "g1": "Gres=gpu:a100:2",
     "g2": "Gres=gpu:2",
+    "g3": "Gres=gpu:a100:2,gpu:h100:2",
 }
 
 
@@ -133,7 +137,7 @@ class Slurm:
         (self.folder / "slurm.conf").write_text(text)
         (self.folder / "topology.conf").write_text(TOPOLOGY)
         (self.folder / "gres.conf").write_text(GRES.format(folder=self.folder))
-        for number in range(4):
+        for number in range(8):
             os.mknod(self.folder / f"gpu{number}", 0o666 | stat.S_IFCHR, os.makedev(1, 3))
         key = self.folder / "munge.key"
         key.write_bytes(os.urandom(128))
@@ -170,7 +174,7 @@ class Slurm:
             )
 
     def _is_idle(self) -> bool:
-        wanted = ("-n", ",".join(self.hosts), "-p", "all,gpus")
+        wanted = ("-n", ",".join(self.hosts), "-p", "all,gpus,types")
         states = self.call("sinfo", "-h", "-N", *wanted, "-o", "%t").stdout.split()
         return states == ["idle"] * len(self.hosts)
 

@@ -160,12 +160,16 @@ Result<void> open_slurm(DaemonContext& ground, const host::Home& home, const Ser
       .account = served.slurm_account.value_or(""),
       .more = served.slurm_options.value_or(std::vector<std::string>()),
       .program = TRY(engine::share_own_program(ground.node_home))};
-  ground.slurm_hosts = TRY(remembered_map(engine::discover_slurm(*slurm, options.partitions),
-                                          home.folder / "slurm-map.yaml", "Slurm"));
+  const auto chosen_by =
+      shares_slurm(served) ? engine::HostsChosenBy::slurm : engine::HostsChosenBy::lockstep;
+  ground.slurm_hosts =
+      TRY(remembered_map(engine::discover_slurm(*slurm, options.partitions, chosen_by),
+                         home.folder / "slurm-map.yaml", "Slurm"));
   ground.slurm_engine = std::make_unique<engine::SlurmEngine>(
       engine::SlurmEngine::Setup{.slurm = slurm,
                                  .clock = ground.clock,
                                  .options = std::move(options),
+                                 .chosen_by = chosen_by,
                                  .account_of = slurm_accounts(),
                                  .home = ground.node_home});
   // Then all folders of nodes are in the shared one.

@@ -498,6 +498,12 @@ void GroundTruth::excuse_cut_off(const model::Attempt& attempt) {
     if (cut_off_.contains(node->host)) return mark_disturbed(name_of(attempt));
 }
 
+bool GroundTruth::leads_job(const model::NodeName& name) const {
+  const model::Attempt* attempt = model::live_attempt(durable_, name.id.attempt.run);
+  return attempt && name_of(*attempt) == name.attempt() && !attempt->is_placed &&
+         name.id.index == 0;
+}
+
 // A new attempt has a name that never left the daemon, unless an operator adopts it. An adopted
 // attempt was launched under that name, and the time that its run had used by then is known.
 void GroundTruth::check_name(const Commit& commit, const model::Attempt& attempt) {
@@ -644,6 +650,11 @@ void GroundTruth::store_replaced(const model::State& before) {
       if (!same_rows(before, durable_, id.run)) mark_disturbed(name_of(attempt));
   for (const model::RunId& run : durable_.open) {
     if (!same_rows(before, durable_, run)) mark_disturbed(run);
+    // An older copy does not know whether an attempt has run and ended since. So its daemon submits
+    // none again: what waited to be submitted counts as gone.
+    const model::Attempt* attempt = model::live_attempt(durable_, run);
+    if (attempt && !launched_.contains(name_of(*attempt)))
+      record_fault(name_of(*attempt), {{model::Cause::launch_failed}, "ended before it called"});
     if (durable_.runs.at(run).stop_requested) stoppable_.insert(run);
   }
 }

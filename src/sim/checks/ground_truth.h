@@ -141,6 +141,8 @@ class GroundTruth {
   // The daemon knows the ends of all its ranks, so that its agent is not missed.
   bool has_reported_all_ends(const model::NodeName& node) const;
   static bool has_reported_all_ends(const model::State& store, const model::NodeName& node);
+  // Its job at the engine ends with its host.
+  bool leads_job(const model::NodeName& node) const;
 
  private:
   struct LaunchRecord {

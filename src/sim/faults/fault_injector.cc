@@ -133,7 +133,17 @@ Duration FaultInjector::downtime() {
 
 // Records the fault with the agent's ranks, unless it has reported all of their ends.
 void FaultInjector::record_agent_loss(const Agent& agent) {
-  if (components_.truth.has_reported_all_ends(agent.name())) return;
+  if (!components_.truth.has_reported_all_ends(agent.name())) record_node_loss(agent);
+}
+
+// The first host of a job takes the whole job with it, also if the ranks there have ended.
+void FaultInjector::record_host_loss(const Agent& agent) {
+  if (!components_.truth.has_reported_all_ends(agent.name()) ||
+      components_.truth.leads_job(agent.name()))
+    record_node_loss(agent);
+}
+
+void FaultInjector::record_node_loss(const Agent& agent) {
   if (agent.is_stopping()) return components_.truth.mark_disturbed(agent.name().attempt());
   const auto who = format("node {} on host {}", agent.node().index, agent.host());
   components_.truth.record_fault(agent.name().attempt(),
@@ -421,7 +431,7 @@ void FaultInjector::crash_host() {
   if (!components_.hosts.is_up(host)) return;
   components_.context.trace("fault", "host {} dies and is back after {}", host, text(duration));
   for (const auto& [id, agent] : components_.hosts.agents())
-    if (agent->host() == host) record_agent_loss(*agent);
+    if (agent->host() == host) record_host_loss(*agent);
   components_.hosts.crash(host);
   undo_after(duration, format("host {} is back", host),
              [this, host] { components_.hosts.boot(host); });

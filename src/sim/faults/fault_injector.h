@@ -86,6 +86,8 @@ class FaultInjector {
   void plan_daemon_crash();
   void try_crash_as_gang_starts(int polls);
   void record_agent_loss(const Agent& agent);
+  void record_host_loss(const Agent& agent);
+  void record_node_loss(const Agent& agent);
   void kill_agent(const Agent& agent);
   struct Victim {
     std::shared_ptr<Agent> agent;

@@ -10,6 +10,8 @@
 namespace lockstep::model {
 
 inline constexpr std::string_view kSlurmLabelValue = "yes";
+// A type of GPUs on a host that has others too, where Lockstep chooses the hosts.
+inline constexpr std::string_view kSlurmOneOfSeveral = "one-of-several";
 
 std::string slurm_partition_label(const std::string& partition);
 std::string slurm_feature_label(const std::string& feature);

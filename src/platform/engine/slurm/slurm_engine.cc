@@ -210,7 +210,7 @@ Result<void> SlurmEngine::read_hosts() {
   for (const SlurmHost& host : hosts)
     if (std::string reason = why_slurm_closed(host); !reason.empty())
       unfit.emplace(host.name, std::move(reason));
-  map::ClusterMap map = map_of_slurm(hosts, switches_);
+  map::ClusterMap map = map_of_slurm(hosts, switches_, setup_.chosen_by);
   if (auto checked = map::check(map); !checked && !map.pods.empty())
     return std::move(checked).error().with_context("the hosts of Slurm make no map");
   hosts_ = std::move(hosts);

@@ -22,6 +22,7 @@
 #include "platform/engine/local/node_worker.h"
 #include "platform/engine/slurm/job_script.h"
 #include "platform/engine/slurm/slurm_commands.h"
+#include "platform/engine/slurm/slurm_map.h"
 #include "platform/engine/slurm/slurm_nodes.h"
 
 namespace lockstep::engine {
@@ -32,6 +33,7 @@ class SlurmEngine : public Engine {
     std::shared_ptr<SlurmCommands> slurm;  // shared with the discovery of the map
     const Clock& clock;                    // outlives the engine
     SlurmJobOptions options;
+    HostsChosenBy chosen_by = HostsChosenBy::lockstep;
     // For a daemon of root: the account of a job; none: each job is the daemon's own.
     AccountOf account_of{};
     std::filesystem::path home;  // with the folders of the nodes; every host shares it

@@ -15,26 +15,31 @@ namespace lockstep::engine {
 namespace {
 
 // Names that are no words, and those beyond the most labels of a host, are left out.
-map::Labels labels_of_slurm_host(const SlurmHost& slurm) {
+map::Labels labels_of_slurm_host(const SlurmHost& slurm, HostsChosenBy chosen_by) {
   map::Labels labels;
-  const auto add = [&](const std::string& key) {
-    const map::Labels one{{key, std::string(model::kSlurmLabelValue)}};
+  const auto add = [&](const std::string& key, std::string_view value = model::kSlurmLabelValue) {
+    const map::Labels one{{key, std::string(value)}};
     if (labels.size() < map::kLabelsMax && map::check_labels(one))
       labels.insert(one.begin(), one.end());
   };
   for (const std::string& name : slurm.partitions) add(model::slurm_partition_label(name));
-  if (!slurm.gpu_type.empty()) add(model::slurm_gpu_type_label(slurm.gpu_type));
+  // The map counts devices of all types together. So only Slurm can tell which of them are free.
+  const bool has_type = slurm.gpu_types.size() == 1 || chosen_by == HostsChosenBy::slurm;
+  for (const std::string& type : slurm.gpu_types)
+    if (!type.empty())
+      add(model::slurm_gpu_type_label(type),
+          has_type ? model::kSlurmLabelValue : model::kSlurmOneOfSeveral);
   for (const std::string& name : slurm.features) add(model::slurm_feature_label(name));
   return labels;
 }
 
-map::Host map_host_of(const SlurmHost& slurm) {
+map::Host map_host_of(const SlurmHost& slurm, HostsChosenBy chosen_by) {
   map::Host host;
   host.id = slurm.name;
   if (slurm.address != slurm.name) host.address = slurm.address;
   if (slurm.memory_mib > 0) host.memory = Bytes(slurm.memory_mib << 20);
   host.cores = slurm.cores;
-  host.labels = labels_of_slurm_host(slurm);
+  host.labels = labels_of_slurm_host(slurm, chosen_by);
   const bool has_gpus = slurm.gpus > 0;
   map::Island island;
   for (int number = 0; number < (has_gpus ? slurm.gpus : slurm.cores); ++number)
@@ -67,7 +72,7 @@ Result<std::vector<SlurmPartition>> find_slurm_partitions(
 }  // namespace
 
 map::ClusterMap map_of_slurm(const std::vector<SlurmHost>& hosts,
-                             const std::vector<SlurmSwitch>& switches) {
+                             const std::vector<SlurmSwitch>& switches, HostsChosenBy chosen_by) {
   std::map<std::string, std::string> leaf_of, above;
   for (const SlurmSwitch& one : switches) {
     for (const std::string& lower : one.switches) above[lower] = one.name;
@@ -84,7 +89,7 @@ map::ClusterMap map_of_slurm(const std::vector<SlurmHost>& hosts,
     const std::string name = leaf == leaf_of.end() ? "hosts" : leaf->second;
     const std::string top = leaf == leaf_of.end() ? "slurm" : top_of(name, above);
     map::Leaf& found = pods[has_partitions ? format("{}-{}", host.partition, top) : top][name];
-    found.hosts.push_back(map_host_of(host));
+    found.hosts.push_back(map_host_of(host, chosen_by));
   }
   return map::map_of_leaves("slurm", std::move(pods));
 }
@@ -104,9 +109,10 @@ std::vector<SlurmSwitch> list_slurm_switches(SlurmCommands& slurm) {
 }
 
 Result<map::ClusterMap> discover_slurm(SlurmCommands& slurm,
-                                       const std::vector<SlurmPartition>& partitions) {
+                                       const std::vector<SlurmPartition>& partitions,
+                                       HostsChosenBy chosen_by) {
   const auto hosts = TRY(list_slurm_hosts(slurm, partitions));
-  map::ClusterMap map = map_of_slurm(hosts, list_slurm_switches(slurm));
+  map::ClusterMap map = map_of_slurm(hosts, list_slurm_switches(slurm), chosen_by);
   if (!map.pods.empty()) return map;
   std::vector<std::string> names;
   for (const SlurmPartition& one : partitions) names.push_back(format("'{}'", one.name));

@@ -1,6 +1,7 @@
 // The map of a cluster that Slurm manages.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -12,12 +13,15 @@
 
 namespace lockstep::engine {
 
+enum class HostsChosenBy : std::uint8_t { lockstep, slurm };
+
 // A leaf for each leaf switch, a pod for each switch that has no switch above it. Without switches
 // all hosts are in one leaf. Each partition that is used has pods of its own. A host's devices are
-// its GPUs, or its cores if it has none; its labels are its partitions, the type of its GPUs, and
+// its GPUs, or its cores if it has none; its labels are its partitions, the types of its GPUs, and
 // its features.
 map::ClusterMap map_of_slurm(const std::vector<SlurmHost>& hosts,
-                             const std::vector<SlurmSwitch>& switches);
+                             const std::vector<SlurmSwitch>& switches,
+                             HostsChosenBy chosen_by = HostsChosenBy::lockstep);
 
 // Those of the partitions; empty: of Slurm's default one.
 Result<std::vector<SlurmHost>> list_slurm_hosts(SlurmCommands& slurm,
@@ -25,6 +29,7 @@ Result<std::vector<SlurmHost>> list_slurm_hosts(SlurmCommands& slurm,
 // Without a topology there are none.
 std::vector<SlurmSwitch> list_slurm_switches(SlurmCommands& slurm);
 Result<map::ClusterMap> discover_slurm(SlurmCommands& slurm,
-                                       const std::vector<SlurmPartition>& partitions);
+                                       const std::vector<SlurmPartition>& partitions,
+                                       HostsChosenBy chosen_by);
 
 }  // namespace lockstep::engine

@@ -49,6 +49,26 @@ TEST(SlurmMap, PartitionsAndFeaturesAreLabels) {
   EXPECT_EQ(map::labels_text(map::find_host(map, "n1")->labels), "partition/all=yes");
 }
 
+// A line of a host with two types, as `sinfo -N` prints it.
+std::vector<SlurmHost> host_of_two_types() {
+  return parse_slurm_hosts("n1|idle|gpu:a100:4(S:0),gpu:h100:4(S:1)|64|1000|n1|all|(null)|none\n");
+}
+
+TEST(SlurmMap, ATypeOfSeveralOnAHostIsNoLabelByWhichLockstepChoosesIt) {
+  const auto map = map_of_slurm(host_of_two_types(), {});
+  ASSERT_TRUE(map::check(map));
+  const map::Host* host = map::find_host(map, "n1");
+  EXPECT_EQ(map::device_count(*host), 8u);
+  EXPECT_EQ(map::labels_text(host->labels),
+            "gpu-type/a100=one-of-several, gpu-type/h100=one-of-several, partition/all=yes");
+}
+
+TEST(SlurmMap, EachTypeOfAHostIsALabelWhereSlurmChooses) {
+  const auto map = map_of_slurm(host_of_two_types(), {}, HostsChosenBy::slurm);
+  EXPECT_EQ(map::labels_text(map::find_host(map, "n1")->labels),
+            "gpu-type/a100=yes, gpu-type/h100=yes, partition/all=yes");
+}
+
 TEST(SlurmMap, EachPartitionThatIsUsedHasItsOwnPod) {
   const auto map = map_of_slurm(
       hosts_of_partitions(four_hosts(), parse_slurm_partitions("gpu=big,core=all").value()), {});

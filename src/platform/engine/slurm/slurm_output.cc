@@ -168,7 +168,7 @@ std::vector<SlurmHost> parse_slurm_hosts(std::string_view output) {
                      .reason = row[8] == "none" ? "" : std::string(row[8]),
                      .gpus = gpu_count(row[2]),
                      .cores = whole_of<int>(row[3]).value_or(0),
-                     .gpu_type = gpu_type(row[2]),
+                     .gpu_types = gpu_types(row[2]),
                      .memory_mib = whole_of<std::int64_t>(row[4]).value_or(0),
                      .partitions = {std::string(row[6])},
                      .features = row[7] == "(null)" ? std::vector<std::string>()
@@ -216,11 +216,11 @@ int gpu_count(std::string_view gres) {
   return count;
 }
 
-std::string gpu_type(std::string_view gres) {
-  const auto items = gpu_items(gres);
-  const bool is_one = std::ranges::all_of(
-      items, [&](const GpuItem& item) { return item.type == items.front().type; });
-  return !items.empty() && is_one ? items.front().type : "";
+std::vector<std::string> gpu_types(std::string_view gres) {
+  std::vector<std::string> types;
+  for (const GpuItem& item : gpu_items(gres))
+    if (std::ranges::find(types, item.type) == types.end()) types.push_back(item.type);
+  return types;
 }
 
 bool is_slurm_host_down(const SlurmHost& host) {

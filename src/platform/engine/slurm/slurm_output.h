@@ -46,7 +46,7 @@ struct SlurmHost {
   std::string flags;   // such as *: it does not respond
   std::string reason;  // the administrator's or Slurm's own; empty: none
   int gpus = 0, cores = 0;
-  std::string gpu_type{};  // of all its GPUs; empty: they have none, or differ
+  std::vector<std::string> gpu_types{};  // each once; an empty one: that of GPUs without a type
   std::int64_t memory_mib = 0;
   std::vector<std::string> partitions, features{};
   std::string partition{};  // the one of the daemon's by which it is used
@@ -73,8 +73,8 @@ Result<std::int64_t> parse_submitted_job(std::string_view output);
 std::vector<std::string> expand_host_list(std::string_view list);
 // "gpu:a100:4(S:0-1),nic:2" to 4.
 int gpu_count(std::string_view gres);
-// The type that all of them have: "a100"; empty: they have none, or differ.
-std::string gpu_type(std::string_view gres);
+// Each type once, in the order of the text: "a100" here. GPUs without a type have an empty one.
+std::vector<std::string> gpu_types(std::string_view gres);
 
 // Why Slurm gives the host to no job; empty: it does.
 std::string why_slurm_closed(const SlurmHost& host);

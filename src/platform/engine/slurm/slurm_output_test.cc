@@ -64,10 +64,12 @@ TEST(SlurmOutput, AHostThatIsDrainedOrSilentIsClosedWithSlurmsReason) {
 }
 
 TEST(SlurmOutput, GpusOfAllTypesAreCounted) {
-  EXPECT_EQ(gpu_type("gpu:a100:4(S:0-1),nic:2"), "a100");
-  EXPECT_EQ(gpu_type("gpu:a100:4(S:0),gpu:v100:2(S:1)"), "");
-  EXPECT_EQ(gpu_type("gpu:8"), "");
-  EXPECT_EQ(gpu_type("(null)"), "");
+  EXPECT_EQ(gpu_types("gpu:a100:4(S:0-1),nic:2"), (Names{"a100"}));
+  EXPECT_EQ(gpu_types("gpu:a100:4(S:0),gpu:v100:2(S:1)"), (Names{"a100", "v100"}));
+  EXPECT_EQ(gpu_types("gpu:a100:2(S:0),gpu:a100:2(S:1)"), (Names{"a100"}));
+  EXPECT_EQ(gpu_types("gpu:8"), (Names{""}));
+  EXPECT_EQ(gpu_types("gpu:a100:4,gpu:2"), (Names{"a100", ""}));
+  EXPECT_EQ(gpu_types("(null)"), Names{});
   EXPECT_EQ(gpu_count("(null)"), 0);
   EXPECT_EQ(gpu_count("gpu:8"), 8);
   EXPECT_EQ(gpu_count("gpu:a100:4(S:0-1),nic:2"), 4);
