@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/units.h"
-#include "platform/finding/finding.h"
+#include "platform/core/model/finding.h"
 #include "text/record.h"
 
 namespace lockstep::api {
@@ -27,17 +27,17 @@ struct FindingQuery {
 
 struct FindingView {
   std::int64_t id = 0;
-  std::string run;
+  std::string run{};
   std::int64_t attempt = 0;
-  finding::FindingKind kind = finding::FindingKind::straggler;
-  std::string host;
+  model::FindingKind kind = model::FindingKind::straggler;
+  std::string host{};
   std::optional<int> device{};
   std::optional<int> rank{};
   Time since{};
   Time last_seen{};
   std::optional<Time> ended{};
-  std::string text;
-  finding::FindingAct act = finding::FindingAct::event;
+  std::string text{};
+  model::FindingAct act = model::FindingAct::event;
 
   static constexpr auto fields() {
     return record<FindingView>(
@@ -60,7 +60,7 @@ struct FindingView {
 };
 
 struct FindingList {
-  std::vector<FindingView> findings;
+  std::vector<FindingView> findings{};
   bool more = false;
 
   static constexpr auto fields() {
@@ -86,7 +86,7 @@ struct DeviceUseQuery {
 
 // Null is unknown.
 struct DeviceUseView {
-  std::string project, user, run, month;
+  std::string project{}, user{}, run{}, month{};
   std::optional<double> device_kwh{}, host_kwh{};
   std::optional<double> device_minutes{}, idle_minutes{};
   std::optional<double> flops{}, flops_utilization_percent{};
@@ -114,7 +114,7 @@ struct DeviceUseView {
 };
 
 struct DeviceUseList {
-  std::vector<DeviceUseView> rows;
+  std::vector<DeviceUseView> rows{};
 
   static constexpr auto fields() {
     return record<DeviceUseList>(

@@ -2,6 +2,7 @@
 // their times, so the same readings have the same findings whenever they come.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -9,7 +10,6 @@
 
 #include "base/units.h"
 #include "platform/finding/device_faults.h"
-#include "platform/finding/finding.h"
 #include "platform/finding/open_findings.h"
 #include "platform/finding/rank_faults.h"
 
@@ -21,10 +21,13 @@ class Detector {
     ranks_.observe_node(node, time);
     node_of(node).observe(time, readings, findings_);
   }
-  void observe_metrics(int node, int rank, std::int64_t step, Time time, const Readings& values) {
-    ranks_.observe(node, rank, step, time, values, findings_);
+  void observe_metrics(const RankPlace& place, std::int64_t step, Time time,
+                       const Readings& values) {
+    ranks_.observe(place, step, time, values, findings_);
   }
 
+  // The size of the attempt.
+  void set_size(std::size_t ranks, std::size_t nodes) { ranks_.set_size(ranks, nodes); }
   // As stored by an earlier daemon.
   void restore(Finding finding) { findings_.restore(std::move(finding)); }
   void restore_mark(int node, const std::string& metric, double value) {

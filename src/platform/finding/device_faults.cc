@@ -90,7 +90,7 @@ void DeviceFaults::observe_device(int device, Time time, std::string_view metric
   using enum FindingKind;
   const std::string name = format("device{}/{}", device, metric);
   const auto report = [&](FindingKind kind, std::string text, bool of_hardware) {
-    findings.observe(subject(kind, device), time, time, std::move(text), of_hardware);
+    findings.record(subject(kind, device), time, std::move(text), of_hardware);
   };
   if (metric == "clocks_event_reasons") {
     judge(subject(throttling, device), is_throttled(value), time, throttling_text(value), findings);
@@ -120,7 +120,7 @@ void DeviceFaults::observe_device(int device, Time time, std::string_view metric
            !of_program);
   } else if (metric == "lost") {
     if (value > 0)
-      report(lost_device, "it has fallen off the bus", true);
+      findings.observe(subject(lost_device, device), time, time, "it has fallen off the bus", true);
     else
       findings.end(subject(lost_device, device), time);
   }

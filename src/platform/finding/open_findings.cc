@@ -12,10 +12,21 @@ constexpr Duration kUpdateInterval = std::chrono::seconds(10);
 
 void OpenFindings::observe(const Subject& subject, Time since, Time now, std::string text,
                            bool of_hardware) {
+  const auto found = open_.find(subject);
+  if (found != open_.end() && now - found->second.last_seen < kUpdateInterval) return;
+  change(subject, since, now, std::move(text), of_hardware);
+}
+
+void OpenFindings::record(const Subject& subject, Time now, std::string text, bool of_hardware) {
+  change(subject, now, now, std::move(text), of_hardware);
+}
+
+void OpenFindings::change(const Subject& subject, Time since, Time now, std::string text,
+                          bool of_hardware) {
   const auto [found, is_new] = open_.try_emplace(subject);
   Finding& finding = found->second;
-  if (!is_new && now - finding.last_seen < kUpdateInterval) return;
-  if (is_new) finding = {.subject = subject, .since = since, .of_hardware = of_hardware};
+  if (is_new) finding = {.subject = subject, .since = since};
+  finding.of_hardware = finding.of_hardware || of_hardware;
   finding.last_seen = std::max(finding.last_seen, now);
   finding.text = std::move(text);
   changes_.push_back(finding);

@@ -122,8 +122,9 @@ Result<api::CollectAnswer> HostCalls::collect(const std::string& host,
   const model::State& state = setup_.controller.state();
   if (!model::has_node(state, name) || state.nodes.at(name.id).host != host)
     return api::CollectAnswer{};
-  return api::CollectAnswer{.acknowledged = TRY(setup_.insight.ingest(name, request.items)),
-                            .known = true};
+  const insight::Delivery delivery{name, request.items, host_share(state, name.id)};
+  const std::int64_t acknowledged = TRY(setup_.insight.ingest({&delivery, 1}).front());
+  return api::CollectAnswer{.acknowledged = acknowledged, .known = true};
 }
 
 Result<api::RunFolders> HostCalls::kept_files(const api::RunFolders& question) {

@@ -9,9 +9,9 @@
 namespace lockstep::store {
 namespace {
 
-using finding::Finding;
-using finding::FindingAct;
-using finding::FindingKind;
+using model::Finding;
+using model::FindingAct;
+using model::FindingKind;
 
 SqlValue text_value(std::string words) {
   return {.type = SqlType::text, .text = std::move(words)};
@@ -57,10 +57,10 @@ Result<void> insert(Database& database, StoredFinding& stored) {
 
 Result<void> update(Database& database, const StoredFinding& stored) {
   return database.execute(
-      "update findings set last_seen = :last_seen, ended = :ended, text = :text, act = :act where "
-      "id = :id",
-      stored.finding.last_seen, stored.finding.ended, stored.finding.text, name_of(stored.act),
-      stored.id);
+      "update findings set last_seen = :last_seen, ended = :ended, text = :text, of_hardware = "
+      ":of_hardware, act = :act where id = :id",
+      stored.finding.last_seen, stored.finding.ended, stored.finding.text,
+      stored.finding.of_hardware, name_of(stored.act), stored.id);
 }
 
 }  // namespace

@@ -8,17 +8,17 @@
 
 #include "base/result.h"
 #include "platform/core/model/ids.h"
-#include "platform/finding/finding.h"
+#include "platform/core/model/finding.h"
 #include "platform/store/database.h"
 
 namespace lockstep::store {
 
 struct StoredFinding {
   std::int64_t id = 0;  // given by the store; later findings have higher ones
-  model::AttemptId attempt;
-  std::string host;  // empty: the whole attempt
-  finding::Finding finding;
-  finding::FindingAct act = finding::FindingAct::event;
+  model::AttemptId attempt{};
+  std::string host{};  // empty: the whole attempt
+  model::Finding finding{};
+  model::FindingAct act = model::FindingAct::event;
 };
 
 struct FindingFilter {
@@ -32,7 +32,7 @@ struct FindingFilter {
 // The value of a counter up to which a detector has judged it.
 struct FindingMark {
   int node = 0;
-  std::string metric;
+  std::string metric{};
   double value = 0;
 
   bool operator==(const FindingMark&) const = default;

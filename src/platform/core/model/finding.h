@@ -10,7 +10,7 @@
 #include "base/units.h"
 #include "text/record.h"
 
-namespace lockstep::finding {
+namespace lockstep::model {
 
 enum class FindingKind {
   straggler,
@@ -53,15 +53,15 @@ struct Subject {
 };
 
 struct Finding {
-  Subject subject;
+  Subject subject{};
   Time since{};
   Time last_seen{};
   std::optional<Time> ended{};
-  std::string text;  // one line for people, without the host and the rank
+  std::string text{};  // one line for people, without the host and the rank
   // The host is at fault, so it can be cordoned: not the program.
   bool of_hardware = false;
 
   bool operator==(const Finding&) const = default;
 };
 
-}  // namespace lockstep::finding
+}  // namespace lockstep::model
