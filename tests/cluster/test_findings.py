@@ -20,7 +20,9 @@ pods:
           - {id: one, address: 127.0.0.1, islands: [{devices: [{kind: gpu, count: 1}]}]}
           - {id: two, address: 127.0.0.1, islands: [{devices: [{kind: gpu, count: 1}]}]}
 """
-HEALTHY = "0 present 1\n0 power 400000\n0 utilization 96\n0 memory_utilization 50\n0 ecc_uncorrected 3\n"
+HEALTHY = (
+    "0 present 1\n0 power 400000\n0 utilization 96\n0 memory_utilization 50\n0 ecc_uncorrected 3\n"
+)
 RANK = """
 import os, time
 import lockstep

@@ -132,8 +132,7 @@ std::string usage_text(const api::UsageList& list, const std::vector<std::string
 
 std::string device_use_text(const api::DeviceUseList& list, const std::vector<std::string>& columns,
                             TextForm form) {
-  if (list.rows.empty() && form == TextForm::table)
-    return "no run has reported its use of devices";
+  if (list.rows.empty() && form == TextForm::table) return "no run has reported its use of devices";
   // A missing number is unknown, and not 0.
   const auto number = [&](std::optional<double> value) {
     if (!value) return std::string(form == TextForm::csv ? "" : "unknown");

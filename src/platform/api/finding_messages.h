@@ -64,9 +64,8 @@ struct FindingList {
   bool more = false;
 
   static constexpr auto fields() {
-    return record<FindingList>(
-        field("findings", &FindingList::findings, "newest first"),
-        field("more", &FindingList::more, "there are older ones"));
+    return record<FindingList>(field("findings", &FindingList::findings, "newest first"),
+                               field("more", &FindingList::more, "there are older ones"));
   }
 };
 

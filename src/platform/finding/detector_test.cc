@@ -61,7 +61,8 @@ class Training {
   }
 
   void log(int rank, std::int64_t step, Readings values) {
-    detector_.observe_metrics({.rank = rank, .node = rank / 4}, step, kBegin + step * milliseconds(500), values);
+    detector_.observe_metrics({.rank = rank, .node = rank / 4}, step,
+                              kBegin + step * milliseconds(500), values);
     for (Finding& finding : detector_.take_changes()) changes_.push_back(std::move(finding));
   }
   // Each node delivers the steps [first, first + count).
@@ -121,7 +122,7 @@ TEST(Detector, NamesARankAtHalfSpeedWithinTwentySteps) {
       const Finding& first = training.changes().front();
       EXPECT_EQ(first.subject,
                 (Subject{.kind = FindingKind::straggler, .node = slow / 4, .rank = slow}));
-      // Of two ranks, a pause of one hides that the other is slow.
+      // With two ranks, a pause of one hides that the other is slow.
       const std::int64_t most = ranks == 2 ? 25 : 20;
       EXPECT_LT(first.last_seen, kBegin + (200 + most) * milliseconds(500))
           << ranks << " ranks, seed " << seed;
@@ -253,8 +254,7 @@ TEST(Detector, ThrottlingBeginsAfterFifteenSamplesAndEndsWhenItIsOver) {
   EXPECT_TRUE(changes.empty());
   take(0x40, 1);
   ASSERT_EQ(changes.size(), 1U);
-  EXPECT_EQ(changes[0].subject,
-            (Subject{.kind = FindingKind::throttling, .node = 2, .device = 3}));
+  EXPECT_EQ(changes[0].subject, (Subject{.kind = FindingKind::throttling, .node = 2, .device = 3}));
   EXPECT_EQ(changes[0].since, kBegin + seconds(101));
   EXPECT_EQ(changes[0].text,
             "its clocks are lowered because of the hardware's limit of temperature");
@@ -272,8 +272,8 @@ TEST(Detector, CountersAreJudgedOnceAcrossARestart) {
   Device device;
   EXPECT_TRUE(device.sample({{"ecc_uncorrected_total", 4}, {"xid_errors_total", 0}}).empty())
       << "errors of before the run";
-  const auto found = device.sample(
-      {{"ecc_uncorrected_total", 5}, {"xid_errors_total", 1}, {"xid_last", 79}});
+  const auto found =
+      device.sample({{"ecc_uncorrected_total", 5}, {"xid_errors_total", 1}, {"xid_last", 79}});
   ASSERT_EQ(found.size(), 2U);
   EXPECT_EQ(found[0].subject.kind, FindingKind::ecc_errors);
   EXPECT_EQ(found[1].text, "Xid error 79; 1 since the ranks began");
@@ -317,7 +317,8 @@ TEST(Detector, ALinkThatRepeatsPacketsIsSlow) {
   Device host;
   found.clear();
   for (int i = 0; i < 40 && found.empty(); ++i) {
-    host.detector.observe_telemetry(0, kBegin + seconds(i), {{"network/eth0/errors_per_second", 9}});
+    host.detector.observe_telemetry(0, kBegin + seconds(i),
+                                    {{"network/eth0/errors_per_second", 9}});
     found = host.detector.take_changes();
   }
   ASSERT_EQ(found.size(), 1U);

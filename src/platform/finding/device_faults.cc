@@ -20,11 +20,10 @@ constexpr double kErrorsPerSecond = 1;
 // Bits of NVML's clocks event reasons. A power limit is none of them: at full load it is the rule.
 constexpr std::uint64_t kHardwareSlowdown = 0x08, kSoftwareThermal = 0x20, kHardwareThermal = 0x40,
                         kPowerBrake = 0x80;
-constexpr std::array kReasons = {
-    std::pair(kHardwareThermal, "the hardware's limit of temperature"),
-    std::pair(kSoftwareThermal, "the driver's limit of temperature"),
-    std::pair(kPowerBrake, "the power brake of its power supply"),
-    std::pair(kHardwareSlowdown, "a slowdown of the hardware")};
+constexpr std::array kReasons = {std::pair(kHardwareThermal, "the hardware's limit of temperature"),
+                                 std::pair(kSoftwareThermal, "the driver's limit of temperature"),
+                                 std::pair(kPowerBrake, "the power brake of its power supply"),
+                                 std::pair(kHardwareSlowdown, "a slowdown of the hardware")};
 
 // Xid errors that NVIDIA's documentation attributes to the program, not to the GPU.
 constexpr std::array kXidsOfPrograms = {13.0, 31.0, 43.0, 45.0};

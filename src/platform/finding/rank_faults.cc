@@ -15,7 +15,7 @@ constexpr double kSlowRatio = 1.42;     // the geometric mean of full and half s
 constexpr double kSlowDataRatio = 1.1;  // of data loading to compute
 constexpr double kStepMax = 0.4;        // the evidence of one step
 constexpr std::size_t kFewRanks = 16;
-constexpr double kRatioWeight = 0.1;                     // of a step in the moving mean
+constexpr double kRatioWeight = 0.1;  // of a step in the moving mean
 // How long a step waits for ranks that do not log it: by the readings of all nodes, and where a
 // node delivers none.
 constexpr Duration kStepWait = std::chrono::seconds(30), kNodeWait = std::chrono::minutes(10);
@@ -133,10 +133,10 @@ void RankFaults::judge(const Step& step, OpenFindings& findings) {
     const Subject straggler = subject(FindingKind::straggler, rank.place);
     rank.slow.add(ratio / kSlowRatio, step.time, findings.has(straggler));
     if (rank.slow.is_full())
-      findings.observe(straggler, rank.slow.since(), step.time,
-                       format("its steps take {:.1f} times as long as those of the other ranks",
-                              rank.ratio),
-                       true);
+      findings.observe(
+          straggler, rank.slow.since(), step.time,
+          format("its steps take {:.1f} times as long as those of the other ranks", rank.ratio),
+          true);
     if (rank.slow.is_empty()) findings.end(straggler, step.time);
   }
 }
@@ -175,10 +175,10 @@ void RankFaults::judge_silence(Time now, OpenFindings& findings) {
     if (rank.reports < kSilentSteps || usual - rank.step < kSilentSteps) continue;
     const auto node = nodes_.find(rank.place.node);
     if (node == nodes_.end() || node->second - rank.time < kSilentMin) continue;
-    findings.observe(subject(FindingKind::silent_rank, rank.place), rank.time, now,
-                     format("it has logged nothing since step {}; most ranks are at step {}",
-                            rank.step, usual),
-                     false);
+    findings.observe(
+        subject(FindingKind::silent_rank, rank.place), rank.time, now,
+        format("it has logged nothing since step {}; most ranks are at step {}", rank.step, usual),
+        false);
   }
 }
 

@@ -6,12 +6,12 @@
 // `data_seconds` the time in which it waits for its next batch.
 //
 // A straggler: a step is judged when all ranks have reported it, so that the order in which nodes
-// deliver has no effect. It is judged without ranks that do not log it: the agents of all nodes have
-// delivered readings of 30 s later. A rank's ratio in a step is its time over the median of the
-// ranks. The evidence is a cumulative sum (CUSUM; Page, Biometrika 41, 1954): each step adds
+// deliver has no effect. It is judged without ranks that do not log it: the agents of all nodes
+// have delivered readings of 30 s later. A rank's ratio in a step is its time over the median of
+// the ranks. The evidence is a cumulative sum (CUSUM; Page, Biometrika 41, 1954): each step adds
 // log(ratio / 1.42), at most 0.4 and at least -0.4, and the sum is kept from 0 to 3.6. At 3.6 the
-// rank is a straggler, at 0 it is none any more. So a rank at half speed is found after 11 steps, or
-// a few more if the others pause meanwhile, and a rank that pauses for 5 steps in a row, however
+// rank is a straggler, at 0 it is none any more. So a rank at half speed is found after 11 steps,
+// or a few more if the others pause meanwhile, and a rank that pauses for 5 steps in a row, however
 // long, never is. Cost: a logarithm a rank and step, and the median of the ranks.
 //
 // A silent rank has logged as many steps as the others, and then none while the others logged 20
@@ -102,8 +102,8 @@ class RankFaults {
   std::int64_t judged_ = -1;            // the newest judged step
   std::int64_t newest_step_ = -1;
   std::size_t rank_count_ = 0, node_count_ = 0;
-  Time newest_{};     // of all readings
-  Time all_until_{};  // all nodes have delivered readings of this time
+  Time newest_{};        // of all readings
+  Time all_until_{};     // all nodes have delivered readings of this time
   Time all_until_at_{};  // `newest_` when that was found out
   std::int64_t silence_judged_ = 0;
   Evidence slow_data_;

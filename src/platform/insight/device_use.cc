@@ -201,24 +201,23 @@ Result<std::vector<UseSum>> device_use(store::Database& database, const UseFilte
       column_of(filter, UseColumn::run), column_of(filter, UseColumn::month), condition,
       column_of(filter, UseColumn::run) == "''" ? "" : "number,");
   std::vector<UseSum> sums;
-  TRY(database.run(
-      sql, values,
-      {text, text, text, text, integer, real, real, real, real, real, real, real},
-      [&](std::vector<SqlValue>& row) -> Result<void> {
-        if (row[4].integer == 0) return {};  // no row at all, without a column
-        sums.push_back({.project = std::move(row[0].text),
-                        .user = std::move(row[1].text),
-                        .run = std::move(row[2].text),
-                        .month = std::move(row[3].text),
-                        .use = {.device_joules = known(row[5]),
-                                .host_joules = known(row[6]),
-                                .device_seconds = known(row[7]),
-                                .idle_seconds = known(row[8]),
-                                .flops = known(row[9]),
-                                .flops_timed = known(row[10]),
-                                .flops_possible = known(row[11])}});
-        return {};
-      }));
+  TRY(database.run(sql, values,
+                   {text, text, text, text, integer, real, real, real, real, real, real, real},
+                   [&](std::vector<SqlValue>& row) -> Result<void> {
+                     if (row[4].integer == 0) return {};  // no row at all, without a column
+                     sums.push_back({.project = std::move(row[0].text),
+                                     .user = std::move(row[1].text),
+                                     .run = std::move(row[2].text),
+                                     .month = std::move(row[3].text),
+                                     .use = {.device_joules = known(row[5]),
+                                             .host_joules = known(row[6]),
+                                             .device_seconds = known(row[7]),
+                                             .idle_seconds = known(row[8]),
+                                             .flops = known(row[9]),
+                                             .flops_timed = known(row[10]),
+                                             .flops_possible = known(row[11])}});
+                     return {};
+                   }));
   return sums;
 }
 

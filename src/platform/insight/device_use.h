@@ -20,7 +20,7 @@ namespace lockstep::insight {
 // None is unknown.
 struct DeviceUse {
   std::optional<double> device_joules{}, host_joules{};
-  // Of all devices, as far as their utilization is known.
+  // Summed over devices, as far as their utilization is known.
   std::optional<double> device_seconds{}, idle_seconds{};
   std::optional<double> flops{};
   // FLOPs of the steps whose possible FLOPs are known, and these.

@@ -23,9 +23,8 @@ class DeviceUseTest : public ::testing::Test {
   void add(Time time, std::map<std::string, double> values, double share = 1,
            TelemetryKind kind = TelemetryKind::telemetry) {
     const TelemetryItem item{.kind = kind, .time = time, .values = std::move(values)};
-    ASSERT_TRUE(database_->transaction([&] {
-      return add_device_use(*database_, kUseNode, {&item, 1}, share);
-    }));
+    ASSERT_TRUE(database_->transaction(
+        [&] { return add_device_use(*database_, kUseNode, {&item, 1}, share); }));
   }
   UseSum sum(const UseFilter& filter = {}) {
     const auto sums = device_use(*database_, filter).value();
@@ -50,10 +49,12 @@ TEST_F(DeviceUseTest, EnergyIsPowerTimesTime) {
 }
 
 TEST_F(DeviceUseTest, ACounterBridgesAGapAndPowerDoesNot) {
-  add(kNovember, {{"device0/energy_joules_total", 1000}, {"device0/power_watts", 300},
+  add(kNovember, {{"device0/energy_joules_total", 1000},
+                  {"device0/power_watts", 300},
                   {"device1/power_watts", 300}});
   add(kNovember + seconds(600), {{"device0/energy_joules_total", 91'000},
-                                 {"device0/power_watts", 300}, {"device1/power_watts", 300}});
+                                 {"device0/power_watts", 300},
+                                 {"device1/power_watts", 300}});
   EXPECT_DOUBLE_EQ(sum().use.device_joules.value(), 90'000);
   add(kNovember + seconds(601), {{"device0/energy_joules_total", 5}, {"device0/power_watts", 300}});
   EXPECT_DOUBLE_EQ(sum().use.device_joules.value(), 90'300) << "the driver started again";

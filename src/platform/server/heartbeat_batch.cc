@@ -80,8 +80,8 @@ void HeartbeatBatch::store_items(const std::vector<HeartbeatCall>& calls) {
   std::vector<insight::Delivery> deliveries;
   for (const HeartbeatCall& call : calls)
     if (is_stored(call))
-      deliveries.push_back({call.node, call.heartbeat.items,
-                            host_share(controller_.state(), call.node.id)});
+      deliveries.push_back(
+          {call.node, call.heartbeat.items, host_share(controller_.state(), call.node.id)});
   const auto stored = insight_.ingest(deliveries);
   for (auto next = stored.begin(); const HeartbeatCall& call : calls) {
     const std::int64_t dropped =

@@ -13,9 +13,7 @@ using model::Finding;
 using model::FindingAct;
 using model::FindingKind;
 
-SqlValue text_value(std::string words) {
-  return {.type = SqlType::text, .text = std::move(words)};
-}
+SqlValue text_value(std::string words) { return {.type = SqlType::text, .text = std::move(words)}; }
 SqlValue whole_value(std::int64_t number) { return {.integer = number}; }
 
 std::optional<int> number_of(const SqlValue& value) {
@@ -23,20 +21,19 @@ std::optional<int> number_of(const SqlValue& value) {
 }
 
 Result<StoredFinding> finding_from(std::vector<SqlValue>& row) {
-  StoredFinding stored{
-      .id = row[0].integer,
-      .attempt = {{std::move(row[1].text), row[2].integer}, row[3].integer},
-      .host = std::move(row[8].text),
-      .finding = {.subject = {.kind = TRY(parse_name<FindingKind>(row[4].text)),
-                              .node = number_of(row[5]),
-                              .rank = number_of(row[6]),
-                              .device = number_of(row[7]),
-                              .part = std::move(row[9].text)},
-                  .since = Time(Duration(row[10].integer)),
-                  .last_seen = Time(Duration(row[11].integer)),
-                  .text = std::move(row[13].text),
-                  .of_hardware = row[14].integer != 0},
-      .act = TRY(parse_name<FindingAct>(row[15].text))};
+  StoredFinding stored{.id = row[0].integer,
+                       .attempt = {{std::move(row[1].text), row[2].integer}, row[3].integer},
+                       .host = std::move(row[8].text),
+                       .finding = {.subject = {.kind = TRY(parse_name<FindingKind>(row[4].text)),
+                                               .node = number_of(row[5]),
+                                               .rank = number_of(row[6]),
+                                               .device = number_of(row[7]),
+                                               .part = std::move(row[9].text)},
+                                   .since = Time(Duration(row[10].integer)),
+                                   .last_seen = Time(Duration(row[11].integer)),
+                                   .text = std::move(row[13].text),
+                                   .of_hardware = row[14].integer != 0},
+                       .act = TRY(parse_name<FindingAct>(row[15].text))};
   if (!row[12].null) stored.finding.ended = Time(Duration(row[12].integer));
   return stored;
 }
@@ -112,10 +109,11 @@ Result<std::vector<StoredFinding>> FindingStore::select(const std::string& condi
 }
 
 Result<std::vector<StoredFinding>> FindingStore::open_of(const model::AttemptId& attempt) {
-  return select("f.project = :project and f.number = :number and f.epoch = :epoch and f.ended is "
-                "null order by f.id",
-                {text_value(attempt.run.project), whole_value(attempt.run.number),
-                 whole_value(attempt.epoch)});
+  return select(
+      "f.project = :project and f.number = :number and f.epoch = :epoch and f.ended is "
+      "null order by f.id",
+      {text_value(attempt.run.project), whole_value(attempt.run.number),
+       whole_value(attempt.epoch)});
 }
 
 Result<std::vector<FindingMark>> FindingStore::marks_of(const model::AttemptId& attempt) {

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/result.h"
-#include "platform/core/model/ids.h"
 #include "platform/core/model/finding.h"
+#include "platform/core/model/ids.h"
 #include "platform/store/database.h"
 
 namespace lockstep::store {
@@ -45,7 +45,7 @@ class FindingStore {
   // All or nothing. A finding without an id gets one.
   Result<void> save(const model::AttemptId& attempt, std::vector<StoredFinding*> findings,
                     const std::vector<FindingMark>& marks);
-  // Of an attempt: its open findings, and its marks.
+  // The open findings of an attempt, and its marks.
   Result<std::vector<StoredFinding>> open_of(const model::AttemptId& attempt);
   Result<std::vector<FindingMark>> marks_of(const model::AttemptId& attempt);
   // The attempt has ended: its open findings end with it, and its marks are removed.

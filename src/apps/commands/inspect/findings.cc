@@ -70,7 +70,8 @@ void add_findings(CLI::App& app, Action& action) {
       ->check(whole_number(1, kFindingsMax))
       ->capture_default_str();
   command->add_flag("--json", flags->json, "print JSON");
-  command->footer("Newest first.\n\nExamples:\n  lockstep findings demo/42\n  lockstep findings --open --json");
+  command->footer(
+      "Newest first.\n\nExamples:\n  lockstep findings demo/42\n  lockstep findings --open --json");
   command->callback([&action, flags] { action = [flags] { return findings(*flags); }; });
 }
 

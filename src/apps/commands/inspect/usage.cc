@@ -34,8 +34,8 @@ Result<int> usage(const UseFlags& flags) {
   std::vector<std::string> columns;
   for (const auto word : std::views::split(flags.by, ','))
     columns.emplace_back(word.begin(), word.end());
-  print(flags.json ? dump_json(to_json(list), Indent::two) : device_use_text(list, columns,
-                                     flags.csv ? TextForm::csv : TextForm::table));
+  print(flags.json ? dump_json(to_json(list), Indent::two)
+                   : device_use_text(list, columns, flags.csv ? TextForm::csv : TextForm::table));
   return kDone;
 }
 

@@ -145,7 +145,8 @@ Result<int> why(const std::string& words, bool json) {
   const api::RunView run = TRY(client.call(api::kRun, {.path = id}));
   const api::QueueView queue = TRY(client.call(api::kQueue, {.query = {.limit = 10'000}}));
   WhyReport report = report_of(run, queue);
-  report.findings = TRY(client.call(api::kRunFindings, {.path = id, .query = {.open = true}})).findings;
+  report.findings =
+      TRY(client.call(api::kRunFindings, {.path = id, .query = {.open = true}})).findings;
   if (json) {
     print(dump_json(to_json(report), Indent::two));
     return kDone;

@@ -33,7 +33,7 @@ constexpr auto enum_names(FindingKind) {
                              {FindingKind::lost_device, "lost_device"}});
 }
 
-// What was done. Each act contains the ones before it.
+// The act that followed. Each one contains those before it.
 enum class FindingAct { event, cordon, rerun };
 constexpr auto enum_names(FindingAct) {
   return names<FindingAct>({{FindingAct::event, "event"},

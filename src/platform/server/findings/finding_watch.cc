@@ -58,14 +58,11 @@ Result<void> check_share(const model::State& state) {
 std::string text_of(const store::StoredFinding& stored) {
   const auto& [kind, node, rank, device, part] = stored.finding.subject;
   std::string where;
-  const auto add = [&](const std::string& words) {
-    where += where.empty() ? words : ", " + words;
-  };
+  const auto add = [&](const std::string& words) { where += where.empty() ? words : ", " + words; };
   if (rank) add(format("rank {}", *rank));
   if (device) add(format("device {}", *device));
   if (!stored.host.empty()) add(format("host {}", stored.host));
-  return format("{}{}{}: {}", name_of(kind), where.empty() ? "" : ": ", where,
-                stored.finding.text);
+  return format("{}{}{}: {}", name_of(kind), where.empty() ? "" : ": ", where, stored.finding.text);
 }
 
 void FindingWatch::observe(const model::NodeId& id, std::span<const TelemetryItem> items) {
@@ -186,8 +183,8 @@ Result<void> FindingWatch::set_host(const store::StoredFinding& row, FindingAct 
   const HostState wanted = act == FindingAct::rerun ? HostState::drained : HostState::closed;
   if (before == wanted || before == HostState::drained) return {};
   if (!is_closed(before)) TRY(check_share(state));
-  const std::string reason = format("{} of {}", name_of(row.finding.subject.kind),
-                                    text(row.attempt));
+  const std::string reason =
+      format("{} of {}", name_of(row.finding.subject.kind), text(row.attempt));
   return controller_.apply_operator_event(
       model::SetHost{row.host, wanted, kActor, reason},
       model::AuditRecord{.time = clock_.now(),

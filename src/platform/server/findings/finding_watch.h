@@ -41,7 +41,7 @@ class FindingWatch {
  private:
   struct Attempt {
     finding::Detector detector;
-    std::list<store::StoredFinding> rows;   // open, or not stored yet as ended
+    std::list<store::StoredFinding> rows;  // open, or not stored yet as ended
     std::map<model::Subject, store::StoredFinding*> open;
     std::vector<store::StoredFinding*> unsaved;
     std::vector<store::FindingMark> unsaved_marks;
