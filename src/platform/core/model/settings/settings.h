@@ -18,6 +18,8 @@ namespace lockstep::model {
 inline constexpr Duration kTimeoutMax = std::chrono::hours(24 * 365);
 inline constexpr Duration kDebugTimeoutMax = std::chrono::hours(1);
 
+inline constexpr Duration kGracePeriodDefault = std::chrono::seconds(10);
+
 struct Settings {
   Duration unreachable_after = std::chrono::seconds(30);
   Duration lost_after = std::chrono::minutes(5);
@@ -25,7 +27,7 @@ struct Settings {
   Duration widespread_lost_after = std::chrono::minutes(30);
   Duration first_call_limit = std::chrono::seconds(60);
   Duration start_limit = std::chrono::minutes(5);
-  Duration grace_period = std::chrono::seconds(10);
+  Duration grace_period = kGracePeriodDefault;
   Duration log_delivery_limit = std::chrono::minutes(5);
   Duration kill_interval = std::chrono::seconds(5);
   Duration retry_pause_first = std::chrono::seconds(2);
