@@ -14,6 +14,9 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/format.h"
+#include "platform/finding/detector.h"
+#include "platform/insight/device_use.h"
 #include "platform/insight/insight.h"
 #include "platform/insight/series/folder_series.h"
 #include "platform/store/budget_store.h"
@@ -227,11 +230,86 @@ void time_usage_reports(store::Database& database) {
   time("month, from noon of a day on", {.since = half_a_day, .by = {month}});
 }
 
+// The telemetry of 10 s of hosts with 8 devices: 15 metrics a device, 30 a host, a sample a second.
+std::vector<spool::TelemetryItem> telemetry_of_node(int node, std::int64_t round) {
+  std::vector<spool::TelemetryItem> items;
+  const Time begin{std::chrono::hours(24 * 365 * 56) + std::chrono::seconds(10 * round)};
+  for (int second = 0; second < 10; ++second) {
+    std::map<std::string, double> host, devices;
+    for (int metric = 0; metric < 30; ++metric)
+      host[format("host/metric{}_bytes", metric)] = 1e6 + (second * 37 + node) % 100;
+    for (int device = 0; device < 8; ++device) {
+      const auto set = [&](const char* name, double value) {
+        devices[format("device{}/{}", device, name)] = value;
+      };
+      set("power_watts", 600 + (second * 13 + device + node) % 90);
+      set("energy_joules_total", 600.0 * static_cast<double>(10 * round + second));
+      set("utilization_percent", 97);
+      for (const char* zero : {"clocks_event_reasons", "ecc_corrected_total", "lost",
+                               "ecc_uncorrected_total", "xid_errors_total", "pcie_replays_total"})
+        set(zero, 0);
+      for (int metric = 0; metric < 6; ++metric)
+        set(format("metric{}_bytes", metric).c_str(), 1e6 + (second * 7 + node) % 100);
+    }
+    for (auto* values : {&host, &devices})
+      items.push_back({.sequence = 20 * round + 2 * second + (values == &devices ? 2 : 1),
+                       .kind = spool::TelemetryKind::telemetry,
+                       .step = 10 * round + second,
+                       .time = begin + std::chrono::seconds(second),
+                       .values = std::move(*values)});
+  }
+  return items;
+}
+
+// Each node is a run of its own, which delivers every 10 s.
+void store_telemetry(Stores& stores) {
+  constexpr int kNodes = 1000, kAtOnce = 64, kRounds = 4;
+  Insight insight(*stores.database, *stores.series);
+  std::vector<finding::Detector> detectors(kNodes);
+  Durations ingest, sums, detection;
+  for (std::int64_t round = 0; round < kRounds; ++round)
+    for (int first = 0; first < kNodes; first += kAtOnce) {
+      std::vector<std::vector<spool::TelemetryItem>> items;
+      std::vector<insight::Delivery> deliveries;
+      for (int node = first; node < std::min(kNodes, first + kAtOnce); ++node)
+        items.push_back(telemetry_of_node(node, round));
+      for (std::size_t i = 0; i < items.size(); ++i)
+        deliveries.push_back(
+            {{"", {{{"hosts", first + static_cast<std::int64_t>(i) + 1}, 1}, 0}}, items[i]});
+      add(ingest, [&] {
+        for (const auto& stored : insight.ingest(deliveries)) LS_CHECK(stored.has_value());
+      });
+      add(sums, [&] {  // once more, for other runs
+        const auto added = stores.database->transaction([&]() -> Result<void> {
+          for (const insight::Delivery& each : deliveries) {
+            model::NodeId node = each.node.id;
+            node.attempt.run.project = "again";
+            TRY(insight::add_device_use(*stores.database, node, each.items, 1));
+          }
+          return {};
+        });
+        LS_CHECK(added.has_value());
+      });
+      add(detection, [&] {
+        for (std::size_t i = 0; i < items.size(); ++i)
+          for (const spool::TelemetryItem& item : items[i])
+            detectors[static_cast<std::size_t>(first) + i].observe_telemetry(0, item.time,
+                                                                             item.values);
+      });
+    }
+  const auto percent = [](const Durations& took) { return 100 * took.processor / (10 * kRounds); };
+  show("telemetry of 1000 hosts x 8 devices: stored, with sums", "% of a core", percent(ingest),
+       ingest);
+  show("... the sums of energy and idle time alone", "% of a core", percent(sums), sums);
+  show("... findings", "% of a core", percent(detection), detection);
+}
+
 int measure(const std::filesystem::path& folder) {
   const auto place = folder / "bench-store";
   std::filesystem::remove_all(place);
   std::filesystem::create_directories(place);
   std::optional<Stores> stores(place);
+  store_telemetry(*stores);
   time_usage_reports(*stores->database);
   load(*stores->database);
   store_lines(*stores);

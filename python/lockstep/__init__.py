@@ -27,6 +27,7 @@ from lockstep._build import VERSION as __version__
 from lockstep._compiled import check_versions
 from lockstep._label import label
 from lockstep._report import checkpoint, event, finish, log, progress
+from lockstep._step_timer import StepTimer, log_flops
 
 if TYPE_CHECKING:
     from lockstep._checkpoints import Checkpoints, Sampler
@@ -51,6 +52,7 @@ __all__ = [
     "Run",
     "Sampler",
     "Stateful",
+    "StepTimer",
     "Training",
     "__version__",
     "average_buffers",
@@ -62,6 +64,7 @@ __all__ = [
     "load_optimizer_state_dict",
     "load_state_dict",
     "log",
+    "log_flops",
     "mark_elementwise",
     "no_sync",
     "optimizer_state_dict",

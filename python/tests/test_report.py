@@ -210,3 +210,45 @@ def test_a_tensor_of_one_element_is_a_number() -> None:
 def test_reporting_imports_no_torch() -> None:
     ended = run_program("import sys; print('torch' in sys.modules)", None)
     assert ended.stdout == "False\n"
+
+
+def test_a_step_timer_reports_where_the_time_of_a_step_goes(agent: FakeAgent) -> None:
+    program = """
+import itertools, time
+def slow_loader():
+    for _ in range(2):
+        time.sleep(0.05)
+        yield 1
+timer = lockstep.StepTimer()
+for step, _ in enumerate(timer.batches(slow_loader())):
+    time.sleep(0.02)
+    with timer.waiting():
+        time.sleep(0.1)
+    timer.step(step)
+"""
+    reports = agent.reports_of(program)
+    assert [report["step"] for report in reports] == [0, 1]
+    for report in reports:
+        times = report["values"]
+        assert 0.05 <= times["data_seconds"] < times["step_seconds"]
+        assert 0.02 <= times["compute_seconds"] < times["step_seconds"] - 0.15 + 0.001
+
+
+def test_flops_have_the_possible_ones_from_the_second_call_on(agent: FakeAgent) -> None:
+    first, second, third = agent.reports_of(
+        "import time\n"
+        "lockstep.log_flops(2e12, step=1, peak=1e13)\n"
+        "time.sleep(0.1)\n"
+        "lockstep.log_flops(2e12, step=2, peak=1e13)\n"
+        "lockstep.log_flops(2e12, step=3)"
+    )
+    assert first["values"] == {"flops": 2e12}
+    assert second["values"]["flops_possible"] >= 1e12
+    assert third["values"] == {"flops": 2e12}
+
+
+def test_flops_that_are_no_amount_are_refused() -> None:
+    with pytest.raises(ValueError, match="flops must be"):
+        lockstep.log_flops(float("nan"))
+    with pytest.raises(ValueError, match="peak must be"):
+        lockstep.log_flops(1.0, peak=0.0)

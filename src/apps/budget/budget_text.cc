@@ -130,4 +130,32 @@ std::string usage_text(const api::UsageList& list, const std::vector<std::string
   return rows_text(header, rows, form);
 }
 
+std::string device_use_text(const api::DeviceUseList& list, const std::vector<std::string>& columns,
+                            TextForm form) {
+  if (list.rows.empty() && form == TextForm::table) return "no run has reported its use of devices";
+  // A missing number is unknown, and not 0.
+  const auto number = [&](std::optional<double> value) {
+    if (!value) return std::string(form == TextForm::csv ? "" : "unknown");
+    return format("{:.3f}", *value);
+  };
+  Row header = columns;
+  for (std::string& word : header) std::ranges::transform(word, word.begin(), ::toupper);
+  for (const char* word : {"DEVICE_KWH", "HOST_KWH", "MINUTES", "IDLE", "TFLOPS", "MFU_PERCENT"})
+    header.emplace_back(word);
+  std::vector<Row> rows;
+  for (const api::DeviceUseView& each : list.rows) {
+    Row& row = rows.emplace_back();
+    for (const std::string& column : columns)
+      row.push_back(column == "project" ? each.project
+                    : column == "user"  ? each.user
+                    : column == "run"   ? each.run
+                                        : each.month);
+    const auto teraflops = each.flops ? std::optional(*each.flops / 1e12) : std::nullopt;
+    for (const auto& value : {each.device_kwh, each.host_kwh, each.device_minutes,
+                              each.idle_minutes, teraflops, each.flops_utilization_percent})
+      row.push_back(number(value));
+  }
+  return rows_text(header, rows, form);
+}
+
 }  // namespace lockstep::cli

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "platform/api/budget_messages.h"
+#include "platform/api/finding_messages.h"
 
 namespace lockstep::cli {
 
@@ -18,6 +19,8 @@ std::string postings_text(const api::PostingList& list, std::string_view project
 // `columns`: those by which it is divided.
 std::string usage_text(const api::UsageList& list, const std::vector<std::string>& columns,
                        TextForm form);
+std::string device_use_text(const api::DeviceUseList& list, const std::vector<std::string>& columns,
+                            TextForm form);
 // "480", "0.25"
 std::string minutes_text(double minutes);
 

@@ -290,6 +290,16 @@ std::string checkpoint_lines(const api::RunView& run) {
                 on_hosts ? " below the host service's folder on each host" : "");
 }
 
+std::string finding_text(const api::FindingView& finding) {
+  std::string where;
+  if (finding.rank) where += format("rank {}, ", *finding.rank);
+  if (finding.device) where += format("device {}, ", *finding.device);
+  if (!finding.host.empty()) where += format("host {}, ", finding.host);
+  if (where.empty()) where = "all ranks, ";
+  return format("{} since {}: {}: {}", name_of(finding.kind), moment_text(finding.since),
+                where.substr(0, where.size() - 2), finding.text);
+}
+
 std::string run_details(const api::RunView& run) {
   std::string lines = failure_lines(run) + trouble_lines(run.problems) +
                       format("{}   {}   {}", run.id, run.name, state_text(run));

@@ -30,6 +30,8 @@ std::string first_error_line(const api::RankError& error);
 // The first error of the last attempt and its message, each line with its end; empty: the run did
 // not fail, or no error was found.
 std::string failure_lines(const api::RunView& run);
+// "straggler since 12:04:11: rank 5, device 1, host b: its steps take 2.1 times ..."
+std::string finding_text(const api::FindingView& finding);
 std::string run_details(const api::RunView& run);
 
 // Prints notices for operators to standard error, a line each.

@@ -10,6 +10,7 @@
 #include "platform/api/agent_messages.h"
 #include "platform/api/budget_routes.h"
 #include "platform/api/external_messages.h"
+#include "platform/api/finding_routes.h"
 #include "platform/api/host_service_messages.h"
 #include "platform/api/identity_routes.h"
 #include "platform/api/json.h"
@@ -406,7 +407,7 @@ inline constexpr TypedRoute<HeartbeatQuery, CheckpointPartRequest, CheckpointPar
         "CheckpointPart",
         "an agent gets a part of a file of that checkpoint from a host that has it"};
 
-inline constexpr std::array<const Route*, 94> kRoutes = {
+inline constexpr std::array<const Route*, 97> kRoutes = {
     &kHealth,        &kOpenapi,        &kVersion,
     &kMap,           &kSubmit,         &kFork,
     &kPlan,          &kRuns,           &kRun,
@@ -438,7 +439,8 @@ inline constexpr std::array<const Route*, 94> kRoutes = {
     &kSetRate,       &kUsage,          &kStream,
     &kNodeStream,    &kShell,          &kNodeShell,
     &kNotices,       &kAddNotice,      &kRemoveNotice,
-    &kTestNotice};
+    &kTestNotice,    &kFindings,       &kRunFindings,
+    &kDeviceUse};
 
 // So no route of users is without a check of their rights.
 static_assert(std::ranges::all_of(kRoutes, [](const Route* route) {

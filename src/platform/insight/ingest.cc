@@ -6,6 +6,7 @@
 #include "platform/insight/detail/lines.h"
 #include "platform/insight/detail/points.h"
 #include "platform/insight/detail/run_counters.h"
+#include "platform/insight/device_use.h"
 #include "platform/insight/insight.h"
 
 namespace lockstep::insight {
@@ -45,7 +46,10 @@ std::vector<Result<std::int64_t>> Insight::ingest(std::span<const Delivery> deli
   const auto together = ingest_together(deliveries);
   if (together) return {together->begin(), together->end()};
   std::vector<Result<std::int64_t>> each;
-  for (const auto& [node, items] : deliveries) each.push_back(ingest(node, items));
+  for (const Delivery& delivery : deliveries) {
+    const auto alone = ingest_together({&delivery, 1});
+    each.push_back(alone ? Result<std::int64_t>(alone->front()) : alone.error());
+  }
   return each;
 }
 
@@ -64,7 +68,8 @@ Result<std::vector<std::int64_t>> Insight::ingest_together(std::span<const Deliv
 
 // Returns the sequence up to which everything is durable after the commit.
 Result<std::int64_t> Insight::put_new(const Delivery& delivery) {
-  const auto& [node, items] = delivery;
+  const model::NodeName& node = delivery.node;
+  const auto& items = delivery.items;
   if (std::ranges::adjacent_find(items, std::ranges::greater_equal(),
                                  &spool::TelemetryItem::sequence) != items.end())
     return Error{Code::invalid, "items of " + text(node.id) + " must come by ascending sequence"};
@@ -74,7 +79,7 @@ Result<std::int64_t> Insight::put_new(const Delivery& delivery) {
   const std::span<const spool::TelemetryItem> rest(fresh, items.end());
   if (rest.empty()) return stored.points;
   TRY(check_space());
-  auto done = put({node, rest}, stored);
+  auto done = put({node, rest, delivery.host_share}, stored);
   if (!done) return std::move(done).error().with_context("storing what " + text(node.id) + " sent");
   return done;
 }
@@ -97,6 +102,7 @@ Result<std::int64_t> Insight::put(const Delivery& fresh, const StoredSequences& 
   const auto first_new =
       std::ranges::upper_bound(fresh.items, stored.items, {}, &spool::TelemetryItem::sequence);
   TRY(put_items(fresh.node.id, {first_new, fresh.items.end()}, counters));
+  TRY(add_device_use(database_, fresh.node.id, {first_new, fresh.items.end()}, fresh.host_share));
   const std::int64_t done = put_points(fresh, series_run(counters, attempt.run), stored, points);
   TRY(points.save_latest(database_));
   if (!points.rejection_note().empty())

@@ -121,6 +121,7 @@ enum class Removal { age, space };
 struct Delivery {
   model::NodeName node;
   std::span<const spool::TelemetryItem> items;
+  double host_share = 1;  // of its host's devices, for the host's energy
 };
 
 class PointsWriter;

@@ -79,12 +79,15 @@ void HeartbeatBatch::store_items(const std::vector<HeartbeatCall>& calls) {
   };
   std::vector<insight::Delivery> deliveries;
   for (const HeartbeatCall& call : calls)
-    if (is_stored(call)) deliveries.push_back({call.node, call.heartbeat.items});
+    if (is_stored(call))
+      deliveries.push_back(
+          {call.node, call.heartbeat.items, host_share(controller_.state(), call.node.id)});
   const auto stored = insight_.ingest(deliveries);
   for (auto next = stored.begin(); const HeartbeatCall& call : calls) {
     const std::int64_t dropped =
         is_refused(controller_.state(), call) ? last_item_of(call.heartbeat) : 0;
     auto acknowledged = is_stored(call) ? *next++ : Result<std::int64_t>(dropped);
+    if (is_stored(call) && acknowledged) findings_.observe(call.node.id, call.heartbeat.items);
     // Without room the agent keeps its items, and still gets its command.
     if (!acknowledged && acknowledged.error().code == Code::exhausted)
       acknowledged = insight_.ingest(call.node, {});

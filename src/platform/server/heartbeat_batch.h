@@ -15,6 +15,7 @@
 #include "platform/core/model/ids.h"
 #include "platform/core/model/state.h"
 #include "platform/insight/insight.h"
+#include "platform/server/findings/finding_watch.h"
 #include "platform/server/route_call.h"
 
 namespace lockstep::server {
@@ -37,10 +38,14 @@ class HeartbeatBatch {
   // A call was stored; its node's items are durable up to this sequence.
   using Stored = std::function<void(const HeartbeatCall& call, std::int64_t acknowledged)>;
 
-  // The controller and insight outlive this.
+  // The controller, insight and the findings outlive this.
   HeartbeatBatch(net::Loop& loop, controller::Controller& controller, insight::Insight& insight,
-                 Stored stored)
-      : loop_(loop), controller_(controller), insight_(insight), stored_(std::move(stored)) {}
+                 FindingWatch& findings, Stored stored)
+      : loop_(loop),
+        controller_(controller),
+        insight_(insight),
+        findings_(findings),
+        stored_(std::move(stored)) {}
 
   // Stores it with the others soon, and calls `stored`. A call that cannot be stored gets the error
   // as its answer.
@@ -57,6 +62,7 @@ class HeartbeatBatch {
   net::Loop& loop_;
   controller::Controller& controller_;
   insight::Insight& insight_;
+  FindingWatch& findings_;
   const Stored stored_;
   std::deque<HeartbeatCall> calls_;
   net::Timer turn_;

@@ -12,6 +12,7 @@
 #include "platform/controller/host_reports.h"
 #include "platform/core/model/map_of_hosts.h"
 #include "platform/host/node_files.h"
+#include "platform/server/views.h"
 
 namespace lockstep::server {
 namespace {
@@ -122,8 +123,10 @@ Result<api::CollectAnswer> HostCalls::collect(const std::string& host,
   const model::State& state = setup_.controller.state();
   if (!model::has_node(state, name) || state.nodes.at(name.id).host != host)
     return api::CollectAnswer{};
-  return api::CollectAnswer{.acknowledged = TRY(setup_.insight.ingest(name, request.items)),
-                            .known = true};
+  const insight::Delivery delivery{name, request.items, host_share(state, name.id)};
+  auto stored = setup_.insight.ingest({&delivery, 1});
+  const std::int64_t acknowledged = TRY(std::move(stored.front()));
+  return api::CollectAnswer{.acknowledged = acknowledged, .known = true};
 }
 
 Result<api::RunFolders> HostCalls::kept_files(const api::RunFolders& question) {

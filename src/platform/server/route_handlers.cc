@@ -40,6 +40,8 @@ Class& RouteHandlers::part() {
     return budgets_;
   else if constexpr (std::same_as<Class, NoticeCalls>)
     return notices_;
+  else if constexpr (std::same_as<Class, FindingCalls>)
+    return findings_;
   else if constexpr (std::same_as<Class, AgentCalls>)
     return agents_;
   else if constexpr (std::same_as<Class, ShellCalls>)
@@ -187,6 +189,9 @@ RouteHandlers::Handler RouteHandlers::handler_for(const api::Route& route) {
       {&api::kRemoveNotice, &H::handle<api::kRemoveNotice, &NoticeCalls::remove>},
       {&api::kTestNotice, &H::handle<api::kTestNotice, &NoticeCalls::test>},
       {&api::kUsage, &H::handle<api::kUsage, &BudgetCalls::usage>},
+      {&api::kFindings, &H::handle<api::kFindings, &FindingCalls::list>},
+      {&api::kRunFindings, &H::handle<api::kRunFindings, &FindingCalls::of_run>},
+      {&api::kDeviceUse, &H::handle<api::kDeviceUse, &FindingCalls::device_use>},
   };
   const auto found =
       std::ranges::find(table, &route, [](const auto& entry) { return entry.first; });

@@ -10,6 +10,7 @@
 #include "platform/server/calls/operator_calls.h"
 #include "platform/server/calls/rank_records.h"
 #include "platform/server/calls/run_calls.h"
+#include "platform/server/findings/finding_calls.h"
 #include "platform/server/login/login_calls.h"
 #include "platform/server/notices/notice_calls.h"
 #include "platform/server/people/people_calls.h"
@@ -47,7 +48,9 @@ class RouteHandlers {
         budgets_(context_),
         notices_(loop, context_),
         shells_(loop, context_, agents),
-        agents_(loop, context_, records_, waiting, agents, host_calls, shells_, streams),
+        findings_(context_),
+        agents_(loop, context_, records_, waiting, agents, host_calls, shells_, streams,
+                findings_.watch()),
         streams_(streams) {}
 
   // Known once the server listens.
@@ -96,6 +99,7 @@ class RouteHandlers {
   BudgetCalls budgets_;
   NoticeCalls notices_;
   ShellCalls shells_;
+  FindingCalls findings_;
   AgentCalls agents_;
   StreamBroker& streams_;  // owned by the server
   int port_ = 0;

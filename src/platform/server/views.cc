@@ -4,6 +4,7 @@
 #include <map>
 
 #include "base/units.h"
+#include "map/query.h"
 #include "platform/api/budget_messages.h"
 #include "platform/core/step/budget/cost.h"
 
@@ -214,6 +215,14 @@ std::vector<model::AuditEntry> event_views(std::vector<model::AuditEntry> audit,
     audit.push_back({.time = event.time, .by = "", .what = std::move(event.text)});
   std::ranges::stable_sort(audit, {}, &model::AuditEntry::time);
   return audit;
+}
+
+double host_share(const model::State& state, const model::NodeId& id) {
+  const model::Node& node = state.nodes.at(id);
+  const map::Host* host = map::find_host(state.map, node.host);
+  if (host == nullptr || node.devices.empty()) return 1;
+  const std::size_t all = std::max(map::device_count(*host), node.devices.size());
+  return static_cast<double>(node.devices.size()) / static_cast<double>(all);
 }
 
 std::int64_t last_item_of(const api::Heartbeat& heartbeat) {

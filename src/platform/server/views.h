@@ -30,6 +30,8 @@ std::vector<model::AuditEntry> event_views(std::vector<model::AuditEntry> audit,
                                            std::vector<insight::RunEvent> events);
 
 // The sequence of its last item; 0: it has none.
+// The node's share of the devices of its host; 1 if it is unknown.
+double host_share(const model::State& state, const model::NodeId& node);
 std::int64_t last_item_of(const api::Heartbeat& heartbeat);
 model::NodeReport node_report(const model::NodeName& node, const api::Heartbeat& heartbeat);
 api::HeartbeatAnswer heartbeat_answer(const model::Command& command, std::int64_t acknowledged);

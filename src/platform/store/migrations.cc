@@ -578,7 +578,39 @@ constexpr std::string_view kListsOfRuns[] = {
     "create index latest_by_greatest on latest_metrics (name, greatest)",
 };
 
-constexpr std::array<std::span<const std::string_view>, 41> kMigrations = {kRunsAndAttempts,
+// Findings about runs; the energy and the use of devices, summed as the readings come.
+constexpr std::string_view kFindings[] = {
+    R"(create table findings (
+      id integer primary key autoincrement,
+      project text not null, number integer not null, epoch integer not null,
+      kind text not null, node integer, rank integer, device integer,
+      host text not null, part text not null,
+      since integer not null, last_seen integer not null, ended integer,
+      text text not null, of_hardware integer not null, act text not null
+    ) strict)",
+    "create index findings_by_run on findings (project, number, epoch, ended)",
+    "create index findings_by_project on findings (project, id)",
+    R"(create table finding_marks (
+      project text not null, number integer not null, epoch integer not null,
+      node integer not null, metric text not null, value real not null,
+      primary key (project, number, epoch, node, metric)
+    ) strict, without rowid)",
+    R"(create table use_marks (
+      project text not null, number integer not null, epoch integer not null,
+      node integer not null,
+      marks text not null,  -- JSON: the last reading of each device
+      primary key (project, number, epoch, node)
+    ) strict, without rowid)",
+    R"(create table use_months (
+      month text not null, project text not null, number integer not null, user text not null,
+      device_joules real, host_joules real, device_seconds real, idle_seconds real,
+      flops real, flops_timed real, flops_possible real,  -- null: unknown
+      primary key (month, project, number)
+    ) strict, without rowid)",
+    "create index use_by_project on use_months (project, number)",
+};
+
+constexpr std::array<std::span<const std::string_view>, 42> kMigrations = {kRunsAndAttempts,
                                                                            kInsight,
                                                                            kHangAndResume,
                                                                            kBounds,
@@ -618,7 +650,8 @@ constexpr std::array<std::span<const std::string_view>, 41> kMigrations = {kRuns
                                                                            kTags,
                                                                            kCompressedLines,
                                                                            kMlflow,
-                                                                           kListsOfRuns};
+                                                                           kListsOfRuns,
+                                                                           kFindings};
 
 Result<bool> has_table(Database& database, std::string_view name) {
   const auto found = TRY(database.rows<std::string>(

@@ -722,6 +722,10 @@ TEST_F(StoreTest, TwoRunsCannotHaveOneRequestId) {
 // here.
 constexpr int kStepOfBudgets = 31;
 constexpr std::string_view kUndoStepsSinceBudgets[] = {
+    "drop table use_months",
+    "drop table use_marks",
+    "drop table finding_marks",
+    "drop table findings",
     "alter table log_chunks drop column packed",
     "drop index runs_by_user",
     "drop table mlflow_values",

@@ -92,7 +92,19 @@ int nvmlDeviceGetPcieReplayCounter(const struct device* device, unsigned* count)
   return read_number(device, "pcie_replays", count);
 }
 
+#ifdef FAKE_NVML_OLD
+// Its name until driver 535.
+int nvmlDeviceGetCurrentClocksThrottleReasons(const struct device* device,
+                                              unsigned long long* reasons) {
+  return read_value(device, "clocks_event_reasons", reasons);
+}
+#endif
+
 #ifndef FAKE_NVML_OLD
+int nvmlDeviceGetCurrentClocksEventReasons(const struct device* device,
+                                           unsigned long long* reasons) {
+  return read_value(device, "clocks_event_reasons", reasons);
+}
 struct field {
   unsigned id, scope;
   long long timestamp, latency;

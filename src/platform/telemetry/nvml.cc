@@ -170,6 +170,7 @@ class Nvml : public Source {
     reading.add<Count>("ecc_uncorrected_total", 1, call_.ecc_errors, kUncorrected,
                        kSinceDriverLoad);
     reading.add<unsigned>("pcie_replays_total", 1, call_.pcie_replays);
+    reading.add<Count>("clocks_event_reasons", 1, call_.clocks_event_reasons);
   }
 
   void read_traffic(const Gpu& gpu, DeviceReading& reading, Duration now) {

@@ -27,6 +27,9 @@ NvmlCalls calls_of(void* library) {
   find(library, "nvmlDeviceGetPcieThroughput", found.pcie_throughput);
   find(library, "nvmlDeviceGetPcieReplayCounter", found.pcie_replays);
   find(library, "nvmlDeviceGetFieldValues", found.fields);
+  find(library, "nvmlDeviceGetCurrentClocksEventReasons", found.clocks_event_reasons);
+  if (found.clocks_event_reasons == nullptr)  // its name before driver 535
+    find(library, "nvmlDeviceGetCurrentClocksThrottleReasons", found.clocks_event_reasons);
   find(library, "nvmlEventSetCreate", found.make_events);
   find(library, "nvmlDeviceRegisterEvents", found.watch_events);
   find(library, "nvmlEventSetWait_v2", found.next_event);

@@ -58,6 +58,7 @@ struct NvmlCalls {
   int (*pcie_throughput)(NvmlDevice, int direction, unsigned* kilobytes_per_second) = nullptr;
   int (*pcie_replays)(NvmlDevice, unsigned*) = nullptr;
   int (*fields)(NvmlDevice, int count, NvmlField*) = nullptr;
+  int (*clocks_event_reasons)(NvmlDevice, Count* bits) = nullptr;
   int (*make_events)(NvmlEventSet*) = nullptr;
   int (*watch_events)(NvmlDevice, Count types, NvmlEventSet) = nullptr;
   int (*next_event)(NvmlEventSet, NvmlEvent*, unsigned wait_ms) = nullptr;

@@ -39,7 +39,7 @@ constexpr const char* kDevice3 =
     "3 memory_used 1073741824\n3 power 312500\n3 power_limit 700000\n3 energy 5000\n"
     "3 temperature 61\n3 memory_temperature 75\n3 sm_clock 1980\n3 memory_clock 2619\n"
     "3 ecc_corrected 2\n3 ecc_uncorrected 0\n3 pcie_replays 4\n3 pcie_transmit 1500\n"
-    "3 pcie_receive 20\n";
+    "3 pcie_receive 20\n3 clocks_event_reasons 68\n";
 
 TEST_F(NvmlTest, ADeviceHasAllItsValuesInTheUnitsOfTheirNames) {
   set(std::string(kDevice3) + "3 nvlink_transmit 1000\n3 nvlink_receive 500\n");
@@ -57,7 +57,7 @@ TEST_F(NvmlTest, ADeviceHasAllItsValuesInTheUnitsOfTheirNames) {
           Pair("device3/temperature_celsius", 61), Pair("device3/memory_temperature_celsius", 75),
           Pair("device3/sm_clock_hertz", 1.98e9), Pair("device3/memory_clock_hertz", 2.619e9),
           Pair("device3/ecc_corrected_total", 2), Pair("device3/ecc_uncorrected_total", 0),
-          Pair("device3/pcie_replays_total", 4),
+          Pair("device3/pcie_replays_total", 4), Pair("device3/clocks_event_reasons", 68),
           Pair("device3/pcie_transmit_bytes_per_second", 1.5e6),
           Pair("device3/pcie_receive_bytes_per_second", 2e4),
           Pair("device3/nvlink_transmit_bytes_per_second", 1'024'000),
@@ -88,6 +88,7 @@ TEST_F(NvmlTest, ALibraryThatLacksFunctionsHasTheValuesOfTheOthers) {
   ASSERT_NE(source, nullptr);
   const Readings readings = read(*source);
   EXPECT_EQ(readings.at("device3/power_watts"), 312.5);
+  EXPECT_EQ(readings.at("device3/clocks_event_reasons"), 68) << "by its older name";
   for (const char* missing : {"power_limit_watts", "energy_joules_total", "xid_errors_total",
                               "memory_temperature_celsius"})
     EXPECT_FALSE(readings.contains(std::string("device3/") + missing)) << missing;

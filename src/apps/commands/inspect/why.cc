@@ -26,6 +26,7 @@ struct WhyReport {
   std::int64_t runs_ahead = 0;
   std::vector<api::WaitingView> before;
   std::vector<api::AllocationView> allocations;
+  std::vector<api::FindingView> findings;  // that go on
 
   static constexpr auto fields() {
     return record<WhyReport>(
@@ -40,7 +41,8 @@ struct WhyReport {
         field("runs_ahead", &WhyReport::runs_ahead, "how many stand before it"),
         field("before", &WhyReport::before, "those, in order"),
         field("allocations", &WhyReport::allocations,
-              "the runs that hold devices, in the order of their ends"));
+              "the runs that hold devices, in the order of their ends"),
+        field("findings", &WhyReport::findings, "faults that were found and go on"));
   }
 };
 
@@ -142,12 +144,15 @@ Result<int> why(const std::string& words, bool json) {
   client::Client client = TRY(connect_to_daemon());
   const api::RunView run = TRY(client.call(api::kRun, {.path = id}));
   const api::QueueView queue = TRY(client.call(api::kQueue, {.query = {.limit = 10'000}}));
-  const WhyReport report = report_of(run, queue);
+  WhyReport report = report_of(run, queue);
+  report.findings =
+      TRY(client.call(api::kRunFindings, {.path = id, .query = {.open = true}})).findings;
   if (json) {
     print(dump_json(to_json(report), Indent::two));
     return kDone;
   }
   print(report.sentence);
+  for (const api::FindingView& each : report.findings) print(finding_text(each));
   if (run.state == model::RunState::queued && !run.held && !report.allocations.empty())
     print("\n" + timeline_of(report, queue.time));
   return kDone;

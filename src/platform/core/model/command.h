@@ -23,7 +23,7 @@ constexpr auto enum_names(CommandKind) {
 std::string_view text(CommandKind kind);
 
 // Between the signal that asks ranks to end and SIGKILL, until an agent knows that of its run.
-inline constexpr Duration kGracePeriod = Settings{}.grace_period;
+inline constexpr Duration kGracePeriod = kGracePeriodDefault;
 
 // That of the run.
 Duration grace_period_of(const RunSpec& spec, const Settings& settings);

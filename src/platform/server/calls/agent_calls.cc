@@ -144,7 +144,10 @@ Result<void> AgentCalls::host_report(const RouteCall<api::kHostReport>& call,
 }
 
 Result<api::CollectAnswer> AgentCalls::collect(const RouteCall<api::kCollect>& call) {
-  return host_calls_.collect(call.path_parameters.front(), call.request);
+  auto answer = TRY(host_calls_.collect(call.path_parameters.front(), call.request));
+  if (answer.known)
+    findings_.observe(TRY(model::parse_node_name(call.request.node)).id, call.request.items);
+  return answer;
 }
 
 Result<api::RunFolders> AgentCalls::kept_files(const RouteCall<api::kKeptFiles>& call) {

@@ -21,7 +21,7 @@ class AgentCalls {
   // All outlive this.
   AgentCalls(net::Loop& loop, const CallContext& context, RankRecords& records,
              LongPolls& long_polls, AgentPolls& agent_polls, HostCalls& host_calls,
-             ShellCalls& shells, StreamBroker& streams)
+             ShellCalls& shells, StreamBroker& streams, FindingWatch& findings)
       : context_(context),
         records_(records),
         long_polls_(long_polls),
@@ -29,7 +29,8 @@ class AgentCalls {
         host_calls_(host_calls),
         shells_(shells),
         streams_(streams),
-        batch_(loop, context.controller(), context.insight(),
+        findings_(findings),
+        batch_(loop, context.controller(), context.insight(), findings,
                [this](const HeartbeatCall& call, std::int64_t acknowledged) {
                  answer_heartbeat(call, acknowledged);
                }) {}
@@ -67,6 +68,7 @@ class AgentCalls {
   HostCalls& host_calls_;
   ShellCalls& shells_;
   StreamBroker& streams_;
+  FindingWatch& findings_;
   HeartbeatBatch batch_;
   HeartbeatPace pace_{};
 };

@@ -3,6 +3,7 @@
 #include <chrono>
 
 #include "platform/core/step/ending/reason_text.h"
+#include "platform/server/findings/finding_watch.h"
 #include "platform/server/first_error.h"
 #include "platform/server/queue_views.h"
 #include "platform/server/views.h"
@@ -53,7 +54,12 @@ Result<api::RunView> CallContext::view(const Principal& caller, const model::Run
   auto view = TRY(brief_view(caller, id));
   for (const auto& [name, value] : state().runs.at(id).spec.env)
     view.env_digests[name] = setup_.keys.variable_digest(name, value);
-  view.events = event_views(state().runs.at(id).audit, TRY(setup_.insight.events(id)));
+  auto events = TRY(setup_.insight.events(id));
+  for (const auto& found : TRY(store::FindingStore(setup_.database).list({.run = id})))
+    events.push_back({.epoch = found.attempt.epoch,
+                      .time = found.finding.since,
+                      .text = "finding: " + text_of(found)});
+  view.events = event_views(state().runs.at(id).audit, std::move(events));
   view.attempts = attempt_views(state(), id);
   TRY(add_first_errors(view.attempts, state(), id, setup_.insight));
   view.checkpoints = TRY(setup_.insight.checkpoints(id));

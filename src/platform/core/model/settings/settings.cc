@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <ranges>
 #include <string_view>
 #include <utility>
 
@@ -61,7 +62,19 @@ Result<void> check(const Settings& settings) {
   if (s.connection_timeout < seconds(1) || s.connection_timeout > std::chrono::hours(1))
     return Error{Code::invalid, format("connection_timeout: must be from 1s to 1h, not {}",
                                        lockstep::text(s.connection_timeout))};
+  for (const auto& [name, kinds] : {std::pair("finding_cordon", &s.finding_cordon),
+                                    std::pair("finding_rerun", &s.finding_rerun)})
+    if (auto listed = finding_kinds(*kinds); !listed)
+      return std::move(listed).error().with_context(name);
   return {};
+}
+
+Result<std::vector<FindingKind>> finding_kinds(const std::string& words) {
+  std::vector<FindingKind> kinds;
+  if (words == "none") return kinds;
+  for (const auto part : std::views::split(words, ','))
+    kinds.push_back(TRY(parse_name<FindingKind>(std::string_view(part.begin(), part.end()))));
+  return kinds;
 }
 
 Result<Settings> settings_from(const std::vector<std::string>& changes) {

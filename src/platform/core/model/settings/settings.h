@@ -8,6 +8,7 @@
 
 #include "base/result.h"
 #include "base/units.h"
+#include "platform/core/model/finding.h"
 #include "text/joined_record.h"
 #include "text/record.h"
 
@@ -17,6 +18,8 @@ namespace lockstep::model {
 inline constexpr Duration kTimeoutMax = std::chrono::hours(24 * 365);
 inline constexpr Duration kDebugTimeoutMax = std::chrono::hours(1);
 
+inline constexpr Duration kGracePeriodDefault = std::chrono::seconds(10);
+
 struct Settings {
   Duration unreachable_after = std::chrono::seconds(30);
   Duration lost_after = std::chrono::minutes(5);
@@ -24,7 +27,7 @@ struct Settings {
   Duration widespread_lost_after = std::chrono::minutes(30);
   Duration first_call_limit = std::chrono::seconds(60);
   Duration start_limit = std::chrono::minutes(5);
-  Duration grace_period = std::chrono::seconds(10);
+  Duration grace_period = kGracePeriodDefault;
   Duration log_delivery_limit = std::chrono::minutes(5);
   Duration kill_interval = std::chrono::seconds(5);
   Duration retry_pause_first = std::chrono::seconds(2);
@@ -43,6 +46,8 @@ struct Settings {
   int personal_refill = 0;  // zero: there are no personal buckets
   int personal_cap = 480;
   Duration personal_timeout_max = std::chrono::hours(1);
+  std::string finding_cordon = "none";  // kinds of findings, with commas
+  std::string finding_rerun = "none";
 
   bool operator==(const Settings&) const = default;
 
@@ -114,7 +119,11 @@ struct Settings {
                 field("personal_cap", &Settings::personal_cap,
                       "device-minutes that a personal project has at most, and at first")),
         field("personal_timeout_max", &Settings::personal_timeout_max,
-              "the longest timeout of a run that uses a personal bucket"));
+              "the longest timeout of a run that uses a personal bucket"),
+        field("finding_cordon", &Settings::finding_cordon,
+              "the kinds of findings, with commas, after which Lockstep cordons the host"),
+        field("finding_rerun", &Settings::finding_rerun,
+              "those after which it drains the host, so that its runs start again elsewhere"));
   }
   static constexpr auto fields() { return joined(silence_fields(), run_fields()); }
 };
@@ -126,6 +135,8 @@ Result<void> check(const Settings& settings);
 Result<Settings> settings_from(const std::vector<std::string>& changes);
 // The changes that make these of the defaults.
 std::vector<std::string> changes_of(const Settings& settings);
+// The kinds of findings in a setting: "xid_error,ecc_errors" or "none".
+Result<std::vector<FindingKind>> finding_kinds(const std::string& words);
 // Names, defaults and meanings, a line each.
 std::string settings_text();
 

@@ -46,11 +46,13 @@ TEST(Settings, ThatContradictEachOtherAreRefused) {
   EXPECT_THAT(refusal_of({"upload_limit=2000 TiB"}), HasSubstr("upload_limit"));
   EXPECT_THAT(refusal_of({"lease=20s"}), HasSubstr("lease: must be from 30s"));
   EXPECT_EQ(refusal_of({"lease=0s"}), "") << "never";
+  EXPECT_EQ(refusal_of({"finding_cordon=xid_error,ecc_errors"}), "");
+  EXPECT_THAT(refusal_of({"finding_rerun=xid"}), HasSubstr("finding_rerun"));
 }
 
 TEST(Settings, HaveALineEachForHelp) {
   const std::string lines = settings_text();
-  EXPECT_EQ(std::ranges::count(lines, '\n'), 25);
+  EXPECT_EQ(std::ranges::count(lines, '\n'), 27);
   EXPECT_THAT(lines, HasSubstr("  lost_after             5m     without a heartbeat"));
 }
 
