@@ -10,6 +10,7 @@
 #include "platform/server/calls/operator_calls.h"
 #include "platform/server/calls/rank_records.h"
 #include "platform/server/calls/run_calls.h"
+#include "platform/server/events/event_hub.h"
 #include "platform/server/login/login_calls.h"
 #include "platform/server/notices/notice_calls.h"
 #include "platform/server/people/people_calls.h"
@@ -30,7 +31,7 @@ class RouteHandlers {
   static Handler handler_for(const api::Route& route);
 
   RouteHandlers(net::Loop& loop, const ServerSetup& setup, Accounts& accounts, LongPolls& waiting,
-                AgentPolls& agents, HostCalls& host_calls, StreamBroker& streams)
+                AgentPolls& agents, HostCalls& host_calls, StreamBroker& streams, EventHub& events)
       : setup_(setup),
         accounts_(accounts),
         lag_(loop),
@@ -47,8 +48,9 @@ class RouteHandlers {
         budgets_(context_),
         notices_(loop, context_),
         shells_(loop, context_, agents),
-        agents_(loop, context_, records_, waiting, agents, host_calls, shells_, streams),
-        streams_(streams) {}
+        agents_(loop, context_, records_, waiting, agents, host_calls, shells_, streams, events),
+        streams_(streams),
+        events_(events) {}
 
   // Known once the server listens.
   void set_port(int port) { port_ = port; }
@@ -98,6 +100,7 @@ class RouteHandlers {
   ShellCalls shells_;
   AgentCalls agents_;
   StreamBroker& streams_;  // owned by the server
+  EventHub& events_;       // owned by the server
   int port_ = 0;
 };
 

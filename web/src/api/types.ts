@@ -16,6 +16,7 @@ export type LogLine = LogPage["lines"][number];
 export type Queue = Schemas["QueueView"];
 export type Host = Schemas["HostList"]["hosts"][number];
 export type ClusterMap = Schemas["Map"];
+export type Changes = Schemas["Changes"];
 export type WhoAmI = Schemas["WhoAmI"];
 export type Budget = Schemas["BudgetView"];
 

@@ -1,6 +1,8 @@
-import type { ReactNode } from "react";
+import { useQueryClient } from "@tanstack/react-query";
+import { type ReactNode, useEffect } from "react";
 import { useVersion } from "../api/queries";
 import { useLogOut, useWhoAmI } from "../api/session";
+import { startLive, useIsLive } from "../live/live";
 import { CommandHint } from "../parts/CommandHint";
 import { useShownCommand } from "./command";
 import { Icon } from "./icons";
@@ -17,6 +19,8 @@ const items = [
 
 /** The frame of every view: navigation, the view, and the status bar with the view's command. */
 export function Shell(props: { path: string; help: () => void; children: ReactNode }) {
+  const client = useQueryClient();
+  useEffect(() => startLive(client), [client]);
   return (
     <div className="shell">
       <Sidebar path={props.path} help={props.help} />
@@ -84,6 +88,7 @@ function Sidebar({ path, help }: { path: string; help: () => void }) {
 function StatusBar({ help }: { help: () => void }) {
   const command = useShownCommand();
   const version = useVersion();
+  const live = useIsLive();
   const lost = version.isError;
   const problems = version.data?.problems ?? [];
   return (
@@ -95,8 +100,8 @@ function StatusBar({ help }: { help: () => void }) {
           {problems[0]}
         </span>
       )}
-      <span className={`connection ${lost ? "lost" : ""}`}>
-        {lost ? "The daemon does not answer; trying again" : "Live"}
+      <span className={`connection ${lost ? "lost" : live ? "" : "waiting"}`}>
+        {lost ? "The daemon does not answer; trying again" : live ? "Live" : "Connecting"}
       </span>
       {version.data && <span className="faint keys">{version.data.version}</span>}
       <button type="button" className="command keys" onClick={help}>

@@ -6,6 +6,7 @@
 #include "platform/server/agent_polls.h"
 #include "platform/server/calls/call_context.h"
 #include "platform/server/calls/rank_records.h"
+#include "platform/server/events/event_hub.h"
 #include "platform/server/heartbeat_batch.h"
 #include "platform/server/heartbeat_pace.h"
 #include "platform/server/host_calls.h"
@@ -21,7 +22,7 @@ class AgentCalls {
   // All outlive this.
   AgentCalls(net::Loop& loop, const CallContext& context, RankRecords& records,
              LongPolls& long_polls, AgentPolls& agent_polls, HostCalls& host_calls,
-             ShellCalls& shells, StreamBroker& streams)
+             ShellCalls& shells, StreamBroker& streams, EventHub& events)
       : context_(context),
         records_(records),
         long_polls_(long_polls),
@@ -29,6 +30,7 @@ class AgentCalls {
         host_calls_(host_calls),
         shells_(shells),
         streams_(streams),
+        events_(events),
         batch_(loop, context.controller(), context.insight(),
                [this](const HeartbeatCall& call, std::int64_t acknowledged) {
                  answer_heartbeat(call, acknowledged);
@@ -54,6 +56,7 @@ class AgentCalls {
 
  private:
   void answer_heartbeat(const HeartbeatCall& call, std::int64_t acknowledged);
+  void tell_readers(const model::RunId& run, const api::Heartbeat& heartbeat, bool has_lines);
   void store_records(const model::NodeId& node, const api::Heartbeat& heartbeat);
   bool is_flight_wanted(const model::NodeName& node);
   std::optional<api::ProfileOrder> profile_order(const model::NodeName& node) const;
@@ -67,6 +70,7 @@ class AgentCalls {
   HostCalls& host_calls_;
   ShellCalls& shells_;
   StreamBroker& streams_;
+  EventHub& events_;
   HeartbeatBatch batch_;
   HeartbeatPace pace_{};
 };

@@ -4,6 +4,7 @@ import { get } from "../../api/client";
 import type { Budget } from "../../api/types";
 import { useViewCommand } from "../../app/command";
 import { useViewTitle } from "../../app/title";
+import { usePause } from "../../live/live";
 import { Empty } from "../../parts/Empty";
 import { ErrorBox } from "../../parts/ErrorBox";
 import { Time } from "../../parts/Time";
@@ -18,7 +19,7 @@ export function BudgetView() {
   const budgets = useQuery({
     queryKey: ["budgets"],
     queryFn: ({ signal }) => get("/api/v1/budgets", { signal }),
-    refetchInterval: 15_000,
+    refetchInterval: usePause(15_000),
   });
   const [chosen, setChosen] = useState("");
   useViewTitle("Budget");
