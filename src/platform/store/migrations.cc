@@ -578,7 +578,11 @@ constexpr std::string_view kListsOfRuns[] = {
     "create index latest_by_greatest on latest_metrics (name, greatest)",
 };
 
-constexpr std::array<std::span<const std::string_view>, 41> kMigrations = {kRunsAndAttempts,
+constexpr std::string_view kParentsOfTokens[] = {
+    "alter table tokens add column parent text not null default ''",
+};
+
+constexpr std::array<std::span<const std::string_view>, 42> kMigrations = {kRunsAndAttempts,
                                                                            kInsight,
                                                                            kHangAndResume,
                                                                            kBounds,
@@ -618,7 +622,8 @@ constexpr std::array<std::span<const std::string_view>, 41> kMigrations = {kRuns
                                                                            kTags,
                                                                            kCompressedLines,
                                                                            kMlflow,
-                                                                           kListsOfRuns};
+                                                                           kListsOfRuns,
+                                                                           kParentsOfTokens};
 
 Result<bool> has_table(Database& database, std::string_view name) {
   const auto found = TRY(database.rows<std::string>(

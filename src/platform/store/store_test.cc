@@ -722,6 +722,7 @@ TEST_F(StoreTest, TwoRunsCannotHaveOneRequestId) {
 // here.
 constexpr int kStepOfBudgets = 31;
 constexpr std::string_view kUndoStepsSinceBudgets[] = {
+    "alter table tokens drop column parent",
     "alter table log_chunks drop column packed",
     "drop index runs_by_user",
     "drop table mlflow_values",
