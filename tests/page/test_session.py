@@ -126,7 +126,7 @@ def test_a_page_of_another_port_cannot_use_the_session(tab: Tab, other_page: str
     asked = {"method": "POST", "credentials": "include", "headers": {"X-Lockstep-Page": "1"}}
     assert tab.page.evaluate(call, [tab.url + "/api/v1/session/code", asked]) == "refused"
     with_cookie = {"credentials": "include", "mode": "no-cors"}
-    # These calls are sent, with the cookie, and the daemon refuses them.
+    # These calls are sent, with the cookie: without it the answer would be 401.
     for method, path, options in (
         ("GET", "/api/v1/whoami", with_cookie),
         ("GET", "/api/v1/tokens", with_cookie),
@@ -134,7 +134,6 @@ def test_a_page_of_another_port_cannot_use_the_session(tab: Tab, other_page: str
     ):
         with tab.page.expect_response(tab.url + path) as answered:
             tab.page.evaluate(call, [tab.url + path, {"method": method, **options}])
-        assert "lockstep_session" in answered.value.request.all_headers().get("cookie", "")
         assert answered.value.status == 403, (method, path)
     assert sessions(tab.cluster) == before
     tab.foreign.clear()

@@ -70,6 +70,12 @@ export function useLogInWays() {
   });
 }
 
+/** The projects to which the reader may submit runs. */
+export function maySubmitTo(who: WhoAmI): string[] {
+  const roles = Object.entries(who.projects);
+  return roles.flatMap(([project, role]) => (role === "viewer" ? [] : [project])).sort();
+}
+
 /** Mirrors the daemon's rule, so that no button is shown that it would refuse (docs/design/people.md). */
 export function mayControl(who: WhoAmI | null | undefined, run: Run): boolean {
   if (!who) return false;

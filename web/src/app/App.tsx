@@ -17,6 +17,7 @@ import { toggleTheme } from "./theme";
 
 // Views with charts are loaded when they are first opened.
 const RunView = lazy(() => import("../views/run/RunView"));
+const SubmitView = lazy(() => import("../views/submit/SubmitView"));
 const CompareView = lazy(() => import("../views/compare/CompareView"));
 
 export function App() {
@@ -31,6 +32,7 @@ export function App() {
     "?": () => setShown("help"),
     "mod+k": () => setShown("palette"),
     "g r": () => navigate("/"),
+    "g n": () => navigate("/submit"),
     "g c": () => navigate("/cluster"),
     "g b": () => navigate("/budget"),
     "g s": () => navigate("/settings"),
@@ -66,6 +68,7 @@ function View({ path }: { path: string }) {
     return <RunView key={id} id={id} tab={tab ?? ""} />;
   }
   if (view === "compare") return <CompareView />;
+  if (view === "submit") return <SubmitView />;
   if (view === "cluster") return <ClusterView />;
   if (view === "budget") return <BudgetView />;
   if (view === "settings") return <SettingsView />;

@@ -18,6 +18,7 @@ const views: Entry[] = [
   ["Runs", "/"],
   ["Failed runs", "/?q=state:failed"],
   ["Waiting runs", "/?q=state:queued"],
+  ["Submit a run", "/submit"],
   ["Cluster", "/cluster"],
   ["Budget", "/budget"],
   ["Settings", "/settings"],

@@ -1,7 +1,7 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { type ReactNode, useEffect } from "react";
 import { useVersion } from "../api/queries";
-import { useLogOut, useWhoAmI } from "../api/session";
+import { maySubmitTo, useLogOut, useWhoAmI } from "../api/session";
 import { startLive, useIsLive } from "../live/live";
 import { CommandHint } from "../parts/CommandHint";
 import { useShownCommand } from "./command";
@@ -12,6 +12,7 @@ import { sayError, Toasts } from "./toasts";
 
 const items = [
   ["/", "Runs", "runs"],
+  ["/submit", "Submit", "submit"],
   ["/cluster", "Cluster", "cluster"],
   ["/budget", "Budget", "budget"],
   ["/settings", "Settings", "settings"],
@@ -34,6 +35,9 @@ export function Shell(props: { path: string; help: () => void; children: ReactNo
 function Sidebar({ path, help }: { path: string; help: () => void }) {
   const who = useWhoAmI();
   const logOut = useLogOut();
+  // A viewer has no project to which it may submit.
+  const maySubmit = who.data ? maySubmitTo(who.data).length > 0 : false;
+  const shown = items.filter(([href]) => href !== "/submit" || maySubmit);
   const isCurrent = (href: string) =>
     href === "/"
       ? path === "/" || path.startsWith("/runs") || path.startsWith("/compare")
@@ -44,7 +48,7 @@ function Sidebar({ path, help }: { path: string; help: () => void }) {
         <img src="/icon.svg" alt="" />
         <span>Lockstep</span>
       </Link>
-      {items.map(([href, label, icon]) => (
+      {shown.map(([href, label, icon]) => (
         <Link
           key={href}
           className="item"

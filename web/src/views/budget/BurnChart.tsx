@@ -1,8 +1,8 @@
 import { formatMinutes } from "../../text/format";
 import type { Burn, Point } from "./burn";
 
-const width = 720;
-const height = 180;
+const width = 1120;
+const height = 220;
 const left = 64;
 const bottom = 22;
 const top = 10;
@@ -22,7 +22,7 @@ export function BurnChart({ burn, now }: { burn: Burn; now: number }) {
           <g key={minutes}>
             <line className="grid" x1={left} x2={width - 8} y1={y(minutes)} y2={y(minutes)} />
             <text x={left - 8} y={y(minutes) + 4} textAnchor="end">
-              {formatMinutes(minutes)}
+              {minutes === 0 ? "0" : formatMinutes(minutes)}
             </text>
           </g>
         ))}
