@@ -44,7 +44,7 @@ function lookOf(
 ): { look: string; text: string; fill?: string } {
   if (mode === "health" || mode === "fragmentation") {
     const { level, text } = mode === "health" ? healthOf(host) : fragmentationOf(host);
-    return { look: `level-${level} ${run === null ? "empty" : ""}`, text };
+    return { look: `level-${level} ${run === null ? "unused" : ""}`, text };
   }
   if (run === null) return { look: "free", text: "" };
   if (isMeasure(mode)) {
