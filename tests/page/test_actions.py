@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.conftest import PATIENCE, Cluster, wait_until
+from tests.conftest import PATIENCE, PROGRAM, Cluster, wait_until
 from tests.page.conftest import Tab
+from tests.page.test_views import PICTURES
 
 WAITS = "import time; time.sleep(600)"
 
@@ -163,3 +165,20 @@ def test_a_viewer_is_offered_nothing_that_the_daemon_would_refuse(
         for heading in ("Users", "Notices"):
             assert tab.page.get_by_role("heading", name=heading).count() == 0
         assert tab.page.get_by_label("Role of mia in speech").count() == 0
+
+
+def test_the_collectives_of_ranks_are_lanes(admin: Tab, tmp_path: Path) -> None:
+    script = f"{PROGRAM} probe > {tmp_path}/probe-$RANK && touch {tmp_path}/met-$RANK && sleep 600"
+    words = ["--project", "speech", "-n", "2", "--timeout", "10m", "--", "sh", "-c", script]
+    run = admin.cluster.submit(*words)
+    wait_until("all have met", lambda: len(list(tmp_path.glob("met-*"))) == 2)
+    admin.go(f"/flight/{run}")
+    admin.sees("2 of 2 ranks")
+    lanes = admin.page.locator(".card").first.locator(".lane")
+    expect(lanes).to_have_count(2)
+    expect(lanes.first.locator("rect.done")).not_to_have_count(0)
+    expect(admin.page.get_by_text("stuck")).to_have_count(0)
+    assert admin.serious_faults() == []
+    admin.page.screenshot(path=PICTURES / "flight-dark-1440.png")
+    admin.cluster.ok("stop", run)
+    admin.cluster.ended(run)

@@ -112,7 +112,7 @@ def processor_seconds(pid: int) -> float:
 
 def test_fifty_streams_cost_the_daemon_little(lively: Cluster) -> None:
     pid = lively.daemon_pid()
-    seconds = 4.0
+    seconds = 3.0
 
     def share() -> float:
         began, used = time.monotonic(), processor_seconds(pid)

@@ -89,6 +89,22 @@ function loadedRuns(client: ReturnType<typeof useQueryClient>): Run[] {
   return lists.flatMap(([, list]) => list?.runs ?? []);
 }
 
+/** Of the run that is shown. */
+function viewsOfRun(): Entry[] {
+  const [, project, number] = /^\/runs\/([^/]+)\/(\d+)/.exec(location.pathname) ?? [];
+  if (!project || !number) return [];
+  const id = `${decodeURIComponent(project)}/${number}`;
+  return [
+    ["Flight: collectives of", `/flight/${id}`] as const,
+    ["On the cluster:", `/cluster?run=${id}`] as const,
+  ].map(([label, path]) => ({
+    key: path,
+    label: `${label} ${id}`,
+    hint: "view",
+    open: () => navigate(path),
+  }));
+}
+
 function find(text: string, runs: Run[]): Entry[] {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
   const has = (label: string) => words.every((word) => label.toLowerCase().includes(word));
@@ -102,6 +118,6 @@ function find(text: string, runs: Run[]): Entry[] {
       run,
       open: () => navigate(runPath(run.id)),
     }));
-  const matching = views.filter((view) => has(view.label));
+  const matching = [...viewsOfRun(), ...views].filter((view) => has(view.label));
   return words.length ? [...found, ...matching] : [...matching, ...found];
 }
