@@ -1,4 +1,4 @@
-"""What administrators, members and viewers do in the page: hosts, budgets, members, submissions."""
+"""Administrators, members and viewers act in the page: hosts, budgets, members, submissions."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def staffed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         ("budget", "grant", "speech", "600", "--until", "30d"),
     ):
         cluster.ok(*words)
-    words = ["--project", "speech", "--name", "waits", "--timeout", "1h"]
-    cluster.submit(*words, "--", "python", "-c", WAITS)
+    options = ["--project", "speech", "--name", "waits", "--timeout", "1h"]
+    cluster.submit(*options, "--", "python", "-c", WAITS)
     yield cluster
     cluster.close()
 

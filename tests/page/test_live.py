@@ -53,6 +53,13 @@ def open_tabs(tab: Tab, path: str) -> list[Page]:
     return pages
 
 
+def show_later_lines(pages: list[Page], seen: list[int]) -> None:
+    def newer() -> bool:
+        return all(newest_tick(page) > tick + 2 for page, tick in zip(pages, seen, strict=True))
+
+    wait_until("each tab shows later lines", newer)
+
+
 def test_ten_tabs_of_a_browser_stay_live_and_share_one_stream(
     browser: Browser, lively: Cluster
 ) -> None:
@@ -66,8 +73,7 @@ def test_ten_tabs_of_a_browser_stay_live_and_share_one_stream(
         is_live(page)
         expect(page.get_by_text(re.compile(r"^tick \d+$")).first).to_be_visible()
     seen = [newest_tick(page) for page in pages]
-    for page, tick in zip(pages, seen, strict=True):
-        wait_until("later lines are shown", lambda p=page, t=tick: newest_tick(p) > t + 2)
+    show_later_lines(pages, seen)
     # A stream in each tab would use up the six connections of the browser, and no line would come.
     assert streams == []  # no tab has one: the worker has
     lively.kill_daemon()
@@ -77,8 +83,7 @@ def test_ten_tabs_of_a_browser_stay_live_and_share_one_stream(
     for page in pages:
         is_live(page)
     seen = [newest_tick(page) for page in pages]
-    for page, tick in zip(pages, seen, strict=True):
-        wait_until("later lines are shown", lambda p=page, t=tick: newest_tick(p) > t + 2)
+    show_later_lines(pages, seen)
     tab.close()
 
 

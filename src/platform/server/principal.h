@@ -28,7 +28,7 @@ struct Principal {
   identity::Bearer bearer{};              // of a user
   std::optional<host::JoinToken> join{};  // of a machine that joins
   std::string address{};    // from which another machine calls; empty: this machine calls
-  SessionCookie session{};  // of the page in the caller's browser; its token may be of nobody
+  SessionCookie session{};  // of the caller's browser; its token is not checked
 };
 
 // The credentials that the gate compares.

@@ -54,7 +54,7 @@ class EventHub {
   bool is_permitted(const identity::Bearer& bearer) const;
   void erase_gone();
   std::string id_of(std::int64_t number) const;
-  // What the id says that its reader has seen; none: it is an id of another daemon.
+  // The latest change that the reader with this id was told of; none: the id is of another daemon.
   std::optional<std::int64_t> number_of(const std::string& id) const;
 
   net::Loop& loop_;

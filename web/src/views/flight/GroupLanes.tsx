@@ -14,7 +14,7 @@ export function GroupLanes({ group, now }: { group: Group; now: number }) {
   return (
     <section className="card">
       <header>
-        <h2>Group {group.name}</h2>
+        <h2>{group.name}</h2>
         <span className="muted">
           {seen} of {group.size} ranks
         </span>
