@@ -117,9 +117,10 @@ def test_a_browser_logs_in_by_the_code_flow_and_its_cookie_is_for_pages_of_the_d
     assert callback.status_code == 302 and "logged in as ann" in callback.text
     set_cookie = callback.headers["Set-Cookie"]
     assert "HttpOnly" in set_cookie and "SameSite=Strict" in set_cookie
-    token = browser.session.cookies["lockstep_session"]
+    name = f"lockstep_session_{site.cluster.daemon_port()}"
+    token = browser.session.cookies[name]
     assert token.startswith("lst_")
-    cookie = {"Cookie": f"a=b; lockstep_session={token}"}
+    cookie = {"Cookie": f"a=b; {name}={token}"}
     for headers, status in (
         ({**cookie, "Sec-Fetch-Site": "same-origin"}, 200),
         ({**cookie, "Sec-Fetch-Site": "same-site"}, 403),

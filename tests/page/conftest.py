@@ -90,7 +90,7 @@ class Tab:
         self.page.wait_for_url(f"{self.url}{path}", timeout=PATIENCE * 1000)
 
     def cookie(self) -> dict[str, object]:
-        (found,) = (c for c in self.context.cookies() if c["name"] == "lockstep_session")
+        (found,) = (c for c in self.context.cookies() if c["name"].startswith("lockstep_session"))
         return dict(found)
 
     def serious_faults(self) -> list[str]:

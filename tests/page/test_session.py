@@ -119,18 +119,32 @@ def test_the_form_and_the_runs_have_no_serious_fault_of_accessibility(
 def test_a_page_of_another_port_cannot_use_the_session(tab: Tab, other_page: str) -> None:
     tab.log_in(tab.cluster.token())
     tab.sees("demo/1")
+    before = sessions(tab.cluster)
     tab.page.goto(other_page)
     call = """([url, options]) => fetch(url, options).then(a => a.status, () => 'refused')"""
-    for target, options in (
-        ("/api/v1/whoami", {"credentials": "include"}),
-        ("/api/v1/session/code", {"method": "POST", "credentials": "include"}),
-        (
-            "/api/v1/session/code",
-            {"method": "POST", "credentials": "include", "headers": {"X-Lockstep-Page": "1"}},
-        ),
+    # The browser asks first, and the daemon agrees to no header: the call is never sent.
+    asked = {"method": "POST", "credentials": "include", "headers": {"X-Lockstep-Page": "1"}}
+    assert tab.page.evaluate(call, [tab.url + "/api/v1/session/code", asked]) == "refused"
+    with_cookie = {"credentials": "include", "mode": "no-cors"}
+    # These calls are sent, with the cookie: without it the answer would be 401.
+    for method, path, options in (
+        ("GET", "/api/v1/whoami", with_cookie),
+        ("GET", "/api/v1/tokens", with_cookie),
+        ("POST", "/api/v1/session/code", with_cookie),
     ):
-        assert tab.page.evaluate(call, [tab.url + target, options]) == "refused"
-    sent = tab.page.evaluate(call, [tab.url + "/api/v1/whoami", {"mode": "no-cors"}])
-    assert sent == 0  # opaque: the page cannot read the answer
+        with tab.page.expect_response(tab.url + path) as answered:
+            tab.page.evaluate(call, [tab.url + path, {"method": method, **options}])
+        assert answered.value.status == 403, (method, path)
+    assert sessions(tab.cluster) == before
     tab.foreign.clear()
     tab.errors.clear()
+
+
+def test_the_session_ends_with_the_token_that_made_it(tab: Tab) -> None:
+    made = tab.cluster.ok("token", "create", "--name", "laptop")
+    token = made.split()[-1]
+    tab.log_in(token)
+    tab.sees("demo/1")
+    tab.cluster.ok("token", "revoke", token.split("_")[1])
+    tab.go("/")
+    tab.sees_form()

@@ -242,6 +242,7 @@ VIEWS = {
     "specification": "/runs/demo/1/settings",
     "compare": "/compare?runs=demo/1,demo/2,demo/4",
     "cluster": "/cluster",
+    "submit": "/submit",
     "budget": "/budget",
     "settings": "/settings",
 }

@@ -51,11 +51,28 @@ asio::ip::address plain_address(const asio::ip::address& address) {
   return asio::ip::make_address_v4(asio::ip::v4_mapped, address.to_v6());
 }
 
+std::string status_and_date(const HttpResponse& response) {
+  return format("HTTP/1.1 {} {}\r\nDate: {}\r\n", response.status, status_text(response.status),
+                http_date());
+}
+
+// A body without a length ends with the connection.
+std::string head_without_length(const HttpResponse& response) {
+  std::string head =
+      status_and_date(response) + format("Content-Type: {}\r\n", response.content_type);
+  for (const auto& [name, value] : response.headers) head += format("{}: {}\r\n", name, value);
+  return head + "Connection: close\r\n\r\n";
+}
+
+bool takes_events(const HttpRequest& request) {
+  return request.method == "GET" && request.headers.find("Accept").value_or("").find(
+                                        "text/event-stream") != std::string_view::npos;
+}
+
 }  // namespace
 
 std::string head_of(const HttpResponse& response, bool keep_alive) {
-  std::string head = format("HTTP/1.1 {} {}\r\nDate: {}\r\n", response.status,
-                            status_text(response.status), http_date());
+  std::string head = status_and_date(response);
   if (response.status != 101 && response.status != 204 && response.status != 304)
     head += format("Content-Type: {}\r\nContent-Length: {}\r\n", response.content_type,
                    response.body.size());
@@ -246,6 +263,7 @@ asio::awaitable<HttpResponse> HttpSession::handle(bool& gone) {
   watchdog_.stop();
   auto exchange = std::make_shared<Responder::Exchange>();
   exchange->upgrade_to = requested_upgrade(request_);
+  exchange->takes_events = takes_events(request_);
   asio::steady_timer wake(stream_->socket().get_executor(), core_->options.handler_time);
   exchange->wake = &wake;
   exchange_ = exchange;
@@ -281,7 +299,9 @@ asio::awaitable<HttpResponse> HttpSession::handle(bool& gone) {
 asio::awaitable<void> HttpSession::hand_over(const HttpResponse& response) {
   observe_answer(response.status);
   watchdog_.start(core_->options.write_time, detail::Watchdog::OnExpiry::close);
-  const error_code error = co_await stream_->write(head_of(response, true), {});
+  const std::string head =
+      response.status == 101 ? head_of(response, true) : head_without_length(response);
+  const error_code error = co_await stream_->write(head, {});
   watchdog_.stop();
   if (error || core_->closed || core_->stopping) co_return;
   detail::set_keepalive(stream_->socket().native_handle());

@@ -34,7 +34,8 @@ std::string head_of(const HttpResponse& response, bool keep_alive);
 struct Responder::Exchange {
   std::optional<HttpResponse> response{};
   std::string upgrade_to{};  // the protocol that the caller asks for; empty: none
-  UseConnection use{};       // set: the answer is 101
+  bool takes_events = false;
+  UseConnection use{};  // set: gets the connection after the head of the answer
   boost::asio::steady_timer* wake = nullptr;
 
   // The caller has disconnected.

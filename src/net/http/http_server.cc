@@ -49,6 +49,13 @@ void Responder::upgrade(std::string_view protocol, UseConnection use) {
   send({.status = 101, .headers = upgrade_headers(protocol)});
 }
 
+bool Responder::takes_events() const { return exchange_ && exchange_->takes_events; }
+
+void Responder::send_events(UseConnection use) {
+  if (exchange_ && !exchange_->response) exchange_->use = std::move(use);
+  send({.content_type = "text/event-stream", .headers = {{"Cache-Control", "no-store"}}});
+}
+
 bool Responder::is_abandoned() const { return !exchange_ || exchange_->wake == nullptr; }
 
 void Responder::abandon() {

@@ -65,6 +65,11 @@ class Responder {
   // Answers 101, and passes the connection to `use` once that is sent. A caller that has gone
   // meanwhile gets no such call. Requires can_upgrade().
   void upgrade(std::string_view protocol, UseConnection use);
+  // True if the caller takes server-sent events: `Accept: text/event-stream`, by GET.
+  bool takes_events() const;
+  // Answers 200 with a body of events that has no length, and passes the connection to `use`, as
+  // upgrade() does. net/stream/event_writer.h writes them.
+  void send_events(UseConnection use);
   // The caller disconnected, or got 503 in the meantime: the answer would be dropped.
   bool is_abandoned() const;
 

@@ -30,7 +30,7 @@ inline constexpr TypedRoute<None, SessionRequest, SessionAnswer> kSession{
     RouteErrors::login_refused,
     "SessionRequest",
     "SessionAnswer",
-    "log in to the page: sets the cookie lockstep_session"};
+    "log in to the page: sets its cookie"};
 inline constexpr TypedRoute<None, None, LogoutAnswer> kEndSession{
     "DELETE",
     "/api/v1/session",

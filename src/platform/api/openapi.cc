@@ -102,6 +102,10 @@ std::vector<int> error_statuses_of(const Route& route) {
 Json success_of(const Route& route) {
   if (route.answer.schema == nullptr)
     return {{"101", {{"description", "the connection is the stream from here on"}}}};
+  if (route.form == AnswerForm::events)
+    return {{"200",
+             {{"description", "events without an end; `data` of each is this, as JSON"},
+              {"content", {{"text/event-stream", {{"schema", schema_of(route.answer)}}}}}}}};
   return {{"200", {{"description", "done"}, {"content", json_content(schema_of(route.answer))}}}};
 }
 

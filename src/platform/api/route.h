@@ -72,6 +72,9 @@ enum class RouteErrors {
   login_refused,  // the user is not proven, or nothing more can be stored
 };
 
+// The form of the answer's record: one, or the data of each event of a stream without an end.
+enum class AnswerForm { json, events };
+
 // In `path`, {name} stands for one segment. A run is two segments: {project}/{number}.
 struct Route {
   std::string_view method;
@@ -84,6 +87,7 @@ struct Route {
   Json (*query)();  // schema of the query's record
   Body request;
   Body answer;
+  AnswerForm form = AnswerForm::json;
 };
 
 template <class T>
@@ -103,7 +107,8 @@ struct TypedRoute : Route {
 
   constexpr TypedRoute(std::string_view method_, std::string_view path_, Permission permission,
                        RouteErrors refusals_, std::string_view request_name,
-                       std::string_view answer_name, std::string_view summary_)
+                       std::string_view answer_name, std::string_view summary_,
+                       AnswerForm form_ = AnswerForm::json)
       : Route{method_,
               path_,
               permission.caller,
@@ -113,7 +118,8 @@ struct TypedRoute : Route {
               summary_,
               &json_schema<Query>,
               body_of<Request>(request_name),
-              body_of<Answer>(answer_name)} {}
+              body_of<Answer>(answer_name),
+              form_} {}
 };
 
 }  // namespace lockstep::api

@@ -9,6 +9,7 @@
 #include "map/map.h"
 #include "platform/api/agent_messages.h"
 #include "platform/api/budget_routes.h"
+#include "platform/api/event_messages.h"
 #include "platform/api/external_messages.h"
 #include "platform/api/finding_routes.h"
 #include "platform/api/host_service_messages.h"
@@ -40,6 +41,15 @@ inline constexpr TypedRoute<None, None, Json> kOpenapi{
 inline constexpr TypedRoute<None, None, Version> kVersion{
     "GET", "/api/v1/version", Action::read_cluster,   RouteErrors::none,
     "",    "Version",         "version of the daemon"};
+inline constexpr TypedRoute<None, None, Changes> kEvents{
+    "GET",
+    "/api/v1/events",
+    Action::read_cluster,
+    RouteErrors::none,
+    "",
+    "Changes",
+    "server-sent events that tell what has changed; Last-Event-ID goes on after that one",
+    AnswerForm::events};
 inline constexpr TypedRoute<None, None, map::ClusterMap> kMap{
     "GET", "/api/v1/map", Action::read_cluster,    RouteErrors::none,
     "",    "Map",         "the map of the cluster"};
@@ -407,7 +417,7 @@ inline constexpr TypedRoute<HeartbeatQuery, CheckpointPartRequest, CheckpointPar
         "CheckpointPart",
         "an agent gets a part of a file of that checkpoint from a host that has it"};
 
-inline constexpr std::array<const Route*, 97> kRoutes = {
+inline constexpr std::array<const Route*, 98> kRoutes = {
     &kHealth,        &kOpenapi,        &kVersion,
     &kMap,           &kSubmit,         &kFork,
     &kPlan,          &kRuns,           &kRun,
@@ -440,7 +450,7 @@ inline constexpr std::array<const Route*, 97> kRoutes = {
     &kNodeStream,    &kShell,          &kNodeShell,
     &kNotices,       &kAddNotice,      &kRemoveNotice,
     &kTestNotice,    &kFindings,       &kRunFindings,
-    &kDeviceUse};
+    &kDeviceUse,     &kEvents};
 
 // So no route of users is without a check of their rights.
 static_assert(std::ranges::all_of(kRoutes, [](const Route* route) {

@@ -809,6 +809,7 @@ void Controller::notify_watchers(const std::vector<model::Change>& changes) cons
       touched.insert(std::move(*run));
   for (const model::RunId& run : touched)
     for (const Watcher& watcher : watchers_) watcher(run, state().runs.at(run).version);
+  for (const ChangeWatcher& watcher : change_watchers_) watcher(changes);
 }
 
 }  // namespace lockstep::controller

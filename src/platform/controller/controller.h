@@ -86,6 +86,8 @@ class Controller {
   using Record = std::optional<model::AuditRecord>;
   // Called after a run, its attempt or a node of it changed. It may call state(), nothing else.
   using Watcher = std::function<void(const model::RunId& run, std::int64_t version)>;
+  // The same for all rows of a commit.
+  using ChangeWatcher = std::function<void(const std::vector<model::Change>& changes)>;
 
   // Loads the state and continues open work as soon as the engine has listed its nodes: launches
   // nodes that were reserved but not started.
@@ -148,6 +150,7 @@ class Controller {
   // Facts that operators should know and may want to act on, one line each.
   std::vector<std::string> notices() const;
   void subscribe(Watcher watcher) { watchers_.push_back(std::move(watcher)); }
+  void subscribe_changes(ChangeWatcher watcher) { change_watchers_.push_back(std::move(watcher)); }
 
   // The run's checkpoint folder. A relative path is below the home of each host.
   std::filesystem::path checkpoint_folder(const model::Run& run) const;
@@ -206,6 +209,7 @@ class Controller {
   const std::string boot_;         // boot id of the machine
   std::string costs_;              // costs of communication, for the ranks; empty: the map has none
   std::vector<Watcher> watchers_;
+  std::vector<ChangeWatcher> change_watchers_;
   std::deque<model::Effect> effects_;       // committed, not yet carried out
   std::set<model::AttemptId> unsubmitted_;  // committed, but not submitted yet: their nodes are not
                                             // gone because the engine does not list them

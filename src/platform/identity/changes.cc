@@ -14,6 +14,13 @@ constexpr std::size_t kTokenNameMax = 64;
 Change put(Row row) { return {.row = std::move(row)}; }
 Change removed(Row row) { return {.row = std::move(row), .removed = true}; }
 
+// A token is made before its children, so no chain is a ring.
+void remove_with_children(const Directory& directory, const Token& token, Changes& changes) {
+  changes.push_back(removed(token));
+  for (const Token* other : tokens_of(directory, token.user))
+    if (other->parent == token.id) remove_with_children(directory, *other, changes);
+}
+
 Result<void> check_new_name(const Directory& directory, std::string_view what,
                             std::string_view name) {
   TRY(check_identity_name(what, name));
@@ -250,7 +257,8 @@ Result<Changes> add_token(const Directory& directory, const NewToken& token, con
                               .project = token.project,
                               .role = token.role,
                               .created = now,
-                              .ends = token.ends}));
+                              .ends = token.ends,
+                              .parent = token.parent}));
   return changes;
 }
 
@@ -258,7 +266,9 @@ Result<Changes> revoke_token(const Directory& directory, std::string_view id) {
   const auto token = directory.tokens.find(id);
   if (token == directory.tokens.end())
     return Error{Code::not_found, "there is no token with this id; `lockstep token ls` lists them"};
-  return Changes{removed(token->second)};
+  Changes changes;
+  remove_with_children(directory, token->second, changes);
+  return changes;
 }
 
 }  // namespace lockstep::identity

@@ -55,10 +55,12 @@ struct NewToken {
   std::string project{};
   std::optional<Role> role{};
   std::optional<Time> ends{};
+  std::string parent{};  // it is revoked together with this token
 };
 // Tokens of the user that ended a month ago go at the same time.
 Result<Changes> add_token(const Directory& directory, const NewToken& token, const TokenText& text,
                           Time now);
+// With the tokens of the log-ins to the page that it made.
 Result<Changes> revoke_token(const Directory& directory, std::string_view id);
 
 }  // namespace lockstep::identity

@@ -59,6 +59,7 @@ struct Token {
   Time created{};
   std::optional<Time> ends{};
   std::optional<Time> last_used{};  // within ten minutes
+  std::string parent{};             // the token that made it, and with which it ends; empty: none
 
   bool operator==(const Token&) const = default;
 };

@@ -5,7 +5,6 @@
 #include "base/format.h"
 #include "platform/api/agent_messages.h"
 #include "platform/identity/token.h"
-#include "platform/server/login/cookies.h"
 #include "platform/server/route_call.h"
 
 namespace lockstep::server {
@@ -22,8 +21,9 @@ std::string_view bearer_token(const net::HttpRequest& request) {
 }
 
 // The page has it as a cookie; the gate refuses one of another page.
-std::string_view user_token(const net::HttpRequest& request) {
-  return is_by_session(request) ? cookie_of(request, kSessionCookie) : bearer_token(request);
+std::string user_token(const net::HttpRequest& request) {
+  return is_by_session(request) ? session_cookie_of(request).token
+                                : std::string(bearer_token(request));
 }
 
 // An agent's token is that of the attempt in the path, of the generation in the query.
@@ -76,8 +76,10 @@ std::optional<Principal> principal_of(const Credentials& credentials, api::Calle
   const host::Keys& keys = credentials.keys;
   const auto named = [&](Kind kind, std::optional<std::string> name) -> std::optional<Principal> {
     if (!name) return std::nullopt;
-    return Principal{
-        .kind = kind, .name = *std::move(name), .address = request.is_local ? "" : request.peer};
+    return Principal{.kind = kind,
+                     .name = *std::move(name),
+                     .address = request.is_local ? "" : request.peer,
+                     .session = session_cookie_of(request)};
   };
   switch (caller) {
     case api::Caller::anyone:

@@ -11,6 +11,7 @@
 #include "platform/core/model/state.h"
 #include "platform/host/keys.h"
 #include "platform/identity/rights.h"
+#include "platform/server/login/cookies.h"
 
 namespace lockstep::server {
 
@@ -26,7 +27,8 @@ struct Principal {
   std::string name{};                     // of the user, the attempt or the host
   identity::Bearer bearer{};              // of a user
   std::optional<host::JoinToken> join{};  // of a machine that joins
-  std::string address{};  // from which another machine calls; empty: this machine calls
+  std::string address{};    // from which another machine calls; empty: this machine calls
+  SessionCookie session{};  // of the caller's browser; its token is not checked
 };
 
 // The credentials that the gate compares.

@@ -29,6 +29,7 @@ struct RouteCall {
   std::vector<std::string> path_parameters;  // in the order of the path
   typename Route::Query query{};
   typename Route::Request request{};
+  std::string last_event_id{};  // of a reader of events that connects again
 };
 
 // A user's mistyped field is an error. An agent or a host service may be newer than its daemon.
@@ -47,6 +48,7 @@ Result<RouteCall<kRoute>> read_route_call(const net::HttpRequest& request, Princ
   auto query = from_query<typename Call::Route::Query>(request.query, kUnknown);
   if (!query) return std::move(query).error().with_context("the query");
   call.query = *std::move(query);
+  call.last_event_id = request.headers.find("Last-Event-ID").value_or("");
   if constexpr (kRoute.request.schema != nullptr) {
     auto json = parse_json(request.body);
     if (!json) return std::move(json).error().with_context("the body");
@@ -75,6 +77,10 @@ class Reply {
   bool can_upgrade(std::string_view protocol) const { return responder_->can_upgrade(protocol); }
   void upgrade(std::string_view protocol, net::Responder::UseConnection use) const {
     responder_->upgrade(protocol, std::move(use));
+  }
+  bool takes_events() const { return responder_->takes_events(); }
+  void send_events(net::Responder::UseConnection use) const {
+    responder_->send_events(std::move(use));
   }
   // The client has closed the connection.
   bool is_abandoned() const { return responder_->is_abandoned(); }

@@ -54,6 +54,8 @@ Class& RouteHandlers::part() {
     return login_.sessions();
   else if constexpr (std::same_as<Class, StreamBroker>)
     return streams_;
+  else if constexpr (std::same_as<Class, EventHub>)
+    return events_;
   else
     return *this;
 }
@@ -97,6 +99,7 @@ RouteHandlers::Handler RouteHandlers::handler_for(const api::Route& route) {
       {&api::kHealth, &H::handle<api::kHealth, &H::health>},
       {&api::kOpenapi, &H::handle<api::kOpenapi, &H::openapi>},
       {&api::kVersion, &H::handle<api::kVersion, &H::version>},
+      {&api::kEvents, &H::handle<api::kEvents, &EventHub::open>},
       {&api::kMap, &H::handle<api::kMap, &OperatorCalls::map>},
       {&api::kSetMeasured, &H::handle<api::kSetMeasured, &OperatorCalls::set_measured>},
       {&api::kSubmit, &H::handle<api::kSubmit, &RunCalls::submit>},

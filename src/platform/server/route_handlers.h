@@ -10,6 +10,7 @@
 #include "platform/server/calls/operator_calls.h"
 #include "platform/server/calls/rank_records.h"
 #include "platform/server/calls/run_calls.h"
+#include "platform/server/events/event_hub.h"
 #include "platform/server/findings/finding_calls.h"
 #include "platform/server/login/login_calls.h"
 #include "platform/server/notices/notice_calls.h"
@@ -31,7 +32,7 @@ class RouteHandlers {
   static Handler handler_for(const api::Route& route);
 
   RouteHandlers(net::Loop& loop, const ServerSetup& setup, Accounts& accounts, LongPolls& waiting,
-                AgentPolls& agents, HostCalls& host_calls, StreamBroker& streams)
+                AgentPolls& agents, HostCalls& host_calls, StreamBroker& streams, EventHub& events)
       : setup_(setup),
         accounts_(accounts),
         lag_(loop),
@@ -50,8 +51,9 @@ class RouteHandlers {
         shells_(loop, context_, agents),
         findings_(context_),
         agents_(loop, context_, records_, waiting, agents, host_calls, shells_, streams,
-                findings_.watch()),
-        streams_(streams) {}
+                findings_.watch(), events),
+        streams_(streams),
+        events_(events) {}
 
   // Known once the server listens.
   void set_port(int port) { port_ = port; }
@@ -102,6 +104,7 @@ class RouteHandlers {
   FindingCalls findings_;
   AgentCalls agents_;
   StreamBroker& streams_;  // owned by the server
+  EventHub& events_;       // owned by the server
   int port_ = 0;
 };
 

@@ -13,6 +13,7 @@
 #include "platform/api/paths.h"
 #include "platform/api/routes.h"
 #include "platform/server/agent_polls.h"
+#include "platform/server/events/event_hub.h"
 #include "platform/server/host_calls.h"
 #include "platform/server/long_polls.h"
 #include "platform/server/metrics/metrics_page.h"
@@ -157,7 +158,8 @@ struct Server::Impl {
         host_calls(loop, setup),
         streams(
             std::make_shared<StreamBroker>(loop, setup, *accounts, *agent_polls, setup.streams)),
-        handlers(loop, setup, *accounts, *long_polls, *agent_polls, host_calls, *streams),
+        events(std::make_shared<EventHub>(loop, setup, *accounts)),
+        handlers(loop, setup, *accounts, *long_polls, *agent_polls, host_calls, *streams, *events),
         ended(std::make_shared<RunEnds>(setup.controller.state())),
         tracking(loop, {.controller = setup.controller,
                         .insight = setup.insight,
@@ -216,6 +218,7 @@ struct Server::Impl {
   std::shared_ptr<AgentPolls> agent_polls;
   HostCalls host_calls;
   std::shared_ptr<StreamBroker> streams;
+  std::shared_ptr<EventHub> events;
   RouteHandlers handlers;
   RequestCounts requests;
   std::shared_ptr<RunEnds> ended;
@@ -254,12 +257,17 @@ Result<std::unique_ptr<Server>> Server::start(net::Loop& loop, ServerSetup setup
   self.handlers.set_port(self.http->port());
   self.setup.controller.subscribe(
       [weak = std::weak_ptr(self.long_polls), weak_agents = std::weak_ptr(self.agent_polls),
-       weak_streams = std::weak_ptr(self.streams),
+       weak_streams = std::weak_ptr(self.streams), weak_events = std::weak_ptr(self.events),
        weak_ended = std::weak_ptr(self.ended)](const model::RunId& run, std::int64_t version) {
         if (auto waiting = weak.lock()) waiting->notify(run);
         if (auto agents = weak_agents.lock()) agents->handle_change(run, version);
         if (auto streams = weak_streams.lock()) streams->handle_change(run);
+        if (auto events = weak_events.lock()) events->handle_run(run, version);
         if (auto ended = weak_ended.lock()) ended->handle_change(run);
+      });
+  self.setup.controller.subscribe_changes(
+      [weak_events = std::weak_ptr(self.events)](const std::vector<model::Change>& changes) {
+        if (auto events = weak_events.lock()) events->handle_changes(changes);
       });
   return std::unique_ptr<Server>(new Server(std::move(impl)));
 }
@@ -278,6 +286,7 @@ void Server::stop(std::function<void()> stopped) {
   impl_->agent_polls->finish();
   impl_->host_calls.finish();
   impl_->streams->finish();
+  impl_->events->finish();
   impl_->http->stop(kStopGrace, std::move(stopped));
 }
 

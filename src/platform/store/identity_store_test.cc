@@ -39,7 +39,8 @@ identity::Changes full_rows() {
                        .role = identity::Role::member,
                        .created = at(4),
                        .ends = at(5),
-                       .last_used = at(6)}},
+                       .last_used = at(6),
+                       .parent = "older"}},
       {identity::Secret{.id = {"demo", "hf"}, .sealed = "v1:x", .set_by = "ann", .set = at(8)}}};
 }
 

@@ -55,7 +55,7 @@ struct Table<identity::Token> {
                       fixed("user", &Token::user), fixed("name", &Token::name),
                       fixed("project", &Token::project), fixed("role", &Token::role),
                       fixed("created", &Token::created), fixed("ends", &Token::ends),
-                      column("last_used", &Token::last_used));
+                      column("last_used", &Token::last_used), fixed("parent", &Token::parent));
   }
 };
 

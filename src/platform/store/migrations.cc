@@ -610,7 +610,11 @@ constexpr std::string_view kFindings[] = {
     "create index use_by_project on use_months (project, number)",
 };
 
-constexpr std::array<std::span<const std::string_view>, 42> kMigrations = {kRunsAndAttempts,
+constexpr std::string_view kParentsOfTokens[] = {
+    "alter table tokens add column parent text not null default ''",
+};
+
+constexpr std::array<std::span<const std::string_view>, 43> kMigrations = {kRunsAndAttempts,
                                                                            kInsight,
                                                                            kHangAndResume,
                                                                            kBounds,
@@ -651,7 +655,8 @@ constexpr std::array<std::span<const std::string_view>, 42> kMigrations = {kRuns
                                                                            kCompressedLines,
                                                                            kMlflow,
                                                                            kListsOfRuns,
-                                                                           kFindings};
+                                                                           kFindings,
+                                                                           kParentsOfTokens};
 
 Result<bool> has_table(Database& database, std::string_view name) {
   const auto found = TRY(database.rows<std::string>(

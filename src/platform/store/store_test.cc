@@ -722,6 +722,7 @@ TEST_F(StoreTest, TwoRunsCannotHaveOneRequestId) {
 // here.
 constexpr int kStepOfBudgets = 31;
 constexpr std::string_view kUndoStepsSinceBudgets[] = {
+    "alter table tokens drop column parent",
     "drop table use_months",
     "drop table use_marks",
     "drop table finding_marks",

@@ -1,4 +1,5 @@
 import { keepPreviousData, queryOptions } from "@tanstack/react-query";
+import { isLive } from "../live/live";
 import { get } from "./client";
 import { splitId } from "./queries";
 
@@ -33,7 +34,7 @@ export function metricQuery({ id, name, lines, node, afterStep, live }: MetricQu
         signal,
       }),
     placeholderData: keepPreviousData,
-    refetchInterval: live ? 4_000 : false,
+    refetchInterval: () => live && (isLive() ? 30_000 : 4_000),
     staleTime: live ? 0 : 60_000,
   });
 }

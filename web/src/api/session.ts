@@ -1,5 +1,6 @@
 // The reader's session. Its secret is in a cookie that scripts cannot read.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { restartLive } from "../live/live";
 import { ApiError, call, get } from "./client";
 import type { Run, WhoAmI } from "./types";
 
@@ -35,8 +36,10 @@ export interface LogInAnswer {
   needs_new_password: boolean;
 }
 
-export function logIn(request: LogIn): Promise<LogInAnswer> {
-  return call("POST", "/api/v1/session", request);
+export async function logIn(request: LogIn): Promise<LogInAnswer> {
+  const answer = await call<LogInAnswer>("POST", "/api/v1/session", request);
+  restartLive();
+  return answer;
 }
 
 export function useLogOut(): () => Promise<void> {
@@ -47,6 +50,7 @@ export function useLogOut(): () => Promise<void> {
     } catch (error) {
       if (!isLoggedOut(error)) throw error;
     }
+    restartLive();
     client.clear();
     location.assign("/login");
   };
@@ -64,6 +68,12 @@ export function useLogInWays() {
     queryFn: ({ signal }) => call<LogInWays>("GET", "/api/v1/login", undefined, signal),
     staleTime: Number.POSITIVE_INFINITY,
   });
+}
+
+/** The projects to which the reader may submit runs. */
+export function maySubmitTo(who: WhoAmI): string[] {
+  const roles = Object.entries(who.projects);
+  return roles.flatMap(([project, role]) => (role === "viewer" ? [] : [project])).sort();
 }
 
 /** Mirrors the daemon's rule, so that no button is shown that it would refuse (docs/design/people.md). */

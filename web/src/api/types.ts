@@ -16,7 +16,9 @@ export type LogLine = LogPage["lines"][number];
 export type Queue = Schemas["QueueView"];
 export type Host = Schemas["HostList"]["hosts"][number];
 export type ClusterMap = Schemas["Map"];
+export type Changes = Schemas["Changes"];
 export type WhoAmI = Schemas["WhoAmI"];
+export type Posting = Schemas["PostingList"]["postings"][number];
 export type Budget = Schemas["BudgetView"];
 
 /** Numbers of the API that may not be finite are the texts "NaN", "Infinity" and "-Infinity". */

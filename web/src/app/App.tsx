@@ -17,6 +17,8 @@ import { toggleTheme } from "./theme";
 
 // Views with charts are loaded when they are first opened.
 const RunView = lazy(() => import("../views/run/RunView"));
+const FlightView = lazy(() => import("../views/flight/FlightView"));
+const SubmitView = lazy(() => import("../views/submit/SubmitView"));
 const CompareView = lazy(() => import("../views/compare/CompareView"));
 
 export function App() {
@@ -31,6 +33,7 @@ export function App() {
     "?": () => setShown("help"),
     "mod+k": () => setShown("palette"),
     "g r": () => navigate("/"),
+    "g n": () => navigate("/submit"),
     "g c": () => navigate("/cluster"),
     "g b": () => navigate("/budget"),
     "g s": () => navigate("/settings"),
@@ -66,6 +69,11 @@ function View({ path }: { path: string }) {
     return <RunView key={id} id={id} tab={tab ?? ""} />;
   }
   if (view === "compare") return <CompareView />;
+  if (view === "flight" && project && number) {
+    const id = `${project}/${number}`;
+    return <FlightView key={id} id={id} />;
+  }
+  if (view === "submit") return <SubmitView />;
   if (view === "cluster") return <ClusterView />;
   if (view === "budget") return <BudgetView />;
   if (view === "settings") return <SettingsView />;

@@ -9,6 +9,7 @@ const keys = [
   ["[  ]", "Previous and next tab of a run"],
   ["l", "Logs of the run, at its first error"],
   ["g r", "Runs"],
+  ["g n", "Submit a run"],
   ["g c", "Cluster"],
   ["g b", "Budget"],
   ["g s", "Settings"],

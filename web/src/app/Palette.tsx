@@ -18,6 +18,7 @@ const views: Entry[] = [
   ["Runs", "/"],
   ["Failed runs", "/?q=state:failed"],
   ["Waiting runs", "/?q=state:queued"],
+  ["Submit a run", "/submit"],
   ["Cluster", "/cluster"],
   ["Budget", "/budget"],
   ["Settings", "/settings"],
@@ -88,6 +89,22 @@ function loadedRuns(client: ReturnType<typeof useQueryClient>): Run[] {
   return lists.flatMap(([, list]) => list?.runs ?? []);
 }
 
+/** Of the run that is shown. */
+function viewsOfRun(): Entry[] {
+  const [, project, number] = /^\/runs\/([^/]+)\/(\d+)/.exec(location.pathname) ?? [];
+  if (!project || !number) return [];
+  const id = `${decodeURIComponent(project)}/${number}`;
+  return [
+    ["Flight: collectives of", `/flight/${id}`] as const,
+    ["On the cluster:", `/cluster?run=${id}`] as const,
+  ].map(([label, path]) => ({
+    key: path,
+    label: `${label} ${id}`,
+    hint: "view",
+    open: () => navigate(path),
+  }));
+}
+
 function find(text: string, runs: Run[]): Entry[] {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
   const has = (label: string) => words.every((word) => label.toLowerCase().includes(word));
@@ -101,6 +118,6 @@ function find(text: string, runs: Run[]): Entry[] {
       run,
       open: () => navigate(runPath(run.id)),
     }));
-  const matching = views.filter((view) => has(view.label));
+  const matching = [...viewsOfRun(), ...views].filter((view) => has(view.label));
   return words.length ? [...found, ...matching] : [...matching, ...found];
 }

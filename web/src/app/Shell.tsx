@@ -1,6 +1,8 @@
-import type { ReactNode } from "react";
+import { useQueryClient } from "@tanstack/react-query";
+import { type ReactNode, useEffect } from "react";
 import { useVersion } from "../api/queries";
-import { useLogOut, useWhoAmI } from "../api/session";
+import { maySubmitTo, useLogOut, useWhoAmI } from "../api/session";
+import { startLive, useIsLive } from "../live/live";
 import { CommandHint } from "../parts/CommandHint";
 import { useShownCommand } from "./command";
 import { Icon } from "./icons";
@@ -10,6 +12,7 @@ import { sayError, Toasts } from "./toasts";
 
 const items = [
   ["/", "Runs", "runs"],
+  ["/submit", "Submit", "submit"],
   ["/cluster", "Cluster", "cluster"],
   ["/budget", "Budget", "budget"],
   ["/settings", "Settings", "settings"],
@@ -17,6 +20,8 @@ const items = [
 
 /** The frame of every view: navigation, the view, and the status bar with the view's command. */
 export function Shell(props: { path: string; help: () => void; children: ReactNode }) {
+  const client = useQueryClient();
+  useEffect(() => startLive(client), [client]);
   return (
     <div className="shell">
       <Sidebar path={props.path} help={props.help} />
@@ -30,6 +35,9 @@ export function Shell(props: { path: string; help: () => void; children: ReactNo
 function Sidebar({ path, help }: { path: string; help: () => void }) {
   const who = useWhoAmI();
   const logOut = useLogOut();
+  // A viewer has no project to which it may submit.
+  const maySubmit = who.data ? maySubmitTo(who.data).length > 0 : false;
+  const shown = items.filter(([href]) => href !== "/submit" || maySubmit);
   const isCurrent = (href: string) =>
     href === "/"
       ? path === "/" || path.startsWith("/runs") || path.startsWith("/compare")
@@ -40,7 +48,7 @@ function Sidebar({ path, help }: { path: string; help: () => void }) {
         <img src="/icon.svg" alt="" />
         <span>Lockstep</span>
       </Link>
-      {items.map(([href, label, icon]) => (
+      {shown.map(([href, label, icon]) => (
         <Link
           key={href}
           className="item"
@@ -84,6 +92,7 @@ function Sidebar({ path, help }: { path: string; help: () => void }) {
 function StatusBar({ help }: { help: () => void }) {
   const command = useShownCommand();
   const version = useVersion();
+  const live = useIsLive();
   const lost = version.isError;
   const problems = version.data?.problems ?? [];
   return (
@@ -95,8 +104,8 @@ function StatusBar({ help }: { help: () => void }) {
           {problems[0]}
         </span>
       )}
-      <span className={`connection ${lost ? "lost" : ""}`}>
-        {lost ? "The daemon does not answer; trying again" : "Live"}
+      <span className={`connection ${lost ? "lost" : live ? "" : "waiting"}`}>
+        {lost ? "The daemon does not answer; trying again" : live ? "Live" : "Connecting"}
       </span>
       {version.data && <span className="faint keys">{version.data.version}</span>}
       <button type="button" className="command keys" onClick={help}>

@@ -1,6 +1,7 @@
 // The icons of the page: 16 x 16, drawn with the colour of the text.
 const paths = {
   runs: "M3 4h10M3 8h10M3 12h6",
+  submit: "M8 3v10M3 8h10",
   cluster: "M3 3h10v4H3zM3 9h10v4H3zM5.5 5h.01M5.5 11h.01",
   compare: "M2 12c3-8 4 2 7-4 1.500-3 3-4 5-4M2 8c3-3 6 5 12 4",
   budget: "M8 2v12M11 4.500H6.500a2 2 0 000 4h3a2 2 0 010 4H5",

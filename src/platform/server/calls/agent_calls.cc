@@ -78,10 +78,19 @@ void AgentCalls::answer_heartbeat(const HeartbeatCall& call, std::int64_t acknow
   agent_polls_.wait(name.id.attempt.run, from_seconds(heartbeat.wait_seconds), look);
 }
 
+void AgentCalls::tell_readers(const model::RunId& run, const api::Heartbeat& heartbeat,
+                              bool has_lines) {
+  bool has_points = false;
+  for (const spool::TelemetryItem& item : heartbeat.items)
+    (item.kind == spool::TelemetryKind::log ? has_lines : has_points) = true;
+  events_.handle_reports(run, has_lines, has_points);
+}
+
 // Records of the ranks that are not kept in the store.
 void AgentCalls::store_records(const model::NodeId& node, const api::Heartbeat& heartbeat) {
-  bool is_new = records_.unfinished.update(context_.state(), node, heartbeat.unfinished) ||
-                has_reports(heartbeat);
+  const bool has_part = records_.unfinished.update(context_.state(), node, heartbeat.unfinished);
+  bool is_new = has_part || has_reports(heartbeat);
+  tell_readers(node.attempt.run, heartbeat, has_part);
   if (heartbeat.profile && records_.profiles.store(node, *heartbeat.profile)) is_new = true;
   if (heartbeat.flight) {
     records_.flight.store(context_.state().nodes.at(node), *heartbeat.flight);

@@ -6,6 +6,7 @@
 #include "platform/server/agent_polls.h"
 #include "platform/server/calls/call_context.h"
 #include "platform/server/calls/rank_records.h"
+#include "platform/server/events/event_hub.h"
 #include "platform/server/heartbeat_batch.h"
 #include "platform/server/heartbeat_pace.h"
 #include "platform/server/host_calls.h"
@@ -21,7 +22,8 @@ class AgentCalls {
   // All outlive this.
   AgentCalls(net::Loop& loop, const CallContext& context, RankRecords& records,
              LongPolls& long_polls, AgentPolls& agent_polls, HostCalls& host_calls,
-             ShellCalls& shells, StreamBroker& streams, FindingWatch& findings)
+             ShellCalls& shells, StreamBroker& streams, FindingWatch& findings,
+             EventHub& events)
       : context_(context),
         records_(records),
         long_polls_(long_polls),
@@ -30,6 +32,7 @@ class AgentCalls {
         shells_(shells),
         streams_(streams),
         findings_(findings),
+        events_(events),
         batch_(loop, context.controller(), context.insight(), findings,
                [this](const HeartbeatCall& call, std::int64_t acknowledged) {
                  answer_heartbeat(call, acknowledged);
@@ -55,6 +58,7 @@ class AgentCalls {
 
  private:
   void answer_heartbeat(const HeartbeatCall& call, std::int64_t acknowledged);
+  void tell_readers(const model::RunId& run, const api::Heartbeat& heartbeat, bool has_lines);
   void store_records(const model::NodeId& node, const api::Heartbeat& heartbeat);
   bool is_flight_wanted(const model::NodeName& node);
   std::optional<api::ProfileOrder> profile_order(const model::NodeName& node) const;
@@ -69,6 +73,7 @@ class AgentCalls {
   ShellCalls& shells_;
   StreamBroker& streams_;
   FindingWatch& findings_;
+  EventHub& events_;
   HeartbeatBatch batch_;
   HeartbeatPace pace_{};
 };

@@ -74,16 +74,18 @@ Result<void> BrowserLogin::finish(const net::HttpRequest& request,
   const std::string code = query_value(request, "code");
   if (code.empty())
     return Error{Code::denied, "the issuer refused the log-in; begin again at /login/oidc"};
-  const Principal caller{.address = request.is_local ? "" : request.peer};
+  const Principal caller{.address = request.is_local ? "" : request.peer,
+                         .session = session_cookie_of(request)};
   return login_->finish_code(
       std::string(cookie_of(request, kLoginCookie)), query_value(request, "state"), code, caller,
-      [this, responder](const Result<api::LoginAnswer>& login) {
+      [this, responder, caller](const Result<api::LoginAnswer>& login) {
         if (!login) return responder->send(without_caching(refusal(login.error())));
+        end_replaced_session(accounts_, caller, clock_.now());
         net::HttpResponse response{.status = 302,
                                    .body = format("You are logged in as {}.\n", login->user)};
         response.headers.add("Location", "/");
-        response.headers.add("Set-Cookie",
-                             session_cookie(login->token, login->ends, clock_.now(), is_https_));
+        response.headers.add("Set-Cookie", session_cookie(caller.session.name, login->token,
+                                                          login->ends, clock_.now(), is_https_));
         response.headers.add("Set-Cookie",
                              set_cookie(kLoginCookie, "", "Path=/login; Max-Age=0", is_https_));
         responder->send(without_caching(std::move(response)));

@@ -14,9 +14,9 @@ namespace lockstep::server {
 
 class BrowserLogin {
  public:
-  // Both outlive this. `login` is null without an issuer.
-  BrowserLogin(OidcLogin* login, bool is_https, const Clock& clock)
-      : login_(login), is_https_(is_https), clock_(clock) {}
+  // All outlive this. `login` is null without an issuer.
+  BrowserLogin(OidcLogin* login, bool is_https, Accounts& accounts, const Clock& clock)
+      : login_(login), is_https_(is_https), accounts_(accounts), clock_(clock) {}
 
   // GET /login/oidc and GET /login/oidc/callback.
   static bool is_for(const net::HttpRequest& request);
@@ -29,6 +29,7 @@ class BrowserLogin {
 
   OidcLogin* login_;
   bool is_https_;
+  Accounts& accounts_;
   const Clock& clock_;
 };
 

@@ -1,9 +1,14 @@
 #include "platform/server/login/cookies.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "base/format.h"
 
 namespace lockstep::server {
 namespace {
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 bool only_reads(const net::HttpRequest& request) {
   return request.method == "GET" || request.method == "HEAD";
@@ -40,19 +45,32 @@ std::string_view cookie_of(const net::HttpRequest& request, std::string_view nam
   return {};
 }
 
+SessionCookie session_cookie_of(const net::HttpRequest& request) {
+  std::string name = "lockstep_session";
+  const std::string_view host = request.headers.find("Host").value_or("");
+  const std::size_t colon = host.rfind(':');
+  const std::string_view port = colon == std::string_view::npos ? "" : host.substr(colon + 1);
+  // "[::1]" has no port.
+  if (!port.empty() && std::ranges::all_of(port, is_digit)) name += format("_{}", port);
+  std::string token(cookie_of(request, name));
+  return {.name = std::move(name), .token = std::move(token)};
+}
+
 bool is_by_session(const net::HttpRequest& request) {
-  return !request.headers.find("Authorization") && !cookie_of(request, kSessionCookie).empty();
+  return !request.headers.find("Authorization") && !session_cookie_of(request).token.empty();
 }
 
 // Browsers set Sec-Fetch-Site and Origin, and no page can. They leave out the first over plain HTTP
-// between machines, and the second where a page only reads. The scheme of the origin is not
-// compared: a proxy may add TLS.
+// between machines, and the second where a page only reads. Where the first says that the page is
+// of this origin, the second is not compared: a proxy may have replaced the Host. The scheme of the
+// origin is not compared: a proxy may add TLS.
 Result<void> check_own_page(const net::HttpRequest& request) {
   const bool reads = only_reads(request);
   const auto site = request.headers.find("Sec-Fetch-Site");
-  if (site && *site != "same-origin" && !(*site == "none" && reads)) return other_page();
+  const bool is_own = site && *site == "same-origin";
+  if (site && !is_own && !(*site == "none" && reads)) return other_page();
   const auto origin = request.headers.find("Origin");
-  if (origin &&
+  if (origin && !is_own &&
       !net::equal_ignoring_case(authority_of(*origin), request.headers.find("Host").value_or("")))
     return other_page();
   if (reads || request.headers.find(kPageHeader).value_or("") == "1") return {};

@@ -9,8 +9,15 @@
 
 namespace lockstep::server {
 
-// With a token of the user that logged in to the page.
-inline constexpr std::string_view kSessionCookie = "lockstep_session";
+// The cookie with a token of the user that logged in to the page. Browsers send a cookie to each
+// port of a host, so the name has the port by which the caller reaches the daemon: daemons of one
+// host have sessions of their own.
+struct SessionCookie {
+  std::string name{};   // lockstep_session_7070; without a port in the address: lockstep_session
+  std::string token{};  // empty: the request has none
+};
+SessionCookie session_cookie_of(const net::HttpRequest& request);
+
 // The page sends it with the value 1. A page of another origin cannot, unless the daemon agreed.
 inline constexpr std::string_view kPageHeader = "X-Lockstep-Page";
 

@@ -25,7 +25,7 @@ LoginCalls::LoginCalls(net::Loop& loop, const std::optional<OidcSetup>& oidc, bo
       oidc_(oidc ? std::make_unique<OidcLogin>(loop, *oidc, accounts, state, clock) : nullptr),
       passwords_(loop, accounts, throttle_, clock),
       sessions_(passwords_, throttle_, accounts, keys, clock, is_https),
-      browser_(oidc_.get(), is_https, clock) {}
+      browser_(oidc_.get(), is_https, accounts, clock) {}
 
 Result<api::LoginOptions> LoginCalls::options(const RouteCall<api::kLoginOptions>&) const {
   return api::LoginOptions{.oidc = oidc_ != nullptr, .oidc_issuer = issuer_};

@@ -47,17 +47,18 @@ Result<void> SessionLogin::begin(const RouteCall<api::kSession>& call,
   if (request.user) {
     const api::LoginRequest login{
         .user = *request.user, .password = *request.password, .new_password = request.new_password};
-    return passwords_.log_in(login, call.caller, [this, reply](const auto& made) {
-      if (!made) return reply.send(made.error());
-      if (made->needs_new_password)
-        return reply.send(api::SessionAnswer{.user = made->user, .needs_new_password = true});
-      send({.user = made->user, .token = made->token, .ends = made->ends}, reply);
-    });
+    return passwords_.log_in(
+        login, call.caller, [this, reply, caller = call.caller](const auto& made) {
+          if (!made) return reply.send(made.error());
+          if (made->needs_new_password)
+            return reply.send(api::SessionAnswer{.user = made->user, .needs_new_password = true});
+          send({.user = made->user, .token = made->token, .ends = made->ends}, caller, reply);
+        });
   }
   TRY(check_wait(call.caller));
   send(TRY(request.token ? by_token(*request.token, call.caller)
                          : by_code(*request.code, call.caller)),
-       reply);
+       call.caller, reply);
   return {};
 }
 
@@ -97,7 +98,7 @@ Result<SessionLogin::Session> SessionLogin::new_session(const identity::Bearer& 
   const identity::Directory& directory = accounts_.directory();
   const identity::Token* row = row_of(directory, bearer);
   LoginToken made = TRY(make_login_token(directory, bearer.user, kPageLogin, clock_.now(),
-                                         row ? row->ends : std::nullopt));
+                                         row ? row->ends : std::nullopt, bearer.token));
   TRY(accounts_.change(made.changes, {.time = clock_.now(),
                                       .user = bearer.user,
                                       .token = bearer.token,
@@ -108,10 +109,13 @@ Result<SessionLogin::Session> SessionLogin::new_session(const identity::Bearer& 
   return Session{.user = bearer.user, .token = made.answer.token, .ends = made.answer.ends};
 }
 
-void SessionLogin::send(const Session& session, const Reply<api::SessionAnswer>& reply) const {
-  reply.send(
-      {.user = session.user, .ends = session.ends},
-      {{"Set-Cookie", session_cookie(session.token, session.ends, clock_.now(), is_https_)}});
+void SessionLogin::send(const Session& session, const Principal& caller,
+                        const Reply<api::SessionAnswer>& reply) {
+  const Time now = clock_.now();
+  if (session.token != caller.session.token) end_replaced_session(accounts_, caller, now);
+  reply.send({.user = session.user, .ends = session.ends},
+             {{"Set-Cookie",
+               session_cookie(caller.session.name, session.token, session.ends, now, is_https_)}});
 }
 
 Result<void> SessionLogin::check_wait(const Principal& caller) const {
@@ -143,7 +147,8 @@ Result<void> SessionLogin::end(const RouteCall<api::kEndSession>& call,
     record.target = call.caller.name;
     TRY(accounts_.change(TRY(identity::revoke_token(directory, std::string(row->id))), record));
   }
-  reply.send({.user = call.caller.name}, {{"Set-Cookie", no_session_cookie(is_https_)}});
+  reply.send({.user = call.caller.name},
+             {{"Set-Cookie", no_session_cookie(call.caller.session.name, is_https_)}});
   return {};
 }
 

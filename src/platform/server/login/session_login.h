@@ -44,7 +44,8 @@ class SessionLogin {
   // With a new token, which has all rights of the user.
   Result<Session> new_session(const identity::Bearer& bearer, std::string_view way,
                               const Principal& caller);
-  void send(const Session& session, const Reply<api::SessionAnswer>& reply) const;
+  void send(const Session& session, const Principal& caller,
+            const Reply<api::SessionAnswer>& reply);
   Result<void> check_wait(const Principal& caller) const;
   Error refuse(std::string_view what, const Principal& caller);
 

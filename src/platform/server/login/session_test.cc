@@ -61,6 +61,7 @@ class SessionTest : public ServerTest {
   std::string code() {
     return parse_json(call_as_user("POST", "/api/v1/session/code").body).value()["code"];
   }
+  std::string cookie_name() { return format("lockstep_session_{}", server_->port()); }
   int status_of(const std::string& cookie) {
     return call_by(cookie, "GET", "/api/v1/whoami").status;
   }
@@ -73,17 +74,17 @@ TEST_F(SessionTest, ATokenGivesACookieThatOnlyThisDaemonAndNoScriptGets) {
   EXPECT_EQ(parse_json(answer.body).value()["user"], "ann");
   EXPECT_THAT(answer.body, Not(HasSubstr(user_token_)));
   const std::string cookie = set_cookie_of(answer);
-  EXPECT_THAT(cookie, StartsWith("lockstep_session=lst_"));
+  EXPECT_THAT(cookie, StartsWith(cookie_name() + "=lst_"));
   EXPECT_THAT(cookie, HasSubstr("; HttpOnly; Path=/; SameSite=Strict; Max-Age="));
   EXPECT_THAT(cookie, Not(HasSubstr("Secure")));
-  EXPECT_THAT(session_cookie("t", Time(), Time(), true), HasSubstr("; Secure"));
+  EXPECT_THAT(session_cookie("c", "t", Time(), Time(), true), HasSubstr("; Secure"));
 }
 
 TEST_F(SessionTest, TheCookieHasTheRightsOfItsUser) {
   const std::string cookie = session_of({{"token", user_token_}});
   EXPECT_EQ(status_of(cookie), 200);
   EXPECT_EQ(call_by(cookie, "GET", "/api/v1/users").status, 200);
-  EXPECT_EQ(call_by("lockstep_session=lst_no", "GET", "/api/v1/whoami").status, 401);
+  EXPECT_EQ(call_by(cookie_name() + "=lst_no", "GET", "/api/v1/whoami").status, 401);
   EXPECT_EQ(call_by("session=1", "GET", "/api/v1/whoami").status, 401);
 }
 
@@ -91,7 +92,7 @@ TEST_F(SessionTest, TheLogOutRevokesTheTokenOfTheSession) {
   const std::string cookie = session_of({{"token", user_token_}});
   const auto ended = call_by(cookie, "DELETE", "/api/v1/session", from_page_);
   EXPECT_EQ(ended.status, 200) << ended.body;
-  EXPECT_THAT(set_cookie_of(ended), StartsWith("lockstep_session=; HttpOnly"));
+  EXPECT_THAT(set_cookie_of(ended), StartsWith(cookie_name() + "=; HttpOnly"));
   EXPECT_THAT(set_cookie_of(ended), HasSubstr("Max-Age=0"));
   EXPECT_EQ(status_of(cookie), 401);
   EXPECT_EQ(call_by(cookie, "DELETE", "/api/v1/session", from_page_).status, 401);
@@ -101,7 +102,7 @@ TEST_F(SessionTest, TheLogOutRevokesTheTokenOfTheSession) {
 TEST_F(SessionTest, ATokenWithBoundsIsTheSessionsAndStaysAfterTheLogOut) {
   const std::string token = service_token();
   const std::string cookie = session_of({{"token", token}});
-  EXPECT_EQ(cookie, "lockstep_session=" + token);
+  EXPECT_EQ(cookie, cookie_name() + "=" + token);
   EXPECT_EQ(call_by(cookie, "DELETE", "/api/v1/session", from_page_).status, 200);
   EXPECT_EQ(call({.method = "GET", .target = "/api/v1/whoami"}, "Bearer " + token).status, 200);
 }
@@ -229,18 +230,55 @@ TEST_F(SessionTest, TheCookieReadsWithoutTheHeaderButNotForAnotherPage) {
   EXPECT_EQ(read({{"Origin", "http://127.0.0.1:1"}}), 403);
 }
 
+TEST_F(SessionTest, ACallOfThisOriginBehindAProxyWithAnotherHostIsItsPages) {
+  const std::string cookie = session_of({{"token", user_token_}});
+  const auto write = [&](std::string site) {
+    return call_by(cookie, "POST", "/api/v1/tokens",
+                   {{"X-Lockstep-Page", "1"},
+                    {"Origin", "https://page.example"},
+                    {"Sec-Fetch-Site", std::move(site)}})
+        .status;
+  };
+  EXPECT_EQ(write("same-origin"), 200);
+  EXPECT_EQ(write("same-site"), 403);
+  EXPECT_EQ(write("none"), 403);
+}
+
+TEST_F(SessionTest, ASessionThatATokenMadeEndsWhenTheTokenIsRevoked) {
+  const auto made = call_as_user("POST", "/api/v1/tokens", R"({"name":"laptop"})");
+  ASSERT_EQ(made.status, 200) << made.body;
+  const Json token = parse_json(made.body).value();
+  const std::string cookie = session_of({{"token", token["token"]}});
+  EXPECT_EQ(status_of(cookie), 200);
+  const std::string id = token["about"]["id"];
+  EXPECT_EQ(call_as_user("POST", "/api/v1/tokens/" + id + "/revoke").status, 200);
+  EXPECT_EQ(status_of(cookie), 401);
+}
+
+TEST_F(SessionTest, ALogInRevokesTheSessionWhoseCookieItReplaces) {
+  const std::string first = session_of({{"token", user_token_}});
+  const auto second = call({.method = "POST",
+                            .target = "/api/v1/session",
+                            .headers = {{"Content-Type", "application/json"}, {"Cookie", first}},
+                            .body = dump_json({{"token", user_token_}})},
+                           std::nullopt);
+  ASSERT_EQ(second.status, 200) << second.body;
+  EXPECT_EQ(status_of(first), 401);
+  EXPECT_EQ(status_of(cookie_in(second)), 200);
+}
+
 TEST_F(SessionTest, ATokenInTheHeadNeedsNoPage) {
   const auto answer =
       call({.method = "POST",
             .target = "/api/v1/session/code",
-            .headers = {{"Cookie", "lockstep_session=x"}, {"Origin", "http://evil.example"}}},
+            .headers = {{"Cookie", cookie_name() + "=x"}, {"Origin", "http://evil.example"}}},
            "Bearer " + user_token_);
   EXPECT_EQ(answer.status, 200) << answer.body;
 }
 
 TEST_F(SessionTest, NoAgentAndNoHostCallsByACookie) {
   const std::string token = keys_->agent_token({"", kNodeId.attempt});
-  EXPECT_EQ(call_by("lockstep_session=" + token, "POST", heartbeat_target(), from_page_).status,
+  EXPECT_EQ(call_by(cookie_name() + "=" + token, "POST", heartbeat_target(), from_page_).status,
             401);
 }
 
@@ -293,15 +331,28 @@ TEST(Cookies, AreFoundByTheirWholeName) {
                      {"cookie", "lockstep_session=3"}};
   EXPECT_EQ(cookie_of(request, "a"), "1");
   EXPECT_EQ(cookie_of(request, "b"), "x=y");
-  EXPECT_EQ(cookie_of(request, kSessionCookie), "3");
+  EXPECT_EQ(cookie_of(request, "lockstep_session"), "3");
   EXPECT_EQ(cookie_of(request, "session"), "");
+}
+
+TEST(Cookies, OfDaemonsOfOneHostHaveNamesOfTheirOwn) {
+  const auto name = [](std::string host) {
+    net::HttpRequest request;
+    request.headers = {{"Host", std::move(host)}};
+    return session_cookie_of(request).name;
+  };
+  EXPECT_EQ(name("head:7070"), "lockstep_session_7070");
+  EXPECT_EQ(name("head:7071"), "lockstep_session_7071");
+  EXPECT_EQ(name("[::1]:7070"), "lockstep_session_7070");
+  EXPECT_EQ(name("[::1]"), "lockstep_session");
+  EXPECT_EQ(name("head.example"), "lockstep_session");
 }
 
 TEST(Cookies, OfASessionEndWithItsToken) {
   const Time now = Time(std::chrono::hours(1));
-  EXPECT_THAT(session_cookie("t", now + std::chrono::seconds(90), now, false),
+  EXPECT_THAT(session_cookie("c", "t", now + std::chrono::seconds(90), now, false),
               HasSubstr("Max-Age=90"));
-  EXPECT_THAT(session_cookie("t", std::nullopt, now, false), HasSubstr("Max-Age=2592000"));
+  EXPECT_THAT(session_cookie("c", "t", std::nullopt, now, false), HasSubstr("Max-Age=2592000"));
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { get } from "../../api/client";
+import { usePause } from "../../live/live";
 import { Empty } from "../../parts/Empty";
 import { ErrorBox } from "../../parts/ErrorBox";
 import { Switch } from "../../parts/Switch";
@@ -14,7 +15,7 @@ export function Usage() {
   const usage = useQuery({
     queryKey: ["usage", by],
     queryFn: ({ signal }) => get("/api/v1/usage", { query: { by }, signal }),
-    refetchInterval: 30_000,
+    refetchInterval: usePause(30_000),
   });
   const rows = [...(usage.data?.rows ?? [])];
   const most = Math.max(1e-9, ...rows.map((row) => Number(row.used_minutes)));

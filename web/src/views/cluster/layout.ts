@@ -58,6 +58,12 @@ function devicesOf(host: Host, queue: Queue | undefined): (string | null)[] {
   return devices;
 }
 
+/** A colour for each run: that of its user. */
+export function colorsOfNames(users: Map<string, string>): Map<string, number> {
+  const names = [...new Set(users.values())].sort();
+  return new Map([...users].map(([run, user]) => [run, names.indexOf(user) % 10]));
+}
+
 /** A colour of the palette for each run, the same as long as the set of runs is. */
 export function colorsOf(groups: readonly Group[]): Map<string, number> {
   const runs = new Set<string>();

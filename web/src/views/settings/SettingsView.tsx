@@ -1,12 +1,14 @@
 import { useVersion } from "../../api/queries";
-import { useWhoAmI } from "../../api/session";
+import { maySubmitTo, useWhoAmI } from "../../api/session";
 import { useViewCommand } from "../../app/command";
 import { toggleTheme, useTheme } from "../../app/theme";
 import { useViewTitle } from "../../app/title";
 import { Switch } from "../../parts/Switch";
 import { Time } from "../../parts/Time";
+import { Notices } from "./Notices";
 import { Projects } from "./Projects";
 import { Tokens } from "./Tokens";
+import { Users } from "./Users";
 
 /** The reader's account, its projects and tokens, and the daemon. */
 export function SettingsView() {
@@ -68,8 +70,10 @@ export function SettingsView() {
           </tbody>
         </table>
       </section>
-      {who.data && <Tokens />}
+      {who.data?.kind === "person" && <Tokens />}
       {who.data && <Projects who={who.data} />}
+      {who.data?.admin && <Users self={who.data.user} />}
+      {who.data && maySubmitTo(who.data).length > 0 && <Notices who={who.data} />}
     </div>
   );
 }

@@ -3,6 +3,7 @@ import { useCallback, useEffect, useRef, useState } from "react";
 import { get } from "../../../api/client";
 import { sleep, splitId } from "../../../api/queries";
 import type { LogLine } from "../../../api/types";
+import { isLive, waitForLines } from "../../../live/live";
 
 const tail = 3_000;
 const page = 3_000;
@@ -118,10 +119,13 @@ async function followLog(
         rank,
         after: answer.next,
         limit: 10_000,
-        wait: 20,
+        // A call that waits keeps one of the six connections that the tabs of a browser share.
+        wait: isLive() ? undefined : 5,
         unfinished: answer.unfinished_version,
       };
       pause = 100;
+      const caughtUp = answer.lines.length === 0;
+      if (isLive() && caughtUp && !first) await waitForLines(id, 20_000, signal);
     } catch (error) {
       if (signal.aborted) return;
       setState((before) => ({ ...before, error, loaded: true }));
