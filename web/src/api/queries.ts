@@ -47,9 +47,15 @@ export function useRunPages(filter: RunFilter, enabled = true) {
   const runs = useMemo(() => joinRuns(head ?? [], pages ?? []), [head, pages]);
   const more = pages ? later.hasNextPage : !!first.data?.next;
   // The cursor belongs to one reading of the list, so a reader who wants more begins one.
+  const { fetchNextPage } = later;
+  const onlyFirst = pages?.length === 1 && later.hasNextPage && !later.isFetching;
+  // The first page of that reading has the runs that are there already.
+  useEffect(() => {
+    if (onlyFirst) void fetchNextPage();
+  }, [onlyFirst, fetchNextPage]);
   const loadMore = () => {
     if (wanted !== key) setWanted(key);
-    if (!later.isFetching && pages && later.hasNextPage) void later.fetchNextPage();
+    if (!later.isFetching && pages && later.hasNextPage) void fetchNextPage();
   };
   return { ...first, runs, more, loadMore, loading: later.isFetching };
 }

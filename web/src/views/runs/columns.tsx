@@ -20,7 +20,7 @@ const text = (value: Value) => (value === null || value === "" ? dash : String(v
 const dash = <span className="faint">–</span>;
 
 export const knownColumns: ColumnView[] = [
-  { id: "name", label: "Name", width: 240, cell: (run) => <NameCell run={run} /> },
+  { id: "name", label: "Name", width: 260, cell: (run) => <NameCell run={run} /> },
   { id: "state", label: "State", width: 108, cell: (run) => <StateBadge run={run} /> },
   { id: "reason", label: "Reason", width: 180, cell: (run) => <Reason run={run} /> },
   { id: "progress", label: "Progress", width: 120, cell: (run) => <ProgressCell run={run} /> },
