@@ -1,6 +1,6 @@
 import type { RowSelectionState } from "@tanstack/react-table";
 import { useDeferredValue, useMemo, useState } from "react";
-import { type RunFilter, useRunPages } from "../../api/queries";
+import { type RunFilter, useRunPages } from "../../api/runPages";
 import type { Run } from "../../api/types";
 import { shellWord, useViewCommand } from "../../app/command";
 import { useKeys } from "../../app/keyboard";
