@@ -12,15 +12,17 @@ export interface MetricQuery {
   name: string;
   /** Lines that the answer may have, such as one for each rank. */
   lines: number;
+  /** The series of each rank, instead of mean, least and greatest over the ranks. */
+  each?: boolean;
   node?: number;
   /** Only points after this step, for a zoom. */
   afterStep?: number;
   live: boolean;
 }
 
-export function metricQuery({ id, name, lines, node, afterStep, live }: MetricQuery) {
+export function metricQuery({ id, name, lines, each, node, afterStep, live }: MetricQuery) {
   return queryOptions({
-    queryKey: ["metric", id, name, node ?? null, afterStep ?? null],
+    queryKey: ["metric", id, name, each ?? false, node ?? null, afterStep ?? null],
     queryFn: ({ signal }) =>
       get("/api/v1/runs/{project}/{number}/metrics", {
         path: splitId(id),
@@ -28,7 +30,7 @@ export function metricQuery({ id, name, lines, node, afterStep, live }: MetricQu
           name,
           node,
           after_step: afterStep,
-          ranks: node === undefined ? "each" : undefined,
+          ranks: node === undefined ? (each ? "each" : "aggregate") : undefined,
           points: Math.min(mostPoints, pointsPerLine * Math.max(1, lines)),
         },
         signal,

@@ -2,14 +2,16 @@
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useIsLive, usePause } from "../live/live";
 import { get } from "./client";
+import type { RunFilter } from "./runPages";
 import { shareRuns } from "./shareRuns";
 import type { RunList } from "./types";
 
 export const runsLimit = 1000;
 
-export function useRuns(filter: { project?: string; state?: string; tag?: string } = {}) {
+export function useRuns(filter: RunFilter = {}, enabled = true) {
   const live = useIsLive();
   return useQuery({
+    enabled,
     queryKey: ["runs", filter],
     queryFn: ({ signal }) =>
       get("/api/v1/runs", {

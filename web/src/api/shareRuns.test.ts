@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { shareRuns } from "./shareRuns";
+import { joinRuns, shareRuns } from "./shareRuns";
 import type { RunList } from "./types";
 
 function list(...runs: { id: string; version: number; ended: string | null }[]): RunList {
@@ -27,4 +27,16 @@ it("a list without changes stays the same list, also for another list with the s
 
 it("a run that was removed is gone", () => {
   expect(shareRuns(list(ended, running), list(ended)).runs).toHaveLength(1);
+});
+
+it("a run in the live list and in a later page is there once, as the live list has it", () => {
+  const older = { id: "a/0", version: 1, ended: null };
+  const live = list({ ...running, version: 2 }).runs;
+  const joined = joinRuns(live, [list(running, older), list(ended)]);
+  expect(joined.map((run) => [run.id, run.version])).toEqual([
+    ["a/2", 2],
+    ["a/0", 1],
+    ["a/1", 3],
+  ]);
+  expect(joinRuns(live, [])).toBe(live);
 });

@@ -13,6 +13,13 @@ export function shareRuns(before: RunList | undefined, after: RunList): RunList 
   return same ? before : { ...after, runs };
 }
 
+/** The live runs, then those of later pages that are not among them. */
+export function joinRuns(live: Run[], pages: readonly RunList[]): Run[] {
+  if (pages.length === 0) return live;
+  const known = new Set(live.map((run) => run.id));
+  return [...live, ...pages.flatMap((page) => page.runs.filter((run) => !known.has(run.id)))];
+}
+
 /** An ended run changes only with its version; one that runs has new steps without that. */
 function unchanged(before: Run | undefined, after: Run): Run | undefined {
   if (before === after) return after;

@@ -118,6 +118,18 @@ describe("lines", () => {
     expect(values.high).toEqual([3, 6]);
     expect(values.line).toEqual([2, 4]);
   });
+  it("of statistics are a line within a band, as the daemon has them", () => {
+    const data = buildLines(
+      [
+        curve([[0, 2]], { statistic: "mean" }),
+        curve([[0, 1]], { statistic: "min" }),
+        curve([[0, 6]], { statistic: "max" }),
+      ],
+      { ...plain, band: true },
+    );
+    const values = Object.fromEntries(data.lines.map((line) => [line.kind, line.values]));
+    expect(values).toEqual({ line: [2], low: [1], high: [6] });
+  });
   it("of no curve, or of curves without points, are empty", () => {
     expect(buildLines([], plain).x).toEqual([]);
     expect(buildLines([curve([]), curve([])], { ...plain, band: true }).lines).toEqual([]);

@@ -11,6 +11,8 @@ export interface Curve {
   points: readonly { step: number; time: string; value: ApiNumber }[];
   /** Zero of the relative axis, in milliseconds. */
   origin: number;
+  /** A statistic over ranks: together they are drawn as a line within its band. */
+  statistic?: "mean" | "min" | "max";
 }
 
 export interface Line {
@@ -43,6 +45,10 @@ export interface LineOptions {
 export function buildLines(curves: readonly Curve[], options: LineOptions): ChartData {
   const holes: number[] = [];
   const columns = curves.map((curve) => readColumn(curve, options, holes));
+  if (curves.some((curve) => curve.statistic)) {
+    const parts = statisticsOf(curves, columns, options);
+    return { ...join(parts), holes: [...new Set(holes)].sort((a, b) => a - b) };
+  }
   const banded = options.band && curves.length > 1;
   const parts = banded ? bandOf(columns, options) : linesOf(curves, columns, options);
   return { ...join(parts), holes: [...new Set(holes)].sort((a, b) => a - b) };
@@ -88,6 +94,21 @@ function linesOf(curves: readonly Curve[], columns: Column[], options: LineOptio
       { label, color, kind: "raw" as const, column },
       { label, color, kind: "line" as const, column: smoothed },
     ];
+  });
+}
+
+const statisticKinds = { mean: "line", min: "low", max: "high" } as const;
+
+function statisticsOf(curves: readonly Curve[], columns: Column[], options: LineOptions): Part[] {
+  return curves.map(({ label, color, statistic = "mean" }, index) => {
+    const column = columns[index] ?? { x: [], y: [] };
+    const smoothed = statistic === "mean" && options.smoothing > 0;
+    return {
+      label,
+      color,
+      kind: statisticKinds[statistic],
+      column: smoothed ? { x: column.x, y: smooth(column.y, options.smoothing) } : column,
+    };
   });
 }
 

@@ -98,16 +98,19 @@ function isLast(value: Value): boolean {
 }
 
 /** What of a query the daemon can select by, so that the answer has fewer runs. */
-export function serverFilter(text: string): { project?: string; state?: string; tag?: string } {
-  const filter: { project?: string; state?: string; tag?: string } = {};
+export function serverFilter(text: string): ServerFilter {
+  const filter: ServerFilter = {};
   for (const { field, operator, value, negated } of parseQuery(text).terms) {
     if (negated || operator === "!=") continue;
     if (field === "state" && serverStates.has(value)) filter.state = value;
     if (field === "project" && operator === "=") filter.project = value;
+    if (field === "user" && operator === "=") filter.user = value;
     if (field === "tag") filter.tag = value;
   }
   return filter;
 }
+
+export type ServerFilter = { project?: string; state?: string; tag?: string; user?: string };
 
 const serverStates = new Set([
   "queued",

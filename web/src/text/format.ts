@@ -11,7 +11,7 @@ export function formatNumber(value: number): string {
       ? formatLargeOrSmall(value, size)
       : Number.isInteger(value)
         ? value.toLocaleString("en-US")
-        : size >= 1e4
+        : size >= 1e3
           ? Math.round(value).toLocaleString("en-US")
           : value.toPrecision(4);
   return text.replace("-", "−");

@@ -7,7 +7,7 @@ import type { Curve } from "../../charts/lines";
 import { useVisible } from "../../charts/useVisible";
 import { originOf } from "../run/charts/marks";
 
-/** One metric of several runs: the curve of the lowest rank that logs it, for each run. */
+/** One metric of several runs: the mean over the ranks that log it, for each run. */
 export function CompareChart(props: {
   name: string;
   runs: readonly Run[];
@@ -20,7 +20,7 @@ export function CompareChart(props: {
       ...metricQuery({
         id: run.id,
         name,
-        lines: Math.min(8, run.spec.nodes * run.spec.devices),
+        lines: 4,
         live: run.state === "running",
       }),
       enabled: visible && name in run.latest,
@@ -35,7 +35,9 @@ export function CompareChart(props: {
   const curves = useMemo<Curve[]>(
     () =>
       runs.flatMap((run, index) => {
-        const series = data[index]?.series.toSorted((a, b) => a.rank - b.rank)[0];
+        const series = data[index]?.series.find(
+          ({ statistic }) => statistic === "mean" || statistic === null,
+        );
         if (!series) return [];
         return [{ label: run.name, color: index, points: series.points, origin: originOf(run) }];
       }),

@@ -2,17 +2,15 @@ import { useMemo, useState } from "react";
 import type { Run } from "../../api/types";
 import { say, sayError } from "../../app/toasts";
 import { WideBox } from "../../parts/WideBox";
-import { asText, differencesOf } from "./differences";
+import { asCsv, asMarkdown, asText, differencesOf } from "./differences";
 
 const most = 40;
 
 /** A table of what differs, one column a run. */
 export function Differences({ runs }: { runs: readonly Run[] }) {
   const rows = useMemo(() => differencesOf(runs), [runs]);
-  const copy = () =>
-    navigator.clipboard
-      .writeText(asText(runs, rows))
-      .then(() => say("Copied the table."), sayError);
+  const copy = (write: typeof asText) =>
+    navigator.clipboard.writeText(write(runs, rows)).then(() => say("Copied the table."), sayError);
   const [all, setAll] = useState(false);
   const shown = all ? rows : rows.slice(0, most);
   let section = "";
@@ -21,8 +19,14 @@ export function Differences({ runs }: { runs: readonly Run[] }) {
       <header>
         <h2>Differences</h2>
         <span className="grow" />
-        <button type="button" className="button" onClick={copy}>
+        <button type="button" className="button" onClick={() => copy(asText)}>
           Copy the table
+        </button>
+        <button type="button" className="button" onClick={() => copy(asCsv)}>
+          CSV
+        </button>
+        <button type="button" className="button" onClick={() => copy(asMarkdown)}>
+          Markdown
         </button>
       </header>
       <WideBox label="Differences">

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import type { Run } from "../../api/types";
-import { asText, differencesOf } from "./differences";
+import { asCsv, asMarkdown, asText, differencesOf } from "./differences";
 
 function run(id: string, args: string[], latest: Record<string, number | string> = {}): Run {
   return {
@@ -37,4 +37,14 @@ it("can be pasted into a spreadsheet", () => {
   const text = asText([a, b], differencesOf([a, b]));
   expect(text.split("\n")[0]).toBe("\tdemo/1\tdemo/2");
   expect(text).toContain("lr\t1\t2");
+});
+
+it("can be copied as Markdown and CSV, with their separators escaped", () => {
+  const rows = [{ section: "Settings" as const, name: "a|b", values: ["1,5", 'say "x"'] }];
+  expect(asMarkdown([a, b], rows).split("\n")).toEqual([
+    "|  | demo/1 | demo/2 |",
+    "| --- | --- | --- |",
+    '| a\\|b | 1,5 | say "x" |',
+  ]);
+  expect(asCsv([a, b], rows)).toBe(',demo/1,demo/2\r\na|b,"1,5","say ""x"""');
 });

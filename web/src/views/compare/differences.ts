@@ -91,6 +91,27 @@ function leastOf(numbers: readonly (number | null)[]): number | undefined {
   return best;
 }
 
+/** The table in Markdown. */
+export function asMarkdown(runs: readonly Run[], differences: readonly Difference[]): string {
+  const cell = (text: string) => text.replaceAll("|", "\\|").replaceAll("\n", " ");
+  const line = (cells: readonly string[]) => `| ${cells.map(cell).join(" | ")} |`;
+  return [
+    line(["", ...runs.map((run) => run.id)]),
+    `|${" --- |".repeat(runs.length + 1)}`,
+    ...differences.map(({ name, values }) => line([name, ...values.map((v) => v ?? "")])),
+  ].join("\n");
+}
+
+/** The table as comma-separated values, as RFC 4180 has them. */
+export function asCsv(runs: readonly Run[], differences: readonly Difference[]): string {
+  const cell = (text: string) => (/[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
+  const line = (cells: readonly string[]) => cells.map(cell).join(",");
+  return [
+    line(["", ...runs.map((run) => run.id)]),
+    ...differences.map(({ name, values }) => line([name, ...values.map((v) => v ?? "")])),
+  ].join("\r\n");
+}
+
 /** The table as text with tabs, to paste into a spreadsheet. */
 export function asText(runs: readonly Run[], differences: readonly Difference[]): string {
   const head = ["", ...runs.map((run) => run.id)].join("\t");

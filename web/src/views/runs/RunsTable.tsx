@@ -7,7 +7,7 @@ import {
   useTable,
 } from "@tanstack/react-table";
 import { useVirtualizer } from "@tanstack/react-virtual";
-import { type CSSProperties, memo, useEffect, useMemo, useRef } from "react";
+import { type CSSProperties, memo, useEffect, useMemo, useRef, useState } from "react";
 import type { Run } from "../../api/types";
 import { navigate, runPath } from "../../app/router";
 import type { Sort } from "../../query/parse";
@@ -23,6 +23,9 @@ const rowHeight = 36;
 interface Props {
   runs: Run[];
   columns: string[];
+  moveColumn: (from: string, to: string) => void;
+  /** Called when the reader scrolls near the last row, if there are more. */
+  nearEnd?: () => void;
   sort: Sort | null;
   toggleSort: (field: string) => void;
   selection: RowSelectionState;
@@ -69,10 +72,14 @@ export function RunsTable(props: Props) {
       ref={box}
       style={style}
       tabIndex={0}
+      onScroll={(event) => {
+        const { scrollHeight, scrollTop, clientHeight } = event.currentTarget;
+        if (scrollTop > 0 && scrollHeight - scrollTop < 3 * clientHeight) props.nearEnd?.();
+      }}
       role="grid"
       aria-rowcount={rows.length + 1}
     >
-      <Header views={views} sort={props.sort} toggle={props.toggleSort} />
+      <Header views={views} sort={props.sort} toggle={props.toggleSort} move={props.moveColumn} />
       <div className="runs-body" style={{ height: virtual.getTotalSize() }}>
         {virtual.getVirtualItems().map((item) => {
           const row = rows[item.index];
@@ -105,7 +112,10 @@ function Header(props: {
   views: ColumnView[];
   sort: Sort | null;
   toggle: (field: string) => void;
+  move: (from: string, to: string) => void;
 }) {
+  const [dragged, setDragged] = useState("");
+  const [over, setOver] = useState("");
   return (
     <div className="runs-row runs-head" role="row" tabIndex={-1}>
       <span role="columnheader" tabIndex={-1}>
@@ -119,9 +129,22 @@ function Header(props: {
             key={view.id}
             type="button"
             role="columnheader"
-            className={view.right ? "number" : ""}
+            className={`${view.right ? "number" : ""} ${pinned(view)} ${over === view.id ? "drop" : ""}`}
+            draggable
+            onDragStart={() => setDragged(view.id)}
+            onDragEnd={() => setOver("")}
+            onDragOver={(event) => {
+              if (!dragged) return;
+              event.preventDefault();
+              setOver(view.id);
+            }}
+            onDrop={() => {
+              if (dragged && dragged !== view.id) props.move(dragged, view.id);
+              setDragged("");
+              setOver("");
+            }}
             aria-sort={sorted ? direction : "none"}
-            title={`Sort by ${view.id}`}
+            title={`Sort by ${view.id}; drag to move the column`}
             onClick={() => props.toggle(view.id)}
           >
             <span className="clip">{view.label}</span>
@@ -131,6 +154,11 @@ function Header(props: {
       })}
     </div>
   );
+}
+
+/** The name stays in view while the other columns scroll to the side. */
+function pinned(view: ColumnView): string {
+  return view.id === "name" ? "pinned" : "";
 }
 
 interface RowProps {
@@ -177,7 +205,7 @@ const Row = memo(
             key={view.id}
             role="gridcell"
             tabIndex={-1}
-            className={view.right ? "number clip" : "clip"}
+            className={`clip ${view.right ? "number" : ""} ${pinned(view)}`}
           >
             {view.cell(run)}
           </span>

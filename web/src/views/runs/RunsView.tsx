@@ -1,6 +1,6 @@
 import type { RowSelectionState } from "@tanstack/react-table";
 import { useDeferredValue, useMemo, useState } from "react";
-import { runsLimit, useRuns } from "../../api/queries";
+import { type RunFilter, useRunPages } from "../../api/runPages";
 import type { Run } from "../../api/types";
 import { shellWord, useViewCommand } from "../../app/command";
 import { useKeys } from "../../app/keyboard";
@@ -15,9 +15,7 @@ import { ColumnMenu } from "./ColumnMenu";
 import { QueryLine } from "./QueryLine";
 import { RunsTable } from "./RunsTable";
 import "./runs.css";
-import { useColumns } from "./useColumns";
-
-const none: Run[] = [];
+import { placeColumn, useColumns } from "./useColumns";
 
 /** All runs that the reader may see: one query line, one table, and actions on the selected ones. */
 export function RunsView() {
@@ -25,16 +23,24 @@ export function RunsView() {
   const deferred = useDeferredValue(text);
   const query = useMemo(() => parseQuery(deferred), [deferred]);
   const filter = useMemo(() => serverFilter(deferred), [deferred]);
-  const list = useRuns(filter);
-  const all = list.data?.runs ?? none;
+  const newest = useRunPages(filter);
+  const metrics = useMemo(() => metricNames(newest.runs), [newest.runs]);
+  const sorted = useMemo(
+    () => ({ ...filter, sort: query.sort?.field, descending: query.sort?.descending }),
+    [filter, query.sort],
+  );
+  // The daemon sorts all runs by a metric; by a field or a setting, the page sorts those it has.
+  const byMetric = metrics.includes(query.sort?.field ?? "");
+  const best = useRunPages(sorted, byMetric);
+  const list = byMetric && best.isSuccess && !best.isPlaceholderData ? best : newest;
+  const all = list.runs;
   const runs = useMemo(() => selectRuns(all, query), [all, query]);
-  const metrics = useMemo(() => metricNames(all), [all]);
   const [columns, setColumns] = useColumns();
   const [selection, setSelection] = useState<RowSelectionState>({});
   const [cursor, setCursor] = useState(-1);
   const selected = useMemo(() => all.filter((run) => selection[run.id]), [all, selection]);
   useViewTitle("Runs");
-  useViewCommand(commandFor(filter));
+  useViewCommand(commandFor(byMetric ? sorted : filter));
 
   const current = runs[cursor];
   const step = (by: number) => setCursor(Math.max(0, Math.min(runs.length - 1, cursor + by)));
@@ -66,7 +72,18 @@ export function RunsView() {
           problem={query.problem}
           metrics={metrics}
         />
-        <span className="muted runs-count">{countText(runs.length, all.length)}</span>
+        <span className="muted runs-count">{countText(runs.length, all.length, list.more)}</span>
+        {list.more && (
+          <button
+            type="button"
+            className="button"
+            disabled={list.loading}
+            title="Read the next 1,000 runs of the list"
+            onClick={list.loadMore}
+          >
+            Load more
+          </button>
+        )}
         <ColumnMenu runs={all} columns={columns} change={setColumns} />
       </div>
       {list.isError && (
@@ -78,6 +95,8 @@ export function RunsView() {
         <RunsTable
           runs={runs}
           columns={columns}
+          moveColumn={(from, to) => setColumns(placeColumn(columns, from, to))}
+          nearEnd={list.more ? list.loadMore : undefined}
           sort={query.sort}
           toggleSort={(field) => setText(toggleSort(text, field))}
           selection={selection}
@@ -118,8 +137,8 @@ function compare(runs: Run[]): void {
   navigate(`/compare?runs=${runs.map((run) => run.id).join(",")}`);
 }
 
-function countText(shown: number, all: number): string {
-  const limited = all >= runsLimit ? `newest ${runsLimit.toLocaleString("en-US")} runs` : null;
+function countText(shown: number, all: number, more: boolean): string {
+  const limited = more ? `the first ${all.toLocaleString("en-US")} runs` : null;
   if (shown !== all)
     return `${shown.toLocaleString("en-US")} of ${limited ?? all.toLocaleString("en-US")}`;
   return limited ?? `${all.toLocaleString("en-US")} ${all === 1 ? "run" : "runs"}`;
@@ -131,9 +150,9 @@ function metricNames(runs: readonly Run[]): string[] {
   return [...names].sort();
 }
 
-function commandFor(filter: { project?: string; state?: string; tag?: string }): string {
-  const options = Object.entries(filter).map(
-    ([name, value]) => ` --${name} ${shellWord(value ?? "")}`,
+function commandFor(filter: RunFilter): string {
+  const options = Object.entries(filter).map(([name, value]) =>
+    typeof value === "string" ? ` --${name} ${shellWord(value)}` : value ? ` --${name}` : "",
   );
   return `lockstep ps${options.join("")}`;
 }

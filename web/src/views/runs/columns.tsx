@@ -21,9 +21,9 @@ const dash = <span className="faint">–</span>;
 
 export const knownColumns: ColumnView[] = [
   { id: "name", label: "Name", width: 260, cell: (run) => <NameCell run={run} /> },
-  { id: "state", label: "State", width: 112, cell: (run) => <StateBadge run={run} /> },
-  { id: "reason", label: "Reason", width: 260, cell: (run) => <Reason run={run} /> },
-  { id: "progress", label: "Progress", width: 132, cell: (run) => <ProgressCell run={run} /> },
+  { id: "state", label: "State", width: 108, cell: (run) => <StateBadge run={run} /> },
+  { id: "reason", label: "Reason", width: 180, cell: (run) => <Reason run={run} /> },
+  { id: "progress", label: "Progress", width: 120, cell: (run) => <ProgressCell run={run} /> },
   {
     id: "step",
     label: "Step",
@@ -34,7 +34,7 @@ export const knownColumns: ColumnView[] = [
   {
     id: "running",
     label: "Running",
-    width: 92,
+    width: 84,
     right: true,
     cell: (run) =>
       run.state === "running" ? (
@@ -48,7 +48,7 @@ export const knownColumns: ColumnView[] = [
   {
     id: "submitted",
     label: "Submitted",
-    width: 96,
+    width: 90,
     right: true,
     cell: (run) => <Time at={run.submitted} />,
   },
@@ -56,12 +56,12 @@ export const knownColumns: ColumnView[] = [
   {
     id: "devices",
     label: "Devices",
-    width: 80,
+    width: 72,
     right: true,
     cell: (run) => number(fieldValue(run, "devices")),
   },
   { id: "nodes", label: "Nodes", width: 72, right: true, cell: (run) => number(run.spec.nodes) },
-  { id: "user", label: "User", width: 100, cell: (run) => text(run.origin.user) },
+  { id: "user", label: "User", width: 88, cell: (run) => text(run.origin.user) },
   { id: "project", label: "Project", width: 100, cell: (run) => text(run.spec.project) },
   { id: "class", label: "Class", width: 92, cell: (run) => text(run.spec.class) },
   {
@@ -126,13 +126,22 @@ function NameCell({ run }: { run: Run }) {
         {run.name}
       </Link>
       <span className="faint run-id">{run.id}</span>
-      {Object.entries(run.tags)
-        .slice(0, 2)
-        .map(([key, value]) => (
-          <span className="tag" key={key}>
-            {value ? `${key}=${value}` : key}
-          </span>
-        ))}
+      <Tags tags={run.tags} />
+    </span>
+  );
+}
+
+/** The tags for which there is room; the others are in the tip. */
+function Tags({ tags }: { tags: Run["tags"] }) {
+  const texts = Object.entries(tags).map(([key, value]) => (value ? `${key}=${value}` : key));
+  if (texts.length === 0) return null;
+  return (
+    <span className="run-tags" title={texts.join("\n")}>
+      {texts.slice(0, 3).map((each) => (
+        <span className="tag" key={each}>
+          {each}
+        </span>
+      ))}
     </span>
   );
 }

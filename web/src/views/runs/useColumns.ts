@@ -37,3 +37,8 @@ export function moveColumn(columns: readonly string[], id: string, by: number): 
   next.splice(to, 0, id);
   return next;
 }
+
+/** The columns with one of them dragged to the place of another. */
+export function placeColumn(columns: readonly string[], from: string, to: string): string[] {
+  return moveColumn(columns, from, columns.indexOf(to) - columns.indexOf(from));
+}

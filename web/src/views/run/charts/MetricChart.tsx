@@ -5,6 +5,7 @@ import type { Run } from "../../../api/types";
 import { ChartCard, type ChartSettings } from "../../../charts/ChartCard";
 import type { Mark } from "../../../charts/chartOptions";
 import type { Curve } from "../../../charts/lines";
+import { outlierOf } from "../../../charts/outlier";
 import { useVisible } from "../../../charts/useVisible";
 import { originOf } from "./marks";
 
@@ -27,7 +28,8 @@ export function MetricChart({ name, run, ranks, settings, marks }: Props) {
     ...metricQuery({
       id: run.id,
       name,
-      lines: Math.min(ranks, mostCurves),
+      lines: settings.band ? 4 : Math.min(ranks, mostCurves),
+      each: !settings.band,
       afterStep: zoomed ? Math.max(-1, Math.floor(zoomed[0]) - 1) : undefined,
       live: run.state === "running",
     }),
@@ -36,14 +38,19 @@ export function MetricChart({ name, run, ranks, settings, marks }: Props) {
   const origin = originOf(run);
   const curves = useMemo(
     () =>
-      query.data?.series.slice(0, mostCurves).map((series) => ({
-        label: `rank ${series.rank}`,
-        color: series.rank,
-        points: series.points,
-        origin,
-      })) ?? none,
+      query.data?.series
+        .filter((series) => series.statistic !== "spread")
+        .slice(0, mostCurves)
+        .map((series) => ({
+          label: series.statistic ?? `rank ${series.rank}`,
+          color: series.statistic ? 0 : series.rank,
+          points: series.points,
+          origin,
+          statistic: series.statistic === "spread" ? undefined : (series.statistic ?? undefined),
+        })) ?? none,
     [query.data, origin],
   );
+  const outlier = useMemo(() => outlierOf(query.data?.series ?? []), [query.data]);
   return (
     <div ref={element}>
       {visible && query.data ? (
@@ -52,6 +59,13 @@ export function MetricChart({ name, run, ranks, settings, marks }: Props) {
           curves={curves.length === 1 ? named(curves, name) : curves}
           settings={settings}
           marks={marks}
+          note={
+            outlier && (
+              <span className="chart-outlier" title="The rank farthest from the mean at the end">
+                rank {outlier.rank} {outlier.side}
+              </span>
+            )
+          }
         />
       ) : (
         <div className="card chart-waiting" />
