@@ -15,7 +15,7 @@ namespace lockstep::job_files {
 namespace {
 
 // horovod.runner.launch, its parser of arguments: those without a value.
-constexpr std::array<std::string_view, 22> kFlags = {"--verbose",
+constexpr std::array<std::string_view, 22> kHorovodrunFlags = {"--verbose",
                                                      "--disable-cache",
                                                      "--no-stall-check",
                                                      "--stall-check",
@@ -59,7 +59,7 @@ Result<int> positive(std::string_view option, std::string_view input) {
 }
 
 // The number of words that name the launcher itself.
-std::size_t launcher_words(const std::vector<ShellWord>& words) {
+std::size_t horovodrun_words(const std::vector<ShellWord>& words) {
   const auto name_of = [](const std::string& path) {
     return path.substr(path.find_last_of('/') + 1);
   };
@@ -92,7 +92,7 @@ Result<void> read_hosts(const std::string& list, HorovodrunOptions& found) {
   return {};
 }
 
-Result<void> apply_option(const std::string& option, const std::string& value,
+Result<void> apply_horovodrun_option(const std::string& option, const std::string& value,
                           HorovodrunOptions& found, TakenRun& run) {
   if (option == "-np" || option == "--num-proc") {
     found.processes = TRY(positive(option, value));
@@ -129,25 +129,25 @@ Result<void> set_size(const HorovodrunOptions& found, TakenRun& run) {
 
 }  // namespace
 
-bool is_horovodrun(const std::vector<ShellWord>& words) { return launcher_words(words) > 0; }
+bool is_horovodrun(const std::vector<ShellWord>& words) { return horovodrun_words(words) > 0; }
 
 Result<void> apply_horovodrun(const std::vector<ShellWord>& words, TakenRun& run) {
   const std::vector<std::string> texts = TRY(known_texts(words));
   HorovodrunOptions found;
-  std::size_t at = launcher_words(words);
+  std::size_t at = horovodrun_words(words);
   while (at < texts.size() && texts[at].starts_with('-') && texts[at] != "--") {
     const std::string word = texts[at++];
     const auto equals = word.starts_with("--") ? word.find('=') : std::string::npos;
     const std::string option = word.substr(0, equals);
     if (option == "--no-stall-check") run.spec.env["HOROVOD_STALL_CHECK_DISABLE"] = "1";
     if (option == "--disable-cache") continue;
-    if (std::ranges::find(kFlags, option) != kFlags.end()) continue;
+    if (std::ranges::find(kHorovodrunFlags, option) != kHorovodrunFlags.end()) continue;
     if (equals != std::string::npos) {
-      TRY(apply_option(option, word.substr(equals + 1), found, run));
+      TRY(apply_horovodrun_option(option, word.substr(equals + 1), found, run));
       continue;
     }
     if (at == texts.size()) return invalid_horovodrun(format("{} has no value", option));
-    TRY(apply_option(option, texts[at++], found, run));
+    TRY(apply_horovodrun_option(option, texts[at++], found, run));
   }
   if (at < texts.size() && texts[at] == "--") ++at;
   if (at == texts.size()) return invalid_horovodrun("it names no program");
