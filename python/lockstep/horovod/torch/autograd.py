@@ -16,6 +16,7 @@ from lockstep.horovod.torch import collectives
 from lockstep.horovod.torch.compression import Compression
 from lockstep.horovod.torch.process_sets import ProcessSet, global_process_set
 from lockstep.horovod.torch.requests import ReduceOp
+from lockstep.horovod.torch.submit import check_tensors
 
 
 class _AllReduce(torch.autograd.Function):
@@ -33,8 +34,9 @@ class _AllGather(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, name: str | None, process_set: ProcessSet, *tensors: Tensor) -> Any:
         ctx.process_set = process_set
+        results = collectives.grouped_allgather_async(tensors, name, process_set).wait()
         ctx.rows = [tensor.shape[0] for tensor in tensors]
-        return tuple(collectives.grouped_allgather_async(tensors, name, process_set).wait())
+        return tuple(results)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> Any:
@@ -134,6 +136,7 @@ def grouped_allreduce(
         "postscale_factor": postscale_factor,
         "process_set": process_set,
     }
+    check_tensors("allreduce", tensors)
     sent = [compression.compress(tensor) for tensor in tensors]
     reduced = _AllReduce.apply(options, name, *(tensor for tensor, _ in sent))
     pairs = zip(reduced, sent, strict=True)
@@ -206,6 +209,7 @@ def grouped_reducescatter(
         "prescale_factor": prescale_factor,
         "postscale_factor": postscale_factor,
     }
+    check_tensors("reducescatter", tensors)
     sent = [compression.compress(tensor) for tensor in tensors]
     reduced = _ReduceScatter.apply(options, name, *(tensor for tensor, _ in sent))
     pairs = zip(reduced, sent, strict=True)

@@ -125,9 +125,7 @@ def sparse_allreduce_async(
         raise InvalidRequestError("sparse_allreduce_async: op must be Sum or Average")
     entries = tensor.coalesce()
     prefix = name or "sparse"
-    indices = allgather_async(
-        entries.indices().t().contiguous(), f"{prefix}.indices", process_set
-    )
+    indices = allgather_async(entries.indices().t().contiguous(), f"{prefix}.indices", process_set)
     values = allgather_async(entries.values(), f"{prefix}.values", process_set)
 
     def finish() -> Tensor:
@@ -179,9 +177,7 @@ def broadcast_async_(
     """The same in place."""
     world("broadcast_()")
     root = check_root("broadcast", root_rank, process_set)
-    return submit(
-        "broadcast", [tensor], name, process_set, lambda _: tensor, [tensor], root=root
-    )
+    return submit("broadcast", [tensor], name, process_set, lambda _: tensor, [tensor], root=root)
 
 
 def broadcast_(tensor: Tensor, *arguments: Any, **named: Any) -> Any:

@@ -239,11 +239,15 @@ def _connect_again() -> None:
     _generation += 1
     own = dist.get_rank()
     world.shutdown()
-    store = dist.PrefixStore(f"lockstep.horovod/{_generation}", dist.distributed_c10d._get_default_store())
+    store = dist.PrefixStore(
+        f"lockstep.horovod/{_generation}", dist.distributed_c10d._get_default_store()
+    )
     store.set(f"alive/{own}", "1")
     candidates = range(dist.get_world_size())
     settled = time.monotonic() + _SETTLING_SECONDS
-    while time.monotonic() < settled and not all(store.check([f"alive/{each}"]) for each in candidates):
+    while time.monotonic() < settled and not all(
+        store.check([f"alive/{each}"]) for each in candidates
+    ):
         time.sleep(0.05)
     alive = [each for each in candidates if store.check([f"alive/{each}"])]
     # The first to propose decides for all.

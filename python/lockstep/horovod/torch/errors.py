@@ -7,7 +7,7 @@ class HorovodInternalError(RuntimeError):
     """A collective failed, because a rank was lost or has left. ``hvd.elastic.run`` recovers."""
 
 
-class HostsUpdatedInterrupt(RuntimeError):  # noqa: N818 - Horovod's name
+class HostsUpdatedInterrupt(RuntimeError):
     """Ranks were added or will be removed; the committed state is still valid."""
 
     def __init__(self, skip_sync: bool = False) -> None:

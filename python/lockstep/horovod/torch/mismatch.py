@@ -60,7 +60,7 @@ def _compare(
     for rank in ranks[1:]:
         if (found := of(requests[rank])) != expected:
             return (
-                f'{requests[ranks[0]].name}: rank {ranks[0]} submits {what} {expected}, '
+                f"{requests[ranks[0]].name}: rank {ranks[0]} submits {what} {expected}, "
                 f"rank {rank} {found}: {remedy}"
             )
     return None

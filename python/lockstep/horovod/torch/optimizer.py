@@ -96,9 +96,7 @@ class _Reducer:
         own = self.options
         name = self._names[group[0]]
         if gradients[0].is_sparse and not own.sparse_as_dense:
-            handle = collectives.sparse_allreduce_async(
-                gradients[0], name, own.op, own.process_set
-            )
+            handle = collectives.sparse_allreduce_async(gradients[0], name, own.op, own.process_set)
             self._under_way.append(_Reduction(handle, group, [None]))
             return
         dense = [each.to_dense() if each.is_sparse else each for each in gradients]
@@ -212,7 +210,7 @@ class _AdasumDistributed:
         raise AssertionError("skip_synchronize() has no meaning with op=hvd.Adasum: leave it out")
 
 
-def DistributedOptimizer(  # noqa: N802 - Horovod's name
+def DistributedOptimizer(
     optimizer: torch.optim.Optimizer,
     named_parameters: Iterable[tuple[str, Tensor]] | None = None,
     compression: Any = Compression.none,

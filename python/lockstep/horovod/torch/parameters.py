@@ -57,7 +57,9 @@ def broadcast_optimizer_state(
         (
             [(key, value.shape, value.dtype) for key, value in tensors.items()],
             {
-                number: {name: value for name, value in state.items() if (number, name) not in tensors}
+                number: {
+                    name: value for name, value in state.items() if (number, name) not in tensors
+                }
                 for number, state in own["state"].items()
             },
             own["param_groups"],

@@ -45,8 +45,7 @@ def submit(
     if name is None:
         count = current.counters[number, call] = current.counters.get((number, call), 0) + 1
         name = f"noname.{count}"
-    for tensor in tensors:
-        _check_tensor(call, name, tensor)
+    check_tensors(f"{call}.{name}", tensors)
     request = Request(
         name=f"{call}.{name}",
         call=call,
@@ -100,10 +99,11 @@ def check_root(call: str, root: int, process_set: ProcessSet) -> int:
     return ranks.index(root)
 
 
-def _check_tensor(call: str, name: str, tensor: Any) -> None:
-    if not isinstance(tensor, Tensor):
-        raise TypeError(f"{call}.{name}: takes a torch.Tensor, got {type(tensor).__name__}")
-    if tensor.is_sparse:
-        raise InvalidRequestError(
-            f"{call}.{name}: the tensor is sparse: use hvd.sparse_allreduce_async(), or to_dense()"
-        )
+def check_tensors(what: str, tensors: Sequence[Any]) -> None:
+    for tensor in tensors:
+        if not isinstance(tensor, Tensor):
+            raise TypeError(f"{what}: takes a torch.Tensor, got {type(tensor).__name__}")
+        if tensor.is_sparse:
+            raise InvalidRequestError(
+                f"{what}: the tensor is sparse: use hvd.sparse_allreduce_async(), or to_dense()"
+            )

@@ -325,4 +325,3 @@ def _stall_line(stall: Stall) -> str:
         f"{stall.present} submitted it, ranks {stall.missing} did not: submit it on every rank of "
         "its process set, or call hvd.join() where there is no more data"
     )
-

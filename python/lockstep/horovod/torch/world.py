@@ -38,7 +38,9 @@ class World:
         same = [rank for rank, host in enumerate(hosts) if host == hosts[self.rank]]
         self.local_rank, self.local_size = same.index(self.rank), len(same)
         # The ranks with this local rank, one on each host that has so many.
-        across = [rank for rank in range(self.size) if hosts[:rank].count(hosts[rank]) == self.local_rank]
+        across = [
+            rank for rank in range(self.size) if hosts[:rank].count(hosts[rank]) == self.local_rank
+        ]
         self.cross_rank, self.cross_size = across.index(self.rank), len(across)
         self.is_homogeneous = len({hosts.count(host) for host in hosts}) == 1
         self.sets: dict[int, ProcessSet] = {0: global_process_set}
@@ -51,9 +53,7 @@ class World:
         """A connection of these ranks. Unless some of torch's ranks are gone, all of them call it."""
         everyone = self.size == dist.get_world_size()
         chosen = [self.global_ranks[rank] for rank in ranks]
-        made = dist.new_group(
-            chosen, backend="lockstep", use_local_synchronization=not everyone
-        )
+        made = dist.new_group(chosen, backend="lockstep", use_local_synchronization=not everyone)
         is_member = self.rank in ranks
         return Group(ranks, made if is_member else None, chosen)
 
@@ -232,5 +232,3 @@ def _host() -> tuple[str, str]:
     """Two nodes of a run may be on one machine."""
     name = os.environ.get("LOCKSTEP_HOST_ID") or socket.gethostname()
     return name, os.environ.get("GROUP_RANK", "")
-
-
