@@ -146,9 +146,7 @@ def compression_of_gradients(rank: int) -> None:
     own = torch.full((4,), 1 / 3 + rank)
     result = hvd.allreduce(own, op=hvd.Sum, compression=hvd.Compression.fp16)
     assert result.dtype == torch.float32
-    assert torch.equal(
-        result, sum(torch.full((4,), 1 / 3 + r).half() for r in range(SIZE)).float()
-    )
+    assert torch.equal(result, sum(torch.full((4,), 1 / 3 + r).half() for r in range(SIZE)).float())
     numbers = hvd.allreduce(torch.tensor([5]), op=hvd.Sum, compression=hvd.Compression.fp16)
     assert numbers.tolist() == [20]
 
@@ -407,23 +405,21 @@ def wrong_arguments(rank: int) -> None:
 
 
 def duplicate_names(rank: int) -> None:
-    for call, arguments in (
-        (hvd.allreduce_async, ()),
-        (hvd.allgather_async, ()),
-        (hvd.broadcast_async, (0,)),
-        (hvd.alltoall_async, ()),
-        (hvd.reducescatter_async, ()),
-    ):
-        if rank == 0:  # the others have not submitted it yet, so that it is under way
-            handle = call(torch.ones(4), *arguments, name="twice")
-            fails(
-                lambda: call(torch.ones(4), *arguments, name="twice"),
-                "twice: this name is under way",
-            )
+    calls: list[Callable[[], Any]] = [
+        lambda: hvd.allreduce_async(torch.ones(4), name="twice"),
+        lambda: hvd.allgather_async(torch.ones(4), name="twice"),
+        lambda: hvd.broadcast_async(torch.ones(4), 0, name="twice"),
+        lambda: hvd.alltoall_async(torch.ones(4), name="twice"),
+        lambda: hvd.reducescatter_async(torch.ones(4), name="twice"),
+    ]
+    for call in calls:
+        if rank == 0:  # the others have not submitted it yet, so it is under way
+            handle = call()
+            fails(call, "twice: this name is under way")
             hvd.barrier()
         else:
             hvd.barrier()
-            handle = call(torch.ones(4), *arguments, name="twice")
+            handle = call()
         handle.wait()
 
 

@@ -135,7 +135,8 @@ def trains_elastically(rank: int, folder: Path) -> Any:
             state.commit()
         return list(state.sampler)
 
-    return train(state), hvd.size(), hvd.rank(), resets, state.step, model.weight.item()
+    rest = train(state)
+    return rest, hvd.size(), hvd.rank(), resets, vars(state)["step"], model.weight.item()
 
 
 def test_ranks_that_are_left_go_on_from_the_last_commit(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """In the place of `horovod`, for PyTorch: ``import lockstep.horovod.torch as hvd``.
 
-With ``lockstep run --horovod``, ``import horovod.torch`` finds it, so that scripts stay as they are.
+With ``lockstep run --horovod``, ``import horovod.torch`` finds it: scripts stay as they are.
 docs/guide/horovod.md lists the calls, docs/design/horovod.md says how they work.
 """
 

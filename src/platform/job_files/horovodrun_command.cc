@@ -16,27 +16,27 @@ namespace {
 
 // horovod.runner.launch, its parser of arguments: those without a value.
 constexpr std::array<std::string_view, 22> kHorovodrunFlags = {"--verbose",
-                                                     "--disable-cache",
-                                                     "--no-stall-check",
-                                                     "--stall-check",
-                                                     "--autotune",
-                                                     "--no-autotune",
-                                                     "--hierarchical-allreduce",
-                                                     "--no-hierarchical-allreduce",
-                                                     "--hierarchical-allgather",
-                                                     "--no-hierarchical-allgather",
-                                                     "--torus-allreduce",
-                                                     "--no-torus-allreduce",
-                                                     "--timeline-mark-cycles",
-                                                     "--no-timeline-mark-cycles",
-                                                     "--log-with-timestamp",
-                                                     "--log-without-timestamp",
-                                                     "--gloo",
-                                                     "--mpi",
-                                                     "--jsrun",
-                                                     "--tcp",
-                                                     "--elastic",
-                                                     "--no-log-hide-timestamp"};
+                                                               "--disable-cache",
+                                                               "--no-stall-check",
+                                                               "--stall-check",
+                                                               "--autotune",
+                                                               "--no-autotune",
+                                                               "--hierarchical-allreduce",
+                                                               "--no-hierarchical-allreduce",
+                                                               "--hierarchical-allgather",
+                                                               "--no-hierarchical-allgather",
+                                                               "--torus-allreduce",
+                                                               "--no-torus-allreduce",
+                                                               "--timeline-mark-cycles",
+                                                               "--no-timeline-mark-cycles",
+                                                               "--log-with-timestamp",
+                                                               "--log-without-timestamp",
+                                                               "--gloo",
+                                                               "--mpi",
+                                                               "--jsrun",
+                                                               "--tcp",
+                                                               "--elastic",
+                                                               "--no-log-hide-timestamp"};
 
 // Options that are variables of the ranks.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kVariables = {
@@ -93,7 +93,7 @@ Result<void> read_hosts(const std::string& list, HorovodrunOptions& found) {
 }
 
 Result<void> apply_horovodrun_option(const std::string& option, const std::string& value,
-                          HorovodrunOptions& found, TakenRun& run) {
+                                     HorovodrunOptions& found, TakenRun& run) {
   if (option == "-np" || option == "--num-proc") {
     found.processes = TRY(positive(option, value));
   } else if (option == "-H" || option == "--hosts") {

@@ -45,7 +45,7 @@ def allreduce_async(
     process_set: ProcessSet = global_process_set,
 ) -> Handle:
     """Reduces the tensor over the ranks; synchronize() returns the result in a new tensor."""
-    factors = {"prescale": prescale_factor, "postscale": postscale_factor}
+    factors: dict[str, Any] = {"prescale": prescale_factor, "postscale": postscale_factor}
     reduction = chosen_op(average, op)
     return submit("allreduce", [tensor], name, process_set, _first, op=reduction, **factors)
 
@@ -60,7 +60,7 @@ def allreduce_async_(
     process_set: ProcessSet = global_process_set,
 ) -> Handle:
     """The same in place."""
-    factors = {"prescale": prescale_factor, "postscale": postscale_factor}
+    factors: dict[str, Any] = {"prescale": prescale_factor, "postscale": postscale_factor}
     reduction = chosen_op(average, op)
     return submit(
         *("allreduce", [tensor], name, process_set, lambda _: tensor, [tensor]),
@@ -84,7 +84,7 @@ def grouped_allreduce_async(
 ) -> Handle:
     """Several tensors under one name: none is reduced before all are there."""
     check_group("allreduce", tensors)
-    factors = {"prescale": prescale_factor, "postscale": postscale_factor}
+    factors: dict[str, Any] = {"prescale": prescale_factor, "postscale": postscale_factor}
     reduction = chosen_op(average, op)
     return submit("allreduce", tensors, name, process_set, list, op=reduction, **factors)
 
@@ -100,7 +100,7 @@ def grouped_allreduce_async_(
 ) -> Handle:
     """The same in place."""
     check_group("allreduce", tensors)
-    factors = {"prescale": prescale_factor, "postscale": postscale_factor}
+    factors: dict[str, Any] = {"prescale": prescale_factor, "postscale": postscale_factor}
     reduction = chosen_op(average, op)
     return submit(
         *("allreduce", tensors, name, process_set, _as_given(tensors), tensors),
@@ -232,7 +232,7 @@ def reducescatter_async(
 ) -> Handle:
     """Reduces over the ranks and gives each its rows; the first ranks get one more."""
     _check_scattered([tensor], op)
-    factors = {"prescale": prescale_factor, "postscale": postscale_factor}
+    factors: dict[str, Any] = {"prescale": prescale_factor, "postscale": postscale_factor}
     return submit("reducescatter", [tensor], name, process_set, _first, op=op, **factors)
 
 
@@ -246,7 +246,7 @@ def grouped_reducescatter_async(
 ) -> Handle:
     check_group("reducescatter", tensors)
     _check_scattered(tensors, op)
-    factors = {"prescale": prescale_factor, "postscale": postscale_factor}
+    factors: dict[str, Any] = {"prescale": prescale_factor, "postscale": postscale_factor}
     return submit("reducescatter", tensors, name, process_set, list, op=op, **factors)
 
 

@@ -33,7 +33,7 @@ _generation = 0  # of the world
 
 
 class State:
-    """What survives a loss of ranks. Derived classes say how it is saved and shared."""
+    """Values that survive a loss of ranks. Derived classes say how it is saved and shared."""
 
     def __init__(self) -> None:
         self._callbacks: list[Callable[[], Any]] = []
@@ -207,7 +207,7 @@ class ElasticSampler(torch.utils.data.Sampler[int]):
 
 
 def run(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorates ``train(state, ...)``: it is called again in the new world after a loss of ranks."""
+    """Decorates ``train(state, ...)``, which is called again after a loss of ranks."""
 
     @functools.wraps(function)
     def wrapper(state: State, *arguments: Any, **named: Any) -> Any:

@@ -81,7 +81,7 @@ def batches(tasks: list[Task], fusion_bytes: int) -> Iterator[list[Task]]:
 
 
 def request_bytes(request: Request) -> int:
-    size = torch_type(request.type).itemsize
+    size: int = torch_type(request.type).itemsize
     return size * sum(math.prod(shape) for shape in request.shapes)
 
 
@@ -207,7 +207,7 @@ def _all_to_all(task: Task) -> None:
 
 
 def _place(task: Task) -> int:
-    return dist.get_group_rank(task.group.group, dist.get_rank())
+    return task.group.global_ranks.index(dist.get_rank())
 
 
 def rows_of_ranks(rows: int, size: int) -> list[int]:

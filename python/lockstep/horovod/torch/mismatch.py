@@ -7,7 +7,7 @@ from typing import Any
 
 from lockstep.horovod.torch.requests import ReduceOp, Request
 
-# What must be equal on all ranks, and what to do where it is not.
+# Properties that must be equal on all ranks, and the remedies.
 _PROPERTIES: tuple[tuple[str, Callable[[Request], Any], str], ...] = (
     ("type", lambda request: request.type, "cast it to one type"),
     ("device", lambda request: request.device, "move it to one kind of device"),
@@ -32,6 +32,8 @@ def mismatch(requests: dict[int, Request], joined: list[int]) -> str | None:
     """
     ranks = sorted(requests)
     first = requests[ranks[0]]
+    if all(request == first for request in requests.values()):
+        return _after_join(first, joined)
     for what, of, remedy in _PROPERTIES:
         if line := _compare(requests, what, of, remedy):
             return line

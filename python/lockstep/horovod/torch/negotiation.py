@@ -23,7 +23,7 @@ Key = tuple[int, str]
 
 @dataclass
 class Arrival:
-    """What one rank sends in one cycle."""
+    """The requests that one rank sends in one cycle."""
 
     slots: Sequence[int] = ()
     requests: Sequence[Request] = ()

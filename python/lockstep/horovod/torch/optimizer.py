@@ -101,7 +101,7 @@ class _Reducer:
             return
         dense = [each.to_dense() if each.is_sparse else each for each in gradients]
         sent = [own.compression.compress(each) for each in dense]
-        factors = {}
+        factors: dict[str, Any] = {}
         if own.op == ReduceOp.Average:
             factors = {"prescale_factor": 1 / own.predivide, "postscale_factor": own.predivide}
         submit = collectives.grouped_allreduce_async_

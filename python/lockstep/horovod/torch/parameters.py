@@ -1,4 +1,4 @@
-"""What ranks share before they train: parameters, the optimizer's state, Python objects."""
+"""Values that ranks share before they train: parameters, the optimizer's state, Python objects."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def _tensor_of(obj: Any) -> Tensor:
 def _dumps(obj: Any) -> bytes:
     """cloudpickle also takes functions of the script, where it is installed."""
     try:
-        import cloudpickle
+        import cloudpickle  # type: ignore[import-untyped]
     except ModuleNotFoundError:
         return pickle.dumps(obj)
     return bytes(cloudpickle.dumps(obj))

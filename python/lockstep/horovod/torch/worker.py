@@ -64,7 +64,7 @@ class Handle:
 
 @dataclass
 class _Inbox:
-    """What callers hand to the thread; guarded by the worker's condition."""
+    """Input of the thread from its callers; guarded by the worker's condition."""
 
     handles: list[Handle] = field(default_factory=list)
     since: float = 0.0  # when the first of them came
@@ -203,7 +203,7 @@ class Worker:
     def _exchange(
         self, slots: list[int], others: list[Request], flags: int
     ) -> tuple[list[Arrival], list[int]]:
-        """What every rank sends, and the ranks that shut down."""
+        """The requests of every rank, and the ranks that shut down."""
         size = len(self._groups[0].ranks)
         body = pickle.dumps(others) if others else b""
         header = bytearray(self._header_size)
@@ -255,8 +255,9 @@ class Worker:
     def _execute_batch(self, batch: list[Task], handles: list[Handle | None]) -> None:
         call = batch[0].response.first.call.upper()
         timeline = self.timeline
-        for task in batch if timeline else ():
-            timeline.begin(task.response.first.name, call)
+        if timeline:
+            for task in batch:
+                timeline.begin(task.response.first.name, call)
         try:
             for handle in handles:
                 if handle is not None and handle.device_ready is not None:

@@ -30,7 +30,7 @@ class World:
         self.rank = global_ranks.index(dist.get_rank())
         self.size = len(global_ranks)
         everyone = list(range(self.size))
-        # Of the worker: for its exchanges, and for the collectives. And one of the caller's thread.
+        # The worker has one for its exchanges and one for collectives; the third is the caller's.
         control, group = self._connect(everyone), self._connect(everyone)
         self._setup = self._connect(everyone)
         hosts: list[Any] = [None] * self.size
@@ -50,7 +50,7 @@ class World:
         self.worker = Worker(self.rank, {0: group}, control.group, Settings.from_environment())
 
     def _connect(self, ranks: list[int]) -> Any:
-        """A connection of these ranks. Unless some of torch's ranks are gone, all of them call it."""
+        """A connection of these ranks. All call it that torch's world still has."""
         everyone = self.size == dist.get_world_size()
         chosen = [self.global_ranks[rank] for rank in ranks]
         made = dist.new_group(chosen, backend="lockstep", use_local_synchronization=not everyone)
