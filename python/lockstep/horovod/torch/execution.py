@@ -23,6 +23,8 @@ from lockstep.horovod.torch.requests import ReduceOp, Request, Response
 gather_single = getattr(dist, "all_gather_single", None) or dist.all_gather_into_tensor
 scatter_single = getattr(dist, "reduce_scatter_single", None) or dist.reduce_scatter_tensor
 
+_LARGE = 1 << 20  # bytes: to copy such a tensor costs more than a collective of its own
+
 _REDUCTIONS = {
     ReduceOp.Average: dist.ReduceOp.SUM,
     ReduceOp.Sum: dist.ReduceOp.SUM,
@@ -66,10 +68,11 @@ def batches(tasks: list[Task], fusion_bytes: int) -> Iterator[list[Task]]:
     order: list[list[Task]] = []
     for task in tasks:
         request = task.response.first
-        if request.call != "allreduce" or request.op == ReduceOp.Adasum:
+        size = request_bytes(request)
+        is_sum = request.call == "allreduce" and request.op != ReduceOp.Adasum
+        if not is_sum or size >= _LARGE:
             order.append([task])
             continue
-        size = request_bytes(request)
         kind = (request.process_set, *request[3:5], request.op, *request[8:10])
         batch, filled = open_batches.get(kind, (None, 0))
         if batch is None or filled + size > fusion_bytes:
@@ -81,6 +84,8 @@ def batches(tasks: list[Task], fusion_bytes: int) -> Iterator[list[Task]]:
 
 
 def request_bytes(request: Request) -> int:
+    if not request.type:
+        return 0
     size: int = torch_type(request.type).itemsize
     return size * sum(math.prod(shape) for shape in request.shapes)
 
