@@ -2,12 +2,13 @@
 
 import argparse
 
-import lockstep.horovod.torch as hvd
 import torch
 from _ranks import alternate, memory_probe, on_ranks, show
 from _trainer import BATCH, Trainer, make_model
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
+
+import lockstep.horovod.torch as hvd
 
 LAYOUTS = [(2, 1), (4, 1)]  # ranks, hosts
 
