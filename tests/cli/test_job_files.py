@@ -72,6 +72,25 @@ def test_the_command_line_of_torchrun_becomes_ranks(cluster: Cluster, tmp_path: 
     assert "torchrun is read as this run file:" in ended.stderr
 
 
+def test_the_command_line_of_horovodrun_becomes_ranks(cluster: Cluster, tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text("""
+import horovod.torch as hvd, torch
+hvd.init()
+total = hvd.allreduce(torch.tensor([float(hvd.rank())]), op=hvd.Sum)
+print("rank", hvd.rank(), "of", hvd.size(), "has", total.item(), flush=True)
+""")
+    horovodrun = ["horovodrun", "-np", "2", "--gloo", "--cycle-time-ms=2"]
+    ended = cluster.command("run", "--", *horovodrun, "python", str(script))
+    assert ended.returncode == 0, ended.stderr
+    assert said(ended.stdout) == ["rank 0 of 2 has 1.0", "rank 1 of 2 has 1.0"]
+    assert "horovodrun is read as this run file:" in ended.stderr
+    # The option does the same for another command line.
+    ended = cluster.command("run", "-g", "2", "--horovod", "--", "python", str(script))
+    assert ended.returncode == 0, ended.stderr
+    assert said(ended.stdout) == ["rank 0 of 2 has 1.0", "rank 1 of 2 has 1.0"]
+
+
 def test_a_plan_shows_the_reading_and_starts_nothing(cluster: Cluster, tmp_path: Path) -> None:
     file = tmp_path / "greet.sh"
     file.write_text(SBATCH)

@@ -13,6 +13,7 @@
 #include "base/os/files.h"
 #include "platform/api/json.h"
 #include "platform/core/model/stand_in.h"
+#include "platform/job_files/horovodrun_command.h"
 #include "platform/job_files/kubernetes_job.h"
 #include "platform/job_files/sbatch_script.h"
 #include "platform/job_files/torchrun_command.h"
@@ -107,7 +108,7 @@ void resolve(std::string& folder, const fs::path& base) {
   if (!failed) folder = found.string();
 }
 
-// How a job file of another system, or torchrun's command line, is read.
+// How a job file of another system, or the command line of torchrun or horovodrun, is read.
 ReadSpec read_spec(const std::string& what, job_files::TakenRun run) {
   std::string reading =
       format("{} is read as this run file:\n{}", what, job_files::run_file_text(run.spec));
@@ -146,6 +147,12 @@ Result<ReadSpec> spec_from_torchrun(const std::vector<std::string>& words) {
   return read_spec("torchrun", std::move(run));
 }
 
+Result<ReadSpec> spec_from_horovodrun(const std::vector<std::string>& words) {
+  job_files::TakenRun run;
+  TRY(job_files::apply_horovodrun(job_files::as_words(words), run));
+  return read_spec("horovodrun", std::move(run));
+}
+
 Result<ReadSpec> spec_from_file(const std::string& path) {
   const std::string content = TRY(read_run_file(path));
   if (job_files::is_kubernetes_file(content)) return spec_from_kubernetes(content, path);
@@ -175,6 +182,7 @@ Result<ReadSpec> spec_from_arguments(const RunFlags& flags) {
   if (!is_run_file(words[0])) {
     if (auto read = TRY(spec_from_sbatch(words))) return *std::move(read);
     if (job_files::is_torchrun(job_files::as_words(words))) return spec_from_torchrun(words);
+    if (job_files::is_horovodrun(job_files::as_words(words))) return spec_from_horovodrun(words);
     return spec_of_command(words);
   }
   if (words.size() == 1) return spec_from_file(words[0]);
@@ -237,6 +245,7 @@ Result<void> apply_flags(const RunFlags& flags, model::RunSpec& spec) {
   if (!flags.replace_backend.empty())
     spec.env[std::string(model::kReplaceBackend)] = flags.replace_backend;
   if (flags.wandb) spec.env[std::string(model::kWandb)] = "1";
+  if (flags.horovod) spec.env[std::string(model::kHorovod)] = "1";
   return {};
 }
 

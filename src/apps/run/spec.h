@@ -18,6 +18,7 @@ struct RunFlags {
   bool as_is = false;                // the command is not read as one of another system
   std::string replace_backend;       // sets the variable kReplaceBackend; empty: not
   bool wandb = false;                // sets the variable kWandb
+  bool horovod = false;              // sets the variable kHorovod
 };
 
 // Where the run's files and programs are.

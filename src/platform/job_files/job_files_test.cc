@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "platform/job_files/horovodrun_command.h"
 #include "platform/job_files/kubernetes_job.h"
 #include "platform/job_files/sbatch_script.h"
 #include "platform/job_files/torchrun_command.h"
@@ -40,6 +41,20 @@ TakenRun torchrun(const std::string& line, std::optional<int> gpus = std::nullop
 std::string torchrun_error(const std::string& line) {
   TakenRun run;
   const auto done = apply_torchrun(parse_shell_line(line, {}).value().words, std::nullopt, run);
+  return done ? "it was taken" : done.error().message;
+}
+
+TakenRun horovodrun(const std::string& line) {
+  TakenRun run;
+  const auto words = parse_shell_line(line, {}).value().words;
+  EXPECT_TRUE(is_horovodrun(words));
+  const auto done = apply_horovodrun(words, run);
+  EXPECT_TRUE(done) << done.error().message;
+  return run;
+}
+std::string horovodrun_error(const std::string& line) {
+  TakenRun run;
+  const auto done = apply_horovodrun(parse_shell_line(line, {}).value().words, run);
   return done ? "it was taken" : done.error().message;
 }
 
@@ -90,6 +105,45 @@ TEST(Torchrun, ErrorsNameTheOption) {
   EXPECT_THAT(torchrun_error("torchrun --nnodes"), HasSubstr("no value"));
   EXPECT_THAT(torchrun_error("torchrun --nnodes 2"), HasSubstr("no script"));
   EXPECT_THAT(torchrun_error("torchrun --nnodes $N train.py"), HasSubstr("give it by -n"));
+}
+
+// --- horovodrun ---
+
+TEST(Horovodrun, ProcessesAreDevicesAndTheRanksFindHorovod) {
+  const TakenRun run = horovodrun("horovodrun -np 4 --gloo python train.py --lr 3");
+  EXPECT_EQ(run.spec.nodes, 1);
+  EXPECT_EQ(run.spec.devices, 4);
+  EXPECT_THAT(run.spec.command, ElementsAre("python", "train.py", "--lr", "3"));
+  EXPECT_THAT(run.spec.env, Contains(Pair("LOCKSTEP_HOROVOD", "1")));
+  EXPECT_THAT(run.left_out, IsEmpty());
+}
+
+TEST(Horovodrun, HostsAreNodesAndSlotsDevices) {
+  const TakenRun run = horovodrun("horovodrun -np 8 -H a:4,b:4 python train.py");
+  EXPECT_EQ(run.spec.nodes, 2);
+  EXPECT_EQ(run.spec.devices, 4);
+  EXPECT_THAT(run.left_out, ElementsAre(HasSubstr("Lockstep chooses the hosts")));
+  EXPECT_EQ(horovodrun("horovodrun --hosts=a:2,b:2 ./train").spec.devices, 2);
+}
+
+TEST(Horovodrun, SettingsAreVariablesOfTheRanks) {
+  const TakenRun run = horovodrun(
+      "python3 -m horovod.runner.launch --num-proc 2 --fusion-threshold-mb 32 --cycle-time-ms 3.5 "
+      "--timeline-filename /tmp/t.json --no-stall-check --reset-limit 5 --ssh-port 22 -- ./train");
+  EXPECT_THAT(run.spec.env, Contains(Pair("HOROVOD_FUSION_THRESHOLD", "33554432")));
+  EXPECT_THAT(run.spec.env, Contains(Pair("HOROVOD_CYCLE_TIME", "3.5")));
+  EXPECT_THAT(run.spec.env, Contains(Pair("HOROVOD_TIMELINE", "/tmp/t.json")));
+  EXPECT_THAT(run.spec.env, Contains(Pair("HOROVOD_STALL_CHECK_DISABLE", "1")));
+  EXPECT_EQ(run.spec.rank_loss_retries, 5);
+  EXPECT_THAT(run.left_out, ElementsAre("horovodrun --ssh-port 22"));
+}
+
+TEST(Horovodrun, ErrorsNameTheOption) {
+  EXPECT_THAT(horovodrun_error("horovodrun -np two python a.py"), HasSubstr("-np"));
+  EXPECT_THAT(horovodrun_error("horovodrun -np"), HasSubstr("no value"));
+  EXPECT_THAT(horovodrun_error("horovodrun -np 2"), HasSubstr("no program"));
+  EXPECT_THAT(horovodrun_error("horovodrun python a.py"), HasSubstr("add -np"));
+  EXPECT_THAT(horovodrun_error("horovodrun -np 3 -H a:2,b:2 a.py"), HasSubstr("-n and -g"));
 }
 
 // --- scripts for Slurm ---

@@ -161,6 +161,8 @@ void add_replacements(CLI::App& command, RunFlags& flags) {
       ->type_name("NAMES");
   command.add_flag("--wandb", flags.wandb,
                    "programs that import wandb get lockstep.wandb: no account, metrics of the run");
+  command.add_flag("--horovod", flags.horovod,
+                   "programs that import horovod.torch get lockstep.horovod.torch");
 }
 
 }  // namespace
@@ -178,8 +180,9 @@ void add_run(CLI::App& app, Action& action) {
   flags.spec.add_to(*command);
   add_variables(*command, flags);
   add_replacements(*command, flags);
-  command->add_flag("--as-is", flags.as_is,
-                    "start torchrun, or a script for Slurm, as a program: do not read it");
+  command->add_flag(
+      "--as-is", flags.as_is,
+      "start torchrun, horovodrun or a script for Slurm as a program: do not read it");
   command->add_flag("--upload", choice->upload,
                     "send the working folder to the daemon: each node starts in a copy of it");
   command
@@ -213,7 +216,8 @@ void add_run(CLI::App& app, Action& action) {
       "  lockstep run --debug -g 1\n"
       "  lockstep run run.yaml\n"
       "  lockstep run --plan train.sbatch\n"
-      "  lockstep run -- torchrun --nnodes 2 --nproc-per-node 4 train.py\n\n"
+      "  lockstep run -- torchrun --nnodes 2 --nproc-per-node 4 train.py\n"
+      "  lockstep run -- horovodrun -np 4 python train.py\n\n"
       "run.yaml:\n"
       "  name: first\n"
       "  nodes: 2\n"

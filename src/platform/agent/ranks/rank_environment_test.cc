@@ -68,12 +68,14 @@ TEST(RankEnvironment, StandInsPrecedeThePythonFoldersOfTheRun) {
   EXPECT_EQ(environment(launch, info).at("PYTHONPATH"), "/node/stand-ins:/home/ann/lib");
 }
 
-TEST(RankEnvironment, OnlyARunThatAsksForItGetsTheStandInOfWandb) {
+TEST(RankEnvironment, OnlyARunThatAsksForThemGetsStandIns) {
   auto launch = gpu_launch();
   EXPECT_FALSE(wants_stand_in(launch));
   launch.env["LOCKSTEP_WANDB"] = "0";
   EXPECT_FALSE(wants_stand_in(launch));
   launch.env["LOCKSTEP_WANDB"] = "1";
+  EXPECT_TRUE(wants_stand_in(launch));
+  launch.env = {{"LOCKSTEP_HOROVOD", "1"}};
   EXPECT_TRUE(wants_stand_in(launch));
 }
 

@@ -89,7 +89,7 @@ Result<void> RankLauncher::check_working_folder() const {
 Result<void> RankLauncher::prepare(const model::Command& start) {
   start_ = start;
   TRY(make_folders(files_.flight()));
-  if (wants_stand_in(launch_)) TRY(write_stand_in(own_files().folder / kStandInFolder));
+  if (wants_stand_in(launch_)) TRY(write_stand_ins(launch_, own_files().folder / kStandInFolder));
   if (const auto set = launch_.env.find("CUDA_VISIBLE_DEVICES");
       launch_.gpus && set != launch_.env.end() && !set->second.empty())
     LS_LOG(warning, "the run's CUDA_VISIBLE_DEVICES '{}' is not used: ranks get their own GPUs",

@@ -71,7 +71,7 @@ bool is_user_setting(std::string_view name) {
          name == "LOCKSTEP_CONNECTION_TIMEOUT" || name == "LOCKSTEP_FABRIC_PROVIDER" ||
          name == "LOCKSTEP_FLIGHT_DIR" || name == "LOCKSTEP_INTERFACE" ||
          name == "LOCKSTEP_PORT_RANGE" || name == "LOCKSTEP_LOG" || name == kReplaceBackend ||
-         name == kWandb;
+         name == kWandb || name == kHorovod;
 }
 
 Result<void> check_replaced_backend(std::string_view names) {

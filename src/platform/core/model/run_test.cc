@@ -169,9 +169,9 @@ TEST(RunSpec, ReplacesGlooAndNcclOnly) {
                                      HasSubstr("write gloo, nccl or gloo,nccl")));
 }
 
-TEST(RunSpec, MayAskForTheStandInOfWandb) {
+TEST(RunSpec, MayAskForTheStandInsOfWandbAndHorovod) {
   auto spec = good();
-  spec.env = {{"LOCKSTEP_WANDB", "1"}};
+  spec.env = {{"LOCKSTEP_WANDB", "1"}, {"LOCKSTEP_HOROVOD", "1"}};
   EXPECT_EQ(complaint(spec), "");
 }
 

@@ -1,4 +1,4 @@
-// The variable of a run whose ranks import lockstep.wandb in the place of wandb.
+// The variables of a run whose ranks import a package of Lockstep in the place of another one.
 #pragma once
 
 #include <string_view>
@@ -6,6 +6,7 @@
 namespace lockstep::model {
 
 // "1": they do.
-inline constexpr std::string_view kWandb = "LOCKSTEP_WANDB";
+inline constexpr std::string_view kWandb = "LOCKSTEP_WANDB";      // lockstep.wandb for wandb
+inline constexpr std::string_view kHorovod = "LOCKSTEP_HOROVOD";  // lockstep.horovod for horovod
 
 }  // namespace lockstep::model

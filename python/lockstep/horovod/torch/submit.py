@@ -1,0 +1,109 @@
+"""From a call of a script to a request: names, checks, and the handle of the result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from lockstep.horovod.torch.errors import InvalidRequestError
+from lockstep.horovod.torch.execution import Work
+from lockstep.horovod.torch.process_sets import ProcessSet
+from lockstep.horovod.torch.requests import Request
+from lockstep.horovod.torch.worker import Handle
+from lockstep.horovod.torch.world import world
+
+
+def submit(
+    call: str,
+    tensors: Sequence[Tensor],
+    name: str | None,
+    process_set: ProcessSet,
+    finish: Callable[[Any], Any],
+    outputs: Sequence[Tensor] | None = None,
+    **details: Any,
+) -> Handle:
+    """Returns at once.
+
+    Args:
+        finish: makes of the list of results what the caller gets.
+        outputs: where the results go, if not into new tensors.
+        details: further fields of the Request.
+    """
+    current = world(f"{call}()")
+    number = process_set.process_set_id
+    if number is None:
+        raise ValueError(
+            f"{call}: {process_set} is not in use: pass it to hvd.add_process_set() first"
+        )
+    if not process_set.included():
+        raise InvalidRequestError(
+            f"{call}: rank {current.rank} is not in {process_set}: call it on the ranks of the set"
+        )
+    if name is None:
+        count = current.counters[number, call] = current.counters.get((number, call), 0) + 1
+        name = f"noname.{count}"
+    check_tensors(f"{call}.{name}", tensors)
+    request = Request(
+        name=f"{call}.{name}",
+        call=call,
+        process_set=number,
+        type=str(tensors[0].dtype) if tensors else "",
+        device=tensors[0].device.type if tensors else "cpu",
+        shapes=tuple(tuple(tensor.shape) for tensor in tensors),
+        **details,
+    )
+    inputs = [tensor.detach() for tensor in tensors]
+    kept = None if outputs is None else [output.detach() for output in outputs]
+    if kept is not None:
+        same = zip(kept, inputs, outputs or (), tensors, strict=True)
+        kept = [own if output is tensor else out for out, own, output, tensor in same]
+    handle = Handle(current.worker, Work(request, inputs, kept), finish)
+    if request.device == "cuda":
+        handle.device_ready = torch.cuda.current_stream().record_event()
+    current.worker.submit(handle)
+    return handle
+
+
+def check_group(call: str, tensors: Sequence[Tensor]) -> None:
+    """The tensors of a grouped call have one type and one kind of device."""
+    if not tensors:
+        raise InvalidRequestError(f"grouped {call}: the list of tensors is empty")
+    for what, found in (
+        ("type", {str(each.dtype) for each in tensors}),
+        ("device", {each.device.type for each in tensors}),
+    ):
+        if len(found) > 1:
+            raise InvalidRequestError(
+                f"grouped {call}: the tensors have more than one {what}, {sorted(found)}: group "
+                "those of one"
+            )
+
+
+def check_rows(call: str, tensor: Tensor) -> None:
+    if tensor.dim() == 0:
+        raise InvalidRequestError(
+            f"{call}: a tensor without dimensions has no rows: pass tensor.reshape(1)"
+        )
+
+
+def check_root(call: str, root: int, process_set: ProcessSet) -> int:
+    """The root's rank in the process set; `root` is its rank in the world."""
+    ranks = process_set.ranks or []
+    if root not in ranks:
+        raise InvalidRequestError(
+            f"{call}: root_rank {root} is not a rank of {process_set}: give one of {ranks}"
+        )
+    return ranks.index(root)
+
+
+def check_tensors(what: str, tensors: Sequence[Any]) -> None:
+    for tensor in tensors:
+        if not isinstance(tensor, Tensor):
+            raise TypeError(f"{what}: takes a torch.Tensor, got {type(tensor).__name__}")
+        if tensor.is_sparse:
+            raise InvalidRequestError(
+                f"{what}: the tensor is sparse: use hvd.sparse_allreduce_async(), or to_dense()"
+            )

@@ -1,0 +1,228 @@
+"""lockstep.horovod.torch: ranks that are late, that leave and that are lost; files; its place."""
+
+import contextlib
+import functools
+import io
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from ranks import run_ranks, run_ranks_to_the_end
+
+import lockstep.horovod.torch as hvd
+from lockstep.horovod.torch.negotiation import Arrival, Negotiation
+from lockstep.horovod.torch.requests import Request
+
+
+def request(name: str, shape: tuple[int, ...] = (2,), call: str = "allreduce") -> Request:
+    return Request(name, call, 0, "torch.float32", "cpu", (shape,))
+
+
+def names(responses: list[Any]) -> list[str]:
+    return [each.first.name for each in responses]
+
+
+def test_a_name_is_ready_when_every_rank_has_requested_it() -> None:
+    agreed = Negotiation(2, 8)
+    assert agreed.agree([Arrival((), [request("a"), request("b")]), Arrival()]) == []
+    assert names(agreed.agree([Arrival(), Arrival((), [request("b")])])) == ["b"]
+    assert names(agreed.agree([Arrival(), Arrival((), [request("a")])])) == ["a"]
+    assert agreed.is_idle()
+
+
+def test_an_equal_request_is_one_slot_and_another_shape_is_sent_whole() -> None:
+    agreed = Negotiation(2, 8)
+    agreed.agree([Arrival((), [request("a")])] * 2)
+    assert agreed.encode(0, [request("a")]) == ([0], [])
+    assert agreed.encode(1, [request("a", (3,))]) == ([], [request("a", (3,))])
+    assert names(agreed.agree([Arrival([0]), Arrival([0])])) == ["a"]
+    failed = agreed.agree([Arrival([0]), Arrival((), [request("a", (3,))])])
+    assert failed[0].error == (
+        "a: rank 0 submits shape [2], rank 1 [3]: submit one shape under one name"
+    )
+
+
+def test_a_full_cache_forgets_the_name_that_was_used_longest_ago() -> None:
+    agreed = Negotiation(1, 2)
+    for name in ("a", "b", "a", "c"):
+        agreed.agree([Arrival((), [request(name)])])
+    assert agreed.encode(0, [request("a"), request("b"), request("c")]) == (
+        [0, 1],
+        [request("b")],
+    )
+
+
+def test_a_stall_names_the_ranks_and_is_repeated_after_the_same_time() -> None:
+    now = 100.0
+    agreed = Negotiation(3, 8, lambda: now)
+    agreed.agree([Arrival((), [request("late")]), Arrival(), Arrival()])
+    now = 159.0
+    assert agreed.stalls(60) == []
+    now = 160.0
+    (stall,) = agreed.stalls(60)
+    assert (stall.name, stall.present, stall.missing) == ("late", [0], [1, 2])
+    now = 219.0
+    assert agreed.stalls(60) == []
+    now = 220.0
+    assert len(agreed.stalls(60)) == 1
+
+
+def late(rank: int) -> str:
+    os.environ["HOROVOD_STALL_CHECK_TIME_SECONDS"] = "0.2"
+    said = io.StringIO()
+    with contextlib.redirect_stderr(said):
+        hvd.init()
+        handle = None
+        if rank != 2:
+            handle = hvd.allreduce_async(torch.ones(1), name="gradient")
+        if rank == 0:
+            end = time.monotonic() + 10
+            while "gradient" not in said.getvalue() and time.monotonic() < end:
+                time.sleep(0.02)
+        hvd.barrier()
+        handle = handle or hvd.allreduce_async(torch.ones(1), name="gradient")
+        handle.wait()
+        hvd.barrier()
+    return said.getvalue()
+
+
+def test_a_name_that_a_rank_lacks_is_reported_with_that_rank() -> None:
+    said = run_ranks(3, late)
+    assert "allreduce.gradient has waited for 0 s: ranks [0, 1] submitted it, ranks [2]" in said[0]
+    assert said[1] == said[2] == ""
+
+
+def leaves_early(rank: int) -> str:
+    hvd.init()
+    if rank == 1:
+        hvd.shutdown()
+        return ""
+    with pytest.raises(hvd.HorovodInternalError) as failure:
+        hvd.allreduce(torch.ones(1))
+    return str(failure.value)
+
+
+def test_a_rank_that_shuts_down_ends_what_others_wait_for() -> None:
+    said = run_ranks(2, leaves_early)
+    assert "shut down by rank 1" in said[0]
+
+
+def trains_elastically(rank: int, folder: Path) -> Any:
+    hvd.init()
+    os.environ["LOCKSTEP_CHECKPOINT_DIR"] = str(folder)
+    torch.manual_seed(rank)
+    model = torch.nn.Linear(1, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    sampler = hvd.elastic.ElasticSampler(range(24), shuffle=False)
+    state = hvd.elastic.TorchState(model, optimizer, sampler=sampler, step=0)
+    resets: list[int] = []
+    state.register_reset_callbacks([lambda: resets.append(hvd.size())])
+
+    @hvd.elastic.run
+    def train(state: Any) -> list[int]:
+        while state.step < 4:
+            if state.step == 1 and rank == 3:
+                os._exit(9)
+            hvd.allreduce(torch.ones(1), name="work")
+            state.step += 1
+            state.sampler.record_batch(state.step, 1)
+            state.commit()
+        return list(state.sampler)
+
+    rest = train(state)
+    return rest, hvd.size(), hvd.rank(), resets, vars(state)["step"], model.weight.item()
+
+
+def test_ranks_that_are_left_go_on_from_the_last_commit(tmp_path: Path) -> None:
+    outcomes = run_ranks_to_the_end(4, trains_elastically, tmp_path)
+    assert outcomes[3].exit_code == 9
+    for rank, outcome in enumerate(outcomes[:3]):
+        assert outcome.error is None, outcome.error
+        rest, size, own, resets, step, weight = outcome.value
+        assert (size, own, resets, step) == (3, rank, [3], 4)
+        # One step of four ranks was committed; three ranks divide what is left.
+        assert rest == [*range(4, 24), 4][rank::3]
+        assert weight == outcomes[0].value[5]
+    kept = torch.load(tmp_path / "horovod-elastic.pt", weights_only=False)
+    assert kept["objects"]["step"] == 4
+
+
+def resumes(rank: int, folder: Path) -> Any:
+    hvd.init()
+    os.environ["LOCKSTEP_CHECKPOINT_DIR"] = str(folder)
+    model = torch.nn.Linear(1, 1)
+    state = hvd.elastic.TorchState(model, step=0)
+
+    @hvd.elastic.run
+    def train(state: Any) -> Any:
+        first = state.step
+        while state.step < first + 2:
+            state.step += 1
+            state.commit()
+        return first, model.weight.item()
+
+    return train(state)
+
+
+def test_a_new_attempt_begins_with_the_last_commit(tmp_path: Path) -> None:
+    first = run_ranks(3, resumes, tmp_path)
+    second = run_ranks(2, resumes, tmp_path)
+    assert [step for step, _ in first] == [0, 0, 0]
+    assert second == [(2, first[0][1])] * 2
+
+
+def writes_timelines(rank: int, folder: Path) -> None:
+    hvd.init()
+    path = folder / f"timeline-{rank}.json"
+    hvd.start_timeline(str(path), mark_cycles=True)
+    with pytest.raises(ValueError, match="recorded already"):
+        hvd.start_timeline(str(path))
+    for _ in range(2):
+        hvd.allreduce(torch.ones(3), name="weights")
+    hvd.stop_timeline()
+    hvd.allreduce(torch.ones(3), name="weights")
+
+
+def test_a_timeline_has_the_phases_of_each_name(tmp_path: Path) -> None:
+    run_ranks(2, functools.partial(writes_timelines, folder=tmp_path))
+    for rank in range(2):
+        events = json.loads((tmp_path / f"timeline-{rank}.json").read_text())
+        (row,) = [e["pid"] for e in events if e.get("args") == {"name": "allreduce.weights"}]
+        own = [event for event in events if event["pid"] == row and event["ph"] != "M"]
+        phases = [event.get("name") for event in own]
+        assert phases == ["NEGOTIATE_ALLREDUCE", None, "ALLREDUCE", None] * 2
+        assert [event["ts"] for event in own] == sorted(event["ts"] for event in own)
+        assert any(event.get("name") == "CYCLE_START" for event in events)
+
+
+ALONE = """
+from lockstep.horovod import take_place
+take_place()
+import horovod, horovod.torch as hvd
+from horovod.torch.elastic import ElasticSampler
+from horovod.torch.compression import Compression
+from horovod.common.exceptions import HorovodInternalError
+import lockstep.horovod.torch, torch
+assert hvd is lockstep.horovod.torch and HorovodInternalError is hvd.HorovodInternalError
+hvd.init()
+weight = torch.nn.Parameter(torch.zeros(1))
+optimizer = hvd.DistributedOptimizer(torch.optim.SGD([weight], lr=1.0), [("weight", weight)])
+(3 * weight).backward()
+optimizer.step()
+print(hvd.rank(), hvd.size(), hvd.allreduce(torch.ones(1), op=hvd.Sum).item(), weight.item())
+"""
+
+
+def test_a_script_for_horovod_runs_alone_without_a_launcher() -> None:
+    environment = {key: value for key, value in os.environ.items() if key != "RANK"}
+    done = subprocess.run(
+        [sys.executable, "-c", ALONE], env=environment, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "0 1 1.0 -3.0\n"
