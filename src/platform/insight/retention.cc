@@ -86,7 +86,7 @@ Result<bool> Insight::remove(const model::RunId& run) {
     TRY(series_.remove(series_run(*counters, run)));
   TRY(database_.transaction([&]() -> Result<void> {
     for (const auto* table : {"latest_metrics", "mlflow_values", "mlflow_runs", "events",
-                              "checkpoints", "progress", "spools", "run_counters"})
+                              "checkpoints", "progress", "spools", "artifacts", "run_counters"})
       TRY(database_.execute(
           format("delete from {} where project = :project and number = :number", table),
           run.project, run.number));

@@ -722,6 +722,8 @@ TEST_F(StoreTest, TwoRunsCannotHaveOneRequestId) {
 // here.
 constexpr int kStepOfBudgets = 31;
 constexpr std::string_view kUndoStepsSinceBudgets[] = {
+    "drop table artifacts",
+    "drop table artifact_garbage",
     "alter table log_chunks drop column packed",
     "drop index runs_by_user",
     "drop table mlflow_values",
