@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import sqlite3
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from tests.api.calls import Answer, address, ask, bearer, call, user_token
@@ -351,3 +353,74 @@ def test_a_removed_run_leaves_nothing(cluster: Cluster, client: MlflowClient) ->
     wait_until("its rows are gone", lambda: rows() == 0)
     with pytest.raises(MlflowException):
         client.get_run(run)
+
+
+@pytest.mark.usefixtures("fluent")
+def test_artifacts_pass_through_the_daemon(cluster: Cluster, tmp_path: Path) -> None:
+    large = tmp_path / "weights.bin"
+    large.write_bytes(os.urandom(9 << 20))  # more than the body of any other call
+    folder = tmp_path / "plots"
+    (folder / "deep").mkdir(parents=True)
+    (folder / "deep" / "a b+é.txt").write_text("one")
+    (folder / "c.txt").write_text("one")
+    (folder / "empty").write_text("")
+    with mlflow.start_run(experiment_id="0") as run:
+        mlflow.log_artifact(str(large))
+        mlflow.log_artifacts(str(folder), "plots")
+        mlflow.log_dict({"lr": 0.1}, "config.json")
+    client = MlflowClient()
+    name = run.info.run_id
+    found = {one.path: (one.is_dir, one.file_size) for one in client.list_artifacts(name)}
+    assert found == {
+        "config.json": (False, found["config.json"][1]),
+        "plots": (True, None),
+        "weights.bin": (False, 9 << 20),
+    }
+    assert [one.path for one in client.list_artifacts(name, "plots")] == [
+        "plots/c.txt",
+        "plots/deep",
+        "plots/empty",
+    ]
+    back = Path(client.download_artifacts(name, "", str(tmp_path / "back")))
+    assert (back / "weights.bin").read_bytes() == large.read_bytes()
+    assert (back / "plots" / "deep" / "a b+é.txt").read_text() == "one"
+    assert (back / "plots" / "empty").read_text() == ""
+    assert json.loads((back / "config.json").read_text()) == {"lr": 0.1}
+    with pytest.raises(MlflowException, match="path is correct"):
+        client.download_artifacts(name, "none.txt", str(tmp_path))
+
+
+def test_paths_of_artifacts_lead_to_no_other_place(cluster: Cluster, client: MlflowClient) -> None:
+    run = client.create_run("0").info.run_id
+    root = f"/api/2.0/mlflow-artifacts/artifacts/0/{run}/artifacts"
+    for path in (
+        "../../x",
+        "a/../../x",
+        "%2e%2e/x",
+        "a%2fb",
+        "%252e%252e/x",
+        "a%252Fb",
+        "/etc/passwd",
+        "a//b",
+        "a%00b",
+        "a%5cb",
+        "%ff",
+        "",
+    ):
+        answer = call(cluster, "PUT", f"{root}/{path}", b"x", bearer(user_token(cluster)))
+        assert answer.status == 400, path
+    assert client.list_artifacts(run) == []
+    listed = ask(cluster, "GET", "/api/2.0/mlflow-artifacts/artifacts?path=0/../artifacts")
+    assert listed.status == 404
+
+
+def test_artifacts_need_the_rights_to_their_run(cluster: Cluster, client: MlflowClient) -> None:
+    run = client.create_run("0").info.run_id
+    target = f"/api/2.0/mlflow-artifacts/artifacts/0/{run}/artifacts/a.txt"
+    assert call(cluster, "PUT", target, b"x", bearer("no")).status == 401
+    assert call(cluster, "PUT", target, b"x", bearer(user_token(cluster))).status == 200
+    assert call(cluster, "GET", target, headers=bearer("no")).status == 401
+    assert ask(cluster, "GET", target).body == b"x"
+    assert ask(cluster, "DELETE", target).status == 200
+    assert ask(cluster, "GET", target).status == 404
+    assert ask(cluster, "GET", target.replace(run, "demo-99")).status == 404

@@ -24,6 +24,8 @@ namespace {
 constexpr std::size_t kLingerBytes = 256 << 10;
 constexpr auto kLingerTime = std::chrono::seconds(2);
 constexpr std::size_t kReadBytes = 16 << 10;
+// No head announces more: each stream has a lower limit of its own.
+constexpr Bytes kStreamMax = 1024_GiB;
 
 std::string_view view(const beast::flat_buffer& buffer) {
   return {static_cast<const char*>(buffer.data().data()), buffer.size()};
@@ -71,11 +73,12 @@ bool takes_events(const HttpRequest& request) {
 
 }  // namespace
 
-std::string head_of(const HttpResponse& response, bool keep_alive) {
+std::string head_of(const HttpResponse& response, bool keep_alive,
+                    std::optional<std::int64_t> size) {
   std::string head = status_and_date(response);
   if (response.status != 101 && response.status != 204 && response.status != 304)
     head += format("Content-Type: {}\r\nContent-Length: {}\r\n", response.content_type,
-                   response.body.size());
+                   size.value_or(std::ssize(response.body)));
   for (const auto& [name, value] : response.headers) head += format("{}: {}\r\n", name, value);
   return head + (keep_alive ? "\r\n" : "Connection: close\r\n\r\n");
 }
@@ -152,6 +155,10 @@ asio::awaitable<void> HttpSession::serve_requests() {
     }
     bool gone = false;
     HttpResponse response = std::move(refusal_);
+    if (next == Next::proceed && streamed_) {
+      again = co_await write_stream();
+      continue;
+    }
     if (next == Next::proceed) response = co_await handle(gone);
     if (gone) co_return;
     if (use_) co_return co_await hand_over(response);
@@ -184,7 +191,10 @@ asio::awaitable<bool> HttpSession::read_some() {
 
 asio::awaitable<HttpSession::Next> HttpSession::read_head() {
   using detail::Watchdog;
-  parser_.emplace(detail::RequestLimits{.body_max = core_->options.body_max});
+  const bool streams = core_->options.is_streamed != nullptr;
+  parser_.emplace(
+      detail::RequestLimits{.body_max = streams ? kStreamMax : core_->options.body_max});
+  streamed_ = nullptr;
   head_ = {};
   request_ = {};
   observer_ = nullptr;
@@ -219,8 +229,55 @@ HttpSession::Next HttpSession::examine_head() {
               .peer = peer_,
               .is_local = is_local_};
   buffer_.consume(parser_->head_size());
-  if (core_->options.observe && !core_->closed) observer_ = core_->options.observe(request_);
-  return apply_filter();
+  if (core_->closed) return Next::close;
+  if (core_->options.observe) observer_ = core_->options.observe(request_);
+  const bool streams = core_->options.is_streamed && core_->options.is_streamed(request_);
+  if (!streams)
+    if (auto failure = parser_->limit_body(core_->options.body_max))
+      return refuse(failure->status, failure->message);
+  const Next next = apply_filter();
+  return streams && next == Next::proceed ? open_stream() : next;
+}
+
+HttpSession::Next HttpSession::open_stream() {
+  try {
+    auto opened = core_->options.open_stream(request_);
+    if (auto* stream = std::get_if<std::unique_ptr<HttpStream>>(&opened)) {
+      streamed_ = std::move(*stream);
+      auto failure = parser_->limit_body(streamed_->body_max());
+      return failure ? refuse(failure->status, failure->message) : Next::proceed;
+    }
+    refusal_ = std::get<HttpResponse>(std::move(opened));
+    return head_.has_body ? Next::refuse : Next::decline;
+  } catch (const std::exception& exception) {
+    LS_LOG(error, "{} {}: opening it threw: {}", head_.method, head_.target, exception.what());
+    return refuse(500, "internal error");
+  }
+}
+
+bool HttpSession::pass_body() {
+  const std::string part = parser_->take_body();
+  return part.empty() || streamed_->take(part).has_value();
+}
+
+asio::awaitable<bool> HttpSession::write_stream() {
+  HttpResponse response = streamed_->answer();
+  const auto size = streamed_->size();
+  const bool keep_alive = head_.keep_alive && !core_->stopping;
+  if (!size) co_return co_await write(std::move(response), keep_alive);
+  observe_answer(response.status);
+  error_code error = co_await stream_->write(head_of(response, keep_alive, size), {});
+  std::int64_t left = head_.method == "HEAD" ? 0 : *size;
+  while (!error && left > 0) {
+    if (core_->closed) co_return false;
+    const auto part = streamed_->next();
+    if (!part || part->empty() || std::ssize(*part) > left) co_return false;
+    left -= std::ssize(*part);
+    watchdog_.start(core_->options.write_time, detail::Watchdog::OnExpiry::close);
+    error = co_await stream_->write(*part, {});
+  }
+  watchdog_.stop();
+  co_return !error && keep_alive;
 }
 
 void HttpSession::observe_answer(int status) {
@@ -253,9 +310,18 @@ asio::awaitable<HttpSession::Next> HttpSession::read_body() {
     if (auto failure = parser_->parse_body(rest))
       co_return refuse(failure->status, failure->message);
     buffer_.consume(received.size() - rest.size());
+    if (streamed_) {
+      if (core_->closed) co_return Next::close;
+      if (!pass_body()) {
+        refusal_ = streamed_->answer();
+        co_return Next::refuse;
+      }
+      // The bound is on the time of each part.
+      watchdog_.start(core_->options.body_time, detail::Watchdog::OnExpiry::cancel);
+    }
     if (!parser_->is_done() && !co_await read_some()) co_return too_slow("the request's body");
   }
-  request_.body = parser_->take_body();
+  if (!streamed_) request_.body = parser_->take_body();
   co_return Next::proceed;
 }
 

@@ -28,7 +28,9 @@ class HttpSession;
 class UpgradedCaller;
 
 // Status line and headers of an answer, as they are sent.
-std::string head_of(const HttpResponse& response, bool keep_alive);
+// `size` is that of a body that is not in `response`.
+std::string head_of(const HttpResponse& response, bool keep_alive,
+                    std::optional<std::int64_t> size = {});
 
 // One request in progress. The session waits on `wake`; null when it no longer waits.
 struct Responder::Exchange {
@@ -119,6 +121,9 @@ class HttpSession {
   boost::asio::awaitable<Next> read_head();
   boost::asio::awaitable<Next> read_body();
   boost::asio::awaitable<HttpResponse> handle(bool& gone);
+  // Passes what was parsed of the body to the stream. False: the stream failed.
+  bool pass_body();
+  boost::asio::awaitable<bool> write_stream();
   boost::asio::awaitable<bool> write(HttpResponse response, bool keep_alive);
   boost::asio::awaitable<void> linger();
   // Answers 101 and gives the connection away.
@@ -127,6 +132,7 @@ class HttpSession {
   boost::asio::awaitable<bool> read_some();
   Next examine_head();
   Next apply_filter();
+  Next open_stream();
   // Tells the observer of the current request, once.
   void observe_answer(int status);
   Next refuse(int status, const std::string& message);
@@ -149,6 +155,7 @@ class HttpSession {
   detail::RequestHead head_;
   HttpRequest request_;
   HttpResponse refusal_;
+  std::unique_ptr<HttpStream> streamed_;  // instead of the handler
   std::function<void(int)> observer_;
   std::weak_ptr<Responder::Exchange> exchange_;
   Responder::UseConnection use_;  // of the current request, if it was upgraded

@@ -142,6 +142,15 @@ std::optional<RequestError> RequestParser::parse_body(std::string_view& bytes) {
   return {};
 }
 
+std::optional<RequestError> RequestParser::limit_body(Bytes most) {
+  limits_.body_max = most;
+  const auto announced = parser_.content_length();
+  if (announced && *announced > static_cast<std::uint64_t>(most.count()))
+    return error_of(http::error::body_limit, {});
+  parser_.body_limit(static_cast<std::uint64_t>(most.count()));
+  return {};
+}
+
 RequestError RequestParser::error_of(boost::system::error_code error,
                                      std::string_view bytes) const {
   if (error == http::error::body_limit)

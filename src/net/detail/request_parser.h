@@ -12,14 +12,44 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
+#include <boost/asio/buffer.hpp>
 #include <boost/beast/http/parser.hpp>
-#include <boost/beast/http/string_body.hpp>
 
 #include "base/units.h"
 #include "net/http/http.h"
 
 namespace lockstep::net::detail {
+
+// A body as a text that grows with what has come. Beast's own reserves what the head announces.
+struct GrowingBody {
+  using value_type = std::string;
+  class reader {
+   public:
+    template <bool isRequest, class Fields>
+    reader(boost::beast::http::header<isRequest, Fields>&, std::string& body) : body_(body) {}
+    void init(const boost::optional<std::uint64_t>&, boost::system::error_code& error) {
+      error = {};
+    }
+    template <class Buffers>
+    std::size_t put(const Buffers& buffers, boost::system::error_code& error) {
+      error = {};
+      std::size_t size = 0;
+      for (auto one = boost::asio::buffer_sequence_begin(buffers);
+           one != boost::asio::buffer_sequence_end(buffers); ++one) {
+        const boost::asio::const_buffer part = *one;
+        body_.append(static_cast<const char*>(part.data()), part.size());
+        size += part.size();
+      }
+      return size;
+    }
+    void finish(boost::system::error_code& error) { error = {}; }
+
+   private:
+    std::string& body_;
+  };
+};
 
 struct RequestLimits {
   std::size_t line_max = 8 << 10;
@@ -61,7 +91,10 @@ class RequestParser {
   // the rest comes again, before later bytes, in the next call.
   std::optional<RequestError> parse_body(std::string_view& bytes);
   bool is_done() const { return parser_.is_done(); }
-  std::string take_body() { return std::move(parser_.get().body()); }
+  // The part of the body that was parsed since the last call.
+  std::string take_body() { return std::exchange(parser_.get().body(), {}); }
+  // Lowers the limit, once the head is known. An error: the head announces more.
+  std::optional<RequestError> limit_body(Bytes most);
 
  private:
   std::optional<RequestError> find_early_error(std::string_view bytes);
@@ -69,7 +102,7 @@ class RequestParser {
   RequestError error_of(boost::system::error_code error, std::string_view bytes) const;
 
   RequestLimits limits_;
-  boost::beast::http::request_parser<boost::beast::http::string_body> parser_;
+  boost::beast::http::request_parser<GrowingBody> parser_;
   std::size_t head_size_ = 0;  // what Beast has parsed of it: whole lines
   std::size_t checked_ = 0;    // bytes of an incomplete head that have no error
 };

@@ -11,11 +11,13 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "base/result.h"
 #include "base/units.h"
 #include "net/http/http.h"
+#include "net/http/http_stream.h"
 #include "net/http/upgrade.h"
 #include "net/loop.h"
 #include "net/tls/tls.h"
@@ -44,6 +46,12 @@ struct HttpServerOptions {
   std::function<HttpResponse(int status, const std::string& message)> refusal{};
   // Called with the head of each request; the result is called with the status of the answer.
   std::function<std::function<void(int status)>(const HttpRequest&)> observe{};
+  // True for requests that the next function answers, instead of the handler. Their bodies may be
+  // larger than `body_max`.
+  std::function<bool(const HttpRequest&)> is_streamed{};
+  // Called with the head, after the filter; an answer refuses the request.
+  std::function<std::variant<std::unique_ptr<HttpStream>, HttpResponse>(const HttpRequest&)>
+      open_stream{};
 };
 
 // Answers one request: now or later, on the loop's thread. The first answer counts; the caller of a

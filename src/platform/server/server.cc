@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "base/format.h"
+#include "base/steady_clock.h"
 #include "net/http/http_server.h"
 #include "platform/api/error.h"
 #include "platform/api/paths.h"
@@ -63,6 +64,8 @@ RouteMatch match_route(const net::HttpRequest& request) {
 std::pair<std::string_view, std::string_view> route_name_of(const net::HttpRequest& request) {
   if (MetricsPage::is_for(request)) return {kMetricsRoute.method, kMetricsRoute.path};
   if (BrowserLogin::is_for(request)) return {"GET", "/login"};
+  if (mlflow::MlflowServer::is_for_artifacts(request))
+    return {request.method == "GET" ? "GET" : "PUT", "/api/2.0/mlflow-artifacts"};
   if (mlflow::MlflowServer::is_for(request))
     return {request.method == "GET" ? "GET" : "POST", "/api/2.0/mlflow"};
   const RouteMatch match = match_route(request);
@@ -136,6 +139,7 @@ std::optional<net::HttpResponse> check_request_head(Gate& gate, const Page& page
                                                     const net::HttpRequest& request) {
   if (BrowserLogin::is_for(request)) return std::nullopt;
   if (MetricsPage::is_for(request)) return std::nullopt;
+  if (mlflow::MlflowServer::is_for_artifacts(request)) return std::nullopt;  // open_artifacts()
   if (mlflow::MlflowServer::is_for(request)) return check_mlflow_head(gate, request);
   RouteMatch target = match_route(request);
   if (is_of_page(page, request, target)) return std::nullopt;
@@ -165,7 +169,9 @@ struct Server::Impl {
                         .insight = setup.insight,
                         .database = setup.database,
                         .directory = accounts->directory(),
-                        .clock = setup.clock}),
+                        .clock = setup.clock,
+                        .steady = steady,
+                        .artifacts = setup.home.folder / "artifacts"}),
         metrics({handlers.context(), handlers.lag(), requests, *ended}) {}
 
   // The route or the file exists: check_request_head() accepted the request. Since then its token
@@ -203,6 +209,14 @@ struct Server::Impl {
     return tracking.handle(request, {caller.bearer, caller.address});
   }
 
+  mlflow::MlflowServer::Opened open_artifacts(const net::HttpRequest& request) {
+    auto admitted = admit_mlflow(gate, request);
+    if (auto* refusal = std::get_if<net::HttpResponse>(&admitted)) return std::move(*refusal);
+    const Principal& caller = std::get<Principal>(admitted);
+    accounts->record_use(caller.bearer);
+    return tracking.open_artifacts(request, {caller.bearer, caller.address});
+  }
+
   // Counts the answer under the path of its route.
   std::function<void(int)> observe(const net::HttpRequest& request) {
     const auto [method, path] = route_name_of(request);
@@ -210,6 +224,7 @@ struct Server::Impl {
   }
 
   ServerSetup setup;
+  const MonotonicClock steady{};
   const std::unique_ptr<Accounts> accounts;
   Gate gate;
   Page page;
@@ -245,7 +260,10 @@ Result<std::unique_ptr<Server>> Server::start(net::Loop& loop, ServerSetup setup
       .body_max = kBodyMax,
       .connections_max = kConnectionsMax,
       .refusal = refusal_response,
-      .observe = [&self](const net::HttpRequest& request) { return self.observe(request); }};
+      .observe = [&self](const net::HttpRequest& request) { return self.observe(request); },
+      .is_streamed = mlflow::MlflowServer::is_for_artifacts,
+      .open_stream =
+          [&self](const net::HttpRequest& request) { return self.open_artifacts(request); }};
   self.http.emplace(TRY(net::HttpServer::start(
       loop, options,
       [&self](const net::HttpRequest& request, net::Responder responder) {

@@ -614,7 +614,27 @@ constexpr std::string_view kParentsOfTokens[] = {
     "alter table tokens add column parent text not null default ''",
 };
 
-constexpr std::array<std::span<const std::string_view>, 43> kMigrations = {kRunsAndAttempts,
+// The files that runs log; and contents that may be of no artifact any more.
+// The triggers have no "insert or ignore": the policy of the statement that fires one replaces it.
+constexpr std::string_view kArtifacts[] = {
+    R"(create table artifacts (
+      project text not null, number integer not null, path text not null,
+      sha256 text not null, size integer not null,
+      primary key (project, number, path)
+    ) strict, without rowid)",
+    "create index artifacts_by_content on artifacts (sha256)",
+    "create table artifact_garbage (sha256 text primary key) strict, without rowid",
+    R"(create trigger artifact_is_removed after delete on artifacts begin
+      insert into artifact_garbage (sha256) select old.sha256 where not exists
+        (select 1 from artifact_garbage where sha256 = old.sha256);
+    end)",
+    R"(create trigger artifact_is_replaced after update of sha256 on artifacts begin
+      insert into artifact_garbage (sha256) select old.sha256 where not exists
+        (select 1 from artifact_garbage where sha256 = old.sha256);
+    end)",
+};
+
+constexpr std::array<std::span<const std::string_view>, 44> kMigrations = {kRunsAndAttempts,
                                                                            kInsight,
                                                                            kHangAndResume,
                                                                            kBounds,
@@ -656,7 +676,8 @@ constexpr std::array<std::span<const std::string_view>, 43> kMigrations = {kRuns
                                                                            kMlflow,
                                                                            kListsOfRuns,
                                                                            kFindings,
-                                                                           kParentsOfTokens};
+                                                                           kParentsOfTokens,
+                                                                           kArtifacts};
 
 Result<bool> has_table(Database& database, std::string_view name) {
   const auto found = TRY(database.rows<std::string>(

@@ -164,14 +164,21 @@ MlflowServer::Answer MlflowServer::create_run(const Call& call) {
   const model::RunId& run = node.attempt.run;
   const std::int64_t start =
       request.start_time ? request.start_time->value : now.time_since_epoch().count() / 1000;
-  TRY(tracking_.transaction([&]() -> Result<void> {
+  open_[run] = {.last_call = setup_.steady.since_boot()};
+  const auto stored = tracking_.transaction([&]() -> Result<void> {
     TRY(tracking_.add_run(run, experiment.id, name, start));
     for (const KeyValue& tag : request.tags) TRY(tracking_.put(run, ValueKind::tag, tag));
     if (!name.empty() && tag_of(request.tags, kNameTag).empty())
       TRY(tracking_.put(run, ValueKind::tag, {std::string(kNameTag), name}));
     return {};
-  }));
-  open_[run] = {.last_call = now};
+  });
+  if (!stored) {
+    RunRow made;
+    made.id = run;
+    // The client creates another one: this one must not stay open.
+    if (auto ended = end_run(made, "KILLED"); !ended) open_.erase(run);
+    return stored.error();
+  }
   Json of_run = {{"run_id", run_name(run)}};
   return get_run({call.request, call.caller, std::move(of_run)});
 }
@@ -316,7 +323,7 @@ void MlflowServer::report_ranks() {
   std::erase_if(recent_, [&](const auto& one) { return !state.open.contains(one.first); });
   std::vector<model::NodeReport> reports;
   for (const auto& [run, open] : open_) {
-    if (setup_.clock.now() - open.last_call >= kClientSilentAfter) continue;
+    if (setup_.steady.since_boot() - open.last_call >= kClientSilentAfter) continue;
     auto report = report_of(run, {.rank = 0, .local_rank = 0, .state = model::RankState::running});
     if (report) reports.push_back(*std::move(report));
   }
@@ -329,6 +336,8 @@ void MlflowServer::expect_next_report() {
   timer_ = loop_.after(kReportInterval, [this] {
     expect_next_report();
     report_ranks();
+    if (const auto cleaned = artifacts_.clean_up(); !cleaned)
+      LS_LOG(warning, "removing artifacts: {}", cleaned.error().message);
   });
 }
 

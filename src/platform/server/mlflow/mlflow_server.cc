@@ -168,11 +168,17 @@ net::HttpResponse refusal(int status, const std::string& message) {
 }
 
 MlflowServer::MlflowServer(net::Loop& loop, const Setup& setup)
-    : loop_(loop), setup_(setup), tracking_(setup.database) {
+    : loop_(loop),
+      setup_(setup),
+      tracking_(setup.database),
+      artifacts_(setup.database, setup.artifacts) {
   if (const auto runs = tracking_.open_runs())
-    for (const model::RunId& run : *runs) open_[run] = {.last_call = setup_.clock.now()};
+    for (const model::RunId& run : *runs) open_[run] = {.last_call = setup_.steady.since_boot()};
   expect_next_report();
 }
+
+net::HttpResponse MlflowServer::response_of(const Json& json) { return json_answer(200, json); }
+net::HttpResponse MlflowServer::response_of(const Error& error) { return error_answer(error); }
 
 bool MlflowServer::is_for(const net::HttpRequest& request) {
   return request.path.size() > kPrefix.size() &&
@@ -211,6 +217,9 @@ MlflowServer::Answer MlflowServer::experiment_call(std::string_view what, const 
 }
 
 MlflowServer::Answer MlflowServer::run_call(std::string_view what, const Call& call) {
+  // Clients look for models before they fetch artifacts. There are none: the call that makes one is
+  // refused.
+  if (what == "logged-models/search") return Json{{"models", Json::array()}};
   if (what == "runs/create") return create_run(call);
   if (what == "runs/get") return get_run(call);
   if (what == "runs/update") return update_run(call);
@@ -359,7 +368,7 @@ Result<RunRow> MlflowServer::changeable_run(const Call& call) {
     return Error{Code::denied,
                  identity::refusal(call.caller.bearer, identity::Action::control_run, target)};
   if (const auto open = open_.find(row.id); open != open_.end())
-    open->second.last_call = setup_.clock.now();
+    open->second.last_call = setup_.steady.since_boot();
   return row;
 }
 

@@ -7,13 +7,19 @@
 
 #include <cstdint>
 #include <deque>
+#include <filesystem>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
+#include <variant>
 
 #include "base/clock.h"
+#include "base/steady_clock.h"
 #include "net/http/http.h"
+#include "net/http/http_stream.h"
 #include "net/loop.h"
+#include "platform/artifacts/artifacts.h"
 #include "platform/controller/controller.h"
 #include "platform/identity/rights.h"
 #include "platform/insight/insight.h"
@@ -29,6 +35,8 @@ struct Setup {
   store::Database& database;
   const identity::Directory& directory;
   const Clock& clock;
+  const SteadyClock& steady;
+  std::filesystem::path artifacts{};  // the folder of their contents
 };
 
 struct Caller {
@@ -46,13 +54,17 @@ class MlflowServer {
   // Below /api/2.0/mlflow.
   static bool is_for(const net::HttpRequest& request);
   net::HttpResponse handle(const net::HttpRequest& request, const Caller& caller);
+  // Below /api/2.0/mlflow-artifacts/artifacts. An answer refuses the call.
+  static bool is_for_artifacts(const net::HttpRequest& request);
+  using Opened = std::variant<std::unique_ptr<net::HttpStream>, net::HttpResponse>;
+  Opened open_artifacts(const net::HttpRequest& request, const Caller& caller);
   // Reports the ranks of runs that clients made, as their agent. Called by a timer.
   void report_ranks();
 
  private:
   // A run that clients may still log to.
   struct OpenRun {
-    Time last_call{};
+    Duration last_call{};  // by the steady clock
   };
   using Answer = Result<Json>;
   struct Call {
@@ -85,6 +97,13 @@ class MlflowServer {
   Answer delete_tag(const Call& call);
   Answer history(const Call& call);
 
+  static net::HttpResponse response_of(const Json& json);
+  static net::HttpResponse response_of(const Error& error);
+  using Stream = std::unique_ptr<net::HttpStream>;
+  Result<Stream> artifact_call(const net::HttpRequest& request, const Caller& caller);
+  Result<Stream> put_artifact(const Call& call, const std::string& path);
+  Result<Stream> list_artifacts(const net::HttpRequest& request, const Caller& caller);
+
   // Code::not_found: the caller may not read it.
   Result<std::string> default_project(const Caller& caller) const;
   // Code::denied: the caller may not start runs there.
@@ -107,6 +126,7 @@ class MlflowServer {
   net::Loop& loop_;
   const Setup setup_;
   Tracking tracking_;
+  artifacts::Artifacts artifacts_;
   std::map<model::RunId, OpenRun> open_;
   std::map<model::RunId, std::deque<std::uint64_t>> recent_;  // hashes of batches
   net::Timer timer_;

@@ -67,11 +67,14 @@ class MlflowServerTest : public ::testing::Test {
                                                 .home = folder_.path()})
                       .value();
     controller_->tick();
-    server_ = std::make_unique<MlflowServer>(loop_, mlflow::Setup{.controller = *controller_,
-                                                                  .insight = insight_,
-                                                                  .database = *database_,
-                                                                  .directory = directory_,
-                                                                  .clock = clock_});
+    server_ = std::make_unique<MlflowServer>(
+        loop_, mlflow::Setup{.controller = *controller_,
+                             .insight = insight_,
+                             .database = *database_,
+                             .directory = directory_,
+                             .clock = clock_,
+                             .steady = clock_,
+                             .artifacts = folder_.path() / "artifacts"});
   }
   net::HttpResponse answer(const std::string& method, std::vector<std::string> path,
                            const Json& body, const identity::Bearer& bearer) {
