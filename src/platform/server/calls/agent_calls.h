@@ -22,8 +22,7 @@ class AgentCalls {
   // All outlive this.
   AgentCalls(net::Loop& loop, const CallContext& context, RankRecords& records,
              LongPolls& long_polls, AgentPolls& agent_polls, HostCalls& host_calls,
-             ShellCalls& shells, StreamBroker& streams, FindingWatch& findings,
-             EventHub& events)
+             ShellCalls& shells, StreamBroker& streams, FindingWatch& findings, EventHub& events)
       : context_(context),
         records_(records),
         long_polls_(long_polls),
