@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "platform/api/finding_messages.h"
 #include "platform/api/messages.h"
 #include "text/display/table.h"
 
