@@ -11,7 +11,7 @@
 namespace lockstep::cli {
 namespace {
 
-constexpr std::size_t kRunsMax = 20;
+constexpr std::size_t kComparedMax = 20;
 
 struct CompareFlags {
   std::vector<std::string> runs;
@@ -37,10 +37,10 @@ std::string comparison_text(const RunComparison& all, TextForm form) {
 
 Result<int> show_comparison(const CompareFlags& flags) {
   const auto ids = TRY(run_arguments(flags.runs));
-  if (ids.size() < 2 || ids.size() > kRunsMax)
+  if (ids.size() < 2 || ids.size() > kComparedMax)
     return Error{Code::invalid, format("name 2 to {} runs, such as `lockstep compare demo/41 "
                                        "demo/42`",
-                                       kRunsMax)};
+                                       kComparedMax)};
   client::Client client = TRY(connect_to_daemon());
   std::vector<api::RunView> runs;
   for (const model::RunId& id : ids) runs.push_back(TRY(client.call(api::kRun, {.path = id})));

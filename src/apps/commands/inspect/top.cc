@@ -21,8 +21,8 @@
 namespace lockstep::cli {
 namespace {
 
-constexpr int kRunsMax = 50;
-constexpr std::size_t kNodesMax = 64;  // whose telemetry is read: each is a call
+constexpr int kRunsShown = 50;
+constexpr std::size_t kNodesRead = 64;  // whose telemetry is read: each is a call
 
 struct TopFlags {
   std::string project;
@@ -72,9 +72,9 @@ Result<ClusterUse> read_use(client::Client& client, const TopFlags& flags) {
   }
   api::RunsQuery query;
   query.state = model::RunState::running;
-  query.limit = kRunsMax;
+  query.limit = kRunsShown;
   if (!flags.project.empty()) query.project = flags.project;
-  std::size_t nodes_left = kNodesMax;
+  std::size_t nodes_left = kNodesRead;
   for (const api::RunView& listed : TRY(client.call(api::kRuns, {.query = query})).runs) {
     use.runs.push_back(TRY(client.call(api::kRun, {.path = TRY(run_argument(listed.id))})));
     const api::RunView& run = use.runs.back();
@@ -87,7 +87,7 @@ Result<ClusterUse> read_use(client::Client& client, const TopFlags& flags) {
 }
 
 // Over the devices whose value is known.
-struct Summary {
+struct DeviceSummary {
   double sum = 0, most = 0;
   int known = 0;
 
@@ -99,25 +99,25 @@ struct Summary {
   }
 };
 
-std::string percent_text(const Summary& use) {
+std::string percent_text(const DeviceSummary& use) {
   return use.known == 0 ? "-" : format("{:.0f}%", use.sum / use.known);
 }
-std::string watts_text(const Summary& power) {
+std::string watts_text(const DeviceSummary& power) {
   if (power.known == 0) return "-";
   return power.sum < 1000 ? format("{:.0f} W", power.sum) : format("{:.2f} kW", power.sum / 1000);
 }
-std::string celsius_text(const Summary& temperature) {
+std::string celsius_text(const DeviceSummary& temperature) {
   return temperature.known == 0 ? "-" : format("{:.0f} C", temperature.most);
 }
-std::string memory_text(const Summary& used, const Summary& total) {
+std::string memory_text(const DeviceSummary& used, const DeviceSummary& total) {
   constexpr double kGiB = 1 << 30;
   if (used.known == 0) return "-";
   return total.known < used.known ? format("{:.1f} GiB", used.sum / kGiB)
                                   : format("{:.1f}/{:.0f} GiB", used.sum / kGiB, total.sum / kGiB);
 }
 
-struct Readings {
-  Summary use, used, total, power, temperature;
+struct ReadingSummary {
+  DeviceSummary use, used, total, power, temperature;
 
   void add(const DeviceReading& each) {
     use.add(each.utilization);
@@ -146,7 +146,7 @@ std::string remark(const api::RunView& run, Time now) {
              : "";
 }
 
-std::vector<std::string> with_cells(std::vector<std::string> row, const Readings& readings) {
+std::vector<std::string> with_cells(std::vector<std::string> row, const ReadingSummary& readings) {
   for (std::string& cell : readings.cells()) row.push_back(std::move(cell));
   return row;
 }
@@ -155,7 +155,7 @@ std::string table_of_runs(const ClusterUse& use) {
   Table table({"RUN", "NAME", "USER", "STEP", "DEVICES", "USE", "MEMORY", "POWER", "HOTTEST",
                "RUNNING", "REMARK"});
   for (const api::RunView& run : use.runs) {
-    Readings readings;
+    ReadingSummary readings;
     for (const DeviceReading& each : use.readings)
       if (each.run == run.id) readings.add(each);
     auto row = with_cells({run.id, run.name, run.origin.user, step_text(run),
@@ -171,7 +171,7 @@ std::string table_of_runs(const ClusterUse& use) {
 std::string table_of_devices(const ClusterUse& use) {
   Table table({"HOST", "DEVICE", "RUN", "USE", "MEMORY", "POWER", "TEMPERATURE"});
   for (const DeviceReading& each : use.readings) {
-    Readings readings;
+    ReadingSummary readings;
     readings.add(each);
     table.add(with_cells({each.host, format("{}", each.device), each.run}, readings));
   }
@@ -179,7 +179,7 @@ std::string table_of_devices(const ClusterUse& use) {
 }
 
 std::string use_text(const ClusterUse& use, bool with_devices) {
-  Readings all;
+  ReadingSummary all;
   for (const DeviceReading& each : use.readings) all.add(each);
   std::string lines = trouble_lines(use.problems);
   lines += format("{}   {} of {} devices in use, on {} of {} hosts   {} run, {} wait",
