@@ -3,7 +3,7 @@ import { keepPreviousData, queryOptions } from "@tanstack/react-query";
 import { isLive } from "../live/live";
 import { Batch } from "./batch";
 import { address, call } from "./client";
-import type { ApiNumber, CurveList, CurveView } from "./types";
+import type { CurveList, CurveView } from "./types";
 
 const runsMax = 100;
 /** Of a row of the table. */
@@ -48,15 +48,24 @@ export function sparkQuery(id: string, metric: string, live: boolean) {
   });
 }
 
+const chartPixels = 600;
+
 /** Curves with a metric as the x axis, such as tokens. */
-export function curvesByMetric(query: CurveQuery & { x_metric: string }, live: boolean) {
+export function curvesByMetric(
+  ids: readonly string[],
+  metric: string,
+  by: string,
+  zoom: readonly [number, number] | null,
+  live: boolean,
+) {
+  const runs = ids.join(",");
+  const query: CurveQuery = { metric, runs, pixels: chartPixels, band: true, x_metric: by };
+  if (zoom) [query.from, query.to] = zoom;
   return queryOptions({
-    queryKey: ["metric", query.runs, query.metric, "by", query.x_metric, query.from, query.to],
+    queryKey: ["metric", ids.length === 1 ? runs : ids, metric, "by", by, zoom],
     queryFn: ({ signal }) => readCurves(query, signal),
     placeholderData: keepPreviousData,
     refetchInterval: () => live && (isLive() ? 30_000 : 4_000),
     staleTime: live ? 0 : 60_000,
   });
 }
-
-export type CurvePoints = { x: readonly ApiNumber[]; values: readonly ApiNumber[] };

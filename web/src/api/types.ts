@@ -19,6 +19,7 @@ export type ClusterMap = Schemas["Map"];
 export type Changes = Schemas["Changes"];
 export type WhoAmI = Schemas["WhoAmI"];
 export type Posting = Schemas["PostingList"]["postings"][number];
+export type Finding = Schemas["FindingList"]["findings"][number];
 export type Budget = Schemas["BudgetView"];
 
 export interface CurveView {

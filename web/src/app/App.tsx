@@ -17,7 +17,6 @@ import { toggleTheme } from "./theme";
 
 // Views with charts are loaded when they are first opened.
 const RunView = lazy(() => import("../views/run/RunView"));
-const FlightView = lazy(() => import("../views/flight/FlightView"));
 const SubmitView = lazy(() => import("../views/submit/SubmitView"));
 const CompareView = lazy(() => import("../views/compare/CompareView"));
 
@@ -69,10 +68,6 @@ function View({ path }: { path: string }) {
     return <RunView key={id} id={id} tab={tab ?? ""} />;
   }
   if (view === "compare") return <CompareView />;
-  if (view === "flight" && project && number) {
-    const id = `${project}/${number}`;
-    return <FlightView key={id} id={id} />;
-  }
   if (view === "submit") return <SubmitView />;
   if (view === "cluster") return <ClusterView />;
   if (view === "budget") return <BudgetView />;

@@ -95,7 +95,7 @@ function viewsOfRun(): Entry[] {
   if (!project || !number) return [];
   const id = `${decodeURIComponent(project)}/${number}`;
   return [
-    ["Flight: collectives of", `/flight/${id}`] as const,
+    ["Flight: collectives of", `/runs/${id}/flight`] as const,
     ["On the cluster:", `/cluster?run=${id}`] as const,
   ].map(([label, path]) => ({
     key: path,

@@ -26,7 +26,7 @@ export function pauseOf(topic: Topic): number {
 export function topicsOf(changes: Changes): Topic[] | undefined {
   if (changes.all) return undefined;
   const topics: Topic[] = [];
-  for (const run of changes.runs) topics.push(["run", run]);
+  for (const run of changes.runs) topics.push(["run", run], ["findings", run]);
   for (const run of changes.points) {
     if (!changes.runs.includes(run)) topics.push(["run", run]);
     topics.push(["metric", run], ["telemetry", run], ["spark", run]);
