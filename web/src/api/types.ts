@@ -22,6 +22,18 @@ export type Posting = Schemas["PostingList"]["postings"][number];
 export type Finding = Schemas["FindingList"]["findings"][number];
 export type Budget = Schemas["BudgetView"];
 
+export type DocumentKind = "view" | "report";
+export interface DocumentView {
+  id: number;
+  kind: DocumentKind;
+  project: string;
+  user: string;
+  name: string;
+  text: string;
+  changed: string;
+  version: number;
+  may_change: boolean;
+}
 export interface CurveView {
   run: string;
   known: boolean;

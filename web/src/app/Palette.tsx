@@ -19,6 +19,8 @@ const views: Entry[] = [
   ["Failed runs", "/?q=state:failed"],
   ["Waiting runs", "/?q=state:queued"],
   ["Submit a run", "/submit"],
+  ["Reports", "/reports"],
+  ["New report", "/reports/new"],
   ["Cluster", "/cluster"],
   ["Budget", "/budget"],
   ["Settings", "/settings"],

@@ -14,6 +14,9 @@ interface Props {
   name: string;
   runs: readonly Run[];
   settings: ChartSettings;
+  title?: string;
+  /** Drawn also out of view, as for a printer. */
+  always?: boolean;
 }
 
 /** One metric of several runs: the mean over the ranks that log it, for each run. */
@@ -23,8 +26,9 @@ export function CompareChart(props: Props) {
 }
 
 /** One call has the curves of all runs. */
-function ByMetricChart({ name, runs, settings, by }: Props & { by: string }) {
-  const [element, visible] = useVisible<HTMLDivElement>();
+function ByMetricChart({ name, runs, settings, by, title, always }: Props & { by: string }) {
+  const [element, inView] = useVisible<HTMLDivElement>();
+  const visible = always || inView;
   const logging = runs.filter((run) => name in run.latest);
   const live = logging.some((run) => run.state === "running");
   const query = useQuery({
@@ -53,7 +57,7 @@ function ByMetricChart({ name, runs, settings, by }: Props & { by: string }) {
     <div ref={element}>
       {visible && query.isError && <ErrorBox error={query.error} />}
       {visible && query.data ? (
-        <ChartCard title={name} curves={curves} settings={each} height={210} />
+        <ChartCard title={title ?? name} curves={curves} settings={each} height={210} />
       ) : (
         !query.isError && <div className="card chart-waiting" />
       )}
@@ -62,8 +66,9 @@ function ByMetricChart({ name, runs, settings, by }: Props & { by: string }) {
 }
 
 function SeriesChart(props: Props) {
-  const { name, runs, settings } = props;
-  const [element, visible] = useVisible<HTMLDivElement>();
+  const { name, runs, settings, title } = props;
+  const [element, inView] = useVisible<HTMLDivElement>();
+  const visible = props.always || inView;
   const { data, ready } = useQueries({
     queries: runs.map((run) => ({
       ...metricQuery({
@@ -96,7 +101,7 @@ function SeriesChart(props: Props) {
   return (
     <div ref={element}>
       {visible && ready ? (
-        <ChartCard title={name} curves={curves} settings={each} height={210} />
+        <ChartCard title={title ?? name} curves={curves} settings={each} height={210} />
       ) : (
         <div className="card chart-waiting" />
       )}

@@ -49,6 +49,10 @@ export default function CompareView() {
     <div className="view">
       <div className="view-head">
         <h1>Compare {ids.length} runs</h1>
+        <span className="grow" />
+        <Link className="button" href={`/reports/new?runs=${ids.join(",")}`}>
+          Write a report
+        </Link>
       </div>
       {error && <ErrorBox error={error} />}
       <ul className="compare-runs">

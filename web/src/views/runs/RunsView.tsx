@@ -19,6 +19,7 @@ import { QueryLine } from "./QueryLine";
 import { RunsTable } from "./RunsTable";
 import "./runs.css";
 import { placeColumn, useColumns } from "./useColumns";
+import { ViewMenu } from "./ViewMenu";
 
 /** All runs that the reader may see: one query line, one table, and actions on the selected ones. */
 export function RunsView() {
@@ -101,6 +102,7 @@ export function RunsView() {
             Load more
           </button>
         )}
+        <ViewMenu view={{ query: text, columns }} />
         <GroupMenu
           runs={all}
           group={query.group ?? ""}
