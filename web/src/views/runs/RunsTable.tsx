@@ -127,7 +127,9 @@ export function RunsTable(props: Props) {
 
 /** The columns of texts share the width that is left. */
 function track(view: ColumnView): string {
-  const stretches = view.id === "name" || view.id === "reason" || view.id === "command";
+  // On a phone the name is narrower, so that the state is in view beside it.
+  if (view.id === "name") return `minmax(var(--name-width, ${view.width}px), 1fr)`;
+  const stretches = view.id === "reason" || view.id === "command";
   return stretches ? `minmax(${view.width}px, 1fr)` : `${view.width}px`;
 }
 

@@ -155,7 +155,12 @@ function number(value: Value): ReactNode {
 function NameCell({ run }: { run: Run }) {
   return (
     <span className="row">
-      <Link className="run-name clip" href={runPath(run.id)} title={run.name} tabIndex={-1}>
+      <Link
+        className="run-name clip"
+        href={runPath(run.id)}
+        title={`${run.name}\n${run.id}`}
+        tabIndex={-1}
+      >
         {run.name}
       </Link>
       <span className="faint run-id">{run.id}</span>
