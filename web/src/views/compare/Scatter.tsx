@@ -4,8 +4,8 @@ import { navigate, runPath, useParameter } from "../../app/router";
 import { type Axis, axisNames, axisOf, firstAxes, mainMetric } from "./axes";
 import { valueText } from "./valueText";
 
-const width = 720;
-const height = 300;
+const width = 600;
+const height = 240;
 const left = 70;
 const bottom = 34;
 

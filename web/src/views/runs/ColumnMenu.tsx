@@ -19,7 +19,7 @@ export function ColumnMenu(props: Props) {
       title="Choose columns"
       label={
         <>
-          <Icon name="columns" /> Columns
+          <Icon name="columns" /> <span className="button-text">Columns</span>
         </>
       }
     >

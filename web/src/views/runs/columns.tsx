@@ -1,11 +1,12 @@
 // The columns of the table of runs. A column's id is the name of its field in the query line.
 import type { ReactNode } from "react";
-import type { Run } from "../../api/types";
+import { type Run, toNumber } from "../../api/types";
 import { Link, runPath } from "../../app/router";
 import { StateBadge } from "../../parts/StateBadge";
 import { Elapsed, Time } from "../../parts/Time";
-import { fieldValue, type Value } from "../../query/fields";
+import { fieldValue, isField, type Value } from "../../query/fields";
 import { formatMinutes, formatNumber, formatSeconds } from "../../text/format";
+import { settingsOf } from "../../text/settings";
 import { Reason } from "./Reason";
 import { SparkCell } from "./SparkCell";
 
@@ -116,9 +117,17 @@ export const firstColumns = [
   "user",
 ];
 
-/** A column of a metric or a setting, which has no description of its own. */
+/** A column of a metric, a setting or a tag. Settings and tags are shown as they were written. */
 export function valueColumn(id: string): ColumnView {
-  return { id, label: id, width: 112, right: true, cell: (run) => number(fieldValue(run, id)) };
+  const cell = (run: Run) => {
+    const metric = run.latest[id];
+    return metric === undefined ? text(writtenValue(run, id)) : number(toNumber(metric));
+  };
+  return { id, label: id, width: 112, right: true, cell };
+}
+
+function writtenValue(run: Run, id: string): Value {
+  return isField(id) ? fieldValue(run, id) : (settingsOf(run.spec.command)[id] ?? null);
 }
 
 const curve = "curve:";

@@ -19,7 +19,12 @@ export function ChartsTab({ run }: { run: Run }) {
   const key = names.join("\n");
   const groups = useMemo(() => groupNames(key ? key.split("\n") : [], text), [key, text]);
   const { axis } = settings;
-  const marks = useMarks(run);
+  const all = useMarks(run);
+  // By a metric, only events with a step have a place.
+  const marks = useMemo(
+    () => (axisMetric(axis) === null ? all : all.filter(({ step }) => step !== undefined)),
+    [all, axis],
+  );
   const ranks = Math.max(1, run.spec.nodes * run.spec.devices + run.spec.remainder);
   if (names.length === 0) return <NoMetrics run={run} />;
   return (
