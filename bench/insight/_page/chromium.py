@@ -47,13 +47,13 @@ def open_page(tabs: Browser, daemon: Daemon, path: str) -> Page:
 
 
 def processor_seconds(process: int) -> float:
-    """Of the process and of those that it started and has waited for."""
+    """The time of a process, without that of its children."""
     words = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
     return (int(words[11]) + int(words[12])) / TICKS
 
 
 def browser_seconds() -> float:
-    """Of all processes of Chromium that descend from this one."""
+    """The time of all processes of Chromium that descend from this one."""
     parents: dict[int, int] = {}
     names: dict[int, str] = {}
     for folder in Path("/proc").glob("[0-9]*"):

@@ -105,7 +105,8 @@ export function ReportEditor({ saved, close }: Props) {
           value={text}
           onChange={(event) => setText(event.target.value)}
         />
-        <div className="card report-preview">
+        {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a box that scrolls must be reachable by keys. */}
+        <div className="card report-preview" role="region" aria-label="Preview" tabIndex={0}>
           <Suspense fallback={null}>
             <Text text={shown} />
           </Suspense>

@@ -24,6 +24,12 @@ const components: Components = {
       <table className="plain">{children}</table>
     </div>
   ),
+  // The box of a list of tasks, which nothing can change here.
+  input: ({ checked }) => (
+    <span role="img" aria-label={checked ? "done" : "not done"}>
+      {checked ? "☑" : "☐"}
+    </span>
+  ),
   // The page loads nothing from other hosts.
   img: ({ alt, src }) => (
     <a className="link" href={typeof src === "string" ? src : ""} rel="noreferrer" target="_blank">

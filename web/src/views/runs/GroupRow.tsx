@@ -28,7 +28,6 @@ export function GroupRow({ group, open, views, top, current, toggle, ...rest }: 
       className={`runs-row group ${current ? "current" : ""}`}
       role="row"
       tabIndex={-1}
-      aria-expanded={open}
       style={{ transform: `translateY(${top}px)` }}
       onClick={(event) => {
         if (!(event.target as HTMLElement).closest("input, label")) toggle();
@@ -66,7 +65,15 @@ function cell(view: ColumnView, group: Group, open: boolean, label: string): Rea
   if (view.id === "name") {
     return (
       <span className="row">
-        <span className="twist">{open ? "▾" : "▸"}</span>
+        <button
+          type="button"
+          className="group-toggle twist"
+          tabIndex={-1}
+          aria-expanded={open}
+          aria-label={`Runs of ${label}`}
+        >
+          {open ? "▾" : "▸"}
+        </button>
         <span className={`clip ${group.key ? "run-name" : "faint"}`} title={label}>
           {label}
         </span>

@@ -142,7 +142,10 @@ function Content({ id, path, kind }: { id: string; path: string; kind: "image" |
   }
   return (
     <>
-      <pre className="artifact-text">{content.data.text}</pre>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a box that scrolls must be reachable by keys. */}
+      <pre className="artifact-text" tabIndex={0}>
+        {content.data.text}
+      </pre>
       {content.data.cut && <p className="muted card-text">The rest is not shown.</p>}
     </>
   );
