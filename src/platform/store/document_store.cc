@@ -89,7 +89,7 @@ Result<void> DocumentStore::change(const model::Document& document, std::int64_t
   return database_.transaction([&]() -> Result<void> {
     if (TRY(find(document.id)).version != before)
       return Error{
-          Code::already_exists,
+          Code::invalid,
           format("{} was changed meanwhile; read it again, then repeat the change", document.name)};
     TRY(database_.execute(
         "update documents set name = :name, text = :text, changed = :changed, version = :version "

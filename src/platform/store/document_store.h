@@ -31,7 +31,7 @@ class DocumentStore {
   Result<std::int64_t> count_of(const std::string& user);
   // Without its id, which is returned.
   Result<std::int64_t> add(const model::Document& document, const model::AuditRecord& record);
-  // Its name, text and version, if the stored version is `before`. Code::already_exists: it is not.
+  // Its name, text and version, if the stored version is `before`. Code::invalid: it is not.
   Result<void> change(const model::Document& document, std::int64_t before,
                       const model::AuditRecord& record);
   Result<void> remove(std::int64_t id, const model::AuditRecord& record);

@@ -62,7 +62,7 @@ TEST_F(DocumentStoreTest, AChangeOfAnOlderVersionIsRefused) {
   document.version = 2;
   ASSERT_TRUE(store_.change(document, 1, audit_record()));
   document.text = "lost";
-  EXPECT_EQ(store_.change(document, 1, audit_record()).error().code, Code::already_exists);
+  EXPECT_EQ(store_.change(document, 1, audit_record()).error().code, Code::invalid);
   EXPECT_EQ(store_.find(document.id).value().text, "# A 'title'");
 }
 

@@ -22,18 +22,9 @@ export type Posting = Schemas["PostingList"]["postings"][number];
 export type Finding = Schemas["FindingList"]["findings"][number];
 export type Budget = Schemas["BudgetView"];
 
-export type DocumentKind = "view" | "report";
-export interface DocumentView {
-  id: number;
-  kind: DocumentKind;
-  project: string;
-  user: string;
-  name: string;
-  text: string;
-  changed: string;
-  version: number;
-  may_change: boolean;
-}
+export type DocumentView = Schemas["DocumentView"];
+export type SaveDocumentRequest = Schemas["SaveDocumentRequest"];
+export type DocumentKind = DocumentView["kind"];
 export interface CurveView {
   run: string;
   known: boolean;

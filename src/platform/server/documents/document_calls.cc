@@ -145,7 +145,7 @@ Result<api::DocumentView> DocumentCalls::add(const RouteCall<api::kSaveDocument>
   }
   if (auto same = TRY(same_as(document))) {
     if (same->text == document.text) return view(call.caller, *std::move(same));  // a repeated call
-    return Error{Code::already_exists,
+    return Error{Code::invalid,
                  format("{} has a {} named {} already: save it under another name", document.user,
                         name_of(document.kind), document.name)};
   }

@@ -39,7 +39,7 @@ TEST_F(DocumentsTest, AReportIsSavedListedChangedAndRemoved) {
   changed["id"] = made["id"];
   changed["version"] = 1;
   EXPECT_EQ(save(changed)["version"], 2);
-  EXPECT_THAT(dump_json(save(changed, 409)), HasSubstr("was changed meanwhile"));
+  EXPECT_THAT(dump_json(save(changed, 400)), HasSubstr("was changed meanwhile"));
   const std::string path = "/api/v1/documents/" + dump_json(made["id"]);
   EXPECT_EQ(get(path)["name"], "monthly");
   EXPECT_EQ(call_as_user("POST", path + "/remove", "").status, 200);
@@ -49,7 +49,7 @@ TEST_F(DocumentsTest, AReportIsSavedListedChangedAndRemoved) {
 TEST_F(DocumentsTest, ARepeatedSaveMakesOneView) {
   const Json made = save(view("failed"));
   EXPECT_EQ(save(view("failed"))["id"], made["id"]);
-  EXPECT_THAT(dump_json(save(view("failed", "q=x"), 409)), HasSubstr("another name"));
+  EXPECT_THAT(dump_json(save(view("failed", "q=x"), 400)), HasSubstr("another name"));
   const Json listed = get("/api/v1/documents?kind=view")["documents"];
   ASSERT_EQ(listed.size(), 1U);
   EXPECT_EQ(listed[0]["text"], "q=state:failed");
