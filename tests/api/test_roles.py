@@ -53,6 +53,7 @@ class Route(NamedTuple):
             user="member",
             token="4fGt2Lm9Qx7Z",
             notice=1,
+            document=1,
             secret="api-key",
             index=0,
         )

@@ -172,7 +172,7 @@ def test_the_collectives_of_ranks_are_lanes(admin: Tab, tmp_path: Path) -> None:
     words = ["--project", "speech", "-n", "2", "--timeout", "10m", "--", "sh", "-c", script]
     run = admin.cluster.submit(*words)
     wait_until("all have met", lambda: len(list(tmp_path.glob("met-*"))) == 2)
-    admin.go(f"/flight/{run}")
+    admin.go(f"/runs/{run}/flight")
     admin.sees("2 of 2 ranks")
     lanes = admin.page.locator(".card").first.locator(".lane")
     expect(lanes).to_have_count(2)

@@ -234,12 +234,18 @@ def test_a_restart_of_the_daemon_is_shown_and_passes(view: Tab) -> None:
 
 VIEWS = {
     "runs": "/",
+    "groups": "/?q=group:state",
     "run": "/runs/demo/1?smooth=0.6",
     "failed": "/runs/demo/2",
     "telemetry": "/runs/demo/4/telemetry",
     "logs": "/runs/demo/2/logs",
     "nodes": "/runs/demo/4/nodes",
+    "flight": "/runs/demo/4/flight",
+    "artifacts": "/runs/demo/1/artifacts",
     "specification": "/runs/demo/1/settings",
+    "code": "/runs/demo/1/code",
+    "reports": "/reports",
+    "editor": "/reports/new?runs=demo/1,demo/4",
     "compare": "/compare?runs=demo/1,demo/2,demo/4",
     "cluster": "/cluster",
     "submit": "/submit",

@@ -14,10 +14,11 @@ PROGRAM = BUILD / "bin" / "lockstep"
 
 
 class Daemon:
-    """Serves from the folder `home` with one host of two devices; ends with the `with` block."""
+    """Serves from the folder `home`, with pretended hosts; ends with the `with` block."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, hosts: str = "1x2") -> None:
         self.home = home
+        self.hosts = hosts
         self.environment = os.environ | {"LOCKSTEP_HOME": str(home)}
 
     def __enter__(self) -> Daemon:
@@ -28,7 +29,7 @@ class Daemon:
         self.stop()
 
     def start(self) -> None:
-        self.lockstep("serve", "--hosts", "1x2", "--detach")
+        self.lockstep("serve", "--hosts", self.hosts, "--detach")
 
     def stop(self) -> None:
         self.lockstep("serve", "--stop")

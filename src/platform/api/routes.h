@@ -9,6 +9,7 @@
 #include "map/map.h"
 #include "platform/api/agent_messages.h"
 #include "platform/api/budget_routes.h"
+#include "platform/api/document_routes.h"
 #include "platform/api/event_messages.h"
 #include "platform/api/external_messages.h"
 #include "platform/api/finding_routes.h"
@@ -417,7 +418,7 @@ inline constexpr TypedRoute<HeartbeatQuery, CheckpointPartRequest, CheckpointPar
         "CheckpointPart",
         "an agent gets a part of a file of that checkpoint from a host that has it"};
 
-inline constexpr std::array<const Route*, 98> kRoutes = {
+inline constexpr std::array<const Route*, 102> kRoutes = {
     &kHealth,        &kOpenapi,        &kVersion,
     &kMap,           &kSubmit,         &kFork,
     &kPlan,          &kRuns,           &kRun,
@@ -450,7 +451,8 @@ inline constexpr std::array<const Route*, 98> kRoutes = {
     &kNodeStream,    &kShell,          &kNodeShell,
     &kNotices,       &kAddNotice,      &kRemoveNotice,
     &kTestNotice,    &kFindings,       &kRunFindings,
-    &kDeviceUse,     &kEvents};
+    &kDeviceUse,     &kDocuments,      &kDocument,
+    &kSaveDocument,  &kRemoveDocument, &kEvents};
 
 // So no route of users is without a check of their rights.
 static_assert(std::ranges::all_of(kRoutes, [](const Route* route) {

@@ -42,6 +42,8 @@ Class& RouteHandlers::part() {
     return notices_;
   else if constexpr (std::same_as<Class, FindingCalls>)
     return findings_;
+  else if constexpr (std::same_as<Class, DocumentCalls>)
+    return documents_;
   else if constexpr (std::same_as<Class, AgentCalls>)
     return agents_;
   else if constexpr (std::same_as<Class, ShellCalls>)
@@ -195,6 +197,10 @@ RouteHandlers::Handler RouteHandlers::handler_for(const api::Route& route) {
       {&api::kFindings, &H::handle<api::kFindings, &FindingCalls::list>},
       {&api::kRunFindings, &H::handle<api::kRunFindings, &FindingCalls::of_run>},
       {&api::kDeviceUse, &H::handle<api::kDeviceUse, &FindingCalls::device_use>},
+      {&api::kDocuments, &H::handle<api::kDocuments, &DocumentCalls::list>},
+      {&api::kDocument, &H::handle<api::kDocument, &DocumentCalls::read>},
+      {&api::kSaveDocument, &H::handle<api::kSaveDocument, &DocumentCalls::save>},
+      {&api::kRemoveDocument, &H::handle<api::kRemoveDocument, &DocumentCalls::remove>},
   };
   const auto found =
       std::ranges::find(table, &route, [](const auto& entry) { return entry.first; });

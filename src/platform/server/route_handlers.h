@@ -10,6 +10,7 @@
 #include "platform/server/calls/operator_calls.h"
 #include "platform/server/calls/rank_records.h"
 #include "platform/server/calls/run_calls.h"
+#include "platform/server/documents/document_calls.h"
 #include "platform/server/events/event_hub.h"
 #include "platform/server/findings/finding_calls.h"
 #include "platform/server/login/login_calls.h"
@@ -50,6 +51,7 @@ class RouteHandlers {
         notices_(loop, context_),
         shells_(loop, context_, agents),
         findings_(context_),
+        documents_(context_),
         agents_(loop, context_, records_, waiting, agents, host_calls, shells_, streams,
                 findings_.watch(), events),
         streams_(streams),
@@ -102,6 +104,7 @@ class RouteHandlers {
   NoticeCalls notices_;
   ShellCalls shells_;
   FindingCalls findings_;
+  DocumentCalls documents_;
   AgentCalls agents_;
   StreamBroker& streams_;  // owned by the server
   EventHub& events_;       // owned by the server

@@ -634,7 +634,17 @@ constexpr std::string_view kArtifacts[] = {
     end)",
 };
 
-constexpr std::array<std::span<const std::string_view>, 44> kMigrations = {kRunsAndAttempts,
+constexpr std::string_view kDocuments[] = {
+    R"(create table documents (
+      id integer primary key autoincrement,
+      kind text not null, project text not null, user text not null,
+      name text not null, text text not null,
+      changed integer not null, version integer not null
+    ) strict)",
+    "create index documents_by_user on documents (user, kind)",
+    "create index documents_by_project on documents (project, kind)"};
+
+constexpr std::array<std::span<const std::string_view>, 45> kMigrations = {kRunsAndAttempts,
                                                                            kInsight,
                                                                            kHangAndResume,
                                                                            kBounds,
@@ -677,7 +687,8 @@ constexpr std::array<std::span<const std::string_view>, 44> kMigrations = {kRuns
                                                                            kListsOfRuns,
                                                                            kFindings,
                                                                            kParentsOfTokens,
-                                                                           kArtifacts};
+                                                                           kArtifacts,
+                                                                           kDocuments};
 
 Result<bool> has_table(Database& database, std::string_view name) {
   const auto found = TRY(database.rows<std::string>(

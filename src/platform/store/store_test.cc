@@ -722,6 +722,7 @@ TEST_F(StoreTest, TwoRunsCannotHaveOneRequestId) {
 // here.
 constexpr int kStepOfBudgets = 31;
 constexpr std::string_view kUndoStepsSinceBudgets[] = {
+    "drop table documents",
     "drop table artifacts",
     "drop table artifact_garbage",
     "alter table tokens drop column parent",

@@ -1,5 +1,5 @@
 // What views read from the daemon, and how often.
-import { keepPreviousData, useQuery } from "@tanstack/react-query";
+import { keepPreviousData, queryOptions, useQuery } from "@tanstack/react-query";
 import { useIsLive, usePause } from "../live/live";
 import { get } from "./client";
 import type { RunFilter } from "./runPages";
@@ -31,13 +31,17 @@ export function splitId(id: string): { project: string; number: string } {
   return { project, number };
 }
 
-/** One run: read again when the stream of changes says so. `lost`: the daemon does not answer. */
-export function useRun(id: string) {
-  const query = useQuery({
+/** One run, read again when the stream of changes names it. */
+export function runQuery(id: string) {
+  return queryOptions({
     queryKey: ["run", id],
     queryFn: ({ signal }) => get("/api/v1/runs/{project}/{number}", { path: splitId(id), signal }),
-    refetchInterval: usePause(2_000),
   });
+}
+
+/** One run. `lost`: the daemon does not answer. */
+export function useRun(id: string) {
+  const query = useQuery({ ...runQuery(id), refetchInterval: usePause(2_000) });
   const lost = query.data !== undefined && (query.failureCount > 0 || query.isRefetchError);
   return { ...query, lost };
 }

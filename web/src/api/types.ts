@@ -19,7 +19,29 @@ export type ClusterMap = Schemas["Map"];
 export type Changes = Schemas["Changes"];
 export type WhoAmI = Schemas["WhoAmI"];
 export type Posting = Schemas["PostingList"]["postings"][number];
+export type Finding = Schemas["FindingList"]["findings"][number];
 export type Budget = Schemas["BudgetView"];
+
+export type DocumentView = Schemas["DocumentView"];
+export type SaveDocumentRequest = Schemas["SaveDocumentRequest"];
+export type DocumentKind = DocumentView["kind"];
+export interface CurveView {
+  run: string;
+  known: boolean;
+  metric: string;
+  aggregate: boolean;
+  x: ApiNumber[];
+  values: ApiNumber[];
+  steps: number[];
+  total: number;
+  downsampled: boolean;
+  low: { x: ApiNumber[]; values: ApiNumber[] };
+  high: { x: ApiNumber[]; values: ApiNumber[] };
+}
+export interface CurveList {
+  curves: CurveView[];
+  more: boolean;
+}
 
 /** Numbers of the API that may not be finite are the texts "NaN", "Infinity" and "-Infinity". */
 export type ApiNumber = number | "NaN" | "Infinity" | "-Infinity";

@@ -17,8 +17,9 @@ import { toggleTheme } from "./theme";
 
 // Views with charts are loaded when they are first opened.
 const RunView = lazy(() => import("../views/run/RunView"));
-const FlightView = lazy(() => import("../views/flight/FlightView"));
 const SubmitView = lazy(() => import("../views/submit/SubmitView"));
+const ReportsView = lazy(() => import("../views/report/ReportsView"));
+const ReportView = lazy(() => import("../views/report/ReportView"));
 const CompareView = lazy(() => import("../views/compare/CompareView"));
 
 export function App() {
@@ -34,6 +35,7 @@ export function App() {
     "mod+k": () => setShown("palette"),
     "g r": () => navigate("/"),
     "g n": () => navigate("/submit"),
+    "g p": () => navigate("/reports"),
     "g c": () => navigate("/cluster"),
     "g b": () => navigate("/budget"),
     "g s": () => navigate("/settings"),
@@ -69,9 +71,8 @@ function View({ path }: { path: string }) {
     return <RunView key={id} id={id} tab={tab ?? ""} />;
   }
   if (view === "compare") return <CompareView />;
-  if (view === "flight" && project && number) {
-    const id = `${project}/${number}`;
-    return <FlightView key={id} id={id} />;
+  if (view === "reports") {
+    return project ? <ReportView key={project} id={project} /> : <ReportsView />;
   }
   if (view === "submit") return <SubmitView />;
   if (view === "cluster") return <ClusterView />;

@@ -10,6 +10,7 @@ const keys = [
   ["l", "Logs of the run, at its first error"],
   ["g r", "Runs"],
   ["g n", "Submit a run"],
+  ["g p", "Reports"],
   ["g c", "Cluster"],
   ["g b", "Budget"],
   ["g s", "Settings"],

@@ -19,6 +19,8 @@ const views: Entry[] = [
   ["Failed runs", "/?q=state:failed"],
   ["Waiting runs", "/?q=state:queued"],
   ["Submit a run", "/submit"],
+  ["Reports", "/reports"],
+  ["New report", "/reports/new"],
   ["Cluster", "/cluster"],
   ["Budget", "/budget"],
   ["Settings", "/settings"],
@@ -95,7 +97,7 @@ function viewsOfRun(): Entry[] {
   if (!project || !number) return [];
   const id = `${decodeURIComponent(project)}/${number}`;
   return [
-    ["Flight: collectives of", `/flight/${id}`] as const,
+    ["Flight: collectives of", `/runs/${id}/flight`] as const,
     ["On the cluster:", `/cluster?run=${id}`] as const,
   ].map(([label, path]) => ({
     key: path,

@@ -13,6 +13,7 @@ import { sayError, Toasts } from "./toasts";
 const items = [
   ["/", "Runs", "runs"],
   ["/submit", "Submit", "submit"],
+  ["/reports", "Reports", "report"],
   ["/cluster", "Cluster", "cluster"],
   ["/budget", "Budget", "budget"],
   ["/settings", "Settings", "settings"],

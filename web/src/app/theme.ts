@@ -13,9 +13,19 @@ function chosen(): Theme {
   return system.matches ? "dark" : "light";
 }
 
-export function applyTheme(): void {
-  document.documentElement.dataset.theme = chosen();
+/** What the page shows now. */
+export function themeOf(): Theme {
+  return document.documentElement.dataset.theme === "light" ? "light" : "dark";
+}
+
+/** Until the next choice or the next load of the page. */
+export function setTheme(theme: Theme): void {
+  document.documentElement.dataset.theme = theme;
   for (const listener of listeners) listener();
+}
+
+export function applyTheme(): void {
+  setTheme(chosen());
 }
 
 export function toggleTheme(): void {
@@ -29,5 +39,5 @@ export function useTheme(): Theme {
   return useSyncExternalStore((listener) => {
     listeners.add(listener);
     return () => void listeners.delete(listener);
-  }, chosen);
+  }, themeOf);
 }

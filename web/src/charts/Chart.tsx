@@ -2,18 +2,19 @@ import { useEffect, useRef } from "react";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import { useTheme } from "../app/theme";
-import { type Look, type Mark, optionsOf, readColors } from "./chartOptions";
+import { type Look, optionsOf, readColors } from "./chartOptions";
 import type { ChartData } from "./lines";
+import type { PlacedMark } from "./marks";
 
 export type Zoom = [number, number] | null;
 
 interface Props extends Look {
   data: ChartData;
-  marks: readonly Mark[];
+  marks: readonly PlacedMark[];
   zoom: Zoom;
   setZoom: (zoom: Zoom) => void;
   /** The index in `data.x` below the pointer, of this chart or another one; null: none. */
-  onHover: (index: number | null) => void;
+  onHover: (index: number | null, mark: PlacedMark | null) => void;
 }
 
 /** A canvas of uPlot. It is made again when its lines or colours change, and else only gets data. */

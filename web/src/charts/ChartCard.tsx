@@ -1,10 +1,10 @@
 import { type ReactNode, useCallback, useMemo, useRef, useState } from "react";
 import { formatExact, formatNumber, formatSeconds, formatTick } from "../text/format";
 import { Chart, type Zoom } from "./Chart";
-import type { Mark } from "./chartOptions";
 import { paletteSize } from "./chartOptions";
 import "./charts.css";
-import { buildLines, type ChartData, type Curve, type XAxis } from "./lines";
+import { axisMetric, buildLines, type ChartData, type Curve, type XAxis } from "./lines";
+import { type Mark, type PlacedMark, placeMarks } from "./marks";
 
 export interface ChartSettings {
   axis: XAxis;
@@ -37,11 +37,16 @@ export function ChartCard(props: Props) {
     () => buildLines(curves, { axis, smoothing, log, band }),
     [curves, axis, smoothing, log, band],
   );
+  const placed = useMemo(() => placeMarks(marks, curves, axis), [marks, curves, axis]);
   const [hover, setHover] = useState<number | null>(null);
+  const [mark, setMark] = useState<PlacedMark | null>(null);
   const pending = useRef(0);
-  const onHover = useCallback((index: number | null) => {
+  const onHover = useCallback((index: number | null, near: PlacedMark | null) => {
     cancelAnimationFrame(pending.current);
-    pending.current = requestAnimationFrame(() => setHover(index));
+    pending.current = requestAnimationFrame(() => {
+      setHover(index);
+      setMark(near);
+    });
   }, []);
   const empty = data.x.length === 0;
   return (
@@ -60,6 +65,11 @@ export function ChartCard(props: Props) {
         )}
         {props.note}
         <span className="grow" />
+        {mark && (
+          <span className={`chart-mark clip ${mark.kind}`} title={mark.label}>
+            {mark.label}
+          </span>
+        )}
         <span className="faint chart-x">{hover !== null && xText(data.x[hover], axis)}</span>
       </header>
       <Values data={data} hover={hover} format={format} />
@@ -70,7 +80,7 @@ export function ChartCard(props: Props) {
       ) : (
         <Chart
           data={data}
-          marks={marks}
+          marks={placed}
           height={height}
           axis={axis}
           log={log}
@@ -88,6 +98,8 @@ export function ChartCard(props: Props) {
 function xText(x: number | undefined, axis: XAxis): string {
   if (x === undefined) return "";
   if (axis === "step") return `step ${x.toLocaleString("en-US")}`;
+  const metric = axisMetric(axis);
+  if (metric !== null) return `${metric.split("/").at(-1)} ${formatNumber(x)}`;
   return axis === "time" ? formatExact(x * 1000) : `after ${formatSeconds(x)}`;
 }
 

@@ -1,7 +1,7 @@
 import { setParameters } from "../app/router";
 import { Switch } from "../parts/Switch";
 import type { ChartSettings } from "./ChartCard";
-import type { XAxis } from "./lines";
+import { axisMetric, type XAxis } from "./lines";
 
 const axes: readonly [XAxis, string][] = [
   ["step", "Step"],
@@ -12,12 +12,14 @@ const axes: readonly [XAxis, string][] = [
 interface Props {
   settings: ChartSettings;
   axes?: readonly XAxis[];
+  /** Metrics that may be the x axis. */
+  metrics?: readonly string[];
   ranks?: boolean;
   search?: { text: string; set: (text: string) => void };
 }
 
 /** The axis, smoothing and scale of all charts of a view. */
-export function ChartTools({ settings, ranks, search, axes: offered }: Props) {
+export function ChartTools({ settings, ranks, search, axes: offered, metrics }: Props) {
   return (
     <div className="chart-tools">
       {search && (
@@ -30,12 +32,16 @@ export function ChartTools({ settings, ranks, search, axes: offered }: Props) {
           onChange={(event) => search.set(event.target.value)}
         />
       )}
-      <Switch
-        label="x axis"
-        value={settings.axis}
-        choices={axes.filter(([axis]) => offered?.includes(axis) ?? true)}
-        choose={(axis) => setParameters({ x: axis, zoom: "" })}
-      />
+      {metrics ? (
+        <AxisSelect axis={settings.axis} metrics={metrics} />
+      ) : (
+        <Switch
+          label="x axis"
+          value={settings.axis}
+          choices={axes.filter(([axis]) => offered?.includes(axis) ?? true)}
+          choose={setAxis}
+        />
+      )}
       <label>
         Smoothing
         <input
@@ -75,5 +81,38 @@ export function ChartTools({ settings, ranks, search, axes: offered }: Props) {
         </button>
       )}
     </div>
+  );
+}
+
+function setAxis(axis: string): void {
+  setParameters({ x: axis, zoom: "" });
+}
+
+/** Steps, times, and any metric of the run: too many for a row of buttons. */
+function AxisSelect({ axis, metrics }: { axis: XAxis; metrics: readonly string[] }) {
+  const metric = axisMetric(axis);
+  const names = [...new Set([...(metric ? [metric] : []), ...metrics])];
+  return (
+    <select
+      className="input axis-select"
+      aria-label="x axis"
+      value={axis}
+      onChange={(event) => setAxis(event.target.value)}
+    >
+      {axes.map(([value, label]) => (
+        <option key={value} value={value}>
+          x: {label.toLowerCase()}
+        </option>
+      ))}
+      {names.length > 0 && (
+        <optgroup label="Metrics">
+          {names.map((name) => (
+            <option key={name} value={`metric:${name}`}>
+              x: {name}
+            </option>
+          ))}
+        </optgroup>
+      )}
+    </select>
   );
 }

@@ -3,6 +3,7 @@ import type uPlot from "uplot";
 import { formatSecondsTick, formatTick } from "../text/format";
 import type { Zoom } from "./Chart";
 import type { ChartData, Line, XAxis } from "./lines";
+import type { MarkKind, PlacedMark } from "./marks";
 
 export interface Look {
   height: number;
@@ -13,20 +14,13 @@ export interface Look {
   tick: (value: number) => string;
 }
 
-/** An event on the x axis, such as a checkpoint or the start of an attempt. */
-export interface Mark {
-  x: number;
-  kind: "attempt" | "checkpoint" | "failure";
-  label: string;
-}
-
 interface Live {
   current: {
     data: ChartData;
-    marks: readonly Mark[];
+    marks: readonly PlacedMark[];
     zoom: Zoom;
     setZoom: (zoom: Zoom) => void;
-    onHover: (index: number | null) => void;
+    onHover: (index: number | null, mark: PlacedMark | null) => void;
   };
 }
 
@@ -39,6 +33,7 @@ export interface Colors {
   faint: string;
   bad: string;
   good: string;
+  warn: string;
   font: string;
 }
 
@@ -53,6 +48,7 @@ export function readColors(): Colors {
     faint: token("--border-strong"),
     bad: token("--bad"),
     good: token("--good"),
+    warn: token("--warn"),
     font: `11px ${token("--font")}`,
   };
 }
@@ -93,8 +89,11 @@ export function optionsOf(look: Look, width: number, colors: Colors, live: Live)
         },
       ],
       setCursor: [
-        (plot) =>
-          live.current.onHover((plot.cursor.left ?? -1) < 0 ? null : (plot.cursor.idx ?? null)),
+        (plot) => {
+          const { left = -1, idx } = plot.cursor;
+          if (left < 0) live.current.onHover(null, null);
+          else live.current.onHover(idx ?? null, markNear(plot, live.current.marks, left));
+        },
       ],
       draw: [(plot) => drawMarks(plot, live.current, colors)],
     },
@@ -131,7 +130,8 @@ function axesOf(look: Look, colors: Colors): uPlot.Axis[] {
     grid: { stroke: colors.grid, width: 1 },
     ticks: { stroke: colors.grid, width: 1, size: 4 },
   };
-  const xValues = look.axis === "step" ? formatTick : formatSecondsTick;
+  const isTime = look.axis === "relative";
+  const xValues = isTime ? formatSecondsTick : formatTick;
   return [
     {
       ...shared,
@@ -142,7 +142,7 @@ function axesOf(look: Look, colors: Colors): uPlot.Axis[] {
       ...(look.axis === "time"
         ? {}
         : { values: (_: uPlot, ticks: number[]) => ticks.map(xValues) }),
-      ...(look.axis === "relative" ? { incrs: timeSteps } : {}),
+      ...(isTime ? { incrs: timeSteps } : {}),
     },
     {
       ...shared,
@@ -186,17 +186,39 @@ function nearestPoint(plot: uPlot, series: number, index: number): number {
   return index;
 }
 
+/** The mark within a few pixels of the pointer, the nearest one first. */
+function markNear(plot: uPlot, marks: readonly PlacedMark[], left: number): PlacedMark | null {
+  let near: PlacedMark | null = null;
+  let least = 6;
+  for (const mark of marks) {
+    const far = Math.abs(plot.valToPos(mark.x, "x") - left);
+    if (far < least) [near, least] = [mark, far];
+  }
+  return near;
+}
+
+const dashes: Record<MarkKind, number[]> = {
+  checkpoint: [2, 4],
+  attempt: [5, 4],
+  failure: [5, 4],
+  finding: [1, 3],
+};
+
 function drawMarks(plot: uPlot, { marks, data }: Live["current"], colors: Colors): void {
   const { ctx, bbox } = plot;
+  const strokes: Record<MarkKind, string> = {
+    attempt: colors.text,
+    checkpoint: colors.good,
+    failure: colors.bad,
+    finding: colors.warn,
+  };
   ctx.save();
   ctx.lineWidth = devicePixelRatio;
   for (const mark of marks) {
     const x = plot.valToPos(mark.x, "x", true);
     if (x < bbox.left || x > bbox.left + bbox.width) continue;
-    ctx.strokeStyle = { attempt: colors.text, checkpoint: colors.good, failure: colors.bad }[
-      mark.kind
-    ];
-    ctx.setLineDash(mark.kind === "checkpoint" ? [2, 4] : [5, 4]);
+    ctx.strokeStyle = strokes[mark.kind];
+    ctx.setLineDash(dashes[mark.kind]);
     ctx.globalAlpha = mark.kind === "checkpoint" ? 0.6 : 0.9;
     ctx.beginPath();
     ctx.moveTo(x, bbox.top);

@@ -2,13 +2,33 @@
 import { type ApiNumber, toNumber } from "../api/types";
 import { smooth } from "./smoothing";
 
-export type XAxis = "step" | "time" | "relative";
+/** `metric:NAME`: the value of another metric at the same step, such as tokens. */
+export type XAxis = "step" | "time" | "relative" | `metric:${string}`;
+
+export interface Point {
+  step: number;
+  time: string;
+  value: ApiNumber;
+  /** On the axis of a metric, its value. */
+  x?: number;
+}
+
+/** The metric on the x axis; null: the axis is steps or time. */
+export function axisMetric(axis: XAxis): string | null {
+  return axis.startsWith("metric:") ? axis.slice("metric:".length) : null;
+}
+
+/** Metrics that likely ascend, such as tokens, are offered first as an axis. */
+export function axisNames(names: readonly string[]): string[] {
+  const isFirst = (name: string) => /token|sample|epoch|flop|examples|seen/i.test(name);
+  return [...names.filter(isFirst), ...names.filter((name) => !isFirst(name)).slice(0, 100)];
+}
 
 export interface Curve {
   label: string;
   /** Index of a colour of the palette. */
   color: number;
-  points: readonly { step: number; time: string; value: ApiNumber }[];
+  points: readonly Point[];
   /** Zero of the relative axis, in milliseconds. */
   origin: number;
   /** A statistic over ranks: together they are drawn as a line within its band. */
@@ -71,8 +91,9 @@ function readColumn(curve: Curve, options: LineOptions, holes: number[]): Column
   return column;
 }
 
-function xOf(point: Curve["points"][number], origin: number, axis: XAxis): number {
+export function xOf(point: Point, origin: number, axis: XAxis): number {
   if (axis === "step") return point.step;
+  if (axisMetric(axis) !== null) return point.x ?? Number.NaN;
   const time = Date.parse(point.time);
   return axis === "time" ? time / 1000 : (time - origin) / 1000;
 }

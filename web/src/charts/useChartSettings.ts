@@ -5,7 +5,9 @@ import type { Zoom } from "./Chart";
 import type { ChartSettings } from "./ChartCard";
 import type { XAxis } from "./lines";
 
-const axes: readonly XAxis[] = ["step", "time", "relative"];
+function isAxis(text: string): text is XAxis {
+  return text === "step" || text === "time" || text === "relative" || /^metric:./.test(text);
+}
 
 export function useChartSettings(fallback: XAxis = "step"): ChartSettings {
   const { searchParams } = useAddress();
@@ -16,8 +18,8 @@ export function useChartSettings(fallback: XAxis = "step"): ChartSettings {
   );
   return useMemo(() => {
     const values = new URLSearchParams(text);
-    const asked = values.get("x") as XAxis;
-    const axis = axes.includes(asked) ? asked : fallback;
+    const asked = values.get("x") ?? "";
+    const axis = isAxis(asked) ? asked : fallback;
     return {
       axis,
       smoothing: Math.min(0.99, Math.max(0, Number(values.get("smooth")) || 0)),

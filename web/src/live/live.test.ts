@@ -57,10 +57,12 @@ afterEach(() => {
 it("a change of a run concerns it and the lists, and its points its charts", () => {
   expect(topicsOf({ ...nothing, runs: ["a/1"], queue: true })).toEqual([
     ["run", "a/1"],
+    ["findings", "a/1"],
     ["runs"],
     ["queue"],
   ]);
   expect(topicsOf({ ...nothing, points: ["a/1"] })).toContainEqual(["metric", "a/1"]);
+  expect(topicsOf({ ...nothing, points: ["a/1"] })).toContainEqual(["spark", "a/1"]);
   expect(topicsOf({ ...nothing, all: true })).toBeUndefined();
 });
 

@@ -9,6 +9,7 @@ const pauses: Record<string, number> = {
   run: 500,
   runs: 1_500,
   metric: 2_000,
+  spark: 5_000,
   telemetry: 5_000,
   queue: 1_500,
   hosts: 2_000,
@@ -25,10 +26,10 @@ export function pauseOf(topic: Topic): number {
 export function topicsOf(changes: Changes): Topic[] | undefined {
   if (changes.all) return undefined;
   const topics: Topic[] = [];
-  for (const run of changes.runs) topics.push(["run", run]);
+  for (const run of changes.runs) topics.push(["run", run], ["findings", run]);
   for (const run of changes.points) {
     if (!changes.runs.includes(run)) topics.push(["run", run]);
-    topics.push(["metric", run], ["telemetry", run]);
+    topics.push(["metric", run], ["telemetry", run], ["spark", run]);
   }
   if (changes.runs.length > 0 || changes.points.length > 0) topics.push(["runs"]);
   if (changes.queue) topics.push(["queue"]);

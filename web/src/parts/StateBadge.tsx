@@ -16,6 +16,11 @@ export function StateBadge({ run }: { run: Pick<Run, "state" | "held"> }) {
   return <span className={`badge ${kind}`}>{label}</span>;
 }
 
+/** The colour of a state's badge, as classes. */
+export function badgeKind(state: RunState): string {
+  return kinds[state][1];
+}
+
 export function isActive(state: RunState): boolean {
   return state === "queued" || state === "starting" || state === "running";
 }

@@ -36,10 +36,18 @@ const fields: Record<string, (run: Run) => Value> = {
 
 export const fieldNames = Object.keys(fields);
 
-/** The value of a field, metric or setting (an argument such as --lr 3e-4), by its name. */
+const tagPrefix = "tag.";
+
+/** If the name is a field or a tag: neither a metric nor a setting. */
+export function isField(name: string): boolean {
+  return name in fields || name.startsWith(tagPrefix);
+}
+
+/** The value of a field, tag (tag.team), metric or setting (an argument such as --lr 3e-4). */
 export function fieldValue(run: Run, name: string): Value {
   const field = fields[name];
   if (field) return field(run);
+  if (name.startsWith(tagPrefix)) return run.tags[name.slice(tagPrefix.length)] ?? null;
   const metric = run.latest[name];
   if (metric !== undefined) return toNumber(metric);
   const setting = settingsOf(run.spec.command)[name];

@@ -4,6 +4,7 @@
 //   train/loss<2.5 devices>=8          comparisons of fields and of metrics
 //   -state:succeeded tag:team=nlp      `-` is not; tags by key or by key=value
 //   reason:"no space" sort:-train/loss quotes keep blanks; sort, descending with `-`
+//   group:project                      rows in groups of equal values of a field or setting
 export type Operator = ":" | "=" | "!=" | "<" | "<=" | ">" | ">=";
 
 export interface Term {
@@ -22,6 +23,8 @@ export interface Sort {
 export interface Query {
   terms: Term[];
   sort: Sort | null;
+  /** A field, tag or setting whose values divide the table; null: no groups. */
+  group: string | null;
   /** What cannot be understood, as a message for the reader. */
   problem: string | null;
 }
@@ -29,7 +32,7 @@ export interface Query {
 const term = /^(-?)([\p{L}_][\p{L}\p{N}_./-]*?)(:|!=|<=|>=|=|<|>)(.*)$/su;
 
 export function parseQuery(text: string): Query {
-  const query: Query = { terms: [], sort: null, problem: null };
+  const query: Query = { terms: [], sort: null, group: null, problem: null };
   for (const word of split(text)) {
     const parts = term.exec(word);
     if (!parts) {
@@ -46,6 +49,10 @@ export function parseQuery(text: string): Query {
     const value = unquote(rest);
     if (field === "sort" && operator === ":") {
       if (value.replace(/^-/, "")) query.sort = readSort(value);
+      continue;
+    }
+    if (field === "group" && operator === ":") {
+      query.group = value || null;
       continue;
     }
     if (operator !== ":" && operator !== "=" && operator !== "!=" && !isNumeric(value)) {
@@ -93,6 +100,14 @@ export function toggleSort(text: string, field: string): string {
     .join(" ");
   if (sort?.field !== field) return join(rest, `sort:-${field}`);
   return sort.descending ? join(rest, `sort:${field}`) : rest;
+}
+
+/** The text with the groups of another field; an empty field removes them. */
+export function setGroup(text: string, field: string): string {
+  const rest = split(text)
+    .filter((word) => !word.startsWith("group:"))
+    .join(" ");
+  return field ? join(rest, `group:${field}`) : rest;
 }
 
 /** The text with a term added, or removed if it is there already. */

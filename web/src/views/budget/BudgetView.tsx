@@ -12,6 +12,7 @@ import { ErrorBox } from "../../parts/ErrorBox";
 import { Accounts } from "./Accounts";
 import "./budget.css";
 import { History } from "./History";
+import { Idle } from "./Idle";
 import { MoveDialog, type Movement } from "./MoveDialog";
 import { Usage } from "./Usage";
 
@@ -62,6 +63,7 @@ export function BudgetView() {
       )}
       {budget && <History budget={budget} />}
       <Usage />
+      <Idle />
       {movement && (
         <MoveDialog
           movement={movement}

@@ -1,20 +1,74 @@
-import { useQueries } from "@tanstack/react-query";
+import { useQueries, useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
+import { curvesByMetric } from "../../api/curves";
 import { metricQuery } from "../../api/metrics";
 import type { Run } from "../../api/types";
+import { bandCurves } from "../../charts/bandCurves";
 import { ChartCard, type ChartSettings } from "../../charts/ChartCard";
-import type { Curve } from "../../charts/lines";
+import { axisMetric, type Curve } from "../../charts/lines";
 import { useVisible } from "../../charts/useVisible";
+import { ErrorBox } from "../../parts/ErrorBox";
 import { originOf } from "../run/charts/marks";
 
-/** One metric of several runs: the mean over the ranks that log it, for each run. */
-export function CompareChart(props: {
+interface Props {
   name: string;
   runs: readonly Run[];
   settings: ChartSettings;
-}) {
-  const { name, runs, settings } = props;
-  const [element, visible] = useVisible<HTMLDivElement>();
+  title?: string;
+  /** Drawn also out of view, as for a printer. */
+  always?: boolean;
+}
+
+/** One metric of several runs: the mean over the ranks that log it, for each run. */
+export function CompareChart(props: Props) {
+  const metric = axisMetric(props.settings.axis);
+  return metric === null ? <SeriesChart {...props} /> : <ByMetricChart {...props} by={metric} />;
+}
+
+/** One call has the curves of all runs. */
+function ByMetricChart({ name, runs, settings, by, title, always }: Props & { by: string }) {
+  const [element, inView] = useVisible<HTMLDivElement>();
+  const visible = always || inView;
+  const logging = runs.filter((run) => name in run.latest);
+  const live = logging.some((run) => run.state === "running");
+  const query = useQuery({
+    ...curvesByMetric(
+      logging.map((run) => run.id),
+      name,
+      by,
+      settings.zoom,
+      live,
+    ),
+    enabled: visible && logging.length > 0,
+  });
+  const names = runs.map((run) => `${run.id} ${run.name}`).join("\n");
+  // biome-ignore lint/correctness/useExhaustiveDependencies: `names` has what is used of the runs.
+  const curves = useMemo(
+    () =>
+      (query.data?.curves ?? []).flatMap((curve) => {
+        const index = runs.findIndex((run) => run.id === curve.run);
+        const [line] = bandCurves(curve, runs[index]?.name ?? curve.run, index);
+        return line ? [{ ...line, statistic: undefined }] : [];
+      }),
+    [query.data, names],
+  );
+  const each = useMemo(() => ({ ...settings, band: false }), [settings]);
+  return (
+    <div ref={element}>
+      {visible && query.isError && <ErrorBox error={query.error} />}
+      {visible && query.data ? (
+        <ChartCard title={title ?? name} curves={curves} settings={each} height={210} />
+      ) : (
+        !query.isError && <div className="card chart-waiting" />
+      )}
+    </div>
+  );
+}
+
+function SeriesChart(props: Props) {
+  const { name, runs, settings, title } = props;
+  const [element, inView] = useVisible<HTMLDivElement>();
+  const visible = props.always || inView;
   const { data, ready } = useQueries({
     queries: runs.map((run) => ({
       ...metricQuery({
@@ -47,7 +101,7 @@ export function CompareChart(props: {
   return (
     <div ref={element}>
       {visible && ready ? (
-        <ChartCard title={name} curves={curves} settings={each} height={210} />
+        <ChartCard title={title ?? name} curves={curves} settings={each} height={210} />
       ) : (
         <div className="card chart-waiting" />
       )}

@@ -1,14 +1,15 @@
-import { useQueries } from "@tanstack/react-query";
+import { type UseQueryResult, useQueries } from "@tanstack/react-query";
 import { useMemo, useState } from "react";
-import { get } from "../../api/client";
-import { splitId } from "../../api/queries";
+import { runQuery } from "../../api/queries";
 import type { Run } from "../../api/types";
 import { useViewCommand } from "../../app/command";
 import { useKeys } from "../../app/keyboard";
 import { Link, navigate, runPath, useParameter } from "../../app/router";
 import { useViewTitle } from "../../app/title";
 import { ChartTools } from "../../charts/ChartTools";
+import { axisNames } from "../../charts/lines";
 import { useChartSettings } from "../../charts/useChartSettings";
+import { usePause } from "../../live/live";
 import { Empty } from "../../parts/Empty";
 import { ErrorBox } from "../../parts/ErrorBox";
 import { StateBadge } from "../../parts/StateBadge";
@@ -16,6 +17,8 @@ import { groupNames } from "../run/charts/groups";
 import "./compare.css";
 import { CompareChart } from "./CompareChart";
 import { Differences } from "./Differences";
+import { Parallel } from "./Parallel";
+import { Scatter } from "./Scatter";
 
 const most = 20;
 
@@ -28,17 +31,10 @@ export default function CompareView() {
   useKeys({ Escape: () => navigate("/") });
   useViewTitle("Compare");
   useViewCommand(ids.length >= 2 ? `lockstep diff ${ids[0]} ${ids[1]}` : "lockstep diff RUN RUN");
+  const refetchInterval = usePause(5_000);
   const { runs, error } = useQueries({
-    queries: ids.map((id) => ({
-      queryKey: ["compared", id],
-      queryFn: ({ signal }: { signal: AbortSignal }) =>
-        get("/api/v1/runs/{project}/{number}", { path: splitId(id), signal }),
-      refetchInterval: 5_000,
-    })),
-    combine: (results) => ({
-      runs: results.flatMap((result) => (result.data ? [result.data as Run] : [])),
-      error: results.find((result) => result.isError)?.error,
-    }),
+    queries: ids.map((id) => ({ ...runQuery(id), refetchInterval })),
+    combine,
   });
   const names = [...new Set(runs.flatMap((run) => Object.keys(run.latest)))].sort().join("\n");
   const groups = useMemo(() => groupNames(names ? names.split("\n") : [], search), [names, search]);
@@ -53,6 +49,10 @@ export default function CompareView() {
     <div className="view">
       <div className="view-head">
         <h1>Compare {ids.length} runs</h1>
+        <span className="grow" />
+        <Link className="button" href={`/reports/new?runs=${ids.join(",")}`}>
+          Write a report
+        </Link>
       </div>
       {error && <ErrorBox error={error} />}
       <ul className="compare-runs">
@@ -76,8 +76,18 @@ export default function CompareView() {
         ))}
       </ul>
       <Differences runs={runs} />
+      {runs.length >= 2 && (
+        <div className="compare-plots">
+          <Parallel runs={runs} />
+          <Scatter runs={runs} />
+        </div>
+      )}
       <div className="compare-tools">
-        <ChartTools settings={settings} search={{ text: search, set: setSearch }} />
+        <ChartTools
+          settings={settings}
+          metrics={axisNames(names ? names.split("\n") : [])}
+          search={{ text: search, set: setSearch }}
+        />
       </div>
       {groups.map(({ group, names: list }) => (
         <details className="chart-section" key={group} open>
@@ -94,6 +104,14 @@ export default function CompareView() {
       ))}
     </div>
   );
+}
+
+/** The same list while no run changes, so that plots are not made again. */
+function combine(results: UseQueryResult<Run>[]) {
+  return {
+    runs: results.flatMap((result) => (result.data ? [result.data] : [])),
+    error: results.find((result) => result.isError)?.error,
+  };
 }
 
 function isId(text: string): boolean {

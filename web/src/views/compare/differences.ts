@@ -80,9 +80,9 @@ function bestOf(name: string, numbers: readonly (number | null)[]): number | und
   return /accuracy|reward|score|f1|tokens_per_second/i.test(name) ? leastOf(negated) : undefined;
 }
 
-/** Undefined if all are equal. */
+/** Undefined if all that there are are equal. */
 function leastOf(numbers: readonly (number | null)[]): number | undefined {
-  if (numbers.every((value) => value === numbers[0])) return undefined;
+  if (new Set(numbers.filter((value) => value !== null)).size < 2) return undefined;
   let best: number | undefined;
   numbers.forEach((value, index) => {
     if (value === null || !Number.isFinite(value)) return;

@@ -1,6 +1,7 @@
 import { useState } from "react";
 import { post } from "../../api/client";
 import { splitId } from "../../api/queries";
+import { requestId } from "../../api/requestId";
 import type { Run } from "../../api/types";
 import { shellWord } from "../../app/command";
 import { navigate, runPath } from "../../app/router";
@@ -28,7 +29,7 @@ export function ForkDialog({ run, close }: { run: Run; close: () => void }) {
     try {
       const made = await post(
         "/api/v1/runs/{project}/{number}/fork",
-        { spec, request_id: crypto.randomUUID() },
+        { spec, request_id: requestId() },
         { path: splitId(run.id) },
       );
       close();

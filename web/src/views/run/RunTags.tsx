@@ -12,7 +12,7 @@ export function RunTags({ run }: { run: Run }) {
   const may = mayControl(who.data, run);
   if (tags.length === 0 && !run.note && !may) return null;
   return (
-    <div className="run-tags">
+    <div className="tags-fact">
       <dt>Tags and note</dt>
       <dd className="row">
         {tags.map(([key, value]) => (

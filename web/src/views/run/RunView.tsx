@@ -7,7 +7,10 @@ import { Link, navigate, runPath, useAddress } from "../../app/router";
 import { useViewTitle } from "../../app/title";
 import { Empty } from "../../parts/Empty";
 import { ErrorBox } from "../../parts/ErrorBox";
+import { ArtifactsTab } from "./artifacts/ArtifactsTab";
 import { ChartsTab } from "./charts/ChartsTab";
+import { CodeTab } from "./code/CodeTab";
+import { FlightTab } from "./flight/FlightTab";
 import { LogsTab } from "./logs/LogsTab";
 import { NodesTab } from "./nodes/NodesTab";
 import { RunHeader } from "./RunHeader";
@@ -21,7 +24,10 @@ const tabs = [
   ["telemetry", "Telemetry"],
   ["logs", "Logs"],
   ["nodes", "Nodes"],
+  ["flight", "Flight"],
+  ["artifacts", "Artifacts"],
   ["settings", "Settings"],
+  ["code", "Code"],
 ] as const;
 
 /** One run: its state at the top, and below it a tab for each thing to look at. */
@@ -71,6 +77,9 @@ function keptQuery(tab: string): string {
 function Tab({ run, tab }: { run: Run; tab: string }) {
   if (tab === "logs") return <LogsTab run={run} />;
   if (tab === "nodes") return <NodesTab run={run} />;
+  if (tab === "flight") return <FlightTab run={run} />;
+  if (tab === "artifacts") return <ArtifactsTab run={run} />;
+  if (tab === "code") return <CodeTab run={run} />;
   if (tab === "settings") return <SettingsTab run={run} />;
   if (tab === "telemetry") return <TelemetryTab run={run} />;
   return <ChartsTab run={run} />;
@@ -102,6 +111,7 @@ function logCommand(id: string): string {
 function commandFor(id: string, tab: string): string {
   if (tab === "logs") return logCommand(id);
   if (tab === "telemetry") return `lockstep metrics ${id} --node 0`;
+  if (tab === "flight") return `lockstep flight ${id}`;
   if (tab === "") return `lockstep plot ${id}`;
   return `lockstep show ${id}`;
 }

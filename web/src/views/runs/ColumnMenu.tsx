@@ -3,7 +3,7 @@ import type { Run } from "../../api/types";
 import { Icon } from "../../app/icons";
 import { Menu } from "../../parts/Menu";
 import { settingsOf } from "../../text/settings";
-import { firstColumns, knownColumns } from "./columns";
+import { columnOf, curveColumn, firstColumns, knownColumns } from "./columns";
 import { moveColumn } from "./useColumns";
 
 interface Props {
@@ -19,7 +19,7 @@ export function ColumnMenu(props: Props) {
       title="Choose columns"
       label={
         <>
-          <Icon name="columns" /> Columns
+          <Icon name="columns" /> <span className="button-text">Columns</span>
         </>
       }
     >
@@ -74,7 +74,9 @@ function Choices({ runs, columns, change }: Props) {
             {rest.map((id) => (
               <label key={id}>
                 <input type="checkbox" checked={false} onChange={() => toggle(id)} />
-                <span className="grow clip">{id}</span>
+                <span className="grow clip" title={id}>
+                  {title === "Curves" ? columnOf(id).label : id}
+                </span>
               </label>
             ))}
           </div>
@@ -91,13 +93,17 @@ function Choices({ runs, columns, change }: Props) {
 function groupsOf(runs: readonly Run[]): [string, string[]][] {
   const metrics = new Set<string>();
   const settings = new Set<string>();
+  const tags = new Set<string>();
   for (const run of runs.slice(0, 300)) {
+    for (const tag of Object.keys(run.tags)) tags.add(`tag.${tag}`);
     for (const name of Object.keys(run.latest)) metrics.add(name);
     for (const name of Object.keys(settingsOf(run.spec.command))) settings.add(name);
   }
   return [
     ["Fields", knownColumns.map((column) => column.id)],
     ["Metrics", [...metrics].sort()],
+    ["Curves", [...metrics].sort().map(curveColumn)],
+    ["Tags", [...tags].sort()],
     ["Settings", [...settings].sort()],
   ];
 }

@@ -107,18 +107,19 @@ const states = ["queued", "starting", "running", "succeeded", "failed", "timed_o
 function suggest(word: string, metrics: string[]): string[] {
   if (!word) return [];
   const sorting = word.startsWith("sort:");
+  const naming = sorting || word.startsWith("group:");
   if (word.startsWith("state:")) {
     return states
       .map((state) => `state:${state}`)
       .filter((each) => each.startsWith(word) && each !== word);
   }
-  const name = sorting ? word.slice(5).replace(/^-/, "") : word.replace(/^-/, "");
+  const name = word.replace(/^(sort|group):/, "").replace(/^-/, "");
   const head = word.slice(0, word.length - name.length);
-  if (!name && !sorting) return [];
+  if (!name && !naming) return [];
   const names = [...fieldNames, ...metrics].filter(
     (each) => each.toLowerCase().startsWith(name.toLowerCase()) && each !== name,
   );
   return names
     .slice(0, 8)
-    .map((each) => head + each + (sorting || metrics.includes(each) ? "" : ":"));
+    .map((each) => head + each + (naming || metrics.includes(each) ? "" : ":"));
 }

@@ -10,8 +10,10 @@ import { useVirtualizer } from "@tanstack/react-virtual";
 import { type CSSProperties, memo, useEffect, useMemo, useRef, useState } from "react";
 import type { Run } from "../../api/types";
 import { navigate, runPath } from "../../app/router";
+import type { Row } from "../../query/group";
 import type { Sort } from "../../query/parse";
-import { type ColumnView, columnOf } from "./columns";
+import { type ColumnView, columnOf, sortField } from "./columns";
+import { GroupRow } from "./GroupRow";
 
 const features = tableFeatures({
   rowSelectionFeature,
@@ -21,7 +23,8 @@ const features = tableFeatures({
 const rowHeight = 36;
 
 interface Props {
-  runs: Run[];
+  rows: Row[];
+  toggleGroup: (key: string) => void;
   columns: string[];
   moveColumn: (from: string, to: string) => void;
   /** Called when the reader scrolls near the last row, if there are more. */
@@ -45,8 +48,8 @@ export function RunsTable(props: Props) {
   const table = useTable({
     features,
     columns: definitions,
-    data: props.runs,
-    getRowId: (run: Run) => run.id,
+    data: props.rows,
+    getRowId: (row: Row) => (row.kind === "run" ? row.run.id : `group ${row.group.key}`),
     state: { rowSelection: props.selection },
     onRowSelectionChange: (updater) =>
       props.setSelection((before) => (typeof updater === "function" ? updater(before) : updater)),
@@ -83,10 +86,30 @@ export function RunsTable(props: Props) {
       <div className="runs-body" style={{ height: virtual.getTotalSize() }}>
         {virtual.getVirtualItems().map((item) => {
           const row = rows[item.index];
-          return row ? (
-            <Row
+          if (!row) return null;
+          const { original } = row;
+          if (original.kind === "group") {
+            return (
+              <GroupRow
+                key={row.id}
+                group={original.group}
+                open={original.open}
+                views={views}
+                top={item.start}
+                current={item.index === cursor}
+                selection={props.selection}
+                setSelection={props.setSelection}
+                toggle={() => {
+                  props.setCursor(item.index);
+                  props.toggleGroup(original.group.key);
+                }}
+              />
+            );
+          }
+          return (
+            <RunRow
               key={row.id}
-              run={row.original}
+              run={original.run}
               views={views}
               index={item.index}
               top={item.start}
@@ -95,7 +118,7 @@ export function RunsTable(props: Props) {
               current={item.index === cursor}
               setCursor={props.setCursor}
             />
-          ) : null;
+          );
         })}
       </div>
     </div>
@@ -104,7 +127,9 @@ export function RunsTable(props: Props) {
 
 /** The columns of texts share the width that is left. */
 function track(view: ColumnView): string {
-  const stretches = view.id === "name" || view.id === "reason" || view.id === "command";
+  // On a phone the name is narrower, so that the state is in view beside it.
+  if (view.id === "name") return `minmax(var(--name-width, ${view.width}px), 1fr)`;
+  const stretches = view.id === "reason" || view.id === "command";
   return stretches ? `minmax(${view.width}px, 1fr)` : `${view.width}px`;
 }
 
@@ -122,7 +147,8 @@ function Header(props: {
         <span className="hidden-label">Selected</span>
       </span>
       {props.views.map((view) => {
-        const sorted = props.sort?.field === view.id;
+        const field = sortField(view.id);
+        const sorted = props.sort?.field === field;
         const direction = props.sort?.descending ? "descending" : "ascending";
         return (
           <button
@@ -144,8 +170,8 @@ function Header(props: {
               setOver("");
             }}
             aria-sort={sorted ? direction : "none"}
-            title={`Sort by ${view.id}; drag to move the column`}
-            onClick={() => props.toggle(view.id)}
+            title={`Sort by ${field}; drag to move the column`}
+            onClick={() => props.toggle(field)}
           >
             <span className="clip">{view.label}</span>
             {sorted && <span aria-hidden="true">{props.sort?.descending ? " ↓" : " ↑"}</span>}
@@ -157,7 +183,7 @@ function Header(props: {
 }
 
 /** The name stays in view while the other columns scroll to the side. */
-function pinned(view: ColumnView): string {
+export function pinned(view: ColumnView): string {
   return view.id === "name" ? "pinned" : "";
 }
 
@@ -172,8 +198,8 @@ interface RowProps {
   setCursor: (index: number) => void;
 }
 
-const Row = memo(
-  function Row({ run, views, index, top, selected, select, current, setCursor }: RowProps) {
+const RunRow = memo(
+  function RunRow({ run, views, index, top, selected, select, current, setCursor }: RowProps) {
     const kind = `runs-row ${current ? "current" : ""} ${selected ? "selected" : ""}`;
     return (
       // biome-ignore lint/a11y/useKeyWithClickEvents: j, k and Enter are keys of the whole view.

@@ -1,5 +1,5 @@
 import type { RowSelectionState } from "@tanstack/react-table";
-import { useDeferredValue, useMemo, useState } from "react";
+import { useDeferredValue, useEffect, useMemo, useState } from "react";
 import { type RunFilter, useRunPages } from "../../api/runPages";
 import type { Run } from "../../api/types";
 import { shellWord, useViewCommand } from "../../app/command";
@@ -8,14 +8,18 @@ import { navigate, runPath, useParameter } from "../../app/router";
 import { useViewTitle } from "../../app/title";
 import { Empty } from "../../parts/Empty";
 import { ErrorBox } from "../../parts/ErrorBox";
+import { isField } from "../../query/fields";
+import { groupRuns, rowsOf } from "../../query/group";
 import { selectRuns, serverFilter } from "../../query/match";
-import { parseQuery, toggleSort } from "../../query/parse";
+import { parseQuery, type Query, setGroup, toggleSort } from "../../query/parse";
 import { BulkBar } from "./BulkBar";
 import { ColumnMenu } from "./ColumnMenu";
+import { GroupMenu } from "./GroupMenu";
 import { QueryLine } from "./QueryLine";
 import { RunsTable } from "./RunsTable";
 import "./runs.css";
 import { placeColumn, useColumns } from "./useColumns";
+import { ViewMenu } from "./ViewMenu";
 
 /** All runs that the reader may see: one query line, one table, and actions on the selected ones. */
 export function RunsView() {
@@ -35,6 +39,16 @@ export function RunsView() {
   const list = byMetric && best.isSuccess && !best.isPlaceholderData ? best : newest;
   const all = list.runs;
   const runs = useMemo(() => selectRuns(all, query), [all, query]);
+  // A setting is known to the page only, so all runs are read for a sort or groups by it.
+  const { more, loadMore } = list;
+  const needsAll = !byMetric && namesSetting(query, all.length) && all.length < readMax;
+  useEffect(() => {
+    if (needsAll && more) loadMore();
+  }, [needsAll, more, loadMore]);
+  const [open, setOpen] = useState<Set<string>>(new Set());
+  const groups = useMemo(() => query.group && groupRuns(runs, query.group), [runs, query.group]);
+  const rows = useMemo(() => rowsOf(runs, groups || null, open), [runs, groups, open]);
+  const toggleGroup = (key: string) => setOpen((before) => toggled(before, key));
   const [columns, setColumns] = useColumns();
   const [selection, setSelection] = useState<RowSelectionState>({});
   const [cursor, setCursor] = useState(-1);
@@ -42,14 +56,18 @@ export function RunsView() {
   useViewTitle("Runs");
   useViewCommand(commandFor(byMetric ? sorted : filter));
 
-  const current = runs[cursor];
-  const step = (by: number) => setCursor(Math.max(0, Math.min(runs.length - 1, cursor + by)));
+  const row = rows[cursor];
+  const current = row?.kind === "run" ? row.run : undefined;
+  const step = (by: number) => setCursor(Math.max(0, Math.min(rows.length - 1, cursor + by)));
   useKeys({
     j: () => step(1),
     k: () => step(-1),
     ArrowDown: () => step(1),
     ArrowUp: () => step(-1),
-    Enter: () => current && navigate(runPath(current.id)),
+    Enter: () => {
+      if (row?.kind === "group") toggleGroup(row.group.key);
+      else if (row) navigate(runPath(row.run.id));
+    },
     x: () =>
       current &&
       setSelection(({ [current.id]: was, ...rest }) =>
@@ -84,6 +102,15 @@ export function RunsView() {
             Load more
           </button>
         )}
+        <ViewMenu view={{ query: text, columns }} />
+        <GroupMenu
+          runs={all}
+          group={query.group ?? ""}
+          choose={(field) => {
+            setText(setGroup(text, field));
+            setCursor(-1);
+          }}
+        />
         <ColumnMenu runs={all} columns={columns} change={setColumns} />
       </div>
       {list.isError && (
@@ -93,7 +120,8 @@ export function RunsView() {
       )}
       {runs.length > 0 ? (
         <RunsTable
-          runs={runs}
+          rows={rows}
+          toggleGroup={toggleGroup}
           columns={columns}
           moveColumn={(from, to) => setColumns(placeColumn(columns, from, to))}
           nearEnd={list.more ? list.loadMore : undefined}
@@ -112,6 +140,20 @@ export function RunsView() {
       )}
     </>
   );
+}
+
+/** Runs that the page reads without being asked to, for a sort by a setting. */
+const readMax = 20_000;
+
+function namesSetting({ sort, group }: Query, loaded: number): boolean {
+  const names = [sort?.field, group].filter((name) => name) as string[];
+  return loaded > 0 && names.some((name) => !isField(name));
+}
+
+function toggled(before: ReadonlySet<string>, key: string): Set<string> {
+  const after = new Set(before);
+  if (!after.delete(key)) after.add(key);
+  return after;
 }
 
 function NoRuns({ filtered, clear }: { filtered: boolean; clear: () => void }) {

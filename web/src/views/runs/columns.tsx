@@ -1,18 +1,22 @@
 // The columns of the table of runs. A column's id is the name of its field in the query line.
 import type { ReactNode } from "react";
-import type { Run } from "../../api/types";
+import { type Run, toNumber } from "../../api/types";
 import { Link, runPath } from "../../app/router";
 import { StateBadge } from "../../parts/StateBadge";
 import { Elapsed, Time } from "../../parts/Time";
-import { fieldValue, type Value } from "../../query/fields";
+import { fieldValue, isField, type Value } from "../../query/fields";
 import { formatMinutes, formatNumber, formatSeconds } from "../../text/format";
+import { settingsOf } from "../../text/settings";
 import { Reason } from "./Reason";
+import { SparkCell } from "./SparkCell";
 
 export interface ColumnView {
   id: string;
   label: string;
   width: number;
   right?: boolean;
+  /** An aggregate over runs as text; absent: as a plain number. */
+  format?: (value: number) => string;
   cell: (run: Run) => ReactNode;
 }
 
@@ -23,7 +27,13 @@ export const knownColumns: ColumnView[] = [
   { id: "name", label: "Name", width: 260, cell: (run) => <NameCell run={run} /> },
   { id: "state", label: "State", width: 108, cell: (run) => <StateBadge run={run} /> },
   { id: "reason", label: "Reason", width: 180, cell: (run) => <Reason run={run} /> },
-  { id: "progress", label: "Progress", width: 120, cell: (run) => <ProgressCell run={run} /> },
+  {
+    id: "progress",
+    label: "Progress",
+    width: 120,
+    format: (share) => `${Math.floor(share * 100)} %`,
+    cell: (run) => <ProgressCell run={run} />,
+  },
   {
     id: "step",
     label: "Step",
@@ -36,6 +46,7 @@ export const knownColumns: ColumnView[] = [
     label: "Running",
     width: 84,
     right: true,
+    format: formatSeconds,
     cell: (run) =>
       run.state === "running" ? (
         <Elapsed from={run.started} to={null} />
@@ -76,6 +87,7 @@ export const knownColumns: ColumnView[] = [
     label: "Cost",
     width: 92,
     right: true,
+    format: formatMinutes,
     cell: (run) => formatMinutes(Number(run.cost.so_far_minutes)),
   },
   { id: "host", label: "Hosts", width: 140, cell: (run) => text(fieldValue(run, "host")) },
@@ -105,13 +117,43 @@ export const firstColumns = [
   "user",
 ];
 
-/** A column of a metric or a setting, which has no description of its own. */
+/** A column of a metric, a setting or a tag. Settings and tags are shown as they were written. */
 export function valueColumn(id: string): ColumnView {
-  return { id, label: id, width: 112, right: true, cell: (run) => number(fieldValue(run, id)) };
+  const cell = (run: Run) => {
+    const metric = run.latest[id];
+    return metric === undefined ? text(writtenValue(run, id)) : number(toNumber(metric));
+  };
+  return { id, label: id, width: 112, right: true, cell };
+}
+
+function writtenValue(run: Run, id: string): Value {
+  return isField(id) ? fieldValue(run, id) : (settingsOf(run.spec.command)[id] ?? null);
+}
+
+const curve = "curve:";
+
+/** The id of a column with the curve of a metric. */
+export function curveColumn(metric: string): string {
+  return curve + metric;
+}
+
+/** What a column sorts by: of a curve its metric. */
+export function sortField(id: string): string {
+  return id.startsWith(curve) ? id.slice(curve.length) : id;
 }
 
 export function columnOf(id: string): ColumnView {
-  return knownColumns.find((column) => column.id === id) ?? valueColumn(id);
+  const known = knownColumns.find((column) => column.id === id);
+  if (known) return known;
+  if (!id.startsWith(curve)) return valueColumn(id);
+  const metric = sortField(id);
+  return {
+    id,
+    label: metric,
+    width: 178,
+    right: true,
+    cell: (run) => <SparkCell run={run} metric={metric} />,
+  };
 }
 
 function number(value: Value): ReactNode {
@@ -122,7 +164,12 @@ function number(value: Value): ReactNode {
 function NameCell({ run }: { run: Run }) {
   return (
     <span className="row">
-      <Link className="run-name clip" href={runPath(run.id)} title={run.name} tabIndex={-1}>
+      <Link
+        className="run-name clip"
+        href={runPath(run.id)}
+        title={`${run.name}\n${run.id}`}
+        tabIndex={-1}
+      >
         {run.name}
       </Link>
       <span className="faint run-id">{run.id}</span>

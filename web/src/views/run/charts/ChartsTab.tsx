@@ -1,13 +1,15 @@
 import { useMemo, useState } from "react";
 import type { Run } from "../../../api/types";
 import { ChartTools } from "../../../charts/ChartTools";
+import { axisMetric, axisNames } from "../../../charts/lines";
+import { MarkKey } from "../../../charts/MarkKey";
 import { useChartSettings } from "../../../charts/useChartSettings";
 import { Empty } from "../../../parts/Empty";
 import { isActive } from "../../../parts/StateBadge";
 import { TelemetrySections } from "../telemetry/TelemetrySections";
 import { groupNames } from "./groups";
 import { MetricChart } from "./MetricChart";
-import { marksOf } from "./marks";
+import { useMarks } from "./useMarks";
 
 /** The curves of a run, in groups by the first part of their names. */
 export function ChartsTab({ run }: { run: Run }) {
@@ -17,13 +19,23 @@ export function ChartsTab({ run }: { run: Run }) {
   const key = names.join("\n");
   const groups = useMemo(() => groupNames(key ? key.split("\n") : [], text), [key, text]);
   const { axis } = settings;
-  // biome-ignore lint/correctness/useExhaustiveDependencies: marks follow attempts and checkpoints.
-  const marks = useMemo(() => marksOf(run, axis), [run.version, run.id, axis]);
+  const all = useMarks(run);
+  // By a metric, only events with a step have a place.
+  const marks = useMemo(
+    () => (axisMetric(axis) === null ? all : all.filter(({ step }) => step !== undefined)),
+    [all, axis],
+  );
   const ranks = Math.max(1, run.spec.nodes * run.spec.devices + run.spec.remainder);
   if (names.length === 0) return <NoMetrics run={run} />;
   return (
     <div className="view">
-      <ChartTools settings={settings} ranks={ranks > 1} search={{ text, set: setText }} />
+      <ChartTools
+        settings={settings}
+        ranks={ranks > 1 && axisMetric(axis) === null}
+        metrics={axisNames(names)}
+        search={{ text, set: setText }}
+      />
+      <MarkKey marks={marks} />
       {groups.map(({ group, names }) => (
         <details className="chart-section" key={group} open>
           <summary>
@@ -36,7 +48,7 @@ export function ChartsTab({ run }: { run: Run }) {
       {groups.length === 0 && (
         <p className="muted chart-none">No metric has “{text}” in its name.</p>
       )}
-      {axis !== "step" && (
+      {(axis === "time" || axis === "relative") && (
         <TelemetrySections run={run} settings={settings} marks={marks} search={text} />
       )}
     </div>

@@ -1,12 +1,15 @@
 import { useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
+import { curvesByMetric } from "../../../api/curves";
 import { metricQuery } from "../../../api/metrics";
 import type { Run } from "../../../api/types";
+import { bandCurves } from "../../../charts/bandCurves";
 import { ChartCard, type ChartSettings } from "../../../charts/ChartCard";
-import type { Mark } from "../../../charts/chartOptions";
-import type { Curve } from "../../../charts/lines";
+import { axisMetric, type Curve } from "../../../charts/lines";
+import type { Mark } from "../../../charts/marks";
 import { outlierOf } from "../../../charts/outlier";
 import { useVisible } from "../../../charts/useVisible";
+import { ErrorBox } from "../../../parts/ErrorBox";
 import { originOf } from "./marks";
 
 interface Props {
@@ -21,7 +24,36 @@ const mostCurves = 50;
 const none: Curve[] = [];
 
 /** One metric of a run: a line, or one for each rank that logs it. */
-export function MetricChart({ name, run, ranks, settings, marks }: Props) {
+export function MetricChart(props: Props) {
+  const metric = axisMetric(props.settings.axis);
+  if (metric === null) return <SeriesChart {...props} />;
+  return <ByMetricChart {...props} metric={metric} />;
+}
+
+/** The mean over ranks within its band, by the value of another metric. */
+function ByMetricChart({ name, run, settings, marks, metric }: Props & { metric: string }) {
+  const [element, visible] = useVisible<HTMLDivElement>();
+  const query = useQuery({
+    ...curvesByMetric([run.id], name, metric, settings.zoom, run.state === "running"),
+    enabled: visible,
+  });
+  const curves = useMemo(
+    () => (query.data?.curves ?? []).flatMap((curve) => bandCurves(curve, lastPart(name), 0)),
+    [query.data, name],
+  );
+  return (
+    <div ref={element}>
+      {visible && query.isError && <ErrorBox error={query.error} />}
+      {visible && query.data ? (
+        <ChartCard title={name} curves={curves} settings={settings} marks={marks} />
+      ) : (
+        !query.isError && <div className="card chart-waiting" />
+      )}
+    </div>
+  );
+}
+
+function SeriesChart({ name, run, ranks, settings, marks }: Props) {
   const [element, visible] = useVisible<HTMLDivElement>();
   const zoomed = settings.axis === "step" ? settings.zoom : null;
   const query = useQuery({
@@ -80,8 +112,12 @@ const cache = new WeakMap<readonly Curve[], Curve[]>();
 function named(curves: readonly Curve[], name: string): Curve[] {
   const known = cache.get(curves);
   if (known) return known;
-  const label = name.split("/").at(-1) ?? name;
+  const label = lastPart(name);
   const made = curves.map((curve) => ({ ...curve, label, color: 0 }));
   cache.set(curves, made);
   return made;
+}
+
+function lastPart(name: string): string {
+  return name.split("/").at(-1) ?? name;
 }

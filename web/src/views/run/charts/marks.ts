@@ -1,35 +1,28 @@
-import type { Run } from "../../../api/types";
-import type { Mark } from "../../../charts/chartOptions";
-import type { XAxis } from "../../../charts/lines";
+import type { Finding, Run } from "../../../api/types";
+import type { Mark } from "../../../charts/marks";
 
-/** Events of a run on the x axis of its charts. By step, only checkpoints have a place. */
-export function marksOf(run: Run, axis: XAxis): Mark[] {
-  const marks: Mark[] = run.checkpoints.map((checkpoint) => ({
-    x: axis === "step" ? checkpoint.step : at(checkpoint.time, run, axis),
+/** Checkpoints, later attempts, failures and findings, in the order of their times. */
+export function marksOf(run: Run, findings: readonly Finding[]): Mark[] {
+  const marks: Mark[] = run.checkpoints.map(({ step, time }) => ({
     kind: "checkpoint",
-    label: `checkpoint of step ${checkpoint.step}`,
+    time: Date.parse(time),
+    step,
+    label: `checkpoint of step ${step}`,
   }));
-  if (axis === "step") return marks;
-  for (const attempt of run.attempts.slice(1)) {
-    if (attempt.started) {
-      marks.push({
-        x: at(attempt.started, run, axis),
-        kind: "attempt",
-        label: `attempt ${attempt.epoch}`,
-      });
-    }
-  }
   for (const attempt of run.attempts) {
+    if (attempt.started && attempt.epoch > 1) {
+      const time = Date.parse(attempt.started);
+      marks.push({ kind: "attempt", time, label: `attempt ${attempt.epoch} starts` });
+    }
     if (attempt.ended && attempt.cause !== "ok" && attempt.cause !== "none") {
-      marks.push({ x: at(attempt.ended, run, axis), kind: "failure", label: attempt.reason });
+      marks.push({ kind: "failure", time: Date.parse(attempt.ended), label: attempt.reason });
     }
   }
-  return marks;
-}
-
-function at(time: string, run: Run, axis: XAxis): number {
-  const zero = axis === "relative" ? originOf(run) : 0;
-  return (Date.parse(time) - zero) / 1000;
+  for (const { kind, since, text } of findings) {
+    const label = `${kind.replaceAll("_", " ")}: ${text}`;
+    marks.push({ kind: "finding", time: Date.parse(since), label });
+  }
+  return marks.sort((left, right) => left.time - right.time);
 }
 
 /** Zero of the relative axis: the start of the run. */

@@ -1,12 +1,10 @@
 import { useQueries } from "@tanstack/react-query";
-import { get } from "../../api/client";
-import { splitId, useRun } from "../../api/queries";
-import { useViewCommand } from "../../app/command";
-import { useNow } from "../../app/now";
-import { Link, runPath } from "../../app/router";
-import { useViewTitle } from "../../app/title";
-import { Empty } from "../../parts/Empty";
-import { ErrorBox } from "../../parts/ErrorBox";
+import { get } from "../../../api/client";
+import { splitId } from "../../../api/queries";
+import type { Run } from "../../../api/types";
+import { useNow } from "../../../app/now";
+import { Empty } from "../../../parts/Empty";
+import { ErrorBox } from "../../../parts/ErrorBox";
 import "./flight.css";
 import { GroupLanes } from "./GroupLanes";
 import { groupsOf } from "./lanes";
@@ -17,12 +15,10 @@ const nodesMax = 32;
 const wait = 10;
 
 /** What the ranks of a run do together: their collectives as lanes in time, the stuck one first. */
-export default function FlightView({ id }: { id: string }) {
-  const run = useRun(id);
+export function FlightTab({ run }: { run: Run }) {
+  const { id } = run;
   const now = useNow();
-  useViewTitle("Flight", id);
-  useViewCommand(`lockstep flight ${id}`);
-  const nodes = run.data?.attempts.at(-1)?.nodes ?? [];
+  const nodes = run.attempts.at(-1)?.nodes ?? [];
   const { records, asked, delivered, error, refetch } = useQueries({
     queries: nodes.slice(0, nodesMax).map(({ index }) => ({
       queryKey: ["flight", id, index],
@@ -52,20 +48,20 @@ export default function FlightView({ id }: { id: string }) {
   return (
     <div className="view stack">
       <div className="view-head">
-        <h1>Flight</h1>
-        <Link className="muted" href={runPath(id)}>
-          {run.data?.name ?? id} <span className="faint">{id}</span>
-        </Link>
+        <p className="muted">
+          The newest collectives of each rank, as lanes in time. A rank that holds up others is
+          first.
+        </p>
         <span className="grow" />
         <button type="button" className="button" disabled={asked} onClick={refetch}>
           {asked ? "Asking the nodes …" : "Ask again"}
         </button>
       </div>
-      {(run.error || error) && <ErrorBox error={run.error ?? error} />}
+      {error && <ErrorBox error={error} />}
       {nodes.length > nodesMax && (
         <p className="muted">The first {nodesMax} nodes; the command has all.</p>
       )}
-      {!asked && run.data && groups.length === 0 && (
+      {!asked && groups.length === 0 && (
         <Empty title="No rank has recorded a collective" command={`lockstep flight ${id}`}>
           Ranks record what they do in groups of the backend "lockstep".
         </Empty>

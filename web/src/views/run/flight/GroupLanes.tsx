@@ -1,5 +1,5 @@
-import { WideBox } from "../../parts/WideBox";
-import { formatBytes, formatSeconds } from "../../text/format";
+import { WideBox } from "../../../parts/WideBox";
+import { formatBytes, formatSeconds } from "../../../text/format";
 import { type Group, type Lane, windowOf } from "./lanes";
 import type { Operation } from "./record";
 

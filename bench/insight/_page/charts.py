@@ -1,0 +1,90 @@
+"""Fifty charts of a run of eight ranks: drawn, and with a zoom that they share."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import time
+
+from _insight.daemon import Daemon
+from playwright.sync_api import Browser, Page
+
+from _page.chromium import new_context, url_of
+from _page.rows import say, say_rate
+
+METRICS = 50
+RANKS = 8
+ROUNDS = 3
+DRAWN_MAX = 1000.0  # ms
+FRAMES_MIN = 30.0  # a second
+LOGS = """
+import sys, math, lockstep
+names = [f"group{i % 5}/metric{i}" for i in range(int(sys.argv[1]))]
+for step in range(int(sys.argv[2])):
+    value = math.sin(step / 50) + step % 97 / 97
+    lockstep.log({name: value + i for i, name in enumerate(names)}, step=step)
+"""
+# When all charts that are in view have a canvas with a curve.
+WATCH = """
+const inView = (element) => {
+  const { top, bottom } = element.getBoundingClientRect();
+  return bottom > 0 && top < innerHeight;
+};
+const check = () => {
+  const cells = [...document.querySelectorAll(".chart-grid > div")].filter(inView);
+  if (cells.length > 0 && cells.every((cell) => cell.querySelector("canvas")))
+    setTimeout(() => { window.drawn = performance.now(); window.charts = cells.length; });
+  else requestAnimationFrame(check);
+};
+addEventListener("DOMContentLoaded", () => requestAnimationFrame(check));
+"""
+# Another zoom at each frame, as while a reader drags; the frames that the browser has painted.
+ZOOMS = """
+async (steps) => {
+  const frames = 60;
+  const begun = performance.now();
+  for (let frame = 1; frame <= frames; frame += 1) {
+    const from = Math.round((steps * frame) / 200);
+    history.replaceState(null, "", `${location.pathname}?zoom=${from},${steps - from}`);
+    dispatchEvent(new PopStateEvent("popstate"));
+    await new Promise((resolve) => requestAnimationFrame(resolve));
+  }
+  return (1000 * frames) / (performance.now() - begun);
+}
+"""
+
+
+def measure(daemon: Daemon, tabs: Browser, steps: int) -> None:
+    words = ["run", "--name", "charts", "--detach", "-g", str(RANKS), "--timeout", "2h", "--json"]
+    words += ["--", "python3", "-c", LOGS, str(METRICS), str(steps)]
+    run = json.loads(daemon.lockstep(*words))["id"]
+    wait_for_end(daemon, run)
+    times = []
+    rates = []
+    charts = 0
+    for _ in range(ROUNDS):
+        context = new_context(tabs, daemon)
+        context.add_init_script(WATCH)
+        page = context.new_page()
+        page.goto(f"{url_of(daemon)}/runs/{run}")
+        page.wait_for_function("window.drawn")
+        times.append(float(page.evaluate("window.drawn")))
+        charts = int(page.evaluate("window.charts"))
+        rates.append(zoom_rate(page, steps))
+        context.close()
+    points = f"{METRICS} charts x {RANKS} ranks x {steps:,} points"
+    say(f"{charts} charts in view of {points} drawn", "ms", statistics.median(times), DRAWN_MAX)
+    say_rate(f"shared zoom of {points}", "fps", statistics.median(rates), FRAMES_MIN)
+
+
+def zoom_rate(page: Page, steps: int) -> float:
+    page.wait_for_load_state("networkidle")
+    return float(page.evaluate(ZOOMS, steps))
+
+
+def wait_for_end(daemon: Daemon, run: str) -> None:
+    end = time.monotonic() + 1800
+    while json.loads(daemon.lockstep("show", run, "--json"))["ended"] is None:
+        if time.monotonic() > end:
+            raise RuntimeError(f"{run} does not end")
+        time.sleep(0.5)

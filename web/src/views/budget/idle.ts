@@ -1,0 +1,31 @@
+// Idle device-minutes as rows of a table. Pure.
+import { type ApiNumber, toNumber } from "../../api/types";
+
+export interface UseRow {
+  user: string;
+  project: string;
+  run: string;
+  month: string;
+  device_minutes: ApiNumber | null;
+  idle_minutes: ApiNumber | null;
+}
+
+export interface IdleRow {
+  name: string;
+  known: number;
+  idle: number;
+  /** Of the minutes whose use is known, from 0 to 1. */
+  share: number;
+}
+
+/** The most idle minutes first; owners of whose devices nothing is known are left out. */
+export function idleRows(rows: readonly UseRow[], by: "user" | "project" | "run"): IdleRow[] {
+  return rows
+    .flatMap((row) => {
+      if (row.device_minutes === null || row.idle_minutes === null) return [];
+      const known = toNumber(row.device_minutes);
+      const idle = toNumber(row.idle_minutes);
+      return known > 0 ? [{ name: row[by], known, idle, share: idle / known }] : [];
+    })
+    .sort((left, right) => right.idle - left.idle);
+}
