@@ -51,6 +51,7 @@ void add_logout(CLI::App& app, Action& action);
 void add_logs(CLI::App& app, Action& action);
 void add_map(CLI::App& app, Action& action);
 void add_metrics(CLI::App& app, Action& action);
+void add_model(CLI::App& app, Action& action);
 void add_notebook(CLI::App& app, Action& action);
 void add_notice(CLI::App& app, Action& action);
 void add_open(CLI::App& app, Action& action);

@@ -7,6 +7,7 @@
 #include "platform/server/calls/budget_calls.h"
 #include "platform/server/calls/call_context.h"
 #include "platform/server/calls/insight_calls.h"
+#include "platform/server/calls/model_calls.h"
 #include "platform/server/calls/operator_calls.h"
 #include "platform/server/calls/rank_records.h"
 #include "platform/server/calls/run_calls.h"
@@ -31,12 +32,13 @@ class RouteHandlers {
   // Null only for a route without a handler.
   static Handler handler_for(const api::Route& route);
 
-  RouteHandlers(net::Loop& loop, const ServerSetup& setup, Accounts& accounts, LongPolls& waiting,
-                AgentPolls& agents, HostCalls& host_calls, StreamBroker& streams, EventHub& events)
+  RouteHandlers(net::Loop& loop, const ServerSetup& setup, Accounts& accounts,
+                artifacts::Artifacts& artifacts, LongPolls& waiting, AgentPolls& agents,
+                HostCalls& host_calls, StreamBroker& streams, EventHub& events)
       : setup_(setup),
         accounts_(accounts),
         lag_(loop),
-        context_(setup, accounts, lag_),
+        context_(setup, accounts, artifacts, lag_),
         records_{.flight = {context_.state(), node_home_of(setup), setup.clock},
                  .profiles = {context_.state(), node_home_of(setup), setup.clock}},
         people_(accounts, setup.controller.state(), setup.clock),
@@ -50,6 +52,7 @@ class RouteHandlers {
         notices_(loop, context_),
         shells_(loop, context_, agents),
         findings_(context_),
+        models_(context_),
         agents_(loop, context_, records_, waiting, agents, host_calls, shells_, streams,
                 findings_.watch(), events),
         streams_(streams),
@@ -102,6 +105,7 @@ class RouteHandlers {
   NoticeCalls notices_;
   ShellCalls shells_;
   FindingCalls findings_;
+  ModelCalls models_;
   AgentCalls agents_;
   StreamBroker& streams_;  // owned by the server
   EventHub& events_;       // owned by the server

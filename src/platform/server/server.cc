@@ -163,7 +163,9 @@ struct Server::Impl {
         streams(
             std::make_shared<StreamBroker>(loop, setup, *accounts, *agent_polls, setup.streams)),
         events(std::make_shared<EventHub>(loop, setup, *accounts)),
-        handlers(loop, setup, *accounts, *long_polls, *agent_polls, host_calls, *streams, *events),
+        artifacts(setup.database, setup.home.folder / "artifacts"),
+        handlers(loop, setup, *accounts, artifacts, *long_polls, *agent_polls, host_calls, *streams,
+                 *events),
         ended(std::make_shared<RunEnds>(setup.controller.state())),
         tracking(loop, {.controller = setup.controller,
                         .insight = setup.insight,
@@ -171,7 +173,7 @@ struct Server::Impl {
                         .directory = accounts->directory(),
                         .clock = setup.clock,
                         .steady = steady,
-                        .artifacts = setup.home.folder / "artifacts"}),
+                        .artifacts = artifacts}),
         metrics({handlers.context(), handlers.lag(), requests, *ended}) {}
 
   // The route or the file exists: check_request_head() accepted the request. Since then its token
@@ -234,6 +236,7 @@ struct Server::Impl {
   HostCalls host_calls;
   std::shared_ptr<StreamBroker> streams;
   std::shared_ptr<EventHub> events;
+  artifacts::Artifacts artifacts;
   RouteHandlers handlers;
   RequestCounts requests;
   std::shared_ptr<RunEnds> ended;

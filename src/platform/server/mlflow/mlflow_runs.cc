@@ -30,11 +30,6 @@ constexpr std::size_t kParamBytes = 6000, kTagBytes = 8000, kKeyBytes = 250;
 constexpr std::size_t kRunNameBytes = 64;
 constexpr std::string_view kNameTag = "mlflow.runName";
 
-template <class T>
-Result<T> read_body(const Json& json) {
-  return from_json<T>(json, UnknownFields::ignore);
-}
-
 std::string tag_of(const std::vector<KeyValue>& tags, std::string_view key) {
   const auto found = std::ranges::find(tags, key, &KeyValue::key);
   return found == tags.end() ? "" : found->value;
@@ -122,18 +117,15 @@ Result<std::string> MlflowServer::project_of_run(const Caller& caller,
                                                  const ExperimentRow& experiment) const {
   if (experiment.id == kDefaultExperiment)
     return identity::project_of_submission(setup_.directory, caller.bearer, experiment.project);
-  const identity::Target target{.project = experiment.project};
-  if (identity::may(setup_.directory, caller.bearer, identity::Action::submit_run, target))
-    return experiment.project;
-  return Error{Code::denied,
-               identity::refusal(caller.bearer, identity::Action::submit_run, target)};
+  TRY(access_.check(caller, identity::Action::submit_run, experiment.project));
+  return experiment.project;
 }
 
 MlflowServer::Answer MlflowServer::create_run(const Call& call) {
-  const auto request = TRY(read_body<CreateRun>(call.body));
+  const auto request = TRY(read_message<CreateRun>(call.body));
   TRY(check_run_name(request.run_name));
   for (const KeyValue& tag : request.tags) TRY(check_value("tag", tag, kTagBytes));
-  const ExperimentRow experiment = TRY(experiment_of(call.caller, request.experiment_id));
+  const ExperimentRow experiment = TRY(access_.experiment_of(call.caller, request.experiment_id));
   if (experiment.deleted)
     return Error{Code::invalid, format("the experiment {} is deleted", experiment.name)};
   const identity::Bearer& bearer = call.caller.bearer;
@@ -162,8 +154,7 @@ MlflowServer::Answer MlflowServer::create_run(const Call& call) {
                                                          .project = agent.spec.project,
                                                          .after = "attached by an MLflow client"}));
   const model::RunId& run = node.attempt.run;
-  const std::int64_t start =
-      request.start_time ? request.start_time->value : now.time_since_epoch().count() / 1000;
+  const std::int64_t start = request.start_time ? request.start_time->value : milliseconds(now);
   open_[run] = {.last_call = setup_.steady.since_boot()};
   const auto stored = tracking_.transaction([&]() -> Result<void> {
     TRY(tracking_.add_run(run, experiment.id, name, start));
@@ -183,8 +174,20 @@ MlflowServer::Answer MlflowServer::create_run(const Call& call) {
   return get_run({call.request, call.caller, std::move(of_run)});
 }
 
+Result<RunRow> MlflowServer::make_run(const Caller& caller, const std::string& experiment,
+                                      const std::string& name) {
+  const net::HttpRequest request;
+  const Json body = {{"experiment_id", experiment}, {"run_name", name}};
+  const Json made = TRY(create_run({request, caller, body}));
+  const Json of_run = {{"run_id", made.at("run").at("info").at("run_id")}};
+  RunRow run = TRY(changeable_run({request, caller, of_run}));
+  TRY(end_run(run, "FINISHED"));
+  TRY(tracking_.set_status(run.id, "FINISHED", milliseconds(setup_.clock.now())));
+  return run;
+}
+
 MlflowServer::Answer MlflowServer::update_run(const Call& call) {
-  const auto request = TRY(read_body<UpdateRun>(call.body));
+  const auto request = TRY(read_message<UpdateRun>(call.body));
   TRY(check_run_name(request.run_name));
   const RunRow run = TRY(changeable_run(call));
   if (!request.run_name.empty()) {
@@ -195,8 +198,7 @@ MlflowServer::Answer MlflowServer::update_run(const Call& call) {
     const std::string status = TRY(checked_status(request.status));
     std::optional<std::int64_t> end;
     if (is_end(status))
-      end = request.end_time ? request.end_time->value
-                             : setup_.clock.now().time_since_epoch().count() / 1000;
+      end = request.end_time ? request.end_time->value : milliseconds(setup_.clock.now());
     if (is_end(status)) TRY(end_run(run, status));
     TRY(tracking_.set_status(run.id, status, end));
   }
@@ -206,36 +208,38 @@ MlflowServer::Answer MlflowServer::update_run(const Call& call) {
 
 MlflowServer::Answer MlflowServer::set_run_deleted(const Call& call, bool deleted) {
   const RunRow run = TRY(changeable_run(call));
-  TRY(tracking_.set_deleted(run.id, deleted));
+  TRY(access_.change(access_.record(call.caller, deleted ? "run.hide" : "run.unhide", text(run.id),
+                                    run.id.project),
+                     [&] { return tracking_.set_deleted(run.id, deleted); }));
   return Json::object();
 }
 
 MlflowServer::Answer MlflowServer::log_metric(const Call& call) {
   const RunRow run = TRY(changeable_run(call));
-  TRY(put_batch(run, {.metrics = {TRY(read_body<Metric>(call.body))}}, call.request.body));
+  TRY(put_batch(run, {.metrics = {TRY(read_message<Metric>(call.body))}}, call.request.body));
   return Json::object();
 }
 
 MlflowServer::Answer MlflowServer::log_param(const Call& call) {
   const RunRow run = TRY(changeable_run(call));
-  TRY(put_batch(run, {.params = {TRY(read_body<KeyValue>(call.body))}}, ""));
+  TRY(put_batch(run, {.params = {TRY(read_message<KeyValue>(call.body))}}, ""));
   return Json::object();
 }
 
 MlflowServer::Answer MlflowServer::set_tag(const Call& call) {
   const RunRow run = TRY(changeable_run(call));
-  TRY(put_batch(run, {.tags = {TRY(read_body<KeyValue>(call.body))}}, ""));
+  TRY(put_batch(run, {.tags = {TRY(read_message<KeyValue>(call.body))}}, ""));
   return Json::object();
 }
 
 MlflowServer::Answer MlflowServer::log_batch(const Call& call) {
   const RunRow run = TRY(changeable_run(call));
-  TRY(put_batch(run, TRY(read_body<LogBatch>(call.body)), call.request.body));
+  TRY(put_batch(run, TRY(read_message<LogBatch>(call.body)), call.request.body));
   return Json::object();
 }
 
 MlflowServer::Answer MlflowServer::delete_tag(const Call& call) {
-  const auto request = TRY(read_body<TagKey>(call.body));
+  const auto request = TRY(read_message<TagKey>(call.body));
   const RunRow run = TRY(changeable_run(call));
   if (TRY(tracking_.remove_tag(run.id, request.key))) return Json::object();
   return Error{Code::not_found, format("the run has no tag {}", request.key)};

@@ -44,6 +44,8 @@ struct RunRow {
   bool deleted = false;
   bool made_by_client = false;
   bool ended = false;  // for Lockstep
+  std::string git_commit{};
+  bool git_dirty = false;
 };
 
 // Parameters do not change; tags do.

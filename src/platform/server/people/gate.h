@@ -22,7 +22,8 @@ class Gate {
       : keys_(keys), controller_(controller), accounts_(accounts), clock_(clock) {}
 
   // The caller, or the answer that refuses it. A run that the caller may not read is not found. The
-  // project `default` of a run's path becomes the caller's own if it may not read that one.
+  // project `default` of the path of a run or a model becomes the caller's own if it may not read
+  // that one.
   std::variant<Principal, net::HttpResponse> admit(const net::HttpRequest& request,
                                                    const api::Route& route,
                                                    std::vector<std::string>& path_parameters);
