@@ -113,6 +113,7 @@ constexpr api::TypedRoute<api::None, api::None, api::None> kMlflowRoute{
 
 std::variant<Principal, net::HttpResponse> admit_mlflow(Gate& gate,
                                                         const net::HttpRequest& request) {
+  if (auto rank = gate.admit_rank(request)) return *std::move(rank);
   std::vector<std::string> none;
   auto admitted = gate.admit(request, kMlflowRoute, none);
   const auto* refused = std::get_if<net::HttpResponse>(&admitted);
@@ -208,7 +209,7 @@ struct Server::Impl {
     if (auto* refusal = std::get_if<net::HttpResponse>(&admitted)) return std::move(*refusal);
     const Principal& caller = std::get<Principal>(admitted);
     accounts->record_use(caller.bearer);
-    return tracking.handle(request, {caller.bearer, caller.address});
+    return tracking.handle(request, {caller.bearer, caller.address, caller.rank_of});
   }
 
   mlflow::MlflowServer::Opened open_artifacts(const net::HttpRequest& request) {
@@ -216,7 +217,7 @@ struct Server::Impl {
     if (auto* refusal = std::get_if<net::HttpResponse>(&admitted)) return std::move(*refusal);
     const Principal& caller = std::get<Principal>(admitted);
     accounts->record_use(caller.bearer);
-    return tracking.open_artifacts(request, {caller.bearer, caller.address});
+    return tracking.open_artifacts(request, {caller.bearer, caller.address, caller.rank_of});
   }
 
   // Counts the answer under the path of its route.

@@ -667,6 +667,7 @@ constexpr std::string_view kModels[] = {
     ) strict, without rowid)",
     "create index mlflow_models_by_run on mlflow_models (project, number)",
     "create index mlflow_models_by_experiment on mlflow_models (experiment, created)",
+    "alter table mlflow_runs add column parent text not null default ''",
     R"(create table mlflow_links (
       project text not null, number integer not null,
       kind text not null,  -- dataset, input or output

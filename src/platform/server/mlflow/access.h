@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -31,6 +32,8 @@ struct Setup {
 struct Caller {
   identity::Bearer bearer;
   std::string address{};  // from which another machine calls; empty: this machine calls
+  // A rank of this attempt calls. It changes its own run, and those that the run has made.
+  std::optional<model::AttemptId> rank_of{};
 };
 
 class Access {

@@ -29,7 +29,7 @@ class LoggedModelCalls {
   // `what` is "logged-models/ID/tags" or "runs/outputs". None: there is no such call.
   std::optional<Result<Json>> handle(std::string_view method, const std::string& what,
                                      const Json& body, const Caller& caller);
-  // What a run reads and makes, in MLflow's form.
+  // Adds the links of a run to its view.
   Result<void> add_links(const model::RunId& run, Run& view);
 
  private:

@@ -29,6 +29,8 @@ constexpr std::size_t kMetricsMax = 1000, kParamsMax = 100, kTagsMax = 100;
 constexpr std::size_t kParamBytes = 6000, kTagBytes = 8000, kKeyBytes = 250;
 constexpr std::size_t kRunNameBytes = 64;
 constexpr std::string_view kNameTag = "mlflow.runName";
+constexpr std::string_view kParentTag = "mlflow.parentRunId";
+constexpr std::int64_t kValuesMax = 5000;  // parameters and tags of a run
 
 std::string tag_of(const std::vector<KeyValue>& tags, std::string_view key) {
   const auto found = std::ranges::find(tags, key, &KeyValue::key);
@@ -91,7 +93,9 @@ Result<std::string> checked_status(const std::string& status) {
                       status)};
 }
 
-bool is_end(const std::string& status) { return status != "RUNNING" && status != "SCHEDULED"; }
+bool is_end(const std::string& status) {
+  return !status.empty() && status != "RUNNING" && status != "SCHEDULED";
+}
 
 // Points of one step and time in one item, as long as no metric is in it twice.
 std::vector<spool::TelemetryItem> items_of(const std::vector<Metric>& metrics,
@@ -124,10 +128,11 @@ Result<std::string> MlflowServer::project_of_run(const Caller& caller,
 MlflowServer::Answer MlflowServer::create_run(const Call& call) {
   const auto request = TRY(read_message<CreateRun>(call.body));
   TRY(check_run_name(request.run_name));
-  for (const KeyValue& tag : request.tags) TRY(check_value("tag", tag, kTagBytes));
+  TRY(check_batch({.tags = request.tags}));
   const ExperimentRow experiment = TRY(access_.experiment_of(call.caller, request.experiment_id));
   if (experiment.deleted)
     return Error{Code::invalid, format("the experiment {} is deleted", experiment.name)};
+  if (takes_own_run(call.caller, request)) return take_own_run(call, request, experiment);
   const identity::Bearer& bearer = call.caller.bearer;
   const Time now = setup_.clock.now();
   std::string name = request.run_name.empty() ? tag_of(request.tags, kNameTag) : request.run_name;
@@ -157,21 +162,49 @@ MlflowServer::Answer MlflowServer::create_run(const Call& call) {
   const std::int64_t start = request.start_time ? request.start_time->value : milliseconds(now);
   open_[run] = {.last_call = setup_.steady.since_boot()};
   const auto stored = tracking_.transaction([&]() -> Result<void> {
-    TRY(tracking_.add_run(run, experiment.id, name, start));
+    TRY(tracking_.add_run(run, experiment.id, name, start,
+                          call.caller.rank_of ? text(call.caller.rank_of->run) : ""));
     for (const KeyValue& tag : request.tags) TRY(tracking_.put(run, ValueKind::tag, tag));
     if (!name.empty() && tag_of(request.tags, kNameTag).empty())
       TRY(tracking_.put(run, ValueKind::tag, {std::string(kNameTag), name}));
     return {};
   });
   if (!stored) {
+    // The client creates another one: this one must not stay.
     RunRow made;
     made.id = run;
-    // The client creates another one: this one must not stay open.
     if (auto ended = end_run(made, "KILLED"); !ended) open_.erase(run);
+    unmade_.insert(run);
     return stored.error();
   }
   Json of_run = {{"run_id", run_name(run)}};
   return get_run({call.request, call.caller, std::move(of_run)});
+}
+
+// A script in a run of Lockstep logs to that run, unless its client has ended it in this attempt,
+// or makes a run within a run.
+bool MlflowServer::takes_own_run(const Caller& caller, const CreateRun& request) const {
+  return caller.rank_of && !ended_by_rank_.contains(*caller.rank_of) &&
+         tag_of(request.tags, kParentTag).empty();
+}
+
+MlflowServer::Answer MlflowServer::take_own_run(const Call& call, const CreateRun& request,
+                                                const ExperimentRow& experiment) {
+  const model::RunId& run = call.caller.rank_of->run;
+  if (experiment.project != run.project)
+    return Error{Code::invalid, format("experiment_id: {} is not of the project {} of the run {}",
+                                       experiment.name, run.project, text(run))};
+  const std::string name =
+      request.run_name.empty() ? tag_of(request.tags, kNameTag) : request.run_name;
+  TRY(tracking_.transaction([&]() -> Result<void> {
+    if (experiment.id != kDefaultExperiment) TRY(tracking_.set_experiment(run, experiment.id));
+    for (const KeyValue& tag : request.tags) TRY(tracking_.put(run, ValueKind::tag, tag));
+    if (name.empty()) return {};
+    TRY(tracking_.set_name(run, name));
+    return tracking_.put(run, ValueKind::tag, {std::string(kNameTag), name});
+  }));
+  const Json of_run = {{"run_id", run_name(run)}};
+  return get_run({call.request, call.caller, of_run});
 }
 
 Result<RunRow> MlflowServer::make_run(const Caller& caller, const std::string& experiment,
@@ -202,6 +235,8 @@ MlflowServer::Answer MlflowServer::update_run(const Call& call) {
     if (is_end(status)) TRY(end_run(run, status));
     TRY(tracking_.set_status(run.id, status, end));
   }
+  const auto& rank_of = call.caller.rank_of;
+  if (rank_of && rank_of->run == run.id && is_end(request.status)) ended_by_rank_.insert(*rank_of);
   const Json answer = TRY(get_run(call));
   return Json{{"run_info", answer.at("run").at("info")}};
 }
@@ -257,7 +292,8 @@ Result<void> MlflowServer::put_batch(const RunRow& run, const LogBatch& batch,
         TRY(tracking_.put(run.id, ValueKind::tag, tag));
         if (tag.key == kNameTag) TRY(tracking_.set_name(run.id, tag.value));
       }
-      return {};
+      if (TRY(tracking_.count_values(run.id)) <= kValuesMax) return {};
+      return Error{Code::invalid, format("a run has at most {} parameters and tags", kValuesMax)};
     }));
   if (batch.metrics.empty() || is_repeated(run.id, body)) return {};
   const auto stored = put_metrics(run, batch.metrics);
@@ -325,6 +361,12 @@ void MlflowServer::report_ranks() {
   const model::State& state = setup_.controller.state();
   std::erase_if(open_, [&](const auto& one) { return !state.open.contains(one.first); });
   std::erase_if(recent_, [&](const auto& one) { return !state.open.contains(one.first); });
+  std::erase_if(ended_by_rank_,
+                [&](const model::AttemptId& one) { return !state.open.contains(one.run); });
+  std::erase_if(unmade_, [&](const model::RunId& run) {
+    const auto removed = setup_.controller.remove(run, {});
+    return removed || removed.error().code == Code::not_found;
+  });
   std::vector<model::NodeReport> reports;
   for (const auto& [run, open] : open_) {
     if (setup_.steady.since_boot() - open.last_call >= kClientSilentAfter) continue;

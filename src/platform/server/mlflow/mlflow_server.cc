@@ -17,6 +17,7 @@ constexpr std::size_t kTagMax = 8000;
 constexpr std::size_t kTagsOfExperiment = 1'000;
 constexpr std::int64_t kPageDefault = 1000;
 constexpr std::int64_t kPageMax = 1000;
+constexpr std::size_t kPageBytes = 16 << 20;                   // of values; then the page ends
 constexpr std::size_t kExperimentsMax = 100, kOrdersMax = 10;  // of a search of runs
 const std::vector<std::string> kPrefix = {"api", "2.0", "mlflow"};
 
@@ -102,6 +103,15 @@ RunInfo info_of(const RunRow& row) {
 
 std::int64_t page_size(const std::optional<WireInteger>& wanted) {
   return wanted && wanted->value > 0 ? std::min(wanted->value, kPageMax) : kPageDefault;
+}
+
+std::size_t size_of(const RunData& data) {
+  constexpr std::size_t kOfMetric = 64;
+  std::size_t bytes = 0;
+  for (const Metric& metric : data.metrics) bytes += metric.key.size() + kOfMetric;
+  for (const auto* values : {&data.params, &data.tags})
+    for (const KeyValue& value : *values) bytes += value.key.size() + value.value.size();
+  return bytes;
 }
 
 // None: both.
@@ -404,7 +414,15 @@ MlflowServer::Answer MlflowServer::search_runs(const Call& call) {
     rows.pop_back();
     list.next_page_token = format("{}", search.offset + search.limit - 1);
   }
-  for (const RunRow& row : rows) list.runs.push_back(TRY(view_of(row)));
+  std::size_t bytes = 0;
+  for (const RunRow& row : rows) {
+    if (bytes > kPageBytes) {
+      list.next_page_token = format("{}", search.offset + std::ssize(list.runs));
+      break;
+    }
+    list.runs.push_back(TRY(view_of(row)));
+    bytes += size_of(list.runs.back().data);
+  }
   return without_absent(to_json(list));
 }
 

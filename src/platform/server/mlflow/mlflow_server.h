@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <variant>
 
@@ -98,6 +99,8 @@ class MlflowServer {
   // As LoggedModelCalls::MakeRun.
   Result<RunRow> make_run(const Caller& caller, const std::string& experiment,
                           const std::string& name);
+  bool takes_own_run(const Caller& caller, const CreateRun& request) const;
+  Answer take_own_run(const Call& call, const CreateRun& request, const ExperimentRow& experiment);
   Result<void> put_batch(const RunRow& run, const LogBatch& batch, std::string_view body);
   Result<void> put_metrics(const RunRow& run, const std::vector<Metric>& metrics);
   Result<void> end_run(const RunRow& run, const std::string& status);
@@ -116,6 +119,8 @@ class MlflowServer {
   artifacts::Artifacts& artifacts_;
   std::map<model::RunId, OpenRun> open_;
   std::map<model::RunId, std::deque<std::uint64_t>> recent_;  // hashes of batches
+  std::set<model::AttemptId> ended_by_rank_;  // whose own run a rank's client has ended
+  std::set<model::RunId> unmade_;  // runs without rows, to be removed when they have ended
   net::Timer timer_;
 };
 

@@ -458,7 +458,7 @@ RegistryCalls::Answer RegistryCalls::delete_version(const Call& call) {
   return Json::object();
 }
 
-// Of one model if the filter says so, else of all of the project.
+// Reads one model's versions if the filter names it, else those of all models of the project.
 RegistryCalls::Answer RegistryCalls::search_versions(const Call& call) {
   const ModelSearch search = TRY(search_of(call.request, kVersionAttributes));
   ModelName id{call.project, ""};

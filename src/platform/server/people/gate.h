@@ -1,6 +1,7 @@
 // Gate: from the head of a request, which caller it has and whether that may call the route.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -27,6 +28,8 @@ class Gate {
   std::variant<Principal, net::HttpResponse> admit(const net::HttpRequest& request,
                                                    const api::Route& route,
                                                    std::vector<std::string>& path_parameters);
+  // A rank by its own token, for MLflow's API only.
+  std::optional<Principal> admit_rank(const net::HttpRequest& request) const;
 
  private:
   // Code::not_found: it may not know of the run or the project.
