@@ -29,6 +29,7 @@ inline constexpr auto kCommandValue = "COMMAND";
 
 void add_budget(CLI::App& app, Action& action);
 void add_agent(CLI::App& app, Action& action);
+void add_artifacts(CLI::App& app, Action& action);
 void add_audit(CLI::App& app, Action& action);
 void add_checkpoint(CLI::App& app, Action& action);
 void add_completion(CLI::App& app, Action& action);

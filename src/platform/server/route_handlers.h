@@ -4,6 +4,7 @@
 #include "net/http/http_server.h"
 #include "net/loop_lag.h"
 #include "platform/server/calls/agent_calls.h"
+#include "platform/server/calls/artifact_calls.h"
 #include "platform/server/calls/budget_calls.h"
 #include "platform/server/calls/call_context.h"
 #include "platform/server/calls/insight_calls.h"
@@ -53,6 +54,7 @@ class RouteHandlers {
         shells_(loop, context_, agents),
         findings_(context_),
         models_(context_),
+        artifacts_(loop, context_),
         agents_(loop, context_, records_, waiting, agents, host_calls, shells_, streams,
                 findings_.watch(), events),
         streams_(streams),
@@ -106,6 +108,7 @@ class RouteHandlers {
   ShellCalls shells_;
   FindingCalls findings_;
   ModelCalls models_;
+  ArtifactCalls artifacts_;
   AgentCalls agents_;
   StreamBroker& streams_;  // owned by the server
   EventHub& events_;       // owned by the server

@@ -59,9 +59,10 @@ TEST(RankEnvironment, RanksOnCoresKeepTheVariablesOfTheNodeAndTheRun) {
 }
 
 TEST(RankEnvironment, RanksLogToTheDaemonUnlessTheRunChoosesAServer) {
-  const RankLaunchInfo info{.tracking_url = "https://127.0.0.1:7070",
-                            .tracking_token = "lsr_token",
-                            .tracking_authorities = "/home/ann/.lockstep/tls/ca.pem"};
+  RankLaunchInfo info;
+  info.tracking_url = "https://127.0.0.1:7070";
+  info.tracking_token = "lsr_token";
+  info.tracking_authorities = "/home/ann/.lockstep/tls/ca.pem";
   auto launch = gpu_launch();
   const Environment told = environment(launch, info);
   EXPECT_EQ(told.at("MLFLOW_TRACKING_URI"), "https://127.0.0.1:7070");
