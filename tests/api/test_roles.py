@@ -54,6 +54,7 @@ class Route(NamedTuple):
             token="4fGt2Lm9Qx7Z",
             notice=1,
             secret="api-key",
+            model="gpt",
             index=0,
         )
         return path + WRONG_QUERY

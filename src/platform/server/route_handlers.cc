@@ -42,6 +42,10 @@ Class& RouteHandlers::part() {
     return notices_;
   else if constexpr (std::same_as<Class, FindingCalls>)
     return findings_;
+  else if constexpr (std::same_as<Class, ModelCalls>)
+    return models_;
+  else if constexpr (std::same_as<Class, ArtifactCalls>)
+    return artifacts_;
   else if constexpr (std::same_as<Class, AgentCalls>)
     return agents_;
   else if constexpr (std::same_as<Class, ShellCalls>)
@@ -195,6 +199,14 @@ RouteHandlers::Handler RouteHandlers::handler_for(const api::Route& route) {
       {&api::kFindings, &H::handle<api::kFindings, &FindingCalls::list>},
       {&api::kRunFindings, &H::handle<api::kRunFindings, &FindingCalls::of_run>},
       {&api::kDeviceUse, &H::handle<api::kDeviceUse, &FindingCalls::device_use>},
+      {&api::kArtifacts, &H::handle<api::kArtifacts, &ArtifactCalls::list>},
+      {&api::kArtifactPart, &H::handle<api::kArtifactPart, &ArtifactCalls::part>},
+      {&api::kAddArtifactPart, &H::handle<api::kAddArtifactPart, &ArtifactCalls::add_part>},
+      {&api::kModels, &H::handle<api::kModels, &ModelCalls::list>},
+      {&api::kModel, &H::handle<api::kModel, &ModelCalls::show>},
+      {&api::kRegisterModel, &H::handle<api::kRegisterModel, &ModelCalls::add>},
+      {&api::kModelAlias, &H::handle<api::kModelAlias, &ModelCalls::set_alias>},
+      {&api::kRemoveModel, &H::handle<api::kRemoveModel, &ModelCalls::remove>},
   };
   const auto found =
       std::ranges::find(table, &route, [](const auto& entry) { return entry.first; });
