@@ -40,11 +40,17 @@ def log_artifact(path: str | os.PathLike[str], name: str | None = None) -> None:
     if not source.exists():
         raise FileNotFoundError(f"there is no file {source}")
     artifact = name or source.resolve().name
-    if not os.environ.get("MLFLOW_TRACKING_TOKEN", "").startswith(_RANK_TOKEN):
+    if not has_rank_token():
         upload(chosen_daemon(), run, source, artifact)
         return
     for file, each in files_below(source, artifact):
         _put(run, file, each)
+
+
+def has_rank_token() -> bool:
+    """This process is a rank whose agent gave it a token for its own run."""
+    token = os.environ.get("MLFLOW_TRACKING_TOKEN", "")
+    return "LOCKSTEP_RUN" in os.environ and token.startswith(_RANK_TOKEN)
 
 
 def run_name(run: str) -> str:

@@ -17,6 +17,8 @@
 #include "apps/cli/subcommand.h"
 #include "apps/cli/terminal.h"
 #include "apps/daemon/own_daemon.h"
+#include "apps/provenance/send_artifact.h"
+#include "apps/run/run_display.h"
 #include "base/format.h"
 #include "base/os/fd.h"
 #include "base/os/files.h"
@@ -139,24 +141,12 @@ Result<int> download(const ArtifactFlags& flags, const model::RunId& run) {
 Result<api::ArtifactView> send_file(client::Client& client, const model::RunId& run,
                                     const fs::path& from, const std::string& path) {
   const Fd file = TRY(open_file(from, O_RDONLY));
-  const std::string upload = net::random_hex(16);
-  std::vector<std::byte> bytes(static_cast<std::size_t>(api::kArtifactPartMax));
-  for (std::int64_t offset = 0;;) {
-    const ssize_t read = ::pread(file.get(), bytes.data(), bytes.size(), offset);
-    if (read < 0) return os_error("reading " + from.string(), errno);
-    const auto part = std::span(bytes).first(static_cast<std::size_t>(read));
-    const auto stored =
-        TRY(client.call(api::kAddArtifactPart, {.path = run,
-                                                .request = {.upload = upload,
-                                                            .path = path,
-                                                            .offset = offset,
-                                                            .bytes = net::to_base64(part),
-                                                            .last = read < std::ssize(bytes)}}));
-    if (stored.artifact) return *stored.artifact;
-    if (stored.next != offset + read)
-      return Error{Code::unavailable, format("the daemon has another part of {}: try again", path)};
-    offset = stored.next;
-  }
+  return send_artifact(client, run, path,
+                       [&](std::int64_t offset, std::span<std::byte> part) -> Result<std::size_t> {
+                         const ssize_t read = ::pread(file.get(), part.data(), part.size(), offset);
+                         if (read < 0) return os_error("reading " + from.string(), errno);
+                         return static_cast<std::size_t>(read);
+                       });
 }
 
 Result<int> put(const ArtifactFlags& flags, const model::RunId& run) {
