@@ -23,6 +23,7 @@ import importlib
 import sys
 from typing import TYPE_CHECKING, Any
 
+from lockstep._artifact import log_artifact
 from lockstep._build import VERSION as __version__
 from lockstep._compiled import check_versions
 from lockstep._label import label
@@ -31,6 +32,7 @@ from lockstep._step_timer import StepTimer, log_flops
 
 if TYPE_CHECKING:
     from lockstep._checkpoints import Checkpoints, Sampler
+    from lockstep._client.artifacts import Artifact
     from lockstep._client.daemon import DaemonError
     from lockstep._client.runs import LogLine, Run, run, runs
     from lockstep._interop.named_state import (
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
     from lockstep._whole import mark_elementwise
 
 __all__ = [
+    "Artifact",
     "Checkpoints",
     "DaemonError",
     "LogLine",
@@ -64,6 +67,7 @@ __all__ = [
     "load_optimizer_state_dict",
     "load_state_dict",
     "log",
+    "log_artifact",
     "log_flops",
     "mark_elementwise",
     "no_sync",
@@ -78,6 +82,7 @@ __all__ = [
 
 # Loaded at their first use, too, so that a rank that only logs does not pay for them.
 _CLIENT = {
+    "Artifact": "lockstep._client.artifacts",
     "DaemonError": "lockstep._client.daemon",
     "LogLine": "lockstep._client.runs",
     "Run": "lockstep._client.runs",

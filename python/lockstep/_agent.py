@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from lockstep._environment import log_environment
 from lockstep._report_queue import ReportQueue
 
 _SEND_MAX = 60.0  # seconds that a report may wait for the agent
@@ -34,6 +35,9 @@ class Agent:
         self._connection = AgentConnection(path)
         self._queue = ReportQueue(self._run)
         self._is_forked = False
+        self._environment = threading.Thread(
+            target=log_environment, name="lockstep environment", daemon=True
+        )
 
     def deliver(self, report: _Report) -> None:
         """Raises nothing. Metrics and progress are queued; others are waited for, a second at most.
@@ -53,6 +57,8 @@ class Agent:
 
     def at_exit(self) -> None:
         self._queue.flush(_DELIVERY_MAX)
+        if self._environment.ident is not None:
+            self._environment.join(_DELIVERY_MAX)
         self._connection.tell_dropped(self._queue.unsent)
 
     def reset_after_fork(self) -> None:
@@ -62,6 +68,9 @@ class Agent:
         self._is_forked = True
 
     def _run(self) -> None:
+        self._connection.send(self._queue.take())
+        if not self._is_forked:
+            self._environment.start()
         while True:
             self._connection.send(self._queue.take())
 

@@ -18,6 +18,7 @@ WORDS = {
     "epoch": "1",
     "index": "0",
     "secret": "api-key",
+    "model": "gpt",
     "notice": "1",
     "host": "gpu1",
     "user": "ann",

@@ -55,6 +55,7 @@ class Route(NamedTuple):
             notice=1,
             document=1,
             secret="api-key",
+            model="gpt",
             index=0,
         )
         return path + WRONG_QUERY

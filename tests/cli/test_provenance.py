@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -249,3 +251,34 @@ def test_a_fork_has_no_tags_and_no_note(cluster: Cluster) -> None:
     cluster.ok("note", first, "good")
     view = cluster.show(forked(cluster, first))
     assert (view["tags"], view["note"]) == ({}, "")
+
+
+def test_uncommitted_changes_and_packages_are_kept_and_repeat_the_run(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    folder = tmp_path / "code"
+    folder.mkdir()
+    git = ["git", "-C", str(folder), "-c", "user.name=a", "-c", "user.email=a@b"]
+    (folder / "train.py").write_text("import lockstep\nlockstep.log({'loss': 1.0}, step=1)\n")
+    for words in (["init", "-q"], ["add", "."], ["commit", "-qm", "one"]):
+        subprocess.run([*git, *words], check=True)
+    (folder / "train.py").write_text("import lockstep\nlockstep.log({'loss': 2.0}, step=1)\n")
+    run = cluster.submit("--cwd", str(folder), "--", "python", "train.py")
+    cluster.ended(run)
+    cluster.ok("artifacts", run, "lockstep", "--download", str(tmp_path))
+    kept = tmp_path / "lockstep"
+    assert "torch==" in (kept / "requirements.txt").read_text()
+    described = json.loads((kept / "environment.json").read_text())
+    assert described["arguments"] == ["train.py"] and described["python"].startswith("3.")
+    subprocess.run([*git, "checkout", "-q", "."], check=True)
+    subprocess.run([*git, "apply", str(kept / "code.diff")], check=True)
+    assert "2.0" in (folder / "train.py").read_text()
+    commands = cluster.ok("show", run, "--repro").splitlines()
+    assert commands[0].endswith("python train.py")
+    assert commands[1].startswith(f"git -C {folder} checkout ")
+    assert "apply $PWD/code.diff" in commands[2] and "requirements.txt" in commands[3]
+    assert commands[-1] == f"lockstep fork {run}"
+    bare = cluster.submit("--cwd", str(folder), "--no-diff", "--", "true")
+    cluster.ended(bare)
+    said = cluster.ok("show", bare, "--repro")
+    assert "they were not kept" in said and "packages are not known" in said

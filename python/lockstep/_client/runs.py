@@ -6,9 +6,11 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from datetime import datetime
+from pathlib import Path
 from typing import Any, NamedTuple
 
-from lockstep._client import files
+from lockstep._client import artifacts, files
+from lockstep._client.artifacts import Artifact
 from lockstep._client.connection import get
 from lockstep._client.daemon import Daemon, DaemonError, chosen_daemon
 from lockstep._client.parameters import parameters_of
@@ -170,6 +172,46 @@ class Run:
                 return
             after = page["next"]
 
+    def artifacts(self, path: str = "") -> list[Artifact]:
+        """The files that it has logged, directly in a folder, and the folders there.
+
+        Args:
+            path: a folder, or one artifact; "": the run's own folder.
+
+        Raises:
+            DaemonError: the daemon does not answer, or there is no such artifact.
+        """
+        return artifacts.listed(self._daemon, self.id, path)
+
+    def download_artifact(self, path: str, to: str | os.PathLike[str] = ".") -> Path:
+        """Gets a file, or a folder with all below it, and returns where it is.
+
+        Args:
+            path: of the artifact or the folder; "": all.
+            to: the folder in which it appears under its name.
+
+        Raises:
+            DaemonError: as ``artifacts``.
+        """
+        return artifacts.download(self._daemon, self.id, path, Path(to))
+
+    def log_artifact(self, path: str | os.PathLike[str], name: str | None = None) -> None:
+        """Stores a file, or a folder with all its files, as an artifact of the run, which may have
+        ended. You need the right to change the run.
+
+        Args:
+            path: of the file or folder.
+            name: of the artifact; None: the file's own name.
+
+        Raises:
+            FileNotFoundError: there is no such file.
+            DaemonError: the daemon does not answer, or it refuses.
+        """
+        source = Path(path)
+        if not source.exists():
+            raise FileNotFoundError(f"there is no file {source}")
+        artifacts.upload(self._daemon, self.id, source, name or source.resolve().name)
+
     def _points(
         self, name: str, rank: int | None, attempt: int | None, pixels: int | None
     ) -> Points:
@@ -223,4 +265,4 @@ def _time(view: Mapping[str, Any], field: str) -> datetime | None:
     return parse_time(text) if text else None
 
 
-__all__ = ["DaemonError", "LogLine", "Run", "run", "runs"]
+__all__ = ["Artifact", "DaemonError", "LogLine", "Run", "run", "runs"]

@@ -29,6 +29,7 @@ inline constexpr auto kCommandValue = "COMMAND";
 
 void add_budget(CLI::App& app, Action& action);
 void add_agent(CLI::App& app, Action& action);
+void add_artifacts(CLI::App& app, Action& action);
 void add_audit(CLI::App& app, Action& action);
 void add_checkpoint(CLI::App& app, Action& action);
 void add_compare(CLI::App& app, Action& action);
@@ -52,6 +53,7 @@ void add_logout(CLI::App& app, Action& action);
 void add_logs(CLI::App& app, Action& action);
 void add_map(CLI::App& app, Action& action);
 void add_metrics(CLI::App& app, Action& action);
+void add_model(CLI::App& app, Action& action);
 void add_notebook(CLI::App& app, Action& action);
 void add_notice(CLI::App& app, Action& action);
 void add_open(CLI::App& app, Action& action);

@@ -1,6 +1,8 @@
 #include "apps/run/origin.h"
 
 #include <array>
+#include <cerrno>
+#include <cstddef>
 #include <cstdio>
 #include <string>
 
@@ -12,6 +14,8 @@
 
 namespace lockstep::cli {
 namespace {
+
+constexpr std::size_t kChangesMax = 16 << 20;  // bytes
 
 struct CommandOutput {
   std::string first_line;
@@ -26,11 +30,14 @@ std::string quoted(const std::string& word) {
 }
 
 // timeout(1) limits it: in a large tree on a slow file system git may take minutes.
+std::string git_command(const std::filesystem::path& folder, int seconds,
+                        const std::string& question) {
+  return format("GIT_OPTIONAL_LOCKS=0 timeout -k 1 {} git -C {} {} </dev/null 2>/dev/null", seconds,
+                quoted(folder.string()), question);
+}
+
 CommandOutput run_git(const std::filesystem::path& folder, const std::string& question) {
-  const std::string command =
-      format("GIT_OPTIONAL_LOCKS=0 timeout -k 1 2 git -C {} {} </dev/null 2>/dev/null",
-             quoted(folder.string()), question);
-  FILE* pipe = ::popen(command.c_str(), "re");
+  FILE* pipe = ::popen(git_command(folder, 2, question).c_str(), "re");
   if (pipe == nullptr) return {};
   CommandOutput said;
   std::array<char, 256> buffer{};
@@ -57,6 +64,26 @@ model::Origin origin_of(const std::filesystem::path& working_folder) {
   const CommandOutput changes = run_git(working_folder, "status --porcelain --untracked-files=no");
   origin.git_dirty = !changes.succeeded || !changes.first_line.empty();
   return origin;
+}
+
+Result<std::string> uncommitted_changes(const std::filesystem::path& working_folder) {
+  // No driver, no text conversion and no prefix of the user's configuration: others must read it.
+  const auto command = git_command(
+      working_folder, 5,
+      "diff --binary --no-color --no-ext-diff --no-textconv --src-prefix=a/ --dst-prefix=b/ HEAD");
+  FILE* pipe = ::popen(command.c_str(), "re");
+  if (pipe == nullptr) return os_error("running git", errno);
+  std::string changes;
+  std::array<char, 1 << 16> buffer{};
+  for (std::size_t read; (read = std::fread(buffer.data(), 1, buffer.size(), pipe)) > 0;) {
+    changes.append(buffer.data(), read);
+    if (changes.size() > kChangesMax) break;
+  }
+  const int status = ::pclose(pipe);
+  if (changes.size() > kChangesMax) return Error{Code::invalid, "they have more than 16 MiB"};
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+    return Error{Code::unavailable, "git did not list them within 5 seconds"};
+  return changes;
 }
 
 }  // namespace lockstep::cli

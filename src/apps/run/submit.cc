@@ -2,12 +2,13 @@
 
 #include "apps/cli/exit_codes.h"
 #include "apps/cli/terminal.h"
+#include "apps/provenance/repeat_text.h"
+#include "apps/provenance/send_artifact.h"
 #include "apps/run/origin.h"
 #include "apps/run/run_display.h"
 #include "base/format.h"
 
 namespace lockstep::cli {
-
 Result<api::RunView> submit(client::Client& client, const model::RunSpec& spec,
                             const std::string& request_id,
                             const std::optional<model::RunId>& source) {
@@ -32,6 +33,19 @@ Result<api::RunView> submit(client::Client& client, const model::RunSpec& spec,
                              "--request-id {} submits it at most once",
                              error.message, request.request_id)
                     : format("{}; the run was not submitted", error.message)};
+}
+
+void keep_changes(client::Client& client, const api::RunView& run) {
+  if (!run.origin.git_dirty || run.spec.upload) return;
+  const auto keep = [&]() -> Result<void> {
+    const std::string changes = TRY(uncommitted_changes(run.spec.working_folder));
+    TRY(send_artifact(client, TRY(model::parse_run_id(run.id)), kCodeDiff, changes));
+    return {};
+  };
+  if (const auto kept = keep(); !kept)
+    print_to_stderr(
+        format("lockstep: the changes of {} that are not committed are not kept with {}: {}",
+               run.spec.working_folder, run.id, kept.error().message));
 }
 
 Result<int> follow_submitted(client::Client& client, const api::RunView& run,

@@ -21,6 +21,10 @@ Result<api::RunView> submit(client::Client& client, const model::RunSpec& spec,
                             const std::string& request_id,
                             const std::optional<model::RunId>& source = std::nullopt);
 
+// Stores the uncommitted changes of the run's folder as its artifact lockstep/code.diff. The run
+// exists already, so an error is a message only.
+void keep_changes(client::Client& client, const api::RunView& run);
+
 enum class AfterSubmission { follow, detach };
 // Says that the run was submitted, and follows it until its end or Ctrl-C. Returns the exit code.
 Result<int> follow_submitted(client::Client& client, const api::RunView& run,

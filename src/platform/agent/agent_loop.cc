@@ -26,6 +26,7 @@
 #include "platform/agent/watch/network_errors.h"
 #include "platform/host/log_rotation.h"
 #include "platform/host/node_files.h"
+#include "platform/host/rank_token.h"
 
 namespace lockstep::agent {
 namespace {
@@ -148,7 +149,8 @@ AgentLoop::AgentLoop(const host::LaunchSpec& launch, const model::NodeId& node,
                       std::visit([&](auto& each) { handle_report(local_rank, std::move(each)); },
                                  any);
                     }},
-               mask_of(launch.env, launch.secret_variables)),
+               mask_of(launch.env, launch.secret_variables,
+                       {host::rank_token({launch.generation, node.attempt}, launch.token)})),
       shells_(launch, node, std::move(token)),
       memory_kills_(MemoryKills::of_own_cgroup(launch.attempt ? launch.attempt->spec.needs.memory
                                                               : Bytes(0))),

@@ -48,6 +48,7 @@ inline constexpr std::array kPathParameters = {
     PathParameter{"epoch", "the attempt's number in its run", "^[1-9][0-9]{0,17}$", "1"},
     PathParameter{"user", "the user's name", "^[a-z0-9][a-z0-9._-]{0,63}$", "ann"},
     PathParameter{"secret", "the secret's name", "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$", "hf-token"},
+    PathParameter{"model", "the model's name", "^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$", "gpt"},
     PathParameter{"notice", "the number of a target of notices", "^[1-9][0-9]{0,17}$", "1"},
     PathParameter{"document", "the number of a view or a report", "^[1-9][0-9]{0,17}$", "1"},
     PathParameter{"token", "the token's id, its part that is no secret", "^[0-9A-Za-z]{12}$",

@@ -8,6 +8,7 @@
 
 #include "map/map.h"
 #include "platform/api/agent_messages.h"
+#include "platform/api/artifact_routes.h"
 #include "platform/api/budget_routes.h"
 #include "platform/api/document_routes.h"
 #include "platform/api/event_messages.h"
@@ -18,6 +19,7 @@
 #include "platform/api/json.h"
 #include "platform/api/login_routes.h"
 #include "platform/api/messages.h"
+#include "platform/api/model_routes.h"
 #include "platform/api/notice_routes.h"
 #include "platform/api/profile_messages.h"
 #include "platform/api/route.h"
@@ -418,7 +420,7 @@ inline constexpr TypedRoute<HeartbeatQuery, CheckpointPartRequest, CheckpointPar
         "CheckpointPart",
         "an agent gets a part of a file of that checkpoint from a host that has it"};
 
-inline constexpr std::array<const Route*, 102> kRoutes = {
+inline constexpr std::array<const Route*, 110> kRoutes = {
     &kHealth,        &kOpenapi,        &kVersion,
     &kMap,           &kSubmit,         &kFork,
     &kPlan,          &kRuns,           &kRun,
@@ -452,7 +454,10 @@ inline constexpr std::array<const Route*, 102> kRoutes = {
     &kNotices,       &kAddNotice,      &kRemoveNotice,
     &kTestNotice,    &kFindings,       &kRunFindings,
     &kDeviceUse,     &kDocuments,      &kDocument,
-    &kSaveDocument,  &kRemoveDocument, &kEvents};
+    &kSaveDocument,  &kRemoveDocument, &kEvents,
+    &kModels,        &kModel,          &kRegisterModel,
+    &kModelAlias,    &kRemoveModel,    &kArtifacts,
+    &kArtifactPart,  &kAddArtifactPart};
 
 // So no route of users is without a check of their rights.
 static_assert(std::ranges::all_of(kRoutes, [](const Route* route) {

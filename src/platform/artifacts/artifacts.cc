@@ -22,6 +22,7 @@ using Text = std::string;
 
 constexpr std::uintmax_t kDiskReserve = 1u << 30;  // for the states of runs
 constexpr Int kRemovedAtOnce = 64;
+constexpr Int kWriteBack = 8 << 20;  // bytes
 
 bool has_encoded_sign(std::string_view part) {
   constexpr std::array<std::string_view, 4> kSigns = {"%2e", "%2f", "%5c", "%00"};
@@ -81,6 +82,10 @@ Result<void> IncomingArtifact::add(std::string_view part) {
     return std::move(written).error().with_context("storing an artifact");
   digest_.add(part);
   size_ += std::ssize(part);
+  if (size_ - written_back_ < kWriteBack) return {};
+  // Begins to write, and does not wait: so little is left for the end.
+  ::sync_file_range(file_.get(), written_back_, size_ - written_back_, SYNC_FILE_RANGE_WRITE);
+  written_back_ = size_;
   return {};
 }
 
@@ -134,8 +139,10 @@ Result<Artifact> Artifacts::add(const model::RunId& run, const Text& path,
                         artifact.sha256));
   const fs::path file = file_of(artifact.sha256);
   TRY(make_folders(file.parent_path()));
+  if (::fdatasync(incoming.file_.get()) != 0) return os_error("storing " + file.string(), errno);
   if (::rename(incoming.path_.c_str(), file.c_str()) != 0)
     return os_error("storing " + file.string(), errno);
+  TRY(sync_folder(file.parent_path()));
   TRY(database_.execute(
       "insert into artifacts (project, number, path, sha256, size) values (:project, :number, "
       ":path, :sha256, :size) on conflict do update set sha256 = excluded.sha256, size = "

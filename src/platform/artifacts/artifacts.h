@@ -19,7 +19,6 @@
 
 namespace lockstep::artifacts {
 
-inline constexpr Bytes kArtifactMax = 64_GiB;
 inline constexpr std::int64_t kArtifactsMax = 100'000;  // of a run
 inline constexpr std::size_t kPathMax = 1'000;
 
@@ -45,6 +44,7 @@ class IncomingArtifact {
   IncomingArtifact& operator=(const IncomingArtifact&) = delete;
 
   Result<void> add(std::string_view part);
+  std::int64_t size() const { return size_; }
 
  private:
   friend class Artifacts;
@@ -52,6 +52,7 @@ class IncomingArtifact {
   Fd file_;
   net::Sha256 digest_;
   std::int64_t size_ = 0;
+  std::int64_t written_back_ = 0;  // bytes that the kernel was told to write
 };
 
 class Artifacts {

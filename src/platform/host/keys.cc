@@ -7,6 +7,7 @@
 #include "base/format.h"
 #include "base/os/files.h"
 #include "platform/host/home.h"
+#include "platform/host/rank_token.h"
 
 namespace lockstep::host {
 namespace {
@@ -61,6 +62,10 @@ std::string Keys::agent_token(const model::AttemptName& attempt) const {
 
 std::string Keys::attempt_secret(const model::AttemptName& attempt) const {
   return net::hmac_sha256_hex(key_, "attempt:" + text(attempt));
+}
+
+std::string Keys::rank_token(const model::AttemptName& attempt) const {
+  return host::rank_token(attempt, agent_token(attempt));
 }
 
 net::Secret Keys::record_secret() const {

@@ -20,6 +20,8 @@ constexpr auto kWarnBefore = days(14);
 constexpr auto kClockSkew = days(1);
 constexpr std::size_t kFileMax = 256 << 10;
 
+constexpr auto kAuthorityFile = "ca.pem";
+
 fs::path folder_of(const fs::path& home) { return home / "tls"; }
 
 // A key and its certificates are one file, so that they change together.
@@ -62,7 +64,7 @@ Result<net::TlsIdentity> own_authority(const fs::path& folder, Time now) {
   net::TlsIdentity made =
       net::make_authority(terms_of("Lockstep authority of a daemon", now, kAuthorityTime));
   TRY(write_identity(path, made));
-  TRY(write_file(folder / "ca.pem", made.certificates, 0600));
+  TRY(write_file(folder / kAuthorityFile, made.certificates, 0600));
   return made;
 }
 
@@ -102,6 +104,8 @@ Result<net::TlsIdentity> operators_identity(const CertificateSource& source) {
 }
 
 }  // namespace
+
+fs::path authority_file(const fs::path& home) { return folder_of(home) / kAuthorityFile; }
 
 Result<ServerCertificate> ServerCertificate::open(CertificateSource source,
                                                   const std::vector<std::string>& names,

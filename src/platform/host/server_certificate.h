@@ -23,6 +23,9 @@ struct CertificateSource {
   std::filesystem::path certificate_file{}, key_file{};
 };
 
+// The certificates of a daemon's own authority, for its clients; in the daemon's folder.
+std::filesystem::path authority_file(const std::filesystem::path& home);
+
 class ServerCertificate {
  public:
   // Makes or renews what is missing; files have mode 0600. `names`: the host names and addresses by

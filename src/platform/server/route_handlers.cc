@@ -44,6 +44,10 @@ Class& RouteHandlers::part() {
     return findings_;
   else if constexpr (std::same_as<Class, DocumentCalls>)
     return documents_;
+  else if constexpr (std::same_as<Class, ModelCalls>)
+    return models_;
+  else if constexpr (std::same_as<Class, ArtifactCalls>)
+    return artifacts_;
   else if constexpr (std::same_as<Class, AgentCalls>)
     return agents_;
   else if constexpr (std::same_as<Class, ShellCalls>)
@@ -201,6 +205,14 @@ RouteHandlers::Handler RouteHandlers::handler_for(const api::Route& route) {
       {&api::kDocument, &H::handle<api::kDocument, &DocumentCalls::read>},
       {&api::kSaveDocument, &H::handle<api::kSaveDocument, &DocumentCalls::save>},
       {&api::kRemoveDocument, &H::handle<api::kRemoveDocument, &DocumentCalls::remove>},
+      {&api::kArtifacts, &H::handle<api::kArtifacts, &ArtifactCalls::list>},
+      {&api::kArtifactPart, &H::handle<api::kArtifactPart, &ArtifactCalls::part>},
+      {&api::kAddArtifactPart, &H::handle<api::kAddArtifactPart, &ArtifactCalls::add_part>},
+      {&api::kModels, &H::handle<api::kModels, &ModelCalls::list>},
+      {&api::kModel, &H::handle<api::kModel, &ModelCalls::show>},
+      {&api::kRegisterModel, &H::handle<api::kRegisterModel, &ModelCalls::add>},
+      {&api::kModelAlias, &H::handle<api::kModelAlias, &ModelCalls::set_alias>},
+      {&api::kRemoveModel, &H::handle<api::kRemoveModel, &ModelCalls::remove>},
   };
   const auto found =
       std::ranges::find(table, &route, [](const auto& entry) { return entry.first; });

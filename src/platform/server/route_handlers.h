@@ -4,9 +4,11 @@
 #include "net/http/http_server.h"
 #include "net/loop_lag.h"
 #include "platform/server/calls/agent_calls.h"
+#include "platform/server/calls/artifact_calls.h"
 #include "platform/server/calls/budget_calls.h"
 #include "platform/server/calls/call_context.h"
 #include "platform/server/calls/insight_calls.h"
+#include "platform/server/calls/model_calls.h"
 #include "platform/server/calls/operator_calls.h"
 #include "platform/server/calls/rank_records.h"
 #include "platform/server/calls/run_calls.h"
@@ -32,12 +34,13 @@ class RouteHandlers {
   // Null only for a route without a handler.
   static Handler handler_for(const api::Route& route);
 
-  RouteHandlers(net::Loop& loop, const ServerSetup& setup, Accounts& accounts, LongPolls& waiting,
-                AgentPolls& agents, HostCalls& host_calls, StreamBroker& streams, EventHub& events)
+  RouteHandlers(net::Loop& loop, const ServerSetup& setup, Accounts& accounts,
+                artifacts::Artifacts& artifacts, LongPolls& waiting, AgentPolls& agents,
+                HostCalls& host_calls, StreamBroker& streams, EventHub& events)
       : setup_(setup),
         accounts_(accounts),
         lag_(loop),
-        context_(setup, accounts, lag_),
+        context_(setup, accounts, artifacts, lag_),
         records_{.flight = {context_.state(), node_home_of(setup), setup.clock},
                  .profiles = {context_.state(), node_home_of(setup), setup.clock}},
         people_(accounts, setup.controller.state(), setup.clock),
@@ -52,6 +55,8 @@ class RouteHandlers {
         shells_(loop, context_, agents),
         findings_(context_),
         documents_(context_),
+        models_(context_),
+        artifacts_(loop, context_),
         agents_(loop, context_, records_, waiting, agents, host_calls, shells_, streams,
                 findings_.watch(), events),
         streams_(streams),
@@ -105,6 +110,8 @@ class RouteHandlers {
   ShellCalls shells_;
   FindingCalls findings_;
   DocumentCalls documents_;
+  ModelCalls models_;
+  ArtifactCalls artifacts_;
   AgentCalls agents_;
   StreamBroker& streams_;  // owned by the server
   EventHub& events_;       // owned by the server

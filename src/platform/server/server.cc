@@ -113,6 +113,7 @@ constexpr api::TypedRoute<api::None, api::None, api::None> kMlflowRoute{
 
 std::variant<Principal, net::HttpResponse> admit_mlflow(Gate& gate,
                                                         const net::HttpRequest& request) {
+  if (auto rank = gate.admit_rank(request)) return *std::move(rank);
   std::vector<std::string> none;
   auto admitted = gate.admit(request, kMlflowRoute, none);
   const auto* refused = std::get_if<net::HttpResponse>(&admitted);
@@ -163,7 +164,9 @@ struct Server::Impl {
         streams(
             std::make_shared<StreamBroker>(loop, setup, *accounts, *agent_polls, setup.streams)),
         events(std::make_shared<EventHub>(loop, setup, *accounts)),
-        handlers(loop, setup, *accounts, *long_polls, *agent_polls, host_calls, *streams, *events),
+        artifacts(setup.database, setup.home.folder / "artifacts"),
+        handlers(loop, setup, *accounts, artifacts, *long_polls, *agent_polls, host_calls, *streams,
+                 *events),
         ended(std::make_shared<RunEnds>(setup.controller.state())),
         tracking(loop, {.controller = setup.controller,
                         .insight = setup.insight,
@@ -171,7 +174,7 @@ struct Server::Impl {
                         .directory = accounts->directory(),
                         .clock = setup.clock,
                         .steady = steady,
-                        .artifacts = setup.home.folder / "artifacts"}),
+                        .artifacts = artifacts}),
         metrics({handlers.context(), handlers.lag(), requests, *ended}) {}
 
   // The route or the file exists: check_request_head() accepted the request. Since then its token
@@ -206,7 +209,7 @@ struct Server::Impl {
     if (auto* refusal = std::get_if<net::HttpResponse>(&admitted)) return std::move(*refusal);
     const Principal& caller = std::get<Principal>(admitted);
     accounts->record_use(caller.bearer);
-    return tracking.handle(request, {caller.bearer, caller.address});
+    return tracking.handle(request, {caller.bearer, caller.address, caller.rank_of});
   }
 
   mlflow::MlflowServer::Opened open_artifacts(const net::HttpRequest& request) {
@@ -214,7 +217,7 @@ struct Server::Impl {
     if (auto* refusal = std::get_if<net::HttpResponse>(&admitted)) return std::move(*refusal);
     const Principal& caller = std::get<Principal>(admitted);
     accounts->record_use(caller.bearer);
-    return tracking.open_artifacts(request, {caller.bearer, caller.address});
+    return tracking.open_artifacts(request, {caller.bearer, caller.address, caller.rank_of});
   }
 
   // Counts the answer under the path of its route.
@@ -234,6 +237,7 @@ struct Server::Impl {
   HostCalls host_calls;
   std::shared_ptr<StreamBroker> streams;
   std::shared_ptr<EventHub> events;
+  artifacts::Artifacts artifacts;
   RouteHandlers handlers;
   RequestCounts requests;
   std::shared_ptr<RunEnds> ended;

@@ -643,8 +643,50 @@ constexpr std::string_view kDocuments[] = {
     ) strict)",
     "create index documents_by_user on documents (user, kind)",
     "create index documents_by_project on documents (project, kind)"};
+// Models, their versions and their aliases; the models that MLflow's clients log, and the data sets
+// and models that their runs name.
+constexpr std::string_view kModels[] = {
+    R"(create table models (
+      project text not null, name text not null, user text not null, description text not null,
+      tags text not null,  -- JSON
+      created integer not null, updated integer not null, last_version integer not null,
+      primary key (project, name)
+    ) strict, without rowid)",
+    R"(create table model_versions (
+      project text not null, name text not null, version integer not null,
+      run_project text, run_number integer, step integer, path text not null,
+      source text not null, logged_model text not null,
+      git_commit text not null, git_dirty integer not null, data_set text not null,
+      user text not null, description text not null, stage text not null,
+      tags text not null,  -- JSON
+      created integer not null, updated integer not null,
+      primary key (project, name, version)
+    ) strict, without rowid)",
+    "create index model_versions_by_run on model_versions (run_project, run_number)",
+    R"(create table model_aliases (
+      project text not null, name text not null, alias text not null, version integer not null,
+      primary key (project, name, alias)
+    ) strict, without rowid)",
+    R"(create table mlflow_models (
+      id text primary key,
+      project text not null, number integer not null, experiment integer not null,
+      name text not null, type text not null, status text not null, status_message text not null,
+      params text not null, tags text not null,  -- JSON
+      created integer not null, updated integer not null, deleted integer not null
+    ) strict, without rowid)",
+    "create index mlflow_models_by_run on mlflow_models (project, number)",
+    "create index mlflow_models_by_experiment on mlflow_models (experiment, created)",
+    "alter table mlflow_runs add column parent text not null default ''",
+    R"(create table mlflow_links (
+      project text not null, number integer not null,
+      kind text not null,  -- dataset, input or output
+      name text not null, step integer not null,
+      content text not null,  -- JSON of a dataset
+      primary key (project, number, kind, name, step)
+    ) strict, without rowid)",
+};
 
-constexpr std::array<std::span<const std::string_view>, 45> kMigrations = {kRunsAndAttempts,
+constexpr std::array<std::span<const std::string_view>, 46> kMigrations = {kRunsAndAttempts,
                                                                            kInsight,
                                                                            kHangAndResume,
                                                                            kBounds,
@@ -688,7 +730,8 @@ constexpr std::array<std::span<const std::string_view>, 45> kMigrations = {kRuns
                                                                            kFindings,
                                                                            kParentsOfTokens,
                                                                            kArtifacts,
-                                                                           kDocuments};
+                                                                           kDocuments,
+                                                                           kModels};
 
 Result<bool> has_table(Database& database, std::string_view name) {
   const auto found = TRY(database.rows<std::string>(

@@ -722,6 +722,11 @@ TEST_F(StoreTest, TwoRunsCannotHaveOneRequestId) {
 // here.
 constexpr int kStepOfBudgets = 31;
 constexpr std::string_view kUndoStepsSinceBudgets[] = {
+    "drop table mlflow_links",
+    "drop table mlflow_models",
+    "drop table model_aliases",
+    "drop table model_versions",
+    "drop table models",
     "drop table documents",
     "drop table artifacts",
     "drop table artifact_garbage",

@@ -56,6 +56,7 @@ Result<int> fork_run(const ForkFlags& choice) {
   if (choice.plan) return show_fork_plan(client, choice, spec);
   InterruptHandler interrupt(format("\nlockstep: {}", kInterrupted), kCancelled);
   const api::RunView run = TRY(submit(client, spec, choice.request_id, source));
+  keep_changes(client, run);
   if (choice.json) {
     print(dump_json(to_json(run), Indent::two));
     return kDone;

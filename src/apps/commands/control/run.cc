@@ -23,6 +23,7 @@ struct RunCommandOptions {
   RunFlags flags;
   std::string request_id;
   bool upload = false;
+  bool no_diff = false;
   bool detach = false;
   bool plan = false;
   bool debug = false;
@@ -127,6 +128,7 @@ Result<int> submit_and_follow(const RunCommandOptions& choice) {
   // From here on the run may exist before this command knows its name.
   InterruptHandler interrupt(format("\nlockstep: {}", kInterrupted), kCancelled);
   const api::RunView run = TRY(submit(client, spec, choice.request_id));
+  if (!choice.no_diff) keep_changes(client, run);
   if (choice.json) {
     print(dump_json(to_json(run), Indent::two));
     return kDone;
@@ -185,6 +187,8 @@ void add_run(CLI::App& app, Action& action) {
       "start torchrun, horovodrun or a script for Slurm as a program: do not read it");
   command->add_flag("--upload", choice->upload,
                     "send the working folder to the daemon: each node starts in a copy of it");
+  command->add_flag("--no-diff", choice->no_diff,
+                    "do not keep the changes of the git working folder that are not committed");
   command
       ->add_option("--request-id", choice->request_id,
                    "names this submission: the same command with the same id makes no second run")

@@ -4,6 +4,7 @@
 #include "apps/cli/subcommand.h"
 #include "apps/cli/terminal.h"
 #include "apps/daemon/own_daemon.h"
+#include "apps/provenance/repeat_text.h"
 #include "apps/run/run_display.h"
 #include "platform/api/json.h"
 
@@ -14,15 +15,23 @@ void add_show(CLI::App& app, Action& action) {
   auto* command =
       app.add_subcommand("show", "Show a run: attempts, nodes, ranks, metrics, checkpoints");
   auto run = std::make_shared<std::string>();
+  auto repro = std::make_shared<bool>(false);
   auto json = std::make_shared<bool>(false);
   add_run_argument(*command, *run);
+  command->add_flag("--repro", *repro, "print the commands that repeat it");
   command->add_flag("--json", *json, "print JSON");
   command->footer("Example:\n  lockstep show demo/42");
-  command->callback([&action, run, json] {
-    action = [run, json]() -> Result<int> {
+  command->callback([&action, run, repro, json] {
+    action = [run, repro, json]() -> Result<int> {
       const model::RunId id = TRY(run_argument(*run));
       client::Client client = TRY(connect_to_daemon());
       api::RunView view = TRY(client.call(api::kRun, {.path = id}));
+      if (*repro) {
+        const auto artifacts =
+            TRY(client.call(api::kArtifacts, {.path = id, .query = {.path = "lockstep"}}));
+        print(repeat_text(view, artifacts));
+        return kDone;
+      }
       print(*json ? dump_json(to_json(view), Indent::two) : run_details(view));
       return kDone;
     };

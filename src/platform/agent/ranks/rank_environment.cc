@@ -55,6 +55,18 @@ void set_nccl_network(const NcclNetwork& network, Environment& result) {
   if (network.provider == "efa") result.emplace("FI_EFA_FORK_SAFE", "1");
 }
 
+// The user's own server, or token, wins as a whole.
+void set_tracking(const RankLaunchInfo& info, Environment& result) {
+  if (info.tracking_url.empty() || info.tracking_token.empty()) return;
+  for (const auto* variable : {"MLFLOW_TRACKING_URI", "MLFLOW_TRACKING_TOKEN",
+                               "MLFLOW_TRACKING_USERNAME", "MLFLOW_RUN_ID"})
+    if (result.contains(variable)) return;
+  result["MLFLOW_TRACKING_URI"] = info.tracking_url;
+  result["MLFLOW_TRACKING_TOKEN"] = info.tracking_token;
+  if (!info.tracking_authorities.empty())
+    result.emplace("MLFLOW_TRACKING_SERVER_CERT_PATH", info.tracking_authorities);
+}
+
 }  // namespace
 
 Environment base_environment() {
@@ -94,6 +106,7 @@ Environment rank_environment(const host::LaunchSpec& launch, const model::NodeId
   if (!info.socket_interface.empty() && !result.contains("NCCL_SOCKET_IFNAME"))
     result["NCCL_SOCKET_IFNAME"] = "=" + info.socket_interface;
   set_nccl_network(info.nccl_network, result);
+  set_tracking(info, result);
 
   result["RANK"] = format("{}", launch.first_rank + local_rank);
   result["LOCAL_RANK"] = format("{}", local_rank);

@@ -24,6 +24,8 @@ struct RankLaunchInfo {
   std::string stand_ins;         // folder that comes first in PYTHONPATH; empty: none
   std::string socket_interface;  // with the node's address, for NCCL; empty: unknown
   NcclNetwork nccl_network;
+  // Where and with which token the ranks log to MLflow's API; empty: they are told of none.
+  std::string tracking_url{}, tracking_token{}, tracking_authorities{};
   bool is_restart = false;  // the rank was killed, and this process replaces it
 };
 

@@ -58,6 +58,23 @@ TEST(RankEnvironment, RanksOnCoresKeepTheVariablesOfTheNodeAndTheRun) {
   EXPECT_EQ(environment(launch).at("CUDA_VISIBLE_DEVICES"), "5");
 }
 
+TEST(RankEnvironment, RanksLogToTheDaemonUnlessTheRunChoosesAServer) {
+  RankLaunchInfo info;
+  info.tracking_url = "https://127.0.0.1:7070";
+  info.tracking_token = "lsr_token";
+  info.tracking_authorities = "/home/ann/.lockstep/tls/ca.pem";
+  auto launch = gpu_launch();
+  const Environment told = environment(launch, info);
+  EXPECT_EQ(told.at("MLFLOW_TRACKING_URI"), "https://127.0.0.1:7070");
+  EXPECT_EQ(told.at("MLFLOW_TRACKING_TOKEN"), "lsr_token");
+  EXPECT_EQ(told.at("MLFLOW_TRACKING_SERVER_CERT_PATH"), "/home/ann/.lockstep/tls/ca.pem");
+  EXPECT_FALSE(environment(launch).contains("MLFLOW_TRACKING_URI"));
+  launch.env["MLFLOW_TRACKING_URI"] = "http://other";
+  EXPECT_EQ(environment(launch, info).at("MLFLOW_TRACKING_URI"), "http://other");
+  EXPECT_FALSE(environment(launch, info).contains("MLFLOW_TRACKING_TOKEN"))
+      << "the token is not for another server";
+}
+
 TEST(RankEnvironment, StandInsPrecedeThePythonFoldersOfTheRun) {
   auto launch = gpu_launch();
   EXPECT_FALSE(environment(launch).contains("PYTHONPATH"));

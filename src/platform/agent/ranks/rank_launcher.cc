@@ -19,6 +19,9 @@
 #include "platform/agent/ranks/rank_environment.h"
 #include "platform/agent/ranks/socket_interface.h"
 #include "platform/agent/ranks/stand_in.h"
+#include "platform/host/home.h"
+#include "platform/host/rank_token.h"
+#include "platform/host/server_certificate.h"
 
 namespace lockstep::agent {
 
@@ -98,6 +101,7 @@ Result<void> RankLauncher::prepare(const model::Command& start) {
   store_port_ = TRY(open_store());
   socket_interface_ = interface_of(address_, comm::KernelNetwork());
   set_nccl_network();
+  set_tracking();
   return {};
 }
 
@@ -106,6 +110,20 @@ void RankLauncher::set_nccl_network() {
   if (!launch_.gpus || (software_ && software_->container != 0)) return;
   nccl_network_ = choose_nccl_network(nccl_plugin_library());
   LS_LOG(info, "{}", nccl_network_.reason);
+}
+
+// Clients of MLflow trust a certificate by the file of its authority, not by a fingerprint, so
+// ranks on a machine without that file are told of no daemon with HTTPS.
+void RankLauncher::set_tracking() {
+  const auto daemon = host::read_daemon_file(launch_.daemon_file);
+  if (!daemon) return;
+  const std::string url = daemon->url.substr(0, daemon->url.find('#'));
+  const auto authority =
+      host::authority_file(std::filesystem::path(launch_.daemon_file).parent_path());
+  const bool is_readable = ::access(authority.c_str(), R_OK) == 0;
+  if (url.starts_with("https://") && !is_readable) return;
+  tracking_url_ = url;
+  if (url.starts_with("https://")) tracking_authorities_ = authority.string();
 }
 
 // The port of torch's store on this host's loopback: rank 0's own, or that of the forwarder. 0 if
@@ -124,19 +142,23 @@ std::string RankLauncher::stand_ins() const {
 }
 
 ProcessSpec RankLauncher::program_of(int local_rank, bool is_restart) const {
-  const RankLaunchInfo launch_info{.master_address = start_.master_address,
-                                   .master_port = start_.master_port,
-                                   .store_port = store_port_,
-                                   .rendezvous = start_.rendezvous,
-                                   .secret_file = files_.secret(),
-                                   .report_socket = report_socket(local_rank),
-                                   .token = token_,
-                                   .flight_folder = files_.flight(),
-                                   .profile_folder = files_.profile(),
-                                   .stand_ins = stand_ins(),
-                                   .socket_interface = socket_interface_,
-                                   .nccl_network = nccl_network_,
-                                   .is_restart = is_restart};
+  const RankLaunchInfo launch_info{
+      .master_address = start_.master_address,
+      .master_port = start_.master_port,
+      .store_port = store_port_,
+      .rendezvous = start_.rendezvous,
+      .secret_file = files_.secret(),
+      .report_socket = report_socket(local_rank),
+      .token = token_,
+      .flight_folder = files_.flight(),
+      .profile_folder = files_.profile(),
+      .stand_ins = stand_ins(),
+      .socket_interface = socket_interface_,
+      .nccl_network = nccl_network_,
+      .tracking_url = tracking_url_,
+      .tracking_token = host::rank_token({launch_.generation, node_.attempt}, launch_.token),
+      .tracking_authorities = tracking_authorities_,
+      .is_restart = is_restart};
   std::vector<std::string> command = software_ ? software_->wrapper : std::vector<std::string>();
   command.insert(command.end(), launch_.command.begin(), launch_.command.end());
   auto user = software_ ? software_->variables : user_environment(launch_, base_environment());

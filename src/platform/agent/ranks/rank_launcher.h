@@ -62,6 +62,7 @@ class RankLauncher {
   Result<void> open_rendezvous();
   Result<int> open_store();
   void set_nccl_network();
+  void set_tracking();
   std::string stand_ins() const;  // as in RankLaunchInfo
 
   const host::LaunchSpec& launch_;
@@ -77,7 +78,8 @@ class RankLauncher {
       forwarder_;                 // on other nodes, where MASTER_ADDR is not loopback
   std::string socket_interface_;  // as in RankLaunchInfo, once prepared
   NcclNetwork nccl_network_;      // the same
-  int store_port_ = 0;            // port of torch's store on loopback, as in RankLaunchInfo
+  std::string tracking_url_, tracking_authorities_;  // the same
+  int store_port_ = 0;  // port of torch's store on loopback, as in RankLaunchInfo
   std::vector<std::vector<int>> processors_;  // by local rank, once prepared
   model::Command start_;
   std::optional<PreparedSoftware> software_;  // none: that of the host

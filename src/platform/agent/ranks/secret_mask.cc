@@ -84,8 +84,8 @@ std::string SecretMask::masked(std::string_view text) const {
 }
 
 SecretMask mask_of(const std::map<std::string, std::string>& environment,
-                   const std::vector<std::string>& secret_variables) {
-  std::vector<std::string> values;
+                   const std::vector<std::string>& secret_variables,
+                   std::vector<std::string> values) {
   for (const std::string& variable : secret_variables)
     if (const auto found = environment.find(variable); found != environment.end())
       values.push_back(found->second);

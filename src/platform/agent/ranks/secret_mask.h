@@ -44,8 +44,9 @@ class SecretMask {
   std::string out_;
 };
 
-// The mask for these variables of an environment.
+// The mask for these variables of an environment, and for further values.
 SecretMask mask_of(const std::map<std::string, std::string>& environment,
-                   const std::vector<std::string>& secret_variables);
+                   const std::vector<std::string>& secret_variables,
+                   std::vector<std::string> values = {});
 
 }  // namespace lockstep::agent

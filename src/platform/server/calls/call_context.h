@@ -8,6 +8,7 @@
 
 #include "base/result.h"
 #include "net/loop_lag.h"
+#include "platform/artifacts/artifacts.h"
 #include "platform/core/model/audit_record.h"
 #include "platform/core/model/state.h"
 #include "platform/server/people/accounts.h"
@@ -26,13 +27,15 @@ inline const std::filesystem::path& node_home_of(const ServerSetup& setup) {
 class CallContext {
  public:
   // All outlive this.
-  CallContext(const ServerSetup& setup, Accounts& accounts, const net::LoopLag& lag)
-      : setup_(setup), accounts_(accounts), lag_(lag) {}
+  CallContext(const ServerSetup& setup, Accounts& accounts, artifacts::Artifacts& artifacts,
+              const net::LoopLag& lag)
+      : setup_(setup), accounts_(accounts), artifacts_(artifacts), lag_(lag) {}
 
   const ServerSetup& setup() const { return setup_; }
   controller::Controller& controller() const { return setup_.controller; }
   insight::Insight& insight() const { return setup_.insight; }
   Accounts& accounts() const { return accounts_; }
+  artifacts::Artifacts& artifacts() const { return artifacts_; }
   const model::State& state() const { return setup_.controller.state(); }
   Time now() const { return setup_.clock.now(); }
 
@@ -83,6 +86,7 @@ class CallContext {
 
   const ServerSetup& setup_;
   Accounts& accounts_;
+  artifacts::Artifacts& artifacts_;
   const net::LoopLag& lag_;
 };
 

@@ -276,6 +276,7 @@ Result<api::RunView> RunCalls::resume(const RouteCall<api::kResume>& call) {
 Result<api::RemovedRun> RunCalls::remove(const RouteCall<api::kRemove>& call) {
   const model::RunId id = TRY(run_of(call.path_parameters));
   const std::string folder = TRY(context_.find_run(id))->spec.checkpoint_folder;
+  TRY(check_no_models(registry::Registry(context_.setup().database), id));
   TRY(context_.limited(call.caller,
                        context_.controller().remove(id, context_.run_record(call, id, ""))));
   return api::RemovedRun{.run = text(id), .checkpoint_folder = folder};

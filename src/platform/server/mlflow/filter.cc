@@ -110,7 +110,15 @@ constexpr std::array kEntities = {EntityName{"metric", Entity::metric},
                                   EntityName{"attr", Entity::attribute},
                                   EntityName{"run", Entity::attribute}};
 
-// MLflow's other names of attributes.
+constexpr std::array<std::string_view, 7> kNumbers = {"start_time",
+                                                      "end_time",
+                                                      "version_number",
+                                                      "creation_timestamp",
+                                                      "last_updated_timestamp",
+                                                      "creation_time",
+                                                      "last_update_time"};
+
+// MLflow's other names of the attributes of runs.
 std::string attribute_name(const std::string& name) {
   constexpr std::array<std::pair<std::string_view, std::string_view>, 7> kOthers = {
       {{"run name", "run_name"},
@@ -124,30 +132,30 @@ std::string attribute_name(const std::string& name) {
   return other == kOthers.end() ? name : std::string(other->second);
 }
 
-Result<Column> attribute_of(const std::string& name) {
-  std::string key = attribute_name(name);
-  if (std::ranges::find(kAttributes, key) != std::end(kAttributes))
+Result<Column> attribute_of(const std::string& name, Attributes attributes) {
+  std::string key = attributes.data() == kAttributes ? attribute_name(name) : name;
+  if (std::ranges::find(attributes, key) != attributes.end())
     return Column{Entity::attribute, std::move(key)};
   return Error{Code::invalid,
                format("'{}' is no attribute; write one of {}, or metrics., params. or tags. and a "
                       "name",
-                      name, joined(kAttributes, ", "))};
+                      name, joined(attributes, ", "))};
 }
 
 // `metrics.a.b` is one word up to the first character that needs quotation marks.
-Result<Column> column_of(const Word& first, Words& words) {
-  if (first.kind == Word::Kind::quoted_name) return attribute_of(first.text);
+Result<Column> column_of(const Word& first, Words& words, Attributes attributes) {
+  if (first.kind == Word::Kind::quoted_name) return attribute_of(first.text, attributes);
   if (first.kind != Word::Kind::name)
     return Error{Code::invalid, format("a column was expected, not '{}'", first.text)};
   const auto point = first.text.find('.');
-  if (point == std::string::npos) return attribute_of(first.text);
+  if (point == std::string::npos) return attribute_of(first.text, attributes);
   const auto* entity = std::ranges::find(kEntities, first.text.substr(0, point), &EntityName::name);
   if (entity == kEntities.end())
     return Error{Code::invalid, format("'{}' is none of metrics, params, tags and attributes",
                                        first.text.substr(0, point))};
   std::string key = first.text.substr(point + 1);
   if (key.empty()) key = TRY(words.next_key());
-  if (entity->entity == Entity::attribute) return attribute_of(key);
+  if (entity->entity == Entity::attribute) return attribute_of(key, attributes);
   return Column{entity->entity, std::move(key)};
 }
 
@@ -198,7 +206,7 @@ Result<void> check_operator(const Comparison& comparison) {
     return Error{Code::invalid, format("{} is a text: compare it by =, !=, LIKE, ILIKE or IN",
                                        comparison.column.key)};
   if (tests_presence && comparison.column.entity == Entity::attribute)
-    return Error{Code::invalid, format("each run has {}", comparison.column.key)};
+    return Error{Code::invalid, format("{} is never absent", comparison.column.key)};
   return {};
 }
 
@@ -242,7 +250,7 @@ Result<void> read_value(Comparison& comparison, Words& words) {
   return {};
 }
 
-Result<std::vector<Comparison>> parse(std::string_view text) {
+Result<std::vector<Comparison>> parse(std::string_view text, Attributes attributes) {
   if (text.size() > kFilterBytes)
     return Error{Code::invalid, format("has {} bytes, of which at most {} are allowed", text.size(),
                                        kFilterBytes)};
@@ -250,7 +258,7 @@ Result<std::vector<Comparison>> parse(std::string_view text) {
   Words words(text);
   Word first = TRY(words.next());
   while (first.kind != Word::Kind::end) {
-    Comparison comparison{.column = TRY(column_of(first, words))};
+    Comparison comparison{.column = TRY(column_of(first, words, attributes))};
     comparison.is = TRY(operator_of(TRY(words.next()), words));
     TRY(check_operator(comparison));
     TRY(read_value(comparison, words));
@@ -268,9 +276,9 @@ Result<std::vector<Comparison>> parse(std::string_view text) {
   return all;
 }
 
-Result<Ordering> parse_order(std::string_view text) {
+Result<Ordering> parse_order(std::string_view text, Attributes attributes) {
   Words words(text);
-  Ordering ordering{.column = TRY(column_of(TRY(words.next()), words))};
+  Ordering ordering{.column = TRY(column_of(TRY(words.next()), words, attributes))};
   const Word direction = TRY(words.next());
   if (direction.kind == Word::Kind::end) return ordering;
   ordering.ascending = is_word(direction, "asc");
@@ -284,16 +292,16 @@ Result<Ordering> parse_order(std::string_view text) {
 bool is_number(const Column& column) {
   return column.entity == Entity::metric ||
          (column.entity == Entity::attribute &&
-          (column.key == "start_time" || column.key == "end_time"));
+          std::ranges::find(kNumbers, column.key) != kNumbers.end());
 }
 
-Result<std::vector<Comparison>> parse_filter(std::string_view text) {
-  auto parsed = parse(text);
+Result<std::vector<Comparison>> parse_filter(std::string_view text, Attributes attributes) {
+  auto parsed = parse(text, attributes);
   return parsed ? std::move(parsed) : std::move(parsed).error().with_context("filter");
 }
 
-Result<Ordering> parse_ordering(std::string_view text) {
-  auto parsed = parse_order(text);
+Result<Ordering> parse_ordering(std::string_view text, Attributes attributes) {
+  auto parsed = parse_order(text, attributes);
   return parsed ? std::move(parsed) : std::move(parsed).error().with_context("order_by");
 }
 

@@ -1,4 +1,4 @@
-// The filter language of MLflow's search_runs, and what it orders by:
+// The filter language of MLflow's searches, and what they order by:
 //
 //   metrics.loss < 0.1 AND params.`batch size` = '32' AND tags.stage IN ('a', 'b')
 //   attributes.status = 'FINISHED' AND run_name LIKE 'bert%' AND tags.note IS NULL
@@ -6,6 +6,7 @@
 // https://mlflow.org/docs/latest/search-runs
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,7 +19,7 @@ enum class Entity { attribute, metric, param, tag };
 
 struct Column {
   Entity entity = Entity::attribute;
-  std::string key;  // of an attribute: one of kAttributes
+  std::string key;  // of an attribute: one that the search has
 };
 
 enum class Operator {
@@ -48,15 +49,19 @@ struct Ordering {
   bool ascending = true;
 };
 
+// Those of runs.
 inline constexpr std::string_view kAttributes[] = {
     "run_id", "run_name", "status", "user_id", "start_time", "end_time", "artifact_uri"};
 
 // True if the column's values are numbers.
 bool is_number(const Column& column);
 
+using Attributes = std::span<const std::string_view>;
+
 // All must hold. The error names the part that cannot be read.
-Result<std::vector<Comparison>> parse_filter(std::string_view text);
+Result<std::vector<Comparison>> parse_filter(std::string_view text,
+                                             Attributes attributes = kAttributes);
 // "metrics.loss DESC".
-Result<Ordering> parse_ordering(std::string_view text);
+Result<Ordering> parse_ordering(std::string_view text, Attributes attributes = kAttributes);
 
 }  // namespace lockstep::mlflow

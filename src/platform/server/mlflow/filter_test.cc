@@ -82,7 +82,7 @@ TEST(MlflowFilter, ErrorsNameTheirPart) {
   EXPECT_THAT(refusal("weights.a = 1"), HasSubstr("'weights' is none of metrics"));
   EXPECT_THAT(refusal("params.a = 'x"), HasSubstr("has no end"));
   EXPECT_THAT(refusal("params.a IN 'x'"), HasSubstr("'(' was expected"));
-  EXPECT_THAT(refusal("status IS NULL"), HasSubstr("each run has status"));
+  EXPECT_THAT(refusal("status IS NULL"), HasSubstr("status is never absent"));
   EXPECT_THAT(refusal("params."), HasSubstr("a name is missing"));
 }
 

@@ -2,6 +2,8 @@
 
 #include <charconv>
 
+#include "platform/server/mlflow/model_messages.h"
+
 namespace lockstep::mlflow {
 
 Result<WireInteger> WireInteger::from_form(const Json& json) {
@@ -14,6 +16,17 @@ Result<WireInteger> WireInteger::from_form(const Json& json) {
     if (error == std::errc() && end == text.data() + text.size()) return integer;
   }
   return Error{Code::invalid, "expected an integer, got " + summarize_json(json)};
+}
+
+std::vector<KeyValue> entries_of(const std::map<std::string, std::string>& words) {
+  std::vector<KeyValue> entries;
+  for (const auto& [key, value] : words) entries.push_back({key, value});
+  return entries;
+}
+
+Result<WireList> WireList::from_form(const Json& json) {
+  if (json.is_string()) return WireList{{json.get<std::string>()}};
+  return WireList{TRY(from_json<std::vector<std::string>>(json))};
 }
 
 }  // namespace lockstep::mlflow

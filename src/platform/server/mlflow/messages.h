@@ -4,13 +4,22 @@
 
 #include <cmath>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "base/units.h"
 #include "text/convert.h"
 
 namespace lockstep::mlflow {
+
+template <class T>
+Result<T> read_message(const Json& json) {
+  return from_json<T>(json, UnknownFields::ignore);
+}
+
+inline std::int64_t milliseconds(Time time) { return time.time_since_epoch().count() / 1000; }
 
 // MLflow writes 64-bit integers as numbers or as texts.
 struct WireInteger {
@@ -30,6 +39,8 @@ struct KeyValue {
                             required(field("value", &KeyValue::value, "its value")));
   }
 };
+
+std::vector<KeyValue> entries_of(const std::map<std::string, std::string>& words);
 
 struct Metric {
   std::string key;
@@ -197,12 +208,13 @@ struct RunData {
 struct Run {
   RunInfo info;
   RunData data{};
-  Json inputs = Json::object();
+  Json inputs = Json::object(), outputs = Json::object();
 
   static constexpr auto fields() {
     return record<Run>(field("info", &Run::info, "what it is"),
                        field("data", &Run::data, "what it logged"),
-                       field("inputs", &Run::inputs, "none"));
+                       field("inputs", &Run::inputs, "the data sets and models that it reads"),
+                       field("outputs", &Run::outputs, "the models that it makes"));
   }
 };
 

@@ -2,6 +2,7 @@
 // pass in parts.
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <utility>
@@ -19,6 +20,7 @@ using artifacts::Artifact;
 
 const std::vector<std::string> kArtifactPrefix = {"api", "2.0", "mlflow-artifacts", "artifacts"};
 constexpr std::int64_t kPartBytes = 256 << 10;
+constexpr Duration kUploadTimeMax = std::chrono::hours(24);
 
 // The words of "0/demo-7/artifacts/a/b".
 struct Place {
@@ -73,15 +75,25 @@ class Download : public net::HttpStream {
 class Upload : public net::HttpStream {
  public:
   using Finish = std::function<net::HttpResponse(Result<void>, artifacts::IncomingArtifact&)>;
-  Upload(std::unique_ptr<artifacts::IncomingArtifact> incoming, Bytes most, Finish finish)
-      : incoming_(std::move(incoming)), most_(most), finish_(std::move(finish)) {}
+  Upload(std::unique_ptr<artifacts::IncomingArtifact> incoming, Bytes most,
+         const SteadyClock& steady, Finish finish)
+      : incoming_(std::move(incoming)),
+        most_(most),
+        steady_(steady),
+        end_(steady.since_boot() + kUploadTimeMax),
+        finish_(std::move(finish)) {}
   Bytes body_max() const override { return most_; }
-  Result<void> take(std::string_view part) override { return stored_ = incoming_->add(part); }
+  Result<void> take(std::string_view part) override {
+    if (steady_.since_boot() < end_) return stored_ = incoming_->add(part);
+    return stored_ = Error{Code::timeout, "the content did not come within a day"};
+  }
   net::HttpResponse answer() override { return finish_(std::move(stored_), *incoming_); }
 
  private:
   const std::unique_ptr<artifacts::IncomingArtifact> incoming_;
   const Bytes most_;
+  const SteadyClock& steady_;
+  const Duration end_;  // by the steady clock
   const Finish finish_;
   Result<void> stored_{};
 };
@@ -141,7 +153,7 @@ Result<std::unique_ptr<net::HttpStream>> MlflowServer::put_artifact(const Call& 
   const RunRow run = TRY(changeable_run(call));
   if (path.empty()) return Error{Code::invalid, "the path of an artifact is missing"};
   return Stream(std::make_unique<Upload>(
-      TRY(artifacts_.begin()), artifacts::kArtifactMax,
+      TRY(artifacts_.begin()), setup_.controller.state().settings.artifact_max, setup_.steady,
       [this, path, caller = call.caller, name = run_name(run.id)](
           Result<void> stored, artifacts::IncomingArtifact& incoming) -> net::HttpResponse {
         const auto finish = [&]() -> Result<void> {

@@ -29,11 +29,8 @@ constexpr std::size_t kMetricsMax = 1000, kParamsMax = 100, kTagsMax = 100;
 constexpr std::size_t kParamBytes = 6000, kTagBytes = 8000, kKeyBytes = 250;
 constexpr std::size_t kRunNameBytes = 64;
 constexpr std::string_view kNameTag = "mlflow.runName";
-
-template <class T>
-Result<T> read_body(const Json& json) {
-  return from_json<T>(json, UnknownFields::ignore);
-}
+constexpr std::string_view kParentTag = "mlflow.parentRunId";
+constexpr std::int64_t kValuesMax = 5000;  // parameters and tags of a run
 
 std::string tag_of(const std::vector<KeyValue>& tags, std::string_view key) {
   const auto found = std::ranges::find(tags, key, &KeyValue::key);
@@ -96,7 +93,9 @@ Result<std::string> checked_status(const std::string& status) {
                       status)};
 }
 
-bool is_end(const std::string& status) { return status != "RUNNING" && status != "SCHEDULED"; }
+bool is_end(const std::string& status) {
+  return !status.empty() && status != "RUNNING" && status != "SCHEDULED";
+}
 
 // Points of one step and time in one item, as long as no metric is in it twice.
 std::vector<spool::TelemetryItem> items_of(const std::vector<Metric>& metrics,
@@ -122,20 +121,18 @@ Result<std::string> MlflowServer::project_of_run(const Caller& caller,
                                                  const ExperimentRow& experiment) const {
   if (experiment.id == kDefaultExperiment)
     return identity::project_of_submission(setup_.directory, caller.bearer, experiment.project);
-  const identity::Target target{.project = experiment.project};
-  if (identity::may(setup_.directory, caller.bearer, identity::Action::submit_run, target))
-    return experiment.project;
-  return Error{Code::denied,
-               identity::refusal(caller.bearer, identity::Action::submit_run, target)};
+  TRY(access_.check(caller, identity::Action::submit_run, experiment.project));
+  return experiment.project;
 }
 
 MlflowServer::Answer MlflowServer::create_run(const Call& call) {
-  const auto request = TRY(read_body<CreateRun>(call.body));
+  const auto request = TRY(read_message<CreateRun>(call.body));
   TRY(check_run_name(request.run_name));
-  for (const KeyValue& tag : request.tags) TRY(check_value("tag", tag, kTagBytes));
-  const ExperimentRow experiment = TRY(experiment_of(call.caller, request.experiment_id));
+  TRY(check_batch({.tags = request.tags}));
+  const ExperimentRow experiment = TRY(access_.experiment_of(call.caller, request.experiment_id));
   if (experiment.deleted)
     return Error{Code::invalid, format("the experiment {} is deleted", experiment.name)};
+  if (takes_own_run(call.caller, request)) return take_own_run(call, request, experiment);
   const identity::Bearer& bearer = call.caller.bearer;
   const Time now = setup_.clock.now();
   std::string name = request.run_name.empty() ? tag_of(request.tags, kNameTag) : request.run_name;
@@ -162,29 +159,68 @@ MlflowServer::Answer MlflowServer::create_run(const Call& call) {
                                                          .project = agent.spec.project,
                                                          .after = "attached by an MLflow client"}));
   const model::RunId& run = node.attempt.run;
-  const std::int64_t start =
-      request.start_time ? request.start_time->value : now.time_since_epoch().count() / 1000;
+  const std::int64_t start = request.start_time ? request.start_time->value : milliseconds(now);
   open_[run] = {.last_call = setup_.steady.since_boot()};
   const auto stored = tracking_.transaction([&]() -> Result<void> {
-    TRY(tracking_.add_run(run, experiment.id, name, start));
+    TRY(tracking_.add_run(run, experiment.id, name, start,
+                          call.caller.rank_of ? text(call.caller.rank_of->run) : ""));
     for (const KeyValue& tag : request.tags) TRY(tracking_.put(run, ValueKind::tag, tag));
     if (!name.empty() && tag_of(request.tags, kNameTag).empty())
       TRY(tracking_.put(run, ValueKind::tag, {std::string(kNameTag), name}));
     return {};
   });
   if (!stored) {
+    // The client creates another one: this one must not stay.
     RunRow made;
     made.id = run;
-    // The client creates another one: this one must not stay open.
     if (auto ended = end_run(made, "KILLED"); !ended) open_.erase(run);
+    unmade_.insert(run);
     return stored.error();
   }
   Json of_run = {{"run_id", run_name(run)}};
   return get_run({call.request, call.caller, std::move(of_run)});
 }
 
+// A script in a run of Lockstep logs to that run, unless its client has ended it in this attempt,
+// or makes a run within a run.
+bool MlflowServer::takes_own_run(const Caller& caller, const CreateRun& request) const {
+  return caller.rank_of && !ended_by_rank_.contains(*caller.rank_of) &&
+         tag_of(request.tags, kParentTag).empty();
+}
+
+MlflowServer::Answer MlflowServer::take_own_run(const Call& call, const CreateRun& request,
+                                                const ExperimentRow& experiment) {
+  const model::RunId& run = call.caller.rank_of->run;
+  if (experiment.project != run.project)
+    return Error{Code::invalid, format("experiment_id: {} is not of the project {} of the run {}",
+                                       experiment.name, run.project, text(run))};
+  const std::string name =
+      request.run_name.empty() ? tag_of(request.tags, kNameTag) : request.run_name;
+  TRY(tracking_.transaction([&]() -> Result<void> {
+    if (experiment.id != kDefaultExperiment) TRY(tracking_.set_experiment(run, experiment.id));
+    for (const KeyValue& tag : request.tags) TRY(tracking_.put(run, ValueKind::tag, tag));
+    if (name.empty()) return {};
+    TRY(tracking_.set_name(run, name));
+    return tracking_.put(run, ValueKind::tag, {std::string(kNameTag), name});
+  }));
+  const Json of_run = {{"run_id", run_name(run)}};
+  return get_run({call.request, call.caller, of_run});
+}
+
+Result<RunRow> MlflowServer::make_run(const Caller& caller, const std::string& experiment,
+                                      const std::string& name) {
+  const net::HttpRequest request;
+  const Json body = {{"experiment_id", experiment}, {"run_name", name}};
+  const Json made = TRY(create_run({request, caller, body}));
+  const Json of_run = {{"run_id", made.at("run").at("info").at("run_id")}};
+  RunRow run = TRY(changeable_run({request, caller, of_run}));
+  TRY(end_run(run, "FINISHED"));
+  TRY(tracking_.set_status(run.id, "FINISHED", milliseconds(setup_.clock.now())));
+  return run;
+}
+
 MlflowServer::Answer MlflowServer::update_run(const Call& call) {
-  const auto request = TRY(read_body<UpdateRun>(call.body));
+  const auto request = TRY(read_message<UpdateRun>(call.body));
   TRY(check_run_name(request.run_name));
   const RunRow run = TRY(changeable_run(call));
   if (!request.run_name.empty()) {
@@ -195,47 +231,50 @@ MlflowServer::Answer MlflowServer::update_run(const Call& call) {
     const std::string status = TRY(checked_status(request.status));
     std::optional<std::int64_t> end;
     if (is_end(status))
-      end = request.end_time ? request.end_time->value
-                             : setup_.clock.now().time_since_epoch().count() / 1000;
+      end = request.end_time ? request.end_time->value : milliseconds(setup_.clock.now());
     if (is_end(status)) TRY(end_run(run, status));
     TRY(tracking_.set_status(run.id, status, end));
   }
+  const auto& rank_of = call.caller.rank_of;
+  if (rank_of && rank_of->run == run.id && is_end(request.status)) ended_by_rank_.insert(*rank_of);
   const Json answer = TRY(get_run(call));
   return Json{{"run_info", answer.at("run").at("info")}};
 }
 
 MlflowServer::Answer MlflowServer::set_run_deleted(const Call& call, bool deleted) {
   const RunRow run = TRY(changeable_run(call));
-  TRY(tracking_.set_deleted(run.id, deleted));
+  TRY(access_.change(access_.record(call.caller, deleted ? "run.hide" : "run.unhide", text(run.id),
+                                    run.id.project),
+                     [&] { return tracking_.set_deleted(run.id, deleted); }));
   return Json::object();
 }
 
 MlflowServer::Answer MlflowServer::log_metric(const Call& call) {
   const RunRow run = TRY(changeable_run(call));
-  TRY(put_batch(run, {.metrics = {TRY(read_body<Metric>(call.body))}}, call.request.body));
+  TRY(put_batch(run, {.metrics = {TRY(read_message<Metric>(call.body))}}, call.request.body));
   return Json::object();
 }
 
 MlflowServer::Answer MlflowServer::log_param(const Call& call) {
   const RunRow run = TRY(changeable_run(call));
-  TRY(put_batch(run, {.params = {TRY(read_body<KeyValue>(call.body))}}, ""));
+  TRY(put_batch(run, {.params = {TRY(read_message<KeyValue>(call.body))}}, ""));
   return Json::object();
 }
 
 MlflowServer::Answer MlflowServer::set_tag(const Call& call) {
   const RunRow run = TRY(changeable_run(call));
-  TRY(put_batch(run, {.tags = {TRY(read_body<KeyValue>(call.body))}}, ""));
+  TRY(put_batch(run, {.tags = {TRY(read_message<KeyValue>(call.body))}}, ""));
   return Json::object();
 }
 
 MlflowServer::Answer MlflowServer::log_batch(const Call& call) {
   const RunRow run = TRY(changeable_run(call));
-  TRY(put_batch(run, TRY(read_body<LogBatch>(call.body)), call.request.body));
+  TRY(put_batch(run, TRY(read_message<LogBatch>(call.body)), call.request.body));
   return Json::object();
 }
 
 MlflowServer::Answer MlflowServer::delete_tag(const Call& call) {
-  const auto request = TRY(read_body<TagKey>(call.body));
+  const auto request = TRY(read_message<TagKey>(call.body));
   const RunRow run = TRY(changeable_run(call));
   if (TRY(tracking_.remove_tag(run.id, request.key))) return Json::object();
   return Error{Code::not_found, format("the run has no tag {}", request.key)};
@@ -253,7 +292,8 @@ Result<void> MlflowServer::put_batch(const RunRow& run, const LogBatch& batch,
         TRY(tracking_.put(run.id, ValueKind::tag, tag));
         if (tag.key == kNameTag) TRY(tracking_.set_name(run.id, tag.value));
       }
-      return {};
+      if (TRY(tracking_.count_values(run.id)) <= kValuesMax) return {};
+      return Error{Code::invalid, format("a run has at most {} parameters and tags", kValuesMax)};
     }));
   if (batch.metrics.empty() || is_repeated(run.id, body)) return {};
   const auto stored = put_metrics(run, batch.metrics);
@@ -321,6 +361,12 @@ void MlflowServer::report_ranks() {
   const model::State& state = setup_.controller.state();
   std::erase_if(open_, [&](const auto& one) { return !state.open.contains(one.first); });
   std::erase_if(recent_, [&](const auto& one) { return !state.open.contains(one.first); });
+  std::erase_if(ended_by_rank_,
+                [&](const model::AttemptId& one) { return !state.open.contains(one.run); });
+  std::erase_if(unmade_, [&](const model::RunId& run) {
+    const auto removed = setup_.controller.remove(run, {});
+    return removed || removed.error().code == Code::not_found;
+  });
   std::vector<model::NodeReport> reports;
   for (const auto& [run, open] : open_) {
     if (setup_.steady.since_boot() - open.last_call >= kClientSilentAfter) continue;

@@ -1,11 +1,11 @@
 #include "platform/server/mlflow/mlflow_server.h"
 
 #include <array>
-#include <charconv>
 #include <chrono>
 #include <utility>
 
 #include "base/format.h"
+#include "platform/server/mlflow/match.h"
 #include "platform/server/mlflow/run_name.h"
 
 namespace lockstep::mlflow {
@@ -14,8 +14,10 @@ namespace {
 constexpr std::size_t kKeyMax = 250;   // as MLflow's server has it
 constexpr std::size_t kNameMax = 500;  // of an experiment
 constexpr std::size_t kTagMax = 8000;
+constexpr std::size_t kTagsOfExperiment = 1'000;
 constexpr std::int64_t kPageDefault = 1000;
 constexpr std::int64_t kPageMax = 1000;
+constexpr std::size_t kPageBytes = 16 << 20;                   // of values; then the page ends
 constexpr std::size_t kExperimentsMax = 100, kOrdersMax = 10;  // of a search of runs
 const std::vector<std::string> kPrefix = {"api", "2.0", "mlflow"};
 
@@ -70,14 +72,7 @@ Result<Json> parameters_of(const net::HttpRequest& request) {
   return parse_json(request.body.empty() ? "{}" : request.body);
 }
 
-template <class T>
-Result<T> read(const Json& json) {
-  return from_json<T>(json, UnknownFields::ignore);
-}
-
 Json without_absent(const Json& json) { return without_nulls(json); }
-
-std::int64_t milliseconds(Time time) { return time.time_since_epoch().count() / 1000; }
 
 Experiment view(const ExperimentRow& row) {
   Experiment experiment{
@@ -88,7 +83,7 @@ Experiment view(const ExperimentRow& row) {
       .creation_time = milliseconds(row.created),
       .last_update_time = milliseconds(row.updated),
   };
-  for (const auto& [key, value] : row.tags) experiment.tags.push_back({key, value});
+  experiment.tags = entries_of(row.tags);
   return experiment;
 }
 
@@ -106,15 +101,17 @@ RunInfo info_of(const RunRow& row) {
           .lifecycle_stage = row.deleted ? "deleted" : "active"};
 }
 
-Result<std::int64_t> parse_number(const std::string& text, std::string_view what) {
-  std::int64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error == std::errc() && end == text.data() + text.size() && number >= 0) return number;
-  return Error{Code::invalid, format("{}: '{}' is not one of an answer", what, text)};
-}
-
 std::int64_t page_size(const std::optional<WireInteger>& wanted) {
   return wanted && wanted->value > 0 ? std::min(wanted->value, kPageMax) : kPageDefault;
+}
+
+std::size_t size_of(const RunData& data) {
+  constexpr std::size_t kOfMetric = 64;
+  std::size_t bytes = 0;
+  for (const Metric& metric : data.metrics) bytes += metric.key.size() + kOfMetric;
+  for (const auto* values : {&data.params, &data.tags})
+    for (const KeyValue& value : *values) bytes += value.key.size() + value.value.size();
+  return bytes;
 }
 
 // None: both.
@@ -139,25 +136,31 @@ Result<void> check_tag(const KeyValue& tag) {
                                      tag.key, tag.value.size(), kTagMax)};
 }
 
-// Our filter on experiments: only their names.
-bool matches(const ExperimentRow& row, const std::vector<Comparison>& filter) {
-  for (const Comparison& comparison : filter) {
-    const bool equal = row.name == comparison.texts.front();
-    if (equal != (comparison.is == Operator::equal)) return false;
-  }
-  return true;
+Result<void> check_tag_count(const std::map<std::string, std::string>& tags) {
+  if (tags.size() <= kTagsOfExperiment) return {};
+  return Error{Code::invalid, format("an experiment has at most {} tags", kTagsOfExperiment)};
 }
 
-// "name = 'a'"; run_name stands for it in the language of runs.
+constexpr std::string_view kExperimentColumns[] = {"name", "creation_time", "last_update_time"};
+
+ColumnOf columns_of(const ExperimentRow& row) {
+  return [&row](const Column& column) -> ColumnValue {
+    using Value = std::variant<double, std::string>;
+    if (column.entity == Entity::tag) {
+      const auto found = row.tags.find(column.key);
+      return found == row.tags.end() ? std::nullopt : ColumnValue(Value(found->second));
+    }
+    if (column.key == "name") return Value(row.name);
+    return Value(static_cast<double>(
+        milliseconds(column.key == "creation_time" ? row.created : row.updated)));
+  };
+}
+
 Result<std::vector<Comparison>> experiment_filter(const std::string& text) {
-  std::string of_runs = text;
-  if (const auto at = of_runs.find("attribute."); at == 0) of_runs.erase(0, 10);
-  if (of_runs.starts_with("name")) of_runs.insert(0, "run_");
-  auto filter = TRY(parse_filter(of_runs));
+  auto filter = TRY(parse_filter(text, kExperimentColumns));
   for (const Comparison& comparison : filter)
-    if (comparison.column.key != "run_name" ||
-        (comparison.is != Operator::equal && comparison.is != Operator::unequal))
-      return Error{Code::invalid, "filter: experiments are searched by name = 'NAME' only"};
+    if (comparison.column.entity != Entity::attribute && comparison.column.entity != Entity::tag)
+      return Error{Code::invalid, "filter: experiments are searched by attributes and tags"};
   return filter;
 }
 
@@ -171,7 +174,14 @@ MlflowServer::MlflowServer(net::Loop& loop, const Setup& setup)
     : loop_(loop),
       setup_(setup),
       tracking_(setup.database),
-      artifacts_(setup.database, setup.artifacts) {
+      access_(setup_, tracking_),
+      models_(setup_, access_),
+      logged_models_(
+          setup_, access_,
+          [this](const Caller& caller, const std::string& experiment, const std::string& name) {
+            return make_run(caller, experiment, name);
+          }),
+      artifacts_(setup.artifacts) {
   if (const auto runs = tracking_.open_runs())
     for (const model::RunId& run : *runs) open_[run] = {.last_call = setup_.steady.since_boot()};
   expect_next_report();
@@ -197,6 +207,10 @@ net::HttpResponse MlflowServer::handle(const net::HttpRequest& request, const Ca
 
 MlflowServer::Answer MlflowServer::dispatch(const Call& call) {
   const std::string what = call_name(call.request);
+  if (auto answer = models_.handle(call.request.method, what, call.body, call.caller))
+    return *std::move(answer);
+  if (auto answer = logged_models_.handle(call.request.method, what, call.body, call.caller))
+    return *std::move(answer);
   if (call.request.method != "POST" && !only_reads(what))
     return Error{Code::not_found, format("no call {} {}", call.request.method, what)};
   if (what.starts_with("experiments/")) return experiment_call(what, call);
@@ -217,9 +231,6 @@ MlflowServer::Answer MlflowServer::experiment_call(std::string_view what, const 
 }
 
 MlflowServer::Answer MlflowServer::run_call(std::string_view what, const Call& call) {
-  // Clients look for models before they fetch artifacts. There are none: the call that makes one is
-  // refused.
-  if (what == "logged-models/search") return Json{{"models", Json::array()}};
   if (what == "runs/create") return create_run(call);
   if (what == "runs/get") return get_run(call);
   if (what == "runs/update") return update_run(call);
@@ -236,40 +247,28 @@ MlflowServer::Answer MlflowServer::run_call(std::string_view what, const Call& c
 
 // --- Experiments ---
 
-Result<std::string> MlflowServer::default_project(const Caller& caller) const {
-  std::string project = identity::default_project(setup_.directory, caller.bearer);
-  if (identity::can_read(setup_.directory, caller.bearer, project)) return project;
-  return identity::no_such_project(project);
-}
-
-Result<ExperimentRow> MlflowServer::experiment_of(const Caller& caller, const std::string& id) {
-  const Error none{Code::not_found, format("there is no experiment with the id {}", id)};
-  const auto number = parse_number(id, "experiment_id");
-  if (!number) return none;
-  if (*number == kDefaultExperiment) return ExperimentRow{.project = TRY(default_project(caller))};
-  auto found = TRY(tracking_.find_experiment(*number));
-  if (!found || !identity::can_read(setup_.directory, caller.bearer, found->project)) return none;
-  return *std::move(found);
-}
-
 Result<ExperimentRow> MlflowServer::changeable_experiment(const Caller& caller,
                                                           const std::string& id) {
-  ExperimentRow row = TRY(experiment_of(caller, id));
+  ExperimentRow row = TRY(access_.experiment_of(caller, id));
   if (row.id == kDefaultExperiment)
     return Error{Code::invalid, "the default experiment does not change"};
-  const identity::Target target{.project = row.project};
-  if (!identity::may(setup_.directory, caller.bearer, identity::Action::submit_run, target))
-    return Error{Code::denied,
-                 identity::refusal(caller.bearer, identity::Action::submit_run, target)};
+  TRY(access_.check(caller, identity::Action::submit_run, row.project));
   row.updated = setup_.clock.now();
   return row;
 }
 
+model::AuditRecord MlflowServer::experiment_record(const Call& call, std::string_view action,
+                                                   const ExperimentRow& row,
+                                                   std::string after) const {
+  return access_.record(call.caller, action, format("{}/{}", row.project, row.name), row.project,
+                        "", std::move(after));
+}
+
 MlflowServer::Answer MlflowServer::create_experiment(const Call& call) {
-  const auto request = TRY(read<CreateExperiment>(call.body));
+  const auto request = TRY(read_message<CreateExperiment>(call.body));
   TRY(check_text("the name of an experiment", request.name, kNameMax));
   const std::string project = TRY(identity::project_of_submission(
-      setup_.directory, call.caller.bearer, TRY(default_project(call.caller))));
+      setup_.directory, call.caller.bearer, TRY(access_.default_project(call.caller))));
   if (request.name == "Default")
     return Error{Code::already_exists, "each project has an experiment Default"};
   ExperimentRow row{.project = project, .name = request.name};
@@ -278,17 +277,24 @@ MlflowServer::Answer MlflowServer::create_experiment(const Call& call) {
     TRY(check_tag(tag));
     row.tags[tag.key] = tag.value;
   }
-  return Json{{"experiment_id", format("{}", TRY(tracking_.add_experiment(row)))}};
+  TRY(check_tag_count(row.tags));
+  std::int64_t id = 0;
+  TRY(access_.change(experiment_record(call, "experiment.create", row, ""), [&]() -> Result<void> {
+    id = TRY(tracking_.add_experiment(row));
+    return {};
+  }));
+  return Json{{"experiment_id", format("{}", id)}};
 }
 
 MlflowServer::Answer MlflowServer::get_experiment(const Call& call) {
-  const auto request = TRY(read<ExperimentId>(call.body));
-  return to_json(ExperimentAnswer{view(TRY(experiment_of(call.caller, request.experiment_id)))});
+  const auto request = TRY(read_message<ExperimentId>(call.body));
+  return to_json(
+      ExperimentAnswer{view(TRY(access_.experiment_of(call.caller, request.experiment_id)))});
 }
 
 MlflowServer::Answer MlflowServer::find_experiment(const Call& call) {
-  const auto request = TRY(read<ExperimentName>(call.body));
-  const std::string project = TRY(default_project(call.caller));
+  const auto request = TRY(read_message<ExperimentName>(call.body));
+  const std::string project = TRY(access_.default_project(call.caller));
   if (request.experiment_name == "Default")
     return to_json(ExperimentAnswer{view(ExperimentRow{.project = project})});
   const auto found = TRY(tracking_.find_experiment(project, request.experiment_name));
@@ -298,15 +304,15 @@ MlflowServer::Answer MlflowServer::find_experiment(const Call& call) {
 }
 
 MlflowServer::Answer MlflowServer::search_experiments(const Call& call) {
-  const auto request = TRY(read<SearchExperiments>(call.body));
+  const auto request = TRY(read_message<SearchExperiments>(call.body));
   const auto deleted = TRY(deleted_of(request.view_type));
   const auto filter = TRY(experiment_filter(request.filter));
-  const std::string project = TRY(default_project(call.caller));
+  const std::string project = TRY(access_.default_project(call.caller));
   const std::int64_t limit = page_size(request.max_results);
   std::int64_t after = 0;
   ExperimentList list;
   const auto add = [&](const ExperimentRow& row) {
-    if ((!deleted || row.deleted == *deleted) && matches(row, filter))
+    if ((!deleted || row.deleted == *deleted) && matches(filter, columns_of(row)))
       list.experiments.push_back(view(row));
   };
   if (request.page_token.empty())
@@ -320,53 +326,48 @@ MlflowServer::Answer MlflowServer::search_experiments(const Call& call) {
 }
 
 MlflowServer::Answer MlflowServer::update_experiment(const Call& call) {
-  const auto request = TRY(read<UpdateExperiment>(call.body));
+  const auto request = TRY(read_message<UpdateExperiment>(call.body));
   TRY(check_text("the name of an experiment", request.new_name, kNameMax));
   ExperimentRow row = TRY(changeable_experiment(call.caller, request.experiment_id));
   const auto other = TRY(tracking_.find_experiment(row.project, request.new_name));
   if ((other && other->id != row.id) || request.new_name == "Default")
     return Error{Code::already_exists,
                  format("the project has an experiment {} already", request.new_name)};
+  auto record = experiment_record(call, "experiment.rename", row, request.new_name);
   row.name = request.new_name;
-  TRY(tracking_.save_experiment(row));
+  TRY(access_.change(record, [&] { return tracking_.save_experiment(row); }));
   return Json::object();
 }
 
 MlflowServer::Answer MlflowServer::set_experiment_deleted(const Call& call, bool deleted) {
-  const auto request = TRY(read<ExperimentId>(call.body));
+  const auto request = TRY(read_message<ExperimentId>(call.body));
   ExperimentRow row = TRY(changeable_experiment(call.caller, request.experiment_id));
   row.deleted = deleted;
-  TRY(tracking_.save_experiment(row));
+  TRY(access_.change(
+      experiment_record(call, deleted ? "experiment.delete" : "experiment.restore", row, ""),
+      [&] { return tracking_.save_experiment(row); }));
   return Json::object();
 }
 
 MlflowServer::Answer MlflowServer::tag_experiment(const Call& call) {
-  const auto request = TRY(read<SetExperimentTag>(call.body));
+  const auto request = TRY(read_message<SetExperimentTag>(call.body));
   TRY(check_tag({request.key, request.value}));
   ExperimentRow row = TRY(changeable_experiment(call.caller, request.experiment_id));
   row.tags[request.key] = request.value;
-  TRY(tracking_.save_experiment(row));
+  TRY(check_tag_count(row.tags));
+  TRY(access_.change(experiment_record(call, "experiment.tag", row, request.key),
+                     [&] { return tracking_.save_experiment(row); }));
   return Json::object();
 }
 
 // --- Runs that are read ---
 
 Result<RunRow> MlflowServer::readable_run(const Call& call) {
-  const auto name = TRY(read<RunName>(call.body));
-  if (name.id().empty()) return Error{Code::invalid, "run_id: is missing"};
-  const model::RunId id = TRY(parse_run_name(name.id()));
-  const Error none{Code::not_found, format("there is no run {}", name.id())};
-  if (!identity::can_read(setup_.directory, call.caller.bearer, id.project)) return none;
-  auto row = TRY(tracking_.find_run(id));
-  return row ? Result<RunRow>(*std::move(row)) : none;
+  return access_.readable_run(call.caller, TRY(read_message<RunName>(call.body)).id());
 }
 
 Result<RunRow> MlflowServer::changeable_run(const Call& call) {
-  RunRow row = TRY(readable_run(call));
-  const identity::Target target{.project = row.id.project, .owner = row.owner};
-  if (!identity::may(setup_.directory, call.caller.bearer, identity::Action::control_run, target))
-    return Error{Code::denied,
-                 identity::refusal(call.caller.bearer, identity::Action::control_run, target)};
+  RunRow row = TRY(access_.changeable_run(call.caller, TRY(read_message<RunName>(call.body)).id()));
   if (const auto open = open_.find(row.id); open != open_.end())
     open->second.last_call = setup_.steady.since_boot();
   return row;
@@ -374,13 +375,19 @@ Result<RunRow> MlflowServer::changeable_run(const Call& call) {
 
 MlflowServer::Answer MlflowServer::get_run(const Call& call) {
   const RunRow row = TRY(readable_run(call));
-  return without_absent(to_json(RunAnswer{{info_of(row), TRY(tracking_.data(row.id))}}));
+  return without_absent(to_json(RunAnswer{TRY(view_of(row))}));
+}
+
+Result<Run> MlflowServer::view_of(const RunRow& row) {
+  Run view{.info = info_of(row), .data = TRY(tracking_.data(row.id))};
+  TRY(logged_models_.add_links(row.id, view));
+  return view;
 }
 
 // One project at a time: a caller's experiments are those of its project, and others it may name by
 // their ids.
 MlflowServer::Answer MlflowServer::search_runs(const Call& call) {
-  const auto request = TRY(read<SearchRuns>(call.body));
+  const auto request = TRY(read_message<SearchRuns>(call.body));
   if (request.experiment_ids.size() > kExperimentsMax)
     return Error{Code::invalid, format("experiment_ids: at most {} are allowed", kExperimentsMax)};
   if (request.order_by.size() > kOrdersMax)
@@ -391,7 +398,7 @@ MlflowServer::Answer MlflowServer::search_runs(const Call& call) {
   for (const std::string& text : request.order_by)
     search.order.push_back(TRY(parse_ordering(text)));
   for (const std::string& id : request.experiment_ids) {
-    const ExperimentRow row = TRY(experiment_of(call.caller, id));
+    const ExperimentRow row = TRY(access_.experiment_of(call.caller, id));
     if (!search.experiments.empty() && row.project != search.project)
       return Error{Code::invalid, "experiment_ids: name experiments of one project"};
     search.project = row.project;
@@ -407,12 +414,20 @@ MlflowServer::Answer MlflowServer::search_runs(const Call& call) {
     rows.pop_back();
     list.next_page_token = format("{}", search.offset + search.limit - 1);
   }
-  for (const RunRow& row : rows) list.runs.push_back({info_of(row), TRY(tracking_.data(row.id))});
+  std::size_t bytes = 0;
+  for (const RunRow& row : rows) {
+    if (bytes > kPageBytes) {
+      list.next_page_token = format("{}", search.offset + std::ssize(list.runs));
+      break;
+    }
+    list.runs.push_back(TRY(view_of(row)));
+    bytes += size_of(list.runs.back().data);
+  }
   return without_absent(to_json(list));
 }
 
 MlflowServer::Answer MlflowServer::history(const Call& call) {
-  const auto request = TRY(read<HistoryQuery>(call.body));
+  const auto request = TRY(read_message<HistoryQuery>(call.body));
   const RunRow row = TRY(readable_run(call));
   insight::HistoryCursor cursor;
   if (!request.page_token.empty()) {

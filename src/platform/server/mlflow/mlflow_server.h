@@ -7,42 +7,24 @@
 
 #include <cstdint>
 #include <deque>
-#include <filesystem>
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <variant>
 
-#include "base/clock.h"
-#include "base/steady_clock.h"
 #include "net/http/http.h"
 #include "net/http/http_stream.h"
 #include "net/loop.h"
 #include "platform/artifacts/artifacts.h"
-#include "platform/controller/controller.h"
-#include "platform/identity/rights.h"
-#include "platform/insight/insight.h"
+#include "platform/server/mlflow/access.h"
+#include "platform/server/mlflow/logged_model_calls.h"
 #include "platform/server/mlflow/messages.h"
+#include "platform/server/mlflow/registry_calls.h"
 #include "platform/server/mlflow/tracking.h"
-#include "platform/store/database.h"
 
 namespace lockstep::mlflow {
-
-struct Setup {
-  controller::Controller& controller;  // all outlive the server
-  insight::Insight& insight;
-  store::Database& database;
-  const identity::Directory& directory;
-  const Clock& clock;
-  const SteadyClock& steady;
-  std::filesystem::path artifacts{};  // the folder of their contents
-};
-
-struct Caller {
-  identity::Bearer bearer;
-  std::string address{};  // from which another machine calls; empty: this machine calls
-};
 
 // An answer in MLflow's form.
 net::HttpResponse refusal(int status, const std::string& message);
@@ -104,16 +86,21 @@ class MlflowServer {
   Result<Stream> put_artifact(const Call& call, const std::string& path);
   Result<Stream> list_artifacts(const net::HttpRequest& request, const Caller& caller);
 
-  // Code::not_found: the caller may not read it.
-  Result<std::string> default_project(const Caller& caller) const;
   // Code::denied: the caller may not start runs there.
   Result<std::string> project_of_run(const Caller& caller, const ExperimentRow& experiment) const;
-  // An experiment that the caller may read, or change.
-  Result<ExperimentRow> experiment_of(const Caller& caller, const std::string& id);
+  // An experiment that the caller may change.
   Result<ExperimentRow> changeable_experiment(const Caller& caller, const std::string& id);
   // The run of the call, which the caller may read, or change.
   Result<RunRow> readable_run(const Call& call);
   Result<RunRow> changeable_run(const Call& call);
+  Result<Run> view_of(const RunRow& row);
+  model::AuditRecord experiment_record(const Call& call, std::string_view action,
+                                       const ExperimentRow& row, std::string after) const;
+  // As LoggedModelCalls::MakeRun.
+  Result<RunRow> make_run(const Caller& caller, const std::string& experiment,
+                          const std::string& name);
+  bool takes_own_run(const Caller& caller, const CreateRun& request) const;
+  Answer take_own_run(const Call& call, const CreateRun& request, const ExperimentRow& experiment);
   Result<void> put_batch(const RunRow& run, const LogBatch& batch, std::string_view body);
   Result<void> put_metrics(const RunRow& run, const std::vector<Metric>& metrics);
   Result<void> end_run(const RunRow& run, const std::string& status);
@@ -126,9 +113,14 @@ class MlflowServer {
   net::Loop& loop_;
   const Setup setup_;
   Tracking tracking_;
-  artifacts::Artifacts artifacts_;
+  Access access_;
+  RegistryCalls models_;
+  LoggedModelCalls logged_models_;
+  artifacts::Artifacts& artifacts_;
   std::map<model::RunId, OpenRun> open_;
   std::map<model::RunId, std::deque<std::uint64_t>> recent_;  // hashes of batches
+  std::set<model::AttemptId> ended_by_rank_;  // whose own run a rank's client has ended
+  std::set<model::RunId> unmade_;  // runs without rows, to be removed when they have ended
   net::Timer timer_;
 };
 

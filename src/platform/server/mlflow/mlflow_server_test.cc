@@ -67,14 +67,13 @@ class MlflowServerTest : public ::testing::Test {
                                                 .home = folder_.path()})
                       .value();
     controller_->tick();
-    server_ = std::make_unique<MlflowServer>(
-        loop_, mlflow::Setup{.controller = *controller_,
-                             .insight = insight_,
-                             .database = *database_,
-                             .directory = directory_,
-                             .clock = clock_,
-                             .steady = clock_,
-                             .artifacts = folder_.path() / "artifacts"});
+    server_ = std::make_unique<MlflowServer>(loop_, mlflow::Setup{.controller = *controller_,
+                                                                  .insight = insight_,
+                                                                  .database = *database_,
+                                                                  .directory = directory_,
+                                                                  .clock = clock_,
+                                                                  .steady = clock_,
+                                                                  .artifacts = artifacts_});
   }
   net::HttpResponse answer(const std::string& method, std::vector<std::string> path,
                            const Json& body, const identity::Bearer& bearer) {
@@ -117,6 +116,7 @@ class MlflowServerTest : public ::testing::Test {
       insight::open_folder_series(folder_.path() / "series").value();
   insight::Insight insight_{*database_, *series_};
   identity::Directory directory_;
+  artifacts::Artifacts artifacts_{*database_, folder_.path() / "artifacts"};
   net::Loop loop_;
   std::unique_ptr<controller::Controller> controller_;
   std::unique_ptr<MlflowServer> server_;

@@ -31,8 +31,9 @@ constexpr std::string_view kId =
 std::string select_runs() {
   return format(
       "select r.project, r.number, r.generation, r.epoch, {}, coalesce(m.experiment, 0), {}, {}, "
-      "{}, {}, coalesce(m.deleted, 0), coalesce(m.made, 0), r.ended is not null from runs r left "
-      "join mlflow_runs m on m.project = r.project and m.number = r.number",
+      "{}, {}, coalesce(m.deleted, 0), coalesce(m.made, 0), r.ended is not null, coalesce(r.origin "
+      "->> 'git_commit', ''), coalesce(r.origin ->> 'git_dirty', 0), coalesce(m.parent, '') "
+      "from runs r left join mlflow_runs m on m.project = r.project and m.number = r.number",
       kOwner, kName, kStatus, kStart, kEnd);
 }
 
@@ -190,6 +191,9 @@ RunRow row_from(std::vector<SqlValue>& row) {
   run.deleted = row[10].integer != 0;
   run.made_by_client = row[11].integer != 0;
   run.ended = row[12].integer != 0;
+  run.git_commit = std::move(row[13].text);
+  run.git_dirty = row[14].integer != 0;
+  run.parent = std::move(row[15].text);
   return run;
 }
 
@@ -223,8 +227,9 @@ RunQuery run_query(const RunSearch& search) {
 
 Result<std::vector<RunRow>> run_rows(store::Database& database, const RunQuery& query) {
   using enum SqlType;
-  const std::vector<SqlType> types = {text, integer, text,    integer, text,    integer, text,
-                                      text, integer, integer, integer, integer, integer};
+  const std::vector<SqlType> types = {text,    integer, text,    integer, text,    integer,
+                                      text,    text,    integer, integer, integer, integer,
+                                      integer, text,    integer, text};
   std::vector<RunRow> runs;
   TRY(database.run(query.sql, query.values, types, [&](std::vector<SqlValue>& row) {
     runs.push_back(row_from(row));

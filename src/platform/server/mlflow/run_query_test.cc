@@ -118,7 +118,7 @@ TEST_F(RunQueryTest, PagesAndDeletedRuns) {
 }
 
 TEST_F(RunQueryTest, AClientSaysTheStatusUntilLockstepKnowsTheEnd) {
-  ASSERT_TRUE(tracking_.add_run({"demo", 1}, 0, "mine", 1));
+  ASSERT_TRUE(tracking_.add_run({"demo", 1}, 0, "mine", 1, ""));
   ASSERT_TRUE(tracking_.set_status({"demo", 1}, "FINISHED", 5));
   const RunRow row = tracking_.find_run({"demo", 1}).value().value();
   EXPECT_EQ(row.status, "FINISHED");

@@ -85,13 +85,21 @@ Result<std::vector<ExperimentRow>> Tracking::experiments(const Text& project, In
                            project, after, limit);
 }
 
-Result<void> Tracking::add_run(const model::RunId& run, Int experiment, const Text& name,
-                               Int start) {
+Result<void> Tracking::add_run(const model::RunId& run, Int experiment, const Text& name, Int start,
+                               const Text& parent) {
   return database_.execute(
-      "insert into mlflow_runs (project, number, experiment, name, made, status, start, deleted) "
-      "values (:project, :number, :experiment, :name, 1, 'RUNNING', :start, 0) "
+      "insert into mlflow_runs (project, number, experiment, name, made, status, start, deleted, "
+      "parent) values (:project, :number, :experiment, :name, 1, 'RUNNING', :start, 0, :parent) "
       "on conflict do nothing",
-      run.project, run.number, experiment, name, start);
+      run.project, run.number, experiment, name, start, parent);
+}
+
+Result<void> Tracking::set_experiment(const model::RunId& run, Int experiment) {
+  return database_.execute(
+      "insert into mlflow_runs (project, number, experiment, name, made, deleted) values "
+      "(:project, :number, :experiment, '', 0, 0) on conflict do update set experiment = "
+      "excluded.experiment",
+      run.project, run.number, experiment);
 }
 
 // A run that Lockstep started has a row once a client changes something of it.
@@ -153,6 +161,13 @@ Result<void> Tracking::put(const model::RunId& run, ValueKind kind, const KeyVal
       "insert into mlflow_values (project, number, kind, name, value) values (:project, :number, "
       ":kind, :name, :value) on conflict do update set value = excluded.value",
       run.project, run.number, kind_name(kind), value.key, value.value);
+}
+
+Result<Int> Tracking::count_values(const model::RunId& run) {
+  return std::get<0>(TRY(database_.rows<Int>("select count(*) from mlflow_values where project = "
+                                             ":project and number = :number",
+                                             run.project, run.number))
+                         .front());
 }
 
 Result<bool> Tracking::remove_tag(const model::RunId& run, const Text& key) {

@@ -44,6 +44,9 @@ struct RunRow {
   bool deleted = false;
   bool made_by_client = false;
   bool ended = false;  // for Lockstep
+  std::string git_commit{};
+  bool git_dirty = false;
+  std::string parent{};  // the run of Lockstep whose rank made it; empty: none did
 };
 
 // Parameters do not change; tags do.
@@ -75,7 +78,9 @@ class Tracking {
 
   // A run that a client made. `status` is what clients say; Lockstep's state counts once it ended.
   Result<void> add_run(const model::RunId& run, std::int64_t experiment, const std::string& name,
-                       std::int64_t start);
+                       std::int64_t start, const std::string& parent);
+  // A run of Lockstep goes into another experiment.
+  Result<void> set_experiment(const model::RunId& run, std::int64_t experiment);
   Result<void> set_status(const model::RunId& run, const std::string& status,
                           std::optional<std::int64_t> end);
   Result<void> set_name(const model::RunId& run, const std::string& name);
@@ -87,6 +92,8 @@ class Tracking {
 
   // Code::invalid: the parameter has another value.
   Result<void> put(const model::RunId& run, ValueKind kind, const KeyValue& value);
+  // Parameters and tags together.
+  Result<std::int64_t> count_values(const model::RunId& run);
   // False: there was no such tag.
   Result<bool> remove_tag(const model::RunId& run, const std::string& key);
   // The latest metrics, parameters and tags.

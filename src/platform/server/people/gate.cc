@@ -20,6 +20,10 @@ bool is_on_run(const api::Route& route) {
   return is_on_project(route) && route.path.find("{number}") != std::string_view::npos;
 }
 
+bool names_model(const api::Route& route) {
+  return route.path.find("{model}") != std::string_view::npos;
+}
+
 // The name in the path, if it can be one.
 std::string target_of(const std::vector<std::string>& path_parameters) {
   std::string target;
@@ -57,7 +61,7 @@ std::variant<Principal, net::HttpResponse> Gate::admit(const net::HttpRequest& r
   auto caller = principal_of(credentials, route.caller, request, path_parameters);
   if (!caller) return unknown_caller(route);
   if (route.caller != api::Caller::user) return *std::move(caller);
-  if (is_on_run(route))
+  if (is_on_run(route) || names_model(route))
     path_parameters.front() =
         readable_project(accounts_.directory(), caller->bearer, path_parameters.front());
   const auto checked = check_right(*caller, route, path_parameters);
@@ -66,6 +70,14 @@ std::variant<Principal, net::HttpResponse> Gate::admit(const net::HttpRequest& r
     accounts_.record_refusal(
         refusal_record(*caller, route, path_parameters, checked.error(), clock_.now()));
   return error_response(checked.error());
+}
+
+std::optional<Principal> Gate::admit_rank(const net::HttpRequest& request) const {
+  return rank_of_token({.keys = keys_,
+                        .directory = accounts_.directory(),
+                        .state = &controller_.state(),
+                        .now = clock_.now()},
+                       request);
 }
 
 Result<void> Gate::check_right(const Principal& caller, const api::Route& route,

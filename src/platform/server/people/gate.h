@@ -1,6 +1,7 @@
 // Gate: from the head of a request, which caller it has and whether that may call the route.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -22,10 +23,13 @@ class Gate {
       : keys_(keys), controller_(controller), accounts_(accounts), clock_(clock) {}
 
   // The caller, or the answer that refuses it. A run that the caller may not read is not found. The
-  // project `default` of a run's path becomes the caller's own if it may not read that one.
+  // project `default` of the path of a run or a model becomes the caller's own if it may not read
+  // that one.
   std::variant<Principal, net::HttpResponse> admit(const net::HttpRequest& request,
                                                    const api::Route& route,
                                                    std::vector<std::string>& path_parameters);
+  // A rank by its own token, for MLflow's API only.
+  std::optional<Principal> admit_rank(const net::HttpRequest& request) const;
 
  private:
   // Code::not_found: it may not know of the run or the project.

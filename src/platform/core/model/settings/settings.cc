@@ -14,6 +14,7 @@ namespace {
 
 constexpr Duration kSettingMax = std::chrono::hours(24);
 constexpr Bytes kUploadMax = 1024_GiB;
+constexpr Bytes kArtifactMax = 65536_GiB;
 
 Result<void> check_at_least(std::string_view name, Duration value, Duration least,
                             std::string_view because) {
@@ -55,6 +56,10 @@ Result<void> check(const Settings& settings) {
   if (s.upload_limit < Bytes(0) || s.upload_limit > kUploadMax)
     return Error{Code::invalid, format("upload_limit: must be from 0 B to {}, not {}",
                                        lockstep::text(kUploadMax), lockstep::text(s.upload_limit))};
+  if (s.artifact_max < Bytes(0) || s.artifact_max > kArtifactMax)
+    return Error{Code::invalid,
+                 format("artifact_max: must be from 0 B to {}, not {}",
+                        lockstep::text(kArtifactMax), lockstep::text(s.artifact_max))};
   if (s.lease != Duration(0))
     TRY(check_at_least("lease", s.lease, s.unreachable_after,
                        " (unreachable_after), or 0s (never)"));

@@ -36,6 +36,7 @@ struct Settings {
   int node_stops_per_day = 100;
   Duration host_silent_after = std::chrono::seconds(30);
   Bytes upload_limit = 500_MiB;
+  Bytes artifact_max = 64_GiB;
   Duration lease = std::chrono::minutes(30);  // zero: never
   int slurm_jobs_max = 1'000;
   Duration budget_window = std::chrono::hours(24);
@@ -93,6 +94,7 @@ struct Settings {
               "longest time between two calls"),
         field("upload_limit", &Settings::upload_limit,
               "the size of a folder that `lockstep run --upload` may send"),
+        field("artifact_max", &Settings::artifact_max, "the size of a file that a run logs"),
         field("lease", &Settings::lease,
               "without a call that reaches the daemon, until an agent on another machine ends its "
               "ranks and itself, for runs without a lease of their own; 0s: never"),

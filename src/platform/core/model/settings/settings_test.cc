@@ -44,6 +44,7 @@ TEST(Settings, ThatContradictEachOtherAreRefused) {
   EXPECT_THAT(refusal_of({"connection_timeout=2h"}), HasSubstr("connection_timeout"));
   EXPECT_THAT(refusal_of({"unreachable_after=1s"}), HasSubstr("unreachable_after"));
   EXPECT_THAT(refusal_of({"upload_limit=2000 TiB"}), HasSubstr("upload_limit"));
+  EXPECT_THAT(refusal_of({"artifact_max=2000 TiB"}), HasSubstr("artifact_max"));
   EXPECT_THAT(refusal_of({"lease=20s"}), HasSubstr("lease: must be from 30s"));
   EXPECT_EQ(refusal_of({"lease=0s"}), "") << "never";
   EXPECT_EQ(refusal_of({"finding_cordon=xid_error,ecc_errors"}), "");
@@ -52,7 +53,7 @@ TEST(Settings, ThatContradictEachOtherAreRefused) {
 
 TEST(Settings, HaveALineEachForHelp) {
   const std::string lines = settings_text();
-  EXPECT_EQ(std::ranges::count(lines, '\n'), 27);
+  EXPECT_EQ(std::ranges::count(lines, '\n'), 28);
   EXPECT_THAT(lines, HasSubstr("  lost_after             5m     without a heartbeat"));
 }
 
