@@ -12,7 +12,6 @@ import contextlib
 import ctypes
 import json
 import os
-import queue
 import shutil
 import socket
 import subprocess
@@ -23,9 +22,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from lockstep._agent import Agent, warn
+from lockstep._agent import AgentConnection, warn
+from lockstep._report_queue import ReportQueue
 
-_QUEUED_MAX = 16_384  # metrics and progress that wait
 _START_MAX = 20.0  # seconds for the agent to start
 _ANSWER_MAX = 10.0  # seconds for the agent to answer a rank
 _FAULT_MAX = 1.0  # seconds that a fault waits for the agent
@@ -78,58 +77,40 @@ class _Session:
         self._print_report = print_report
         self._number = number  # of the sessions before it
         self._report_socket = report_socket  # of the process that has forked this one
-        self._lock = threading.Lock()
-        self._queue: queue.SimpleQueue[_Report | _Mark] = queue.SimpleQueue()
-        self._thread: threading.Thread | None = None
+        self._queue = ReportQueue(self._run)
         self._has_no_agent = False
         self._dropped = 0
         self._presence: _Presence | None = None
-        self._reports: Agent | None = None
+        self._reports: AgentConnection | None = None
 
     def deliver(self, report: _Report) -> None:
         if self._has_no_agent:
             self._print_report(report)
-            return
-        if self._queue.qsize() >= _QUEUED_MAX and report["kind"] in ("metrics", "progress"):
+        elif report["kind"] not in ("metrics", "progress"):
+            self._queue.put_now(report)
+        elif not self._queue.put(report):
             self._dropped += 1
-            return
-        self._queue.put(report)
-        if self._thread is None:
-            self._start()
         if report["kind"] == "fault":
-            self._wait(_Mark(), _FAULT_MAX)
+            self._queue.flush(_FAULT_MAX)
 
-    def leave(self, mark: _Leave) -> None:
+    def leave(self, leave: _Leave) -> None:
         """All reports are sent, and the agent learns of the end; waits a few seconds at most."""
-        if self._thread is None:
+        if not self._queue.has_started:
             return
         if self._presence is None:
-            self._wait(_Mark(), _ATTACH_MAX)
-        self._wait(mark, _DELIVERY_MAX + _FAULT_MAX)
+            self._queue.flush(_ATTACH_MAX)
+        self._queue.put_now(leave)
+        leave.is_done.wait(_DELIVERY_MAX + _FAULT_MAX)
         if self._dropped:
-            warn(f"{self._dropped} reports were dropped: more than {_QUEUED_MAX} waited")
+            warn(f"{self._dropped} reports were dropped: too many waited")
         if self._reports is not None:
-            self._reports.at_exit()
+            self._reports.tell_dropped(self._queue.unsent)
 
     def of_child(self) -> _Session:
         if self._presence is None:
             return _Session(self._print_report, self._report_socket, self._number)
         self._presence.forget()
         return _Session(self._print_report, self._presence.report_socket)
-
-    def _start(self) -> None:
-        with self._lock:
-            if self._thread is not None:
-                return
-            self._thread = threading.Thread(target=self._run, name="lockstep reports", daemon=True)
-            try:
-                self._thread.start()
-            except RuntimeError as error:  # the interpreter is ending
-                self._give_up(str(error), rank=0)
-
-    def _wait(self, mark: _Mark, seconds: float) -> None:
-        self._queue.put(mark)
-        mark.is_done.wait(seconds)
 
     def _run(self) -> None:
         try:
@@ -140,35 +121,39 @@ class _Session:
             self._give_up(f"the agent of this job cannot be reached: {error}", _own_rank())
         hears_notes = self._presence is not None and self._presence.rank == 0
         next_notes = 0.0
-        entry: _Report | _Mark | None = None
-        while not isinstance(entry, _End):
-            try:
-                entry = self._queue.get(timeout=_NOTES_EVERY if hears_notes else None)
-            except queue.Empty:
-                entry = None
+        has_ended = False
+        while not has_ended:
+            entries = self._queue.take(_NOTES_EVERY if hears_notes else None)
             if self._presence is not None and hears_notes and time.monotonic() >= next_notes:
                 self._presence.print_notes()
                 next_notes = time.monotonic() + _NOTES_EVERY
-            if entry is not None:
-                self._handle(entry)
+            self._send([each for each in entries if not isinstance(each, _Leave)])
+            for leave in entries:
+                if isinstance(leave, _Leave):
+                    has_ended = self._leave(leave)
 
-    def _handle(self, entry: _Report | _Mark) -> None:
-        if isinstance(entry, _Mark):
-            if isinstance(entry, _Leave) and self._presence is not None:
-                self._presence.leave(entry.error)
-            if isinstance(entry, _End) and self._presence is not None:
-                self._presence.end()
-            entry.is_done.set()
-        elif self._reports is not None:
-            self._reports.deliver(entry)
+    def _send(self, reports: list[_Report]) -> None:
+        if self._reports is not None:
+            self._reports.send(reports)
         else:
-            self._print_report(entry)
+            for report in reports:
+                self._print_report(report)
+
+    def _leave(self, leave: _Leave) -> bool:
+        """True if the rank has ended."""
+        is_end = isinstance(leave, _End)
+        if self._presence is not None:
+            self._presence.leave(leave.error)
+            if is_end:
+                self._presence.end()
+        leave.is_done.set()
+        return is_end
 
     def _attach(self) -> None:
         if self._report_socket is None:
             self._presence = _Presence(_find_agent(self._number))
             self._report_socket = self._presence.report_socket
-        self._reports = Agent(self._report_socket)
+        self._reports = AgentConnection(self._report_socket)
 
     def _give_up(self, why: str, rank: int) -> None:
         if rank == 0:
@@ -176,19 +161,12 @@ class _Session:
         self._has_no_agent = True
 
 
-class _Mark:
-    """Set when all reports before it have been sent."""
-
-    def __init__(self) -> None:
-        self.is_done = threading.Event()
-
-
-class _Leave(_Mark):
-    """The program ends, with this error; empty: with none."""
+class _Leave:
+    """The program ends, with this error; empty: with none. It is the last of its queue."""
 
     def __init__(self, error: str) -> None:
-        super().__init__()
         self.error = error
+        self.is_done = threading.Event()
 
 
 class _End(_Leave):

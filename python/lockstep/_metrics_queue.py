@@ -74,6 +74,10 @@ class Metrics(NamedTuple):
     def is_here(self) -> bool:
         return all(each.is_here() for each in self.values.values() if not isinstance(each, float))
 
+    def as_numbers(self) -> Metrics:
+        """When they are here."""
+        return self._replace(values={name: float(value) for name, value in self.values.items()})
+
 
 class MetricsQueue:
     """Sends metrics in the order of their calls."""
@@ -85,13 +89,13 @@ class MetricsQueue:
         self._waiting: deque[Metrics] = deque()
         self._watches = False
 
-    def put(self, metrics: Metrics) -> None:
-        """Sends them, or keeps them while they or others before them are not here.
+    def put(self, metrics: Metrics, is_here: bool) -> None:
+        """Sends them, or keeps them while they (`is_here`) or others before them are not here.
 
         Raises:
             RuntimeError: the device has failed. All that wait are lost.
         """
-        if not self._waiting and all(isinstance(each, float) for each in metrics.values.values()):
+        if is_here and not self._waiting:
             self._send(metrics)
             return
         with self._lock:
@@ -121,7 +125,7 @@ class MetricsQueue:
         deadline = time.monotonic() + seconds
         while self._waiting:
             if self._first_is_here():
-                self._send(self._waiting.popleft())
+                self._send(self._waiting.popleft().as_numbers())
             elif len(self._waiting) <= left_max or time.monotonic() >= deadline:
                 return
             else:

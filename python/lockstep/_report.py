@@ -6,7 +6,6 @@ are printed.
 """
 
 import atexit
-import math
 import operator
 import os
 import time
@@ -24,6 +23,7 @@ from lockstep._metrics_queue import (
 )
 
 _NAME_BYTES_MAX = 256  # of a metric's name
+_NAMES_MAX = 10_000  # that are known to be valid; further ones are tested at each call
 _REFUSED_NAMES_MAX = 20  # that are listed
 
 
@@ -52,6 +52,7 @@ def _print_report(report: Mapping[str, Any]) -> None:
 
 
 _agent = _start()
+_metric_names: set[str] = set()  # that are valid
 _refused_names: set[str] = set()
 _latest_step = 0
 
@@ -69,17 +70,22 @@ def log(values: Mapping[str, SupportsFloat], step: int | None = None) -> None:
         ValueError: the step is negative.
 
     A metric whose name is empty, has control characters or more than 256 bytes is dropped with a
-    warning. It never waits longer than a second and never fails because the agent does.
+    warning. It never waits longer than a second and never fails because the agent does. A thread
+    sends the metrics within 20 ms, so a process that is killed loses those of its last 20 ms.
 
     A tensor of a GPU is copied without waiting for it. It is sent when it is there: at the next
     call, at an optimizer's step, or when the program ends.
     """
-    if not isinstance(values, Mapping):
+    if type(values) is not dict and not isinstance(values, Mapping):
         raise TypeError(f'metrics have names, as in log({{"loss": 2.1}}), got {values!r}')
-    numbers = {
-        name: _number(name, value) for name, value in values.items() if _is_metric_name(name)
-    }
-    _metrics.put(Metrics(_step(step), _now_us(), numbers))
+    numbers: dict[str, float | DeviceNumber] = {}
+    is_here = True
+    for name, value in values.items():
+        if name in _metric_names or _is_metric_name(name):
+            number = value if type(value) is float else _number(name, value)
+            numbers[name] = number
+            is_here = is_here and type(number) is float
+    _metrics.put(Metrics(_step(step), _now_us(), numbers), is_here)
 
 
 def progress(step: int, steps: int) -> None:
@@ -166,14 +172,11 @@ def warn_and_report(what: str) -> None:
 
 
 def _send_metrics(metrics: Metrics) -> None:
-    numbers = {name: float(value) for name, value in metrics.values.items()}
+    step, time_us, values = metrics
     if _agent is None:
-        print(_line(metrics.step, numbers), flush=True)
-        return
-    shown = {name: _json_number(value) for name, value in numbers.items()}
-    _agent.deliver(
-        {"kind": "metrics", "step": metrics.step, "time_us": metrics.time_us, "values": shown}
-    )
+        print(_line(step, {name: float(value) for name, value in values.items()}), flush=True)
+    else:
+        _agent.deliver({"kind": "metrics", "step": step, "time_us": time_us, "values": values})
 
 
 _metrics = MetricsQueue(_send_metrics, warn)
@@ -195,6 +198,8 @@ def _is_metric_name(name: object) -> bool:
         raise TypeError(f"a metric's name must be a string, got {name!r}")
     is_plain = all(each >= " " and each != "\x7f" for each in name)
     if name and is_plain and len(name.encode(errors="replace")) <= _NAME_BYTES_MAX:
+        if len(_metric_names) < _NAMES_MAX:
+            _metric_names.add(name)
         return True
     shown = name if len(name) <= 40 else name[:40] + "..."
     if shown not in _refused_names and len(_refused_names) < _REFUSED_NAMES_MAX:
@@ -223,14 +228,6 @@ def _device_number(name: str, tensor: Any) -> float | DeviceNumber:
             f"type {tensor.dtype}"
         )
     return read_later(tensor)
-
-
-def _json_number(value: float) -> float | str:
-    if math.isnan(value):
-        return "NaN"
-    if math.isinf(value):
-        return "Infinity" if value > 0 else "-Infinity"
-    return value
 
 
 def _line(step: int, numbers: Mapping[str, float]) -> str:

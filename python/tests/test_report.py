@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -170,18 +171,69 @@ def test_an_agent_that_is_gone_is_said_once_and_stops_nothing(tmp_path: Path) ->
     assert lines[1] == f"lockstep: 1000 reports did not reach the agent at {tmp_path / 'nobody'}"
 
 
-def test_an_agent_that_does_not_read_costs_a_second_at_most(agent: FakeAgent) -> None:
+def unsent_reports(warning: str, agent: FakeAgent) -> int:
+    """The first few may be on their way: the kernel has taken them."""
+    match = re.fullmatch(
+        rf"lockstep: (\d+) reports did not reach the agent at {agent.path}\n?", warning
+    )
+    assert match, warning
+    return int(match[1])
+
+
+def test_an_agent_that_does_not_read_stops_nothing(agent: FakeAgent) -> None:
     program = """
 import time
 started = time.monotonic()
 for step in range(2000):
     lockstep.log({"loss": 1.0, "x" * 250: 1.0}, step=step)
+lockstep.event("half way")
 print(time.monotonic() - started)
 """
     ended = run_program(program, agent.path)
-    # A second for each report would be half an hour; a busy machine also needs time for them.
+    # The event waits for a second. A busy machine also needs time.
     assert 0.9 < float(ended.stdout) < 20
-    assert "training continues" in ended.stderr
+    assert 1900 < unsent_reports(ended.stderr, agent) <= 2001
+
+
+def test_more_metrics_than_the_queue_holds_wait_for_room(agent: FakeAgent) -> None:
+    reports = agent.reports_of("for step in range(50_000): lockstep.log({'loss': 0.5}, step=step)")
+    assert [report["step"] for report in reports] == list(range(50_000))
+
+
+def test_metrics_that_no_one_takes_are_dropped_and_counted(agent: FakeAgent) -> None:
+    program = "for step in range(40_000): lockstep.log({'loss': 0.5, 'x' * 99: 1.0}, step=step)"
+    lines = run_program(program, agent.path).stderr.splitlines()
+    assert "too many reports wait for it" in lines[0]
+    assert 39_000 < unsent_reports(lines[1], agent) <= 40_000
+
+
+def test_an_event_arrives_before_its_call_returns_and_after_the_metrics_before_it(
+    agent: FakeAgent,
+) -> None:
+    program = """
+import os
+lockstep.log({"loss": 1.0}, step=1)
+lockstep.event("written", step=2)
+os._exit(0)
+"""
+    assert [report["step"] for report in agent.reports_of(program)] == [1, 2]
+
+
+def test_a_call_of_log_costs_little_time(agent: FakeAgent) -> None:
+    program = """
+import time
+from lockstep import _report
+costs = []
+for _ in range(20):
+    _report._agent.finish()
+    begun = time.thread_time()
+    for step in range(200):
+        lockstep.log({"loss": 0.5}, step=step)
+    costs.append((time.thread_time() - begun) / 200)
+lockstep.log({"cost": min(costs)}, step=1)
+"""
+    # 1 us on a quiet machine. A call that sends or wakes a thread takes over 10.
+    assert agent.reports_of(program)[-1]["values"]["cost"] < 8e-6
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Runs that repeat another, and what differs between two: diff, fork, tags and notes, as typed."""
+"""Runs that repeat another, and what differs between two: diff, compare, fork, tags and notes."""
 
 from __future__ import annotations
 
@@ -32,6 +32,8 @@ def command_of(cluster: Cluster, run: str) -> list[str]:
     [
         (("diff", "demo/1"), ["name a run, such as demo/42"]),
         (("diff", "demo/1", "nonsense"), ["nonsense"]),
+        (("compare", "demo/1"), ["name 2 to 20 runs"]),
+        (("compare", "demo/1", "nonsense"), ["nonsense"]),
         (("fork",), ["name a run, such as demo/42"]),
         (("fork", "nonsense"), ["nonsense"]),
         (("tag", "demo/1"), ["KEY=VALUE is required"]),
@@ -75,6 +77,31 @@ def test_a_run_does_not_differ_from_itself(cluster: Cluster) -> None:
     cluster.ended(run)
     assert differences(cluster, run, run) == {}
     assert "have the same specification, origin and results" in cluster.ok("diff", run, run)
+
+
+def test_a_comparison_has_a_column_for_each_run_and_a_row_for_each_field_that_differs(
+    cluster: Cluster,
+) -> None:
+    runs = [
+        cluster.submit("--env", "KEY=one", "--", "echo", "--lr", rate, *more)
+        for rate, more in [("1e-3", ()), ("3e-4", ()), ("1e-3", ("end",))]
+    ]
+    for run in runs:
+        cluster.ended(run)
+    report = json.loads(cluster.ok("compare", *runs, "--json"))
+    assert report["runs"] == runs
+    rows = {each["field"]: each["values"] for each in report["differences"]}
+    assert rows["command[2]"] == ["1e-3", "3e-4", "1e-3"]
+    assert rows["command[3]"] == [None, None, "end"]
+    assert "env.KEY" not in rows and "state" not in rows
+    table = cluster.ok("compare", *runs).splitlines()
+    assert table[0].split() == ["FIELD", *runs]
+    csv = cluster.ok("compare", *runs, "--csv").splitlines()
+    assert csv[0] == ",".join(["FIELD", *runs])
+    assert "command[3],,,end" in csv
+    markdown = cluster.ok("compare", *runs, "--markdown").splitlines()
+    assert markdown[:2] == [f"| FIELD | {' | '.join(runs)} |", "| --- | --- | --- | --- |"]
+    assert "| command[2] | 1e-3 | 3e-4 | 1e-3 |" in markdown
 
 
 def test_a_fork_has_the_specification_of_the_other_with_its_hidden_values(

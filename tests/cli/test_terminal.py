@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import pty
 import re
+import signal
 import struct
 import subprocess
 import termios
@@ -29,9 +31,11 @@ def in_terminal(
     *words: str,
     until: str | None = None,
     gate: Path | None = None,
+    interrupt: bool = False,
     **environment: str,
 ) -> str:
-    """The output on a terminal of this width; the gate opens when `until` is there."""
+    """The output on a terminal of this width. When `until` is there, the gate opens, and Ctrl-C is
+    sent if it should be."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     process = subprocess.Popen(
@@ -50,8 +54,12 @@ def in_terminal(
         except OSError:  # the terminal's other end was closed
             break
         said += part
-        if gate and until and until.encode() in said:
-            gate.touch()
+        if until and until.encode() in said:
+            if gate:
+                gate.touch()
+            if interrupt:
+                process.send_signal(signal.SIGINT)
+                interrupt = False
     os.close(ours)
     assert process.wait(timeout=PATIENCE) == 0, said
     return said.decode()
@@ -177,3 +185,14 @@ def test_a_command_is_shown_as_it_would_be_typed(cluster: Cluster) -> None:
     shown = cluster.ok("show", run)
     assert "command     sh -c $'echo \\'a\\'\\nexit 0' 'it'\\''s'\n" in shown, shown
     assert "n" * 40 not in cluster.ok("ps") and "n" * 39 + "…" in cluster.ok("ps")
+
+
+def test_top_redraws_on_a_screen_of_its_own_until_it_is_interrupted(
+    cluster: Cluster, finished: str
+) -> None:
+    words = cluster.ok("top")
+    assert "devices in use" in words and "no run runs" in words
+    assert json.loads(cluster.ok("top", "--json"))["runs"] == []
+    said = in_terminal(cluster, 80, "top", "--every", "1", until="devices in use", interrupt=True)
+    assert said.startswith("\x1b[?1049h") and "\x1b[?1049l" in said
+    assert "devices in use" in said

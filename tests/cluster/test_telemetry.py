@@ -78,6 +78,10 @@ def test_a_run_has_the_telemetry_of_its_devices_and_of_its_host(
     assert (last(found["memory/available_bytes"]) or 0) > 0
     for point in found["memory/available_bytes"]["points"]:
         assert begin - 1 <= point["step"] <= time.time() + 1
+    [reading] = json.loads(cluster.ok("top", "--json"))["readings"]
+    assert (reading["run"], reading["host"], reading["power_watts"]) == (run, "one", power)
+    [line] = [each for each in cluster.ok("top").splitlines() if each.startswith(run)]
+    assert f"{power:.0f} W" in line
     (tmp_path / "nvml").write_text(NVML + f"{device[-1]} lost 1\n")
     wait_until("the device is lost", lambda: last(telemetry(cluster, run)[f"{device}/lost"]) == 1)
     table = cluster.ok("metrics", run, "--node", "0")

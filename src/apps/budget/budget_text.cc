@@ -11,31 +11,7 @@
 namespace lockstep::cli {
 namespace {
 
-using Row = std::vector<std::string>;
-
-std::string csv_field(const std::string& field) {
-  if (field.find_first_of(",\"\n\r") == std::string::npos) return field;
-  std::string quoted = "\"";
-  for (const char c : field) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return quoted + "\"";
-}
-
-std::string rows_text(const Row& header, const std::vector<Row>& rows, TextForm form) {
-  if (form == TextForm::table) {
-    Table table(header);
-    for (const Row& row : rows) table.add(row);
-    return fit_to_terminal(table);
-  }
-  std::string lines;
-  const auto add = [&](const Row& row) {
-    Row fields;
-    for (const std::string& field : row) fields.push_back(csv_field(field));
-    lines += (lines.empty() ? "" : "\n") + joined(fields, ",");
-  };
-  add(header);
-  for (const Row& row : rows) add(row);
-  return lines;
-}
+using Row = TextRow;
 
 std::string date_text(Time time) {
   return text(Time(std::chrono::floor<std::chrono::days>(time))).substr(0, 10);

@@ -5,13 +5,11 @@
 #include <string_view>
 #include <vector>
 
+#include "apps/cli/text_form.h"
 #include "platform/api/budget_messages.h"
 #include "platform/api/finding_messages.h"
 
 namespace lockstep::cli {
-
-// A table, or CSV (RFC 4180) with a header.
-enum class TextForm { table, csv };
 
 std::string budgets_text(const api::BudgetList& list);
 std::string forecast_text(const api::BudgetList& list);

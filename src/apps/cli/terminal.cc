@@ -49,6 +49,11 @@ int terminal_width() {
   return width > 0 ? width : 80;
 }
 
+int terminal_height() {
+  winsize size{};
+  return ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 0 ? size.ws_row : 24;
+}
+
 TableStyle style_for(int fd) {
   return is_terminal(fd) && !is_set("NO_COLOR") && !is_dumb() ? TableStyle::colour
                                                               : TableStyle::plain;

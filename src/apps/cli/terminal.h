@@ -14,6 +14,8 @@ namespace lockstep::cli {
 bool is_terminal(int fd);
 // Columns of standard output's terminal; else $COLUMNS, else 80.
 int terminal_width();
+// Lines of standard output's terminal; else 24.
+int terminal_height();
 // Colour only on terminals, and not if NO_COLOR (https://no-color.org) or TERM=dumb forbids it.
 TableStyle style_for(int fd);
 

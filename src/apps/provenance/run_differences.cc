@@ -1,7 +1,9 @@
 #include "apps/provenance/run_differences.h"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
+#include <iterator>
 #include <map>
 #include <utility>
 
@@ -122,16 +124,55 @@ void compare_commands(const Words& first, const Words& second,
   }
 }
 
+using Differences = std::vector<RunDifference>;
+
+// In the order in which `lockstep diff` shows them.
+std::array<Differences, 5> sections_of(const api::RunView& first, const api::RunView& second) {
+  const bool with_digests = !first.env_digests.empty() && !second.env_digests.empty();
+  std::array<Differences, 5> sections;
+  compare_commands(first.spec.command, second.spec.command, sections[0]);
+  compare(spec_values(first), spec_values(second), sections[1]);
+  compare(env_values(first, with_digests), env_values(second, with_digests), sections[2]);
+  compare(origin_values(first), origin_values(second), sections[3]);
+  compare(result_values(first), result_values(second), sections[4]);
+  return sections;
+}
+
+// A field that differs in several runs is one row. Two runs may differ from the first in other
+// words of the command that begin at the same one: these are rows of their own.
+void add_differences(std::size_t run, std::size_t runs, Differences differences,
+                     std::vector<ComparedField>& rows) {
+  for (RunDifference& each : differences) {
+    auto row = std::ranges::find_if(rows, [&](const ComparedField& other) {
+      return other.name == each.name && other.values.front() == each.first;
+    });
+    if (row == rows.end()) {
+      rows.push_back({each.name, std::vector(runs, each.first)});
+      row = std::prev(rows.end());
+    }
+    row->values[run] = std::move(each.second);
+  }
+}
+
 }  // namespace
 
 RunDifferences differences_of(const api::RunView& first, const api::RunView& second) {
   RunDifferences all{.first = first.id, .second = second.id, .differences = {}};
-  const bool with_digests = !first.env_digests.empty() && !second.env_digests.empty();
-  compare_commands(first.spec.command, second.spec.command, all.differences);
-  compare(spec_values(first), spec_values(second), all.differences);
-  compare(env_values(first, with_digests), env_values(second, with_digests), all.differences);
-  compare(origin_values(first), origin_values(second), all.differences);
-  compare(result_values(first), result_values(second), all.differences);
+  for (Differences& section : sections_of(first, second))
+    std::ranges::move(section, std::back_inserter(all.differences));
+  return all;
+}
+
+RunComparison compare_runs(const std::vector<api::RunView>& runs) {
+  RunComparison all;
+  for (const api::RunView& run : runs) all.runs.push_back(run.id);
+  std::array<std::vector<ComparedField>, 5> rows;
+  for (std::size_t run = 1; run < runs.size(); ++run) {
+    auto sections = sections_of(runs.front(), runs[run]);
+    for (std::size_t i = 0; i < sections.size(); ++i)
+      add_differences(run, runs.size(), std::move(sections[i]), rows[i]);
+  }
+  for (auto& section : rows) std::ranges::move(section, std::back_inserter(all.differences));
   return all;
 }
 

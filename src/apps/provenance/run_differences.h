@@ -1,4 +1,5 @@
-// The differences of two runs: their specifications, the origin of their code, and their results.
+// The differences of two or more runs: their specifications, the origin of their code, and their
+// results.
 #pragma once
 
 #include <optional>
@@ -41,5 +42,32 @@ struct RunDifferences {
 
 // Values of `env` are hidden: they are compared by the daemon's digests of them.
 RunDifferences differences_of(const api::RunView& first, const api::RunView& second);
+
+struct ComparedField {
+  std::string name;
+  std::vector<std::optional<std::string>> values{};
+
+  static constexpr auto fields() {
+    return record<ComparedField>(
+        field("field", &ComparedField::name, "as in RunDifference"),
+        field("values", &ComparedField::values, "of each run, in order; null: it has none"));
+  }
+};
+
+// The output of `lockstep compare --json`.
+struct RunComparison {
+  std::vector<std::string> runs;
+  std::vector<ComparedField> differences;
+
+  static constexpr auto fields() {
+    return record<RunComparison>(
+        field("runs", &RunComparison::runs, "the runs, the first is that of the comparison"),
+        field("differences", &RunComparison::differences,
+              "fields that are not the same in all runs, in the order of RunDifferences"));
+  }
+};
+
+// Compares each run with the first, which must exist.
+RunComparison compare_runs(const std::vector<api::RunView>& runs);
 
 }  // namespace lockstep::cli
