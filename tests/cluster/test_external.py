@@ -8,7 +8,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,18 @@ from tests.conftest import BUILD, Cluster, reserved_port, wait_until
 
 SECONDS = 60
 PYTHON = str(BUILD / "venv" / "bin" / "python")
-LAUNCHER_PREFIXES = ("SLURM_", "OMPI_", "PMI", "MPI_", "LOCKSTEP_", "MASTER_", "TORCHELASTIC_")
+LAUNCHER_PREFIXES = (
+    "SLURM_",
+    "OMPI_",
+    "PMI",
+    "MPI_",
+    "LOCKSTEP_",
+    "MASTER_",
+    "TORCHELASTIC_",
+    "ACCELERATE_",
+    "CROSS_",
+    "RAY_",
+)
 TRAIN = """
 import lockstep
 rank = {rank}
@@ -223,6 +234,57 @@ def test_two_hosts_are_one_run_with_two_nodes(job: Job, cluster: Cluster, stack:
         rank.kill()
     assert cluster.ended("default/1")["spec"]["nodes"] == 2
     assert len(json.loads(cluster.ok("ps", "--json"))["runs"]) == 1
+
+
+PLACE = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": 29500}
+
+
+def deepspeed_variables(rank: int) -> dict[str, object]:
+    """As deepspeed/launcher/launch.py of DeepSpeed 0.18.9 sets them."""
+    host = {"WORLD_SIZE": 2, "CROSS_RANK": 0, "CROSS_SIZE": 1, "LOCAL_SIZE": 2}
+    return {**PLACE, **host, "RANK": rank, "LOCAL_RANK": rank}
+
+
+def ray_variables(rank: int) -> dict[str, object]:
+    """As ray/train/torch/config.py of Ray 2 sets them, and Ray itself in each worker."""
+    worker = {"WORLD_SIZE": 2, "LOCAL_WORLD_SIZE": 2, "NODE_RANK": 0, "RAY_JOB_ID": "01000000"}
+    return {**PLACE, **worker, "RANK": rank, "LOCAL_RANK": rank}
+
+
+def accelerate_variables(rank: int) -> dict[str, object]:
+    """Those of torchrun, and those of the process in which accelerate calls it."""
+    process = {"ACCELERATE_MIXED_PRECISION": "no", "ACCELERATE_DYNAMO_BACKEND": "NO"}
+    return {**torchrun_variables(rank, size=2, local_size=2), **process}
+
+
+def open_mpi_variables(rank: int) -> dict[str, object]:
+    """As Open MPI 4 and 5 set them in each process."""
+    names = {"RANK": rank, "SIZE": 2, "LOCAL_RANK": rank, "LOCAL_SIZE": 2, "NODE_RANK": rank}
+    world = {f"OMPI_COMM_WORLD_{name}": value for name, value in names.items()}
+    return {**world, "PMIX_NAMESPACE": "prterun-gpu1-77@1", "PMIX_RANK": rank}
+
+
+@pytest.mark.parametrize(
+    ("launcher", "variables"),
+    [
+        ("deepspeed", deepspeed_variables),
+        ("Ray", ray_variables),
+        ("accelerate launch", accelerate_variables),
+        ("mpirun of Open MPI", open_mpi_variables),
+    ],
+)
+def test_ranks_with_the_variables_of_a_launcher_are_one_run(
+    job: Job, launcher: str, variables: Callable[[int], dict[str, object]]
+) -> None:
+    for rank in (0, 1):
+        job.start(TRAIN.format(rank=rank) + "lockstep.finish()", **variables(rank))
+    told = "".join(rank.communicate(timeout=SECONDS)[1] for rank in job.ranks)
+    assert told.count("lockstep: this run is default/1 on ") == 1
+    view = job.cluster.ended("default/1")
+    assert view["reason"] == "all 2 ranks exited with code 0"
+    assert view["launcher"] == launcher
+    assert set(losses(job.cluster, "default/1")) == {0, 1}
+    assert len(json.loads(job.cluster.ok("ps", "--json"))["runs"]) == 1
 
 
 def test_a_program_without_a_launcher_is_a_run_of_one_rank(job: Job) -> None:

@@ -1,7 +1,8 @@
-"""Ranks that a real mpiexec starts find each other, and report to a daemon by LOCKSTEP_URL."""
+"""Ranks that a real mpiexec or mpirun starts find each other, and report to a daemon."""
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -13,7 +14,8 @@ from tests.cluster.test_external import PYTHON, SECONDS, Job, losses
 
 from tests.conftest import BUILD, ROOT, Cluster
 
-MPIEXEC = ("mpiexec.mpich", "-np", "2")
+MPICH = ("mpiexec.mpich", "-np", "2")
+OPEN_MPI = ("mpirun.openmpi", "--allow-run-as-root", "--oversubscribe", "-np", "2")
 PYTHON_RANK = """
 import lockstep
 import torch
@@ -26,6 +28,12 @@ for step in range(1, 4):
     lockstep.log({"loss": total.item() / step + dist.get_rank()}, step=step)
     lockstep.progress(step, 3)
 dist.destroy_process_group()
+"""
+EARLY = """
+import os
+import lockstep
+if os.environ["{name}"] == "1":
+    lockstep.log({{"start": 1}})
 """
 CPP_RANK = """
 #include <vector>
@@ -52,16 +60,18 @@ LOSSES = {0: [3.0, 1.5, 1.0], 1: [4.0, 2.5, 2.0]}
 
 @pytest.fixture
 def job(cluster: Cluster) -> Iterator[Job]:
-    if shutil.which(MPIEXEC[0]) is None:
-        pytest.skip(f"{MPIEXEC[0]} is not installed")
     job = Job(cluster)
     yield job
     job.close()
 
 
-def launch(job: Job, *program: str | Path, **variables: str) -> str:
+def launch(
+    job: Job, *program: str | Path, launcher: tuple[str, ...] = MPICH, **variables: str
+) -> str:
+    if shutil.which(launcher[0]) is None:
+        pytest.skip(f"{launcher[0]} is not installed")
     ended = subprocess.run(
-        [*MPIEXEC, *program],
+        [*launcher, *program],
         env=job.environment(**variables),
         capture_output=True,
         text=True,
@@ -73,17 +83,38 @@ def launch(job: Job, *program: str | Path, **variables: str) -> str:
     return ended.stderr
 
 
-def test_python_ranks_of_mpiexec_are_a_run_with_their_metrics(job: Job, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("launcher", "name"), [(MPICH, "mpiexec of MPICH"), (OPEN_MPI, "mpirun of Open MPI")]
+)
+def test_python_ranks_of_mpiexec_are_a_run_with_their_metrics(
+    job: Job, tmp_path: Path, launcher: tuple[str, ...], name: str
+) -> None:
     script = tmp_path / "train.py"
     script.write_text(PYTHON_RANK)
-    told = launch(job, PYTHON, script, PYTHONPATH=os.environ.get("PYTHONPATH", ""))
+    path = os.environ.get("PYTHONPATH", "")
+    told = launch(job, PYTHON, script, launcher=launcher, PYTHONPATH=path)
     assert told.count("lockstep: this run is default/1 on ") == 1
     view = job.cluster.ended("default/1")
     assert view["reason"] == "all 2 ranks exited with code 0"
-    assert view["launcher"] == "mpiexec of MPICH"
+    assert view["launcher"] == name
     assert view["name"] == "train"
     assert view["progress"]["step"] == 3
     assert losses(job.cluster, "default/1") == LOSSES
+
+
+@pytest.mark.parametrize("launcher", [MPICH, OPEN_MPI])
+def test_ranks_that_report_before_and_after_they_meet_are_one_run(
+    job: Job, tmp_path: Path, launcher: tuple[str, ...]
+) -> None:
+    script = tmp_path / "train.py"
+    name = "PMI_RANK" if launcher == MPICH else "OMPI_COMM_WORLD_RANK"
+    early = EARLY.format(name=name)
+    script.write_text(early + PYTHON_RANK)
+    path = os.environ.get("PYTHONPATH", "")
+    told = launch(job, PYTHON, script, launcher=launcher, PYTHONPATH=path)
+    assert told.count("lockstep: this run is default/1 on ") == 1
+    assert job.cluster.ended("default/1")["reason"] == "all 2 ranks exited with code 0"
+    assert len(json.loads(job.cluster.ok("ps", "--json"))["runs"]) == 1
 
 
 def test_the_reporter_of_a_cpp_program_reaches_a_daemon(job: Job, tmp_path: Path) -> None:

@@ -52,14 +52,22 @@ def test_a_type_of_gpus_chooses_hosts_and_is_part_of_the_gres(waiting: SlurmClus
     assert "no host has gpu-type/h100=yes" in done.stderr
 
 
-def test_a_type_of_a_host_with_several_is_refused_with_the_reason(waiting: SlurmCluster) -> None:
+def test_the_gpus_of_each_type_of_a_host_are_counted(waiting: SlurmCluster) -> None:
     waiting.start("--slurm-partition", "types")
-    done = waiting.command("run", "--detach", "--slurm-gpu-type", "h100", "--", "true")
-    assert done.returncode == 2
-    assert "no host has gpu-type/h100=yes" in done.stderr
-    assert "hosts have gpu-type/h100=one-of-several" in done.stderr
-    run = waiting.submit("-g", "4", "--", "true")
-    assert waiting.ended(run)["state"] == "succeeded"
+    first, second, waits = (
+        waiting.submit("--slurm-gpu-type", "h100", "--", "sleep", "600") for _ in range(3)
+    )
+    for run in (first, second):
+        waiting.running_ranks(run)
+        assert hosts_of(waiting, run) == {"g3.gpu-h100"}
+    other = waiting.submit("--slurm-gpu-type", "a100", "--", "true")
+    assert waiting.ended(other)["state"] == "succeeded"
+    assert waiting.show(waits)["state"] == "queued", "both GPUs of its type are taken"
+    untyped = waiting.submit("-g", "2", "--", "true")
+    assert waiting.ended(untyped)["state"] == "succeeded"
+    assert hosts_of(waiting, untyped) == {"g3.gpu-a100"}
+    waiting.ok("stop", first)
+    waiting.running_ranks(waits)
 
 
 def test_runs_share_the_gpus_of_a_host(waiting: SlurmCluster) -> None:

@@ -111,6 +111,41 @@ def test_ranks_of_srun_report_to_a_daemon(slurm: Slurm, daemon: Cluster, tmp_pat
     assert {each["rank"]: len(each["points"]) for each in series} == dict.fromkeys(range(4), 3)
 
 
+MEETS_BETWEEN = """
+import os
+import lockstep, torch.distributed as dist
+rank = int(os.environ["SLURM_PROCID"])
+def log():
+    for step in range(1, 4):
+        lockstep.log({"loss": rank + 1 / step}, step=step)
+if rank % 2 == 0:
+    log()
+dist.init_process_group("lockstep")
+if rank % 2:
+    log()
+dist.destroy_process_group()
+"""
+
+
+def test_ranks_that_report_before_and_after_they_meet_are_one_run(
+    slurm: Slurm, daemon: Cluster, tmp_path: Path
+) -> None:
+    ended = subprocess.run(
+        ["srun", *TWO_HOSTS, sys.executable, "-c", MEETS_BETWEEN],
+        env=reporting(slurm, daemon, tmp_path),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stderr.count("lockstep: this run is default/1 on ") == 1
+    view = daemon.ended("default/1")
+    assert view["reason"] == "all 4 ranks exited with code 0"
+    assert view["launcher"].startswith("srun (Slurm job ")
+    assert len(json.loads(daemon.ok("ps", "--json"))["runs"]) == 1
+
+
 def test_a_job_that_scancel_ends_is_a_run_that_a_signal_has_ended(
     slurm: Slurm, daemon: Cluster, tmp_path: Path
 ) -> None:

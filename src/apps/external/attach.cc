@@ -24,6 +24,7 @@
 #include "base/os/environment.h"
 #include "base/os/file_limit.h"
 #include "base/os/files.h"
+#include "comm/collective/start/launched_rank.h"
 #include "platform/agent/external/external_agent.h"
 #include "platform/agent/external/job_folder.h"
 #include "platform/client/chosen_daemon.h"
@@ -119,7 +120,7 @@ Result<int> find_agent(const LaunchedJob& job, const client::Profile& daemon) {
 }  // namespace
 
 Result<int> attach_rank() {
-  const Environment environment = own_environment();
+  const Environment environment = comm::without_meeting(own_environment());
   int rank = 0;
   const auto attached = [&]() -> Result<int> {
     const LaunchedJob job = TRY(launched_job_of(::getppid(), environment));

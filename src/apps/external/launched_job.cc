@@ -37,7 +37,7 @@ std::string launcher_name(const std::string& known, const Environment& environme
   if (has("TORCHELASTIC_RUN_ID")) return known;
   if (has("CROSS_RANK")) return "deepspeed";
   if (has("RAY_JOB_ID")) return "Ray";
-  // Its ranks have met: the variables of torch are those of the backend "lockstep".
+  // The script has set the variables of torch itself.
   if (has("OMPI_COMM_WORLD_RANK")) return "mpirun of Open MPI";
   if (has("MPI_LOCALNRANKS")) return "mpiexec of MPICH";
   if (has("SLURM_STEP_ID")) return format("srun (Slurm job {})", slurm_job);

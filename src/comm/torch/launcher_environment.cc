@@ -68,7 +68,8 @@ Result<std::map<std::string, std::string>> meet_by_launcher(Duration timeout) {
   variables = {{"RANK", format("{}", launch->rank)},
                {"WORLD_SIZE", format("{}", launch->size)},
                {"MASTER_ADDR", master.host},
-               {"MASTER_PORT", format("{}", master.port)}};
+               {"MASTER_PORT", format("{}", master.port)},
+               {kMeetingPlace, format("{}:{}", master.host, master.port)}};
   if (launch->local_rank) variables["LOCAL_RANK"] = format("{}", *launch->local_rank);
   if (launch->local_size) variables["LOCAL_WORLD_SIZE"] = format("{}", *launch->local_size);
   return variables;

@@ -149,6 +149,18 @@ std::optional<std::string> value_of(const Environment& environment, std::string_
   return found->second;
 }
 
+// A launcher that such a rank has started sets another place.
+Environment without_meeting(Environment environment) {
+  const auto place = value_of(environment, kMeetingPlace);
+  const auto address = value_of(environment, "MASTER_ADDR");
+  const auto port = value_of(environment, "MASTER_PORT");
+  if (!place || !address || !port || *place != format("{}:{}", *address, *port)) return environment;
+  for (const char* name :
+       {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"})
+    environment.erase(name);
+  return environment;
+}
+
 Result<LaunchedRank> launched_rank_of(const Environment& environment, const std::string& parent,
                                       const std::string& job_name) {
   for (const auto& dialect : known_launchers())

@@ -27,6 +27,14 @@ struct LaunchedRank {
   std::optional<std::string> pmi_fd{};
 };
 
+// MASTER_ADDR:MASTER_PORT, in the environment of ranks that have met as their launcher's variables
+// say: RANK and the other variables of torch are then set too, and were not the launcher's.
+inline constexpr const char* kMeetingPlace = "LOCKSTEP_MEETING_PLACE";
+
+// Without the variables of torch, if the meeting of ranks has set them: the launcher's own ones are
+// the same before and after the meeting.
+Environment without_meeting(Environment environment);
+
 // Nullopt: not set, or empty.
 std::optional<std::string> value_of(const Environment& environment, std::string_view name);
 

@@ -75,6 +75,24 @@ TEST(LaunchedRank, RanksOfOpenMpiDoNotUseTheKeyValueSpaceOfAnOuterLauncher) {
   EXPECT_EQ(launch(inner).pmi_fd, std::nullopt);
 }
 
+Environment met_at_node_0(Environment environment) {
+  environment.insert(kTorchrun.begin(), kTorchrun.end());
+  environment[kMeetingPlace] = "node-0:29500";
+  return environment;
+}
+
+TEST(LaunchedRank, RanksThatHaveMetHaveTheLauncherOfBefore) {
+  for (const auto& before : {kOpenMpi, kMpich, kSrun})
+    EXPECT_EQ(without_meeting(met_at_node_0(before)).count("RANK"), 0u);
+  EXPECT_EQ(launch(without_meeting(met_at_node_0(kSrun))).job, launch(kSrun).job);
+}
+
+TEST(LaunchedRank, TorchrunWithinARankThatHasMetIsTorchrun) {
+  auto inner = met_at_node_0(kSrun);
+  inner["MASTER_PORT"] = "29501";
+  EXPECT_EQ(launch(without_meeting(inner)).launcher, "torchrun");
+}
+
 TEST(LaunchedRank, ABatchScriptOfSlurmIsNoRank) {
   auto batch = kSrun;
   batch.erase("SLURM_STEP_ID");

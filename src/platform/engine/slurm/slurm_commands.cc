@@ -20,7 +20,7 @@ constexpr Duration kSlurmCallLimit = std::chrono::seconds(30);
 
 constexpr std::size_t kSlurmWordsMax = 400;
 
-constexpr std::array<std::string_view, 14> kAwayWords = {
+constexpr std::array<std::string_view, 16> kAwayWords = {
     "Unable to contact slurm controller",
     "Socket timed out",
     "Connection refused",
@@ -35,17 +35,22 @@ constexpr std::array<std::string_view, 14> kAwayWords = {
     "Authentication",
     "slurm_receive_msg",
     "DNS SRV lookup failed",
+    "in standby mode",      // 21.08 and later: the other controller answers soon
+    "Rate limit exceeded",  // 23.02 and later, with SlurmctldParameters=rl_enable
 };
 
-// From Slurm's src/common/slurm_errno.c. A limit that other jobs use up is no refusal.
-constexpr std::array<std::string_view, 8> kRefusalWords = {
+// From Slurm's src/common/slurm_errno.c, which has two forms of the user since 23.11. A limit that
+// other jobs use up is no refusal.
+constexpr std::array<std::string_view, 10> kRefusalWords = {
     "nvalid account",    // or account/partition combination
     "nvalid partition",  // name specified
     "nvalid qos",        // specification
     "nvalid wckey",      // specification
-    "nvalid feature",    // specification
+    "feature specification",
     "not permitted to use this partition",
     "nvalid user id",
+    "nvalid user ID",
+    "nvalid or unknown association",
     "Access/permission denied",
 };
 

@@ -201,7 +201,7 @@ void SlurmEngine::read_new_switches(const std::vector<SlurmHost>& hosts) {
 }
 
 Result<void> SlurmEngine::read_hosts() {
-  auto hosts = TRY(list_slurm_hosts(*setup_.slurm, setup_.options.partitions));
+  auto hosts = TRY(list_slurm_hosts(*setup_.slurm, setup_.options.partitions, setup_.chosen_by));
   read_new_switches(hosts);
   std::map<std::string, std::string> unfit;
   for (const std::string& name : known_hosts_)
@@ -472,6 +472,7 @@ Result<std::int64_t> SlurmEngine::submit_job(const Gang& gang) {
   job.cores = size.cores;
   job.gpus = size.gpus;
   job.partition = std::move(size.partition);
+  if (!size.gpu_type.empty()) job.asked.gpu_type = std::move(size.gpu_type);
   job.excluded = std::move(size.excluded);
   for (const NodePlacement& placement : gang.nodes) {
     const host::LaunchSpec launch = launch_spec(gang, placement, setup_.home);
@@ -479,7 +480,9 @@ Result<std::int64_t> SlurmEngine::submit_job(const Gang& gang) {
       return Error{Code::already_exists, "its agents were started before, and have ended"};
     TRY(write_launch_file(job.account ? with_variables_of(*job.account, launch) : launch));
     if (gang.make_checkpoint_folder) TRY(make_folders(launch.checkpoint_folder));
-    job.nodes.push_back({placement.index, placement.host, launch.node_folder});
+    const SlurmHost* host = find_slurm_host(hosts_, placement.host);
+    job.nodes.push_back(
+        {placement.index, host ? name_for_slurm(*host) : placement.host, launch.node_folder});
     job.folder = std::filesystem::path(launch.node_folder).parent_path();
   }
   if (job.account) TRY(give_files(*job.account, gang, job));

@@ -16,13 +16,32 @@ int cores_with_gpus(const Gang& gang, const SlurmHost& host) {
 
 int cores_without_gpus(const Gang& gang) { return std::max(gang.devices_per_node, gang.cores); }
 
+// If a host is a part: the type of its GPUs, which all hosts must have then.
+Result<std::string> gpu_type_of_parts(const std::vector<const SlurmHost*>& hosts) {
+  const auto part =
+      std::ranges::find_if(hosts, [](const SlurmHost* host) { return !host->whole.empty(); });
+  if (part == hosts.end()) return std::string();
+  const std::string& type = (*part)->gpu_types.front().type;
+  for (const SlurmHost* host : hosts)
+    if (host->gpu_types.size() != 1 || host->gpu_types.front().type != type)
+      return Error{Code::invalid,
+                   format("its hosts have GPUs of several types ({} and {} are two of them), and a "
+                          "job has one: ask for it by --slurm-gpu-type",
+                          (*part)->name, host->name)};
+  return type;
+}
+
 // A host of Slurm that is not listed any more counts as one with as many cores as the node needs.
 Result<SlurmJobSize> size_on_chosen_hosts(const Gang& gang, const std::vector<SlurmHost>& hosts) {
   SlurmJobSize size;
   std::set<std::string> partitions;
+  std::vector<const SlurmHost*> chosen;
   for (const NodePlacement& placement : gang.nodes) {
     const auto host = std::ranges::find(hosts, placement.host, &SlurmHost::name);
-    if (host != hosts.end()) partitions.insert(host->partition);
+    if (host != hosts.end()) {
+      partitions.insert(host->partition);
+      chosen.push_back(&*host);
+    }
     size.cores = cores_without_gpus(gang);
     if (!placement.gpus) continue;
     size.gpus = gang.devices_per_node;
@@ -34,6 +53,7 @@ Result<SlurmJobSize> size_on_chosen_hosts(const Gang& gang, const std::vector<Sl
                         "for one kind of device by --device-kind",
                         joined(partitions, ", "))};
   if (!partitions.empty()) size.partition = *partitions.begin();
+  size.gpu_type = TRY(gpu_type_of_parts(chosen));
   return size;
 }
 

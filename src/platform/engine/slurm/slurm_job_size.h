@@ -13,6 +13,7 @@ namespace lockstep::engine {
 struct SlurmJobSize {
   std::string partition{};  // of its hosts; empty: Slurm's default one
   int cores = 1, gpus = 0;  // of each node
+  std::string gpu_type{};   // of its hosts, if they are parts; empty: any
   // Those of the partition that Slurm must not choose, if it chooses the hosts.
   std::vector<std::string> excluded{};
   bool operator==(const SlurmJobSize&) const = default;

@@ -10,6 +10,7 @@
 #include "map/labels.h"
 #include "map/map_of_leaves.h"
 #include "platform/core/model/slurm_labels.h"
+#include "platform/engine/slurm/slurm_parts.h"
 
 namespace lockstep::engine {
 namespace {
@@ -25,9 +26,9 @@ map::Labels labels_of_slurm_host(const SlurmHost& slurm, HostsChosenBy chosen_by
   for (const std::string& name : slurm.partitions) add(model::slurm_partition_label(name));
   // The map counts devices of all types together. So only Slurm can tell which of them are free.
   const bool has_type = slurm.gpu_types.size() == 1 || chosen_by == HostsChosenBy::slurm;
-  for (const std::string& type : slurm.gpu_types)
-    if (!type.empty())
-      add(model::slurm_gpu_type_label(type),
+  for (const SlurmGpus& gpus : slurm.gpu_types)
+    if (!gpus.type.empty())
+      add(model::slurm_gpu_type_label(gpus.type),
           has_type ? model::kSlurmLabelValue : model::kSlurmOneOfSeveral);
   for (const std::string& name : slurm.features) add(model::slurm_feature_label(name));
   return labels;
@@ -85,21 +86,25 @@ map::ClusterMap map_of_slurm(const std::vector<SlurmHost>& hosts,
   map::LeavesByPod pods;
   for (const SlurmHost& host : hosts) {
     if (host.gpus == 0 && host.cores == 0) continue;
-    const auto leaf = leaf_of.find(host.name);
+    const auto leaf = leaf_of.find(name_for_slurm(host));
     const std::string name = leaf == leaf_of.end() ? "hosts" : leaf->second;
-    const std::string top = leaf == leaf_of.end() ? "slurm" : top_of(name, above);
-    map::Leaf& found = pods[has_partitions ? format("{}-{}", host.partition, top) : top][name];
-    found.hosts.push_back(map_host_of(host, chosen_by));
+    std::string pod = leaf == leaf_of.end() ? "slurm" : top_of(name, above);
+    if (has_partitions) pod = format("{}-{}", host.partition, pod);
+    if (!host.whole.empty()) pod += format("-{}", host.gpu_types.front().type);
+    pods[pod][name].hosts.push_back(map_host_of(host, chosen_by));
   }
   return map::map_of_leaves("slurm", std::move(pods));
 }
 
 Result<std::vector<SlurmHost>> list_slurm_hosts(SlurmCommands& slurm,
-                                                const std::vector<SlurmPartition>& partitions) {
+                                                const std::vector<SlurmPartition>& partitions,
+                                                HostsChosenBy chosen_by) {
   const auto used = TRY(find_slurm_partitions(slurm, partitions));
-  return hosts_of_partitions(parse_slurm_hosts(TRY(slurm.run(
-                                 {"sinfo", "-h", "-a", "-N", "-o", std::string(kHostFormat)}))),
-                             used);
+  auto hosts = hosts_of_partitions(parse_slurm_hosts(TRY(slurm.run({"sinfo", "-h", "-a", "-N", "-o",
+                                                                    std::string(kHostFormat)}))),
+                                   used);
+  if (chosen_by == HostsChosenBy::slurm) return hosts;
+  return parts_by_gpu_type(std::move(hosts));
 }
 
 // Without a topology some versions answer with an error.
@@ -111,7 +116,7 @@ std::vector<SlurmSwitch> list_slurm_switches(SlurmCommands& slurm) {
 Result<map::ClusterMap> discover_slurm(SlurmCommands& slurm,
                                        const std::vector<SlurmPartition>& partitions,
                                        HostsChosenBy chosen_by) {
-  const auto hosts = TRY(list_slurm_hosts(slurm, partitions));
+  const auto hosts = TRY(list_slurm_hosts(slurm, partitions, chosen_by));
   map::ClusterMap map = map_of_slurm(hosts, list_slurm_switches(slurm), chosen_by);
   if (!map.pods.empty()) return map;
   std::vector<std::string> names;

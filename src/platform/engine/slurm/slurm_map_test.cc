@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "map/query.h"
+#include "platform/engine/slurm/slurm_parts.h"
 
 namespace lockstep::engine {
 namespace {
@@ -54,13 +55,26 @@ std::vector<SlurmHost> host_of_two_types() {
   return parse_slurm_hosts("n1|idle|gpu:a100:4(S:0),gpu:h100:4(S:1)|64|1000|n1|all|(null)|none\n");
 }
 
-TEST(SlurmMap, ATypeOfSeveralOnAHostIsNoLabelByWhichLockstepChoosesIt) {
-  const auto map = map_of_slurm(host_of_two_types(), {});
+TEST(SlurmMap, AHostWithSeveralTypesIsAHostOfEachTypeInAPodOfItsOwn) {
+  const auto switches = parse_slurm_switches("SwitchName=leaf1 Level=0 LinkSpeed=1 Nodes=n1\n");
+  const auto map = map_of_slurm(parts_by_gpu_type(host_of_two_types()), switches);
+  ASSERT_TRUE(map::check(map));
+  ASSERT_EQ(map.pods.size(), 2u);
+  EXPECT_EQ(map.pods[1].name, "leaf1-h100");
+  const map::Host& host = map.pods[1].leaves.at(0).hosts.at(0);
+  EXPECT_EQ(host.id, "n1.gpu-h100");
+  EXPECT_EQ(map::address_of(host), "n1");
+  EXPECT_EQ(map::device_count(host), 4u);
+  EXPECT_EQ(map::labels_text(host.labels), "gpu-type/h100=yes, partition/all=yes");
+}
+
+TEST(SlurmMap, ATypeBesideGpusWithoutOneIsNoLabelByWhichLockstepChoosesTheHost) {
+  const auto hosts = parse_slurm_hosts("n1|idle|gpu:a100:4,gpu:4|64|1000|n1|all|(null)|none\n");
+  const auto map = map_of_slurm(parts_by_gpu_type(hosts), {});
   ASSERT_TRUE(map::check(map));
   const map::Host* host = map::find_host(map, "n1");
   EXPECT_EQ(map::device_count(*host), 8u);
-  EXPECT_EQ(map::labels_text(host->labels),
-            "gpu-type/a100=one-of-several, gpu-type/h100=one-of-several, partition/all=yes");
+  EXPECT_EQ(map::labels_text(host->labels), "gpu-type/a100=one-of-several, partition/all=yes");
 }
 
 TEST(SlurmMap, EachTypeOfAHostIsALabelWhereSlurmChooses) {

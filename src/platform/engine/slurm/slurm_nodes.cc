@@ -61,9 +61,10 @@ std::string pending_words(const SlurmJob& job) {
   return format("Slurm keeps job {} in its queue: {}{}", job.id, explained(job.reason), start);
 }
 
-const SlurmHost* find_slurm_host(const std::vector<SlurmHost>& hosts, const std::string& name) {
-  const auto found = std::ranges::find(hosts, name, &SlurmHost::name);
-  return found == hosts.end() ? nullptr : &*found;
+// The host of the node as Slurm names it.
+const std::string& own_host(const SlurmNodeFiles& files, const std::vector<SlurmHost>& hosts) {
+  const SlurmHost* host = find_slurm_host(hosts, files.host);
+  return host ? name_for_slurm(*host) : files.host;
 }
 
 struct End {
@@ -76,7 +77,7 @@ End node_fail(const SlurmJob& job, const SlurmNodeFiles& files,
               const std::vector<SlurmHost>& hosts) {
   for (const std::string& name : job.hosts) {
     const SlurmHost* host = find_slurm_host(hosts, name);
-    if (host && is_slurm_host_down(*host) && name != files.host)
+    if (host && is_slurm_host_down(*host) && name != own_host(files, hosts))
       return {format("Slurm ended job {} because its host {} failed", job.id, name),
               EndBlame::engine};
   }
@@ -155,7 +156,7 @@ model::Observation observe_slurm_node(const SlurmJob& job, const SlurmStep* step
   }
   const bool completes = job.state == "COMPLETING";
   if (completes && !files.step_ended &&
-      std::ranges::find(job.hosts, files.host) != job.hosts.end()) {
+      std::ranges::find(job.hosts, own_host(files, hosts)) != job.hosts.end()) {
     seen.has_agent = false;
     return seen;
   }

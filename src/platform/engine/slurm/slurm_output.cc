@@ -99,14 +99,9 @@ std::string_view value_in(std::string_view line, std::string_view name) {
   return {};
 }
 
-struct GpuItem {
-  std::string type;  // empty: it has none
-  int count = 0;
-};
-
 // "gpu:a100:4(S:0-1),nic:2" has one.
-std::vector<GpuItem> gpu_items(std::string_view gres) {
-  std::vector<GpuItem> items;
+std::vector<SlurmGpus> gpu_items(std::string_view gres) {
+  std::vector<SlurmGpus> items;
   while (!gres.empty()) {
     const std::size_t end = std::min(gres.find(','), gres.size());
     std::string_view item = gres.substr(0, end);
@@ -212,15 +207,27 @@ std::vector<std::string> expand_host_list(std::string_view list) {
 
 int gpu_count(std::string_view gres) {
   int count = 0;
-  for (const GpuItem& item : gpu_items(gres)) count += item.count;
+  for (const SlurmGpus& item : gpu_items(gres)) count += item.count;
   return count;
 }
 
-std::vector<std::string> gpu_types(std::string_view gres) {
-  std::vector<std::string> types;
-  for (const GpuItem& item : gpu_items(gres))
-    if (std::ranges::find(types, item.type) == types.end()) types.push_back(item.type);
+std::vector<SlurmGpus> gpu_types(std::string_view gres) {
+  std::vector<SlurmGpus> types;
+  for (SlurmGpus& item : gpu_items(gres)) {
+    const auto known = std::ranges::find(types, item.type, &SlurmGpus::type);
+    if (known != types.end())
+      known->count += item.count;
+    else
+      types.push_back(std::move(item));
+  }
   return types;
+}
+
+const SlurmHost* find_slurm_host(const std::vector<SlurmHost>& hosts, std::string_view name) {
+  const auto found = std::ranges::find_if(hosts, [&](const SlurmHost& host) {
+    return host.name == name || (!host.whole.empty() && host.whole == name);
+  });
+  return found == hosts.end() ? nullptr : &*found;
 }
 
 bool is_slurm_host_down(const SlurmHost& host) {

@@ -40,17 +40,32 @@ struct SlurmStep {
   std::string name;
 };
 
+// GPUs of one type on a host.
+struct SlurmGpus {
+  std::string type{};  // empty: they have none
+  int count = 0;
+  bool operator==(const SlurmGpus&) const = default;
+};
+
 struct SlurmHost {
   std::string name, address;
   std::string state;   // such as idle, drained, down; without its flags
   std::string flags;   // such as *: it does not respond
   std::string reason;  // the administrator's or Slurm's own; empty: none
   int gpus = 0, cores = 0;
-  std::vector<std::string> gpu_types{};  // each once; an empty one: that of GPUs without a type
+  std::vector<SlurmGpus> gpu_types{};  // each type once
   std::int64_t memory_mib = 0;
   std::vector<std::string> partitions, features{};
   std::string partition{};  // the one of the daemon's by which it is used
+  std::string whole{};      // of a part (slurm_parts.h): the host as Slurm names it
 };
+
+// The name that Slurm knows.
+inline const std::string& name_for_slurm(const SlurmHost& host) {
+  return host.whole.empty() ? host.name : host.whole;
+}
+// By its own name or by Slurm's, where all parts have the same state; null: it is not there.
+const SlurmHost* find_slurm_host(const std::vector<SlurmHost>& hosts, std::string_view name);
 
 // Lines of another form, such as warnings, are left out. A host has a line for each partition.
 std::vector<SlurmJob> parse_slurm_jobs(std::string_view output);
@@ -73,8 +88,8 @@ Result<std::int64_t> parse_submitted_job(std::string_view output);
 std::vector<std::string> expand_host_list(std::string_view list);
 // "gpu:a100:4(S:0-1),nic:2" to 4.
 int gpu_count(std::string_view gres);
-// Each type once, in the order of the text: "a100" here. GPUs without a type have an empty one.
-std::vector<std::string> gpu_types(std::string_view gres);
+// Each type once, in the order of the text: four of "a100" here.
+std::vector<SlurmGpus> gpu_types(std::string_view gres);
 
 // Why Slurm gives the host to no job; empty: it does.
 std::string why_slurm_closed(const SlurmHost& host);

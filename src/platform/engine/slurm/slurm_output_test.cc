@@ -64,12 +64,13 @@ TEST(SlurmOutput, AHostThatIsDrainedOrSilentIsClosedWithSlurmsReason) {
 }
 
 TEST(SlurmOutput, GpusOfAllTypesAreCounted) {
-  EXPECT_EQ(gpu_types("gpu:a100:4(S:0-1),nic:2"), (Names{"a100"}));
-  EXPECT_EQ(gpu_types("gpu:a100:4(S:0),gpu:v100:2(S:1)"), (Names{"a100", "v100"}));
-  EXPECT_EQ(gpu_types("gpu:a100:2(S:0),gpu:a100:2(S:1)"), (Names{"a100"}));
-  EXPECT_EQ(gpu_types("gpu:8"), (Names{""}));
-  EXPECT_EQ(gpu_types("gpu:a100:4,gpu:2"), (Names{"a100", ""}));
-  EXPECT_EQ(gpu_types("(null)"), Names{});
+  using Types = std::vector<SlurmGpus>;
+  EXPECT_EQ(gpu_types("gpu:a100:4(S:0-1),nic:2"), (Types{{"a100", 4}}));
+  EXPECT_EQ(gpu_types("gpu:a100:4(S:0),gpu:v100:2(S:1)"), (Types{{"a100", 4}, {"v100", 2}}));
+  EXPECT_EQ(gpu_types("gpu:a100:2(S:0),gpu:a100:3(S:1)"), (Types{{"a100", 5}}));
+  EXPECT_EQ(gpu_types("gpu:8"), (Types{{"", 8}}));
+  EXPECT_EQ(gpu_types("gpu:a100:4,gpu:2"), (Types{{"a100", 4}, {"", 2}}));
+  EXPECT_EQ(gpu_types("(null)"), Types{});
   EXPECT_EQ(gpu_count("(null)"), 0);
   EXPECT_EQ(gpu_count("gpu:8"), 8);
   EXPECT_EQ(gpu_count("gpu:a100:4(S:0-1),nic:2"), 4);

@@ -1,11 +1,13 @@
 // The words and forms of Slurm that differ between its versions, 20.11 to 25.05. Those of 22.05 are
 // recorded; the others are as the sources of each version print them (node_state_string,
-// job_state_string, the topology plugins).
+// job_state_string, slurm_errno.c, the topology plugins). The fields of our formats have the same
+// form in all of them: the functions of squeue and sinfo that print them differ in no release.
 #include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include "platform/engine/slurm/slurm_commands.h"
 #include "platform/engine/slurm/slurm_nodes.h"
 #include "platform/engine/slurm/slurm_output.h"
 
@@ -83,7 +85,23 @@ std::vector<SlurmVersion> versions() {
        .pending = kPending,
        .running = kRunning,
        .topology = "",
-       .leaf_switches = 0}};
+       .leaf_switches = 0},
+      {.name = "25.05: a tree",
+       .open = {"mixed-", "idle~", "planned"},
+       .closed = {"blocked", "drained^", "reboot^", "inval"},
+       .pending = kPending,
+       .running = kRunning,
+       .topology = kTree,
+       .leaf_switches = 2}};
+}
+
+struct SlurmWords {
+  const char* version;  // the first one that has them
+  const char* words;
+};
+
+std::string submission_error(const SlurmWords& words) {
+  return std::string("sbatch: error: Batch job submission failed: ") + words.words;
 }
 
 SlurmHost host_in(const std::string& state) {
@@ -127,6 +145,54 @@ TEST(SlurmVersions, TheTopologyOfEachVersionHasTheHostsOfEachLeafSwitch) {
     EXPECT_EQ(leaf_switches, version.leaf_switches) << version.name;
     EXPECT_EQ(hosts, version.leaf_switches * 4) << version.name;
   }
+}
+
+TEST(SlurmVersions, AnAnswerThatSaysLaterIsNoRefusal) {
+  for (const SlurmWords& words :
+       {SlurmWords{"20.11", "Slurm backup controller in standby mode"},
+        SlurmWords{"20.11", "Unable to contact slurm controller (connect failure)"},
+        SlurmWords{"21.08", "Controller is in standby mode, try a different controller"},
+        SlurmWords{"23.02", "Rate limit exceeded, please retry momentarily"},
+        SlurmWords{"24.05", "Rate limit exceeded, please retry later"}}) {
+    EXPECT_TRUE(is_slurm_away(submission_error(words))) << words.version << ", " << words.words;
+    EXPECT_FALSE(is_slurm_refusal(submission_error(words))) << words.version << words.words;
+  }
+}
+
+TEST(SlurmVersions, ARequestThatDoesNotExistIsRefusedInTheWordsOfEachVersion) {
+  for (const SlurmWords& words :
+       {SlurmWords{"20.11", "Invalid user id"}, SlurmWords{"20.11", "Invalid qos specification"},
+        SlurmWords{"20.11", "Invalid account or account/partition combination specified"},
+        SlurmWords{"20.11", "Invalid feature specification"},
+        SlurmWords{"22.05", "Invalid preferred feature specification"},
+        SlurmWords{"23.11", "Invalid user ID"},
+        SlurmWords{"23.11", "Invalid or unknown association"}}) {
+    EXPECT_TRUE(is_slurm_refusal(submission_error(words))) << words.version << ", " << words.words;
+    EXPECT_FALSE(is_slurm_away(submission_error(words))) << words.version << ", " << words.words;
+  }
+}
+
+// Arrays and heterogeneous jobs are of other users' programs: Lockstep submits neither.
+TEST(SlurmVersions, JobsOfEveryFormStandBesideOurs) {
+  const auto jobs = parse_slurm_jobs(
+      "7_[1-9%2]|PENDING|JobArrayTaskLimit||1|N/A|(null)\n"
+      "8+0|RUNNING|None|n1|1|1795000000|(null)\n"
+      "9|PENDING|ReqNodeNotAvail, UnavailableNodes:n[1-2]||2|N/A|lockstep\n"
+      "10|PENDING|MaxGRESRunMinsPerUser||2|N/A|lockstep\n");
+  ASSERT_EQ(jobs.size(), 2u);
+  EXPECT_EQ(jobs[0].reason, "ReqNodeNotAvail, UnavailableNodes:n[1-2]");
+  const auto limited = observe_slurm_node(jobs[1], nullptr, {}, {});
+  EXPECT_EQ(limited.reason,
+            "Slurm keeps job 10 in its queue: MaxGRESRunMinsPerUser (the jobs of its user together "
+            "have reached a limit)");
+}
+
+TEST(SlurmVersions, GpusAreCountedBesidePartsAndSharesOfThem) {
+  EXPECT_EQ(gpu_count("gpu:tesla:2(S:0-1)"), 2);                               // 20.11
+  EXPECT_EQ(gpu_count("gpu:a100_3g.20gb:2(S:0),gpu:a100_2g.10gb:3(S:0)"), 5);  // 21.08: MIG
+  EXPECT_EQ(gpu_count("gpu:2(S:0),shard:16(S:0)"), 2);                         // 22.05: shards
+  EXPECT_EQ(gpu_count("gpu:h100:8(S:0-1),shard:h100:64(S:0-1)"), 8);           // 23.02
+  EXPECT_EQ(gpu_count("gpu:gb200:4(S:0,2),nic:mlx5:4"), 4);                    // 24.11
 }
 
 }  // namespace
