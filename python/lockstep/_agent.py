@@ -10,6 +10,7 @@ import json
 import math
 import socket
 import sys
+import threading
 import time
 from collections.abc import Iterable, Mapping
 from typing import Any

@@ -686,7 +686,11 @@ constexpr std::string_view kModels[] = {
     ) strict, without rowid)",
 };
 
-constexpr std::array<std::span<const std::string_view>, 46> kMigrations = {kRunsAndAttempts,
+constexpr std::string_view kNcclNetworks[] = {
+    "alter table nodes add column nccl_network text not null default ''",
+};
+
+constexpr std::array<std::span<const std::string_view>, 47> kMigrations = {kRunsAndAttempts,
                                                                            kInsight,
                                                                            kHangAndResume,
                                                                            kBounds,
@@ -731,7 +735,8 @@ constexpr std::array<std::span<const std::string_view>, 46> kMigrations = {kRuns
                                                                            kParentsOfTokens,
                                                                            kArtifacts,
                                                                            kDocuments,
-                                                                           kModels};
+                                                                           kModels,
+                                                                           kNcclNetworks};
 
 Result<bool> has_table(Database& database, std::string_view name) {
   const auto found = TRY(database.rows<std::string>(
