@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 from lockstep._build import VERSION as __version__
 from lockstep._compiled import check_versions
 from lockstep._label import label
-from lockstep._report import checkpoint, event, finish, log, progress
+from lockstep._report import checkpoint, event, finish, log, offline, progress
 from lockstep._step_timer import StepTimer, log_flops
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         load_optimizer_state_dict,
         optimizer_state_dict,
     )
+    from lockstep._media import Histogram, Image
     from lockstep._profile import profile_step
     from lockstep._shard import no_sync, shard
     from lockstep._state import average_buffers, load_state_dict, state_dict
@@ -48,6 +49,8 @@ if TYPE_CHECKING:
 __all__ = [
     "Checkpoints",
     "DaemonError",
+    "Histogram",
+    "Image",
     "LogLine",
     "Run",
     "Sampler",
@@ -67,6 +70,7 @@ __all__ = [
     "log_flops",
     "mark_elementwise",
     "no_sync",
+    "offline",
     "optimizer_state_dict",
     "profile_step",
     "progress",
@@ -79,6 +83,8 @@ __all__ = [
 # Loaded at their first use, too, so that a rank that only logs does not pay for them.
 _CLIENT = {
     "DaemonError": "lockstep._client.daemon",
+    "Histogram": "lockstep._media",
+    "Image": "lockstep._media",
     "LogLine": "lockstep._client.runs",
     "Run": "lockstep._client.runs",
     "run": "lockstep._client.runs",

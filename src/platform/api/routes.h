@@ -14,6 +14,7 @@
 #include "platform/api/finding_routes.h"
 #include "platform/api/host_service_messages.h"
 #include "platform/api/identity_routes.h"
+#include "platform/api/import_routes.h"
 #include "platform/api/json.h"
 #include "platform/api/login_routes.h"
 #include "platform/api/messages.h"
@@ -417,7 +418,7 @@ inline constexpr TypedRoute<HeartbeatQuery, CheckpointPartRequest, CheckpointPar
         "CheckpointPart",
         "an agent gets a part of a file of that checkpoint from a host that has it"};
 
-inline constexpr std::array<const Route*, 98> kRoutes = {
+inline constexpr std::array<const Route*, 106> kRoutes = {
     &kHealth,        &kOpenapi,        &kVersion,
     &kMap,           &kSubmit,         &kFork,
     &kPlan,          &kRuns,           &kRun,
@@ -450,7 +451,10 @@ inline constexpr std::array<const Route*, 98> kRoutes = {
     &kNodeStream,    &kShell,          &kNodeShell,
     &kNotices,       &kAddNotice,      &kRemoveNotice,
     &kTestNotice,    &kFindings,       &kRunFindings,
-    &kDeviceUse,     &kEvents};
+    &kDeviceUse,     &kEvents,         &kImport,
+    &kAddPoints,     &kAddItems,       &kAddMedia,
+    &kNodeMedia,     &kImages,         &kImage,
+    &kHistograms};
 
 // So no route of users is without a check of their rights.
 static_assert(std::ranges::all_of(kRoutes, [](const Route* route) {

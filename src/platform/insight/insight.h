@@ -126,6 +126,8 @@ struct Delivery {
 
 class PointsWriter;
 class SeriesStore;
+struct Appended;
+struct PointBatch;
 struct RunCounters;
 struct StoredSequences;
 
@@ -146,6 +148,12 @@ class Insight {
   // The same for several deliveries, in order, with one commit for all of them. One that cannot be
   // stored does not affect the others.
   std::vector<Result<std::int64_t>> ingest(std::span<const Delivery> deliveries);
+
+  // Points of a source that is no agent, such as a file; `generation` is that of the run. The batch
+  // names the run's attempt, the source and its sequence. Updates the latest values of the metrics.
+  Result<Appended> append(const std::string& generation, PointBatch batch);
+  // The sequence up to which the points of the source are stored; 0: it has none.
+  Result<std::int64_t> appended(const model::RunId& run, const std::string& source);
 
   // Lines after a cursor, up to the limit or 4 MiB. If older lines were removed, a line of Lockstep
   // gives their number.

@@ -87,7 +87,7 @@ Result<bool> Insight::remove(const model::RunId& run) {
   TRY(database_.transaction([&]() -> Result<void> {
     for (const auto* table :
          {"latest_metrics", "mlflow_values", "mlflow_runs", "events", "checkpoints", "progress",
-          "findings", "finding_marks", "use_marks", "spools", "artifacts", "run_counters"})
+          "findings", "finding_marks", "use_marks", "spools", "artifacts", "media", "run_counters"})
       TRY(database_.execute(
           format("delete from {} where project = :project and number = :number", table),
           run.project, run.number));

@@ -42,6 +42,8 @@ Class& RouteHandlers::part() {
     return notices_;
   else if constexpr (std::same_as<Class, FindingCalls>)
     return findings_;
+  else if constexpr (std::same_as<Class, ImportCalls>)
+    return imports_;
   else if constexpr (std::same_as<Class, AgentCalls>)
     return agents_;
   else if constexpr (std::same_as<Class, ShellCalls>)
@@ -195,6 +197,14 @@ RouteHandlers::Handler RouteHandlers::handler_for(const api::Route& route) {
       {&api::kFindings, &H::handle<api::kFindings, &FindingCalls::list>},
       {&api::kRunFindings, &H::handle<api::kRunFindings, &FindingCalls::of_run>},
       {&api::kDeviceUse, &H::handle<api::kDeviceUse, &FindingCalls::device_use>},
+      {&api::kImport, &H::handle<api::kImport, &ImportCalls::import>},
+      {&api::kAddPoints, &H::handle<api::kAddPoints, &ImportCalls::add_points>},
+      {&api::kAddItems, &H::handle<api::kAddItems, &ImportCalls::add_items>},
+      {&api::kAddMedia, &H::handle<api::kAddMedia, &ImportCalls::add_media>},
+      {&api::kNodeMedia, &H::handle<api::kNodeMedia, &ImportCalls::add_node_media>},
+      {&api::kImages, &H::handle<api::kImages, &ImportCalls::images>},
+      {&api::kImage, &H::handle<api::kImage, &ImportCalls::image>},
+      {&api::kHistograms, &H::handle<api::kHistograms, &ImportCalls::histograms>},
   };
   const auto found =
       std::ranges::find(table, &route, [](const auto& entry) { return entry.first; });

@@ -722,6 +722,8 @@ TEST_F(StoreTest, TwoRunsCannotHaveOneRequestId) {
 // here.
 constexpr int kStepOfBudgets = 31;
 constexpr std::string_view kUndoStepsSinceBudgets[] = {
+    "drop table media",
+    "drop index runs_by_job",
     "drop table artifacts",
     "drop table artifact_garbage",
     "alter table tokens drop column parent",

@@ -41,6 +41,8 @@ class PointsWriter {
   void add(const spool::TelemetryItem& item);
   // For an item whose points are in the series store already.
   void add_latest(const spool::TelemetryItem& item);
+  // For points that come without an item.
+  void add_latest(const PointBatch& batch);
   // Appends all points; the counters have how many. On an error they are as before.
   Result<void> store(SeriesStore& series);
   Result<void> save_latest(store::Database& database);
@@ -53,11 +55,14 @@ class PointsWriter {
     int rank = 0;
     SeriesPoint point;
     double least = 0, greatest = 0;  // NaN: no value is a number
+
+    void add(const SeriesPoint& newer);  // of the same rank
   };
 
   void add(const spool::TelemetryItem& item, const std::string& name, double value);
   SeriesKey key_of(const spool::TelemetryItem& item, const std::string& name) const;
   void set_latest(const spool::TelemetryItem& item, const std::string& name, double value);
+  void set_latest(const std::string& name, int rank, const SeriesPoint& point);
   void reject(std::int64_t step, std::string_view name, std::string_view why);
 
   const model::NodeName& node_;
