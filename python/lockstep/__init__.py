@@ -27,7 +27,7 @@ from lockstep._artifact import log_artifact
 from lockstep._build import VERSION as __version__
 from lockstep._compiled import check_versions
 from lockstep._label import label
-from lockstep._report import checkpoint, event, finish, log, progress
+from lockstep._report import checkpoint, event, finish, log, offline, progress
 from lockstep._step_timer import StepTimer, log_flops
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         load_optimizer_state_dict,
         optimizer_state_dict,
     )
+    from lockstep._media import Histogram, Image
     from lockstep._profile import profile_step
     from lockstep._shard import no_sync, shard
     from lockstep._state import average_buffers, load_state_dict, state_dict
@@ -52,6 +53,8 @@ __all__ = [
     "Artifact",
     "Checkpoints",
     "DaemonError",
+    "Histogram",
+    "Image",
     "LogLine",
     "Run",
     "Sampler",
@@ -73,6 +76,7 @@ __all__ = [
     "log_flops",
     "mark_elementwise",
     "no_sync",
+    "offline",
     "optimizer_state_dict",
     "profile_step",
     "progress",
@@ -86,6 +90,8 @@ __all__ = [
 _CLIENT = {
     "Artifact": "lockstep._client.artifacts",
     "DaemonError": "lockstep._client.daemon",
+    "Histogram": "lockstep._media",
+    "Image": "lockstep._media",
     "LogLine": "lockstep._client.runs",
     "Run": "lockstep._client.runs",
     "curves": "lockstep._client.curves",

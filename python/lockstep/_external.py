@@ -118,7 +118,7 @@ class _Session:
         except _NoAgent as error:
             self._give_up(str(error), error.rank)
         except (OSError, ValueError) as error:
-            self._give_up(f"the agent of this job cannot be reached: {error}", _own_rank())
+            self._give_up(f"the agent of this job cannot be reached: {error}", own_rank())
         hears_notes = self._presence is not None and self._presence.rank == 0
         next_notes = 0.0
         has_ended = False
@@ -284,10 +284,10 @@ def _find_agent(session: int) -> dict[str, Any]:
         )
         answer: dict[str, Any] = json.loads(ended.stdout)
     except (OSError, subprocess.SubprocessError) as error:
-        raise _NoAgent(f"the agent of this job cannot be started: {error}", _own_rank()) from None
+        raise _NoAgent(f"the agent of this job cannot be started: {error}", own_rank()) from None
     except ValueError:
         why = f"{program} starts no agent (`lockstep agent --attach`); is it an older version?"
-        raise _NoAgent(why, _own_rank()) from None
+        raise _NoAgent(why, own_rank()) from None
     if "error" in answer:
         raise _NoAgent(answer["error"], answer["rank"])
     return answer
@@ -298,11 +298,11 @@ def _program() -> str:
     found = str(beside) if beside.exists() else shutil.which("lockstep")
     if found is None:
         why = "LOCKSTEP_URL is set, and there is no program lockstep in PATH that could call it"
-        raise _NoAgent(why, _own_rank())
+        raise _NoAgent(why, own_rank())
     return found
 
 
-def _own_rank() -> int:
+def own_rank() -> int:
     for name in _RANK_VARIABLES:
         value = os.environ.get(name, "")
         if value.isdecimal():

@@ -1,19 +1,21 @@
 """Reports from a rank to its agent: metrics, progress, checkpoints, events.
 
 The agent listens on the Unix socket LOCKSTEP_REPORT. A rank of another launcher has none: if
-LOCKSTEP_URL is set, its first report finds or starts the agent of its job. Without both, metrics
-are printed.
+LOCKSTEP_URL is set, its first report finds or starts the agent of its job. LOCKSTEP_OFFLINE names a
+folder to write them to instead. Without all of these, metrics are printed.
 """
+
+from __future__ import annotations
 
 import atexit
 import operator
 import os
 import time
 from collections.abc import Mapping
-from typing import Any, SupportsFloat, SupportsIndex
+from typing import TYPE_CHECKING, Any, SupportsFloat, SupportsIndex
 
 from lockstep._agent import Agent, warn
-from lockstep._external import ExternalAgent
+from lockstep._external import ExternalAgent, own_rank
 from lockstep._metrics_queue import (
     DeviceNumber,
     Metrics,
@@ -21,16 +23,27 @@ from lockstep._metrics_queue import (
     is_device_tensor,
     read_later,
 )
+from lockstep._offline import OfflineFolder
+
+if TYPE_CHECKING:
+    from lockstep._media import Histogram, Image, MediaFolder
 
 _NAME_BYTES_MAX = 256  # of a metric's name
 _NAMES_MAX = 10_000  # that are known to be valid; further ones are tested at each call
 _REFUSED_NAMES_MAX = 20  # that are listed
 
 
-def _start() -> Agent | ExternalAgent | None:
+def _start() -> Agent | ExternalAgent | OfflineFolder | None:
     path = os.environ.get("LOCKSTEP_REPORT")
+    offline = os.environ.get("LOCKSTEP_OFFLINE")
     if path:
-        agent: Agent | ExternalAgent = Agent(path)
+        agent: Agent | ExternalAgent | OfflineFolder = Agent(path)
+    elif offline:
+        try:
+            agent = OfflineFolder(offline)
+        except OSError as error:
+            warn(f"LOCKSTEP_OFFLINE: {error}; metrics are printed")
+            return None
     elif os.environ.get("LOCKSTEP_URL"):
         agent = ExternalAgent(_print_report)
     else:
@@ -53,16 +66,34 @@ def _print_report(report: Mapping[str, Any]) -> None:
 
 _agent = _start()
 _metric_names: set[str] = set()  # that are valid
+_media_folder: MediaFolder | None = None
 _refused_names: set[str] = set()
 _latest_step = 0
 
 
-def log(values: Mapping[str, SupportsFloat], step: int | None = None) -> None:
+def offline(folder: str | os.PathLike[str]) -> None:
+    """Has this process write its reports into a folder, as LOCKSTEP_OFFLINE does. Call it before
+    the first report. ``lockstep import FOLDER`` makes a run of it; imported twice, it counts once.
+
+    Under ``lockstep run`` it has no effect: the reports go to the run.
+
+    Raises:
+        OSError: the folder cannot be made or written to.
+    """
+    global _agent, _media_folder
+    if os.environ.get("LOCKSTEP_REPORT"):
+        return
+    _agent = OfflineFolder(folder)
+    _media_folder = None
+
+
+def log(values: Mapping[str, SupportsFloat | Any], step: int | None = None) -> None:
     """Reports metrics, such as ``log({"loss": 2.1, "tokens_per_second": 5e4}, step=12)``.
 
     Args:
         values: numbers by name: floats, ints, or tensors and arrays of one element. NaN and
-            infinities are allowed, and shown as such.
+            infinities are allowed, and shown as such. Besides lockstep.Image, lockstep.Histogram,
+            images of PIL, figures, arrays of numpy with two or three dimensions, and lists of them.
         step: the optimizer step they belong to, counted from 0; by default the latest one reported.
 
     Raises:
@@ -79,13 +110,55 @@ def log(values: Mapping[str, SupportsFloat], step: int | None = None) -> None:
     if type(values) is not dict and not isinstance(values, Mapping):
         raise TypeError(f'metrics have names, as in log({{"loss": 2.1}}), got {values!r}')
     numbers: dict[str, float | DeviceNumber] = {}
+    others: dict[str, list[Image | Histogram]] = {}
     is_here = True
     for name, value in values.items():
-        if name in _metric_names or _is_metric_name(name):
-            number = value if type(value) is float else _number(name, value)
+        if name not in _metric_names and not _is_metric_name(name):
+            continue
+        if type(value) is float:
+            numbers[name] = value
+        elif media := _media_of(value):
+            others[name] = media
+        else:
+            number = _number(name, value)
             numbers[name] = number
             is_here = is_here and type(number) is float
-    _metrics.put(Metrics(_step(step), _now_us(), numbers), is_here)
+    at, time_us = _step(step), _now_us()
+    for name, media in others.items():
+        _keep_media(name, media, at, time_us)
+    if numbers or not others:
+        _metrics.put(Metrics(at, time_us, numbers), is_here)
+
+
+def _media_of(value: Any) -> list[Image | Histogram]:
+    """Numbers and tensors need no look at their content."""
+    if isinstance(value, (float, int)) or is_device_tensor(value):
+        return []
+    from lockstep._media import as_media
+
+    return as_media(value)
+
+
+def has_media_folder() -> bool:
+    """Images and histograms are kept, not printed."""
+    return isinstance(_agent, OfflineFolder) or bool(os.environ.get("LOCKSTEP_MEDIA_DIR"))
+
+
+def _keep_media(name: str, media: list[Image | Histogram], step: int, time_us: int) -> None:
+    """Into the folder from which they are sent; without one, a line says that there were some."""
+    global _media_folder
+    if _media_folder is None:
+        folder = os.environ.get("LOCKSTEP_MEDIA_DIR")
+        if isinstance(_agent, OfflineFolder):
+            folder = str(_agent.media)
+        if not folder:
+            kinds = ", ".join(sorted({type(each).__name__ for each in media}))
+            print(f"step {step}  {name} {kinds}", flush=True)
+            return
+        from lockstep._media import MediaFolder
+
+        _media_folder = MediaFolder(folder)
+    _media_folder.add(name, media, step, time_us, own_rank())
 
 
 def progress(step: int, steps: int) -> None:

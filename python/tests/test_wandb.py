@@ -20,7 +20,8 @@ import pytest
 
 import lockstep
 from lockstep import _report, _run_files, wandb
-from lockstep.wandb import _media, _run
+from lockstep._media import in_bytes
+from lockstep.wandb import _run
 
 PYTHON = Path(lockstep.__file__).parents[1]
 Logged = list[tuple[int, dict[str, Any]]]
@@ -464,7 +465,7 @@ def test_the_range_of_an_image_is_that_of_its_values(
     values: list[Any], kind: str, expected: list[int]
 ) -> None:
     numpy = pytest.importorskip("numpy")
-    assert _media._in_bytes(numpy.array(values, dtype=kind)).tolist() == expected
+    assert in_bytes(numpy.array(values, dtype=kind)).tolist() == expected
 
 
 def test_a_tensor_of_several_images_is_one_picture() -> None:

@@ -13,6 +13,7 @@ from lockstep._client import artifacts, files
 from lockstep._client.artifacts import Artifact
 from lockstep._client.connection import get
 from lockstep._client.daemon import Daemon, DaemonError, chosen_daemon
+from lockstep._client.media import LoggedHistogram, LoggedImage, histograms_of, images_of
 from lockstep._client.parameters import parameters_of
 from lockstep._client.points import Points, parse_time, read_points
 
@@ -150,6 +151,23 @@ class Run:
         points = self._points(name, rank, attempt, None).points
         files.write_points(points, path, write)
         return len(points)
+
+    def images(self, name: str | None = None, rank: int | None = None) -> list[LoggedImage]:
+        """The images that its ranks have logged, by name, step and rank; ``read()`` of one reads
+        its file.
+
+        Raises:
+            DaemonError: the daemon does not answer, or the run was removed.
+        """
+        return images_of(self._daemon, self.id, name, rank)
+
+    def histograms(self, name: str | None = None, rank: int | None = None) -> list[LoggedHistogram]:
+        """The histograms that its ranks have logged, by name, step and rank.
+
+        Raises:
+            DaemonError: the daemon does not answer, or the run was removed.
+        """
+        return histograms_of(self._daemon, self.id, name, rank)
 
     def logs(self, rank: int | None = None, tail: int | None = None) -> Iterator[LogLine]:
         """The lines that its ranks have written so far, in the order of their arrival.

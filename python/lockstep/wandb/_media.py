@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
-import struct
-import zlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from lockstep import _media
 from lockstep._client.files import import_for
+from lockstep._media import png_of
 from lockstep._run_files import write_json
 
 
@@ -22,6 +22,10 @@ class Media:
     def write(self, base: Path) -> Path:
         """Writes the file, whose name is `base` with an end, and returns its path."""
         raise NotImplementedError
+
+    def logged(self) -> _media.Image | _media.Histogram | None:
+        """Its form for ``lockstep.log``; None: it stays a file."""
+        return None
 
 
 class _File(Media):
@@ -98,7 +102,7 @@ class Image(Media):
         elif hasattr(data_or_path, "savefig") or hasattr(data_or_path, "getbands"):
             self._image = data_or_path
         else:
-            self._png = _png_of(data_or_path)
+            self._png = png_of(data_or_path)
 
     def write(self, base: Path) -> Path:
         end = self._path.suffix if self._path else ".png"
@@ -116,69 +120,11 @@ class Image(Media):
             write_json(goal.with_name(goal.name + ".json"), words)
         return goal
 
-
-def _png_of(data: Any) -> bytes:
-    """Its pixels now: the array may change before it is written."""
-    numpy = import_for("wandb.Image of an array", "numpy")
-    if hasattr(data, "detach"):  # a tensor has its channels first
-        data = data.detach().cpu()
-        if data.is_floating_point():
-            data = data.float()  # numpy has no bfloat16
-        if data.ndim == 4:
-            data = _side_by_side(data)
-        if data.ndim == 3:
-            data = data.permute(1, 2, 0)
-        data = data.numpy()
-    pixels = numpy.asarray(data)
-    if pixels.ndim == 3 and pixels.shape[2] == 1:
-        pixels = pixels[:, :, 0]
-    if pixels.ndim not in (2, 3) or (pixels.ndim == 3 and pixels.shape[2] not in (3, 4)):
-        raise TypeError(
-            f"wandb.Image: an array is (height, width) or (height, width, 1, 3 or 4), got the "
-            f"shape {list(pixels.shape)}"
-        )
-    pixels = _in_bytes(pixels)
-    colour = 0 if pixels.ndim == 2 else {3: 2, 4: 6}[pixels.shape[2]]
-    height, width = pixels.shape[:2]
-    rows = b"".join(b"\0" + row.tobytes() for row in pixels)
-    header = struct.pack(">IIBBBBB", width, height, 8, colour, 0, 0, 0)
-    return b"".join(
-        [
-            b"\x89PNG\r\n\x1a\n",
-            _png_chunk(b"IHDR", header),
-            _png_chunk(b"IDAT", zlib.compress(rows, 6)),
-            _png_chunk(b"IEND", b""),
-        ]
-    )
-
-
-def _in_bytes(pixels: Any) -> Any:
-    """0 to 255, by wandb's rule: the least and the greatest value tell the range."""
-    numpy = import_for("wandb.Image of an array", "numpy")
-    pixels = numpy.nan_to_num(pixels.astype(float))
-    if pixels.size and pixels.max() <= 1:
-        if pixels.min() >= 0:
-            pixels = pixels * 255
-        elif pixels.min() >= -1:
-            pixels = (pixels + 1) / 2 * 255
-    return numpy.clip(numpy.round(pixels), 0, 255).astype(numpy.uint8)
-
-
-def _side_by_side(pictures: Any) -> Any:
-    """One tensor (channels, height, width) of several, with at most 8 in a row."""
-    count, channels, height, width = pictures.shape
-    columns = max(1, min(8, count))
-    rows = -(-count // columns)
-    grid = pictures.new_zeros((channels, rows * height, columns * width))
-    for index in range(count):
-        top, left = index // columns * height, index % columns * width
-        grid[:, top : top + height, left : left + width] = pictures[index]
-    return grid
-
-
-def _png_chunk(kind: bytes, data: bytes) -> bytes:
-    """Length, kind, data and checksum, as the PNG specification has them."""
-    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+    def logged(self) -> _media.Image | None:
+        try:
+            return _media.Image(self._path or self._image or self._png, self.caption)
+        except (OSError, TypeError, ValueError):  # too large, or another form: it stays a file
+            return None
 
 
 class Histogram(Media):
@@ -208,6 +154,9 @@ class Histogram(Media):
         goal = base.with_name(base.name + ".histogram.json")
         write_json(goal, {"values": self.histogram, "bins": self.bins})
         return goal
+
+    def logged(self) -> _media.Histogram | None:
+        return _media.Histogram(counts=self.histogram, edges=self.bins)
 
 
 class Table(Media):

@@ -179,7 +179,9 @@ class Run:
 
     def _keep(self, name: str, value: Any, step: int) -> Any:
         """A value that is no number. Returns its entry in the summary."""
+        self._logged: list[Any] = []
         shown = self._written_media(name, value, step)
+        self._log_media(name, step)
         append_json(self._folder / "history.jsonl", {"_step": step, name: shown})
         return shown
 
@@ -201,6 +203,7 @@ class Run:
             kind = type(value).__name__
             warn_once(f"wandb.{kind}", f"{_KEPT}: {self._folder / 'media'}")
             self._files += 1
+            self._logged.append(value.logged())
             base = inside(self._folder / "media", f"{_file_name(name)}-{step}-{self._files}")
             base.parent.mkdir(parents=True, exist_ok=True)
             return {"file": str(value.write(base).relative_to(self._folder)), "kind": kind}
@@ -208,6 +211,13 @@ class Run:
             "wandb.log", f"'{name}' is no number: it goes to {self._folder / 'history.jsonl'}"
         )
         return value
+
+    def _log_media(self, name: str, step: int) -> None:
+        """Images and histograms are also those of the run, where its agent or a folder takes
+        them."""
+        logged = [each for each in self._logged if each is not None]
+        if logged and report.has_media_folder():
+            report.log({name: logged}, step=step)
 
     def define_metric(
         self,

@@ -17,6 +17,7 @@
 #include "base/os/files.h"
 #include "platform/agent/agent_loop.h"
 #include "platform/agent/link/http_daemon_link.h"
+#include "platform/agent/link/media_sender.h"
 #include "platform/agent/slurm_step.h"
 #include "platform/host/node_files.h"
 #include "text/convert.h"
@@ -86,6 +87,8 @@ Result<void> become_agent(const host::LaunchSpec& launch) {
 
 Result<void> serve(const host::LaunchSpec& launch, const model::NodeId& node, DaemonLink& link) {
   LS_LOG(info, "pid {} on host {}", ::getpid(), launch.host);
+  MediaSender media(launch.daemon_file, {launch.generation, node}, launch.token,
+                    host::NodeFiles{launch.node_folder}.media());
   auto loop = TRY(AgentLoop::open(launch, node, token_of(launch), link));
   loop->run();
   return {};

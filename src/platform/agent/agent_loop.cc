@@ -102,6 +102,12 @@ FlightSource flight_source_of(const host::LaunchSpec& launch) {
           .since = SystemClock().now()};
 }
 
+// LOCKSTEP_TENSORBOARD=0 leaves them alone.
+bool wants_event_files(const host::LaunchSpec& launch) {
+  const auto set = launch.env.find("LOCKSTEP_TENSORBOARD");
+  return set == launch.env.end() || set->second != "0";
+}
+
 Duration heartbeat_interval(int nodes) {
   return std::min(kAgentHeartbeatIntervalMax,
                   kAgentHeartbeatInterval * std::max(1, nodes / kNodesAtFullRate));
@@ -205,6 +211,7 @@ void AgentLoop::run_once() {
                     heartbeat_sender_->time_since_contact()});
   check_stragglers();
   pass_on_telemetry();
+  watch_event_files();
 }
 
 Duration AgentLoop::poll_timeout() const {
@@ -213,6 +220,7 @@ Duration AgentLoop::poll_timeout() const {
   if (const auto next = next_deadline(state_, now)) least = std::min(least, *next - now);
   if (const auto due = streams_.time_until_due()) least = std::min(least, *due);
   if (stragglers_) least = std::min(least, stragglers_->due().remaining());
+  if (event_files_) least = std::min(least, event_files_->due().remaining());
   return std::max(least, Duration(0));
 }
 
@@ -332,8 +340,15 @@ void AgentLoop::check_stragglers() {
 }
 
 void AgentLoop::pass_on_telemetry() {
-  if (!telemetry_) return;
-  for (spool::TelemetryItem& item : telemetry_->take()) heartbeat_sender_->add(std::move(item));
+  if (telemetry_) add_items(telemetry_->take());
+}
+
+void AgentLoop::watch_event_files() {
+  if (event_files_ && event_files_->due().passed()) add_items(event_files_->poll());
+}
+
+void AgentLoop::add_items(std::vector<spool::TelemetryItem> items) {
+  for (spool::TelemetryItem& item : items) heartbeat_sender_->add(std::move(item));
 }
 
 void AgentLoop::limit_log_size() {
@@ -364,6 +379,10 @@ void AgentLoop::carry_out(const StartRanks& effect) {
   if (done && node_.index == 0 && launch_.world_size > 1)
     stragglers_.emplace(flight_folders(launch_), launch_.straggler_check_interval);
   if (done && launch_.telemetry_interval > Duration(0)) telemetry_.emplace(launch_);
+  if (done && wants_event_files(launch_))
+    event_files_.emplace(launch_.first_rank,
+                         std::vector<pid_t>(started.pids.begin(), started.pids.end()),
+                         launcher_->own_files().media());
   handle(started);
 }
 
@@ -379,6 +398,7 @@ void AgentLoop::carry_out(const RestartRank& effect) {
                                    launcher_->program_of(effect.local_rank, /*is_restart=*/true));
   if (!output) return handle(RestartFailed{effect.local_rank, output.error().message});
   streams_.set_pipe(effect.local_rank, *std::move(output));
+  if (event_files_) event_files_->set_pid(effect.local_rank, processes_.pid(effect.local_rank));
   handle(RankRestarted{effect.local_rank, processes_.pid(effect.local_rank)});
 }
 
@@ -399,6 +419,8 @@ void AgentLoop::carry_out(const FinishStreams&) {
   streams_.finish();
   pass_on_telemetry();
   telemetry_.reset();
+  if (event_files_) add_items(event_files_->finish());
+  event_files_.reset();
 }
 
 void AgentLoop::carry_out(const ReportStatus&) { heartbeat_sender_->set_status(status()); }

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/os/fd.h"
@@ -21,6 +22,7 @@
 #include "platform/agent/shell/shell_service.h"
 #include "platform/agent/software/software_preparation.h"
 #include "platform/agent/stream/stream_service.h"
+#include "platform/agent/watch/event_file_watch.h"
 #include "platform/agent/watch/memory_kills.h"
 #include "platform/agent/watch/straggler_watch.h"
 #include "platform/agent/watch/telemetry_watch.h"
@@ -62,6 +64,8 @@ class AgentLoop {
   void handle_report(int local_rank, const FaultReport& report);
   void check_stragglers();
   void pass_on_telemetry();
+  void watch_event_files();
+  void add_items(std::vector<spool::TelemetryItem> items);
   void limit_log_size();
 
   // The core
@@ -100,6 +104,7 @@ class AgentLoop {
   std::unique_ptr<HeartbeatSender> heartbeat_sender_;  // uses both
   std::optional<StragglerWatch> stragglers_;           // while ranks run, on node 0
   std::optional<TelemetryWatch> telemetry_;            // from the ranks' start to their end
+  std::optional<EventFileWatch> event_files_;          // likewise
   FailureNotifier failure_notifier_;
   MemoryKills memory_kills_;
   AgentState state_;

@@ -101,6 +101,7 @@ TEST_F(AgentTest, ARankFindsTheEnvironmentThatIsDocumented) {
                        {"LOCKSTEP_ADDRESS", "127.0.0.1"},
                        {"LOCKSTEP_FLIGHT_DIR", (root_ / "node/flight").string()},
                        {"LOCKSTEP_PROFILE_DIR", (root_ / "node/profile").string()},
+                       {"LOCKSTEP_MEDIA_DIR", (root_ / "node/media").string()},
                        {"LOCKSTEP_NODE_TOKEN", token_}}));
 }
 

@@ -16,6 +16,7 @@
 #include "platform/api/finding_routes.h"
 #include "platform/api/host_service_messages.h"
 #include "platform/api/identity_routes.h"
+#include "platform/api/import_routes.h"
 #include "platform/api/json.h"
 #include "platform/api/login_routes.h"
 #include "platform/api/messages.h"
@@ -433,7 +434,7 @@ inline constexpr TypedRoute<HeartbeatQuery, CheckpointPartRequest, CheckpointPar
         "CheckpointPart",
         "an agent gets a part of a file of that checkpoint from a host that has it"};
 
-inline constexpr std::array<const Route*, 112> kRoutes = {&kHealth,
+inline constexpr std::array<const Route*, 119> kRoutes = {&kHealth,
                                                           &kOpenapi,
                                                           &kVersion,
                                                           &kMap,
@@ -544,7 +545,14 @@ inline constexpr std::array<const Route*, 112> kRoutes = {&kHealth,
                                                           &kArtifactPart,
                                                           &kAddArtifactPart,
                                                           &kCurves,
-                                                          &kAddPoints};
+                                                          &kAddPoints,
+                                                          &kImport,
+                                                          &kAddItems,
+                                                          &kAddMedia,
+                                                          &kNodeMedia,
+                                                          &kImages,
+                                                          &kImage,
+                                                          &kHistograms};
 
 // So no route of users is without a check of their rights.
 static_assert(std::ranges::all_of(kRoutes, [](const Route* route) {

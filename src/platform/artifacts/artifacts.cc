@@ -91,10 +91,10 @@ Result<void> IncomingArtifact::add(std::string_view part) {
 
 // --- Artifacts ---
 
-Artifacts::Artifacts(store::Database& database, fs::path folder)
-    : database_(database), folder_(std::move(folder)) {
+Artifacts::Artifacts(store::Database& database, fs::path folder, const Text& incoming)
+    : database_(database), folder_(std::move(folder)), incoming_folder_(folder_ / incoming) {
   std::error_code ignored;
-  fs::remove_all(folder_ / "incoming", ignored);
+  fs::remove_all(incoming_folder_, ignored);
 }
 
 fs::path Artifacts::file_of(const Text& sha256) const {
@@ -102,7 +102,7 @@ fs::path Artifacts::file_of(const Text& sha256) const {
 }
 
 Result<std::unique_ptr<IncomingArtifact>> Artifacts::begin() {
-  const fs::path folder = folder_ / "incoming";
+  const fs::path& folder = incoming_folder_;
   TRY(make_folders(folder));
   std::error_code failed;
   const fs::space_info disk = fs::space(folder, failed);

@@ -57,8 +57,10 @@ class IncomingArtifact {
 
 class Artifacts {
  public:
-  // The database outlives this. Removes contents that did not come completely.
-  Artifacts(store::Database& database, std::filesystem::path folder);
+  // The database outlives this. Contents that come are in the folder's `incoming`, which no other
+  // object uses; removes those that did not come completely.
+  Artifacts(store::Database& database, std::filesystem::path folder,
+            const std::string& incoming = "incoming");
 
   // Code::exhausted: the disk has no room for it.
   Result<std::unique_ptr<IncomingArtifact>> begin();
@@ -82,6 +84,7 @@ class Artifacts {
 
   store::Database& database_;
   const std::filesystem::path folder_;
+  const std::filesystem::path incoming_folder_;
   std::int64_t incoming_ = 0;  // for names
 };
 

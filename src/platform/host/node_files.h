@@ -49,6 +49,8 @@ struct NodeFiles {
   std::filesystem::path flight() const { return folder / "flight"; }
   // A folder: traces that the ranks take on request, and how they hear of it.
   std::filesystem::path profile() const { return folder / "profile"; }
+  // A folder: images and histograms that the ranks have logged and the daemon does not have yet.
+  std::filesystem::path media() const { return folder / "media"; }
   // A folder: the copy of the run's uploaded folder, in which its ranks start.
   std::filesystem::path upload() const { return folder / "upload"; }
   // Written by the daemon: the delivered trace of a rank, in a folder of these.

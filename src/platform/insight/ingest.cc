@@ -120,6 +120,41 @@ Result<std::int64_t> Insight::put(const Delivery& fresh, const StoredSequences& 
   return done;
 }
 
+namespace {
+
+// Beside those of agents, which are the texts of their nodes.
+std::string source_mark(const std::string& source) { return "from:" + source; }
+
+}  // namespace
+
+// The series store takes the points first: if the transaction fails, the caller sends the batch
+// again, and its points are known.
+Result<Appended> Insight::append(const std::string& generation, PointBatch batch) {
+  TRY(check_space());
+  Appended appended;
+  TRY(database_.transaction([&]() -> Result<void> {
+    const model::AttemptId attempt = batch.attempt;
+    RunCounters counters = TRY(find_or_create_counters(database_, attempt.run, generation));
+    PointsWriter points({generation, {attempt, 0}}, counters, limits_);
+    points.add_latest(batch);
+    batch.attempt.run = series_run(counters, attempt.run);
+    batch.source = source_mark(batch.source);
+    appended = TRY(series_.append(batch));
+    counters.points += static_cast<std::int64_t>(appended.stored);
+    counters.refused += static_cast<std::int64_t>(appended.rejected);
+    TRY(points.save_latest(database_));
+    return save(database_, counters);
+  }));
+  received_.points += static_cast<std::int64_t>(appended.stored);
+  return appended;
+}
+
+Result<std::int64_t> Insight::appended(const model::RunId& run, const std::string& source) {
+  const auto counters = TRY(find_counters(database_, run));
+  if (!counters) return 0;
+  return series_.stored_sequence(series_run(*counters, run), source_mark(source));
+}
+
 Result<void> Insight::put_items(const model::NodeId& node,
                                 std::span<const spool::TelemetryItem> items,
                                 RunCounters& counters) {

@@ -153,6 +153,8 @@ struct PointColumns {
 
 class PointsWriter;
 class SeriesStore;
+struct Appended;
+struct PointBatch;
 struct RunCounters;
 struct StoredSequences;
 
@@ -177,6 +179,11 @@ class Insight {
   // Stores points that no agent brings, without the sequences of a node. Points beyond a limit are
   // rejected alone. A repeated batch is not stored again.
   Result<api::PointsAnswer> append(const PointColumns& columns);
+  // Points of a source that is no agent, such as a file; `generation` is that of the run. The batch
+  // names the run's attempt, the source and its sequence. Updates the latest values of the metrics.
+  Result<Appended> append(const std::string& generation, PointBatch batch);
+  // The sequence up to which the points of the source are stored; 0: it has none.
+  Result<std::int64_t> appended(const model::RunId& run, const std::string& source);
 
   // Lines after a cursor, up to the limit or 4 MiB. If older lines were removed, a line of Lockstep
   // gives their number.

@@ -96,9 +96,10 @@ Result<bool> Insight::remove(const model::RunId& run) {
   if (const auto counters = TRY(find_counters(database_, run)))
     TRY(series_.remove(series_run(*counters, run)));
   TRY(database_.transaction([&]() -> Result<void> {
-    for (const auto* table : {"latest_metrics", "mlflow_values", "mlflow_runs", "mlflow_models",
-                              "mlflow_links", "events", "checkpoints", "progress", "findings",
-                              "finding_marks", "use_marks", "spools", "artifacts", "run_counters"})
+    for (const auto* table :
+         {"latest_metrics", "mlflow_values", "mlflow_runs", "mlflow_models", "mlflow_links",
+          "events", "checkpoints", "progress", "findings", "finding_marks", "use_marks", "spools",
+          "artifacts", "media", "run_counters"})
       TRY(database_.execute(
           format("delete from {} where project = :project and number = :number", table),
           run.project, run.number));

@@ -48,6 +48,8 @@ Class& RouteHandlers::part() {
     return models_;
   else if constexpr (std::same_as<Class, ArtifactCalls>)
     return artifacts_;
+  else if constexpr (std::same_as<Class, ImportCalls>)
+    return imports_;
   else if constexpr (std::same_as<Class, AgentCalls>)
     return agents_;
   else if constexpr (std::same_as<Class, ShellCalls>)
@@ -215,6 +217,14 @@ RouteHandlers::Handler RouteHandlers::handler_for(const api::Route& route) {
       {&api::kRegisterModel, &H::handle<api::kRegisterModel, &ModelCalls::add>},
       {&api::kModelAlias, &H::handle<api::kModelAlias, &ModelCalls::set_alias>},
       {&api::kRemoveModel, &H::handle<api::kRemoveModel, &ModelCalls::remove>},
+      {&api::kImport, &H::handle<api::kImport, &ImportCalls::import>},
+      {&api::kAddPoints, &H::handle<api::kAddPoints, &ImportCalls::add_points>},
+      {&api::kAddItems, &H::handle<api::kAddItems, &ImportCalls::add_items>},
+      {&api::kAddMedia, &H::handle<api::kAddMedia, &ImportCalls::add_media>},
+      {&api::kNodeMedia, &H::handle<api::kNodeMedia, &ImportCalls::add_node_media>},
+      {&api::kImages, &H::handle<api::kImages, &ImportCalls::images>},
+      {&api::kImage, &H::handle<api::kImage, &ImportCalls::image>},
+      {&api::kHistograms, &H::handle<api::kHistograms, &ImportCalls::histograms>},
   };
   const auto found =
       std::ranges::find(table, &route, [](const auto& entry) { return entry.first; });

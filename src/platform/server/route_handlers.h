@@ -7,6 +7,7 @@
 #include "platform/server/calls/artifact_calls.h"
 #include "platform/server/calls/budget_calls.h"
 #include "platform/server/calls/call_context.h"
+#include "platform/server/calls/import_calls.h"
 #include "platform/server/calls/insight_calls.h"
 #include "platform/server/calls/model_calls.h"
 #include "platform/server/calls/operator_calls.h"
@@ -17,6 +18,7 @@
 #include "platform/server/findings/finding_calls.h"
 #include "platform/server/login/login_calls.h"
 #include "platform/server/notices/notice_calls.h"
+#include "platform/server/otlp/otlp_calls.h"
 #include "platform/server/people/people_calls.h"
 #include "platform/server/people/secret_calls.h"
 #include "platform/server/principal.h"
@@ -57,6 +59,8 @@ class RouteHandlers {
         documents_(context_),
         models_(context_),
         artifacts_(loop, context_),
+        imports_(context_),
+        otlp_(context_, imports_),
         agents_(loop, context_, records_, waiting, agents, host_calls, shells_, streams,
                 findings_.watch(), events),
         streams_(streams),
@@ -66,6 +70,7 @@ class RouteHandlers {
   void set_port(int port) { port_ = port; }
   BrowserLogin& browser() { return login_.browser(); }
   const CallContext& context() const { return context_; }
+  OtlpCalls& otlp() { return otlp_; }
   const net::LoopLag& lag() const { return lag_; }
   // Ends deliveries of notices.
   void finish() { notices_.outbox().finish(); }
@@ -112,6 +117,8 @@ class RouteHandlers {
   DocumentCalls documents_;
   ModelCalls models_;
   ArtifactCalls artifacts_;
+  ImportCalls imports_;
+  OtlpCalls otlp_;
   AgentCalls agents_;
   StreamBroker& streams_;  // owned by the server
   EventHub& events_;       // owned by the server

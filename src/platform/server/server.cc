@@ -19,6 +19,7 @@
 #include "platform/server/long_polls.h"
 #include "platform/server/metrics/metrics_page.h"
 #include "platform/server/mlflow/mlflow_server.h"
+#include "platform/server/otlp/otlp_calls.h"
 #include "platform/server/page/page.h"
 #include "platform/server/people/accounts.h"
 #include "platform/server/people/gate.h"
@@ -64,6 +65,7 @@ RouteMatch match_route(const net::HttpRequest& request) {
 std::pair<std::string_view, std::string_view> route_name_of(const net::HttpRequest& request) {
   if (MetricsPage::is_for(request)) return {kMetricsRoute.method, kMetricsRoute.path};
   if (BrowserLogin::is_for(request)) return {"GET", "/login"};
+  if (OtlpCalls::is_for(request)) return {"POST", "/v1/metrics"};
   if (mlflow::MlflowServer::is_for_artifacts(request))
     return {request.method == "GET" ? "GET" : "PUT", "/api/2.0/mlflow-artifacts"};
   if (mlflow::MlflowServer::is_for(request))
@@ -130,6 +132,28 @@ std::optional<net::HttpResponse> check_mlflow_head(Gate& gate, const net::HttpRe
   return std::nullopt;
 }
 
+// For the gate: the handler checks the rights to each run.
+constexpr api::TypedRoute<api::None, api::None, api::None> kOtlpRoute{
+    "POST", "/v1/metrics",             api::Action::read_cluster, api::RouteErrors::none, "",
+    "",     "metrics of OpenTelemetry"};
+
+std::variant<Principal, net::HttpResponse> admit_otlp(Gate& gate,
+                                                      const net::HttpRequest& request) {
+  std::vector<std::string> none;
+  auto admitted = gate.admit(request, kOtlpRoute, none);
+  const auto* refused = std::get_if<net::HttpResponse>(&admitted);
+  if (refused == nullptr) return admitted;
+  return OtlpCalls::refusal(request, refused->status,
+                            "the call needs a token of this daemon: set "
+                            "OTEL_EXPORTER_OTLP_HEADERS=authorization=Bearer%20TOKEN");
+}
+
+std::optional<net::HttpResponse> check_otlp_head(Gate& gate, const net::HttpRequest& request) {
+  auto admitted = admit_otlp(gate, request);
+  if (auto* refused = std::get_if<net::HttpResponse>(&admitted)) return std::move(*refused);
+  return OtlpCalls::check_head(request);
+}
+
 // The page has each path that no route has.
 bool is_of_page(const Page& page, const net::HttpRequest& request, const RouteMatch& target) {
   return target.route == nullptr && target.other_methods.empty() && page.takes(request);
@@ -142,6 +166,7 @@ std::optional<net::HttpResponse> check_request_head(Gate& gate, const Page& page
   if (MetricsPage::is_for(request)) return std::nullopt;
   if (mlflow::MlflowServer::is_for_artifacts(request)) return std::nullopt;  // open_artifacts()
   if (mlflow::MlflowServer::is_for(request)) return check_mlflow_head(gate, request);
+  if (OtlpCalls::is_for(request)) return check_otlp_head(gate, request);
   RouteMatch target = match_route(request);
   if (is_of_page(page, request, target)) return std::nullopt;
   if (target.route == nullptr) return no_such_route(request, target);
@@ -184,6 +209,7 @@ struct Server::Impl {
       return handlers.browser().handle(request, std::move(responder));
     if (MetricsPage::is_for(request)) return responder.send(metrics_response(request));
     if (mlflow::MlflowServer::is_for(request)) return responder.send(mlflow_response(request));
+    if (OtlpCalls::is_for(request)) return responder.send(otlp_response(request));
     RouteMatch target = match_route(request);
     if (is_of_page(page, request, target)) return responder.send(page.answer(request));
     auto admitted = gate.admit(request, *target.route, target.path_parameters);
@@ -210,6 +236,14 @@ struct Server::Impl {
     const Principal& caller = std::get<Principal>(admitted);
     accounts->record_use(caller.bearer);
     return tracking.handle(request, {caller.bearer, caller.address, caller.rank_of});
+  }
+
+  net::HttpResponse otlp_response(const net::HttpRequest& request) {
+    auto admitted = admit_otlp(gate, request);
+    if (auto* refusal = std::get_if<net::HttpResponse>(&admitted)) return std::move(*refusal);
+    const Principal& caller = std::get<Principal>(admitted);
+    accounts->record_use(caller.bearer);
+    return handlers.otlp().handle(request, caller);
   }
 
   mlflow::MlflowServer::Opened open_artifacts(const net::HttpRequest& request) {

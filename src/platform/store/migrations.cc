@@ -690,7 +690,19 @@ constexpr std::string_view kNcclNetworks[] = {
     "alter table nodes add column nccl_network text not null default ''",
 };
 
-constexpr std::array<std::span<const std::string_view>, 47> kMigrations = {kRunsAndAttempts,
+// Images and histograms that ranks log: an image is an artifact. And the runs of a job, of which an
+// import has one.
+constexpr std::string_view kMedia[] = {
+    R"(create table media (
+      project text not null, number integer not null, kind text not null, name text not null,
+      step integer not null, rank integer not null, part integer not null, time integer not null,
+      caption text not null, path text not null, bins text not null,
+      primary key (project, number, kind, name, step, rank, part)
+    ) strict, without rowid)",
+    "create index runs_by_job on runs (job) where job <> ''",
+};
+
+constexpr std::array<std::span<const std::string_view>, 48> kMigrations = {kRunsAndAttempts,
                                                                            kInsight,
                                                                            kHangAndResume,
                                                                            kBounds,
@@ -736,7 +748,8 @@ constexpr std::array<std::span<const std::string_view>, 47> kMigrations = {kRuns
                                                                            kArtifacts,
                                                                            kDocuments,
                                                                            kModels,
-                                                                           kNcclNetworks};
+                                                                           kNcclNetworks,
+                                                                           kMedia};
 
 Result<bool> has_table(Database& database, std::string_view name) {
   const auto found = TRY(database.rows<std::string>(

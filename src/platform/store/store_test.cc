@@ -723,6 +723,8 @@ TEST_F(StoreTest, TwoRunsCannotHaveOneRequestId) {
 // here.
 constexpr int kStepOfBudgets = 31;
 constexpr std::string_view kUndoStepsSinceBudgets[] = {
+    "drop table media",
+    "drop index runs_by_job",
     "alter table nodes drop column nccl_network",
     "drop table mlflow_links",
     "drop table mlflow_models",

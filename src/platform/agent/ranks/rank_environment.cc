@@ -127,6 +127,7 @@ Environment rank_environment(const host::LaunchSpec& launch, const model::NodeId
   result["LOCKSTEP_RENDEZVOUS"] = info.rendezvous;
   result["LOCKSTEP_REPORT"] = info.report_socket;
   result["LOCKSTEP_PROFILE_DIR"] = info.profile_folder;
+  result["LOCKSTEP_MEDIA_DIR"] = info.media_folder;
   if (launch.on_failure != model::OnFailure::restart)
     result["LOCKSTEP_ON_FAILURE"] = std::string(name_of(launch.on_failure));
   if (info.is_restart) result["LOCKSTEP_REPLACES"] = "1";

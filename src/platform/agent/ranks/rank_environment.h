@@ -21,6 +21,7 @@ struct RankLaunchInfo {
   std::string token;          // LOCKSTEP_NODE_TOKEN
   std::string flight_folder;
   std::string profile_folder;
+  std::string media_folder;
   std::string stand_ins;         // folder that comes first in PYTHONPATH; empty: none
   std::string socket_interface;  // with the node's address, for NCCL; empty: unknown
   NcclNetwork nccl_network;

@@ -155,6 +155,7 @@ ProcessSpec RankLauncher::program_of(int local_rank, bool is_restart) const {
       .token = token_,
       .flight_folder = files_.flight(),
       .profile_folder = files_.profile(),
+      .media_folder = files_.media(),
       .stand_ins = stand_ins(),
       .socket_interface = socket_interface_,
       .nccl_network = nccl_network_,

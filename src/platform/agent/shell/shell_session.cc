@@ -24,6 +24,7 @@ constexpr std::string_view kOfRanks[] = {"RANK",
                                          "LOCKSTEP_SECRET_FILE",
                                          "LOCKSTEP_REPLACES",
                                          "LOCKSTEP_PROFILE_DIR",
+                                         "LOCKSTEP_MEDIA_DIR",
                                          "TERM"};
 
 // An image that runs as root has no user namespace of its own, and none can be entered twice.

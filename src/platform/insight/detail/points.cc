@@ -94,18 +94,44 @@ SeriesKey PointsWriter::key_of(const spool::TelemetryItem& item, const std::stri
 
 void PointsWriter::set_latest(const spool::TelemetryItem& item, const std::string& name,
                               double value) {
-  if (item.kind == spool::TelemetryKind::telemetry) return;
-  const SeriesPoint point{item.step, item.time, value};
-  const auto [found, is_first] = latest_.try_emplace(name, Latest{item.rank, point, value, value});
+  if (item.kind != spool::TelemetryKind::telemetry)
+    set_latest(name, item.rank, {item.step, item.time, value});
+}
+
+void PointsWriter::set_latest(const std::string& name, int rank, const SeriesPoint& point) {
+  const Latest first{rank, point, point.value, point.value};
+  const auto [found, is_first] = latest_.try_emplace(name, first);
   Latest& latest = found->second;
-  if (is_first || item.rank > latest.rank) return;
-  if (item.rank < latest.rank) {
-    latest = {item.rank, point, value, value};
-    return;
+  if (is_first || rank > latest.rank) return;
+  if (rank < latest.rank)
+    latest = first;
+  else
+    latest.add(point);
+}
+
+// One look-up for each series, because there may be a million points.
+void PointsWriter::add_latest(const PointBatch& batch) {
+  std::vector<std::optional<Latest>> of_series(batch.series.size());
+  for (const auto& [series, point] : batch.points) {
+    const SeriesKey& key = batch.series[series];
+    if (key.metric.empty() || key.metric.size() > limits_.name || !is_plain(key.metric)) continue;
+    std::optional<Latest>& latest = of_series[series];
+    if (latest)
+      latest->add(point);
+    else
+      latest = Latest{key.index, point, point.value, point.value};
   }
-  if (point.step >= latest.point.step) latest.point = point;
-  latest.least = std::fmin(latest.least, value);
-  latest.greatest = std::fmax(latest.greatest, value);
+  for (std::size_t i = 0; i < of_series.size(); ++i) {
+    if (!of_series[i]) continue;
+    const auto [found, is_first] = latest_.try_emplace(batch.series[i].metric, *of_series[i]);
+    if (!is_first && of_series[i]->rank < found->second.rank) found->second = *of_series[i];
+  }
+}
+
+void PointsWriter::Latest::add(const SeriesPoint& newer) {
+  if (newer.step >= point.step) point = newer;
+  least = std::fmin(least, newer.value);
+  greatest = std::fmax(greatest, newer.value);
 }
 
 void PointsWriter::add_latest_of(const std::string& name, int rank, std::span<const Int> steps,
