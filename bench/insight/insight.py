@@ -14,7 +14,7 @@ from _contest.packages import install
 from _insight import ingest, load, queries
 from _insight.daemon import Daemon
 
-CASES = ("http", "client", "process", "curve", "chart", "list", "load")
+CASES = ("http", "points", "client", "process", "curve", "chart", "list", "load")
 
 
 def cases_in(text: str) -> list[str]:
@@ -41,6 +41,7 @@ def main() -> None:
     share = 10 if given.quick else 1
     measures = {
         "http": lambda daemon: ingest.measure_http(daemon, packages, 3 if given.quick else 7),
+        "points": lambda daemon: ingest.measure_columns(daemon, packages, 3 if given.quick else 7),
         "client": lambda daemon: ingest.measure_client(daemon, packages, 2 if given.quick else 5),
         "process": lambda daemon: ingest.measure_process(daemon, packages),
         "curve": lambda daemon: queries.measure_long_curve(

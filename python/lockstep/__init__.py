@@ -31,6 +31,7 @@ from lockstep._step_timer import StepTimer, log_flops
 
 if TYPE_CHECKING:
     from lockstep._checkpoints import Checkpoints, Sampler
+    from lockstep._client.curves import curves
     from lockstep._client.daemon import DaemonError
     from lockstep._client.runs import LogLine, Run, run, runs
     from lockstep._interop.named_state import (
@@ -58,6 +59,7 @@ __all__ = [
     "average_buffers",
     "checkpoint",
     "clip_grad_norm_",
+    "curves",
     "event",
     "finish",
     "label",
@@ -81,6 +83,7 @@ _CLIENT = {
     "DaemonError": "lockstep._client.daemon",
     "LogLine": "lockstep._client.runs",
     "Run": "lockstep._client.runs",
+    "curves": "lockstep._client.curves",
     "run": "lockstep._client.runs",
     "runs": "lockstep._client.runs",
 }

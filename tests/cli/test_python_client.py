@@ -73,6 +73,8 @@ print(json.dumps({{
     "nan": int(found.metrics("odd")["value"].isna().sum()),
     "lines": sorted(line.text for line in found.logs() if line.text == "done"),
     "written": found.export("loss", "{tmp_path}/loss.csv"),
+    "curves": lockstep.curves("loss", [found], x="odd").values.tolist()
+    + lockstep.curves("loss", project="default", pixels=1).values.tolist(),
 }}))
 """,
     )
@@ -88,6 +90,7 @@ print(json.dumps({{
         "nan": 10,
         "lines": ["done", "done"],
         "written": 10,
+        "curves": [[run, 0.0, 1.0], [run, 4.0, 0.0625]],
     }
     assert len((tmp_path / "loss.csv").read_text().splitlines()) == 11
 

@@ -67,6 +67,48 @@ class RawClient:
         return self._batches * BATCH / (time.perf_counter() - begun)
 
 
+class ColumnsClient:
+    """Sends points in columns, in batches that were made before."""
+
+    STEPS = 2000  # of each of the ten metrics in a batch
+
+    def __init__(self, address: tuple[str, int], token: str, batches: int) -> None:
+        self._connection = Connection(address, token)
+        self._connection.make_run()
+        newest = self._connection.call("GET", "/api/v1/runs?limit=1")["runs"][0]
+        self._target = f"/api/v1/runs/{newest['id']}/points"
+        self._batches = batches
+        self._next = 0
+
+    def _request(self, batch: int) -> bytes:
+        noise = random.Random(batch)
+        steps = range(batch * self.STEPS, (batch + 1) * self.STEPS)
+        falling = [4 * math.exp(-step / 5000) + 1 for step in steps]
+        columns = {
+            "metrics": [f"loss{metric}" for metric in range(10)],
+            "steps": list(steps),
+            "values": [
+                [as_float32(value + noise.gauss(0, 0.05)) for value in falling] for _ in range(10)
+            ],
+            "times": [1_700_000_000_000_000 + 350_000 * step for step in steps],
+            "source": "bench",
+            "sequence": batch + 1,
+        }
+        return self._connection.request("POST", self._target, columns)
+
+    def turn(self) -> float:
+        """Points a second."""
+        requests = [self._request(batch) for batch in range(self._next, self._next + self._batches)]
+        self._next += self._batches
+        points = self._batches * 10 * self.STEPS
+        begun = time.perf_counter()
+        for request in requests:
+            answer = json.loads(self._connection.send(request))
+            if answer["stored"] != 10 * self.STEPS:
+                raise RuntimeError(f"not all points are stored: {answer}")
+        return points / (time.perf_counter() - begun)
+
+
 def stored_bytes(folder: Path) -> int:
     return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
 
@@ -83,6 +125,19 @@ def measure_http(daemon: Daemon, packages: Path, rounds: int) -> None:
             mine, other = in_turns(rounds, ours.turn, peer.turn)
             say_rate("log_batch of a raw client", "points/s", mine, other, "mlflow", 40)
             measure_bytes((stored_bytes(folder) - empty) / (5 * BATCH * rounds))
+
+
+def measure_columns(daemon: Daemon, packages: Path, rounds: int) -> None:
+    """Our own batches beside MLflow's log_batch on MLflow's server."""
+    with (
+        tempfile.TemporaryDirectory() as name,
+        mlflow_server(packages, Path(name)) as peer_address,
+    ):
+        ours = ColumnsClient(daemon.address, daemon.token, 20)
+        peer = RawClient(peer_address, "", 5)
+        peer.turn()  # its first calls make the tables' pages
+        mine, other = in_turns(rounds, ours.turn, peer.turn)
+        say_rate("points in columns", "points/s", mine, other, "mlflow log_batch", 100)
 
 
 def measure_bytes(peer: float) -> None:

@@ -282,6 +282,8 @@ server::JanitorSetup janitor_setup(DaemonContext& ground, const controller::Cont
           .keep_logs = served.keep_logs,
           .keep_metrics = served.keep_metrics.value_or(server::kKeepMetrics),
           .keep_ranks = served.keep_ranks.value_or(server::kKeepRanks),
+          .keep_around = served.keep_around.value_or(server::kKeepAround),
+          .keep_telemetry = served.keep_telemetry.value_or(server::kKeepTelemetry),
           .store_max = served.store_max.value_or(server::kStoreMax),
           .metrics_max = served.metrics_max.value_or(server::kMetricsMax),
           .uploads = ground.uploads.get()};

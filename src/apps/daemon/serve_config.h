@@ -28,7 +28,7 @@ struct ServeConfig {
   int port = 0;
   Duration keep_logs = server::kKeepLogs;
   // None: the default. An older version reads the file as long as they are not set.
-  std::optional<Duration> keep_metrics{}, keep_ranks{};
+  std::optional<Duration> keep_metrics{}, keep_ranks{}, keep_around{}, keep_telemetry{};
   std::optional<Bytes> store_max{}, metrics_max{};
   std::optional<std::vector<std::string>> settings{};  // changes of the defaults, as --set has them
   // The operator's certificate, absolute paths, and plain HTTP also for other machines.
@@ -63,6 +63,8 @@ struct ServeConfig {
         field("keep_logs", &ServeConfig::keep_logs, "lines, after a run's end"),
         field("keep_metrics", &ServeConfig::keep_metrics, "metrics, after a run's end"),
         field("keep_ranks", &ServeConfig::keep_ranks, "points of single ranks"),
+        field("keep_around", &ServeConfig::keep_around, "the same, beside a finding"),
+        field("keep_telemetry", &ServeConfig::keep_telemetry, "telemetry by seconds"),
         field("store_max", &ServeConfig::store_max, "of the store's file, in use"),
         field("metrics_max", &ServeConfig::metrics_max, "of the points of metrics"),
         field("settings", &ServeConfig::settings, "changes of the daemon's bounds"),

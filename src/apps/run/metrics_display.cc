@@ -69,8 +69,17 @@ std::string metrics_table(const std::vector<api::Series>& series) {
   for (const api::Series& one : series) {
     if (one.points.empty()) continue;
     if (!one.statistic) {
-      add_line(table, one, format("{}", one.node.value_or(one.rank)), extreme_of(one, false),
-               extreme_of(one, true));
+      // Old telemetry has its extremes apart.
+      const auto extreme = [&](bool greatest) {
+        api::Series all = one;
+        if (const api::Series* minutes =
+                one.node ? find(series, one.name, greatest ? Statistic::max : Statistic::min)
+                         : nullptr)
+          all.points.insert(all.points.end(), minutes->points.begin(), minutes->points.end());
+        return extreme_of(all, greatest);
+      };
+      add_line(table, one, format("{}", one.node.value_or(one.rank)), extreme(false),
+               extreme(true));
     } else if (*one.statistic == Statistic::mean) {
       const api::Series* min = find(series, one.name, Statistic::min);
       const api::Series* max = find(series, one.name, Statistic::max);

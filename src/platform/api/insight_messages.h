@@ -185,7 +185,8 @@ struct Series {
                                 "1970"),
                           field("statistic", &Series::statistic,
                                 "over all ranks that logged the metric at a step; spread is the "
-                                "standard deviation. null: the series of one rank or node"),
+                                "standard deviation. With `node`: over each minute. null: the "
+                                "series of one rank or node"),
                           field("point_ranks", &Series::point_ranks,
                                 "of min and max: for each point the lowest rank that has this "
                                 "value"));
@@ -196,6 +197,7 @@ struct SeriesList {
   std::vector<Series> series;
   std::int64_t left_out = 0;
   std::int64_t removed = 0;
+  bool ranks_removed = false;
 
   static constexpr auto fields() {
     return record<SeriesList>(
@@ -203,7 +205,10 @@ struct SeriesList {
         field("left_out", &SeriesList::left_out,
               "series that the answer had no room for; ask for them by name or rank"),
         field("removed", &SeriesList::removed,
-              "points of the run that were removed long after its end, or to make room"));
+              "points of the run that were removed long after its end, or to make room"),
+        field("ranks_removed", &SeriesList::ranks_removed,
+              "of a query with `rank`: the points of single ranks were removed some time after "
+              "they were logged; those over all ranks and of the lowest rank are there"));
   }
 };
 

@@ -14,8 +14,10 @@
 
 #include "base/units.h"
 #include "platform/api/agent_messages.h"
+#include "platform/api/curve_messages.h"
 #include "platform/api/insight_messages.h"
 #include "platform/api/orphan_messages.h"
+#include "platform/api/point_messages.h"
 #include "platform/api/queue_messages.h"
 #include "platform/core/model/attempt.h"
 #include "platform/core/model/run.h"
@@ -246,7 +248,8 @@ struct MetricsQuery {
         field("ranks", &MetricsQuery::ranks,
               "aggregate: of a metric of several ranks mean, min, max and spread over them; each: "
               "the series of each rank. Absent: aggregate, or the series of the rank that is "
-              "given"));
+              "given. aggregate with `node`: the least and greatest value of each minute, too, of "
+              "old telemetry"));
   }
 };
 

@@ -26,7 +26,9 @@
 
 #include "base/result.h"
 #include "base/units.h"
+#include "platform/api/curve_messages.h"
 #include "platform/api/insight_messages.h"
+#include "platform/api/point_messages.h"
 #include "platform/core/model/ids.h"
 #include "platform/insight/line_pattern.h"
 #include "platform/spool/telemetry_item.h"
@@ -66,6 +68,18 @@ struct SeriesQuery {
   std::optional<std::int64_t> epoch{};       // of this attempt only
   // A metric that several ranks have logged has statistics over them. No effect with rank and node.
   bool aggregate = false;
+  bool minutes = false;  // with node: the least and greatest values of minutes, too
+};
+
+// The curve of a metric of a run over x.
+struct RunCurveQuery {
+  std::string metric{};
+  api::CurveAxis x = api::CurveAxis::step;
+  std::optional<std::string> x_metric{};  // then `x` has no effect
+  std::int64_t pixels = 200;
+  std::optional<int> rank{};
+  bool band = false;
+  std::optional<double> from{}, to{};  // of x
 };
 
 // A position in the history of a metric, as PointCursor of the series store; it moves on.
@@ -117,11 +131,24 @@ struct Received {
 // Why lines are removed: the run ended long ago, or all take too much space.
 enum class Removal { age, space };
 
+struct PointAges {
+  Time ranks{};
+  Duration around_findings{};  // before and after a finding, the points of its run's ranks stay
+  Time telemetry{};
+};
+
 // The items that one call of a node's agent brings.
 struct Delivery {
   model::NodeName node;
   std::span<const spool::TelemetryItem> items;
   double host_share = 1;  // of its host's devices, for the host's energy
+};
+
+// Points of an attempt, in columns: each metric has a value at each step.
+struct PointColumns {
+  model::NodeName node;  // its attempt has the points
+  const api::PointsRequest& points;
+  Time now{};  // of points without a time
 };
 
 class PointsWriter;
@@ -147,6 +174,10 @@ class Insight {
   // stored does not affect the others.
   std::vector<Result<std::int64_t>> ingest(std::span<const Delivery> deliveries);
 
+  // Stores points that no agent brings, without the sequences of a node. Points beyond a limit are
+  // rejected alone. A repeated batch is not stored again.
+  Result<api::PointsAnswer> append(const PointColumns& columns);
+
   // Lines after a cursor, up to the limit or 4 MiB. If older lines were removed, a line of Lockstep
   // gives their number.
   Result<Lines> log(const model::RunId& run, const LogQuery& query);
@@ -162,8 +193,9 @@ class Insight {
   Result<bool> expire_log(const model::RunId& run, Removal why = Removal::age);
   // The same for the points of its metrics; their latest values stay.
   Result<bool> expire_points(const model::RunId& run);
-  // Removes the points of single ranks that are older, where statistics over all ranks are kept.
-  void expire_ranks(Time before);
+  // In the background: removes the points of single ranks that are older, where statistics over all
+  // ranks are kept, and keeps one reading a minute of older telemetry.
+  Result<void> expire_ranks(const PointAges& before);
   // The same for everything that was ever reported about it, without a trace.
   Result<bool> remove(const model::RunId& run);
   // Makes room in the database: removes some lines of the oldest ended run that has any, else lines
@@ -187,6 +219,8 @@ class Insight {
   // By name and rank, without series that have no points after `after_step`. The cost depends on
   // the requested number of points, not on the stored number.
   Result<api::SeriesList> series(const model::RunId& run, const SeriesQuery& query = {});
+  // Without `run` and `known`. A metric that the run does not have gives an empty curve.
+  Result<api::RunCurve> curve(const model::RunId& run, const RunCurveQuery& query);
   // All points of one metric of the run, of the lowest rank that logged it: those of all attempts,
   // and those of a step that later ones override, too. `most`: 1 to 100,000.
   Result<std::vector<MetricPoint>> history(const model::RunId& run, const std::string& metric,

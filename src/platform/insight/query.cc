@@ -90,6 +90,8 @@ Result<api::SeriesList> Insight::series(const model::RunId& run, const SeriesQue
   }
   std::ranges::stable_sort(page.series, {}, &api::Series::name);
   page.removed = counters->points_removed;
+  if (query.rank && page.series.empty())
+    page.ranks_removed = TRY(has_removed_ranks(series_, stored, query));
   return page;
 }
 

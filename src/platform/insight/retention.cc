@@ -8,6 +8,7 @@
 #include "platform/insight/detail/points.h"
 #include "platform/insight/detail/run_counters.h"
 #include "platform/insight/insight.h"
+#include "platform/insight/series/series_store.h"
 
 namespace lockstep::insight {
 namespace {
@@ -59,7 +60,17 @@ Result<bool> Insight::expire_points(const model::RunId& run) {
 
 Bytes Insight::points_size() { return series_.bytes(); }
 
-void Insight::expire_ranks(Time before) { series_.expire_ranks(before); }
+Result<void> Insight::expire_ranks(const PointAges& before) {
+  Expiry expiry{.ranks = before.ranks, .nodes = before.telemetry};
+  for (auto& [project, number, generation, since, until] :
+       TRY((database_.rows<std::string, std::int64_t, std::string, Time, Time>(
+           "select f.project, f.number, c.generation, f.since, coalesce(f.ended, f.last_seen) "
+           "from findings as f join run_counters as c using (project, number)"))))
+    expiry.kept[series_run({.generation = std::move(generation)}, {std::move(project), number})]
+        .push_back({since - before.around_findings, until + before.around_findings});
+  series_.expire(std::move(expiry));
+  return {};
+}
 
 Result<void> Insight::limit_points(Bytes most) {
   for (const model::RunId& stored : TRY(series_.remove_oldest(most))) {

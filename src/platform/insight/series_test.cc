@@ -292,14 +292,21 @@ class FailingSeries : public SeriesStore {
   Result<RankCurves> rank_curves(const CurveQuery& query) override {
     return real_.rank_curves(query);
   }
+  Result<std::vector<std::optional<double>>> values(const ValuesQuery& query) override {
+    return real_.values(query);
+  }
   Result<std::vector<MetricRanks>> metrics(const model::RunId& run) override {
     return real_.metrics(run);
+  }
+  Result<std::optional<MetricRanks>> ranks_of(const model::RunId& run,
+                                              const std::string& metric) override {
+    return real_.ranks_of(run, metric);
   }
   Result<void> remove(const model::RunId& run) override { return real_.remove(run); }
   Result<std::vector<model::RunId>> remove_oldest(Bytes keep) override {
     return real_.remove_oldest(keep);
   }
-  void expire_ranks(Time before) override { real_.expire_ranks(before); }
+  void expire(Expiry expiry) override { real_.expire(std::move(expiry)); }
   Bytes bytes(const model::RunId& run) override { return real_.bytes(run); }
   Bytes bytes() override { return real_.bytes(); }
   std::vector<std::string> problems() override { return real_.problems(); }

@@ -135,6 +135,88 @@ TEST_F(ServerTest, MetricsAndProgressAreSeenWithTheirRun) {
   EXPECT_EQ(get("/api/v1/runs/demo/1/metrics?after_step=3")["series"].size(), 0u);
 }
 
+TEST_F(ServerTest, PointsComeInColumnsAndEachBatchIsStoredOnce) {
+  submit();
+  heartbeat("ready", Json::object());
+  const std::string path = "/api/v1/runs/demo/1/points";
+  const auto add = [&](const Json& body) {
+    const auto response = call_as_user("POST", path, dump_json(body));
+    EXPECT_EQ(response.status, 200) << response.body;
+    return parse_json(response.body).value();
+  };
+  const Json batch = {{"metrics", {"loss", "bad\nname"}},
+                      {"steps", {1, 2}},
+                      {"values", {{2.5, "NaN"}, {1, 2}}},
+                      {"times", {1'000'000, 2'000'000}},
+                      {"source", "import-1"},
+                      {"sequence", 1}};
+  const Json stored = add(batch);
+  EXPECT_EQ(stored["stored"], 2);
+  EXPECT_EQ(stored["rejected"], 2);
+  EXPECT_EQ(stored["reasons"][0]["metric"], "bad\nname");
+  EXPECT_EQ(stored["reasons"][1]["step"], 2);
+  EXPECT_EQ(add(batch)["repeated"], true);
+  const Json points = get("/api/v1/runs/demo/1/metrics?name=loss")["series"][0]["points"];
+  ASSERT_EQ(points.size(), 2u);
+  EXPECT_EQ(points[0]["value"], 2.5);
+  EXPECT_EQ(points[0]["time"], "1970-01-01T00:00:01Z");
+  EXPECT_EQ(points[1]["value"], "NaN");
+  const Json run = get("/api/v1/runs/demo/1");
+  EXPECT_EQ(run["progress"]["step"], 2);
+  EXPECT_EQ(run["latest"]["loss"], "NaN");
+  EXPECT_EQ(add({{"metrics", {"loss"}}, {"steps", {3}}, {"values", {{1.5}}}})["stored"], 1);
+  for (const auto& [field, value] :
+       {std::pair("values", Json::array({{1.0}})), std::pair("times", Json::array({1})),
+        std::pair("source", Json("a b")), std::pair("source", Json("")),
+        std::pair("sequence", Json(0))}) {
+    Json wrong = batch;
+    wrong[field] = value;
+    const auto refused = call_as_user("POST", path, dump_json(wrong));
+    EXPECT_EQ(refused.status, 400) << field;
+    EXPECT_NE(refused.body.find(field), std::string::npos) << refused.body;
+  }
+}
+
+TEST_F(ServerTest, ARunThatHasNotStartedTakesNoPoints) {
+  submit();
+  submit();  // it waits
+  const auto refused = call_as_user("POST", "/api/v1/runs/demo/2/points",
+                                    R"({"metrics":["a"],"steps":[1],"values":[[1]]})");
+  EXPECT_EQ(refused.status, 400);
+  EXPECT_NE(refused.body.find("no attempt"), std::string::npos);
+}
+
+TEST_F(ServerTest, CurvesOfSeveralRunsComeInOneAnswer) {
+  submit();
+  submit();
+  const auto logs = [](int sequence, int step, double loss) {
+    return Json{{"sequence", sequence},
+                {"kind", "metrics"},
+                {"step", step},
+                {"values", {{"loss", loss}, {"tokens", 100 * step}}}};
+  };
+  heartbeat("ready", {{"items", {logs(1, 3, 2.5), logs(2, 4, 1.5)}}});
+  const Json named = get("/api/v1/curves?metric=loss&runs=demo/2,demo/1,demo/9&x_metric=tokens");
+  ASSERT_EQ(named["curves"].size(), 3u);
+  EXPECT_EQ(named["curves"][0]["run"], "demo/2");
+  EXPECT_EQ(named["curves"][0]["known"], true);
+  EXPECT_EQ(named["curves"][0]["total"], 0);
+  EXPECT_EQ(named["curves"][1]["values"], Json({2.5, 1.5}));
+  EXPECT_EQ(named["curves"][1]["x"], Json({300.0, 400.0}));
+  EXPECT_EQ(named["curves"][1]["steps"], Json({3, 4}));
+  EXPECT_EQ(named["curves"][2]["known"], false);
+  const Json newest = get("/api/v1/curves?metric=loss&project=demo&limit=1");
+  ASSERT_EQ(newest["curves"].size(), 1u);
+  EXPECT_EQ(newest["curves"][0]["run"], "demo/2");
+  EXPECT_EQ(newest["more"], true);
+  std::string many = "demo/1";
+  for (int i = 0; i < 100; ++i) many += ",demo/1";
+  for (const std::string& query :
+       {std::string("runs=demo"), "runs=" + many, std::string("runs=demo/1&project=demo"),
+        std::string("x=time&x_metric=tokens")})
+    EXPECT_EQ(call_as_user("GET", "/api/v1/curves?metric=loss&" + query).status, 400) << query;
+}
+
 TEST_F(ServerTest, AListNamesTheRanksThatTheOthersWaitFor) {
   submit();
   heartbeat("ready", Json::object());

@@ -85,6 +85,13 @@ TEST_F(PeopleTest, ARunOfAnotherProjectDoesNotExist) {
   for (const char* list : {"/api/v1/queue", "/api/v1/hosts", "/api/v1/runs", "/api/v1/projects",
                            "/api/v1/limits", "/api/v1/version"})
     EXPECT_THAT(dump_json(get_as("eve", list)), Not(HasSubstr("demo"))) << list;
+  for (const char* run : {"demo/1", "none/1"}) {
+    const Json curve = get_as("eve", std::string("/api/v1/curves?metric=loss&runs=") + run);
+    EXPECT_EQ(curve["curves"][0]["known"], false) << run;
+    EXPECT_EQ(curve["curves"][0]["run"], run);
+  }
+  EXPECT_TRUE(get_as("eve", "/api/v1/curves?metric=loss")["curves"].empty());
+  EXPECT_TRUE(get_as("eve", "/api/v1/curves?metric=loss&project=demo")["curves"].empty());
   EXPECT_EQ(get_as("eve", "/api/v1/hosts")["hosts"][0]["free"], 0);
   EXPECT_EQ(status_as("eve", "GET", "/api/v1/runs?project=demo"), 200);
 }

@@ -141,6 +141,8 @@ RouteHandlers::Handler RouteHandlers::handler_for(const api::Route& route) {
       {&api::kProfileState, &H::handle<api::kProfileState, &InsightCalls::profile_state>},
       {&api::kTrace, &H::handle<api::kTrace, &InsightCalls::trace>},
       {&api::kMetrics, &H::handle<api::kMetrics, &InsightCalls::metrics>},
+      {&api::kCurves, &H::handle<api::kCurves, &InsightCalls::curves>},
+      {&api::kAddPoints, &H::handle<api::kAddPoints, &InsightCalls::add_points>},
       {&api::kHeartbeat, &H::handle<api::kHeartbeat, &AgentCalls::heartbeat>},
       {&api::kUpload, &H::handle<api::kUpload, &RunCalls::upload>},
       {&api::kUploadParts, &H::handle<api::kUploadParts, &RunCalls::upload_parts>},

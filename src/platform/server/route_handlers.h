@@ -45,7 +45,7 @@ class RouteHandlers {
         login_(loop, setup.oidc, setup.tls.has_value(), accounts, setup.keys,
                setup.controller.state(), setup.clock),
         runs_(context_, secrets_, waiting),
-        insight_(context_, records_, waiting, agents),
+        insight_(context_, records_, waiting, agents, events),
         operators_(context_, host_calls),
         budgets_(context_),
         notices_(loop, context_),

@@ -17,9 +17,22 @@ SqlValue sql_integer(std::int64_t value) { return {.integer = value}; }
 SqlValue sql_time(Time time) { return sql_integer(time.time_since_epoch().count()); }
 SqlValue sql_real(double value) { return {.type = SqlType::real, .real = value}; }
 
+// Those that the filter names, each by its key.
+constexpr std::string_view kNamedRuns =
+    "json_each(:runs) as wanted cross join runs on runs.project = wanted.value ->> 0 and "
+    "runs.number = wanted.value ->> 1";
+
+// [["demo",1],["demo",2]].
+SqlValue sql_runs(const std::vector<model::RunId>& runs) {
+  Json all = Json::array();
+  for (const model::RunId& run : runs) all.push_back(Json::array({run.project, run.number}));
+  return sql_text(dump_json(all));
+}
+
 // One of a user is small beside those of all, so that the other conditions read few rows. A list of
 // a project has the order of the numbers, which is that of the submissions.
 std::string_view index_for(const model::RunFilter& filter) {
+  if (filter.runs) return kNamedRuns;
   if (filter.user) return "runs indexed by runs_by_user";
   if (filter.project) return "runs";  // its key begins with the project
   return filter.tag ? "runs indexed by runs_with_tags" : "runs indexed by runs_by_submission";
@@ -28,13 +41,16 @@ std::string_view index_for(const model::RunFilter& filter) {
 // Up to so many runs are compared by their values; the index of a metric finds more.
 constexpr std::int64_t kFewRuns = 5000;
 
-bool is_by_number(const model::RunFilter& filter) { return filter.project && !filter.user; }
+bool is_by_number(const model::RunFilter& filter) {
+  return filter.project && !filter.user && !filter.runs;
+}
 
 // The conditions that the filter has, in SQL, and their values in order.
 class RunConditions {
  public:
   // `table` has the project, too.
   explicit RunConditions(const model::RunFilter& filter, std::string_view table = "runs") {
+    if (filter.runs) values_.push_back(sql_runs(*filter.runs));  // of kNamedRuns
     if (filter.user) add("origin ->> 'user' = :user", {sql_text(*filter.user)});
     if (filter.project) add(format("{}.project = :project", table), {sql_text(*filter.project)});
     if (filter.projects)
@@ -111,6 +127,7 @@ Result<bool> has_few(Database& database, std::string_view from, const SqlValue& 
 
 // The table of runs by an index that has few of them; empty if there is none.
 Result<std::string_view> few_runs(Database& database, const model::RunFilter& filter) {
+  if (filter.runs) return kNamedRuns;
   constexpr std::string_view kOfUser = "runs indexed by runs_by_user";
   constexpr std::string_view kTagged = "runs indexed by runs_with_tags";
   constexpr std::string_view kRecent = "runs indexed by runs_by_submission";

@@ -37,7 +37,8 @@ constexpr auto kSignTimeout = std::chrono::seconds(2);
 
 struct ServeFlags {
   ServeConfig config;
-  std::string keep_logs, keep_metrics, keep_ranks, store_max, metrics_max;
+  std::string keep_logs, keep_metrics, keep_ranks, keep_around, keep_telemetry, store_max,
+      metrics_max;
   std::string tls_cert, tls_key;
   std::vector<std::string> engines;
   std::string shared;
@@ -125,6 +126,10 @@ Result<int> serve_detached(const ServeFlags& flags) {
     words.insert(words.end(), {"--keep-metrics", exact_text(*served.keep_metrics)});
   if (served.keep_ranks)
     words.insert(words.end(), {"--keep-ranks", exact_text(*served.keep_ranks)});
+  if (served.keep_around)
+    words.insert(words.end(), {"--keep-around", exact_text(*served.keep_around)});
+  if (served.keep_telemetry)
+    words.insert(words.end(), {"--keep-telemetry", exact_text(*served.keep_telemetry)});
   if (served.store_max) words.insert(words.end(), {"--store-max", exact_text(*served.store_max)});
   if (served.metrics_max)
     words.insert(words.end(), {"--metrics-max", exact_text(*served.metrics_max)});
@@ -180,6 +185,10 @@ Result<void> read_retention(ServeFlags& flags) {
     config.keep_metrics = TRY(duration_option("--keep-metrics", flags.keep_metrics));
   if (!flags.keep_ranks.empty())
     config.keep_ranks = TRY(duration_option("--keep-ranks", flags.keep_ranks));
+  if (!flags.keep_around.empty())
+    config.keep_around = TRY(duration_option("--keep-around", flags.keep_around));
+  if (!flags.keep_telemetry.empty())
+    config.keep_telemetry = TRY(duration_option("--keep-telemetry", flags.keep_telemetry));
   config.store_max = TRY(size_if_any("--store-max", flags.store_max, config.store_max));
   config.metrics_max = TRY(size_if_any("--metrics-max", flags.metrics_max, config.metrics_max));
   return {};
@@ -358,6 +367,18 @@ ServeOptions add_bounds(CLI::App& command, ServeFlags& flags) {
                       "keep the points of single ranks so long, of metrics that several ranks log; "
                       "mean, extremes and spread stay (default: 24h)")
           ->type_name("DURATION");
+  auto* keep_around =
+      command
+          .add_option("--keep-around", flags.keep_around,
+                      "keep them for good from so long before a finding about their run until so "
+                      "long after it (default: 10m)")
+          ->type_name("DURATION");
+  auto* keep_telemetry =
+      command
+          .add_option("--keep-telemetry", flags.keep_telemetry,
+                      "keep the telemetry of nodes by seconds so long, then its mean, least and "
+                      "greatest value of each minute (default: 7d)")
+          ->type_name("DURATION");
   auto* store_max =
       command
           .add_option("--store-max", flags.store_max,
@@ -377,7 +398,8 @@ ServeOptions add_bounds(CLI::App& command, ServeFlags& flags) {
                       "help settings` lists them")
           ->type_name("NAME=VALUE")
           ->allow_extra_args(false);
-  return {keep_logs, keep_metrics, keep_ranks, store_max, metrics_max, settings};
+  return {keep_logs,      keep_metrics, keep_ranks,  keep_around,
+          keep_telemetry, store_max,    metrics_max, settings};
 }
 
 ServeOptions add_slurm_options(CLI::App& command, ServeFlags& flags) {

@@ -11,7 +11,14 @@
 namespace lockstep::cli {
 namespace {
 
-std::string nothing_logged(const model::RunId& id, const api::MetricsQuery& query) {
+std::string nothing_logged(const model::RunId& id, const api::MetricsQuery& query,
+                           const api::SeriesList& list) {
+  if (list.ranks_removed)
+    return format(
+        "the points of rank {1} of {0} are not there: single ranks are kept for a time "
+        "(`lockstep serve --keep-ranks`, 24 hours); `lockstep metrics {0}` has the mean and the "
+        "extremes over all ranks",
+        text(id), *query.rank);
   if (query.name && query.node)
     return format(
         "node {1} of {0} has no telemetry '{2}'; `lockstep metrics {0} --node {1}` lists it",
@@ -63,12 +70,13 @@ void add_metrics(CLI::App& app, Action& action) {
       const api::RunView view = TRY(client.call(api::kRun, {.path = id}));
       TRY(check_rank(view, query->rank));
       TRY(check_node(view, query->node));
+      if (query->node) query->ranks = api::RankSelection::aggregate;
       if (*each) query->ranks = api::RankSelection::each;
       api::SeriesList list = TRY(client.call(api::kMetrics, {.path = id, .query = *query}));
       if (*json)
         print(dump_json(to_json(list)));
       else
-        print(list.series.empty() ? nothing_logged(id, *query) : metrics_table(list.series));
+        print(list.series.empty() ? nothing_logged(id, *query, list) : metrics_table(list.series));
       if (list.removed > 0)
         print_to_stderr(
             format("lockstep: {} points of it were removed; `lockstep show` has the "

@@ -70,7 +70,8 @@ void drop_ended_runs(State& state, Time ended_before) {
 
 namespace {
 
-bool is_among(const std::optional<std::vector<std::string>>& names, const std::string& name) {
+template <class Name>
+bool is_among(const std::optional<std::vector<Name>>& names, const Name& name) {
   return !names || std::ranges::find(*names, name) != names->end();
 }
 
@@ -81,7 +82,7 @@ bool is_listed_before(const RunListPlace& a, const RunListPlace& b) {
 
 bool matches(const Run& run, const RunFilter& filter) {
   return filter.project.value_or(run.id.project) == run.id.project &&
-         is_among(filter.projects, run.id.project) &&
+         is_among(filter.projects, run.id.project) && is_among(filter.runs, run.id) &&
          filter.state.value_or(run.state) == run.state &&
          (!filter.tag || has_tag(run.tags, *filter.tag)) &&
          filter.user.value_or(run.origin.user) == run.origin.user &&

@@ -37,6 +37,7 @@ struct RunFilter {
   std::optional<std::string> user{};     // that submitted them
   std::optional<Time> since{}, until{};  // submitted then or later, and before
   std::optional<RunListPlace> after{};
+  std::optional<std::vector<RunId>> runs{};  // only of these
   int limit = 50;
 };
 

@@ -38,13 +38,23 @@ std::string brief_name(std::string_view name) {
   return name.size() > 40 ? shown + "..." : shown;
 }
 
+bool is_extreme_of_minutes(RunPart part) {
+  return part == RunPart::node_min || part == RunPart::node_max;
+}
+
 bool matches(const SeriesKey& key, const SeriesQuery& query) {
   if (query.name && key.metric != *query.name) return false;
-  if (query.node) return key.part == RunPart::node && key.index == *query.node;
+  if (query.node)
+    return key.index == *query.node &&
+           (key.part == RunPart::node || (query.minutes && is_extreme_of_minutes(key.part)));
   return key.part == RunPart::rank && (!query.rank || key.index == *query.rank);
 }
 
 }  // namespace
+
+bool is_metric_name(std::string_view name, const Limits& limits) {
+  return !name.empty() && name.size() <= limits.name && is_plain(name);
+}
 
 // --- Writing ---
 
@@ -64,8 +74,7 @@ void PointsWriter::add(const spool::TelemetryItem& item) {
 
 void PointsWriter::add_latest(const spool::TelemetryItem& item) {
   for (const auto& [name, value] : item.values)
-    if (!name.empty() && name.size() <= limits_.name && is_plain(name))
-      set_latest(item, name, value);
+    if (is_metric_name(name, limits_)) set_latest(item, name, value);
 }
 
 void PointsWriter::add(const spool::TelemetryItem& item, const std::string& name, double value) {
@@ -97,6 +106,16 @@ void PointsWriter::set_latest(const spool::TelemetryItem& item, const std::strin
   if (point.step >= latest.point.step) latest.point = point;
   latest.least = std::fmin(latest.least, value);
   latest.greatest = std::fmax(latest.greatest, value);
+}
+
+void PointsWriter::add_latest_of(const std::string& name, int rank, std::span<const Int> steps,
+                                 std::span<const Time> times, std::span<const double> values) {
+  spool::TelemetryItem item{.kind = spool::TelemetryKind::metrics, .rank = rank};
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    item.step = steps[i];
+    item.time = times[i];
+    set_latest(item, name, values[i]);
+  }
 }
 
 Result<void> PointsWriter::store(SeriesStore& series) {
@@ -238,12 +257,15 @@ Result<Curve> curve_of_points(SeriesStore& store, CurveQuery query, Int most) {
 
 Result<api::Series> points_of(SeriesStore& store, const model::RunId& run, const SeriesKey& series,
                               const SeriesQuery& wanted, Int share) {
-  const bool is_of_node = series.part == RunPart::node;
+  const bool is_of_node = series.part == RunPart::node || is_extreme_of_minutes(series.part);
   api::Series answer{.name = series.metric,
                      .rank = is_of_node ? 0 : series.index,
                      .points = {},
                      .total = 0,
                      .node = is_of_node ? std::optional<int>(series.index) : std::nullopt};
+  if (is_extreme_of_minutes(series.part))
+    answer.statistic =
+        series.part == RunPart::node_min ? api::SeriesStatistic::min : api::SeriesStatistic::max;
   if (wanted.after_step == kStepMax) return answer;
   CurveQuery query{.run = run, .series = series, .epoch = wanted.epoch, .range = {}};
   if (wanted.after_step) query.range.first = *wanted.after_step + 1;
@@ -255,6 +277,26 @@ Result<api::Series> points_of(SeriesStore& store, const model::RunId& run, const
   answer.total = curve.total;
   answer.downsampled = answer.total > static_cast<Int>(answer.points.size());
   return answer;
+}
+
+Result<bool> has_removed_ranks(SeriesStore& store, const model::RunId& run,
+                               const SeriesQuery& query) {
+  constexpr Int kMetricsTested = 10;
+  Int tested = 0;
+  for (const MetricRanks& ranks : TRY(store.metrics(run))) {
+    if (!ranks.several || (query.name && *query.name != ranks.metric)) continue;
+    if (++tested > kMetricsTested) return false;
+    const SeriesKey counts{ranks.metric, RunPart::all_ranks,
+                           static_cast<std::int32_t>(Statistic::ranks)};
+    const Curve most =
+        TRY(store.curve({.run = run, .series = counts, .epoch = {}, .range = {}, .pixels = 1}));
+    double logged = 0;
+    for (const SeriesPoint& point : most.points) logged = std::max(logged, point.value);
+    const SeriesQuery of_metric{.name = ranks.metric};
+    const auto left = TRY(find_series(store, run, of_metric, 1));
+    if (static_cast<double>(left.total) < logged) return true;
+  }
+  return false;
 }
 
 namespace {

@@ -9,7 +9,9 @@
 
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "platform/insight/detail/run_counters.h"
@@ -28,6 +30,8 @@ inline bool has_points(spool::TelemetryKind kind) {
   return kind == spool::TelemetryKind::metrics || kind == spool::TelemetryKind::telemetry;
 }
 
+bool is_metric_name(std::string_view name, const Limits& limits);
+
 // The points of one call.
 class PointsWriter {
  public:
@@ -41,6 +45,9 @@ class PointsWriter {
   void add(const spool::TelemetryItem& item);
   // For an item whose points are in the series store already.
   void add_latest(const spool::TelemetryItem& item);
+  // The latest values of a metric whose points are stored otherwise. `values` has some.
+  void add_latest_of(const std::string& name, int rank, std::span<const std::int64_t> steps,
+                     std::span<const Time> times, std::span<const double> values);
   // Appends all points; the counters have how many. On an error they are as before.
   Result<void> store(SeriesStore& series);
   Result<void> save_latest(store::Database& database);
@@ -91,6 +98,9 @@ Result<FoundMetrics> find_metrics(SeriesStore& store, const model::RunId& run,
 Result<std::vector<api::Series>> statistics_of(SeriesStore& store, const model::RunId& run,
                                                const std::string& metric, const SeriesQuery& wanted,
                                                std::int64_t share);
+// A metric that the query names has statistics over more ranks than have points of their own.
+Result<bool> has_removed_ranks(SeriesStore& store, const model::RunId& run,
+                               const SeriesQuery& query);
 // The points of one of them, and their total number: at most `share` points, or those of `share`
 // pixels if the query gives pixels.
 Result<api::Series> points_of(SeriesStore& store, const model::RunId& run, const SeriesKey& series,

@@ -147,6 +147,39 @@ TEST_F(RankCurvesTest, EachStepHasItsMeanItsExtremesAndTheirRanks) {
   }
 }
 
+TEST_F(RankCurvesTest, PointsOfRanksBesideAFindingStay) {
+  open();
+  log(0, {point_at(1, 4), point_at(2, 1)});
+  log(7, {point_at(1, 2), point_at(2, 1)});
+  seal_all();
+  log(0, {point_at(1000, 4), point_at(1001, 1)});
+  log(7, {point_at(1000, 2), point_at(1001, 1)});
+  seal_all();
+  const Time finding = point_at(1001, 0).time;
+  store_->expire({.ranks = point_at(2000, 0).time, .kept = {{kTestRun, {{finding, finding}}}}});
+  wait_until([&] { return values_of_rank(7).size() == 2; }, "the others are not removed");
+  EXPECT_THAT(values_of_rank(7), ElementsAre(2, 1));
+  EXPECT_THAT(values_of_rank(0), SizeIs(4));
+}
+
+TEST_F(RankCurvesTest, StepsThatWereSealedBeforeASecondRankCameHaveStatistics) {
+  open();
+  for (std::int64_t step = 0; step < 100; ++step) log(5, {point_at(step, 1.0 + 0.5 * step)});
+  seal_all();
+  for (std::int64_t step = 90; step < 120; ++step) log(2, {point_at(step, 7)});
+  const CurveQuery mean{.run = kTestRun,
+                        .series = {"train/loss", RunPart::all_ranks, 0},
+                        .epoch = {},
+                        .range = {},
+                        .pixels = 1000};
+  for (int restart = 0; restart < 2; ++restart) {
+    expect_all_ranks();
+    EXPECT_EQ(values_in(store_->curve(mean).value()), values_in(curves().mean));
+    EXPECT_THAT(store_->curve(mean).value().points, SizeIs(120));
+    seal_all();
+  }
+}
+
 TEST_F(RankCurvesTest, AMetricOfOneRankHasNone) {
   open();
   log(3, {point_at(1, 4), point_at(2, 1)});
@@ -264,9 +297,9 @@ TEST_F(RankCurvesTest, OldPointsOfRanksGoAndTheStatisticsAndTheLowestRankStay) {
   ASSERT_TRUE(store_->append(batch_of({point_at(1, 7)}, 1, {"watts", RunPart::node, 0})));
   seal_all();
   const Bytes before = store_->bytes(kTestRun);
-  store_->expire_ranks(point_at(2, 0).time);
+  store_->expire({.ranks = point_at(2, 0).time});
   wait_until([&] { return series_count() == 4 + 3; }, "points that are not older stay");
-  store_->expire_ranks(point_at(3, 0).time);
+  store_->expire({.ranks = point_at(3, 0).time});
   wait_until([&] { return series_count() == 1 + 3; }, "those of older ranks go");
   EXPECT_LT(store_->bytes(kTestRun), before);
   for (int restart = 0; restart < 2; ++restart) {
@@ -284,7 +317,7 @@ TEST_F(RankCurvesTest, AValueAfterTheRemovalDoesNotReplaceTheStatisticsOfAllRank
   open();
   for (int rank = 0; rank < 4; ++rank) log(rank, {point_at(1, rank), point_at(2, rank)});
   seal_all();
-  store_->expire_ranks(point_at(3, 0).time);
+  store_->expire({.ranks = point_at(3, 0).time});
   wait_until([&] { return series_count() == 2; }, "the sealing run's series and rank 0");
   ASSERT_TRUE(store_->append(batch_of({point_at(1, 50)}, 1, loss_of(9))));
   for (int restart = 0; restart < 2; ++restart) {
@@ -297,11 +330,11 @@ TEST_F(RankCurvesTest, RemovalGoesOnAfterAKillAndMergesGoOnAfterRemoval) {
   open({.seal = 1_B});
   for (int step = 0; step < 30; ++step)
     for (int rank = 0; rank < 3; ++rank) log(rank, {point_at(step, rank + step)});
-  store_->expire_ranks(point_at(20, 0).time);
+  store_->expire({.ranks = point_at(20, 0).time});
   open({.seal = 1_B});
-  store_->expire_ranks(point_at(1000, 0).time);
+  store_->expire({.ranks = point_at(1000, 0).time});
   seal_all();
-  store_->expire_ranks(point_at(1000, 0).time);
+  store_->expire({.ranks = point_at(1000, 0).time});
   wait_until([&] { return values_of_rank(1).empty() && values_of_rank(2).empty(); }, "all go");
   expect_all_ranks();
   EXPECT_THAT(values_of_rank(0), SizeIs(30));
@@ -317,7 +350,7 @@ TEST_F(RankCurvesTest, RemovalKeepsAnAttemptOfWhichThereAreNoStatistics) {
   for (int step = 10; step < 40; ++step)
     for (int rank = 3; rank < 5; ++rank) log(rank, {point_at(step, rank)}, 2);
   seal_all();
-  store_->expire_ranks(point_at(1000, 0).time);
+  store_->expire({.ranks = point_at(1000, 0).time});
   wait_until([&] { return values_of_rank(4).empty(); }, "rank 4 goes");
   EXPECT_THAT(values_of_rank(7), ElementsAre(70, 71, 72));
   EXPECT_THAT(values_of_rank(3), SizeIs(30));

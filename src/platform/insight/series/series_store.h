@@ -8,6 +8,7 @@
 #include <compare>
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -23,6 +24,8 @@ enum class RunPart : std::uint8_t {
   rank = 0,       // index: the rank
   node = 1,       // index: the node
   all_ranks = 2,  // index: a Statistic; made by the store, of metrics that several ranks log
+  node_min = 3,   // index: the node; made by the store: the least value of each minute
+  node_max = 4,   // index: the node; the greatest one
 };
 
 // Over the ranks that logged a metric at a step, each once.
@@ -92,6 +95,15 @@ struct CurveQuery {
   std::optional<std::int64_t> epoch;  // of this attempt; otherwise the newest value of each step
   StepRange range;
   std::int64_t pixels = 1000;  // 1 to 100,000
+  // The first steps of all pixels but the first, ascending; then `pixels` has no effect.
+  std::vector<std::int64_t> borders{};
+};
+
+struct ValuesQuery {
+  model::RunId run;
+  SeriesKey series;
+  std::optional<std::int64_t> epoch;
+  std::vector<std::int64_t> steps;  // ascending, without repetition
 };
 
 // Points by step: of each pixel the first, last, least and greatest and the first NaN, without
@@ -160,6 +172,25 @@ struct LatestPage {
   std::int64_t unreadable = 0;
 };
 
+// Both ends are included.
+struct TimeRange {
+  Time first{}, last{};
+};
+
+// The sealed points that are to go.
+struct Expiry {
+  // Those of single ranks that are older, of metrics with statistics over all ranks. These, the
+  // points of the lowest rank of each metric, and those in segments that also have newer points
+  // stay.
+  Time ranks = Time::min();
+  // Chunks of ranks with points of these times stay.
+  std::map<model::RunId, std::vector<TimeRange>> kept{};
+  // Those of nodes that are older become their mean in each minute, with its extremes as series of
+  // their own. A step of a node is a time in seconds. A segment is changed when that removes half
+  // of its points of nodes.
+  Time nodes = Time::min();
+};
+
 class SeriesStore {
  public:
   virtual ~SeriesStore() = default;
@@ -173,27 +204,30 @@ class SeriesStore {
   // Returns when every acknowledged point is on the disk.
   virtual Result<void> sync() = 0;
 
-  // A series without points gives an empty answer.
+  // A series without points gives an empty answer. Series of statistics have curves, too.
   virtual Result<Curve> curve(const CurveQuery& query) = 0;
   // The query's metric over all ranks; empty if fewer than two ranks have logged it.
   virtual Result<RankCurves> rank_curves(const CurveQuery& query) = 0;
   virtual Result<PointsPage> points(const PointsQuery& query) = 0;
-  // The series of ranks and nodes after `after`, `most` of them (1 to 100,000), with their latest
-  // points.
+  // For each step its value, or that of the last step before it; none: there is none before it.
+  virtual Result<std::vector<std::optional<double>>> values(const ValuesQuery& query) = 0;
+  // The series of ranks and nodes, with the extremes of minutes, after `after`, `most` of them (1
+  // to 100,000), with their latest points.
   virtual Result<LatestPage> latest(const model::RunId& run, const std::optional<SeriesKey>& after,
                                     std::int64_t most) = 0;
   // The run's metrics, by name.
   virtual Result<std::vector<MetricRanks>> metrics(const model::RunId& run) = 0;
+  // One of them; none: the run does not have it.
+  virtual Result<std::optional<MetricRanks>> ranks_of(const model::RunId& run,
+                                                      const std::string& metric) = 0;
 
   // Removes the run's points and marks. Queries in progress are not affected.
   virtual Result<void> remove(const model::RunId& run) = 0;
   // Removes whole runs, those first that got no points for longest, until all take at most `keep`;
   // returns them. Keeps runs with points that are not sealed.
   virtual Result<std::vector<model::RunId>> remove_oldest(Bytes keep) = 0;
-  // Removes in the background the sealed points of single ranks that are older, of metrics with
-  // statistics over all ranks. These, the points of the lowest rank of each metric, and those in
-  // segments that also have newer points stay.
-  virtual void expire_ranks(Time before) = 0;
+  // Removes them in the background.
+  virtual void expire(Expiry expiry) = 0;
   // Sealed size of a run, and of all.
   virtual Bytes bytes(const model::RunId& run) = 0;
   virtual Bytes bytes() = 0;

@@ -371,5 +371,37 @@ TEST_F(StoreTest, QuestionsThatAreTooLargeAreRefused) {
   EXPECT_FALSE(store_->latest(kTestRun, {}, 0));
 }
 
+TEST_F(StoreTest, ACurveHasTheExtremesBetweenItsBorders) {
+  open();
+  std::vector<SeriesPoint> points;
+  for (std::int64_t step = 0; step < 1000; ++step)
+    points.push_back(point_at(step, static_cast<double>(step * 7 % 10)));
+  append(batch_of(points));
+  for (int restart = 0; restart < 2; ++restart) {
+    CurveQuery query{.run = kTestRun, .series = kLoss, .epoch = {}, .range = {}};
+    query.borders = {2, 4, 990};
+    const Curve found = store_->curve(query).value();
+    std::vector<std::int64_t> steps;
+    for (const SeriesPoint& point : found.points) steps.push_back(point.step);
+    EXPECT_THAT(steps, ElementsAre(0, 1, 2, 3, 4, 7, 10, 989, 990, 997, 999));
+    query.borders = {4, 4};
+    EXPECT_FALSE(store_->curve(query));
+    seal_all();
+  }
+}
+
+TEST_F(StoreTest, TheValueOfAStepIsThatOfTheLastStepWithOne) {
+  open();
+  append(batch_of({point_at(10, 1), point_at(20, 2)}));
+  for (int restart = 0; restart < 2; ++restart) {
+    append(batch_of({point_at(20, 3), point_at(40, 4)}, 2));
+    const auto values =
+        store_->values({.run = kTestRun, .series = kLoss, .epoch = {}, .steps = {5, 10, 25, 90}})
+            .value();
+    EXPECT_THAT(values, ElementsAre(std::nullopt, 1, 3, 4));
+    seal_all();
+  }
+}
+
 }  // namespace
 }  // namespace lockstep::insight::series

@@ -1,6 +1,12 @@
 #include "platform/server/calls/insight_calls.h"
 
+#include <algorithm>
+#include <set>
+#include <string_view>
+#include <utility>
+
 #include "platform/server/log_page.h"
+#include "platform/server/run_filter.h"
 
 namespace lockstep::server {
 namespace {
@@ -8,6 +14,25 @@ namespace {
 // The node has ended: no agent can deliver anything.
 bool has_left(const model::Node& node) {
   return node.state == model::NodeState::released || node.state == model::NodeState::lost;
+}
+
+constexpr int kCurvesDefault = 20;
+constexpr std::int64_t kPixelsOfAllCurves = 20'000;
+
+// "demo/1,demo/2".
+Result<std::vector<model::RunId>> named_runs(const std::string& names) {
+  std::vector<model::RunId> runs;
+  for (std::size_t begin = 0; begin <= names.size();) {
+    const std::size_t end = std::min(names.find(',', begin), names.size());
+    auto run = model::parse_run_id(std::string_view(names).substr(begin, end - begin));
+    if (!run) return std::move(run).error().with_context("runs");
+    runs.push_back(*std::move(run));
+    begin = end + 1;
+  }
+  if (std::ssize(runs) > api::kCurvesMax)
+    return Error{Code::invalid,
+                 format("runs: at most {} runs, got {}", api::kCurvesMax, runs.size())};
+  return runs;
 }
 
 }  // namespace
@@ -58,8 +83,93 @@ Result<api::SeriesList> InsightCalls::metrics(const RouteCall<api::kMetrics>& ca
                                    .node = call.query.node,
                                    .pixels = call.query.pixels,
                                    .epoch = call.query.epoch,
-                                   .aggregate = call.query.ranks.value_or(aggregate) == aggregate};
+                                   .aggregate = call.query.ranks.value_or(aggregate) == aggregate,
+                                   .minutes = call.query.ranks == aggregate};
   return context_.insight().series(id, query);
+}
+
+// They belong to the newest attempt.
+Result<api::PointsAnswer> InsightCalls::add_points(const RouteCall<api::kAddPoints>& call) {
+  const model::RunId id = TRY(run_of(call.path_parameters));
+  const model::AttemptId attempt{id, TRY(context_.find_run(id))->epoch};
+  const auto found = context_.state().attempts.find(attempt);
+  if (found == context_.state().attempts.end())
+    return Error{Code::invalid, format("{} has no attempt that could take points: it has not "
+                                       "started, or it ended long ago",
+                                       text(id))};
+  auto answer = TRY(context_.insight().append({.node = {found->second.generation, {attempt, 0}},
+                                               .points = call.request,
+                                               .now = context_.now()}));
+  if (answer.stored > 0) events_.handle_reports(id, false, true);
+  return answer;
+}
+
+Result<InsightCalls::CurveRuns> InsightCalls::runs_of(const Principal& caller,
+                                                      const api::CurvesQuery& query) const {
+  const bool filters = query.project || query.state || query.tag || query.user || query.since ||
+                       query.until || query.limit;
+  CurveRuns found;
+  if (query.runs) {
+    if (filters) return Error{Code::invalid, "runs: leave out the fields that select runs"};
+    found.runs = TRY(named_runs(*query.runs));
+    return found;
+  }
+  const int limit = query.limit.value_or(kCurvesDefault);
+  const auto filter = readable_runs(context_, caller,
+                                    {.project = query.project,
+                                     .state = query.state,
+                                     .limit = limit,
+                                     .tag = query.tag,
+                                     .user = query.user,
+                                     .since = query.since,
+                                     .until = query.until});
+  if (!filter) return found;
+  for (const model::Run& run : TRY(context_.controller().list_runs(*filter)))
+    found.runs.push_back(run.id);
+  found.more = std::ssize(found.runs) > limit;
+  if (found.more) found.runs.pop_back();
+  return found;
+}
+
+// Many curves share a bound of pixels, so that the answer takes a bounded time.
+Result<api::CurveList> InsightCalls::curves(const RouteCall<api::kCurves>& call) {
+  const api::CurvesQuery& query = call.query;
+  if (query.x && query.x_metric)
+    return Error{Code::invalid, "x and x_metric are two axes; give one of them"};
+  const identity::Directory& directory = context_.accounts().directory();
+  const identity::Bearer& bearer = call.caller.bearer;
+  CurveRuns runs = TRY(runs_of(call.caller, query));
+  const auto share = kPixelsOfAllCurves / std::max<std::int64_t>(1, std::ssize(runs.runs));
+  const insight::RunCurveQuery wanted{.metric = query.metric,
+                                      .x = query.x.value_or(api::CurveAxis::step),
+                                      .x_metric = query.x_metric,
+                                      .pixels = std::min<std::int64_t>(query.pixels, share),
+                                      .rank = query.rank,
+                                      .band = query.band,
+                                      .from = query.from,
+                                      .to = query.to};
+  model::RunFilter readable{.limit = static_cast<int>(api::kCurvesMax)};
+  readable.runs.emplace();
+  std::vector<std::string> names;
+  for (model::RunId& run : runs.runs) {
+    names.push_back(text(run));
+    run.project = identity::readable_project(directory, bearer, run.project);
+    if (identity::can_read(directory, bearer, run.project)) readable.runs->push_back(run);
+  }
+  std::set<model::RunId> known;
+  for (const model::Run& run : TRY(context_.controller().list_runs(readable))) known.insert(run.id);
+  api::CurveList list{.more = runs.more};
+  for (std::size_t i = 0; i < runs.runs.size(); ++i) {
+    const model::RunId& run = runs.runs[i];
+    api::RunCurve curve;
+    if (known.contains(run)) {
+      curve = TRY(context_.insight().curve(run, wanted));
+      curve.known = true;
+    }
+    curve.run = names[i];
+    list.curves.push_back(std::move(curve));
+  }
+  return list;
 }
 
 Result<model::Node> InsightCalls::newest_node(const model::RunId& run, int index) const {

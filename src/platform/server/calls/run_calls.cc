@@ -1,11 +1,13 @@
 #include "platform/server/calls/run_calls.h"
 
 #include <charconv>
+#include <map>
 #include <utility>
 
 #include "base/log.h"
 #include "platform/core/step/starting/preconditions.h"
 #include "platform/server/queue_views.h"
+#include "platform/server/run_filter.h"
 #include "platform/server/views.h"
 
 namespace lockstep::server {
@@ -36,13 +38,6 @@ std::string annotation_text(const model::Tags& tags, const std::optional<std::st
     changes.push_back(value.empty() ? "no " + key : format("{}={}", key, value));
   if (note) changes.push_back(format("a note of {} bytes", note->size()));
   return joined(changes, ", ");
-}
-
-// "KEY" or "KEY=VALUE".
-model::TagFilter tag_filter(const std::string& words) {
-  const auto equals = words.find('=');
-  if (equals == std::string::npos) return {.key = words};
-  return {.key = words.substr(0, equals), .value = words.substr(equals + 1)};
 }
 
 }  // namespace
@@ -152,6 +147,15 @@ Result<std::pair<Number, model::RunId>> place_in_list(std::string_view after) {
   return std::pair(number, *run);
 }
 
+// Runs in a state that is not final are few, and in memory.
+model::RunFilter among_open_runs(model::RunFilter filter, const model::State& state) {
+  if (!filter.state || model::is_final(*filter.state)) return filter;
+  filter.runs.emplace();
+  for (const model::RunId& run : state.open)
+    if (state.runs.at(run).state == *filter.state) filter.runs->push_back(run);
+  return filter;
+}
+
 store::MetricOrder order_of(const api::RunsQuery& query) {
   using enum store::MetricValue;
   const auto value = query.value.value_or(api::SortValue::last);
@@ -163,26 +167,6 @@ store::MetricOrder order_of(const api::RunsQuery& query) {
 }
 
 }  // namespace
-
-Result<std::optional<model::RunFilter>> RunCalls::readable(const RouteCall<api::kRuns>& call) {
-  const identity::Bearer& bearer = call.caller.bearer;
-  const api::RunsQuery& query = call.query;
-  model::RunFilter filter{
-      .project = query.project,
-      .projects = Reader(context_.accounts().directory(), bearer, context_.state()).projects(),
-      .state = query.state,
-      .tag = query.tag ? std::optional(tag_filter(*query.tag)) : std::nullopt,
-      .user = query.user,
-      .since = query.since,
-      .until = query.until,
-      .limit = query.limit + 1};  // one more tells that there are more
-  if (!filter.project) return std::optional(filter);
-  filter.project =
-      identity::readable_project(context_.accounts().directory(), bearer, *filter.project);
-  if (identity::can_read(context_.accounts().directory(), bearer, *filter.project))
-    return std::optional(filter);
-  return std::optional<model::RunFilter>();
-}
 
 // The newest runs, without the one more.
 Result<RunCalls::FoundRuns> RunCalls::newest_runs(const api::RunsQuery& query,
@@ -208,21 +192,30 @@ Result<RunCalls::FoundRuns> RunCalls::sorted_runs(const api::RunsQuery& query,
     const auto [value, run] = TRY(place_in_list<double>(*query.after));
     order.after = {run, value};
   }
-  auto ranked = TRY(context_.insight().ranked_runs(filter, order));
+  auto ranked =
+      TRY(context_.insight().ranked_runs(among_open_runs(filter, context_.state()), order));
   FoundRuns found;
   if (std::ssize(ranked) > query.limit) {
     ranked.pop_back();
     found.next = format("{}/{}", ranked.back().value, text(ranked.back().run));
   }
-  for (const auto& [run, value] : ranked) {
-    found.runs.push_back(*TRY(context_.find_run(run)));
-    found.values.push_back(value);
-  }
+  // Only their rows: their attempts and nodes stay in the store.
+  model::RunFilter those{.limit = query.limit};
+  those.runs.emplace();
+  for (const auto& [run, value] : ranked) those.runs->push_back(run);
+  std::map<model::RunId, model::Run> rows;
+  for (model::Run& run : TRY(context_.controller().list_runs(those)))
+    rows.emplace(run.id, std::move(run));
+  for (const auto& [run, value] : ranked)
+    if (const auto row = rows.find(run); row != rows.end()) {
+      found.runs.push_back(std::move(row->second));
+      found.values.push_back(value);
+    }
   return found;
 }
 
 Result<api::RunList> RunCalls::runs(const RouteCall<api::kRuns>& call) {
-  const auto filter = TRY(readable(call));
+  const auto filter = readable_runs(context_, call.caller, call.query);
   if (!filter) return api::RunList();
   FoundRuns found = call.query.sort ? TRY(sorted_runs(call.query, *filter))
                                     : TRY(newest_runs(call.query, *filter));

@@ -42,8 +42,6 @@ class RunCalls {
     std::vector<double> values{};
   };
 
-  // None: the caller may not read the project.
-  Result<std::optional<model::RunFilter>> readable(const RouteCall<api::kRuns>& call);
   Result<FoundRuns> newest_runs(const api::RunsQuery& query, model::RunFilter filter);
   Result<FoundRuns> sorted_runs(const api::RunsQuery& query, const model::RunFilter& filter);
   // The request as the caller's own, in a project where it may start runs.

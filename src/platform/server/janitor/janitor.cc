@@ -30,6 +30,7 @@ constexpr auto kScanning = "looking for old runs";
 constexpr auto kRemoving = "removing runs";
 constexpr auto kMakingRoom = "making room in the store";
 constexpr auto kTakingOver = "moving the metrics of an earlier version";
+constexpr auto kExpiringRanks = "removing old points of ranks";
 constexpr auto kLimitingMetrics = "making room for metrics";
 constexpr auto kUploads = "removing files of uploaded folders";
 constexpr auto kShrinking = "giving back unused space of the store";
@@ -59,7 +60,7 @@ void Janitor::run_slice() {
 Janitor::SliceResult Janitor::do_one_task() {
   for (const auto part :
        {&Janitor::import_spool, &Janitor::process_queue, &Janitor::remove_runs, &Janitor::make_room,
-        &Janitor::make_room_for_metrics, &Janitor::continue_scan, &Janitor::expire_ranks,
+        &Janitor::make_room_for_metrics, &Janitor::continue_scan, &Janitor::expire_points_of_ranks,
         &Janitor::take_over_metrics, &Janitor::shrink_database, &Janitor::clean_up_uploads})
     if ((this->*part)() == SliceResult::worked) return SliceResult::worked;
   return SliceResult::idle;
@@ -262,10 +263,15 @@ Janitor::SliceResult Janitor::make_room_for_metrics() {
 }
 
 // The series store does the work on a thread of its own.
-Janitor::SliceResult Janitor::expire_ranks() {
+Janitor::SliceResult Janitor::expire_points_of_ranks() {
   if (setup_.steady.since_boot() < next_expiry_ || !trusts_clock()) return SliceResult::idle;
   next_expiry_ = setup_.steady.since_boot() + kScanInterval;
-  setup_.insight.expire_ranks(setup_.clock.now() - setup_.keep_ranks);
+  const Time now = setup_.clock.now();
+  (void)log_outcome(
+      kExpiringRanks,
+      error_of(setup_.insight.expire_ranks({.ranks = now - setup_.keep_ranks,
+                                            .around_findings = setup_.keep_around,
+                                            .telemetry = now - setup_.keep_telemetry})));
   return SliceResult::idle;
 }
 

@@ -34,6 +34,8 @@ namespace lockstep::server {
 inline constexpr Duration kKeepLogs = std::chrono::days(30);
 inline constexpr Duration kKeepMetrics = std::chrono::days(365);
 inline constexpr Duration kKeepRanks = std::chrono::hours(24);
+inline constexpr Duration kKeepAround = std::chrono::minutes(10);
+inline constexpr Duration kKeepTelemetry = std::chrono::days(7);
 inline constexpr Bytes kStoreMax = 32_GiB;
 inline constexpr Bytes kMetricsMax = 64_GiB;
 // A clock may be wrong by a month and be corrected within hours. So nothing is removed because of
@@ -49,12 +51,14 @@ struct JanitorSetup {
   const SteadyClock& steady;
   std::filesystem::path home;
   std::function<std::string(const model::NodeName&)>
-      token_of;                          // for socket names, see node_files.h
-  Duration keep_logs = kKeepLogs;        // after the run's end
-  Duration keep_metrics = kKeepMetrics;  // likewise
-  Duration keep_ranks = kKeepRanks;      // of points of single ranks, after they were logged
-  Bytes store_max = kStoreMax;           // of the database: above it lines make room
-  Bytes metrics_max = kMetricsMax;       // of the points of all runs: above it the oldest go
+      token_of;                              // for socket names, see node_files.h
+  Duration keep_logs = kKeepLogs;            // after the run's end
+  Duration keep_metrics = kKeepMetrics;      // likewise
+  Duration keep_ranks = kKeepRanks;          // of points of single ranks, after they were logged
+  Duration keep_around = kKeepAround;        // of these, before and after a finding, for good
+  Duration keep_telemetry = kKeepTelemetry;  // by seconds; then by minutes
+  Bytes store_max = kStoreMax;               // of the database: above it lines make room
+  Bytes metrics_max = kMetricsMax;           // of the points of all runs: above it the oldest go
   Bytes unused_most = 64_MiB;      // above it the store's file shrinks; below it space is reused
   UploadStore* uploads = nullptr;  // outlives the janitor; null: there are none
 };
@@ -92,7 +96,7 @@ class Janitor {
   SliceResult make_room();
   SliceResult shrink_database();
   SliceResult make_room_for_metrics();
-  SliceResult expire_ranks();
+  SliceResult expire_points_of_ranks();
   SliceResult take_over_metrics();
   SliceResult clean_up_uploads();
   Time clock_zero() const { return setup_.clock.now() - setup_.steady.since_boot(); }

@@ -1,6 +1,7 @@
 #include "platform/insight/series/detail/curve.h"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <optional>
 #include <set>
@@ -49,8 +50,10 @@ bool have_points(const Rollups& rollups, std::uint32_t count) {
 
 class CurveMaker {
  public:
-  CurveMaker(const StepRange& range, std::int64_t pixels, const Unreadable& unreadable)
-      : range_(range), unreadable_(unreadable), pixels_(range, pixels, unreadable) {}
+  CurveMaker(const StepRange& range, const CurveQuery& query, const Unreadable& unreadable)
+      : range_(range),
+        unreadable_(unreadable),
+        pixels_(range, query.pixels, query.borders, unreadable) {}
 
   void add(const std::vector<const Piece*>& group) {
     if (group.size() > 1 || !add_summarized(*group.front())) add_points(group);
@@ -142,13 +145,47 @@ Result<void> check_count(std::int64_t count, std::string_view what) {
   return Error{Code::invalid, format("{} must be 1 to {}, got {}", what, kAnswerMax, count)};
 }
 
-Curve curve_of(std::span<const Piece> pieces, const StepRange& range, std::int64_t pixels,
+Result<void> check_pixels(const CurveQuery& query) {
+  TRY(check_count(query.borders.empty() ? query.pixels : std::ssize(query.borders) + 1,
+                  "the number of pixels"));
+  if (std::ranges::adjacent_find(query.borders, std::greater_equal()) != query.borders.end())
+    return Error{Code::invalid, "the borders of pixels must ascend"};
+  return {};
+}
+
+Curve curve_of(std::span<const Piece> pieces, const CurveQuery& query,
                const Unreadable& unreadable) {
-  std::vector<const Piece*> some = pieces_in(pieces, range);
+  std::vector<const Piece*> some = pieces_in(pieces, query.range);
   if (some.empty()) return {};
-  CurveMaker maker(drawn_range(some, range), pixels, unreadable);
+  CurveMaker maker(drawn_range(some, query.range), query, unreadable);
   for (const auto& group : groups_of(std::move(some))) maker.add(group);
   return maker.finish();
+}
+
+// A group serves the steps up to the next one; it is decoded only if there are any.
+std::vector<std::optional<double>> values_of(std::span<const Piece> pieces,
+                                             std::span<const std::int64_t> steps,
+                                             const Unreadable& unreadable) {
+  std::vector<std::optional<double>> values(steps.size());
+  const auto groups = groups_of(pieces_in(pieces, {}));
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    const auto place_of = [&](std::int64_t step) {
+      return static_cast<std::size_t>(std::ranges::lower_bound(steps, step) - steps.begin());
+    };
+    std::size_t at = place_of(groups[i].front()->first_step);
+    const std::size_t end =
+        i + 1 < groups.size() ? place_of(groups[i + 1].front()->first_step) : steps.size();
+    if (at >= end) continue;
+    std::optional<double> last;
+    visit_points(groups[i], groups[i].front()->first_step, unreadable,
+                 [&](const Piece&, const SeriesPoint& point) {
+                   while (at < end && steps[at] < point.step) values[at++] = last;
+                   last = point.value;
+                   return at < end;
+                 });
+    while (at < end) values[at++] = last;
+  }
+  return values;
 }
 
 PointsPage page_of(std::span<const Piece> pieces, const StepRange& range, const PointCursor& from,

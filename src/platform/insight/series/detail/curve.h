@@ -2,8 +2,11 @@
 // "Queries", has the method.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "platform/insight/series/detail/pieces.h"
 #include "platform/insight/series/series_store.h"
@@ -13,9 +16,16 @@ namespace lockstep::insight::series {
 // The number of points or pixels that a query asks for.
 Result<void> check_count(std::int64_t count, std::string_view what);
 
-// `pixels` is at least 1.
-Curve curve_of(std::span<const Piece> pieces, const StepRange& range, std::int64_t pixels,
+// By the query's range, pixels and borders.
+Curve curve_of(std::span<const Piece> pieces, const CurveQuery& query,
                const Unreadable& unreadable);
+// Code::invalid: too many pixels, or borders that do not ascend.
+Result<void> check_pixels(const CurveQuery& query);
+
+// For each of the steps its value, or that of the last step before it.
+std::vector<std::optional<double>> values_of(std::span<const Piece> pieces,
+                                             std::span<const std::int64_t> steps,
+                                             const Unreadable& unreadable);
 
 // The points of all pieces; `most` is at least 1.
 PointsPage page_of(std::span<const Piece> pieces, const StepRange& range, const PointCursor& from,

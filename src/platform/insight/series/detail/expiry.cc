@@ -1,10 +1,12 @@
-// The points of single ranks are removed after a time. A segment whose newest points are old enough
-// is written again without them, as one of the next level, which covers it after a crash.
+// The points of single ranks are removed after a time, and those of nodes become one for each
+// minute. A segment whose newest points are old enough is written again without them, as one of the
+// next level, which covers it after a crash.
 #include <algorithm>
 #include <map>
 #include <utility>
 #include <vector>
 
+#include "platform/insight/series/detail/minutes.h"
 #include "platform/insight/series/detail/sealed_series.h"
 
 namespace lockstep::insight::series {
@@ -62,6 +64,22 @@ Result<Time> newest_time(const Segment& segment) {
   return newest;
 }
 
+// Keeps the chunks of ranks that have points of one of these times. An unreadable one stays.
+void keep_ranges(const Segment& segment, const std::vector<TimeRange>& ranges,
+                 std::vector<bool>& kept) {
+  if (ranges.empty()) return;
+  for (std::size_t i = 0; i < kept.size(); ++i) {
+    if (kept[i]) continue;
+    const ChunkEntry entry = segment.chunk(i);
+    const auto axes = segment.axes(entry);
+    const auto first = axes ? axes->times.at(0) : axes.error();
+    const auto last = axes ? axes->times.at(entry.count - 1) : axes.error();
+    kept[i] = !first || !last || std::ranges::any_of(ranges, [&](const TimeRange& range) {
+      return Time(Duration(*first)) <= range.last && Time(Duration(*last)) >= range.first;
+    });
+  }
+}
+
 Result<void> copy_kept(const Segment& segment, const std::vector<bool>& kept, SegmentWriter& out) {
   for (std::size_t i = 0; i < segment.series_count(); ++i) {
     const SeriesEntry series = segment.series(i);
@@ -72,15 +90,15 @@ Result<void> copy_kept(const Segment& segment, const std::vector<bool>& kept, Se
       TRY(out.copy(segment, segment.chunk(series.first_chunk + chunk)));
     }
   }
-  return out.commit(segment.marks());
+  return {};
 }
 
 }  // namespace
 
-void SealedSeries::expire_ranks(Time before) {
+void SealedSeries::expire(Expiry expiry) {
   const Lock lock(mutex_);
-  if (before <= expire_before_) return;
-  expire_before_ = before;
+  if (expiry_ && expiry.ranks <= expiry_->ranks && expiry.nodes <= expiry_->nodes) return;
+  expiry_ = std::make_shared<const Expiry>(std::move(expiry));
   for (const auto& [id, run] : runs_) expiry_queue_.insert(id);
   changed_.notify_all();
 }
@@ -89,7 +107,7 @@ void SealedSeries::expire_ranks(Time before) {
 Result<void> SealedSeries::expire_some() {
   Run run;
   std::vector<StoredSegment> segments;
-  Time before{};
+  std::shared_ptr<const Expiry> expiry;
   {
     const Lock lock(mutex_);
     if (expiry_queue_.empty()) return {};
@@ -98,20 +116,21 @@ Result<void> SealedSeries::expire_some() {
     if (found == runs_.end()) return {};
     run = found->second;
     segments = run->segments;
-    before = expire_before_;
+    expiry = expiry_;
   }
   Result<void> first_failure;
   for (const StoredSegment& stored : segments) {
-    if (stored.damaged || stored.has_expired) continue;
+    if (stored.damaged) continue;
     (void)seal();  // its error is kept, and it is tried again
-    if (auto expired = expire(run, stored, before); !expired && first_failure)
+    if (auto expired = expire(run, stored, *expiry); !expired && first_failure)
       first_failure =
-          std::move(expired).error().with_context("removing points of ranks of " + text(run->id));
+          std::move(expired).error().with_context("removing old points of " + text(run->id));
   }
   return first_failure;
 }
 
-Result<void> SealedSeries::expire(const Run& run, const StoredSegment& stored, Time before) {
+Result<void> SealedSeries::expire(const Run& run, const StoredSegment& stored,
+                                  const Expiry& expiry) {
   std::shared_ptr<const Segment> segment;
   {
     const Lock lock(mutex_);
@@ -120,23 +139,33 @@ Result<void> SealedSeries::expire(const Run& run, const StoredSegment& stored, T
     segment = open_segment(*run, opened);
     if (!segment) return {};  // a problem
   }
-  const std::vector<bool> kept = kept_chunks(*segment);
-  const bool has_expired = std::ranges::find(kept, false) == kept.end();
+  std::vector<bool> kept(segment->chunk_count(), true);
+  bool has_expired = stored.has_expired;
+  if (!has_expired) {
+    kept = kept_chunks(*segment);
+    if (const auto ranges = expiry.kept.find(run->id); ranges != expiry.kept.end())
+      keep_ranges(*segment, ranges->second, kept);
+    has_expired = std::ranges::find(kept, false) == kept.end();
+    if (!has_expired && TRY(newest_time(*segment)) >= expiry.ranks) kept.assign(kept.size(), true);
+  }
+  const bool thins = has_old_seconds(*segment, expiry.nodes);
+  const bool removes = std::ranges::find(kept, false) != kept.end();
   const auto mark = [&](const SegmentName& name) LS_REQUIRES(mutex_) {
     const auto found = std::ranges::find(run->segments, name.first,
                                          [](const StoredSegment& s) { return s.name.first; });
-    if (found != run->segments.end()) found->has_expired = true;
+    if (found != run->segments.end()) found->has_expired = has_expired || removes;
   };
-  if (has_expired) {
+  if (!removes && !thins) {
     const Lock lock(mutex_);
     mark(stored.name);
     return {};
   }
-  if (TRY(newest_time(*segment)) >= before) return {};
   SegmentName name = {
       .first = stored.name.first, .last = stored.name.last, .level = stored.name.level + 1};
   SegmentWriter writer(TRY(blobs_->create(text(run->id, name))));
-  TRY(copy_kept(*segment, kept, writer));
+  TRY(thins ? copy_by_minutes(*segment, kept, expiry.nodes, writer)
+            : copy_kept(*segment, kept, writer));
+  TRY(writer.commit(segment->marks()));
   name.size = writer.size();
   const Lock lock(mutex_);
   if (run->removed) {

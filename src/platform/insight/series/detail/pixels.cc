@@ -18,12 +18,18 @@ std::uint64_t steps_before(std::int64_t step, const StepRange& range) {
 
 }  // namespace
 
-Pixels::Pixels(const StepRange& range, std::int64_t pixels, const Unreadable& unreadable)
-    : range_(range), pixels_(pixels), unreadable_(unreadable), pixel_end_(range.first) {
+Pixels::Pixels(const StepRange& range, std::int64_t pixels, std::span<const std::int64_t> borders,
+               const Unreadable& unreadable)
+    : range_(range),
+      pixels_(pixels),
+      borders_(borders),
+      unreadable_(unreadable),
+      pixel_end_(range.first) {
   LS_CHECK(pixels >= 1 && range.first <= range.last);
 }
 
 std::int64_t Pixels::pixel_of(std::int64_t step) const {
+  if (!borders_.empty()) return std::ranges::upper_bound(borders_, step) - borders_.begin();
   const Wide width = Wide{steps_before(range_.last, range_)} + 1;
   return static_cast<std::int64_t>(Wide{steps_before(step, range_)} * Wide(pixels_) / width);
 }
@@ -32,6 +38,11 @@ std::int64_t Pixels::pixel_of(std::int64_t step) const {
 void Pixels::go_to(std::int64_t step) {
   if (pixel_.count > 0 && step <= pixel_end_) return;
   flush();
+  if (!borders_.empty()) {
+    const auto next = std::ranges::upper_bound(borders_, step);
+    pixel_end_ = next == borders_.end() ? range_.last : *next - 1;
+    return;
+  }
   const Wide width = Wide{steps_before(range_.last, range_)} + 1;
   const Wide next = Wide(pixel_of(step)) + 1;
   // The first step of the next pixel is at the least distance d with d * pixels >= next * width.

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "platform/insight/series/detail/pieces.h"
@@ -14,8 +15,10 @@ namespace lockstep::insight::series {
 
 class Pixels {
  public:
-  // `pixels` of them, at least 1, from the first to the last step of the range.
-  Pixels(const StepRange& range, std::int64_t pixels, const Unreadable& unreadable);
+  // `pixels` of them, at least 1, from the first to the last step of the range; or those that begin
+  // at the borders, which outlive this.
+  Pixels(const StepRange& range, std::int64_t pixels, std::span<const std::int64_t> borders,
+         const Unreadable& unreadable);
 
   // The pixel of a step of the range.
   std::int64_t pixel_of(std::int64_t step) const;
@@ -55,6 +58,7 @@ class Pixels {
 
   const StepRange range_;
   const std::int64_t pixels_;
+  const std::span<const std::int64_t> borders_;
   const Unreadable& unreadable_;
   Summary pixel_;           // count 0: empty
   std::int64_t pixel_end_;  // the last step of the current pixel

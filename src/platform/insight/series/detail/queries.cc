@@ -50,13 +50,26 @@ Unreadable SealedSeries::counting(std::int64_t& unreadable) {
   };
 }
 
+std::vector<Piece> SealedSeries::pieces_of_any(const CurveQuery& query, std::int64_t& unreadable) {
+  if (query.series.part == RunPart::all_ranks) return pieces_of_statistic(query, unreadable);
+  return pieces_of(query.run, query.series, query.epoch, query.range, unreadable);
+}
+
 Result<Curve> SealedSeries::curve(const CurveQuery& query) {
-  TRY(check_count(query.pixels, "the number of pixels"));
+  TRY(check_pixels(query));
   std::int64_t unreadable = 0;
-  const auto pieces = pieces_of(query.run, query.series, query.epoch, query.range, unreadable);
-  Curve curve = curve_of(pieces, query.range, query.pixels, counting(unreadable));
+  const auto pieces = pieces_of_any(query, unreadable);
+  Curve curve = curve_of(pieces, query, counting(unreadable));
   curve.unreadable = unreadable;
   return curve;
+}
+
+Result<std::vector<std::optional<double>>> SealedSeries::values(const ValuesQuery& query) {
+  if (query.steps.empty()) return std::vector<std::optional<double>>();
+  std::int64_t unreadable = 0;  // problems() names them
+  CurveQuery all{.run = query.run, .series = query.series, .epoch = query.epoch, .range = {}};
+  all.range.last = query.steps.back();
+  return values_of(pieces_of_any(all, unreadable), query.steps, counting(unreadable));
 }
 
 Result<PointsPage> SealedSeries::points(const PointsQuery& query) {
@@ -168,15 +181,44 @@ Result<LatestPage> SealedSeries::latest(const model::RunId& run,
 
 // --- Metrics ---
 
+namespace {
+
+void merge_ranks(MetricRanks& both, const MetricRanks& more) {
+  if (!more.first) return;
+  both.several |= more.several || (both.first && both.first != more.first);
+  both.first = std::min(both.first.value_or(*more.first), *more.first);
+}
+
+}  // namespace
+
+Result<std::optional<MetricRanks>> SealedSeries::ranks_of(const model::RunId& run,
+                                                          const std::string& metric) {
+  const Lock lock(mutex_);
+  RunState* state = find(run);
+  if (state == nullptr) return std::optional<MetricRanks>();
+  MetricRanks all{.metric = metric};
+  bool found = false;
+  for (StoredSegment& stored : state->segments)
+    if (const auto segment = open_segment(*state, stored))
+      if (const auto ranks = segment->ranks_of(metric)) {
+        merge_ranks(all, *ranks);
+        found = true;
+      }
+  for (const RanksOfMetrics* metrics : {&state->frozen_ranks, &state->open_ranks})
+    if (const auto ranks = metrics->find(metric); ranks != metrics->end())
+      for (const std::int32_t rank : ranks->second) {
+        merge_ranks(all, {.metric = {}, .first = rank});
+        found = true;
+      }
+  return found ? std::optional(all) : std::nullopt;
+}
+
 Result<std::vector<MetricRanks>> SealedSeries::metrics(const model::RunId& run) {
   const Lock lock(mutex_);
   std::map<std::string, MetricRanks, std::less<>> all;
   const auto add = [&](const MetricRanks& ranks) {
     const auto [known, added] = all.try_emplace(ranks.metric, ranks);
-    if (added || !ranks.first) return;
-    MetricRanks& both = known->second;
-    both.several |= ranks.several || (both.first && both.first != ranks.first);
-    both.first = std::min(both.first.value_or(*ranks.first), *ranks.first);
+    if (!added) merge_ranks(known->second, ranks);
   };
   RunState* state = find(run);
   if (state == nullptr) return std::vector<MetricRanks>();

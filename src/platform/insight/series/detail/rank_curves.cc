@@ -148,17 +148,67 @@ StepTable table_of(PiecesOfRanks& ranks, std::vector<std::int64_t> steps,
   return table;
 }
 
-// Empty if one rank alone has logged the metric.
+// Several ranks must have logged the metric.
 std::map<std::int64_t, StepTable> tables_of(
     std::map<std::int64_t, PiecesOfRanks>& attempts,
     const std::vector<std::shared_ptr<const Segment>>& segments, const std::string& metric,
     const StepRange& range, const Unreadable& unreadable) {
   std::map<std::int64_t, StepTable> tables;
-  if (!has_several_ranks(attempts, segments, metric)) return tables;
   for (auto& [epoch, ranks] : attempts)
     if (auto steps = steps_of(ranks, range); !steps.empty())
       tables.emplace(epoch, table_of(ranks, std::move(steps), segments, metric, epoch, unreadable));
   return tables;
+}
+
+// The rank that has all sealed points of a metric of several ranks; none: its statistics are
+// sealed, or it has no sealed points.
+std::optional<std::int32_t> lone_rank(const std::vector<std::shared_ptr<const Segment>>& segments,
+                                      const std::string& metric) {
+  std::optional<std::int32_t> lone;
+  for (const auto& segment : segments)
+    if (const auto ranks = segment->ranks_of(metric); ranks && ranks->first) {
+      if (ranks->several || (lone && lone != ranks->first)) return std::nullopt;
+      lone = ranks->first;
+    }
+  return lone;
+}
+
+std::vector<Piece> sealed_pieces(const std::vector<std::shared_ptr<const Segment>>& segments,
+                                 const SeriesKey& key, std::optional<std::int64_t> attempt,
+                                 const StepRange& range) {
+  std::vector<Piece> pieces;
+  std::uint64_t order = 0;
+  for (const auto& segment : segments) {
+    ++order;
+    const auto [begin, end] = segment->find(key);
+    for (std::size_t i = begin; i < end; ++i)
+      if (const SeriesEntry series = segment->series(i); !attempt || series.epoch == *attempt)
+        add_chunks(segment, order, series, range, pieces);
+  }
+  return pieces;
+}
+
+// The statistic of one rank is its value.
+bool is_value(Statistic statistic) {
+  return statistic == Statistic::mean || statistic == Statistic::min || statistic == Statistic::max;
+}
+
+// The statistic of the points of a chunk that one rank alone has logged.
+std::vector<SeriesPoint> constant_points(const Piece& piece, Statistic statistic, std::int32_t rank,
+                                         const Unreadable& unreadable) {
+  auto read = piece.segment->points(piece.entry);
+  if (!read) {
+    unreadable(read.error());
+    return {};
+  }
+  std::vector<SeriesPoint> points = std::move(read).value();
+  if (is_value(statistic)) return points;
+  for (SeriesPoint& point : points) {
+    StepStatistics one;
+    one.add(rank, point, false);
+    point.value = one.value_of(statistic);
+  }
+  return points;
 }
 
 }  // namespace
@@ -194,29 +244,72 @@ SealedSeries::RanksInMemory SealedSeries::ranks_in_memory(RunState& run, const C
   return found;
 }
 
-Result<RankCurves> SealedSeries::rank_curves(const CurveQuery& query) {
-  TRY(check_count(query.pixels, "the number of pixels"));
-  RankCurves curves;
-  std::int64_t unreadable = 0;
+// The statistics of the steps in memory. `lone`: several ranks have logged the metric, and all its
+// sealed points are of this rank, so that their statistics are not sealed.
+struct SealedSeries::RankTables {
+  StatisticsByAttempt tables{};
+  std::optional<std::int32_t> lone{};
+  std::vector<std::shared_ptr<const Segment>> segments{};
+};
+
+SealedSeries::RankTables SealedSeries::tables_for(const CurveQuery& query,
+                                                  std::int64_t& unreadable) {
   RanksInMemory in_memory;
   {
     const Lock lock(mutex_);
     if (RunState* run = find(query.run)) in_memory = ranks_in_memory(*run, query, unreadable);
   }
+  RankTables all{.segments = std::move(in_memory.segments)};
+  if (!has_several_ranks(in_memory.attempts, all.segments, in_memory.metric)) return all;
+  all.lone = lone_rank(all.segments, in_memory.metric);
+  all.tables = tables_of(in_memory.attempts, all.segments, in_memory.metric, query.range,
+                         counting(unreadable));
+  return all;
+}
+
+std::vector<Piece> SealedSeries::pieces_of_statistic(const CurveQuery& query,
+                                                     const RankTables& tables,
+                                                     std::int32_t statistic,
+                                                     std::int64_t& unreadable) {
+  const std::string& metric = query.series.metric;
+  const auto which = static_cast<Statistic>(statistic);
+  std::int64_t known = 0;  // tables_for() counted them
+  std::vector<Piece> pieces =
+      pieces_of(query.run, key_of(metric, which), query.epoch, query.range, known);
+  if (tables.lone) {
+    for (Piece& piece : sealed_pieces(tables.segments, {metric, RunPart::rank, *tables.lone},
+                                      query.epoch, query.range)) {
+      if (is_value(which)) {
+        pieces.push_back(std::move(piece));
+        continue;
+      }
+      auto points = constant_points(piece, which, *tables.lone, counting(unreadable));
+      if (!points.empty())
+        pieces.push_back(piece_of_points(piece.epoch, piece.order, std::move(points)));
+    }
+  }
+  for (const auto& [epoch, table] : tables.tables)
+    if (auto points = table.points(which); !points.empty())
+      pieces.push_back(piece_of_points(epoch, kOpenOrder, std::move(points)));
+  return pieces;
+}
+
+std::vector<Piece> SealedSeries::pieces_of_statistic(const CurveQuery& query,
+                                                     std::int64_t& unreadable) {
+  return pieces_of_statistic(query, tables_for(query, unreadable), query.series.index, unreadable);
+}
+
+Result<RankCurves> SealedSeries::rank_curves(const CurveQuery& query) {
+  TRY(check_pixels(query));
+  RankCurves curves;
+  std::int64_t unreadable = 0;
+  const RankTables tables = tables_for(query, unreadable);
   const Unreadable count = counting(unreadable);
-  const StatisticsByAttempt tables =
-      tables_of(in_memory.attempts, in_memory.segments, in_memory.metric, query.range, count);
   const auto pieces_of_one = [&](Statistic statistic) {
-    std::int64_t known = 0;  // counted above
-    std::vector<Piece> pieces = pieces_of(query.run, key_of(query.series.metric, statistic),
-                                          query.epoch, query.range, known);
-    for (const auto& [epoch, table] : tables)
-      if (auto points = table.points(statistic); !points.empty())
-        pieces.push_back(piece_of_points(epoch, kOpenOrder, std::move(points)));
-    return pieces;
+    return pieces_of_statistic(query, tables, static_cast<std::int32_t>(statistic), unreadable);
   };
   const auto curve = [&](Statistic statistic) {
-    return curve_of(pieces_of_one(statistic), query.range, query.pixels, count);
+    return curve_of(pieces_of_one(statistic), query, count);
   };
   curves.mean = curve(Statistic::mean);
   curves.min = curve(Statistic::min);
@@ -228,7 +321,7 @@ Result<RankCurves> SealedSeries::rank_curves(const CurveQuery& query) {
   return curves;
 }
 
-// The statistics of the points that are being sealed.
+// The statistics of the points that are being sealed, after those of the rank that was alone.
 Result<void> SealedSeries::write_statistics(const Run& run, const std::string& metric,
                                             SegmentWriter& out) {
   std::int64_t unreadable = 0;
@@ -239,14 +332,26 @@ Result<void> SealedSeries::write_statistics(const Run& run, const std::string& m
     add_ranks(run->frozen, run->frozen_ranks, metric, found.attempts);
     take_segments(*run, found, unreadable);
   }
-  const StatisticsByAttempt tables =
-      tables_of(found.attempts, found.segments, metric, {}, counting(unreadable));
+  if (!has_several_ranks(found.attempts, found.segments, metric)) return {};
+  const Unreadable count = counting(unreadable);
+  const StatisticsByAttempt tables = tables_of(found.attempts, found.segments, metric, {}, count);
+  std::map<std::int64_t, std::vector<Piece>> alone;  // by attempt
+  const auto lone = lone_rank(found.segments, metric);
+  if (lone)
+    for (Piece& piece : sealed_pieces(found.segments, {metric, RunPart::rank, *lone}, {}, {}))
+      alone[piece.epoch].push_back(std::move(piece));
+  std::set<std::int64_t> epochs;
+  for (const auto& [epoch, table] : tables) epochs.insert(epoch);
+  for (const auto& [epoch, pieces] : alone) epochs.insert(epoch);
   for (const Statistic statistic : kStatistics)
-    for (const auto& [epoch, table] : tables)
-      if (const auto points = table.points(statistic); !points.empty()) {
-        out.begin_series(key_of(metric, statistic), epoch);
-        TRY(out.add_all(points));
-      }
+    for (const std::int64_t epoch : epochs) {
+      out.begin_series(key_of(metric, statistic), epoch);
+      for (const Piece& piece : alone[epoch])
+        if (const auto points = constant_points(piece, statistic, *lone, count); !points.empty())
+          TRY(out.add_all(points));
+      if (const auto table = tables.find(epoch); table != tables.end())
+        TRY(out.add_all(table->second.points(statistic)));
+    }
   return {};
 }
 

@@ -71,12 +71,15 @@ class SealedSeries : public SeriesStore {
   Result<Curve> curve(const CurveQuery& query) override;
   Result<RankCurves> rank_curves(const CurveQuery& query) override;
   Result<PointsPage> points(const PointsQuery& query) override;
+  Result<std::vector<std::optional<double>>> values(const ValuesQuery& query) override;
   Result<LatestPage> latest(const model::RunId& run, const std::optional<SeriesKey>& after,
                             std::int64_t most) override;
   Result<std::vector<MetricRanks>> metrics(const model::RunId& run) override;
+  Result<std::optional<MetricRanks>> ranks_of(const model::RunId& run,
+                                              const std::string& metric) override;
   Result<void> remove(const model::RunId& run) override;
   Result<std::vector<model::RunId>> remove_oldest(Bytes keep) override;
-  void expire_ranks(Time before) override;
+  void expire(Expiry expiry) override;
   Bytes bytes(const model::RunId& run) override;
   Bytes bytes() override;
   std::vector<std::string> problems() override;
@@ -91,6 +94,7 @@ class SealedSeries : public SeriesStore {
   };
   struct LatestFound;
   struct RanksInMemory;
+  struct RankTables;
   using StatisticsByAttempt = std::map<std::int64_t, StepTable>;
 
   // --- start.cc ---
@@ -119,6 +123,8 @@ class SealedSeries : public SeriesStore {
   std::vector<Piece> pieces_of(const model::RunId& run, const SeriesKey& key,
                                std::optional<std::int64_t> epoch, const StepRange& range,
                                std::int64_t& unreadable);
+  // The series is that of a rank, a node or a statistic.
+  std::vector<Piece> pieces_of_any(const CurveQuery& query, std::int64_t& unreadable);
   Unreadable counting(std::int64_t& unreadable);
   std::map<SeriesKey, LatestFound> find_latest(RunState& run, const std::optional<SeriesKey>& after,
                                                std::size_t most, std::int64_t& unreadable)
@@ -129,11 +135,16 @@ class SealedSeries : public SeriesStore {
       LS_REQUIRES(mutex_);
   void take_segments(RunState& run, RanksInMemory& found, std::int64_t& unreadable)
       LS_REQUIRES(mutex_);
+  // The query's series is a statistic.
+  std::vector<Piece> pieces_of_statistic(const CurveQuery& query, std::int64_t& unreadable);
+  RankTables tables_for(const CurveQuery& query, std::int64_t& unreadable);
+  std::vector<Piece> pieces_of_statistic(const CurveQuery& query, const RankTables& tables,
+                                         std::int32_t statistic, std::int64_t& unreadable);
   Result<void> write_statistics(const Run& run, const std::string& metric, SegmentWriter& out);
 
   // --- expiry.cc ---
   Result<void> expire_some();
-  Result<void> expire(const Run& run, const StoredSegment& stored, Time before);
+  Result<void> expire(const Run& run, const StoredSegment& stored, const Expiry& expiry);
 
   // --- background.cc ---
   Result<void> write_points(const Run& run, const OpenPoints& points, SegmentWriter& out);
@@ -173,8 +184,8 @@ class SealedSeries : public SeriesStore {
   std::optional<Error> seal_error_ LS_GUARDED_BY(mutex_);
   std::set<model::RunId> merge_queue_ LS_GUARDED_BY(mutex_);
   std::set<model::RunId> expiry_queue_ LS_GUARDED_BY(mutex_);
-  Time expire_before_ LS_GUARDED_BY(mutex_){};
-  std::vector<std::string> garbage_ LS_GUARDED_BY(mutex_);  // objects to remove
+  std::shared_ptr<const Expiry> expiry_ LS_GUARDED_BY(mutex_);  // shared with the thread
+  std::vector<std::string> garbage_ LS_GUARDED_BY(mutex_);      // objects to remove
   std::deque<std::string> problems_ LS_GUARDED_BY(mutex_);
 
   std::thread sealer_, syncer_;

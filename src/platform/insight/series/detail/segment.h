@@ -45,6 +45,7 @@ class Segment {
   static Result<std::shared_ptr<const Segment>> open(std::shared_ptr<const Blob> blob);
 
   std::size_t series_count() const { return series_count_; }
+  std::size_t chunk_count() const { return chunk_count_; }
   SeriesEntry series(std::size_t index) const;
   SeriesKey key_of(const SeriesEntry& entry) const;
   const std::vector<std::string_view>& metrics() const { return metrics_; }
