@@ -145,9 +145,8 @@ Result<api::DocumentView> DocumentCalls::add(const RouteCall<api::kSaveDocument>
   }
   if (auto same = TRY(same_as(document))) {
     if (same->text == document.text) return view(call.caller, *std::move(same));  // a repeated call
-    return Error{Code::invalid,
-                 format("{} has a {} named {} already: save it under another name", document.user,
-                        name_of(document.kind), document.name)};
+    return Error{Code::invalid, format("{} has a {} named {} already: save it under another name",
+                                       document.user, name_of(document.kind), document.name)};
   }
   if (TRY(store_.count_of(document.user)) >= kDocumentsOfUserMax)
     return Error{Code::invalid, format("{} has {} views and reports; remove some first",
