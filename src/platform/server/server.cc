@@ -235,7 +235,7 @@ struct Server::Impl {
     if (auto* refusal = std::get_if<net::HttpResponse>(&admitted)) return std::move(*refusal);
     const Principal& caller = std::get<Principal>(admitted);
     accounts->record_use(caller.bearer);
-    return tracking.handle(request, {caller.bearer, caller.address, caller.rank_of});
+    return tracking.handle(request, {caller.bearer, caller.address, caller.rank});
   }
 
   net::HttpResponse otlp_response(const net::HttpRequest& request) {
@@ -251,7 +251,7 @@ struct Server::Impl {
     if (auto* refusal = std::get_if<net::HttpResponse>(&admitted)) return std::move(*refusal);
     const Principal& caller = std::get<Principal>(admitted);
     accounts->record_use(caller.bearer);
-    return tracking.open_artifacts(request, {caller.bearer, caller.address, caller.rank_of});
+    return tracking.open_artifacts(request, {caller.bearer, caller.address, caller.rank});
   }
 
   // Counts the answer under the path of its route.

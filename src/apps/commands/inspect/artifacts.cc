@@ -1,6 +1,7 @@
 #include "platform/artifacts/artifacts.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstddef>
 #include <filesystem>
 #include <memory>
