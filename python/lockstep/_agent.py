@@ -87,7 +87,7 @@ class AgentConnection:
 
     def send(self, reports: Iterable[_Report]) -> None:
         """Sends them, or counts them as dropped after a minute; raises nothing."""
-        lines = _Lines(b"".join(map(_line, reports)))
+        lines = _Lines(b"".join(map(report_line, reports)))
         if time.monotonic() < self._retry_at:
             self.drop(lines.left(), "it failed a moment ago")
             return
@@ -155,7 +155,8 @@ class _Lines:
         return self._lines.count(b"\n")
 
 
-def _line(report: _Report) -> bytes:
+def report_line(report: _Report) -> bytes:
+    """The report as the agent takes it, with its line end."""
     if report["kind"] != "metrics":
         return _encoder.encode(report).encode() + b"\n"
     values = ",".join(

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from lockstep._agent import warn
+from lockstep._agent import report_line, warn
 from lockstep._external import own_rank
 
 
@@ -61,9 +61,8 @@ class OfflineFolder:
         """One write: it survives the end of the program, however that comes."""
         if report["kind"] == "fault":
             return  # it is about a run that an agent watches
-        line = json.dumps(report, allow_nan=False, separators=(",", ":")).encode() + b"\n"
         try:
-            os.write(self._file, line)
+            os.write(self._file, report_line(report))
         except OSError as error:
             if not self._failed:
                 warn(f"reports are lost: {self.folder}: {error.strerror}")
