@@ -35,7 +35,7 @@ TEST(SlurmParts, AHostOfOneTypeOrWithGpusOfNoTypeStaysWhole) {
     EXPECT_EQ(hosts_with(gres)[0].name, "g3") << gres;
 }
 
-Gang gang_on(const std::vector<std::string>& hosts) {
+Gang gang_on_parts(const std::vector<std::string>& hosts) {
   Gang gang;
   gang.devices_per_node = 2;
   for (const std::string& host : hosts) {
@@ -48,10 +48,11 @@ Gang gang_on(const std::vector<std::string>& hosts) {
 
 TEST(SlurmParts, AJobOnAPartAsksForItsType) {
   const auto hosts = hosts_with("gpu:a100:2,gpu:h100:6");
-  const auto size = slurm_job_size(gang_on({"g3.gpu-h100", "g4"}), hosts).value();
+  const auto size = slurm_job_size(gang_on_parts({"g3.gpu-h100", "g4"}), hosts).value();
   EXPECT_EQ(size.gpu_type, "h100");
-  EXPECT_EQ(slurm_job_size(gang_on({"g4"}), hosts)->gpu_type, "") << "any GPU of a whole host";
-  const auto refused = slurm_job_size(gang_on({"g3.gpu-a100", "g4"}), hosts);
+  EXPECT_EQ(slurm_job_size(gang_on_parts({"g4"}), hosts)->gpu_type, "")
+      << "any GPU of a whole host";
+  const auto refused = slurm_job_size(gang_on_parts({"g3.gpu-a100", "g4"}), hosts);
   ASSERT_FALSE(refused);
   EXPECT_THAT(refused.error().message, HasSubstr("--slurm-gpu-type"));
 }
