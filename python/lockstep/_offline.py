@@ -13,6 +13,7 @@ import json
 import os
 import secrets
 import sys
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -61,7 +62,8 @@ class OfflineFolder:
         """One write: it survives the end of the program, however that comes."""
         if report["kind"] == "fault":
             return  # it is about a run that an agent watches
-        line = json.dumps(report, allow_nan=False, separators=(",", ":")).encode() + b"\n"
+        timed = {"time_us": time.time_ns() // 1000, **report}
+        line = json.dumps(timed, allow_nan=False, separators=(",", ":")).encode() + b"\n"
         try:
             os.write(self._file, line)
         except OSError as error:
