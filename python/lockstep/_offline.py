@@ -13,6 +13,7 @@ import json
 import os
 import secrets
 import sys
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -61,8 +62,9 @@ class OfflineFolder:
         """One write: it survives the end of the program, however that comes."""
         if report["kind"] == "fault":
             return  # it is about a run that an agent watches
+        timed = {"time_us": time.time_ns() // 1000, **report}
         try:
-            os.write(self._file, report_line(report))
+            os.write(self._file, report_line(timed))
         except OSError as error:
             if not self._failed:
                 warn(f"reports are lost: {self.folder}: {error.strerror}")

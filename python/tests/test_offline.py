@@ -50,6 +50,7 @@ def test_reports_without_an_agent_go_into_the_folder_of_the_environment(tmp_path
         "time_us": 0,
         "values": {"loss": "NaN"},
     }
+    assert progress.pop("time_us") >= metrics["time_us"]
     assert progress == {"kind": "progress", "step": 3, "steps": 10}
     identity = json.loads((folder / "run.json").read_text())["id"]
     run_program("lockstep.log({'loss': 1}, step=4)", LOCKSTEP_OFFLINE=str(folder), RANK="2")

@@ -17,8 +17,8 @@ struct WrittenEvents {
   std::int64_t cut = 0;  // series with more points than an answer has
 };
 
-// A metric of several ranks is written as its mean, or as the values of this rank. The file replaces
-// that of an earlier call.
+// A metric of several ranks is written as its mean, or as the values of this rank. The file
+// replaces that of an earlier call.
 Result<WrittenEvents> write_event_file(client::Client& client, const model::RunId& run,
                                        std::optional<int> rank,
                                        const std::filesystem::path& folder);

@@ -16,10 +16,10 @@ namespace {
 
 namespace zlib = boost::beast::zlib;
 
-constexpr std::size_t kHeadBytes = 10, kTailBytes = 8;
+constexpr std::size_t kGzipHead = 10, kGzipTail = 8;
 constexpr unsigned kCrc = 2, kExtra = 4, kName = 8, kComment = 16;  // flags of the head
 
-Error damaged() { return {Code::invalid, "the body is no gzip, or damaged"}; }
+Error damaged_gzip() { return {Code::invalid, "the body is no gzip, or damaged"}; }
 
 std::uint32_t number32_at(std::string_view bytes, std::size_t at) {
   std::uint32_t number = 0;
@@ -29,10 +29,10 @@ std::uint32_t number32_at(std::string_view bytes, std::size_t at) {
 }
 
 // The size of the head; none: it is not complete, or of another method.
-std::optional<std::size_t> head_size(std::string_view bytes) {
-  if (bytes.size() < kHeadBytes || !bytes.starts_with("\x1f\x8b\x08")) return std::nullopt;
+std::optional<std::size_t> gzip_head_size(std::string_view bytes) {
+  if (bytes.size() < kGzipHead || !bytes.starts_with("\x1f\x8b\x08")) return std::nullopt;
   const unsigned flags = static_cast<unsigned char>(bytes[3]);
-  std::size_t at = kHeadBytes;
+  std::size_t at = kGzipHead;
   if (flags & kExtra) {
     if (bytes.size() < at + 2) return std::nullopt;
     at += 2u + static_cast<unsigned char>(bytes[at]) +
@@ -52,11 +52,10 @@ std::optional<std::size_t> head_size(std::string_view bytes) {
 
 // Several members, one after another, are not taken: no client sends them.
 Result<std::string> gunzip(std::string_view compressed, Bytes most) {
-  const auto head = head_size(compressed);
-  if (!head || compressed.size() < *head + kTailBytes) return damaged();
-  const std::string_view tail = compressed.substr(compressed.size() - kTailBytes);
-  const std::string_view deflated =
-      compressed.substr(*head, compressed.size() - *head - kTailBytes);
+  const auto head = gzip_head_size(compressed);
+  if (!head || compressed.size() < *head + kGzipTail) return damaged_gzip();
+  const std::string_view tail = compressed.substr(compressed.size() - kGzipTail);
+  const std::string_view deflated = compressed.substr(*head, compressed.size() - *head - kGzipTail);
   std::string content;
   std::array<char, 64 << 10> part{};
   zlib::inflate_stream stream;
@@ -70,13 +69,13 @@ Result<std::string> gunzip(std::string_view compressed, Bytes most) {
     content.append(part.data(), part.size() - state.avail_out);
     if (static_cast<std::int64_t>(content.size()) > most.count())
       return Error{Code::invalid, format("the body has more than {} of content", text(most))};
-    if (ended && ended != zlib::error::end_of_stream) return damaged();
+    if (ended && ended != zlib::error::end_of_stream) return damaged_gzip();
   }
   boost::crc_32_type crc;
   crc.process_bytes(content.data(), content.size());
   const bool is_whole = state.avail_in == 0 && crc.checksum() == number32_at(tail, 0) &&
                         static_cast<std::uint32_t>(content.size()) == number32_at(tail, 4);
-  return is_whole ? Result<std::string>(std::move(content)) : damaged();
+  return is_whole ? Result<std::string>(std::move(content)) : damaged_gzip();
 }
 
 }  // namespace lockstep::net

@@ -312,9 +312,9 @@ void EventReader::read_value(std::string_view value, std::int64_t step, Time tim
   if (!image.empty())
     return sink.add(EventImage{step, time, std::string(tag), 0, std::string(field_of(image, 4))});
   if (tensor_message.empty()) return;
-  if (!metadata.empty())
-    plugins_.insert_or_assign(std::string(tag), std::string(field_of(field_of(metadata, 1), 1)));
-  const auto known = plugins_.find(tag);
+  auto known = plugins_.find(tag);
+  if (!metadata.empty() && known == plugins_.end())
+    known = plugins_.emplace(tag, field_of(field_of(metadata, 1), 1)).first;
   const std::string_view plugin = known == plugins_.end() ? "" : std::string_view(known->second);
   const Tensor tensor = read_tensor(tensor_message);
   if ((plugin.empty() || plugin == "scalars") && tensor.numbers.size() == 1)

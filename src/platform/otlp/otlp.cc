@@ -264,8 +264,8 @@ std::string protobuf_answer(std::int64_t rejected, const std::string& why) {
 
 Json json_answer(std::int64_t rejected, const std::string& why) {
   if (rejected == 0) return Json::object();
-  return Json{{"partialSuccess",
-               {{"rejectedDataPoints", format("{}", rejected)}, {"errorMessage", why}}}};
+  return Json{
+      {"partialSuccess", {{"rejectedDataPoints", format("{}", rejected)}, {"errorMessage", why}}}};
 }
 
 std::string series_name(const MetricValue& value) {

@@ -5,10 +5,11 @@
 using namespace lockstep;
 using namespace lockstep::otlp;
 
-LS_FUZZ(otlp, {std::string("\x0a\x21\x12\x1f\x12\x1d\x0a\x04loss\x2a\x15\x0a\x13\x19\x00\x00\x00\x00"
-                           "\x00\x00\x00\x00\x21\x00\x00\x00\x00\x00\x00\xe0\x3f\x40\x00",
-                           35),
-               R"({"resourceMetrics":[{"scopeMetrics":[{"metrics":[{"name":"a","gauge":{"dataPoints":[
+LS_FUZZ(otlp,
+        {std::string("\x0a\x21\x12\x1f\x12\x1d\x0a\x04loss\x2a\x15\x0a\x13\x19\x00\x00\x00\x00"
+                     "\x00\x00\x00\x00\x21\x00\x00\x00\x00\x00\x00\xe0\x3f\x40\x00",
+                     35),
+         R"({"resourceMetrics":[{"scopeMetrics":[{"metrics":[{"name":"a","gauge":{"dataPoints":[
                   {"asDouble":"NaN","timeUnixNano":"1"}]}}]}]}]})"}) {
   const auto json = parse_json(input);
   for (const auto& read : {read_protobuf(input), json ? read_json(*json) : read_protobuf("")})

@@ -133,12 +133,15 @@ std::optional<net::HttpResponse> check_mlflow_head(Gate& gate, const net::HttpRe
 }
 
 // For the gate: the handler checks the rights to each run.
-constexpr api::TypedRoute<api::None, api::None, api::None> kOtlpRoute{
-    "POST", "/v1/metrics",             api::Action::read_cluster, api::RouteErrors::none, "",
-    "",     "metrics of OpenTelemetry"};
+constexpr api::TypedRoute<api::None, api::None, api::None> kOtlpRoute{"POST",
+                                                                      "/v1/metrics",
+                                                                      api::Action::read_cluster,
+                                                                      api::RouteErrors::none,
+                                                                      "",
+                                                                      "",
+                                                                      "metrics of OpenTelemetry"};
 
-std::variant<Principal, net::HttpResponse> admit_otlp(Gate& gate,
-                                                      const net::HttpRequest& request) {
+std::variant<Principal, net::HttpResponse> admit_otlp(Gate& gate, const net::HttpRequest& request) {
   std::vector<std::string> none;
   auto admitted = gate.admit(request, kOtlpRoute, none);
   const auto* refused = std::get_if<net::HttpResponse>(&admitted);

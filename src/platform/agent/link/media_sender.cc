@@ -22,7 +22,8 @@ constexpr Duration kMediaCallMax = std::chrono::seconds(10);
 constexpr Duration kLastSendMax = std::chrono::seconds(5);
 constexpr std::size_t kMediaFileMax = 8u << 20;
 
-// The files by their names, which begin with a time. One whose name begins with '.' is not complete.
+// The files by their names, which begin with a time. One whose name begins with '.' is not
+// complete.
 std::vector<fs::path> requests_in(const fs::path& folder) {
   std::vector<fs::path> found;
   std::error_code failed;

@@ -1,6 +1,6 @@
 // MediaSender: sends the images and histograms of the ranks to the daemon. Each is a file in a
-// folder of the node, a request of the API; it is removed when the daemon has it, so that nothing is
-// lost while the daemon is away. A request that is sent twice replaces itself.
+// folder of the node, a request of the API; it is removed when the daemon has it, so that nothing
+// is lost while the daemon is away. A request that is sent twice replaces itself.
 #pragma once
 
 #include <filesystem>

@@ -35,8 +35,8 @@ constexpr Duration kTogether = std::chrono::milliseconds(100);
 std::vector<fs::path> descriptors_of(pid_t pid) {
   std::vector<fs::path> found;
   std::error_code failed;
-  for (fs::directory_iterator each(format("/proc/{}/fd", pid), failed), end;
-       !failed && each != end; each.increment(failed))
+  for (fs::directory_iterator each(format("/proc/{}/fd", pid), failed), end; !failed && each != end;
+       each.increment(failed))
     found.push_back(each->path());
   return found;
 }
@@ -55,7 +55,10 @@ Result<void> write_whole(const fs::path& goal, std::string_view content) {
 // One file, and what of it is not yet an item.
 struct EventFileWatch::WatchedFile : event_file::EventSink {
   WatchedFile(Fd open, int of_rank, fs::path name_of, fs::path media_folder)
-      : file(std::move(open)), rank(of_rank), name(std::move(name_of)), media(std::move(media_folder)) {}
+      : file(std::move(open)),
+        rank(of_rank),
+        name(std::move(name_of)),
+        media(std::move(media_folder)) {}
 
   // False: there is no more now.
   bool read() {
@@ -149,7 +152,7 @@ void EventFileWatch::look_at(pid_t pid, int rank) {
     std::error_code failed;
     const fs::path target = fs::read_symlink(link, failed);
     if (failed || !event_file::is_event_file_name(target.filename().string())) continue;
-    struct stat of_link {}, of_file {};
+    struct stat of_link{}, of_file{};
     if (::lstat(link.c_str(), &of_link) != 0 || (of_link.st_mode & S_IWUSR) == 0) continue;
     if (::stat(link.c_str(), &of_file) != 0 || !S_ISREG(of_file.st_mode)) continue;
     const auto key = std::pair(of_file.st_dev, of_file.st_ino);

@@ -35,9 +35,7 @@ class EventFileWatch {
   // Reads the rest; the ranks have ended.
   std::vector<spool::TelemetryItem> finish();
   // A rank that was killed has another process now.
-  void set_pid(int local_rank, pid_t pid) {
-    ranks_.at(static_cast<std::size_t>(local_rank)) = pid;
-  }
+  void set_pid(int local_rank, pid_t pid) { ranks_.at(static_cast<std::size_t>(local_rank)) = pid; }
 
  private:
   struct WatchedFile;

@@ -1,9 +1,8 @@
 #include "platform/agent/watch/event_file_watch.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
-#include <fcntl.h>
 #include <unistd.h>
 
 #include "base/os/files.h"

@@ -83,7 +83,7 @@ Result<api::ImportedRun> ImportCalls::import(const RouteCall<api::kImport>& call
 
 // The run has ended: what is imported has happened before, and may still be added to.
 Result<api::ImportedRun> ImportCalls::run_for(const api::ImportRequest& request,
-                                             const Principal& caller) {
+                                              const Principal& caller) {
   const identity::Bearer& bearer = caller.bearer;
   const identity::Directory& directory = context_.accounts().directory();
   if (request.key.size() > kKeyMax)
@@ -135,6 +135,8 @@ Result<api::PointsStored> ImportCalls::add_points(const RouteCall<api::kAddPoint
                             .sequence = request.sequence,
                             .series = {},
                             .points = TRY(points_of(request))};
+  if (!batch.points.empty() && request.sequence == 0)
+    return Error{Code::invalid, "sequence: points need one, from 1"};
   for (const api::BatchSeries& series : request.series)
     batch.series.push_back(
         {.metric = series.name, .part = insight::RunPart::rank, .index = series.rank});

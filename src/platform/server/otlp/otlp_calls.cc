@@ -72,7 +72,7 @@ std::string status_message(const std::string& message) {
 }
 
 net::HttpResponse otlp_answer(const net::HttpRequest& request, int status, std::string protobuf,
-                            const Json& json) {
+                              const Json& json) {
   const bool is_json = type_of(request) == kJsonType;
   return {.status = status,
           .content_type = std::string(is_json ? kJsonType : kProtobuf),
@@ -113,10 +113,9 @@ std::optional<net::HttpResponse> OtlpCalls::check_head(const net::HttpRequest& r
 
 net::HttpResponse OtlpCalls::handle(const net::HttpRequest& request, const Principal& caller) {
   const auto stored = store(request, caller);
-  if (!stored)
-    return refusal(request, status_for(stored.error()), stored.error().message);
+  if (!stored) return refusal(request, status_for(stored.error()), stored.error().message);
   return otlp_answer(request, 200, otlp::protobuf_answer(stored->rejected, stored->why),
-                   otlp::json_answer(stored->rejected, stored->why));
+                     otlp::json_answer(stored->rejected, stored->why));
 }
 
 // A resource that cannot be stored does not keep the others from being stored. If none can, the
@@ -127,9 +126,8 @@ Result<OtlpCalls::Stored> OtlpCalls::store(const net::HttpRequest& request,
   const bool is_packed = request.headers.find("Content-Encoding").value_or("") == "gzip";
   if (is_packed) unpacked = TRY(net::gunzip(request.body, kContentMax));
   const std::string& body = is_packed ? unpacked : request.body;
-  const auto resources = type_of(request) == kJsonType
-                             ? TRY(otlp::read_json(TRY(parse_json(body))))
-                             : TRY(otlp::read_protobuf(body));
+  const auto resources = type_of(request) == kJsonType ? TRY(otlp::read_json(TRY(parse_json(body))))
+                                                       : TRY(otlp::read_protobuf(body));
   std::int64_t values = 0;
   for (const otlp::ResourceMetrics& resource : resources) values += std::ssize(resource.values);
   if (values > kValuesMax)
@@ -164,8 +162,8 @@ Result<void> OtlpCalls::store(const otlp::ResourceMetrics& resource, const Princ
       if (!one.first.empty() && one.first.size() <= 256) return false;
       ++stored.rejected;
       if (stored.why.empty())
-        stored.why = format("a name with its attributes has 1 to 256 bytes: '{}'",
-                            one.first.substr(0, 100));
+        stored.why =
+            format("a name with its attributes has 1 to 256 bytes: '{}'", one.first.substr(0, 100));
       return true;
     });
   if (TRY(context_.insight().ingest(node, items)) >= items.back().sequence) return {};

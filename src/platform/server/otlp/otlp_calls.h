@@ -38,8 +38,7 @@ class OtlpCalls {
   Result<void> store(const otlp::ResourceMetrics& resource, const Principal& caller,
                      Stored& stored);
   // The run that the resource names, or the one of its service.
-  Result<model::RunId> run_of_resource(const otlp::Attributes& attributes,
-                                       const Principal& caller);
+  Result<model::RunId> run_of_resource(const otlp::Attributes& attributes, const Principal& caller);
   bool is_repeated(const std::string& body);
 
   const CallContext& context_;
