@@ -32,7 +32,7 @@ Result<model::RunId> import_run(client::Client& client, const ImportTarget& targ
 }
 
 Result<std::int64_t> PointSender::stored() {
-  return TRY(client_.call(api::kAddPoints, {.path = run_, .request = {.source = source_}}))
+  return TRY(client_.call(api::kImportPoints, {.path = run_, .request = {.source = source_}}))
       .sequence;
 }
 
@@ -68,7 +68,7 @@ Result<void> PointSender::send_part(std::size_t first, std::size_t count, std::i
   std::string bytes;
   bytes.reserve(count * 28);
   // A batch names only its own series: a file may have many.
-  api::PointsRequest request{.source = source_, .sequence = sequence};
+  api::ImportedPoints request{.source = source_, .sequence = sequence};
   std::map<std::uint32_t, std::uint32_t> own;
   std::vector<std::uint32_t> column(count);
   for (std::size_t i = 0; i < count; ++i) {
@@ -83,8 +83,8 @@ Result<void> PointSender::send_part(std::size_t first, std::size_t count, std::i
   append_column(bytes, times_, first, count);
   append_column(bytes, values_, first, count);
   request.points = net::to_base64(std::as_bytes(std::span(bytes)));
-  const api::PointsStored answer =
-      TRY(client_.call(api::kAddPoints, {.path = run_, .request = std::move(request)}));
+  const api::ImportedPointsAnswer answer =
+      TRY(client_.call(api::kImportPoints, {.path = run_, .request = std::move(request)}));
   counts_.stored += answer.stored;
   counts_.rejected += answer.rejected;
   if (counts_.reason.empty()) counts_.reason = answer.reason.value_or("");

@@ -57,39 +57,39 @@ struct BatchSeries {
   }
 };
 
-struct PointsRequest {
+struct ImportedPoints {
   std::string source;
   std::int64_t sequence = 0;
   std::vector<BatchSeries> series{};
   std::string points{};
 
   static constexpr auto fields() {
-    return record<PointsRequest>(
-        required(field("source", &PointsRequest::source,
+    return record<ImportedPoints>(
+        required(field("source", &ImportedPoints::source,
                        "where the points come from, such as a file; 1 to 400 bytes")),
         required(between(0, std::numeric_limits<std::int64_t>::max(),
-                         field("sequence", &PointsRequest::sequence,
+                         field("sequence", &ImportedPoints::sequence,
                                "ascends within a source: a batch at or below the stored one is not "
                                "stored again"))),
-        field("series", &PointsRequest::series, "the series of the batch"),
-        field("points", &PointsRequest::points,
+        field("series", &ImportedPoints::series, "the series of the batch"),
+        field("points", &ImportedPoints::points,
               "at most 65,536, in base64: the index of each in `series` (4 bytes), then all steps "
               "(8), times in microseconds since 1970 (8) and values (double), little endian"));
   }
 };
 
-struct PointsStored {
+struct ImportedPointsAnswer {
   std::int64_t sequence = 0;
   std::int64_t stored = 0;
   std::int64_t rejected = 0;
   std::optional<std::string> reason{};
 
   static constexpr auto fields() {
-    return record<PointsStored>(
-        required(field("sequence", &PointsStored::sequence, "the source is stored up to this one")),
-        field("stored", &PointsStored::stored, "points that this call has added"),
-        field("rejected", &PointsStored::rejected, "points that cannot be stored"),
-        field("reason", &PointsStored::reason, "of the first rejected point, with its index"));
+    return record<ImportedPointsAnswer>(
+        required(field("sequence", &ImportedPointsAnswer::sequence, "the source is stored up to this one")),
+        field("stored", &ImportedPointsAnswer::stored, "points that this call has added"),
+        field("rejected", &ImportedPointsAnswer::rejected, "points that cannot be stored"),
+        field("reason", &ImportedPointsAnswer::reason, "of the first rejected point, with its index"));
   }
 };
 

@@ -16,13 +16,13 @@ inline constexpr TypedRoute<None, ImportRequest, ImportedRun> kImport{
     "ImportRequest",
     "ImportedRun",
     "the run without nodes for what is imported, made at the first call with this key"};
-inline constexpr TypedRoute<None, PointsRequest, PointsStored> kAddPoints{
+inline constexpr TypedRoute<None, ImportedPoints, ImportedPointsAnswer> kImportPoints{
     "POST",
-    "/api/v1/runs/{project}/{number}/points",
+    "/api/v1/runs/{project}/{number}/imported-points",
     {Action::control_run, ""},
     RouteErrors::run_not_found_or_storage_full,
-    "PointsRequest",
-    "PointsStored",
+    "ImportedPoints",
+    "ImportedPointsAnswer",
     "add points of metrics, each batch of a source once"};
 inline constexpr TypedRoute<None, ItemsRequest, ItemsStored> kAddItems{
     "POST",

@@ -434,7 +434,7 @@ inline constexpr TypedRoute<HeartbeatQuery, CheckpointPartRequest, CheckpointPar
         "CheckpointPart",
         "an agent gets a part of a file of that checkpoint from a host that has it"};
 
-inline constexpr std::array<const Route*, 119> kRoutes = {&kHealth,
+inline constexpr std::array<const Route*, 120> kRoutes = {&kHealth,
                                                           &kOpenapi,
                                                           &kVersion,
                                                           &kMap,
@@ -547,6 +547,7 @@ inline constexpr std::array<const Route*, 119> kRoutes = {&kHealth,
                                                           &kCurves,
                                                           &kAddPoints,
                                                           &kImport,
+                                                          &kImportPoints,
                                                           &kAddItems,
                                                           &kAddMedia,
                                                           &kNodeMedia,

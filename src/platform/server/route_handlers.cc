@@ -218,7 +218,7 @@ RouteHandlers::Handler RouteHandlers::handler_for(const api::Route& route) {
       {&api::kModelAlias, &H::handle<api::kModelAlias, &ModelCalls::set_alias>},
       {&api::kRemoveModel, &H::handle<api::kRemoveModel, &ModelCalls::remove>},
       {&api::kImport, &H::handle<api::kImport, &ImportCalls::import>},
-      {&api::kAddPoints, &H::handle<api::kAddPoints, &ImportCalls::add_points>},
+      {&api::kImportPoints, &H::handle<api::kImportPoints, &ImportCalls::add_points>},
       {&api::kAddItems, &H::handle<api::kAddItems, &ImportCalls::add_items>},
       {&api::kAddMedia, &H::handle<api::kAddMedia, &ImportCalls::add_media>},
       {&api::kNodeMedia, &H::handle<api::kNodeMedia, &ImportCalls::add_node_media>},

@@ -28,7 +28,7 @@ T number_at(std::span<const std::byte> bytes, std::size_t at) {
 }
 
 // The columns of all points: series, steps, times, values.
-Result<std::vector<insight::PointBatch::Point>> points_of(const api::PointsRequest& request) {
+Result<std::vector<insight::PointBatch::Point>> points_of(const api::ImportedPoints& request) {
   const auto bytes = net::from_base64(request.points);
   if (!bytes || bytes->size() % kPointBytes != 0)
     return Error{Code::invalid,
@@ -122,10 +122,11 @@ Result<api::ImportedRun> ImportCalls::run_for(const api::ImportRequest& request,
   return api::ImportedRun{.run = text(node.attempt.run)};
 }
 
-Result<api::PointsStored> ImportCalls::add_points(const RouteCall<api::kAddPoints>& call) {
+Result<api::ImportedPointsAnswer> ImportCalls::add_points(
+    const RouteCall<api::kImportPoints>& call) {
   const model::RunId id = TRY(run_of(call.path_parameters));
   const model::Run& run = *TRY(context_.find_run(id));
-  const api::PointsRequest& request = call.request;
+  const api::ImportedPoints& request = call.request;
   if (request.source.empty() || request.source.size() > kSourceMax)
     return Error{Code::invalid, format("source: has 1 to {} bytes", kSourceMax)};
   if (request.series.size() > api::kBatchSeriesMax)
@@ -140,7 +141,7 @@ Result<api::PointsStored> ImportCalls::add_points(const RouteCall<api::kAddPoint
   for (const api::BatchSeries& series : request.series)
     batch.series.push_back(
         {.metric = series.name, .part = insight::RunPart::rank, .index = series.rank});
-  api::PointsStored answer;
+  api::ImportedPointsAnswer answer;
   if (!batch.points.empty()) {
     const insight::Appended appended =
         TRY(context_.insight().append(run.generation, std::move(batch)));

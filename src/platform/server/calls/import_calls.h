@@ -24,7 +24,7 @@ class ImportCalls {
   Result<api::ImportedRun> import(const RouteCall<api::kImport>& call);
   // The same for a call of another form.
   Result<api::ImportedRun> run_for(const api::ImportRequest& request, const Principal& caller);
-  Result<api::PointsStored> add_points(const RouteCall<api::kAddPoints>& call);
+  Result<api::ImportedPointsAnswer> add_points(const RouteCall<api::kImportPoints>& call);
   Result<api::ItemsStored> add_items(const RouteCall<api::kAddItems>& call);
   Result<api::MediaStored> add_media(const RouteCall<api::kAddMedia>& call);
   Result<api::MediaStored> add_node_media(const RouteCall<api::kNodeMedia>& call);
