@@ -70,10 +70,10 @@ def run_ranks_to_the_end(
     timeout: float = 20.0,
 ) -> list[Outcome]:
     """The same, for ranks that are expected to fail."""
-    with _listening_socket() as listener:
+    with listening_socket() as listener:
 
         def group(rank: int) -> Any:
-            _join(rank, size, hosts, backend, listener, timeout)
+            join_group(rank, size, hosts, backend, listener, timeout)
             value = body(rank, *arguments)
             dist.destroy_process_group()
             return value
@@ -113,7 +113,7 @@ class Crew:
 
     def _start(self) -> list[tuple[Any, Connection]]:
         members: list[tuple[Any, Connection]] = []
-        with _listening_socket() as listener:
+        with listening_socket() as listener:
             for rank in range(self._size):
                 ours, theirs = _fork.Pipe()
                 # The others' ends are closed in the child, or it would not see their end of file.
@@ -130,7 +130,7 @@ class Crew:
     ) -> None:
         for other in inherited:
             other.close()
-        _join(rank, self._size, self._hosts, self._backend, listener, 20.0)
+        join_group(rank, self._size, self._hosts, self._backend, listener, 20.0)
         listener.close()
         with contextlib.suppress(EOFError):
             while True:
@@ -155,7 +155,7 @@ def reserved_port() -> Iterator[int]:
         yield holder.getsockname()[1]
 
 
-def _join(
+def join_group(
     rank: int, size: int, hosts: int, backend: str, listener: socket.socket, timeout: float
 ) -> None:
     os.environ["LOCKSTEP_HOST_ID"] = f"host-{rank * hosts // size}"
@@ -179,7 +179,8 @@ def _join(
     )
 
 
-def _listening_socket() -> socket.socket:
+def listening_socket() -> socket.socket:
+    """For the store of a group."""
     listener = socket.socket()
     listener.bind(("127.0.0.1", 0))
     listener.listen()

@@ -13,9 +13,11 @@ from typing import Any
 
 import pytest
 import torch
-from ranks import run_ranks, run_ranks_to_the_end
+import torch.distributed as dist
+from ranks import fork_all, join_group, listening_socket, run_ranks, run_ranks_to_the_end
 
 import lockstep.horovod.torch as hvd
+from lockstep.horovod.torch.meeting import Meeting
 from lockstep.horovod.torch.negotiation import Arrival, Negotiation
 from lockstep.horovod.torch.requests import Request
 
@@ -46,6 +48,17 @@ def test_an_equal_request_is_one_slot_and_another_shape_is_sent_whole() -> None:
     assert failed[0].error == (
         "a: rank 0 submits shape [2], rank 1 [3]: submit one shape under one name"
     )
+
+
+def test_equal_slots_of_all_ranks_have_the_same_answers_as_a_negotiation() -> None:
+    agreed, short = Negotiation(2, 2), Negotiation(2, 2)
+    for each in (agreed, short):
+        each.agree([Arrival((), [request("a"), request("b")])] * 2)
+    assert short.agree_on_slots([0]) == agreed.agree([Arrival([0])] * 2)
+    for each in (agreed, short):  # "b" was used longest ago
+        each.agree([Arrival((), [request("c")])] * 2)
+    kept = [each.encode(0, [request("a"), request("b"), request("c")]) for each in (agreed, short)]
+    assert kept == [([0, 1], [request("b")])] * 2
 
 
 def test_a_full_cache_forgets_the_name_that_was_used_longest_ago() -> None:
@@ -151,6 +164,77 @@ def test_ranks_that_are_left_go_on_from_the_last_commit(tmp_path: Path) -> None:
         assert weight == outcomes[0].value[5]
     kept = torch.load(tmp_path / "horovod-elastic.pt", weights_only=False)
     assert kept["objects"]["step"] == 4
+
+
+def loses_two(rank: int) -> Any:
+    hvd.init()
+    state = hvd.elastic.ObjectState(step=0)
+
+    @hvd.elastic.run
+    def train(state: Any) -> None:
+        while state.step < 4:
+            if (state.step, rank) in ((1, 3), (2, 2)):
+                os._exit(9)
+            hvd.allreduce(torch.ones(1), name="work")
+            state.step += 1
+            state.commit()
+
+    train(state)
+    return hvd.size(), hvd.rank(), hvd.allreduce(torch.ones(1), op=hvd.Sum).item()
+
+
+def test_a_second_loss_is_survived_like_the_first() -> None:
+    outcomes = run_ranks_to_the_end(4, loses_two)
+    assert [each.exit_code for each in outcomes[2:]] == [9, 9]
+    assert [each.error for each in outcomes[:2]] == [None, None]
+    assert [each.value for each in outcomes[:2]] == [(2, 0, 2.0), (2, 1, 2.0)]
+
+
+def grows_to_three() -> Any:
+    """Trains until a third rank has joined, and one step with it."""
+    state = hvd.elastic.ObjectState(step=0)
+    end = time.monotonic() + 30
+
+    @hvd.elastic.run
+    def train(state: Any) -> float:
+        while True:
+            total = hvd.allreduce(torch.ones(1), op=hvd.Sum, name="work").item()
+            state.step += 1
+            if total == 3:
+                return float(total)
+            assert time.monotonic() < end
+            state.commit()
+
+    total = train(state)
+    return hvd.rank(), hvd.size(), total, vars(state)["step"]
+
+
+def joins(port: int) -> Any:
+    os.environ["LOCKSTEP_HOROVOD_JOIN"] = f"127.0.0.1:{port}"
+    os.environ["LOCKSTEP_HOST_ID"] = "host-1"
+    return grows_to_three()
+
+
+def test_a_rank_joins_a_running_elastic_world() -> None:
+    with listening_socket() as listener:
+
+        def launched(rank: int) -> Any:
+            join_group(rank, 2, 1, "lockstep", listener, 20.0)
+            grown = grows_to_three()
+            dist.barrier()  # rank 0 has the store
+            return grown
+
+        bodies = [functools.partial(launched, rank) for rank in range(2)]
+        outcomes = fork_all([*bodies, functools.partial(joins, listener.getsockname()[1])])
+    assert [each.error for each in outcomes] == [None] * 3
+    steps = {each.value[3] for each in outcomes}
+    assert [each.value[:3] for each in outcomes] == [(rank, 3, 3.0) for rank in range(3)]
+    assert len(steps) == 1 and steps.pop() > 1
+
+
+def test_a_rank_that_joins_at_a_wrong_address_says_how_to_write_it() -> None:
+    with pytest.raises(ValueError, match="LOCKSTEP_HOROVOD_JOIN=nowhere: set it to MASTER_ADDR"):
+        Meeting.of_joiner("nowhere")
 
 
 def resumes(rank: int, folder: Path) -> Any:

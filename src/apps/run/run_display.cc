@@ -176,6 +176,7 @@ std::string attempt_lines(const api::AttemptView& attempt) {
     if (node.given_up_since)
       lines += format("; given up at {}: its host does not answer",
                       text(std::chrono::floor<std::chrono::seconds>(*node.given_up_since)));
+    if (!node.nccl_network.empty()) lines += "\n    network  " + node.nccl_network;
     for (const api::RankView& rank : node.ranks) lines += rank_line(rank);
   }
   return lines + "\n";

@@ -61,6 +61,7 @@ void Connection::take(Request& request, std::size_t count) {
   request.in_use = true;
   request.count = static_cast<int>(count);
   request.unended = request.count;
+  request.flushes = false;
   request.failure.reset();
 }
 
@@ -203,6 +204,24 @@ Result<Request*> ReceiveConnection::receive(std::span<const Buffer> buffers) {
   }
   take(*request, buffers.size());
   TRY(post_waiting(*request));
+  return request;
+}
+
+Result<Request*> ReceiveConnection::flush(const Buffer& buffer) {
+  const Lock lock(port_->mutex());
+  TRY(check_usable());
+  auto* const request = free_request();
+  if (request == nullptr) return nullptr;
+  prepare(*request, 0, {0, buffer.data, 0, registration_of(buffer)});
+  const auto posted =
+      TRY(port_->endpoint().flush(*registration_of(buffer), buffer.data, request->operations[0]));
+  if (posted == Posted::busy) {
+    TRY(port_->progress());
+    return nullptr;
+  }
+  take(*request, 1);
+  request->flushes = true;
+  request->operations[0].posted = true;
   return request;
 }
 

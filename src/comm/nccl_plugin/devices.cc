@@ -9,6 +9,8 @@
 #include "comm/fabric/address/choose_address.h"
 #include "comm/fabric/address/link_speed.h"
 #include "comm/fabric/address/network_options.h"
+#include "comm/cost/costs.h"
+#include "comm/nccl_plugin/ofi_endpoint.h"
 
 namespace lockstep::comm::nccl {
 namespace {
@@ -21,14 +23,17 @@ constexpr auto kApi = FI_VERSION(1, 15);
 constexpr std::string_view kOwnConnections = "tcp";
 constexpr std::uint64_t kTagBits = (std::uint64_t{1} << 60) - 1;  // connection.h has their layout
 
-InfoPtr make_hints(const std::string& provider) {
+constexpr auto kFirstWithDmaBuf = FI_VERSION(1, 20);
+
+InfoPtr make_hints(const std::string& provider, std::uint64_t further_capabilities = 0) {
   InfoPtr hints(libfabric().dupinfo(nullptr));
   if (!hints) return hints;
-  hints->caps = FI_TAGGED;
+  hints->caps = FI_TAGGED | further_capabilities;
   hints->mode = FI_CONTEXT | FI_CONTEXT2;
   hints->ep_attr->type = FI_EP_RDM;
   hints->domain_attr->threading = FI_THREAD_DOMAIN;
   hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_ALLOCATED | FI_MR_VIRT_ADDR | FI_MR_PROV_KEY;
+  if ((further_capabilities & FI_HMEM) != 0) hints->domain_attr->mr_mode |= FI_MR_HMEM;
   if (!provider.empty()) hints->fabric_attr->prov_name = ::strdup(provider.c_str());
   return hints;
 }
@@ -55,22 +60,45 @@ std::string pci_path_of(const fi_info& info, const std::string& interface) {
   return failed ? std::string() : real.string();
 }
 
-int speed_of(const fi_info& info, const std::string& interface, const Quirks& quirks) {
+// Between hosts, from the map, if they are of the network that the device uses: the map's are those
+// of Lockstep's own provider.
+std::optional<LevelCost> cost_of(const Device& device, const Environment& environment) {
+  const auto provider = environment.find("LOCKSTEP_FABRIC_PROVIDER");
+  const std::string own = provider == environment.end() ? std::string(kOwnConnections)
+                                                        : provider->second;
+  if (&quirks_of(own) != device.quirks || device.quirks->within_host_only) return std::nullopt;
+  const auto costs = costs_from_environment(environment);
+  if (!costs || !*costs) return std::nullopt;
+  return (*costs)->between_hosts;
+}
+
+int speed_of(const fi_info& info, const std::string& interface) {
   if (info.nic != nullptr && info.nic->link_attr != nullptr && info.nic->link_attr->speed > 0)
     return static_cast<int>(info.nic->link_attr->speed / 1'000'000);
   if (const auto speed = link_speed(interface))
     return static_cast<int>(speed->count() * 8 / 1'000'000);
-  return quirks.speed;
+  return 0;
 }
 
-Device make_device(const fi_info& info) {
+// What neither the NIC nor the map tells has the value of the table.
+void set_costs(Device& device, const Environment& environment) {
+  device.latency = device.quirks->latency;
+  const auto cost = cost_of(device, environment);
+  if (cost && cost->latency > 0) device.latency = static_cast<float>(cost->latency * 1e6);
+  if (device.speed == 0 && cost && cost->per_byte > 0)
+    device.speed = static_cast<int>(8 / cost->per_byte / 1e6);
+  if (device.speed == 0) device.speed = device.quirks->speed;
+}
+
+Device make_device(const fi_info& info, const Environment& environment) {
   Device device;
   device.info.reset(libfabric().dupinfo(&info));
   device.provider = info.fabric_attr->prov_name;
   device.quirks = &quirks_of(device.provider);
   device.name = info.domain_attr->name;
   device.pci_path = pci_path_of(info, device.name);
-  device.speed = speed_of(info, device.name, *device.quirks);
+  device.speed = speed_of(info, device.name);
+  set_costs(device, environment);
   device.guid = fnv1a(device.pci_path.empty() ? device.name : device.pci_path);
   device.message_limit = info.ep_attr->max_msg_size;
   if (device.quirks->message_limit != 0)
@@ -123,6 +151,26 @@ std::vector<const fi_info*> select(const fi_info* all, const Wanted& wanted) {
   return selected;
 }
 
+// The same device with what a GPU's memory needs: FI_HMEM, and FI_RMA for flushes. Whether the
+// driver and the NIC can do it is known once an endpoint is open that may not copy.
+void add_gpu_memory(Device& device) {
+  if (!device.quirks->takes_gpu_memory || libfabric().version() < kFirstWithDmaBuf) return;
+  const auto hints = make_hints(device.provider, FI_HMEM | FI_RMA);
+  if (!hints) return;
+  hints->domain_attr->name = ::strdup(device.name.c_str());
+  fi_info* found = nullptr;
+  if (libfabric().getinfo(kApi, nullptr, nullptr, 0, hints.get(), &found) != 0) return;
+  Device capable;
+  capable.info.reset(libfabric().dupinfo(found));
+  const InfoPtr owner(found);
+  capable.quirks = device.quirks;
+  capable.provider = device.provider;
+  capable.takes_gpu_memory = true;
+  if (!open_endpoint(capable)) return;
+  device.info = std::move(capable.info);
+  device.takes_gpu_memory = true;
+}
+
 bool is_loopback(const Device& device) { return device.name == "lo"; }
 
 }  // namespace
@@ -136,9 +184,10 @@ Result<std::vector<Device>> find_devices(const Environment& environment) {
   const int status = libfabric().getinfo(kApi, nullptr, nullptr, 0, hints.get(), &found);
   const InfoPtr owner(found);
   std::vector<Device> devices;
-  for (const auto* one : select(found, wanted)) devices.push_back(make_device(*one));
+  for (const auto* one : select(found, wanted)) devices.push_back(make_device(*one, environment));
   const bool only_loopback = std::ranges::all_of(devices, is_loopback);
   if (!only_loopback && !wanted.own) std::erase_if(devices, is_loopback);
+  for (auto& device : devices) add_gpu_memory(device);
   if (!devices.empty()) return devices;
   return ofi_error(format("no network device for libfabric's provider '{}' (see `fi_info`, and "
                           "LOCKSTEP_FABRIC_PROVIDER and LOCKSTEP_INTERFACE)",

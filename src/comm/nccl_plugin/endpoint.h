@@ -43,6 +43,12 @@ class Registration {
   virtual void* descriptor() const = 0;
 };
 
+// A GPU's memory, as its driver exports it.
+struct DmaBuf {
+  int fd = -1;
+  std::uint64_t offset = 0;
+};
+
 struct Message {
   std::uint64_t tag = 0;
   void* data = nullptr;
@@ -63,6 +69,14 @@ class TaggedEndpoint {
   // A receive ends soon afterwards, unless its message is arriving.
   virtual void cancel(Operation& operation) = 0;
   virtual bool needs_registration() const = 0;
+  // By DMA-BUF, without a copy. If not, the next two functions return Code::unavailable.
+  virtual bool takes_gpu_memory() const = 0;
+  // data: the address on the GPU, as messages name it.
+  virtual Result<std::unique_ptr<Registration>> register_dma_buf(void* data, std::size_t bytes,
+                                                                 const DmaBuf& buffer) = 0;
+  // When it ends, what the NIC has written to this memory of a GPU before is visible there.
+  virtual Result<Posted> flush(const Registration& registration, void* data,
+                               Operation& operation) = 0;
   virtual Result<std::unique_ptr<Registration>> register_memory(void* data, std::size_t bytes) = 0;
 };
 

@@ -26,6 +26,8 @@ using ProfilerCallback = Status (*)(void** event, int type, void* parent, std::i
                                     void* data);
 
 inline constexpr int kHostMemory = 1;             // a bit of pointer_support, and a memory type
+inline constexpr int kCudaMemory = 2;             // the same
+inline constexpr int kDmaBufSupport = 4;          // a bit of pointer_support
 inline constexpr int kDeviceOnHost = 0;           // net_device_type: no offload to GPU kernels
 inline constexpr std::size_t kHandleBytes = 128;  // of listen()
 inline constexpr int kRequestsInFlight = 32;      // that a connection must support
@@ -135,7 +137,7 @@ using Flush = Status (*)(void* connection, int count, void** data, int* sizes, v
 template <class Register, class Send, class Receive>
 struct Transfers {
   Register register_memory;         // regMr
-  RegisterDmaBuf register_dma_buf;  // regMrDmaBuf; null: not supported
+  RegisterDmaBuf register_dma_buf;  // regMrDmaBuf
   Status (*deregister)(void* connection, void* memory);
   Send send;        // isend
   Receive receive;  // irecv

@@ -42,7 +42,10 @@ class Net {
   virtual Status accept(void* listener, void** connection) = 0;
   virtual Status register_memory(void* connection, void* data, std::size_t size, int type,
                                  void** memory) = 0;
+  virtual Status register_dma_buf(void* connection, void* data, std::size_t size, int fd,
+                                  void** memory) = 0;
   virtual Status deregister(void* connection, void* memory) = 0;
+  virtual Status flush(void* connection, void* data, int size, void* memory, void** request) = 0;
   virtual Status send(void* connection, void* data, std::size_t size, int tag, void* memory,
                       void** request) = 0;
   virtual Status receive(void* connection, std::span<void*> data, std::span<std::size_t> sizes,
@@ -109,8 +112,15 @@ class NetOf : public Net {
     return table_.transfers.register_memory(connection, data, static_cast<Size>(size), type,
                                             memory);
   }
+  Status register_dma_buf(void* connection, void* data, std::size_t size, int fd,
+                          void** memory) override {
+    return table_.transfers.register_dma_buf(connection, data, size, kCudaMemory, 0, fd, memory);
+  }
   Status deregister(void* connection, void* memory) override {
     return table_.transfers.deregister(connection, memory);
+  }
+  Status flush(void* connection, void* data, int size, void* memory, void** request) override {
+    return table_.transfers.flush(connection, 1, &data, &size, &memory, request);
   }
   Status send(void* connection, void* data, std::size_t size, int tag, void* memory,
               void** request) override {

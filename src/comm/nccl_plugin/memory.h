@@ -16,20 +16,27 @@ namespace lockstep::comm::nccl {
 
 class MemoryCache {
  public:
-  // Whole pages, because the provider pins pages.
+  // Whole pages of a host's memory, because the provider pins pages.
   struct Region {
     std::uintptr_t begin = 0;
     std::uintptr_t end = 0;
     std::size_t users = 0;
+    bool on_gpu = false;
     std::unique_ptr<Registration> registration;  // null where the provider needs none
   };
 
+  // Memory of the host.
   Result<Region*> add_user(TaggedEndpoint& endpoint, void* data, std::size_t bytes);
+  // Memory of a GPU.
+  Result<Region*> add_user(TaggedEndpoint& endpoint, void* data, std::size_t bytes,
+                           const DmaBuf& buffer);
   // Code::invalid for a region that is not in use.
   Result<void> remove_user(const Region* region);
   std::size_t size() const { return regions_.size(); }
 
  private:
+  Region* find_user(std::uintptr_t begin, std::uintptr_t end, bool on_gpu);
+
   std::vector<std::unique_ptr<Region>> regions_;
 };
 

@@ -8,6 +8,7 @@
 
 namespace lockstep::comm::nccl {
 
+// Takes the memory of GPUs if the device does: its info then has FI_RMA.
 Result<std::unique_ptr<TaggedEndpoint>> open_endpoint(const Device& device);
 
 // Sets the options of a provider. set(name, value) returns libfabric's status.

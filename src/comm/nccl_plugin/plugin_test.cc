@@ -381,6 +381,10 @@ TEST_P(PluginOver, ClosesWithTransfersUnderWayAndTellsThePeer) {
         int size = 0;
         wait_for(*net, again.start({other.data()}, {other.size()}, {0}), &size);
         REQUIRE(size == 100 && other == pattern(100, 2));
+        void* flushed = &again;
+        REQUIRE(net->flush(again.connection, other.data(), 100, nullptr, &flushed) ==
+                Status::success);
+        REQUIRE(flushed == nullptr);  // the host's memory needs none
         side.barrier();
       });
 }
@@ -616,8 +620,11 @@ TEST(Plugin, RefusesWrongArgumentsWithAnErrorAndAMessage) {
         REQUIRE(net->listen(99, handle, &out) == Status::invalid_usage);
         REQUIRE(last_warning().find("no device 99") != std::string::npos);
         REQUIRE(net->connect(0, handle, &out) == Status::invalid_usage);
-        REQUIRE(net->register_memory(sender.connection, &byte, 1, 2, &out) ==
+        REQUIRE(net->register_memory(sender.connection, &byte, 1, kCudaMemory, &out) ==
                 Status::invalid_usage);
+        REQUIRE(net->register_dma_buf(sender.connection, &byte, 1, 0, &out) ==
+                Status::system_error);
+        REQUIRE(last_warning().find("takes no memory of a GPU") != std::string::npos);
         REQUIRE(net->deregister(sender.connection, &byte) == Status::invalid_usage);
         REQUIRE(net->send(sender.connection, &byte, 1, -1, nullptr, &out) == Status::invalid_usage);
         void* data = &byte;

@@ -18,7 +18,7 @@ void end(const Completion& completion) {
   const auto i = static_cast<std::size_t>(operation.index);
   // A completion has no size for a send.
   request.bytes[i] = request.sends ? request.messages[i].bytes : completion.bytes;
-  if (completion.failure == nullptr && request.connection != nullptr)
+  if (completion.failure == nullptr && request.connection != nullptr && !request.flushes)
     request.connection->count_ended();
   if (completion.failure != nullptr && !request.failure)
     request.failure = Error{completion.code, completion.failure};

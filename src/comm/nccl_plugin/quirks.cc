@@ -19,19 +19,19 @@ constexpr std::size_t kEfaMessageLimit = std::size_t{1} << 30;
 
 // The preferred first.
 constexpr std::array kTable = {
-    Quirks{"efa", 35.0F, 100'000, kEfaMessageLimit, false, false, kEfaOptions},
-    Quirks{"cxi", 2.0F, 200'000, 0, false, false, {}},
-    Quirks{"opx", 2.0F, 100'000, 0, false, false, {}},
-    Quirks{"psm3", 3.0F, 100'000, 0, false, false, {}},
-    Quirks{"psm2", 2.0F, 100'000, 0, false, false, {}},
-    Quirks{"verbs", 2.0F, 100'000, 0, true, false, {}},
-    Quirks{"tcp", 30.0F, 10'000, 0, false, false, {}},
-    Quirks{"net", 30.0F, 10'000, 0, false, false, {}},
-    Quirks{"sockets", 50.0F, 10'000, 0, false, false, {}},
-    Quirks{"udp", 50.0F, 10'000, 0, false, false, {}},
-    Quirks{"shm", 1.0F, 100'000, 0, true, true, {}},
+    Quirks{"efa", 35.0F, 100'000, kEfaMessageLimit, false, false, true, kEfaOptions},
+    Quirks{"cxi", 2.0F, 200'000, 0, false, false, true, {}},
+    Quirks{"opx", 2.0F, 100'000, 0, false, false, false, {}},
+    Quirks{"psm3", 3.0F, 100'000, 0, false, false, false, {}},
+    Quirks{"psm2", 2.0F, 100'000, 0, false, false, false, {}},
+    Quirks{"verbs", 2.0F, 100'000, 0, true, false, true, {}},
+    Quirks{"tcp", 30.0F, 10'000, 0, false, false, false, {}},
+    Quirks{"net", 30.0F, 10'000, 0, false, false, false, {}},
+    Quirks{"sockets", 50.0F, 10'000, 0, false, false, false, {}},
+    Quirks{"udp", 50.0F, 10'000, 0, false, false, false, {}},
+    Quirks{"shm", 1.0F, 100'000, 0, true, true, false, {}},
 };
-constexpr Quirks kUnknown{"", 30.0F, 10'000, 0, false, false, {}};
+constexpr Quirks kUnknown{"", 30.0F, 10'000, 0, false, false, false, {}};
 
 auto find(std::string_view provider) {
   return std::ranges::find(kTable, provider.substr(0, provider.find(';')), &Quirks::provider);

@@ -7,8 +7,12 @@
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "base/clock.h"
+#include "base/os/fd.h"
+#include "comm/nccl_plugin/gpu_endpoint_for_test.h"
 #include "comm/nccl_plugin/handshake.h"
 #include "comm/nccl_plugin/ofi_endpoint.h"
 #include "comm/nccl_plugin/rough_endpoint_for_test.h"
@@ -40,12 +44,47 @@ struct RoughPort {
   RoughEndpoint* endpoint = nullptr;
 };
 
+struct GpuPort {
+  static GpuPort open() {
+    auto found = find_devices(kLoopback);
+    REQUIRE(found.has_value());
+    auto endpoint = open_endpoint(found->front());
+    REQUIRE(endpoint.has_value());
+    auto gpu = std::make_unique<GpuEndpoint>(std::move(*endpoint));
+    GpuPort opened;
+    opened.endpoint = gpu.get();
+    opened.port = std::make_shared<Port>(std::move(gpu), "tcp;ofi_rxm", kLimit);
+    return opened;
+  }
+  std::shared_ptr<Port> port;
+  GpuEndpoint* endpoint = nullptr;
+};
+
+// Memory of a GPU: exported in a file, at an offset.
+struct GpuMemory {
+  static constexpr std::uint64_t kOffset = 8192;
+  static constexpr std::size_t kBytes = 64 << 10;
+  GpuMemory() { REQUIRE(::ftruncate(file.get(), kOffset + kBytes) == 0); }
+  MemoryCache::Region* register_with(const GpuPort& gpu) const {
+    auto region = gpu.port->memory().add_user(*gpu.endpoint, addresses.data(), kBytes,
+                                              DmaBuf{file.get(), kOffset});
+    REQUIRE(region.has_value());
+    return *region;
+  }
+  const Fd file{::memfd_create("gpu", MFD_CLOEXEC)};
+  const Pages addresses{kBytes, -1, 0};
+  std::unique_ptr<Pages> content() const {
+    return std::make_unique<Pages>(kBytes, file.get(), kOffset);
+  }
+};
+
 struct Connected {
   std::unique_ptr<SendConnection> sender;
   std::unique_ptr<ReceiveConnection> receiver;
 };
 
-Connected connect(const RoughPort& from, const RoughPort& to) {
+template <class AnyPort>
+Connected connect(const AnyPort& from, const AnyPort& to) {
   Handle handle;
   auto listener = ListenConnection::open(to.port, "127.0.0.1", handle);
   REQUIRE(listener.has_value());
@@ -187,6 +226,92 @@ TEST(MemoryCache, RegistersARangeOnceForAllOfItsParts) {
     const auto larger = memory.add_user(*rough.endpoint, bytes.data(), bytes.size());
     REQUIRE(smaller.has_value() && larger.has_value() && *smaller != *larger);
     REQUIRE(rough.endpoint->registered == 3);
+  });
+}
+
+TEST(MemoryOfAGpu, TravelsByDmaBufAndIsFlushed) {
+  in_child([] {
+    const auto from = GpuPort::open(), to = GpuPort::open();
+    auto [sender, receiver] = connect(from, to);
+    const GpuMemory sent, received;
+    const auto content = sent.content();
+    for (std::size_t i = 0; i < GpuMemory::kBytes; ++i)
+      content->data()[i] = static_cast<char>(i * 31);
+    const auto* const from_region = sent.register_with(from);
+    const auto* const to_region = received.register_with(to);
+    constexpr std::size_t kAt = 5000, kSize = 20'000;  // a part of the registered memory
+    const Buffer source{sent.addresses.data() + kAt, kSize, 0, from_region};
+    const Buffer target{received.addresses.data() + kAt, kSize, 0, to_region};
+    finish({{receiver.get(), start([&] { return receiver->receive({&target, 1}); })},
+            {sender.get(), start([&] { return sender->send(source); })}});
+    finish({{receiver.get(), start([&] { return receiver->flush(target); })}});
+    REQUIRE(to.endpoint->flushed == 1);
+    REQUIRE(std::equal(content->data() + kAt, content->data() + kAt + kSize,
+                       received.content()->data() + kAt));
+  });
+}
+
+TEST(MemoryOfAGpu, IsRefusedByAProviderThatWouldCopyIt) {
+  in_child([] {
+    auto found = find_devices(kLoopback);
+    REQUIRE(found.has_value() && !found->front().takes_gpu_memory);
+    auto endpoint = open_endpoint(found->front());
+    REQUIRE(endpoint.has_value() && !(*endpoint)->takes_gpu_memory());
+    const GpuMemory memory;
+    const auto refused = (*endpoint)->register_dma_buf(memory.addresses.data(), GpuMemory::kBytes,
+                                                       DmaBuf{memory.file.get(), 0});
+    REQUIRE(!refused.has_value() && refused.error().code == Code::unavailable);
+    REQUIRE(refused.error().message.find("'tcp;ofi_rxm' takes no memory of a GPU") !=
+            std::string::npos);
+  });
+}
+
+// The flush itself, by a provider that this host has, of the host's memory.
+TEST(MemoryOfAGpu, IsFlushedByAReadOfTheNic) {
+  in_child([] {
+    auto found = find_devices(kLoopback);
+    REQUIRE(found.has_value());
+    auto& device = found->front();
+    const InfoPtr hints(libfabric().dupinfo(device.info.get()));
+    hints->caps |= FI_RMA;
+    fi_info* capable = nullptr;
+    REQUIRE(libfabric().getinfo(FI_VERSION(1, 15), nullptr, nullptr, 0, hints.get(), &capable) ==
+            0);
+    device.info.reset(capable);
+    device.takes_gpu_memory = true;
+    auto endpoint = open_endpoint(device);
+    REQUIRE(endpoint.has_value());
+    std::vector<char> memory(100);
+    const auto registration = (*endpoint)->register_memory(memory.data(), memory.size());
+    REQUIRE(registration.has_value());
+    Operation operation;
+    const auto deadline = Deadline::after(std::chrono::seconds(10));
+    bool posted = false, ended = false;
+    while (!ended) {
+      REQUIRE(!deadline.passed());
+      if (!posted) {
+        const auto flushed = (*endpoint)->flush(**registration, memory.data() + 50, operation);
+        REQUIRE(flushed.has_value());
+        posted = *flushed == Posted::yes;
+      }
+      Completion completion;
+      const auto count = (*endpoint)->poll({&completion, 1});
+      REQUIRE(count.has_value() && (*count == 0 || completion.failure == nullptr));
+      ended = *count == 1 && completion.operation == &operation;
+    }
+  });
+}
+
+TEST(CostsOfTheMap, AreThoseOfADeviceOfTheSameNetwork) {
+  in_child([] {
+    Environment environment = kLoopback;
+    environment["LOCKSTEP_COSTS"] = "1e-6 1e-7 1e-10 12e-6 1e-6 1e-9 1e-10";
+    const auto of_map = find_devices(environment);
+    REQUIRE(of_map.has_value() && of_map->front().latency == 12.0F);
+    environment["LOCKSTEP_FABRIC_PROVIDER"] = "shm";
+    const auto within_host = find_devices(environment);
+    REQUIRE(within_host.has_value());
+    REQUIRE(within_host->front().latency == quirks_of("shm").latency);
   });
 }
 

@@ -19,6 +19,7 @@ struct Request {
   Connection* connection = nullptr;  // null: closed
   bool in_use = false;
   bool sends = false;
+  bool flushes = false;  // is no message
   int count = 0;
   int unended = 0;  // messages, of count
   std::array<Operation, kGroupLimit> operations{};

@@ -49,6 +49,16 @@ class RoughEndpoint : public TaggedEndpoint {
     ++registered;
     return std::unique_ptr<Registration>(std::make_unique<NoRegistration>());
   }
+  bool takes_gpu_memory() const override { return inner_->takes_gpu_memory(); }
+  Result<std::unique_ptr<Registration>> register_dma_buf(void* data, std::size_t bytes,
+                                                         const DmaBuf& buffer) override {
+    return inner_->register_dma_buf(data, bytes, buffer);
+  }
+  Result<Posted> flush(const Registration& registration, void* data,
+                       Operation& operation) override {
+    if (is_busy()) return Posted::busy;
+    return inner_->flush(registration, data, operation);
+  }
 
   std::uint64_t busy() const { return busy_; }
   std::uint64_t reordered() const { return reordered_; }

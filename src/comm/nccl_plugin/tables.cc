@@ -49,10 +49,11 @@ void fill_common(const Device& device, Properties& properties) {
   properties.name = as_text(device.name);
   properties.pci_path = as_text(device.pci_path);
   properties.guid = device.guid;
-  properties.pointer_support = kHostMemory;
+  properties.pointer_support =
+      kHostMemory | (device.takes_gpu_memory ? kCudaMemory | kDmaBufSupport : 0);
   properties.speed = device.speed;
   properties.port = 1;
-  properties.latency = device.quirks->latency;
+  properties.latency = device.latency;
   properties.max_connections = kConnections;
   properties.max_receives = kGroupLimit;
   properties.net_device_type = kDeviceOnHost;
@@ -165,10 +166,26 @@ Status register_memory(void* connection, void* data, Size size, int type, void**
     *memory = nullptr;
     if (type != kHostMemory)
       return Error{Code::invalid,
-                   format("memory of type {}: only host memory (1) is supported", type)};
+                   format("memory of type {}: only the host's (1) is registered by its address; a "
+                          "GPU's needs DMA-BUF, which CUDA 11.7 and the kernel 5.12 have",
+                          type)};
     auto& port = connection_at(connection).port();
     const Lock lock(port.mutex());
     *memory = TRY(port.memory().add_user(port.endpoint(), data, static_cast<std::size_t>(size)));
+    return {};
+  });
+}
+
+Status register_dma_buf(void* connection, void* data, std::size_t size, int type,
+                        std::uint64_t offset, int fd, void** memory) noexcept {
+  return guarded("regMrDmaBuf", [&]() -> Result<void> {
+    *memory = nullptr;
+    if (type != kCudaMemory)
+      return Error{Code::invalid,
+                   format("memory of type {}: by DMA-BUF only a GPU's (2) is registered", type)};
+    auto& port = connection_at(connection).port();
+    const Lock lock(port.mutex());
+    *memory = TRY(port.memory().add_user(port.endpoint(), data, size, DmaBuf{fd, offset}));
     return {};
   });
 }
@@ -223,10 +240,21 @@ Status receive_profiled(void* connection, int count, void** data, std::size_t* s
   return receive<std::size_t>(connection, count, data, sizes, tags, memories, request);
 }
 
-// Host memory is coherent when the message has ended.
-Status flush(void*, int, void**, int*, void**, void** request) noexcept {
-  *request = nullptr;
-  return Status::success;
+// The host's memory is coherent when the message has ended. One read makes all that the NIC has
+// written to a GPU before visible there.
+Status flush(void* connection, int count, void** data, int* sizes, void** memories,
+             void** request) noexcept {
+  return guarded("iflush", [&]() -> Result<void> {
+    *request = nullptr;
+    auto* const receiver = TRY(connection_as<ReceiveConnection>(connection));
+    for (int i = 0; i < count; ++i) {
+      const auto* const region = static_cast<const MemoryCache::Region*>(memories[i]);
+      if (region == nullptr || !region->on_gpu || sizes[i] == 0) continue;
+      *request = TRY(receiver->flush(buffer_of(data[i], 0, 0, memories[i])));
+      return {};
+    }
+    return {};
+  });
 }
 
 Status test(void* request, int* done, int* sizes) noexcept {
@@ -259,7 +287,7 @@ constexpr Transfers<Register, Send, Receive> transfers(Register register_functio
                                                        Send send_function,
                                                        Receive receive_function) {
   return {.register_memory = register_function,
-          .register_dma_buf = nullptr,
+          .register_dma_buf = register_dma_buf,
           .deregister = deregister,
           .send = send_function,
           .receive = receive_function,

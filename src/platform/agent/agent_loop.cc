@@ -445,6 +445,7 @@ api::Heartbeat AgentLoop::status() const {
   status.agent_started = started_;
   status.stop_reason = state_.stop_reason;
   status.message = state_.message;
+  status.nccl_network = launcher_->nccl_network().reason;
   status.ranks = state_.ranks.all();
   status.boot = clock_.boot;
   status.clock_zero = clock_.zero;

@@ -94,6 +94,7 @@ struct Heartbeat {
   std::optional<Duration> known_time_left = {};  // the same for its time limit
   double wait_seconds = 0;
   std::optional<Time> idle_since = {};  // a moment like those in `ranks`
+  std::string nccl_network = {};        // which network NCCL uses, and why; empty: no GPUs
 
   bool operator==(const Heartbeat&) const = default;
 
@@ -125,7 +126,9 @@ struct Heartbeat {
         between(0, 30,
                 field("wait_seconds", &Heartbeat::wait_seconds, "how long the answer may wait")),
         field("idle_since", &Heartbeat::idle_since,
-              "since when its processes do not compute; absent: they do"));
+              "since when its processes do not compute; absent: they do"),
+        field("nccl_network", &Heartbeat::nccl_network,
+              "which network NCCL uses on a node with GPUs, and why"));
   }
 };
 

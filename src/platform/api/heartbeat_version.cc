@@ -8,7 +8,8 @@ namespace lockstep::api {
 namespace {
 
 constexpr std::string_view kUnknownToVersion1[] = {"agent_started",   "idle_since", "incarnation",
-                                                   "known_time_left", "machine",    "profile"};
+                                                   "known_time_left", "machine",    "nccl_network",
+                                                   "profile"};
 
 // Without values, but with its sequence, so that a daemon that knows no telemetry acknowledges it.
 spool::TelemetryItem nothing_in_place_of(const spool::TelemetryItem& item, std::int64_t step) {

@@ -349,6 +349,7 @@ struct NodeView {
   std::string pending_reason;
   std::vector<RankView> ranks;
   std::optional<Time> given_up_since{};
+  std::string nccl_network{};
 
   static constexpr auto fields() {
     return record<NodeView>(
@@ -366,7 +367,9 @@ struct NodeView {
         field("ranks", &NodeView::ranks, "its ranks"),
         field("given_up_since", &NodeView::given_up_since,
               "since when its attempt no longer waits for it: its host does not answer, and its "
-              "processes may still run; absent: it waits, or the node is gone"));
+              "processes may still run; absent: it waits, or the node is gone"),
+        field("nccl_network", &NodeView::nccl_network,
+              "which network NCCL uses on a node with GPUs, and why"));
   }
 };
 

@@ -21,7 +21,8 @@ api::NodeView node_view(const model::State& state, const model::Node& node) {
                      .unreachable_since = node.unreachable_since,
                      .handle = node.handle,
                      .pending_reason = node.pending_reason,
-                     .ranks = {}};
+                     .ranks = {},
+                     .nccl_network = node.nccl_network};
   if (const auto given_up = state.given_up.find(node.id); given_up != state.given_up.end())
     view.given_up_since = given_up->second.since;
   for (const model::Rank& rank : node.ranks)
@@ -249,7 +250,8 @@ model::NodeReport node_report(const model::NodeName& node, const api::Heartbeat&
           .clock = std::move(clock),
           .last_checkpoint = newest_checkpoint(heartbeat.items),
           .last_checkpoint_step = furthest_checkpoint(heartbeat.items),
-          .idle_since = heartbeat.idle_since};
+          .idle_since = heartbeat.idle_since,
+          .nccl_network = heartbeat.nccl_network};
 }
 
 api::HeartbeatAnswer heartbeat_answer(const model::Command& command, std::int64_t acknowledged) {

@@ -634,7 +634,11 @@ constexpr std::string_view kArtifacts[] = {
     end)",
 };
 
-constexpr std::array<std::span<const std::string_view>, 44> kMigrations = {kRunsAndAttempts,
+constexpr std::string_view kNcclNetworks[] = {
+    "alter table nodes add column nccl_network text not null default ''",
+};
+
+constexpr std::array<std::span<const std::string_view>, 45> kMigrations = {kRunsAndAttempts,
                                                                            kInsight,
                                                                            kHangAndResume,
                                                                            kBounds,
@@ -677,7 +681,8 @@ constexpr std::array<std::span<const std::string_view>, 44> kMigrations = {kRuns
                                                                            kListsOfRuns,
                                                                            kFindings,
                                                                            kParentsOfTokens,
-                                                                           kArtifacts};
+                                                                           kArtifacts,
+                                                                           kNcclNetworks};
 
 Result<bool> has_table(Database& database, std::string_view name) {
   const auto found = TRY(database.rows<std::string>(

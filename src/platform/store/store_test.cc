@@ -99,6 +99,7 @@ model::Node full_node() {
   node.pending_reason = "Resources";
   node.stop_reason = model::StopReason::signal;
   node.message = "hm";
+  node.nccl_network = "NCCL uses efa";
   node.last_heartbeat = Time(Duration(25));
   node.last_progress = Time(Duration(23));
   node.unreachable_since = Time(Duration(21));
@@ -722,6 +723,7 @@ TEST_F(StoreTest, TwoRunsCannotHaveOneRequestId) {
 // here.
 constexpr int kStepOfBudgets = 31;
 constexpr std::string_view kUndoStepsSinceBudgets[] = {
+    "alter table nodes drop column nccl_network",
     "drop table artifacts",
     "drop table artifact_garbage",
     "alter table tokens drop column parent",

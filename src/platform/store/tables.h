@@ -103,7 +103,7 @@ struct Table<model::Node> {
         column("last_progress", &Node::last_progress),
         column("unreachable_since", &Node::unreachable_since),
         column("kill_requested_at", &Node::kill_requested_at),
-        column("idle_since", &Node::idle_since));
+        column("idle_since", &Node::idle_since), column("nccl_network", &Node::nccl_network));
   }
 };
 

@@ -1,9 +1,10 @@
-"""hvd.elastic: training that goes on when ranks are lost.
+"""hvd.elastic: training that goes on when ranks are lost, or join.
 
 The script keeps what must survive in a State and calls commit() now and then. When a collective
 fails, the ranks that are left go back to the last commit, connect again and go on as a smaller
-world. Under ``lockstep run`` the first rank also writes each commit into the run's checkpoint
-folder, and an attempt that starts after the loss of a rank begins with it.
+world. A rank that wants to join is admitted at a commit. Under ``lockstep run`` the first rank also
+writes each commit into the run's checkpoint folder, and an attempt that starts after the loss of a
+rank begins with it.
 """
 
 from __future__ import annotations
@@ -12,13 +13,11 @@ import copy
 import functools
 import os
 import random
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import torch
-import torch.distributed as dist
 
 from lockstep.horovod.torch import world
 from lockstep.horovod.torch.errors import HorovodInternalError, HostsUpdatedInterrupt
@@ -27,9 +26,6 @@ from lockstep.horovod.torch.parameters import (
     broadcast_optimizer_state,
     broadcast_parameters,
 )
-
-_SETTLING_SECONDS = 2.0  # how long ranks wait for others that were not lost
-_generation = 0  # of the world
 
 
 class State:
@@ -59,7 +55,8 @@ class State:
         self.check_host_updates()
 
     def check_host_updates(self) -> None:
-        if broadcast_object(bool(self._updates), 0, "elastic.updates"):
+        changes = bool(self._updates) or (world.rank() == 0 and world.has_joiners())
+        if broadcast_object(changes, 0, "elastic.updates"):
             raise HostsUpdatedInterrupt
 
     def save(self) -> None:
@@ -221,46 +218,15 @@ def run(function: Callable[..., Any]) -> Callable[..., Any]:
                     state.sync()
                 return function(state, *arguments, **named)
             except HorovodInternalError:
-                _connect_again()
+                world.connect_again()
                 state.restore()
                 skips_sync = False
             except HostsUpdatedInterrupt as interrupt:
-                _connect_again()
+                world.connect_again()
                 skips_sync = interrupt.skip_sync
             state.on_reset()
 
     return wrapper
-
-
-def _connect_again() -> None:
-    """Makes a world of the ranks that are left. They meet at torch's store, whose process must
-    live: under lockstep run and torchrun it is not a rank's."""
-    global _generation
-    _generation += 1
-    own = dist.get_rank()
-    world.shutdown()
-    store = dist.PrefixStore(
-        f"lockstep.horovod/{_generation}", dist.distributed_c10d._get_default_store()
-    )
-    store.set(f"alive/{own}", "1")
-    candidates = range(dist.get_world_size())
-    settled = time.monotonic() + _SETTLING_SECONDS
-    while time.monotonic() < settled and not all(
-        store.check([f"alive/{each}"]) for each in candidates
-    ):
-        time.sleep(0.05)
-    alive = [each for each in candidates if store.check([f"alive/{each}"])]
-    # The first to propose decides for all.
-    proposal = ",".join(map(str, alive))
-    chosen = store.compare_set("members", "", proposal).decode()
-    members = [int(each) for each in chosen.split(",")]
-    if own not in members:
-        raise RuntimeError(
-            f"elastic: rank {own} was later than {_SETTLING_SECONDS:g} s, and the others go on "
-            "without it: start the run again"
-        )
-    world.keep_ranks(members)
-    world.init()
 
 
 def _commit_file() -> Path | None:

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -40,7 +39,7 @@ class Group:
 
     ranks: list[int]
     group: Any  # of torch.distributed; None on a rank outside
-    global_ranks: list[int] = field(default_factory=list)  # as torch.distributed numbers them
+    own: int  # this process's rank in the world
 
 
 @dataclass
@@ -62,25 +61,25 @@ class Task:
     results: Any = None
 
 
-def batches(tasks: list[Task], fusion_bytes: int) -> Iterator[list[Task]]:
+def batches_of(responses: list[Response], fusion_bytes: int) -> list[list[Response]]:
     """Groups all-reduces that can travel together; all ranks get the same batches."""
-    open_batches: dict[Any, tuple[list[Task], int]] = {}
-    order: list[list[Task]] = []
-    for task in tasks:
-        request = task.response.first
+    open_batches: dict[Any, tuple[list[Response], int]] = {}
+    order: list[list[Response]] = []
+    for response in responses:
+        request = response.first
         size = request_bytes(request)
         is_sum = request.call == "allreduce" and request.op != ReduceOp.Adasum
-        if not is_sum or size >= _LARGE:
-            order.append([task])
+        if response.error is not None or not is_sum or size >= _LARGE:
+            order.append([response])
             continue
         kind = (request.process_set, *request[3:5], request.op, *request[8:10])
         batch, filled = open_batches.get(kind, (None, 0))
         if batch is None or filled + size > fusion_bytes:
             batch, filled = [], 0
             order.append(batch)
-        batch.append(task)
+        batch.append(response)
         open_batches[kind] = (batch, filled + size)
-    return iter(order)
+    return order
 
 
 def request_bytes(request: Request) -> int:
@@ -139,30 +138,55 @@ def _outputs(task: Task) -> list[Tensor]:
 
 def _all_reduce(batch: list[Task]) -> None:
     first = batch[0].response.first
-    group = batch[0].group
     for task in batch:
         task.results = _outputs(task)
     tensors = [each for task in batch for each in task.results]
-    _scale(tensors, first.prescale)
-    if first.op == ReduceOp.Adasum:
-        for tensor in tensors:
-            tensor.copy_(_adasum_of_ranks(tensor, group))
-    else:
-        _reduce_together(tensors, _REDUCTIONS[ReduceOp(first.op)], group)
-    divisor = len(group.ranks) if first.op == ReduceOp.Average else 1
-    _scale(tensors, first.postscale, divisor)
-
-
-def _reduce_together(tensors: list[Tensor], op: Any, group: Group) -> None:
     if len(tensors) == 1 and tensors[0].is_contiguous():
-        dist.all_reduce(tensors[0], op, group=group.group)
+        _reduce_buffer(tensors[0], first, batch[0].group)
+        return
+    if first.op == ReduceOp.Adasum:  # each tensor has an angle of its own
+        for tensor in tensors:
+            _reduce_buffer(tensor, first, batch[0].group)
         return
     buffer = torch.cat([each.reshape(-1) for each in tensors])
-    dist.all_reduce(buffer, op, group=group.group)
+    _reduce_buffer(buffer, first, batch[0].group)
     parts = buffer.split([each.numel() for each in tensors])
     torch._foreach_copy_(
         tensors, [part.view(each.shape) for part, each in zip(parts, tensors, strict=True)]
     )
+
+
+def _reduce_buffer(buffer: Tensor, request: Request, group: Group) -> None:
+    _scale([buffer], request.prescale)
+    divisor = 1
+    if request.op == ReduceOp.Adasum:
+        buffer.copy_(_adasum_of_ranks(buffer, group))
+    elif request.op == ReduceOp.Average and buffer.is_floating_point():
+        _reduce(buffer, dist.ReduceOp.AVG, group)  # divides while it adds
+    else:
+        _reduce(buffer, _REDUCTIONS[ReduceOp(request.op)], group)
+        divisor = len(group.ranks) if request.op == ReduceOp.Average else 1
+    _scale([buffer], request.postscale, divisor)
+
+
+def _reduce(buffer: Tensor, op: Any, group: Group) -> None:
+    if buffer.is_complex():
+        dist.all_reduce(buffer, op, group=group.group)
+        return
+    options = dist.AllreduceOptions()
+    options.reduceOp = op
+    options.asyncOp = False
+    if (work := group.group.allreduce([buffer], options)) is not None:
+        work.wait()
+
+
+def gather(gathered: Tensor, own: Tensor, group: Any) -> None:
+    """The group's own call: torch's function around it takes longer than a small gather."""
+    options = dist.distributed_c10d.AllgatherOptions()
+    options.asyncOp = False
+    call = getattr(group, "all_gather_single", None) or group._allgather_base
+    if (work := call(gathered, own, options)) is not None:
+        work.wait()
 
 
 def _adasum_of_ranks(tensor: Tensor, group: Group) -> Tensor:
@@ -189,11 +213,10 @@ def _all_gather(task: Task) -> None:
 
 def _broadcast(task: Task) -> None:
     assert task.work is not None, "a rank that has joined receives nothing"
-    source = task.group.global_ranks[task.response.first.root]
     task.results = _outputs(task)
     for output in task.results:
         whole = output.contiguous()
-        dist.broadcast(whole, source, group=task.group.group)
+        dist.broadcast(whole, group=task.group.group, group_src=task.response.first.root)
         if whole is not output:
             output.copy_(whole)
 
@@ -212,7 +235,7 @@ def _all_to_all(task: Task) -> None:
 
 
 def _place(task: Task) -> int:
-    return task.group.global_ranks.index(dist.get_rank())
+    return task.group.ranks.index(task.group.own)
 
 
 def rows_of_ranks(rows: int, size: int) -> list[int]:

@@ -61,6 +61,7 @@ class Negotiation:
         self._members: dict[int, list[int]] = {0: list(range(size))}
         self._waiting: OrderedDict[Key, _Waiting] = OrderedDict()
         self._joined: set[int] = set()
+        self.version = 0  # of what a slot means
         # The cache: names by slot, slots by name (the least recently used first), and each rank's
         # last request.
         self._slots: list[Key | None] = [None] * capacity
@@ -69,9 +70,11 @@ class Negotiation:
 
     def add_set(self, number: int, ranks: list[int]) -> None:
         self._members[number] = ranks
+        self.version += 1
 
     def remove_set(self, number: int) -> None:
         del self._members[number]
+        self.version += 1
 
     def encode(self, rank: int, requests: Iterable[Request]) -> tuple[list[int], list[Request]]:
         """The requests of a rank as slots, and those that the cache lacks."""
@@ -93,6 +96,7 @@ class Negotiation:
                 assert key is not None, "a rank sent a slot that is empty"
                 self._arrive(rank, self._last[key][rank], touched)
             for request in arrival.requests:
+                self.version += 1
                 self._arrive(rank, request, touched)
         before = len(self._joined)
         self._joined.update(rank for rank, arrival in enumerate(arrivals) if arrival.joined)
@@ -108,6 +112,18 @@ class Negotiation:
 
     def is_idle(self) -> bool:
         return not self._waiting and not self._joined
+
+    def agree_on_slots(self, slots: Sequence[int]) -> list[Response]:
+        """The same as agree(), if is_idle() and all ranks send these slots and nothing else."""
+        keys = self.use_slots(slots)
+        return [Response(self._last[key][min(self._last[key])], self._last[key]) for key in keys]
+
+    def use_slots(self, slots: Sequence[int]) -> list[Key]:
+        """Counts as a use of these names."""
+        keys = [key for slot in slots if (key := self._slots[slot]) is not None]
+        for key in keys:
+            self._slot_of.move_to_end(key)
+        return keys
 
     def stalls(self, seconds: float) -> list[Stall]:
         """The names that have waited so long since the last report of them."""

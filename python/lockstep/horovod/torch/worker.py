@@ -1,13 +1,15 @@
-"""The thread of each rank that agrees with the others and executes collectives.
+"""Agrees with the other ranks and executes collectives, in cycles.
 
 In a cycle all ranks exchange what they have requested, and then execute what all are ready for.
 A cycle begins when a caller waits, a short time after a request, or when nothing happens, at
 intervals. The exchange itself waits for the slowest rank, so the cycles of all ranks are in step.
+
+A caller that waits runs the cycles in its own thread, which saves two changes of thread. While no
+caller waits, a thread of the worker runs them. The cycle mutex says which of them does.
 """
 
 from __future__ import annotations
 
-import pickle
 import sys
 import threading
 import time
@@ -18,15 +20,15 @@ from typing import Any
 import torch
 
 from lockstep.horovod.torch.errors import HorovodInternalError, InvalidRequestError
-from lockstep.horovod.torch.execution import Group, Task, Work, batches, execute, gather_single
+from lockstep.horovod.torch.exchange import JOINED, SHUTDOWN, Exchange
+from lockstep.horovod.torch.execution import Group, Task, Work, batches_of, execute
 from lockstep.horovod.torch.negotiation import Arrival, Negotiation, Stall
-from lockstep.horovod.torch.requests import Request, Response
+from lockstep.horovod.torch.requests import Response
 from lockstep.horovod.torch.settings import Settings
 from lockstep.horovod.torch.timeline import Timeline
 
 _IDLE_SECONDS = 0.02  # between cycles while no rank has a request
-_JOINED, _SHUTDOWN = 1, 2  # flags of a header
-_HEADER = 16  # bytes: flags, then the length of the requests that follow
+_PLANS = 64  # that are kept
 
 
 class Handle:
@@ -37,29 +39,27 @@ class Handle:
         self.device_ready: Any = None  # an event of the GPU stream that computes the inputs
         self._worker = worker
         self._finish = finish
-        self._done = threading.Event()
+        self._is_done = False
         self._results: Any = None
         self._error: Exception | None = None
 
     def is_done(self) -> bool:
-        return self._done.is_set()
+        return self._is_done
 
     def wait(self) -> Any:
-        if not self._done.is_set():
-            self._worker.count_waiting(1)
-            self._done.wait()
-            self._worker.count_waiting(-1)
+        if not self._is_done:
+            self._worker.run_until_done(self)
         if self._error is not None:
             raise self._error
         return self._finish(self._results)
 
     def complete(self, results: Any) -> None:
         self._results = results
-        self._done.set()
+        self._is_done = True
 
     def fail(self, error: Exception) -> None:
         self._error = error
-        self._done.set()
+        self._is_done = True
 
 
 @dataclass
@@ -80,16 +80,20 @@ class Worker:
         self.timeline: Timeline | None = None
         self._rank = rank
         self._groups = groups  # by process set
-        self._control = control  # the group of the exchanges
         self._settings = own
         self._negotiation = Negotiation(len(groups[0].ranks), own.cache_capacity)
+        # Held during a cycle. It guards the negotiation, the plans and the exchange's memory.
+        self._cycle_mutex = threading.Lock()
+        self._progress, self._is_idle = False, True  # after the last cycle
+        self._plans: dict[tuple[int, ...], list[list[Response]]] = {}
+        self._plans_version = -1  # of the negotiation
         self._condition = threading.Condition()
         self._inbox = _Inbox()
         self._pending: dict[tuple[int, str], Handle] = {}
         self._failure: Exception | None = None
         self._join_result: int | None = None
         self._was_joined: set[int] = set()
-        self._header_size = _HEADER + (own.cache_capacity + 7) // 8
+        self._exchange = Exchange(control, len(groups[0].ranks), own.cache_capacity)
         self._thread = threading.Thread(target=self._run, name="lockstep.horovod", daemon=True)
         self._thread.start()
 
@@ -106,23 +110,31 @@ class Worker:
             self._pending[request.key] = handle
             if not self._inbox.handles:
                 self._inbox.since = time.monotonic()
-                self._condition.notify()
+                self._condition.notify_all()
             self._inbox.handles.append(handle)
         if self.timeline:
             self.timeline.begin(request.name, f"NEGOTIATE_{request.call.upper()}")
 
-    def count_waiting(self, change: int) -> None:
-        """While a caller waits, a cycle begins as soon as there is something new."""
+    def run_until_done(self, handle: Handle) -> None:
+        """Runs cycles in the caller's thread until the handle is done."""
         with self._condition:
-            self._inbox.waiting += change
-            self._condition.notify()
+            self._inbox.waiting += 1
+        try:
+            while not handle.is_done():
+                with self._cycle_mutex:
+                    if not handle.is_done():
+                        self._await_cycle()
+                        self._run_cycle()
+        finally:
+            with self._condition:
+                self._inbox.waiting -= 1
 
     def join(self) -> int:
         """Waits until every rank has joined; the rank that joined last."""
         with self._condition:
             self._inbox.joining = True
             self._join_result = None
-            self._condition.notify()
+            self._condition.notify_all()
             self._condition.wait_for(lambda: self._join_result is not None or self._failure)
             if self._failure is not None:
                 raise self._failure
@@ -133,7 +145,7 @@ class Worker:
         """Ends the thread, on the other ranks too; what is under way fails there."""
         with self._condition:
             self._inbox.stopping = True
-            self._condition.notify()
+            self._condition.notify_all()
         self._thread.join()
 
     def failed(self) -> Exception | None:
@@ -152,43 +164,65 @@ class Worker:
     # --- the thread ---
 
     def _run(self) -> None:
-        try:
-            progress = False
-            while self._failure is None:
-                handles, flags = self._next(progress)
-                if self.timeline:
-                    self.timeline.cycle()
-                progress = self._cycle(handles, flags)
-        except Exception as error:
-            self._fail(HorovodInternalError(f"a rank was lost, or a collective failed: {error}"))
+        while self.failed() is None:
+            with self._condition:
+                if self._inbox.waiting:  # a caller runs the cycles
+                    self._condition.wait(_IDLE_SECONDS)
+                    continue
+            self._await_cycle()
+            with self._cycle_mutex:
+                if not self._inbox.waiting:
+                    self._run_cycle()
 
-    def _next(self, progress: bool) -> tuple[list[Handle], int]:
+    def _await_cycle(self) -> None:
         """Waits for the beginning of a cycle."""
-        idle = _IDLE_SECONDS if self._negotiation.is_idle() else self._settings.cycle
         with self._condition:
             now = time.monotonic()
-            end = now + idle
-            while True:
+            end = now + (_IDLE_SECONDS if self._is_idle else self._settings.cycle)
+            while self._failure is None:
                 inbox = self._inbox
-                if inbox.stopping or (inbox.waiting and (inbox.handles or progress)):
-                    break
+                if inbox.stopping or (inbox.waiting and (inbox.handles or self._progress)):
+                    return
                 if inbox.handles:
                     end = min(end, inbox.since + self._settings.cycle)
                 if (now := time.monotonic()) >= end:
-                    break
+                    return
                 self._condition.wait(end - now)
                 end = now if inbox.joining else end
-            flags = (_JOINED if inbox.joining else 0) | (_SHUTDOWN if inbox.stopping else 0)
+
+    # --- a cycle, with the cycle mutex held ---
+
+    def _run_cycle(self) -> None:
+        if self.failed() is not None:
+            return
+        try:
+            handles, flags = self._take_inbox()
+            if self.timeline:
+                self.timeline.cycle()
+            self._progress = self._cycle(handles, flags)
+            self._is_idle = self._negotiation.is_idle()
+        except BaseException as error:
+            self._fail(HorovodInternalError(f"a rank was lost, or a collective failed: {error}"))
+            if not isinstance(error, Exception):  # such as KeyboardInterrupt, in a caller's thread
+                raise
+
+    def _take_inbox(self) -> tuple[list[Handle], int]:
+        with self._condition:
+            inbox = self._inbox
+            flags = (JOINED if inbox.joining else 0) | (SHUTDOWN if inbox.stopping else 0)
             handles, inbox.handles = inbox.handles, []
         return handles, flags
 
     def _cycle(self, handles: list[Handle], flags: int) -> bool:
-        slots, others = self._negotiation.encode(
-            self._rank, [handle.work.request for handle in handles]
-        )
-        arrivals, stopping = self._exchange(slots, others, flags)
-        responses = self._negotiation.agree(arrivals)
-        self._execute(responses)
+        negotiation = self._negotiation
+        slots, others = negotiation.encode(self._rank, [each.work.request for each in handles])
+        all_equal = self._exchange.offer(slots, others, flags)
+        if all_equal and slots and not flags and negotiation.is_idle():
+            self._execute(self._plan(slots))
+            return True
+        arrivals, stopping = self._exchange.arrivals()
+        responses = negotiation.agree(arrivals)
+        self._execute(batches_of(responses, self._settings.fusion_bytes))
         self._end_join(arrivals)
         self._report_stalls()
         if stopping:
@@ -200,57 +234,40 @@ class Worker:
             )
         return bool(responses) or any(each.slots or each.requests for each in arrivals)
 
-    def _exchange(
-        self, slots: list[int], others: list[Request], flags: int
-    ) -> tuple[list[Arrival], list[int]]:
-        """The requests of every rank, and the ranks that shut down."""
-        size = len(self._groups[0].ranks)
-        body = pickle.dumps(others) if others else b""
-        header = bytearray(self._header_size)
-        header[0] = flags
-        header[8:16] = len(body).to_bytes(8, "little")
-        for slot in slots:
-            header[_HEADER + slot // 8] |= 1 << slot % 8
-        headers = self._gather(header, self._header_size, size)
-        lengths = [int.from_bytes(each[8:16], "little") for each in headers]
-        bodies = [b""] * size
-        if longest := max(lengths):
-            bodies = self._gather(bytearray(body), longest, size)
-        arrivals = [
-            Arrival(
-                _slots_of(each[_HEADER:]),
-                pickle.loads(text[:length]) if length else (),
-                bool(each[0] & _JOINED),
-            )
-            for each, text, length in zip(headers, bodies, lengths, strict=True)
-        ]
-        return arrivals, [rank for rank, each in enumerate(headers) if each[0] & _SHUTDOWN]
+    def _plan(self, slots: list[int]) -> list[list[Response]]:
+        """What to execute when all ranks send the same slots, as in each step of a training."""
+        if self._plans_version != self._negotiation.version or len(self._plans) == _PLANS:
+            self._plans_version = self._negotiation.version
+            self._plans.clear()
+        key = tuple(sorted(slots))
+        plan = self._plans.get(key)
+        if plan is None:
+            responses = self._negotiation.agree_on_slots(key)
+            plan = self._plans[key] = batches_of(responses, self._settings.fusion_bytes)
+        else:
+            self._negotiation.use_slots(key)
+        return plan
 
-    def _gather(self, own: bytearray, length: int, size: int) -> list[bytes]:
-        own.extend(bytes(length - len(own)))
-        gathered = torch.empty(size * length, dtype=torch.uint8)
-        gather_single(gathered, torch.frombuffer(own, dtype=torch.uint8), group=self._control)
-        text = gathered.numpy().tobytes()
-        return [text[at * length : (at + 1) * length] for at in range(size)]
-
-    def _execute(self, responses: list[Response]) -> None:
-        tasks = []
-        for response in responses:
-            group = self._groups[response.first.process_set]
+    def _execute(self, batches: list[list[Response]]) -> None:
+        for batch in batches:
+            group = self._groups[batch[0].first.process_set]
             if self._rank not in group.ranks:
                 continue
             with self._condition:
-                handle = self._pending.pop(response.first.key, None)
-            if handle is not None and self.timeline:
-                self.timeline.end(response.first.name)
-            if response.error is not None:
-                if handle is not None:
-                    handle.fail(InvalidRequestError(response.error))
+                handles = [self._pending.pop(each.first.key, None) for each in batch]
+            if self.timeline:
+                for response, handle in zip(batch, handles, strict=True):
+                    if handle is not None:
+                        self.timeline.end(response.first.name)
+            if batch[0].error is not None:
+                if handles[0] is not None:
+                    handles[0].fail(InvalidRequestError(batch[0].error))
                 continue
-            tasks.append((Task(response, group, handle.work if handle else None), handle))
-        handles = {id(task): handle for task, handle in tasks}
-        for batch in batches([task for task, _ in tasks], self._settings.fusion_bytes):
-            self._execute_batch(batch, [handles[id(task)] for task in batch])
+            tasks = [
+                Task(response, group, handle.work if handle else None)
+                for response, handle in zip(batch, handles, strict=True)
+            ]
+            self._execute_batch(tasks, handles)
 
     def _execute_batch(self, batch: list[Task], handles: list[Handle | None]) -> None:
         call = batch[0].response.first.call.upper()
@@ -258,25 +275,25 @@ class Worker:
         if timeline:
             for task in batch:
                 timeline.begin(task.response.first.name, call)
+        on_device = [each for each in handles if each is not None and each.device_ready is not None]
         try:
-            for handle in handles:
-                if handle is not None and handle.device_ready is not None:
-                    handle.device_ready.wait()
+            for handle in on_device:
+                handle.device_ready.wait()
             with torch.no_grad():
                 execute(batch)
-            if any(handle is not None and handle.device_ready is not None for handle in handles):
+            if on_device:
                 torch.cuda.current_stream().synchronize()
         except Exception as error:
             failure = HorovodInternalError(f"{batch[0].response.first.name}: {error}")
-            for handle in handles:
-                if handle is not None:
-                    handle.fail(failure)
+            for each in handles:
+                if each is not None:
+                    each.fail(failure)
             raise
-        for task, handle in zip(batch, handles, strict=True):
+        for task, each in zip(batch, handles, strict=True):
             if timeline:
                 timeline.end(task.response.first.name)
-            if handle is not None:
-                handle.complete(task.results)
+            if each is not None:
+                each.complete(task.results)
 
     def _end_join(self, arrivals: list[Arrival]) -> None:
         joined = {rank for rank, each in enumerate(arrivals) if each.joined}
@@ -308,16 +325,6 @@ class Worker:
             self._condition.notify_all()
         for handle in left:
             handle.fail(error)
-
-
-def _slots_of(bits: bytes) -> list[int]:
-    number = int.from_bytes(bits, "little")
-    slots = []
-    while number:
-        lowest = number & -number
-        slots.append(lowest.bit_length() - 1)
-        number ^= lowest
-    return slots
 
 
 def _stall_line(stall: Stall) -> str:

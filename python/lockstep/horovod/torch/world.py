@@ -13,6 +13,7 @@ import torch.distributed as dist
 import lockstep.backend
 from lockstep.horovod.torch.errors import NotInitializedError
 from lockstep.horovod.torch.execution import Group
+from lockstep.horovod.torch.meeting import JOIN, Meeting, find_meeting
 from lockstep.horovod.torch.process_sets import ProcessSet, global_process_set
 from lockstep.horovod.torch.settings import Settings
 from lockstep.horovod.torch.timeline import Timeline
@@ -25,10 +26,10 @@ _LAUNCHERS = ("RANK", "SLURM_STEP_ID", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
 class World:
     """The state between hvd.init() and hvd.shutdown()."""
 
-    def __init__(self, global_ranks: list[int]) -> None:
-        self.global_ranks = global_ranks  # as torch.distributed numbers them
-        self.rank = global_ranks.index(dist.get_rank())
-        self.size = len(global_ranks)
+    def __init__(self, meeting: Meeting) -> None:
+        self.meeting = meeting
+        self.rank = meeting.members.index(meeting.own)
+        self.size = len(meeting.members)
         everyone = list(range(self.size))
         # The worker has one for its exchanges and one for collectives; the third is the caller's.
         control, group = self._connect(everyone), self._connect(everyone)
@@ -49,13 +50,9 @@ class World:
         self.counters: dict[tuple[int, str], int] = {}  # of calls without a name
         self.worker = Worker(self.rank, {0: group}, control.group, Settings.from_environment())
 
-    def _connect(self, ranks: list[int]) -> Any:
-        """A connection of these ranks. All call it that torch's world still has."""
-        everyone = self.size == dist.get_world_size()
-        chosen = [self.global_ranks[rank] for rank in ranks]
-        made = dist.new_group(chosen, backend="lockstep", use_local_synchronization=not everyone)
-        is_member = self.rank in ranks
-        return Group(ranks, made if is_member else None, chosen)
+    def _connect(self, ranks: list[int]) -> Group:
+        """A connection of these ranks. All call it."""
+        return Group(ranks, self.meeting.connect(ranks), self.rank)
 
     def add_set(self, ranks: Sequence[int] | ProcessSet) -> ProcessSet:
         process_set = ranks if isinstance(ranks, ProcessSet) else ProcessSet(ranks)
@@ -65,10 +62,9 @@ class World:
         number = self._next_set
         self._next_set += 1
         # The worker may learn of other ranks' requests before this rank has the connection.
-        group = Group(wanted, None, [])
+        group = Group(wanted, None, self.rank)
         self.worker.add_set(number, group)
-        connected = self._connect(wanted)
-        group.group, group.global_ranks = connected.group, connected.global_ranks
+        group.group = self._connect(wanted).group
         process_set.attach(number, wanted, self.rank)
         self.sets[number] = process_set
         return process_set
@@ -113,7 +109,7 @@ class World:
 
 
 _world: World | None = None
-_global_ranks: list[int] | None = None  # after a loss of ranks: those that are left
+_meeting: Meeting | None = None  # of all worlds of this process
 
 
 def world(call: str) -> World:
@@ -125,7 +121,7 @@ def world(call: str) -> World:
 
 def init(comm: Any = None, process_sets: Any = None) -> None:
     """Connects the ranks of the launcher. Further calls do nothing."""
-    global _world
+    global _world, _meeting
     if _world is not None:
         return
     if comm is not None and comm != list(range(len(comm) if isinstance(comm, list) else 0)):
@@ -136,7 +132,9 @@ def init(comm: Any = None, process_sets: Any = None) -> None:
     lockstep.backend.register()
     if not dist.is_initialized():
         _join_launcher()
-    _world = World(_global_ranks or list(range(dist.get_world_size())))
+    if _meeting is None:
+        _meeting = find_meeting()
+    _world = World(_meeting)
     atexit.register(shutdown)
     for each in process_sets if isinstance(process_sets, list) else ():
         _world.add_set(each)
@@ -146,9 +144,10 @@ def init(comm: Any = None, process_sets: Any = None) -> None:
 
 
 def _join_launcher() -> None:
-    if any(os.environ.get(name) for name in _LAUNCHERS):
+    joins = os.environ.get(JOIN)
+    if not joins and any(os.environ.get(name) for name in _LAUNCHERS):
         dist.init_process_group("lockstep")
-    else:  # started alone, as `python train.py`
+    else:  # started alone, as `python train.py`, or to join a world
         dist.init_process_group("lockstep", store=dist.HashStore(), rank=0, world_size=1)
 
 
@@ -162,10 +161,17 @@ def shutdown() -> None:
     closed.close()
 
 
-def keep_ranks(global_ranks: list[int]) -> None:
-    """The next init() connects these ranks only."""
-    global _global_ranks
-    _global_ranks = global_ranks
+def has_joiners() -> bool:
+    """Further ranks want to be in this world."""
+    return _meeting is not None and _meeting.has_joiners()
+
+
+def connect_again() -> None:
+    """A world of the ranks that are left and of those that want to join."""
+    assert _meeting is not None, "there was no world before"
+    shutdown()
+    _meeting.meet_again()
+    init()
 
 
 def is_initialized() -> bool:

@@ -37,7 +37,11 @@ std::string name_for_nccl(const fs::path& library) {
 
 }  // namespace
 
-NcclNetwork choose_nccl_network(const fs::path& library, const fs::path& classes) {
+NcclNetwork choose_nccl_network(const Environment& user, const fs::path& library,
+                                const fs::path& classes) {
+  for (const char* name : {"NCCL_NET_PLUGIN", "NCCL_NET"})
+    if (const auto set = user.find(name); set != user.end())
+      return {"", "", format("the run or the node sets {}={}", name, set->second)};
   auto drivers = rdma_drivers(classes);
   const bool has_efa = drivers.erase("efa") > 0;
   if (!drivers.empty())
@@ -51,6 +55,10 @@ NcclNetwork choose_nccl_network(const fs::path& library, const fs::path& classes
             format("NCCL uses its own sockets, not {}: {} is missing", provider, library.string())};
   return {name_for_nccl(library), provider,
           format("NCCL uses {} through {}", provider, library.string())};
+}
+
+NcclNetwork own_nccl_network_of_container() {
+  return {"", "", "NCCL_NET_PLUGIN is not set: the container does not see Lockstep's plugin"};
 }
 
 fs::path nccl_plugin_library() {

@@ -27,7 +27,9 @@ class NcclNetworkChoice : public testing::Test {
     fs::create_symlink("/sys/bus/pci/drivers/" + driver, folder / "driver");
   }
   void add_library() { std::ofstream(library_) << "library"; }
-  NcclNetwork chosen() const { return choose_nccl_network(library_, classes_); }
+  NcclNetwork chosen(const Environment& user = {}) const {
+    return choose_nccl_network(user, library_, classes_);
+  }
 
   const TemporaryFolder folder_;
   const fs::path classes_ = fs::path(folder_.path()) / "class";
@@ -79,14 +81,20 @@ Environment environment_with(const NcclNetwork& network, const Environment& user
   return rank_environment(launch, {{{"demo", 1}, 1}, 0}, 0, info, user);
 }
 
-TEST(NcclPluginOfRanks, IsSetUnlessTheUserChoseANetwork) {
+TEST_F(NcclNetworkChoice, AChoiceOfTheUserOrOfTheNodeWins) {
+  add_library();
+  add_device("rdmap0s6", "efa");
+  EXPECT_EQ(chosen({{"NCCL_NET_PLUGIN", "aws-ofi"}}).plugin, "");
+  EXPECT_THAT(chosen({{"NCCL_NET_PLUGIN", "aws-ofi"}}).reason,
+              HasSubstr("sets NCCL_NET_PLUGIN=aws-ofi"));
+  EXPECT_THAT(chosen({{"NCCL_NET", "Socket"}}).reason, HasSubstr("sets NCCL_NET=Socket"));
+}
+
+TEST(NcclPluginOfRanks, IsSetWithWhatItsProviderNeeds) {
   const NcclNetwork efa{"/opt/lib/libnccl-net-lockstep.so", "efa", ""};
   const auto set = environment_with(efa, {});
   EXPECT_EQ(set.at("NCCL_NET_PLUGIN"), "/opt/lib/libnccl-net-lockstep.so");
   EXPECT_EQ(set.at("FI_EFA_FORK_SAFE"), "1");
-  EXPECT_EQ(environment_with(efa, {{"NCCL_NET_PLUGIN", "aws-ofi"}}).at("NCCL_NET_PLUGIN"),
-            "aws-ofi");
-  EXPECT_FALSE(environment_with(efa, {{"NCCL_NET", "Socket"}}).contains("NCCL_NET_PLUGIN"));
   EXPECT_EQ(environment_with(efa, {{"FI_EFA_FORK_SAFE", "0"}}).at("FI_EFA_FORK_SAFE"), "0");
   EXPECT_FALSE(environment_with({}, {}).contains("NCCL_NET_PLUGIN"));
 }

@@ -46,10 +46,8 @@ void add_stand_ins(const std::string& folder, Environment& result) {
   path = path.empty() ? folder : format("{}:{}", folder, path);
 }
 
-// The user's or the node's own choice of a network wins.
 void set_nccl_network(const NcclNetwork& network, Environment& result) {
-  if (network.plugin.empty() || result.contains("NCCL_NET_PLUGIN") || result.contains("NCCL_NET"))
-    return;
+  if (network.plugin.empty()) return;
   result["NCCL_NET_PLUGIN"] = network.plugin;
   // Else a fork, as by a DataLoader, corrupts memory that EFA's driver has registered.
   if (network.provider == "efa") result.emplace("FI_EFA_FORK_SAFE", "1");

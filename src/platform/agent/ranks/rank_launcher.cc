@@ -101,10 +101,12 @@ Result<void> RankLauncher::prepare(const model::Command& start) {
   return {};
 }
 
-// A container does not see the plugin's folder.
 void RankLauncher::set_nccl_network() {
-  if (!launch_.gpus || (software_ && software_->container != 0)) return;
-  nccl_network_ = choose_nccl_network(nccl_plugin_library());
+  if (!launch_.gpus) return;
+  const auto user = software_ ? software_->variables : user_environment(launch_, base_environment());
+  nccl_network_ = software_ && software_->container != 0
+                      ? own_nccl_network_of_container()
+                      : choose_nccl_network(user, nccl_plugin_library());
   LS_LOG(info, "{}", nccl_network_.reason);
 }
 

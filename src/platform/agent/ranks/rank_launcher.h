@@ -53,6 +53,8 @@ class RankLauncher {
   const std::string& address() const { return address_; }
   int master_port() const { return port_.number(); }
   int rendezvous_port() const { return rendezvous_ ? rendezvous_->port() : 0; }
+  // Without a reason before prepare(), and for ranks without GPUs.
+  const NcclNetwork& nccl_network() const { return nccl_network_; }
   // host:port; empty before prepare().
   const std::string& rendezvous() const { return start_.rendezvous; }
 

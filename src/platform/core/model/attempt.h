@@ -244,6 +244,7 @@ struct Node {
   std::optional<Time> kill_requested_at;  // when the last forced kill was requested
   std::vector<Rank> ranks;
   std::optional<Time> idle_since{};  // since when its processes do not compute; none: they do
+  std::string nccl_network{};        // that its ranks use, and why; empty: no GPUs
 
   bool operator==(const Node&) const = default;
 };

@@ -177,6 +177,7 @@ struct NodeReport {
   std::optional<std::int64_t> last_checkpoint_step{};  // the highest step among those checkpoints
   Time listening_since{};            // set by the daemon: since when agents can reach it
   std::optional<Time> idle_since{};  // since when its processes do not compute; none: they do
+  std::string nccl_network{};        // which network NCCL uses, and why; empty: no GPUs
 };
 // An observation of the engine about a node that it was told to start.
 struct NodeSeen {

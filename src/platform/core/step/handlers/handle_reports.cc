@@ -135,6 +135,7 @@ void merge(Draft& draft, const model::NodeReport& report, const model::Attempt& 
   if (report.state >= node.state) merge_addresses(node, report);
   node.state = std::max(node.state, report.state);
   node.idle_since = report.idle_since;
+  if (!report.nccl_network.empty()) node.nccl_network = one_line(report.nccl_network);
   for (const model::Rank& rank : report.ranks)
     merge_rank(node, rank, attempt.draining.has_value(), draft.now());
   const bool since_draining = attempt.draining && node.last_heartbeat <= *attempt.draining;
