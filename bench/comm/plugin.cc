@@ -1,9 +1,13 @@
 // NCCL's plugin beside libfabric itself: the same messages through the plugin's table and through
 // fi_tsend and fi_trecv, on loopback, in turns of some milliseconds. The better half of each one's
-// turns counts, and of that half the median. One thread serves both ends, and its CPU time counts:
-// the figures are of the software, and a busy machine's scheduler has no part in them.
+// turns counts, and of that half the median.
+//
+// "wall": two processes, and the time that passes in the first one, as users have it. "cpu": one
+// thread serves both ends, and its CPU time counts: the figures are of the software, and a busy
+// machine's scheduler has no part in them.
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -281,54 +285,159 @@ struct Pairs {
   const Ends& at(std::size_t turn) const { return turn == 0 ? ours : raw; }
 };
 
-void measure_bandwidth(const Pairs& pairs, const std::string& provider) {
-  for (const std::size_t bytes : {std::size_t{64} << 10, std::size_t{1} << 20}) {
-    std::vector<char> memory(bytes * 2 * kWindow);
-    const auto [own, peer] =
-        take_turns([&](std::size_t turn) { return stream(pairs.at(turn), memory, bytes); });
-    const auto gigabytes = static_cast<double>(bytes) / 1e9;
-    std::printf(
-        "{\"bench\": \"plugin\", \"case\": \"bandwidth\", \"provider\": \"%s\", "
-        "\"bytes\": %zu, \"unit\": \"GB/s\", \"ours\": %.3f, \"peer\": %.3f, "
-        "\"peer_name\": \"libfabric\", \"ratio\": %.3f, \"bar\": 0.95}\n",
-        provider.c_str(), bytes, gigabytes / own, gigabytes / peer, peer / own);
-  }
-}
+// own and peer: seconds of a message.
+struct Case {
+  const char* clock;
+  std::string provider;
+  std::size_t bytes;
+};
 
-void measure_latency(const Pairs& pairs, const std::string& provider) {
-  std::vector<char> memory(2 * kSmall);
-  const auto [own, peer] =
-      take_turns([&](std::size_t turn) { return ping_pong(pairs.at(turn), memory); });
+void show_bandwidth(const Case& measured, double own, double peer) {
+  const auto gigabytes = static_cast<double>(measured.bytes) / 1e9;
   std::printf(
-      "{\"bench\": \"plugin\", \"case\": \"latency\", \"provider\": \"%s\", "
-      "\"bytes\": %zu, \"unit\": \"us\", \"ours\": %.2f, \"peer\": %.2f, "
-      "\"peer_name\": \"libfabric\", \"more_us\": %.2f, \"more_us_bar\": 2.0}\n",
-      provider.c_str(), kSmall, own * 1e6, peer * 1e6, (own - peer) * 1e6);
+      "{\"bench\": \"plugin\", \"case\": \"bandwidth\", \"clock\": \"%s\", "
+      "\"provider\": \"%s\", \"bytes\": %zu, \"unit\": \"GB/s\", \"ours\": %.3f, "
+      "\"peer\": %.3f, \"peer_name\": \"libfabric\", \"ratio\": %.3f, \"bar\": 0.95}\n",
+      measured.clock, measured.provider.c_str(), measured.bytes, gigabytes / own, gigabytes / peer,
+      peer / own);
 }
 
-void measure(const std::string& provider, const char* plugin) {
+void show_latency(const Case& measured, double own, double peer) {
+  std::printf(
+      "{\"bench\": \"plugin\", \"case\": \"latency\", \"clock\": \"%s\", "
+      "\"provider\": \"%s\", \"bytes\": %zu, \"unit\": \"us\", \"ours\": %.2f, "
+      "\"peer\": %.2f, \"peer_name\": \"libfabric\", \"more_us\": %.2f, "
+      "\"more_us_bar\": 2.0}\n",
+      measured.clock, measured.provider.c_str(), measured.bytes, own * 1e6, peer * 1e6,
+      (own - peer) * 1e6);
+}
+
+constexpr std::array kSizes = {std::size_t{64} << 10, std::size_t{1} << 20};
+
+void set_up(const std::string& provider) {
   ::setenv("LOCKSTEP_FABRIC_PROVIDER", provider.c_str(), 1);
   ::setenv("LOCKSTEP_ADDRESS", "127.0.0.1", 1);
+}
+
+void measure_work(const std::string& provider, const char* plugin) {
+  set_up(provider);
   const auto devices = find_devices(own_environment()).value();
   Pairs pairs;
   pairs.ours =
       open_both([&](const Bootstrap& end) { return std::make_unique<ThroughPlugin>(end, plugin); });
   pairs.raw =
       open_both([&](const Bootstrap& end) { return std::make_unique<Raw>(end, devices.front()); });
-  measure_bandwidth(pairs, provider);
-  measure_latency(pairs, provider);
-  std::fflush(stdout);
+  for (const std::size_t bytes : kSizes) {
+    std::vector<char> memory(bytes * 2 * kWindow);
+    const auto [own, peer] =
+        take_turns([&](std::size_t turn) { return stream(pairs.at(turn), memory, bytes); });
+    show_bandwidth({"cpu", provider, bytes}, own, peer);
+  }
+  std::vector<char> memory(2 * kSmall);
+  const auto [own, peer] =
+      take_turns([&](std::size_t turn) { return ping_pong(pairs.at(turn), memory); });
+  show_latency({"cpu", provider, kSmall}, own, peer);
 }
 
-// Each provider in a process of its own, which reads its settings once.
+// One end of the two processes.
+class OneEnd {
+ public:
+  OneEnd(Contestant& contestant, bool is_first) : contestant_(contestant), is_first_(is_first) {}
+
+  // Seconds of one message, of which kWindow are under way, in the first process.
+  double stream(std::vector<char>& memory, std::size_t bytes) {
+    const auto messages = kTurnBytes / bytes;
+    meet(memory);
+    const auto begin = std::chrono::steady_clock::now();
+    std::array<void*, kWindow> window{};
+    for (std::size_t i = 0; i < messages + kWindow; ++i) {
+      auto& place = window[i % kWindow];
+      if (i >= kWindow) finish(place);
+      if (i < messages) place = start(is_first_, memory.data() + i % kWindow * bytes, bytes);
+    }
+    meet(memory);
+    return seconds_since(begin) / static_cast<double>(messages);
+  }
+
+  // Seconds one way.
+  double ping_pong(std::vector<char>& memory) {
+    meet(memory);
+    const auto begin = std::chrono::steady_clock::now();
+    for (std::size_t i = 0; i < kPingPongs; ++i) meet(memory);
+    return seconds_since(begin) / (2 * kPingPongs);
+  }
+
+ private:
+  static double seconds_since(std::chrono::steady_clock::time_point begin) {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  }
+  void* start(bool sends, char* data, std::size_t bytes) {
+    return started([&] {
+      return sends ? contestant_.start_send(data, bytes) : contestant_.start_receive(data, bytes);
+    });
+  }
+  void finish(void* request) {
+    while (!contestant_.ended(request)) {
+    }
+  }
+  // The first sends and the other answers.
+  void meet(std::vector<char>& memory) {
+    for (const bool sends : {is_first_, !is_first_}) finish(start(sends, memory.data(), kSmall));
+  }
+
+  Contestant& contestant_;
+  const bool is_first_;
+};
+
+void measure_time(const std::string& provider, const char* plugin, const Bootstrap& bootstrap) {
+  set_up(provider);
+  const auto devices = find_devices(own_environment()).value();
+  ThroughPlugin ours(bootstrap, plugin);
+  Raw raw(bootstrap, devices.front());
+  const bool is_first = bootstrap.number == 0;
+  std::array ends = {OneEnd(ours, is_first), OneEnd(raw, is_first)};
+  std::vector<char> memory(kSizes.back() * kWindow);
+  for (const std::size_t bytes : kSizes) {
+    const auto [own, peer] =
+        take_turns([&](std::size_t turn) { return ends[turn].stream(memory, bytes); });
+    if (is_first) show_bandwidth({"wall", provider, bytes}, own, peer);
+  }
+  const auto [own, peer] =
+      take_turns([&](std::size_t turn) { return ends[turn].ping_pong(memory); });
+  if (is_first) show_latency({"wall", provider, kSmall}, own, peer);
+}
+
+// In a process of its own, which reads its settings once.
+template <class Body>
+void in_child(Body body) {
+  if (::fork() != 0) return;
+  body();
+  std::fflush(stdout);
+  ::_exit(0);
+}
+
+bool children_succeed(int count) {
+  bool succeeded = true;
+  for (int child = 0; child < count; ++child) {
+    int status = 0;
+    succeeded = ::wait(&status) > 0 && status == 0 && succeeded;
+  }
+  return succeeded;
+}
+
 int run(const char* plugin) {
   for (const std::string provider : {"tcp;ofi_rxm", "shm"}) {
-    if (::fork() == 0) {
-      measure(provider, plugin);
-      ::_exit(0);
-    }
-    int status = 0;
-    if (::wait(&status) < 0 || status != 0) return 1;
+    std::array<int, 2> sockets{};
+    LS_CHECK(::socketpair(AF_UNIX, SOCK_STREAM, 0, sockets.data()) == 0);
+    for (const int number : {0, 1})
+      in_child([&] {
+        measure_time(provider, plugin,
+                     Bootstrap(sockets[static_cast<std::size_t>(number)], number));
+      });
+    for (const int socket : sockets) ::close(socket);
+    if (!children_succeed(2)) return 1;
+    in_child([&] { measure_work(provider, plugin); });
+    if (!children_succeed(1)) return 1;
   }
   return 0;
 }

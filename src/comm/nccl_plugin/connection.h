@@ -106,7 +106,7 @@ class ReceiveConnection : public Connection {
   ReceiveConnection(std::shared_ptr<Port> port, std::unique_ptr<PeerWatch> watch, std::uint32_t id,
                     std::string peer);
   Result<Request*> receive(std::span<const Buffer> buffers);
-  // Of a GPU's memory. Null: call again later.
+  // Flushes a GPU's memory. Null: call again later.
   Result<Request*> flush(const Buffer& buffer);
 
  private:

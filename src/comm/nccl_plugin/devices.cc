@@ -6,10 +6,10 @@
 #include <optional>
 
 #include "base/hash.h"
+#include "comm/cost/costs.h"
 #include "comm/fabric/address/choose_address.h"
 #include "comm/fabric/address/link_speed.h"
 #include "comm/fabric/address/network_options.h"
-#include "comm/cost/costs.h"
 #include "comm/nccl_plugin/ofi_endpoint.h"
 
 namespace lockstep::comm::nccl {
@@ -64,8 +64,8 @@ std::string pci_path_of(const fi_info& info, const std::string& interface) {
 // of Lockstep's own provider.
 std::optional<LevelCost> cost_of(const Device& device, const Environment& environment) {
   const auto provider = environment.find("LOCKSTEP_FABRIC_PROVIDER");
-  const std::string own = provider == environment.end() ? std::string(kOwnConnections)
-                                                        : provider->second;
+  const std::string own =
+      provider == environment.end() ? std::string(kOwnConnections) : provider->second;
   if (&quirks_of(own) != device.quirks || device.quirks->within_host_only) return std::nullopt;
   const auto costs = costs_from_environment(environment);
   if (!costs || !*costs) return std::nullopt;
@@ -80,7 +80,7 @@ int speed_of(const fi_info& info, const std::string& interface) {
   return 0;
 }
 
-// What neither the NIC nor the map tells has the value of the table.
+// The table has the values that neither the NIC nor the map tells.
 void set_costs(Device& device, const Environment& environment) {
   device.latency = device.quirks->latency;
   const auto cost = cost_of(device, environment);
@@ -151,8 +151,8 @@ std::vector<const fi_info*> select(const fi_info* all, const Wanted& wanted) {
   return selected;
 }
 
-// The same device with what a GPU's memory needs: FI_HMEM, and FI_RMA for flushes. Whether the
-// driver and the NIC can do it is known once an endpoint is open that may not copy.
+// Opens the device once more with FI_HMEM, and FI_RMA for flushes. The driver and the NIC say only when
+// an endpoint that may not copy is open if they can do it.
 void add_gpu_memory(Device& device) {
   if (!device.quirks->takes_gpu_memory || libfabric().version() < kFirstWithDmaBuf) return;
   const auto hints = make_hints(device.provider, FI_HMEM | FI_RMA);

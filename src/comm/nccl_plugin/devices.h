@@ -20,8 +20,8 @@ struct Device {
   std::string provider;  // "efa", "tcp;ofi_rxm"
   std::string pci_path;  // its folder in /sys; empty: a virtual device
   std::uint64_t guid = 0;
-  int speed = 0;      // in Mbit/s
-  float latency = 0;  // one way, in microseconds
+  int speed = 0;                  // in Mbit/s
+  float latency = 0;              // one way, in microseconds
   bool takes_gpu_memory = false;  // registered by DMA-BUF
   std::size_t message_limit = 0;
 };

@@ -1,5 +1,5 @@
-// GpuEndpoint: behaves as a provider that takes the memory of GPUs, over another endpoint. A GPU is a
-// file in memory. Its addresses are reserved and not accessible, so that no one can use them by
+// GpuEndpoint: behaves as a provider that takes the memory of GPUs, over another endpoint. A GPU is
+// a file in memory. Its addresses are reserved and not accessible, so that no one can use them by
 // mistake: the endpoint maps the file that it gets, and exchanges the addresses.
 #pragma once
 

@@ -164,11 +164,11 @@ class OfiEndpoint : public TaggedEndpoint {
     if (!takes_gpu_memory()) return no_gpu_memory();
     const auto& region = static_cast<const OfiRegistration&>(registration);
     const auto address = reinterpret_cast<std::uintptr_t>(data);
-    return posted(fi_read(endpoint_.get(), flushed_.data(), flushed_.size(),
-                          flush_memory_->descriptor(), self_,
-                          uses_addresses_ ? address : address - region.begin(), region.key(),
-                          &operation),
-                  "flushing a GPU's memory");
+    return posted(
+        fi_read(endpoint_.get(), flushed_.data(), flushed_.size(), flush_memory_->descriptor(),
+                self_, uses_addresses_ ? address : address - region.begin(), region.key(),
+                &operation),
+        "flushing a GPU's memory");
   }
 
  private:
@@ -182,8 +182,8 @@ class OfiEndpoint : public TaggedEndpoint {
   // A provider that would copy a GPU's memory through the host's says so here.
   Result<void> forbid_copies() {
     const int required = FI_HMEM_P2P_REQUIRED;
-    const int status = fi_setopt(&endpoint_->fid, FI_OPT_ENDPOINT, FI_OPT_FI_HMEM_P2P, &required,
-                                 sizeof required);
+    const int status =
+        fi_setopt(&endpoint_->fid, FI_OPT_ENDPOINT, FI_OPT_FI_HMEM_P2P, &required, sizeof required);
     if (status != 0) return ofi_error("transfers between NIC and GPU without copies", status);
     return {};
   }

@@ -20,7 +20,7 @@ struct Quirks {
   std::size_t message_limit;  // 0: the provider's own
   bool nccl_has_its_own;      // NCCL's own InfiniBand and RoCE are as good or better
   bool within_host_only;
-  bool takes_gpu_memory;      // by DMA-BUF, where its driver and the NIC can
+  bool takes_gpu_memory;  // by DMA-BUF, where its driver and the NIC can
   std::span<const EndpointOption> options;
 };
 

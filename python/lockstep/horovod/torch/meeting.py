@@ -137,7 +137,7 @@ class Meeting:
 
 
 def find_meeting() -> Meeting:
-    """Of the world that this process was started for."""
+    """The meeting of the world that this process was started for."""
     address = os.environ.get(JOIN)
     return Meeting.of_joiner(address) if address else Meeting.of_launch()
 

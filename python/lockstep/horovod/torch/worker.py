@@ -235,7 +235,7 @@ class Worker:
         return bool(responses) or any(each.slots or each.requests for each in arrivals)
 
     def _plan(self, slots: list[int]) -> list[list[Response]]:
-        """What to execute when all ranks send the same slots, as in each step of a training."""
+        """The batches to execute when all ranks send the same slots, as in each training step."""
         if self._plans_version != self._negotiation.version or len(self._plans) == _PLANS:
             self._plans_version = self._negotiation.version
             self._plans.clear()

@@ -10,6 +10,8 @@
 #include "apps/daemon/own_daemon.h"
 #include "apps/measure/map_measurements.h"
 #include "base/os/files.h"
+#include "map/discover/discover.h"
+#include "map/discover/nccl_topology.h"
 #include "map/map_file.h"
 #include "map/query.h"
 #include "map/tree.h"
@@ -25,6 +27,7 @@ struct MapFlags {
   std::string measured;  // a file; "-": standard input
   bool json = false;
   bool yaml = false;
+  bool nccl_topo = false;
 };
 
 constexpr std::size_t kProbeMax = 1 << 20;
@@ -79,10 +82,26 @@ Result<std::string> way_between(const map::ClusterMap& map, const std::vector<st
                 text(TRY(map::link_between(map, from, to))));
 }
 
+// The link of this machine in the map of a file or of the daemon; unknown where there is none.
+map::LinkSpeed own_link(const MapFlags& flags) {
+  const auto map = cluster_map(flags);
+  const auto self = map::discover_local();
+  if (!map || !self) return {};
+  const map::Host& own = *map::hosts(*self).front();
+  for (const map::Host* host : map::hosts(*map))
+    if (host->id == own.id || host->id == own.name) return host->to_leaf;
+  return {};
+}
+
 Result<std::string> shown(const map::ClusterMap& map, const MapFlags& flags) {
   if (!flags.between.empty()) return way_between(map, flags.between);
   if (flags.json) return dump_json(map::map_to_json(map), Indent::two);
   return without_end(flags.yaml ? map::dump_map(map) : text(map));
+}
+
+Result<std::string> output_of(const MapFlags& flags) {
+  if (flags.nccl_topo) return map::nccl_topology(own_link(flags));
+  return shown(TRY(cluster_map(flags)), flags);
 }
 
 }  // namespace
@@ -100,24 +119,33 @@ void add_map(CLI::App& app, Action& action) {
   auto* yaml =
       command->add_flag("--yaml", flags->yaml, "print a file that --file reads, to begin from")
           ->excludes(json);
-  command->add_option("--between", flags->between, "print the link between two hosts or devices")
-      ->type_name("HOST[:DEVICE]")
-      ->expected(2)
-      ->excludes(json, yaml);
+  auto* between =
+      command
+          ->add_option("--between", flags->between, "print the link between two hosts or devices")
+          ->type_name("HOST[:DEVICE]")
+          ->expected(2)
+          ->excludes(json, yaml);
+  auto* measured =
+      command
+          ->add_option(
+              "--measured", flags->measured,
+              "keep what `lockstep probe --json` printed, in the map of a cluster whose hosts "
+              "join; -: standard input")
+          ->type_name(kFileValue)
+          ->excludes(file);
   command
-      ->add_option("--measured", flags->measured,
-                   "keep what `lockstep probe --json` printed, in the map of a cluster whose hosts "
-                   "join; -: standard input")
-      ->type_name(kFileValue)
-      ->excludes(file);
+      ->add_flag("--nccl-topo", flags->nccl_topo,
+                 "print the topology of this machine for NCCL_TOPO_FILE")
+      ->excludes(json, yaml, between, measured);
   command->footer(
       "Examples:\n"
+      "  lockstep map --nccl-topo > topology.xml\n"
       "  lockstep map --yaml > cluster.yaml\n"
       "  lockstep map --file cluster.yaml --between node-1 node-2:3\n"
       "  lockstep run -n 2 -- lockstep probe --json | lockstep map --measured -");
   command->callback([&action, flags] {
     action = [flags]() -> Result<int> {
-      print(TRY(shown(TRY(cluster_map(*flags)), *flags)));
+      print(TRY(output_of(*flags)));
       return kDone;
     };
   });

@@ -103,7 +103,8 @@ Result<void> RankLauncher::prepare(const model::Command& start) {
 
 void RankLauncher::set_nccl_network() {
   if (!launch_.gpus) return;
-  const auto user = software_ ? software_->variables : user_environment(launch_, base_environment());
+  const auto user =
+      software_ ? software_->variables : user_environment(launch_, base_environment());
   nccl_network_ = software_ && software_->container != 0
                       ? own_nccl_network_of_container()
                       : choose_nccl_network(user, nccl_plugin_library());
