@@ -49,7 +49,7 @@ int number_of(const std::string& digits, int otherwise) {
   return read.ec == std::errc() ? number : otherwise;
 }
 
-std::vector<fs::path> entries(const fs::path& folder) {
+std::vector<fs::path> sorted_entries(const fs::path& folder) {
   auto found = list_folder(folder);
   if (!found) return {};
   std::ranges::sort(*found);
@@ -70,12 +70,12 @@ std::optional<fs::path> pci_device(const fs::path& entry) {
 
 std::vector<Nic> find_nics(const fs::path& root) {
   std::vector<Nic> nics;
-  for (const fs::path& entry : entries(root / "sys/class/infiniband"))
+  for (const fs::path& entry : sorted_entries(root / "sys/class/infiniband"))
     if (auto device = pci_device(entry)) {
       const int gigabits = number_of(word_of(entry / "ports/1/rate"), 0);
       nics.push_back({entry.filename(), *std::move(device), gigabits * 1000, true});
     }
-  for (const fs::path& entry : entries(root / "sys/class/net")) {
+  for (const fs::path& entry : sorted_entries(root / "sys/class/net")) {
     auto device = pci_device(entry);
     const auto is_same = [&](const Nic& nic) { return nic.device == *device; };
     // An interface of an RDMA device is the same NIC.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -40,6 +40,9 @@ class Group:
     ranks: list[int]
     group: Any  # of torch.distributed; None on a rank outside
     own: int  # this process's rank in the world
+    # For small tensors that travel together, by type and device. Each step uses them again: new
+    # memory would cost a page fault for each page.
+    fusion_buffers: dict[Any, Tensor] = field(default_factory=dict)
 
 
 @dataclass
@@ -148,12 +151,22 @@ def _all_reduce(batch: list[Task]) -> None:
         for tensor in tensors:
             _reduce_buffer(tensor, first, batch[0].group)
         return
-    buffer = torch.cat([each.reshape(-1) for each in tensors])
+    buffer = _fusion_buffer(tensors, batch[0].group)
+    torch.cat([each.reshape(-1) for each in tensors], out=buffer)
     _reduce_buffer(buffer, first, batch[0].group)
     parts = buffer.split([each.numel() for each in tensors])
     torch._foreach_copy_(
         tensors, [part.view(each.shape) for part, each in zip(parts, tensors, strict=True)]
     )
+
+
+def _fusion_buffer(tensors: list[Tensor], group: Group) -> Tensor:
+    size = sum(each.numel() for each in tensors)
+    kind = (tensors[0].dtype, tensors[0].device)
+    buffer = group.fusion_buffers.get(kind)
+    if buffer is None or buffer.numel() < size:
+        buffer = group.fusion_buffers[kind] = tensors[0].new_empty(size)
+    return buffer[:size]
 
 
 def _reduce_buffer(buffer: Tensor, request: Request, group: Group) -> None:

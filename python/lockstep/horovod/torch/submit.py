@@ -60,10 +60,26 @@ def submit(
     if kept is not None:
         same = zip(kept, inputs, outputs or (), tensors, strict=True)
         kept = [own if output is tensor else out for out, own, output, tensor in same]
-    handle = Handle(current.worker, Work(request, inputs, kept), finish)
+    return _begin(request, inputs, kept, finish)
+
+
+def submit_again(request: Request, tensors: list[Tensor], finish: Callable[[Any], Any]) -> Handle:
+    """Submits a request that submit() has made before, in place. The tensors are of the same kinds
+    and need no gradient."""
+    return _begin(request, tensors, tensors, finish)
+
+
+def _begin(
+    request: Request,
+    inputs: list[Tensor],
+    outputs: list[Tensor] | None,
+    finish: Callable[[Any], Any],
+) -> Handle:
+    worker = world(f"{request.call}()").worker
+    handle = Handle(worker, Work(request, inputs, outputs), finish)
     if request.device == "cuda":
         handle.device_ready = torch.cuda.current_stream().record_event()
-    current.worker.submit(handle)
+    worker.submit(handle)
     return handle
 
 
