@@ -29,6 +29,7 @@ from lockstep.horovod.torch.timeline import Timeline
 
 _IDLE_SECONDS = 0.02  # between cycles while no rank has a request
 _PLANS = 64  # that are kept
+_SMALL = 1 << 20  # bytes: to reduce so few beside the computation gains nothing
 
 
 class Handle:
@@ -68,6 +69,7 @@ class _Inbox:
 
     handles: list[Handle] = field(default_factory=list)
     since: float = 0.0  # when the first of them came
+    size: int = 0  # of their tensors, in bytes
     waiting: int = 0  # callers that wait for a handle
     joining: bool = False
     stopping: bool = False
@@ -85,6 +87,7 @@ class Worker:
         # Held during a cycle. It guards the negotiation, the plans and the exchange's memory.
         self._cycle_mutex = threading.Lock()
         self._progress, self._is_idle = False, True  # after the last cycle
+        self._usual = 1  # requests of a cycle that a caller has begun
         self._plans: dict[tuple[int, ...], list[list[Response]]] = {}
         self._plans_version = -1  # of the negotiation
         self._condition = threading.Condition()
@@ -108,12 +111,21 @@ class Worker:
                     "its handle first, or give another name"
                 )
             self._pending[request.key] = handle
-            if not self._inbox.handles:
-                self._inbox.since = time.monotonic()
+            inbox = self._inbox
+            had_all = self._has_all(inbox)
+            if not inbox.handles:
+                inbox.since = time.monotonic()
+            inbox.handles.append(handle)
+            inbox.size += sum(tensor.nbytes for tensor in handle.work.inputs)
+            if inbox.waiting or self._has_all(inbox) != had_all:
                 self._condition.notify_all()
-            self._inbox.handles.append(handle)
         if self.timeline:
             self.timeline.begin(request.name, f"NEGOTIATE_{request.call.upper()}")
+
+    def _has_all(self, inbox: _Inbox) -> bool:
+        """The requests of a usual cycle, or large ones. Until then a caller will soon wait, and a
+        cycle in between would only be one more."""
+        return len(inbox.handles) >= self._usual or inbox.size >= _SMALL
 
     def run_until_done(self, handle: Handle) -> None:
         """Runs cycles in the caller's thread until the handle is done."""
@@ -124,6 +136,7 @@ class Worker:
                 with self._cycle_mutex:
                     if not handle.is_done():
                         self._await_cycle()
+                        self._usual = max(1, len(self._inbox.handles))
                         self._run_cycle()
         finally:
             with self._condition:
@@ -183,7 +196,7 @@ class Worker:
                 inbox = self._inbox
                 if inbox.stopping or (inbox.waiting and (inbox.handles or self._progress)):
                     return
-                if inbox.handles:
+                if inbox.handles and self._has_all(inbox):
                     end = min(end, inbox.since + self._settings.cycle)
                 if (now := time.monotonic()) >= end:
                     return
@@ -210,7 +223,7 @@ class Worker:
         with self._condition:
             inbox = self._inbox
             flags = (JOINED if inbox.joining else 0) | (SHUTDOWN if inbox.stopping else 0)
-            handles, inbox.handles = inbox.handles, []
+            handles, inbox.handles, inbox.size = inbox.handles, [], 0
         return handles, flags
 
     def _cycle(self, handles: list[Handle], flags: int) -> bool:
