@@ -151,8 +151,8 @@ std::vector<const fi_info*> select(const fi_info* all, const Wanted& wanted) {
   return selected;
 }
 
-// Opens the device once more with FI_HMEM, and FI_RMA for flushes. The driver and the NIC say only when
-// an endpoint that may not copy is open if they can do it.
+// Opens the device once more with FI_HMEM, and FI_RMA for flushes. The driver and the NIC say only
+// when an endpoint that may not copy is open if they can do it.
 void add_gpu_memory(Device& device) {
   if (!device.quirks->takes_gpu_memory || libfabric().version() < kFirstWithDmaBuf) return;
   const auto hints = make_hints(device.provider, FI_HMEM | FI_RMA);

@@ -242,8 +242,12 @@ TEST(MemoryOfAGpu, TravelsByDmaBufAndIsFlushed) {
     constexpr std::size_t kAt = 5000, kSize = 20'000;  // a part of the registered memory
     const Buffer source{sent.addresses.data() + kAt, kSize, 0, from_region};
     const Buffer target{received.addresses.data() + kAt, kSize, 0, to_region};
-    finish({{receiver.get(), start([&] { return receiver->receive({&target, 1}); })},
-            {sender.get(), start([&] { return sender->send(source); })}});
+    auto* const arriving = start([&] { return receiver->receive({&target, 1}); });
+    auto* const leaving = start([&] {
+      REQUIRE(!*receiver->test(*arriving, nullptr));  // the provider connects
+      return sender->send(source);
+    });
+    finish({{receiver.get(), arriving}, {sender.get(), leaving}});
     finish({{receiver.get(), start([&] { return receiver->flush(target); })}});
     REQUIRE(to.endpoint->flushed == 1);
     REQUIRE(std::equal(content->data() + kAt, content->data() + kAt + kSize,

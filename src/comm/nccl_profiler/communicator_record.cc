@@ -132,6 +132,7 @@ Event* CommunicatorRecord::start_operation(const FlightCall& call, int parts) {
   if (event == nullptr) return nullptr;
   event->ticket = recorder_.record_queued(call);
   event->parts_left = parts;
+  event->users += parts;
   return event;
 }
 
@@ -139,7 +140,6 @@ Event* CommunicatorRecord::start_part(Event& operation) {
   Event* const part = take();
   if (part == nullptr) return nullptr;
   part->operation = &operation;
-  ++operation.users;
   if (!std::exchange(operation.started, true)) recorder_.mark_started(operation.ticket);
   return part;
 }
@@ -179,7 +179,10 @@ Event* CommunicatorRecord::start(const EventDescription& description) {
 
 void CommunicatorRecord::stop(Event& event) {
   const Lock lock(mutex_);
-  if (event.operation != nullptr) end_part(*event.operation);
+  if (event.operation != nullptr)
+    end_part(*event.operation);
+  else if (event.parts_left == 0)  // it has none, or all have ended already
+    recorder_.mark_ended(std::exchange(event.ticket, {}), true, 0);
   release(event);
 }
 

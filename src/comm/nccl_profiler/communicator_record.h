@@ -27,7 +27,7 @@ struct Event {
   int parts_left = 0;  // of an operation
   bool started = false;
   bool in_use = false;
-  int users = 0;  // NCCL, until it stops the event, and the parts
+  int users = 0;  // NCCL, until it stops the event, and the parts that are to end
 };
 
 struct CommunicatorIdentity {
