@@ -165,11 +165,10 @@ TEST_F(ServerTest, PointsComeInColumnsAndEachBatchIsStoredOnce) {
   EXPECT_EQ(run["progress"]["step"], 2);
   EXPECT_EQ(run["latest"]["loss"], "NaN");
   EXPECT_EQ(add({{"metrics", {"loss"}}, {"steps", {3}}, {"values", {{1.5}}}})["stored"], 1);
-  for (const auto& [field, value] : {std::pair("values", Json::array({{1.0}})),
-                                     std::pair("times", Json::array({1})),
-                                     std::pair("source", Json("a b")),
-                                     std::pair("source", Json("")),
-                                     std::pair("sequence", Json(0))}) {
+  for (const auto& [field, value] :
+       {std::pair("values", Json::array({{1.0}})), std::pair("times", Json::array({1})),
+        std::pair("source", Json("a b")), std::pair("source", Json("")),
+        std::pair("sequence", Json(0))}) {
     Json wrong = batch;
     wrong[field] = value;
     const auto refused = call_as_user("POST", path, dump_json(wrong));
@@ -181,8 +180,8 @@ TEST_F(ServerTest, PointsComeInColumnsAndEachBatchIsStoredOnce) {
 TEST_F(ServerTest, ARunThatHasNotStartedTakesNoPoints) {
   submit();
   submit();  // it waits
-  const auto refused = call_as_user(
-      "POST", "/api/v1/runs/demo/2/points", R"({"metrics":["a"],"steps":[1],"values":[[1]]})");
+  const auto refused = call_as_user("POST", "/api/v1/runs/demo/2/points",
+                                    R"({"metrics":["a"],"steps":[1],"values":[[1]]})");
   EXPECT_EQ(refused.status, 400);
   EXPECT_NE(refused.body.find("no attempt"), std::string::npos);
 }
