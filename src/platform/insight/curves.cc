@@ -65,12 +65,14 @@ std::vector<Int> borders_of(const std::vector<Sample>& samples, double from, dou
     const double x =
         from + (to - from) * (static_cast<double>(pixel) / static_cast<double>(pixels));
     while (after != samples.end() && after->x < x) ++after;
-    if (after == samples.begin()) continue;
     if (after == samples.end()) break;
-    const Sample& before = *std::prev(after);
-    const double share = (x - before.x) / (after->x - before.x);
-    const double steps = static_cast<double>(after->step) - static_cast<double>(before.step);
-    const Int border = std::min(before.step + step_at(std::ceil(share * steps)), after->step);
+    Int border = after->step;  // steps before the first sample have no x
+    if (after != samples.begin()) {
+      const Sample& before = *std::prev(after);
+      const double share = (x - before.x) / (after->x - before.x);
+      const double steps = static_cast<double>(after->step) - static_cast<double>(before.step);
+      border = std::min(before.step + step_at(std::ceil(share * steps)), after->step);
+    }
     if (borders.empty() || borders.back() < border) borders.push_back(border);
   }
   return borders;

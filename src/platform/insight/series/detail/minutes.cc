@@ -6,7 +6,9 @@
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <optional>
 #include <set>
+#include <span>
 #include <utility>
 
 #include "platform/insight/series/detail/pieces.h"
@@ -159,7 +161,12 @@ class MinutesCopy {
     const NodePlace place{series.index, series.epoch};
     Minutes minutes = TRY(minutes_of(segment_, series, first_kept_, made_[place]));
     out_.begin_series(segment_.key_of(series), series.epoch);
-    TRY(out_.add_all(minutes.mean));
+    // In chunks apart, so that those of minutes are not taken for old readings again.
+    const std::span<const SeriesPoint> mean = minutes.mean;
+    const auto end = std::ranges::lower_bound(mean, first_kept_, {}, &SeriesPoint::step);
+    const auto old_points = static_cast<std::size_t>(end - mean.begin());
+    TRY(out_.add_all(mean.first(old_points)));
+    TRY(out_.add_all(mean.subspan(old_points)));
     new_[place] = std::move(minutes);
     return {};
   }
