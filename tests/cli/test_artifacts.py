@@ -48,7 +48,10 @@ def test_the_files_of_a_run_are_listed_and_downloaded(
     cluster: Cluster, run: str, source: Path, tmp_path: Path
 ) -> None:
     listed = json.loads(cluster.ok("artifacts", run, "--json"))["artifacts"]
-    assert [(one["path"], one["is_folder"]) for one in listed] == [("all", True), ("big.bin", False)]
+    assert [(one["path"], one["is_folder"]) for one in listed] == [
+        ("all", True),
+        ("big.bin", False),
+    ]
     assert "all/plots/deep/" in cluster.ok("artifacts", run, "all/plots")
     cluster.ok("artifacts", run, "all/plots", "--download", str(tmp_path / "to"))
     assert (tmp_path / "to" / "plots" / "a b+é.txt").read_text() == "one"

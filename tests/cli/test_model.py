@@ -24,8 +24,9 @@ for step in (500, 1000):
 @pytest.fixture
 def run(cluster: Cluster) -> str:
     """An ended run with two checkpoints and the artifacts model/weights and model/config."""
-    run = cluster.submit("--tag", "data=wiki", "--", "python3", "-c", CHECKPOINTS)
+    run = cluster.submit("--", "python3", "-c", CHECKPOINTS)
     assert cluster.ended(run)["state"] == "succeeded"
+    cluster.ok("tag", run, "data=wiki")
     name = run.replace("/", "-")
     for part in ("weights", "config"):
         target = f"/api/2.0/mlflow-artifacts/artifacts/0/{name}/artifacts/model/{part}"

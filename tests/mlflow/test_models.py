@@ -111,7 +111,8 @@ def test_models_and_versions_are_changed_and_searched(client: MlflowClient) -> N
     names = [one.name for one in client.search_registered_models(order_by=["name DESC"])]
     assert names == ["gamma", "alpha"]
     assert [
-        one.name for one in client.search_registered_models("name LIKE 'al%' AND tags.team = 'alpha'")
+        one.name
+        for one in client.search_registered_models("name LIKE 'al%' AND tags.team = 'alpha'")
     ] == ["alpha"]
     first = client.search_registered_models(max_results=1)
     rest = client.search_registered_models(max_results=1, page_token=first.token)

@@ -135,6 +135,18 @@ Result<std::unique_ptr<AgentLoop>> AgentLoop::open(const host::LaunchSpec& launc
   return loop;
 }
 
+namespace {
+
+std::vector<std::string> rank_tokens(const host::LaunchSpec& launch, const model::NodeId& node) {
+  std::vector<std::string> tokens;
+  for (int local = 0; local < static_cast<int>(launch.devices.size()); ++local)
+    tokens.push_back(host::rank_token(
+        {{launch.generation, node.attempt}, launch.first_rank + local}, launch.token));
+  return tokens;
+}
+
+}  // namespace
+
 AgentLoop::AgentLoop(const host::LaunchSpec& launch, const model::NodeId& node,
                      std::unique_ptr<RankLauncher> launcher, std::string token, Fd signals)
     : launch_(launch),
@@ -149,8 +161,7 @@ AgentLoop::AgentLoop(const host::LaunchSpec& launch, const model::NodeId& node,
                       std::visit([&](auto& each) { handle_report(local_rank, std::move(each)); },
                                  any);
                     }},
-               mask_of(launch.env, launch.secret_variables,
-                       {host::rank_token({launch.generation, node.attempt}, launch.token)})),
+               mask_of(launch.env, launch.secret_variables, rank_tokens(launch, node))),
       shells_(launch, node, std::move(token)),
       memory_kills_(MemoryKills::of_own_cgroup(launch.attempt ? launch.attempt->spec.needs.memory
                                                               : Bytes(0))),

@@ -7,7 +7,6 @@
 #include "base/format.h"
 #include "base/os/files.h"
 #include "platform/host/home.h"
-#include "platform/host/rank_token.h"
 
 namespace lockstep::host {
 namespace {
@@ -64,8 +63,8 @@ std::string Keys::attempt_secret(const model::AttemptName& attempt) const {
   return net::hmac_sha256_hex(key_, "attempt:" + text(attempt));
 }
 
-std::string Keys::rank_token(const model::AttemptName& attempt) const {
-  return host::rank_token(attempt, agent_token(attempt));
+std::string Keys::rank_token(const RankName& name) const {
+  return host::rank_token(name, agent_token(name.attempt));
 }
 
 net::Secret Keys::record_secret() const {

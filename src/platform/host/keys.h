@@ -13,6 +13,7 @@
 #include "net/crypto.h"
 #include "platform/core/model/ids.h"
 #include "platform/host/join_token.h"
+#include "platform/host/rank_token.h"
 
 namespace lockstep::host {
 
@@ -46,8 +47,8 @@ class Keys {
   std::string join_proof(const JoinToken& token) const;
 
   const std::string& user_token() const { return user_token_; }
-  // With which the attempt's ranks log: rank_token.h.
-  std::string rank_token(const model::AttemptName& attempt) const;
+  // With which a rank logs to MLflow's API.
+  std::string rank_token(const RankName& name) const;
   // They take the same time wherever the token differs.
   bool is_agent_token(const model::AttemptName& attempt, std::string_view token) const;
   bool is_host_token(std::string_view host, int number, std::string_view token) const;

@@ -1,5 +1,5 @@
-// The token with which the ranks of an attempt log to MLflow's API of their daemon. It derives from
-// the token of the attempt's agents, which it does not reveal: docs/design/mlflow.md.
+// The token with which a rank logs to MLflow's API of its daemon. It derives from the token of the
+// attempt's agents, which it does not reveal: docs/design/mlflow.md.
 #pragma once
 
 #include <optional>
@@ -10,9 +10,15 @@
 
 namespace lockstep::host {
 
-// "lsr_3f9c0a5e7d21b864:demo/42.2_" and 64 hex digits; empty: that is no token of an agent.
-std::string rank_token(const model::AttemptName& attempt, std::string_view agent_token);
-// The attempt that such a token names. It is not verified.
-std::optional<model::AttemptName> attempt_of_rank_token(std::string_view token);
+struct RankName {
+  model::AttemptName attempt;
+  int rank = 0;
+  bool operator==(const RankName&) const = default;
+};
+
+// "lsr_3f9c0a5e7d21b864:demo/42.2_5_" and 64 hex digits; empty: that is no token of an agent.
+std::string rank_token(const RankName& name, std::string_view agent_token);
+// The rank that such a token names. It is not verified.
+std::optional<RankName> rank_of_token(std::string_view token);
 
 }  // namespace lockstep::host

@@ -52,7 +52,7 @@ using VersionColumns =
                Text, Text, Text, bool, Text, Text, Text, Text, Text, Time, Time, Text>;
 // JSON.
 constexpr std::string_view kAliasesColumn =
-    "(select json_group_array(alias order by alias) from model_aliases a where a.project = "
+    "(select json_group_array(alias) from model_aliases a where a.project = "
     "model_versions.project and a.name = model_versions.name and a.version = "
     "model_versions.version)";
 constexpr std::string_view kVersionColumns =

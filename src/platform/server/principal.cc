@@ -4,7 +4,6 @@
 
 #include "base/format.h"
 #include "platform/api/agent_messages.h"
-#include "platform/host/rank_token.h"
 #include "platform/identity/token.h"
 #include "platform/server/route_call.h"
 
@@ -104,28 +103,29 @@ std::optional<Principal> principal_of(const Credentials& credentials, api::Calle
   return joining;
 }
 
-std::optional<Principal> rank_of_token(const Credentials& credentials,
-                                       const net::HttpRequest& request) {
+std::optional<Principal> calling_rank(const Credentials& credentials,
+                                      const net::HttpRequest& request) {
   const std::string_view token = bearer_token(request);
-  const auto attempt = host::attempt_of_rank_token(token);
-  if (!attempt || credentials.state == nullptr ||
-      !net::equal_constant_time(credentials.keys.rank_token(*attempt), token))
+  const auto rank = host::rank_of_token(token);
+  if (!rank || credentials.state == nullptr ||
+      !net::equal_constant_time(credentials.keys.rank_token(*rank), token))
     return std::nullopt;
+  const model::AttemptName& attempt = rank->attempt;
   const model::State& state = *credentials.state;
-  const auto row = state.attempts.find(attempt->id);
-  const auto run = state.runs.find(attempt->id.run);
+  const auto row = state.attempts.find(attempt.id);
+  const auto run = state.runs.find(attempt.id.run);
   if (row == state.attempts.end() || run == state.runs.end() || row->second.ended ||
-      row->second.generation != attempt->generation ||
+      row->second.generation != attempt.generation ||
       !identity::is_active(credentials.directory, run->second.origin.user))
     return std::nullopt;
   return Principal{.kind = Kind::user,
                    .name = run->second.origin.user,
                    .bearer = {.user = run->second.origin.user,
-                              .token = text(attempt->id),
-                              .project = attempt->id.run.project,
+                              .token = text(attempt.id),
+                              .project = attempt.id.run.project,
                               .role = identity::Role::member},
                    .address = request.is_local ? "" : request.peer,
-                   .rank_of = attempt->id};
+                   .rank = rank};
 }
 
 int host_credential(const model::State& state, const std::string& host) {

@@ -10,6 +10,7 @@
 #include "platform/api/routes.h"
 #include "platform/core/model/state.h"
 #include "platform/host/keys.h"
+#include "platform/host/rank_token.h"
 #include "platform/identity/rights.h"
 #include "platform/server/login/cookies.h"
 
@@ -29,7 +30,7 @@ struct Principal {
   std::optional<host::JoinToken> join{};  // of a machine that joins
   std::string address{};    // from which another machine calls; empty: this machine calls
   SessionCookie session{};  // of the caller's browser; its token is not checked
-  std::optional<model::AttemptId> rank_of{};  // a rank of this attempt calls, by its own token
+  std::optional<host::RankName> rank{};  // this rank calls, by its own token
 };
 
 // The credentials that the gate compares.
@@ -50,8 +51,8 @@ std::optional<Principal> principal_of(const Credentials& credentials, api::Calle
 
 // The user of a run, one of whose ranks calls: a member of the run's project while the attempt goes
 // on. Nothing if the token is none of a rank.
-std::optional<Principal> rank_of_token(const Credentials& credentials,
-                                       const net::HttpRequest& request);
+std::optional<Principal> calling_rank(const Credentials& credentials,
+                                      const net::HttpRequest& request);
 
 // The number of the credential with which the host's service calls; 0: it has none.
 int host_credential(const model::State& state, const std::string& host);

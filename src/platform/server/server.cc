@@ -209,7 +209,7 @@ struct Server::Impl {
     if (auto* refusal = std::get_if<net::HttpResponse>(&admitted)) return std::move(*refusal);
     const Principal& caller = std::get<Principal>(admitted);
     accounts->record_use(caller.bearer);
-    return tracking.handle(request, {caller.bearer, caller.address, caller.rank_of});
+    return tracking.handle(request, {caller.bearer, caller.address, caller.rank});
   }
 
   mlflow::MlflowServer::Opened open_artifacts(const net::HttpRequest& request) {
@@ -217,7 +217,7 @@ struct Server::Impl {
     if (auto* refusal = std::get_if<net::HttpResponse>(&admitted)) return std::move(*refusal);
     const Principal& caller = std::get<Principal>(admitted);
     accounts->record_use(caller.bearer);
-    return tracking.open_artifacts(request, {caller.bearer, caller.address, caller.rank_of});
+    return tracking.open_artifacts(request, {caller.bearer, caller.address, caller.rank});
   }
 
   // Counts the answer under the path of its route.

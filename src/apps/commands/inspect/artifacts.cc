@@ -1,6 +1,7 @@
 #include "platform/artifacts/artifacts.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstddef>
 #include <filesystem>
 #include <memory>
@@ -17,6 +18,7 @@
 #include "apps/cli/subcommand.h"
 #include "apps/cli/terminal.h"
 #include "apps/daemon/own_daemon.h"
+#include "apps/run/run_display.h"
 #include "base/format.h"
 #include "base/os/fd.h"
 #include "base/os/files.h"

@@ -156,7 +156,8 @@ ProcessSpec RankLauncher::program_of(int local_rank, bool is_restart) const {
       .socket_interface = socket_interface_,
       .nccl_network = nccl_network_,
       .tracking_url = tracking_url_,
-      .tracking_token = host::rank_token({launch_.generation, node_.attempt}, launch_.token),
+      .tracking_token = host::rank_token(
+          {{launch_.generation, node_.attempt}, launch_.first_rank + local_rank}, launch_.token),
       .tracking_authorities = tracking_authorities_,
       .is_restart = is_restart};
   std::vector<std::string> command = software_ ? software_->wrapper : std::vector<std::string>();

@@ -126,6 +126,10 @@ Result<api::ArtifactPartStored> ArtifactCalls::add_part(
   auto added = context_.artifacts().add(run, upload.path, *upload.content);
   uploads_.erase(format("{}/{}", call.caller.name, call.request.upload));
   if (!added) return std::move(added).error();
+  TRY(context_.accounts().record(
+      context_.record(call, {.target = format("{}/{}", text(run), added->path),
+                             .project = run.project,
+                             .after = format("{} bytes", added->size)})));
   stored.artifact = artifact_view(*std::move(added));
   return stored;
 }

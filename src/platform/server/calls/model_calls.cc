@@ -181,8 +181,10 @@ Result<api::ModelVersionView> ModelCalls::add(const RouteCall<api::kRegisterMode
       call, {.project = version.model_name.project,
              .after = format("{} {}", text(*version.run),
                              version.step ? format("step {}", *version.step) : version.path)});
-  return version_view(
-      TRY(registry_.add(std::move(version), registry::Registry::IfMissing::create, record)));
+  auto added = registry_.add(std::move(version), registry::Registry::IfMissing::create, record);
+  if (!added && added.error().code == Code::already_exists)
+    return Error{Code::invalid, "version: " + added.error().message};
+  return version_view(TRY(std::move(added)));
 }
 
 Result<api::ModelView> ModelCalls::set_alias(const RouteCall<api::kModelAlias>& call) {

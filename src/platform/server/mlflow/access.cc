@@ -45,11 +45,11 @@ Result<RunRow> Access::readable_run(const Caller& caller, const std::string& nam
 Result<RunRow> Access::changeable_run(const Caller& caller, const std::string& name) {
   RunRow row = TRY(readable_run(caller, name));
   TRY(check(caller, identity::Action::control_run, row.id.project, row.owner));
-  if (!caller.rank_of || row.id == caller.rank_of->run || row.parent == text(caller.rank_of->run))
+  if (!caller.rank || row.id == caller.own_run() || row.parent == text(caller.own_run()))
     return row;
   return Error{Code::denied, format("a rank of {} changes its own run and those that it made, not "
                                     "{}: use a token of a user",
-                                    text(caller.rank_of->run), text(row.id))};
+                                    text(caller.own_run()), text(row.id))};
 }
 
 Result<void> Access::check(const Caller& caller, identity::Action action, std::string_view project,

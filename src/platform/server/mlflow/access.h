@@ -12,6 +12,7 @@
 #include "platform/artifacts/artifacts.h"
 #include "platform/controller/controller.h"
 #include "platform/core/model/audit_record.h"
+#include "platform/host/rank_token.h"
 #include "platform/identity/rights.h"
 #include "platform/insight/insight.h"
 #include "platform/server/mlflow/tracking.h"
@@ -32,8 +33,11 @@ struct Setup {
 struct Caller {
   identity::Bearer bearer;
   std::string address{};  // from which another machine calls; empty: this machine calls
-  // A rank of this attempt calls. It changes its own run, and those that the run has made.
-  std::optional<model::AttemptId> rank_of{};
+  // This rank calls. It changes its own run, and those that the run has made.
+  std::optional<host::RankName> rank{};
+
+  // The run of the rank.
+  const model::RunId& own_run() const { return rank->attempt.id.run; }
 };
 
 class Access {

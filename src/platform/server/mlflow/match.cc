@@ -56,7 +56,9 @@ bool is_text_true(const std::string& value, const Comparison& comparison) {
 }
 
 bool is_true(const ColumnValue& value, const Comparison& comparison) {
-  if (!value) return comparison.is == Operator::is_null;
+  if (!value)
+    return comparison.is == Operator::is_null || comparison.is == Operator::unequal ||
+           comparison.is == Operator::not_in;
   if (const auto* number = std::get_if<double>(&*value)) return is_number_true(*number, comparison);
   return is_text_true(std::get<std::string>(*value), comparison);
 }

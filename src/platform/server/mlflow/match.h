@@ -17,7 +17,8 @@ namespace lockstep::mlflow {
 using ColumnValue = std::optional<std::variant<double, std::string>>;
 using ColumnOf = std::function<ColumnValue(const Column&)>;
 
-// A row without the value matches IS NULL only.
+// A row without the value matches IS NULL, != and NOT IN: clients search for models that have no
+// tag `mlflow.prompt.is_prompt` = 'true'.
 bool matches(const std::vector<Comparison>& filter, const ColumnOf& column);
 // The row of `a` comes before that of `b`; rows without a value are the last.
 bool is_before(const std::vector<Ordering>& order, const ColumnOf& a, const ColumnOf& b);

@@ -40,7 +40,7 @@ TEST(Match, AllComparisonsMustHold) {
   EXPECT_TRUE(holds("name = 'gpt' AND version_number > 2 AND tags.stage IN ('a', 'b')", one));
   EXPECT_FALSE(holds("name = 'gpt' AND version_number != 3", one));
   EXPECT_FALSE(holds("tags.other = 'a'", one));
-  EXPECT_FALSE(holds("tags.other != 'a'", one));
+  EXPECT_TRUE(holds("tag.`mlflow.prompt.is_prompt` != 'true'", one));
   EXPECT_TRUE(holds("tags.other IS NULL AND tags.stage IS NOT NULL", one));
   EXPECT_TRUE(holds("name ILIKE 'G%'", one));
 }

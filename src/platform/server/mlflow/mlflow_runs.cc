@@ -163,7 +163,7 @@ MlflowServer::Answer MlflowServer::create_run(const Call& call) {
   open_[run] = {.last_call = setup_.steady.since_boot()};
   const auto stored = tracking_.transaction([&]() -> Result<void> {
     TRY(tracking_.add_run(run, experiment.id, name, start,
-                          call.caller.rank_of ? text(call.caller.rank_of->run) : ""));
+                          call.caller.rank ? text(call.caller.own_run()) : ""));
     for (const KeyValue& tag : request.tags) TRY(tracking_.put(run, ValueKind::tag, tag));
     if (!name.empty() && tag_of(request.tags, kNameTag).empty())
       TRY(tracking_.put(run, ValueKind::tag, {std::string(kNameTag), name}));
@@ -181,16 +181,19 @@ MlflowServer::Answer MlflowServer::create_run(const Call& call) {
   return get_run({call.request, call.caller, std::move(of_run)});
 }
 
+bool MlflowServer::is_ended_by(const host::RankName& rank) const {
+  return std::ranges::find(ended_by_, rank) != ended_by_.end();
+}
+
 // A script in a run of Lockstep logs to that run, unless its client has ended it in this attempt,
 // or makes a run within a run.
 bool MlflowServer::takes_own_run(const Caller& caller, const CreateRun& request) const {
-  return caller.rank_of && !ended_by_rank_.contains(*caller.rank_of) &&
-         tag_of(request.tags, kParentTag).empty();
+  return caller.rank && !is_ended_by(*caller.rank) && tag_of(request.tags, kParentTag).empty();
 }
 
 MlflowServer::Answer MlflowServer::take_own_run(const Call& call, const CreateRun& request,
                                                 const ExperimentRow& experiment) {
-  const model::RunId& run = call.caller.rank_of->run;
+  const model::RunId& run = call.caller.own_run();
   if (experiment.project != run.project)
     return Error{Code::invalid, format("experiment_id: {} is not of the project {} of the run {}",
                                        experiment.name, run.project, text(run))};
@@ -214,6 +217,7 @@ Result<RunRow> MlflowServer::make_run(const Caller& caller, const std::string& e
   const Json made = TRY(create_run({request, caller, body}));
   const Json of_run = {{"run_id", made.at("run").at("info").at("run_id")}};
   RunRow run = TRY(changeable_run({request, caller, of_run}));
+  if (!run.made_by_client) return run;  // the run of a rank goes on
   TRY(end_run(run, "FINISHED"));
   TRY(tracking_.set_status(run.id, "FINISHED", milliseconds(setup_.clock.now())));
   return run;
@@ -235,8 +239,9 @@ MlflowServer::Answer MlflowServer::update_run(const Call& call) {
     if (is_end(status)) TRY(end_run(run, status));
     TRY(tracking_.set_status(run.id, status, end));
   }
-  const auto& rank_of = call.caller.rank_of;
-  if (rank_of && rank_of->run == run.id && is_end(request.status)) ended_by_rank_.insert(*rank_of);
+  const auto& rank = call.caller.rank;
+  if (rank && run.id == call.caller.own_run() && is_end(request.status) && !is_ended_by(*rank))
+    ended_by_.push_back(*rank);
   const Json answer = TRY(get_run(call));
   return Json{{"run_info", answer.at("run").at("info")}};
 }
@@ -361,8 +366,9 @@ void MlflowServer::report_ranks() {
   const model::State& state = setup_.controller.state();
   std::erase_if(open_, [&](const auto& one) { return !state.open.contains(one.first); });
   std::erase_if(recent_, [&](const auto& one) { return !state.open.contains(one.first); });
-  std::erase_if(ended_by_rank_,
-                [&](const model::AttemptId& one) { return !state.open.contains(one.run); });
+  std::erase_if(ended_by_, [&](const host::RankName& one) {
+    return !state.open.contains(one.attempt.id.run);
+  });
   std::erase_if(unmade_, [&](const model::RunId& run) {
     const auto removed = setup_.controller.remove(run, {});
     return removed || removed.error().code == Code::not_found;

@@ -13,6 +13,7 @@
 #include <set>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "net/http/http.h"
 #include "net/http/http_stream.h"
@@ -99,6 +100,7 @@ class MlflowServer {
   // As LoggedModelCalls::MakeRun.
   Result<RunRow> make_run(const Caller& caller, const std::string& experiment,
                           const std::string& name);
+  bool is_ended_by(const host::RankName& rank) const;
   bool takes_own_run(const Caller& caller, const CreateRun& request) const;
   Answer take_own_run(const Call& call, const CreateRun& request, const ExperimentRow& experiment);
   Result<void> put_batch(const RunRow& run, const LogBatch& batch, std::string_view body);
@@ -119,8 +121,8 @@ class MlflowServer {
   artifacts::Artifacts& artifacts_;
   std::map<model::RunId, OpenRun> open_;
   std::map<model::RunId, std::deque<std::uint64_t>> recent_;  // hashes of batches
-  std::set<model::AttemptId> ended_by_rank_;  // whose own run a rank's client has ended
-  std::set<model::RunId> unmade_;  // runs without rows, to be removed when they have ended
+  std::vector<host::RankName> ended_by_;  // ranks whose clients have ended their own run
+  std::set<model::RunId> unmade_;         // runs without rows, to be removed when they have ended
   net::Timer timer_;
 };
 

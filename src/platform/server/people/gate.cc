@@ -73,11 +73,11 @@ std::variant<Principal, net::HttpResponse> Gate::admit(const net::HttpRequest& r
 }
 
 std::optional<Principal> Gate::admit_rank(const net::HttpRequest& request) const {
-  return rank_of_token({.keys = keys_,
-                        .directory = accounts_.directory(),
-                        .state = &controller_.state(),
-                        .now = clock_.now()},
-                       request);
+  return calling_rank({.keys = keys_,
+                       .directory = accounts_.directory(),
+                       .state = &controller_.state(),
+                       .now = clock_.now()},
+                      request);
 }
 
 Result<void> Gate::check_right(const Principal& caller, const api::Route& route,
