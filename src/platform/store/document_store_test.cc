@@ -12,7 +12,7 @@ using model::Document;
 using model::DocumentKind;
 using ::testing::ElementsAre;
 
-constexpr Time kMade = Time(Duration(1'790'000'000'000'000));
+constexpr Time kSaved = Time(Duration(1'790'000'000'000'000));
 
 Document named(std::string name) {
   return {.kind = DocumentKind::report,
@@ -20,11 +20,11 @@ Document named(std::string name) {
           .user = "ann",
           .name = std::move(name),
           .text = "# A 'title'",
-          .changed = kMade};
+          .changed = kSaved};
 }
 
 model::AuditRecord audit_record() {
-  return {.time = kMade, .user = "ann", .action = "document.save", .target = "report 1"};
+  return {.time = kSaved, .user = "ann", .action = "document.save", .target = "report 1"};
 }
 
 class DocumentStoreTest : public ::testing::Test {

@@ -16,12 +16,12 @@ namespace {
 
 using Int = std::int64_t;
 using Text = std::string;
-using Words = std::map<Text, Text>;
+using Names = std::map<Text, Text>;
 
 constexpr Int kModelsRead = 10'000;  // of a search
 constexpr Int kLinksRead = 2'000;    // of a run
 
-Result<Words> words_from(const Text& json) { return from_json<Words>(TRY(parse_json(json))); }
+Result<Names> words_from(const Text& json) { return from_json<Names>(TRY(parse_json(json))); }
 
 }  // namespace
 

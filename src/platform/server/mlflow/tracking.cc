@@ -16,7 +16,7 @@ using Text = std::string;
 constexpr Int kMetricsShown = 1'000;  // of a run
 
 using ExperimentColumns = std::tuple<Int, Text, Text, Time, Time, bool, Text>;
-constexpr std::string_view kExperimentColumns =
+constexpr std::string_view kExperimentFields =
     "id, project, name, created, updated, deleted, tags";
 
 Result<ExperimentRow> experiment_from(ExperimentColumns& columns) {
@@ -36,7 +36,7 @@ Result<std::vector<ExperimentRow>> experiments_where(store::Database& database,
                                                      const Args&... args) {
   std::vector<ExperimentRow> found;
   for (auto& row : TRY((database.rows<Int, Text, Text, Time, Time, bool, Text>(
-           format("select {} from mlflow_experiments where {}", kExperimentColumns, condition),
+           format("select {} from mlflow_experiments where {}", kExperimentFields, condition),
            args...))))
     found.push_back(TRY(experiment_from(row)));
   return found;
