@@ -11,6 +11,7 @@
 #include "apps/cli/terminal.h"
 #include "apps/daemon/own_daemon.h"
 #include "apps/run/run_display.h"
+#include "apps/run/start_estimate.h"
 #include "base/format.h"
 #include "platform/api/json.h"
 #include "text/display/table.h"
