@@ -17,7 +17,7 @@ _QUEUED_MAX = 16_384  # reports
 _PERIOD = 0.02  # seconds: how often the thread looks
 _IDLE_AFTER = 2.0  # seconds without reports, after which it waits to be woken
 _FULL_WAIT_MAX = 1.0  # seconds that put() waits for room
-_FULL_RETRY_AFTER = 5.0  # seconds for which it does not wait after it did so in vain
+_FULL_RETRY_AFTER = 5.0  # seconds without another wait, after one without success
 
 
 class ReportQueue:

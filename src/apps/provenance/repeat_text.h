@@ -1,4 +1,4 @@
-// What repeats a run, as commands to type.
+// The commands that repeat a run.
 #pragma once
 
 #include <string>

@@ -33,10 +33,10 @@ struct DeviceReading {
   }
 };
 
-// Of the devices of a node, from its telemetry.
+// The readings of a node's devices, from its telemetry.
 std::vector<DeviceReading> device_readings(const api::SeriesList& telemetry, Time now);
 
-// Of the newest attempt's nodes, of `nodes_max` at most; a call for each.
+// Reads the newest attempt's nodes, `nodes_max` at most, with a call for each.
 Result<std::vector<DeviceReading>> read_devices(client::Client& client, const api::RunView& run,
                                                 std::size_t nodes_max);
 

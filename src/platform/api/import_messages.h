@@ -86,10 +86,12 @@ struct ImportedPointsAnswer {
 
   static constexpr auto fields() {
     return record<ImportedPointsAnswer>(
-        required(field("sequence", &ImportedPointsAnswer::sequence, "the source is stored up to this one")),
+        required(field("sequence", &ImportedPointsAnswer::sequence,
+                       "the source is stored up to this one")),
         field("stored", &ImportedPointsAnswer::stored, "points that this call has added"),
         field("rejected", &ImportedPointsAnswer::rejected, "points that cannot be stored"),
-        field("reason", &ImportedPointsAnswer::reason, "of the first rejected point, with its index"));
+        field("reason", &ImportedPointsAnswer::reason,
+              "of the first rejected point, with its index"));
   }
 };
 

@@ -78,7 +78,7 @@ std::vector<Int> borders_of(const std::vector<Sample>& samples, double from, dou
   return borders;
 }
 
-// Of each of so many pixels the first, last, least and greatest point and the first NaN.
+// Keeps the first, last, least and greatest point and the first NaN of each pixel.
 std::vector<Place> thinned(const std::vector<Place>& places, Int pixels) {
   if (places.empty()) return {};
   const double first = places.front().x, width = places.back().x - first;

@@ -16,7 +16,8 @@ const ModelName kGpt{"demo", "gpt"};
 const model::RunId kRun{"demo", 42};
 
 model::AuditRecord record(std::string action = "model.register") {
-  return {.time = Time(Duration(1'000'000)), .user = "ann", .action = std::move(action), .target = {}};
+  return {
+      .time = Time(Duration(1'000'000)), .user = "ann", .action = std::move(action), .target = {}};
 }
 
 Version version(std::int64_t number = 0) {

@@ -164,7 +164,8 @@ TEST_F(RankCurvesTest, PointsOfRanksBesideAFindingStay) {
 
 TEST_F(RankCurvesTest, StepsThatWereSealedBeforeASecondRankCameHaveStatistics) {
   open();
-  for (std::int64_t step = 0; step < 100; ++step) log(5, {point_at(step, 1.0 + 0.5 * static_cast<double>(step))});
+  for (std::int64_t step = 0; step < 100; ++step)
+    log(5, {point_at(step, 1.0 + 0.5 * static_cast<double>(step))});
   seal_all();
   for (std::int64_t step = 90; step < 120; ++step) log(2, {point_at(step, 7)});
   const CurveQuery mean{.run = kTestRun,

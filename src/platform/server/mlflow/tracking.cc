@@ -16,8 +16,7 @@ using Text = std::string;
 constexpr Int kMetricsShown = 1'000;  // of a run
 
 using ExperimentColumns = std::tuple<Int, Text, Text, Time, Time, bool, Text>;
-constexpr std::string_view kExperimentFields =
-    "id, project, name, created, updated, deleted, tags";
+constexpr std::string_view kExperimentFields = "id, project, name, created, updated, deleted, tags";
 
 Result<ExperimentRow> experiment_from(ExperimentColumns& columns) {
   auto& [id, project, name, created, updated, deleted, tags] = columns;
