@@ -19,6 +19,7 @@ WORDS = {
     "index": "0",
     "secret": "api-key",
     "model": "gpt",
+    "document": "1",
     "notice": "1",
     "host": "gpu1",
     "user": "ann",
