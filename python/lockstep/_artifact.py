@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import os
@@ -82,7 +83,9 @@ def _put(run: str, path: Path, name: str) -> None:
                 "Content-Length": str(size),
                 "Content-Type": "application/octet-stream",
             }
-            connection.request("PUT", target, body=file, headers=headers)
+            # The daemon may refuse before it has read all: its answer says why.
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+                connection.request("PUT", target, body=file, headers=headers)
             answer = connection.getresponse()
             body = answer.read(1 << 16)
     except (OSError, http.client.HTTPException) as error:

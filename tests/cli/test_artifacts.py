@@ -38,7 +38,7 @@ def source(tmp_path: Path) -> Path:
 def run(cluster: Cluster, source: Path) -> str:
     """An ended run that has logged the files of `source`."""
     variables = ("--env", f"FOLDER={source}", "--env", f"PYTHONPATH={BUILD / 'python'}")
-    run = cluster.submit(*variables, "--", sys.executable, "-c", LOGS)
+    run = cluster.submit("--no-diff", *variables, "--", sys.executable, "-c", LOGS)
     assert cluster.ended(run)["state"] == "succeeded", cluster.ok("logs", run)
     assert "refused: invalid" in cluster.ok("logs", run)
     return run

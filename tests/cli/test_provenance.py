@@ -263,7 +263,7 @@ def test_uncommitted_changes_and_packages_are_kept_and_repeat_the_run(
     for words in (["init", "-q"], ["add", "."], ["commit", "-qm", "one"]):
         subprocess.run([*git, *words], check=True)
     (folder / "train.py").write_text("import lockstep\nlockstep.log({'loss': 2.0}, step=1)\n")
-    run = cluster.submit("--cwd", str(folder), "--", "python", "train.py")
+    run = cluster.ok("run", "--detach", "--", "python", "train.py", cwd=folder).strip()
     cluster.ended(run)
     cluster.ok("artifacts", run, "lockstep", "--download", str(tmp_path))
     kept = tmp_path / "lockstep"
@@ -278,7 +278,8 @@ def test_uncommitted_changes_and_packages_are_kept_and_repeat_the_run(
     assert commands[1].startswith(f"git -C {folder} checkout ")
     assert "apply $PWD/code.diff" in commands[2] and "requirements.txt" in commands[3]
     assert commands[-1] == f"lockstep fork {run}"
-    bare = cluster.submit("--cwd", str(folder), "--no-diff", "--", "true")
+    (folder / "train.py").write_text("")
+    bare = cluster.ok("run", "--detach", "--no-diff", "--", "true", cwd=folder).strip()
     cluster.ended(bare)
     said = cluster.ok("show", bare, "--repro")
     assert "they were not kept" in said and "packages are not known" in said

@@ -59,7 +59,7 @@ def test_all_ranks_of_a_script_log_to_their_own_run(cluster: Cluster, tmp_path: 
         assert token.startswith("lsr_") and token not in logs
         assert call(cluster, "GET", read, headers=bearer(token)).status == 401, "it has ended"
     runs = json.loads(cluster.ok("ps", "--json"))["runs"]
-    assert sorted(one["name"] for one in runs if one["run"] not in (other, run)) == ["part"]
+    assert sorted(one["name"] for one in runs if one["id"] not in (other, run)) == ["part"]
 
 
 def test_a_token_of_a_rank_is_for_mlflow_only(cluster: Cluster, tmp_path: Path) -> None:

@@ -102,7 +102,7 @@ Result<std::vector<model::RunId>> run_arguments(const std::vector<std::string>& 
 CLI::Option* add_run_arguments(CLI::App& command, std::vector<std::string>& words);
 // Validates a number; the message names the expected range.
 CLI::Validator whole_number(std::int64_t least, std::int64_t most);
-// An error when the run has no such rank.
+// An error when the run has no such rank. An external run may have any.
 Result<void> check_rank(const api::RunView& run, std::optional<int> rank);
 Result<void> check_node(const api::RunView& run, std::optional<int> node);
 // Like parse_duration; errors name the option.

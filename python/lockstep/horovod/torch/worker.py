@@ -167,12 +167,16 @@ class Worker:
 
     def add_set(self, number: int, group: Group) -> None:
         """All ranks call it between the same cycles, or before any request of that set."""
-        self._groups[number] = group
-        self._negotiation.add_set(number, group.ranks)
+        with self._cycle_mutex:
+            self._groups[number] = group
+            self._negotiation.add_set(number, group.ranks)
 
     def remove_set(self, number: int) -> None:
-        self._negotiation.remove_set(number)
-        del self._groups[number]
+        """After all ranks have their results of it. A rank outside the set may still be in the
+        cycle of the last one."""
+        with self._cycle_mutex:
+            self._negotiation.remove_set(number)
+            del self._groups[number]
 
     # --- the thread ---
 

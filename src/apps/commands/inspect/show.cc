@@ -27,9 +27,9 @@ void add_show(CLI::App& app, Action& action) {
       client::Client client = TRY(connect_to_daemon());
       api::RunView view = TRY(client.call(api::kRun, {.path = id}));
       if (*repro) {
-        const auto artifacts =
-            TRY(client.call(api::kArtifacts, {.path = id, .query = {.path = "lockstep"}}));
-        print(repeat_text(view, artifacts));
+        const auto kept = client.call(api::kArtifacts, {.path = id, .query = {.path = "lockstep"}});
+        if (!kept && kept.error().code != Code::not_found) return kept.error();
+        print(repeat_text(view, kept ? *kept : api::ArtifactList()));
         return kDone;
       }
       print(*json ? dump_json(to_json(view), Indent::two) : run_details(view));

@@ -28,6 +28,11 @@ namespace fs = std::filesystem;
 constexpr Duration kEventFileInterval = std::chrono::seconds(1);
 constexpr std::size_t kReadMax = 1 << 20;
 constexpr std::size_t kFilesMax = 256;
+// A folder may be large, or on a slow file system: it is searched this often, so deep and so far.
+constexpr Duration kFolderInterval = std::chrono::seconds(3);
+constexpr int kFolderDepth = 4;
+constexpr int kFolderEntries = 2'000;
+constexpr std::size_t kWritersMax = 1'024;
 // A writer makes an event of each scalar. Those of one step within this time are one item.
 constexpr Duration kTogether = std::chrono::milliseconds(100);
 
@@ -144,24 +149,51 @@ void EventFileWatch::find_files() {
     look_at(ranks_[local], rank);
     for (const Process& process : descendants(all, ranks_[local])) look_at(process.pid, rank);
   }
+  if (!folders_due_.passed()) return;
+  folders_due_ = Deadline::after(kFolderInterval);
+  for (const auto& [pid, writer] : writers_) look_below(pid, writer);
+}
+
+void EventFileWatch::look_below(pid_t pid, const Writer& writer) {
+  const std::string number = format(".{}.", pid);
+  std::error_code failed;
+  int entries = 0;
+  for (fs::recursive_directory_iterator
+           each(writer.folder, fs::directory_options::skip_permission_denied, failed),
+       end;
+       !failed && each != end && ++entries <= kFolderEntries; each.increment(failed)) {
+    if (each.depth() >= kFolderDepth) each.disable_recursion_pending();
+    const std::string name = each->path().filename().string();
+    if (event_file::is_event_file_name(name) && name.find(number) != std::string::npos)
+      watch(each->path(), each->path(), writer.rank);
+  }
 }
 
 // The permissions of a link in /proc/PID/fd are those of the open file, as proc(5) says.
 void EventFileWatch::look_at(pid_t pid, int rank) {
+  std::error_code no_folder;
+  const fs::path folder = fs::read_symlink(format("/proc/{}/cwd", pid), no_folder);
+  if (!no_folder && (writers_.size() < kWritersMax || writers_.contains(pid)))
+    writers_[pid] = {rank, folder};
   for (const fs::path& link : descriptors_of(pid)) {
     std::error_code failed;
     const fs::path target = fs::read_symlink(link, failed);
     if (failed || !event_file::is_event_file_name(target.filename().string())) continue;
-    struct stat of_link{}, of_file{};
-    if (::lstat(link.c_str(), &of_link) != 0 || (of_link.st_mode & S_IWUSR) == 0) continue;
-    if (::stat(link.c_str(), &of_file) != 0 || !S_ISREG(of_file.st_mode)) continue;
-    const auto key = std::pair(of_file.st_dev, of_file.st_ino);
-    if (files_.contains(key) || files_.size() >= kFilesMax) continue;
-    auto file = open_file(link, O_RDONLY | O_NONBLOCK);
-    if (!file) continue;
-    LS_LOG(info, "rank {} writes {}", rank, target.string());
-    files_.emplace(key, std::make_shared<WatchedFile>(*std::move(file), rank, target, media_));
+    struct stat of_link{};
+    if (::lstat(link.c_str(), &of_link) == 0 && (of_link.st_mode & S_IWUSR) != 0)
+      watch(link, target, rank);
   }
+}
+
+void EventFileWatch::watch(const fs::path& path, const fs::path& name, int rank) {
+  struct stat of_file{};
+  if (::stat(path.c_str(), &of_file) != 0 || !S_ISREG(of_file.st_mode)) return;
+  const auto key = std::pair(of_file.st_dev, of_file.st_ino);
+  if (files_.contains(key) || files_.size() >= kFilesMax) return;
+  auto file = open_file(path, O_RDONLY | O_NONBLOCK);
+  if (!file) return;
+  LS_LOG(info, "rank {} writes {}", rank, name.string());
+  files_.emplace(key, std::make_shared<WatchedFile>(*std::move(file), rank, name, media_));
 }
 
 std::vector<spool::TelemetryItem> EventFileWatch::poll() {
@@ -177,6 +209,7 @@ std::vector<spool::TelemetryItem> EventFileWatch::poll() {
 }
 
 std::vector<spool::TelemetryItem> EventFileWatch::finish() {
+  for (const auto& [pid, writer] : writers_) look_below(pid, writer);
   std::vector<spool::TelemetryItem> items;
   for (auto& [key, file] : files_) {
     while (file->read()) {

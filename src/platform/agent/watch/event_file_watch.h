@@ -1,7 +1,9 @@
 // EventFileWatch: the event files of TensorBoard that the ranks write, read as they grow.
 //
-// A file counts if a process of a rank has it open for writing (/proc/PID/fd): so files of other
-// runs in the same folder do not, nor files that a viewer reads. It is kept open until the end, so
+// A file counts if a process of a rank has it open for writing (/proc/PID/fd), or if it is below
+// the folder of that process and its name has the process's number, as TensorBoard's own writer
+// names its files, which it opens for each write only. So files of other runs in the same folder do
+// not count, nor files that a viewer reads. It is kept open until the end, so
 // its last records are read also after the rank has ended. An agent lives as long as its attempt,
 // and a new attempt writes new files: no position needs to be stored.
 #pragma once
@@ -39,13 +41,21 @@ class EventFileWatch {
 
  private:
   struct WatchedFile;
+  struct Writer {
+    int rank = 0;
+    std::filesystem::path folder{};
+  };
   void find_files();
   void look_at(pid_t pid, int rank);
+  void look_below(pid_t pid, const Writer& writer);
+  void watch(const std::filesystem::path& path, const std::filesystem::path& name, int rank);
 
   const int first_rank_;
   std::vector<pid_t> ranks_;
   const std::filesystem::path media_;
   Deadline due_ = Deadline::after(Duration(0));
+  Deadline folders_due_ = Deadline::after(Duration(0));
+  std::map<pid_t, Writer> writers_;  // the processes of ranks, also those that have ended
   // Shared because WatchedFile is declared only. By device and number of the file.
   std::map<std::pair<dev_t, ino_t>, std::shared_ptr<WatchedFile>> files_;
 };
