@@ -72,7 +72,7 @@ def test_a_logged_model_is_registered_and_loaded(
     read = client.get_run(run.info.run_id)
     assert len(read.outputs.model_outputs) == 2
     (found,) = mlflow.search_logged_models(
-        filter_string=f"name = 'times' AND model_id = '{version.model_id}'", output_format="list"
+        filter_string=f"name = 'times' AND model_id = '{logged.model_id}'", output_format="list"
     )
     assert (found.source_run_id, str(found.status)) == (run.info.run_id, "READY")
     model = json.loads(cluster.ok("model", "show", "times", "--json"))
