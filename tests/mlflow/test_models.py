@@ -78,7 +78,7 @@ def test_a_logged_model_is_registered_and_loaded(
     model = json.loads(cluster.ok("model", "show", "times", "--json"))
     assert model["aliases"] == {"best": 1}
     assert model["versions"][0]["run"] == "/".join(run.info.run_id.rsplit("-", 1))
-    assert model["versions"][0]["path"] == f"models/{version.model_id}"
+    assert model["versions"][0]["path"] == f"models/{logged.model_id}"
 
 
 def test_a_model_outside_of_a_run_gets_a_run(
