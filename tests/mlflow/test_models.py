@@ -27,7 +27,7 @@ def client(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> Iterator[Mlflow
     for name in ("MLFLOW_RUN_ID", "MLFLOW_EXPERIMENT_ID", "MLFLOW_EXPERIMENT_NAME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("MLFLOW_TRACKING_TOKEN", user_token(cluster))
-    # What other tests have chosen in this process.
+    # Other tests have chosen one in this process.
     monkeypatch.setattr("mlflow.tracking.fluent._active_experiment_id", None)
     mlflow.set_tracking_uri(f"http://{host}:{port}")
     yield MlflowClient()
