@@ -29,7 +29,10 @@ constexpr Duration kEventFileInterval = std::chrono::seconds(1);
 constexpr std::size_t kReadMax = 1 << 20;
 constexpr std::size_t kFilesMax = 256;
 // A folder may be large, or on a slow file system: it is searched this often, so deep and so far.
+// After a minute without an event file it is searched more rarely.
 constexpr Duration kFolderInterval = std::chrono::seconds(3);
+constexpr Duration kRareFolderInterval = std::chrono::seconds(30);
+constexpr int kFrequentSearches = 20;
 constexpr int kFolderDepth = 4;
 constexpr int kFolderEntries = 2'000;
 constexpr std::size_t kWritersMax = 1'024;
@@ -150,22 +153,30 @@ void EventFileWatch::find_files() {
     for (const Process& process : descendants(all, ranks_[local])) look_at(process.pid, rank);
   }
   if (!folders_due_.passed()) return;
-  folders_due_ = Deadline::after(kFolderInterval);
-  for (const auto& [pid, writer] : writers_) look_below(pid, writer);
+  search_folders();
+  const bool is_rare = files_.empty() && ++searches_ > kFrequentSearches;
+  folders_due_ = Deadline::after(is_rare ? kRareFolderInterval : kFolderInterval);
 }
 
-void EventFileWatch::look_below(pid_t pid, const Writer& writer) {
-  const std::string number = format(".{}.", pid);
+void EventFileWatch::search_folders() {
+  std::map<fs::path, std::vector<pid_t>> writers;
+  for (const auto& [pid, writer] : writers_) writers[writer.folder].push_back(pid);
+  for (const auto& [folder, pids] : writers) search(folder, pids);
+}
+
+void EventFileWatch::search(const fs::path& folder, const std::vector<pid_t>& writers) {
   std::error_code failed;
   int entries = 0;
   for (fs::recursive_directory_iterator
-           each(writer.folder, fs::directory_options::skip_permission_denied, failed),
+           each(folder, fs::directory_options::skip_permission_denied, failed),
        end;
        !failed && each != end && ++entries <= kFolderEntries; each.increment(failed)) {
     if (each.depth() >= kFolderDepth) each.disable_recursion_pending();
     const std::string name = each->path().filename().string();
-    if (event_file::is_event_file_name(name) && name.find(number) != std::string::npos)
-      watch(each->path(), each->path(), writer.rank);
+    if (!event_file::is_event_file_name(name)) continue;
+    for (const pid_t pid : writers)
+      if (name.find(format(".{}.", pid)) != std::string::npos)
+        watch(each->path(), each->path(), writers_.at(pid).rank);
   }
 }
 
@@ -209,7 +220,7 @@ std::vector<spool::TelemetryItem> EventFileWatch::poll() {
 }
 
 std::vector<spool::TelemetryItem> EventFileWatch::finish() {
-  for (const auto& [pid, writer] : writers_) look_below(pid, writer);
+  search_folders();
   std::vector<spool::TelemetryItem> items;
   for (auto& [key, file] : files_) {
     while (file->read()) {

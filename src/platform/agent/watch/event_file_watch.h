@@ -47,7 +47,8 @@ class EventFileWatch {
   };
   void find_files();
   void look_at(pid_t pid, int rank);
-  void look_below(pid_t pid, const Writer& writer);
+  void search_folders();
+  void search(const std::filesystem::path& folder, const std::vector<pid_t>& writers);
   void watch(const std::filesystem::path& path, const std::filesystem::path& name, int rank);
 
   const int first_rank_;
@@ -55,6 +56,7 @@ class EventFileWatch {
   const std::filesystem::path media_;
   Deadline due_ = Deadline::after(Duration(0));
   Deadline folders_due_ = Deadline::after(Duration(0));
+  int searches_ = 0;
   std::map<pid_t, Writer> writers_;  // the processes of ranks, also those that have ended
   // Shared because WatchedFile is declared only. By device and number of the file.
   std::map<std::pair<dev_t, ino_t>, std::shared_ptr<WatchedFile>> files_;
