@@ -66,4 +66,5 @@ def test_nccls_plugin_exports_the_tables_of_its_versions_and_nothing_else() -> N
         check=True,
     ).stdout
     exported = {line.split()[-1] for line in table.splitlines()}
-    assert exported == {f"ncclNetPlugin_v{version}" for version in range(7, 13)}
+    networks = {f"ncclNetPlugin_v{version}" for version in range(7, 13)}
+    assert exported == networks | {"ncclProfiler_v5", "ncclProfiler_v6"}

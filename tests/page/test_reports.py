@@ -27,8 +27,9 @@ def swept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     cluster = Cluster(tmp_path_factory.mktemp("reports") / "home")
     cluster.serve("2x2")
     for rate in RATES:
-        words = ["--project", "demo", "--name", f"rate {rate}", "--tag", "sweep=rates"]
-        cluster.submit(*words, "--", "python", "-c", LOGS, "--lr", rate)
+        words = ["--project", "demo", "--name", f"rate {rate}"]
+        run = cluster.submit(*words, "--", "python", "-c", LOGS, "--lr", rate)
+        cluster.ok("tag", run, "sweep=rates")
     for number in range(1, len(RATES) + 1):
         assert cluster.ended(f"demo/{number}")["state"] == "succeeded"
     yield cluster
