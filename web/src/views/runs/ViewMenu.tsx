@@ -75,9 +75,15 @@ function SaveDialog({ view, close }: { view: TableView; close: () => void }) {
     const request = { kind: "view", name: name.trim(), text: viewText(view) } as const;
     save.mutate(
       { ...request, id: same?.id },
-      { onSuccess: () => say(`Saved the view ${name.trim()}.`), onError: sayError },
+      {
+        // A dialog that is gone would not be told.
+        onSuccess: () => {
+          say(`Saved the view ${name.trim()}.`);
+          close();
+        },
+        onError: sayError,
+      },
     );
-    close();
   }
   return (
     <Dialog title="Save this view" close={close}>
