@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "platform/core/step/starting/preconditions.h"
 #include "platform/registry/registry.h"
+#include "platform/server/calls/model_calls.h"
 #include "platform/server/queue_views.h"
 #include "platform/server/run_filter.h"
 #include "platform/server/views.h"
