@@ -30,7 +30,7 @@ export default function CompareView() {
   const [search, setSearch] = useState("");
   useKeys({ Escape: () => navigate("/") });
   useViewTitle("Compare");
-  useViewCommand(ids.length >= 2 ? `lockstep diff ${ids[0]} ${ids[1]}` : "lockstep diff RUN RUN");
+  useViewCommand(`lockstep compare ${ids.length >= 2 ? ids.join(" ") : "RUN RUN"}`);
   const refetchInterval = usePause(5_000);
   const { runs, error } = useQueries({
     queries: ids.map((id) => ({ ...runQuery(id), refetchInterval })),
@@ -40,7 +40,7 @@ export default function CompareView() {
   const groups = useMemo(() => groupNames(names ? names.split("\n") : [], search), [names, search]);
   if (ids.length < 2) {
     return (
-      <Empty title="Choose two runs or more" command="lockstep diff demo/1 demo/2">
+      <Empty title="Choose two runs or more" command="lockstep compare demo/1 demo/2">
         Select rows in the table of runs with x, then press c.
       </Empty>
     );

@@ -1,7 +1,7 @@
 // Settings and results of runs as axes: of parallel coordinates and of a scatter plot. Pure.
 import { type Run, toNumber } from "../../api/types";
 import { fieldValue, type Value } from "../../query/fields";
-import { formatTick } from "../../text/format";
+import { formatNumber, formatTick } from "../../text/format";
 import { settingsOf } from "../../text/settings";
 
 export interface Axis {
@@ -77,7 +77,11 @@ function numberAxis(name: string, values: (number | null)[]): Axis {
     name,
     values,
     places: values.map((value) => (value === null ? null : place(value))),
-    ticks: marks.map((value) => ({ at: place(value), label: formatTick(value) })),
+    // A single value is no round number.
+    ticks: marks.map((value) => ({
+      at: place(value),
+      label: marks.length === 1 ? formatNumber(value) : formatTick(value),
+    })),
   };
 }
 
