@@ -186,4 +186,9 @@ void CommunicatorRecord::stop(Event& event) {
   release(event);
 }
 
+bool CommunicatorRecord::is_idle() const {
+  const Lock lock(mutex_);
+  return free_.size() == events_.size();
+}
+
 }  // namespace lockstep::comm::nccl

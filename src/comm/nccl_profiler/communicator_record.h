@@ -45,6 +45,8 @@ class CommunicatorRecord {
   // Null: it is of no interest, or too many are under way.
   Event* start(const EventDescription& description);
   void stop(Event& event);
+  // No event is under way.
+  bool is_idle() const;
 
  private:
   Event* take() LS_REQUIRES(mutex_);
@@ -53,7 +55,7 @@ class CommunicatorRecord {
   Event* start_part(Event& operation) LS_REQUIRES(mutex_);
   void end_part(Event& operation) LS_REQUIRES(mutex_);
 
-  Mutex mutex_;  // guards what follows
+  mutable Mutex mutex_;  // guards what follows
   FlightRecorder recorder_ LS_GUARDED_BY(mutex_);
   std::uint64_t collectives_ LS_GUARDED_BY(mutex_) = 0;
   std::vector<std::unique_ptr<Event>> events_ LS_GUARDED_BY(mutex_);

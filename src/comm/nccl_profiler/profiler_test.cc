@@ -124,6 +124,18 @@ TEST_P(NcclProfiler, RecordsSendsAndReceivesWithTheirPeer) {
   EXPECT_EQ(log.operations[0].bytes, Bytes(16));
 }
 
+TEST_P(NcclProfiler, KeepsTheRecordForPartsThatEndAfterTheCommunicator) {
+  ASSERT_NE(table_, nullptr);
+  void* const context = begin(9, 4, 1, "");
+  void* const runs = collective(context, "AllReduce", 20, 1);
+  void* const only_part = part(context, runs);
+  EXPECT_EQ(table_->finalize(context), Status::success);
+  stop(only_part);
+  stop(runs);
+  ASSERT_EQ(only_log().operations.size(), 1u);
+  EXPECT_EQ(only_log().operations[0].state, FlightState::done);
+}
+
 TEST_P(NcclProfiler, IgnoresEventsThatItDidNotAskFor) {
   ASSERT_NE(table_, nullptr);
   void* const context = begin(8, 2, 0, nullptr);

@@ -1,12 +1,42 @@
 // The functions of the tables. A profiler must not disturb NCCL: what it cannot record it leaves
 // out.
+#include <algorithm>
 #include <exception>
+#include <memory>
+#include <vector>
 
+#include "base/mutex.h"
 #include "comm/nccl_profiler/communicator_record.h"
 #include "comm/nccl_profiler/interface.h"
 
 namespace lockstep::comm::nccl {
 namespace {
+
+// The records of all communicators. NCCL may stop the parts of operations after it has finalized a
+// communicator, so a record with such parts stays.
+class Records {
+ public:
+  CommunicatorRecord* add(const CommunicatorIdentity& identity) {
+    const Lock lock(mutex_);
+    records_.push_back(std::make_unique<CommunicatorRecord>(identity));
+    return records_.back().get();
+  }
+  void finish(const CommunicatorRecord* record) {
+    const Lock lock(mutex_);
+    std::erase_if(records_,
+                  [&](const auto& one) { return one.get() == record && record->is_idle(); });
+  }
+
+ private:
+  Mutex mutex_;
+  std::vector<std::unique_ptr<CommunicatorRecord>> records_ LS_GUARDED_BY(mutex_);
+};
+
+// It is never destroyed, because NCCL's threads may outlive the destructors of the process.
+Records& all_records() {
+  static auto* const records = new Records;
+  return *records;
+}
 
 Status start_profile(void** context, std::uint64_t communicator, int* events, const char* name, int,
                      int size, int rank, Logger) noexcept {
@@ -15,7 +45,7 @@ Status start_profile(void** context, std::uint64_t communicator, int* events, co
   if (size < 1 || rank < 0 || rank >= size) return Status::success;
   try {
     const CommunicatorIdentity identity{communicator, name == nullptr ? "" : name, size, rank};
-    *context = new CommunicatorRecord(identity);
+    *context = all_records().add(identity);
     *events = static_cast<int>(kCollectiveEvent | kPeerEvent | kKernelChannelEvent);
   } catch (const std::exception&) {  // no memory
   }
@@ -44,8 +74,13 @@ Status stop_event(void* event) noexcept {
 
 Status record_state(void*, int, void*) noexcept { return Status::success; }
 
-// The record stays: NCCL may stop the parts of operations after this call.
-Status end_profile(void*) noexcept { return Status::success; }
+Status end_profile(void* context) noexcept {
+  try {
+    all_records().finish(static_cast<CommunicatorRecord*>(context));
+  } catch (const std::exception&) {
+  }
+  return Status::success;
+}
 
 constexpr ProfilerTable kProfiler = {.name = "Lockstep",
                                      .init = start_profile,
