@@ -120,30 +120,31 @@ Result<std::int64_t> Insight::put(const Delivery& fresh, const StoredSequences& 
   return done;
 }
 
-namespace {
-
-// Beside those of agents, which are the texts of their nodes.
-std::string source_mark(const std::string& source) { return "from:" + source; }
-
-}  // namespace
-
 // The series store takes the points first: if the transaction fails, the caller sends the batch
 // again, and its points are known.
-Result<Appended> Insight::append(const std::string& generation, PointBatch batch) {
+Result<Appended> Insight::append(const std::string& generation, const PointBatch& batch) {
+  if (batch.points.empty()) return Appended();
   TRY(check_space());
+  const model::NodeName node{generation, {batch.attempt, 0}};
+  const model::RunId& run = batch.attempt.run;
   Appended appended;
   TRY(database_.transaction([&]() -> Result<void> {
-    const model::AttemptId attempt = batch.attempt;
-    RunCounters counters = TRY(find_or_create_counters(database_, attempt.run, generation));
-    PointsWriter points({generation, {attempt, 0}}, counters, limits_);
-    points.add_latest(batch);
-    batch.attempt.run = series_run(counters, attempt.run);
-    batch.source = source_mark(batch.source);
-    appended = TRY(series_.append(batch));
+    RunCounters counters = TRY(find_or_create_counters(database_, run, generation));
+    PointBatch stored = batch;
+    stored.attempt.run = series_run(counters, run);
+    appended = TRY(series_.append(stored));
     counters.points += static_cast<std::int64_t>(appended.stored);
     counters.refused += static_cast<std::int64_t>(appended.rejected);
-    TRY(points.save_latest(database_));
-    return save(database_, counters);
+    PointsWriter latest(node, counters, limits_);
+    latest.add_latest(batch);
+    TRY(latest.save_latest(database_));
+    TRY(save(database_, counters));
+    const auto newest = std::ranges::max_element(
+        batch.points, {}, [](const PointBatch::Point& each) { return each.point.step; });
+    const spool::TelemetryItem step{.kind = spool::TelemetryKind::metrics,
+                                    .step = newest->point.step,
+                                    .time = newest->point.time};
+    return put_step_from_metrics(node.id, {&step, 1});
   }));
   received_.points += static_cast<std::int64_t>(appended.stored);
   return appended;
@@ -152,7 +153,7 @@ Result<Appended> Insight::append(const std::string& generation, PointBatch batch
 Result<std::int64_t> Insight::appended(const model::RunId& run, const std::string& source) {
   const auto counters = TRY(find_counters(database_, run));
   if (!counters) return 0;
-  return series_.stored_sequence(series_run(*counters, run), source_mark(source));
+  return series_.stored_sequence(series_run(*counters, run), source);
 }
 
 Result<void> Insight::put_items(const model::NodeId& node,

@@ -28,7 +28,6 @@
 #include "base/units.h"
 #include "platform/api/curve_messages.h"
 #include "platform/api/insight_messages.h"
-#include "platform/api/point_messages.h"
 #include "platform/core/model/ids.h"
 #include "platform/insight/line_pattern.h"
 #include "platform/spool/telemetry_item.h"
@@ -144,13 +143,6 @@ struct Delivery {
   double host_share = 1;  // of its host's devices, for the host's energy
 };
 
-// Points of an attempt, in columns: each metric has a value at each step.
-struct PointColumns {
-  model::NodeName node;  // its attempt has the points
-  const api::PointsRequest& points;
-  Time now{};  // of points without a time
-};
-
 class PointsWriter;
 class SeriesStore;
 struct Appended;
@@ -176,12 +168,10 @@ class Insight {
   // stored does not affect the others.
   std::vector<Result<std::int64_t>> ingest(std::span<const Delivery> deliveries);
 
-  // Stores points that no agent brings, without the sequences of a node. Points beyond a limit are
+  // Stores points that no agent brings, such as those of a client or of a file; `generation` is that
+  // of the run. The batch names the run's attempt and its source. Points beyond a limit are
   // rejected alone. A repeated batch is not stored again.
-  Result<api::PointsAnswer> append(const PointColumns& columns);
-  // Points of a source that is no agent, such as a file; `generation` is that of the run. The batch
-  // names the run's attempt, the source and its sequence. Updates the latest values of the metrics.
-  Result<Appended> append(const std::string& generation, PointBatch batch);
+  Result<Appended> append(const std::string& generation, const PointBatch& batch);
   // The sequence up to which the points of the source are stored; 0: it has none.
   Result<std::int64_t> appended(const model::RunId& run, const std::string& source);
 

@@ -63,7 +63,7 @@ void PointsWriter::add(const spool::TelemetryItem& item) {
   for (const auto& [name, value] : item.values) {
     if (++number > limits_.values)
       reject(item.step, name, format("one call may log {} metrics", limits_.values));
-    else if (name.empty() || name.size() > limits_.name || !is_plain(name))
+    else if (!is_metric_name(name, limits_))
       reject(item.step, name,
              format("a name has 1 to {} bytes, none of them control characters", limits_.name));
     else
@@ -94,16 +94,13 @@ SeriesKey PointsWriter::key_of(const spool::TelemetryItem& item, const std::stri
 
 void PointsWriter::set_latest(const spool::TelemetryItem& item, const std::string& name,
                               double value) {
-  if (item.kind != spool::TelemetryKind::telemetry)
-    set_latest(name, item.rank, {item.step, item.time, value});
-}
-
-void PointsWriter::set_latest(const std::string& name, int rank, const SeriesPoint& point) {
-  const Latest first{rank, point, point.value, point.value};
+  if (item.kind == spool::TelemetryKind::telemetry) return;
+  const SeriesPoint point{item.step, item.time, value};
+  const Latest first{item.rank, point, value, value};
   const auto [found, is_first] = latest_.try_emplace(name, first);
   Latest& latest = found->second;
-  if (is_first || rank > latest.rank) return;
-  if (rank < latest.rank)
+  if (is_first || item.rank > latest.rank) return;
+  if (item.rank < latest.rank)
     latest = first;
   else
     latest.add(point);
@@ -114,7 +111,7 @@ void PointsWriter::add_latest(const PointBatch& batch) {
   std::vector<std::optional<Latest>> of_series(batch.series.size());
   for (const auto& [series, point] : batch.points) {
     const SeriesKey& key = batch.series[series];
-    if (key.metric.empty() || key.metric.size() > limits_.name || !is_plain(key.metric)) continue;
+    if (!is_metric_name(key.metric, limits_)) continue;
     std::optional<Latest>& latest = of_series[series];
     if (latest)
       latest->add(point);
@@ -132,16 +129,6 @@ void PointsWriter::Latest::add(const SeriesPoint& newer) {
   if (newer.step >= point.step) point = newer;
   least = std::fmin(least, newer.value);
   greatest = std::fmax(greatest, newer.value);
-}
-
-void PointsWriter::add_latest_of(const std::string& name, int rank, std::span<const Int> steps,
-                                 std::span<const Time> times, std::span<const double> values) {
-  spool::TelemetryItem item{.kind = spool::TelemetryKind::metrics, .rank = rank};
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    item.step = steps[i];
-    item.time = times[i];
-    set_latest(item, name, values[i]);
-  }
 }
 
 Result<void> PointsWriter::store(SeriesStore& series) {

@@ -45,9 +45,6 @@ class PointsWriter {
   void add(const spool::TelemetryItem& item);
   // For an item whose points are in the series store already.
   void add_latest(const spool::TelemetryItem& item);
-  // The latest values of a metric whose points are stored otherwise. `values` has some.
-  void add_latest_of(const std::string& name, int rank, std::span<const std::int64_t> steps,
-                     std::span<const Time> times, std::span<const double> values);
   // For points that come without an item.
   void add_latest(const PointBatch& batch);
   // Appends all points; the counters have how many. On an error they are as before.
@@ -69,7 +66,6 @@ class PointsWriter {
   void add(const spool::TelemetryItem& item, const std::string& name, double value);
   SeriesKey key_of(const spool::TelemetryItem& item, const std::string& name) const;
   void set_latest(const spool::TelemetryItem& item, const std::string& name, double value);
-  void set_latest(const std::string& name, int rank, const SeriesPoint& point);
   void reject(std::int64_t step, std::string_view name, std::string_view why);
 
   const model::NodeName& node_;

@@ -27,6 +27,9 @@ T number_at(std::span<const std::byte> bytes, std::size_t at) {
   return number;
 }
 
+// Apart from the sources of agents, which are the names of nodes, and those of clients.
+std::string source_of(const api::ImportedPoints& request) { return "from:" + request.source; }
+
 // The columns of all points: series, steps, times, values.
 Result<std::vector<insight::PointBatch::Point>> points_of(const api::ImportedPoints& request) {
   const auto bytes = net::from_base64(request.points);
@@ -132,7 +135,7 @@ Result<api::ImportedPointsAnswer> ImportCalls::add_points(
   if (request.series.size() > api::kBatchSeriesMax)
     return Error{Code::invalid, format("series: at most {} are allowed", api::kBatchSeriesMax)};
   insight::PointBatch batch{.attempt = {id, std::max<std::int64_t>(run.epoch, 1)},
-                            .source = request.source,
+                            .source = source_of(request),
                             .sequence = request.sequence,
                             .series = {},
                             .points = TRY(points_of(request))};
@@ -144,14 +147,14 @@ Result<api::ImportedPointsAnswer> ImportCalls::add_points(
   api::ImportedPointsAnswer answer;
   if (!batch.points.empty()) {
     const insight::Appended appended =
-        TRY(context_.insight().append(run.generation, std::move(batch)));
+        TRY(context_.insight().append(run.generation, batch));
     answer.stored = static_cast<std::int64_t>(appended.stored);
     answer.rejected = static_cast<std::int64_t>(appended.rejected);
     if (!appended.reasons.empty())
       answer.reason =
           format("points[{}]: {}", appended.reasons.front().index, appended.reasons.front().reason);
   }
-  answer.sequence = TRY(context_.insight().appended(id, request.source));
+  answer.sequence = TRY(context_.insight().appended(id, source_of(request)));
   return answer;
 }
 

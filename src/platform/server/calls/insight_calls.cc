@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "platform/insight/columns.h"
 #include "platform/server/log_page.h"
 #include "platform/server/run_filter.h"
 
@@ -97,9 +98,10 @@ Result<api::PointsAnswer> InsightCalls::add_points(const RouteCall<api::kAddPoin
     return Error{Code::invalid, format("{} has no attempt that could take points: it has not "
                                        "started, or it ended long ago",
                                        text(id))};
-  auto answer = TRY(context_.insight().append({.node = {found->second.generation, {attempt, 0}},
-                                               .points = call.request,
-                                               .now = context_.now()}));
+  const insight::PointBatch batch =
+      TRY(insight::batch_of(call.request, attempt, context_.now()));
+  api::PointsAnswer answer =
+      insight::answer_of(TRY(context_.insight().append(found->second.generation, batch)), batch);
   if (answer.stored > 0) events_.handle_reports(id, false, true);
   return answer;
 }
