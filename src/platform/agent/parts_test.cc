@@ -27,6 +27,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::EndsWith;
+using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
 class Parts : public testing::Test {
@@ -128,6 +129,37 @@ TEST_F(Parts, TheLastLinesOfAFileBeginWithAWholeLineAndAreBounded) {
   EXPECT_TRUE(end.starts_with("line ")) << end.substr(0, 20);
   EXPECT_TRUE(end.ends_with("\nline 999"));
   EXPECT_LE(end.size(), 4096U);
+}
+
+TEST_F(Parts, ALineReportsThoseThatCameTooFastAndTheNewestAreThere) {
+  RankOutput lines = output();
+  constexpr int kLines = 60'000;  // of 1,000 bytes: more than may come at once
+  for (int i = 0; i < kLines; ++i) lines.add_bytes(format("{:0999}\n", i));
+  lines.flush();
+  std::string all;
+  for (const std::string& text : texts_) all += text + '\n';
+  EXPECT_LE(std::ssize(all), kLineBurst.count() + kTextMax.count());
+  EXPECT_TRUE(all.starts_with(format("{:0999}\n{:0999}\n", 0, 1)));
+  EXPECT_TRUE(all.ends_with(format("\n{:0999}\n", kLines - 1)));
+  const auto note = all.find("[lockstep: ");
+  ASSERT_NE(note, std::string::npos);
+  EXPECT_THAT(all.substr(note), HasSubstr(" lines came too fast and are only in rank-0.log]\n"));
+  const auto left_out = std::stoi(all.substr(note + 11));
+  EXPECT_EQ(std::ranges::count(all, '\n') - 1 + left_out, kLines);
+  EXPECT_EQ(read_file(folder_ / "rank-0.log")->size(), 1000u * kLines);
+}
+
+TEST_F(Parts, LinesArePassedOnAgainAfterATimeInWhichFewCame) {
+  RankOutput lines = output();
+  const std::string line = std::string(1023, 'x') + '\n';
+  for (int i = 0; i <= kLineBurst.count() / 1024; ++i) lines.add_bytes(line);
+  lines.flush();
+  texts_.clear();
+  lines.add_bytes("one\n");
+  lines.allow_lines(std::chrono::milliseconds(1));
+  lines.add_bytes("two\nthree\n");
+  lines.flush();
+  EXPECT_EQ(texts_, std::vector<std::string>{"one\ntwo\nthree"});
 }
 
 TEST_F(Parts, ARanksFileIsCutAtItsLimitAndOneOlderIsKept) {

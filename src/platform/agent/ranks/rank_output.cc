@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <tuple>
 
@@ -16,6 +17,8 @@ namespace lockstep::agent {
 namespace {
 
 constexpr auto kLineBytes = static_cast<std::size_t>(kLineMax.count());
+constexpr auto kNewestBytes = static_cast<std::size_t>(kNewestLines.count());
+constexpr Duration kLongest = std::chrono::seconds(60);  // until any burst is allowed again
 constexpr std::size_t kLastLinesMax = 4096;
 constexpr auto kTextBytes = static_cast<std::size_t>(kTextMax.count());
 
@@ -100,12 +103,17 @@ void RankOutput::rotate() {
 void RankOutput::add_bytes(std::string_view bytes) {
   write_bounded(bytes);
   while (!bytes.empty()) {
-    std::size_t end = std::min(bytes.find_first_of("\r\n"), bytes.size());
-    if (end > 0) add_to_line(bytes.substr(0, end));
-    if (end == bytes.size()) return;
-    if (bytes[end] == '\n') end_line();
-    if (bytes[end] == '\r') carriage_returned_ = true;
-    bytes.remove_prefix(end + 1);
+    const std::size_t line_end = std::min(bytes.find('\n'), bytes.size());
+    std::string_view line = bytes.substr(0, line_end);
+    for (std::size_t end = line.find('\r'); end != std::string_view::npos; end = line.find('\r')) {
+      if (end > 0) add_to_line(line.substr(0, end));
+      carriage_returned_ = true;
+      line.remove_prefix(end + 1);
+    }
+    if (!line.empty()) add_to_line(line);
+    if (line_end == bytes.size()) return;
+    end_line();
+    bytes.remove_prefix(line_end + 1);
   }
 }
 
@@ -130,18 +138,51 @@ void RankOutput::clear_line() {
 
 void RankOutput::end_line() {
   if (cut_ > 0) line_ += format(" [cut: {} bytes more in {}]", cut_, name_.filename().string());
-  if (lines_ > 0 && text_.size() + line_.size() >= kTextBytes) flush();
-  if (lines_ > 0) text_ += '\n';
-  text_ += line_;
-  ++lines_;
+  const auto size = static_cast<std::int64_t>(line_.size()) + 1;
+  if (newest_.empty() && size <= allowed_) {
+    allowed_ -= size;
+    if (lines_ > 0 && text_.size() + line_.size() >= kTextBytes) pass_text();
+    if (lines_ > 0) text_ += '\n';
+    text_ += line_;
+    ++lines_;
+  } else {
+    keep_newest(line_);
+  }
   clear_line();
   open_ = false;
 }
 
+void RankOutput::keep_newest(std::string_view line) {
+  newest_ += line;
+  newest_ += '\n';
+  if (newest_.size() <= 2 * kNewestBytes) return;
+  const std::size_t kept = newest_.find('\n', newest_.size() - kNewestBytes) + 1;
+  left_out_ += std::ranges::count(std::string_view(newest_).substr(0, kept), '\n');
+  newest_.erase(0, kept);
+}
+
+void RankOutput::allow_lines(Duration elapsed) {
+  const auto micros = std::min<std::int64_t>(elapsed.count(), Duration(kLongest).count());
+  allowed_ = std::min(allowed_ + kLineRate.count() * micros / 1'000'000, kLineBurst.count());
+}
+
+void RankOutput::pass_text() {
+  if (std::exchange(lines_, 0) > 0) sink_(std::exchange(text_, {}));
+}
+
+void RankOutput::pass_newest() {
+  if (newest_.empty()) return;
+  newest_.pop_back();
+  if (left_out_ > 0)
+    newest_.insert(0, format("[lockstep: {} lines came too fast and are only in {}]\n", left_out_,
+                             name_.filename().string()));
+  left_out_ = 0;
+  sink_(std::exchange(newest_, {}));
+}
+
 void RankOutput::flush() {
-  if (lines_ == 0) return;
-  lines_ = 0;
-  sink_(std::exchange(text_, {}));
+  pass_text();
+  pass_newest();
 }
 
 std::string_view RankOutput::unfinished_line() const {

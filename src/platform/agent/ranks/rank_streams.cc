@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <utility>
 
 #include <unistd.h>
 
@@ -48,6 +49,9 @@ std::vector<std::pair<int, int>> RankStreams::fds() const {
 
 void RankStreams::read(Stream& stream) {
   stream.reports.read();
+  const auto now = std::chrono::steady_clock::now();
+  stream.output.allow_lines(
+      std::chrono::duration_cast<Duration>(now - std::exchange(stream.last_read, now)));
   char buffer[1 << 16];
   for (int i = 0; stream.pipe && i < kReadsAtOnce; ++i) {
     const ssize_t n = ::read(stream.pipe.get(), buffer, sizeof buffer);

@@ -4,6 +4,7 @@
 // a second. The values of secrets are replaced before anything is written or passed on.
 #pragma once
 
+#include <chrono>
 #include <filesystem>
 #include <functional>
 #include <optional>
@@ -58,6 +59,7 @@ class RankStreams {
     SecretMask mask;
     RankOutput output;
     ReportSocket reports;
+    std::chrono::steady_clock::time_point last_read = std::chrono::steady_clock::now();
   };
 
   Stream& at(int local_rank) { return streams_.at(static_cast<std::size_t>(local_rank)); }
