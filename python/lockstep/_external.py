@@ -20,10 +20,13 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lockstep._agent import AgentConnection, warn
 from lockstep._report_queue import ReportQueue
+
+if TYPE_CHECKING:
+    from lockstep._media import MediaFolder
 
 _START_MAX = 20.0  # seconds for the agent to start
 _ANSWER_MAX = 10.0  # seconds for the agent to answer a rank
@@ -71,12 +74,13 @@ class _Session:
     def __init__(
         self,
         print_report: Callable[[_Report], None],
-        report_socket: str | None = None,
+        places: _Places | None = None,
         number: int = 0,
     ) -> None:
         self._print_report = print_report
         self._number = number  # of the sessions before it
-        self._report_socket = report_socket  # of the process that has forked this one
+        self._places = places  # of the process that has forked this one
+        self._media: MediaFolder | None = None
         self._queue = ReportQueue(self._run)
         self._has_no_agent = False
         self._dropped = 0
@@ -108,9 +112,9 @@ class _Session:
 
     def of_child(self) -> _Session:
         if self._presence is None:
-            return _Session(self._print_report, self._report_socket, self._number)
+            return _Session(self._print_report, self._places, self._number)
         self._presence.forget()
-        return _Session(self._print_report, self._presence.report_socket)
+        return _Session(self._print_report, self._presence.places)
 
     def _run(self) -> None:
         try:
@@ -133,11 +137,27 @@ class _Session:
                     has_ended = self._leave(leave)
 
     def _send(self, reports: list[_Report]) -> None:
-        if self._reports is not None:
-            self._reports.send(reports)
-        else:
+        if self._reports is None:
             for report in reports:
                 self._print_report(report)
+            return
+        self._reports.send([each for each in reports if each["kind"] != "media"])
+        for report in reports:
+            if report["kind"] == "media":
+                self._write_media(report)
+
+    def _write_media(self, report: _Report) -> None:
+        """The agent sends what is in the folder."""
+        if self._media is None:
+            if self._places is None or self._places.media is None:
+                self._print_report(report)
+                return
+            from lockstep._media import MediaFolder
+
+            self._media = MediaFolder(self._places.media)
+        self._media.add(
+            report["name"], report["media"], report["step"], report["time"], own_rank()
+        )
 
     def _leave(self, leave: _Leave) -> bool:
         """True if the rank has ended."""
@@ -150,10 +170,10 @@ class _Session:
         return is_end
 
     def _attach(self) -> None:
-        if self._report_socket is None:
+        if self._places is None:
             self._presence = _Presence(_find_agent(self._number))
-            self._report_socket = self._presence.report_socket
-        self._reports = AgentConnection(self._report_socket)
+            self._places = self._presence.places
+        self._reports = AgentConnection(self._places.reports)
 
     def _give_up(self, why: str, rank: int) -> None:
         if rank == 0:
@@ -182,6 +202,13 @@ class _NoAgent(Exception):
         self.rank = rank
 
 
+class _Places(NamedTuple):
+    """What the agent reads."""
+
+    reports: str  # a socket
+    media: str | None  # a folder; None: an agent of an earlier version
+
+
 class _Presence:
     """The connection by which the agent knows that this process lives."""
 
@@ -195,7 +222,7 @@ class _Presence:
         answer = self._lines.next(_ANSWER_MAX)
         if answer is None or "report" not in answer:
             raise OSError("the agent does not take this rank; its agent.log may say why")
-        self.report_socket: str = answer["report"]
+        self.places = _Places(answer["report"], answer.get("media"))
         self._code_fd = os.dup(self._socket.fileno())
         _send_exit_code(self._code_fd)
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.api.calls import bearer, call, user_token
 
 from tests.conftest import BUILD, Cluster, reserved_port, wait_until
 
@@ -296,6 +297,31 @@ def test_a_program_without_a_launcher_is_a_run_of_one_rank(job: Job) -> None:
     assert view["state"] == "succeeded"
     assert view["reason"] == "its rank exited with code 0"
     assert view["name"] == "bert"
+
+
+MEDIA = """
+import base64, lockstep
+pixel = (
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABc3UBGAAAAABJRU5ErkJggg=="
+)
+lockstep.log({"sample": lockstep.Image(base64.b64decode(pixel), "a pixel"), "loss": 1.0}, step=4)
+lockstep.log({"weights": lockstep.Histogram(counts=[1, 2], edges=[0, 1, 2])}, step=4)
+"""
+
+
+def test_images_and_histograms_of_a_rank_are_kept_with_its_run(job: Job) -> None:
+    job.output(MEDIA)
+    run = job.cluster.ended("default/1")["id"]
+    headers = bearer(user_token(job.cluster))
+
+    def logged(kind: str) -> list[dict[str, Any]]:
+        found = call(job.cluster, "GET", f"/api/v1/runs/{run}/{kind}", headers=headers).json()[kind]
+        assert isinstance(found, list)
+        return found
+
+    wait_until(lambda: logged("images") and logged("histograms"), SECONDS)
+    assert logged("images")[0]["caption"] == "a pixel"
+    assert logged("histograms")[0]["counts"] == [1, 2]
 
 
 def test_a_rank_that_finishes_has_succeeded_even_if_its_process_is_killed(job: Job) -> None:

@@ -216,7 +216,7 @@ class Run:
         """Images and histograms are also those of the run, where its agent or a folder takes
         them."""
         logged = [each for each in self._logged if each is not None]
-        if logged and report.has_media_folder():
+        if logged and report.keeps_media():
             report.log({name: logged}, step=step)
 
     def define_metric(

@@ -79,7 +79,8 @@ Result<int> run_external_agent(agent::ExternalAgent& agent, StartedAgent started
     complete.ranks = agent.known_ranks();
     return complete;
   });
-  auto ended = agent.run(link, [&link] { return link.status(); }, {});
+  auto ended = agent.run(
+      link, [&link] { return link.status(); }, [&link] { return link.media_destination(); }, {});
   if (ended) return kDone;
   LS_LOG(error, "{}", ended.error().message);
   return std::move(ended).error();

@@ -87,8 +87,16 @@ Result<void> become_agent(const host::LaunchSpec& launch) {
 
 Result<void> serve(const host::LaunchSpec& launch, const model::NodeId& node, DaemonLink& link) {
   LS_LOG(info, "pid {} on host {}", ::getpid(), launch.host);
-  MediaSender media(launch.daemon_file, {launch.generation, node}, launch.token,
-                    host::NodeFiles{launch.node_folder}.media());
+  const auto find_daemon = [&]() -> Result<MediaSender::Destination> {
+    const model::NodeName name{launch.generation, node};
+    const auto found = host::read_daemon_file(launch.daemon_file);
+    if (!found) return Error{Code::unavailable, found.error().message};
+    return MediaSender::Destination{
+        std::make_unique<client::Client>(found->url, launch.token,
+                                         client::TokenOwner{.attempt = name.attempt()}),
+        name};
+  };
+  MediaSender media(find_daemon, host::NodeFiles{launch.node_folder}.media());
   auto loop = TRY(AgentLoop::open(launch, node, token_of(launch), link));
   loop->run();
   return {};

@@ -71,8 +71,9 @@ ExternalAgent::ExternalAgent(const JobFolder& folder, AgentStart start, std::str
       ranks_(clock_.zero) {}
 
 Result<void> ExternalAgent::run(DaemonLink& link, const Status& status,
-                                const ExternalAgentTimes& times) {
+                                const MediaSender::Find& media, const ExternalAgentTimes& times) {
   link_ = &link;
+  media_ = media;
   status_ = status;
   times_ = times;
   begun_ = steady_time();
@@ -84,6 +85,7 @@ Result<void> ExternalAgent::run(DaemonLink& link, const Status& status,
   presence_.reset();
   reports_.clear();
   sender_.reset();
+  media_sender_.reset();  // sends what is left
   if (delivered) folder_.remove();
   return {};
 }
@@ -110,12 +112,13 @@ Result<void> ExternalAgent::start_sender() {
       {.heartbeat_interval = kExternalInterval, .refusal_limit = times_.refusal_limit},
       [] { return api::FlightDelivery{}; }, ProfileRelay(folder_.path() / "profile"),
       [](const auto&) { return false; }));
+  media_sender_.emplace(media_, folder_.media());
   return {};
 }
 
 // --- What ranks say ---
 
-Result<std::filesystem::path> ExternalAgent::add_rank(const RankHello& hello) {
+Result<RankPlaces> ExternalAgent::add_rank(const RankHello& hello) {
   if (hello.rank < 0) return Error{Code::invalid, "a rank counts from 0"};
   const auto path = folder_.report_socket(hello.rank);
   if (!reports_.contains(hello.rank)) {
@@ -136,7 +139,7 @@ Result<std::filesystem::path> ExternalAgent::add_rank(const RankHello& hello) {
   // Before the rank hears of its socket: it may report, and end, at once.
   if (!sender_) TRY(start_sender());
   send_status();
-  return path;
+  return RankPlaces{.report = path, .media = folder_.media()};
 }
 
 void ExternalAgent::handle_report(int rank, RankReport report) {

@@ -19,6 +19,7 @@
 #include "platform/agent/external/job_ranks.h"
 #include "platform/agent/external/presence_socket.h"
 #include "platform/agent/link/heartbeat_sender.h"
+#include "platform/agent/link/media_sender.h"
 #include "platform/agent/ranks/report_socket.h"
 #include "platform/core/model/state.h"
 
@@ -49,14 +50,15 @@ class ExternalAgent {
                                                      std::string url);
   // Those that have joined so far. By any thread.
   std::vector<model::Rank> known_ranks() const;
-  // Runs until the job has ended and the daemon has everything, or until a bound. SIGTERM and
-  // SIGINT must be blocked in all threads.
-  Result<void> run(DaemonLink& link, const Status& status, const ExternalAgentTimes& times);
+  // Runs until the job has ended and the daemon has everything, or until a bound. `media` finds
+  // where images and histograms go. SIGTERM and SIGINT must be blocked in all threads.
+  Result<void> run(DaemonLink& link, const Status& status, const MediaSender::Find& media,
+                   const ExternalAgentTimes& times);
 
  private:
   ExternalAgent(const JobFolder& folder, AgentStart start, std::string url);
 
-  Result<std::filesystem::path> add_rank(const RankHello& hello);
+  Result<RankPlaces> add_rank(const RankHello& hello);
   void handle_report(int rank, RankReport report);
   void handle_leaving(int rank, const std::string& error);
   void handle_end(int rank, const RankFarewell& farewell);
@@ -96,6 +98,8 @@ class ExternalAgent {
   Status status_;
   ExternalAgentTimes times_;
   std::unique_ptr<HeartbeatSender> sender_;  // from the first rank on
+  std::optional<MediaSender> media_sender_;  // the same
+  MediaSender::Find media_;
   Duration begun_{};
   std::optional<Duration> all_ended_since_;
   std::optional<Duration> leaves_since_;

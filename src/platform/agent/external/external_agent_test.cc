@@ -152,7 +152,12 @@ class ExternalAgentTest : public ::testing::Test {
   }
   void run(ExternalAgentTimes times = {}) {
     thread_ = std::thread([this, times] {
-      EXPECT_TRUE(agent_->run(daemon_, [this] { return daemon_.status(); }, times));
+      EXPECT_TRUE(agent_->run(
+          daemon_, [this] { return daemon_.status(); },
+          []() -> Result<MediaSender::Destination> {
+            return Error{Code::unavailable, "this daemon takes none"};
+          },
+          times));
     });
   }
   const JobFolder& folder() const { return *folder_; }

@@ -25,26 +25,44 @@ AttachStatus ExternalLink::status() const {
   return status_;
 }
 
+Result<MediaSender::Destination> ExternalLink::media_destination() const {
+  const Lock lock(mutex_);
+  if (!node_) return Error{Code::unavailable, "the daemon does not know this node yet"};
+  return client_of(*node_);
+}
+
+Result<MediaSender::Destination> ExternalLink::client_of(const api::ExternalNode& node) const {
+  const model::NodeId id = TRY(model::parse_node_id(node.node));
+  return MediaSender::Destination{
+      std::make_unique<client::Client>(
+          daemon_.url, node.token,
+          client::TokenOwner{.attempt = model::AttemptName{node.generation, id.attempt}},
+          daemon_.authorities.value_or("")),
+      {node.generation, id}};
+}
+
 Result<api::HeartbeatAnswer> ExternalLink::call(const api::Heartbeat& heartbeat,
                                                 const Deadline& deadline) {
-  if (!node_) TRY(attach(deadline));
-  const model::NodeId id = TRY(model::parse_node_id(node_->node));
-  if (!client_)
-    client_.emplace(
-        daemon_.url, node_->token,
-        client::TokenOwner{.attempt = model::AttemptName{node_->generation, id.attempt}},
-        daemon_.authorities.value_or(""));
+  const api::ExternalNode node = TRY(attach(deadline));
+  if (!client_) client_ = TRY(client_of(node)).client;
   api::Heartbeat named = heartbeat;
-  named.node = node_->node;
+  named.node = node.node;
   return client_->heartbeat(named, deadline);
 }
 
-Result<void> ExternalLink::attach(const Deadline& deadline) {
+// The node, from the daemon the first time.
+Result<api::ExternalNode> ExternalLink::attach(const Deadline& deadline) {
+  {
+    const Lock lock(mutex_);
+    if (node_) return *node_;
+  }
   if (!request_) request_ = make_request_();
   client::Client user(daemon_.url, daemon_.token, {}, daemon_.authorities.value_or(""));
-  node_ = TRY(user.call(api::kExternalNode, {.request = *request_}, deadline));
-  LS_LOG(info, "this is node {}", node_->node);
-  return {};
+  const auto node = TRY(user.call(api::kExternalNode, {.request = *request_}, deadline));
+  LS_LOG(info, "this is node {}", node.node);
+  const Lock lock(mutex_);
+  node_ = node;
+  return node;
 }
 
 }  // namespace lockstep::agent

@@ -5,11 +5,13 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 
 #include "base/mutex.h"
 #include "platform/agent/link/daemon_link.h"
+#include "platform/agent/link/media_sender.h"
 #include "platform/api/external_messages.h"
 #include "platform/client/client.h"
 #include "platform/client/profile.h"
@@ -34,20 +36,23 @@ class ExternalLink : public DaemonLink {
   Result<net::UpgradedConnection> open_stream(const std::string& id) override;
   // By any thread.
   AttachStatus status() const;
+  // Code::unavailable until it is attached.
+  Result<MediaSender::Destination> media_destination() const;
 
  private:
-  Result<void> attach(const Deadline& deadline);
+  Result<api::ExternalNode> attach(const Deadline& deadline);
+  Result<MediaSender::Destination> client_of(const api::ExternalNode& node) const;
   Result<api::HeartbeatAnswer> call(const api::Heartbeat& heartbeat, const Deadline& deadline);
 
   const client::Profile daemon_;
   const std::function<api::ExternalNodeRequest()> make_request_;
   // Used by the sending thread:
   std::optional<api::ExternalNodeRequest> request_;
-  std::optional<api::ExternalNode> node_;
-  std::optional<client::Client> client_;
+  std::unique_ptr<client::Client> client_;
 
   mutable Mutex mutex_;  // guards what follows
   AttachStatus status_ LS_GUARDED_BY(mutex_);
+  std::optional<api::ExternalNode> node_ LS_GUARDED_BY(mutex_);  // once it is attached
 };
 
 }  // namespace lockstep::agent

@@ -20,6 +20,8 @@ class JobFolder {
   const std::filesystem::path& path() const { return path_; }
   std::filesystem::path presence_socket() const { return path_ / "ranks"; }
   std::filesystem::path report_socket(int rank) const;
+  // Images and histograms that ranks have logged.
+  std::filesystem::path media() const { return path_ / "media"; }
   std::filesystem::path spool() const { return path_ / "spool"; }
   std::filesystem::path log() const { return path_ / "agent.log"; }
 

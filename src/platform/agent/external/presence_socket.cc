@@ -147,14 +147,15 @@ bool PresenceSocket::handle_line(Connection& connection) {
 }
 
 bool PresenceSocket::handle_hello(Connection& connection, const RankHello& hello) {
-  const auto report = sinks_.joined(hello);
-  if (!report) {
+  const auto places = sinks_.joined(hello);
+  if (!places) {
     LS_LOG(warning, "rank {} (process {}) is refused: {}", hello.rank, hello.pid,
-           report.error().message);
+           places.error().message);
     return false;
   }
   connection.rank = hello.rank;
-  return send_line(connection.socket, {{"report", report->string()}});
+  return send_line(connection.socket,
+                   {{"report", places->report.string()}, {"media", places->media.string()}});
 }
 
 void PresenceSocket::handle_end(const Connection& connection) {

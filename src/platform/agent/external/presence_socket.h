@@ -4,7 +4,8 @@
 //   rank to agent:  {"rank":3,"local_rank":1}\n     first
 //                   {"leaving":"ValueError: ..."}\n  its program ends; empty: without an error
 //                   one byte, then the end           the exit code, from on_exit(3)
-//   agent to rank:  {"report":"/.../rank-3"}\n       the answer: its report socket
+//   agent to rank:  {"report":"/.../rank-3",         the answer: its report socket, and the folder
+//                    "media":"/.../media"}\n         of its images and histograms
 //                   {"note":"..."}\n                 a line for the user
 //                   {"delivered":true}\n             all reports are at the daemon, or will be late
 //
@@ -34,11 +35,17 @@ struct RankHello {
   std::int64_t pid = 0;
 };
 
+// What a rank writes to.
+struct RankPlaces {
+  std::filesystem::path report;  // a socket
+  std::filesystem::path media;   // a folder, which the rank makes
+};
+
 class PresenceSocket {
  public:
   struct Sinks {
-    // The path of the rank's report socket; an error closes the connection.
-    std::function<Result<std::filesystem::path>(const RankHello& hello)> joined;
+    // An error closes the connection.
+    std::function<Result<RankPlaces>(const RankHello& hello)> joined;
     std::function<void(int rank, const std::string& error)> leaving;
     std::function<void(int rank, const RankFarewell& farewell)> ended;
   };

@@ -10,7 +10,6 @@
 #include "base/log.h"
 #include "base/os/files.h"
 #include "platform/api/json.h"
-#include "platform/host/home.h"
 
 namespace lockstep::agent {
 namespace {
@@ -38,13 +37,8 @@ std::vector<fs::path> requests_in(const fs::path& folder) {
 
 }  // namespace
 
-MediaSender::MediaSender(fs::path daemon_file, model::NodeName node, std::string token,
-                         fs::path folder)
-    : daemon_file_(std::move(daemon_file)),
-      node_(std::move(node)),
-      token_(std::move(token)),
-      folder_(std::move(folder)),
-      thread_([this] { work(); }) {}
+MediaSender::MediaSender(Find find, fs::path folder)
+    : find_(std::move(find)), folder_(std::move(folder)), thread_([this] { work(); }) {}
 
 MediaSender::~MediaSender() {
   {
@@ -74,7 +68,7 @@ bool MediaSender::send_all(const Deadline& deadline) {
     if (deadline.passed()) return false;
     const auto sent = send(file, deadline);
     if (!sent && sent.error().code != Code::invalid) {
-      client_.reset();
+      destination_ = {};
       return false;
     }
     if (!sent) LS_LOG(warning, "{}: {}", file.filename().string(), sent.error().message);
@@ -89,15 +83,12 @@ Result<void> MediaSender::send(const fs::path& file, const Deadline& deadline) {
   if (!words) return Error{Code::invalid, words.error().message};
   const Json json = TRY(parse_json(*words));  // Code::invalid
   const auto request = TRY(from_json<api::MediaRequest>(json, UnknownFields::ignore));
-  if (!client_) {
-    auto found = host::read_daemon_file(daemon_file_);
-    if (!found) return Error{Code::unavailable, found.error().message};
-    client_.emplace(found->url, token_, client::TokenOwner{.attempt = node_.attempt()});
-  }
+  if (!destination_.client) destination_ = TRY(find_());
+  const model::NodeName& node = destination_.node;
   client::Arguments<std::remove_const_t<decltype(api::kNodeMedia)>> arguments{
-      .path = node_.id, .query = {}, .request = request};
-  if (!node_.generation.empty()) arguments.query.generation = node_.generation;
-  TRY(client_->call(api::kNodeMedia, arguments, deadline));
+      .path = node.id, .query = {}, .request = request};
+  if (!node.generation.empty()) arguments.query.generation = node.generation;
+  TRY(destination_.client->call(api::kNodeMedia, arguments, deadline));
   return {};
 }
 

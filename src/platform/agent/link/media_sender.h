@@ -4,8 +4,8 @@
 #pragma once
 
 #include <filesystem>
-#include <optional>
-#include <string>
+#include <functional>
+#include <memory>
 #include <thread>
 
 #include "base/clock.h"
@@ -18,8 +18,15 @@ namespace lockstep::agent {
 
 class MediaSender {
  public:
-  MediaSender(std::filesystem::path daemon_file, model::NodeName node, std::string token,
-              std::filesystem::path folder);
+  // Where the node's media go.
+  struct Destination {
+    std::unique_ptr<client::Client> client;
+    model::NodeName node;
+  };
+  // Called by the sender's thread, again after each failure. Code::unavailable: not known yet.
+  using Find = std::function<Result<Destination>()>;
+
+  MediaSender(Find find, std::filesystem::path folder);
   // Sends what is there, for some seconds at most.
   ~MediaSender();
   MediaSender(const MediaSender&) = delete;
@@ -32,11 +39,9 @@ class MediaSender {
   bool send_all(const Deadline& deadline);
   Result<void> send(const std::filesystem::path& file, const Deadline& deadline);
 
-  const std::filesystem::path daemon_file_;
-  const model::NodeName node_;
-  const std::string token_;
+  const Find find_;
   const std::filesystem::path folder_;
-  std::optional<client::Client> client_;  // of the thread
+  Destination destination_;  // of the thread; without a client: not found yet
   Mutex mutex_;                           // guards what follows
   Condition changed_;
   bool ending_ LS_GUARDED_BY(mutex_) = false;
