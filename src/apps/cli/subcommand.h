@@ -69,6 +69,7 @@ void add_project(CLI::App& app, Action& action);
 void add_ps(CLI::App& app, Action& action);
 void add_queue(CLI::App& app, Action& action);
 void add_release(CLI::App& app, Action& action);
+void add_report(CLI::App& app, Action& action);
 void add_resume(CLI::App& app, Action& action);
 void add_rm(CLI::App& app, Action& action);
 void add_run(CLI::App& app, Action& action);

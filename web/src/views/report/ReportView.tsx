@@ -23,7 +23,7 @@ export default function ReportView({ id }: { id: string }) {
 
 function NewReport() {
   useViewTitle("New report");
-  useViewCommand("");
+  useViewCommand("lockstep report save FILE");
   return <ReportEditor saved={null} close={() => navigate("/reports")} />;
 }
 
@@ -31,7 +31,7 @@ function SavedReport({ id }: { id: string }) {
   const report = useQuery(documentQuery(id));
   const [edited, setEdited] = useState(false);
   useViewTitle(report.data?.name ?? "Report");
-  useViewCommand("");
+  useViewCommand(`lockstep report show ${id}`);
   if (report.isError) {
     return (
       <div className="view">

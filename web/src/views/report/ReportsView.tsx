@@ -16,7 +16,7 @@ export default function ReportsView() {
   const who = useWhoAmI();
   const mayWrite = who.data ? maySubmitTo(who.data).length > 0 : false;
   useViewTitle("Reports");
-  useViewCommand("");
+  useViewCommand("lockstep report ls");
   return (
     <div className="view stack">
       <div className="view-head">
