@@ -12,6 +12,7 @@
 #include <torch/csrc/distributed/c10d/Store.hpp>
 #include <torch/csrc/utils/pybind.h>
 
+#include "comm/collective/wait_time.h"
 #include "comm/device/device_backend.h"
 #include "comm/flight/label.h"
 #include "comm/group/group_ranks.h"
@@ -78,6 +79,9 @@ PYBIND11_MODULE(_lockstep, module) {
   module.def("meet_by_launcher", &lockstep::python::meet_by_launcher, GiveUpLock());
   module.def("end_launcher_meeting", &lockstep::comm::end_launcher_meeting);
   module.def("register_device_backend", &lockstep::python::register_device_backend);
+  module.def("take_wait_seconds", [] {
+    return std::chrono::duration<double>(lockstep::comm::take_wait_time()).count();
+  });
   module.def("set_label", &lockstep::python::set_label);
   module.def("shutdown_all", &lockstep::comm::BackendGroup::leave_all, GiveUpLock());
   // Once, before the first use of the training engine. Its classes take as long as all the rest of

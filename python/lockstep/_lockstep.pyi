@@ -14,6 +14,9 @@ def end_launcher_meeting() -> None:
     """When the ranks are connected: removes what told them where they meet."""
 
 def register_device_backend(device_type: str, name: str, create: Any) -> None: ...
+def take_wait_seconds() -> float:
+    """The time since the last call in which this process waited for other ranks."""
+
 def set_label(label: bytes) -> bytes:
     """Sets this thread's flight label, cut to 24 bytes; returns the label before."""
 

@@ -62,6 +62,9 @@ def _print_report(report: Mapping[str, Any]) -> None:
         print(f"step {report['step']}  checkpoint {report['path']}", flush=True)
     elif report["kind"] == "event":
         print(f"step {report['step']}  {report['text']}", flush=True)
+    elif report["kind"] == "media":
+        kinds = ", ".join(sorted({type(each).__name__ for each in report["media"]}))
+        print(f"step {report['step']}  {report['name']} {kinds}", flush=True)
 
 
 _agent = _start()
@@ -130,6 +133,11 @@ def log(values: Mapping[str, SupportsFloat | Any], step: int | None = None) -> N
         _metrics.put(Metrics(at, time_us, numbers), is_here)
 
 
+def log_values(values: dict[str, float], step: int) -> None:
+    """Metrics of Lockstep itself: the program's latest step stays."""
+    _metrics.put(Metrics(step, _now_us(), values), True)
+
+
 def _media_of(value: Any) -> list[Image | Histogram]:
     """Numbers and tensors need no look at their content."""
     if isinstance(value, (float, int)) or is_device_tensor(value):
@@ -139,22 +147,26 @@ def _media_of(value: Any) -> list[Image | Histogram]:
     return as_media(value)
 
 
-def has_media_folder() -> bool:
+def keeps_media() -> bool:
     """Images and histograms are kept, not printed."""
-    return isinstance(_agent, OfflineFolder) or bool(os.environ.get("LOCKSTEP_MEDIA_DIR"))
+    in_run = bool(os.environ.get("LOCKSTEP_MEDIA_DIR"))
+    return in_run or isinstance(_agent, (ExternalAgent, OfflineFolder))
 
 
 def _keep_media(name: str, media: list[Image | Histogram], step: int, time_us: int) -> None:
     """Into the folder from which they are sent; without one, a line says that there were some."""
     global _media_folder
+    folder = os.environ.get("LOCKSTEP_MEDIA_DIR")
+    if isinstance(_agent, OfflineFolder):
+        folder = str(_agent.media)
+    if not folder:
+        report = {"kind": "media", "name": name, "media": media, "step": step, "time": time_us}
+        if isinstance(_agent, ExternalAgent):
+            _agent.deliver(report)
+        else:
+            _print_report(report)
+        return
     if _media_folder is None:
-        folder = os.environ.get("LOCKSTEP_MEDIA_DIR")
-        if isinstance(_agent, OfflineFolder):
-            folder = str(_agent.media)
-        if not folder:
-            kinds = ", ".join(sorted({type(each).__name__ for each in media}))
-            print(f"step {step}  {name} {kinds}", flush=True)
-            return
         from lockstep._media import MediaFolder
 
         _media_folder = MediaFolder(folder)

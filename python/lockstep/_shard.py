@@ -21,6 +21,7 @@ from lockstep._compiled import compiled, leave_groups_at_exit
 from lockstep._hidden import HiddenGradient
 from lockstep._interop import torch_functions
 from lockstep._report import warn_and_report
+from lockstep._step_times import watch_steps
 
 Model = TypeVar("Model", bound=nn.Module)
 Blocks = Sequence[nn.Module] | Callable[[nn.Module], bool]
@@ -88,6 +89,7 @@ def shard(
     if weights is not None and not joining:
         _materialize.read(model, core, weights, from_meta, init)
     _step.watch_optimizers()
+    watch_steps()
     torch_functions.replace()
     return model
 

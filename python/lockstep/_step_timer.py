@@ -34,7 +34,10 @@ class StepTimer:
             that are queued count where the program first waits for them.
     """
 
+    is_used = False  # by this process: it needs no times of optimizer steps
+
     def __init__(self, synchronize: Callable[[], object] | None = None) -> None:
+        StepTimer.is_used = True
         self._synchronize = synchronize
         self._begun = time.monotonic()
         self._data = 0.0

@@ -17,6 +17,7 @@ from lockstep import _report
 from lockstep._checkpoints import Checkpoints, OptimizerState, OptimizerStates, Sampler
 from lockstep._compiled import compiled
 from lockstep._shard import sharded_of
+from lockstep._step_times import number_next
 from lockstep._whole import needs_whole_parameters
 
 
@@ -156,6 +157,7 @@ class Training:
         )
 
     def _begin_step(self) -> None:
+        number_next(self._done + 1)
         if self._recovery is not None:
             self._recovery.begin_step(
                 self._done, self._core, self._sampler._core, self._optimizer_state

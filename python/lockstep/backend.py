@@ -11,6 +11,7 @@ from datetime import timedelta
 from typing import Any
 
 from lockstep._compiled import communication, leave_groups_at_exit
+from lockstep._step_times import watch_steps
 from lockstep._torch import by_name, launchers
 
 
@@ -116,6 +117,7 @@ def _create(options: Any, backend_options: Any) -> Any:
         raise ValueError("the backend lockstep takes no pg_options: leave them out")
     _add_coalesced_gather()
     leave_groups_at_exit()
+    watch_steps()
     return _lockstep.create_backend(
         options.store,
         options.group_rank,

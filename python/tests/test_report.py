@@ -286,6 +286,41 @@ for step, _ in enumerate(timer.batches(slow_loader())):
         assert 0.02 <= times["compute_seconds"] < times["step_seconds"] - 0.15 + 0.001
 
 
+STEPS = """
+import os, torch
+import torch.distributed as dist
+{before}
+dist.init_process_group("lockstep", init_method="file://{store}", rank=0, world_size=1)
+weight = torch.nn.Parameter(torch.ones(1))
+optimizer = torch.optim.SGD([weight], lr=0.1)
+other = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=0.1)
+for step in (101, 102, 103):
+    optimizer.step()
+    other.step()
+    lockstep.log({{"loss": 1.0}}, step=step)
+lockstep.log({{"last": 1.0}})
+"""
+
+
+def test_steps_of_an_optimizer_have_times_without_a_call(agent: FakeAgent, tmp_path: Path) -> None:
+    reports = agent.reports_of(STEPS.format(before="", store=tmp_path / "store"))
+    times = [report for report in reports if "compute_seconds" in report["values"]]
+    assert [report["step"] for report in times] == [1, 2]
+    for report in times:
+        assert 0 <= report["values"]["compute_seconds"] <= report["values"]["step_seconds"] < 60
+    assert reports[-1] == {**reports[-1], "step": 103, "values": {"last": 1.0}}
+
+
+@pytest.mark.parametrize(
+    "before", ["lockstep.StepTimer()", "os.environ['LOCKSTEP_STEP_TIMES'] = '0'"]
+)
+def test_a_step_timer_or_a_variable_replaces_the_times_of_optimizer_steps(
+    agent: FakeAgent, tmp_path: Path, before: str
+) -> None:
+    reports = agent.reports_of(STEPS.format(before=before, store=tmp_path / "store"))
+    assert all("compute_seconds" not in report["values"] for report in reports)
+
+
 def test_flops_have_the_possible_ones_from_the_second_call_on(agent: FakeAgent) -> None:
     first, second, third = agent.reports_of(
         "import time\n"

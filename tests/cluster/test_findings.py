@@ -23,16 +23,26 @@ pods:
 HEALTHY = (
     "0 present 1\n0 power 400000\n0 utilization 96\n0 memory_utilization 50\n0 ecc_uncorrected 3\n"
 )
+# Stock DDP: it reports no times. Rank 0 says when all stop.
 RANK = """
 import os, time
-import lockstep
-slow = os.environ["RANK"] == "1"
-timer = lockstep.StepTimer()
+import lockstep, torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+dist.init_process_group("lockstep")
+slow = dist.get_rank() == 1
+model = DistributedDataParallel(torch.nn.Linear(8, 8))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 for step in range(100000):
     time.sleep(0.1 if slow and step >= 20 else 0.05)
-    timer.step(step)
+    optimizer.zero_grad()
+    model(torch.ones(2, 8)).sum().backward()
+    optimizer.step()
     lockstep.log_flops(1e12, step, peak=1e14)
-    if os.path.exists(os.environ["GATE"]):
+    ends = torch.tensor(float(os.path.exists(os.environ["GATE"])))
+    dist.broadcast(ends, 0)
+    if ends:
         break
 """
 

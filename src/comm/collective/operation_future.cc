@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/mutex.h"
+#include "comm/collective/wait_time.h"
 
 namespace lockstep::comm {
 namespace {
@@ -24,6 +25,8 @@ class OperationFuture::State {
   const Result<void>& result() const { return result_; }  // once done
 
   void wait() {
+    if (done()) return;
+    const WaitScope waits;
     for (const auto bound = Deadline::after(kYields); !done() && !bound.passed();) sched_yield();
     if (done()) return;
     Lock lock(mutex_);

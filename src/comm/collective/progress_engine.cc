@@ -15,6 +15,7 @@
 #include "comm/choice/pieces.h"
 #include "comm/collective/execute.h"
 #include "comm/collective/flight_call.h"
+#include "comm/collective/wait_time.h"
 #include "comm/group/fault.h"
 
 namespace lockstep::comm {
@@ -145,6 +146,7 @@ ProgressEngine::~ProgressEngine() {
 
 OperationFuture ProgressEngine::submit(CollectiveCall call, CallMode mode) {
   if (mode == CallMode::nonblocking) return enqueue_collective(call);
+  const WaitScope waits;
   if (auto done = try_execute_inline(call)) return OperationFuture::completed(std::move(*done));
   auto pending = enqueue_collective(call);
   (void)pending.wait();

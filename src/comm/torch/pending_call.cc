@@ -11,6 +11,7 @@
 #include <sched.h>
 
 #include "base/format.h"
+#include "comm/collective/wait_time.h"
 #include "comm/torch/tensors.h"
 
 namespace lockstep::comm {
@@ -150,6 +151,7 @@ Result<void> PendingCall::wait_and_finish() {
 }
 
 Result<void> PendingCall::wait_and_finish_until(Deadline deadline, Duration timeout) {
+  const WaitScope waits;
   spin_until_ready(*this, deadline);
   if (!ready() && !wait_until_ready(*this, deadline))
     return Error{

@@ -6,6 +6,8 @@
 #include <ATen/core/jit_type.h>
 #include <c10/util/Exception.h>
 
+#include "comm/collective/wait_time.h"
+
 namespace lockstep::comm {
 void raise(const Error& error) {
   if (error.code == Code::invalid) C10_THROW_ERROR(ValueError, error.message);
@@ -87,7 +89,9 @@ c10::intrusive_ptr<c10::ivalue::Future> Work::getFuture() {
         c10::make_intrusive<c10::ivalue::Future>(c10::ListType::create(c10::TensorType::get()));
     future_ = future;
   }
+  note_submitted();
   auto complete = [future, call = call_.get()](const Result<void>& result) {
+    note_done();
     if (result)
       future->markCompleted(at::IValue(call->outputs()));
     else
