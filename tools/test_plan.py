@@ -169,7 +169,8 @@ def fuzzing(seconds: int) -> FuzzBuild:
 
 def checked_build(build: str, tests: bool = True) -> CheckedBuild:
     command = [str(ROOT / "tools/check_build"), build]
-    return CheckedBuild(f"build {build}", command, 1800, build, tests)
+    # From nothing it takes half an hour beside the tests, at its low priority on a slow machine.
+    return CheckedBuild(f"build {build}", command, 3600, build, tests)
 
 
 def with_torch(version: str) -> CheckedBuild:
