@@ -9,7 +9,7 @@ import os
 import signal
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -91,11 +91,20 @@ def sizes_in(text: str) -> list[int]:
     return [int(digits) * units[word[len(digits) :]] for digits, word in words]
 
 
+def names_of(known: Sequence[str]) -> Callable[[str], list[str]]:
+    """A type of argparse: some of the names, with commas between them."""
+
+    def names_in(text: str) -> list[str]:
+        names = text.split(",")
+        if unknown := set(names) - set(known):
+            raise argparse.ArgumentTypeError(f"there is no {', '.join(sorted(unknown))}")
+        return names
+
+    return names_in
+
+
 def _peers(text: str) -> list[str]:
-    names = [] if text == "none" else text.split(",")
-    if unknown := set(names) - set(PEERS):
-        raise argparse.ArgumentTypeError(f"there is no peer {', '.join(sorted(unknown))}")
-    return names
+    return [] if text == "none" else names_of(PEERS)(text)
 
 
 def hold(bench: str, collectives: list[str], plan: Plan) -> None:

@@ -8,7 +8,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from _contest.contest import BUILD, warn_if_loaded
+from _contest.contest import BUILD, names_of, warn_if_loaded
 from _contest.contest import say as tell
 from _contest.packages import install
 from _insight import ingest, load, queries
@@ -17,18 +17,13 @@ from _insight.daemon import Daemon
 CASES = ("http", "points", "client", "process", "curve", "chart", "list", "load")
 
 
-def cases_in(text: str) -> list[str]:
-    cases = text.split(",")
-    if unknown := set(cases) - set(CASES):
-        raise argparse.ArgumentTypeError(f"there is no case {', '.join(sorted(unknown))}")
-    return cases
-
-
 def main() -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a smoke test: a tenth of the points")
-    parser.add_argument("--cases", type=cases_in, default=list(CASES), help=", ".join(CASES))
+    parser.add_argument(
+        "--cases", type=names_of(CASES), default=list(CASES), help=", ".join(CASES)
+    )
     parser.add_argument("--seconds", type=int, default=60, help="of the case load")
     given = parser.parse_args()
     folder = Path(__file__).parent

@@ -8,7 +8,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from _contest.contest import warn_if_loaded
+from _contest.contest import names_of, warn_if_loaded
 from _insight.daemon import Daemon
 from _page import charts, live, runs
 from _page.chromium import CHROMIUM, browser
@@ -16,18 +16,13 @@ from _page.chromium import CHROMIUM, browser
 CASES = ("load", "charts", "filter", "live", "pages")
 
 
-def cases_in(text: str) -> list[str]:
-    cases = text.split(",")
-    if unknown := set(cases) - set(CASES):
-        raise argparse.ArgumentTypeError(f"there is no case {', '.join(sorted(unknown))}")
-    return cases
-
-
 def main() -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a smoke test: a tenth of it all")
-    parser.add_argument("--cases", type=cases_in, default=list(CASES), help=", ".join(CASES))
+    parser.add_argument(
+        "--cases", type=names_of(CASES), default=list(CASES), help=", ".join(CASES)
+    )
     parser.add_argument("--steps", type=int, default=20_000, help="of each curve of the charts")
     given = parser.parse_args()
     if not CHROMIUM.exists():
