@@ -21,9 +21,7 @@ def main() -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a smoke test: a tenth of the points")
-    parser.add_argument(
-        "--cases", type=names_of(CASES), default=list(CASES), help=", ".join(CASES)
-    )
+    parser.add_argument("--cases", type=names_of(CASES), default=list(CASES), help=", ".join(CASES))
     parser.add_argument("--seconds", type=int, default=60, help="of the case load")
     given = parser.parse_args()
     folder = Path(__file__).parent

@@ -155,9 +155,7 @@ class _Session:
             from lockstep._media import MediaFolder
 
             self._media = MediaFolder(self._places.media)
-        self._media.add(
-            report["name"], report["media"], report["step"], report["time"], own_rank()
-        )
+        self._media.add(report["name"], report["media"], report["step"], report["time"], own_rank())
 
     def _leave(self, leave: _Leave) -> bool:
         """True if the rank has ended."""
@@ -203,7 +201,7 @@ class _NoAgent(Exception):
 
 
 class _Places(NamedTuple):
-    """What the agent reads."""
+    """The files of the agent to which a rank writes."""
 
     reports: str  # a socket
     media: str | None  # a folder; None: an agent of an earlier version

@@ -87,10 +87,10 @@ int main(int argc, char** argv) {
             {add_run, add_fork, add_resume, add_stop, add_kill, add_hold, add_release, add_priority,
              add_extend, add_tag, add_note, add_rm, add_import});
   add_group(app, action, "Inspecting runs",
-            {add_ps,         add_top,      add_queue,     add_why,    add_show,
-             add_diff,       add_compare,  add_watch,     add_logs,   add_metrics,
-             add_plot,       add_findings, add_usage,     add_flight, add_profile,
-             add_checkpoint, add_open,     add_artifacts, add_model,  add_tensorboard, add_report});
+            {add_ps,      add_top,         add_queue,   add_why,        add_show, add_diff,
+             add_compare, add_watch,       add_logs,    add_metrics,    add_plot, add_findings,
+             add_usage,   add_flight,      add_profile, add_checkpoint, add_open, add_artifacts,
+             add_model,   add_tensorboard, add_report});
   add_group(app, action, "Reaching nodes", {add_ssh, add_exec, add_cp, add_forward, add_notebook});
   add_group(app, action, "The daemon",
             {add_serve, add_login, add_logout, add_host, add_orphan, add_limits, add_version});

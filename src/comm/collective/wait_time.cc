@@ -16,7 +16,9 @@ std::atomic<std::int64_t> waited_nanoseconds = 0;
 std::atomic<std::int64_t> last_submitted = 0, last_done = 0;
 thread_local bool waits_already = false;
 
-std::int64_t steady_nanoseconds() { return nanoseconds(steady_clock::now().time_since_epoch()).count(); }
+std::int64_t steady_nanoseconds() {
+  return nanoseconds(steady_clock::now().time_since_epoch()).count();
+}
 
 }  // namespace
 

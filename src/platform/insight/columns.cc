@@ -7,7 +7,6 @@
 
 #include "base/format.h"
 
-
 namespace lockstep::insight {
 namespace {
 
@@ -64,8 +63,8 @@ Result<PointBatch> batch_of(const api::PointsRequest& points, const model::Attem
         {points.metrics[metric], RunPart::rank, static_cast<std::int32_t>(points.rank)});
     for (std::size_t i = 0; i < points.steps.size(); ++i) {
       const Time time = points.times.empty() ? now : Time(Duration(points.times[i]));
-      batch.points.push_back({static_cast<std::uint32_t>(metric),
-                              {points.steps[i], time, points.values[metric][i]}});
+      batch.points.push_back(
+          {static_cast<std::uint32_t>(metric), {points.steps[i], time, points.values[metric][i]}});
     }
   }
   return batch;

@@ -168,8 +168,8 @@ class Insight {
   // stored does not affect the others.
   std::vector<Result<std::int64_t>> ingest(std::span<const Delivery> deliveries);
 
-  // Stores points that no agent brings, such as those of a client or of a file; `generation` is that
-  // of the run. The batch names the run's attempt and its source. Points beyond a limit are
+  // Stores points that no agent brings, such as those of a client or of a file; `generation` is
+  // that of the run. The batch names the run's attempt and its source. Points beyond a limit are
   // rejected alone. A repeated batch is not stored again.
   Result<Appended> append(const std::string& generation, const PointBatch& batch);
   // The sequence up to which the points of the source are stored; 0: it has none.

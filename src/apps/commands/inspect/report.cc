@@ -111,9 +111,9 @@ Result<int> act_on_report(const ReportFlags& flags) {
     return Error{Code::invalid, format("report: there is no action '{}': write one of {}",
                                        flags.action, kReportActions)};
   if (flags.subject.empty())
-    return Error{Code::invalid, saves ? "report save: name a file in Markdown"
-                                      : format("report {}: write the number of the report",
-                                               flags.action)};
+    return Error{Code::invalid,
+                 saves ? "report save: name a file in Markdown"
+                       : format("report {}: write the number of the report", flags.action)};
   if (saves) return save_report(flags);
   return flags.action == "show" ? show_report(flags) : remove_report(flags);
 }

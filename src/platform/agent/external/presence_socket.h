@@ -35,7 +35,7 @@ struct RankHello {
   std::int64_t pid = 0;
 };
 
-// What a rank writes to.
+// The files to which a rank writes.
 struct RankPlaces {
   std::filesystem::path report;  // a socket
   std::filesystem::path media;   // a folder, which the rank makes

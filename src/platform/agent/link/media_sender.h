@@ -42,7 +42,7 @@ class MediaSender {
   const Find find_;
   const std::filesystem::path folder_;
   Destination destination_;  // of the thread; without a client: not found yet
-  Mutex mutex_;                           // guards what follows
+  Mutex mutex_;              // guards what follows
   Condition changed_;
   bool ending_ LS_GUARDED_BY(mutex_) = false;
   std::thread thread_;  // the last member: it uses the others

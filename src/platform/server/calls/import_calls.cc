@@ -146,8 +146,7 @@ Result<api::ImportedPointsAnswer> ImportCalls::add_points(
         {.metric = series.name, .part = insight::RunPart::rank, .index = series.rank});
   api::ImportedPointsAnswer answer;
   if (!batch.points.empty()) {
-    const insight::Appended appended =
-        TRY(context_.insight().append(run.generation, batch));
+    const insight::Appended appended = TRY(context_.insight().append(run.generation, batch));
     answer.stored = static_cast<std::int64_t>(appended.stored);
     answer.rejected = static_cast<std::int64_t>(appended.rejected);
     if (!appended.reasons.empty())

@@ -98,8 +98,7 @@ Result<api::PointsAnswer> InsightCalls::add_points(const RouteCall<api::kAddPoin
     return Error{Code::invalid, format("{} has no attempt that could take points: it has not "
                                        "started, or it ended long ago",
                                        text(id))};
-  const insight::PointBatch batch =
-      TRY(insight::batch_of(call.request, attempt, context_.now()));
+  const insight::PointBatch batch = TRY(insight::batch_of(call.request, attempt, context_.now()));
   api::PointsAnswer answer =
       insight::answer_of(TRY(context_.insight().append(found->second.generation, batch)), batch);
   if (answer.stored > 0) events_.handle_reports(id, false, true);
