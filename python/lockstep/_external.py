@@ -296,7 +296,11 @@ class _Lines:
 def _find_agent(session: int) -> dict[str, Any]:
     """How to reach the agent, and which rank this is."""
     program = _program()
-    environment = {**os.environ, "LOCKSTEP_SESSION": str(session)} if session else None
+    environment = {**os.environ}
+    if session:
+        environment["LOCKSTEP_SESSION"] = str(session)
+    if name := _name_in_ray():
+        environment.setdefault("LOCKSTEP_RUN_NAME", name)
     try:
         ended = subprocess.run(
             [program, "agent", "--attach"],
@@ -316,6 +320,18 @@ def _find_agent(session: int) -> dict[str, Any]:
     if "error" in answer:
         raise _NoAgent(answer["error"], answer["rank"])
     return answer
+
+
+def _name_in_ray() -> str:
+    """The name of the run in Ray Train; empty outside of it. The command of Ray's workers is the
+    same for every training, so it names no run."""
+    train = sys.modules.get("ray.train")
+    if train is None:
+        return ""
+    try:
+        return str(train.get_context().get_experiment_name() or "")
+    except Exception:  # Ray's own types of errors: this process is no worker of a training
+        return ""
 
 
 def _program() -> str:

@@ -288,6 +288,36 @@ def test_ranks_with_the_variables_of_a_launcher_are_one_run(
     assert len(json.loads(job.cluster.ok("ps", "--json"))["runs"]) == 1
 
 
+RAY_TRAIN = """
+import sys, types
+train = sys.modules["ray.train"] = types.ModuleType("ray.train")
+class Context:
+    def get_experiment_name(self):
+        return "linear"
+"""
+
+
+@pytest.mark.parametrize(
+    ("context", "more", "name"),
+    [
+        ("train.get_context = Context", {}, "linear"),
+        ("train.get_context = Context", {"LOCKSTEP_RUN_NAME": "bert"}, "bert"),
+        # Ray imports the module in its other workers, too.
+        (
+            "def refuse(): raise RuntimeError('no training')\ntrain.get_context = refuse",
+            {},
+            "python",
+        ),
+    ],
+)
+def test_a_run_of_ray_has_the_name_of_its_training(
+    job: Job, context: str, more: dict[str, object], name: str
+) -> None:
+    one = {**ray_variables(0), "WORLD_SIZE": 1, "LOCAL_WORLD_SIZE": 1}
+    job.output(RAY_TRAIN + context + TRAIN.format(rank=0), **one, **more)
+    assert job.cluster.ended("default/1")["name"] == name
+
+
 def test_a_program_without_a_launcher_is_a_run_of_one_rank(job: Job) -> None:
     child = "import os; pid = os.fork() or os._exit(0); os.waitpid(pid, 0)\n"
     names = {"LOCKSTEP_RUN_NAME": "bert", "LOCKSTEP_PROJECT": "nlp"}
