@@ -116,8 +116,17 @@ class Contestant(Closeable):
             raise self._failed(f"hears nothing: {error}") from error
         return [self._answer(stream) for stream in self._streams]
 
+    def pause(self) -> None:
+        """Stops all its processes until resume(): threads of their own would disturb the others."""
+        os.killpg(self._process.pid, signal.SIGSTOP)
+
+    def resume(self) -> None:
+        os.killpg(self._process.pid, signal.SIGCONT)
+
     def close(self) -> None:
         """Closes the connections, at which the ranks end; kills those that do not end."""
+        with contextlib.suppress(ProcessLookupError):
+            self.resume()
         for stream in self._streams:
             with contextlib.suppress(OSError):  # a lost rank's last command is still buffered
                 stream.close()
