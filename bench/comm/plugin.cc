@@ -5,22 +5,35 @@
 // "wall": two processes, and the time that passes in the first one, as users have it. "cpu": one
 // thread serves both ends, and its CPU time counts: the figures are of the software, and a busy
 // machine's scheduler has no part in them.
+//
+// A poll without a result gives the processor away (sched_yield), as NCCL's proxy thread does. On a
+// machine with fewer free cores than ends, an end that spins would use up its time slice, some
+// milliseconds, before the other can answer. A turn lasts until a time, not for a number of
+// messages, so the whole takes as long on any machine.
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <csignal>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include <poll.h>
+#include <sched.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/check.h"
+#include "base/format.h"
 #include "comm/nccl_plugin/devices.h"
 #include "comm/nccl_plugin/loaded_plugin.h"
 
@@ -31,17 +44,47 @@ using namespace comm;
 using namespace comm::nccl;
 
 constexpr int kRounds = 61;
-constexpr std::size_t kWindow = 8;  // messages in flight, as NCCL's steps of a buffer
-constexpr std::size_t kPingPongs = 500;
+constexpr std::size_t kWindow = 8;       // messages in flight, as NCCL's steps of a buffer
+constexpr std::size_t kPingPongs = 500;  // of a turn of one thread
 constexpr std::size_t kSmall = 8;
-constexpr std::size_t kTurnBytes = 8 << 20;
+constexpr std::size_t kTurnBytes = 8 << 20;  // the same
+constexpr double kTurnSeconds = 0.02;        // of two processes
+constexpr std::size_t kFirstMessages = 32;   // which tell how many fit into that time
+// Longer without a result: the other end is lost.
+constexpr double kPatience = 30;
 
-// CPU time of this thread: other programs may use the processor meanwhile.
-double seconds_worked() {
+void say(const std::string& text) { std::fprintf(stderr, "plugin: %s\n", text.c_str()); }
+
+double seconds_on(clockid_t clock) {
   timespec now;
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  ::clock_gettime(clock, &now);
   return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
 }
+
+// CPU time of this thread: other programs may use the processor meanwhile.
+double seconds_worked() { return seconds_on(CLOCK_THREAD_CPUTIME_ID); }
+
+// A wait for the other end. It looks at the clock seldom, because some polls take 50 ns.
+class Wait {
+ public:
+  explicit Wait(const char* what) : what_(what) {}
+  // After a poll without a result.
+  void once_more() {
+    ::sched_yield();
+    if (++polls_ % 1024 != 0) return;
+    const double now = seconds_on(CLOCK_MONOTONIC);
+    if (begin_ == 0) begin_ = now;
+    if (now - begin_ < kPatience) return;
+    std::fprintf(stderr, "plugin: %s did not end in %.0f s\n", what_, kPatience);
+    std::fflush(stdout);
+    ::_exit(1);
+  }
+
+ private:
+  const char* what_;
+  std::uint64_t polls_ = 0;
+  double begin_ = 0;
+};
 
 // One end of a connection.
 class Contestant {
@@ -60,6 +103,9 @@ class Bootstrap {
   }
   void hear(void* data, std::size_t bytes) const {
     for (std::size_t done = 0; done < bytes;) {
+      pollfd waited{end_, POLLIN, 0};
+      LS_CHECK(::poll(&waited, 1, static_cast<int>(kPatience * 1000)) == 1,
+               "the other end is silent");
       const auto got = ::read(end_, static_cast<char*>(data) + done, bytes - done);
       LS_CHECK(got > 0);
       done += static_cast<std::size_t>(got);
@@ -159,7 +205,7 @@ class ThroughPlugin : public Contestant {
     LS_CHECK(net_->listen(0, own, &listener) == Status::success);
     bootstrap.tell(own.data(), own.size());
     bootstrap.hear(other.data(), other.size());
-    while (sender_ == nullptr || receiver_ == nullptr) {
+    for (Wait wait("connecting"); sender_ == nullptr || receiver_ == nullptr; wait.once_more()) {
       if (sender_ == nullptr) LS_CHECK(net_->connect(0, other, &sender_) == Status::success);
       if (receiver_ == nullptr) LS_CHECK(net_->accept(listener, &receiver_) == Status::success);
     }
@@ -193,7 +239,7 @@ using Ends = std::array<std::unique_ptr<Contestant>, 2>;
 
 template <class Start>
 void* started(Start start) {
-  for (;;)
+  for (Wait wait("the start of a message");; wait.once_more())
     if (void* const request = start()) return request;
 }
 
@@ -206,19 +252,21 @@ struct Carried {
 Carried start(Contestant& from, Contestant& to, char* data, std::size_t bytes) {
   Carried carried;
   carried.received = started([&] { return to.start_receive(data + bytes, bytes); });
-  while (carried.sent == nullptr) {
+  for (Wait wait("the start of a message");; wait.once_more()) {
     carried.sent = from.start_send(data, bytes);
-    if (carried.sent == nullptr) (void)to.ended(carried.received);  // while the provider connects
+    if (carried.sent != nullptr) break;
+    (void)to.ended(carried.received);  // while the provider connects
   }
   return carried;
 }
 
 void finish(Contestant& from, Contestant& to, Carried carried) {
   bool sent = false, received = false;
-  while (!sent || !received) {
+  for (Wait wait("a message");; wait.once_more()) {
     if (!sent) sent = from.ended(carried.sent);
     // A request that has ended must not be tested again.
     if (!received) received = to.ended(carried.received);
+    if (sent && received) return;
   }
 }
 
@@ -300,6 +348,7 @@ void show_bandwidth(const Case& measured, double own, double peer) {
       "\"peer\": %.3f, \"peer_name\": \"libfabric\", \"ratio\": %.3f, \"bar\": 0.95}\n",
       measured.clock, measured.provider.c_str(), measured.bytes, gigabytes / own, gigabytes / peer,
       peer / own);
+  std::fflush(stdout);
 }
 
 void show_latency(const Case& measured, double own, double peer) {
@@ -310,6 +359,7 @@ void show_latency(const Case& measured, double own, double peer) {
       "\"more_us_bar\": 2.0}\n",
       measured.clock, measured.provider.c_str(), measured.bytes, own * 1e6, peer * 1e6,
       (own - peer) * 1e6);
+  std::fflush(stdout);
 }
 
 constexpr std::array kSizes = {std::size_t{64} << 10, std::size_t{1} << 20};
@@ -321,6 +371,7 @@ void set_up(const std::string& provider) {
 
 void measure_work(const std::string& provider, const char* plugin) {
   set_up(provider);
+  say(format("{}, one thread serves both ends", provider));
   const auto devices = find_devices(own_environment()).value();
   Pairs pairs;
   pairs.ours =
@@ -345,8 +396,7 @@ class OneEnd {
   OneEnd(Contestant& contestant, bool is_first) : contestant_(contestant), is_first_(is_first) {}
 
   // Seconds of one message, of which kWindow are under way, in the first process.
-  double stream(std::vector<char>& memory, std::size_t bytes) {
-    const auto messages = kTurnBytes / bytes;
+  double stream(std::vector<char>& memory, std::size_t bytes, std::size_t messages) {
     meet(memory);
     const auto begin = std::chrono::steady_clock::now();
     std::array<void*, kWindow> window{};
@@ -359,12 +409,12 @@ class OneEnd {
     return seconds_since(begin) / static_cast<double>(messages);
   }
 
-  // Seconds one way.
-  double ping_pong(std::vector<char>& memory) {
+  // Seconds one way, of messages both ways.
+  double ping_pong(std::vector<char>& memory, std::size_t messages) {
     meet(memory);
     const auto begin = std::chrono::steady_clock::now();
-    for (std::size_t i = 0; i < kPingPongs; ++i) meet(memory);
-    return seconds_since(begin) / (2 * kPingPongs);
+    for (std::size_t i = 0; i < messages; ++i) meet(memory);
+    return seconds_since(begin) / (2 * static_cast<double>(messages));
   }
 
  private:
@@ -377,7 +427,7 @@ class OneEnd {
     });
   }
   void finish(void* request) {
-    while (!contestant_.ended(request)) {
+    for (Wait wait("a message"); !contestant_.ended(request); wait.once_more()) {
     }
   }
   // The first sends and the other answers.
@@ -389,21 +439,44 @@ class OneEnd {
   const bool is_first_;
 };
 
+// The number of messages of a turn, which the first process chooses by the slower contestant.
+// run(i, messages) is the time of a message.
+template <class Run>
+std::size_t messages_of_turn(const Bootstrap& bootstrap, Run run) {
+  const double slower = std::max(run(0, kFirstMessages), run(1, kFirstMessages));
+  std::uint64_t messages =
+      std::clamp<std::uint64_t>(static_cast<std::uint64_t>(kTurnSeconds / slower), kWindow, 4096);
+  if (bootstrap.number == 0)
+    bootstrap.tell(&messages, sizeof messages);
+  else
+    bootstrap.hear(&messages, sizeof messages);
+  return messages;
+}
+
 void measure_time(const std::string& provider, const char* plugin, const Bootstrap& bootstrap) {
   set_up(provider);
   const auto devices = find_devices(own_environment()).value();
+  const bool is_first = bootstrap.number == 0;
+  if (is_first) say(format("{}, two processes: connecting", provider));
   ThroughPlugin ours(bootstrap, plugin);
   Raw raw(bootstrap, devices.front());
-  const bool is_first = bootstrap.number == 0;
   std::array ends = {OneEnd(ours, is_first), OneEnd(raw, is_first)};
   std::vector<char> memory(kSizes.back() * kWindow);
+  const auto measure = [&](std::string_view what, auto run) {
+    const auto messages = messages_of_turn(bootstrap, run);
+    if (is_first)
+      say(format("{}, two processes: {}, {} messages a turn", provider, what, messages));
+    return take_turns([&](std::size_t turn) { return run(turn, messages); });
+  };
   for (const std::size_t bytes : kSizes) {
-    const auto [own, peer] =
-        take_turns([&](std::size_t turn) { return ends[turn].stream(memory, bytes); });
+    const auto [own, peer] = measure("bandwidth", [&](std::size_t turn, std::size_t messages) {
+      return ends[turn].stream(memory, bytes, messages);
+    });
     if (is_first) show_bandwidth({"wall", provider, bytes}, own, peer);
   }
-  const auto [own, peer] =
-      take_turns([&](std::size_t turn) { return ends[turn].ping_pong(memory); });
+  const auto [own, peer] = measure("latency", [&](std::size_t turn, std::size_t messages) {
+    return ends[turn].ping_pong(memory, messages);
+  });
   if (is_first) show_latency({"wall", provider, kSmall}, own, peer);
 }
 
@@ -411,6 +484,7 @@ void measure_time(const std::string& provider, const char* plugin, const Bootstr
 template <class Body>
 void in_child(Body body) {
   if (::fork() != 0) return;
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   body();
   std::fflush(stdout);
   ::_exit(0);
