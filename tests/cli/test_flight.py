@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import struct
 import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -125,3 +127,61 @@ def test_a_folder_without_records_is_refused_with_the_remedy(tmp_path: Path) -> 
     assert flight(tmp_path / "missing").returncode == 2
     (tmp_path / "rank-0.world.flight").write_bytes(b"")
     assert "0 bytes" in flight(tmp_path).stderr
+
+
+# Rank 1 stops after one all-reduce; rank 0 calls a second one. Both then dump, as a watchdog does.
+TORCH_RANKS = """
+import os, sys, torch, torch.distributed as dist
+os.environ["GLOO_SOCKET_IFNAME"] = "lo"
+rank = 1 if os.fork() == 0 else 0
+store = dist.FileStore(sys.argv[1] + "/.store", 2)
+dist.init_process_group("gloo", store=store, rank=rank, world_size=2)
+ones = torch.ones(1024)
+dist.all_reduce(ones)
+if rank == 0:
+    under_way = dist.all_reduce(ones, async_op=True)
+with open(f"{sys.argv[1]}/nccl_trace_rank_{rank}", "wb") as file:
+    file.write(torch._C._distributed_c10d._dump_fr_trace())
+store.set(f"dumped-{rank}", "")
+store.wait([f"dumped-{1 - rank}"])
+if rank == 0:
+    os.wait()
+os._exit(0)
+"""
+
+
+def test_it_reads_what_torch_itself_has_recorded(tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-c", TORCH_RANKS, tmp_path], check=True, timeout=PATIENCE)
+    shown = flight(tmp_path)
+    assert shown.returncode == 0, shown.stderr
+    assert "group world of torch, 2 ranks: rank 0 is at #2 all_reduce(" in shown.stdout
+    assert "rank 1 has not entered #2 all_reduce(" in shown.stdout
+    report = json.loads(flight(tmp_path, "--json").stdout)
+    assert [group["group"] for group in report["groups"]] == ["world of torch"]
+    first = report["groups"][0]["collectives"][0]
+    assert (first["type"], first["bytes"]) == ("float32", 4096)
+    assert [each["state"] for each in first["ranks"]] == ["done", "done"]
+
+
+def test_it_reads_dumps_and_own_records_of_one_folder(tmp_path: Path) -> None:
+    one_behind(tmp_path)
+    entry = {
+        "process_group": ("4", "undefined"),
+        "collective_seq_id": 1,
+        "profiling_name": "nccl:broadcast",
+        "state": "scheduled",
+        "time_created_ns": BEGIN + 12 * SECOND,
+    }
+    groups = {"4": {"name": "4", "desc": "undefined", "ranks": "[0, 1]"}}
+    dump = {"version": "2.10", "pg_config": groups, "entries": [entry]}
+    (tmp_path / "nccl_trace_rank_0").write_bytes(pickle.dumps(dump, protocol=2))
+    shown = flight(tmp_path).stdout
+    assert "group world, 2 ranks: " in shown
+    assert "torch's group 4: ranks 0, 1: " in shown
+
+
+def test_a_dump_that_calls_a_function_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "nccl_trace_rank_0").write_bytes(pickle.dumps(subprocess.run, protocol=2))
+    shown = flight(tmp_path)
+    assert shown.returncode != 0
+    assert "nccl_trace_rank_0 is no dump of torch's flight recorder: byte 2" in shown.stderr

@@ -359,21 +359,4 @@ bool is_flight_file(const fs::path& path) {
   return name.ends_with(kFlightFileExtension) && !name.starts_with('.');
 }
 
-Result<FlightFolder> read_flight_folder(const fs::path& folder) {
-  FlightFolder read;
-  for (const fs::path& path : TRY(list_folder(folder))) {
-    if (!is_flight_file(path)) continue;
-    auto log = read_flight_file(path);
-    if (log)
-      read.logs.push_back(*std::move(log));
-    else
-      read.refused.push_back(std::move(log).error());
-  }
-  if (!read.logs.empty() || !read.refused.empty()) return read;
-  return Error{
-      Code::not_found,
-      format("{} has no flight records (*{}); start ranks with {}={} to have some", folder.string(),
-             kFlightFileExtension, kFlightFolderVariable, folder.string())};
-}
-
 }  // namespace lockstep::comm

@@ -74,6 +74,7 @@ struct FlightLog {
   std::uint64_t process_start = 0;
   std::string pid_space;
   ProcessState process = ProcessState::unknown;
+  bool ends_are_exact = true;  // else they are when a thread of the rank noticed them
   FlightTime recorded_since;
   std::uint64_t dropped = 0;                // by the rank, because 4,096 were in flight
   std::uint64_t unreadable = 0;             // half-written or damaged
@@ -95,13 +96,5 @@ Result<FlightLog> read_flight_file(const std::filesystem::path& path);
 ProcessState state_of_process(const FlightLog& log);
 // True if a file of that name in a folder of records is a record.
 bool is_flight_file(const std::filesystem::path& path);
-
-struct FlightFolder {
-  std::vector<FlightLog> logs;
-  std::vector<Error> refused;  // files that could not be read
-};
-// All *.flight files in it, with the known state of their processes. Code::not_found when there are
-// none.
-Result<FlightFolder> read_flight_folder(const std::filesystem::path& folder);
 
 }  // namespace lockstep::comm

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 
 #include "base/temporary_folder_for_test.h"
+#include "comm/flight/folder.h"
 
 namespace lockstep::comm {
 namespace {
@@ -155,6 +156,9 @@ class FlightFiles : public testing::Test {
     file.write(reinterpret_cast<const char*>(bytes.data()),
                static_cast<std::streamsize>(bytes.size()));
   }
+  void write(const std::string& name, const std::string& text) const {
+    std::ofstream(folder_ / name, std::ios::binary) << text;
+  }
   const TemporaryFolder folder_;
 };
 
@@ -170,6 +174,22 @@ TEST_F(FlightFiles, AreReadTogetherAndThoseRefusedAreNamed) {
   ASSERT_THAT(folder->refused, SizeIs(2));
   EXPECT_THAT(folder->refused[0].message,
               AllOf(HasSubstr("rank-2.world.flight"), HasSubstr("0 bytes")));
+}
+
+TEST_F(FlightFiles, OfTorchAreReadTogetherWithOurs) {
+  put("rank-1.world.flight", record_of(3));
+  write("nccl_trace_rank_3",
+        R"({"version": "2.10", "entries": [{"process_group": ["0", "default_pg"],
+            "collective_seq_id": 1, "profiling_name": "nccl:barrier", "state": "scheduled",
+            "time_created_ns": 1800000000000000000}]})");
+  write("nccl_trace_rank_4", "{}");
+  write("part_5", "neither a pickle nor JSON");
+  const auto folder = read_flight_folder(folder_).value();
+  ASSERT_THAT(folder.logs, SizeIs(2));
+  EXPECT_EQ(folder.logs[1].rank, 3);
+  EXPECT_THAT(folder.logs[1].members, testing::ElementsAre(3)) << "of which there are dumps";
+  ASSERT_THAT(folder.refused, SizeIs(1));
+  EXPECT_THAT(folder.refused[0].message, HasSubstr("nccl_trace_rank_4 is no dump of torch's"));
 }
 
 TEST_F(FlightFiles, ThatAreNotThereAreRefusedWithTheRemedy) {

@@ -10,7 +10,7 @@
 
 #include "base/format.h"
 #include "base/temporary_folder_for_test.h"
-#include "comm/flight/log.h"
+#include "comm/flight/folder.h"
 #include "comm/nccl_profiler/interface.h"
 
 namespace lockstep::comm::nccl {

@@ -16,6 +16,7 @@
 #include "comm/flight/diagnosis/diagnosis.h"
 #include "comm/flight/diagnosis/slow_link.h"
 #include "comm/flight/diagnosis/straggler.h"
+#include "comm/flight/folder.h"
 #include "comm/flight/log.h"
 #include "comm/flight/report/report.h"
 #include "comm/flight/report/table.h"
@@ -189,7 +190,7 @@ void add_flight(CLI::App& app, Action& action) {
   auto flags = std::make_shared<FlightFlags>();
   command
       ->add_option("run", flags->where,
-                   "a run, or the folder LOCKSTEP_FLIGHT_DIR in which ranks record")
+                   "a run, or a folder with records (LOCKSTEP_FLIGHT_DIR) or torch's dumps")
       ->required()
       ->type_name(kRunValue);
   command->add_option("--last", flags->last, "show this number of the newest collectives")

@@ -152,6 +152,7 @@ void sort_by_cost(std::vector<Straggler>& found) {
 std::vector<Straggler> find_stragglers(const FlightGroup& group,
                                        const StragglerThresholds& bounds) {
   if (group.size < 2 || static_cast<int>(group.logs.size()) != group.size) return {};
+  if (!std::ranges::all_of(group.logs, &FlightLog::ends_are_exact)) return {};
   auto collectives = completed_collectives(group, bounds.collectives_max);
   if (collectives.empty() || collectives.size() < bounds.collectives_min) return {};
   align_clocks(group, collectives);

@@ -46,7 +46,8 @@ struct StragglerThresholds {
   double last_ratio_min = 0;
 };
 
-// The most expensive first. Empty for a group with a missing record.
+// The most expensive first. Empty for a group with a missing record, or whose ends are not exact,
+// because then the clocks cannot be aligned.
 std::vector<Straggler> find_stragglers(const FlightGroup& group,
                                        const StragglerThresholds& bounds = {});
 // For all groups: the most expensive result of each rank.
