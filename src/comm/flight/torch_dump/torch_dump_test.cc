@@ -79,7 +79,7 @@ Json dump_of(std::vector<Json> entries) {
               {"entries", std::move(entries)}};
 }
 
-std::vector<FlightLog> logs_of(std::vector<Json> entries, int rank = 0) {
+std::vector<FlightLog> dumped_logs(std::vector<Json> entries, int rank = 0) {
   const auto bytes = testing_pickle::PickleWriter::pickled(dump_of(std::move(entries)));
   auto logs = parse_torch_dump(bytes, rank);
   EXPECT_TRUE(logs) << logs.error().message;
@@ -87,13 +87,13 @@ std::vector<FlightLog> logs_of(std::vector<Json> entries, int rank = 0) {
 }
 
 std::vector<FlightOperation> operations_of(std::vector<Json> entries) {
-  auto logs = logs_of(std::move(entries));
+  auto logs = dumped_logs(std::move(entries));
   EXPECT_THAT(logs, SizeIs(1));
   return logs.empty() ? std::vector<FlightOperation>() : std::move(logs[0].operations);
 }
 
 TEST(TorchDump, HasALogForEachProcessGroup) {
-  auto logs = logs_of(
+  auto logs = dumped_logs(
       {entry(1), with(entry(1), "process_group", Json::array({"3", "mesh_tp"})), entry(2)}, 4);
   ASSERT_THAT(logs, SizeIs(2));
   EXPECT_EQ(logs[0].name, "world of torch");
@@ -171,8 +171,8 @@ TEST(TorchDump, SendsAndReceivesHavePeersAndTheStateOfTheirBatch) {
 }
 
 TEST(TorchDump, OfSeveralRanksNamesTheOneThatDidNotCome) {
-  auto logs = logs_of({entry(1), open(entry(2))}, 0);
-  std::ranges::move(logs_of({entry(1)}, 1), std::back_inserter(logs));
+  auto logs = dumped_logs({entry(1), open(entry(2))}, 0);
+  std::ranges::move(dumped_logs({entry(1)}, 1), std::back_inserter(logs));
   const auto groups = flight_groups(std::move(logs));
   ASSERT_THAT(groups, SizeIs(1));
   EXPECT_THAT(diagnose(groups[0], at(60)), HasSubstr("rank 1 has not entered #2 all_reduce"));
@@ -186,22 +186,22 @@ TEST(TorchDump, NamesNoStragglersBecauseItsTimesAreThoseOfTheWatchdog) {
     for (std::int64_t i = 1; i <= 40; ++i)
       entries.push_back(
           with(entry(i), "time_created_ns", kBegin + i * kSecond + rank * kSecond / 4));
-    std::ranges::move(logs_of(std::move(entries), rank), std::back_inserter(logs));
+    std::ranges::move(dumped_logs(std::move(entries), rank), std::back_inserter(logs));
   }
   EXPECT_THAT(find_stragglers(flight_groups(std::move(logs)).at(0)), IsEmpty());
 }
 
 TEST(TorchDump, AGroupWithoutMembersHasTheRanksWhoseDumpsHaveIt) {
   const auto elsewhere = with(entry(1), "process_group", Json::array({"9", "undefined"}));
-  auto logs = logs_of({elsewhere}, 2);
-  std::ranges::move(logs_of({elsewhere}, 5), std::back_inserter(logs));
+  auto logs = dumped_logs({elsewhere}, 2);
+  std::ranges::move(dumped_logs({elsewhere}, 5), std::back_inserter(logs));
   complete_torch_groups(logs);
   EXPECT_THAT(logs.at(0).members, ElementsAre(2, 5));
   EXPECT_EQ(logs.at(1).size, 2);
 }
 
 TEST(TorchDump, EntriesThatMakeNoSenseAreCounted) {
-  const auto logs = logs_of(
+  const auto logs = dumped_logs(
       {entry(1), with(entry(2), "state", "lost"), with(entry(3), "process_group", "0"),
        with(entry(4), "time_created_ns", -1), with(entry(5), "profiling_name", "x"),
        with(entry(6), "collective_seq_id", nullptr), exchange(7, "nccl:send 0-1"), Json(8)});
