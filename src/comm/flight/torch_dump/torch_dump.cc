@@ -17,7 +17,7 @@
 namespace lockstep::comm {
 namespace {
 
-constexpr int kRanks = 1 << 24;
+constexpr int kTorchRanksMax = 1 << 24;
 constexpr std::string_view kWorld = "default_pg";
 
 // Operations of a process group while its entries are read.
@@ -45,7 +45,7 @@ std::vector<int> members_of(const Json& dump, const std::string& name, int rank)
   for (const char* at = ranks.data(); at != ranks.data() + ranks.size();) {
     int number = 0;
     const auto read = std::from_chars(at, ranks.data() + ranks.size(), number);
-    if (read.ec == std::errc() && number >= 0 && number < kRanks) members.push_back(number);
+    if (read.ec == std::errc() && number >= 0 && number < kTorchRanksMax) members.push_back(number);
     at = read.ec == std::errc() ? read.ptr : at + 1;
   }
   return std::ranges::find(members, rank) == members.end() ? std::vector<int>() : members;
@@ -164,7 +164,7 @@ std::optional<int> rank_of_torch_dump(std::string_view file_name) {
   const auto digits = file_name.substr(last + 1);
   int rank = 0;
   const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), rank);
-  if (digits.empty() || read.ec != std::errc() || rank >= kRanks) return std::nullopt;
+  if (digits.empty() || read.ec != std::errc() || rank >= kTorchRanksMax) return std::nullopt;
   return rank;
 }
 
