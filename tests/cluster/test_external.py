@@ -349,7 +349,7 @@ def test_images_and_histograms_of_a_rank_are_kept_with_its_run(job: Job) -> None
         assert isinstance(found, list)
         return found
 
-    wait_until(lambda: logged("images") and logged("histograms"), SECONDS)
+    wait_until("images and histograms", lambda: logged("images") and logged("histograms"))
     assert logged("images")[0]["caption"] == "a pixel"
     assert logged("histograms")[0]["counts"] == [1, 2]
 

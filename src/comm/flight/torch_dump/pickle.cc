@@ -49,6 +49,8 @@ enum Opcode : unsigned char {
 struct Item {
   Json value;
   std::size_t depth = 0;
+  std::size_t bytes = 0;                  // with all values in it
+  std::optional<std::size_t> place = {};  // in the memo
 };
 
 class Machine {
@@ -157,8 +159,13 @@ class Machine {
   }
 
   Result<void> push(Json value) {
-    TRY(count(sizeof(Item) + (value.is_string() ? value.get_ref<std::string&>().size() : 0)));
-    stack_.push_back({std::move(value), 0});
+    const std::size_t text = value.is_string() ? value.get_ref<std::string&>().size() : 0;
+    return push(Item{.value = std::move(value), .bytes = sizeof(Item) + text});
+  }
+
+  Result<void> push(Item item) {
+    TRY(count(item.bytes));
+    stack_.push_back(std::move(item));
     return {};
   }
 
@@ -199,7 +206,10 @@ class Machine {
     return taken;
   }
 
-  Result<void> nest(Item& container, const Item& value) const {
+  // The memo would have the container as it was before.
+  Result<void> nest(Item& container, const Item& value) {
+    if (container.place) kept_[*std::exchange(container.place, {})].reset();
+    container.bytes += value.bytes;
     container.depth = std::max(container.depth, value.depth + 1);
     if (container.depth <= limits_.depth) return {};
     return Error{Code::corrupt, format("its values are nested more than {} deep", limits_.depth)};
@@ -245,29 +255,28 @@ class Machine {
     return {};
   }
 
-  // Containers may still grow when they are kept, so only other values can be had again.
+  // Torch keeps a container when it is complete; one that grows afterwards cannot be had again.
   Result<void> put(std::size_t place) {
     TRY(require(1));
     if (place > kept_.size()) return Error{Code::corrupt, "it skips a place of the memo"};
     if (place == kept_.size()) kept_.emplace_back();
-    const Json& value = stack_.back().value;
-    TRY(count(sizeof(Json) + (value.is_string() ? value.get_ref<const std::string&>().size() : 0)));
-    kept_[place].reset();
-    if (!value.is_structured()) kept_[place].emplace(value);
+    Item& item = stack_.back();
+    TRY(count(item.bytes));
+    kept_[place] = item;
+    item.place = place;
     return {};
   }
 
   Result<void> get(std::size_t place) {
-    if (place >= kept_.size() || !kept_[place])
-      return Error{Code::corrupt, "it repeats a value that is no text and no number"};
-    return push(*kept_[place]);
+    if (place < kept_.size() && kept_[place]) return push(*kept_[place]);
+    return Error{Code::corrupt, "it repeats a value that was not complete"};
   }
 
   std::string_view left_;
   const PickleLimits limits_;
   std::vector<Item> stack_;
   std::vector<std::size_t> marks_;  // sizes of the stack
-  std::vector<std::optional<Json>> kept_;
+  std::vector<std::optional<Item>> kept_;
   std::size_t built_ = 0;
 };
 

@@ -42,6 +42,10 @@ TEST(Pickle, RepeatsTextFromItsMemo) {
   EXPECT_EQ(read(testing_pickle::PickleWriter::pickled(value)), value);
 }
 
+TEST(Pickle, RepeatsContainersThatWereComplete) {
+  EXPECT_EQ(read("](K\x01Neq\x00h\x00\x86."s), Json::parse("[[1, null], [1, null]]"));
+}
+
 TEST(Pickle, IsRefusedWithThePositionIfItCallsAFunction) {
   EXPECT_EQ(refusal("\x80\x02"
                     "cos\nsystem\nq\x00X\x02\x00\x00\x00id\x85R."s),
@@ -61,7 +65,7 @@ TEST(Pickle, IsRefusedIfAValueIsMissingOrOfTheWrongKind) {
        {std::pair("e."s, "a mark is missing"), std::pair("a."s, "a value is missing"),
         std::pair("(\x85."s, "a value is missing"), std::pair("NNa."s, "a list is missing"),
         std::pair("}(Nu."s, "a dictionary or a value"), std::pair("}NNs."s, "a key is no text"),
-        std::pair("h\x00."s, "repeats a value"), std::pair("]q\x00h\x00."s, "repeats a value"),
+        std::pair("h\x00."s, "repeats a value"), std::pair("]q\x00Nah\x00."s, "not complete"),
         std::pair("Nq\x05."s, "skips a place"),
         std::pair("\x8a\x09"s + std::string(9, '1'), "9 bytes")})
     EXPECT_THAT(refusal(pickle), HasSubstr(reason)) << pickle;
@@ -71,7 +75,7 @@ TEST(Pickle, IsRefusedIfItGrowsBeyondTheLimits) {
   std::string repeats = "](X\xe8\x03\x00\x00"s + std::string(1000, 'a') + "q";
   repeats += '\0';
   for (int i = 0; i < 100; ++i) repeats += "h\0"s;
-  EXPECT_THAT(refusal(repeats + "e.", {.built = 50_KiB}), HasSubstr("more than 50 KiB"));
+  EXPECT_THAT(refusal(repeats + "e.", {.built = 50_KiB}), HasSubstr("more than 50.0 KiB"));
   EXPECT_THAT(refusal("N" + std::string(40, '\x85') + "."), HasSubstr("nested more than 32 deep"));
   EXPECT_THAT(refusal("}(X\1\0\0\0aNX\1\0\0\0bNu."s, {.members = 1}),
               HasSubstr("more than 1 members"));
