@@ -126,7 +126,7 @@ def environment_of(rank: int, ranks: int, port: int) -> dict[str, str]:
 
 
 def rendezvous_port(ranks: int) -> int:
-    """Of the server at which Horovod's ranks meet, in a thread of this process."""
+    """The port of a server at which Horovod's ranks meet, in a thread of this process."""
     hosts = importlib.import_module("horovod.runner.common.util.hosts")
     server = importlib.import_module("horovod.runner.http.http_server").RendezvousServer()
     port: int = server.start()

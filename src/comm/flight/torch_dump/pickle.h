@@ -15,7 +15,7 @@
 namespace lockstep::comm {
 
 struct PickleLimits {
-  // Of all text and values that it builds: a pickle can repeat a text by two bytes.
+  // The most text and values that it builds: a pickle can repeat a text by two bytes.
   Bytes built = 512_MiB;
   std::size_t depth = 32;      // nesting of values
   std::size_t members = 4096;  // of a dictionary

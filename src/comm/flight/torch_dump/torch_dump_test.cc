@@ -30,7 +30,7 @@ constexpr std::int64_t kSecond = 1'000'000'000;
 
 FlightTime at(std::int64_t seconds) { return FlightTime(Nanoseconds(kBegin + seconds * kSecond)); }
 
-// Of one tensor.
+// The sizes of one tensor.
 Json sizes(int rows, int columns) { return Json::array({Json::array({rows, columns})}); }
 
 // An entry of a completed all-reduce of 4 MiB, created in the second of its number.
