@@ -29,7 +29,7 @@ FIRST_STEPS = 3
 
 
 class Steps:
-    """Of a model, by DDP or by Horovod's optimizer."""
+    """Steps of a model, by DDP or by Horovod's optimizer."""
 
     def __init__(self, rank: int, width: int, hvd: Any) -> None:
         model = make_model(width)
