@@ -133,7 +133,7 @@ def log(values: Mapping[str, SupportsFloat | Any], step: int | None = None) -> N
         _metrics.put(Metrics(at, time_us, numbers), is_here)
 
 
-def log_values(values: dict[str, float], step: int) -> None:
+def log_values(values: dict[str, float | DeviceNumber], step: int) -> None:
     """Metrics of Lockstep itself: the program's latest step stays."""
     _metrics.put(Metrics(step, _now_us(), values), True)
 
