@@ -37,7 +37,7 @@ def completed(cluster: Cluster, *words: str, **options: Path) -> set[str]:
 
 
 def test_bash_completes_commands_and_options(idle: Cluster) -> None:
-    assert completed(idle, "re") == {"release", "resume"}
+    assert completed(idle, "re") == {"release", "report", "resume"}
     assert completed(idle, "host", "dr") == {"drain"}
     assert {"run", "ps", "logs", "help"} <= completed(idle, "")
     assert "agent" not in completed(idle, "")

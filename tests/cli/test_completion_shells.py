@@ -126,7 +126,7 @@ def complete(
 
 
 def test_commands_and_options_are_completed(complete: Complete) -> None:
-    assert complete("lockstep re") == {"release", "resume"}
+    assert complete("lockstep re") == {"release", "report", "resume"}
     assert {"run", "ps", "logs", "help"} <= complete("lockstep ")
     assert "agent" not in complete("lockstep ")
     assert complete("lockstep run --hang") == {"--hang-after"}

@@ -51,7 +51,7 @@ constexpr std::array kElements = {Type{"Float", "float32", 4},
                                   Type{"Float8_e5m2", "float8_e5m2", 1}};
 
 // Null unless the entry has it.
-const Json& field(const Json& entry, const char* name) {
+const Json& value_of(const Json& entry, const char* name) {
   static const Json none;
   const auto found = entry.find(name);
   return found == entry.end() ? none : *found;
@@ -98,11 +98,11 @@ std::int64_t elements_in(const Json& sizes) {
 Bytes share_of(const Json& entry, const FlightOperation& operation) {
   // Each rank may have another share.
   if (operation.name == "all_to_all") return 0_B;
-  const Type* const input = type_in(field(entry, "input_dtypes"));
-  const Type* const output = type_in(field(entry, "output_dtypes"));
-  const auto in = input == nullptr ? 0 : input->bytes * elements_in(field(entry, "input_sizes"));
+  const Type* const input = type_in(value_of(entry, "input_dtypes"));
+  const Type* const output = type_in(value_of(entry, "output_dtypes"));
+  const auto in = input == nullptr ? 0 : input->bytes * elements_in(value_of(entry, "input_sizes"));
   const auto out =
-      output == nullptr ? 0 : output->bytes * elements_in(field(entry, "output_sizes"));
+      output == nullptr ? 0 : output->bytes * elements_in(value_of(entry, "output_sizes"));
   return Bytes(in == 0 || out == 0 ? std::max(in, out) : std::min(in, out));
 }
 
@@ -111,8 +111,8 @@ std::string place_in(const Json& frames) {
   if (!frames.is_array()) return {};
   for (const Json& frame : frames) {
     if (!frame.is_object()) continue;
-    const auto file = text_in(field(frame, "filename"));
-    const auto line = count_in(field(frame, "line"));
+    const auto file = text_in(value_of(frame, "filename"));
+    const auto line = count_in(value_of(frame, "line"));
     const bool is_library = file.find("/torch/") != std::string::npos ||
                             file.find("site-packages/") != std::string::npos;
     if (file.empty() || !line || is_library) continue;
@@ -145,13 +145,13 @@ std::string collective_name(std::string_view name) {
 // end when it has timed out.
 bool read_state(const Json& entry, bool is_gloo, TorchEntry& read) {
   FlightOperation& operation = read.operation;
-  const auto created = time_in(field(entry, "time_created_ns"));
-  const auto state = text_in(field(entry, "state"));
+  const auto created = time_in(value_of(entry, "time_created_ns"));
+  const auto state = text_in(value_of(entry, "state"));
   if (!created || (state != "scheduled" && state != "started" && state != "completed"))
     return false;
-  const auto start = time_in(field(entry, "time_discovered_started_ns"));
-  const auto end = time_in(field(entry, "time_discovered_completed_ns"));
-  const Json& retired = field(entry, "retired");
+  const auto start = time_in(value_of(entry, "time_discovered_started_ns"));
+  const auto end = time_in(value_of(entry, "time_discovered_completed_ns"));
+  const Json& retired = value_of(entry, "retired");
   const bool is_over = retired.is_boolean() && retired.get<bool>();
   read.has_start = start.has_value();
   operation.enqueued = *created;
@@ -160,7 +160,7 @@ bool read_state(const Json& entry, bool is_gloo, TorchEntry& read) {
   operation.state = FlightState::started;
   if (state != "completed" && !is_over) return true;
   operation.state = state == "completed" || is_gloo ? FlightState::done : FlightState::failed;
-  const auto limit = count_in(field(entry, "timeout_ms")).value_or(0);
+  const auto limit = count_in(value_of(entry, "timeout_ms")).value_or(0);
   auto ended = end.value_or(*operation.started);
   if (operation.state == FlightState::failed && limit < 1'000'000'000)
     ended = std::max(ended, *created + std::chrono::milliseconds(static_cast<std::int64_t>(limit)));
@@ -178,25 +178,25 @@ std::string printable(std::string text) {
 
 std::optional<TorchEntry> read_torch_entry(const Json& entry) {
   if (!entry.is_object()) return std::nullopt;
-  const auto whole_name = text_in(field(entry, "profiling_name"));
+  const auto whole_name = text_in(value_of(entry, "profiling_name"));
   const auto colon = whole_name.find(':');
   if (colon == std::string::npos) return std::nullopt;
   const std::string_view name = std::string_view(whole_name).substr(colon + 1);
   TorchEntry read;
   FlightOperation& operation = read.operation;
-  const Json& point_to_point = field(entry, "is_p2p");
+  const Json& point_to_point = value_of(entry, "is_p2p");
   read.is_point_to_point = point_to_point.is_boolean() && point_to_point.get<bool>();
   read.is_batch = name == "coalesced";
   const auto number =
-      count_in(field(entry, read.is_point_to_point ? "p2p_seq_id" : "collective_seq_id"));
+      count_in(value_of(entry, read.is_point_to_point ? "p2p_seq_id" : "collective_seq_id"));
   if (!number) return std::nullopt;
   operation.sequence = read.batch = *number;
   const bool has_peer = name.starts_with("send ") || name.starts_with("recv ");
   if (has_peer && !read_peer(name, operation)) return std::nullopt;
   if (!has_peer) operation.name = collective_name(name);
-  if (const Type* type = type_in(field(entry, "input_dtypes"))) operation.type = type->name;
+  if (const Type* type = type_in(value_of(entry, "input_dtypes"))) operation.type = type->name;
   operation.bytes = operation.name == "barrier" ? 0_B : share_of(entry, operation);
-  operation.label = place_in(field(entry, "frames"));
+  operation.label = place_in(value_of(entry, "frames"));
   if (!read_state(entry, whole_name.starts_with("gloo:"), read)) return std::nullopt;
   return read;
 }
