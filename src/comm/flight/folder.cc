@@ -24,7 +24,7 @@ bool may_be_dump(const std::string& bytes) {
 Result<std::vector<FlightLog>> read_dump(const fs::path& path, int rank) {
   const auto bytes = TRY(read_file(path));
   if (!may_be_dump(bytes)) return std::vector<FlightLog>();
-  auto logs = parse_torch_dump(bytes, rank);
+  auto logs = torch_dump::parse_torch_dump(bytes, rank);
   if (!logs)
     return std::move(logs).error().with_context(
         format("{} is no dump of torch's flight recorder", path.string()));
@@ -44,7 +44,7 @@ Result<FlightFolder> read_flight_folder(const fs::path& folder) {
         read.logs.push_back(*std::move(log));
       else
         read.refused.push_back(std::move(log).error());
-    } else if (const auto rank = rank_of_torch_dump(path.filename().string());
+    } else if (const auto rank = torch_dump::rank_of_torch_dump(path.filename().string());
                rank && fs::is_regular_file(path, ignored)) {
       auto logs = read_dump(path, *rank);
       if (logs)
@@ -53,7 +53,7 @@ Result<FlightFolder> read_flight_folder(const fs::path& folder) {
         read.refused.push_back(std::move(logs).error());
     }
   }
-  complete_torch_groups(dumped);
+  torch_dump::complete_torch_groups(dumped);
   std::ranges::move(dumped, std::back_inserter(read.logs));
   if (!read.logs.empty() || !read.refused.empty()) return read;
   return Error{

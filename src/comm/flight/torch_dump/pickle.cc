@@ -12,7 +12,7 @@
 
 #include "base/format.h"
 
-namespace lockstep::comm {
+namespace lockstep::comm::torch_dump {
 namespace {
 
 // The operations, with the names that Python's pickletools gives them.
@@ -286,4 +286,4 @@ Result<Json> parse_pickle(std::string_view pickle, const PickleLimits& limits) {
   return Machine(pickle, limits).run();
 }
 
-}  // namespace lockstep::comm
+}  // namespace lockstep::comm::torch_dump

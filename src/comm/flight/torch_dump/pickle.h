@@ -12,7 +12,7 @@
 #include "base/units.h"
 #include "text/json.h"
 
-namespace lockstep::comm {
+namespace lockstep::comm::torch_dump {
 
 struct PickleLimits {
   // The most text and values that it builds: a pickle can repeat a text by two bytes.
@@ -24,4 +24,4 @@ struct PickleLimits {
 // Code::corrupt with the reason and the position.
 Result<Json> parse_pickle(std::string_view pickle, const PickleLimits& limits = {});
 
-}  // namespace lockstep::comm
+}  // namespace lockstep::comm::torch_dump

@@ -8,7 +8,7 @@
 
 #include "comm/flight/torch_dump/pickle_for_test.h"
 
-namespace lockstep::comm {
+namespace lockstep::comm::torch_dump {
 namespace {
 
 using namespace std::string_literals;
@@ -82,4 +82,4 @@ TEST(Pickle, IsRefusedIfItGrowsBeyondTheLimits) {
 }
 
 }  // namespace
-}  // namespace lockstep::comm
+}  // namespace lockstep::comm::torch_dump

@@ -14,7 +14,7 @@
 #include "comm/flight/torch_dump/torch_operation.h"
 #include "comm/group/group_ranks.h"
 
-namespace lockstep::comm {
+namespace lockstep::comm::torch_dump {
 namespace {
 
 constexpr int kTorchRanksMax = 1 << 24;
@@ -184,4 +184,4 @@ void complete_torch_groups(std::vector<FlightLog>& logs) {
   }
 }
 
-}  // namespace lockstep::comm
+}  // namespace lockstep::comm::torch_dump

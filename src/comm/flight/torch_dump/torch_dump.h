@@ -19,7 +19,7 @@
 #include "base/result.h"
 #include "comm/flight/log.h"
 
-namespace lockstep::comm {
+namespace lockstep::comm::torch_dump {
 
 // The rank at the end of the file's name, as in nccl_trace_rank_12; nullopt: it is no name of a
 // dump.
@@ -31,4 +31,4 @@ Result<std::vector<FlightLog>> parse_torch_dump(std::string_view bytes, int rank
 // Gives each group without members all ranks that have a log of it.
 void complete_torch_groups(std::vector<FlightLog>& logs);
 
-}  // namespace lockstep::comm
+}  // namespace lockstep::comm::torch_dump

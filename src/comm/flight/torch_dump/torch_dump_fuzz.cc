@@ -6,6 +6,7 @@
 
 using namespace lockstep;
 using namespace lockstep::comm;
+using namespace lockstep::comm::torch_dump;
 
 namespace {
 

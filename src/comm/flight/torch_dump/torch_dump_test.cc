@@ -16,7 +16,7 @@
 #include "comm/flight/torch_dump/pickle_for_test.h"
 #include "text/json.h"
 
-namespace lockstep::comm {
+namespace lockstep::comm::torch_dump {
 namespace {
 
 using std::chrono::milliseconds;
@@ -227,4 +227,4 @@ TEST(TorchDump, TheRankIsTheNumberAtTheEndOfTheFilesName) {
 }
 
 }  // namespace
-}  // namespace lockstep::comm
+}  // namespace lockstep::comm::torch_dump

@@ -11,7 +11,7 @@
 
 #include "base/format.h"
 
-namespace lockstep::comm {
+namespace lockstep::comm::torch_dump {
 namespace {
 
 // Parts of torch's names of collectives, the longer ones first, and ours.
@@ -207,4 +207,4 @@ void take_state(const FlightOperation& whole, FlightOperation& part) {
   part.ended = whole.ended;
 }
 
-}  // namespace lockstep::comm
+}  // namespace lockstep::comm::torch_dump

@@ -8,7 +8,7 @@
 #include "comm/flight/log.h"
 #include "text/json.h"
 
-namespace lockstep::comm {
+namespace lockstep::comm::torch_dump {
 
 struct TorchEntry {
   FlightOperation operation;
@@ -27,4 +27,4 @@ std::string printable(std::string text);
 // The state and times of a batch, to a part of it.
 void take_state(const FlightOperation& whole, FlightOperation& part);
 
-}  // namespace lockstep::comm
+}  // namespace lockstep::comm::torch_dump
