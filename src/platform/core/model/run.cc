@@ -69,9 +69,10 @@ Result<void> check_size(const RunSpec& spec) {
 bool is_user_setting(std::string_view name) {
   return name == "LOCKSTEP_ALGORITHM" || name == "LOCKSTEP_BIND" || name == "LOCKSTEP_COSTS" ||
          name == "LOCKSTEP_CONNECTION_TIMEOUT" || name == "LOCKSTEP_FABRIC_PROVIDER" ||
-         name == "LOCKSTEP_FLIGHT_DIR" || name == "LOCKSTEP_INTERFACE" ||
-         name == "LOCKSTEP_PORT_RANGE" || name == "LOCKSTEP_LOG" || name == kReplaceBackend ||
-         name == kWandb || name == kHorovod;
+         name == "LOCKSTEP_FLIGHT_DIR" || name == "LOCKSTEP_INTERFACE" || name == "LOCKSTEP_LOG" ||
+         name == "LOCKSTEP_PORT_RANGE" || name == "LOCKSTEP_STEP_TIMES" ||
+         name == "LOCKSTEP_TENSORBOARD" || name == kReplaceBackend || name == kWandb ||
+         name == kHorovod;
 }
 
 Result<void> check_replaced_backend(std::string_view names) {
