@@ -10,6 +10,7 @@
 #include "apps/cli/subcommand.h"
 #include "apps/cli/terminal.h"
 #include "apps/daemon/own_daemon.h"
+#include "apps/run/run_display.h"
 #include "apps/run/start_estimate.h"
 #include "base/format.h"
 #include "base/os/files.h"
