@@ -8,7 +8,6 @@
 
 #include "base/format.h"
 #include "base/os/files.h"
-#include "comm/flight/recorder.h"
 #include "comm/flight/torch_dump/torch_dump.h"
 
 namespace lockstep::comm {

@@ -104,7 +104,7 @@ class Machine {
       case kTuple1:
       case kTuple2:
       case kTuple3:
-        return tuple(static_cast<std::size_t>(opcode - kTuple1 + 1));
+        return tuple(static_cast<std::size_t>(opcode - kTuple1) + 1);
       case kTuple:
         return tuple(TRY(after_mark()));
       case kAppend:
