@@ -21,7 +21,9 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -75,6 +77,9 @@ class LOCKSTEP_EXPORT Group {
   static Result<Group> connect(const ConnectOptions& options = {});
   // This process alone.
   static Group single();
+  // All ranks of the job, not connected to each other: for parameter servers, policy ps:K, where a
+  // worker may end or join without the others. No collective may be called on it.
+  static Result<Group> apart(const ConnectOptions& options = {});
 
   int rank() const;
   int size() const;
@@ -93,12 +98,19 @@ class LOCKSTEP_EXPORT Group {
 
 struct ShardOptions {
   // ddp, zero1, zero2, zero3, mics:P, mics:P+opt or auto, then +keep or +recompute
-  // (docs/guide/policies.md). auto chooses the smallest group with which the training fits into
-  // memory.
+  // (docs/guide/train.md), or ps:K (docs/guide/parameter-server.md). auto chooses the smallest
+  // group with which the training fits into memory.
   std::string policy = "ddp";
   // The modules whose parameters are gathered one module at a time, if the policy divides
   // parameters. For a torch::nn::Sequential its children, without being named.
   std::vector<torch::nn::Module*> blocks = {};
+};
+
+// With parameter servers: one of the equal shares of a step's batch.
+struct WorkerTask {
+  std::int64_t step = 0;  // counted from 0
+  int share = 0;
+  int shares = 1;
 };
 
 // A module that the ranks of a group train together. For one thread.
@@ -130,8 +142,14 @@ class LOCKSTEP_EXPORT ShardedModel {
 
   // "zero2 (1, 4, 4)": over how many ranks parameters, gradients and optimizer state are divided.
   std::string policy() const;
-  // All ranks, with the numbers that they have now.
+  // All ranks, with the numbers that they have now. With parameter servers a worker's has itself
+  // only, and a server's all servers.
   Group group() const;
+
+  // With policy ps:K: true on a server, which calls serve_parameters().
+  bool is_server() const;
+  // On a worker: what it computes next, which the optimizer's step changes. Nothing elsewhere.
+  std::optional<WorkerTask> task() const;
 
  private:
   friend struct Internals;
@@ -178,6 +196,14 @@ class LOCKSTEP_EXPORT Optimizer {
   std::unique_ptr<Impl> impl_;
 };
 
+// On a server of policy ps:K: applies the workers' updates until all workers have left, or
+// on_update returns an error; returns the number of steps since the start of the training.
+// first_step: the steps that model and optimizer have from a checkpoint. on_update(step), with the
+// steps up to now, is called after each; it may save, since all servers call it.
+LOCKSTEP_EXPORT Result<std::int64_t> serve_parameters(
+    ShardedModel& model, Optimizer& optimizer, std::int64_t first_step = 0,
+    const std::function<Result<void>(std::int64_t step)>& on_update = {});
+
 // The order of the samples: a random one that visits each sample once an epoch. Batch k has the
 // same samples for any number of ranks, and a checkpoint keeps its position.
 class LOCKSTEP_EXPORT Sampler {
@@ -195,6 +221,8 @@ class LOCKSTEP_EXPORT Sampler {
   // Samples begin to end of the next batch, without moving on: for shares of unequal size.
   std::vector<std::int64_t> peek(std::int64_t begin, std::int64_t end) const;
   void advance();
+  // Samples of a task of parameter servers; moves to the batch of its step. invalid: as next().
+  Result<std::vector<std::int64_t>> of_task(const WorkerTask& task);
   std::int64_t global_batch() const;
 
  private:

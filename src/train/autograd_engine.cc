@@ -179,6 +179,9 @@ void AutogradEngine::set_hidden_gradients(std::vector<at::Tensor> hidden) {
 Result<void> AutogradEngine::unscale_gradients(const std::vector<std::size_t>& parameters,
                                                at::Tensor found_inf,
                                                const at::Tensor& inverse_scale) {
+  if (model_->parameter_worker() != nullptr)
+    return Error{Code::invalid,
+                 "parameter servers take no loss scaler: use bfloat16, which needs none"};
   if (gradient_state_ == GradientState::none || gradient_state_ == GradientState::partial)
     return Error{
         Code::invalid,
@@ -229,9 +232,20 @@ void AutogradEngine::set_decision(double norm) {
   if (gradient_state_ == GradientState::complete)
     ++decided_steps_;  // a later call must not clip again
   agreed_step_ = {.taken = std::isfinite(norm), .gradient_norm = norm};
-  if (agreed_step_.taken && clip_norm_ && norm > *clip_norm_)
-    scale_gradients(*model_, *clip_norm_ / norm);
+  const bool clips = agreed_step_.taken && clip_norm_ && norm > *clip_norm_;
+  if (clips) scale_gradients(*model_, *clip_norm_ / norm);
+  report_.scale = !agreed_step_.taken ? 0 : clips ? *clip_norm_ / norm : 1;
+  report_is_due_ = true;
   gradient_state_ = GradientState::agreed;
+}
+
+void AutogradEngine::begin_update(bool has_gradients) {
+  LS_CHECK(model_->parameter_server() != nullptr);
+  gradient_state_ = GradientState::agreed;
+  agreed_step_ = {.taken = has_gradients};
+  // A parameter with a gradient is one to step; the gradient of its slice replaces it.
+  for (std::size_t i = 0; i < hidden_.size(); ++i)
+    model_->parameters()[i].tensor.mutable_grad() = hidden_[i];
 }
 
 void AutogradEngine::set_missed_decision(double norm) {
@@ -300,10 +314,19 @@ Result<void> AutogradEngine::end_step() {
   swapped_.clear();
   TRY(return_whole_parameters());
   gradient_state_ = GradientState::stepped;
+  if (model_->parameter_server() != nullptr) return {};
+  if (model_->parameter_worker() != nullptr) return exchange_with_servers();
   if (!agreed_step_.taken || std::exchange(is_local_step_, false)) return {};
   // Only their own blocks read divided parameters, and a block waits for them.
   return model_->policy().parameters > 1 ? model_->begin_parameter_sync()
                                          : model_->sync_parameters();
+}
+
+// Once a step, if several optimizers step the model. Blocks wait for their parameters.
+Result<void> AutogradEngine::exchange_with_servers() {
+  if (!std::exchange(report_is_due_, false)) return {};
+  TRY(model_->parameter_worker()->finish_step(report_));
+  return model_->begin_parameter_sync();
 }
 
 OwnedTensor AutogradEngine::owned_like(const std::string& name, std::size_t parameter,

@@ -27,6 +27,7 @@
 #include "train/group/mesh.h"
 #include "train/optimizer/optimizer.h"
 #include "train/optimizer/whole_parameters.h"
+#include "train/parameter_server/worker.h"
 #include "train/policy.h"
 #include "train/shard.h"
 
@@ -92,6 +93,10 @@ class AutogradEngine {
   // Takes a decision that the other ranks have got: the optimizer's next step, which only this rank
   // makes. Call model().sync_parameters() afterwards.
   void set_missed_decision(double norm);
+  // For parameter servers: the learning rates of the next step, from a worker to the servers.
+  void set_learning_rates(std::vector<double> rates) { report_.learning_rates = std::move(rates); }
+  // On a server, before the optimizer steps an update: the gradients are in the slices.
+  void begin_update(bool has_gradients);
   void mark_local_step() { is_local_step_ = true; }
   // After a rank is lost: discards the step that failed, whose groups the model has left.
   void discard_step();
@@ -123,6 +128,7 @@ class AutogradEngine {
   void hide_gradients();
   void show_gradients();
   Result<void> return_whole_parameters();
+  Result<void> exchange_with_servers();
   void swap_in(std::size_t parameter, const at::Tensor& value, const at::Tensor& gradient);
   Result<void> check_gradients() const;
 
@@ -139,6 +145,8 @@ class AutogradEngine {
   std::optional<double> clip_norm_;  // for the next decision
   std::int64_t decided_steps_ = 0;   // steps
   bool is_local_step_ = false;       // this rank takes a step without the others
+  StepReport report_;                // of the next step, to parameter servers
+  bool report_is_due_ = false;
   struct SwappedParameter {
     std::size_t parameter;
     at::Tensor before;  // the tensor that it was before

@@ -36,6 +36,24 @@ OwnedTensor whole(std::string name, const at::Tensor& tensor, bool copies_equal)
           copies_equal};
 }
 
+// The ranks meet at the servers, which keep everything in main memory.
+Result<void> check_ranks_apart(const Mesh& mesh, const Policy& policy, at::Device device) {
+  const auto name = text(policy, mesh.world_size());
+  if (mesh.meeting() == nullptr)
+    return Error{
+        Code::invalid,
+        format("policy {}: the ranks are connected to each other, and the end of one would "
+               "end all: connect them by Group::apart(), in Python leave "
+               "init_process_group and group= out",
+               name)};
+  if (!device.is_cpu())
+    return Error{Code::invalid, format("policy {}: the model is on {}, and servers and workers "
+                                       "exchange main memory: move the model to the CPU, or use "
+                                       "another policy",
+                                       name, device.str())};
+  return {};
+}
+
 Result<void> check_blocks(const Policy& policy, const Blocks& blocks, int world_size) {
   if (blocks.count() > 0) return {};
   if (policy.recompute)
@@ -75,9 +93,21 @@ Result<std::unique_ptr<ShardedModel>> shard(torch::nn::Module& module, Mesh mesh
 
 ShardedModel::ShardedModel(Mesh mesh, Blocks blocks)
     : mesh_(std::move(mesh)), blocks_(std::move(blocks)) {}
-ShardedModel::~ShardedModel() = default;
+ShardedModel::~ShardedModel() { leave_servers(); }
+
+// When no parameters are on their way any more.
+void ShardedModel::leave_servers() {
+  if (!parameter_worker_ || !gatherer_) return;
+  gatherer_->wait_parameter_sync();
+  parameter_worker_->leave();
+}
 
 Result<void> ShardedModel::resolve_policy(const Policy& asked) {
+  if (asked.has_servers()) return take_server_role(asked);
+  if (mesh_.meeting())
+    return Error{Code::invalid, format("policy {}: the ranks are apart, for policy ps:K: connect "
+                                       "them by Group::connect()",
+                                       text(asked, mesh_.world_size()))};
   if (!asked.automatic)
     policy_ = asked;
   else if (mesh_.has_consecutive_shard_groups())
@@ -87,6 +117,37 @@ Result<void> ShardedModel::resolve_policy(const Policy& asked) {
   TRY(check_blocks(policy_, blocks_, mesh_.world_size()));
   mesh_ = TRY(mesh_.with_shard_groups(policy_.gradients));
   if (policy_.parameters > 1) tensors_.divide_frozen(blocks_);
+  return {};
+}
+
+// No group has both workers and servers, but those in which they meet. The servers divide all state
+// among them; the engine of a worker has parameters and gradients only.
+Result<void> ShardedModel::take_server_role(const Policy& asked) {
+  TRY(check_ranks_apart(mesh_, asked, tensors_.device()));
+  policy_ = asked;
+  meeting_ = mesh_.meeting();
+  const bool serves = asked.is_server(meeting_->rank());
+  if (serves) policy_.optimizer = static_cast<int>(asked.servers.size());
+  mesh_ = serves ? Mesh::replicas(TRY(meeting_->connect_servers(asked.servers))) : Mesh::single();
+  return {};
+}
+
+std::vector<at::Tensor> ShardedModel::frozen_and_buffers() const {
+  auto tensors = tensors_of(tensors_.frozen);
+  for (const auto& [name, tensor] : tensors_.buffers) tensors.push_back(tensor.detach());
+  return tensors;
+}
+
+Result<void> ShardedModel::connect_servers(InitialValues values) {
+  if (!meeting_) return {};
+  if (values == InitialValues::deferred && !policy_.is_server(meeting_->rank()))
+    return Error{Code::invalid, "a worker's values come from the servers at once"};
+  if (policy_.is_server(meeting_->rank()))
+    parameter_server_ =
+        std::make_unique<ParameterServer>(meeting_, policy_, units_, frozen_and_buffers());
+  else
+    parameter_worker_ =
+        TRY(ParameterWorker::join(*meeting_, policy_, units_, frozen_and_buffers()));
   return {};
 }
 
@@ -105,8 +166,11 @@ Result<Policy> ShardedModel::choose(const Policy& asked) {
 }
 
 Result<void> ShardedModel::build_layout(InitialValues values) {
-  layout_ = Layout::build(tensors_.specs(blocks_, tensors_.divided_frozen), policy_,
-                          slice_of(policy_, mesh_));
+  const bool works_for_servers = meeting_ && !policy_.is_server(meeting_->rank());
+  const auto slice = works_for_servers
+                         ? SliceIndex{SliceIndex::kNone, static_cast<int>(policy_.servers.size())}
+                         : slice_of(policy_, mesh_);
+  layout_ = Layout::build(tensors_.specs(blocks_, tensors_.divided_frozen), policy_, slice);
   auto tensors = tensors_of(tensors_.trainable);
   for (const auto& [name, tensor] : tensors_.divided_frozen) tensors.push_back(tensor);
   for (std::size_t i = 0; i < layout_.units.size(); ++i)
@@ -118,6 +182,7 @@ Result<void> ShardedModel::build_layout(InitialValues values) {
 Result<void> ShardedModel::build(InitialValues values) {
   TRY(build_layout(values));
   if (values == InitialValues::broadcast_from_rank_0) TRY(broadcast_frozen_and_buffers());
+  TRY(connect_servers(values));
   start_engine();
   for (std::size_t i = 0; i < tensors_.trainable.size(); ++i)
     hooks_.add(tensors_.trainable[i].tensor, [this, i] { gradient_tracker_->on_gradient(i); });
@@ -144,9 +209,11 @@ void ShardedModel::start_engine() {
   order_checker_ = std::make_unique<CollectiveOrderChecker>(mesh_, unit_names(layout_, blocks_));
   gatherer_ = std::make_shared<ParameterGatherer>(
       units_, layout_, blocks_.count(), policy_, mesh_,
-      ParameterGatherer::Pools{*unsharded_pool_, *frozen_unsharded_pool_}, *order_checker_, error_);
-  reducer_ = std::make_unique<GradientReducer>(units_, mesh_, *unsharded_pool_, *order_checker_,
-                                               non_finite_detector_, error_);
+      ParameterGatherer::Pools{*unsharded_pool_, *frozen_unsharded_pool_}, *order_checker_, error_,
+      parameter_worker_.get());
+  reducer_ =
+      std::make_unique<GradientReducer>(units_, mesh_, *unsharded_pool_, *order_checker_,
+                                        non_finite_detector_, error_, parameter_worker_.get());
   gradient_tracker_ = std::make_shared<GradientTracker>(
       units_, layout_, blocks_, tensors_.trainable, policy_.recompute,
       GradientTracker::Sinks{*gatherer_, *reducer_});

@@ -52,6 +52,8 @@
 #include "train/gradient/non_finite_detector.h"
 #include "train/group/collective_order_checker.h"
 #include "train/group/mesh.h"
+#include "train/parameter_server/server.h"
+#include "train/parameter_server/worker.h"
 #include "train/policy.h"
 
 namespace lockstep::train {
@@ -152,7 +154,16 @@ class ShardedModel {
   // The copies of the tensors that state() returned as stable. Wait for them before a change.
   const std::shared_ptr<SnapshotCopies>& snapshot_copies() const { return snapshot_copies_; }
 
-  // As requested, or as chosen.
+  // With parameter servers: the rank's side of them; null on ranks of the other kind.
+  ParameterWorker* parameter_worker() const { return parameter_worker_.get(); }
+  ParameterServer* parameter_server() const { return parameter_server_.get(); }
+  // Null without parameter servers.
+  const Meeting* meeting() const { return meeting_.get(); }
+  // On a worker: it ends, and its task is given to another one. Does nothing elsewhere.
+  void leave_servers();
+
+  // As requested, or as chosen. With parameter servers a worker's groups are of one rank, and a
+  // server's mesh has the servers.
   const Policy& policy() const { return policy_; }
   const Layout& layout() const { return layout_; }
   const std::vector<Unit>& units() const { return units_; }
@@ -173,6 +184,9 @@ class ShardedModel {
   ShardedModel(Mesh mesh, Blocks blocks);
   Result<void> resolve_policy(const Policy& asked);
   Result<Policy> choose(const Policy& asked);
+  Result<void> take_server_role(const Policy& asked);
+  Result<void> connect_servers(InitialValues values);
+  std::vector<at::Tensor> frozen_and_buffers() const;
   Result<void> build(InitialValues values);
   void start_engine();
   void leave_groups(Mesh next);
@@ -193,6 +207,9 @@ class ShardedModel {
   Policy policy_;
   Layout layout_;
   std::vector<Unit> units_;
+  std::shared_ptr<Meeting> meeting_;  // with parameter servers; shared with them
+  std::unique_ptr<ParameterWorker> parameter_worker_;
+  std::unique_ptr<ParameterServer> parameter_server_;
   // Shared: a save in flight may hold it last.
   std::shared_ptr<SnapshotCopies> snapshot_copies_ = std::make_shared<SnapshotCopies>();
   FirstError error_;

@@ -71,10 +71,11 @@ Result<std::optional<net::Secret>> secret_from_file() {
   return std::optional<net::Secret>(*std::move(secret));
 }
 
-Result<net::Secret> secret_of_group(Rendezvous& rendezvous, int rank, const Deadline& deadline) {
+Result<net::Secret> secret_of_group(Rendezvous& rendezvous, bool makes_secret,
+                                    const Deadline& deadline) {
   if (auto secret = TRY(secret_from_file())) return *std::move(secret);
   if (auto secret = launcher_secret()) return *std::move(secret);
-  if (rank == 0) {
+  if (makes_secret) {
     const net::Secret secret = net::Secret::random();
     TRY(rendezvous.set("secret", secret.hex()));
     return secret;
@@ -214,7 +215,8 @@ Result<c10::intrusive_ptr<c10d::Backend>> connect_through_store(
         c10::make_intrusive<c10d::PrefixStore>(prefix + "/device", store));
   };
   StoreRendezvous rendezvous(store, prefix);
-  auto secret = TRY(secret_of_group(rendezvous, options.rank, Deadline::after(options.timeout)));
+  auto secret =
+      TRY(secret_of_group(rendezvous, options.rank == 0, Deadline::after(options.timeout)));
   auto backend = TRY(connect(options, std::move(secret), rendezvous, std::move(open_store)));
   return c10::intrusive_ptr<c10d::Backend>(std::move(backend));
 }
@@ -234,15 +236,50 @@ Result<c10::intrusive_ptr<c10d::ProcessGroup>> process_group_at_rendezvous(
   return group_of(TRY(connect_at_rendezvous(options)), nullptr);
 }
 
-Result<c10::intrusive_ptr<c10d::ProcessGroup>> connect_from_environment(Duration timeout) {
+Result<RunRendezvous> open_rendezvous(bool makes_secret, Duration timeout) {
+  const auto deadline = Deadline::after(timeout);
+  if (const auto address = variable("LOCKSTEP_RENDEZVOUS")) {
+    auto secret = TRY(secret_from_file());
+    if (!secret)
+      return Error{Code::invalid, "LOCKSTEP_RENDEZVOUS is set, but LOCKSTEP_SECRET_FILE is not"};
+    auto client = TRY(RendezvousClient::connect(
+        *address, *secret, deadline, TRY(net::connection_timeout_from(own_environment()))));
+    return RunRendezvous{std::move(client), *std::move(secret)};
+  }
+  const auto numbers = TRY(rank_from_environment(timeout));
+  auto store =
+      TRY(store_from_environment({.rank = numbers.rank, .size = numbers.size, .timeout = timeout}));
+  end_launcher_meeting();
+  auto rendezvous = std::make_unique<StoreRendezvous>(std::move(store), "lockstep/groups");
+  auto secret = secret_of_group(*rendezvous, makes_secret, deadline);
+  if (!secret && secret.error().code == Code::already_exists)  // an earlier call made it
+    secret = secret_of_group(*rendezvous, false, deadline);
+  if (!secret) return std::move(secret).error();
+  return RunRendezvous{std::move(rendezvous), *std::move(secret)};
+}
+
+Result<c10::intrusive_ptr<c10d::ProcessGroup>> process_group_by_name(
+    Rendezvous& rendezvous, const net::Secret& secret, const ConnectOptions& options) {
+  auto backend = TRY(connect(options, secret, rendezvous, [](const OperationFuture& /*end*/) {
+    return Result<c10::intrusive_ptr<c10d::Store>>(
+        Error{Code::invalid, "this group serves tensors on the CPU only"});
+  }));
+  return group_of(std::move(backend), nullptr);
+}
+
+Result<RankNumbers> rank_from_environment(Duration timeout) {
   for (const auto& [name, value] : TRY(meet_by_launcher(timeout)))
     ::setenv(name.c_str(), value.c_str(), 1);
-  const ConnectOptions options{.rank = TRY(number_variable("RANK")),
-                               .size = TRY(number_variable("WORLD_SIZE")),
-                               .timeout = timeout};
-  if (options.rank >= options.size)
+  const RankNumbers numbers{TRY(number_variable("RANK")), TRY(number_variable("WORLD_SIZE"))};
+  if (numbers.rank >= numbers.size)
     return Error{Code::invalid,
-                 format("RANK {} is not below WORLD_SIZE {}", options.rank, options.size)};
+                 format("RANK {} is not below WORLD_SIZE {}", numbers.rank, numbers.size)};
+  return numbers;
+}
+
+Result<c10::intrusive_ptr<c10d::ProcessGroup>> connect_from_environment(Duration timeout) {
+  const auto numbers = TRY(rank_from_environment(timeout));
+  const ConnectOptions options{.rank = numbers.rank, .size = numbers.size, .timeout = timeout};
   c10::intrusive_ptr<c10d::Backend> backend;
   c10::intrusive_ptr<c10d::Store> store;
   if (variable("LOCKSTEP_RENDEZVOUS")) {

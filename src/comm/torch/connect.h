@@ -10,6 +10,8 @@
 #include "base/result.h"
 #include "base/units.h"
 #include "comm/group/group_ranks.h"
+#include "comm/rendezvous/rendezvous.h"
+#include "net/crypto.h"
 
 namespace c10d {
 class Backend;
@@ -59,5 +61,28 @@ Result<c10::intrusive_ptr<c10d::ProcessGroup>> process_group_at_rendezvous(
 // each rank calls it the same number of times. timeout bounds this call and every collective.
 Result<c10::intrusive_ptr<c10d::ProcessGroup>> connect_from_environment(
     Duration timeout = std::chrono::minutes(10));
+
+// The rendezvous of the run, from the environment as above, for groups of a few of its ranks.
+struct RunRendezvous {
+  std::unique_ptr<Rendezvous> rendezvous;  // for one thread at a time
+  net::Secret secret;
+};
+// makes_secret: true on one of the ranks that make groups; where the launcher gives none, it makes
+// the secret, and the others wait for it.
+Result<RunRendezvous> open_rendezvous(bool makes_secret, Duration timeout);
+
+// A process group for CPU tensors, under the name options.group, which no group of the run had
+// before. Only its own ranks call it.
+Result<c10::intrusive_ptr<c10d::ProcessGroup>> process_group_by_name(Rendezvous& rendezvous,
+                                                                     const net::Secret& secret,
+                                                                     const ConnectOptions& options);
+
+// RANK and WORLD_SIZE, as connect_from_environment() reads them, for programs that do not connect
+// all ranks.
+struct RankNumbers {
+  int rank = 0;
+  int size = 1;
+};
+Result<RankNumbers> rank_from_environment(Duration timeout);
 
 }  // namespace lockstep::comm

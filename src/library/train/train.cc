@@ -9,6 +9,8 @@
 #include "library/train/gloo.h"
 #include "library/train/internals.h"
 #include "train/data/batch.h"
+#include "train/parameter_server/meeting.h"
+#include "train/parameter_server/serve.h"
 #include "train/policy.h"
 
 namespace lockstep {
@@ -33,6 +35,13 @@ Result<Group> Group::connect(const ConnectOptions& options) {
 }
 
 Group Group::single() { return Internals::group(train::Mesh::single()); }
+
+Result<Group> Group::apart(const ConnectOptions& options) {
+  if (options.backend == Backend::gloo)
+    return Error{Code::invalid, "parameter servers work over Lockstep's own backend only"};
+  return Internals::group(
+      train::Mesh::apart(TRY(train::Meeting::from_environment(options.timeout))));
+}
 
 int Group::rank() const { return impl_->mesh.rank(); }
 int Group::size() const { return impl_->mesh.world_size(); }
@@ -65,6 +74,14 @@ Result<void> ShardedModel::average_buffers() { return impl_->model->average_buff
 
 std::string ShardedModel::policy() const {
   return text(impl_->model->policy(), impl_->model->mesh().world_size());
+}
+
+bool ShardedModel::is_server() const { return impl_->model->parameter_server() != nullptr; }
+
+std::optional<WorkerTask> ShardedModel::task() const {
+  const auto* worker = impl_->model->parameter_worker();
+  if (worker == nullptr) return std::nullopt;
+  return WorkerTask{worker->task().step, worker->task().share, worker->shares()};
 }
 
 Group ShardedModel::group() const { return Internals::group(impl_->model->mesh()); }
@@ -100,6 +117,13 @@ Sampler::Sampler(Sampler&&) noexcept = default;
 Sampler& Sampler::operator=(Sampler&&) noexcept = default;
 Sampler::~Sampler() = default;
 
+Result<std::int64_t> serve_parameters(ShardedModel& model, Optimizer& optimizer,
+                                      std::int64_t first_step,
+                                      const std::function<Result<void>(std::int64_t)>& on_update) {
+  return train::serve_parameters(Internals::of(model), Internals::of(optimizer), first_step,
+                                 on_update);
+}
+
 Result<Sampler> Sampler::create(std::int64_t samples, std::int64_t global_batch,
                                 std::uint64_t seed) {
   auto sampler = TRY(train::Sampler::create(samples, global_batch, seed));
@@ -115,6 +139,12 @@ std::vector<std::int64_t> Sampler::peek(std::int64_t begin, std::int64_t end) co
 }
 
 void Sampler::advance() { impl_->sampler.advance(); }
+
+Result<std::vector<std::int64_t>> Sampler::of_task(const WorkerTask& task) {
+  impl_->sampler.seek(task.step);
+  return impl_->sampler.next(task.share, task.shares);
+}
+
 std::int64_t Sampler::global_batch() const { return impl_->sampler.global_batch(); }
 
 Result<std::vector<MicroBatch>> micro_batches_of(const BatchShape& shape, int rank, int ranks) {

@@ -55,6 +55,8 @@ class Sampler {
     return indices;
   }
   void advance() { state_.cursor += global_batch_; }
+  // To the batch of a step, counted from 0, of a training whose batch has not changed.
+  void seek(std::int64_t step) { state_.cursor = step * global_batch_; }
   std::int64_t global_batch() const { return global_batch_; }
   // From the next batch on; every rank calls it with the same value.
   void set_global_batch(std::int64_t samples) {

@@ -148,6 +148,7 @@ Layout Layout::build(std::vector<ParameterSpec> parameters, const Policy& policy
                              slice.count * (kAlignment / width(unit.type)));
     // A unit that no optimizer steps is not divided over replicas, which would have to gather it
     // again.
+    if (slice.index == SliceIndex::kNone) continue;
     const int in_shard = unit.trainable ? 1 : policy.optimizer / policy.gradients;
     const auto share = unit.elements / slice.count * in_shard;
     const auto begin = slice.index / in_shard * share;

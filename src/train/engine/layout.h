@@ -53,8 +53,9 @@ struct UnitLayout {
   bool trainable = true;  // or frozen, all of it
 };
 
-// The index of this rank's slice in each unit.
+// The index of this rank's slice in each unit; kNone: it has none.
 struct SliceIndex {
+  static constexpr int kNone = -1;
   int index = 0;
   int count = 1;
 };

@@ -18,13 +18,15 @@ std::string parameters_label(const Unit& unit) {
 
 ParameterGatherer::ParameterGatherer(std::vector<Unit>& units, const Layout& layout, int blocks,
                                      const Policy& policy, Mesh& mesh, Pools pools,
-                                     CollectiveOrderChecker& roll_call, FirstError& error)
+                                     CollectiveOrderChecker& roll_call, FirstError& error,
+                                     ParameterWorker* worker)
     : units_(units),
       keep_gathered_(policy.keep_gathered),
       mesh_(mesh),
       pools_(pools),
       order_checker_(roll_call),
       error_(error),
+      worker_(worker),
       divided_units_of_(static_cast<std::size_t>(blocks)),
       undivided_units_of_(divided_units_of_.size()),
       blocks_of_(units.size()),
@@ -126,28 +128,40 @@ bool ParameterGatherer::needs_shard_gather(const Unit& unit) const {
   return !unit.divided() && unit.shard().numel() < unit.whole().numel();
 }
 
-// Units are in the order of backward.
 void ParameterGatherer::begin_parameter_sync() {
   const at::NoGradGuard no_grad;
   wait_parameter_sync();
+  worker_ ? start_pulls() : start_parameter_syncs();
+  for (auto& unit : units_)
+    if (!unit.divided() && !all_blocks_ran(unit)) wait_parameter_sync(unit);
+  std::fill(ran_since_sync_.begin(), ran_since_sync_.end(), false);
+}
+
+// Units are in the order of backward.
+void ParameterGatherer::start_parameter_syncs() {
   for (auto unit = units_.rbegin(); unit != units_.rend(); ++unit) {
     unit->round_master();
-    auto& transfer = parameter_syncs_[static_cast<std::size_t>(unit->index())];
+    auto& transfers = parameter_syncs_[static_cast<std::size_t>(unit->index())];
     if (needs_replica_gather(*unit))
-      transfer =
-          mesh_.replicate().all_gather(unit->shard(), unit->slice(), parameters_label(*unit));
+      transfers.push_back(
+          mesh_.replicate().all_gather(unit->shard(), unit->slice(), parameters_label(*unit)));
     else if (needs_shard_gather(*unit))
-      transfer = mesh_.shard().all_gather(unit->whole(), unit->shard(), parameters_label(*unit));
+      transfers.push_back(
+          mesh_.shard().all_gather(unit->whole(), unit->shard(), parameters_label(*unit)));
   }
   for (auto unit = units_.rbegin(); unit != units_.rend(); ++unit) {
     if (!needs_replica_gather(*unit) || !needs_shard_gather(*unit)) continue;
     wait_parameter_sync(*unit);
-    parameter_syncs_[static_cast<std::size_t>(unit->index())] =
-        mesh_.shard().all_gather(unit->whole(), unit->shard(), parameters_label(*unit));
+    parameter_syncs_[static_cast<std::size_t>(unit->index())].push_back(
+        mesh_.shard().all_gather(unit->whole(), unit->shard(), parameters_label(*unit)));
   }
-  for (auto& unit : units_)
-    if (!unit.divided() && !all_blocks_ran(unit)) wait_parameter_sync(unit);
-  std::fill(ran_since_sync_.begin(), ran_since_sync_.end(), false);
+}
+
+void ParameterGatherer::start_pulls() {
+  if (!error_.happened()) error_.note(worker_->begin_pull());
+  if (error_.happened()) return;
+  for (auto unit = units_.rbegin(); unit != units_.rend(); ++unit)
+    parameter_syncs_[static_cast<std::size_t>(unit->index())] = worker_->pull(*unit);
 }
 
 // True if all of the unit's blocks have run, so that their next run waits for it.
@@ -159,9 +173,9 @@ bool ParameterGatherer::all_blocks_ran(const Unit& unit) const {
 }
 
 void ParameterGatherer::wait_parameter_sync(Unit& unit) {
-  auto& transfer = parameter_syncs_[static_cast<std::size_t>(unit.index())];
-  if (transfer) error_.note(transfer->wait());
-  transfer.reset();
+  auto& transfers = parameter_syncs_[static_cast<std::size_t>(unit.index())];
+  for (auto& transfer : transfers) error_.note(transfer.wait());
+  transfers.clear();
 }
 
 void ParameterGatherer::wait_parameter_sync(int block) {

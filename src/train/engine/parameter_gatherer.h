@@ -9,7 +9,7 @@
 //
 // Slices that other ranks have stepped are gathered after the optimizer's step, unit by unit in the
 // order in which forward uses them. They are waited for where a unit is used; a block's when it
-// runs.
+// runs. With parameter servers whole units are received from them in the same way.
 //
 // Memory: at most 1 + kPrefetchedBlocks units (all of them if the policy keeps gathered units).
 #pragma once
@@ -23,6 +23,7 @@
 #include "train/engine/unit.h"
 #include "train/group/collective_order_checker.h"
 #include "train/group/mesh.h"
+#include "train/parameter_server/worker.h"
 #include "train/policy.h"
 
 namespace lockstep::train {
@@ -38,10 +39,11 @@ class ParameterGatherer {
     BufferPool& frozen;
   };
 
-  // All references must outlive it. blocks: how many the user named.
+  // All references must outlive it, and the worker, which is null without servers. blocks: how many
+  // the user named.
   ParameterGatherer(std::vector<Unit>& units, const Layout& layout, int blocks,
                     const Policy& policy, Mesh& mesh, Pools pools,
-                    CollectiveOrderChecker& roll_call, FirstError& error);
+                    CollectiveOrderChecker& roll_call, FirstError& error, ParameterWorker* worker);
 
   // True if any part of the block is gathered and released.
   bool has_divided_units(int block) const {
@@ -71,6 +73,8 @@ class ParameterGatherer {
   // Starts the gathers of the blocks that come next according to `successors`.
   void prefetch(int block, const std::vector<int>& successors);
   void start_gather(int block);
+  void start_parameter_syncs();
+  void start_pulls();
   void gather_and_wait(int block, const std::vector<int>& successors);
   bool needs_replica_gather(const Unit& unit) const;
   bool needs_shard_gather(const Unit& unit) const;
@@ -86,12 +90,13 @@ class ParameterGatherer {
   Pools pools_;
   CollectiveOrderChecker& order_checker_;
   FirstError& error_;
+  ParameterWorker* const worker_;
   // by block: those that are gathered and released
   std::vector<std::vector<int>> divided_units_of_;
   std::vector<std::vector<int>> undivided_units_of_;  // by block: others that have a part of it
   std::vector<std::vector<int>> blocks_of_;           // by unit: the blocks whose parameters it has
   std::vector<std::optional<Transfer>> gathers_in_flight_;  // by unit; until it is waited for
-  std::vector<std::optional<Transfer>> parameter_syncs_;    // by unit; until it is waited for
+  std::vector<std::vector<Transfer>> parameter_syncs_;      // by unit; until they are waited for
   std::vector<bool> ran_since_sync_;                        // by block: since the last sync
   std::vector<int> next_block_, previous_block_;  // by block: its neighbour in the last pass
   int last_ = kNone;                              // block of this pass's forward

@@ -20,13 +20,14 @@ std::string gradients_label(const Unit& unit) {
 
 GradientReducer::GradientReducer(std::vector<Unit>& units, Mesh& mesh, BufferPool& wholes,
                                  CollectiveOrderChecker& roll_call, NonFiniteDetector& looks,
-                                 FirstError& error)
+                                 FirstError& error, ParameterWorker* worker)
     : units_(units),
       mesh_(mesh),
       unsharded_pool_(wholes),
       order_checker_(roll_call),
       non_finite_detector_(looks),
       error_(error),
+      worker_(worker),
       streams_(units.front().shard().device()) {}
 
 void GradientReducer::begin(int micro_step, bool last, int divisor) {
@@ -35,6 +36,7 @@ void GradientReducer::begin(int micro_step, bool last, int divisor) {
   divisor_ = divisor;
   begun_ = 0;
   for (auto& unit : units_) unit.expect_all();
+  if (worker_ && last) error_.note(worker_->begin_push());
 }
 
 void GradientReducer::on_gradient(Unit& unit, std::size_t member) {
@@ -125,6 +127,7 @@ void GradientReducer::start_hop2(Unit& unit) {
     non_finite_detector_.divide_and_check(
         {NonFiniteDetector::Kind::gradients, unit.index(), micro_step_}, shard, shard,
         mesh_.world_size() * divisor_);
+  if (worker_ && !error_.happened()) error_.note(worker_->push(unit));
   if (mesh_.replicate().size() == 1 || error_.happened()) return;
   const auto& slice = unit.gradient_slice();
   hop2_.push_back(slice.numel() < shard.numel()

@@ -14,6 +14,8 @@
 // Memory: two units' whole gradients, one that collects and one in hop 1 (more while a unit waits
 // for one before it in the order). Without a shard group there is no hop 1, and whole gradients are
 // kept.
+//
+// With parameter servers whole gradients are sent to them in place of hop 2.
 #pragma once
 
 #include <optional>
@@ -29,6 +31,7 @@
 #include "train/gradient/non_finite_detector.h"
 #include "train/group/collective_order_checker.h"
 #include "train/group/mesh.h"
+#include "train/parameter_server/worker.h"
 
 namespace lockstep::train {
 
@@ -37,9 +40,10 @@ class GradientReducer {
   // Units whose whole gradients are in memory at the same time.
   static constexpr int kUnreducedUnitsMax = 2;
 
-  // All references must outlive it.
+  // All references must outlive it, and the worker, which is null without servers.
   GradientReducer(std::vector<Unit>& units, Mesh& mesh, BufferPool& wholes,
-                  CollectiveOrderChecker& roll_call, NonFiniteDetector& looks, FirstError& error);
+                  CollectiveOrderChecker& roll_call, NonFiniteDetector& looks, FirstError& error,
+                  ParameterWorker* worker);
 
   // A backward begins, the step's micro_step-th, counted from one. divisor: of the micro-steps'
   // sum.
@@ -70,6 +74,7 @@ class GradientReducer {
   CollectiveOrderChecker& order_checker_;
   NonFiniteDetector& non_finite_detector_;
   FirstError& error_;
+  ParameterWorker* const worker_;
   StreamOrder streams_;  // of the kernels that collect and divide gradients
 
   int micro_step_ = 0;

@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "base/format.h"
 #include "train/faults.h"
+#include "train/parameter_server/meeting.h"
 
 namespace lockstep::train {
 
@@ -45,6 +46,15 @@ Result<Mesh> Mesh::replicas(c10::intrusive_ptr<c10d::ProcessGroup> world, Durati
   const int size = world->getSize();
   return create(std::move(world), {.replicate = size}, bound);
 }
+
+Mesh Mesh::apart(std::shared_ptr<Meeting> meeting) {
+  Mesh mesh;
+  mesh.meeting_ = std::move(meeting);
+  return mesh;
+}
+
+int Mesh::rank() const { return meeting_ ? meeting_->rank() : world_.rank(); }
+int Mesh::world_size() const { return meeting_ ? meeting_->ranks() : world_.size(); }
 
 Mesh Mesh::on(std::string host) const {
   Mesh mesh = *this;

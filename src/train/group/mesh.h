@@ -2,6 +2,7 @@
 // kind of data: pipeline stages, replicas of a shard, the shards of one replica, tensor slices.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,6 +19,8 @@ class ProcessGroup;
 }
 
 namespace lockstep::train {
+
+class Meeting;
 
 // Sizes of the axes; their product is the number of ranks.
 struct MeshShape {
@@ -40,6 +43,8 @@ class Mesh {
   static Mesh replicas(Comm world);
   // One process, which needs no process group.
   static Mesh single() { return Mesh(); }
+  // Ranks that are not connected to each other: for a policy with servers, which meet there.
+  static Mesh apart(std::shared_ptr<Meeting> meeting);
 
   // This mesh with this rank on that host, if the environment does not name the host.
   Mesh on(std::string host) const;
@@ -63,8 +68,10 @@ class Mesh {
   bool has_consecutive_shard_groups() const { return has_consecutive_shard_groups_; }
 
   const MeshShape& shape() const { return shape_; }
-  int rank() const { return world_.rank(); }
-  int world_size() const { return world_.size(); }
+  int rank() const;
+  int world_size() const;
+  // Null if the ranks are connected.
+  const std::shared_ptr<Meeting>& meeting() const { return meeting_; }
 
   Comm& world() { return world_; }
   // This rank and those that hold the same shard: a rank there is the index of its replica.
@@ -79,6 +86,7 @@ class Mesh {
  private:
   Mesh() = default;
 
+  std::shared_ptr<Meeting> meeting_;  // shared by the copies of a mesh
   MeshShape shape_;
   Comm world_;
   Comm replicate_;

@@ -17,8 +17,9 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr const char* kLabel = "the gradient norm";
 
 // Each element once: replicas that hold the same slice divide it. It comes after the last transfer,
-// where nothing overlaps with it.
+// where nothing overlaps with it. With parameter servers each worker has a norm of its own.
 at::Tensor norm_share(const Unit& unit, const Comm& replicas) {
+  if (unit.slice().numel() == 0) return unit.gradient_shard();
   const auto& gradients = unit.gradient_slice();
   if (unit.slice().numel() < unit.shard().numel()) return gradients;
   const auto first = gradients.numel() * replicas.rank() / replicas.size();

@@ -156,6 +156,9 @@ std::vector<OwnedTensor> Optimizer::state() const {
 
 Result<StepOutcome> Optimizer::step() {
   TRY(model_.status());
+  if (auto* worker = model_.parameter_worker()) return step_on_servers(*worker);
+  if (model_.parameter_server() != nullptr)
+    return Error{Code::invalid, "this rank is a parameter server, which steps only by serving"};
   awaits_decision_ = true;
   const double norm = TRY(global_gradient_norm(model_));
   const auto step = TRY(apply_step(norm));
@@ -164,6 +167,35 @@ Result<StepOutcome> Optimizer::step() {
   model_.clear_finite_checks();
   TRY(model_.begin_parameter_sync());
   return step;
+}
+
+// This worker's gradients alone: the others take their own steps. The servers clip, because they
+// get gradients before the norm is known.
+Result<StepOutcome> Optimizer::step_on_servers(ParameterWorker& worker) {
+  const double norm = TRY(global_gradient_norm(model_));
+  StepOutcome step{.taken = std::isfinite(norm), .gradient_norm = norm};
+  StepReport report{.scale = step.taken ? 1.0 : 0.0, .learning_rates = {learning_rate()}};
+  if (step.taken && options_.clip_norm && norm > *options_.clip_norm)
+    report.scale = *options_.clip_norm / norm;
+  TRY(worker.finish_step(report));
+  ++decided_steps_;
+  last_norm_ = norm;
+  if (step.taken) {
+    ++steps_;
+    skipped_steps_ = 0;
+    model_.clear_finite_checks();
+  } else {
+    step = TRY(explain(step));
+  }
+  TRY(model_.begin_parameter_sync());
+  return step;
+}
+
+Result<void> Optimizer::apply_update(const std::vector<double>& learning_rates) {
+  LS_CHECK(model_.parameter_server() != nullptr);
+  if (!learning_rates.empty()) set_learning_rate(learning_rates.front());
+  TRY(apply_step(/*norm=*/0));
+  return {};
 }
 
 // The decision is final, even if a rank is lost before all ranks know which one had the value.

@@ -38,6 +38,8 @@ class Optimizer final : public ResumableOptimizer {
   // After model.finish_gradients(). Every rank gets the same result, and whole parameters that are
   // stepped.
   Result<StepOutcome> step();
+  // On a parameter server, with the gradients of its slices: the step that the workers asked for.
+  Result<void> apply_update(const std::vector<double>& learning_rates);
 
   std::int64_t decided_steps() const override { return decided_steps_; }
   bool awaits_decision() const override { return awaits_decision_; }
@@ -76,6 +78,7 @@ class Optimizer final : public ResumableOptimizer {
   std::vector<at::Tensor> zeros_like_slices() const;
   Result<StepOutcome> apply_step(double norm);
   Result<StepOutcome> explain(StepOutcome step);
+  Result<StepOutcome> step_on_servers(ParameterWorker& worker);
 
   ShardedModel& model_;
   OptimizerOptions options_;
