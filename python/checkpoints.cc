@@ -210,6 +210,7 @@ void bind_checkpoints(py::module& module) {
       .def_property_readonly("seed",
                              [](const train::Sampler& sampler) { return sampler.state().seed; })
       .def("advance", &train::Sampler::advance)
+      .def("seek", &train::Sampler::seek)
       .def_property_readonly("global_batch", &train::Sampler::global_batch)
       .def_property_readonly("cursor",
                              [](const train::Sampler& sampler) { return sampler.state().cursor; });

@@ -166,8 +166,11 @@ train::RecoveryOutcome recover(BoundRecovery& bound, BoundModel& model, train::S
 // This rank's parts of the next batch, with the weight of each one's mean loss in a sum over them.
 std::vector<std::pair<std::vector<std::int64_t>, double>> share_of_sampler(
     const train::Sampler& sampler, std::int64_t at_once, BoundModel& model) {
-  const auto parts = value_of(train::micro_batches_of(
-      {sampler.global_batch(), at_once}, model.mesh().rank(), model.mesh().world_size()));
+  const auto* worker = model.engine->model().parameter_worker();
+  const int share = worker ? worker->task().share : model.mesh().rank();
+  const int shares = worker ? worker->shares() : model.mesh().world_size();
+  const auto parts =
+      value_of(train::micro_batches_of({sampler.global_batch(), at_once}, share, shares));
   std::vector<std::pair<std::vector<std::int64_t>, double>> shares;
   for (const auto& [begin, end, weight] : parts)
     shares.emplace_back(sampler.peek(begin, end), weight / static_cast<double>(parts.size()));

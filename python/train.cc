@@ -14,11 +14,13 @@
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <torch/nn/module.h>
 
+#include "base/units.h"
 #include "bound_model.h"
 #include "comm/torch/connect.h"
 #include "outcome.h"
 #include "train/autograd_engine.h"
 #include "train/group/mesh.h"
+#include "train/parameter_server/meeting.h"
 #include "train/policy.h"
 
 namespace lockstep::python {
@@ -60,9 +62,12 @@ class Mirror {
   std::map<PyObject*, std::shared_ptr<torch::nn::Module>> made_;
 };
 
-// Made from a group of torch's, or from our own connections.
+constexpr Duration kMeetingBound = std::chrono::minutes(10);
+
+// Made from a group of torch's, or from our own connections; apart: for parameter servers.
 train::Mesh mesh_of(const std::optional<c10::intrusive_ptr<c10d::ProcessGroup>>& group,
-                    BoundRecovery* own) {
+                    BoundRecovery* own, bool apart) {
+  if (apart) return train::Mesh::apart(value_of(train::Meeting::from_environment(kMeetingBound)));
   if (own != nullptr) return value_of(own->recovery->mesh());
   if (!group) return train::Mesh::single();
   return value_of(train::Mesh::replicas(*group));
@@ -71,7 +76,7 @@ train::Mesh mesh_of(const std::optional<c10::intrusive_ptr<c10d::ProcessGroup>>&
 std::unique_ptr<BoundModel> create(
     const py::object& module, const std::optional<c10::intrusive_ptr<c10d::ProcessGroup>>& group,
     BoundRecovery* own, const std::string& policy, const std::vector<py::object>& blocks,
-    bool values_to_come) {
+    bool values_to_come, bool apart) {
   Mirror mirror;
   auto root = mirror.of(module);
   std::vector<torch::nn::Module*> parts;
@@ -82,7 +87,7 @@ std::unique_ptr<BoundModel> create(
     parts.push_back(kept.back().get());
   }
   const py::gil_scoped_release give_up_lock;
-  auto mesh = mesh_of(group, own);
+  auto mesh = mesh_of(group, own, apart);
   const auto parsed = value_of(train::parse_policy(policy, mesh.world_size()));
   auto bound = std::make_unique<BoundModel>();
   bound->engine = value_of(
@@ -251,15 +256,70 @@ void bind_communication(PythonModel& model) {
           ReleaseGil());
 }
 
+train::ParameterServer& server_of(BoundModel& bound) {
+  auto* server = bound.engine->model().parameter_server();
+  if (server == nullptr) throw py::value_error("this rank is no parameter server");
+  return *server;
+}
+
+// A worker's share of a step: the number of the step, of the share, and of the shares.
+std::optional<std::tuple<std::int64_t, int, int>> task_of(const BoundModel& bound) {
+  const auto* worker = bound.engine->model().parameter_worker();
+  if (worker == nullptr) return std::nullopt;
+  return std::tuple{worker->task().step, worker->task().share, worker->shares()};
+}
+
+// The number of the update that the optimizer steps next, whether it has gradients, and the
+// learning rates; none: all workers have left.
+std::optional<std::tuple<std::int64_t, bool, std::vector<double>>> wait_update(BoundModel& bound) {
+  auto update = value_of(server_of(bound).wait_update());
+  if (!update) return std::nullopt;
+  bound.engine->begin_update(update->has_gradients);
+  return std::tuple{update->step, update->has_gradients, std::move(update->learning_rates)};
+}
+
+void bind_parameter_servers(PythonModel& model) {
+  model
+      .def_property_readonly("is_server",
+                             [](const BoundModel& bound) {
+                               return bound.engine->model().parameter_server() != nullptr;
+                             })
+      .def_property_readonly("task", &task_of)
+      // Its number in the run, if the ranks are apart; else that in the mesh.
+      .def_property_readonly("run_rank",
+                             [](BoundModel& bound) {
+                               const auto* meeting = bound.engine->model().meeting();
+                               return meeting ? meeting->rank() : bound.mesh().rank();
+                             })
+      // The group of all servers.
+      .def_property_readonly("servers", [](BoundModel& bound) { return bound.mesh().world(); })
+      .def("set_learning_rates",
+           [](BoundModel& bound, std::vector<double> rates) {
+             bound.engine->set_learning_rates(std::move(rates));
+           })
+      .def(
+          "start_server",
+          [](BoundModel& bound, std::int64_t first_step) { server_of(bound).start(first_step); },
+          ReleaseGil())
+      .def("wait_update", &wait_update, ReleaseGil())
+      .def(
+          "publish", [](BoundModel& bound) { server_of(bound).publish(); }, ReleaseGil())
+      // On a worker: it ends, and computes no further step.
+      .def(
+          "leave_servers", [](BoundModel& bound) { bound.engine->model().leave_servers(); },
+          ReleaseGil());
+}
+
 }  // namespace
 
 void bind_train(py::module& module) {
   module.def("shard", &create, py::arg("module"), py::arg("group"), py::arg("own"),
-             py::arg("policy"), py::arg("blocks"), py::arg("values_to_come"));
+             py::arg("policy"), py::arg("blocks"), py::arg("values_to_come"), py::arg("apart"));
   PythonModel model(module, "ShardedModel");
   bind_facts(model);
   bind_step(model);
   bind_communication(model);
+  bind_parameter_servers(model);
 }
 
 }  // namespace lockstep::python

@@ -135,6 +135,8 @@ class Checkpoints:
 
     def _ranks(self) -> Any:
         """A separate group, because a save runs in parallel with the training."""
+        if self._sharded.core.is_server:
+            return self._sharded.core.servers  # which train without messages between them
         if self._sharded.recovery is not None:
             return self._sharded.recovery.new_group(SAVING_BOUND.total_seconds())
         if self._group is None and self._sharded.core.world_size > 1:

@@ -65,6 +65,21 @@ class ShardedModel:
     def mean(self, value: float) -> float: ...
     def broadcast_from_rank_0(self, value: int) -> int: ...
 
+    is_server: bool
+    task: tuple[int, int, int] | None
+    """A worker's, with parameter servers: the step, the share of it, and the number of shares."""
+
+    run_rank: int
+    servers: Comm
+
+    def set_learning_rates(self, rates: list[float]) -> None: ...
+    def start_server(self, first_step: int) -> None: ...
+    def wait_update(self) -> tuple[int, bool, list[float]] | None:
+        """Its number, whether it has gradients, learning rates; None: all workers have left."""
+
+    def publish(self) -> None: ...
+    def leave_servers(self) -> None: ...
+
 def shard(
     module: Any,
     group: Any | None,
@@ -72,6 +87,7 @@ def shard(
     policy: str,
     blocks: list[Any],
     values_to_come: bool,
+    apart: bool,
 ) -> ShardedModel: ...
 
 class Comm:

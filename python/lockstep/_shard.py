@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import dataclasses
 import functools
 import os
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -51,7 +53,8 @@ def shard(
         policy: what is divided among ranks: "ddp", "zero1", "zero2", "zero3", "mics:P",
             "mics:P+opt", or "auto"; followed by "+keep" to keep gathered parameters for backward,
             "+recompute" to keep only the inputs of blocks until then, and "+offload" to keep the
-            optimizer's state in main memory and step it on the CPU.
+            optimizer's state in main memory and step it on the CPU. Or "ps:K", "ps:K,staleness=S",
+            "ps:K,async": parameter servers; docs/guide/parameter-server.md.
         blocks: the modules whose parameters are gathered one at a time, or a predicate that selects
             them. By default the children of every ModuleList and Sequential.
         group: the ranks; by default all.
@@ -67,8 +70,12 @@ def shard(
     if hasattr(model, MARK):
         raise ValueError("the module is sharded already: call lockstep.shard once")
     units = find_blocks(model, blocks)
-    group = _group(group)
-    own = _connect() if group is None else None
+    apart = policy.startswith("ps:")
+    if apart:
+        _check_servers(model, group, weights)
+    else:
+        group = _group(group)
+    own = _connect() if group is None and not apart else None
     joining = own is not None and own.is_replacement  # then another rank's values come later
     from_meta = _materialize.allocate_from_meta(model, torch.device(device or "cpu"))
     _check_device(model)
@@ -79,7 +86,10 @@ def shard(
         policy,
         units,
         values_to_come=from_meta is not None or weights is not None or joining,
+        apart=apart,
     )
+    if apart:
+        _leave_servers_at_exit(core)
     sharded = ShardedState(model, core, units, group, own)
     setattr(model, MARK, sharded)
     if own is not None:
@@ -268,6 +278,34 @@ def _not_compiled(function: Callable[..., None]) -> Callable[..., None]:
         function, reason="lockstep exchanges parameters and gradients with the other ranks there"
     )
     return result
+
+
+def _check_servers(model: nn.Module, group: Any, weights: Any) -> None:
+    """Parameter servers: the ranks share no group, and the first server's values are all ranks'."""
+    if group is not None:
+        raise ValueError(
+            "with policy ps:K a worker may end without the others, and no group has all ranks: "
+            "leave group= out"
+        )
+    if weights is not None or any(each.is_meta for each in model.parameters()):
+        raise ValueError(
+            "policy ps:K starts with the values of the first server's module: give the module "
+            "its values before, without weights= and the meta device"
+        )
+
+
+def _leave_servers_at_exit(core: Any) -> None:
+    """In order: the servers need not wait for another process of this rank."""
+    leave_groups_at_exit()
+    reference = weakref.ref(core)
+
+    def leave() -> None:
+        alive = reference()
+        if alive is not None:
+            with contextlib.suppress(Exception):  # the servers may have ended
+                alive.leave_servers()
+
+    atexit.register(leave)
 
 
 def _check_device(model: nn.Module) -> None:

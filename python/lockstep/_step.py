@@ -104,6 +104,8 @@ def _before_step(optimizer: Optimizer, arguments: Any, named: Any) -> None:
         _checked.add(optimizer)
     with torch.no_grad():
         for core in cores:
+            if core.task is not None:
+                core.set_learning_rates([float(each["lr"]) for each in optimizer.param_groups])
             taken, _ = core.begin_step()
             if not taken:
                 if core.rank == 0:
@@ -156,6 +158,11 @@ def _check(optimizer: Optimizer) -> None:
         if sharded.core.slices_are_whole():
             continue
         name = type(optimizer).__name__
+        if needs_whole_parameters(optimizer) and sharded.core.policy.startswith("ps:"):
+            raise ValueError(
+                f"{name} needs whole parameters, and a parameter server has a slice of each: use "
+                "AdamW or SGD, or another policy"
+            )
         if name in REFUSED:
             raise ValueError(
                 f"{name} cannot step parts of a model, and the policy {sharded.core.policy} "

@@ -58,6 +58,7 @@ class Training:
         notes: Mapping[str, str] | None = None,
         micro_batches: int = 1,
         rescale_batch: bool = False,
+        save_every: int = 0,
     ) -> None:
         """Communicates nothing yet.
 
@@ -73,6 +74,8 @@ class Training:
                 no more samples each.
             rescale_batch: when fewer ranks continue, the global batch shrinks with their number,
                 and the learning rate with the batch; by default each of them computes more samples.
+            save_every: with parameter servers, which save the checkpoints: after so many steps, and
+                after the last; 0: after the last only.
         """
         self._model, self._optimizer, self._sampler = model, optimizer, sampler
         self._sharded = sharded_of(model)
@@ -80,12 +83,18 @@ class Training:
         self._optimizer_state = OptimizerState(self._sharded, optimizer)
         self._check_optimizer(optimizer)
         self._folder, self._keep, self._notes = checkpoints, keep, dict(notes or {})
+        self._save_every = save_every
         self._checkpoints: Checkpoints | None = None
-        self._micro_batch_max = -(-sampler.global_batch // (self._core.world_size * micro_batches))
+        self._micro_batch_max = -(-sampler.global_batch // (self.world_size * micro_batches))
         self._recovery = self._sharded.recovery
         if self._recovery is not None:
             self._recovery.configure(str(checkpoints or ""), rescale_batch)
-        elif os.environ.get("LOCKSTEP_ON_FAILURE") in ("shrink", "wait") and dist.is_initialized():
+        elif (
+            os.environ.get("LOCKSTEP_ON_FAILURE") in ("shrink", "wait")
+            and dist.is_initialized()
+            and self._core.task is None
+            and not self._core.is_server
+        ):
             raise ValueError(
                 "torch.distributed's groups end when a rank dies, and no rank continues: leave "
                 "init_process_group out, lockstep.shard connects the ranks"
@@ -106,11 +115,13 @@ class Training:
     @property
     def rank(self) -> int:
         """Among the remaining ranks, which are renumbered."""
-        return int(self._core.rank)
+        return int(self._core.run_rank)
 
     @property
     def world_size(self) -> int:
-        return int(self._core.world_size)
+        """The remaining ranks; with parameter servers, the workers at the start."""
+        task = self._core.task
+        return int(self._core.world_size) if task is None else task[2]
 
     def mean(self, value: float) -> float:
         """The mean over the ranks; every rank calls it. Within a step, use it inside its `with`."""
@@ -119,15 +130,56 @@ class Training:
     def steps(self, last: int) -> Iterator[Step]:
         """The remaining steps up to `last`, counted from 1: from the newest checkpoint on.
 
-        The body of a step's `with` may run again, from its start.
+        The body of a step's `with` may run again, from its start. With parameter servers a worker
+        gets its shares of steps, and a server yields none: it returns when all workers have ended.
         """
         self._last = last
+        if self._core.is_server:
+            self._serve()
+            return
+        if self._core.task is not None:
+            yield from self._steps_of_worker()
+            return
         self._begin()
         while self._done < last:
             step = Step(self, self._done + 1, is_last=self._done + 1 == last)
             yield step
             if not step.is_closed:
                 raise RuntimeError("a step was not taken: compute it within `with step:`")
+
+    def _steps_of_worker(self) -> Iterator[Step]:
+        while (task := self._core.task)[0] < self._last:
+            self._sampler._core.seek(task[0])
+            step = Step(self, task[0] + 1, is_last=task[0] + 1 == self._last)
+            yield step
+            if not step.is_closed:
+                raise RuntimeError("a step was not taken: compute it within `with step:`")
+            if self._core.task == task:
+                raise RuntimeError("a step ended without optimizer.step()")
+        self._core.leave_servers()
+
+    def _serve(self) -> None:
+        core = self._core
+        self._open_checkpoints()
+        if self._checkpoints is not None:
+            self._done = self._checkpoints.resume()
+        core.start_server(self._done)
+        while (update := core.wait_update()) is not None:
+            self._done, has_gradients, rates = update
+            if has_gradients:
+                for group, rate in zip(self._optimizer.param_groups, rates, strict=True):
+                    group["lr"] = rate
+                self._optimizer.step()
+            core.publish()
+            self._sampler._core.advance()
+            self._save_update()
+        if self._checkpoints is not None:
+            self._checkpoints.finish()
+
+    def _save_update(self) -> None:
+        due = self._save_every > 0 and self._done % self._save_every == 0
+        if self._checkpoints is not None and (due or self._done == self._last):
+            self._checkpoints.save(self._done, self._notes)
 
     def _begin(self) -> None:
         if self._recovery is not None and self._recovery.is_replacement:
@@ -172,6 +224,11 @@ class Training:
         sampler.advance()
 
     def _save(self, step: int) -> None:
+        if self._core.task is not None:
+            raise ValueError(
+                "a worker has no state to save, the servers have: leave step.save() out, and give "
+                "lockstep.Training save_every"
+            )
         if self._checkpoints is None:
             raise ValueError("this training has no checkpoints: give lockstep.Training a folder")
         self._save_requested_at = step
