@@ -14,7 +14,7 @@ from _contest.packages import install
 from _insight import ingest, load, queries
 from _insight.daemon import Daemon
 
-CASES = ("http", "points", "client", "process", "curve", "chart", "list", "load")
+CASES = ("http", "points", "client", "process", "curve", "chart", "list", "query", "load")
 
 
 def main() -> None:
@@ -42,6 +42,7 @@ def main() -> None:
         ),
         "chart": lambda daemon: queries.measure_chart(daemon, 50, 1_000_000 // share),
         "list": lambda daemon: queries.measure_list(daemon, packages, 100_000 // share),
+        "query": lambda daemon: queries.measure_query_lines(daemon, 100_000 // share),
         "load": lambda daemon: load.measure_load(daemon, given.seconds // share),
     }
     for case in given.cases:

@@ -155,6 +155,58 @@ def measure_list(daemon: Daemon, packages: Path, runs: int) -> None:
     say_time(f"{runs:,} runs filtered and sorted", ours, 50, peer, "mlflow")
 
 
+LINES = (
+    "lr=1.234",  # 13 runs of 100,000
+    "lr>=4 sort:-loss",  # half of them
+    "sort:lr",
+    "sort:-loss",
+    "lr<0.5 submitted>-365000d sort:lr",
+    "train.py -state:finished",
+    '"no such words"',
+    "host:none",
+    "group:lr sort:loss",
+)
+
+
+def measure_query_lines(daemon: Daemon, runs: int) -> None:
+    """The first answer to query lines of runs with a setting and a metric."""
+    connection = Connection(daemon.address, daemon.token)
+    run = connection.make_run()
+    fill(connection, run, 10)
+    end = {"run_id": run, "status": "FINISHED", "end_time": 1_700_000_000_000}
+    connection.call("POST", f"{MLFLOW}runs/update", end)
+    daemon.stop()
+    number = int(run.rsplit("-", 1)[1])
+    with sqlite3.connect(daemon.home / "lockstep.db") as database:
+        copy_run(database, number, runs)
+        copy_values(database, number)
+    daemon.start()
+    connection = Connection(daemon.address, daemon.token)
+    for line in LINES:
+        target = f"{API}/runs?limit=50&query={quote(line)}"
+        answer = connection.call("GET", target)
+        found = f"{len(answer['runs'])} runs" if not answer["groups"] else "groups"
+        more = ", next" if answer["next"] else ""
+        took = median_of(lambda target=target: connection.call("GET", target))
+        say_time(f"{runs:,} runs, query {line} ({found}{more})", took, 50)
+
+
+def copy_values(database: sqlite3.Connection, number: int) -> None:
+    """The copies have the values of the run, another `lr` each, and were submitted one by one."""
+    database.execute(
+        "insert or ignore into run_values (project, number, name, text, value) "
+        "select r.project, r.number, v.name, v.text, v.value from runs r join run_values v "
+        "on v.project = r.project and v.number = ? where r.number > ?",
+        (number, number),
+    )
+    database.execute(
+        "insert into run_values (project, number, name, text, value) "
+        "select project, number, 'lr', (number % 7919) * 0.001, (number % 7919) * 0.001 from runs"
+    )
+    database.execute("update runs set submitted = submitted + 1000 * number")
+    database.commit()
+
+
 def mlflow_search_milliseconds(packages: Path, runs: int) -> float:
     """search_runs by its server on rows that SQL has put into its database."""
     with tempfile.TemporaryDirectory() as name:

@@ -244,24 +244,38 @@ def runs(
     tag: str | None = None,
     user: str | None = None,
     limit: int = _RUNS_MAX,
+    query: str | None = None,
 ) -> list[Run]:
-    """Runs that you may read, newest first.
+    """Runs that you may read, newest first or in the order of the query.
 
     Args:
         project, state: only of this project, only in this state.
         tag: only those with it: "KEY" or "KEY=VALUE".
         user: only those that this user submitted.
         limit: the greatest number, up to 1,000.
+        query: only those that this line selects, such as "lr>=1e-3 submitted>-7d sort:loss", as
+            in the page, without `group:`.
 
     Raises:
         DaemonError: no daemon answers, or it refuses, such as a state that it does not know.
-        ValueError: the limit is not between 1 and 1,000.
+        ValueError: the limit is not between 1 and 1,000, or the query has groups.
     """
     if not 1 <= limit <= _RUNS_MAX:
         raise ValueError(f"limit must be between 1 and {_RUNS_MAX}, got {limit}")
     daemon = chosen_daemon()
-    query = {"project": project, "state": state, "tag": tag, "user": user, "limit": limit}
-    return [Run(daemon, view, is_whole=False) for view in get(daemon, ["runs"], query)["runs"]]
+    fields = {"project": project, "state": state, "tag": tag, "user": user, "query": query}
+    views: list[dict[str, Any]] = []
+    after = None
+    while len(views) < limit:  # an answer to a query has the runs that the daemon looked at
+        wanted = {**fields, "limit": limit - len(views), "after": after}
+        answer = get(daemon, ["runs"], wanted)
+        if answer.get("groups"):
+            raise ValueError(f"query {query!r}: leave out group:, which lists no runs")
+        views += answer["runs"]
+        after = answer.get("next") if query is not None else None
+        if after is None:
+            break
+    return [Run(daemon, view, is_whole=False) for view in views]
 
 
 def run(name: str | int) -> Run:

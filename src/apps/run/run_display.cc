@@ -242,6 +242,16 @@ std::string trouble_lines(const std::vector<std::string>& problems) {
   return lines;
 }
 
+namespace {
+
+// By the value of a metric, or by the field of a query.
+std::string sorted_value(const api::RunList& list, std::size_t i) {
+  if (i < list.values.size()) return human_number(list.values[i]);
+  return i < list.sorted.size() && !list.sorted[i].empty() ? short_name(list.sorted[i]) : "-";
+}
+
+}  // namespace
+
 std::string runs_table(const api::RunList& list, const std::optional<std::string>& sort) {
   Table table({"RUN", "NAME", "STATE", "NODES", "DEVICES", "STEP",
                sort ? short_name(*sort) : std::string("LOSS"), "RUNNING", "SUBMITTED", "REASON"});
@@ -250,7 +260,7 @@ std::string runs_table(const api::RunList& list, const std::optional<std::string
     const api::RunView& run = list.runs[i];
     table.add({run.id, short_name(run.name), std::string(text(run.state)),
                format("{}", run.spec.nodes), format("{}", run.spec.devices), step_of(run),
-               i < list.values.size() ? human_number(list.values[i]) : latest(run, "loss"),
+               sort ? sorted_value(list, i) : latest(run, "loss"),
                seconds(std::floor(run.running_seconds)), age(run.submitted, now),
                reason_of(run, now)});
   }

@@ -24,7 +24,7 @@ std::string fit_to_terminal(const Table& table);
 // Errors inside the daemon, one line each, printed before the requested output; empty if there are
 // none.
 std::string trouble_lines(const std::vector<std::string>& problems);
-// `sort`: the metric by which they are sorted, shown in place of the loss.
+// `sort`: the metric or setting by which they are sorted, shown in place of the loss.
 std::string runs_table(const api::RunList& list, const std::optional<std::string>& sort);
 // "rank 5 failed first on host b: ValueError: ...".
 std::string first_error_line(const api::RankError& error);

@@ -36,6 +36,7 @@ struct CurvesQuery {
   std::optional<CurveAxis> x = {};
   std::optional<std::string> x_metric = {};
   std::optional<double> from = {}, to = {};
+  std::optional<std::string> query = {};
 
   static constexpr auto fields() {
     return record<CurvesQuery>(
@@ -68,7 +69,9 @@ struct CurvesQuery {
               "instead of x: the value of this metric of the run, such as tokens, at the same step "
               "or the last one before it"),
         field("from", &CurvesQuery::from, "only points from this x on"),
-        field("to", &CurvesQuery::to, "only points up to this x"));
+        field("to", &CurvesQuery::to, "only points up to this x"),
+        field("query", &CurvesQuery::query,
+              "also only of runs that this line selects, in its order; as in the list of runs"));
   }
 };
 

@@ -95,6 +95,7 @@ struct RunsQuery {
   std::optional<std::string> sort = {};
   std::optional<SortValue> value = {};
   std::optional<bool> descending = {};
+  std::optional<std::string> query = {};
 
   static constexpr auto fields() {
     return record<RunsQuery>(
@@ -114,7 +115,11 @@ struct RunsQuery {
         field("value", &RunsQuery::value,
               "the value of the metric that counts, as of the lowest rank that logged it; absent: "
               "last"),
-        field("descending", &RunsQuery::descending, "the greatest value first"));
+        field("descending", &RunsQuery::descending, "the greatest value first"),
+        field("query", &RunsQuery::query,
+              "also only runs that this line selects, in its order or groups, such as "
+              "state:failed lr>=1e-3 sort:-loss: docs/design/run-query.md. An answer may have "
+              "fewer runs than the limit, and still a `next`"));
   }
 };
 
@@ -528,12 +533,35 @@ struct RunView {
   static constexpr auto fields() { return joined(submitted_fields(), progress_fields()); }
 };
 
+// Runs with the same value of the field of `group:`.
+struct RunGroup {
+  std::string value;
+  std::int64_t runs = 0;
+  std::map<std::string, std::int64_t> states = {};
+  std::int64_t numbers = 0;
+  double sum = 0, least = 0, greatest = 0;
+
+  static constexpr auto fields() {
+    return record<RunGroup>(
+        field("value", &RunGroup::value, "the value; empty: of runs that have none"),
+        field("runs", &RunGroup::runs, "its runs"),
+        field("states", &RunGroup::states, "its runs by state"),
+        field("numbers", &RunGroup::numbers,
+              "its runs with a finite number in the field of `sort:`"),
+        field("sum", &RunGroup::sum, "of these numbers"),
+        field("least", &RunGroup::least, "the least of these numbers"),
+        field("greatest", &RunGroup::greatest, "the greatest of these numbers"));
+  }
+};
+
 struct RunList {
   std::vector<RunView> runs;  // newest first
   std::vector<std::string> problems = {};
   std::vector<std::string> notices = {};
   std::optional<std::string> next = {};
   std::vector<double> values = {};
+  std::vector<std::string> sorted = {};
+  std::vector<RunGroup> groups = {};
 
   static constexpr auto fields() {
     return record<RunList>(
@@ -542,7 +570,12 @@ struct RunList {
               "what goes wrong in the daemon just now, a line for each cause"),
         field("notices", &RunList::notices, "what operators should know, a line each"),
         field("next", &RunList::next, "`after` of the query for the rest; null: these are all"),
-        field("values", &RunList::values, "of sorted runs, the value of each"));
+        field("values", &RunList::values, "of sorted runs, the value of each"),
+        field("sorted", &RunList::sorted,
+              "of runs that a query with `sort:` selects, the value of each; empty: it has none"),
+        field("groups", &RunList::groups,
+              "instead of runs, if the query has `group:`: the groups of the runs that the call "
+              "looked at, in the order of their first runs; add up those of all answers"));
   }
 };
 

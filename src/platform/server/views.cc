@@ -63,14 +63,6 @@ model::RunSpec without_secrets(model::RunSpec spec) {
   return spec;
 }
 
-// The time of ended attempts, and of the live one so far.
-double running_seconds(const model::State& state, const model::Run& run, Time now) {
-  Duration total = run.time_used;
-  if (const model::Attempt* attempt = model::live_attempt(state, run.id))
-    total += model::running_time(*attempt, model::nodes_of(state, attempt->id), now);
-  return in_seconds(total);
-}
-
 // Order of suspicion: stopped, blocked, gone, silent; 4: none of these.
 int suspicion_of(const model::Rank& rank) {
   if (rank.state != model::RankState::running) return 2;
@@ -137,6 +129,13 @@ std::optional<std::int64_t> furthest_checkpoint(const std::vector<spool::Telemet
 }
 
 }  // namespace
+
+double running_seconds(const model::State& state, const model::Run& run, Time now) {
+  Duration total = run.time_used;
+  if (const model::Attempt* attempt = model::live_attempt(state, run.id))
+    total += model::running_time(*attempt, model::nodes_of(state, attempt->id), now);
+  return in_seconds(total);
+}
 
 api::RunView run_view(const model::State& state, const model::Run& run, insight::RunSummary summary,
                       const std::filesystem::path& checkpoint_folder, Time now) {

@@ -13,6 +13,9 @@
 
 namespace lockstep::server {
 
+// The time of ended attempts, and of the live one so far.
+double running_seconds(const model::State& state, const model::Run& run, Time now);
+
 // The run's state, and the summary that its ranks reported; without its attempts and checkpoints,
 // which lists omit.
 api::RunView run_view(const model::State& state, const model::Run& run, insight::RunSummary summary,

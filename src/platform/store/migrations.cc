@@ -702,7 +702,29 @@ constexpr std::string_view kMedia[] = {
     "create index runs_by_job on runs (job) where job <> ''",
 };
 
-constexpr std::array<std::span<const std::string_view>, 48> kMigrations = {kRunsAndAttempts,
+// The values by which a query finds runs. `value` is a number, or the text as it is sorted. The
+// janitor reads the runs of earlier versions.
+constexpr std::string_view kRunValues[] = {
+    R"(create table run_values (
+      project text not null, number integer not null, name text not null,
+      text text not null, value any,
+      primary key (project, number, name)
+    ) strict, without rowid)",
+    "create index run_values_by_value on run_values (name, value) where value is not null",
+    R"(create table unread_runs (
+      id integer primary key, project text not null, number integer not null
+    ) strict)",
+    "insert into unread_runs (project, number) select project, number from runs order by submitted",
+    "create index unread_runs_by_run on unread_runs (project, number)",
+    "create index runs_by_start on runs (started)",
+    "create index runs_by_priority on runs (priority)",
+    // A held run is in the state `queued`.
+    R"(alter table runs add column query_state text generated always as
+      (iif(held is not null and state = 'queued', 'held', state)) virtual)",
+    "create index runs_by_state on runs (query_state)",
+};
+
+constexpr std::array<std::span<const std::string_view>, 49> kMigrations = {kRunsAndAttempts,
                                                                            kInsight,
                                                                            kHangAndResume,
                                                                            kBounds,
@@ -749,7 +771,8 @@ constexpr std::array<std::span<const std::string_view>, 48> kMigrations = {kRuns
                                                                            kDocuments,
                                                                            kModels,
                                                                            kNcclNetworks,
-                                                                           kMedia};
+                                                                           kMedia,
+                                                                           kRunValues};
 
 Result<bool> has_table(Database& database, std::string_view name) {
   const auto found = TRY(database.rows<std::string>(

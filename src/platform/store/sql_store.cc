@@ -8,12 +8,16 @@
 #include "platform/store/cleanup_tables.h"
 #include "platform/store/notice_store.h"
 #include "platform/store/run_list.h"
+#include "platform/store/run_values.h"
 #include "platform/store/tables.h"
 
 namespace lockstep::store {
 namespace {
 
-Result<void> put(Database& db, const model::Run& run) { return upsert(db, run); }
+Result<void> put(Database& db, const model::Run& run) {
+  TRY(upsert(db, run));
+  return add_run_values(db, run);
+}
 Result<void> put(Database& db, const model::Attempt& attempt) { return upsert(db, attempt); }
 Result<void> put(Database& db, const model::HostRow& host) { return upsert(db, host); }
 Result<void> put(Database& db, const model::LimitRow& limit) { return upsert(db, limit); }
@@ -226,6 +230,7 @@ Result<std::vector<model::Run>> SqlStore::list_runs(const model::RunFilter& filt
 Result<void> SqlStore::remove_run(const model::RunRows& run, std::span<const model::Change> also) {
   return database_.transaction([&]() -> Result<void> {
     TRY(record_removed_run(database_, run));
+    TRY(remove_run_values(database_, run.run.id));
     for (const auto* table : {"ranks", "nodes", "attempts", "runs"})
       TRY(database_.execute(
           format("delete from {} where project = :project and number = :number", table),

@@ -723,6 +723,12 @@ TEST_F(StoreTest, TwoRunsCannotHaveOneRequestId) {
 // here.
 constexpr int kStepOfBudgets = 31;
 constexpr std::string_view kUndoStepsSinceBudgets[] = {
+    "drop index runs_by_state",
+    "alter table runs drop column query_state",
+    "drop index runs_by_priority",
+    "drop index runs_by_start",
+    "drop table unread_runs",
+    "drop table run_values",
     "drop table media",
     "drop index runs_by_job",
     "alter table nodes drop column nccl_network",

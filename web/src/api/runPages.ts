@@ -4,14 +4,10 @@ import { get } from "./client";
 import { runsLimit, useRuns } from "./queries";
 import { joinRuns } from "./shareRuns";
 
-/** What the daemon selects and sorts by. `sort` is a metric. */
+/** What the daemon selects by. `query` is a query line, whose answers may be short. */
 export interface RunFilter {
-  project?: string;
   state?: string;
-  tag?: string;
-  user?: string;
-  sort?: string;
-  descending?: boolean;
+  query?: string;
 }
 
 /**

@@ -52,5 +52,15 @@ export function fieldValue(run: Run, name: string): Value {
   if (metric !== undefined) return toNumber(metric);
   const setting = settingsOf(run.spec.command)[name];
   if (setting === undefined) return null;
-  return setting !== "" && Number.isFinite(Number(setting)) ? Number(setting) : setting;
+  return isPlainNumber(setting) ? Number(setting) : setting;
+}
+
+/** As settings have numbers: 0x10, 1h and inf are texts. */
+function isPlainNumber(text: string): boolean {
+  return /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(text) && Number.isFinite(Number(text));
+}
+
+/** A field whose value is a time. */
+export function isTime(name: string): boolean {
+  return name === "submitted" || name === "started" || name === "ended";
 }

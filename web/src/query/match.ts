@@ -1,18 +1,18 @@
 // Which runs a query selects, and in which order. Pure, so that it is the same in each view.
 import type { Run } from "../api/types";
-import { fieldValue, type Value } from "./fields";
-import { parseQuery, type Query, readNumeric, type Term } from "./parse";
+import { fieldValue, isField, isTime, type Value } from "./fields";
+import { parseQuery, type Query, readNumeric, readTime, splitQuery, type Term } from "./parse";
 
-export function selectRuns(runs: readonly Run[], query: Query): Run[] {
-  const matching = runs.filter((run) => query.terms.every((term) => matches(run, term)));
+export function selectRuns(runs: readonly Run[], query: Query, now = Date.now()): Run[] {
+  const matching = runs.filter((run) => query.terms.every((term) => matches(run, term, now)));
   return query.sort ? sortRuns(matching, query.sort.field, query.sort.descending) : matching;
 }
 
-export function matches(run: Run, term: Term): boolean {
-  return holds(run, term) !== term.negated;
+export function matches(run: Run, term: Term, now: number): boolean {
+  return holds(run, term, now) !== term.negated;
 }
 
-function holds(run: Run, term: Term): boolean {
+function holds(run: Run, term: Term, now: number): boolean {
   if (term.field === "") return hasWord(run, term.value.toLowerCase());
   if (term.field === "tag") return hasTag(run, term.value);
   const value = fieldValue(run, term.field);
@@ -24,7 +24,7 @@ function holds(run: Run, term: Term): boolean {
     case "!=":
       return !equals(value, term.value);
     default:
-      return compares(value, term);
+      return compares(value, term, now);
   }
 }
 
@@ -34,7 +34,8 @@ const texts = new WeakMap<Run, string>();
 function textOf(run: Run): string {
   const known = texts.get(run);
   if (known !== undefined) return known;
-  const parts = [run.id, run.name, run.origin.user, run.reason, ...run.spec.command];
+  const command = run.spec.command.join(" ");
+  const parts = [run.id, run.name, run.origin.user, run.reason, command];
   const text = parts.join("\n").toLowerCase();
   texts.set(run, text);
   return text;
@@ -45,8 +46,9 @@ function hasWord(run: Run, word: string): boolean {
 }
 
 function hasTag(run: Run, wanted: string): boolean {
-  const [key = "", value] = wanted.split("=", 2);
-  return key in run.tags && (value === undefined || run.tags[key] === value);
+  const equals = wanted.indexOf("=");
+  if (equals < 0) return wanted in run.tags;
+  return run.tags[wanted.slice(0, equals)] === wanted.slice(equals + 1);
 }
 
 /** `state:failed,queued`: one of the values. Texts match in part, except for state and class. */
@@ -69,55 +71,65 @@ function equals(value: Value, wanted: string): boolean {
   return value !== null && value.toLowerCase() === wanted.toLowerCase();
 }
 
-function compares(value: Value, term: Term): boolean {
+function compares(value: Value, term: Term, now: number): boolean {
   if (typeof value !== "number" || Number.isNaN(value)) return false;
-  const bound = readNumeric(term.value);
+  const bound = isTime(term.field) ? readTime(term.value, now) : readNumeric(term.value);
+  if (bound === null) return false;
   if (term.operator === "<") return value < bound;
   if (term.operator === "<=") return value <= bound;
   if (term.operator === ">") return value > bound;
   return value >= bound;
 }
 
-/** Runs without the value, and NaN, come last in both directions. */
+/** Runs without the value, and NaN, come last in both directions. Numbers are before texts. */
 export function sortRuns(runs: readonly Run[], field: string, descending: boolean): Run[] {
-  const keyed = runs.map((run) => ({ run, value: fieldValue(run, field) }));
-  keyed.sort((left, right) => compareValues(left.value, right.value, descending ? -1 : 1));
+  const keyed = runs.map((run) => ({ run, key: sortKey(fieldValue(run, field)) }));
+  keyed.sort((left, right) => compareKeys(left.key, right.key, descending ? -1 : 1));
   return keyed.map(({ run }) => run);
 }
 
-function compareValues(left: Value, right: Value, direction: number): number {
-  const leftLast = isLast(left);
-  const rightLast = isLast(right);
-  if (leftLast || rightLast) return Number(leftLast) - Number(rightLast);
-  if (typeof left === "number" && typeof right === "number") return (left - right) * direction;
-  return String(left).localeCompare(String(right), "en", { numeric: true }) * direction;
+function sortKey(value: Value): Value {
+  if (value === "" || Number.isNaN(value)) return null;
+  return typeof value === "string" ? naturalKey(value) : value;
 }
 
-function isLast(value: Value): boolean {
-  return value === null || Number.isNaN(value);
+/** Sorts without case, and digits by the size of their number, as the daemon does. */
+function naturalKey(text: string): string {
+  return text.toLowerCase().replace(/\d+/g, (digits) => {
+    const number = digits.replace(/^0+(?=\d)/, "");
+    return "9".repeat(Math.floor(number.length / 9)) + (number.length % 9) + number;
+  });
 }
 
-/** What of a query the daemon can select by, so that the answer has fewer runs. */
-export function serverFilter(text: string): ServerFilter {
-  const filter: ServerFilter = {};
-  for (const { field, operator, value, negated } of parseQuery(text).terms) {
-    if (negated || operator === "!=") continue;
-    if (field === "state" && serverStates.has(value)) filter.state = value;
-    if (field === "project" && operator === "=") filter.project = value;
-    if (field === "user" && operator === "=") filter.user = value;
-    if (field === "tag") filter.tag = value;
-  }
-  return filter;
+function compareKeys(left: Value, right: Value, direction: number): number {
+  if (left === null || right === null) return Number(left === null) - Number(right === null);
+  if (left === right) return 0;
+  if (typeof left !== typeof right) return (typeof left === "number" ? -1 : 1) * direction;
+  return (left < right ? -1 : 1) * direction;
 }
 
-export type ServerFilter = { project?: string; state?: string; tag?: string; user?: string };
+/** Fields by which the daemon sorts; it also sorts by metrics and settings. */
+const sortedFields = new Set(
+  "submitted started ended name state user class nodes devices priority timeout commit".split(" "),
+);
 
-const serverStates = new Set([
-  "queued",
-  "starting",
-  "running",
-  "succeeded",
-  "failed",
-  "timed_out",
-  "cancelled",
-]);
+/** If the daemon sorts by the field: the page sorts by the others what it has. */
+export function daemonSorts(field: string): boolean {
+  return sortedFields.has(field) || !isField(field);
+}
+
+/** The line as the daemon takes it: without groups, and without what it refuses. */
+export function daemonQuery(text: string): string {
+  const words = splitQuery(text).filter((word) => {
+    if (word.startsWith("group:")) return false;
+    const { sort, problem } = parseQuery(word);
+    return !problem && (!sort || daemonSorts(sort.field));
+  });
+  return words.length > 24 ? "" : words.join(" ");
+}
+
+/** The filter of the list of runs; without one, the daemon has its shortest way. */
+export function daemonFilter(text: string): { query?: string } {
+  const query = daemonQuery(text);
+  return query ? { query } : {};
+}

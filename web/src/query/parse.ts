@@ -4,7 +4,12 @@
 //   train/loss<2.5 devices>=8          comparisons of fields and of metrics
 //   -state:succeeded tag:team=nlp      `-` is not; tags by key or by key=value
 //   reason:"no space" sort:-train/loss quotes keep blanks; sort, descending with `-`
+//   submitted>-7d ended<2026-01-31     times: relative to now, or in UTC
 //   group:project                      rows in groups of equal values of a field or setting
+//
+// The daemon reads the same (docs/design/run-query.md), by src/platform/run_query.
+import { isTime } from "./fields";
+
 export type Operator = ":" | "=" | "!=" | "<" | "<=" | ">" | ">=";
 
 export interface Term {
@@ -33,7 +38,7 @@ const term = /^(-?)([\p{L}_][\p{L}\p{N}_./-]*?)(:|!=|<=|>=|=|<|>)(.*)$/su;
 
 export function parseQuery(text: string): Query {
   const query: Query = { terms: [], sort: null, group: null, problem: null };
-  for (const word of split(text)) {
+  for (const word of splitQuery(text)) {
     const parts = term.exec(word);
     if (!parts) {
       const negated = word.startsWith("-") && word.length > 1;
@@ -55,10 +60,9 @@ export function parseQuery(text: string): Query {
       query.group = value || null;
       continue;
     }
-    if (operator !== ":" && operator !== "=" && operator !== "!=" && !isNumeric(value)) {
-      query.problem ??= value
-        ? `\`${word}\` compares with a number, and \`${value}\` is none`
-        : `\`${word}\` lacks a number, such as \`${field}${operator}1\``;
+    const problem = problemOf(word, field, operator, value);
+    if (problem) {
+      query.problem ??= problem;
       continue;
     }
     if (value)
@@ -67,13 +71,29 @@ export function parseQuery(text: string): Query {
   return query;
 }
 
+function problemOf(word: string, field: string, operator: string, value: string): string | null {
+  const compares = operator !== ":" && operator !== "=" && operator !== "!=";
+  if (field === "tag" && operator !== ":" && operator !== "=")
+    return `\`${word}\` must be \`tag:KEY\` or \`tag:KEY=VALUE\``;
+  if (compares && value === "")
+    return `\`${word}\` lacks a number, such as \`${field}${operator}1\``;
+  if (isTime(field) && value !== "") {
+    if (!compares) return `\`${word}\` needs a comparison, such as \`${field}>-7d\``;
+    if (readTime(value, 0) !== null) return null;
+    return `\`${word}\` compares with a time, such as 2026-01-31 or -7d, and \`${value}\` is none`;
+  }
+  if (compares && !isNumeric(value))
+    return `\`${word}\` compares with a number, and \`${value}\` is none`;
+  return null;
+}
+
 function readSort(value: string): Sort {
   const descending = value.startsWith("-");
   return { field: descending ? value.slice(1) : value, descending };
 }
 
 /** Words are separated by blanks; quotes keep blanks, and may begin within a word. */
-function split(text: string): string[] {
+export function splitQuery(text: string): string[] {
   return text.match(/(?:[^\s"]|"[^"]*"?)+/g) ?? [];
 }
 
@@ -87,15 +107,24 @@ export function isNumeric(text: string): boolean {
 }
 
 export function readNumeric(text: string): number {
+  if (!isNumeric(text)) return Number.NaN;
   const unit = { s: 1, m: 60, h: 3600, d: 86400 }[text.at(-1)?.toLowerCase() ?? ""];
   if (unit) return Number(text.slice(0, -1)) * unit;
   return /inf$/i.test(text) ? (text.startsWith("-") ? -Infinity : Infinity) : Number(text);
 }
 
+/** Milliseconds since 1970 of 2026-01-31, 2026-01-31T12:00Z, or -7d from now; null: it is none. */
+export function readTime(text: string, now: number): number | null {
+  if (/^-.*[smhd]$/i.test(text)) return isNumeric(text) ? now + 1000 * readNumeric(text) : null;
+  if (!/^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d)?Z)?$/.test(text)) return null;
+  const time = Date.parse(text);
+  return Number.isNaN(time) ? null : time;
+}
+
 /** The text with one field's sort changed: none, ascending, descending, and none again. */
 export function toggleSort(text: string, field: string): string {
   const { sort } = parseQuery(text);
-  const rest = split(text)
+  const rest = splitQuery(text)
     .filter((word) => !word.startsWith("sort:"))
     .join(" ");
   if (sort?.field !== field) return join(rest, `sort:-${field}`);
@@ -104,7 +133,7 @@ export function toggleSort(text: string, field: string): string {
 
 /** The text with the groups of another field; an empty field removes them. */
 export function setGroup(text: string, field: string): string {
-  const rest = split(text)
+  const rest = splitQuery(text)
     .filter((word) => !word.startsWith("group:"))
     .join(" ");
   return field ? join(rest, `group:${field}`) : rest;
@@ -112,14 +141,14 @@ export function setGroup(text: string, field: string): string {
 
 /** The text with a term added, or removed if it is there already. */
 export function toggleTerm(text: string, word: string): string {
-  const words = split(text);
+  const words = splitQuery(text);
   return words.includes(word)
     ? words.filter((other) => other !== word).join(" ")
     : join(text.trim(), word);
 }
 
 export function hasTerm(text: string, word: string): boolean {
-  return split(text).includes(word);
+  return splitQuery(text).includes(word);
 }
 
 function join(...words: string[]): string {

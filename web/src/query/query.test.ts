@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Run } from "../api/types";
-import { selectRuns, serverFilter } from "./match";
+import { daemonQuery, selectRuns } from "./match";
 import { parseQuery, toggleSort, toggleTerm } from "./parse";
 
 /** A run with good defaults: a test names only what matters to it. */
@@ -119,13 +119,12 @@ describe("terms", () => {
     expect(toggleTerm("gpt", "state:failed")).toBe("gpt state:failed");
     expect(toggleTerm("state:failed gpt", "state:failed")).toBe("gpt");
   });
-  it("that the daemon knows go to the daemon, no others", () => {
-    expect(serverFilter("state:failed project=vision tag:a gpt")).toEqual({
-      state: "failed",
-      project: "vision",
-      tag: "a",
-    });
-    expect(serverFilter("-state:failed project:vis state:held")).toEqual({});
+  it("go to the daemon with the sort, but without groups and what it refuses", () => {
+    expect(daemonQuery('state:failed "no space" lr>=1 sort:-lr group:lr')).toBe(
+      'state:failed "no space" lr>=1 sort:-lr',
+    );
+    expect(daemonQuery("gpt loss<x sort:reason")).toBe("gpt");
+    expect(daemonQuery("group:project")).toBe("");
   });
 });
 

@@ -4,15 +4,18 @@
 #include "apps/cli/subcommand.h"
 #include "apps/cli/terminal.h"
 #include "apps/daemon/own_daemon.h"
+#include "apps/run/queried_runs.h"
 #include "apps/run/run_display.h"
 #include "base/clock.h"
 #include "platform/api/json.h"
+#include "platform/run_query/query.h"
 
 namespace lockstep::cli {
 namespace {
 
 std::string nothing_found(const api::RunsQuery& query) {
-  if (!query.project && !query.state && !query.tag && !query.user && !query.since && !query.sort)
+  if (!query.project && !query.state && !query.tag && !query.user && !query.since && !query.sort &&
+      !query.query)
     return "no runs; `lockstep run -- PROGRAM` starts one";
   std::string which;
   if (query.project) which += format(" of the project '{}'", *query.project);
@@ -21,7 +24,18 @@ std::string nothing_found(const api::RunsQuery& query) {
   if (query.since) which += format(" since {}", text(*query.since));
   if (query.sort) which += format(" with the metric '{}'", *query.sort);
   if (query.state) which += format(" in the state {}", text(*query.state));
+  if (query.query) which += format(" for the query '{}'", *query.query);
   return format("no runs{}; `lockstep ps` lists all", which);
+}
+
+// The runs, or the groups of a query with `group:`.
+Result<std::string> table_of(const api::RunList& list, const api::RunsQuery& query) {
+  if (list.runs.empty() && list.groups.empty()) return nothing_found(query);
+  if (!query.query) return runs_table(list, query.sort);
+  const run_query::Query line = TRY(run_query::parse_query(*query.query));
+  if (line.group) return groups_table(list, line);
+  const bool shown = line.sort && !run_query::is_field(line.sort->field);
+  return runs_table(list, shown ? std::optional(line.sort->field) : std::nullopt);
 }
 
 }  // namespace
@@ -52,12 +66,20 @@ void add_ps(CLI::App& app, Action& action) {
       ->needs(sort);
   auto descending = std::make_shared<bool>(false);
   command->add_flag("--descending", *descending, "the greatest value first")->needs(sort);
+  command
+      ->add_option("-q,--query", query->query,
+                   "only runs that this line selects, in its order or groups, such as "
+                   "'state:failed lr>=1e-3 sort:-loss'; docs/design/run-query.md")
+      ->type_name("LINE")
+      ->excludes(sort);
   command->add_option("--limit", query->limit, "show at most this number of runs")
       ->capture_default_str()
       ->check(whole_number(1, 1000));
   command->add_flag("--json", *json, "print JSON");
   command->footer(
-      "Example:\n  lockstep ps --state running\n  lockstep ps --sort loss --by min --since 7d");
+      "Example:\n  lockstep ps --state running\n  lockstep ps --sort loss --by min --since 7d\n"
+      "  lockstep ps -q 'project:vision lr>=1e-3 submitted>-7d sort:-loss'\n"
+      "  lockstep ps -q 'sort:loss group:lr'");
   command->callback([&action, query, state, since, by, descending, json] {
     action = [query, state, since, by, descending, json]() -> Result<int> {
       if (*state) query->state = TRY(parse_name<model::RunState>(**state));
@@ -66,12 +88,11 @@ void add_ps(CLI::App& app, Action& action) {
       if (!since->empty())
         query->since = SystemClock().now() - TRY(duration_option("--since", *since));
       client::Client client = TRY(connect_to_daemon());
-      api::RunList list = TRY(client.call(api::kRuns, {.query = *query}));
+      const api::RunList list = TRY(list_runs(client, *query));
       if (*json)
         print(dump_json(to_json(list), Indent::two));
       else
-        print(trouble_lines(list.problems) +
-              (list.runs.empty() ? nothing_found(*query) : runs_table(list, query->sort)));
+        print(trouble_lines(list.problems) + TRY(table_of(list, *query)));
       if (!*json) print_notices(list.notices);
       return kDone;
     };

@@ -6,8 +6,10 @@
 #include <utility>
 
 #include "platform/insight/columns.h"
+#include "platform/run_query/query.h"
 #include "platform/server/log_page.h"
 #include "platform/server/run_filter.h"
+#include "platform/server/run_selection.h"
 
 namespace lockstep::server {
 namespace {
@@ -108,7 +110,7 @@ Result<api::PointsAnswer> InsightCalls::add_points(const RouteCall<api::kAddPoin
 Result<InsightCalls::CurveRuns> InsightCalls::runs_of(const Principal& caller,
                                                       const api::CurvesQuery& query) const {
   const bool filters = query.project || query.state || query.tag || query.user || query.since ||
-                       query.until || query.limit;
+                       query.until || query.limit || query.query;
   CurveRuns found;
   if (query.runs) {
     if (filters) return Error{Code::invalid, "runs: leave out the fields that select runs"};
@@ -116,19 +118,32 @@ Result<InsightCalls::CurveRuns> InsightCalls::runs_of(const Principal& caller,
     return found;
   }
   const int limit = query.limit.value_or(kCurvesDefault);
-  const auto filter = readable_runs(context_, caller,
-                                    {.project = query.project,
-                                     .state = query.state,
-                                     .limit = limit,
-                                     .tag = query.tag,
-                                     .user = query.user,
-                                     .since = query.since,
-                                     .until = query.until});
+  const api::RunsQuery wanted{.project = query.project,
+                              .state = query.state,
+                              .limit = limit,
+                              .tag = query.tag,
+                              .user = query.user,
+                              .since = query.since,
+                              .until = query.until,
+                              .query = query.query};
+  if (query.query) return queried_runs(caller, wanted);
+  const auto filter = readable_runs(context_, caller, wanted);
   if (!filter) return found;
   for (const model::Run& run : TRY(context_.controller().list_runs(*filter)))
     found.runs.push_back(run.id);
   found.more = std::ssize(found.runs) > limit;
   if (found.more) found.runs.pop_back();
+  return found;
+}
+
+// `more`: there are, or there may be, since a call looks at a bounded number of runs.
+Result<InsightCalls::CurveRuns> InsightCalls::queried_runs(const Principal& caller,
+                                                           const api::RunsQuery& query) const {
+  if (TRY(run_query::parse_query(*query.query)).group)
+    return Error{Code::invalid, "query: group: is for lists of runs; leave it out"};
+  const store::SelectedRuns selected = TRY(select_runs(context_, caller, query));
+  CurveRuns found{.more = selected.next.has_value()};
+  for (const store::SelectedRun& each : selected.runs) found.runs.push_back(each.run);
   return found;
 }
 

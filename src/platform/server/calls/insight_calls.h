@@ -44,6 +44,7 @@ class InsightCalls {
     bool more = false;
   };
   Result<CurveRuns> runs_of(const Principal& caller, const api::CurvesQuery& query) const;
+  Result<CurveRuns> queried_runs(const Principal& caller, const api::RunsQuery& query) const;
   Result<model::Node> newest_node(const model::RunId& run, int index) const;
 
   const CallContext& context_;

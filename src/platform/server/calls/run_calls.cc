@@ -1,5 +1,6 @@
 #include "platform/server/calls/run_calls.h"
 
+#include <algorithm>
 #include <charconv>
 #include <map>
 #include <utility>
@@ -9,7 +10,9 @@
 #include "platform/registry/registry.h"
 #include "platform/server/calls/model_calls.h"
 #include "platform/server/queue_views.h"
+#include "platform/run_query/query.h"
 #include "platform/server/run_filter.h"
+#include "platform/server/run_selection.h"
 #include "platform/server/views.h"
 
 namespace lockstep::server {
@@ -201,13 +204,9 @@ Result<RunCalls::FoundRuns> RunCalls::sorted_runs(const api::RunsQuery& query,
     ranked.pop_back();
     found.next = format("{}/{}", ranked.back().value, text(ranked.back().run));
   }
-  // Only their rows: their attempts and nodes stay in the store.
-  model::RunFilter those{.limit = query.limit};
-  those.runs.emplace();
-  for (const auto& [run, value] : ranked) those.runs->push_back(run);
-  std::map<model::RunId, model::Run> rows;
-  for (model::Run& run : TRY(context_.controller().list_runs(those)))
-    rows.emplace(run.id, std::move(run));
+  std::vector<model::RunId> ids;
+  for (const auto& [run, value] : ranked) ids.push_back(run);
+  auto rows = TRY(rows_of(std::move(ids)));
   for (const auto& [run, value] : ranked)
     if (const auto row = rows.find(run); row != rows.end()) {
       found.runs.push_back(std::move(row->second));
@@ -216,11 +215,45 @@ Result<RunCalls::FoundRuns> RunCalls::sorted_runs(const api::RunsQuery& query,
   return found;
 }
 
+Result<std::map<model::RunId, model::Run>> RunCalls::rows_of(std::vector<model::RunId> runs) {
+  model::RunFilter those{.limit = std::max(1, static_cast<int>(runs.size()))};
+  those.runs = std::move(runs);
+  std::map<model::RunId, model::Run> rows;
+  for (model::Run& run : TRY(context_.controller().list_runs(those)))
+    rows.emplace(run.id, std::move(run));
+  return rows;
+}
+
+Result<RunCalls::FoundRuns> RunCalls::queried_runs(const Principal& caller,
+                                                   const api::RunsQuery& query) {
+  const store::SelectedRuns selected = TRY(select_runs(context_, caller, query));
+  FoundRuns found{.next = selected.next};
+  const auto line = TRY(run_query::parse_query(*query.query));
+  if (line.group) {
+    found.groups = groups_of(selected.runs);
+    return found;
+  }
+  std::vector<model::RunId> ids;
+  for (const store::SelectedRun& each : selected.runs) ids.push_back(each.run);
+  auto rows = TRY(rows_of(std::move(ids)));
+  for (const store::SelectedRun& each : selected.runs)
+    if (const auto row = rows.find(each.run); row != rows.end()) {
+      found.runs.push_back(std::move(row->second));
+      if (line.sort) found.sorted.push_back(run_query::text(each.sorted));
+    }
+  return found;
+}
+
+Result<RunCalls::FoundRuns> RunCalls::found_runs(const Principal& caller,
+                                                 const api::RunsQuery& query) {
+  if (query.query) return queried_runs(caller, query);
+  const auto filter = readable_runs(context_, caller, query);
+  if (!filter) return FoundRuns();
+  return query.sort ? sorted_runs(query, *filter) : newest_runs(query, *filter);
+}
+
 Result<api::RunList> RunCalls::runs(const RouteCall<api::kRuns>& call) {
-  const auto filter = readable_runs(context_, call.caller, call.query);
-  if (!filter) return api::RunList();
-  FoundRuns found = call.query.sort ? TRY(sorted_runs(call.query, *filter))
-                                    : TRY(newest_runs(call.query, *filter));
+  FoundRuns found = TRY(found_runs(call.caller, call.query));
   std::vector<model::RunId> ids;
   for (const model::Run& run : found.runs) ids.push_back(run.id);
   auto summary = TRY(context_.insight().summaries(ids));
@@ -228,7 +261,12 @@ Result<api::RunList> RunCalls::runs(const RouteCall<api::kRuns>& call) {
                     .problems = context_.problems(),
                     .notices = context_.controller().notices(),
                     .next = found.next,
-                    .values = std::move(found.values)};
+                    .values = std::move(found.values),
+                    .sorted = std::move(found.sorted),
+                    .groups = std::move(found.groups)};
+  if (call.query.query)
+    if (auto problem = unread_runs_problem(context_); !problem.empty())
+      list.problems.push_back(std::move(problem));
   for (const model::Run& run : found.runs)
     list.runs.push_back(run_view(context_.state(), run, std::move(summary.at(run.id)),
                                  context_.controller().checkpoint_folder(run), context_.now()));

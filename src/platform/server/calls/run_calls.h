@@ -1,6 +1,11 @@
 // RunCalls: the handlers of the routes about runs: to start, list, watch and control them.
 #pragma once
 
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
 #include "base/result.h"
 #include "platform/api/routes.h"
 #include "platform/server/calls/call_context.h"
@@ -40,10 +45,16 @@ class RunCalls {
     std::vector<model::Run> runs{};
     std::optional<std::string> next{};
     std::vector<double> values{};
+    std::vector<std::string> sorted{};
+    std::vector<api::RunGroup> groups{};
   };
 
   Result<FoundRuns> newest_runs(const api::RunsQuery& query, model::RunFilter filter);
   Result<FoundRuns> sorted_runs(const api::RunsQuery& query, const model::RunFilter& filter);
+  Result<FoundRuns> queried_runs(const Principal& caller, const api::RunsQuery& query);
+  Result<FoundRuns> found_runs(const Principal& caller, const api::RunsQuery& query);
+  // Their rows by id: their attempts and nodes stay in the store.
+  Result<std::map<model::RunId, model::Run>> rows_of(std::vector<model::RunId> runs);
   // The request as the caller's own, in a project where it may start runs.
   Result<api::SubmitRequest> submission(const Principal& caller, api::SubmitRequest request) const;
   model::ProjectKind kind_of_project(const std::string& name) const;

@@ -8,6 +8,7 @@
 #include "platform/host/node_files.h"
 #include "platform/host/sweep.h"
 #include "platform/server/janitor/cleanup_candidates.h"
+#include "platform/store/run_values.h"
 
 namespace lockstep::server {
 namespace {
@@ -22,6 +23,7 @@ constexpr std::size_t kQueueMax = 10'000;  // nodes; the next scan finds those b
 constexpr std::int64_t kPagesAtOnce = 64;
 constexpr Duration kSizeCheckInterval = std::chrono::seconds(2);
 constexpr int kRunsAtOnce = 64;  // of the scan
+constexpr int kSettingsAtOnce = 50;  // runs, in one transaction
 
 // Operations that may fail, as named in failure messages.
 constexpr auto kClearing = "clearing up after ended nodes";
@@ -30,6 +32,7 @@ constexpr auto kScanning = "looking for old runs";
 constexpr auto kRemoving = "removing runs";
 constexpr auto kMakingRoom = "making room in the store";
 constexpr auto kTakingOver = "moving the metrics of an earlier version";
+constexpr auto kReadingSettings = "reading the settings of the runs of an earlier version";
 constexpr auto kExpiringRanks = "removing old points of ranks";
 constexpr auto kLimitingMetrics = "making room for metrics";
 constexpr auto kUploads = "removing files of uploaded folders";
@@ -61,7 +64,8 @@ Janitor::SliceResult Janitor::do_one_task() {
   for (const auto part :
        {&Janitor::import_spool, &Janitor::process_queue, &Janitor::remove_runs, &Janitor::make_room,
         &Janitor::make_room_for_metrics, &Janitor::continue_scan, &Janitor::expire_points_of_ranks,
-        &Janitor::take_over_metrics, &Janitor::shrink_database, &Janitor::clean_up_uploads})
+        &Janitor::take_over_metrics, &Janitor::take_over_settings, &Janitor::shrink_database,
+        &Janitor::clean_up_uploads})
     if ((this->*part)() == SliceResult::worked) return SliceResult::worked;
   return SliceResult::idle;
 }
@@ -279,6 +283,12 @@ Janitor::SliceResult Janitor::take_over_metrics() {
   const auto more = setup_.insight.take_over_points();
   return log_outcome(kTakingOver, error_of(more)) && *more ? SliceResult::worked
                                                            : SliceResult::idle;
+}
+
+Janitor::SliceResult Janitor::take_over_settings() {
+  const auto more = store::take_over_run_values(setup_.database, kSettingsAtOnce);
+  return log_outcome(kReadingSettings, error_of(more)) && *more ? SliceResult::worked
+                                                                : SliceResult::idle;
 }
 
 Janitor::SliceResult Janitor::shrink_database() {

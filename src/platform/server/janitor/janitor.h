@@ -98,6 +98,7 @@ class Janitor {
   SliceResult make_room_for_metrics();
   SliceResult expire_points_of_ranks();
   SliceResult take_over_metrics();
+  SliceResult take_over_settings();
   SliceResult clean_up_uploads();
   Time clock_zero() const { return setup_.clock.now() - setup_.steady.since_boot(); }
   bool trusts_clock();

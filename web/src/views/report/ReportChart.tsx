@@ -4,7 +4,7 @@ import { runQuery, useRuns } from "../../api/queries";
 import type { Run } from "../../api/types";
 import type { Zoom } from "../../charts/Chart";
 import { usePause } from "../../live/live";
-import { selectRuns, serverFilter } from "../../query/match";
+import { daemonFilter, selectRuns } from "../../query/match";
 import { parseQuery } from "../../query/parse";
 import { CompareChart } from "../compare/CompareChart";
 import { type ChartBlock, readChartBlock, runsMax } from "./chartBlock";
@@ -46,7 +46,7 @@ function ByName({ block }: { block: ChartBlock }) {
 }
 
 function ByQuery({ block }: { block: ChartBlock }) {
-  const filter = useMemo(() => serverFilter(block.query), [block.query]);
+  const filter = useMemo(() => daemonFilter(block.query), [block.query]);
   const list = useRuns(filter);
   const runs = useMemo(() => {
     const logging = (list.data?.runs ?? []).filter((run) => block.metric in run.latest);

@@ -1,6 +1,6 @@
 import type { RowSelectionState } from "@tanstack/react-table";
 import { useDeferredValue, useEffect, useMemo, useState } from "react";
-import { type RunFilter, useRunPages } from "../../api/runPages";
+import { useRunPages } from "../../api/runPages";
 import type { Run } from "../../api/types";
 import { shellWord, useViewCommand } from "../../app/command";
 import { useKeys } from "../../app/keyboard";
@@ -10,8 +10,8 @@ import { Empty } from "../../parts/Empty";
 import { ErrorBox } from "../../parts/ErrorBox";
 import { isField } from "../../query/fields";
 import { groupRuns, rowsOf } from "../../query/group";
-import { selectRuns, serverFilter } from "../../query/match";
-import { parseQuery, type Query, setGroup, toggleSort } from "../../query/parse";
+import { daemonFilter, daemonQuery, selectRuns } from "../../query/match";
+import { parseQuery, setGroup, toggleSort } from "../../query/parse";
 import { BulkBar } from "./BulkBar";
 import { ColumnMenu } from "./ColumnMenu";
 import { GroupMenu } from "./GroupMenu";
@@ -26,25 +26,22 @@ export function RunsView() {
   const [text, setText] = useParameter("q");
   const deferred = useDeferredValue(text);
   const query = useMemo(() => parseQuery(deferred), [deferred]);
-  const filter = useMemo(() => serverFilter(deferred), [deferred]);
-  const newest = useRunPages(filter);
-  const metrics = useMemo(() => metricNames(newest.runs), [newest.runs]);
-  const sorted = useMemo(
-    () => ({ ...filter, sort: query.sort?.field, descending: query.sort?.descending }),
-    [filter, query.sort],
-  );
-  // The daemon sorts all runs by a metric; by a field or a setting, the page sorts those it has.
-  const byMetric = metrics.includes(query.sort?.field ?? "");
-  const best = useRunPages(sorted, byMetric);
-  const list = byMetric && best.isSuccess && !best.isPlaceholderData ? best : newest;
+  // The runs that are there are selected at once, those of the daemon when the reader stops typing.
+  const asked = useSettled(deferred);
+  const filter = useMemo(() => daemonFilter(asked), [asked]);
+  const list = useRunPages(filter);
   const all = list.runs;
+  const metrics = useMemo(() => metricNames(all), [all]);
   const runs = useMemo(() => selectRuns(all, query), [all, query]);
-  // A setting is known to the page only, so all runs are read for a sort or groups by it.
+  const isAnswered = list.isSuccess && !list.isPlaceholderData && asked === text;
+  // An answer has the runs that the daemon looked at, maybe none. Groups are of the runs that are
+  // there.
   const { more, loadMore } = list;
-  const needsAll = !byMetric && namesSetting(query, all.length) && all.length < readMax;
+  const needsMore = isAnswered && (runs.length < shownMin || namesSetting(query.group));
+  const reads = needsMore && more && all.length < readMax;
   useEffect(() => {
-    if (needsAll && more) loadMore();
-  }, [needsAll, more, loadMore]);
+    if (reads) loadMore();
+  }, [reads, loadMore]);
   const [open, setOpen] = useState<Set<string>>(new Set());
   const groups = useMemo(() => query.group && groupRuns(runs, query.group), [runs, query.group]);
   const rows = useMemo(() => rowsOf(runs, groups || null, open), [runs, groups, open]);
@@ -54,7 +51,7 @@ export function RunsView() {
   const [cursor, setCursor] = useState(-1);
   const selected = useMemo(() => all.filter((run) => selection[run.id]), [all, selection]);
   useViewTitle("Runs");
-  useViewCommand(commandFor(byMetric ? sorted : filter));
+  useViewCommand(commandFor(daemonQuery(deferred)));
 
   const row = rows[cursor];
   const current = row?.kind === "run" ? row.run : undefined;
@@ -133,7 +130,7 @@ export function RunsView() {
           setCursor={setCursor}
         />
       ) : (
-        list.isSuccess && <NoRuns filtered={text !== ""} clear={() => setText("")} />
+        isAnswered && !more && <NoRuns filtered={text !== ""} clear={() => setText("")} />
       )}
       {selected.length > 0 && (
         <BulkBar runs={selected} compare={() => compare(selected)} clear={() => setSelection({})} />
@@ -142,12 +139,23 @@ export function RunsView() {
   );
 }
 
-/** Runs that the page reads without being asked to, for a sort by a setting. */
+/** Runs that the page reads without being asked to, for groups by a setting. */
 const readMax = 20_000;
+/** Fewer fill no table. */
+const shownMin = 50;
 
-function namesSetting({ sort, group }: Query, loaded: number): boolean {
-  const names = [sort?.field, group].filter((name) => name) as string[];
-  return loaded > 0 && names.some((name) => !isField(name));
+function namesSetting(name: string | null): boolean {
+  return name !== null && !isField(name);
+}
+
+/** The text as it was when it last rested for a moment. */
+function useSettled(text: string): string {
+  const [settled, setSettled] = useState(text);
+  useEffect(() => {
+    const timer = setTimeout(() => setSettled(text), 250);
+    return () => clearTimeout(timer);
+  }, [text]);
+  return settled;
 }
 
 function toggled(before: ReadonlySet<string>, key: string): Set<string> {
@@ -192,9 +200,6 @@ function metricNames(runs: readonly Run[]): string[] {
   return [...names].sort();
 }
 
-function commandFor(filter: RunFilter): string {
-  const options = Object.entries(filter).map(([name, value]) =>
-    typeof value === "string" ? ` --${name} ${shellWord(value)}` : value ? ` --${name}` : "",
-  );
-  return `lockstep ps${options.join("")}`;
+function commandFor(query: string): string {
+  return query ? `lockstep ps -q ${shellWord(query)}` : "lockstep ps";
 }
