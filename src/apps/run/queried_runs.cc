@@ -19,8 +19,7 @@ constexpr int kAnswersMax = 250;
 
 template <class T>
 void move_to(std::vector<T>& all, std::vector<T>& more) {
-  all.insert(all.end(), std::make_move_iterator(more.begin()),
-             std::make_move_iterator(more.end()));
+  all.insert(all.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
 }
 
 void add_up(api::RunGroup& group, const api::RunGroup& more) {
@@ -75,10 +74,9 @@ Result<api::RunList> list_runs(client::Client& client, api::RunsQuery query) {
 }
 
 std::string groups_table(const api::RunList& list, const run_query::Query& line) {
-  const bool with_numbers =
-      line.sort && std::ranges::any_of(list.groups, [](const auto& group) {
-        return group.numbers > 0;
-      });
+  const bool with_numbers = line.sort && std::ranges::any_of(list.groups, [](const auto& group) {
+                              return group.numbers > 0;
+                            });
   std::vector<std::string> header = {*line.group, "RUNS", "STATES"};
   if (with_numbers)
     for (const auto* number : {"LEAST", "MEAN", "GREATEST"})

@@ -32,8 +32,8 @@ bool has_part(const Value& value, const std::string& wanted) {
 
 // One of several, with commas between them.
 bool is_one_of(const Value& value, const Term& term) {
-  const bool whole = term.field == "state" || term.field == "class" ||
-                     !std::holds_alternative<std::string>(value);
+  const bool whole =
+      term.field == "state" || term.field == "class" || !std::holds_alternative<std::string>(value);
   const std::string list = lower_case(term.value);
   for (std::size_t begin = 0; begin <= list.size();) {
     const std::size_t end = std::min(list.find(',', begin), list.size());

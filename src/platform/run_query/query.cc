@@ -13,9 +13,9 @@ namespace lockstep::run_query {
 namespace {
 
 constexpr std::array<std::string_view, 22> kFields = {
-    "id",    "name",      "project", "state",   "reason",   "user",    "command", "class",
-    "nodes", "devices",   "priority", "step",   "progress", "submitted", "started", "ended",
-    "running", "timeout", "cost",    "commit",  "note",     "host"};
+    "id",      "name",    "project",  "state",  "reason",   "user",      "command", "class",
+    "nodes",   "devices", "priority", "step",   "progress", "submitted", "started", "ended",
+    "running", "timeout", "cost",     "commit", "note",     "host"};
 
 bool is_blank(char letter) {
   return std::string_view(" \t\n\r\v\f").find(letter) != std::string_view::npos;
@@ -91,8 +91,8 @@ Term term_of(std::string_view word) {
 
 Result<void> check_time(std::string_view word, const Term& term) {
   if (!is_comparison(term.is))
-    return Error{Code::invalid, format("`{}` needs a comparison, such as `{}>-7d`", word,
-                                       term.field)};
+    return Error{Code::invalid,
+                 format("`{}` needs a comparison, such as `{}>-7d`", word, term.field)};
   if (time_of(term.value, Time())) return {};
   return Error{Code::invalid,
                format("`{}` compares with a time, such as 2026-01-31 or -7d, and `{}` is none",

@@ -26,10 +26,9 @@ TEST(RunQuery, ALineIsReadAsTermsSortAndGroup) {
           .value();
   EXPECT_THAT(
       query.terms,
-      ElementsAre(
-          Term{.field = "state", .is = Operator::is_one_of, .value = "failed,queued"},
-          Term{.negated = true, .field = "lr", .is = Operator::at_least, .value = "1e-3"},
-          Term{.value = "out of memory"}, Term{.negated = true, .value = "ann"}));
+      ElementsAre(Term{.field = "state", .is = Operator::is_one_of, .value = "failed,queued"},
+                  Term{.negated = true, .field = "lr", .is = Operator::at_least, .value = "1e-3"},
+                  Term{.value = "out of memory"}, Term{.negated = true, .value = "ann"}));
   EXPECT_EQ(query.sort, (Sort{"loss", true}));
   EXPECT_EQ(query.group, "tag.team");
 }
@@ -97,10 +96,10 @@ TEST(RunQuery, SettingsAreReadFromTheCommand) {
   const std::vector<std::string> command = {"train.py", "--lr",  "3e-4",   "--bias=-1", "--fp16",
                                             "-v",       "x=1",   "++a.b=", "--shift",   "-.5",
                                             "--steps",  "--n-1", "2",      "=y",        "--lr=1"};
-  EXPECT_THAT(settings_of(command),
-              ElementsAre(Pair("a.b", ""), Pair("bias", "-1"), Pair("fp16", "true"),
-                          Pair("lr", "1"), Pair("n-1", "2"), Pair("shift", "-.5"),
-                          Pair("steps", "true"), Pair("x", "1")));
+  EXPECT_THAT(
+      settings_of(command),
+      ElementsAre(Pair("a.b", ""), Pair("bias", "-1"), Pair("fp16", "true"), Pair("lr", "1"),
+                  Pair("n-1", "2"), Pair("shift", "-.5"), Pair("steps", "true"), Pair("x", "1")));
 }
 
 }  // namespace

@@ -39,8 +39,7 @@ void add_parameters(const api::RunsQuery& parameters, Query& query) {
 }
 
 bool names_projects(const Query& query) {
-  return std::ranges::any_of(query.terms,
-                             [](const Term& term) { return term.field == "project"; });
+  return std::ranges::any_of(query.terms, [](const Term& term) { return term.field == "project"; });
 }
 
 bool selects_project(const Query& query, const std::string& name) {
@@ -118,9 +117,10 @@ std::vector<api::RunGroup> groups_of(const std::vector<store::SelectedRun>& runs
 std::string unread_runs_problem(const CallContext& context) {
   const auto left = store::runs_without_values(context.setup().database);
   if (!left || *left == 0) return "";
-  return format("the settings of {} runs of an earlier version are still to be read: a query may "
-                "not find them",
-                *left);
+  return format(
+      "the settings of {} runs of an earlier version are still to be read: a query may "
+      "not find them",
+      *left);
 }
 
 }  // namespace lockstep::server

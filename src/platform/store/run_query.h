@@ -1,5 +1,5 @@
-// The runs that a query line selects (docs/design/run-query.md). A call looks at a bounded number of
-// runs.
+// The runs that a query line selects (docs/design/run-query.md). A call looks at a bounded number
+// of runs.
 #pragma once
 
 #include <map>

@@ -177,8 +177,9 @@ TEST_F(RunQueryTest, ASortThatNoIndexHasIsRefused) {
 TEST_F(RunQueryTest, ARemovedRunLeavesNoValues) {
   ASSERT_TRUE(store_.remove_run(*store_.find_run({"demo", 1}).value(), {}));
   EXPECT_THAT(select("lr=3e-4"), ElementsAre("demo/2"));
-  EXPECT_TRUE(database_->rows<std::string>("select name from run_values where project = 'demo' and "
-                                           "number = 1")
+  EXPECT_TRUE(database_
+                  ->rows<std::string>("select name from run_values where project = 'demo' and "
+                                      "number = 1")
                   .value()
                   .empty());
 }

@@ -25,8 +25,7 @@ struct StoredValue {
 SqlValue real(double number) { return {.type = SqlType::real, .real = number}; }
 
 StoredValue of_text(std::string text) {
-  SqlValue value{
-      .type = SqlType::text, .null = text.empty(), .text = run_query::natural_key(text)};
+  SqlValue value{.type = SqlType::text, .null = text.empty(), .text = run_query::natural_key(text)};
   return {std::move(text), std::move(value)};
 }
 StoredValue of_number(double number) { return {format("{}", number), real(number)}; }
@@ -65,7 +64,8 @@ Result<bool> has_values(Database& database, const model::RunId& run) {
 Result<void> add_run_values(Database& database, const model::Run& run) {
   if (TRY(has_values(database, run.id))) return {};
   for (auto& [name, stored] : values_of_run(run))
-    TRY(database.run("insert into run_values (project, number, name, text, value) values "
+    TRY(
+        database.run("insert into run_values (project, number, name, text, value) values "
                      "(:project, :number, :name, :text, :value)",
                      {{.type = SqlType::text, .text = run.id.project},
                       {.integer = run.id.number},

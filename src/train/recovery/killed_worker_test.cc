@@ -44,9 +44,10 @@ Result<void> run_rank(int rank, int port, const net::Secret& secret, int report)
     const auto [most, held] = [&] {
       double difference = 0;
       for (const auto& one : training.model->state())
-        difference = std::max(difference, trainings_for_test::difference(
-                                              one.tensor, expected.at(one.name).narrow(
-                                                              0, one.owned.begin, one.owned.size())));
+        difference = std::max(
+            difference,
+            trainings_for_test::difference(
+                one.tensor, expected.at(one.name).narrow(0, one.owned.begin, one.owned.size())));
       return std::pair(difference, steps);
     }();
     say(report, format("steps {} {}", held, most < 1e-10 ? "equal" : "different"));

@@ -22,7 +22,7 @@ constexpr Duration kRetry = std::chrono::minutes(1);
 constexpr std::size_t kQueueMax = 10'000;  // nodes; the next scan finds those beyond
 constexpr std::int64_t kPagesAtOnce = 64;
 constexpr Duration kSizeCheckInterval = std::chrono::seconds(2);
-constexpr int kRunsAtOnce = 64;  // of the scan
+constexpr int kRunsAtOnce = 64;      // of the scan
 constexpr int kSettingsAtOnce = 50;  // runs, in one transaction
 
 // Operations that may fail, as named in failure messages.

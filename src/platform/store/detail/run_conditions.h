@@ -15,7 +15,9 @@
 
 namespace lockstep::store::detail {
 
-inline SqlValue sql_text(std::string value) { return {.type = SqlType::text, .text = std::move(value)}; }
+inline SqlValue sql_text(std::string value) {
+  return {.type = SqlType::text, .text = std::move(value)};
+}
 inline SqlValue sql_integer(std::int64_t value) { return {.integer = value}; }
 inline SqlValue sql_time(Time time) { return sql_integer(time.time_since_epoch().count()); }
 inline SqlValue sql_real(double value) { return {.type = SqlType::real, .real = value}; }

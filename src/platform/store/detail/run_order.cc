@@ -24,8 +24,8 @@ constexpr std::array<IndexedColumn, 5> kIndexedColumns = {
      {"priority", "priority", "runs indexed by runs_by_priority"},
      {"state", "query_state", "runs indexed by runs_by_state"}}};
 
-constexpr std::array<std::string_view, 8> kFixed = {"name",    "user",    "command", "class",
-                                                    "nodes",   "devices", "timeout", "commit"};
+constexpr std::array<std::string_view, 8> kFixed = {"name",  "user",    "command", "class",
+                                                    "nodes", "devices", "timeout", "commit"};
 
 // Those of whole numbers have them as such in their index.
 SqlValue sql_key(const run_query::SortKey& key, bool whole) {
@@ -95,8 +95,8 @@ bool RunOrder::is_by_number() const { return field().empty() && selection_.filte
 
 Result<void> RunOrder::check() const {
   const std::string name = field();
-  const bool unsorted = run_query::is_field(name) &&
-                        (!is_fixed(name) || name == "command") && indexed_column(name).empty();
+  const bool unsorted = run_query::is_field(name) && (!is_fixed(name) || name == "command") &&
+                        indexed_column(name).empty();
   if (name.empty() || !unsorted) return {};
   return Error{Code::invalid,
                format("`sort:{}`: sort by a metric, a setting or one of submitted, started, ended, "
@@ -136,8 +136,7 @@ RunOrder::Part RunOrder::conditions(std::string_view value, const std::optional<
   if (value == "submitted" && filter.since) add("submitted >= ?", {sql_time(*filter.since)});
   if (value == "submitted" && filter.until) add("submitted < ?", {sql_time(*filter.until)});
   if (after)
-    add(format("({}, project, number) {} (?, ?, ?)", value,
-               down ? "<" : ">"),
+    add(format("({}, project, number) {} (?, ?, ?)", value, down ? "<" : ">"),
         {sql_key(after->key, value != "value"), sql_text(after->run.project),
          sql_integer(after->run.number)});
   return part;
@@ -181,22 +180,21 @@ RunOrder::Part RunOrder::newest(const std::optional<Place>& after) const {
   return of_column(index_of_column("submitted"), "submitted", after, true);
 }
 
-Result<void> RunOrder::read(const Part& part, bool is_last, int most,
-                            std::vector<Place>& places) {
+Result<void> RunOrder::read(const Part& part, bool is_last, int most, std::vector<Place>& places) {
   using enum SqlType;
   std::vector<SqlValue> values = part.values;
   values.push_back(sql_integer(most));
-  return database_.run(
-      part.sql + " limit :most", values, {text, integer, text, real, text},
-      [&](std::vector<SqlValue>& row) -> Result<void> {
-        Place place{.is_last = is_last, .run = {std::move(row[0].text), row[1].integer}};
-        if (row[2].text == "text")
-          place.key = std::move(row[4].text);
-        else
-          place.key = row[3].real;
-        places.push_back(std::move(place));
-        return {};
-      });
+  return database_.run(part.sql + " limit :most", values, {text, integer, text, real, text},
+                       [&](std::vector<SqlValue>& row) -> Result<void> {
+                         Place place{.is_last = is_last,
+                                     .run = {std::move(row[0].text), row[1].integer}};
+                         if (row[2].text == "text")
+                           place.key = std::move(row[4].text);
+                         else
+                           place.key = row[3].real;
+                         places.push_back(std::move(place));
+                         return {};
+                       });
 }
 
 Result<std::vector<Place>> RunOrder::after(const std::optional<Place>& place, int most) {

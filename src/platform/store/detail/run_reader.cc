@@ -64,9 +64,8 @@ void RunReader::add_use(const std::string& name, std::string column, double unit
   const std::size_t at = add_column(std::move(column), SqlType::integer);
   setters_.emplace_back([this, name, at, unit, of_live_run](ReadRun& run, Row& row) {
     const auto live = selection_.live.find(run.run);
-    const double value = live == selection_.live.end()
-                             ? static_cast<double>(row[at].integer) / unit
-                             : live->second.*of_live_run;
+    const double value = live == selection_.live.end() ? static_cast<double>(row[at].integer) / unit
+                                                       : live->second.*of_live_run;
     run.values.values.emplace(name, value);
   });
 }
@@ -146,9 +145,9 @@ void RunReader::add_name(const std::string& name) {
 }
 
 void RunReader::add_words() {
-  const std::array<std::size_t, 4> parts = {
-      add_stored_value("name"), add_stored_value("user"),
-      add_column("runs.reason", SqlType::text), add_stored_value("command")};
+  const std::array<std::size_t, 4> parts = {add_stored_value("name"), add_stored_value("user"),
+                                            add_column("runs.reason", SqlType::text),
+                                            add_stored_value("command")};
   setters_.emplace_back([parts](ReadRun& run, Row& row) {
     std::string words = text(run.run);
     for (const std::size_t part : parts) words += "\n" + row[part].text;

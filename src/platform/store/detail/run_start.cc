@@ -40,8 +40,8 @@ bool is_comparison(Operator is) {
   return is != Operator::is_one_of && is != Operator::equal && is != Operator::unequal;
 }
 
-// The condition on `value`, which is a number or the key of a text, and texts are after numbers. Its
-// parameters have no names, since by_name() has it twice.
+// The condition on `value`, which is a number or the key of a text, and texts are after numbers.
+// Its parameters have no names, since by_name() has it twice.
 std::optional<Lookup> on_value(const Term& term) {
   const auto number = run_query::query_number(term.value);
   if (is_comparison(term.is) && number)
@@ -99,10 +99,10 @@ std::optional<Lookup> by_column(const Term& term, Time now) {
   } else {
     bound = sql_real(run_query::query_number(term.value).value_or(0));
   }
-  return Lookup{format("select project, number from {} where {} {} :bound",
-                       index_of_column(term.field), indexed_column(term.field),
-                       sql_comparison(term.is)),
-                {bound}};
+  return Lookup{
+      format("select project, number from {} where {} {} :bound", index_of_column(term.field),
+             indexed_column(term.field), sql_comparison(term.is)),
+      {bound}};
 }
 
 std::optional<Lookup> lookup_of(const Term& term, Time now) {
