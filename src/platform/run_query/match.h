@@ -23,7 +23,7 @@ std::set<std::string> names_in(const Query& query);
 bool has_words(const Query& query);
 bool has_tags(const Query& query);
 
-// Of a tag (tag.KEY), too.
+// A tag (tag.KEY) has a value, too.
 Value value_of(const RunValues& run, const std::string& name);
 
 bool matches(const RunValues& run, const Term& term, Time now);

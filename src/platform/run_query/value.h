@@ -23,7 +23,7 @@ std::string lower_case(std::string_view text);
 // Sorts by its bytes as people expect: without case, and digits by the size of their number.
 std::string natural_key(std::string_view text);
 
-// What sorts a value: numbers, then texts by natural_key(). None: it is the last in both
+// The key that sorts a value: numbers, then texts by natural_key(). None: it is the last in both
 // directions, as NaN and an empty text are.
 using SortKey = std::variant<double, std::string>;
 std::optional<SortKey> sort_key(const Value& value);

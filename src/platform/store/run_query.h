@@ -19,7 +19,7 @@ namespace lockstep::store {
 // The most runs that a call looks at.
 inline constexpr int kRunsLookedAt = 4000;
 
-// What the store does not know of a run in progress.
+// Values of a run in progress that the store does not know.
 struct LiveUse {
   double running_seconds = 0;
   double cost_minutes = 0;

@@ -20,7 +20,7 @@
 
 namespace lockstep::train {
 
-// What a worker tells the servers at the end of a step.
+// The report of a worker to the servers at the end of a step.
 struct StepReport {
   double scale = 1;  // of the gradients; 0: they are not finite
   std::vector<double> learning_rates = {};

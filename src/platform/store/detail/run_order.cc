@@ -119,7 +119,7 @@ bool RunOrder::is_before(const Place& a, const Place& b) const {
   return a.is_last || is_descending() ? order > 0 : order < 0;
 }
 
-// Of the runs that the filter selects and that come after the place. Its parameters have no names,
+// They select the runs of the filter that come after the place. Its parameters have no names,
 // since of_named() has it twice.
 RunOrder::Part RunOrder::conditions(std::string_view value, const std::optional<Place>& after,
                                     bool down) const {
