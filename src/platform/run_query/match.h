@@ -11,7 +11,7 @@
 
 namespace lockstep::run_query {
 
-// What a query may ask of one run.
+// The values of one run for which a query may ask.
 struct RunValues {
   std::map<std::string, Value, std::less<>> values{};  // of the names of names_in(); absent: none
   std::map<std::string, std::string> tags{};
