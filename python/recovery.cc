@@ -171,10 +171,10 @@ std::vector<std::pair<std::vector<std::int64_t>, double>> share_of_sampler(
   const int shares = worker ? worker->shares() : model.mesh().world_size();
   const auto parts =
       value_of(train::micro_batches_of({sampler.global_batch(), at_once}, share, shares));
-  std::vector<std::pair<std::vector<std::int64_t>, double>> shares;
+  std::vector<std::pair<std::vector<std::int64_t>, double>> batches;
   for (const auto& [begin, end, weight] : parts)
-    shares.emplace_back(sampler.peek(begin, end), weight / static_cast<double>(parts.size()));
-  return shares;
+    batches.emplace_back(sampler.peek(begin, end), weight / static_cast<double>(parts.size()));
+  return batches;
 }
 
 // The server that an agent runs for its attempt: for tests, and for launchers without an agent.
