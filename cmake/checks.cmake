@@ -14,8 +14,11 @@ set(sanitizer_fuzz ${sanitizer_asan} -fsanitize=fuzzer-no-link)
 # Race detection is not useful for code and tests without threads, nor where the ranks of a test run
 # one at a time (comm_algorithm).
 set(tests_with_threads "^(base|net|comm|platform)_.*test$")
+set(pure_in_platform agent_core api artifacts controller core_.* crypto event_file finding host
+    identity identity_oidc job_files k8s otlp registry run_query server_mlflow spool store wire)
+list(JOIN pure_in_platform "|" pure_in_platform)
 set(tests_without_threads
-    "^(comm_(algorithm|choice|cost|reduction|simulated)|platform_(core_.*|api|controller|host|spool|store))_|^platform_insight_test")
+    "^(comm_(algorithm|choice|cost|reduction|simulated)|platform_(${pure_in_platform}))_test|^platform_insight_test")
 
 if(LOCKSTEP_CHECK)
   if(NOT LOCKSTEP_CHECK MATCHES "^(asan|tsan|clang|fuzz)$" OR NOT CMAKE_CXX_COMPILER_ID STREQUAL Clang)

@@ -108,7 +108,7 @@ class PythonOptimizer : public train::ResumableOptimizer {
       return Error{Code::invalid, exception.what()};
     }
   }
-  void note(Result<void> outcome) const { error_.note(std::move(outcome)); }
+  void note(const Result<void>& outcome) const { error_.note(outcome); }
 
   train::AutogradEngine& engine_;
   const py::object& state_;
@@ -186,7 +186,7 @@ std::unique_ptr<comm::RendezvousServer> meeting_place(const std::string& host,
 }  // namespace
 
 void bind_recovery(py::module& module) {
-  py::class_<train::Comm>(module, "Comm");
+  const py::class_<train::Comm> comm(module, "Comm");
   py::class_<train::RecoveryOutcome>(module, "RecoveryOutcome")
       .def_readonly("leaves", &train::RecoveryOutcome::leaves)
       .def_readonly("step", &train::RecoveryOutcome::step)

@@ -90,7 +90,7 @@ int main(int argc, char** argv) {
             {add_ps,      add_top,         add_queue,   add_why,        add_show, add_diff,
              add_compare, add_watch,       add_logs,    add_metrics,    add_plot, add_findings,
              add_usage,   add_flight,      add_profile, add_checkpoint, add_open, add_artifacts,
-             add_model,   add_tensorboard, add_report});
+             add_model,   add_tensorboard, add_report,  add_view});
   add_group(app, action, "Reaching nodes", {add_ssh, add_exec, add_cp, add_forward, add_notebook});
   add_group(app, action, "The daemon",
             {add_serve, add_login, add_logout, add_host, add_orphan, add_limits, add_version});

@@ -90,6 +90,7 @@ void add_tune(CLI::App& app, Action& action);
 void add_usage(CLI::App& app, Action& action);
 void add_user(CLI::App& app, Action& action);
 void add_version(CLI::App& app, Action& action);
+void add_view(CLI::App& app, Action& action);
 void add_watch(CLI::App& app, Action& action);
 void add_whoami(CLI::App& app, Action& action);
 void add_why(CLI::App& app, Action& action);

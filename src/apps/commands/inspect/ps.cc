@@ -6,6 +6,7 @@
 #include "apps/daemon/own_daemon.h"
 #include "apps/run/queried_runs.h"
 #include "apps/run/run_display.h"
+#include "apps/run/saved_view.h"
 #include "base/clock.h"
 #include "platform/api/json.h"
 #include "platform/run_query/query.h"
@@ -66,12 +67,18 @@ void add_ps(CLI::App& app, Action& action) {
       ->needs(sort);
   auto descending = std::make_shared<bool>(false);
   command->add_flag("--descending", *descending, "the greatest value first")->needs(sort);
+  auto* line = command
+                   ->add_option("-q,--query", query->query,
+                                "only runs that this line selects, in its order or groups, such as "
+                                "'state:failed lr>=1e-3 sort:-loss'; docs/design/run-query.md")
+                   ->type_name("LINE")
+                   ->excludes(sort);
+  auto view = std::make_shared<std::string>();
   command
-      ->add_option("-q,--query", query->query,
-                   "only runs that this line selects, in its order or groups, such as "
-                   "'state:failed lr>=1e-3 sort:-loss'; docs/design/run-query.md")
-      ->type_name("LINE")
-      ->excludes(sort);
+      ->add_option("--view", *view, "only runs of your view of this name, which has a query line")
+      ->type_name("NAME")
+      ->excludes(sort)
+      ->excludes(line);
   command->add_option("--limit", query->limit, "show at most this number of runs")
       ->capture_default_str()
       ->check(whole_number(1, 1000));
@@ -80,14 +87,15 @@ void add_ps(CLI::App& app, Action& action) {
       "Example:\n  lockstep ps --state running\n  lockstep ps --sort loss --by min --since 7d\n"
       "  lockstep ps -q 'project:vision lr>=1e-3 submitted>-7d sort:-loss'\n"
       "  lockstep ps -q 'sort:loss group:lr'");
-  command->callback([&action, query, state, since, by, descending, json] {
-    action = [query, state, since, by, descending, json]() -> Result<int> {
+  command->callback([&action, query, state, since, by, descending, view, json] {
+    action = [query, state, since, by, descending, view, json]() -> Result<int> {
       if (*state) query->state = TRY(parse_name<model::RunState>(**state));
       if (*by) query->value = TRY(parse_name<api::SortValue>(**by));
       if (*descending) query->descending = true;
       if (!since->empty())
         query->since = SystemClock().now() - TRY(duration_option("--since", *since));
       client::Client client = TRY(connect_to_daemon());
+      if (!view->empty()) query->query = TRY(query_of_view(TRY(saved_view(client, *view)).text));
       const api::RunList list = TRY(list_runs(client, *query));
       if (*json)
         print(dump_json(to_json(list), Indent::two));
