@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
-
 from tests.api.calls import ask
+
 from tests.conftest import Cluster
 
 
