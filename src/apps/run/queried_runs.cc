@@ -15,7 +15,7 @@ namespace lockstep::cli {
 namespace {
 
 // Each looks at 4,000 runs at most.
-constexpr int kAnswersMax = 250;
+constexpr int kAnswersMax = 25;
 
 template <class T>
 void move_to(std::vector<T>& all, std::vector<T>& more) {

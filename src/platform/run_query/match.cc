@@ -84,10 +84,13 @@ bool holds(const RunValues& run, const Term& term, Time now) {
   }
 }
 
+// A term `tag:KEY` asks for a tag. In sort and group, `tag` is a setting of that name.
+bool asks_for_tag(const Term& term) { return term.field == "tag" || tag_of(term.field); }
+
 template <class Visit>
 void for_each_name(const Query& query, Visit&& visit) {
   for (const Term& term : query.terms)
-    if (!term.field.empty()) visit(term.field);
+    if (!term.field.empty() && !asks_for_tag(term)) visit(term.field);
   if (query.sort) visit(query.sort->field);
   if (query.group) visit(*query.group);
 }
@@ -97,7 +100,7 @@ void for_each_name(const Query& query, Visit&& visit) {
 std::set<std::string> names_in(const Query& query) {
   std::set<std::string> names;
   for_each_name(query, [&](const std::string& name) {
-    if (name != "tag" && !tag_of(name)) names.insert(name);
+    if (!tag_of(name)) names.insert(name);
   });
   return names;
 }
@@ -107,8 +110,8 @@ bool has_words(const Query& query) {
 }
 
 bool has_tags(const Query& query) {
-  bool found = false;
-  for_each_name(query, [&](const std::string& name) { found |= name == "tag" || tag_of(name); });
+  bool found = std::ranges::any_of(query.terms, asks_for_tag);
+  for_each_name(query, [&](const std::string& name) { found |= tag_of(name).has_value(); });
   return found;
 }
 

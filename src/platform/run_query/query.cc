@@ -99,7 +99,15 @@ Result<void> check_time(std::string_view word, const Term& term) {
                       word, term.value)};
 }
 
+bool orders(const Term& term) {
+  return (term.field == "sort" || term.field == "group") && term.is == Operator::is_one_of;
+}
+
 Result<void> check_term(std::string_view word, const Term& term) {
+  if (orders(term) && term.negated)
+    return Error{Code::invalid,
+                 format("`{}`: write `{}`{}", word, word.substr(1),
+                        term.field == "sort" ? ", or with `-` after the colon" : "")};
   if (term.field == "tag" && term.is != Operator::is_one_of && term.is != Operator::equal)
     return Error{Code::invalid, format("`{}` must be `tag:KEY` or `tag:KEY=VALUE`", word)};
   if (is_comparison(term.is) && term.value.empty())
@@ -128,13 +136,13 @@ Result<Query> parse_query(std::string_view line) {
   std::string group;
   for (const std::string_view word : words_of(line)) {
     Term term = term_of(word);
-    if (term.field == "sort" && term.is == Operator::is_one_of) {
-      if (auto sort = sort_of(term.value)) query.sort = std::move(sort);
-    } else if (term.field == "group" && term.is == Operator::is_one_of) {
-      group = std::move(term.value);
-    } else {
-      TRY(check_term(word, term));
+    TRY(check_term(word, term));
+    if (!orders(term)) {
       if (!term.value.empty() || term.field.empty()) query.terms.push_back(std::move(term));
+    } else if (term.field == "group") {
+      group = std::move(term.value);
+    } else if (auto sort = sort_of(term.value)) {
+      query.sort = std::move(sort);
     }
   }
   if (query.terms.size() > kTermsMax)

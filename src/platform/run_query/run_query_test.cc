@@ -90,6 +90,9 @@ TEST(RunQuery, TextsAreSortedWithoutCaseAndByTheSizeOfTheirNumbers) {
   EXPECT_LT(natural_key("v99999999"), natural_key("v100000000"));
   EXPECT_EQ(natural_key("run007"), natural_key("RUN7"));
   EXPECT_LT(natural_key("adam"), natural_key("Adamw"));
+  std::string letters;
+  for (int i = 0; i < 100; ++i) letters += "\u4e2d";
+  EXPECT_EQ(natural_key(letters), letters.substr(0, 255)) << "no letter is cut";
 }
 
 TEST(RunQuery, SettingsAreReadFromTheCommand) {

@@ -59,6 +59,13 @@ void add_digits(std::string& key, std::string_view digits) {
   key += digits;
 }
 
+// The bytes of the text's first letters that take at most so many in UTF-8.
+std::size_t whole_letters(std::string_view text, std::size_t most) {
+  constexpr unsigned kFollowing = 0x80;  // 10xxxxxx
+  while (most > 0 && (static_cast<unsigned char>(text[most]) & 0xC0U) == kFollowing) --most;
+  return most;
+}
+
 }  // namespace
 
 std::optional<double> plain_number(std::string_view text) { return finite_number(text); }
@@ -94,7 +101,7 @@ std::string natural_key(std::string_view text) {
     add_digits(key, text.substr(at, end - at));
     at = end;
   }
-  key.resize(std::min(key.size(), kKeyBytesMax));
+  if (key.size() > kKeyBytesMax) key.resize(whole_letters(key, kKeyBytesMax));
   return key;
 }
 

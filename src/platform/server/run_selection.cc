@@ -10,6 +10,7 @@
 #include "platform/api/budget_messages.h"
 #include "platform/core/step/budget/cost.h"
 #include "platform/run_query/match.h"
+#include "platform/server/people/reader.h"
 #include "platform/server/run_filter.h"
 #include "platform/server/views.h"
 #include "platform/store/run_values.h"
@@ -74,6 +75,16 @@ std::map<model::RunId, store::LiveUse> live_use(const model::State& state, const
   return live;
 }
 
+// `lockstep ps` shows these, too.
+std::map<model::RunId, std::string> wait_reasons(const CallContext& context, const Query& query) {
+  std::map<model::RunId, std::string> reasons;
+  if (!run_query::names_in(query).contains("reason") && !run_query::has_words(query))
+    return reasons;
+  for (const sched::WaitingRun& waiting : context.controller().scheduler().waiting())
+    reasons.emplace(waiting.run, waiting.reason);
+  return reasons;
+}
+
 }  // namespace
 
 Result<store::SelectedRuns> select_runs(const CallContext& context, const Principal& caller,
@@ -91,6 +102,11 @@ Result<store::SelectedRuns> select_runs(const CallContext& context, const Princi
   selection.filter = *std::move(filter);
   add_parameters(query, selection.query);
   selection.live = live_use(context.state(), selection.query, selection.now);
+  selection.wait_reasons = wait_reasons(context, selection.query);
+  const Reader reader(context.accounts().directory(), caller.bearer, context.state());
+  selection.readable_reason = [&reader](std::string_view text) {
+    return reader.without_names(text);
+  };
   return store::select_runs(context.setup().database, selection);
 }
 
@@ -117,10 +133,8 @@ std::vector<api::RunGroup> groups_of(const std::vector<store::SelectedRun>& runs
 std::string unread_runs_problem(const CallContext& context) {
   const auto left = store::runs_without_values(context.setup().database);
   if (!left || *left == 0) return "";
-  return format(
-      "the settings of {} runs of an earlier version are still to be read: a query may "
-      "not find them",
-      *left);
+  return "the settings of runs of an earlier version are still being read: a query may miss such "
+         "runs, or select too many";
 }
 
 }  // namespace lockstep::server

@@ -32,7 +32,7 @@ class Selector {
   Result<SelectedRuns> select() {
     TRY(order_.check());
     std::optional<Place> after;
-    if (selection_.after) after = TRY(detail::parse_place(*selection_.after));
+    if (selection_.after) after = TRY(order_.parse_place(*selection_.after));
     if (const auto few = TRY(detail::few_runs(database_, selection_)))
       TRY(select_among(*few, after));
     else
@@ -115,7 +115,7 @@ class Selector {
       rest_ = found_.back().place;
     }
     for (PlacedRun& each : found_) page.runs.push_back(std::move(each.run));
-    if (rest_) page.next = text(*rest_);
+    if (rest_) page.next = order_.text(*rest_);
     return page;
   }
 

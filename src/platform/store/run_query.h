@@ -2,9 +2,11 @@
 // of runs.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -31,6 +33,10 @@ struct RunSelection {
   std::optional<std::string> after{};  // `next` of the call before
   Time now{};
   std::map<model::RunId, LiveUse> live{};
+  // The reasons of runs that wait, in place of the stored ones.
+  std::map<model::RunId, std::string> wait_reasons{};
+  // A reason as the caller may read it, since it may name other runs; none: unchanged.
+  std::function<std::string(std::string_view)> readable_reason{};
   int looked_at_max = kRunsLookedAt;
 };
 

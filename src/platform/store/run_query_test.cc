@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -172,6 +173,38 @@ TEST_F(RunQueryTest, ASortThatNoIndexHasIsRefused) {
   RunSelection odd = selection("");
   odd.after = "1/demo/1";
   EXPECT_FALSE(select_runs(*database_, odd));
+}
+
+TEST_F(RunQueryTest, AReasonIsFoundAsTheCallerMayReadIt) {
+  RunSelection masked = selection("reason:space");
+  masked.readable_reason = [](std::string_view) { return "hidden"; };
+  EXPECT_THAT(select(masked), IsEmpty());
+  masked.query = run_query::parse_query("\"no space\"").value();
+  EXPECT_THAT(select(masked), IsEmpty());
+  masked.query = run_query::parse_query("id=demo/2 group:reason").value();
+  EXPECT_EQ(select_runs(*database_, masked)->runs.at(0).group, run_query::Value("hidden"));
+}
+
+TEST_F(RunQueryTest, ARunThatWaitsHasTheReasonOfTheQueue) {
+  RunSelection waiting = selection("reason:demo/7");
+  waiting.wait_reasons = {{{"vision", 2}, "waits behind demo/7"}};
+  EXPECT_THAT(select(waiting), ElementsAre("vision/2"));
+}
+
+TEST_F(RunQueryTest, APlaceIsOfItsOwnList) {
+  RunSelection huge = selection("");
+  for (const auto* place : {R"([false,"n1e300","demo",1])", R"([false,"n-1e300","demo",1])"}) {
+    huge.after = place;
+    EXPECT_TRUE(select_runs(*database_, huge)) << place;
+  }
+  huge.after = R"([false,"nnan","demo",1])";
+  EXPECT_FALSE(select_runs(*database_, huge));
+  RunSelection one = selection("", 1);
+  one.filter.project = "demo";
+  const auto page = select_runs(*database_, one).value();
+  one.filter.project.reset();
+  one.after = page.next;
+  EXPECT_FALSE(select_runs(*database_, one)) << "its runs are listed by their numbers";
 }
 
 TEST_F(RunQueryTest, ARemovedRunLeavesNoValues) {

@@ -113,19 +113,33 @@ const sortedFields = new Set(
   "submitted started ended name state user class nodes devices priority timeout commit".split(" "),
 );
 
+const termsMax = 20;
+
 /** If the daemon sorts by the field: the page sorts by the others what it has. */
 export function daemonSorts(field: string): boolean {
   return sortedFields.has(field) || !isField(field);
 }
 
+/**
+ * The runs of the daemon's answer to the line, in its order. Lists have no hosts, and not all
+ * metrics, so those terms are the daemon's alone.
+ */
+export function answeredRuns(runs: readonly Run[], query: Query, now = Date.now()): Run[] {
+  const terms = query.terms.filter(
+    ({ field }) => field === "" || field === "tag" || (isField(field) && field !== "host"),
+  );
+  const sort = query.sort && daemonSorts(query.sort.field) ? null : query.sort;
+  return selectRuns(runs, { ...query, terms, sort }, now);
+}
+
 /** The line as the daemon takes it: without groups, and without what it refuses. */
 export function daemonQuery(text: string): string {
   const words = splitQuery(text).filter((word) => {
-    if (word.startsWith("group:")) return false;
-    const { sort, problem } = parseQuery(word);
-    return !problem && (!sort || daemonSorts(sort.field));
+    const { sort, group, problem } = parseQuery(word);
+    return !problem && group === null && (!sort || daemonSorts(sort.field));
   });
-  return words.length > 24 ? "" : words.join(" ");
+  const line = words.join(" ");
+  return parseQuery(line).terms.length > termsMax ? "" : line;
 }
 
 /** The filter of the list of runs; without one, the daemon has its shortest way. */

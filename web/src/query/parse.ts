@@ -52,6 +52,11 @@ export function parseQuery(text: string): Query {
     }
     const [, minus = "", field = "", operator = ":", rest = ""] = parts;
     const value = unquote(rest);
+    if ((field === "sort" || field === "group") && operator === ":" && minus) {
+      const more = field === "sort" ? ", or with `-` after the colon" : "";
+      query.problem ??= `\`${word}\`: write \`${word.slice(1)}\`${more}`;
+      continue;
+    }
     if (field === "sort" && operator === ":") {
       if (value.replace(/^-/, "")) query.sort = readSort(value);
       continue;

@@ -29,6 +29,14 @@ std::string nothing_found(const api::RunsQuery& query) {
   return format("no runs{}; `lockstep ps` lists all", which);
 }
 
+// Code that asks for more continues with `next`; a person narrows the query.
+std::string rest_line(const api::RunList& list, const api::RunsQuery& query) {
+  if (!query.query || !list.next || std::ssize(list.runs) >= query.limit) return "";
+  return "more runs may match: the newest 100,000 that may match were looked at; add a term such "
+         "as "
+         "submitted>-30d\n";
+}
+
 // The runs, or the groups of a query with `group:`.
 Result<std::string> table_of(const api::RunList& list, const api::RunsQuery& query) {
   if (list.runs.empty() && list.groups.empty()) return nothing_found(query);
@@ -100,7 +108,7 @@ void add_ps(CLI::App& app, Action& action) {
       if (*json)
         print(dump_json(to_json(list), Indent::two));
       else
-        print(trouble_lines(list.problems) + TRY(table_of(list, *query)));
+        print(trouble_lines(list.problems) + rest_line(list, *query) + TRY(table_of(list, *query)));
       if (!*json) print_notices(list.notices);
       return kDone;
     };

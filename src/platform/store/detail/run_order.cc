@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <tuple>
 #include <utility>
 
@@ -27,11 +28,19 @@ constexpr std::array<IndexedColumn, 5> kIndexedColumns = {
 constexpr std::array<std::string_view, 8> kFixed = {"name",  "user",    "command", "class",
                                                     "nodes", "devices", "timeout", "commit"};
 
+// No run is left for the end of the list.
+bool each_run_has(std::string_view name) {
+  constexpr std::array<std::string_view, 4> kAlways = {"", "submitted", "state", "priority"};
+  return std::ranges::find(kAlways, name) != kAlways.end();
+}
+
 // Those of whole numbers have them as such in their index.
 SqlValue sql_key(const run_query::SortKey& key, bool whole) {
   if (const auto* words = std::get_if<std::string>(&key)) return sql_text(*words);
   const double number = std::get<double>(key);
-  return whole ? sql_integer(static_cast<std::int64_t>(number)) : sql_real(number);
+  constexpr double kWholeMax = 9e18;
+  const bool fits = number > -kWholeMax && number < kWholeMax;
+  return whole && fits ? sql_integer(static_cast<std::int64_t>(number)) : sql_real(number);
 }
 
 void append(std::vector<SqlValue>& to, std::vector<SqlValue> values) {
@@ -52,14 +61,15 @@ std::string_view index_of_column(std::string_view name) {
   return found == kIndexedColumns.end() ? std::string_view() : found->index;
 }
 
-std::string text(const Place& place) {
+std::string RunOrder::text(const Place& place) const {
   const auto* words = std::get_if<std::string>(&place.key);
   const std::string key =
-      words != nullptr ? "t" + *words : format("n{}", std::get<double>(place.key));
+      words != nullptr ? "t" + *words
+                       : format("{}{}", is_by_number() ? "#" : "n", std::get<double>(place.key));
   return dump_json(Json::array({place.is_last, key, place.run.project, place.run.number}));
 }
 
-Result<Place> parse_place(const std::string& words) {
+Result<Place> RunOrder::parse_place(const std::string& words) const {
   const auto invalid = Error{Code::invalid, "after: it is no `next` of a list of these runs"};
   const auto parts = parse_json(words);
   if (!parts || !parts->is_array() || parts->size() != 4) return invalid;
@@ -70,15 +80,17 @@ Result<Place> parse_place(const std::string& words) {
   const auto key = json[1].get<std::string>();
   Place place{.is_last = json[0].get<bool>(),
               .run = {json[2].get<std::string>(), json[3].get<std::int64_t>()}};
+  // The runs of one project are listed by their numbers, and a second one may have come since.
+  if (key.starts_with('#') != is_by_number()) return invalid;
   if (key.starts_with('t')) {
     place.key = key.substr(1);
     return place;
   }
   double number = 0;
   const char* end = key.data() + key.size();
-  if (!key.starts_with('n')) return invalid;
+  if (!key.starts_with('n') && !key.starts_with('#')) return invalid;
   const auto [read, failed] = std::from_chars(key.data() + 1, end, number);
-  if (failed != std::errc() || read != end) return invalid;
+  if (failed != std::errc() || read != end || std::isnan(number)) return invalid;
   place.key = number;
   return place;
 }
@@ -212,7 +224,7 @@ Result<std::vector<Place>> RunOrder::after(const std::optional<Place>& place, in
       part = of_named(place);
     TRY(read(part, false, most, places));
   }
-  if (name.empty() || std::ssize(places) == most) return places;
+  if (each_run_has(name) || std::ssize(places) == most) return places;
   const auto last = place && place->is_last ? place : std::optional<Place>();
   TRY(read(newest(last), true, most - static_cast<int>(places.size()), places));
   return places;

@@ -24,8 +24,6 @@ struct Place {
   run_query::SortKey key{};  // the value by which the run is sorted
   model::RunId run{};
 };
-std::string text(const Place& place);
-Result<Place> parse_place(const std::string& words);
 
 class RunOrder {
  public:
@@ -38,6 +36,9 @@ class RunOrder {
   // The runs after the place, at most so many; with is_last also those that have the value.
   Result<std::vector<Place>> after(const std::optional<Place>& place, int most);
   Place place_of(const ReadRun& run) const;
+  // The form of `next`. Code::invalid: it is of another list.
+  std::string text(const Place& place) const;
+  Result<Place> parse_place(const std::string& words) const;
   bool is_before(const Place& a, const Place& b) const;
 
  private:

@@ -101,6 +101,19 @@ void RunReader::add_setting(const std::string& name) {
   });
 }
 
+std::string RunReader::reason_of(const model::RunId& run, const std::string& stored) const {
+  const auto waiting = selection_.wait_reasons.find(run);
+  const std::string& reason = waiting == selection_.wait_reasons.end() ? stored : waiting->second;
+  return selection_.readable_reason ? selection_.readable_reason(reason) : reason;
+}
+
+void RunReader::add_reason() {
+  const std::size_t at = add_column("runs.reason", SqlType::text);
+  setters_.emplace_back([this, at](ReadRun& run, Row& row) {
+    run.values.values.emplace("reason", reason_of(run.run, row[at].text));
+  });
+}
+
 void RunReader::add_name(const std::string& name) {
   constexpr auto kText = SqlType::text;
   if (name == "id") {
@@ -114,7 +127,8 @@ void RunReader::add_name(const std::string& name) {
     return;
   }
   if (name == "project") return add_row_field(name, "runs.project", kText);
-  if (name == "reason" || name == "note") return add_row_field(name, "runs." + name, kText);
+  if (name == "reason") return add_reason();
+  if (name == "note") return add_row_field(name, "runs.note", kText);
   if (name == "priority" || run_query::is_time(name))
     return add_row_field(name, "runs." + name, SqlType::integer);
   if (name == "running")
@@ -145,12 +159,13 @@ void RunReader::add_name(const std::string& name) {
 }
 
 void RunReader::add_words() {
-  const std::array<std::size_t, 4> parts = {add_stored_value("name"), add_stored_value("user"),
-                                            add_column("runs.reason", SqlType::text),
+  const std::array<std::size_t, 3> parts = {add_stored_value("name"), add_stored_value("user"),
                                             add_stored_value("command")};
-  setters_.emplace_back([parts](ReadRun& run, Row& row) {
+  const std::size_t reason = add_column("runs.reason", SqlType::text);
+  setters_.emplace_back([this, parts, reason](ReadRun& run, Row& row) {
     std::string words = text(run.run);
     for (const std::size_t part : parts) words += "\n" + row[part].text;
+    words += "\n" + reason_of(run.run, row[reason].text);
     run.values.words = run_query::lower_case(words);
   });
 }

@@ -36,8 +36,11 @@ class RunReader {
                double LiveUse::* of_live_run);
   std::size_t add_stored_value(const std::string& name);
   void add_setting(const std::string& name);
+  void add_reason();
   void add_words();
   void add_tags();
+  // As the caller may read it.
+  std::string reason_of(const model::RunId& run, const std::string& stored) const;
 
   Database& database_;
   const RunSelection& selection_;

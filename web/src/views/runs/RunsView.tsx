@@ -10,7 +10,7 @@ import { Empty } from "../../parts/Empty";
 import { ErrorBox } from "../../parts/ErrorBox";
 import { isField } from "../../query/fields";
 import { groupRuns, rowsOf } from "../../query/group";
-import { daemonFilter, daemonQuery, selectRuns } from "../../query/match";
+import { answeredRuns, daemonFilter, daemonQuery, selectRuns } from "../../query/match";
 import { parseQuery, setGroup, toggleSort } from "../../query/parse";
 import { BulkBar } from "./BulkBar";
 import { ColumnMenu } from "./ColumnMenu";
@@ -32,8 +32,12 @@ export function RunsView() {
   const list = useRunPages(filter);
   const all = list.runs;
   const metrics = useMemo(() => metricNames(all), [all]);
-  const runs = useMemo(() => selectRuns(all, query), [all, query]);
   const isAnswered = list.isSuccess && !list.isPlaceholderData && asked === text;
+  const isSelected = isAnswered && deferred === text && filter.query !== undefined;
+  const runs = useMemo(
+    () => (isSelected ? answeredRuns(all, query) : selectRuns(all, query)),
+    [isSelected, all, query],
+  );
   // An answer has the runs that the daemon looked at, maybe none. Groups are of the runs that are
   // there.
   const { more, loadMore } = list;
