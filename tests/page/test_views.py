@@ -197,7 +197,7 @@ def test_tags_and_the_note_are_changed(view: Tab) -> None:
     view.page.get_by_role("button", name="Add", exact=True).click()
     view.page.get_by_label("Tags, one KEY=VALUE a line").fill("team=speech")
     view.page.get_by_label("Note", exact=True).fill("a good one")
-    view.page.get_by_role("button", name="Save").click()
+    view.page.get_by_role("button", name="Save", exact=True).click()
     view.sees("team=speech")
     assert view.cluster.show("demo/3")["note"] == "a good one"
 
