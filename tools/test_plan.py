@@ -60,7 +60,8 @@ LEFT_OUT = {
             *("shm2_some_lent", "tcp2", "tcp3_lent", "tcp2_some_lent"),
             *("mixed4", "mixed5_lent", "mixed6_some_lent"),
         )
-    ),
+    )
+    + ":Hosts/LargeGroup*/On12:Hosts/LargeGroup*/Twelve",
     # Thousands of stacks, and grids of sizes; the broadcasts take the same ways.
     "comm_simulated_test": "SimulatedAlgorithms.A*:SimulatedAlgorithms.R*",
     # The thread sanitizer starts a thread in each child; one with threads enters no container.
@@ -69,7 +70,13 @@ LEFT_OUT = {
     "comm_fabric_test": "ShareableMemory.WritesOfOtherThreadsDuringForksAreNotLost",
     # The sanitizers themselves need file descriptors to examine memory.
     "comm_rendezvous_test": "Rendezvous.WithoutAFreeFileDescriptor*",
-    "platform_core_step_test": but_first("Seeds/StepProperties.*", 10),
+    # The other two of the first seed take the same ways, and hosts and external runs beside them.
+    "platform_core_step_test": but_first("Seeds/StepProperties.*", 10)
+    + ":Seeds/StepProperties.HoldWhateverHappensAndEveryRunEnds/0",
+    # Two minutes each there: runs of a simulated cluster under each mode, and hundreds of seeds.
+    "platform_controller_test": "StoreMode.MayBeMovedAndPutBackUnderRunsThatGoOn",
+    "platform_finding_test": "Detector.NamesNoRankWronglyInAThousandNoisySteps"
+    ":Detector.NamesARankAtHalfSpeedWithinTwentySteps",
     # Ten million points; shorter curves take the same ways.
     "platform_insight_series_test": "StoreTest.ALongCurveKeepsItsSpikesAndItsEnds",
     # Each takes half a minute there; the largest of the departures stays. Seeds take another way
