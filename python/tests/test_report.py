@@ -152,7 +152,8 @@ if os.fork() == 0:
 os.wait()
 lockstep.log({"parent": 1.0}, step=3)
 """
-    assert [report["step"] for report in agent.reports_of(program, connections=2)] == [1, 3, 2]
+    steps = [report["step"] for report in agent.reports_of(program, connections=2)]
+    assert steps in ([1, 3, 2], [2, 1, 3]), "either process may be connected first"
 
 
 def test_without_an_agent_metrics_are_printed() -> None:
