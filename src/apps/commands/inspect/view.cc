@@ -48,7 +48,8 @@ Result<int> list_views(const ViewFlags& flags) {
 Result<int> save_view(const ViewFlags& flags) {
   TRY(run_query::parse_query(flags.query));
   client::Client client = TRY(connect_to_daemon());
-  api::SaveDocumentRequest request{.name = flags.name};
+  api::SaveDocumentRequest request;
+  request.name = flags.name;
   std::string replaced;
   const auto known = saved_view(client, flags.name);
   if (!known && known.error().code != Code::not_found) return known.error();
