@@ -91,7 +91,7 @@ std::string lower_case(std::string_view text) {
 
 std::string natural_key(std::string_view text) {
   std::string key;
-  for (std::size_t at = 0; at < text.size() && key.size() < kKeyBytesMax;) {
+  for (std::size_t at = 0; at < text.size() && key.size() <= kKeyBytesMax;) {
     if (!is_digit(text[at])) {
       key += lower(text[at++]);
       continue;
