@@ -25,7 +25,7 @@ constexpr std::int64_t kSteps = 8;
 
 Mesh mesh_of(int rank, int port, const net::Secret& secret) {
   return Mesh::apart(std::make_shared<Meeting>(
-      rank, kRanks, kBound, [port, secret](bool) -> Result<comm::RunRendezvous> {
+      rank, kRanks, kBound, [port, secret](bool, Duration) -> Result<comm::RunRendezvous> {
         auto client = TRY(comm::RendezvousClient::connect(
             "127.0.0.1", static_cast<std::uint16_t>(port), secret, Deadline::after(kBound)));
         return comm::RunRendezvous{std::move(client), secret};
