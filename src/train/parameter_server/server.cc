@@ -118,6 +118,7 @@ void ParameterServer::serve_worker(int worker) {
     Conversation conversation{worker, *std::move(group)};
     {
       const Lock lock(mutex_);
+      if (is_stopping_) break;  // stop() does not know the group, which ends here
       present_.emplace(worker, conversation.group);
       has_met_worker_ = true;
       tasks_->join(worker);
