@@ -49,11 +49,11 @@ TEST(ParameterServer, SynchronousWorkersGiveTheResultsOfOneProcess) {
         }
         EXPECT_EQ(TRY(serve_parameters(*rank->model, *rank->optimizer)), kSteps);
         EXPECT_LT(difference_to(*rank, expected), 1e-10) << policy;
-        for (const auto& each : rank->net.named_parameters())  // also slices of other servers
-          EXPECT_LT(trainings_for_test::difference(each.value().detach().view(-1),
-                                                   expected.at("parameter/" + each.key())),
+        for (const auto& [name, tensor] : rank->model->parameters())  // with others' slices
+          EXPECT_LT(trainings_for_test::difference(tensor.detach().view(-1),
+                                                   expected.at("parameter/" + name)),
                     1e-10)
-              << each.key();
+              << name;
         return {};
       }),
                 "");
@@ -219,7 +219,7 @@ TEST(ParameterServerMessages, AnyNumberOfLearningRatesReachesTheServer) {
   RanksApart ranks(2);
   EXPECT_EQ(ranks.run([&](int number) -> Result<void> {
     const auto meeting = ranks.mesh(number).meeting();
-    auto group = TRY(meeting->connect_servers({0, 1}, "a test"));
+    auto group = TRY(meeting->connect_servers({0, 1}, "rates"));
     std::vector<double> rates(40);
     std::iota(rates.begin(), rates.end(), 0.5);
     if (number == 1) return send_rates(group, 0, rates);

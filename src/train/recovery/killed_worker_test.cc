@@ -91,11 +91,13 @@ Result<void> run_with_killed_server(int rank, int port, const net::Secret& secre
   const auto policy = TRY(parse_policy("ps:1", 2));
   training.model = TRY(shard(training.net, mesh_of(rank, 2, port, secret), policy));
   training.optimizer = TRY(Optimizer::create(*training.model, {.learning_rate = 0.01}));
-  if (training.is_server())
+  if (training.is_server()) {
     TRY(serve_parameters(*training.model, *training.optimizer, 0, [](std::int64_t step) {
       if (step == 2) std::raise(SIGKILL);
       return Result<void>();
     }));
+    return {};
+  }
   while (training.task().step < kSteps)
     if (!training.step()) break;
   say(report, agent->heard());
