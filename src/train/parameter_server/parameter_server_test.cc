@@ -1,4 +1,5 @@
 // Whole trainings by workers and servers.
+#include <algorithm>
 #include <atomic>
 #include <numeric>
 #include <set>
@@ -78,10 +79,12 @@ TEST(ParameterServer, EachShareOfEachStepIsComputedOnceAndFastWorkersComputeMore
         const auto task = rank->task();
         const auto bound = Deadline::after(ranks_apart_for_test::kBound);
         if (number == 0) {  // as slow as five steps of others
+          // With staleness 3 the others stop for this share when all other shares up to step + 3
+          // are computed: then each of the two waits in its last step, which is not in `done`.
+          const auto others_stop_at = 3 * (static_cast<std::size_t>(task.step) + 4) - 3;
           const Lock lock(mutex);
-          const auto before = done.size();
-          while (done.size() < std::min<std::size_t>(before + 5, 20) && !bound.passed())
-            changed.wait_until(mutex, bound);
+          const auto awaited = std::min<std::size_t>({done.size() + 5, others_stop_at, 20});
+          while (done.size() < awaited && !bound.passed()) changed.wait_until(mutex, bound);
           ++of_slow;
         }
         TRY(rank->step());
