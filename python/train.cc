@@ -21,6 +21,7 @@
 #include "train/autograd_engine.h"
 #include "train/group/mesh.h"
 #include "train/parameter_server/meeting.h"
+#include "train/parameter_server/serve.h"
 #include "train/policy.h"
 
 namespace lockstep::python {
@@ -299,12 +300,14 @@ void bind_parameter_servers(PythonModel& model) {
            })
       .def(
           "start_server",
-          [](BoundModel& bound, std::int64_t first_step) { server_of(bound).start(first_step); },
+          [](BoundModel& bound, std::int64_t first_step) {
+            value_of(train::start_serving(bound.engine->model(), first_step));
+          },
           ReleaseGil())
       .def("wait_update", &wait_update, ReleaseGil())
       .def(
           "publish", [](BoundModel& bound) { server_of(bound).publish(); }, ReleaseGil())
-      // On a worker: it ends, and computes no further step.
+      // On a worker: it ends, and computes no further step. On a server: it accepts no worker.
       .def(
           "leave_servers", [](BoundModel& bound) { bound.engine->model().leave_servers(); },
           ReleaseGil());

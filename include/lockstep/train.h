@@ -199,7 +199,8 @@ class LOCKSTEP_EXPORT Optimizer {
 // On a server of policy ps:K: applies the workers' updates until all workers have left, or
 // on_update returns an error; returns the number of steps since the start of the training.
 // first_step: the steps that model and optimizer have from a checkpoint. on_update(step), with the
-// steps up to now, is called after each; it may save, since all servers call it.
+// steps up to now, is called after each; it may save, since all servers call it. At the end each
+// server's module has all parameters. Every server calls it, once for a model.
 LOCKSTEP_EXPORT Result<std::int64_t> serve_parameters(
     ShardedModel& model, Optimizer& optimizer, std::int64_t first_step = 0,
     const std::function<Result<void>(std::int64_t step)>& on_update = {});

@@ -73,7 +73,9 @@ class ShardedModel:
     servers: Comm
 
     def set_learning_rates(self, rates: list[float]) -> None: ...
-    def start_server(self, first_step: int) -> None: ...
+    def start_server(self, first_step: int) -> None:
+        """Collective over the servers, whose first steps must be equal."""
+
     def wait_update(self) -> tuple[int, bool, list[float]] | None:
         """Its number, whether it has gradients, learning rates; None: all workers have left."""
 

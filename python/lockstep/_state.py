@@ -14,6 +14,7 @@ from lockstep._interop.slice import Slice
 def state_dict(model: nn.Module, form: str = "full") -> dict[str, Tensor]:
     """The model.state_dict() of the unsharded model, on rank 0 and the CPU; elsewhere empty.
 
+    With parameter servers it is on the first server, after training.steps; workers get nothing.
     Every rank calls it; one block at a time is gathered. For whole runs use Checkpoints.
 
     Args:
@@ -33,7 +34,7 @@ def state_dict(model: nn.Module, form: str = "full") -> dict[str, Tensor]:
     sharded = sharded_of(model)
     core = sharded.core
     core.wait_parameter_sync()
-    wanted = core.rank == 0
+    wanted = core.rank == 0 and core.task is None  # a worker's state is the servers'
     copies: dict[int, Tensor] = {}  # one of tied tensors
     with torch.no_grad():
         for number, block in enumerate(sharded.blocks):

@@ -100,6 +100,7 @@ class Training:
                 "init_process_group out, lockstep.shard connects the ranks"
             )
         self._done = self._last = 0
+        self._has_met_servers = False  # a call of steps() has used the servers
         self._save_requested_at = 0  # after which step a checkpoint was last requested
 
     def _check_optimizer(self, optimizer: Optimizer) -> None:
@@ -132,13 +133,11 @@ class Training:
 
         The body of a step's `with` may run again, from its start. With parameter servers a worker
         gets its shares of steps, and a server yields none: it returns when all workers have ended.
+        There it is called once: another call raises ValueError.
         """
         self._last = last
-        if self._core.is_server:
-            self._serve()
-            return
-        if self._core.task is not None:
-            yield from self._steps_of_worker()
+        if self._core.is_server or self._core.task is not None:
+            yield from self._steps_with_servers()
             return
         self._begin()
         while self._done < last:
@@ -147,8 +146,21 @@ class Training:
             if not step.is_closed:
                 raise RuntimeError("a step was not taken: compute it within `with step:`")
 
+    def _steps_with_servers(self) -> Iterator[Step]:
+        if self._has_met_servers:
+            raise ValueError(
+                "with parameter servers training.steps() is called once, because the servers end "
+                "with it: give the first call the last step of all"
+            )
+        self._has_met_servers = True
+        if self._core.is_server:
+            self._serve()
+        else:
+            yield from self._steps_of_worker()
+
     def _steps_of_worker(self) -> Iterator[Step]:
         while (task := self._core.task)[0] < self._last:
+            self._done = task[0]  # all steps before may have been computed by other workers
             self._sampler._core.seek(task[0])
             step = Step(self, task[0] + 1, is_last=task[0] + 1 == self._last)
             yield step
@@ -167,14 +179,25 @@ class Training:
         while (update := core.wait_update()) is not None:
             self._done, has_gradients, rates = update
             if has_gradients:
-                for group, rate in zip(self._optimizer.param_groups, rates, strict=True):
-                    group["lr"] = rate
+                self._set_learning_rates(rates)
+                number_next(self._done)
                 self._optimizer.step()
             core.publish()
             self._sampler._core.advance()
             self._save_update()
         if self._checkpoints is not None:
             self._checkpoints.finish()
+        core.sync_parameters()  # the module has all parameters, as on any rank of another policy
+
+    def _set_learning_rates(self, rates: list[float]) -> None:
+        groups = self._optimizer.param_groups
+        if len(rates) != len(groups):
+            raise ValueError(
+                f"a worker's optimizer has {len(rates)} parameter groups, and this server's has "
+                f"{len(groups)}: make the same optimizer on all ranks"
+            )
+        for group, rate in zip(groups, rates, strict=True):
+            group["lr"] = rate
 
     def _save_update(self) -> None:
         due = self._save_every > 0 and self._done % self._save_every == 0

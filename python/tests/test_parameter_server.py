@@ -52,8 +52,59 @@ def train(policy: str, folder: Path, steps: int = STEPS, dies_at: int = 0) -> li
     return computed
 
 
-def train_alone(folder: Path) -> Values:
-    """The values of the last checkpoint, and those of one process by the same samples."""
+def train_and_read(policy: str) -> Values:
+    """The module's own parameters after the training, and lockstep.state_dict of it."""
+    model = lockstep.shard(net(torch.device("cpu")), policy)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
+    training = lockstep.Training(model, optimizer, lockstep.Sampler(SAMPLES, BATCH, seed=3))
+    take_steps(training, model, optimizer, STEPS)
+    state = lockstep.state_dict(model)
+    return {
+        "parameters": {name: each.tolist() for name, each in model.named_parameters()},
+        "state": {name: each.tolist() for name, each in state.items()},
+    }
+
+
+def take_steps(
+    training: lockstep.Training, model: nn.Module, optimizer: torch.optim.Optimizer, last: int
+) -> None:
+    for step in training.steps(last):
+        with step:
+            for samples, weight in step:
+                (mean_loss(model, samples) * weight).backward()
+            optimizer.step()
+            optimizer.zero_grad()
+
+
+def train_twice() -> str:
+    """The error of a second training.steps()."""
+    model = lockstep.shard(net(torch.device("cpu")), "ps:1")
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
+    training = lockstep.Training(model, optimizer, lockstep.Sampler(SAMPLES, BATCH, seed=3))
+    take_steps(training, model, optimizer, 1)
+    with pytest.raises(ValueError) as error:
+        take_steps(training, model, optimizer, 2)
+    return str(error.value)
+
+
+def train_many_groups() -> list[float]:
+    """The learning rates of an optimizer with more than a few parameter groups."""
+    model = nn.Sequential(*[nn.Linear(2, 2) for _ in range(12)])
+    model = lockstep.shard(model, "ps:1")
+    optimizer = torch.optim.SGD([{"params": [each]} for each in model.parameters()], lr=0.5)
+    training = lockstep.Training(model, optimizer, lockstep.Sampler(SAMPLES, BATCH, seed=3))
+    for step in training.steps(1):
+        with step:
+            for samples, weight in step:
+                (model(torch.ones(len(samples), 2)).mean() * weight).backward()
+            for number, group in enumerate(optimizer.param_groups):
+                group["lr"] = 0.01 * number
+            optimizer.step()
+            optimizer.zero_grad()
+    return [group["lr"] for group in optimizer.param_groups]
+
+
+def trained_alone() -> tuple[nn.Module, torch.optim.Optimizer, lockstep.Sampler]:
     model = lockstep.shard(net(torch.device("cpu")))
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
     sampler = lockstep.Sampler(SAMPLES, BATCH, seed=3)
@@ -61,6 +112,12 @@ def train_alone(folder: Path) -> Values:
         mean_loss(model, sampler.next()).backward()
         optimizer.step()
         optimizer.zero_grad()
+    return model, optimizer, sampler
+
+
+def train_alone(folder: Path) -> Values:
+    """The values of the last checkpoint, and those of one process by the same samples."""
+    model, optimizer, sampler = trained_alone()
     expected = {name: each.clone() for name, each in lockstep.state_dict(model).items()}
     checkpoints = lockstep.Checkpoints(folder / "checkpoints", model, optimizer, sampler)
     step = checkpoints.resume()
@@ -151,6 +208,50 @@ def test_a_worker_that_is_killed_stops_nothing(tmp_path: Path) -> None:
     # The others compute its shares: of its last step, and of all after it.
     assert all_of([*told, [1, 2]]) == sorted(list(range(1, STEPS + 1)) * WORKERS)
     assert alone(tmp_path)["different"] < 1e-9
+
+
+def values_of(bodies: list[Callable[[], Any]], folder: Path) -> list[Any]:
+    outcomes = run({rank: [body] for rank, body in enumerate(bodies)}, folder, len(bodies))
+    assert [each.error for each in outcomes] == [None] * len(bodies)
+    return [each.value for each in outcomes]
+
+
+def largest_difference(some: Values, others: Values) -> float:
+    assert some.keys() == others.keys()
+    return max(
+        float((torch.tensor(some[name]) - torch.tensor(others[name])).abs().max()) for name in some
+    )
+
+
+def test_after_the_training_each_server_has_the_model_and_the_first_its_state(
+    tmp_path: Path,
+) -> None:
+    read = functools.partial(train_and_read, "ps:2")
+    told = values_of([read] * (WORKERS + 2), tmp_path)
+    assert [bool(each["state"]) for each in told] == [False, False, False, True, False]
+    (outcome,) = fork_all([parameters_alone])
+    assert outcome.error is None, outcome.error
+    for each in told[WORKERS:]:
+        assert largest_difference(each["parameters"], outcome.value) < 1e-9
+    state = {name: told[WORKERS]["state"][name] for name in outcome.value}
+    assert largest_difference(state, outcome.value) < 1e-9
+
+
+def parameters_alone() -> Values:
+    """Those of one process after the same training."""
+    model, _, _ = trained_alone()
+    return {name: each.tolist() for name, each in model.named_parameters()}
+
+
+def test_steps_are_taken_once_and_a_second_call_is_refused(tmp_path: Path) -> None:
+    errors = values_of([train_twice] * 2, tmp_path)
+    for error in errors:
+        assert "training.steps() is called once" in error
+
+
+def test_the_servers_use_the_rate_of_each_parameter_group(tmp_path: Path) -> None:
+    rates = values_of([train_many_groups] * 2, tmp_path)
+    assert rates == [[0.01 * number for number in range(24)]] * 2
 
 
 def test_the_servers_state_is_resumed_from_its_checkpoint(tmp_path: Path) -> None:

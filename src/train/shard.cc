@@ -97,6 +97,7 @@ ShardedModel::~ShardedModel() { leave_servers(); }
 
 // When no parameters are on their way any more.
 void ShardedModel::leave_servers() {
+  if (parameter_server_) return parameter_server_->stop();
   if (!parameter_worker_ || !gatherer_) return;
   gatherer_->wait_parameter_sync();
   parameter_worker_->leave();
@@ -128,7 +129,12 @@ Result<void> ShardedModel::take_server_role(const Policy& asked) {
   meeting_ = mesh_.meeting();
   const bool serves = asked.is_server(meeting_->rank());
   if (serves) policy_.optimizer = static_cast<int>(asked.servers.size());
-  mesh_ = serves ? Mesh::replicas(TRY(meeting_->connect_servers(asked.servers))) : Mesh::single();
+  mesh_ = Mesh::single();
+  if (!serves) return {};
+  // Two groups: a checkpoint that is being saved uses the first, while parameters are exchanged.
+  auto world = TRY(meeting_->connect_servers(asked.servers, "servers"));
+  auto replicate = TRY(meeting_->connect_servers(asked.servers, "servers-parameters"));
+  mesh_ = Mesh::replicas(std::move(world), std::move(replicate));
   return {};
 }
 

@@ -159,7 +159,8 @@ class ShardedModel {
   ParameterServer* parameter_server() const { return parameter_server_.get(); }
   // Null without parameter servers.
   const Meeting* meeting() const { return meeting_.get(); }
-  // On a worker: it ends, and its task is given to another one. Does nothing elsewhere.
+  // On a worker: it ends, and its task is given to another one. On a server: the connections to
+  // workers end. Does nothing elsewhere.
   void leave_servers();
 
   // As requested, or as chosen. With parameter servers a worker's groups are of one rank, and a

@@ -42,6 +42,12 @@ Mesh Mesh::replicas(Comm world) {
   return mesh;
 }
 
+Mesh Mesh::replicas(Comm world, Comm replicate) {
+  auto mesh = replicas(std::move(world));
+  mesh.replicate_ = std::move(replicate);
+  return mesh;
+}
+
 Result<Mesh> Mesh::replicas(c10::intrusive_ptr<c10d::ProcessGroup> world, Duration bound) {
   const int size = world->getSize();
   return create(std::move(world), {.replicate = size}, bound);

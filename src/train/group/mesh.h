@@ -41,6 +41,8 @@ class Mesh {
   static Result<Mesh> replicas(c10::intrusive_ptr<c10d::ProcessGroup> world,
                                Duration bound = Comm::kBound);
   static Mesh replicas(Comm world);
+  // With another group of the same ranks for what replicas exchange.
+  static Mesh replicas(Comm world, Comm replicate);
   // One process, which needs no process group.
   static Mesh single() { return Mesh(); }
   // Ranks that are not connected to each other: for a policy with servers, which meet there.

@@ -15,6 +15,10 @@ namespace lockstep::train {
 namespace {
 
 constexpr Duration kLook = std::chrono::milliseconds(200);  // a look for a worker
+// A server that ends waits for a connection to the rendezvous at most so long.
+constexpr Duration kOpenBound = std::chrono::seconds(10);
+// From the announcement of a worker: the servers look often, and all have begun to accept workers.
+constexpr Duration kAcceptBound = std::chrono::seconds(30);
 
 std::string arrival_key(int worker, int number) {
   return format("ps/arrived/{}/{}", worker, number);
@@ -33,15 +37,13 @@ std::vector<int> with(std::vector<int> servers, int worker) {
 
 Result<std::shared_ptr<Meeting>> Meeting::from_environment(Duration timeout) {
   const auto numbers = TRY(comm::rank_from_environment(timeout));
-  return std::make_shared<Meeting>(
-      numbers.rank, numbers.size, timeout,
-      [timeout](bool makes_secret) { return comm::open_rendezvous(makes_secret, timeout); });
+  return std::make_shared<Meeting>(numbers.rank, numbers.size, timeout, &comm::open_rendezvous);
 }
 
-// The loss of a worker is no fault of the run.
 Result<Comm> Meeting::connect(comm::RunRendezvous& run, std::vector<int> members,
-                              std::string key_space, std::string name) const {
-  defer_fault_reports();
+                              std::string key_space, std::string name,
+                              Duration connect_bound) const {
+  enable_fault_reports();
   const auto place = std::ranges::find(members, rank_) - members.begin();
   LS_CHECK(place < std::ssize(members));
   if (members.size() == 1) return Comm();
@@ -50,17 +52,21 @@ Result<Comm> Meeting::connect(comm::RunRendezvous& run, std::vector<int> members
                                                 .size = static_cast<int>(members.size()),
                                                 .group = std::move(key_space),
                                                 .members = {std::move(name), std::move(members)},
-                                                .timeout = timeout_}));
+                                                .timeout = timeout_,
+                                                .rendezvous_timeout = connect_bound}));
   return Comm(std::move(group), timeout_);
 }
 
-Result<Comm> Meeting::connect_servers(const std::vector<int>& servers) const {
-  auto run = TRY(open_(servers.front() == rank_));
-  return connect(run, servers, "ps-servers", "the servers");
+// The loss of a worker is no fault of the run. For a worker the loss of a server is one.
+Result<Comm> Meeting::connect_servers(const std::vector<int>& servers,
+                                      const std::string& name) const {
+  defer_fault_reports();
+  auto run = TRY(open_(servers.front() == rank_, timeout_));
+  return connect(run, servers, "ps-" + name, name, timeout_);
 }
 
 Result<Comm> Meeting::join(const std::vector<int>& servers) const {
-  auto run = TRY(open_(false));
+  auto run = TRY(open_(false, timeout_));
   const auto process = net::Secret::random().hex();
   int number = 0;
   for (;; ++number) {
@@ -68,19 +74,25 @@ Result<Comm> Meeting::join(const std::vector<int>& servers) const {
     if (done) break;
     if (done.error().code != Code::already_exists) return done.error();
   }
-  return connect(run, with(servers, rank_), key_space(rank_, number), group_name(rank_));
+  return connect(run, with(servers, rank_), key_space(rank_, number), group_name(rank_), timeout_);
 }
 
-Result<Comm> Meeting::accept(const std::vector<int>& servers, int worker, int number,
-                             const std::function<bool()>& keep_waiting) const {
-  auto run = TRY(open_(servers.front() == rank_));
+Result<comm::RunRendezvous> Meeting::wait_arrival(const std::vector<int>& servers, int worker,
+                                                  int number,
+                                                  const std::function<bool()>& keep_waiting) const {
+  auto run = TRY(open_(servers.front() == rank_, std::min(timeout_, kOpenBound)));
   for (;;) {
     if (!keep_waiting()) return Error{Code::cancelled, "no further workers are accepted"};
     const auto found = run.rendezvous->get(arrival_key(worker, number), Deadline::after(kLook));
-    if (found) break;
+    if (found) return run;
     if (found.error().code != Code::timeout) return found.error();
   }
-  return connect(run, with(servers, worker), key_space(worker, number), group_name(worker));
+}
+
+Result<Comm> Meeting::accept(comm::RunRendezvous& run, const std::vector<int>& servers, int worker,
+                             int number) const {
+  return connect(run, with(servers, worker), key_space(worker, number), group_name(worker),
+                 std::min(timeout_, kAcceptBound));
 }
 
 }  // namespace lockstep::train

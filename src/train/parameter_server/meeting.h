@@ -23,7 +23,7 @@ namespace lockstep::train {
 class Meeting {
  public:
   // A connection to the run's rendezvous, for one thread.
-  using Open = std::function<Result<comm::RunRendezvous>(bool makes_secret)>;
+  using Open = std::function<Result<comm::RunRendezvous>(bool makes_secret, Duration timeout)>;
 
   // timeout: of each wait for another rank.
   Meeting(int rank, int ranks, Duration timeout, Open open)
@@ -35,18 +35,22 @@ class Meeting {
   int ranks() const { return ranks_; }
   Duration timeout() const { return timeout_; }
 
-  // On each server: the group of all servers.
-  Result<Comm> connect_servers(const std::vector<int>& servers) const;
+  // On each server: a group of all servers, under a name that no other has.
+  Result<Comm> connect_servers(const std::vector<int>& servers, const std::string& name) const;
   // On a worker: its group. Waits until the servers accept workers.
   Result<Comm> join(const std::vector<int>& servers) const;
-  // On each server: the group of a worker's process with this number, when it has announced itself;
-  // cancelled when keep_waiting() returns false before.
-  Result<Comm> accept(const std::vector<int>& servers, int worker, int number,
-                      const std::function<bool()>& keep_waiting) const;
+  // On each server: waits until a worker's process with this number has announced itself; returns
+  // the connection over which to accept it. cancelled: keep_waiting() returned false before. After
+  // any other error the rendezvous may answer again later.
+  Result<comm::RunRendezvous> wait_arrival(const std::vector<int>& servers, int worker, int number,
+                                           const std::function<bool()>& keep_waiting) const;
+  // On each server, at about the same time: the group of this process.
+  Result<Comm> accept(comm::RunRendezvous& run, const std::vector<int>& servers, int worker,
+                      int number) const;
 
  private:
   Result<Comm> connect(comm::RunRendezvous& run, std::vector<int> members, std::string key_space,
-                       std::string name) const;
+                       std::string name, Duration connect_bound) const;
 
   const int rank_;
   const int ranks_;

@@ -1,7 +1,6 @@
 // The messages between a worker and a server, beside gradients and parameters.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -16,26 +15,25 @@ struct Message {
     tensors,  // worker: send the frozen parameters and buffers; the first server only
     take,     // worker: send a task; the first server only
     push,     // worker: the gradients of the units follow, in the order of backward
-    finish,   // worker: the task is done, its gradients have been sent
+    finish,   // worker: the task is done, its gradients have been sent; learning rates follow
     pull,     // worker: send the parameters, in the reverse order
-    leave,    // worker: it ends
+    leave,    // worker: it ends, and does not compute its task
     task,     // server: a task
     done,     // server: it has the gradients
   };
-  static constexpr int kRatesMax = 16;
 
   Verb verb = Verb::take;
   Task task = {};
   // The factor of the gradients, from clipping; 0 if some are not finite: then they do not count.
   double scale = 1;
-  // The optimizer's learning rates, one for each group of parameters.
-  std::int64_t rate_count = 0;
-  std::array<double, kRatesMax> rates = {};
-
-  std::vector<double> learning_rates() const { return {rates.begin(), rates.begin() + rate_count}; }
+  std::int64_t rate_count = 0;  // of the learning rates that follow
 };
 
 Result<void> send(Comm& group, int to, const Message& message);
 Result<Message> receive(Comm& group, int from);
+
+// The optimizer's learning rates, one for each group of parameters.
+Result<void> send_rates(Comm& group, int to, const std::vector<double>& rates);
+Result<std::vector<double>> receive_rates(Comm& group, int from, std::int64_t count);
 
 }  // namespace lockstep::train

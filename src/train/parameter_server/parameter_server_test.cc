@@ -1,13 +1,17 @@
 // Whole trainings by workers and servers.
+#include <algorithm>
 #include <atomic>
+#include <numeric>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/mutex.h"
+#include "train/parameter_server/message.h"
 #include "train/parameter_server/ranks_apart_for_test.h"
 
 namespace lockstep::train::parameter_server_test {
@@ -46,6 +50,11 @@ TEST(ParameterServer, SynchronousWorkersGiveTheResultsOfOneProcess) {
         }
         EXPECT_EQ(TRY(serve_parameters(*rank->model, *rank->optimizer)), kSteps);
         EXPECT_LT(difference_to(*rank, expected), 1e-10) << policy;
+        for (const auto& [name, tensor] : rank->model->parameters())  // with others' slices
+          EXPECT_LT(trainings_for_test::difference(tensor.detach().view(-1),
+                                                   expected.at("parameter/" + name)),
+                    1e-10)
+              << name;
         return {};
       }),
                 "");
@@ -70,10 +79,12 @@ TEST(ParameterServer, EachShareOfEachStepIsComputedOnceAndFastWorkersComputeMore
         const auto task = rank->task();
         const auto bound = Deadline::after(ranks_apart_for_test::kBound);
         if (number == 0) {  // as slow as five steps of others
+          // With staleness 3 the others stop for this share when all other shares up to step + 3
+          // are computed: then each of the two waits in its last step, which is not in `done`.
+          const auto others_stop_at = 3 * (static_cast<std::size_t>(task.step) + 4) - 3;
           const Lock lock(mutex);
-          const auto before = done.size();
-          while (done.size() < std::min<std::size_t>(before + 5, 20) && !bound.passed())
-            changed.wait_until(mutex, bound);
+          const auto awaited = std::min<std::size_t>({done.size() + 5, others_stop_at, 20});
+          while (done.size() < awaited && !bound.passed()) changed.wait_until(mutex, bound);
           ++of_slow;
         }
         TRY(rank->step());
@@ -142,6 +153,82 @@ TEST(ParameterServer, AWorkerThatJoinsLaterStartsWithTheServersParameters) {
   }),
             "");
   EXPECT_EQ(joined, 1);
+}
+
+// Waits until it is true, or a bound passes, after which the test fails elsewhere.
+void wait_for(const std::atomic<bool>& state) {
+  const auto bound = Deadline::after(ranks_apart_for_test::kBound);
+  while (!state && !bound.passed()) std::this_thread::yield();
+}
+
+TEST(ParameterServer, WaitsForAWorkerInPlaceOfALostOneIfTheOthersLeftBeforeTheLastUpdate) {
+  const OptimizerOptions options{.learning_rate = 0.01};
+  const auto expected = trainings_for_test::alone(options, 1);
+  const std::string policy = "ps:1,staleness=1";
+  RanksApart ranks(3);
+  std::atomic<bool> slow_has_task = false;
+  std::atomic<bool> fast_has_left = false;
+  EXPECT_EQ(ranks.run([&](int number) -> Result<void> {
+    if (number == 1) {  // lost with its task, when the other worker has left
+      auto group = TRY(ranks.mesh(number).meeting()->join({2}));
+      TRY(send(group, 0, {.verb = Message::Verb::take}));
+      EXPECT_EQ(TRY(receive(group, 0)).task, (Task{0, 1}));
+      slow_has_task = true;
+      wait_for(fast_has_left);
+      group.leave();
+    }
+    auto rank = TRY(RankTraining::start(ranks, number, policy, options));
+    if (rank->is_server()) {
+      EXPECT_EQ(TRY(serve_parameters(*rank->model, *rank->optimizer)), 1);
+      EXPECT_LT(difference_to(*rank, expected), 1e-10);
+      return {};
+    }
+    wait_for(slow_has_task);
+    while (rank->task().step < 1) TRY(rank->step());
+    rank.reset();  // leaves
+    fast_has_left = true;
+    return {};
+  }),
+            "");
+}
+
+TEST(ParameterServer, ServesOnceAndASecondTimeIsRefused) {
+  RanksApart ranks(2);
+  EXPECT_EQ(ranks.run([&](int number) -> Result<void> {
+    auto rank = TRY(RankTraining::start(ranks, number, "ps:1", {.learning_rate = 0.01}));
+    if (!rank->is_server()) return rank->step();
+    EXPECT_EQ(TRY(serve_parameters(*rank->model, *rank->optimizer)), 1);
+    const auto again = serve_parameters(*rank->model, *rank->optimizer);
+    EXPECT_THAT(again ? "" : again.error().message, HasSubstr("has served parameters before"));
+    return {};
+  }),
+            "");
+}
+
+TEST(ParameterServer, ServersThatBeginAfterDifferentStepsAreRefused) {
+  RanksApart ranks(3);
+  const auto failures = ranks.run([&](int number) -> Result<void> {
+    if (number == 0) return {};  // no worker is needed
+    auto rank = TRY(RankTraining::start(ranks, number, "ps:2", {.learning_rate = 0.01}));
+    TRY(serve_parameters(*rank->model, *rank->optimizer, number));
+    return {};
+  });
+  EXPECT_THAT(failures, AllOf(HasSubstr("rank 1: the servers begin after different steps, 1 and 2"),
+                              HasSubstr("rank 2: the servers begin after")));
+}
+
+TEST(ParameterServerMessages, AnyNumberOfLearningRatesReachesTheServer) {
+  RanksApart ranks(2);
+  EXPECT_EQ(ranks.run([&](int number) -> Result<void> {
+    const auto meeting = ranks.mesh(number).meeting();
+    auto group = TRY(meeting->connect_servers({0, 1}, "rates"));
+    std::vector<double> rates(40);
+    std::iota(rates.begin(), rates.end(), 0.5);
+    if (number == 1) return send_rates(group, 0, rates);
+    EXPECT_EQ(TRY(receive_rates(group, 1, 40)), rates);
+    return {};
+  }),
+            "");
 }
 
 std::string refusal(const std::string& policy, int ranks) {

@@ -26,7 +26,7 @@ class RanksApart {
 
   int ranks() const { return ranks_; }
   Mesh mesh(int rank) {
-    return Mesh::apart(std::make_shared<Meeting>(rank, ranks_, kBound, [this](bool) {
+    return Mesh::apart(std::make_shared<Meeting>(rank, ranks_, kBound, [this](bool, Duration) {
       return Result<comm::RunRendezvous>(comm::RunRendezvous{
           std::make_unique<comm::PrefixedRendezvous>(rendezvous_, "test"), secret_});
     }));

@@ -1,5 +1,6 @@
 #include "train/parameter_server/server.h"
 
+#include <algorithm>
 #include <utility>
 
 #include <ATen/core/grad_mode.h>
@@ -9,12 +10,15 @@
 #include "base/clock.h"
 #include "base/format.h"
 #include "base/log.h"
+#include "train/faults.h"
 
 namespace lockstep::train {
 namespace {
 
 // How long a server without workers waits for one.
 constexpr Duration kNewWorkerBound = std::chrono::minutes(2);
+// Between two tries to reach the rendezvous.
+constexpr Duration kRetryPause = std::chrono::seconds(5);
 
 }  // namespace
 
@@ -26,25 +30,29 @@ ParameterServer::ParameterServer(std::shared_ptr<Meeting> meeting, const Policy&
       units_(units),
       tensors_(std::move(tensors)) {}
 
-ParameterServer::~ParameterServer() {
+ParameterServer::~ParameterServer() { stop(); }
+
+void ParameterServer::stop() {
   {
     const Lock lock(mutex_);
     is_stopping_ = true;
     for (auto& [worker, group] : present_) group.leave();
     changed_.notify_all();
   }
-  for (auto& thread : threads_) thread.join();
+  for (auto& thread : std::exchange(threads_, {})) thread.join();
 }
 
-void ParameterServer::start(std::int64_t first_step) {
-  LS_CHECK(threads_.empty());
+Result<void> ParameterServer::start(std::int64_t first_step) {
   {
     const Lock lock(mutex_);
+    if (order_)
+      return Error{Code::invalid, "this rank has served parameters before: a training serves once"};
     tasks_.emplace(shares_, policy_.staleness, first_step);
     order_.emplace(shares_, policy_.staleness, first_step);
   }
   for (int rank = 0; rank < meeting_->ranks(); ++rank)
     if (!policy_.is_server(rank)) threads_.emplace_back([this, rank] { serve_worker(rank); });
+  return {};
 }
 
 bool ParameterServer::is_stopping() const {
@@ -56,14 +64,18 @@ Result<std::optional<ParameterServer::Update>> ParameterServer::wait_update() {
   const at::NoGradGuard no_grad;
   const Lock lock(mutex_);
   LS_CHECK(order_ && !is_stepping_);
-  auto last_seen = Deadline::after(kNewWorkerBound + meeting_->timeout());  // the first may be late
+  auto last_seen = Deadline::after(
+      has_met_worker_ ? kNewWorkerBound : kNewWorkerBound + meeting_->timeout());  // may be late
   while (!order_->is_complete()) {
-    if (present_.empty() && has_left_) return std::optional<Update>();
+    if (is_stopping_) return Error{Code::cancelled, "this server has ended"};
+    if (present_.empty() && step_left_at_ && order_->version() >= *step_left_at_)
+      return std::optional<Update>();
     if (!present_.empty()) last_seen = Deadline::after(kNewWorkerBound);
     if (last_seen.passed())
       return Error{Code::timeout,
-                   "all workers are lost, and no other has come: start again, from "
-                   "a checkpoint"};
+                   format("all workers are gone after step {}, and no other has come: start again, "
+                          "from a checkpoint",
+                          order_->version())};
     changed_.wait_until(mutex_, Deadline::after(std::chrono::seconds(1)));
   }
   auto sum = std::move(sums_.extract(order_->version()).mapped());
@@ -86,18 +98,29 @@ void ParameterServer::publish() {
 // One process of the worker after another.
 void ParameterServer::serve_worker(int worker) {
   const at::NoGradGuard no_grad;
-  for (int number = 0; !is_stopping(); ++number) {
-    auto group = meeting_->accept(policy_.servers, worker, number, [&] { return !is_stopping(); });
+  bool has_warned = false;
+  for (int number = 0; !is_stopping();) {
+    auto run =
+        meeting_->wait_arrival(policy_.servers, worker, number, [&] { return !is_stopping(); });
+    if (!run) {
+      if (run.error().code != Code::cancelled && !std::exchange(has_warned, true))
+        LS_LOG(warning, "worker {}: none can join until the rendezvous answers: {}", worker,
+               run.error().message);
+      pause();
+      continue;
+    }
+    has_warned = false;
+    auto group = meeting_->accept(*run, policy_.servers, worker, number++);
     if (!group) {
-      if (group.error().code == Code::cancelled) return;
       LS_LOG(warning, "worker {}: {}", worker, group.error().message);
-      if (group.error().code == Code::unavailable) return;  // the rendezvous has ended
       continue;
     }
     Conversation conversation{worker, *std::move(group)};
     {
       const Lock lock(mutex_);
+      if (is_stopping_) break;  // stop() does not know the group, which ends here
       present_.emplace(worker, conversation.group);
+      has_met_worker_ = true;
       tasks_->join(worker);
       changed_.notify_all();
     }
@@ -106,19 +129,29 @@ void ParameterServer::serve_worker(int worker) {
   }
 }
 
-void ParameterServer::end(int worker, const Result<void>& outcome) {
+void ParameterServer::pause() {
+  const auto deadline = Deadline::after(kRetryPause);
   const Lock lock(mutex_);
-  if (!outcome && !is_stopping_)
-    LS_LOG(warning, "worker {} is lost, and the others continue: {}", worker,
-           outcome.error().message);
-  has_left_ |= outcome.has_value();
+  while (!is_stopping_ && !deadline.passed()) changed_.wait_until(mutex_, deadline);
+}
+
+void ParameterServer::end(int worker, const Result<std::int64_t>& outcome) {
+  const Lock lock(mutex_);
+  if (!outcome) {
+    clear_deferred_fault();  // the server continues
+    if (!is_stopping_)
+      LS_LOG(warning, "worker {} is lost, and the others continue: {}", worker,
+             outcome.error().message);
+  } else {
+    step_left_at_ = std::min(step_left_at_.value_or(*outcome), *outcome);
+  }
   present_.erase(worker);
   tasks_->leave(worker);
   changed_.notify_all();
 }
 
-// Until the worker leaves.
-Result<void> ParameterServer::converse(Conversation& conversation) {
+// Until the worker leaves; returns the step of the task that it does not compute.
+Result<std::int64_t> ParameterServer::converse(Conversation& conversation) {
   for (const auto& unit : units_) {
     const auto& slice = unit.slice();
     const auto& gradients = unit.gradient_slice();
@@ -129,7 +162,7 @@ Result<void> ParameterServer::converse(Conversation& conversation) {
   }
   for (;;) {
     const auto message = TRY(receive(conversation.group, worker_rank()));
-    if (message.verb == Message::Verb::leave) return {};
+    if (message.verb == Message::Verb::leave) return message.task.step;
     TRY(reply(conversation, message));
   }
 }
@@ -187,9 +220,10 @@ Result<void> ParameterServer::receive_gradients(Conversation& conversation) {
 
 // The first server counts the task as done: the others have its gradients by then.
 Result<void> ParameterServer::finish_task(Conversation& conversation, const Message& message) {
+  auto rates = TRY(receive_rates(conversation.group, worker_rank(), message.rate_count));
   {
     const Lock lock(mutex_);
-    add(conversation.gradients, message);
+    add(conversation.gradients, message, std::move(rates));
     if (is_first()) tasks_->finish(conversation.worker);
     changed_.notify_all();
   }
@@ -197,11 +231,12 @@ Result<void> ParameterServer::finish_task(Conversation& conversation, const Mess
   return send(conversation.group, worker_rank(), {.verb = Message::Verb::done});
 }
 
-void ParameterServer::add(const Tensors& gradients, const Message& message) {
+void ParameterServer::add(const Tensors& gradients, const Message& message,
+                          std::vector<double> rates) {
   const auto update = order_->add(message.task);
   if (!update) return;
   auto& sum = sums_[*update];
-  sum.learning_rates = message.learning_rates();
+  sum.learning_rates = std::move(rates);
   if (message.scale == 0) return;
   const bool is_new = sum.count++ == 0;
   if (is_new)

@@ -39,11 +39,13 @@ class ParameterServer {
   // buffers, which the first server sends to workers that join.
   ParameterServer(std::shared_ptr<Meeting> meeting, const Policy& policy, std::vector<Unit>& units,
                   std::vector<at::Tensor> tensors);
-  // Ends the connections to workers.
-  ~ParameterServer();
+  ~ParameterServer();  // stops
 
-  // Accepts workers from now on. first_step: the number of updates that the parameters have.
-  void start(std::int64_t first_step);
+  // Accepts workers from now on. first_step: the number of updates that the parameters have. An
+  // error if it has been called before.
+  Result<void> start(std::int64_t first_step);
+  // Ends the connections to workers, and accepts no others.
+  void stop();
 
   struct Update {
     std::int64_t step = 0;      // counted from 1
@@ -51,8 +53,8 @@ class ParameterServer {
     std::vector<double> learning_rates = {};
   };
   // The next update. Its gradients are in the units' gradient slices; until publish() no worker
-  // reads parameters. Nothing: all workers have left. timeout: all workers are lost, and no other
-  // has come.
+  // reads parameters. Nothing: all workers have left, and all updates before the steps at which
+  // they left are applied. timeout: all workers are gone before, and no other has come.
   Result<std::optional<Update>> wait_update();
   void publish();
 
@@ -72,8 +74,9 @@ class ParameterServer {
   using Tensors = std::vector<at::Tensor>;
 
   void serve_worker(int worker);
-  void end(int worker, const Result<void>& outcome);
-  Result<void> converse(Conversation& conversation);
+  void pause();
+  void end(int worker, const Result<std::int64_t>& outcome);
+  Result<std::int64_t> converse(Conversation& conversation);
   Result<void> reply(Conversation& conversation, const Message& message);
   Result<void> send_tensors(Conversation& conversation) const;
   Result<void> send_task(Conversation& conversation);
@@ -81,7 +84,8 @@ class ParameterServer {
   Result<void> finish_task(Conversation& conversation, const Message& message);
   Result<void> send_parameters(Conversation& conversation, std::int64_t step);
   Result<void> copy_parameters(Conversation& conversation, std::int64_t step);
-  void add(const Tensors& gradients, const Message& message) LS_REQUIRES(mutex_);
+  void add(const Tensors& gradients, const Message& message, std::vector<double> rates)
+      LS_REQUIRES(mutex_);
   bool is_stopping() const;
   bool is_first() const { return policy_.servers.front() == meeting_->rank(); }
   int worker_rank() const { return static_cast<int>(policy_.servers.size()); }
@@ -99,7 +103,9 @@ class ParameterServer {
   std::map<std::int64_t, Sum> sums_ LS_GUARDED_BY(mutex_);  // by update
   bool is_stepping_ LS_GUARDED_BY(mutex_) = false;          // the parameters change
   bool is_stopping_ LS_GUARDED_BY(mutex_) = false;
-  bool has_left_ LS_GUARDED_BY(mutex_) = false;  // some worker, in order
+  bool has_met_worker_ LS_GUARDED_BY(mutex_) = false;
+  // The earliest step of the tasks with which workers have left in order.
+  std::optional<std::int64_t> step_left_at_ LS_GUARDED_BY(mutex_);
   std::map<int, Comm> present_ LS_GUARDED_BY(mutex_);
   std::vector<std::thread> threads_;
 };

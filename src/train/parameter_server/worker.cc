@@ -1,6 +1,6 @@
 #include "train/parameter_server/worker.h"
 
-#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "base/format.h"
@@ -35,7 +35,7 @@ ParameterWorker::~ParameterWorker() { leave(); }
 void ParameterWorker::leave() {
   if (std::exchange(left_, true)) return;
   for (int server = 0; server < servers_; ++server)
-    (void)send(group_, server, {.verb = Message::Verb::leave});
+    (void)send(group_, server, {.verb = Message::Verb::leave, .task = task_});
   group_.leave();
 }
 
@@ -75,13 +75,19 @@ Result<void> ParameterWorker::push(const Unit& unit) {
 
 Result<void> ParameterWorker::finish_step(const StepReport& report) {
   TRY(wait_for_sends());
-  Message finish{.verb = Message::Verb::finish, .task = task_, .scale = report.scale};
-  finish.rate_count = std::min<std::int64_t>(std::ssize(report.learning_rates), Message::kRatesMax);
-  std::copy_n(report.learning_rates.begin(), finish.rate_count, finish.rates.begin());
-  for (int server = 1; server < servers_; ++server) TRY(send(group_, server, finish));
+  for (int server = 1; server < servers_; ++server) TRY(send_report(server, report));
   for (int server = 1; server < servers_; ++server) TRY(receive(group_, server));
-  TRY(send(group_, kFirstServer, finish));
+  TRY(send_report(kFirstServer, report));
   return take_task();
+}
+
+Result<void> ParameterWorker::send_report(int server, const StepReport& report) {
+  TRY(send(group_, server,
+           {.verb = Message::Verb::finish,
+            .task = task_,
+            .scale = report.scale,
+            .rate_count = std::ssize(report.learning_rates)}));
+  return send_rates(group_, server, report.learning_rates);
 }
 
 Result<void> ParameterWorker::begin_pull() {

@@ -51,13 +51,15 @@ class ParameterWorker {
   Result<void> begin_pull();
   std::vector<Transfer> pull(const Unit& unit);
 
-  // Its task is given to another worker. Later calls fail.
+  // Its task is given to another worker, and the servers may end if they have all updates before
+  // its step. Later calls fail.
   void leave();
 
  private:
   ParameterWorker(Comm group, int servers, int shares)
       : group_(std::move(group)), servers_(servers), shares_(shares) {}
   Result<void> take_task();
+  Result<void> send_report(int server, const StepReport& report);
   Result<void> wait_for_sends();
   at::Tensor slice(const at::Tensor& flat, int server) const;
 
