@@ -24,6 +24,7 @@ from lockstep._hidden import HiddenGradient
 from lockstep._interop import torch_functions
 from lockstep._report import warn_and_report
 from lockstep._step_times import watch_steps
+from lockstep._torch.launchers import launched_ranks
 
 Model = TypeVar("Model", bound=nn.Module)
 Blocks = Sequence[nn.Module] | Callable[[nn.Module], bool]
@@ -337,6 +338,11 @@ _connected: list[Any] = []
 
 def _connect() -> Any | None:
     """Connects the ranks of the run according to their environment; None: there is one only."""
+    if "WORLD_SIZE" not in os.environ and (ranks := launched_ranks()) > 1:
+        raise ValueError(
+            f"srun or mpirun has started {ranks} ranks, which lockstep.shard does not connect: call "
+            'torch.distributed.init_process_group("lockstep") before'
+        )
     if int(os.environ.get("WORLD_SIZE", "1")) == 1:
         return None
     if _connected:

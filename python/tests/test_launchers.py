@@ -239,3 +239,14 @@ def test_a_missing_rank_ends_the_start_with_the_file_that_it_waited_for(tmp_path
     error = rank.communicate(timeout=SECONDS)[1]
     assert rank.returncode == 1
     assert "rank 1 waited too long for rank 0 to write" in error
+
+
+def test_a_sharded_model_names_the_call_that_connects_the_ranks_of_srun(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text("import lockstep, torch\nlockstep.shard(torch.nn.Linear(2, 2))\n")
+    variables = slurm(1) | {"SLURM_STEP_NUM_TASKS": "2"}
+    rank = start(script, environment(tmp_path, **variables))
+    error = rank.communicate(timeout=SECONDS)[1]
+    assert rank.returncode == 1
+    assert "srun or mpirun has started 2 ranks, which lockstep.shard does not connect" in error
+    assert 'torch.distributed.init_process_group("lockstep")' in error

@@ -17,7 +17,14 @@ from lockstep._compiled import communication
 _TORCH_VARIABLES = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 # Set by the launchers that the compiled part knows.
 _LAUNCHER_VARIABLES = ("SLURM_STEP_ID", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
+_LAUNCHER_SIZES = ("SLURM_STEP_NUM_TASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
 _TIMEOUT = timedelta(minutes=10)
+
+
+def launched_ranks() -> int:
+    """How many ranks srun or mpirun has started together with this process; 1 without them."""
+    sizes = (os.environ.get(name, "") for name in _LAUNCHER_SIZES)
+    return max((int(size) for size in sizes if size.isdecimal()), default=1)
 
 
 def patch_torch(handlers: dict[str, Callable[..., Iterator[Any]]]) -> None:

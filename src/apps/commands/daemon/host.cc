@@ -113,9 +113,9 @@ void add_host(CLI::App& app, Action& action) {
       ->capture_default_str();
   command->add_flag("--json", flags->json, "print JSON");
   command->footer(
-      "cordon, drain: no run starts there any more, those that are there go on to their end; drain "
-      "says\nthat the host is to be taken away. release: it is given to runs again. dead: its "
-      "machine is off, so\nits nodes count as gone and their runs start again elsewhere. label: "
+      "cordon: no run starts there any more, those that are there go on to their end. drain: the "
+      "same, but\nruns that write checkpoints move elsewhere. release: it is given to runs again. "
+      "dead: its machine is off, so\nits nodes count as gone and their runs start again elsewhere. label: "
       "sets labels, "
       "for which runs may\nask. add: copies Lockstep to machines by\nSSH, lets them join the "
       "cluster, starts their services, and "
