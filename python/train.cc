@@ -199,6 +199,15 @@ void bind_step(PythonModel& model) {
       .def(
           "fetch_gradients", [](BoundModel& bound) { bound.engine->model().fetch_gradients(); },
           ReleaseGil())
+      .def("drop_gradients", [](BoundModel& bound) { bound.engine->drop_gradients(); })
+      .def(
+          "end_step", [](BoundModel& bound) { value_of(bound.engine->end_step()); }, ReleaseGil())
+      // True if a transfer has failed since sharding or the last recovery.
+      .def("has_failed", [](BoundModel& bound) { return !bound.engine->model().status(); });
+}
+
+void bind_gradients(PythonModel& model) {
+  model
       .def("set_hidden_gradients",
            [](BoundModel& bound, std::vector<at::Tensor> hidden) {
              bound.engine->set_hidden_gradients(std::move(hidden));
@@ -220,12 +229,7 @@ void bind_step(PythonModel& model) {
               owned.push_back({parameters[i], owners[i]});
             value_of(bound.engine->swap_in_whole(std::move(owned)));
           },
-          ReleaseGil())
-      .def("drop_gradients", [](BoundModel& bound) { bound.engine->drop_gradients(); })
-      .def(
-          "end_step", [](BoundModel& bound) { value_of(bound.engine->end_step()); }, ReleaseGil())
-      // True if a transfer has failed since sharding or the last recovery.
-      .def("has_failed", [](BoundModel& bound) { return !bound.engine->model().status(); });
+          ReleaseGil());
 }
 
 void bind_communication(PythonModel& model) {
@@ -321,6 +325,7 @@ void bind_train(py::module& module) {
   PythonModel model(module, "ShardedModel");
   bind_facts(model);
   bind_step(model);
+  bind_gradients(model);
   bind_communication(model);
   bind_parameter_servers(model);
 }

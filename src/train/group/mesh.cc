@@ -114,7 +114,8 @@ Result<Mesh> Mesh::with_shard_groups(int shard) const {
   std::vector<int> replicas;
   for (int i = 0; i < mesh.shape_.replicate; ++i)
     replicas.push_back(
-        placement.ranks_by_host()[static_cast<std::size_t>(i * shard + group.index)]);
+        placement.ranks_by_host()[static_cast<std::size_t>(i) * static_cast<std::size_t>(shard) +
+                                  static_cast<std::size_t>(group.index)]);
   mesh.shard_ = TRY(world_.split(group.ranks, format("shards of replica {}", group.number)));
   mesh.replicate_ = TRY(world_.split(replicas, format("replicas of shard {}", group.index)));
   // A group of all ranks is the world itself, with the world's ranks.

@@ -115,7 +115,8 @@ void add_host(CLI::App& app, Action& action) {
   command->footer(
       "cordon: no run starts there any more, those that are there go on to their end. drain: the "
       "same, but\nruns that write checkpoints move elsewhere. release: it is given to runs again. "
-      "dead: its machine is off, so\nits nodes count as gone and their runs start again elsewhere. label: "
+      "dead: its machine is off, so\nits nodes count as gone and their runs start again elsewhere. "
+      "label: "
       "sets labels, "
       "for which runs may\nask. add: copies Lockstep to machines by\nSSH, lets them join the "
       "cluster, starts their services, and "

@@ -7,6 +7,7 @@
 #include "apps/daemon/own_daemon.h"
 #include "apps/run/run_display.h"
 #include "apps/run/saved_view.h"
+#include "apps/run/start_estimate.h"
 #include "base/format.h"
 #include "platform/api/json.h"
 #include "platform/run_query/query.h"
