@@ -66,23 +66,7 @@ int act(const Action& action) {
   return exit_code_for(code.error());
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  std::signal(SIGPIPE, SIG_IGN);  // `lockstep ps | head` ends with a write error, not by a signal
-
-  CLI::App app{"Lockstep trains deep-learning models on many nodes, and runs the cluster for it."};
-  app.name("lockstep");
-  app.formatter(std::make_shared<HelpText>());
-  app.require_subcommand(1);
-  app.set_version_flag("--version", "lockstep " LOCKSTEP_VERSION, "print the version");
-
-  std::string profile;
-  app.add_option(std::string(kProfileOption), profile,
-                 "the daemon to which `lockstep login` has logged in by this name")
-      ->type_name("NAME");
-
-  Action action;
+void add_commands(CLI::App& app, Action& action) {
   add_group(app, action, "Runs",
             {add_run, add_fork, add_resume, add_stop, add_kill, add_hold, add_release, add_priority,
              add_extend, add_tag, add_note, add_rm, add_import});
@@ -105,6 +89,26 @@ int main(int argc, char** argv) {
   add_shell_session(app, action);
   add_hold_devices(app, action);
   add_stream(app, action);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::signal(SIGPIPE, SIG_IGN);  // `lockstep ps | head` ends with a write error, not by a signal
+
+  CLI::App app{"Lockstep trains deep-learning models on many nodes, and runs the cluster for it."};
+  app.name("lockstep");
+  app.formatter(std::make_shared<HelpText>());
+  app.require_subcommand(1);
+  app.set_version_flag("--version", "lockstep " LOCKSTEP_VERSION, "print the version");
+
+  std::string profile;
+  app.add_option(std::string(kProfileOption), profile,
+                 "the daemon to which `lockstep login` has logged in by this name")
+      ->type_name("NAME");
+
+  Action action;
+  add_commands(app, action);
 
   if (argc == 1) {
     print(overview(app));

@@ -6,7 +6,6 @@
 #include <string>
 #include <utility>
 
-#include "base/format.h"
 #include "platform/api/budget_messages.h"
 #include "platform/core/step/budget/cost.h"
 #include "platform/run_query/match.h"

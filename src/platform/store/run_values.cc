@@ -3,14 +3,13 @@
 #include <map>
 #include <string>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "base/format.h"
 #include "platform/run_query/query.h"
 #include "platform/run_query/settings.h"
 #include "platform/run_query/value.h"
-#include "platform/store/tables.h"
+#include "platform/store/tables.h"  // IWYU pragma: keep (the table of runs)
 
 namespace lockstep::store {
 namespace {

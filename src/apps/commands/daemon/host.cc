@@ -47,6 +47,29 @@ Result<int> act_on(const HostFlags& flags) {
   return other->run(flags);
 }
 
+constexpr auto kHostFooter =
+    "cordon: no run starts there any more, those that are there go on to their end. drain: the "
+    "same, but\nruns that write checkpoints move elsewhere. release: it is given to runs again. "
+    "dead: its machine is off, so\nits nodes count as gone and their runs start again elsewhere. "
+    "label: "
+    "sets labels, "
+    "for which runs may\nask. add: copies Lockstep to machines by\nSSH, lets them join the "
+    "cluster, starts their services, and "
+    "prints what they have. An added host\ngets the new package. rm: takes a host off the map, "
+    "and removes Lockstep there. inventory: what this\nmachine has; it needs no daemon.\n\n"
+    "token: a secret with which a machine joins once, within an hour. join: on that machine, "
+    "takes the\ntoken and keeps its credential. serve: runs there from then on, reports the "
+    "machine and starts\nagents; agents and ranks go on without it.\n\n"
+    "Examples:\n"
+    "  lockstep host ls\n"
+    "  lockstep host drain node-3 --reason \"its fan is loud\"\n"
+    "  lockstep host dead node-3\n"
+    "  lockstep host label node-3 node-4 --label rack=a3\n"
+    "  lockstep host add ann@gpu1 ann@gpu2 --package lockstep-0.1.0-Linux.tar.gz\n"
+    "  lockstep host add --inventory hosts.yml\n"
+    "  lockstep host inventory --json\n"
+    "  lockstep host token gpu1 | ssh gpu1 lockstep host join https://head:7070#sha256:...";
+
 }  // namespace
 
 // `lockstep host ACTION [HOST...]`: which hosts accept runs; sets up machines; describes this one.
@@ -112,28 +135,7 @@ void add_host(CLI::App& app, Action& action) {
       ->type_name("DURATION")
       ->capture_default_str();
   command->add_flag("--json", flags->json, "print JSON");
-  command->footer(
-      "cordon: no run starts there any more, those that are there go on to their end. drain: the "
-      "same, but\nruns that write checkpoints move elsewhere. release: it is given to runs again. "
-      "dead: its machine is off, so\nits nodes count as gone and their runs start again elsewhere. "
-      "label: "
-      "sets labels, "
-      "for which runs may\nask. add: copies Lockstep to machines by\nSSH, lets them join the "
-      "cluster, starts their services, and "
-      "prints what they have. An added host\ngets the new package. rm: takes a host off the map, "
-      "and removes Lockstep there. inventory: what this\nmachine has; it needs no daemon.\n\n"
-      "token: a secret with which a machine joins once, within an hour. join: on that machine, "
-      "takes the\ntoken and keeps its credential. serve: runs there from then on, reports the "
-      "machine and starts\nagents; agents and ranks go on without it.\n\n"
-      "Examples:\n"
-      "  lockstep host ls\n"
-      "  lockstep host drain node-3 --reason \"its fan is loud\"\n"
-      "  lockstep host dead node-3\n"
-      "  lockstep host label node-3 node-4 --label rack=a3\n"
-      "  lockstep host add ann@gpu1 ann@gpu2 --package lockstep-0.1.0-Linux.tar.gz\n"
-      "  lockstep host add --inventory hosts.yml\n"
-      "  lockstep host inventory --json\n"
-      "  lockstep host token gpu1 | ssh gpu1 lockstep host join https://head:7070#sha256:...");
+  command->footer(kHostFooter);
   command->callback([&action, flags] { action = [flags] { return act_on(*flags); }; });
 }
 

@@ -1,4 +1,6 @@
 #include <memory>
+#include <optional>
+#include <string>
 
 #include "apps/cli/exit_codes.h"
 #include "apps/cli/subcommand.h"
@@ -47,72 +49,79 @@ Result<std::string> table_of(const api::RunList& list, const api::RunsQuery& que
   return runs_table(list, shown ? std::optional(line.sort->field) : std::nullopt);
 }
 
+struct PsFlags {
+  api::RunsQuery query{};
+  std::optional<std::string> state{}, by{};
+  std::string since{}, view{};
+  bool descending = false;
+  bool json = false;
+};
+
+Result<int> list_matching(const PsFlags& flags) {
+  api::RunsQuery query = flags.query;
+  if (flags.state) query.state = TRY(parse_name<model::RunState>(*flags.state));
+  if (flags.by) query.value = TRY(parse_name<api::SortValue>(*flags.by));
+  if (flags.descending) query.descending = true;
+  if (!flags.since.empty())
+    query.since = SystemClock().now() - TRY(duration_option("--since", flags.since));
+  client::Client client = TRY(connect_to_daemon());
+  if (!flags.view.empty())
+    query.query = TRY(query_of_view(TRY(saved_view(client, flags.view)).text));
+  const api::RunList list = TRY(list_runs(client, query));
+  if (flags.json) {
+    print(dump_json(to_json(list), Indent::two));
+    return kDone;
+  }
+  print(trouble_lines(list.problems) + rest_line(list, query) + TRY(table_of(list, query)));
+  print_notices(list.notices);
+  return kDone;
+}
+
 }  // namespace
 
-// `lockstep ps [--state S] [--project P]`: runs, newest first.
+// `lockstep ps [--state S] [--project P] [-q LINE]`: runs, newest first.
 void add_ps(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand("ps", "List runs, newest first");
-  auto query = std::make_shared<api::RunsQuery>();
-  auto state = std::make_shared<std::optional<std::string>>();
-  auto json = std::make_shared<bool>(false);
-  command->add_option("--project", query->project, "only runs of this project")
+  auto flags = std::make_shared<PsFlags>();
+  api::RunsQuery& query = flags->query;
+  command->add_option("--project", query.project, "only runs of this project")
       ->type_name("PROJECT");
-  command->add_option("--state", *state, "only runs in this state")
+  command->add_option("--state", flags->state, "only runs in this state")
       ->type_name(joined(all_names<model::RunState>(), "|"));
-  command->add_option("--tag", query->tag, "only runs with this tag")->type_name("KEY[=VALUE]");
-  command->add_option("--user", query->user, "only runs that this user submitted")
+  command->add_option("--tag", query.tag, "only runs with this tag")->type_name("KEY[=VALUE]");
+  command->add_option("--user", query.user, "only runs that this user submitted")
       ->type_name("USER");
-  auto since = std::make_shared<std::string>();
-  auto by = std::make_shared<std::optional<std::string>>();
-  command->add_option("--since", *since, "only runs that were submitted so long ago at most")
+  command->add_option("--since", flags->since, "only runs that were submitted so long ago at most")
       ->type_name("DURATION");
   auto* sort = command
-                   ->add_option("--sort", query->sort,
+                   ->add_option("--sort", query.sort,
                                 "sort the runs that have this metric by it, the least value first")
                    ->type_name("METRIC");
-  command->add_option("--by", *by, "the value of the metric that counts (default: last)")
+  command->add_option("--by", flags->by, "the value of the metric that counts (default: last)")
       ->type_name(joined(all_names<api::SortValue>(), "|"))
       ->needs(sort);
-  auto descending = std::make_shared<bool>(false);
-  command->add_flag("--descending", *descending, "the greatest value first")->needs(sort);
+  command->add_flag("--descending", flags->descending, "the greatest value first")->needs(sort);
   auto* line = command
-                   ->add_option("-q,--query", query->query,
+                   ->add_option("-q,--query", query.query,
                                 "only runs that this line selects, in its order or groups, such as "
                                 "'state:failed lr>=1e-3 sort:-loss'; docs/design/run-query.md")
                    ->type_name("LINE")
                    ->excludes(sort);
-  auto view = std::make_shared<std::string>();
   command
-      ->add_option("--view", *view, "only runs of your view of this name, which has a query line")
+      ->add_option("--view", flags->view,
+                   "only runs of your view of this name, which has a query line")
       ->type_name("NAME")
       ->excludes(sort)
       ->excludes(line);
-  command->add_option("--limit", query->limit, "show at most this number of runs")
+  command->add_option("--limit", query.limit, "show at most this number of runs")
       ->capture_default_str()
       ->check(whole_number(1, 1000));
-  command->add_flag("--json", *json, "print JSON");
+  command->add_flag("--json", flags->json, "print JSON");
   command->footer(
       "Example:\n  lockstep ps --state running\n  lockstep ps --sort loss --by min --since 7d\n"
       "  lockstep ps -q 'project:vision lr>=1e-3 submitted>-7d sort:-loss'\n"
       "  lockstep ps -q 'sort:loss group:lr'");
-  command->callback([&action, query, state, since, by, descending, view, json] {
-    action = [query, state, since, by, descending, view, json]() -> Result<int> {
-      if (*state) query->state = TRY(parse_name<model::RunState>(**state));
-      if (*by) query->value = TRY(parse_name<api::SortValue>(**by));
-      if (*descending) query->descending = true;
-      if (!since->empty())
-        query->since = SystemClock().now() - TRY(duration_option("--since", *since));
-      client::Client client = TRY(connect_to_daemon());
-      if (!view->empty()) query->query = TRY(query_of_view(TRY(saved_view(client, *view)).text));
-      const api::RunList list = TRY(list_runs(client, *query));
-      if (*json)
-        print(dump_json(to_json(list), Indent::two));
-      else
-        print(trouble_lines(list.problems) + rest_line(list, *query) + TRY(table_of(list, *query)));
-      if (!*json) print_notices(list.notices);
-      return kDone;
-    };
-  });
+  command->callback([&action, flags] { action = [flags] { return list_matching(*flags); }; });
 }
 
 }  // namespace lockstep::cli
