@@ -340,8 +340,8 @@ def _connect() -> Any | None:
     """Connects the ranks of the run according to their environment; None: there is one only."""
     if "WORLD_SIZE" not in os.environ and (ranks := launched_ranks()) > 1:
         raise ValueError(
-            f"srun or mpirun has started {ranks} ranks, which lockstep.shard does not connect: call "
-            'torch.distributed.init_process_group("lockstep") before'
+            f"srun or mpirun has started {ranks} ranks, which lockstep.shard does not connect: "
+            'call torch.distributed.init_process_group("lockstep") before'
         )
     if int(os.environ.get("WORLD_SIZE", "1")) == 1:
         return None

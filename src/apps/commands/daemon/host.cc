@@ -48,18 +48,21 @@ Result<int> act_on(const HostFlags& flags) {
 }
 
 constexpr auto kHostFooter =
-    "cordon: no run starts there any more, those that are there go on to their end. drain: the "
-    "same, but\nruns that write checkpoints move elsewhere. release: it is given to runs again. "
-    "dead: its machine is off, so\nits nodes count as gone and their runs start again elsewhere. "
-    "label: "
-    "sets labels, "
-    "for which runs may\nask. add: copies Lockstep to machines by\nSSH, lets them join the "
-    "cluster, starts their services, and "
-    "prints what they have. An added host\ngets the new package. rm: takes a host off the map, "
-    "and removes Lockstep there. inventory: what this\nmachine has; it needs no daemon.\n\n"
+    "cordon: no run starts there any more, those that are there go on to their end. drain: the\n"
+    "same, but runs that write checkpoints move elsewhere. release: it is given to runs again. "
+    "dead:\n"
+    "its machine is off, so its nodes count as gone and their runs start again elsewhere. label: "
+    "sets\n"
+    "labels, for which runs may ask. add: copies Lockstep to machines by SSH, lets them join the\n"
+    "cluster, starts their services, and prints what they have. An added host gets the new "
+    "package.\n"
+    "rm: takes a host off the map, and removes Lockstep there. inventory: what this machine has; "
+    "it\n"
+    "needs no daemon.\n\n"
     "token: a secret with which a machine joins once, within an hour. join: on that machine, "
-    "takes the\ntoken and keeps its credential. serve: runs there from then on, reports the "
-    "machine and starts\nagents; agents and ranks go on without it.\n\n"
+    "takes\n"
+    "the token and keeps its credential. serve: runs there from then on, reports the machine and\n"
+    "starts agents; agents and ranks go on without it.\n\n"
     "Examples:\n"
     "  lockstep host ls\n"
     "  lockstep host drain node-3 --reason \"its fan is loud\"\n"
@@ -69,6 +72,22 @@ constexpr auto kHostFooter =
     "  lockstep host add --inventory hosts.yml\n"
     "  lockstep host inventory --json\n"
     "  lockstep host token gpu1 | ssh gpu1 lockstep host join https://head:7070#sha256:...";
+
+// The options of join and serve, which run on the host itself.
+void add_joining_options(CLI::App& command, HostFlags& flags) {
+  command
+      .add_option("--token-file", flags.token_file,
+                  "of join: has the token; else it is read from standard input")
+      ->type_name(kFileValue);
+  command
+      .add_option("--address", flags.address,
+                  "of add and join: where other hosts reach it; else that of its way to the daemon")
+      ->type_name("ADDRESS");
+  command.add_flag("--install", flags.install,
+                   "of serve: let systemd run the service, also after a reboot");
+  command.add_flag("--uninstall", flags.uninstall,
+                   "of serve: end the service; it starts no more, and its credential is removed");
+}
 
 }  // namespace
 
@@ -113,19 +132,7 @@ void add_host(CLI::App& app, Action& action) {
                    "of add: set up the hosts of this Ansible inventory; a HOST limits it to some")
       ->type_name(kFileValue);
   command->add_flag("--no-join", flags->only_copy, "of add: copy Lockstep, and join no cluster");
-  command
-      ->add_option("--token-file", flags->token_file,
-                   "of join: has the token; else it is read from standard input")
-      ->type_name(kFileValue);
-  command
-      ->add_option(
-          "--address", flags->address,
-          "of add and join: where other hosts reach it; else that of its way to the daemon")
-      ->type_name("ADDRESS");
-  command->add_flag("--install", flags->install,
-                    "of serve: let systemd run the service, also after a reboot");
-  command->add_flag("--uninstall", flags->uninstall,
-                    "of serve: end the service; it starts no more, and its credential is removed");
+  add_joining_options(*command, *flags);
   command->add_flag(
       "--lost", flags->lost,
       "of rm: the machine does not come back; takes the host off the map alone, by its "
