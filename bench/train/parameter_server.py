@@ -189,7 +189,7 @@ def compare(steps: int, compute: float, width: int) -> None:
 
 
 def loopback_bytes() -> int:
-    """What lo has sent in this network namespace; /sys may show another one."""
+    """The bytes that lo has sent in this network namespace; /sys may show another one."""
     lines = Path("/proc/self/net/dev").read_text().splitlines()
     counts = next(line.split(":")[1].split() for line in lines if line.strip().startswith("lo:"))
     return int(counts[8])
