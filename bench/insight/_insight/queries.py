@@ -131,8 +131,12 @@ def copy_run(database: sqlite3.Connection, number: int, copies: int) -> None:
     database.commit()
 
 
-def measure_list(daemon: Daemon, packages: Path, runs: int) -> None:
-    """Runs filtered by user and time and sorted by the least loss, beside MLflow's search_runs."""
+def make_copies(daemon: Daemon, runs: int, *more: Callable[[sqlite3.Connection, int], None]) -> str:
+    """Makes a run, and that many copies of it in the database; the id of the run.
+
+    Args:
+        more: further changes of the database, with the number of the run.
+    """
     connection = Connection(daemon.address, daemon.token)
     run = connection.make_run()
     fill(connection, run, 10)
@@ -142,7 +146,15 @@ def measure_list(daemon: Daemon, packages: Path, runs: int) -> None:
     number = int(run.rsplit("-", 1)[1])
     with sqlite3.connect(daemon.home / "lockstep.db") as database:
         copy_run(database, number, runs)
+        for change in more:
+            change(database, number)
     daemon.start()
+    return run
+
+
+def measure_list(daemon: Daemon, packages: Path, runs: int) -> None:
+    """Runs filtered by user and time and sorted by the least loss, beside MLflow's search_runs."""
+    run = make_copies(daemon, runs)
     connection = Connection(daemon.address, daemon.token)
     user = connection.call("GET", f"{API}/runs/{lockstep_name(run)}")["origin"]["user"]
     target = (
@@ -160,7 +172,7 @@ LINES = (
     "lr>=4 sort:-loss",  # half of them
     "sort:lr",
     "sort:-loss",
-    "lr<0.5 submitted>-365000d sort:lr",
+    "lr<0.5 submitted>2000-01-01 sort:lr",
     "train.py -state:finished",
     '"no such words"',
     "host:none",
@@ -170,17 +182,7 @@ LINES = (
 
 def measure_query_lines(daemon: Daemon, runs: int) -> None:
     """The first answer to query lines of runs with a setting and a metric."""
-    connection = Connection(daemon.address, daemon.token)
-    run = connection.make_run()
-    fill(connection, run, 10)
-    end = {"run_id": run, "status": "FINISHED", "end_time": 1_700_000_000_000}
-    connection.call("POST", f"{MLFLOW}runs/update", end)
-    daemon.stop()
-    number = int(run.rsplit("-", 1)[1])
-    with sqlite3.connect(daemon.home / "lockstep.db") as database:
-        copy_run(database, number, runs)
-        copy_values(database, number)
-    daemon.start()
+    make_copies(daemon, runs, copy_values)
     connection = Connection(daemon.address, daemon.token)
     for line in LINES:
         target = f"{API}/runs?limit=50&query={quote(line)}"

@@ -67,10 +67,6 @@ std::string_view sign_of(Operator is) {
   return std::ranges::find(kOperators, is, &std::pair<std::string_view, Operator>::second)->first;
 }
 
-bool is_comparison(Operator is) {
-  return is != Operator::is_one_of && is != Operator::equal && is != Operator::unequal;
-}
-
 // A word without a name and an operator is looked for as it is.
 Term term_of(std::string_view word) {
   const bool negated = word.starts_with('-');
@@ -150,6 +146,10 @@ Result<Query> parse_query(std::string_view line) {
                  format("query: {} terms, at most {}", query.terms.size(), kTermsMax)};
   if (!group.empty()) query.group.emplace(std::move(group));
   return query;
+}
+
+bool is_comparison(Operator is) {
+  return is != Operator::is_one_of && is != Operator::equal && is != Operator::unequal;
 }
 
 bool is_field(std::string_view name) {

@@ -42,6 +42,9 @@ struct Query {
 // Code::invalid: a word that cannot be understood, or too many.
 Result<Query> parse_query(std::string_view line);
 
+// <, <=, > or >=.
+bool is_comparison(Operator is);
+
 // A name of another one is a metric or a setting.
 bool is_field(std::string_view name);
 // submitted, started or ended.

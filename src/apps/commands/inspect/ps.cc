@@ -34,9 +34,8 @@ std::string nothing_found(const api::RunsQuery& query) {
 // Code that asks for more continues with `next`; a person narrows the query.
 std::string rest_line(const api::RunList& list, const api::RunsQuery& query) {
   if (!query.query || !list.next || std::ssize(list.runs) >= query.limit) return "";
-  return "more runs may match: the newest 100,000 that may match were looked at; add a term such "
-         "as "
-         "submitted>-30d\n";
+  return "more runs may match: the first 100,000 in this order were looked at; add a term\n"
+         "such as submitted>-30d\n";
 }
 
 // The runs, or the groups of a query with `group:`.

@@ -15,6 +15,7 @@
 namespace lockstep::store::detail {
 namespace {
 
+using run_query::is_comparison;
 using run_query::Operator;
 using run_query::Term;
 
@@ -34,10 +35,6 @@ std::string_view sql_comparison(Operator is) {
     default:
       return ">=";
   }
-}
-
-bool is_comparison(Operator is) {
-  return is != Operator::is_one_of && is != Operator::equal && is != Operator::unequal;
 }
 
 // The condition on `value`, which is a number or the key of a text, and texts are after numbers.
