@@ -21,7 +21,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a smoke test: a tenth of it all")
     parser.add_argument("--cases", type=names_of(CASES), default=list(CASES), help=", ".join(CASES))
-    parser.add_argument("--steps", type=int, default=20_000, help="of each curve of the charts")
+    parser.add_argument("--steps", type=int, default=1_000_000, help="of each curve of the charts")
     given = parser.parse_args()
     if not CHROMIUM.exists():
         sys.exit(f"there is no {CHROMIUM}: install Debian's chromium")

@@ -163,8 +163,11 @@ def measure_list(daemon: Daemon, packages: Path, runs: int) -> None:
     found = connection.call("GET", target)["runs"]
     assert len(found) == 50, len(found)
     ours = median_of(lambda: connection.call("GET", target))
-    peer = mlflow_search_milliseconds(packages, runs)
-    say_time(f"{runs:,} runs filtered and sorted", ours, 50, peer, "mlflow")
+    # With 100,000 runs MLflow does not answer within two minutes.
+    peer_runs = runs // 10
+    peer = mlflow_search_milliseconds(packages, peer_runs)
+    case = f"{runs:,} runs filtered and sorted, MLflow: {peer_runs:,}"
+    say_time(case, ours, 50, peer, "mlflow")
 
 
 LINES = (

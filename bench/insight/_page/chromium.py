@@ -28,8 +28,11 @@ def browser() -> Iterator[Browser]:
 
 
 def new_context(tabs: Browser, daemon: Daemon) -> BrowserContext:
-    """A browser of its own, without a cache, that is logged in."""
-    context = tabs.new_context(viewport={"width": 1920, "height": 1080})
+    """A browser of its own, without a cache, that is logged in.
+
+    The page's policy forbids eval(), by which wait_for_function() calls its condition.
+    """
+    context = tabs.new_context(viewport={"width": 1920, "height": 1080}, bypass_csp=True)
     context.set_default_timeout(PATIENCE)
     context.request.post(f"{url_of(daemon)}/api/v1/session", data={"token": daemon.token})
     return context

@@ -26,7 +26,7 @@ export function RunsView() {
   const [text, setText] = useParameter("q");
   const deferred = useDeferredValue(text);
   const query = useMemo(() => parseQuery(deferred), [deferred]);
-  // The runs that are there are selected at once, those of the daemon when the reader stops typing.
+  // The first runs that are there are selected at once, until the daemon has answered.
   const asked = useSettled(deferred);
   const filter = useMemo(() => daemonFilter(asked), [asked]);
   const list = useRunPages(filter);
@@ -34,9 +34,11 @@ export function RunsView() {
   const metrics = useMemo(() => metricNames(all), [all]);
   const isAnswered = list.isSuccess && !list.isPlaceholderData && asked === text;
   const isSelected = isAnswered && deferred === text && filter.query !== undefined;
+  const isPending = !isSelected && daemonQuery(text) !== "";
+  const read = useMemo(() => (isPending ? all.slice(0, previewMax) : all), [isPending, all]);
   const runs = useMemo(
-    () => (isSelected ? answeredRuns(all, query) : selectRuns(all, query)),
-    [isSelected, all, query],
+    () => (isSelected ? answeredRuns(read, query) : selectRuns(read, query)),
+    [isSelected, read, query],
   );
   // An answer has the runs that the daemon looked at, maybe none. Groups are of the runs that are
   // there.
@@ -91,7 +93,9 @@ export function RunsView() {
           problem={query.problem}
           metrics={metrics}
         />
-        <span className="muted runs-count">{countText(runs.length, all.length, list.more)}</span>
+        <span className="muted runs-count" aria-live="polite" aria-busy={isPending}>
+          {countText(runs.length, read.length, list.more || read.length < all.length)}
+        </span>
         {list.more && (
           <button
             type="button"
@@ -145,6 +149,8 @@ export function RunsView() {
 
 /** Runs that the page reads without being asked to, for groups by a setting. */
 const readMax = 20_000;
+/** Runs that a letter typed selects before the daemon has answered: a few milliseconds. */
+const previewMax = 2_000;
 /** Fewer fill no table. */
 const shownMin = 50;
 
@@ -152,11 +158,14 @@ function namesSetting(name: string | null): boolean {
   return name !== null && !isField(name);
 }
 
+/** Letters that come faster than this are one question to the daemon. */
+const settleMilliseconds = 30;
+
 /** The text as it was when it last rested for a moment. */
 function useSettled(text: string): string {
   const [settled, setSettled] = useState(text);
   useEffect(() => {
-    const timer = setTimeout(() => setSettled(text), 250);
+    const timer = setTimeout(() => setSettled(text), settleMilliseconds);
     return () => clearTimeout(timer);
   }, [text]);
   return settled;
