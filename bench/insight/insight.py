@@ -8,11 +8,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-from _contest.contest import BUILD, names_of, warn_if_loaded
-from _contest.contest import say as tell
-from _contest.packages import install
+from _contest.contest import names_of, warn_if_loaded
 from _insight import ingest, load, queries
 from _insight.daemon import Daemon
+from _insight.servers import peer_packages
 
 CASES = ("http", "points", "client", "process", "curve", "chart", "list", "query", "load")
 
@@ -24,10 +23,7 @@ def main() -> None:
     parser.add_argument("--cases", type=names_of(CASES), default=list(CASES), help=", ".join(CASES))
     parser.add_argument("--seconds", type=int, default=60, help="of the case load")
     given = parser.parse_args()
-    folder = Path(__file__).parent
-    packages = install(
-        folder / "insight-requirements.txt", BUILD / "bench" / "insight-packages", tell
-    )
+    packages = peer_packages()
     if packages is None:
         sys.exit("the peers cannot be installed")
     warn_if_loaded()

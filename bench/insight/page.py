@@ -10,10 +10,10 @@ from pathlib import Path
 
 from _contest.contest import names_of, warn_if_loaded
 from _insight.daemon import Daemon
-from _page import charts, live, runs
+from _page import charts, live, peers, runs
 from _page.chromium import CHROMIUM, browser
 
-CASES = ("load", "charts", "filter", "live", "pages")
+CASES = ("load", "charts", "filter", "live", "pages", "peers")
 
 
 def main() -> None:
@@ -33,6 +33,7 @@ def main() -> None:
         "filter": lambda daemon, tabs: runs.measure_filter(daemon, tabs, 100_000 // share),
         "live": lambda daemon, tabs: live.measure_updates(daemon, tabs, 20),
         "pages": lambda daemon, tabs: live.measure_pages(daemon, tabs, 50 // share),
+        "peers": lambda daemon, tabs: peers.measure(daemon, tabs, 10_000 // share, 20_000 // share),
     }
     for case in given.cases:
         with (

@@ -131,8 +131,16 @@ def copy_run(database: sqlite3.Connection, number: int, copies: int) -> None:
     database.commit()
 
 
+def wait_for_end(connection: Connection, run: str) -> None:
+    limit = time.monotonic() + 60
+    while connection.call("GET", f"{API}/runs/{lockstep_name(run)}")["ended"] is None:
+        if time.monotonic() > limit:
+            raise RuntimeError(f"{run} does not end")
+        time.sleep(0.05)
+
+
 def make_copies(daemon: Daemon, runs: int, *more: Callable[[sqlite3.Connection, int], None]) -> str:
-    """Makes a run, and that many copies of it in the database; the id of the run.
+    """Makes a run that ends, and that many copies of it in the database; the id of the run.
 
     Args:
         more: further changes of the database, with the number of the run.
@@ -142,6 +150,8 @@ def make_copies(daemon: Daemon, runs: int, *more: Callable[[sqlite3.Connection, 
     fill(connection, run, 10)
     end = {"run_id": run, "status": "FINISHED", "end_time": 1_700_000_000_000}
     connection.call("POST", f"{MLFLOW}runs/update", end)
+    wait_for_end(connection, run)
+    connection.close()
     daemon.stop()
     number = int(run.rsplit("-", 1)[1])
     with sqlite3.connect(daemon.home / "lockstep.db") as database:

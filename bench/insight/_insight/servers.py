@@ -13,8 +13,18 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from _contest.contest import BUILD
+from _contest.contest import say as tell
+from _contest.packages import install
+
 START_SECONDS = 120.0
 NOTHING = Path(__file__).with_name("nothing_server.py")
+
+
+def peer_packages() -> Path | None:
+    """The folder with MLflow and TensorBoard; None, with a message, if pip cannot install them."""
+    requirements = Path(__file__).parents[1] / "insight-requirements.txt"
+    return install(requirements, BUILD / "bench" / "insight-packages", tell)
 
 
 def free_port() -> int:

@@ -1,4 +1,4 @@
-"""Rows of results of which less is better, each beside its bar."""
+"""Rows of results, each beside its bar or a peer."""
 
 from __future__ import annotations
 
@@ -16,3 +16,12 @@ def say_rate(case: str, unit: str, ours: float, least: float) -> None:
     """The same, where more is better."""
     row = {"bench": "page", "case": case, "unit": unit, "ours": ours}
     print(json.dumps({**row, f"bar_{unit}": least, "ratio": ours / least, "bar": 1}), flush=True)
+
+
+def say_beside(
+    case: str, unit: str, ours: float, peer: float, peer_name: str, **fields: object
+) -> None:
+    """Less is better, and our page should take no more than the peer's."""
+    row = {"bench": "page", "case": case, "unit": unit, "ours": ours}
+    beside = {"peer": peer, "peer_name": peer_name, "ratio": peer / ours, "bar": 1}
+    print(json.dumps({**row, **beside, **fields}), flush=True)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import sqlite3
 import statistics
 import time
 
-from _insight.connection import MLFLOW, Connection
 from _insight.daemon import Daemon
-from _insight.queries import copy_run, fill
+from _insight.queries import make_copies
 from playwright.sync_api import Browser, Page
 
 from _page.chromium import PATIENCE, new_context, open_page, url_of
@@ -59,23 +57,9 @@ async (text) => {
 """
 
 
-def make_runs(daemon: Daemon, runs: int) -> None:
-    """Ended runs, as copies of the rows of one."""
-    connection = Connection(daemon.address, daemon.token)
-    run = connection.make_run()
-    fill(connection, run, 10)
-    end = {"run_id": run, "status": "FINISHED", "end_time": 1_700_000_000_000}
-    connection.call("POST", f"{MLFLOW}runs/update", end)
-    connection.close()
-    daemon.stop()
-    with sqlite3.connect(daemon.home / "lockstep.db") as database:
-        copy_run(database, int(run.rsplit("-", 1)[1]), runs - 1)
-    daemon.start()
-
-
 def measure_load(daemon: Daemon, tabs: Browser, runs: int) -> None:
     """Each round is a browser without a cache."""
-    make_runs(daemon, runs)
+    make_copies(daemon, runs - 1)
     times: list[float] = []
     size = 0.0
     for _ in range(ROUNDS):
@@ -92,7 +76,7 @@ def measure_load(daemon: Daemon, tabs: Browser, runs: int) -> None:
 
 
 def measure_filter(daemon: Daemon, tabs: Browser, runs: int) -> None:
-    make_runs(daemon, runs)
+    make_copies(daemon, runs - 1)
     page = open_page(tabs, daemon, "/")
     loaded = load_all(page)
     times = [float(page.evaluate(TYPES, text)) for text in TYPED]

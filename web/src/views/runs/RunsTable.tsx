@@ -114,7 +114,7 @@ export function RunsTable(props: Props) {
               index={item.index}
               top={item.start}
               selected={row.getIsSelected()}
-              select={row.toggleSelected}
+              toggle={() => row.toggleSelected()}
               current={item.index === cursor}
               setCursor={props.setCursor}
             />
@@ -193,13 +193,13 @@ interface RowProps {
   index: number;
   top: number;
   selected: boolean;
-  select: (on?: boolean) => void;
+  toggle: () => void;
   current: boolean;
   setCursor: (index: number) => void;
 }
 
 const RunRow = memo(
-  function RunRow({ run, views, index, top, selected, select, current, setCursor }: RowProps) {
+  function RunRow({ run, views, index, top, selected, toggle, current, setCursor }: RowProps) {
     const kind = `runs-row ${current ? "current" : ""} ${selected ? "selected" : ""}`;
     return (
       // biome-ignore lint/a11y/useKeyWithClickEvents: j, k and Enter are keys of the whole view.
@@ -222,7 +222,7 @@ const RunRow = memo(
               aria-label={`Select ${run.id}`}
               checked={selected}
               tabIndex={-1}
-              onChange={() => select(!selected)}
+              onChange={toggle}
             />
           </label>
         </span>
