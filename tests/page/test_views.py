@@ -132,6 +132,15 @@ def test_keys_move_select_and_open(view: Tab) -> None:
     view.page.wait_for_url(re.compile(r"/runs/demo/\d$"))
 
 
+def test_the_boxes_of_rows_select_runs_that_are_then_compared(view: Tab) -> None:
+    count(rows(view), 5)
+    for row in (0, 1):
+        rows(view).nth(row).get_by_role("checkbox").check()
+    view.sees("2 selected")
+    view.page.get_by_role("button", name="Compare").click()
+    view.sees("Compare 2 runs")
+
+
 def test_the_curves_of_a_run_are_drawn_and_mark_what_is_not_finite(view: Tab) -> None:
     view.go("/runs/demo/1")
     loss = view.page.get_by_role("region", name="train/loss", exact=True)

@@ -3,7 +3,7 @@ import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { say, sayError } from "../app/toasts";
 import { get, post } from "./client";
 import { splitId } from "./queries";
-import type { Run } from "./types";
+import type { Annotation, Run } from "./types";
 
 export type Act = "stop" | "resume" | "hold" | "release" | "remove";
 
@@ -48,11 +48,6 @@ function refresh(client: ReturnType<typeof useQueryClient>): void {
   for (const key of ["runs", "run", "queue", "hosts"]) {
     void client.invalidateQueries({ queryKey: [key] });
   }
-}
-
-export interface Annotation {
-  tags?: Record<string, string>;
-  note?: string;
 }
 
 export function useAnnotate() {

@@ -2,26 +2,12 @@
 import { keepPreviousData, queryOptions } from "@tanstack/react-query";
 import { isLive } from "../live/live";
 import { Batch } from "./batch";
-import { address, call } from "./client";
-import type { CurveList, CurveView } from "./types";
+import { get } from "./client";
+import type { CurveView } from "./types";
 
 const runsMax = 100;
 /** Of a row of the table. */
 const sparkPixels = 40;
-
-export interface CurveQuery {
-  metric: string;
-  runs: string;
-  pixels: number;
-  band?: boolean;
-  x_metric?: string;
-  from?: number;
-  to?: number;
-}
-
-export function readCurves(query: CurveQuery, signal?: AbortSignal): Promise<CurveList> {
-  return call("GET", address("/api/v1/curves", {}, query), undefined, signal);
-}
 
 const sparks = new Map<string, Batch<string, CurveView | null>>();
 
@@ -29,7 +15,8 @@ function sparksOf(metric: string): Batch<string, CurveView | null> {
   const known = sparks.get(metric);
   if (known) return known;
   const made = new Batch<string, CurveView | null>(async (ids) => {
-    const { curves } = await readCurves({ metric, runs: ids.join(","), pixels: sparkPixels });
+    const query = { metric, runs: ids.join(","), pixels: sparkPixels };
+    const { curves } = await get("/api/v1/curves", { query });
     return ids.map((id) => curves.find(({ run }) => run === id) ?? null);
   }, runsMax);
   sparks.set(metric, made);
@@ -59,11 +46,11 @@ export function curvesByMetric(
   live: boolean,
 ) {
   const runs = ids.join(",");
-  const query: CurveQuery = { metric, runs, pixels: chartPixels, band: true, x_metric: by };
-  if (zoom) [query.from, query.to] = zoom;
+  const [from, to] = zoom ?? [];
+  const query = { metric, runs, pixels: chartPixels, band: true, x_metric: by, from, to };
   return queryOptions({
     queryKey: ["metric", ids.length === 1 ? runs : ids, metric, "by", by, zoom],
-    queryFn: ({ signal }) => readCurves(query, signal),
+    queryFn: ({ signal }) => get("/api/v1/curves", { query, signal }),
     placeholderData: keepPreviousData,
     refetchInterval: () => live && (isLive() ? 30_000 : 4_000),
     staleTime: live ? 0 : 60_000,

@@ -1,7 +1,7 @@
 // The reader's session. Its secret is in a cookie that scripts cannot read.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { restartLive } from "../live/live";
-import { ApiError, call, get } from "./client";
+import { ApiError, call, get, post } from "./client";
 import type { Run, WhoAmI } from "./types";
 
 /** The reader; null: not logged in. That is an answer and no error, so it is not asked again. */
@@ -31,13 +31,8 @@ export type LogIn =
   | { code: string }
   | { user: string; password: string; new_password?: string };
 
-export interface LogInAnswer {
-  user: string;
-  needs_new_password: boolean;
-}
-
-export async function logIn(request: LogIn): Promise<LogInAnswer> {
-  const answer = await call<LogInAnswer>("POST", "/api/v1/session", request);
+export async function logIn(request: LogIn) {
+  const answer = await post("/api/v1/session", request);
   restartLive();
   return answer;
 }
@@ -56,16 +51,10 @@ export function useLogOut(): () => Promise<void> {
   };
 }
 
-export interface LogInWays {
-  password: boolean;
-  oidc: boolean;
-  oidc_issuer: string;
-}
-
 export function useLogInWays() {
   return useQuery({
     queryKey: ["login"],
-    queryFn: ({ signal }) => call<LogInWays>("GET", "/api/v1/login", undefined, signal),
+    queryFn: ({ signal }) => get("/api/v1/login", { signal }),
     staleTime: Number.POSITIVE_INFINITY,
   });
 }

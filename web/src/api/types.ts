@@ -25,23 +25,10 @@ export type Budget = Schemas["BudgetView"];
 export type DocumentView = Schemas["DocumentView"];
 export type SaveDocumentRequest = Schemas["SaveDocumentRequest"];
 export type DocumentKind = DocumentView["kind"];
-export interface CurveView {
-  run: string;
-  known: boolean;
-  metric: string;
-  aggregate: boolean;
-  x: ApiNumber[];
-  values: ApiNumber[];
-  steps: number[];
-  total: number;
-  downsampled: boolean;
-  low: { x: ApiNumber[]; values: ApiNumber[] };
-  high: { x: ApiNumber[]; values: ApiNumber[] };
-}
-export interface CurveList {
-  curves: CurveView[];
-  more: boolean;
-}
+export type CurveView = Schemas["CurveList"]["curves"][number];
+export type Annotation = Schemas["AnnotateRequest"];
+export type NoticeTarget = Schemas["AddNoticeTargetRequest"];
+export type DeviceUse = Schemas["DeviceUseList"]["rows"][number];
 
 /** Numbers of the API that may not be finite are the texts "NaN", "Infinity" and "-Infinity". */
 export type ApiNumber = number | "NaN" | "Infinity" | "-Infinity";

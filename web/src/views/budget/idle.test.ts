@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { idleRows, type UseRow } from "./idle";
 
 function use(user: string, known: number | null, idle: number | null): UseRow {
-  return { user, project: "", run: "", month: "", device_minutes: known, idle_minutes: idle };
+  return { user, project: "", run: "", device_minutes: known, idle_minutes: idle };
 }
 
 it("the owner of the most idle minutes comes first", () => {

@@ -1,14 +1,11 @@
 // Idle device-minutes as rows of a table. Pure.
-import { type ApiNumber, toNumber } from "../../api/types";
+import { type DeviceUse, toNumber } from "../../api/types";
 
-export interface UseRow {
-  user: string;
-  project: string;
-  run: string;
-  month: string;
-  device_minutes: ApiNumber | null;
-  idle_minutes: ApiNumber | null;
-}
+/** What the table needs of a row of the API. */
+export type UseRow = Pick<
+  DeviceUse,
+  "user" | "project" | "run" | "device_minutes" | "idle_minutes"
+>;
 
 export interface IdleRow {
   name: string;

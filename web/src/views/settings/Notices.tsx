@@ -1,7 +1,7 @@
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";
 import { get, post } from "../../api/client";
-import type { WhoAmI } from "../../api/types";
+import type { NoticeTarget, WhoAmI } from "../../api/types";
 import { say, sayError } from "../../app/toasts";
 import { CommandHint } from "../../parts/CommandHint";
 import { ErrorBox } from "../../parts/ErrorBox";
@@ -13,14 +13,6 @@ const causes = ["failed", "ended", "budget", "finding"] as const;
 type Kind = (typeof kinds)[number] | "command";
 type Cause = (typeof causes)[number];
 
-interface Target {
-  kind: Kind;
-  where: string;
-  project?: string;
-  scope?: "all";
-  on: Cause[];
-}
-
 /** Where notices of runs and budgets go. */
 export function Notices({ who }: { who: WhoAmI }) {
   const client = useQueryClient();
@@ -30,7 +22,7 @@ export function Notices({ who }: { who: WhoAmI }) {
   });
   const onSettled = () => void client.invalidateQueries({ queryKey: ["notices"] });
   const add = useMutation({
-    mutationFn: (target: Target) => post("/api/v1/notices", target),
+    mutationFn: (target: NoticeTarget) => post("/api/v1/notices", target),
     onError: sayError,
     onSettled,
   });
@@ -117,7 +109,7 @@ export function Notices({ who }: { who: WhoAmI }) {
   );
 }
 
-function AddTarget({ who, add }: { who: WhoAmI; add: (target: Target) => void }) {
+function AddTarget({ who, add }: { who: WhoAmI; add: (target: NoticeTarget) => void }) {
   const [kind, setKind] = useState<Kind>("webhook");
   const [where, setWhere] = useState("");
   const [scope, setScope] = useState("own");

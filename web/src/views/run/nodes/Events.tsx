@@ -1,13 +1,8 @@
+import type { Run } from "../../../api/types";
 import { Time } from "../../../parts/Time";
 
-interface Event {
-  time: string;
-  by: string;
-  what: string;
-}
-
 /** What users and the daemon did, newest first. */
-export function Events({ events }: { events: readonly Event[] }) {
+export function Events({ events }: { events: Run["events"] }) {
   return (
     <section className="card">
       <header>
