@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import sqlite3
 import statistics
 import subprocess
 import time
+from pathlib import Path
 
 from _contest.contest import BUILD
 from _insight.daemon import Daemon
@@ -85,10 +88,21 @@ def make_run(daemon: Daemon, steps: int) -> str:
     wait_for_end(daemon, run)
     daemon.stop()
     shape = [str(METRICS), str(RANKS), str(steps)]
-    write = [WRITER, daemon.home / "series", run, *shape]
+    write = [WRITER, daemon.home / "series", name_in_series(daemon.home, run), *shape]
     subprocess.run(write, check=True, timeout=WRITE_SECONDS)
     daemon.start()
     return run
+
+
+def name_in_series(home: Path, run: str) -> str:
+    """The run's name in the series store has the generation of its first node."""
+    project, _, number = run.partition("/")
+    with contextlib.closing(sqlite3.connect(home / "lockstep.db")) as database:
+        [generation] = database.execute(
+            "select generation from run_counters where project = ? and number = ?",
+            (project, number),
+        ).fetchone()
+    return f"{project}.{generation}/{number}" if generation else run
 
 
 def zoom_rate(page: Page, steps: int) -> float:
