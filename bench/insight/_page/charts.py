@@ -14,7 +14,7 @@ from _contest.contest import BUILD
 from _insight.daemon import Daemon
 from playwright.sync_api import Browser, Page
 
-from _page.chromium import new_context, url_of
+from _page.chromium import new_context, processor_seconds, url_of
 from _page.rows import say, say_rate
 
 METRICS = 50
@@ -91,7 +91,20 @@ def make_run(daemon: Daemon, steps: int) -> str:
     write = [WRITER, daemon.home / "series", name_in_series(daemon.home, run), *shape]
     subprocess.run(write, check=True, timeout=WRITE_SECONDS)
     daemon.start()
+    wait_for_rest(daemon)
     return run
+
+
+def wait_for_rest(daemon: Daemon) -> None:
+    """Until the daemon has sealed and merged the points."""
+    process = int(json.loads((daemon.home / "daemon.json").read_text())["pid"])
+    end = time.monotonic() + 600
+    while time.monotonic() < end:
+        used = processor_seconds(process)
+        time.sleep(3)
+        if processor_seconds(process) - used < 0.1:
+            return
+    raise RuntimeError("the daemon is not at rest")
 
 
 def name_in_series(home: Path, run: str) -> str:
