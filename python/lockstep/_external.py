@@ -132,6 +132,7 @@ class _Session:
                 self._presence.print_notes()
                 next_notes = time.monotonic() + _NOTES_EVERY
             self._send([each for each in entries if not isinstance(each, _Leave)])
+            self._queue.mark_sent()
             for leave in entries:
                 if isinstance(leave, _Leave):
                     has_ended = self._leave(leave)

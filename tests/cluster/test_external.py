@@ -361,7 +361,8 @@ def test_a_rank_that_finishes_has_succeeded_even_if_its_process_is_killed(job: J
     assert rank.poll() is None
     rank.kill()
     again = TRAIN.format(rank=0) + "lockstep.finish()\n" + TRAIN.format(rank=0).partition("\n")[2]
-    assert job.output(again)[1].count("this run is ") == 2
+    told = job.output(again)[1]
+    assert told.count("this run is ") == told.count("\n") == 2
     assert len(losses(job.cluster, job.cluster.ended("default/2")["id"])[0]) == 3
     assert len(losses(job.cluster, job.cluster.ended("default/3")["id"])[0]) == 3
 
