@@ -300,6 +300,8 @@ def _number(name: str, value: Any) -> float | DeviceNumber:
     if is_device_tensor(value):
         return _device_number(name, value)
     try:
+        if getattr(value, "requires_grad", False):  # torch warns of its conversion
+            value = value.detach()
         return float(value)
     except (TypeError, ValueError, RuntimeError) as error:
         raise TypeError(f"metric '{name}' must be one number, got {value!r}") from error
