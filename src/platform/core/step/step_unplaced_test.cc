@@ -421,11 +421,11 @@ TEST_F(StepTwoEnginesTest, TheNextAttemptOfAJobMayStartOnHostsThatAreFreeNow) {
   world.apply_event_ok(model::StopRun{here, ""});
   world.all_terminated(here);
   EXPECT_EQ(world.run(there).epoch, 1) << "a job stays one";
-  world.apply_event_ok(
-      model::NodeSeen{world.node(there, 0), {.phase = model::NodePhase::gone,
-                                             .reason = "NODE_FAIL",
-                                             .blame = model::EndBlame::host,
-                                             .host = "c"}});
+  world.apply_event_ok(model::NodeSeen{world.node(there, 0),
+                                       {.phase = model::NodePhase::gone,
+                                        .reason = "NODE_FAIL",
+                                        .blame = model::EndBlame::host,
+                                        .host = "c"}});
   world.all_terminated(there);
   EXPECT_EQ(world.run(there).epoch, 2);
   EXPECT_EQ(engine_of(there), "local");
