@@ -263,6 +263,15 @@ VIEWS = {
 }
 
 
+# True while a chart in view has no points yet. The page's policy forbids wait_for_function().
+CHART_WAITS = """
+[...document.querySelectorAll(".chart-waiting")].some((chart) => {
+  const { top, bottom } = chart.getBoundingClientRect();
+  return chart.checkVisibility() && bottom > 0 && top < innerHeight - 60;
+})
+"""
+
+
 @pytest.mark.skipif(not AXE.exists(), reason="npm has not installed axe-core")
 @pytest.mark.parametrize("width", [1440, 400])
 @pytest.mark.parametrize("scheme", ["dark", "light"])
@@ -276,6 +285,7 @@ def test_each_view_is_accessible_and_fits(
         view.go(path)
         shown(view.page.get_by_text("Live"))
         expect(view.page.locator("h1, h2").first).to_be_attached(timeout=PATIENCE * 1000)
+        wait_until("charts have points", lambda: not view.page.evaluate(CHART_WAITS))
         view.page.screenshot(path=PICTURES / f"{name}-{scheme}-{width}.png")
         assert view.serious_faults() == [], name
         too_wide = "document.documentElement.scrollWidth > window.innerWidth"

@@ -24,7 +24,7 @@ export function Chart(props: Props) {
   const latest = useRef(props);
   latest.current = props;
   const theme = useTheme();
-  const { data, height, axis, log, syncKey, tick } = props;
+  const { data, height, axis, log, syncKey, tick, binary } = props;
   const shape = data.lines.map((line) => `${line.kind}${line.color}`).join();
 
   // biome-ignore lint/correctness/useExhaustiveDependencies: `shape` and `theme` stand for data and colours.
@@ -32,7 +32,12 @@ export function Chart(props: Props) {
     const element = box.current;
     if (!element) return;
     const made = new uPlot(
-      optionsOf({ height, axis, log, syncKey, tick }, element.clientWidth, readColors(), latest),
+      optionsOf(
+        { height, axis, log, syncKey, tick, binary },
+        element.clientWidth,
+        readColors(),
+        latest,
+      ),
       columns(latest.current.data),
       element,
     );
@@ -46,7 +51,7 @@ export function Chart(props: Props) {
       made.destroy();
       plot.current = null;
     };
-  }, [shape, theme, height, axis, log, syncKey, tick]);
+  }, [shape, theme, height, axis, log, syncKey, tick, binary]);
 
   useEffect(() => {
     plot.current?.setData(columns(data));

@@ -23,6 +23,7 @@ interface Props {
   marks?: readonly Mark[];
   format?: (value: number) => string;
   tick?: (value: number) => string;
+  binary?: boolean;
   note?: ReactNode;
   height?: number;
 }
@@ -86,6 +87,7 @@ export function ChartCard(props: Props) {
           log={log}
           syncKey={settings.syncKey}
           tick={props.tick ?? formatTick}
+          binary={props.binary ?? false}
           zoom={settings.zoom}
           setZoom={settings.setZoom}
           onHover={onHover}

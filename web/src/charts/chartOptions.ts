@@ -12,6 +12,8 @@ export interface Look {
   /** Charts with the same key share their hover. */
   syncKey: string;
   tick: (value: number) => string;
+  /** Ticks of bytes are powers of two apart, all others round numbers. */
+  binary: boolean;
 }
 
 interface Live {
@@ -149,12 +151,14 @@ function axesOf(look: Look, colors: Colors): uPlot.Axis[] {
       size: 58,
       gap: 6,
       space: 36,
+      ...(look.binary ? { incrs: powersOfTwo } : {}),
       values: (_: uPlot, ticks: (number | null)[]) =>
         ticks.map((tick) => (tick === null ? "" : look.tick(tick))),
     },
   ];
 }
 
+const powersOfTwo = Array.from({ length: 60 }, (_, power) => 2 ** power);
 const timeSteps = [
   1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200,
 ].concat([1, 2, 5, 7, 14, 30, 60].map((days) => days * 86400));
@@ -167,6 +171,7 @@ function xRange(min: number | null, max: number | null, zoom: Zoom): [number, nu
 
 function yRange(_: uPlot, min: number | null, max: number | null): [number, number] {
   if (min === null || max === null) return [0, 1];
+  if (min === 0 && max === 0) return [0, 1];
   if (min === max) {
     const pad = Math.abs(min) * 0.1 || 1;
     return [min - pad, max + pad];

@@ -50,10 +50,10 @@ function round(value: number): string {
   return String(Number(value.toPrecision(6))).replace("-", "−");
 }
 
-/** Seconds as "3s", "5m 20s", "2h 05m" or "3d 4h". */
+/** Seconds as "3s", "5m 20s", "2h 05m" or "3d 4h", rounded down as in "3s ago". */
 export function formatSeconds(seconds: number): string {
   if (!Number.isFinite(seconds)) return "–";
-  const total = Math.max(0, Math.round(seconds));
+  const total = Math.max(0, Math.floor(seconds));
   if (total < 60) return `${total}s`;
   if (total < 3600) return `${Math.floor(total / 60)}m ${pad(total % 60)}s`;
   if (total < 86400) return `${Math.floor(total / 3600)}h ${pad(Math.floor((total % 3600) / 60))}m`;

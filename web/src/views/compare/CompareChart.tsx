@@ -7,6 +7,7 @@ import { bandCurves } from "../../charts/bandCurves";
 import { ChartCard, type ChartSettings } from "../../charts/ChartCard";
 import { axisMetric, type Curve } from "../../charts/lines";
 import { useVisible } from "../../charts/useVisible";
+import { WaitingChart } from "../../charts/WaitingChart";
 import { ErrorBox } from "../../parts/ErrorBox";
 import { originOf } from "../run/charts/marks";
 
@@ -59,7 +60,7 @@ function ByMetricChart({ name, runs, settings, by, title, always }: Props & { by
       {visible && query.data ? (
         <ChartCard title={title ?? name} curves={curves} settings={each} height={210} />
       ) : (
-        !query.isError && <div className="card chart-waiting" />
+        !query.isError && <WaitingChart title={title ?? name} />
       )}
     </div>
   );
@@ -103,7 +104,7 @@ function SeriesChart(props: Props) {
       {visible && ready ? (
         <ChartCard title={title ?? name} curves={curves} settings={each} height={210} />
       ) : (
-        <div className="card chart-waiting" />
+        <WaitingChart title={title ?? name} />
       )}
     </div>
   );

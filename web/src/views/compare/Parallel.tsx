@@ -8,7 +8,8 @@ import { valueText } from "./valueText";
 const height = 240;
 const top = 44;
 const side = 90;
-const gap = 150;
+const gapMin = 150;
+const widthMin = 600;
 const most = 10;
 
 /** A line for each run through its settings and results. */
@@ -20,7 +21,9 @@ export function Parallel({ runs }: { runs: readonly Run[] }) {
   );
   const axes = useMemo(() => names.map((name) => axisOf(runs, name)), [runs, names]);
   const [hovered, setHovered] = useState<number | null>(null);
-  const width = 2 * side + gap * Math.max(1, axes.length - 1);
+  const gaps = Math.max(1, axes.length - 1);
+  const gap = Math.max(gapMin, (widthMin - 2 * side) / gaps);
+  const width = 2 * side + gap * gaps;
   const x = (index: number) => side + index * gap;
   const unused = axisNames(runs).filter((name) => !names.includes(name));
   return (

@@ -8,6 +8,9 @@ const width = 600;
 const height = 240;
 const left = 70;
 const bottom = 34;
+const across = width - left - 20;
+/** Dots keep away from the edges. */
+const inset = (at: number) => 0.04 + 0.92 * at;
 
 /** A dot for each run, by two of its settings or results. */
 export function Scatter({ runs }: { runs: readonly Run[] }) {
@@ -40,32 +43,32 @@ export function Scatter({ runs }: { runs: readonly Run[] }) {
       >
         <g transform={`translate(${left} 16)`}>
           {y.ticks.map(({ at, label }) => (
-            <g key={label} transform={`translate(0 ${height * (1 - at)})`}>
-              <line className="grid" x2={width - left - 20} />
+            <g key={label} transform={`translate(0 ${height * (1 - inset(at))})`}>
+              <line className="grid" x2={across} />
               <text className="tick" x={-8} dy="0.32em" textAnchor="end">
                 {label.slice(0, 10)}
               </text>
             </g>
           ))}
           {x.ticks.map(({ at, label }) => (
-            <g key={label} transform={`translate(${at * (width - left - 20)} ${height})`}>
+            <g key={label} transform={`translate(${inset(at) * across} ${height})`}>
               <line className="axis" y2={4} />
               <text className="tick" y={18} textAnchor="middle">
                 {label.slice(0, 14)}
               </text>
             </g>
           ))}
-          <line className="axis" y1={height} y2={height} x2={width - left - 20} />
+          <line className="axis" y1={height} y2={height} x2={across} />
           {runs.map((run, index) => {
-            const [across, up] = [x.places[index] ?? null, y.places[index] ?? null];
-            if (across === null || up === null) return null;
+            const [xPlace, yPlace] = [x.places[index] ?? null, y.places[index] ?? null];
+            if (xPlace === null || yPlace === null) return null;
             return (
               // biome-ignore lint/a11y/noStaticElementInteractions: the list of runs above has links for keys.
               <circle
                 key={run.id}
                 className={`dot c${index % 10}`}
-                cx={across * (width - left - 20)}
-                cy={height * (1 - up)}
+                cx={inset(xPlace) * across}
+                cy={height * (1 - inset(yPlace))}
                 r={hovered === index ? 7 : 5}
                 onMouseEnter={() => setHovered(index)}
                 onMouseLeave={() => setHovered(null)}

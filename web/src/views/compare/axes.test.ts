@@ -41,6 +41,11 @@ describe("axes of runs", () => {
     expect(axisOf(runs, "eval/loss").places).toEqual([0.5, null, null]);
   });
 
+  it("have whole ticks for numbers of devices and batches", () => {
+    const batches = [run(["--batch", "1"]), run(["--batch", "2"])];
+    expect(axisOf(batches, "batch").ticks.map(({ label }) => label)).toEqual(["1", "2"]);
+  });
+
   it("have few ticks with few digits", () => {
     expect(axisOf(runs, "loss").ticks.map(({ label }) => label)).toEqual([
       "2",

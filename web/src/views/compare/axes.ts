@@ -1,7 +1,7 @@
 // Settings and results of runs as axes: of parallel coordinates and of a scatter plot. Pure.
 import { type Run, toNumber } from "../../api/types";
 import { fieldValue, type Value } from "../../query/fields";
-import { formatNumber, formatTick } from "../../text/format";
+import { formatMinutes, formatNumber, formatSecondsTick, formatTick } from "../../text/format";
 import { settingsOf } from "../../text/settings";
 
 export interface Axis {
@@ -52,7 +52,11 @@ export function axisOf(runs: readonly Run[], name: string): Axis {
   const values = runs.map((run) => axisValue(run, name));
   const numbers = values.filter((value) => value !== null);
   const isNumeric = numbers.every((value) => typeof value === "number");
-  return isNumeric ? numberAxis(name, values as (number | null)[]) : textAxis(name, values);
+  // The values of a metric may be whole by chance.
+  const isWhole = !runs.some((run) => name in run.latest) && numbers.every(Number.isInteger);
+  return isNumeric
+    ? numberAxis(name, values as (number | null)[], isWhole)
+    : textAxis(name, values);
 }
 
 /** Values that are not finite have no place on an axis. */
@@ -62,7 +66,7 @@ function axisValue(run: Run, name: string): Value {
   return typeof value === "number" && !Number.isFinite(value) ? null : value;
 }
 
-function numberAxis(name: string, values: (number | null)[]): Axis {
+function numberAxis(name: string, values: (number | null)[], isWhole: boolean): Axis {
   const finite = values.filter((value) => value !== null);
   if (finite.length === 0) return { name, places: values, values, ticks: [] };
   const low = Math.min(...finite);
@@ -72,21 +76,23 @@ function numberAxis(name: string, values: (number | null)[]): Axis {
   const scale = isLog ? Math.log : (value: number) => value;
   const [from, to] = [scale(low), scale(high)];
   const place = (value: number) => (to > from ? (scale(value) - from) / (to - from) : 0.5);
-  const marks = to > from ? ticksBetween(low, high, isLog) : [low];
+  const marks = to > from ? ticksBetween(low, high, isLog, isWhole) : [low];
   return {
     name,
     values,
     places: values.map((value) => (value === null ? null : place(value))),
-    // A single value is no round number.
-    ticks: marks.map((value) => ({
-      at: place(value),
-      label: marks.length === 1 ? formatNumber(value) : formatTick(value),
-    })),
+    ticks: marks.map((value) => ({ at: place(value), label: tickOf(name, marks.length)(value) })),
   };
 }
 
-function ticksBetween(low: number, high: number, isLog: boolean): number[] {
-  if (!isLog) return roundTicks(low, high);
+function tickOf(name: string, count: number): (value: number) => string {
+  if (name === "running") return formatSecondsTick;
+  if (name === "cost") return formatMinutes;
+  return count === 1 ? formatNumber : formatTick; // a single value is no round number
+}
+
+function ticksBetween(low: number, high: number, isLog: boolean, isWhole: boolean): number[] {
+  if (!isLog) return roundTicks(low, high, isWhole ? 1 : 0);
   const ticks: number[] = [];
   for (let power = Math.floor(Math.log10(low)); Number(`1e${power}`) <= high; power += 1) {
     const tick = Number(`1e${power}`);
@@ -95,11 +101,11 @@ function ticksBetween(low: number, high: number, isLog: boolean): number[] {
   return ticks.length > 1 ? ticks : [low, high].map((value) => Number(value.toPrecision(3)));
 }
 
-/** About five values with few digits. */
-function roundTicks(low: number, high: number): number[] {
+/** About five values with few digits, at least `least` apart. */
+function roundTicks(low: number, high: number, least: number): number[] {
   const rough = (high - low) / 5;
   const unit = 10 ** Math.floor(Math.log10(rough));
-  const step = unit * ([1, 2, 5].find((factor) => factor * unit >= rough) ?? 10);
+  const step = Math.max(least, unit * ([1, 2, 5].find((factor) => factor * unit >= rough) ?? 10));
   const ticks: number[] = [];
   for (let at = Math.ceil(low / step); at * step <= high * (1 + 1e-12); at += 1)
     ticks.push(Number((at * step).toPrecision(12)));

@@ -3,9 +3,9 @@ import type { Run } from "../../api/types";
 import { useNow } from "../../app/now";
 import { Link, runPath } from "../../app/router";
 import { StateBadge } from "../../parts/StateBadge";
-import { Elapsed, Time } from "../../parts/Time";
-import { formatMinutes, formatNumber, formatSeconds } from "../../text/format";
-import { secondsLeft } from "./progress";
+import { Time } from "../../parts/Time";
+import { formatExact, formatMinutes, formatNumber, formatSeconds } from "../../text/format";
+import { runningSeconds, secondsLeft } from "./progress";
 import { RunActions } from "./RunActions";
 import { RunTags } from "./RunTags";
 
@@ -32,7 +32,7 @@ export function RunHeader({ run, lost }: { run: Run; lost: boolean }) {
           <Time at={run.submitted} />
         </Fact>
         <Fact label={run.ended ? "Took" : "Running"}>
-          {run.state === "queued" ? "–" : <Elapsed from={run.started} to={run.ended} />}
+          <RunningTime run={run} />
           {run.time_limit && <span className="faint"> of {run.time_limit}</span>}
         </Fact>
         <Fact label="Devices">{devicesText(run)}</Fact>
@@ -56,6 +56,16 @@ export function RunHeader({ run, lost }: { run: Run; lost: boolean }) {
         <RunTags run={run} />
       </dl>
     </header>
+  );
+}
+
+function RunningTime({ run }: { run: Run }) {
+  const now = useNow();
+  if (!run.started) return "–";
+  return (
+    <span title={formatExact(Date.parse(run.started))}>
+      {formatSeconds(runningSeconds(run, now))}
+    </span>
   );
 }
 

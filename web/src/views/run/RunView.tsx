@@ -1,3 +1,4 @@
+import { useEffect, useRef } from "react";
 import { ApiError } from "../../api/client";
 import { useRun } from "../../api/queries";
 import type { Run } from "../../api/types";
@@ -45,6 +46,14 @@ export default function RunView({ id, tab }: { id: string; tab: string }) {
     l: () => navigate(runPath(id, "logs")),
     Escape: () => navigate("/"),
   });
+  const tabsBox = useRef<HTMLElement>(null);
+  const isLoaded = run.data !== undefined;
+  // A phone shows some of the tabs. The call moves nothing else.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: another tab is another current link.
+  useEffect(() => {
+    const current = tabsBox.current?.querySelector("[aria-current]");
+    current?.scrollIntoView({ block: "nearest", inline: "nearest" });
+  }, [tab, isLoaded]);
   useViewTitle(...(run.data ? [run.data.name, id] : [id]));
   useViewCommand(commandFor(id, tab));
   if (run.isError) return <RunError id={id} error={run.error} retry={() => void run.refetch()} />;
@@ -53,7 +62,7 @@ export default function RunView({ id, tab }: { id: string; tab: string }) {
     <div className="run">
       <RunHeader run={run.data} lost={run.lost} />
       <RunNotices run={run.data} />
-      <nav className="tabs" aria-label="Of this run">
+      <nav className="tabs" aria-label="Of this run" ref={tabsBox}>
         {tabs.map(([name, label]) => (
           <Link
             key={name}

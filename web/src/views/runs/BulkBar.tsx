@@ -78,7 +78,8 @@ export function BulkBar({ runs, compare, clear }: Props) {
 function TagDialog({ runs, close }: { runs: Run[]; close: () => void }) {
   const annotate = useAnnotate();
   const [tag, setTag] = useState("");
-  const [key = "", value] = tag.split("=", 2).map((part) => part.trim());
+  const [key = "", ...values] = tag.split("=").map((part) => part.trim());
+  const value = values.join("=");
   return (
     <Dialog title="Tag runs" close={close}>
       <form

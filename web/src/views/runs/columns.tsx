@@ -90,7 +90,6 @@ export const knownColumns: ColumnView[] = [
     format: formatMinutes,
     cell: (run) => formatMinutes(Number(run.cost.so_far_minutes)),
   },
-  { id: "host", label: "Hosts", width: 140, cell: (run) => text(fieldValue(run, "host")) },
   {
     id: "commit",
     label: "Commit",

@@ -9,6 +9,7 @@ import { axisMetric, type Curve } from "../../../charts/lines";
 import type { Mark } from "../../../charts/marks";
 import { outlierOf } from "../../../charts/outlier";
 import { useVisible } from "../../../charts/useVisible";
+import { WaitingChart } from "../../../charts/WaitingChart";
 import { ErrorBox } from "../../../parts/ErrorBox";
 import { originOf } from "./marks";
 
@@ -47,7 +48,7 @@ function ByMetricChart({ name, run, settings, marks, metric }: Props & { metric:
       {visible && query.data ? (
         <ChartCard title={name} curves={curves} settings={settings} marks={marks} />
       ) : (
-        !query.isError && <div className="card chart-waiting" />
+        !query.isError && <WaitingChart title={name} />
       )}
     </div>
   );
@@ -85,6 +86,7 @@ function SeriesChart({ name, run, ranks, settings, marks }: Props) {
   const outlier = useMemo(() => outlierOf(query.data?.series ?? []), [query.data]);
   return (
     <div ref={element}>
+      {visible && query.isError && <ErrorBox error={query.error} />}
       {visible && query.data ? (
         <ChartCard
           title={name}
@@ -100,7 +102,7 @@ function SeriesChart({ name, run, ranks, settings, marks }: Props) {
           }
         />
       ) : (
-        <div className="card chart-waiting" />
+        !query.isError && <WaitingChart title={name} />
       )}
     </div>
   );

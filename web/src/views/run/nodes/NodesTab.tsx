@@ -49,7 +49,7 @@ function Attempts(props: {
     <table className="plain">
       <thead>
         <tr>
-          <th className="number">Attempt</th>
+          <th className="index">Attempt</th>
           <th>State</th>
           <th>Cause</th>
           <th>Reason</th>
@@ -61,7 +61,7 @@ function Attempts(props: {
       <tbody>
         {props.attempts.toReversed().map((attempt) => (
           <tr key={attempt.epoch} className={attempt === props.chosen ? "chosen" : ""}>
-            <td className="number">
+            <td className="index">
               <button type="button" className="command" onClick={() => props.choose(attempt.epoch)}>
                 {attempt.epoch}
               </button>
@@ -114,7 +114,7 @@ function Nodes({ run, attempt }: { run: Run; attempt: Attempt }) {
     <table className="plain nodes">
       <thead>
         <tr>
-          <th className="number">Rank</th>
+          <th className="index">Rank</th>
           <th>State</th>
           <th className="number">Step</th>
           <th>Activity</th>
@@ -150,13 +150,13 @@ function Nodes({ run, attempt }: { run: Run; attempt: Attempt }) {
 function RankRow({ rank, late }: { rank: Rank; late: boolean }) {
   return (
     <tr>
-      <td className="number">{rank.rank}</td>
+      <td className="index">{rank.rank}</td>
       <td>
         <RankState rank={rank} />
       </td>
       <td className="number">{rank.step < 0 ? "–" : formatNumber(rank.step)}</td>
       <td>
-        {rank.activity}
+        {rank.activity === "unknown" ? <span className="faint">–</span> : rank.activity}
         {late && <span className="badge warn lags">lags</span>}
         {rank.stalled_since && (
           <span className="muted">
@@ -199,8 +199,8 @@ function Checkpoints({ run }: { run: Run }) {
         <table className="plain">
           <thead>
             <tr>
-              <th className="number">Step</th>
-              <th className="number">Attempt</th>
+              <th className="index">Step</th>
+              <th className="index">Attempt</th>
               <th>Saved</th>
               <th>Folder</th>
             </tr>
@@ -211,8 +211,8 @@ function Checkpoints({ run }: { run: Run }) {
               .slice(0, 20)
               .map((checkpoint) => (
                 <tr key={`${checkpoint.epoch}.${checkpoint.step}`}>
-                  <td className="number">{formatNumber(checkpoint.step)}</td>
-                  <td className="number">{checkpoint.epoch}</td>
+                  <td className="index">{formatNumber(checkpoint.step)}</td>
+                  <td className="index">{checkpoint.epoch}</td>
                   <td>
                     <Time at={checkpoint.time} />
                   </td>

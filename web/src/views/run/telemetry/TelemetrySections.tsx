@@ -6,9 +6,10 @@ import { ChartCard, type ChartSettings } from "../../../charts/ChartCard";
 import type { Curve } from "../../../charts/lines";
 import type { Mark } from "../../../charts/marks";
 import { useVisible } from "../../../charts/useVisible";
+import { WaitingChart } from "../../../charts/WaitingChart";
 import { groupNames } from "../charts/groups";
 import { originOf } from "../charts/marks";
-import { unitOf } from "./units";
+import { isBinary, unitOf } from "./units";
 
 interface Props {
   run: Run;
@@ -99,10 +100,11 @@ function TelemetryChart({ name, run, nodes, settings, marks }: ChartProps) {
           marks={marks}
           format={unitOf(name)}
           tick={unitOf(name)}
+          binary={isBinary(name)}
           height={150}
         />
       ) : (
-        <div className="card chart-waiting short" />
+        <WaitingChart title={name.slice(name.indexOf("/") + 1)} short />
       )}
     </div>
   );

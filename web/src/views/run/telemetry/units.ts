@@ -8,6 +8,11 @@ const watts = (value: number) => `${formatTick(Number(value.toPrecision(4)))} W`
 const celsius = (value: number) => `${formatTick(Number(value.toPrecision(3)))} °C`;
 const hertz = (value: number) => `${formatTick(Number((value / 1e6).toPrecision(4)))} MHz`;
 
+/** True if the unit is bytes, or bytes a second. */
+export function isBinary(name: string): boolean {
+  return name.endsWith("_bytes") || name.endsWith("bytes_per_second");
+}
+
 /** The same function for the same unit, because charts are made again when it changes. */
 export function unitOf(name: string): (value: number) => string {
   if (name.endsWith("_percent")) return percent;
