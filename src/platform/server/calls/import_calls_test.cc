@@ -1,4 +1,4 @@
-// What other programs have recorded, through the API: runs without nodes, points, items and media.
+// The records of other programs, through the API: runs without nodes, points, items and media.
 #include <cstdint>
 #include <cstring>
 #include <span>
