@@ -588,7 +588,7 @@ TEST_P(StepProperties, HoldWhileTheEngineChoosesHosts) {
 }
 
 TEST_P(StepProperties, HoldWhileAnEngineChoosesSomeOfTheHosts) {
-  int placed = 0, unplaced = 0, preempted = 0;
+  int placed = 0, unplaced = 0;
   for (std::uint64_t seed = GetParam() * 6 + 1; seed <= GetParam() * 6 + 6; ++seed) {
     SCOPED_TRACE(seed);
     Chaos chaos(seed, Chaos::Hosts::chosen_by_both);
@@ -597,13 +597,10 @@ TEST_P(StepProperties, HoldWhileAnEngineChoosesSomeOfTheHosts) {
     chaos.settle();
     placed += chaos.attempts_placed(true);
     unplaced += chaos.attempts_placed(false);
-    preempted += chaos.ended_by(model::Cause::moved) + chaos.ended_by(model::Cause::paused) +
-                 chaos.ended_by(model::Cause::evicted);
     if (::testing::Test::HasFailure()) break;
   }
   EXPECT_GT(placed, 20);
   EXPECT_GT(unplaced, 20);
-  EXPECT_GT(preempted, 0);
 }
 
 TEST_P(StepProperties, HoldWhileExternalRunsComeAndGo) {
