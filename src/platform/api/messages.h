@@ -475,7 +475,7 @@ struct RunView {
         field("blocker", &RunView::blocker, "while it waits: the run that must end or start first"),
         field("expected_start", &RunView::expected_start,
               "while it waits, an estimate: when it starts if all run as long as they may and none "
-              "passes another; absent: it cannot start as things are"),
+              "passes another; absent: there is no estimate"),
         field(
             "latest_start", &RunView::latest_start,
             "while it waits: it starts no later as long as nothing is submitted that may pass it, "

@@ -55,7 +55,7 @@ struct WaitingView {
         field("blocker", &WaitingView::blocker, "the run that must end or start first"),
         field("expected_start", &WaitingView::expected_start,
               "an estimate: when it starts if all run as long as they may and none passes "
-              "another; absent: it cannot start as things are"),
+              "another; absent: there is no estimate"),
         field(
             "latest_start", &WaitingView::latest_start,
             "it starts no later as long as nothing is submitted that may pass it, no time limit is "
@@ -160,7 +160,7 @@ struct PlanView {
         field("blocker", &PlanView::blocker, "the run that would have to end or start first"),
         field("expected_start", &PlanView::expected_start,
               "an estimate: when it would start if all run as long as they may and none passes "
-              "another; absent: it could not start as things are"),
+              "another; absent: there is no estimate"),
         field(
             "latest_start", &PlanView::latest_start,
             "it would start no later as long as nothing is submitted that may pass it, no time "

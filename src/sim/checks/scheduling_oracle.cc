@@ -114,8 +114,9 @@ std::vector<Allocation> leftover_allocations(
     const QueueSnapshot& snapshot) {
   std::map<model::RunId, Allocation> found;
   for (const auto& [name, orphan] : orphans)
-    add_leftover(found, model::orphan_allocation_id(name.id.attempt.run), orphan.devices,
-                 orphan.expected_end);
+    if (!orphan.devices.host.empty())  // else it is a job of another store
+      add_leftover(found, model::orphan_allocation_id(name.id.attempt.run), orphan.devices,
+                   orphan.expected_end);
   for (const auto& [id, node] : given_up)
     add_leftover(found, model::given_up_allocation_id(id.attempt.run), node.devices,
                  node.last_call + node.gone_after.value_or(Duration(0)));

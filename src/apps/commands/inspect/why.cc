@@ -134,7 +134,7 @@ std::string timeline_of(const WhyReport& report, Time now) {
                   .until = std::nullopt,
                   .remark = report.expected_start
                                 ? "starts " + start_text(*report.expected_start, std::nullopt, now)
-                                : std::string("cannot start as things are"),
+                                : std::string("no start is known"),
                   .waits = true});
   return timeline_text(rows, now, terminal_width());
 }

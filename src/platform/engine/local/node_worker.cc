@@ -242,10 +242,13 @@ Result<std::vector<ListedNode>> NodeWorker::scan() {
     if (!mark.starts_with(prefix)) continue;
     const auto node = model::parse_node_name(std::string_view(mark).substr(prefix.size()));
     if (!node) continue;
+    auto record = record_of(*node);
+    // An engine that chooses the hosts itself has started it on this machine.
+    if (record->error.empty() && record->host.empty()) continue;
     // Its agent has exited once two lists in a row have found its lock free.
     if (!has_agent_of(*node)) without_agent.insert(*node);
     const bool has_agent = !without_agent.contains(*node) || !without_agent_.contains(*node);
-    nodes.push_back({.node = *node, .seen = {.has_agent = has_agent}, .record = record_of(*node)});
+    nodes.push_back({.node = *node, .seen = {.has_agent = has_agent}, .record = std::move(record)});
   }
   without_agent_ = std::move(without_agent);
   std::ranges::sort(nodes, {}, &ListedNode::node);

@@ -23,16 +23,19 @@ export function Plan({ spec }: { spec: SubmittedSpec | string }) {
   const { data } = plan;
   const available = data.available_minutes === null ? null : Number(data.available_minutes);
   const cost = Number(data.cost_minutes);
+  const engineChooses = data.places[0]?.host === "";
   return (
     <dl className="plan pairs-list" aria-live="polite">
       <dt>Start</dt>
       <dd>
-        {data.starts ? (
+        {engineChooses ? (
+          <span className="badge">goes to the queue of its engine</span>
+        ) : data.starts ? (
           <span className="badge good">at once</span>
         ) : data.expected_start ? (
           <Time at={data.expected_start} />
         ) : (
-          <span className="badge warn">cannot start as things are</span>
+          <span className="badge warn">no start is known</span>
         )}
         {data.latest_start && !data.starts && (
           <span className="muted">
@@ -56,7 +59,7 @@ export function Plan({ spec }: { spec: SubmittedSpec | string }) {
         <>
           <dt>Where</dt>
           <dd className="row members">
-            {data.places[0]?.host === "" && "on hosts that its engine chooses"}
+            {engineChooses && "on hosts that its engine chooses"}
             {data.places
               .filter((place) => place.host !== "")
               .map((place) => (

@@ -50,7 +50,8 @@ Result<DryRunResult> dry_run(const model::State& state, const model::SubmitRun& 
   read_preempted(state, outcome.changes, result);
   if (!result.devices.empty()) {
     result.reason.clear();
-    result.starts = {now, now};
+    // The engine's own queue may be long.
+    if (!result.devices.front().host.empty()) result.starts = {now, now};
     return result;
   }
   const auto& waiting = scheduler.waiting();
